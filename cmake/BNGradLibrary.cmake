@@ -1,0 +1,23 @@
+# Adds a BNGrad library: exported as BNGrad::<name without BNGrad>, kept out of
+# MLIR's own export set and out of libMLIR.
+#
+#   bngrad_add_library(BNGradX a.cpp ... [DEPENDS target...]
+#                      [MLIR_LIBS lib...] [LINK_LIBS lib...])
+#
+# MLIR_LIBS are libraries inside libMLIR.so; LINK_LIBS are everything else.
+function(bngrad_add_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;MLIR_LIBS;LINK_LIBS" ${ARGN})
+  add_mlir_library(${name} ${ARG_UNPARSED_ARGUMENTS}
+    DISABLE_INSTALL EXCLUDE_FROM_LIBMLIR
+    DEPENDS ${ARG_DEPENDS}
+    LINK_LIBS PUBLIC ${ARG_LINK_LIBS})
+  mlir_target_link_libraries(${name} PUBLIC ${ARG_MLIR_LIBS})
+  target_include_directories(${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  string(REPLACE "BNGrad" "" export_name ${name})
+  set_target_properties(${name} PROPERTIES EXPORT_NAME ${export_name})
+  add_library(BNGrad::${export_name} ALIAS ${name})
+  set_property(GLOBAL APPEND PROPERTY BNGRAD_LIBRARIES ${name})
+endfunction()

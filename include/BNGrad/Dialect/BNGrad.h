@@ -1,0 +1,34 @@
+//===- BNGrad.h - the dialect: ops, attributes, enums --------- -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The one header that users of the dialect include.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_DIALECT_BNGRAD_H
+#define BNGRAD_DIALECT_BNGRAD_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/RuntimeVerifiableOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "BNGrad/Dialect/BNGradDialect.h.inc"
+#include "BNGrad/Dialect/BNGradEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "BNGrad/Dialect/BNGradAttrs.h.inc"
+
+#define GET_OP_CLASSES
+#include "BNGrad/Dialect/BNGradOps.h.inc"
+
+#endif // BNGRAD_DIALECT_BNGRAD_H

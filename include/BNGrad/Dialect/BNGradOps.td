@@ -1,0 +1,156 @@
+//===- BNGradOps.td - operations ------------------------- -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_DIALECT_BNGRADOPS_TD
+#define BNGRAD_DIALECT_BNGRADOPS_TD
+
+include "BNGrad/Dialect/BNGradAttrs.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/RuntimeVerifiableOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def BNGrad_BatchNormBackwardOp : BNGrad_Op<"batch_norm_backward", [
+    AttrSizedOperandSegments, ConditionallySpeculatable, NoMemoryEffect,
+    DeclareOpInterfaceMethods<InferTypeOpInterface,
+                              ["inferReturnTypes", "refineReturnTypes"]>,
+    DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
+                              ["reifyResultShapes"]>,
+    DeclareOpInterfaceMethods<RuntimeVerifiableOpInterface>
+  ]> {
+  let summary = "Gradient of batch normalization";
+  let description = [{
+    Computes the gradients of a loss with respect to the input, the scale and
+    the offset of a batch normalization, given the gradient with respect to its
+    output. For every channel (an index over `feature_dims`), with M the number
+    of elements reduced per channel and r = 1/sqrt(variance + epsilon), or the
+    given inv_std:
+
+    ```
+    sum_dy      = sum of grad_output
+    sum_dy_xmu  = sum of grad_output * (input - mean)
+    grad_offset = sum_dy
+    grad_scale  = sum_dy_xmu * r
+    batch:  grad_input = scale*r * (grad_output - sum_dy/M
+                                    - (input - mean) * r*r * sum_dy_xmu/M)
+    global: grad_input = scale*r * grad_output
+    ```
+
+    Given statistics are used as given, never recomputed. All arithmetic is in
+    the widest element type among the operands, at least f32; each result is
+    rounded once to its own element type.
+
+    An absent `scale` counts as 1. Where `mask` is false, grad_output counts as
+    0 (a select, so a NaN there does not spread): the gradient of a fused ReLU.
+    An unused result costs nothing.
+
+    Constraints:
+      (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
+           in [0, rank(input)).
+      (C2) `grad_output` and `input` have the same element type and compatible
+           shapes; the shape of `mask` is compatible with that of `input`.
+      (C3) `scale`, `mean` and `variance` or `inv_std` have one element type and
+           compatible shapes, equal to the sizes of `input` at `feature_dims`.
+      (C4) exactly one of `variance` and `inv_std` is given.
+      (C5) `epsilon` is finite and >= 0, and 0 with `inv_std`.
+      (C6) the shape of `grad_input` is compatible with that of `input`, those
+           of `grad_scale` and `grad_offset` with that of `mean`.
+
+    Compatible means equal, or dynamic on one side.
+
+    Example, training, NCHW:
+
+    ```mlir
+    func.func @training(%dy: tensor<32x64x8x8xf32>, %x: tensor<32x64x8x8xf32>,
+                        %scale: tensor<64xf32>, %mean: tensor<64xf32>,
+                        %variance: tensor<64xf32>)
+        -> (tensor<32x64x8x8xf32>, tensor<64xf32>, tensor<64xf32>) {
+      %dx, %dscale, %doffset = bngrad.batch_norm_backward
+          grad_output(%dy : tensor<32x64x8x8xf32>)
+          input(%x : tensor<32x64x8x8xf32>)
+          scale(%scale : tensor<64xf32>) mean(%mean : tensor<64xf32>)
+          variance(%variance : tensor<64xf32>) {epsilon = 1.0e-5 : f64}
+          : tensor<32x64x8x8xf32>, tensor<64xf32>, tensor<64xf32>
+      return %dx, %dscale, %doffset
+          : tensor<32x64x8x8xf32>, tensor<64xf32>, tensor<64xf32>
+    }
+    ```
+
+    Example, frozen statistics, NHWC, bf16 data, inv_std, a ReLU mask and no
+    scale:
+
+    ```mlir
+    func.func @frozen(%dy: tensor<?x8x8x64xbf16>, %x: tensor<?x8x8x64xbf16>,
+                      %mean: tensor<64xf32>, %inv_std: tensor<64xf32>,
+                      %mask: tensor<?x8x8x64xi1>) -> tensor<?x8x8x64xbf16> {
+      %dx, %dscale, %doffset = bngrad.batch_norm_backward
+          grad_output(%dy : tensor<?x8x8x64xbf16>)
+          input(%x : tensor<?x8x8x64xbf16>) mean(%mean : tensor<64xf32>)
+          inv_std(%inv_std : tensor<64xf32>)
+          mask(%mask : tensor<?x8x8x64xi1>)
+          {feature_dims = array<i64: 3>, statistics = #bngrad.statistics<global>}
+          : tensor<?x8x8x64xbf16>, tensor<64xf32>, tensor<64xf32>
+      return %dx : tensor<?x8x8x64xbf16>
+    }
+    ```
+  }];
+
+  let arguments = (ins
+    Arg<BNGrad_FloatTensor, "gradient of the loss by the output; shape of input">:$grad_output,
+    Arg<BNGrad_FloatTensor, "what the forward pass normalized">:$input,
+    Arg<Optional<BNGrad_FloatTensor>, "per-channel factor, 1 if absent">:$scale,
+    Arg<BNGrad_FloatTensor, "per-channel mean">:$mean,
+    Arg<Optional<BNGrad_FloatTensor>, "per-channel biased variance">:$variance,
+    Arg<Optional<BNGrad_FloatTensor>, "per-channel 1/sqrt(variance + epsilon)">:$inv_std,
+    Arg<Optional<BNGrad_MaskTensor>, "false: grad_output counts as 0; shape of input">:$mask,
+    DefaultValuedAttr<DenseI64ArrayAttr, "{1}">:$feature_dims,
+    DefaultValuedAttr<F64Attr, "0.0">:$epsilon,
+    DefaultValuedAttr<BNGrad_StatisticsAttr,
+                      "::mlir::bngrad::Statistics::Batch">:$statistics
+  );
+  let results = (outs
+    BNGrad_FloatTensor:$grad_input,
+    BNGrad_FloatTensor:$grad_scale,
+    BNGrad_FloatTensor:$grad_offset
+  );
+
+  let assemblyFormat = [{
+    `grad_output` `(` $grad_output `:` type($grad_output) `)`
+    `input` `(` $input `:` type($input) `)`
+    (`scale` `(` $scale^ `:` type($scale) `)`)?
+    `mean` `(` $mean `:` type($mean) `)`
+    (`variance` `(` $variance^ `:` type($variance) `)`)?
+    (`inv_std` `(` $inv_std^ `:` type($inv_std) `)`)?
+    (`mask` `(` $mask^ `:` type($mask) `)`)?
+    attr-dict `:` type(results)
+  }];
+
+  let hasVerifier = 1;
+  let hasCanonicalizer = 1;
+
+  let extraClassDeclaration = [{
+    /// The given second statistic, `variance` or `inv_std`.
+    ::mlir::Value getStatistic() {
+      return getVariance() ? getVariance() : getInvStd();
+    }
+    /// True if `dim`, in [0, rank(input)), is a feature dim.
+    bool isFeatureDim(int64_t dim) {
+      return ::llvm::is_contained(getFeatureDims(), dim);
+    }
+    /// The type all arithmetic is in: the widest element type among the float
+    /// operands, at least f32.
+    ::mlir::FloatType getAccumulatorType();
+
+    /// True if the shapes agree; each result may have any float element type.
+    static bool isCompatibleReturnTypes(::mlir::TypeRange inferred,
+                                        ::mlir::TypeRange given);
+
+    ::mlir::Speculation::Speculatability getSpeculatability();
+  }];
+}
+
+#endif // BNGRAD_DIALECT_BNGRADOPS_TD

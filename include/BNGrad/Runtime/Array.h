@@ -1,0 +1,140 @@
+//===- Array.h - dense row-major arrays -------------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_RUNTIME_ARRAY_H
+#define BNGRAD_RUNTIME_ARRAY_H
+
+#include "BNGrad/Runtime/ElementType.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace bngrad {
+
+/// Owned bytes, aligned and not initialised: results of hundreds of megabytes
+/// are common, and filling them with zeros would touch every page once more
+/// than needed. Move-only for the same reason.
+class AlignedBuffer {
+public:
+  /// In bytes: a cache line, and the widest vector of any CPU we generate for.
+  static constexpr size_t kAlignment = 64;
+
+  AlignedBuffer() = default;
+  AlignedBuffer(AlignedBuffer &&other) noexcept
+      : bytes(std::exchange(other.bytes, nullptr)),
+        numBytes(std::exchange(other.numBytes, 0)) {}
+  AlignedBuffer &operator=(AlignedBuffer &&other) noexcept {
+    std::swap(bytes, other.bytes);
+    std::swap(numBytes, other.numBytes);
+    return *this;
+  }
+  ~AlignedBuffer() { release(); }
+
+  /// Replaces the contents by `size` bytes of indeterminate value. Afterwards
+  /// `data()` is not null, even for `size` 0: null means "absent" elsewhere.
+  ///
+  /// Units:  `size` in bytes.
+  /// Errors: false, and an empty buffer, if there is not enough memory.
+  [[nodiscard]] bool allocate(size_t size) {
+    release();
+    bytes = static_cast<char *>(::operator new(
+        size == 0 ? 1 : size, std::align_val_t(kAlignment), std::nothrow));
+    numBytes = bytes ? size : 0;
+    return bytes != nullptr;
+  }
+
+  /// Aligned to `kAlignment`; null before the first `allocate`.
+  char *data() { return bytes; }
+  const char *data() const { return bytes; }
+  /// In bytes.
+  size_t size() const { return numBytes; }
+
+private:
+  void release() {
+    ::operator delete(bytes, std::align_val_t(kAlignment));
+    bytes = nullptr;
+    numBytes = 0;
+  }
+
+  char *bytes = nullptr;
+  size_t numBytes = 0;
+};
+
+/// A dense row-major array.
+///
+/// Shapes: rank 0 (one element) and extents of 0 are allowed.
+struct Array {
+  ElementType type = ElementType::F32;
+  std::vector<int64_t> shape;
+  AlignedBuffer data;
+
+  /// Shapes: `shape` has passed `computeByteSize`, so nothing overflows.
+  int64_t numElements() const {
+    int64_t count = 1;
+    for (int64_t extent : shape)
+      count *= extent;
+    return count;
+  }
+};
+
+/// Size of a dense array, in bytes.
+///
+/// Shapes: any list of numbers, so that it can check what comes from outside.
+/// Errors: nullopt if an extent is negative or if the product of the extents
+///         other than 0 does not fit: row-major strides must be representable
+///         even when the array is empty.
+inline std::optional<int64_t>
+computeByteSize(ElementType type, const std::vector<int64_t> &shape) {
+  int64_t size = static_cast<int64_t>(byteSize(type));
+  bool isEmpty = false;
+  for (int64_t extent : shape) {
+    if (extent < 0)
+      return std::nullopt;
+    if (extent == 0)
+      isEmpty = true;
+    else if (size > INT64_MAX / extent)
+      return std::nullopt;
+    else
+      size *= extent;
+  }
+  return isEmpty ? 0 : size;
+}
+
+/// Makes `array` an array of that type and shape; its elements are
+/// indeterminate.
+///
+/// Errors: false, `array` as it was, and one line in `error` if the shape is
+///         not one or there is not enough memory.
+[[nodiscard]] inline bool allocateArray(ElementType type,
+                                        const std::vector<int64_t> &shape,
+                                        Array &array, std::string &error) {
+  std::optional<int64_t> size = computeByteSize(type, shape);
+  if (!size) {
+    error = "expected extents >= 0 and a size below 2^63 bytes";
+    return false;
+  }
+  AlignedBuffer data;
+  if (!data.allocate(static_cast<size_t>(*size))) {
+    error =
+        "out of memory: cannot allocate " + std::to_string(*size) + " bytes";
+    return false;
+  }
+  array.type = type;
+  array.shape = shape;
+  array.data = std::move(data);
+  return true;
+}
+
+} // namespace bngrad
+
+#endif // BNGRAD_RUNTIME_ARRAY_H

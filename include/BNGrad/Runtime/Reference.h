@@ -1,0 +1,136 @@
+//===- Reference.h - ground truth of the gradients --------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_RUNTIME_REFERENCE_H
+#define BNGRAD_RUNTIME_REFERENCE_H
+
+#include "BNGrad/Runtime/ElementType.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace bngrad {
+
+/// One `bngrad.batch_norm_backward` with its operands.
+///
+/// Shapes: `shape` is that of input, rank >= 1, extents >= 0; `featureDims` is
+///         not empty, strictly ascending, in [0, rank). grad_output, input and
+///         mask are dense row-major of `shape`; scale, mean and statistic are
+///         dense row-major of the extents of input at `featureDims`.
+/// Errors: none are reported: the problem has been verified.
+struct ReferenceProblem {
+  std::vector<int64_t> shape;
+  std::vector<int64_t> featureDims;
+  double epsilon = 0;
+  /// Mean and statistic are constants, not functions of input.
+  bool globalStatistics = false;
+  /// `statistic` is 1/sqrt(variance + epsilon), not the variance.
+  bool statisticIsInvStd = false;
+
+  /// Of grad_output and input.
+  ElementType dataType = ElementType::F32;
+  /// Of scale, mean and statistic.
+  ElementType parameterType = ElementType::F32;
+  /// Of the results that will be checked; they enter the bounds only.
+  ElementType gradInputType = ElementType::F32;
+  ElementType gradScaleType = ElementType::F32;
+  ElementType gradOffsetType = ElementType::F32;
+
+  const void *gradOutput = nullptr;
+  const void *input = nullptr;
+  /// Null: 1 for every channel.
+  const void *scale = nullptr;
+  const void *mean = nullptr;
+  const void *statistic = nullptr;
+  /// One byte per element of input; where it is 0, grad_output counts as 0.
+  /// Null: no mask.
+  const uint8_t *mask = nullptr;
+};
+
+/// One result, row-major, and how far a computed one may be from it.
+struct ReferenceResult {
+  /// The exact value, up to one rounding to double and errors far below
+  /// `bound`.
+  std::vector<double> value;
+  /// The greatest error allowed: infinite or NaN where `value` is.
+  std::vector<double> bound;
+};
+
+/// Shapes: grad_input that of input; grad_scale and grad_offset that of mean.
+struct ReferenceResults {
+  ReferenceResult gradInput;
+  ReferenceResult gradScale;
+  ReferenceResult gradOffset;
+};
+
+/// The gradients of batch normalization, independent of the compiler. With M
+/// the number of elements per channel, every sum over one channel, and
+/// r = 1/sqrt(variance + epsilon) or the given inv_std:
+///
+///   sum_dy      = sum of grad_output
+///   sum_dy_xmu  = sum of grad_output * (input - mean)
+///   grad_offset = sum_dy
+///   grad_scale  = sum_dy_xmu * r
+///   batch:  grad_input = scale*r * ((grad_output - sum_dy/M)
+///                            - (input - mean) * ((sum_dy_xmu/M * r) * r))
+///   global: grad_input = scale*r * grad_output
+///
+/// computed in long double, the sums with compensation, so that what it says of
+/// f64 is more exact than the bound of f64. Infinities and NaN are what these
+/// formulae give in that order. A masked-out grad_output is 0, so its NaN does
+/// not spread, but input there still takes part as 0 * (input - mean). M = 0:
+/// grad_scale and grad_offset are 0, whatever r is.
+///
+/// The bound of a result is
+///
+///   u_out*|exact| + 4*u_acc*(4 + log2(M + 1))*A + smallest subnormal
+///
+/// with A the same formula with every term replaced by its absolute value,
+/// u_out and the smallest subnormal of the result's type, and u_acc of the
+/// accumulator type: the widest of the operands' types, at least f32.
+///
+/// Units:  one thread, about 40 ns per element of input.
+/// Source: S. Ioffe, C. Szegedy, "Batch Normalization", 2015, section 3. The
+///         bound: N. Higham, "Accuracy and Stability of Numerical Algorithms",
+///         section 4.2, for sums of logarithmic depth; the 4 + and the factor 4
+///         leave room for the other operations and for less balanced sums.
+ReferenceResults computeReference(const ReferenceProblem &problem);
+
+/// True if `result`, an element of `type`, is an acceptable `exact`: equal
+/// (infinities included), both NaN, or no further away than `bound`. If
+/// infinity is involved because `type` overflows, `result` must lie between
+/// `exact - bound` and `exact + bound`, each rounded to `type`.
+///
+/// Shapes: `type` is a float type.
+bool isWithinBound(double result, double exact, double bound, ElementType type);
+
+/// What the comparison of one result found. `maxError` and `bound` belong to
+/// the same element, the one with the greatest ratio of error to bound: with a
+/// bound per element, the greatest error alone says nothing.
+struct CheckSummary {
+  /// |result - exact|. Infinite for a NaN or an infinity that should not be
+  /// there or is missing; at most `bound` for an infinity that is accepted
+  /// because the type overflows there.
+  double maxError = 0;
+  double bound = 0;
+  /// Row-major; -1 if there are no elements.
+  int64_t index = -1;
+  /// True if every element is within its bound.
+  bool ok = true;
+};
+
+/// Compares a computed result with the reference.
+///
+/// Shapes: `data` has as many elements, of the float type `type`, as
+///         `reference`.
+CheckSummary checkResult(ElementType type, const void *data,
+                         const ReferenceResult &reference);
+
+} // namespace bngrad
+
+#endif // BNGRAD_RUNTIME_REFERENCE_H

@@ -1,0 +1,163 @@
+//===- Passes.td - passes, in pipeline order ------------- -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TRANSFORMS_PASSES_TD
+#define BNGRAD_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def BNGradDecomposePass : Pass<"bngrad-decompose", "::mlir::func::FuncOp"> {
+  let summary = "Decompose bngrad ops into linalg on tensors";
+  let description = [{
+    Needs: tensors.
+    Gives: no bngrad op; for each one reduction `linalg.generic` that reads
+           grad_output and input once, one per-channel generic with the
+           coefficients and the per-channel results, one element-wise generic
+           with grad_input. Each sum has its own init. What no result needs is
+           not built.
+    Fails: if an op has no decomposition (error at that op).
+
+    Before:
+
+    ```mlir
+    func.func @f(%dy: tensor<8x4xf32>, %x: tensor<8x4xf32>, %mean: tensor<4xf32>,
+                 %inv_std: tensor<4xf32>) -> tensor<8x4xf32> {
+      %dx, %dscale, %doffset = bngrad.batch_norm_backward
+          grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>)
+          mean(%mean : tensor<4xf32>) inv_std(%inv_std : tensor<4xf32>)
+          {statistics = #bngrad.statistics<global>}
+          : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>
+      return %dx : tensor<8x4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    #channel = affine_map<(d0) -> (d0)>
+    #data = affine_map<(d0, d1) -> (d0, d1)>
+    #feature = affine_map<(d0, d1) -> (d1)>
+    func.func @f(%dy: tensor<8x4xf32>, %x: tensor<8x4xf32>, %mean: tensor<4xf32>,
+                 %inv_std: tensor<4xf32>) -> tensor<8x4xf32> {
+      %empty = tensor.empty() : tensor<4xf32>
+      %factor = linalg.generic {indexing_maps = [#channel, #channel],
+                                iterator_types = ["parallel"]}
+          ins(%inv_std : tensor<4xf32>) outs(%empty : tensor<4xf32>) {
+      ^bb0(%r: f32, %out: f32):
+        linalg.yield %r : f32
+      } -> tensor<4xf32>
+      %init = tensor.empty() : tensor<8x4xf32>
+      %dx = linalg.generic {indexing_maps = [#data, #feature, #data],
+                            iterator_types = ["parallel", "parallel"]}
+          ins(%dy, %factor : tensor<8x4xf32>, tensor<4xf32>)
+          outs(%init : tensor<8x4xf32>) {
+      ^bb0(%g: f32, %f: f32, %out: f32):
+        %0 = arith.mulf %f, %g fastmath<contract> : f32
+        linalg.yield %0 : f32
+      } -> tensor<8x4xf32>
+      return %dx : tensor<8x4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def BNGradFusePass : Pass<"bngrad-fuse", "::mlir::func::FuncOp"> {
+  let summary = "Fuse element-wise producers and consumers into the gradient";
+  let description = [{
+    Needs: linalg on tensors.
+    Gives: an element-wise `linalg.generic` is computed where its value is read,
+           if every reader can take it: both generics of a gradient take the
+           producers of grad_output and input, its element-wise generic is taken
+           by the consumer of grad_input. Per-channel values stay per channel,
+           and no generic with a reduction is repeated.
+    Fails: never; what cannot be fused is left as it is.
+
+    Before: a product that two generics read is computed into a tensor of its
+    own. After: both compute it from its operands.
+
+    ```mlir
+    #data = affine_map<(d0, d1) -> (d0, d1)>
+    #feature = affine_map<(d0, d1) -> (d1)>
+    func.func @f(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>,
+                 %init: tensor<4xf32>) -> tensor<4xf32> {
+      %sum = linalg.generic {indexing_maps = [#data, #data, #feature],
+                             iterator_types = ["reduction", "parallel"]}
+          ins(%a, %b : tensor<8x4xf32>, tensor<8x4xf32>)
+          outs(%init : tensor<4xf32>) {
+      ^bb0(%l: f32, %r: f32, %acc: f32):
+        %0 = arith.mulf %l, %r : f32
+        %1 = arith.addf %acc, %0 : f32
+        linalg.yield %1 : f32
+      } -> tensor<4xf32>
+      return %sum : tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+}
+
+def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
+  let summary = "Find the loops that belong together and choose their schedule";
+  let description = [{
+    Needs: linalg on tensors, after `--bngrad-fuse`.
+    Gives: the reduction, the per-channel generics that follow from it and the
+           element-wise generic that reads those, found by their structure, lie
+           in one `scf.execute_region no_inline`; each carries the schedule as
+           the attribute `bngrad.schedule`. Each reduction has inits of its own,
+           which bufferization would else have to copy.
+    Fails: if the option `schedule` is not a schedule.
+  }];
+  let options = [
+    Option<"schedule", "schedule", "std::string", /*default=*/"\"\"",
+           "Schedule for every group, as an attribute such as "
+           "#bngrad.schedule<loops>; empty: chosen by shape, types and target">
+  ];
+  let dependentDialects = [
+    "::mlir::bngrad::BNGradDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def BNGradApplySchedulePass
+    : Pass<"bngrad-apply-schedule", "::mlir::func::FuncOp"> {
+  let summary = "Turn scheduled linalg ops on buffers into loops";
+  let description = [{
+    Needs: `linalg.generic` ops on memrefs with the attribute `bngrad.schedule`.
+    Gives: loops in their place; the element computation is cloned from the
+           generic's region. A sum adds blocks of at most 16 terms and carries
+           the rounding error of adding the blocks along (TwoSum), so its error
+           does not grow with its length. The order of summation depends on the
+           schedule alone. The `scf.execute_region` of a group may be inlined
+           from here on.
+    Fails: never; a generic that cannot be cloned keeps its form, with a remark
+           that says why, and is left to upstream's loops.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
+def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
+  let summary = "Round to f16 and bf16 once, subnormals included";
+  let description = [{
+    Needs: `arith.truncf` on scalars or vectors.
+    Gives: truncation of f32 to bf16 in integer arithmetic (the conversion
+           instruction of AVX-512 flushes subnormals), and of f64 to f16 or bf16
+           through an f32 that is rounded to odd (a plain f32 in between would
+           round twice).
+    Fails: never.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+#endif // BNGRAD_TRANSFORMS_PASSES_TD

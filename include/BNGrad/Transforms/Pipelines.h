@@ -1,0 +1,78 @@
+//===- Pipelines.h - stages and pipelines --------------------- -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TRANSFORMS_PIPELINES_H
+#define BNGRAD_TRANSFORMS_PIPELINES_H
+
+#include "mlir/Pass/PassOptions.h"
+
+namespace mlir {
+class OpPassManager;
+} // namespace mlir
+
+namespace mlir::bngrad {
+
+/// The stages of a pipeline, in order; what holds after each is in the README.
+enum class Stage { Decompose, Fuse, Group, Bufferize, Apply, Lower };
+
+/// Options of `--bngrad-to-linalg`.
+struct ToLinalgPipelineOptions
+    : PassPipelineOptions<ToLinalgPipelineOptions> {
+  Option<Stage> stopAfter{
+      *this, "stop-after",
+      llvm::cl::desc("Last stage to run (decompose, fuse)"),
+      llvm::cl::init(Stage::Fuse),
+      llvm::cl::values(
+          clEnumValN(Stage::Decompose, "decompose", "bngrad to linalg"),
+          clEnumValN(Stage::Fuse, "fuse", "element-wise fusion"))};
+};
+
+/// Options of `--bngrad-cpu-pipeline`.
+struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
+  Option<Stage> stopAfter{
+      *this, "stop-after",
+      llvm::cl::desc("Last stage to run (decompose, fuse, group, bufferize, "
+                     "apply, lower)"),
+      llvm::cl::init(Stage::Lower),
+      llvm::cl::values(
+          clEnumValN(Stage::Decompose, "decompose", "bngrad to linalg"),
+          clEnumValN(Stage::Fuse, "fuse", "element-wise fusion"),
+          clEnumValN(Stage::Group, "group", "groups and their schedules"),
+          clEnumValN(Stage::Bufferize, "bufferize",
+                     "buffers; results become out-parameters"),
+          clEnumValN(Stage::Apply, "apply", "loops"),
+          clEnumValN(Stage::Lower, "lower", "LLVM dialect"))};
+  Option<std::string> schedule{
+      *this, "schedule",
+      llvm::cl::desc("Schedule for every group, such as "
+                     "#bngrad.schedule<loops>; empty: chosen"),
+      llvm::cl::init("")};
+};
+
+/// Parts of the pipelines, one per stage, for pass managers on a module.
+void addDecomposePasses(OpPassManager &pm);
+void addFusePasses(OpPassManager &pm);
+void addGroupPasses(OpPassManager &pm, StringRef schedule);
+void addBufferizePasses(OpPassManager &pm);
+void addCpuApplyPasses(OpPassManager &pm);
+void addCpuLowerPasses(OpPassManager &pm);
+
+/// bngrad on tensors to linalg on tensors, for other compilers to go on from.
+void buildToLinalgPipeline(OpPassManager &pm,
+                           const ToLinalgPipelineOptions &options);
+
+/// bngrad on tensors to the LLVM dialect, multi-threaded through OpenMP. A
+/// function's results become out-parameters after its arguments.
+void buildCpuPipeline(OpPassManager &pm, const CpuPipelineOptions &options);
+
+/// Registers `--bngrad-to-linalg` and `--bngrad-cpu-pipeline`.
+void registerPipelines();
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_TRANSFORMS_PIPELINES_H

@@ -1,0 +1,44 @@
+//===- Transforms.h - patterns for other pipelines ------------ -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TRANSFORMS_TRANSFORMS_H
+#define BNGRAD_TRANSFORMS_TRANSFORMS_H
+
+#include "mlir/Support/LLVM.h"
+
+namespace mlir {
+class RewritePatternSet;
+} // namespace mlir
+
+namespace mlir::bngrad {
+
+/// Adds the patterns behind `--bngrad-decompose`: each bngrad op becomes
+/// `linalg.generic` ops on tensors. What no result of the op needs is not
+/// built.
+///
+/// Shapes: any rank >= 1, static or dynamic; sizes of 0 included.
+/// Errors: none; an op the patterns do not match stays.
+/// Source: docs/mathematics.md.
+void populateDecomposePatterns(RewritePatternSet &patterns);
+
+/// Adds the patterns behind `--bngrad-fuse`: element-wise generics are computed
+/// where they are read. Unlike upstream's element-wise fusion a producer with
+/// several readers is fused into all of them, and per-channel values are never
+/// recomputed per element.
+///
+/// Errors: none; a generic the patterns do not match stays.
+/// Source: docs/rationale.md, section "Fusion".
+void populateFusePatterns(RewritePatternSet &patterns);
+
+/// Adds the patterns behind `--bngrad-expand-truncf`: `arith.truncf` to f16 and
+/// bf16 that rounds once, to nearest even, subnormals included.
+void populateExpandTruncFPatterns(RewritePatternSet &patterns);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_TRANSFORMS_TRANSFORMS_H

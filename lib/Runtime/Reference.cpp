@@ -1,0 +1,357 @@
+//===- Reference.cpp - ground truth of the gradients ------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Runtime/Reference.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+
+namespace bngrad {
+
+using Real = long double;
+
+//===----------------------------------------------------------------------===//
+// Iteration
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Adjacent dims that are all reduced or all features, as one.
+struct Loop {
+  int64_t extent;
+  /// How far one step moves in the row-major list of channels; 0 if reduced.
+  int64_t channelStride;
+};
+} // namespace
+
+static bool isFeatureDim(const std::vector<int64_t> &featureDims, size_t dim) {
+  return std::binary_search(featureDims.begin(), featureDims.end(),
+                            static_cast<int64_t>(dim));
+}
+
+/// The loops over `shape`, innermost first; at least one. Extents are > 0.
+static std::vector<Loop> collapse(const std::vector<int64_t> &shape,
+                                  const std::vector<int64_t> &featureDims) {
+  std::vector<Loop> loops;
+  int64_t numChannels = 1;
+  for (size_t dim = shape.size(); dim-- > 0;) {
+    if (shape[dim] == 1)
+      continue;
+    bool isFeature = isFeatureDim(featureDims, dim);
+    if (!loops.empty() && (loops.back().channelStride != 0) == isFeature)
+      loops.back().extent *= shape[dim];
+    else
+      loops.push_back({shape[dim], isFeature ? numChannels : 0});
+    if (isFeature)
+      numChannels *= shape[dim];
+  }
+  if (loops.empty())
+    loops.push_back({1, 0});
+  return loops;
+}
+
+/// Calls `body(begin, channel)` for every run of the innermost loop, row-major.
+template <typename Body>
+static void forEachRun(const std::vector<Loop> &loops, Body body) {
+  std::vector<int64_t> position(loops.size(), 0);
+  int64_t begin = 0, channel = 0;
+  while (true) {
+    body(begin, channel);
+    begin += loops[0].extent;
+    size_t i = 1;
+    for (; i < loops.size(); ++i) {
+      channel += loops[i].channelStride;
+      if (++position[i] != loops[i].extent)
+        break;
+      position[i] = 0;
+      channel -= loops[i].extent * loops[i].channelStride;
+    }
+    if (i == loops.size())
+      return;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A sum with its rounding errors on the side (D. Knuth, TAOCP 2, 4.2.2,
+/// theorem B): its own error does not grow with the number of terms.
+struct CompensatedSum {
+  Real sum = 0;
+  Real errors = 0;
+
+  void add(Real term) {
+    Real total = sum + term;
+    Real added = total - sum;
+    errors += (sum - (total - added)) + (term - added);
+    sum = total;
+  }
+  /// After an infinity or a NaN the errors are NaN and mean nothing.
+  Real get() const { return std::isfinite(sum) ? sum + errors : sum; }
+};
+
+struct ChannelSums {
+  CompensatedSum dy;
+  CompensatedSum dyXmu;
+  Real absDy = 0;
+  Real absDyXmu = 0;
+};
+} // namespace
+
+/// Terms of one run are first added up plainly in blocks of this many, an error
+/// of at most 2^10 * 2^-64 relative to A, against 2^-51 in the bound of f64.
+static constexpr int64_t kBlock = 1024;
+
+static Real loadGradOutput(const ReferenceProblem &problem, int64_t index) {
+  if (problem.mask && problem.mask[index] == 0)
+    return 0;
+  return loadAsDouble(problem.dataType, problem.gradOutput, index);
+}
+
+static std::vector<ChannelSums> computeSums(const ReferenceProblem &problem,
+                                            const std::vector<Loop> &loops,
+                                            const std::vector<double> &mean) {
+  std::vector<ChannelSums> sums(mean.size());
+  auto loadTerms = [&](int64_t index, int64_t channel, Real &dy, Real &dyXmu) {
+    dy = loadGradOutput(problem, index);
+    Real x = loadAsDouble(problem.dataType, problem.input, index);
+    dyXmu = dy * (x - mean[channel]);
+  };
+  int64_t extent = loops[0].extent;
+  if (loops[0].channelStride != 0) {
+    forEachRun(loops, [&](int64_t begin, int64_t firstChannel) {
+      for (int64_t i = 0; i < extent; ++i) {
+        Real dy, dyXmu;
+        loadTerms(begin + i, firstChannel + i, dy, dyXmu);
+        ChannelSums &channelSums = sums[firstChannel + i];
+        channelSums.dy.add(dy);
+        channelSums.dyXmu.add(dyXmu);
+        channelSums.absDy += std::fabs(dy);
+        channelSums.absDyXmu += std::fabs(dyXmu);
+      }
+    });
+    return sums;
+  }
+  forEachRun(loops, [&](int64_t begin, int64_t channel) {
+    ChannelSums &channelSums = sums[channel];
+    for (int64_t block = 0; block < extent; block += kBlock) {
+      Real sumDy = 0, sumDyXmu = 0, sumAbsDy = 0, sumAbsDyXmu = 0;
+      int64_t end = std::min(block + kBlock, extent);
+      for (int64_t i = block; i < end; ++i) {
+        Real dy, dyXmu;
+        loadTerms(begin + i, channel, dy, dyXmu);
+        sumDy += dy;
+        sumDyXmu += dyXmu;
+        sumAbsDy += std::fabs(dy);
+        sumAbsDyXmu += std::fabs(dyXmu);
+      }
+      channelSums.dy.add(sumDy);
+      channelSums.dyXmu.add(sumDyXmu);
+      channelSums.absDy += sumAbsDy;
+      channelSums.absDyXmu += sumAbsDyXmu;
+    }
+  });
+  return sums;
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The bound of one result as a function of its exact value and of A.
+struct Bound {
+  Real resultRoundoff;
+  /// 4 * u_acc * (4 + log2(M + 1)).
+  Real accumulated;
+  Real smallest;
+
+  Bound(const ReferenceProblem &problem, ElementType result, int64_t count)
+      : resultRoundoff(unitRoundoff(result)),
+        accumulated(
+            4 *
+            std::min({static_cast<Real>(unitRoundoff(ElementType::F32)),
+                      static_cast<Real>(unitRoundoff(problem.dataType)),
+                      static_cast<Real>(unitRoundoff(problem.parameterType))}) *
+            (4 + std::log2(static_cast<Real>(count) + 1))),
+        smallest(smallestSubnormal(result)) {}
+
+  double operator()(Real exact, Real absolute) const {
+    return static_cast<double>(resultRoundoff * std::fabs(exact) +
+                               accumulated * absolute + smallest);
+  }
+};
+
+/// What the element-wise part of grad_input needs of its channel: with
+/// k = scale*r,
+///   grad_input = k * ((dy - meanDy) - (x - mean) * slope)
+///   A = |k| * (|dy| + absMeanDy + |x - mean| * absSlope).
+struct Coefficients {
+  Real factor;
+  Real meanDy;
+  Real slope;
+  Real absMeanDy;
+  Real absSlope;
+};
+} // namespace
+
+static void resize(ReferenceResult &result, int64_t size) {
+  result.value.resize(static_cast<size_t>(size));
+  result.bound.resize(static_cast<size_t>(size));
+}
+
+static Real loadInvStd(const ReferenceProblem &problem, int64_t channel) {
+  Real statistic =
+      loadAsDouble(problem.parameterType, problem.statistic, channel);
+  if (problem.statisticIsInvStd)
+    return statistic;
+  return 1 / std::sqrt(statistic + problem.epsilon);
+}
+
+ReferenceResults computeReference(const ReferenceProblem &problem) {
+  assert(!problem.featureDims.empty() &&
+         problem.featureDims.back() <
+             static_cast<int64_t>(problem.shape.size()) &&
+         "expected a verified problem");
+  // M is not the quotient of the sizes: it counts also where there are no
+  // channels.
+  int64_t numChannels = 1, count = 1;
+  for (size_t dim = 0; dim < problem.shape.size(); ++dim) {
+    bool isFeature = isFeatureDim(problem.featureDims, dim);
+    (isFeature ? numChannels : count) *= problem.shape[dim];
+  }
+
+  ReferenceResults results;
+  resize(results.gradInput, numChannels * count);
+  resize(results.gradScale, numChannels);
+  resize(results.gradOffset, numChannels);
+  Bound gradInputBound(problem, problem.gradInputType, count);
+  Bound gradScaleBound(problem, problem.gradScaleType, count);
+  Bound gradOffsetBound(problem, problem.gradOffsetType, count);
+  if (count == 0) {
+    for (int64_t channel = 0; channel < numChannels; ++channel) {
+      results.gradScale.bound[channel] = gradScaleBound(0, 0);
+      results.gradOffset.bound[channel] = gradOffsetBound(0, 0);
+    }
+    return results;
+  }
+  if (numChannels == 0)
+    return results;
+
+  std::vector<double> mean(static_cast<size_t>(numChannels));
+  for (int64_t channel = 0; channel < numChannels; ++channel)
+    mean[channel] = loadAsDouble(problem.parameterType, problem.mean, channel);
+  std::vector<Loop> loops = collapse(problem.shape, problem.featureDims);
+  std::vector<ChannelSums> sums = computeSums(problem, loops, mean);
+
+  std::vector<Coefficients> coefficients(static_cast<size_t>(numChannels));
+  Real realCount = static_cast<Real>(count);
+  for (int64_t channel = 0; channel < numChannels; ++channel) {
+    const ChannelSums &channelSums = sums[channel];
+    Real sumDy = channelSums.dy.get();
+    Real sumDyXmu = channelSums.dyXmu.get();
+    Real r = loadInvStd(problem, channel);
+    Real scale = problem.scale ? loadAsDouble(problem.parameterType,
+                                              problem.scale, channel)
+                               : 1;
+
+    Real gradScale = sumDyXmu * r;
+    results.gradScale.value[channel] = static_cast<double>(gradScale);
+    results.gradScale.bound[channel] =
+        gradScaleBound(gradScale, channelSums.absDyXmu * std::fabs(r));
+    results.gradOffset.value[channel] = static_cast<double>(sumDy);
+    results.gradOffset.bound[channel] =
+        gradOffsetBound(sumDy, channelSums.absDy);
+    coefficients[channel] = {scale * r, sumDy / realCount,
+                             (sumDyXmu / realCount * r) * r,
+                             channelSums.absDy / realCount,
+                             (channelSums.absDyXmu / realCount * r) * r};
+  }
+
+  int64_t extent = loops[0].extent;
+  int64_t channelStride = loops[0].channelStride;
+  forEachRun(loops, [&](int64_t begin, int64_t channel) {
+    for (int64_t i = begin; i < begin + extent; ++i, channel += channelStride) {
+      const Coefficients &c = coefficients[channel];
+      Real dy = loadGradOutput(problem, i);
+      Real exact, absolute;
+      if (problem.globalStatistics) {
+        exact = c.factor * dy;
+        absolute = std::fabs(exact);
+      } else {
+        Real xmu = loadAsDouble(problem.dataType, problem.input, i) -
+                   static_cast<Real>(mean[channel]);
+        exact = c.factor * ((dy - c.meanDy) - xmu * c.slope);
+        absolute = std::fabs(c.factor) *
+                   (std::fabs(dy) + c.absMeanDy + std::fabs(xmu) * c.absSlope);
+      }
+      results.gradInput.value[i] = static_cast<double>(exact);
+      results.gradInput.bound[i] = gradInputBound(exact, absolute);
+    }
+  });
+  return results;
+}
+
+//===----------------------------------------------------------------------===//
+// Comparison
+//===----------------------------------------------------------------------===//
+
+bool isWithinBound(double result, double exact, double bound,
+                   ElementType type) {
+  if (std::isnan(result) || std::isnan(exact))
+    return std::isnan(result) && std::isnan(exact);
+  if (result == exact)
+    return true;
+  if (std::isinf(result) || std::isinf(roundTo(type, exact)))
+    return roundTo(type, exact - bound) <= result &&
+           result <= roundTo(type, exact + bound);
+  return std::fabs(result - exact) <= bound;
+}
+
+/// `error / bound`: at most 1 if accepted, above 1 if not, also where one of
+/// the two is 0 or infinite.
+static double severity(bool ok, double error, double bound) {
+  bool hasRatio = bound > 0 && std::isfinite(bound) && std::isfinite(error);
+  if (hasRatio)
+    return error / bound;
+  return ok ? 0 : std::numeric_limits<double>::infinity();
+}
+
+CheckSummary checkResult(ElementType type, const void *data,
+                         const ReferenceResult &reference) {
+  CheckSummary summary;
+  double worst = -1;
+  int64_t size = static_cast<int64_t>(reference.value.size());
+  for (int64_t i = 0; i < size; ++i) {
+    double exact = reference.value[i];
+    double bound = reference.bound[i];
+    double result = loadAsDouble(type, data, i);
+    bool ok = isWithinBound(result, exact, bound, type);
+    double error;
+    if (std::isfinite(result) && std::isfinite(exact))
+      error = std::fabs(result - exact);
+    else if (!ok)
+      error = std::numeric_limits<double>::infinity();
+    else
+      error = std::isfinite(exact) ? bound : 0;
+    summary.ok &= ok;
+    double current = severity(ok, error, bound);
+    if (current > worst) {
+      worst = current;
+      summary.maxError = error;
+      summary.bound = bound;
+      summary.index = i;
+    }
+  }
+  return summary;
+}
+
+} // namespace bngrad

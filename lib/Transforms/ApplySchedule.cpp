@@ -1,0 +1,327 @@
+//===- ApplySchedule.cpp - bngrad-apply-schedule: the loops ---------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A generic is checked before the first op is created, so that a refusal leaves
+// it whole.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ElementCloner.h"
+
+#include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/Passes.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::bngrad {
+#define GEN_PASS_DEF_BNGRADAPPLYSCHEDULEPASS
+#include "BNGrad/Transforms/Passes.h.inc"
+} // namespace mlir::bngrad
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// Terms that are added one by one. With M terms in a channel the error bound
+/// allows 4*(4 + log2(M + 1)) roundings (docs/mathematics.md); 15 additions and
+/// what surrounds them stay below it for every M.
+static constexpr int64_t kSumBlock = 16;
+
+/// The terms of a generic whose results are all sums, in result order; nothing
+/// if one is not.
+static std::optional<SmallVector<Value>> getTerms(linalg::GenericOp generic) {
+  SmallVector<Value> terms;
+  auto yield = cast<linalg::YieldOp>(generic.getBody()->getTerminator());
+  for (auto [value, accumulator] :
+       llvm::zip_equal(yield.getValues(), generic.getRegionOutputArgs())) {
+    auto add = value.getDefiningOp<arith::AddFOp>();
+    if (!add || !accumulator.hasOneUse() || !value.hasOneUse())
+      return std::nullopt;
+    if (add.getLhs() == accumulator)
+      terms.push_back(add.getRhs());
+    else if (add.getRhs() == accumulator)
+      terms.push_back(add.getLhs());
+    else
+      return std::nullopt;
+  }
+  return terms;
+}
+
+namespace {
+/// `#bngrad.schedule<loops>` for one generic: parallel loops outside, scalar
+/// loops inside.
+class Loops {
+public:
+  explicit Loops(linalg::GenericOp generic)
+      : generic(generic), loc(generic.getLoc()), cloner(generic),
+        ivs(generic.getNumLoops()) {}
+
+  void emitElementwise(OpBuilder &b);
+  void emitSums(OpBuilder &b, ArrayRef<Value> sumTerms);
+
+private:
+  Value constantIndex(OpBuilder &b, int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  }
+  Value constantZero(OpBuilder &b, unsigned i) {
+    return arith::ConstantOp::create(b, loc, b.getZeroAttr(terms[i].getType()));
+  }
+  void createRanges(OpBuilder &b);
+  /// Emits `body` in scf.parallel over `dims`, or directly where there are
+  /// none.
+  void emitParallel(OpBuilder &b, ArrayRef<unsigned> dims,
+                    function_ref<void(OpBuilder &)> body);
+  void emitElement(OpBuilder &b);
+  /// Emits loops over `dims`, outermost first, that carry (sum, error) pairs.
+  SmallVector<Value> emitSumLoops(OpBuilder &b, ArrayRef<unsigned> dims,
+                                  ValueRange carried);
+  /// Adds the terms of `dim` in [from, to), at most kSumBlock, to `carried`.
+  SmallVector<Value> emitSumBlock(OpBuilder &b, unsigned dim, Value from,
+                                  Value to, ValueRange carried);
+
+  linalg::GenericOp generic;
+  Location loc;
+  ElementCloner cloner;
+  SmallVector<Value> ivs;   // by loop, null until its loop is there
+  SmallVector<Value> sizes; // by loop
+  SmallVector<Value> terms; // in the generic's body
+};
+} // namespace
+
+void Loops::createRanges(OpBuilder &b) {
+  auto op = cast<linalg::LinalgOp>(generic.getOperation());
+  for (Range range : op.createLoopRanges(b, loc))
+    sizes.push_back(getValueOrCreateConstantIndexOp(b, loc, range.size));
+}
+
+void Loops::emitParallel(OpBuilder &b, ArrayRef<unsigned> dims,
+                         function_ref<void(OpBuilder &)> body) {
+  if (dims.empty())
+    return body(b);
+  Value zero = constantIndex(b, 0), one = constantIndex(b, 1);
+  SmallVector<Value> lower(dims.size(), zero), upper, steps(dims.size(), one);
+  for (unsigned dim : dims)
+    upper.push_back(sizes[dim]);
+  scf::ParallelOp::create(
+      b, loc, lower, upper, steps,
+      [&](OpBuilder &nested, Location, ValueRange parallelIvs) {
+        for (auto [dim, iv] : llvm::zip_equal(dims, parallelIvs))
+          ivs[dim] = iv;
+        cloner.load(nested, ivs);
+        body(nested);
+      });
+}
+
+void Loops::emitElement(OpBuilder &b) {
+  IRMapping mapping = cloner.clone(b, ivs);
+  Operation *yield = generic.getBody()->getTerminator();
+  for (auto [i, value] : llvm::enumerate(yield->getOperands()))
+    cloner.store(b, ivs, i, mapping.lookupOrDefault(value));
+}
+
+/// The innermost loop is a plain one, for LLVM to vectorize. A generic with one
+/// loop is per channel: too small to be worth threads.
+void Loops::emitElementwise(OpBuilder &b) {
+  createRanges(b);
+  unsigned inner = generic.getNumLoops() - 1;
+  emitParallel(b, llvm::to_vector(llvm::seq<unsigned>(inner)),
+               [&](OpBuilder &nested) {
+                 Value zero = constantIndex(nested, 0);
+                 Value one = constantIndex(nested, 1);
+                 scf::ForOp::create(
+                     nested, loc, zero, sizes[inner], one, ValueRange(),
+                     [&](OpBuilder &innermost, Location, Value iv, ValueRange) {
+                       ivs[inner] = iv;
+                       emitElement(innermost);
+                       scf::YieldOp::create(innermost, loc);
+                     });
+               });
+}
+
+/// sum + addend exactly, as a rounded sum and its error (TwoSum, Knuth: six
+/// additions in any order of magnitude).
+static std::pair<Value, Value> addExactly(OpBuilder &b, Location loc, Value sum,
+                                          Value addend) {
+  auto add = [&](Value l, Value r) -> Value {
+    return arith::AddFOp::create(b, loc, l, r);
+  };
+  auto sub = [&](Value l, Value r) -> Value {
+    return arith::SubFOp::create(b, loc, l, r);
+  };
+  Value total = add(sum, addend);
+  Value addendPart = sub(total, sum);
+  Value sumPart = sub(total, addendPart);
+  Value error = add(sub(sum, sumPart), sub(addend, addendPart));
+  return {total, error};
+}
+
+SmallVector<Value> Loops::emitSumBlock(OpBuilder &b, unsigned dim, Value from,
+                                       Value to, ValueRange carried) {
+  SmallVector<Value> zeros;
+  for (unsigned i : llvm::seq<unsigned>(terms.size()))
+    zeros.push_back(constantZero(b, i));
+  auto block = scf::ForOp::create(
+      b, loc, from, to, constantIndex(b, 1), zeros,
+      [&](OpBuilder &nested, Location, Value iv, ValueRange partials) {
+        ivs[dim] = iv;
+        IRMapping mapping = cloner.clone(nested, ivs);
+        SmallVector<Value> sums;
+        // The order inside a block is LLVM's, which may use vectors.
+        auto flags = arith::FastMathFlags::reassoc |
+                     arith::FastMathFlags::contract;
+        for (auto [partial, term] : llvm::zip_equal(partials, terms))
+          sums.push_back(arith::AddFOp::create(
+              nested, loc, partial, mapping.lookupOrDefault(term), flags));
+        scf::YieldOp::create(nested, loc, sums);
+      });
+  ivs[dim] = Value();
+  SmallVector<Value> results;
+  for (auto [i, partial] : llvm::enumerate(block.getResults())) {
+    auto [sum, error] = addExactly(b, loc, carried[2 * i], partial);
+    results.push_back(sum);
+    results.push_back(
+        arith::AddFOp::create(b, loc, carried[2 * i + 1], error));
+  }
+  return results;
+}
+
+SmallVector<Value> Loops::emitSumLoops(OpBuilder &b, ArrayRef<unsigned> dims,
+                                       ValueRange carried) {
+  unsigned dim = dims.front();
+  Value zero = constantIndex(b, 0), one = constantIndex(b, 1);
+  if (dims.size() > 1) {
+    auto loop = scf::ForOp::create(
+        b, loc, zero, sizes[dim], one, carried,
+        [&](OpBuilder &nested, Location, Value iv, ValueRange sums) {
+          ivs[dim] = iv;
+          scf::YieldOp::create(
+              nested, loc, emitSumLoops(nested, dims.drop_front(), sums));
+        });
+    return loop.getResults();
+  }
+  Value blockSize = constantIndex(b, kSumBlock);
+  Value rest = arith::RemUIOp::create(b, loc, sizes[dim], blockSize);
+  Value blocksEnd = arith::SubIOp::create(b, loc, sizes[dim], rest);
+  auto blocks = scf::ForOp::create(
+      b, loc, zero, blocksEnd, blockSize, carried,
+      [&](OpBuilder &nested, Location, Value iv, ValueRange sums) {
+        Value to = arith::AddIOp::create(nested, loc, iv, blockSize);
+        scf::YieldOp::create(nested, loc,
+                             emitSumBlock(nested, dim, iv, to, sums));
+      });
+  return emitSumBlock(b, dim, blocksEnd, sizes[dim], blocks.getResults());
+}
+
+void Loops::emitSums(OpBuilder &b, ArrayRef<Value> sumTerms) {
+  terms.assign(sumTerms.begin(), sumTerms.end());
+  createRanges(b);
+  SmallVector<unsigned> parallelDims, reductionDims;
+  generic.getParallelDims(parallelDims);
+  generic.getReductionDims(reductionDims);
+  emitParallel(b, parallelDims, [&](OpBuilder &nested) {
+    // The accumulators replace the outputs; their own values come first.
+    SmallVector<Value> carried;
+    for (unsigned i : llvm::seq<unsigned>(terms.size())) {
+      OpOperand *init = generic.getDpsInitOperand(i);
+      SmallVector<Value> indices;
+      for (AffineExpr expr : generic.getMatchingIndexingMap(init).getResults())
+        indices.push_back(ivs[cast<AffineDimExpr>(expr).getPosition()]);
+      carried.push_back(
+          memref::LoadOp::create(nested, loc, init->get(), indices));
+      carried.push_back(constantZero(nested, i));
+      cloner.setOutput(i, carried.back());
+    }
+    SmallVector<Value> sums = emitSumLoops(nested, reductionDims, carried);
+    for (unsigned i : llvm::seq<unsigned>(terms.size())) {
+      Value sum = sums[2 * i], error = sums[2 * i + 1];
+      // An infinite sum has no error to speak of: infinity less infinity.
+      Value isNaN = arith::CmpFOp::create(
+          nested, loc, arith::CmpFPredicate::UNO, error, error);
+      Value total = arith::AddFOp::create(nested, loc, sum, error);
+      total = arith::SelectOp::create(nested, loc, isNaN, sum, total);
+      cloner.store(nested, ivs, i, total);
+    }
+  });
+}
+
+/// Says why `generic` is left to upstream's loops.
+static void emitMissed(linalg::GenericOp generic, StringRef reason) {
+  remark::missed(generic.getLoc(), remark::RemarkOpts::name("schedule")
+                                       .category("bngrad-apply-schedule")
+                                       .function(generic
+                                                     ->getParentOfType<func::FuncOp>()
+                                                     .getName()))
+      << "left to upstream's loops: " << reason;
+}
+
+/// Replaces `generic` by loops, or says why not.
+static void applyLoops(linalg::GenericOp generic) {
+  if (!generic.hasPureBufferSemantics())
+    return emitMissed(generic, "expected memrefs");
+  if (generic.getNumLoops() == 0)
+    return emitMissed(generic, "expected at least one loop");
+  OpBuilder b(generic);
+  if (generic.getNumReductionLoops() == 0) {
+    Loops(generic).emitElementwise(b);
+    generic.erase();
+    return;
+  }
+  std::optional<SmallVector<Value>> terms = getTerms(generic);
+  if (!terms)
+    return emitMissed(generic, "expected every result to be a sum");
+  auto isProjection = [&](OpOperand &init) {
+    AffineMap map = generic.getMatchingIndexingMap(&init);
+    return map.isProjectedPermutation() &&
+           map.getNumResults() == generic.getNumParallelLoops();
+  };
+  if (!llvm::all_of(generic.getDpsInitsMutable(), isProjection))
+    return emitMissed(generic, "expected sums indexed by the parallel loops");
+  Loops(generic).emitSums(b, *terms);
+  generic.erase();
+}
+
+namespace {
+struct BNGradApplySchedulePass
+    : bngrad::impl::BNGradApplySchedulePassBase<BNGradApplySchedulePass> {
+  void runOnOperation() override {
+    SmallVector<linalg::GenericOp> generics;
+    llvm::SmallSetVector<scf::ExecuteRegionOp, 4> groups;
+    getOperation().walk([&](linalg::GenericOp generic) {
+      if (!generic->hasAttr(ScheduleAttr::kAttrName))
+        return;
+      generics.push_back(generic);
+      if (auto group = dyn_cast<scf::ExecuteRegionOp>(generic->getParentOp()))
+        groups.insert(group);
+    });
+    for (linalg::GenericOp generic : generics) {
+      auto schedule =
+          generic->getAttrOfType<ScheduleAttr>(ScheduleAttr::kAttrName);
+      if (!schedule) {
+        generic.emitOpError() << "expected attribute '"
+                              << ScheduleAttr::kAttrName
+                              << "' to be a #bngrad.schedule, got "
+                              << generic->getAttr(ScheduleAttr::kAttrName);
+        return signalPassFailure();
+      }
+      switch (schedule.getKind()) {
+      case ScheduleKind::Loops:
+        applyLoops(generic);
+        break;
+      }
+    }
+    for (scf::ExecuteRegionOp group : groups)
+      group.setNoInline(false);
+  }
+};
+} // namespace

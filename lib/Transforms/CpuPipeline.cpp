@@ -1,0 +1,129 @@
+//===- CpuPipeline.cpp - stages and the CPU pipeline ----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Transforms/Passes.h"
+#include "BNGrad/Transforms/Pipelines.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+void mlir::bngrad::addDecomposePasses(OpPassManager &pm) {
+  // First, so that the decomposition sees every size that is known.
+  pm.addPass(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createBNGradDecomposePass());
+}
+
+void mlir::bngrad::addFusePasses(OpPassManager &pm) {
+  pm.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
+  pm.addNestedPass<func::FuncOp>(createBNGradFusePass());
+  pm.addPass(createCanonicalizerPass());
+}
+
+void mlir::bngrad::addGroupPasses(OpPassManager &pm, StringRef schedule) {
+  BNGradGroupPassOptions options;
+  options.schedule = schedule.str();
+  pm.addNestedPass<func::FuncOp>(createBNGradGroupPass(options));
+}
+
+void mlir::bngrad::addBufferizePasses(OpPassManager &pm) {
+  {
+    bufferization::OneShotBufferizePassOptions options;
+    options.bufferizeFunctionBoundaries = true;
+    options.functionBoundaryTypeConversion =
+        bufferization::LayoutMapOption::IdentityLayoutMap;
+    pm.addPass(bufferization::createOneShotBufferizePass(options));
+  }
+  // Forwards the buffers that leave a group's region; without it the
+  // out-parameters below would be filled by full-size copies.
+  pm.addPass(createCanonicalizerPass());
+  {
+    bufferization::BufferResultsToOutParamsPassOptions options;
+    options.modifyPublicFunctions = true;
+    options.hoistStaticAllocs = true;
+    options.hoistDynamicAllocs = true;
+    pm.addPass(bufferization::createBufferResultsToOutParamsPass(options));
+  }
+  // Before any loop of ours exists: it fails on ops of unknown effect.
+  bufferization::buildBufferDeallocationPipeline(
+      pm, bufferization::BufferDeallocationPipelineOptions());
+  pm.addPass(createConvertBufferizationToMemRefPass());
+  pm.addPass(createCanonicalizerPass());
+}
+
+void mlir::bngrad::addCpuApplyPasses(OpPassManager &pm) {
+  pm.addNestedPass<func::FuncOp>(createBNGradApplySchedulePass());
+  pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm) {
+  pm.addPass(createBNGradExpandTruncFPass());
+  pm.addPass(createConvertSCFToOpenMPPass());
+  // Removes the memref.alloca_scope around each parallel body, which
+  // finalize-memref-to-llvm does not take.
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  // expand-strided-metadata makes affine.apply again.
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createConvertVectorToLLVMPass());
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createConvertOpenMPToLLVMPass());
+  pm.addPass(createConvertFuncToLLVMPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createConvertIndexToLLVMPass());
+  pm.addPass(createUBToLLVMConversionPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+}
+
+void mlir::bngrad::buildToLinalgPipeline(
+    OpPassManager &pm, const ToLinalgPipelineOptions &options) {
+  addDecomposePasses(pm);
+  if (options.stopAfter == Stage::Decompose)
+    return;
+  addFusePasses(pm);
+}
+
+void mlir::bngrad::buildCpuPipeline(OpPassManager &pm,
+                                    const CpuPipelineOptions &options) {
+  auto runs = [&](Stage stage) { return stage <= options.stopAfter; };
+  addDecomposePasses(pm);
+  if (runs(Stage::Fuse))
+    addFusePasses(pm);
+  if (runs(Stage::Group))
+    addGroupPasses(pm, options.schedule);
+  if (runs(Stage::Bufferize))
+    addBufferizePasses(pm);
+  if (runs(Stage::Apply))
+    addCpuApplyPasses(pm);
+  if (runs(Stage::Lower))
+    addCpuLowerPasses(pm);
+}
+
+void mlir::bngrad::registerPipelines() {
+  PassPipelineRegistration<ToLinalgPipelineOptions>(
+      "bngrad-to-linalg", "Decompose bngrad ops into linalg on tensors and fuse",
+      buildToLinalgPipeline);
+  PassPipelineRegistration<CpuPipelineOptions>(
+      "bngrad-cpu-pipeline", "Compile bngrad ops for the CPU, down to LLVM",
+      buildCpuPipeline);
+}

@@ -1,0 +1,244 @@
+//===- Group.cpp - bngrad-group: find groups, choose schedules ------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A group is found by its structure, on tensors, where no alias analysis is
+// needed: a reduction of sums, the per-channel generics that follow from it and
+// the element-wise generics that read those. It is closed in a region, so that
+// no foreign op can come between its members before their loops exist.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/Passes.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::bngrad {
+#define GEN_PASS_DEF_BNGRADGROUPPASS
+#include "BNGrad/Transforms/Passes.h.inc"
+} // namespace mlir::bngrad
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+using Group = llvm::SmallSetVector<linalg::GenericOp, 4>;
+
+static bool isElementwise(linalg::GenericOp generic) {
+  return generic.getNumLoops() == generic.getNumParallelLoops();
+}
+
+/// True if every result is a floating-point sum over the reduction loops.
+static bool isSum(linalg::GenericOp generic) {
+  if (generic.getNumReductionLoops() == 0)
+    return false;
+  auto yield = cast<linalg::YieldOp>(generic.getBody()->getTerminator());
+  return llvm::all_of(
+      llvm::zip_equal(yield.getValues(), generic.getRegionOutputArgs()),
+      [](auto pair) {
+        auto [value, accumulator] = pair;
+        auto add = value.template getDefiningOp<arith::AddFOp>();
+        return add && accumulator.hasOneUse() &&
+               (add.getLhs() == accumulator || add.getRhs() == accumulator);
+      });
+}
+
+/// True if `generic` belongs to a group because it reads results of members: a
+/// per-channel generic reads them by the identity map, an element-wise one
+/// through a map that leaves loops out.
+static bool readsAsMember(linalg::GenericOp generic,
+                          function_ref<bool(Value)> isChannelResult) {
+  if (!isElementwise(generic) || !generic.hasPureTensorSemantics())
+    return false;
+  return llvm::all_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
+    AffineMap map = generic.getMatchingIndexingMap(operand);
+    return !isChannelResult(operand->get()) || map.isProjectedPermutation();
+  });
+}
+
+/// Grows a group from `seed` over the ops that follow it in its block. An op
+/// that depends on a member without being one can stand on the path to a later
+/// op (an all-reduce of the sums, say); that op then is no member either.
+static Group growFrom(linalg::GenericOp seed,
+                      const DenseSet<Operation *> &grouped) {
+  Group group;
+  group.insert(seed);
+  // Element-wise members end the group: their results are full-size.
+  DenseSet<Value> channelResults(seed->result_begin(), seed->result_end());
+  DenseSet<Operation *> foreign;
+  int64_t numLoops = seed.getNumLoops();
+  for (Operation *op = seed->getNextNode(); op; op = op->getNextNode()) {
+    bool readsChannel = false, readsForeign = false;
+    auto visit = [&](Value value) {
+      Operation *def = value.getDefiningOp();
+      if (channelResults.contains(value))
+        readsChannel = true;
+      else if (def && (foreign.contains(def) ||
+                       group.contains(dyn_cast<linalg::GenericOp>(def))))
+        readsForeign = true;
+    };
+    llvm::for_each(op->getOperands(), visit);
+    visitUsedValuesDefinedAbove(op->getRegions(), [&](OpOperand *operand) {
+      visit(operand->get());
+    });
+    if (!readsChannel && !readsForeign)
+      continue;
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    if (readsForeign || !generic || grouped.contains(op) ||
+        !readsAsMember(generic,
+                       [&](Value v) { return channelResults.contains(v); })) {
+      foreign.insert(op);
+      continue;
+    }
+    group.insert(generic);
+    if (static_cast<int64_t>(generic.getNumLoops()) < numLoops)
+      channelResults.insert(op->result_begin(), op->result_end());
+  }
+  return group;
+}
+
+/// The group of an element-wise generic that needs no sums: with it go the
+/// per-channel generics that nothing else reads.
+static Group collectFor(linalg::GenericOp elementwise,
+                        const DenseSet<Operation *> &grouped) {
+  Group group;
+  for (OpOperand *operand : elementwise.getDpsInputOperands()) {
+    auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
+    if (!producer || producer->getBlock() != elementwise->getBlock() ||
+        !isElementwise(producer) || grouped.contains(producer) ||
+        producer.getNumLoops() >= elementwise.getNumLoops())
+      continue;
+    if (llvm::all_of(producer->getUsers(),
+                     [&](Operation *user) { return user == elementwise; }))
+      group.insert(producer);
+  }
+  if (!group.empty())
+    group.insert(elementwise);
+  return group;
+}
+
+/// Gives `operand`, the init of a group member, a tensor.empty (and fill) of
+/// its own at the builder's insertion point. Equal inits that were merged would
+/// be copied by bufferization.
+static void cloneInit(OpBuilder &b, OpOperand &operand) {
+  Operation *def = operand.get().getDefiningOp();
+  if (auto fill = dyn_cast_or_null<linalg::FillOp>(def)) {
+    Operation *empty = fill.getDpsInits()[0].getDefiningOp<tensor::EmptyOp>();
+    if (!empty)
+      return;
+    IRMapping mapping;
+    b.clone(*empty, mapping);
+    operand.set(b.clone(*fill, mapping)->getResult(0));
+  } else if (isa_and_present<tensor::EmptyOp>(def)) {
+    operand.set(b.clone(*def)->getResult(0));
+  }
+}
+
+/// Moves the members into one scf.execute_region and writes `schedule` on them.
+static void closeGroup(ArrayRef<linalg::GenericOp> members,
+                       ScheduleAttr schedule) {
+  DenseSet<Operation *> inside(members.begin(), members.end());
+  auto escapes = [&](Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return !inside.contains(user);
+    });
+  };
+  SmallVector<Value> escaping;
+  for (linalg::GenericOp member : members)
+    for (Value result : member->getResults())
+      if (escapes(result))
+        escaping.push_back(result);
+
+  linalg::GenericOp last = members.back();
+  OpBuilder b(last);
+  auto region = scf::ExecuteRegionOp::create(
+      b, last.getLoc(), TypeRange(ValueRange(escaping)), /*no_inline=*/true);
+  Block *body = b.createBlock(&region.getRegion());
+  OpBuilder outside(region);
+  for (linalg::GenericOp member : members) {
+    // What escapes is written where it will be read, so its init is outside.
+    for (auto [init, result] : llvm::zip_equal(
+             member.getDpsInitsMutable(), member->getResults()))
+      cloneInit(escapes(result) ? outside : b, init);
+    member->moveBefore(body, body->end());
+    member->setAttr(ScheduleAttr::kAttrName, schedule);
+    b.setInsertionPointToEnd(body);
+  }
+  scf::YieldOp::create(b, last.getLoc(), escaping);
+  for (auto [value, result] : llvm::zip_equal(escaping, region.getResults()))
+    value.replaceUsesWithIf(result, [&](OpOperand &use) {
+      return use.getOwner()->getBlock() != body;
+    });
+  // Ops between the members that read results now stand before the region.
+  sortTopologically(region->getBlock());
+}
+
+/// The schedule of a group. `loops` is the only one so far.
+static ScheduleAttr chooseSchedule(MLIRContext *context) {
+  return ScheduleAttr::get(context, ScheduleKind::Loops);
+}
+
+namespace {
+struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    FailureOr<ScheduleAttr> schedule = getSchedule();
+    if (failed(schedule))
+      return signalPassFailure();
+
+    SmallVector<linalg::GenericOp> generics;
+    getOperation().walk([&](linalg::GenericOp generic) {
+      if (generic.hasPureTensorSemantics())
+        generics.push_back(generic);
+    });
+    DenseSet<Operation *> grouped;
+    auto close = [&](const Group &group) {
+      grouped.insert(group.begin(), group.end());
+      closeGroup(group.getArrayRef(), *schedule);
+    };
+    for (linalg::GenericOp generic : generics)
+      if (isSum(generic) && !grouped.contains(generic))
+        close(growFrom(generic, grouped));
+    for (linalg::GenericOp generic : generics) {
+      if (!isElementwise(generic) || grouped.contains(generic))
+        continue;
+      if (Group group = collectFor(generic, grouped); !group.empty())
+        close(group);
+    }
+  }
+
+private:
+  /// The option's schedule, else the chosen one.
+  FailureOr<ScheduleAttr> getSchedule() {
+    if (schedule.empty())
+      return chooseSchedule(&getContext());
+    Attribute attr;
+    {
+      // The parser's diagnostics point into the option; ours names it.
+      ScopedDiagnosticHandler ignore(&getContext(),
+                                     [](Diagnostic &) { return success(); });
+      attr = parseAttribute(schedule, &getContext());
+    }
+    if (auto parsed = dyn_cast_or_null<ScheduleAttr>(attr))
+      return parsed;
+    return getOperation().emitError()
+           << "expected option 'schedule' to be an attribute such as "
+              "#bngrad.schedule<loops>, got '"
+           << schedule << "'";
+  }
+};
+} // namespace

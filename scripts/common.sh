@@ -1,0 +1,83 @@
+# Shared by the scripts beside it; sourced, never run.
+#
+# Sets `root`, `build`, `llvm_prefix` and `python`; gives `fail`, `setup` and
+# `build`. Everything that can go wrong on a fresh machine ends in one line.
+
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=${BNGRAD_BUILD_DIR:-$root/build}
+llvm_version=22
+llvm_prefix=/usr/lib/llvm-$llvm_version
+python=/usr/bin/python3
+
+# What a build and the tests need, as Debian 12 names it. The same names exist
+# on apt.llvm.org for Ubuntu.
+packages=(
+  libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools clang-22 lld-22
+  libomp-22-dev libclang-rt-22-dev libgtest-dev zlib1g-dev libzstd-dev
+  libcurl4-openssl-dev cmake ninja-build g++ python3 python3-numpy
+)
+
+# fail MESSAGE: one line on standard error, exit 1.
+fail() {
+  printf 'bngrad: error: %s\n' "$1" >&2
+  exit 1
+}
+
+# Needs at least $1 MiB free below $2.
+require_space() {
+  local free
+  mkdir -p "$2" 2>/dev/null || fail "cannot create $2"
+  free=$(df -Pm "$2" | awk 'NR == 2 { print $4 }')
+  [ "$free" -ge "$1" ] ||
+    fail "expected at least $1 MiB free at $2, got $free MiB"
+}
+
+missing_packages() {
+  local package
+  for package in "${packages[@]}"; do
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
+      printf '%s\n' "$package"
+  done
+}
+
+# Installs the packages that are missing; quick when there are none.
+setup() {
+  command -v dpkg-query >/dev/null ||
+    fail "expected Debian 12 or Ubuntu (dpkg), got $(uname -sr); install LLVM/MLIR 22.1 by hand and build with CMake"
+  local missing as_root=() log
+  mapfile -t missing < <(missing_packages)
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null ||
+      fail "expected root or sudo to install: ${missing[*]}"
+    as_root=(sudo)
+  fi
+  require_space 2500 /usr/lib
+  printf 'bngrad: installing %s\n' "${missing[*]}"
+  log=$(mktemp)
+  "${as_root[@]}" apt-get update >"$log" 2>&1 ||
+    fail "apt-get update failed: $(grep -m1 '^E:' "$log" || tail -n1 "$log")"
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y \
+    --no-install-recommends "${missing[@]}" >"$log" 2>&1 ||
+    fail "apt-get install failed: $(grep -m1 '^E:' "$log" || tail -n1 "$log")"
+  rm -f "$log"
+}
+
+# Configures $build (once) and builds the given targets (default: all).
+build() {
+  require_space 1000 "$build"
+  if [ ! -f "$build/build.ninja" ]; then
+    cmake -S "$root" -B "$build" -G Ninja \
+      -DCMAKE_BUILD_TYPE="${BNGRAD_BUILD_TYPE:-Release}" \
+      -DCMAKE_C_COMPILER="${CC:-clang-$llvm_version}" \
+      -DCMAKE_CXX_COMPILER="${CXX:-clang++-$llvm_version}" \
+      -DMLIR_DIR="$llvm_prefix/lib/cmake/mlir" \
+      -DLLVM_DIR="$llvm_prefix/lib/cmake/llvm" \
+      -DPython3_EXECUTABLE="$python" >"$build/configure.log" 2>&1 ||
+      fail "configuring failed: $(grep -m1 -A2 'CMake Error' "$build/configure.log" | tr -s ' \n' ' ') (see $build/configure.log)"
+  fi
+  cmake --build "$build" ${@:+--target "$@"} >"$build/build.log" 2>&1 ||
+    fail "building failed: $(grep -m1 -E 'error|FAILED' "$build/build.log") (see $build/build.log)"
+}

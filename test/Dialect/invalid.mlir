@@ -1,0 +1,303 @@
+// RUN: bngrad-opt %s --split-input-file --verify-diagnostics
+
+// One function or more per constraint of BNGradOps.td, named after it.
+
+func.func @batch_norm_backward_c1(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>) {
+  // expected-error @below {{'bngrad.batch_norm_backward' op expected feature_dims[0] to be in [0, 2), got 2}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>) {feature_dims = array<i64: 2>}
+      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c1_negative(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>) {
+  // expected-error @below {{expected feature_dims[0] to be in [0, 2), got -1}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>) {feature_dims = array<i64: -1>}
+      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c1_default_of_rank_1(%dy: tensor<3xf32>, %x: tensor<3xf32>, %p: tensor<3xf32>) {
+  // expected-error @below {{expected feature_dims[0] to be in [0, 1), got 1}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<3xf32>) input(%x : tensor<3xf32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>)
+      : tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c1_not_ascending(%dy: tensor<2x3x4xf32>, %x: tensor<2x3x4xf32>, %p: tensor<4x3xf32>) {
+  // expected-error @below {{expected feature_dims to be strictly ascending, got [2, 1]}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3x4xf32>) input(%x : tensor<2x3x4xf32>)
+      mean(%p : tensor<4x3xf32>) variance(%p : tensor<4x3xf32>) {feature_dims = array<i64: 2, 1>}
+      : tensor<2x3x4xf32>, tensor<4x3xf32>, tensor<4x3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c1_repeated(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3x3xf32>) {
+  // expected-error @below {{expected feature_dims to be strictly ascending, got [1, 1]}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<3x3xf32>) variance(%p : tensor<3x3xf32>) {feature_dims = array<i64: 1, 1>}
+      : tensor<2x3xf32>, tensor<3x3xf32>, tensor<3x3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c1_empty(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<f32>) {
+  // expected-error @below {{expected feature_dims to be non-empty, got []}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<f32>) variance(%p : tensor<f32>) {feature_dims = array<i64>}
+      : tensor<2x3xf32>, tensor<f32>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c1_rank_0(%dy: tensor<f32>, %x: tensor<f32>, %p: tensor<f32>) {
+  // expected-error @below {{expected rank of input to be at least 1, got 0}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<f32>) input(%x : tensor<f32>)
+      mean(%p : tensor<f32>) variance(%p : tensor<f32>) {feature_dims = array<i64>}
+      : tensor<f32>, tensor<f32>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c2(%dy: tensor<2x3xf16>, %x: tensor<2x3xf32>, %p: tensor<3xf32>) {
+  // expected-error @below {{expected element type of grad_output to be that of input, 'f32', got 'f16'}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf16>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>)
+      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c2_shape(%dy: tensor<4x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>) {
+  // expected-error @below {{expected shape of grad_output to be compatible with that of input [2, 3], got [4, 3]}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<4x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>)
+      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c2_rank(%dy: tensor<2x3x1xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>) {
+  // expected-error @below {{expected shape of grad_output to be compatible with that of input [2, 3], got [2, 3, 1]}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3x1xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>)
+      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+// The mask disagrees with a size that only grad_output knows.
+func.func @batch_norm_backward_c2_mask(%dy: tensor<2x3xf32>, %x: tensor<?x3xf32>, %p: tensor<3xf32>, %k: tensor<4x3xi1>) {
+  // expected-error @below {{expected shape of mask to be compatible with that of input [2, 3], got [4, 3]}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<?x3xf32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>) mask(%k : tensor<4x3xi1>)
+      : tensor<?x3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c3(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<4xf32>) {
+  // expected-error @below {{expected shape of mean to be compatible with the sizes of input at feature_dims [3], got [4]}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<4xf32>) variance(%p : tensor<4xf32>)
+      : tensor<2x3xf32>, tensor<4xf32>, tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c3_scale(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>, %g: tensor<2xf32>) {
+  // expected-error @below {{expected shape of scale to be compatible with the sizes of input at feature_dims [3], got [2]}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      scale(%g : tensor<2xf32>) mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>)
+      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c3_rank(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3x1xf32>) {
+  // expected-error @below {{expected shape of mean to be compatible with the sizes of input at feature_dims [3], got [3, 1]}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<3x1xf32>) variance(%p : tensor<3x1xf32>)
+      : tensor<2x3xf32>, tensor<3x1xf32>, tensor<3x1xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c3_element_type(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %m: tensor<3xf32>, %v: tensor<3xf64>) {
+  // expected-error @below {{expected element type of variance to be that of mean, 'f32', got 'f64'}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%m : tensor<3xf32>) variance(%v : tensor<3xf64>)
+      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+// Sizes that input does not know are compared with each other.
+func.func @batch_norm_backward_c3_among_parameters(%dy: tensor<2x?xf32>, %x: tensor<2x?xf32>, %m: tensor<3xf32>, %v: tensor<4xf32>) {
+  // expected-error @below {{expected shape of inv_std to be compatible with the sizes of input at feature_dims [3], got [4]}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x?xf32>) input(%x : tensor<2x?xf32>)
+      mean(%m : tensor<3xf32>) inv_std(%v : tensor<4xf32>)
+      : tensor<2x?xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c4(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>) {
+  // expected-error @below {{expected exactly one of variance and inv_std, got neither}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<3xf32>)
+      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c4_both(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>) {
+  // expected-error @below {{expected exactly one of variance and inv_std, got both}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>) inv_std(%p : tensor<3xf32>)
+      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c5(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>) {
+  // expected-error @below {{expected epsilon to be finite and at least 0, got -1.000000e-03}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>) {epsilon = -1.0e-3 : f64}
+      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c5_nan(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>) {
+  // expected-error @below {{expected epsilon to be finite and at least 0, got nan}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>) {epsilon = 0x7FF8000000000000 : f64}
+      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c5_infinite(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>) {
+  // expected-error @below {{expected epsilon to be finite and at least 0, got INF}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>) {epsilon = 0x7FF0000000000000 : f64}
+      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+// inv_std holds epsilon already.
+func.func @batch_norm_backward_c5_inv_std(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>) {
+  // expected-error @below {{expected epsilon to be 0 with inv_std, got 1.000000e-05}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<3xf32>) inv_std(%p : tensor<3xf32>) {epsilon = 1.0e-5 : f64}
+      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c6(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>) {
+  // expected-error @below {{expected shape of grad_input to be compatible with that of input [2, 3], got [3, 2]}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>)
+      : tensor<3x2xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c6_grad_scale(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>) {
+  // expected-error @below {{expected shape of grad_scale to be compatible with that of mean [3], got [2]}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>)
+      : tensor<2x3xf32>, tensor<2xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_c6_grad_offset(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>) {
+  // expected-error @below {{expected shape of grad_offset to be compatible with that of mean [3], got [3, 1]}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>)
+      : tensor<2x3xf32>, tensor<3xf32>, tensor<3x1xf32>
+  return
+}
+
+// -----
+
+// grad_input knows the size of the channel, grad_scale contradicts it.
+func.func @batch_norm_backward_c6_among_results(%dy: tensor<2x?xf32>, %x: tensor<2x?xf32>, %p: tensor<?xf32>) {
+  // expected-error @below {{expected shape of grad_scale to be compatible with that of mean [3], got [4]}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x?xf32>) input(%x : tensor<2x?xf32>)
+      mean(%p : tensor<?xf32>) variance(%p : tensor<?xf32>)
+      : tensor<2x3xf32>, tensor<4xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+// The rest is stated by the operands' types.
+
+func.func @integer_input(%dy: tensor<2x3xi32>, %x: tensor<2x3xi32>, %p: tensor<3xf32>) {
+  // expected-error @below {{operand #0 must be ranked tensor of 16-bit float or bfloat16 type or 32-bit float or 64-bit float values, but got 'tensor<2x3xi32>'}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xi32>) input(%x : tensor<2x3xi32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>)
+      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @unranked_input(%dy: tensor<*xf32>, %x: tensor<*xf32>, %p: tensor<3xf32>) {
+  // expected-error @below {{expected builtin.tensor, but found 'tensor<*xf32>'}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<*xf32>) input(%x : tensor<*xf32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>)
+      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @byte_mask(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>, %k: tensor<2x3xi8>) {
+  // expected-error @below {{operand #4 must be ranked tensor of 1-bit signless integer values, but got 'tensor<2x3xi8>'}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>) mask(%k : tensor<2x3xi8>)
+      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+// expected-error @below {{expected ::mlir::bngrad::ScheduleKind to be one of: loops}}
+// expected-error @below {{failed to parse BNGrad_ScheduleAttr parameter 'kind'}}
+#schedule = #bngrad.schedule<fast>

@@ -1,0 +1,11 @@
+# Each googletest case of unittests/ is one lit test.
+
+import os
+
+import lit.formats
+
+config.name = "BNGrad-Unit"
+config.suffixes = []
+config.test_source_root = os.path.join(config.bngrad_obj_root, "unittests")
+config.test_exec_root = config.test_source_root
+config.test_format = lit.formats.GoogleTest(".", "Tests")

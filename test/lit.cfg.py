@@ -1,0 +1,62 @@
+# Configuration of the test suite; see docs/testing.md.
+
+import os
+import subprocess
+
+import lit.formats
+from lit.llvm import llvm_config
+from lit.llvm.subst import ToolSubst
+
+config.name = "BNGrad"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "lit.cfg.py"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.bngrad_obj_root, "test")
+
+# A skip of a required kind is a failure: BNGRAD_REQUIRE=numpy,conformance,...
+required = [k for k in os.environ.get("BNGRAD_REQUIRE", "").split(",") if k]
+
+
+def add_feature(name, present):
+    """Declares a lit feature; its absence fails if BNGRAD_REQUIRE names it."""
+    if present:
+        config.available_features.add(name)
+    elif name in required:
+        lit_config.fatal(f"BNGRAD_REQUIRE={name}: not available here")
+
+
+def has_numpy():
+    command = [config.python, "-c", "import numpy"]
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
+# The long tests run under `scripts/test.sh --all` only.
+add_feature("long", os.environ.get("BNGRAD_LONG_TESTS") == "1")
+add_feature("numpy", has_numpy())
+unknown = set(required) - {"long", "numpy"}
+if unknown:
+    lit_config.fatal(f"BNGRAD_REQUIRE: expected long or numpy, got {sorted(unknown)}")
+
+bin_dir = os.path.join(config.bngrad_obj_root, "bin")
+tool_dirs = [bin_dir, config.llvm_tools_dir]
+llvm_config.with_environment("PATH", tool_dirs, append_path=True)
+llvm_config.with_system_environment(["HOME", "TMP", "TEMP"])
+llvm_config.add_tool_substitutions(
+    [
+        "bngrad-opt",
+        "bngrad-runner",
+        ToolSubst("FileCheck", "FileCheck -enable-var-scope --allow-unused-prefixes=false",
+                  unresolved="fatal"),
+        "not",
+        "count",
+        "split-file",
+        "mlir-opt",
+        "mlir-translate",
+    ],
+    tool_dirs,
+)
+config.substitutions.append(("%python", config.python))
+config.substitutions.append(("%bngrad_src_root", config.bngrad_src_root))
+config.substitutions.append(("%bngrad_obj_root", config.bngrad_obj_root))
+config.substitutions.append(("%bngrad_cxx", config.cxx))

@@ -1,0 +1,31 @@
+//===- Benchmark.h - --benchmark ------------------------------ -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_RUNNER_BENCHMARK_H
+#define BNGRAD_RUNNER_BENCHMARK_H
+
+#include "Program.h"
+
+namespace mlir::bngrad {
+
+/// Runs the program `repetitions` times, each time followed by a pass over
+/// memory that reads two arrays and streams a third, and prints one line
+///
+///   median_us=.. min_us=.. bytes=.. gbps=.. bandwidth_gbps=.. ratio=..
+///   schedule=.. compile_ms=..
+///
+/// Units: bytes = all arguments and results once; gbps = 1e9 bytes per second;
+///        ratio = median time * bandwidth / bytes, 1 at the speed of memory.
+LogicalResult benchmark(Program &program,
+                        MutableArrayRef<::bngrad::Array> arguments,
+                        MutableArrayRef<::bngrad::Array> results,
+                        unsigned repetitions);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_RUNNER_BENCHMARK_H

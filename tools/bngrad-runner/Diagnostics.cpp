@@ -1,0 +1,44 @@
+//===- Diagnostics.cpp - one-line errors ----------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Diagnostics.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+LogicalResult mlir::bngrad::reportError(const Twine &message) {
+  std::string text = message.str();
+  StringRef firstLine = StringRef(text).split('\n').first;
+  llvm::errs() << "bngrad-runner: error: " << firstLine << "\n";
+  return failure();
+}
+
+std::string mlir::bngrad::printLocation(Location location) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (auto file = location->findInstanceOf<FileLineColLoc>())
+    os << file.getFilename().getValue() << ":" << file.getLine() << ":"
+       << file.getColumn();
+  else
+    os << location;
+  return text;
+}
+
+OneLineDiagnostics::OneLineDiagnostics(MLIRContext *context)
+    : handler(context, [this](Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+          return success();
+        if (!hasReported)
+          (void)reportError(printLocation(diagnostic.getLocation()) + ": " +
+                            diagnostic.str());
+        hasReported = true;
+        return success();
+      }) {}

@@ -1,0 +1,35 @@
+//===- Diagnostics.h - one-line errors ------------------------ -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_RUNNER_DIAGNOSTICS_H
+#define BNGRAD_RUNNER_DIAGNOSTICS_H
+
+#include "mlir/IR/Diagnostics.h"
+
+namespace mlir::bngrad {
+
+/// Prints `bngrad-runner: error: <message>` on one line and returns failure.
+LogicalResult reportError(const Twine &message);
+
+/// Prints the first error of MLIR as one line `<file>:<line>:<column>: <what>`,
+/// in the form of reportError, and drops what follows from it.
+class OneLineDiagnostics {
+public:
+  explicit OneLineDiagnostics(MLIRContext *context);
+
+private:
+  bool hasReported = false;
+  ScopedDiagnosticHandler handler;
+};
+
+/// `<file>:<line>:<column>` where `location` has one, else what MLIR prints.
+std::string printLocation(Location location);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_RUNNER_DIAGNOSTICS_H

@@ -1,0 +1,37 @@
+//===- Options.td - command line of bngrad-runner -------- -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An option table of its own: llvm::cl options are global, and libLLVM has
+// taken `threads`.
+//
+//===----------------------------------------------------------------------===//
+
+include "llvm/Option/OptParser.td"
+
+multiclass Eq<string name, string metavar, string help> {
+  def NAME : Separate<["--"], name>;
+  def NAME#_eq : Joined<["--"], name#"=">, Alias<!cast<Separate>(NAME)>,
+                 MetaVarName<metavar>, HelpText<help>;
+}
+
+defm entry : Eq<"entry", "NAME",
+                "Function to run (default: the only public one)">;
+defm target : Eq<"target", "cpu", "Where to run (default: cpu)">;
+defm schedule : Eq<"schedule", "#bngrad.schedule<...>",
+                   "Schedule for every group (default: chosen)">;
+defm arg : Eq<"arg", "SPEC", "Value of the next argument: PATH.npy or "
+                             "random:SEED[:LO:HI][@D0xD1x...]">;
+defm result : Eq<"result", "PATH.npy|-",
+                 "File for the next result; - skips it">;
+def check : Flag<["--"], "check">,
+            HelpText<"Compare with the float64 reference">;
+defm benchmark : Eq<"benchmark", "N",
+                    "Time N runs against the bandwidth of memory">;
+defm threads : Eq<"threads", "N", "Threads (default: one per core)">;
+def help : Flag<["--"], "help">, HelpText<"Print this text">;
+def : Flag<["-"], "h">, Alias<help>;

@@ -1,0 +1,354 @@
+//===- Program.cpp - an IR file, ready to run -----------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Beside the function itself a second one is compiled that knows only its
+// shapes: it reports sizes that disagree and the sizes of the results. It is
+// made from the function by upstream's run-time verification and shape
+// resolution, so that any op with those interfaces takes part.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Program.h"
+#include "Diagnostics.h"
+
+#include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/Pipelines.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <chrono>
+
+using namespace mlir;
+using namespace mlir::bngrad;
+using ::bngrad::Array;
+using ::bngrad::ElementType;
+
+static constexpr StringLiteral kShapes = "bngrad_runner_shapes";
+static constexpr StringLiteral kReportMismatch = "bngrad_runner_mismatch";
+static constexpr StringLiteral kReportSize = "bngrad_runner_size";
+
+static std::optional<ArrayType> getArrayType(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || tensor.getEncoding())
+    return std::nullopt;
+  std::pair<ElementType, Type> elementTypes[] = {
+      {ElementType::F16, Float16Type::get(type.getContext())},
+      {ElementType::BF16, BFloat16Type::get(type.getContext())},
+      {ElementType::F32, Float32Type::get(type.getContext())},
+      {ElementType::F64, Float64Type::get(type.getContext())},
+      {ElementType::I1, IntegerType::get(type.getContext(), 1)},
+      {ElementType::I64, IntegerType::get(type.getContext(), 64)}};
+  for (auto [elementType, mlirType] : elementTypes)
+    if (tensor.getElementType() == mlirType)
+      return ArrayType{elementType, tensor.getShape().vec()};
+  return std::nullopt;
+}
+
+/// The function named `entry`, or the only public one.
+static FailureOr<func::FuncOp> findEntry(ModuleOp module, StringRef path,
+                                         StringRef entry) {
+  SmallVector<func::FuncOp> candidates;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.isExternal())
+      continue;
+    if (function.getSymName() == entry)
+      return function;
+    if (entry.empty() && function.isPublic())
+      candidates.push_back(function);
+  }
+  if (!entry.empty())
+    return reportError(path + ": expected a function @" + entry +
+                       " with a body, got none");
+  if (candidates.size() != 1)
+    return reportError(path + ": expected exactly one public function, got " +
+                       Twine(candidates.size()) +
+                       (candidates.empty() ? "" : "; choose one with --entry"));
+  return candidates.front();
+}
+
+FailureOr<Program> Program::load(MLIRContext *context, StringRef path,
+                                 StringRef entry) {
+  std::string error;
+  std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(path, &error);
+  if (!buffer)
+    return reportError(error);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+
+  Program program;
+  {
+    OneLineDiagnostics diagnostics(context);
+    program.source = parseSourceFile<ModuleOp>(sources, context);
+  }
+  if (!program.source)
+    return failure();
+  FailureOr<func::FuncOp> function =
+      findEntry(*program.source, path, entry);
+  if (failed(function))
+    return failure();
+  program.entry = function->getSymName().str();
+
+  auto addType = [&](StringRef what, unsigned i, Type type,
+                     std::vector<ArrayType> &types) -> LogicalResult {
+    std::optional<ArrayType> arrayType = getArrayType(type);
+    if (!arrayType) {
+      std::string text;
+      llvm::raw_string_ostream(text) << type;
+      return reportError(Twine("@") + program.entry + ": expected " + what +
+                         " " + Twine(i) +
+                         " to be a ranked tensor of f16, bf16, f32, f64, i1 or "
+                         "i64, got '" +
+                         text + "'");
+    }
+    types.push_back(std::move(*arrayType));
+    return success();
+  };
+  for (auto [i, type] : llvm::enumerate(function->getArgumentTypes()))
+    if (failed(addType("argument", i, type, program.argumentTypes)))
+      return failure();
+  for (auto [i, type] : llvm::enumerate(function->getResultTypes()))
+    if (failed(addType("result", i, type, program.resultTypes)))
+      return failure();
+  return program;
+}
+
+ArgumentRole Program::getRole(unsigned argument) {
+  auto function = source->lookupSymbol<func::FuncOp>(entry);
+  SmallVector<Value> worklist = {function.getArgument(argument)};
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    for (Operation *user : value.getUsers()) {
+      if (auto cast = dyn_cast<tensor::CastOp>(user))
+        worklist.push_back(cast.getResult());
+      auto gradient = dyn_cast<BatchNormBackwardOp>(user);
+      if (gradient && gradient.getStatistic() == value)
+        return ArgumentRole::Statistic;
+    }
+  }
+  return ArgumentRole::Data;
+}
+
+/// Declares a function of the runner that generated code calls with integers.
+static func::FuncOp declare(ModuleOp module, StringRef name,
+                            unsigned numArguments) {
+  OpBuilder b(module.getBodyRegion());
+  SmallVector<Type> types(numArguments, b.getI64Type());
+  auto function = func::FuncOp::create(b, module.getLoc(), name,
+                                       b.getFunctionType(types, {}));
+  function.setPrivate();
+  return function;
+}
+
+/// Replaces each run-time check of `function` by a call to kReportMismatch with
+/// the check's number and the two sizes it compares; adds the checks' texts.
+static void reportInsteadOfAbort(func::FuncOp function, func::FuncOp report,
+                                 std::vector<std::string> &texts) {
+  SmallVector<cf::AssertOp> asserts;
+  function.walk([&](cf::AssertOp op) { asserts.push_back(op); });
+  for (cf::AssertOp op : asserts) {
+    OpBuilder b(op);
+    Location loc = op.getLoc();
+    Value sizes[2];
+    if (auto compare = op.getArg().getDefiningOp<arith::CmpIOp>();
+        compare && compare.getLhs().getType().isIndex()) {
+      sizes[0] = compare.getLhs();
+      sizes[1] = compare.getRhs();
+    }
+    // Upstream puts the op and its location around the message of the check.
+    StringRef message = op.getMsg();
+    if (size_t start = message.find("\n^ "); start != StringRef::npos)
+      message = message.substr(start + 3).split('\n').first;
+    texts.push_back(printLocation(loc) + ": " + message.str());
+
+    auto toI64 = [&](Value value) -> Value {
+      if (!value)
+        return arith::ConstantIntOp::create(b, loc, -1, 64);
+      return arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
+    };
+    Value isTrue = arith::ConstantIntOp::create(b, loc, 1, 1);
+    Value isWrong = arith::XOrIOp::create(b, loc, op.getArg(), isTrue);
+    Value number =
+        arith::ConstantIntOp::create(b, loc, texts.size() - 1, 64);
+    Value actual = toI64(sizes[0]), expected = toI64(sizes[1]);
+    scf::IfOp::create(b, loc, isWrong, [&](OpBuilder &nested, Location) {
+      func::CallOp::create(nested, loc, report,
+                           ValueRange{number, actual, expected});
+      scf::YieldOp::create(nested, loc);
+    });
+    op.erase();
+  }
+}
+
+/// Adds kShapes to `module`: a copy of `function` that computes no data.
+static LogicalResult addShapeFunction(ModuleOp module, func::FuncOp function,
+                                      std::vector<std::string> &texts) {
+  func::FuncOp reportMismatch = declare(module, kReportMismatch, 3);
+  func::FuncOp reportSize = declare(module, kReportSize, 3);
+  func::FuncOp shapes = function.clone();
+  shapes.setName(kShapes);
+  module.push_back(shapes);
+
+  auto runOn = [&](std::unique_ptr<Pass> pass) {
+    PassManager pm(module.getContext(), func::FuncOp::getOperationName());
+    pm.addPass(std::move(pass));
+    return pm.run(shapes);
+  };
+  if (failed(runOn(createGenerateRuntimeVerificationPass())))
+    return failure();
+  reportInsteadOfAbort(shapes, reportMismatch, texts);
+
+  auto returnOp = cast<func::ReturnOp>(shapes.back().getTerminator());
+  OpBuilder b(returnOp);
+  Location loc = returnOp.getLoc();
+  for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
+    auto type = cast<RankedTensorType>(value.getType());
+    for (int64_t dim : llvm::seq(type.getRank())) {
+      if (!type.isDynamicDim(dim))
+        continue;
+      Value size = tensor::DimOp::create(b, loc, value, dim);
+      Value args[] = {
+          arith::ConstantIntOp::create(b, loc, i, 64),
+          arith::ConstantIntOp::create(b, loc, dim, 64),
+          arith::IndexCastOp::create(b, loc, b.getI64Type(), size)};
+      func::CallOp::create(b, loc, reportSize, args);
+    }
+  }
+  func::ReturnOp::create(b, loc);
+  returnOp.erase();
+  shapes.setFunctionType(b.getFunctionType(shapes.getArgumentTypes(), {}));
+  shapes.setResAttrsAttr(nullptr);
+
+  // The sizes of the results in terms of the arguments'; the data is dead then.
+  if (failed(runOn(memref::createResolveRankedShapeTypeResultDimsPass())) ||
+      failed(runOn(createCanonicalizerPass())))
+    return failure();
+  return success();
+}
+
+namespace {
+/// What the shape function reports while it runs. Generated code calls plain
+/// functions, so there is one at a time.
+struct ShapeReport {
+  std::optional<std::array<int64_t, 3>> mismatch; // number, actual, expected
+  std::vector<std::array<int64_t, 3>> sizes;      // result, dim, size
+};
+} // namespace
+
+static ShapeReport shapeReport;
+
+static void reportMismatch(int64_t number, int64_t actual, int64_t expected) {
+  if (!shapeReport.mismatch)
+    shapeReport.mismatch = {number, actual, expected};
+}
+
+static void reportSize(int64_t result, int64_t dim, int64_t size) {
+  shapeReport.sizes.push_back({result, dim, size});
+}
+
+/// The schedules that a function's ops carry, each once, in order.
+static std::string collectSchedules(func::FuncOp function) {
+  llvm::SmallSetVector<ScheduleAttr, 2> found;
+  function.walk([&](Operation *op) {
+    if (auto schedule =
+            op->getAttrOfType<ScheduleAttr>(ScheduleAttr::kAttrName))
+      found.insert(schedule);
+  });
+  if (found.empty())
+    return "none";
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::interleave(
+      found, os,
+      [&](ScheduleAttr schedule) {
+        // `#bngrad.schedule<loops>` prints as `loops`.
+        os << stringifyScheduleKind(schedule.getKind());
+      },
+      ",");
+  return text;
+}
+
+LogicalResult Program::compile(StringRef schedule) {
+  auto start = std::chrono::steady_clock::now();
+  MLIRContext *context = source->getContext();
+  OneLineDiagnostics diagnostics(context);
+  OwningOpRef<ModuleOp> module = source->clone();
+  auto function = module->lookupSymbol<func::FuncOp>(entry);
+  function.setPublic();
+  if (failed(addShapeFunction(*module, function, sizeErrors)))
+    return failure();
+  for (StringRef name : {StringRef(entry), StringRef(kShapes)})
+    module->lookupSymbol(name)->setAttr(
+        LLVM::LLVMDialect::getEmitCWrapperAttrName(), UnitAttr::get(context));
+
+  PassManager choose(context), apply(context);
+  addDecomposePasses(choose);
+  addFusePasses(choose);
+  addGroupPasses(choose, schedule);
+  addBufferizePasses(apply);
+  addCpuApplyPasses(apply);
+  addCpuLowerPasses(apply);
+  if (failed(choose.run(*module)))
+    return failure();
+  schedules = collectSchedules(module->lookupSymbol<func::FuncOp>(entry));
+  if (failed(apply.run(*module)))
+    return failure();
+  jit = Jit::create(
+      *module,
+      {{kReportMismatch, reinterpret_cast<void *>(&reportMismatch)},
+       {kReportSize, reinterpret_cast<void *>(&reportSize)}});
+  if (!jit || failed(jit->compile(entry)))
+    return failure();
+  compileMilliseconds = std::chrono::duration<double, std::milli>(
+                            std::chrono::steady_clock::now() - start)
+                            .count();
+  return success();
+}
+
+FailureOr<std::vector<Array>>
+Program::prepareResults(MutableArrayRef<Array> arguments) {
+  shapeReport = ShapeReport();
+  if (failed(jit->call(kShapes, arguments)))
+    return failure();
+  if (shapeReport.mismatch) {
+    auto [number, actual, expected] = *shapeReport.mismatch;
+    std::string text = sizeErrors[number];
+    if (actual >= 0)
+      text += ", " + std::to_string(expected) + ", got " +
+              std::to_string(actual);
+    return reportError(text);
+  }
+  for (auto [result, dim, size] : shapeReport.sizes)
+    resultTypes[result].shape[dim] = size;
+
+  std::vector<Array> results;
+  for (auto [i, type] : llvm::enumerate(resultTypes)) {
+    std::string error;
+    if (!allocateArray(type.elementType, type.shape, results.emplace_back(),
+                       error))
+      return reportError("result " + Twine(i) + ": " + error);
+    // All bits set is NaN in every float type: what is not written is seen.
+    std::memset(results.back().data.data(), 0xff, results.back().data.size());
+  }
+  return results;
+}
+
+LogicalResult Program::run(MutableArrayRef<Array> arguments,
+                           MutableArrayRef<Array> results) {
+  return jit->call(entry, arguments, results);
+}

@@ -1,0 +1,82 @@
+//===- Program.h - an IR file, ready to run ------------------- -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_RUNNER_PROGRAM_H
+#define BNGRAD_RUNNER_PROGRAM_H
+
+#include "Jit.h"
+
+#include "BNGrad/Runtime/Array.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <optional>
+#include <string>
+
+namespace mlir::bngrad {
+
+/// Type and shape of one argument or result; ShapedType::kDynamic where only
+/// the data knows a size.
+struct ArrayType {
+  ::bngrad::ElementType elementType;
+  std::vector<int64_t> shape;
+};
+
+/// How an argument is used, as far as its random values depend on it.
+enum class ArgumentRole { Data, Statistic };
+
+/// One function of an IR file and the code generated for it.
+class Program {
+public:
+  /// Reads `path` ("-": standard input) and finds the function `entry` (empty:
+  /// the only public one).
+  ///
+  /// Errors: one line on standard error and failure.
+  static FailureOr<Program> load(MLIRContext *context, StringRef path,
+                                 StringRef entry);
+
+  StringRef getEntry() const { return entry; }
+  ArrayRef<ArrayType> getArgumentTypes() const { return argumentTypes; }
+  ArrayRef<ArrayType> getResultTypes() const { return resultTypes; }
+  ArgumentRole getRole(unsigned argument);
+
+  /// Compiles the function through the CPU pipeline. `schedule` as in the
+  /// pipeline option of that name.
+  LogicalResult compile(StringRef schedule);
+  double getCompileMilliseconds() const { return compileMilliseconds; }
+  /// The schedules of the function's groups, comma-separated; `none` without
+  /// groups.
+  StringRef getSchedules() const { return schedules; }
+
+  /// Checks the arguments' sizes against each other and allocates the results.
+  FailureOr<std::vector<::bngrad::Array>>
+  prepareResults(MutableArrayRef<::bngrad::Array> arguments);
+
+  /// Runs the compiled function.
+  LogicalResult run(MutableArrayRef<::bngrad::Array> arguments,
+                    MutableArrayRef<::bngrad::Array> results);
+
+  /// The module as it was read.
+  ModuleOp getModule() { return *source; }
+
+private:
+  OwningOpRef<ModuleOp> source;
+  std::string entry;
+  std::vector<ArrayType> argumentTypes, resultTypes;
+  std::unique_ptr<Jit> jit;
+  /// What each run-time check of sizes says and where it stands.
+  std::vector<std::string> sizeErrors;
+  std::string schedules;
+  double compileMilliseconds = 0;
+};
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_RUNNER_PROGRAM_H

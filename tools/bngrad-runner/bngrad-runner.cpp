@@ -1,0 +1,176 @@
+//===- bngrad-runner.cpp - runs a function of an IR file ------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Arguments.h"
+#include "Benchmark.h"
+#include "Check.h"
+#include "Diagnostics.h"
+#include "Program.h"
+
+#include "BNGrad/InitAll.h"
+#include "BNGrad/Runtime/Npy.h"
+
+#include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "llvm/Option/ArgList.h"
+#include "llvm/Option/OptTable.h"
+#include "llvm/Support/StringSaver.h"
+#include "llvm/Support/TargetSelect.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+using namespace llvm::opt;
+using ::bngrad::Array;
+
+/// Of libomp, which runs the parallel loops of generated code.
+extern "C" void omp_set_num_threads(int);
+
+namespace {
+enum OptionId {
+  OPT_INVALID = 0,
+#define OPTION(...) LLVM_MAKE_OPT_ID(__VA_ARGS__),
+#include "Options.inc"
+#undef OPTION
+};
+
+#define OPTTABLE_STR_TABLE_CODE
+#include "Options.inc"
+#undef OPTTABLE_STR_TABLE_CODE
+
+#define OPTTABLE_PREFIXES_TABLE_CODE
+#include "Options.inc"
+#undef OPTTABLE_PREFIXES_TABLE_CODE
+
+constexpr OptTable::Info kOptions[] = {
+#define OPTION(...) LLVM_CONSTRUCT_OPT_INFO(__VA_ARGS__),
+#include "Options.inc"
+#undef OPTION
+};
+
+struct RunnerOptTable : llvm::opt::GenericOptTable {
+  RunnerOptTable()
+      : GenericOptTable(OptionStrTable, OptionPrefixesTable, kOptions) {}
+};
+
+/// The command line.
+struct Options {
+  std::string path = "-";
+  std::string entry, schedule;
+  std::vector<std::string> arguments, results;
+  bool check = false;
+  std::optional<unsigned> benchmark, threads;
+};
+} // namespace
+
+/// Parses the value of option `id`, a whole number above 0.
+static LogicalResult parseCount(const InputArgList &args,
+                                unsigned id, StringRef name,
+                                std::optional<unsigned> &count) {
+  const Arg *arg = args.getLastArg(id);
+  if (!arg)
+    return success();
+  unsigned value;
+  if (StringRef(arg->getValue()).getAsInteger(10, value) || value < 1 ||
+      value > static_cast<unsigned>(std::numeric_limits<int>::max()))
+    return reportError("expected --" + name +
+                       " to be a whole number of at least 1, got '" +
+                       arg->getValue() + "'");
+  count = value;
+  return success();
+}
+
+static FailureOr<Options> parseOptions(const InputArgList &args) {
+  Options options;
+  for (const Arg *unknown : args.filtered(OPT_UNKNOWN))
+    return reportError("unknown option '" + unknown->getSpelling() +
+                       "'; --help lists them");
+  std::vector<std::string> inputs = args.getAllArgValues(OPT_INPUT);
+  if (inputs.size() > 1)
+    return reportError("expected one file, got '" + inputs[0] + "' and '" +
+                       inputs[1] + "'");
+  if (!inputs.empty())
+    options.path = inputs[0];
+  options.entry = args.getLastArgValue(OPT_entry).str();
+  options.schedule = args.getLastArgValue(OPT_schedule).str();
+  options.arguments = args.getAllArgValues(OPT_arg);
+  options.results = args.getAllArgValues(OPT_result);
+  options.check = args.hasArg(OPT_check);
+  StringRef target = args.getLastArgValue(OPT_target, "cpu");
+  if (target != "cpu")
+    return reportError("expected --target to be cpu, got '" + target + "'");
+  if (failed(parseCount(args, OPT_benchmark, "benchmark", options.benchmark)) ||
+      failed(parseCount(args, OPT_threads, "threads", options.threads)))
+    return failure();
+  return options;
+}
+
+static LogicalResult writeResults(ArrayRef<std::string> paths,
+                                  ArrayRef<Array> results) {
+  for (auto [path, result] : llvm::zip(paths, results)) {
+    std::string error;
+    if (path != "-" && !::bngrad::writeNpy(path, result, error))
+      return reportError(error);
+  }
+  return success();
+}
+
+static LogicalResult run(const Options &options) {
+  if (options.threads)
+    omp_set_num_threads(*options.threads);
+  DialectRegistry registry;
+  mlir::bngrad::registerAllDialects(registry);
+  registerAllToLLVMIRTranslations(registry);
+  MLIRContext context(registry);
+  FailureOr<Program> program =
+      Program::load(&context, options.path, options.entry);
+  if (failed(program))
+    return failure();
+  size_t numResults = program->getResultTypes().size();
+  if (options.results.size() > numResults)
+    return reportError("@" + program->getEntry() + ": expected at most " +
+                       Twine(numResults) + " --result, got " +
+                       Twine(options.results.size()));
+
+  FailureOr<std::vector<Array>> arguments =
+      makeArguments(*program, options.arguments);
+  if (failed(arguments) || failed(program->compile(options.schedule)))
+    return failure();
+  FailureOr<std::vector<Array>> results = program->prepareResults(*arguments);
+  if (failed(results) || failed(program->run(*arguments, *results)) ||
+      failed(writeResults(options.results, *results)))
+    return failure();
+  if (options.check && failed(checkResults(*program, *arguments, *results)))
+    return failure();
+  if (options.benchmark)
+    return benchmark(*program, *arguments, *results, *options.benchmark);
+  return success();
+}
+
+int main(int argc, char **argv) {
+  llvm::BumpPtrAllocator allocator;
+  llvm::StringSaver saver(allocator);
+  RunnerOptTable table;
+  bool hasError = false;
+  InputArgList args =
+      table.parseArgs(argc, argv, OPT_UNKNOWN, saver, [&](StringRef message) {
+        (void)reportError(message);
+        hasError = true;
+      });
+  if (hasError)
+    return 1;
+  if (args.hasArg(OPT_help)) {
+    table.printHelp(llvm::outs(), "bngrad-runner FILE|- [options]",
+                    "Runs a function of an IR file with bngrad ops");
+    return 0;
+  }
+  FailureOr<Options> options = parseOptions(args);
+  if (failed(options))
+    return 1;
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  return failed(run(*options));
+}
