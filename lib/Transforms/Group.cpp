@@ -130,6 +130,11 @@ static Group collectFor(linalg::GenericOp elementwise,
   return group;
 }
 
+static void eraseIfUnused(Operation *op) {
+  if (op && op->use_empty())
+    op->erase();
+}
+
 /// Gives `operand`, the init of a group member, a tensor.empty (and fill) of
 /// its own at the builder's insertion point. Equal inits that were merged would
 /// be copied by bufferization.
@@ -142,8 +147,11 @@ static void cloneInit(OpBuilder &b, OpOperand &operand) {
     IRMapping mapping;
     b.clone(*empty, mapping);
     operand.set(b.clone(*fill, mapping)->getResult(0));
+    eraseIfUnused(fill);
+    eraseIfUnused(empty);
   } else if (isa_and_present<tensor::EmptyOp>(def)) {
     operand.set(b.clone(*def)->getResult(0));
+    eraseIfUnused(def);
   }
 }
 

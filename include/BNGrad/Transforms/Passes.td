@@ -81,8 +81,34 @@ def BNGradFusePass : Pass<"bngrad-fuse", "::mlir::func::FuncOp"> {
            and no generic with a reduction is repeated.
     Fails: never; what cannot be fused is left as it is.
 
-    Before: a product that two generics read is computed into a tensor of its
-    own. After: both compute it from its operands.
+    Before:
+
+    ```mlir
+    #data = affine_map<(d0, d1) -> (d0, d1)>
+    #feature = affine_map<(d0, d1) -> (d1)>
+    func.func @f(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>,
+                 %init: tensor<4xf32>) -> tensor<4xf32> {
+      %empty = tensor.empty() : tensor<8x4xf32>
+      %product = linalg.generic {indexing_maps = [#data, #data, #data],
+                                 iterator_types = ["parallel", "parallel"]}
+          ins(%a, %b : tensor<8x4xf32>, tensor<8x4xf32>)
+          outs(%empty : tensor<8x4xf32>) {
+      ^bb0(%l: f32, %r: f32, %out: f32):
+        %0 = arith.mulf %l, %r : f32
+        linalg.yield %0 : f32
+      } -> tensor<8x4xf32>
+      %sum = linalg.generic {indexing_maps = [#data, #feature],
+                             iterator_types = ["reduction", "parallel"]}
+          ins(%product : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
+      ^bb0(%p: f32, %acc: f32):
+        %0 = arith.addf %acc, %p : f32
+        linalg.yield %0 : f32
+      } -> tensor<4xf32>
+      return %sum : tensor<4xf32>
+    }
+    ```
+
+    After:
 
     ```mlir
     #data = affine_map<(d0, d1) -> (d0, d1)>
@@ -115,6 +141,44 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
            the attribute `bngrad.schedule`. Each reduction has inits of its own,
            which bufferization would else have to copy.
     Fails: if the option `schedule` is not a schedule.
+
+    Before:
+
+    ```mlir
+    #data = affine_map<(d0, d1) -> (d0, d1)>
+    #feature = affine_map<(d0, d1) -> (d1)>
+    func.func @f(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+      %sum = linalg.generic {indexing_maps = [#data, #feature],
+                             iterator_types = ["reduction", "parallel"]}
+          ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
+      ^bb0(%e: f32, %acc: f32):
+        %0 = arith.addf %acc, %e : f32
+        linalg.yield %0 : f32
+      } -> tensor<4xf32>
+      return %sum : tensor<4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    #data = affine_map<(d0, d1) -> (d0, d1)>
+    #feature = affine_map<(d0, d1) -> (d1)>
+    func.func @f(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+      %sum = scf.execute_region -> tensor<4xf32> no_inline {
+        %0 = linalg.generic {indexing_maps = [#data, #feature],
+                             iterator_types = ["reduction", "parallel"]}
+            ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>)
+            attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
+        ^bb0(%e: f32, %acc: f32):
+          %1 = arith.addf %acc, %e : f32
+          linalg.yield %1 : f32
+        } -> tensor<4xf32>
+        scf.yield %0 : tensor<4xf32>
+      }
+      return %sum : tensor<4xf32>
+    }
+    ```
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", /*default=*/"\"\"",
@@ -138,8 +202,46 @@ def BNGradApplySchedulePass
            does not grow with its length. The order of summation depends on the
            schedule alone. The `scf.execute_region` of a group may be inlined
            from here on.
-    Fails: never; a generic that cannot be cloned keeps its form, with a remark
-           that says why, and is left to upstream's loops.
+    Fails: if an attribute `bngrad.schedule` is not a schedule. A generic that
+           cannot be cloned keeps its form, with a remark that says why, and is
+           left to upstream's loops.
+
+    Before:
+
+    ```mlir
+    #data = affine_map<(d0, d1) -> (d0, d1)>
+    func.func @f(%a: memref<8x4xf32>, %b: memref<8x4xf32>) {
+      linalg.generic {indexing_maps = [#data, #data],
+                      iterator_types = ["parallel", "parallel"]}
+          ins(%a : memref<8x4xf32>) outs(%b : memref<8x4xf32>)
+          attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
+      ^bb0(%e: f32, %out: f32):
+        %0 = arith.negf %e : f32
+        linalg.yield %0 : f32
+      }
+      return
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%a: memref<8x4xf32>, %b: memref<8x4xf32>) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %c8 = arith.constant 8 : index
+      scf.parallel (%i) = (%c0) to (%c8) step (%c1) {
+        scf.for %j = %c0 to %c4 step %c1 {
+          %0 = memref.load %a[%i, %j] : memref<8x4xf32>
+          %1 = arith.negf %0 : f32
+          memref.store %1, %b[%i, %j] : memref<8x4xf32>
+        }
+        scf.reduce
+      }
+      return
+    }
+    ```
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
