@@ -65,7 +65,7 @@ setup() {
   rm -f "$log"
 }
 
-# Configures $build (once) and builds the given targets (default: all).
+# Configures $build (once; BNGRAD_CMAKE_FLAGS adds options) and builds the given targets (default: all).
 build() {
   require_space 1000 "$build"
   if [ ! -f "$build/build.ninja" ]; then
@@ -75,7 +75,7 @@ build() {
       -DCMAKE_CXX_COMPILER="${CXX:-clang++-$llvm_version}" \
       -DMLIR_DIR="$llvm_prefix/lib/cmake/mlir" \
       -DLLVM_DIR="$llvm_prefix/lib/cmake/llvm" \
-      -DPython3_EXECUTABLE="$python" >"$build/configure.log" 2>&1 ||
+      -DPython3_EXECUTABLE="$python" ${BNGRAD_CMAKE_FLAGS:-} >"$build/configure.log" 2>&1 ||
       fail "configuring failed: $(grep -m1 -A2 'CMake Error' "$build/configure.log" | tr -s ' \n' ' ') (see $build/configure.log)"
   fi
   cmake --build "$build" ${@:+--target "$@"} >"$build/build.log" 2>&1 ||

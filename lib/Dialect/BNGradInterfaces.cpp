@@ -29,7 +29,9 @@ FloatType BatchNormBackwardOp::getAccumulatorType() {
 /// Sizes that disagree at run time are undefined behaviour, so only an op whose
 /// shapes are all known may be moved to where it would not have run.
 Speculation::Speculatability BatchNormBackwardOp::getSpeculatability() {
-  auto isStatic = [](Type type) { return cast<ShapedType>(type).hasStaticShape(); };
+  auto isStatic = [](Type type) {
+    return cast<ShapedType>(type).hasStaticShape();
+  };
   return llvm::all_of(getOperation()->getOperandTypes(), isStatic) &&
                  llvm::all_of(getOperation()->getResultTypes(), isStatic)
              ? Speculation::Speculatable
@@ -56,7 +58,9 @@ LogicalResult BatchNormBackwardOp::reifyResultShapes(
   auto dimOfInput = [&](int64_t dim) -> Value {
     return builder.createOrFold<tensor::DimOp>(getLoc(), getInput(), dim);
   };
-  auto dimOfChannel = [&](int64_t i) { return dimOfInput(getFeatureDims()[i]); };
+  auto dimOfChannel = [&](int64_t i) {
+    return dimOfInput(getFeatureDims()[i]);
+  };
   reifiedReturnShapes.push_back(
       reifyShape(builder, getGradInput().getType(), dimOfInput));
   reifiedReturnShapes.push_back(
@@ -83,10 +87,10 @@ void BatchNormBackwardOp::generateRuntimeVerification(
     Value expected =
         builder.createOrFold<tensor::DimOp>(loc, getInput(), inputDim);
     Value actual =
-        isStatic ? arith::ConstantIndexOp::create(builder, loc,
-                                                  type.getDimSize(dim))
-                       .getResult()
-                 : builder.createOrFold<tensor::DimOp>(loc, value, dim);
+        isStatic
+            ? arith::ConstantIndexOp::create(builder, loc, type.getDimSize(dim))
+                  .getResult()
+            : builder.createOrFold<tensor::DimOp>(loc, value, dim);
     Value isEqual = arith::CmpIOp::create(
         builder, loc, arith::CmpIPredicate::eq, actual, expected);
     std::string what = llvm::formatv("expected size {0} of {1} to be size {2} "

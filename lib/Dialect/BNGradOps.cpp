@@ -150,8 +150,7 @@ verifyOperands(EmitErrorFn emitError, BatchNormBackwardOp::Adaptor op) {
 
 LogicalResult BatchNormBackwardOp::verify() {
   auto emitError = [&] { return emitOpError(); };
-  FailureOr<GradientShapes> shapes =
-      verifyOperands(emitError, Adaptor(*this));
+  FailureOr<GradientShapes> shapes = verifyOperands(emitError, Adaptor(*this));
   if (failed(shapes))
     return failure();
 

@@ -178,8 +178,8 @@ SmallVector<Value> Loops::emitSumBlock(OpBuilder &b, unsigned dim, Value from,
         IRMapping mapping = cloner.clone(nested, ivs);
         SmallVector<Value> sums;
         // The order inside a block is LLVM's, which may use vectors.
-        auto flags = arith::FastMathFlags::reassoc |
-                     arith::FastMathFlags::contract;
+        auto flags =
+            arith::FastMathFlags::reassoc | arith::FastMathFlags::contract;
         for (auto [partial, term] : llvm::zip_equal(partials, terms))
           sums.push_back(arith::AddFOp::create(
               nested, loc, partial, mapping.lookupOrDefault(term), flags));
@@ -190,8 +190,7 @@ SmallVector<Value> Loops::emitSumBlock(OpBuilder &b, unsigned dim, Value from,
   for (auto [i, partial] : llvm::enumerate(block.getResults())) {
     auto [sum, error] = addExactly(b, loc, carried[2 * i], partial);
     results.push_back(sum);
-    results.push_back(
-        arith::AddFOp::create(b, loc, carried[2 * i + 1], error));
+    results.push_back(arith::AddFOp::create(b, loc, carried[2 * i + 1], error));
   }
   return results;
 }
@@ -205,8 +204,8 @@ SmallVector<Value> Loops::emitSumLoops(OpBuilder &b, ArrayRef<unsigned> dims,
         b, loc, zero, sizes[dim], one, carried,
         [&](OpBuilder &nested, Location, Value iv, ValueRange sums) {
           ivs[dim] = iv;
-          scf::YieldOp::create(
-              nested, loc, emitSumLoops(nested, dims.drop_front(), sums));
+          scf::YieldOp::create(nested, loc,
+                               emitSumLoops(nested, dims.drop_front(), sums));
         });
     return loop.getResults();
   }
@@ -257,11 +256,11 @@ void Loops::emitSums(OpBuilder &b, ArrayRef<Value> sumTerms) {
 
 /// Says why `generic` is left to upstream's loops.
 static void emitMissed(linalg::GenericOp generic, StringRef reason) {
-  remark::missed(generic.getLoc(), remark::RemarkOpts::name("schedule")
-                                       .category("bngrad-apply-schedule")
-                                       .function(generic
-                                                     ->getParentOfType<func::FuncOp>()
-                                                     .getName()))
+  remark::missed(
+      generic.getLoc(),
+      remark::RemarkOpts::name("schedule")
+          .category("bngrad-apply-schedule")
+          .function(generic->getParentOfType<func::FuncOp>().getName()))
       << "left to upstream's loops: " << reason;
 }
 
@@ -308,10 +307,10 @@ struct BNGradApplySchedulePass
       auto schedule =
           generic->getAttrOfType<ScheduleAttr>(ScheduleAttr::kAttrName);
       if (!schedule) {
-        generic.emitOpError() << "expected attribute '"
-                              << ScheduleAttr::kAttrName
-                              << "' to be a #bngrad.schedule, got "
-                              << generic->getAttr(ScheduleAttr::kAttrName);
+        generic.emitOpError()
+            << "expected attribute '" << ScheduleAttr::kAttrName
+            << "' to be a #bngrad.schedule, got "
+            << generic->getAttr(ScheduleAttr::kAttrName);
         return signalPassFailure();
       }
       switch (schedule.getKind()) {

@@ -121,7 +121,8 @@ void mlir::bngrad::buildCpuPipeline(OpPassManager &pm,
 
 void mlir::bngrad::registerPipelines() {
   PassPipelineRegistration<ToLinalgPipelineOptions>(
-      "bngrad-to-linalg", "Decompose bngrad ops into linalg on tensors and fuse",
+      "bngrad-to-linalg",
+      "Decompose bngrad ops into linalg on tensors and fuse",
       buildToLinalgPipeline);
   PassPipelineRegistration<CpuPipelineOptions>(
       "bngrad-cpu-pipeline", "Compile bngrad ops for the CPU, down to LLVM",

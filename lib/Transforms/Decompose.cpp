@@ -199,8 +199,8 @@ Count Decomposition::buildCount() {
     count = arith::MulIOp::create(b, loc, count, sizeOfInput(dim));
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
   Value one = arith::ConstantIndexOp::create(b, loc, 1);
-  Value isZero = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, count,
-                                       zero);
+  Value isZero =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, count, zero);
   Value divisor = arith::MaxSIOp::create(b, loc, count, one);
   divisor = arith::IndexCastOp::create(b, loc, b.getI64Type(), divisor);
   divisor = arith::SIToFPOp::create(b, loc, type, divisor);
@@ -326,8 +326,8 @@ void Decomposition::buildChannel() {
       invStd = math.extend(args[statisticArg]);
       if (op.getVariance()) {
         Value epsilon = math.constant(op.getEpsilon().convertToDouble());
-        invStd = math.div(math.constant(1.0),
-                          math.sqrt(math.add(invStd, epsilon)));
+        invStd =
+            math.div(math.constant(1.0), math.sqrt(math.add(invStd, epsilon)));
       }
     }
     Value divisor = count.divisor;
@@ -434,8 +434,8 @@ LogicalResult Decomposition::run() {
     if (needsGradInput)
       gradInput = emptyData(getElementTypeOrSelf(op.getGradInput()));
     if (needsGradScale)
-      gradScale = zeroChannel(
-          cast<FloatType>(getElementTypeOrSelf(op.getGradScale())));
+      gradScale =
+          zeroChannel(cast<FloatType>(getElementTypeOrSelf(op.getGradScale())));
     if (needsGradOffset)
       gradOffset = zeroChannel(
           cast<FloatType>(getElementTypeOrSelf(op.getGradOffset())));

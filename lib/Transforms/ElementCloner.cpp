@@ -45,16 +45,16 @@ void ElementCloner::load(OpBuilder &b, ArrayRef<Value> ivs) {
       continue;
     }
     AffineMap map = generic.getMatchingIndexingMap(&operand);
-    bool isReady = llvm::all_of(
-        llvm::seq<unsigned>(map.getNumDims()),
-        [&](unsigned dim) { return ivs[dim] || !map.isFunctionOfDim(dim); });
+    bool isReady =
+        llvm::all_of(llvm::seq<unsigned>(map.getNumDims()), [&](unsigned dim) {
+          return ivs[dim] || !map.isFunctionOfDim(dim);
+        });
     // An output may be written by the loops that are still missing.
     bool waitsForLoops =
         generic.isDpsInit(&operand) && llvm::is_contained(ivs, Value());
     if (isReady && !waitsForLoops)
-      value = memref::LoadOp::create(
-          b, generic.getLoc(), operand.get(),
-          applyMap(b, generic.getLoc(), map, ivs));
+      value = memref::LoadOp::create(b, generic.getLoc(), operand.get(),
+                                     applyMap(b, generic.getLoc(), map, ivs));
   }
 }
 

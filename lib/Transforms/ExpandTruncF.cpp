@@ -50,7 +50,8 @@ struct TruncThroughOdd : OpRewritePattern<arith::TruncFOp> {
     Value value = op.getIn();
     Type from = value.getType(), to = op.getType();
     if (!getElementTypeOrSelf(from).isF64() ||
-        !(getElementTypeOrSelf(to).isF16() || getElementTypeOrSelf(to).isBF16()))
+        !(getElementTypeOrSelf(to).isF16() ||
+          getElementTypeOrSelf(to).isBF16()))
       return b.notifyMatchFailure(op, "not f64 to f16 or bf16");
     if (isa<TensorType>(from))
       return b.notifyMatchFailure(op, "tensor semantics");
@@ -61,12 +62,12 @@ struct TruncThroughOdd : OpRewritePattern<arith::TruncFOp> {
     Value nearest = arith::TruncFOp::create(b, loc, f32, value);
     Value back = arith::ExtFOp::create(b, loc, from, nearest);
     // Ordered: a NaN is left alone.
-    Value inexact = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ONE,
-                                          back, value);
+    Value inexact =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ONE, back, value);
     // |nearest| > |value|: step back towards zero.
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(from));
-    Value isNegative = arith::CmpFOp::create(
-        b, loc, arith::CmpFPredicate::OLT, value, zero);
+    Value isNegative =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, value, zero);
     Value isBelow =
         arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, back, value);
     Value isAbove =
@@ -108,11 +109,11 @@ struct TruncToBF16 : OpRewritePattern<arith::TruncFOp> {
     Value last = arith::AndIOp::create(
         b, loc, arith::ShRUIOp::create(b, loc, bits, sixteen),
         constantBits(b, loc, i32, 1));
-    Value half = arith::AddIOp::create(b, loc, last,
-                                       constantBits(b, loc, i32, 0x7fff));
+    Value half =
+        arith::AddIOp::create(b, loc, last, constantBits(b, loc, i32, 0x7fff));
     Value rounded = arith::AddIOp::create(b, loc, bits, half);
-    Value isNaN = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO,
-                                        value, value);
+    Value isNaN =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, value, value);
     rounded = arith::SelectOp::create(
         b, loc, isNaN, constantBits(b, loc, i32, 0x7fc00000), rounded);
     Value high = arith::ShRUIOp::create(b, loc, rounded, sixteen);

@@ -16,8 +16,8 @@
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Passes.h"
 
-#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -91,9 +91,8 @@ static Group growFrom(linalg::GenericOp seed,
         readsForeign = true;
     };
     llvm::for_each(op->getOperands(), visit);
-    visitUsedValuesDefinedAbove(op->getRegions(), [&](OpOperand *operand) {
-      visit(operand->get());
-    });
+    visitUsedValuesDefinedAbove(
+        op->getRegions(), [&](OpOperand *operand) { visit(operand->get()); });
     if (!readsChannel && !readsForeign)
       continue;
     auto generic = dyn_cast<linalg::GenericOp>(op);
@@ -178,8 +177,8 @@ static void closeGroup(ArrayRef<linalg::GenericOp> members,
   OpBuilder outside(region);
   for (linalg::GenericOp member : members) {
     // What escapes is written where it will be read, so its init is outside.
-    for (auto [init, result] : llvm::zip_equal(
-             member.getDpsInitsMutable(), member->getResults()))
+    for (auto [init, result] :
+         llvm::zip_equal(member.getDpsInitsMutable(), member->getResults()))
       cloneInit(escapes(result) ? outside : b, init);
     member->moveBefore(body, body->end());
     member->setAttr(ScheduleAttr::kAttrName, schedule);

@@ -137,8 +137,8 @@ static FailureOr<Array> makeArgument(Program &program, unsigned i,
                      random->shape ? *random->shape : type.shape, array, error))
     return fail(error);
   bool isStatistic = program.getRole(i) == ArgumentRole::Statistic;
-  auto [low, high] = random->range.value_or(
-      isStatistic ? std::pair(0.5, 1.5) : std::pair(-1.0, 1.0));
+  auto [low, high] = random->range.value_or(isStatistic ? std::pair(0.5, 1.5)
+                                                        : std::pair(-1.0, 1.0));
   fillRandom(array, random->seed, low, high);
   return array;
 }

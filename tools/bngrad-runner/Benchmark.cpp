@@ -92,9 +92,9 @@ LogicalResult mlir::bngrad::benchmark(Program &program,
                     std::vector<double> &seconds) -> LogicalResult {
     auto start = std::chrono::steady_clock::now();
     LogicalResult result = run();
-    seconds.push_back(std::chrono::duration<double>(
-                          std::chrono::steady_clock::now() - start)
-                          .count());
+    seconds.push_back(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count());
     return result;
   };
   std::vector<double> programTimes, bandwidthTimes;
@@ -121,16 +121,13 @@ LogicalResult mlir::bngrad::benchmark(Program &program,
       3.0 * sizeof(float) * kBandwidthElements / median(bandwidthTimes);
   double ratio = bytes ? seconds * bytesPerSecond / bytes : 0;
   auto number = [](double value) { return llvm::format("%.4g", value); };
-  llvm::outs() << "median_us=" << number(seconds * 1e6) << " min_us="
-               << number(*std::min_element(programTimes.begin(),
-                                           programTimes.end()) *
-                         1e6)
-               << " bytes=" << bytes
-               << " gbps=" << number(bytes / seconds * 1e-9)
-               << " bandwidth_gbps=" << number(bytesPerSecond * 1e-9)
-               << " ratio=" << number(ratio)
-               << " schedule=" << program.getSchedules()
-               << " compile_ms=" << number(program.getCompileMilliseconds())
-               << "\n";
+  llvm::outs()
+      << "median_us=" << number(seconds * 1e6) << " min_us="
+      << number(*std::min_element(programTimes.begin(), programTimes.end()) *
+                1e6)
+      << " bytes=" << bytes << " gbps=" << number(bytes / seconds * 1e-9)
+      << " bandwidth_gbps=" << number(bytesPerSecond * 1e-9)
+      << " ratio=" << number(ratio) << " schedule=" << program.getSchedules()
+      << " compile_ms=" << number(program.getCompileMilliseconds()) << "\n";
   return success();
 }

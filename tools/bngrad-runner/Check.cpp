@@ -67,9 +67,7 @@ static void evaluateReference(int64_t number, int64_t tableAddress) {
   Evaluation &evaluation = evaluations[number];
   auto *table = reinterpret_cast<const int64_t *>(tableAddress);
   ::bngrad::ReferenceProblem &problem = evaluation.problem;
-  auto pointer = [&](unsigned i) {
-    return reinterpret_cast<void *>(table[i]);
-  };
+  auto pointer = [&](unsigned i) { return reinterpret_cast<void *>(table[i]); };
   problem.gradOutput = pointer(0);
   problem.input = pointer(1);
   problem.scale = pointer(2);
@@ -111,12 +109,12 @@ static void callReference(BatchNormBackwardOp op, func::FuncOp reference) {
     return arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
   };
   auto addAddress = [&](Value buffer) {
-    table.push_back(toI64(
-        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, buffer)));
+    table.push_back(
+        toI64(memref::ExtractAlignedPointerAsIndexOp::create(b, loc, buffer)));
   };
-  for (Value operand : {Value(op.getGradOutput()), Value(op.getInput()),
-                        Value(op.getScale()), Value(op.getMean()),
-                        op.getStatistic(), Value(op.getMask())}) {
+  for (Value operand :
+       {Value(op.getGradOutput()), Value(op.getInput()), Value(op.getScale()),
+        Value(op.getMean()), op.getStatistic(), Value(op.getMask())}) {
     if (!operand) {
       table.push_back(arith::ConstantIntOp::create(b, loc, 0, 64));
       continue;
@@ -138,9 +136,8 @@ static void callReference(BatchNormBackwardOp op, func::FuncOp reference) {
     SmallVector<Value> dynamicSizes;
     for (int64_t dim : llvm::seq(type.getRank()))
       if (type.isDynamicDim(dim))
-        dynamicSizes.push_back(result.getResultNumber() == 0
-                                   ? sizes[dim]
-                                   : channelSizes[dim]);
+        dynamicSizes.push_back(
+            result.getResultNumber() == 0 ? sizes[dim] : channelSizes[dim]);
     buffers.push_back(memref::AllocOp::create(
         b, loc, MemRefType::get(type.getShape(), type.getElementType()),
         dynamicSizes));
@@ -158,8 +155,8 @@ static void callReference(BatchNormBackwardOp op, func::FuncOp reference) {
   }
   Value number =
       arith::ConstantIntOp::create(b, loc, evaluations.size() - 1, 64);
-  Value address = toI64(
-      memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memory));
+  Value address =
+      toI64(memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memory));
   func::CallOp::create(b, loc, reference, ValueRange{number, address});
   for (auto [result, buffer] : llvm::zip_equal(op->getResults(), buffers))
     result.replaceAllUsesWith(bufferization::ToTensorOp::create(

@@ -29,14 +29,13 @@ std::unique_ptr<Jit> Jit::create(ModuleOp module, ArrayRef<Symbol> symbols) {
     return fail(machine.takeError());
   ExecutionEngineOptions options;
   // A function_ref: the callable must outlive create().
-  auto transformer =
-      makeOptimizingTransformer(/*optLevel=*/3, /*sizeLevel=*/0, machine->get());
+  auto transformer = makeOptimizingTransformer(/*optLevel=*/3, /*sizeLevel=*/0,
+                                               machine->get());
   options.transformer = transformer;
   options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Aggressive;
   options.enableGDBNotificationListener = false;
   options.enablePerfNotificationListener = false;
-  auto engine =
-      ExecutionEngine::create(module, options, std::move(*machine));
+  auto engine = ExecutionEngine::create(module, options, std::move(*machine));
   if (!engine)
     return fail(engine.takeError());
 
@@ -87,8 +86,8 @@ LogicalResult Jit::call(StringRef function,
     pointers.push_back(descriptor.data());
   for (void *&pointer : pointers)
     packed.push_back(&pointer);
-  if (llvm::Error error = engine->invokePacked(
-          ("_mlir_ciface_" + function).str(), packed))
+  if (llvm::Error error =
+          engine->invokePacked(("_mlir_ciface_" + function).str(), packed))
     return reportError(llvm::toString(std::move(error)));
   return success();
 }

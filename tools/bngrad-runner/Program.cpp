@@ -98,8 +98,7 @@ FailureOr<Program> Program::load(MLIRContext *context, StringRef path,
   }
   if (!program.source)
     return failure();
-  FailureOr<func::FuncOp> function =
-      findEntry(*program.source, path, entry);
+  FailureOr<func::FuncOp> function = findEntry(*program.source, path, entry);
   if (failed(function))
     return failure();
   program.entry = function->getSymName().str();
@@ -183,8 +182,7 @@ static void reportInsteadOfAbort(func::FuncOp function, func::FuncOp report,
     };
     Value isTrue = arith::ConstantIntOp::create(b, loc, 1, 1);
     Value isWrong = arith::XOrIOp::create(b, loc, op.getArg(), isTrue);
-    Value number =
-        arith::ConstantIntOp::create(b, loc, texts.size() - 1, 64);
+    Value number = arith::ConstantIntOp::create(b, loc, texts.size() - 1, 64);
     Value actual = toI64(sizes[0]), expected = toI64(sizes[1]);
     scf::IfOp::create(b, loc, isWrong, [&](OpBuilder &nested, Location) {
       func::CallOp::create(nested, loc, report,
@@ -222,10 +220,9 @@ static LogicalResult addShapeFunction(ModuleOp module, func::FuncOp function,
       if (!type.isDynamicDim(dim))
         continue;
       Value size = tensor::DimOp::create(b, loc, value, dim);
-      Value args[] = {
-          arith::ConstantIntOp::create(b, loc, i, 64),
-          arith::ConstantIntOp::create(b, loc, dim, 64),
-          arith::IndexCastOp::create(b, loc, b.getI64Type(), size)};
+      Value args[] = {arith::ConstantIntOp::create(b, loc, i, 64),
+                      arith::ConstantIntOp::create(b, loc, dim, 64),
+                      arith::IndexCastOp::create(b, loc, b.getI64Type(), size)};
       func::CallOp::create(b, loc, reportSize, args);
     }
   }
@@ -309,9 +306,8 @@ LogicalResult Program::compile(StringRef schedule) {
   if (failed(apply.run(*module)))
     return failure();
   jit = Jit::create(
-      *module,
-      {{kReportMismatch, reinterpret_cast<void *>(&reportMismatch)},
-       {kReportSize, reinterpret_cast<void *>(&reportSize)}});
+      *module, {{kReportMismatch, reinterpret_cast<void *>(&reportMismatch)},
+                {kReportSize, reinterpret_cast<void *>(&reportSize)}});
   if (!jit || failed(jit->compile(entry)))
     return failure();
   compileMilliseconds = std::chrono::duration<double, std::milli>(
@@ -329,8 +325,8 @@ Program::prepareResults(MutableArrayRef<Array> arguments) {
     auto [number, actual, expected] = *shapeReport.mismatch;
     std::string text = sizeErrors[number];
     if (actual >= 0)
-      text += ", " + std::to_string(expected) + ", got " +
-              std::to_string(actual);
+      text +=
+          ", " + std::to_string(expected) + ", got " + std::to_string(actual);
     return reportError(text);
   }
   for (auto [result, dim, size] : shapeReport.sizes)

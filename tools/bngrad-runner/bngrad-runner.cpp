@@ -67,8 +67,8 @@ struct Options {
 } // namespace
 
 /// Parses the value of option `id`, a whole number above 0.
-static LogicalResult parseCount(const InputArgList &args,
-                                unsigned id, StringRef name,
+static LogicalResult parseCount(const InputArgList &args, unsigned id,
+                                StringRef name,
                                 std::optional<unsigned> &count) {
   const Arg *arg = args.getLastArg(id);
   if (!arg)

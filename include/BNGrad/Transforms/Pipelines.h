@@ -21,8 +21,7 @@ namespace mlir::bngrad {
 enum class Stage { Decompose, Fuse, Group, Bufferize, Apply, Lower };
 
 /// Options of `--bngrad-to-linalg`.
-struct ToLinalgPipelineOptions
-    : PassPipelineOptions<ToLinalgPipelineOptions> {
+struct ToLinalgPipelineOptions : PassPipelineOptions<ToLinalgPipelineOptions> {
   Option<Stage> stopAfter{
       *this, "stop-after",
       llvm::cl::desc("Last stage to run (decompose, fuse)"),

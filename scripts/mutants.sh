@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Applies each one-line edit of test/mutants.txt to a copy of the sources,
+# rebuilds, and runs the quick tests: an edit that no test notices is a gap in
+# the tests. Prints `killed K of N` and fails if K < N.
+#
+# A line of test/mutants.txt is FILE, OLD and NEW, separated by ` ## `; OLD must
+# occur exactly once in FILE. A fourth field is the number of tests that must
+# fail (default 1).
+
+. "$(dirname "$0")/common.sh"
+
+setup
+copy=$build/mutants
+rm -rf "$copy"
+mkdir -p "$copy/source"
+(cd "$root" && git ls-files -co --exclude-standard | tar -cf - -T -) |
+  tar -xf - -C "$copy/source"
+export BNGRAD_BUILD_DIR=$copy/build
+unset BNGRAD_LONG_TESTS
+
+run_tests() {
+  rm -f "$copy/lit.json"
+  "$python" "$llvm_prefix/bin/lit" -q --no-progress-bar -o "$copy/lit.json" \
+    "$copy/build/test" >"$copy/lit.log" 2>&1 || true
+  [ -f "$copy/lit.json" ] || fail "lit did not run: $(tail -n1 "$copy/lit.log")"
+  "$python" "$root/scripts/count_results.py" "$copy/lit.json"
+}
+
+"$copy/source/scripts/build.sh"
+read -r passed failed skipped < <(run_tests)
+[ "$failed" -eq 0 ] || fail "expected all tests to pass without a mutant, got $failed failures (see $copy/lit.log)"
+printf 'without a mutant: %d tests pass\n' "$passed"
+
+killed=0 total=0
+while IFS= read -r line; do
+  case "$line" in "" | "#"*) continue ;; esac
+  total=$((total + 1))
+  least=$("$python" "$root/scripts/apply_mutant.py" "$copy/source" "$line") ||
+    fail "test/mutants.txt: cannot apply '$line'"
+  file=${line%% ## *}
+  if cmake --build "$copy/build" --target all check-bngrad-depends \
+    >"$copy/build.log" 2>&1; then
+    read -r passed failed skipped < <(run_tests)
+    if [ "$failed" -ge "$least" ]; then
+      killed=$((killed + 1))
+      printf 'killed by %3d tests: %s\n' "$failed" "$line"
+    else
+      printf 'SURVIVED (%d failures, expected %d): %s\n' "$failed" "$least" "$line"
+    fi
+  else
+    printf 'DOES NOT BUILD: %s\n' "$line"
+  fi
+  cp -p "$root/$file" "$copy/source/$file"
+  touch "$copy/source/$file"
+done <"$root/test/mutants.txt"
+printf 'killed %d of %d\n' $killed $total
+[ $killed -eq $total ]

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Sets up a fresh machine, builds, and runs the tests.
+#
+#   scripts/test.sh        the quick suite: at most 15 minutes on 2 cores
+#   scripts/test.sh --all  everything: the long tests, gcc, sanitizers, mutants
+#
+# The last line is `bngrad: N passed, M failed, K skipped`. BNGRAD_REQUIRE=numpy
+# turns a skip of that kind into a failure.
+
+. "$(dirname "$0")/common.sh"
+
+all=0
+case "${1:-}" in
+  "") ;;
+  --all) all=1 ;;
+  *) fail "expected no option or --all, got '$1'" ;;
+esac
+
+passed=0 failed=0 skipped=0
+count() {
+  passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+# step NAME COMMAND...: runs a command that counts as one test.
+step() {
+  local name=$1 log
+  shift
+  log=$build/$name.log
+  printf 'bngrad: %s\n' "$name"
+  if "$@" >"$log" 2>&1; then
+    count 1 0 0
+  else
+    printf 'FAILED: %s (see %s)\n' "$name" "$log"
+    tail -n 20 "$log"
+    count 0 1 0
+  fi
+}
+
+# run_lit BUILD_DIR: runs the lit tests of a build and adds its totals.
+run_lit() {
+  local results=$1/lit.json
+  rm -f "$results"
+  "$python" "$llvm_prefix/bin/lit" -v --no-progress-bar -o "$results" \
+    "$1/test" >"$1/lit.log" 2>&1 || true
+  [ -f "$results" ] || fail "lit did not run: $(tail -n1 "$1/lit.log")"
+  grep -E '^(FAIL|TIMEOUT|UNRESOLVED|XPASS):' "$1/lit.log" || true
+  # shellcheck disable=SC2046
+  count $("$python" "$root/scripts/count_results.py" "$results")
+}
+
+start=$SECONDS
+setup
+printf 'bngrad: building\n'
+build
+build check-bngrad-depends
+printf 'bngrad: running the tests\n'
+if [ $all -eq 1 ]; then
+  export BNGRAD_LONG_TESTS=1
+fi
+run_lit "$build"
+
+if [ $all -eq 1 ]; then
+  unset BNGRAD_LONG_TESTS
+  step demo "$root/scripts/demo.sh"
+  step clean-commit "$root/scripts/check_format.sh"
+  step install "$root/scripts/check_install.sh"
+
+  # Every warning of gcc is an error; the result is only built.
+  printf 'bngrad: building with gcc\n'
+  step gcc env BNGRAD_BUILD_DIR="$build/gcc" CC=gcc CXX=g++ \
+    BNGRAD_CMAKE_FLAGS=-DBNGRAD_ENABLE_WERROR=ON "$root/scripts/build.sh"
+
+  # The quick suite once more, with asserts and sanitizers in BNGrad's code.
+  printf 'bngrad: building with sanitizers\n'
+  step asan-ubsan env BNGRAD_BUILD_DIR="$build/asan" \
+    BNGRAD_BUILD_TYPE=RelWithDebInfo \
+    BNGRAD_CMAKE_FLAGS="-DLLVM_USE_SANITIZER=Address;Undefined -DBNGRAD_ENABLE_ASSERTS=ON" \
+    "$root/scripts/build.sh"
+  [ ! -x "$build/asan/bin/bngrad-opt" ] || run_lit "$build/asan"
+
+  step mutants "$root/scripts/mutants.sh"
+  grep '^killed' "$build/mutants.log" || true
+fi
+
+printf 'bngrad: finished in %d s\n' $((SECONDS - start))
+printf 'bngrad: %d passed, %d failed, %d skipped\n' $passed $failed $skipped
+[ $failed -eq 0 ] && [ $passed -gt 0 ]
