@@ -148,6 +148,26 @@ verifyOperands(EmitErrorFn emitError, BatchNormBackwardOp::Adaptor op) {
   return shapes;
 }
 
+void BatchNormBackwardOp::build(OpBuilder &builder, OperationState &state,
+                                Value gradOutput, Value input, Value scale,
+                                Value mean, Value variance, Value invStd,
+                                Value mask, ArrayRef<int64_t> featureDims,
+                                double epsilon, Statistics statistics) {
+  Properties properties;
+  properties.setFeatureDims(builder.getDenseI64ArrayAttr(featureDims));
+  properties.setEpsilon(builder.getF64FloatAttr(epsilon));
+  properties.setStatistics(
+      StatisticsAttr::get(builder.getContext(), statistics));
+  Value given[] = {gradOutput, input, scale, mean, variance, invStd, mask};
+  SmallVector<Value> operands;
+  for (auto [i, operand] : llvm::enumerate(given)) {
+    properties.operandSegmentSizes[i] = operand ? 1 : 0;
+    if (operand)
+      operands.push_back(operand);
+  }
+  build(builder, state, operands, properties);
+}
+
 LogicalResult BatchNormBackwardOp::verify() {
   auto emitError = [&] { return emitOpError(); };
   FailureOr<GradientShapes> shapes = verifyOperands(emitError, Adaptor(*this));

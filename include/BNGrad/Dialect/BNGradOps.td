@@ -129,6 +129,17 @@ def BNGrad_BatchNormBackwardOp : BNGrad_Op<"batch_norm_backward", [
     attr-dict `:` type(results)
   }];
 
+  let builders = [
+    // Infers the types of the results. Absent operands are null.
+    OpBuilder<(ins "::mlir::Value":$gradOutput, "::mlir::Value":$input,
+                   "::mlir::Value":$scale, "::mlir::Value":$mean,
+                   "::mlir::Value":$variance, "::mlir::Value":$invStd,
+                   "::mlir::Value":$mask,
+                   "::llvm::ArrayRef<int64_t>":$featureDims,
+                   "double":$epsilon,
+                   CArg<"::mlir::bngrad::Statistics",
+                        "::mlir::bngrad::Statistics::Batch">:$statistics)>
+  ];
   let hasVerifier = 1;
   let hasCanonicalizer = 1;
 

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Installs BNGrad into a scratch folder and builds examples/embed against it, as
+# another project would; then the same against the build tree.
+
+. "$(dirname "$0")/common.sh"
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cmake --install "$build" --prefix "$scratch/prefix" >/dev/null
+
+# check_package NAME PACKAGE_DIR
+check_package() {
+  cmake -S "$root/examples/embed" -B "$scratch/$1" -G Ninja \
+    -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="clang++-$llvm_version" \
+    -DCMAKE_C_COMPILER="clang-$llvm_version" \
+    -DMLIR_DIR="$llvm_prefix/lib/cmake/mlir" -DBNGrad_DIR="$2"
+  cmake --build "$scratch/$1"
+  "$scratch/$1/embed" | "$llvm_prefix/bin/FileCheck" "$0"
+}
+check_package installed "$scratch/prefix/lib/cmake/BNGrad"
+check_package built "$build/lib/cmake/BNGrad"
+"$scratch/prefix/bin/bngrad-opt" "$root/examples/digits/digits.mlir" \
+  --bngrad-cpu-pipeline >/dev/null
+
+# CHECK-LABEL: func.func @gradient
+# CHECK-COUNT-3: linalg.generic
+# CHECK-NOT: bngrad.
