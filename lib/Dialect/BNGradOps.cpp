@@ -153,19 +153,24 @@ void BatchNormBackwardOp::build(OpBuilder &builder, OperationState &state,
                                 Value mean, Value variance, Value invStd,
                                 Value mask, ArrayRef<int64_t> featureDims,
                                 double epsilon, Statistics statistics) {
-  Properties properties;
+  auto &properties = state.getOrAddProperties<Properties>();
   properties.setFeatureDims(builder.getDenseI64ArrayAttr(featureDims));
   properties.setEpsilon(builder.getF64FloatAttr(epsilon));
   properties.setStatistics(
       StatisticsAttr::get(builder.getContext(), statistics));
   Value given[] = {gradOutput, input, scale, mean, variance, invStd, mask};
-  SmallVector<Value> operands;
   for (auto [i, operand] : llvm::enumerate(given)) {
     properties.operandSegmentSizes[i] = operand ? 1 : 0;
     if (operand)
-      operands.push_back(operand);
+      state.addOperands(operand);
   }
-  build(builder, state, operands, properties);
+  SmallVector<Type> types;
+  if (failed(inferReturnTypes(builder.getContext(), state.location,
+                              state.operands, DictionaryAttr(), &properties,
+                              state.regions, types)))
+    llvm::report_fatal_error("cannot infer the result types of " +
+                             Twine(getOperationName()));
+  state.addTypes(types);
 }
 
 LogicalResult BatchNormBackwardOp::verify() {

@@ -130,7 +130,9 @@ def BNGrad_BatchNormBackwardOp : BNGrad_Op<"batch_norm_backward", [
   }];
 
   let builders = [
-    // Infers the types of the results. Absent operands are null.
+    // Infers the types of the results. Absent operands are null; invalid ones
+    // are an error at the location and then fatal, as in every inferring
+    // builder.
     OpBuilder<(ins "::mlir::Value":$gradOutput, "::mlir::Value":$input,
                    "::mlir::Value":$scale, "::mlir::Value":$mean,
                    "::mlir::Value":$variance, "::mlir::Value":$invStd,
