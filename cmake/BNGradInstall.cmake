@@ -8,7 +8,8 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/BNGrad)
 install(TARGETS ${libraries} EXPORT BNGradTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS bngrad-opt bngrad-runner
+get_property(tools GLOBAL PROPERTY BNGRAD_TOOLS)
+install(TARGETS ${tools}
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/BNGrad
   ${PROJECT_BINARY_DIR}/include/BNGrad
