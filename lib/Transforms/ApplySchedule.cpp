@@ -33,10 +33,11 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Terms that are added one by one. With M terms in a channel the error bound
-/// allows 4*(4 + log2(M + 1)) roundings (docs/mathematics.md); 15 additions and
-/// what surrounds them stay below it for every M.
-static constexpr int64_t kSumBlock = 16;
+/// Terms that are added one by one. The error bound allows a term about
+/// 16 + 4*log2(M + 1) roundings on its way into a result, of which up to 21 are
+/// not the sum's (docs/mathematics.md, section 8): 7 additions in a block and
+/// the one rounding of the sum of the blocks fit for every M.
+static constexpr int64_t kSumBlock = 8;
 
 /// The terms of a generic whose results are all sums, in result order; nothing
 /// if one is not.

@@ -197,7 +197,7 @@ def BNGradApplySchedulePass
   let description = [{
     Needs: `linalg.generic` ops on memrefs with the attribute `bngrad.schedule`.
     Gives: loops in their place; the element computation is cloned from the
-           generic's region. A sum adds blocks of at most 16 terms and carries
+           generic's region. A sum adds blocks of at most 8 terms and carries
            the rounding error of adding the blocks along (TwoSum), so its error
            does not grow with its length. The order of summation depends on the
            schedule alone. The `scf.execute_region` of a group may be inlined
