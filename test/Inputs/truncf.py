@@ -1,0 +1,147 @@
+"""Rounding of floats to a narrower type, against exact arithmetic.
+
+Usage: truncf.py make SOURCE TARGET OUT.npy
+       truncf.py check SOURCE TARGET IN.npy OUT.npy
+
+`make` writes COUNT values of type SOURCE that are hard to round to TARGET.
+`check` compares OUT.npy, computed by someone else from IN.npy, bit by bit with
+the value that rational arithmetic gives: the nearest, ties to even. Types: f16,
+bf16, f32, f64.
+"""
+
+import itertools
+import math
+import sys
+from fractions import Fraction
+
+import numpy as np
+
+COUNT = 32768
+
+# Bits of the significand with its leading one, exponents of the smallest and
+# the largest normal number.
+FORMATS = {"f16": (11, -14, 15), "bf16": (8, -126, 127),
+           "f32": (24, -126, 127), "f64": (53, -1022, 1023)}
+FLOATS = {"f32": np.float32, "f64": np.float64}
+BITS = {"f16": np.uint16, "bf16": np.uint16, "f32": np.uint32}
+
+
+def infinity(name: str) -> int:
+    """The bits of positive infinity."""
+    precision, low, high = FORMATS[name]
+    return (high - low + 2) << (precision - 1)
+
+
+def round_exactly(value: float, name: str) -> int:
+    """The bits of the nearest number to `value` >= 0, ties to even."""
+    precision, low, _ = FORMATS[name]
+    if value == 0:
+        return 0
+    mantissa, exponent = math.frexp(value)
+    significand, exponent = int(math.ldexp(mantissa, 53)), exponent - 53
+    highest = max(exponent + significand.bit_length() - 1, low)
+    # In steps of the last place kept, exactly.
+    steps = Fraction(significand) * Fraction(2) ** (
+        exponent - (highest - precision + 1))
+    count, rest = divmod(steps.numerator, steps.denominator)
+    if 2 * rest > steps.denominator or (
+            2 * rest == steps.denominator and count % 2 == 1):
+        count += 1
+    # Consecutive numbers have consecutive bits, up to infinity.
+    bits = ((highest - low) << (precision - 1)) + count
+    return min(bits, infinity(name))
+
+
+def value_of(bits: int, name: str) -> float:
+    """The number with the given bits, sign bit 0, at most infinity."""
+    precision, low, _ = FORMATS[name]
+    exponent, fraction = divmod(bits, 1 << (precision - 1))
+    if exponent:
+        fraction += 1 << (precision - 1)
+    return math.ldexp(fraction, max(exponent, 1) - 1 + low - precision + 1)
+
+
+def hard_values(source: str, target: str) -> np.ndarray:
+    """Numbers of the target, the middles between them, and what is close."""
+    kind, precision = FLOATS[source], FORMATS[target][0]
+    width = 1 << (precision - 1)
+    fractions = (0, 1, 2, width // 2, width - 2, width - 1)
+    values = []
+    for bits in (exponent * width + fraction for exponent, fraction in
+                 itertools.product(range(infinity(target) // width), fractions)):
+        below, above = value_of(bits, target), value_of(bits + 1, target)
+        middle = kind((below + above) / 2)
+        values += [kind(below), middle, np.nextafter(middle, kind(0)),
+                   np.nextafter(middle, kind(np.inf))]
+        # So close to the middle that rounding through f32 would end on it.
+        values += [middle * kind(1 + sign * 2.0 ** -power)
+                   for sign in (1, -1) for power in (30, 45)]
+    limits = np.finfo(kind)
+    values += [limits.tiny, limits.max, np.nextafter(kind(0), kind(1)),
+               kind(np.inf)]
+    values += [kind(2.0 ** power * (1 + sign * 2.0 ** -20))
+               for power in (-151, -150, -149, -148) for sign in (1, 0, -1)]
+    values = np.array(values, kind)
+    return np.concatenate([values, -values])
+
+
+def nans(source: str) -> np.ndarray:
+    """Quiet and signaling, with payloads that cutting bits would lose."""
+    kind, precision = FLOATS[source], FORMATS[source][0]
+    one = 1 << (precision - 1)
+    payloads = (1, one >> 13, (one >> 13) - 1, one >> 1, one - 1)
+    bits = np.array([infinity(source) | payload for payload in payloads],
+                    f"u{kind().nbytes}")
+    return bits.view(kind)
+
+
+def make(source: str, target: str) -> np.ndarray:
+    values = np.concatenate([hard_values(source, target), nans(source)])
+    # The rest: any bits at all.
+    rest = COUNT - len(values)
+    assert rest > 0, rest
+    kind = FLOATS[source]
+    noise = np.random.RandomState(1).bytes(rest * kind().nbytes)
+    return np.concatenate([values, np.frombuffer(noise, kind)])
+
+
+def expected_bits(value: float, target: str) -> int:
+    """The sign of NaN is nobody's concern."""
+    if np.isnan(value):
+        return -1
+    sign = int(np.signbit(value)) << (8 * BITS[target]().nbytes - 1)
+    if np.isinf(value):
+        return sign | infinity(target)
+    return sign | round_exactly(abs(float(value)), target)
+
+
+def check(source: str, target: str, inputs: np.ndarray,
+          outputs: np.ndarray) -> int:
+    assert inputs.dtype == FLOATS[source] and inputs.shape == outputs.shape
+    failed = 0
+    magnitude = (1 << (8 * BITS[target]().nbytes - 1)) - 1
+    for value, got in zip(inputs, outputs.view(BITS[target])):
+        expected = expected_bits(value, target)
+        good = (int(got) & magnitude > infinity(target) if expected < 0
+                else int(got) == expected)
+        if not good:
+            failed += 1
+            if failed <= 5:
+                print(f"{float(value).hex()}: expected {expected:#x}, "
+                      f"got {int(got):#x}")
+    print(f"{len(inputs)} values from {source} to {target}, {failed} wrong")
+    return failed
+
+
+def main() -> int:
+    what, source, target, *paths = sys.argv[1:]
+    if what == "make":
+        with np.errstate(over="ignore"):
+            np.save(paths[0], make(source, target))
+        return 0
+    inputs, outputs = (np.load(path) for path in paths)
+    return 1 if check(source, target, inputs, outputs) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+// Each input that cannot be run is one line that names the file and, where there is one, the place.
+
+// RUN: split-file %s %t
+// DEFINE: %{fails} = %python %S/../Inputs/expect_error.py
+
+// RUN: %{fails} "cannot open input file '%t/none.mlir': No such file or directory" bngrad-runner %t/none.mlir
+// RUN: %{fails} "cannot open input file '%t': Is a directory" bngrad-runner %t
+
+// RUN: %{fails} "%t/syntax.mlir:1:25: expected..." bngrad-runner %t/syntax.mlir
+// RUN: %{fails} "%t/invalid.mlir:4:10: 'bngrad.batch_norm_backward' op expected shape of mean ..., got [2]" bngrad-runner %t/invalid.mlir
+// RUN: %{fails} "%t/unknown_dialect.mlir:2:3: ...nope.op..." bngrad-runner %t/unknown_dialect.mlir
+// RUN: %{fails} "%t/unknown_op.mlir:2:...bngrad.nope..." bngrad-runner %t/unknown_op.mlir
+
+// RUN: %{fails} "%t/no_function.mlir: expected exactly one public function, got 0" bngrad-runner %t/no_function.mlir
+// RUN: %{fails} "%t/functions.mlir: expected exactly one public function, got 2; choose one with --entry" bngrad-runner %t/functions.mlir
+// RUN: %{fails} "%t/functions.mlir: expected a function @h with a body, got none" bngrad-runner %t/functions.mlir --entry=h
+// RUN: %{fails} "%t/functions.mlir: expected a function @external with a body, got none" bngrad-runner %t/functions.mlir --entry=external
+// RUN: bngrad-runner %t/functions.mlir --entry=g --arg=random:1
+// RUN: bngrad-runner %t/functions.mlir --entry=private --arg=random:1
+
+// DEFINE: %{entry} =
+// DEFINE: %{type} =
+// DEFINE: %{bad-type} = %{fails} "@%{entry}: expected argument 0 to be a ranked tensor of f16, bf16, f32, f64, i1 or i64, got '%{type}'" \
+// DEFINE:   bngrad-runner %t/types.mlir --entry=%{entry} --arg=random:1
+// REDEFINE: %{entry} = index
+// REDEFINE: %{type} = index
+// RUN: %{bad-type}
+// REDEFINE: %{entry} = scalar
+// REDEFINE: %{type} = f32
+// RUN: %{bad-type}
+// REDEFINE: %{entry} = memref
+// REDEFINE: %{type} = memref<2xf32>
+// RUN: %{bad-type}
+// REDEFINE: %{entry} = vector
+// REDEFINE: %{type} = vector<2xf32>
+// RUN: %{bad-type}
+// REDEFINE: %{entry} = unranked
+// REDEFINE: %{type} = tensor<*xf32>
+// RUN: %{bad-type}
+// REDEFINE: %{entry} = complex
+// REDEFINE: %{type} = tensor<2xcomplex<f32>>
+// RUN: %{bad-type}
+// REDEFINE: %{entry} = i8
+// REDEFINE: %{type} = tensor<2xi8>
+// RUN: %{bad-type}
+// RUN: %{fails} "@result: expected result 0 to be a ranked tensor of ..., got 'i32'" bngrad-runner %t/types.mlir --entry=result
+
+//--- syntax.mlir
+func.func @f(%a: tensor<
+//--- invalid.mlir
+!d = tensor<2x3xf32>
+!p = tensor<2xf32>
+func.func @f(%dy: !d, %m: !p) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%dy : !d) mean(%m : !p) variance(%m : !p) : !d, !p, !p
+  return
+}
+//--- unknown_dialect.mlir
+func.func @f() {
+  nope.op
+  return
+}
+//--- unknown_op.mlir
+func.func @f() {
+  bngrad.nope
+  return
+}
+//--- no_function.mlir
+func.func private @private(%a: tensor<2xf32>) -> tensor<2xf32> {
+  return %a : tensor<2xf32>
+}
+//--- functions.mlir
+func.func @f(%a: tensor<2xf32>) -> tensor<2xf32> {
+  return %a : tensor<2xf32>
+}
+func.func @g(%a: tensor<2xf32>) -> tensor<2xf32> {
+  return %a : tensor<2xf32>
+}
+func.func private @private(%a: tensor<2xf32>) -> tensor<2xf32> {
+  return %a : tensor<2xf32>
+}
+func.func private @external(%a: tensor<2xf32>) -> tensor<2xf32>
+//--- types.mlir
+func.func @index(%a: index) {
+  return
+}
+func.func @scalar(%a: f32) {
+  return
+}
+func.func @memref(%a: memref<2xf32>) {
+  return
+}
+func.func @vector(%a: vector<2xf32>) {
+  return
+}
+func.func @unranked(%a: tensor<*xf32>) {
+  return
+}
+func.func @complex(%a: tensor<2xcomplex<f32>>) {
+  return
+}
+func.func @i8(%a: tensor<2xi8>) {
+  return
+}
+func.func @result() -> i32 {
+  %0 = arith.constant 1 : i32
+  return %0 : i32
+}

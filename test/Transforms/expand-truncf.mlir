@@ -1,0 +1,85 @@
+// RUN: bngrad-opt %s --bngrad-expand-truncf | FileCheck %s
+
+// The sixteen bits are cut from integers; no conversion instruction, which may
+// flush subnormals, is left. A NaN takes another way: rounding up must not turn
+// it into an infinity.
+// CHECK-LABEL: func @f32_to_bf16
+// CHECK-SAME:    %[[X:[^:]+]]: f32
+// CHECK-NOT:     arith.truncf
+// CHECK-DAG:     %[[BITS:.+]] = arith.bitcast %[[X]] : f32 to i32
+// CHECK-DAG:     %[[IS_NAN:.+]] = arith.cmpf uno, %[[X]], %[[X]]
+// CHECK:         arith.select %[[IS_NAN]],
+// CHECK:         %[[NARROW:.+]] = arith.trunci %{{.+}} : i32 to i16
+// CHECK:         %[[RESULT:.+]] = arith.bitcast %[[NARROW]] : i16 to bf16
+// CHECK-NOT:     arith.truncf
+// CHECK:         return %[[RESULT]]
+func.func @f32_to_bf16(%x: f32) -> bf16 {
+  %0 = arith.truncf %x : f32 to bf16
+  return %0 : bf16
+}
+
+// Through f32, rounded to odd, so that the second rounding sees what the first
+// one lost.
+// CHECK-LABEL: func @f64_to_f16
+// CHECK-SAME:    %[[X:[^:]+]]: f64
+// CHECK:         %[[NEAREST:.+]] = arith.truncf %[[X]] : f64 to f32
+// CHECK:         %[[BACK:.+]] = arith.extf %[[NEAREST]] : f32 to f64
+// CHECK:         arith.cmpf one, %[[BACK]], %[[X]]
+// CHECK:         %[[ODD:.+]] = arith.bitcast %{{.+}} : i32 to f32
+// CHECK:         %[[RESULT:.+]] = arith.truncf %[[ODD]] : f32 to f16
+// CHECK-NEXT:    return %[[RESULT]]
+func.func @f64_to_f16(%x: f64) -> f16 {
+  %0 = arith.truncf %x : f64 to f16
+  return %0 : f16
+}
+
+// Both at once.
+// CHECK-LABEL: func @f64_to_bf16
+// CHECK:         arith.truncf %{{.+}} : f64 to f32
+// CHECK-NOT:     arith.truncf
+// CHECK:         %[[RESULT:.+]] = arith.bitcast %{{.+}} : i16 to bf16
+// CHECK-NEXT:    return %[[RESULT]]
+func.func @f64_to_bf16(%x: f64) -> bf16 {
+  %0 = arith.truncf %x : f64 to bf16
+  return %0 : bf16
+}
+
+// CHECK-LABEL: func @vectors
+// CHECK-NOT:     arith.truncf {{.+}} to vector<{{.*}}xbf16>
+// CHECK:         %[[A:.+]] = arith.bitcast %{{.+}} : vector<8xi16> to vector<8xbf16>
+// CHECK-NOT:     arith.truncf {{.+}} to vector<{{.*}}xbf16>
+// CHECK:         arith.truncf %{{.+}} : vector<2x4xf64> to vector<2x4xf32>
+// CHECK:         %[[B:.+]] = arith.truncf %{{.+}} : vector<2x4xf32> to vector<2x4xf16>
+// CHECK:         %[[C:.+]] = arith.bitcast %{{.+}} : vector<[4]xi16> to vector<[4]xbf16>
+// CHECK-NEXT:    return %[[A]], %[[B]], %[[C]]
+func.func @vectors(%a: vector<8xf32>, %b: vector<2x4xf64>, %c: vector<[4]xf32>) -> (vector<8xbf16>, vector<2x4xf16>, vector<[4]xbf16>) {
+  %0 = arith.truncf %a : vector<8xf32> to vector<8xbf16>
+  %1 = arith.truncf %b : vector<2x4xf64> to vector<2x4xf16>
+  %2 = arith.truncf %c : vector<[4]xf32> to vector<[4]xbf16>
+  return %0, %1, %2 : vector<8xbf16>, vector<2x4xf16>, vector<[4]xbf16>
+}
+
+// These round once as they are.
+// CHECK-LABEL: func @other_types_unchanged
+// CHECK-SAME:    (%[[A:.+]]: f32, %[[B:.+]]: f64, %[[C:.+]]: vector<4xf32>)
+// CHECK-NEXT:    %[[A_R:.+]] = arith.truncf %[[A]] : f32 to f16
+// CHECK-NEXT:    %[[B_R:.+]] = arith.truncf %[[B]] : f64 to f32
+// CHECK-NEXT:    %[[C_R:.+]] = arith.truncf %[[C]] : vector<4xf32> to vector<4xf16>
+// CHECK-NEXT:    return %[[A_R]], %[[B_R]], %[[C_R]]
+func.func @other_types_unchanged(%a: f32, %b: f64, %c: vector<4xf32>) -> (f16, f32, vector<4xf16>) {
+  %0 = arith.truncf %a : f32 to f16
+  %1 = arith.truncf %b : f64 to f32
+  %2 = arith.truncf %c : vector<4xf32> to vector<4xf16>
+  return %0, %1, %2 : f16, f32, vector<4xf16>
+}
+
+// A tensor is no value of a machine yet.
+// CHECK-LABEL: func @tensors_unchanged
+// CHECK-NEXT:    arith.truncf %{{.+}} : tensor<4xf32> to tensor<4xbf16>
+// CHECK-NEXT:    arith.truncf %{{.+}} : tensor<?xf64> to tensor<?xf16>
+// CHECK-NEXT:    return
+func.func @tensors_unchanged(%a: tensor<4xf32>, %b: tensor<?xf64>) -> (tensor<4xbf16>, tensor<?xf16>) {
+  %0 = arith.truncf %a : tensor<4xf32> to tensor<4xbf16>
+  %1 = arith.truncf %b : tensor<?xf64> to tensor<?xf16>
+  return %0, %1 : tensor<4xbf16>, tensor<?xf16>
+}

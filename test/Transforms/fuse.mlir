@@ -1,0 +1,467 @@
+// RUN: bngrad-opt %s --bngrad-fuse --mlir-print-local-scope | FileCheck %s
+
+#data = affine_map<(d0, d1) -> (d0, d1)>
+#transposed = affine_map<(d0, d1) -> (d1, d0)>
+#row = affine_map<(d0, d1) -> (d0)>
+#feature = affine_map<(d0, d1) -> (d1)>
+#channel = affine_map<(d0) -> (d0)>
+#scalar = affine_map<(d0, d1) -> ()>
+
+// The shape of a gradient: the sums and grad_input both read grad_output, which
+// upstream's fusion (one reader only) would leave in memory. The producer is
+// cloned into both and is gone.
+// CHECK-LABEL: func @producer_into_both_readers
+// CHECK-SAME:    (%[[DY:.+]]: tensor<8x4xf32>, %[[Y:.+]]: tensor<8x4xf32>, %[[INIT:.+]]: tensor<4xf32>)
+// CHECK-NOT:     linalg.generic
+// CHECK:         %[[SUM:.+]] = linalg.generic {{.+}} iterator_types = ["reduction", "parallel"]} ins(%[[DY]], %[[Y]] : tensor<8x4xf32>, tensor<8x4xf32>) outs(%[[INIT]] : tensor<4xf32>)
+// CHECK-NEXT:    ^bb0(%[[DY_E:[^:]+]]: f32, %[[Y_E:[^:]+]]: f32, %[[ACC:[^:]+]]: f32):
+// CHECK-NEXT:      %[[PRODUCT:.+]] = arith.mulf %[[DY_E]], %[[Y_E]]
+// CHECK-NEXT:      %[[TOTAL:.+]] = arith.addf %[[ACC]], %[[PRODUCT]]
+// CHECK-NEXT:      linalg.yield %[[TOTAL]]
+// CHECK:         %[[DX:.+]] = linalg.generic {{.+}} iterator_types = ["parallel", "parallel"]} ins(%[[DY]], %[[Y]], %[[SUM]] :
+// CHECK-NEXT:    ^bb0(%[[DY_E:[^:]+]]: f32, %[[Y_E:[^:]+]]: f32, %[[SUM_E:[^:]+]]: f32,
+// CHECK-NEXT:      %[[PRODUCT:.+]] = arith.mulf %[[DY_E]], %[[Y_E]]
+// CHECK-NEXT:      %[[REST:.+]] = arith.subf %[[PRODUCT]], %[[SUM_E]]
+// CHECK-NEXT:      linalg.yield %[[REST]]
+// CHECK-NOT:     linalg.generic
+// CHECK:         return %[[DX]], %[[SUM]]
+func.func @producer_into_both_readers(%dy: tensor<8x4xf32>, %y: tensor<8x4xf32>, %init: tensor<4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>) {
+  %empty = tensor.empty() : tensor<8x4xf32>
+  %product = linalg.generic {indexing_maps = [#data, #data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%dy, %y : tensor<8x4xf32>, tensor<8x4xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %0 = arith.mulf %a, %b : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%product : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %dx = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%product, %sum : tensor<8x4xf32>, tensor<4xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %s: f32, %out: f32):
+    %0 = arith.subf %e, %s : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  return %dx, %sum : tensor<8x4xf32>, tensor<4xf32>
+}
+
+// Producers of both operands of the sums, one of them a chain of two with a
+// change of type. Nothing of full size is left between them.
+// CHECK-LABEL: func @chains_of_producers
+// CHECK-SAME:    (%[[DY:.+]]: tensor<8x4xbf16>, %[[X:.+]]: tensor<8x4xf32>, %[[INIT:.+]]: tensor<4xf32>)
+// CHECK-NOT:     linalg.generic
+// CHECK:         %[[SUM:.+]] = linalg.generic {{.+}} ins(%[[DY]], %[[X]] : tensor<8x4xbf16>, tensor<8x4xf32>) outs(%[[INIT]] :
+// CHECK-NEXT:    ^bb0(%[[DY_E:[^:]+]]: bf16, %[[X_E:[^:]+]]: f32, %[[ACC:[^:]+]]: f32):
+// CHECK-DAG:       %[[WIDE:.+]] = arith.extf %[[DY_E]] : bf16 to f32
+// CHECK-DAG:       %[[NEGATED:.+]] = arith.negf %[[WIDE]]
+// CHECK-DAG:       %[[EXP:.+]] = math.exp %[[X_E]]
+// CHECK-DAG:       %[[PRODUCT:.+]] = arith.mulf %[[NEGATED]], %[[EXP]]
+// CHECK-DAG:       %[[TOTAL:.+]] = arith.addf %[[ACC]], %[[PRODUCT]]
+// CHECK:           linalg.yield %[[TOTAL]]
+// CHECK-NOT:     linalg.generic
+// CHECK:         return %[[SUM]]
+func.func @chains_of_producers(%dy: tensor<8x4xbf16>, %x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<8x4xf32>
+  %wide = linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%dy : tensor<8x4xbf16>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%e: bf16, %out: f32):
+    %0 = arith.extf %e : bf16 to f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  %negated = linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%wide : tensor<8x4xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %out: f32):
+    %0 = arith.negf %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  %exp = linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<8x4xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %out: f32):
+    %0 = math.exp %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  %sum = linalg.generic {indexing_maps = [#data, #data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%negated, %exp : tensor<8x4xf32>, tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<4xf32>
+  return %sum : tensor<4xf32>
+}
+
+// Two sums in one pass stay two sums in one pass.
+// CHECK-LABEL: func @producer_into_two_result_reduction
+// CHECK-SAME:    (%[[X:.+]]: tensor<8x4xf32>, %[[INIT0:.+]]: tensor<4xf32>, %[[INIT1:.+]]: tensor<4xf32>)
+// CHECK-NOT:     linalg.generic
+// CHECK:         %[[SUMS:.+]]:2 = linalg.generic {{.+}} ins(%[[X]] : tensor<8x4xf32>) outs(%[[INIT0]], %[[INIT1]] :
+// CHECK:           math.exp
+// CHECK-NOT:     linalg.generic
+// CHECK:         return %[[SUMS]]#0, %[[SUMS]]#1
+func.func @producer_into_two_result_reduction(%x: tensor<8x4xf32>, %init0: tensor<4xf32>, %init1: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %empty = tensor.empty() : tensor<8x4xf32>
+  %exp = linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<8x4xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %out: f32):
+    %0 = math.exp %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  %sums:2 = linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%exp : tensor<8x4xf32>) outs(%init0, %init1 : tensor<4xf32>, tensor<4xf32>) {
+  ^bb0(%e: f32, %acc0: f32, %acc1: f32):
+    %0 = arith.mulf %e, %e : f32
+    %1 = arith.addf %acc0, %e : f32
+    %2 = arith.addf %acc1, %0 : f32
+    linalg.yield %1, %2 : f32, f32
+  } -> (tensor<4xf32>, tensor<4xf32>)
+  return %sums#0, %sums#1 : tensor<4xf32>, tensor<4xf32>
+}
+
+// An i1 mask that is computed, with the index of its element; dynamic sizes.
+// CHECK-LABEL: func @producer_with_index
+// CHECK-SAME:    (%[[X:.+]]: tensor<?x?xf32>, %[[INIT:.+]]: tensor<?xf32>
+// CHECK-NOT:     linalg.generic
+// CHECK:         linalg.generic {{.+}} ins(%[[X]]{{.*}} : tensor<?x?xf32>{{.*}}) outs(%[[INIT]] : tensor<?xf32>)
+// CHECK-DAG:       %[[I:.+]] = linalg.index 0 : index
+// CHECK-DAG:       %[[J:.+]] = linalg.index 1 : index
+// CHECK-DAG:       %[[KEPT:.+]] = arith.cmpi slt, %[[I]], %[[J]] : index
+// CHECK-DAG:       arith.select %[[KEPT]], %{{.+}}, %{{.+}} : f32
+// CHECK-NOT:     linalg.generic
+// CHECK:         return
+func.func @producer_with_index(%x: tensor<?x?xf32>, %init: tensor<?xf32>, %empty: tensor<?x?xi1>) -> tensor<?xf32> {
+  %mask = linalg.generic {indexing_maps = [#data], iterator_types = ["parallel", "parallel"]} outs(%empty : tensor<?x?xi1>) {
+  ^bb0(%out: i1):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %0 = arith.cmpi slt, %i, %j : index
+    linalg.yield %0 : i1
+  } -> tensor<?x?xi1>
+  %sum = linalg.generic {indexing_maps = [#data, #data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %mask : tensor<?x?xf32>, tensor<?x?xi1>) outs(%init : tensor<?xf32>) {
+  ^bb0(%e: f32, %k: i1, %acc: f32):
+    %zero = arith.constant 0.0 : f32
+    %0 = arith.select %k, %e, %zero : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<?xf32>
+  return %sum : tensor<?xf32>
+}
+
+// A broadcast scalar is no per-channel value.
+// CHECK-LABEL: func @producer_with_scalar_operand
+// CHECK-SAME:    (%[[X:.+]]: tensor<8x4xf32>, %[[S:.+]]: tensor<f32>, %[[INIT:.+]]: tensor<4xf32>)
+// CHECK-NOT:     linalg.generic
+// CHECK:         linalg.generic {{.+}} ins(%[[X]], %[[S]] : tensor<8x4xf32>, tensor<f32>) outs(%[[INIT]] :
+// CHECK-NOT:     linalg.generic
+// CHECK:         return
+func.func @producer_with_scalar_operand(%x: tensor<8x4xf32>, %s: tensor<f32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<8x4xf32>
+  %scaled = linalg.generic {indexing_maps = [#data, #scalar, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : tensor<8x4xf32>, tensor<f32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %f: f32, %out: f32):
+    %0 = arith.mulf %e, %f : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%scaled : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  return %sum : tensor<4xf32>
+}
+
+// === what must not fuse ===
+
+// One root and one division per channel, not per element, though the value has
+// one reader only.
+// CHECK-LABEL: func @per_channel_value_stays_per_channel
+// CHECK-SAME:    (%[[X:.+]]: tensor<8x4xf32>, %[[V:.+]]: tensor<4xf32>)
+// CHECK:         %[[R:.+]] = linalg.generic {{.+}} iterator_types = ["parallel"]} ins(%[[V]] :
+// CHECK:           math.rsqrt
+// CHECK:         linalg.generic {{.+}} iterator_types = ["parallel", "parallel"]} ins(%[[X]], %[[R]] :
+// CHECK-NOT:       math.rsqrt
+// CHECK:         return
+func.func @per_channel_value_stays_per_channel(%x: tensor<8x4xf32>, %v: tensor<4xf32>) -> tensor<8x4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %full = tensor.empty() : tensor<8x4xf32>
+  %r = linalg.generic {indexing_maps = [#channel, #channel], iterator_types = ["parallel"]}
+      ins(%v : tensor<4xf32>) outs(%empty : tensor<4xf32>) {
+  ^bb0(%e: f32, %out: f32):
+    %0 = math.rsqrt %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %y = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %r : tensor<8x4xf32>, tensor<4xf32>) outs(%full : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %f: f32, %out: f32):
+    %0 = arith.mulf %e, %f : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  return %y : tensor<8x4xf32>
+}
+
+// Nor is it pulled into the loop of the sums.
+// CHECK-LABEL: func @per_channel_value_of_the_sums_stays_per_channel
+// CHECK:         linalg.generic {{.+}} iterator_types = ["parallel"]}
+// CHECK:           math.rsqrt
+// CHECK:         linalg.generic {{.+}} iterator_types = ["reduction", "parallel"]}
+// CHECK-NOT:       math.rsqrt
+// CHECK:         return
+func.func @per_channel_value_of_the_sums_stays_per_channel(%x: tensor<8x4xf32>, %v: tensor<4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %r = linalg.generic {indexing_maps = [#channel, #channel], iterator_types = ["parallel"]}
+      ins(%v : tensor<4xf32>) outs(%empty : tensor<4xf32>) {
+  ^bb0(%e: f32, %out: f32):
+    %0 = math.rsqrt %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %sum = linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %r : tensor<8x4xf32>, tensor<4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%e: f32, %f: f32, %acc: f32):
+    %0 = arith.mulf %e, %f : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<4xf32>
+  return %sum : tensor<4xf32>
+}
+
+// A fused transpose would end the contiguous loads of the consumer.
+// CHECK-LABEL: func @transposing_producer_stays
+// CHECK:         %[[T:.+]] = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>]
+// CHECK:         linalg.generic {{.+}} iterator_types = ["reduction", "parallel"]} ins(%[[T]] :
+func.func @transposing_producer_stays(%x: tensor<4x8xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<8x4xf32>
+  %t = linalg.generic {indexing_maps = [#transposed, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x8xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %out: f32):
+    linalg.yield %e : f32
+  } -> tensor<8x4xf32>
+  %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%t : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  return %sum : tensor<4xf32>
+}
+
+// The same written with the transpose at the result.
+// CHECK-LABEL: func @producer_with_transposed_result_stays
+// CHECK:         %[[T:.+]] = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1, d0)>]
+// CHECK:         linalg.generic {{.+}} iterator_types = ["reduction", "parallel"]} ins(%[[T]] :
+func.func @producer_with_transposed_result_stays(%x: tensor<4x8xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<8x4xf32>
+  %t = linalg.generic {indexing_maps = [#data, #transposed], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x8xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %out: f32):
+    linalg.yield %e : f32
+  } -> tensor<8x4xf32>
+  %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%t : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  return %sum : tensor<4xf32>
+}
+
+// The value is needed in memory anyway: fusing would compute it twice.
+// CHECK-LABEL: func @producer_that_is_returned_stays
+// CHECK:         %[[EXP:.+]] = linalg.generic
+// CHECK:           math.exp
+// CHECK:         %[[SUM:.+]] = linalg.generic {{.+}} ins(%[[EXP]] :
+// CHECK-NOT:       math.exp
+// CHECK:         return %[[SUM]], %[[EXP]]
+func.func @producer_that_is_returned_stays(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> (tensor<4xf32>, tensor<8x4xf32>) {
+  %empty = tensor.empty() : tensor<8x4xf32>
+  %exp = linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<8x4xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %out: f32):
+    %0 = math.exp %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%exp : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  return %sum, %exp : tensor<4xf32>, tensor<8x4xf32>
+}
+
+// One of two readers cannot take it (it reads the transpose), so neither does.
+// CHECK-LABEL: func @producer_that_one_reader_cannot_take_stays
+// CHECK:         %[[EXP:.+]] = linalg.generic
+// CHECK:           math.exp
+// CHECK:         linalg.generic {{.+}} ins(%[[EXP]] :
+// CHECK:         linalg.generic {{.+}} ins(%[[EXP]] :
+// CHECK-NOT:     math.exp
+// CHECK:         return
+func.func @producer_that_one_reader_cannot_take_stays(%x: tensor<4x4xf32>, %init: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %empty = tensor.empty() : tensor<4x4xf32>
+  %exp = linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x4xf32>) outs(%empty : tensor<4x4xf32>) {
+  ^bb0(%e: f32, %out: f32):
+    %0 = math.exp %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4x4xf32>
+  %columns = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%exp : tensor<4x4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %rows = linalg.generic {indexing_maps = [#transposed, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%exp : tensor<4x4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  return %columns, %rows : tensor<4xf32>, tensor<4xf32>
+}
+
+// A sum is computed once, also where its only reader is element-wise.
+// CHECK-LABEL: func @reduction_stays
+// CHECK:         %[[SUM:.+]] = linalg.generic {{.+}} iterator_types = ["reduction", "parallel"]}
+// CHECK:         linalg.generic {{.+}} iterator_types = ["parallel"]} ins(%[[SUM]] :
+func.func @reduction_stays(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %negated = linalg.generic {indexing_maps = [#channel, #channel], iterator_types = ["parallel"]}
+      ins(%sum : tensor<4xf32>) outs(%empty : tensor<4xf32>) {
+  ^bb0(%e: f32, %out: f32):
+    %0 = arith.negf %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  return %negated : tensor<4xf32>
+}
+
+// === consumers of grad_input ===
+
+// Two consumers in a row, one with another full-size operand, join the loop
+// that computes grad_input.
+// CHECK-LABEL: func @consumers_of_grad_input
+// CHECK-SAME:    (%[[DY:.+]]: tensor<8x4xf32>, %[[F:.+]]: tensor<4xf32>, %[[OTHER:.+]]: tensor<8x4xf32>)
+// CHECK-NOT:     linalg.generic
+// CHECK:         %[[DX:.+]] = linalg.generic {{.+}} ins(%[[DY]], %[[F]], %[[OTHER]] : {{.+}} outs(%{{.+}} : tensor<8x4xbf16>)
+// CHECK-NEXT:    ^bb0(%[[DY_E:[^:]+]]: f32, %[[F_E:[^:]+]]: f32, %[[OTHER_E:[^:]+]]: f32,
+// CHECK-NEXT:      %[[PRODUCT:.+]] = arith.mulf %[[DY_E]], %[[F_E]]
+// CHECK-NEXT:      %[[TOTAL:.+]] = arith.addf %[[PRODUCT]], %[[OTHER_E]]
+// CHECK-NEXT:      %[[ROUNDED:.+]] = arith.truncf %[[TOTAL]] : f32 to bf16
+// CHECK-NEXT:      linalg.yield %[[ROUNDED]]
+// CHECK-NOT:     linalg.generic
+// CHECK:         return %[[DX]]
+func.func @consumers_of_grad_input(%dy: tensor<8x4xf32>, %f: tensor<4xf32>, %other: tensor<8x4xf32>) -> tensor<8x4xbf16> {
+  %empty = tensor.empty() : tensor<8x4xf32>
+  %empty16 = tensor.empty() : tensor<8x4xbf16>
+  %dx = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%dy, %f : tensor<8x4xf32>, tensor<4xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %c: f32, %out: f32):
+    %0 = arith.mulf %e, %c : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  %total = linalg.generic {indexing_maps = [#data, #data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%dx, %other : tensor<8x4xf32>, tensor<8x4xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %0 = arith.addf %a, %b : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  %rounded = linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%total : tensor<8x4xf32>) outs(%empty16 : tensor<8x4xbf16>) {
+  ^bb0(%e: f32, %out: bf16):
+    %0 = arith.truncf %e : f32 to bf16
+    linalg.yield %0 : bf16
+  } -> tensor<8x4xbf16>
+  return %rounded : tensor<8x4xbf16>
+}
+
+// Two consumers: grad_input is computed once, not in each of them.
+// CHECK-LABEL: func @grad_input_with_two_consumers_computed_once
+// CHECK:         %[[DX:.+]] = linalg.generic
+// CHECK:           arith.mulf
+// CHECK:         linalg.generic {{.+}} ins(%[[DX]] :
+// CHECK:         linalg.generic {{.+}} ins(%[[DX]] :
+// CHECK-NOT:     arith.mulf
+// CHECK:         return
+func.func @grad_input_with_two_consumers_computed_once(%dy: tensor<8x4xf32>, %f: tensor<4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %empty = tensor.empty() : tensor<8x4xf32>
+  %dx = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%dy, %f : tensor<8x4xf32>, tensor<4xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %c: f32, %out: f32):
+    %0 = arith.mulf %e, %c : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  %negated = linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%dx : tensor<8x4xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %out: f32):
+    %0 = arith.negf %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  %exp = linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%dx : tensor<8x4xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %out: f32):
+    %0 = math.exp %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  return %negated, %exp : tensor<8x4xf32>, tensor<8x4xf32>
+}
+
+// The next gradient's sums read grad_input through an element-wise op: that op
+// joins grad_input's loop or the sums', but the two gradients stay apart.
+// CHECK-LABEL: func @grad_input_not_into_the_next_sums
+// CHECK:         %[[DX:.+]] = linalg.generic {{.+}} iterator_types = ["parallel", "parallel"]}
+// CHECK:           arith.mulf
+// CHECK:         %[[SUM:.+]] = linalg.generic {{.+}} iterator_types = ["reduction", "parallel"]} ins(%[[DX]] :
+// CHECK-NOT:       arith.mulf
+// CHECK-NOT:     linalg.generic
+// CHECK:         return %[[SUM]]
+func.func @grad_input_not_into_the_next_sums(%dy: tensor<8x4xf32>, %f: tensor<4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<8x4xf32>
+  %dx = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%dy, %f : tensor<8x4xf32>, tensor<4xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %c: f32, %out: f32):
+    %0 = arith.mulf %e, %c : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  %negated = linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%dx : tensor<8x4xf32>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %out: f32):
+    %0 = arith.negf %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%negated : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  return %sum : tensor<4xf32>
+}
+
+// === nothing to do ===
+
+// CHECK-LABEL: func @nothing_to_fuse
+// CHECK-SAME:    (%[[X:.+]]: tensor<8x4xf32>, %[[INIT:.+]]: tensor<4xf32>)
+// CHECK-NEXT:    %[[SUM:.+]] = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>], iterator_types = ["reduction", "parallel"]} ins(%[[X]] : tensor<8x4xf32>) outs(%[[INIT]] : tensor<4xf32>) attrs = {kept = 1 : i64} {
+// CHECK-NEXT:    ^bb0(%[[E:[^:]+]]: f32, %[[ACC:[^:]+]]: f32):
+// CHECK-NEXT:      %[[TOTAL:.+]] = arith.addf %[[ACC]], %[[E]] : f32
+// CHECK-NEXT:      linalg.yield %[[TOTAL]] : f32
+// CHECK-NEXT:    } -> tensor<4xf32>
+// CHECK-NEXT:    return %[[SUM]]
+func.func @nothing_to_fuse(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+  %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) attrs = {kept = 1 : i64} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  return %sum : tensor<4xf32>
+}
