@@ -16,14 +16,15 @@ using namespace mlir::bngrad;
 
 namespace {
 /// Reads through a tensor.cast that only forgets sizes.
-struct FoldCastOfOperand : OpRewritePattern<BatchNormBackwardOp> {
-  using OpRewritePattern::OpRewritePattern;
+template <typename OpTy>
+struct FoldCastOfOperand : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
 
-  LogicalResult matchAndRewrite(BatchNormBackwardOp op,
+  LogicalResult matchAndRewrite(OpTy op,
                                 PatternRewriter &rewriter) const override {
     bool changed = false;
     for (OpOperand &operand : op->getOpOperands()) {
-      auto cast = operand.get().getDefiningOp<tensor::CastOp>();
+      auto cast = operand.get().template getDefiningOp<tensor::CastOp>();
       if (!cast || !tensor::canFoldIntoConsumerOp(cast))
         continue;
       rewriter.modifyOpInPlace(op, [&] { operand.set(cast.getSource()); });
@@ -35,14 +36,15 @@ struct FoldCastOfOperand : OpRewritePattern<BatchNormBackwardOp> {
 
 /// Gives each result every size that the operands know, behind a tensor.cast to
 /// the type its users expect.
-struct RefineResultTypes : OpRewritePattern<BatchNormBackwardOp> {
-  using OpRewritePattern::OpRewritePattern;
+template <typename OpTy>
+struct RefineResultTypes : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
 
-  LogicalResult matchAndRewrite(BatchNormBackwardOp op,
+  LogicalResult matchAndRewrite(OpTy op,
                                 PatternRewriter &rewriter) const override {
     SmallVector<Type> refined(op->getResultTypes());
-    if (failed(BatchNormBackwardOp::refineReturnTypes(
-            getContext(), std::nullopt, op->getOperands(),
+    if (failed(OpTy::refineReturnTypes(
+            op.getContext(), std::nullopt, op->getOperands(),
             op->getDiscardableAttrDictionary(), op->getPropertiesStorage(),
             op->getRegions(), refined)))
       return failure();
@@ -67,5 +69,18 @@ struct RefineResultTypes : OpRewritePattern<BatchNormBackwardOp> {
 
 void BatchNormBackwardOp::getCanonicalizationPatterns(
     RewritePatternSet &results, MLIRContext *context) {
-  results.add<FoldCastOfOperand, RefineResultTypes>(context);
+  results.add<FoldCastOfOperand<BatchNormBackwardOp>,
+              RefineResultTypes<BatchNormBackwardOp>>(context);
+}
+
+void BatchNormBackwardReduceOp::getCanonicalizationPatterns(
+    RewritePatternSet &results, MLIRContext *context) {
+  results.add<FoldCastOfOperand<BatchNormBackwardReduceOp>,
+              RefineResultTypes<BatchNormBackwardReduceOp>>(context);
+}
+
+void BatchNormBackwardElemtOp::getCanonicalizationPatterns(
+    RewritePatternSet &results, MLIRContext *context) {
+  results.add<FoldCastOfOperand<BatchNormBackwardElemtOp>,
+              RefineResultTypes<BatchNormBackwardElemtOp>>(context);
 }

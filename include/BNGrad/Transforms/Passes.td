@@ -11,6 +11,103 @@
 
 include "mlir/Pass/PassBase.td"
 
+def BNGradImportPass : Pass<"bngrad-import", "::mlir::func::FuncOp"> {
+  let summary = "Import batch-norm gradients of other dialects";
+  let description = [{
+    Needs: `stablehlo.batch_norm_grad`, `mhlo.batch_norm_grad` or
+           `torch.aten.native_batch_norm_backward`, unregistered and in generic
+           form (`--allow-unregistered-dialect`); the scalar operands of the
+           torch op are `torch.constant.*` and `torch.prim.ListConstruct`.
+    Gives: `bngrad.batch_norm_backward` in their place, with the same types of
+           results. A torch op takes the saved statistics (inv_std) in training
+           and the running ones (variance, epsilon) else. Per-channel operands
+           of different types are extended to the widest; a `!torch.vtensor`
+           becomes a builtin tensor behind an `unrealized_conversion_cast`.
+    Fails: if an op means what the bngrad op cannot express (error at that op).
+
+    Before:
+
+    ```mlir
+    func.func @f(%x: tensor<8x4xf32>, %scale: tensor<4xf32>,
+                 %mean: tensor<4xf32>, %variance: tensor<4xf32>,
+                 %dy: tensor<8x4xf32>) -> tensor<8x4xf32> {
+      %0:3 = "stablehlo.batch_norm_grad"(%x, %scale, %mean, %variance, %dy)
+          <{epsilon = 0.001 : f32, feature_index = 1 : i64}>
+          : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>,
+             tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>)
+      return %0#0 : tensor<8x4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%x: tensor<8x4xf32>, %scale: tensor<4xf32>,
+                 %mean: tensor<4xf32>, %variance: tensor<4xf32>,
+                 %dy: tensor<8x4xf32>) -> tensor<8x4xf32> {
+      %dx, %dscale, %doffset = bngrad.batch_norm_backward
+          grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>)
+          scale(%scale : tensor<4xf32>) mean(%mean : tensor<4xf32>)
+          variance(%variance : tensor<4xf32>)
+          {epsilon = 1.0000000474974513E-3 : f64}
+          : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>
+      return %dx : tensor<8x4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::bngrad::BNGradDialect"
+  ];
+}
+
+def BNGradSplitPass : Pass<"bngrad-split", "::mlir::func::FuncOp"> {
+  let summary = "Split the gradient into its two halves";
+  let description = [{
+    Needs: tensors.
+    Gives: `bngrad.batch_norm_backward_reduce` with the sums of each channel,
+           `bngrad.batch_norm_backward_elemt` with grad_input from them, and
+           per-channel linalg for grad_scale and grad_offset, each only if a
+           result needs it. Sums and count may be reduced over devices before
+           they are used.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    func.func @f(%dy: tensor<8x4xf32>, %x: tensor<8x4xf32>, %mean: tensor<4xf32>,
+                 %inv_std: tensor<4xf32>) -> tensor<8x4xf32> {
+      %dx, %dscale, %doffset = bngrad.batch_norm_backward
+          grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>)
+          mean(%mean : tensor<4xf32>) inv_std(%inv_std : tensor<4xf32>)
+          : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>
+      return %dx : tensor<8x4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%dy: tensor<8x4xf32>, %x: tensor<8x4xf32>, %mean: tensor<4xf32>,
+                 %inv_std: tensor<4xf32>) -> tensor<8x4xf32> {
+      %sums, %count = bngrad.batch_norm_backward_reduce
+          grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>)
+          mean(%mean : tensor<4xf32>) : tensor<2x4xf32>, tensor<i64>
+      %dx = bngrad.batch_norm_backward_elemt
+          grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>)
+          mean(%mean : tensor<4xf32>) inv_std(%inv_std : tensor<4xf32>)
+          sums(%sums : tensor<2x4xf32>) count(%count : tensor<i64>)
+          : tensor<8x4xf32>
+      return %dx : tensor<8x4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::bngrad::BNGradDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+}
+
 def BNGradDecomposePass : Pass<"bngrad-decompose", "::mlir::func::FuncOp"> {
   let summary = "Decompose bngrad ops into linalg on tensors";
   let description = [{
