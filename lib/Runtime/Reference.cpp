@@ -166,6 +166,16 @@ static std::vector<ChannelSums> computeSums(const ReferenceProblem &problem,
 // Results
 //===----------------------------------------------------------------------===//
 
+/// u_acc: that of the widest operand, at least f32.
+static Real accumulatorRoundoff(const ReferenceProblem &problem) {
+  double roundoff = std::min({unitRoundoff(ElementType::F32),
+                              unitRoundoff(problem.dataType),
+                              unitRoundoff(problem.parameterType)});
+  if (problem.sums)
+    roundoff = std::min(roundoff, unitRoundoff(problem.sumsType));
+  return roundoff;
+}
+
 namespace {
 /// The bound of one result as a function of its exact value and of A.
 struct Bound {
@@ -178,9 +188,7 @@ struct Bound {
       : resultRoundoff(unitRoundoff(result)),
         accumulated(
             4 *
-            std::min({static_cast<Real>(unitRoundoff(ElementType::F32)),
-                      static_cast<Real>(unitRoundoff(problem.dataType)),
-                      static_cast<Real>(unitRoundoff(problem.parameterType))}) *
+            accumulatorRoundoff(problem) *
             (4 + std::log2(static_cast<Real>(count) + 1))),
         smallest(smallestSubnormal(result)) {}
 
@@ -216,27 +224,85 @@ static Real loadInvStd(const ReferenceProblem &problem, int64_t channel) {
   return 1 / std::sqrt(statistic + problem.epsilon);
 }
 
-ReferenceResults computeReference(const ReferenceProblem &problem) {
-  assert(!problem.featureDims.empty() &&
-         problem.featureDims.back() <
-             static_cast<int64_t>(problem.shape.size()) &&
-         "expected a verified problem");
-  // M is not the quotient of the sizes: it counts also where there are no
-  // channels.
-  int64_t numChannels = 1, count = 1;
-  for (size_t dim = 0; dim < problem.shape.size(); ++dim) {
-    bool isFeature = isFeatureDim(problem.featureDims, dim);
-    (isFeature ? numChannels : count) *= problem.shape[dim];
+namespace {
+struct Sizes {
+  int64_t numChannels = 1;
+  /// Elements per channel of input. Not the quotient of the sizes: it counts
+  /// also where there are no channels.
+  int64_t perChannel = 1;
+
+  explicit Sizes(const ReferenceProblem &problem) {
+    assert(!problem.featureDims.empty() &&
+           problem.featureDims.back() <
+               static_cast<int64_t>(problem.shape.size()) &&
+           "expected a verified problem");
+    for (size_t dim = 0; dim < problem.shape.size(); ++dim) {
+      bool isFeature = isFeatureDim(problem.featureDims, dim);
+      (isFeature ? numChannels : perChannel) *= problem.shape[dim];
+    }
   }
+};
+} // namespace
+
+static std::vector<double> loadMean(const ReferenceProblem &problem,
+                                    int64_t numChannels) {
+  std::vector<double> mean(static_cast<size_t>(numChannels));
+  for (int64_t channel = 0; channel < numChannels; ++channel)
+    mean[channel] = loadAsDouble(problem.parameterType, problem.mean, channel);
+  return mean;
+}
+
+/// The sums of a whole batch, as they are given: exact.
+static std::vector<ChannelSums> loadSums(const ReferenceProblem &problem,
+                                         int64_t numChannels) {
+  std::vector<ChannelSums> sums(static_cast<size_t>(numChannels));
+  for (int64_t channel = 0; channel < numChannels; ++channel) {
+    ChannelSums &channelSums = sums[channel];
+    channelSums.dy.sum =
+        loadAsDouble(problem.sumsType, problem.sums, channel);
+    channelSums.dyXmu.sum =
+        loadAsDouble(problem.sumsType, problem.sums, numChannels + channel);
+    channelSums.absDy = std::fabs(channelSums.dy.sum);
+    channelSums.absDyXmu = std::fabs(channelSums.dyXmu.sum);
+  }
+  return sums;
+}
+
+ReferenceResult computeReferenceSums(const ReferenceProblem &problem,
+                                     ElementType sumsType) {
+  auto [numChannels, perChannel] = Sizes(problem);
+  ReferenceResult result;
+  resize(result, 2 * numChannels);
+  Bound bound(problem, sumsType, perChannel);
+  std::vector<ChannelSums> sums(static_cast<size_t>(numChannels));
+  if (numChannels != 0 && perChannel != 0)
+    sums = computeSums(problem, collapse(problem.shape, problem.featureDims),
+                       loadMean(problem, numChannels));
+  for (int64_t channel = 0; channel < numChannels; ++channel) {
+    const ChannelSums &channelSums = sums[channel];
+    auto store = [&](int64_t index, Real sum, Real absolute) {
+      result.value[index] = static_cast<double>(sum);
+      result.bound[index] = bound(sum, absolute);
+    };
+    store(channel, channelSums.dy.get(), channelSums.absDy);
+    store(numChannels + channel, channelSums.dyXmu.get(),
+          channelSums.absDyXmu);
+  }
+  return result;
+}
+
+ReferenceResults computeReference(const ReferenceProblem &problem) {
+  auto [numChannels, perChannel] = Sizes(problem);
+  int64_t count = problem.count.value_or(perChannel);
 
   ReferenceResults results;
-  resize(results.gradInput, numChannels * count);
+  resize(results.gradInput, numChannels * perChannel);
   resize(results.gradScale, numChannels);
   resize(results.gradOffset, numChannels);
   Bound gradInputBound(problem, problem.gradInputType, count);
   Bound gradScaleBound(problem, problem.gradScaleType, count);
   Bound gradOffsetBound(problem, problem.gradOffsetType, count);
-  if (count == 0) {
+  if (perChannel == 0) {
     for (int64_t channel = 0; channel < numChannels; ++channel) {
       results.gradScale.bound[channel] = gradScaleBound(0, 0);
       results.gradOffset.bound[channel] = gradOffsetBound(0, 0);
@@ -246,14 +312,15 @@ ReferenceResults computeReference(const ReferenceProblem &problem) {
   if (numChannels == 0)
     return results;
 
-  std::vector<double> mean(static_cast<size_t>(numChannels));
-  for (int64_t channel = 0; channel < numChannels; ++channel)
-    mean[channel] = loadAsDouble(problem.parameterType, problem.mean, channel);
+  std::vector<double> mean = loadMean(problem, numChannels);
   std::vector<Loop> loops = collapse(problem.shape, problem.featureDims);
-  std::vector<ChannelSums> sums = computeSums(problem, loops, mean);
+  std::vector<ChannelSums> sums = problem.sums
+                                      ? loadSums(problem, numChannels)
+                                      : computeSums(problem, loops, mean);
 
   std::vector<Coefficients> coefficients(static_cast<size_t>(numChannels));
-  Real realCount = static_cast<Real>(count);
+  // As the op has it: no elements, no division.
+  Real realCount = static_cast<Real>(std::max<int64_t>(count, 1));
   for (int64_t channel = 0; channel < numChannels; ++channel) {
     const ChannelSums &channelSums = sums[channel];
     Real sumDy = channelSums.dy.get();
