@@ -258,13 +258,13 @@ static FailureOr<Origin> findOrigin(unsigned i, Value value,
   }
   if (llvm::any_of(op->getOperands(), dependsOnGradient))
     return fail("a gradient whose operand is computed from another gradient");
-  std::string name;
-  llvm::raw_string_ostream os(name);
-  cast<OpAsmOpInterface>(op).getAsmResultNames(
-      [&](Value result, StringRef resultName) {
-        if (result == value)
-          os << resultName;
-      });
+  // Names of several results are part of the assembly; one result has none.
+  std::string name = "grad_input";
+  if (auto named = dyn_cast<OpAsmOpInterface>(op))
+    named.getAsmResultNames([&](Value result, StringRef resultName) {
+      if (result == value)
+        name = resultName.str();
+    });
   return Origin{name, llvm::find(ops, op) - ops.begin(),
                 cast<OpResult>(value).getResultNumber()};
 }
