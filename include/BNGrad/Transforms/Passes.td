@@ -225,7 +225,9 @@ def BNGradFusePass : Pass<"bngrad-fuse", "::mlir::func::FuncOp"> {
     }
     ```
   }];
-  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+  let dependentDialects = [
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
+  ];
 }
 
 def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
