@@ -221,8 +221,9 @@ FloatType mlir::bngrad::getAccumulatorType(ValueRange operands) {
 //===----------------------------------------------------------------------===//
 
 static Operands getOperands(BatchNormBackwardOp::Adaptor op) {
-  return {op.getGradOutput(), op.getInput(),  op.getScale(), op.getMean(),
-          op.getVariance(),   op.getInvStd(), op.getMask(),  op.getFeatureDims()};
+  return {op.getGradOutput(), op.getInput(),      op.getScale(),
+          op.getMean(),       op.getVariance(),   op.getInvStd(),
+          op.getMask(),       op.getFeatureDims()};
 }
 
 /// (C1) to (C5)
@@ -304,8 +305,8 @@ LogicalResult BatchNormBackwardOp::refineReturnTypes(
     MLIRContext *context, std::optional<Location> location, ValueRange operands,
     DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
     SmallVectorImpl<Type> &returnTypes) {
-  return refineTypesOf<BatchNormBackwardOp>(context, operands, attributes, properties,
-                               regions, returnTypes);
+  return refineTypesOf<BatchNormBackwardOp>(context, operands, attributes,
+                                            properties, regions, returnTypes);
 }
 
 bool BatchNormBackwardOp::isCompatibleReturnTypes(TypeRange inferred,
@@ -318,11 +319,11 @@ bool BatchNormBackwardOp::isCompatibleReturnTypes(TypeRange inferred,
 //===----------------------------------------------------------------------===//
 
 /// (C1) to (C3)
-static FailureOr<Shapes>
-verifyOperands(EmitErrorFn emitError, BatchNormBackwardReduceOp::Adaptor op) {
-  return verifyShapes(
-      emitError, {op.getGradOutput(), op.getInput(), Value(), op.getMean(),
-                  Value(), Value(), op.getMask(), op.getFeatureDims()});
+static FailureOr<Shapes> verifyOperands(EmitErrorFn emitError,
+                                        BatchNormBackwardReduceOp::Adaptor op) {
+  return verifyShapes(emitError,
+                      {op.getGradOutput(), op.getInput(), Value(), op.getMean(),
+                       Value(), Value(), op.getMask(), op.getFeatureDims()});
 }
 
 LogicalResult BatchNormBackwardReduceOp::verify() {
@@ -363,8 +364,8 @@ LogicalResult BatchNormBackwardReduceOp::refineReturnTypes(
     MLIRContext *context, std::optional<Location> location, ValueRange operands,
     DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
     SmallVectorImpl<Type> &returnTypes) {
-  return refineTypesOf<BatchNormBackwardReduceOp>(context, operands, attributes, properties,
-                               regions, returnTypes);
+  return refineTypesOf<BatchNormBackwardReduceOp>(
+      context, operands, attributes, properties, regions, returnTypes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -372,11 +373,10 @@ LogicalResult BatchNormBackwardReduceOp::refineReturnTypes(
 //===----------------------------------------------------------------------===//
 
 /// (C1) to (C7)
-static FailureOr<Shapes>
-verifyOperands(EmitErrorFn emitError, BatchNormBackwardElemtOp::Adaptor op) {
-  Operands operands = {op.getGradOutput(), op.getInput(),
-                       op.getScale(),      op.getMean(),
-                       op.getVariance(),   op.getInvStd(),
+static FailureOr<Shapes> verifyOperands(EmitErrorFn emitError,
+                                        BatchNormBackwardElemtOp::Adaptor op) {
+  Operands operands = {op.getGradOutput(), op.getInput(),      op.getScale(),
+                       op.getMean(),       op.getVariance(),   op.getInvStd(),
                        op.getMask(),       op.getFeatureDims()};
   FailureOr<Shapes> shapes = verifyShapes(emitError, operands);
   if (failed(shapes) || failed(verifyStatistic(emitError, operands)) ||
@@ -429,8 +429,8 @@ LogicalResult BatchNormBackwardElemtOp::refineReturnTypes(
     MLIRContext *context, std::optional<Location> location, ValueRange operands,
     DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
     SmallVectorImpl<Type> &returnTypes) {
-  return refineTypesOf<BatchNormBackwardElemtOp>(context, operands, attributes, properties,
-                               regions, returnTypes);
+  return refineTypesOf<BatchNormBackwardElemtOp>(
+      context, operands, attributes, properties, regions, returnTypes);
 }
 
 bool BatchNormBackwardElemtOp::isCompatibleReturnTypes(TypeRange inferred,

@@ -29,6 +29,7 @@ void mlir::bngrad::addImportPasses(OpPassManager &pm) {
 void mlir::bngrad::addDecomposePasses(OpPassManager &pm) {
   // First, so that the decomposition sees every size that is known.
   pm.addPass(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createBNGradFoldTransposePass());
   pm.addNestedPass<func::FuncOp>(createBNGradDecomposePass());
 }
 

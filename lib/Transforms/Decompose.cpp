@@ -66,10 +66,14 @@ static void replaceResults(RewriterBase &rewriter, Operation *op,
 }
 
 static GradientOperands getGradientOperands(BatchNormBackwardOp op) {
-  return {op.getGradOutput(), op.getInput(),
-          op.getScale(),      op.getMean(),
-          op.getVariance(),   op.getInvStd(),
-          op.getMask(),       op.getFeatureDims(),
+  return {op.getGradOutput(),
+          op.getInput(),
+          op.getScale(),
+          op.getMean(),
+          op.getVariance(),
+          op.getInvStd(),
+          op.getMask(),
+          op.getFeatureDims(),
           op.getEpsilon().convertToDouble()};
 }
 
@@ -102,8 +106,8 @@ struct DecomposeBatchNormBackward : OpRewritePattern<BatchNormBackwardOp> {
         channel.gradOffset = builder.buildZeroChannel(request.gradOffset);
     } else {
       bool needsMeans = request.gradInput && request.isBatch;
-      ChannelSums sums = builder.buildSums(
-          needsMeans || request.gradOffset, needsMeans || request.gradScale);
+      ChannelSums sums = builder.buildSums(needsMeans || request.gradOffset,
+                                           needsMeans || request.gradScale);
       ElementCount count;
       if (needsMeans || request.gradScale)
         count = builder.countOfInput();
@@ -135,9 +139,8 @@ struct DecomposeReduce : OpRewritePattern<BatchNormBackwardReduceOp> {
     FailureOr<SmallVector<int64_t>> shapeOfSums = getRefinedShape(op, 0);
     if (failed(shapeOfSums))
       return failure();
-    for (auto [dim, size] :
-         llvm::zip_equal(op.getFeatureDims(),
-                         ArrayRef<int64_t>(*shapeOfSums).drop_front()))
+    for (auto [dim, size] : llvm::zip_equal(
+             op.getFeatureDims(), ArrayRef<int64_t>(*shapeOfSums).drop_front()))
       shape[dim] = size;
     GradientOperands operands;
     operands.gradOutput = op.getGradOutput();
@@ -165,10 +168,14 @@ struct DecomposeElemt : OpRewritePattern<BatchNormBackwardElemtOp> {
     FailureOr<SmallVector<int64_t>> shape = getRefinedShape(op, 0);
     if (failed(shape))
       return failure();
-    GradientOperands operands = {op.getGradOutput(), op.getInput(),
-                                 op.getScale(),      op.getMean(),
-                                 op.getVariance(),   op.getInvStd(),
-                                 op.getMask(),       op.getFeatureDims(),
+    GradientOperands operands = {op.getGradOutput(),
+                                 op.getInput(),
+                                 op.getScale(),
+                                 op.getMean(),
+                                 op.getVariance(),
+                                 op.getInvStd(),
+                                 op.getMask(),
+                                 op.getFeatureDims(),
                                  op.getEpsilon().convertToDouble()};
     GradientBuilder builder(rewriter, op.getLoc(), operands, *shape,
                             getAccumulatorType(op->getOperands()));
@@ -214,7 +221,8 @@ struct SplitBatchNormBackward : OpRewritePattern<BatchNormBackwardOp> {
     bool isBatch = op.getStatistics() == Statistics::Batch;
 
     Value sums, count;
-    if (request.gradScale || request.gradOffset || (needsGradInput && isBatch)) {
+    if (request.gradScale || request.gradOffset ||
+        (needsGradInput && isBatch)) {
       auto reduce = BatchNormBackwardReduceOp::create(
           rewriter, loc, op.getGradOutput(), op.getInput(), op.getMean(),
           op.getMask(), op.getFeatureDimsAttr());

@@ -189,8 +189,7 @@ ElementCount GradientBuilder::countOfInput() {
 }
 
 ElementCount GradientBuilder::countOf(Value count) {
-  return countOfInteger(
-      tensor::ExtractOp::create(b, loc, count, ValueRange()));
+  return countOfInteger(tensor::ExtractOp::create(b, loc, count, ValueRange()));
 }
 
 ChannelSums GradientBuilder::buildSums(bool needsSumDy, bool needsSumDyXmu,
@@ -237,9 +236,9 @@ ChannelSums GradientBuilder::buildSums(bool needsSumDy, bool needsSumDyXmu,
       sums.push_back(math.add(args[next++], term));
     linalg::YieldOp::create(builder, loc, sums);
   };
-  auto generic = linalg::GenericOp::create(
-      b, loc, TypeRange(ValueRange(outputs)), inputs, outputs, maps, iterators,
-      body);
+  auto generic =
+      linalg::GenericOp::create(b, loc, TypeRange(ValueRange(outputs)), inputs,
+                                outputs, maps, iterators, body);
   ChannelSums sums;
   unsigned next = 0;
   if (needsSumDy)
@@ -279,7 +278,8 @@ Value GradientBuilder::buildStackedSums() {
                                                   offsets, rowSizes, strides));
   }
   ChannelSums sums = buildSums(true, true, rows);
-  for (auto [row, sum] : llvm::enumerate(ArrayRef({sums.sumDy, sums.sumDyXmu}))) {
+  for (auto [row, sum] :
+       llvm::enumerate(ArrayRef({sums.sumDy, sums.sumDyXmu}))) {
     auto [offsets, rowSizes, strides] = rowOf(b, row, sizes);
     stacked = tensor::InsertSliceOp::create(b, loc, sum, stacked, offsets,
                                             rowSizes, strides);
@@ -343,8 +343,8 @@ ChannelValues GradientBuilder::buildChannel(const ChannelRequest &request,
       invStd = math.extend(args[statisticArg]);
       if (operands.variance) {
         Value epsilon = math.constant(operands.epsilon);
-        invStd = math.div(math.constant(1.0),
-                          math.sqrt(math.add(invStd, epsilon)));
+        invStd =
+            math.div(math.constant(1.0), math.sqrt(math.add(invStd, epsilon)));
       }
     }
     Value divisor = count.divisor;

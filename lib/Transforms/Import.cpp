@@ -30,8 +30,8 @@ using namespace mlir::bngrad;
 
 /// The attribute `name` of an unregistered op, written `<{...}>` or `{...}`.
 static Attribute getAttribute(Operation *op, StringRef name) {
-  if (auto properties = dyn_cast_or_null<DictionaryAttr>(
-          op->getPropertiesAsAttribute()))
+  if (auto properties =
+          dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute()))
     if (Attribute attribute = properties.get(name))
       return attribute;
   return op->getAttr(name);
@@ -231,9 +231,8 @@ static bool isDefinedBy(Value value, StringRef name) {
 
 /// The attribute `value` of the constant op `name` that defines `value`.
 static Attribute getConstant(Value value, StringRef name) {
-  return isDefinedBy(value, name)
-             ? getAttribute(value.getDefiningOp(), "value")
-             : Attribute();
+  return isDefinedBy(value, name) ? getAttribute(value.getDefiningOp(), "value")
+                                  : Attribute();
 }
 
 static std::optional<bool> getConstantBool(Value value) {
@@ -298,9 +297,9 @@ static LogicalResult importNativeBatchNormBackward(OpBuilder &b,
              << "] to be a torch.constant.bool, got another value";
     isComputed[i] = *flag;
     if (!*flag && !op->getResult(i).use_empty())
-      return op->emitOpError() << "expected result " << i
-                               << " to be unused, as output_mask[" << i
-                               << "] is false, got a use";
+      return op->emitOpError()
+             << "expected result " << i << " to be unused, as output_mask[" << i
+             << "] is false, got a use";
   }
 
   static constexpr StringLiteral kNames[] = {
@@ -317,9 +316,9 @@ static LogicalResult importNativeBatchNormBackward(OpBuilder &b,
       return failure();
     bool isOptional = name == "weight";
     if (!*tensor && !isOptional)
-      return op->emitOpError() << "expected " << name << " to be a tensor with "
-                               << (*train ? "train = true" : "train = false")
-                               << ", got None";
+      return op->emitOpError()
+             << "expected " << name << " to be a tensor with "
+             << (*train ? "train = true" : "train = false") << ", got None";
     tensors[i] = *tensor;
   }
 
@@ -358,8 +357,8 @@ static LogicalResult importNativeBatchNormBackward(OpBuilder &b,
       continue;
     Value replacement = value;
     if (value.getType() != result.getType())
-      replacement = UnrealizedConversionCastOp::create(
-                        b, op->getLoc(), result.getType(), value)
+      replacement = UnrealizedConversionCastOp::create(b, op->getLoc(),
+                                                       result.getType(), value)
                         .getResult(0);
     result.replaceAllUsesWith(replacement);
   }

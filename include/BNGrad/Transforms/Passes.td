@@ -60,6 +60,53 @@ def BNGradImportPass : Pass<"bngrad-import", "::mlir::func::FuncOp"> {
   ];
 }
 
+def BNGradFoldTransposePass
+    : Pass<"bngrad-fold-transpose", "::mlir::func::FuncOp"> {
+  let summary = "Fold transposes of the data into feature_dims";
+  let description = [{
+    Needs: tensors.
+    Gives: where grad_output, input and mask are transposed alike by
+           `linalg.transpose`, the op takes them as they were, with other
+           `feature_dims`; its grad_input is transposed instead, which cancels
+           where a reader transposes it back.
+    Fails: never. Transposes that differ, or that change the order of several
+           feature dims, stay.
+
+    Before:
+
+    ```mlir
+    func.func @f(%a: tensor<2x8x4xf32>, %b: tensor<2x8x4xf32>,
+                 %mean: tensor<4xf32>) -> (tensor<2x4xf32>, tensor<i64>) {
+      %empty = tensor.empty() : tensor<2x4x8xf32>
+      %dy = linalg.transpose ins(%a : tensor<2x8x4xf32>)
+          outs(%empty : tensor<2x4x8xf32>) permutation = [0, 2, 1]
+      %x = linalg.transpose ins(%b : tensor<2x8x4xf32>)
+          outs(%empty : tensor<2x4x8xf32>) permutation = [0, 2, 1]
+      %sums, %count = bngrad.batch_norm_backward_reduce
+          grad_output(%dy : tensor<2x4x8xf32>) input(%x : tensor<2x4x8xf32>)
+          mean(%mean : tensor<4xf32>) : tensor<2x4xf32>, tensor<i64>
+      return %sums, %count : tensor<2x4xf32>, tensor<i64>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%a: tensor<2x8x4xf32>, %b: tensor<2x8x4xf32>,
+                 %mean: tensor<4xf32>) -> (tensor<2x4xf32>, tensor<i64>) {
+      %sums, %count = bngrad.batch_norm_backward_reduce
+          grad_output(%a : tensor<2x8x4xf32>) input(%b : tensor<2x8x4xf32>)
+          mean(%mean : tensor<4xf32>) {feature_dims = array<i64: 2>}
+          : tensor<2x4xf32>, tensor<i64>
+      return %sums, %count : tensor<2x4xf32>, tensor<i64>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
 def BNGradSplitPass : Pass<"bngrad-split", "::mlir::func::FuncOp"> {
   let summary = "Split the gradient into its two halves";
   let description = [{
