@@ -103,6 +103,9 @@ struct ChannelSums {
   CompensatedSum dyXmu;
   Real absDy = 0;
   Real absDyXmu = 0;
+  /// What an error of grad_output makes of the sums, at most.
+  Real errorDy = 0;
+  Real errorDyXmu = 0;
 };
 } // namespace
 
@@ -162,15 +165,44 @@ static std::vector<ChannelSums> computeSums(const ReferenceProblem &problem,
   return sums;
 }
 
+/// |x - mean|.
+static Real loadDistance(const ReferenceProblem &problem, int64_t index,
+                         double mean) {
+  return std::fabs(loadAsDouble(problem.dataType, problem.input, index) -
+                   static_cast<Real>(mean));
+}
+
+static Real loadError(const ReferenceProblem &problem, int64_t index) {
+  bool isMaskedOut = problem.mask && problem.mask[index] == 0;
+  if (!problem.gradOutputError || isMaskedOut)
+    return 0;
+  return problem.gradOutputError[index];
+}
+
+static void addErrors(const ReferenceProblem &problem,
+                      const std::vector<Loop> &loops,
+                      const std::vector<double> &mean,
+                      std::vector<ChannelSums> &sums) {
+  forEachRun(loops, [&](int64_t begin, int64_t channel) {
+    for (int64_t i = begin; i < begin + loops[0].extent;
+         ++i, channel += loops[0].channelStride) {
+      Real error = loadError(problem, i);
+      sums[channel].errorDy += error;
+      sums[channel].errorDyXmu +=
+          error * loadDistance(problem, i, mean[channel]);
+    }
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Results
 //===----------------------------------------------------------------------===//
 
 /// u_acc: that of the widest operand, at least f32.
 static Real accumulatorRoundoff(const ReferenceProblem &problem) {
-  double roundoff = std::min({unitRoundoff(ElementType::F32),
-                              unitRoundoff(problem.dataType),
-                              unitRoundoff(problem.parameterType)});
+  double roundoff =
+      std::min({unitRoundoff(ElementType::F32), unitRoundoff(problem.dataType),
+                unitRoundoff(problem.parameterType)});
   if (problem.sums)
     roundoff = std::min(roundoff, unitRoundoff(problem.sumsType));
   return roundoff;
@@ -186,15 +218,14 @@ struct Bound {
 
   Bound(const ReferenceProblem &problem, ElementType result, int64_t count)
       : resultRoundoff(unitRoundoff(result)),
-        accumulated(
-            4 *
-            accumulatorRoundoff(problem) *
-            (4 + std::log2(static_cast<Real>(count) + 1))),
+        accumulated(4 * accumulatorRoundoff(problem) *
+                    (4 + std::log2(static_cast<Real>(count) + 1))),
         smallest(smallestSubnormal(result)) {}
 
-  double operator()(Real exact, Real absolute) const {
+  /// `error`: what comes of errors of the operands.
+  double operator()(Real exact, Real absolute, Real error) const {
     return static_cast<double>(resultRoundoff * std::fabs(exact) +
-                               accumulated * absolute + smallest);
+                               accumulated * absolute + smallest + error);
   }
 };
 
@@ -208,6 +239,8 @@ struct Coefficients {
   Real slope;
   Real absMeanDy;
   Real absSlope;
+  Real errorMeanDy;
+  Real errorSlope;
 };
 } // namespace
 
@@ -258,13 +291,24 @@ static std::vector<ChannelSums> loadSums(const ReferenceProblem &problem,
   std::vector<ChannelSums> sums(static_cast<size_t>(numChannels));
   for (int64_t channel = 0; channel < numChannels; ++channel) {
     ChannelSums &channelSums = sums[channel];
-    channelSums.dy.sum =
-        loadAsDouble(problem.sumsType, problem.sums, channel);
+    channelSums.dy.sum = loadAsDouble(problem.sumsType, problem.sums, channel);
     channelSums.dyXmu.sum =
         loadAsDouble(problem.sumsType, problem.sums, numChannels + channel);
     channelSums.absDy = std::fabs(channelSums.dy.sum);
     channelSums.absDyXmu = std::fabs(channelSums.dyXmu.sum);
   }
+  return sums;
+}
+
+/// The sums over input, or those of a whole batch as they are given.
+static std::vector<ChannelSums>
+computeAllSums(const ReferenceProblem &problem, const std::vector<Loop> &loops,
+               const std::vector<double> &mean) {
+  if (problem.sums)
+    return loadSums(problem, static_cast<int64_t>(mean.size()));
+  std::vector<ChannelSums> sums = computeSums(problem, loops, mean);
+  if (problem.gradOutputError)
+    addErrors(problem, loops, mean, sums);
   return sums;
 }
 
@@ -276,17 +320,18 @@ ReferenceResult computeReferenceSums(const ReferenceProblem &problem,
   Bound bound(problem, sumsType, perChannel);
   std::vector<ChannelSums> sums(static_cast<size_t>(numChannels));
   if (numChannels != 0 && perChannel != 0)
-    sums = computeSums(problem, collapse(problem.shape, problem.featureDims),
-                       loadMean(problem, numChannels));
+    sums = computeAllSums(problem, collapse(problem.shape, problem.featureDims),
+                          loadMean(problem, numChannels));
   for (int64_t channel = 0; channel < numChannels; ++channel) {
     const ChannelSums &channelSums = sums[channel];
-    auto store = [&](int64_t index, Real sum, Real absolute) {
+    auto store = [&](int64_t index, Real sum, Real absolute, Real error) {
       result.value[index] = static_cast<double>(sum);
-      result.bound[index] = bound(sum, absolute);
+      result.bound[index] = bound(sum, absolute, error);
     };
-    store(channel, channelSums.dy.get(), channelSums.absDy);
-    store(numChannels + channel, channelSums.dyXmu.get(),
-          channelSums.absDyXmu);
+    store(channel, channelSums.dy.get(), channelSums.absDy,
+          channelSums.errorDy);
+    store(numChannels + channel, channelSums.dyXmu.get(), channelSums.absDyXmu,
+          channelSums.errorDyXmu);
   }
   return result;
 }
@@ -304,8 +349,8 @@ ReferenceResults computeReference(const ReferenceProblem &problem) {
   Bound gradOffsetBound(problem, problem.gradOffsetType, count);
   if (perChannel == 0) {
     for (int64_t channel = 0; channel < numChannels; ++channel) {
-      results.gradScale.bound[channel] = gradScaleBound(0, 0);
-      results.gradOffset.bound[channel] = gradOffsetBound(0, 0);
+      results.gradScale.bound[channel] = gradScaleBound(0, 0, 0);
+      results.gradOffset.bound[channel] = gradOffsetBound(0, 0, 0);
     }
     return results;
   }
@@ -314,9 +359,7 @@ ReferenceResults computeReference(const ReferenceProblem &problem) {
 
   std::vector<double> mean = loadMean(problem, numChannels);
   std::vector<Loop> loops = collapse(problem.shape, problem.featureDims);
-  std::vector<ChannelSums> sums = problem.sums
-                                      ? loadSums(problem, numChannels)
-                                      : computeSums(problem, loops, mean);
+  std::vector<ChannelSums> sums = computeAllSums(problem, loops, mean);
 
   std::vector<Coefficients> coefficients(static_cast<size_t>(numChannels));
   // As the op has it: no elements, no division.
@@ -333,14 +376,18 @@ ReferenceResults computeReference(const ReferenceProblem &problem) {
     Real gradScale = sumDyXmu * r;
     results.gradScale.value[channel] = static_cast<double>(gradScale);
     results.gradScale.bound[channel] =
-        gradScaleBound(gradScale, channelSums.absDyXmu * std::fabs(r));
+        gradScaleBound(gradScale, channelSums.absDyXmu * std::fabs(r),
+                       channelSums.errorDyXmu * std::fabs(r));
     results.gradOffset.value[channel] = static_cast<double>(sumDy);
     results.gradOffset.bound[channel] =
-        gradOffsetBound(sumDy, channelSums.absDy);
-    coefficients[channel] = {scale * r, sumDy / realCount,
+        gradOffsetBound(sumDy, channelSums.absDy, channelSums.errorDy);
+    coefficients[channel] = {scale * r,
+                             sumDy / realCount,
                              (sumDyXmu / realCount * r) * r,
                              channelSums.absDy / realCount,
-                             (channelSums.absDyXmu / realCount * r) * r};
+                             (channelSums.absDyXmu / realCount * r) * r,
+                             channelSums.errorDy / realCount,
+                             (channelSums.errorDyXmu / realCount * r) * r};
   }
 
   int64_t extent = loops[0].extent;
@@ -350,6 +397,7 @@ ReferenceResults computeReference(const ReferenceProblem &problem) {
       const Coefficients &c = coefficients[channel];
       Real dy = loadGradOutput(problem, i);
       Real exact, absolute;
+      Real error = loadError(problem, i);
       if (problem.globalStatistics) {
         exact = c.factor * dy;
         absolute = std::fabs(exact);
@@ -359,9 +407,11 @@ ReferenceResults computeReference(const ReferenceProblem &problem) {
         exact = c.factor * ((dy - c.meanDy) - xmu * c.slope);
         absolute = std::fabs(c.factor) *
                    (std::fabs(dy) + c.absMeanDy + std::fabs(xmu) * c.absSlope);
+        error += c.errorMeanDy + std::fabs(xmu) * c.errorSlope;
       }
       results.gradInput.value[i] = static_cast<double>(exact);
-      results.gradInput.bound[i] = gradInputBound(exact, absolute);
+      results.gradInput.bound[i] =
+          gradInputBound(exact, absolute, std::fabs(c.factor) * error);
     }
   });
   return results;

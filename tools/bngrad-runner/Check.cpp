@@ -8,12 +8,12 @@
 
 #include "Check.h"
 #include "Diagnostics.h"
+#include "ErrorBounds.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Runtime/Reference.h"
 #include "BNGrad/Transforms/Pipelines.h"
 
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -23,6 +23,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -43,23 +44,35 @@ struct Evaluation {
   std::vector<ElementType> resultTypes;
 };
 
-/// Where a result of the function comes from.
-struct Origin {
+/// What a result of the function is held to.
+struct Expectation {
   std::string name;
-  int64_t evaluation = -1; // -1: from no bngrad op
-  unsigned result = 0;     // of the op
+  int64_t evaluation = -1;  // of the bngrad op it is a result of; -1: of none
+  unsigned result = 0;      // of that op
+  int64_t errorResult = -1; // result of kCheck with its bounds; -1: exact
 };
 
 /// What generated code hands over: addresses (0: absent) and sizes.
 struct ReferenceTable {
   static constexpr unsigned kMaxResults = 3;
-  enum { GradOutput, Input, Scale, Mean, Statistic, Mask, Sums, Count };
-  static constexpr unsigned kNumOperands = Count + 1;
+  enum {
+    GradOutput,
+    Input,
+    Scale,
+    Mean,
+    Statistic,
+    Mask,
+    Sums,
+    Count,
+    GradOutputError
+  };
+  static constexpr unsigned kNumOperands = GradOutputError + 1;
   void *operands[kNumOperands];
   void *results[kMaxResults];
-  int64_t sizes[1]; // of input, as many as it has dims
+  double *errors[kMaxResults]; // how far a computed result may be from it
+  int64_t sizes[1];            // of input, as many as it has dims
 };
-static_assert(sizeof(ReferenceTable) == 12 * sizeof(int64_t),
+static_assert(sizeof(ReferenceTable) == 16 * sizeof(int64_t),
               "generated code fills the table as an array of i64");
 } // namespace
 
@@ -88,9 +101,11 @@ static void evaluateReference(int64_t number, int64_t tableAddress) {
   problem.mask =
       static_cast<const uint8_t *>(table->operands[ReferenceTable::Mask]);
   problem.sums = table->operands[ReferenceTable::Sums];
-  if (auto *count = static_cast<const int64_t *>(
-          table->operands[ReferenceTable::Count]))
+  if (auto *count =
+          static_cast<const int64_t *>(table->operands[ReferenceTable::Count]))
     problem.count = *count;
+  problem.gradOutputError = static_cast<const double *>(
+      table->operands[ReferenceTable::GradOutputError]);
   problem.shape.assign(table->sizes, table->sizes + evaluation.rank);
 
   evaluation.results.clear();
@@ -114,14 +129,19 @@ static void evaluateReference(int64_t number, int64_t tableAddress) {
     break;
   }
   default:
-    evaluation.results.push_back(
-        ::bngrad::computeReference(problem).gradInput);
+    evaluation.results.push_back(::bngrad::computeReference(problem).gradInput);
   }
-  for (auto [i, result] : llvm::enumerate(evaluation.results))
-    if (result)
-      for (auto [j, value] : llvm::enumerate(result->value))
-        ::bngrad::storeRounded(evaluation.resultTypes[i], table->results[i], j,
-                               value);
+  for (auto [i, result] : llvm::enumerate(evaluation.results)) {
+    if (!result)
+      continue;
+    ElementType type = evaluation.resultTypes[i];
+    for (auto [j, value] : llvm::enumerate(result->value)) {
+      ::bngrad::storeRounded(type, table->results[i], j, value);
+      // What goes on from here starts at the rounded value.
+      double stored = ::bngrad::loadAsDouble(type, table->results[i], j);
+      table->errors[i][j] = result->bound[j] + std::fabs(stored - value);
+    }
+  }
 }
 
 /// What the reference has to know of `op`; its operands in table order.
@@ -167,10 +187,14 @@ static SmallVector<Value> describe(Operation *op, Evaluation &evaluation) {
   return operands;
 }
 
-/// Replaces `op`, a bngrad op, by a call of kReference.
-static void callReference(Operation *op, func::FuncOp reference) {
+/// Replaces `op`, a bngrad op, by a call of kReference. Returns what has become
+/// of its results and the f64 tensors of their errors (null: exact);
+/// `gradOutputError` is that of grad_output.
+static SmallVector<std::pair<Value, Value>>
+callReference(Operation *op, Value gradOutputError, func::FuncOp reference) {
   Evaluation &evaluation = evaluations.emplace_back();
   SmallVector<Value> operands = describe(op, evaluation);
+  operands[ReferenceTable::GradOutputError] = gradOutputError;
 
   OpBuilder b(op);
   Location loc = op->getLoc();
@@ -178,7 +202,8 @@ static void callReference(Operation *op, func::FuncOp reference) {
     return arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
   };
   auto addressOf = [&](Value buffer) {
-    return toI64(memref::ExtractAlignedPointerAsIndexOp::create(b, loc, buffer));
+    return toI64(
+        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, buffer));
   };
   auto toBufferType = [](Value value) {
     auto type = cast<RankedTensorType>(value.getType());
@@ -193,17 +218,24 @@ static void callReference(Operation *op, func::FuncOp reference) {
                             : null);
   ReifiedRankedShapedTypeDims shapes;
   (void)cast<ReifyRankedShapedTypeOpInterface>(op).reifyResultShapes(b, shapes);
-  SmallVector<Value> buffers;
+  SmallVector<Value> buffers, errorBuffers, errorAddresses;
   for (auto [result, shape] : llvm::zip_equal(op->getResults(), shapes)) {
     SmallVector<Value> dynamicSizes;
     for (OpFoldResult size : shape)
       if (auto value = dyn_cast<Value>(size))
         dynamicSizes.push_back(value);
-    buffers.push_back(
-        memref::AllocOp::create(b, loc, toBufferType(result), dynamicSizes));
+    MemRefType type = toBufferType(result);
+    buffers.push_back(memref::AllocOp::create(b, loc, type, dynamicSizes));
     table.push_back(addressOf(buffers.back()));
+    errorBuffers.push_back(memref::AllocOp::create(
+        b, loc, MemRefType::get(type.getShape(), b.getF64Type()),
+        dynamicSizes));
+    errorAddresses.push_back(addressOf(errorBuffers.back()));
   }
   table.resize(ReferenceTable::kNumOperands + ReferenceTable::kMaxResults,
+               null);
+  llvm::append_range(table, errorAddresses);
+  table.resize(ReferenceTable::kNumOperands + 2 * ReferenceTable::kMaxResults,
                null);
   Value input = operands[ReferenceTable::Input];
   for (int64_t dim : llvm::seq(evaluation.rank))
@@ -220,78 +252,200 @@ static void callReference(Operation *op, func::FuncOp reference) {
       arith::ConstantIntOp::create(b, loc, evaluations.size() - 1, 64);
   func::CallOp::create(b, loc, reference,
                        ValueRange{number, addressOf(memory)});
-  for (auto [result, buffer] : llvm::zip_equal(op->getResults(), buffers))
-    result.replaceAllUsesWith(bufferization::ToTensorOp::create(
-        b, loc, result.getType(), buffer, /*restrict=*/true));
+  auto toTensor = [&](Value buffer) -> Value {
+    auto type = cast<MemRefType>(buffer.getType());
+    return bufferization::ToTensorOp::create(
+        b, loc, RankedTensorType::get(type.getShape(), type.getElementType()),
+        buffer, /*restrict=*/true);
+  };
+  SmallVector<std::pair<Value, Value>> replacements;
+  for (auto [i, result] : llvm::enumerate(op->getResults())) {
+    Value tensor = toTensor(buffers[i]);
+    bool isExact = evaluation.resultTypes[i] == ElementType::I64;
+    replacements.push_back(
+        {tensor, isExact ? Value() : toTensor(errorBuffers[i])});
+    result.replaceAllUsesWith(tensor);
+  }
   op->erase();
+  return replacements;
 }
 
 static bool isGradientOp(Operation *op) {
   return isa_and_present<BNGradDialect>(op->getDialect());
 }
 
-/// True if `value` depends on a bngrad op.
-static bool dependsOnGradient(Value value) {
-  SetVector<Operation *> slice;
-  BackwardSliceOptions options;
-  options.inclusive = true;
-  options.omitUsesFromAbove = false;
-  (void)getBackwardSlice(value, &slice, options);
-  return llvm::any_of(slice, isGradientOp);
-}
+namespace {
+/// The program without our passes: bngrad ops become calls of the reference,
+/// and beside each value goes a bound of how far the compiled program's may be
+/// from it.
+class PlainProgram {
+public:
+  PlainProgram(ModuleOp module, func::FuncOp function)
+      : module(module), function(function) {}
 
-/// Where result `i` of the function comes from; failure if that gives no bound.
-static FailureOr<Origin> findOrigin(unsigned i, Value value,
-                                    ArrayRef<Operation *> ops) {
-  while (auto cast = value.getDefiningOp<tensor::CastOp>())
-    value = cast.getSource();
-  auto fail = [&](const Twine &what) {
-    return reportError(printLocation(value.getLoc()) + ": result " + Twine(i) +
-                       ": expected a bound that can be derived, got " + what);
-  };
-  Operation *op = value.getDefiningOp();
-  if (!op || !isGradientOp(op)) {
-    if (dependsOnGradient(value))
-      return fail("a value computed from a gradient by '" +
-                  op->getName().getStringRef() + "'");
-    return Origin{"value", -1, 0};
-  }
-  if (llvm::any_of(op->getOperands(), dependsOnGradient))
-    return fail("a gradient whose operand is computed from another gradient");
+  /// Rewrites the function. It then returns its results and after them the
+  /// bounds that the expectations refer to.
+  ///
+  /// Errors: one line and failure for a result whose bound does not follow.
+  LogicalResult build();
+
+  ArrayRef<Expectation> getExpectations() const { return expectations; }
+
+  /// Compiles the function and runs it; the results and the bounds.
+  FailureOr<std::vector<Array>> run(Program &program,
+                                    MutableArrayRef<Array> arguments);
+
+private:
+  void visit(Operation *op, func::FuncOp reference);
+  FailureOr<Expectation> expect(unsigned i, Value value);
+
+  ModuleOp module;
+  func::FuncOp function;
+  std::vector<Expectation> expectations;
+  SmallVector<Value> returnedErrors;
+
+  // By value; absent: exact.
+  DenseMap<Value, Value> errors;
+  /// No bound follows, because of this.
+  DenseMap<Value, std::string> unknown;
+  /// Which evaluation and which of its results.
+  DenseMap<Value, std::pair<int64_t, unsigned>> gradients;
+  DenseMap<Value, std::string> names;
+};
+} // namespace
+
+/// The name of a result of a bngrad op.
+static std::string getResultName(OpResult result) {
   // Names of several results are part of the assembly; one result has none.
   std::string name = "grad_input";
-  if (auto named = dyn_cast<OpAsmOpInterface>(op))
-    named.getAsmResultNames([&](Value result, StringRef resultName) {
-      if (result == value)
-        name = resultName.str();
+  if (auto named = dyn_cast<OpAsmOpInterface>(result.getOwner()))
+    named.getAsmResultNames([&](Value value, StringRef valueName) {
+      if (value == result)
+        name = valueName.str();
     });
-  return Origin{name, llvm::find(ops, op) - ops.begin(),
-                cast<OpResult>(value).getResultNumber()};
+  return name;
 }
 
-/// Compiles and runs the plain form of the program; its results.
-static FailureOr<std::vector<Array>>
-evaluatePlainly(ModuleOp module, Program &program,
-                MutableArrayRef<Array> arguments,
-                ArrayRef<Operation *> ops) {
-  MLIRContext *context = module.getContext();
+void PlainProgram::visit(Operation *op, func::FuncOp reference) {
+  SmallVector<Value> operands(op->getOperands());
+  mlir::visitUsedValuesDefinedAbove(op->getRegions(), [&](OpOperand *use) {
+    operands.push_back(use->get());
+  });
+  std::string reason;
+  bool isExact = true;
+  for (Value operand : operands) {
+    if (auto found = unknown.find(operand); found != unknown.end())
+      reason = found->second;
+    isExact &= !errors.contains(operand);
+  }
+
+  if (isGradientOp(op)) {
+    Value gradOutput = op->getOperand(0);
+    for (Value operand : llvm::drop_begin(op->getOperands()))
+      if (operand != gradOutput && errors.contains(operand) && reason.empty())
+        reason = "a gradient by '" + op->getName().getStringRef().str() +
+                 "' of an operand that was computed from another gradient";
+    SmallVector<std::string> resultNames;
+    for (OpResult result : op->getResults())
+      resultNames.push_back(getResultName(result));
+    auto replacements = callReference(op, errors.lookup(gradOutput), reference);
+    for (auto [i, replacement] : llvm::enumerate(replacements)) {
+      auto [value, error] = replacement;
+      gradients[value] = {evaluations.size() - 1, i};
+      names[value] = resultNames[i];
+      if (!reason.empty())
+        unknown[value] = reason;
+      else if (error)
+        errors[value] = error;
+    }
+    return;
+  }
+
+  if (isExact && reason.empty())
+    return;
+  if (reason.empty()) {
+    OpBuilder b(op->getContext());
+    b.setInsertionPointAfter(op);
+    FailureOr<SmallVector<Value>> bounds = buildErrorBounds(
+        b, op, [&](Value value) { return errors.lookup(value); });
+    if (succeeded(bounds)) {
+      for (auto [result, bound] : llvm::zip_equal(op->getResults(), *bounds))
+        errors[result] = bound;
+      if (isa<tensor::CastOp>(op)) {
+        Value source = op->getOperand(0);
+        if (auto found = gradients.find(source); found != gradients.end()) {
+          auto gradient = found->second;
+          gradients[op->getResult(0)] = gradient;
+          names[op->getResult(0)] = names.lookup(source);
+        }
+      }
+      return;
+    }
+    reason = "a value computed from a gradient by '" +
+             op->getName().getStringRef().str() + "'";
+  }
+  for (Value result : op->getResults())
+    unknown[result] = reason;
+}
+
+FailureOr<Expectation> PlainProgram::expect(unsigned i, Value value) {
+  if (auto found = unknown.find(value); found != unknown.end())
+    return reportError(printLocation(value.getLoc()) + ": result " + Twine(i) +
+                       ": expected a bound that can be derived, got " +
+                       found->second);
+  Expectation expectation;
+  expectation.name = "value";
+  if (auto found = gradients.find(value); found != gradients.end()) {
+    expectation.name = names.lookup(value);
+    std::tie(expectation.evaluation, expectation.result) = found->second;
+  } else if (Value error = errors.lookup(value)) {
+    expectation.errorResult = function.getNumResults() + returnedErrors.size();
+    returnedErrors.push_back(error);
+  }
+  return expectation;
+}
+
+LogicalResult PlainProgram::build() {
+  OneLineDiagnostics diagnostics(module.getContext());
+  // Tensor arithmetic and named ops as generics, whose bounds follow.
+  PassManager pm(module.getContext());
+  pm.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
+  pm.addNestedPass<func::FuncOp>(createLinalgGeneralizeNamedOpsPass());
+  if (failed(pm.run(module)))
+    return failure();
+
   OpBuilder b(module.getBodyRegion());
   auto reference = func::FuncOp::create(
       b, module.getLoc(), kReference,
       b.getFunctionType({b.getI64Type(), b.getI64Type()}, {}));
   reference.setPrivate();
   evaluations.clear();
+  SmallVector<Operation *> ops;
+  for (Operation &op : function.front().without_terminator())
+    ops.push_back(&op);
   for (Operation *op : ops)
-    callReference(op, reference);
-  auto function = module.lookupSymbol<func::FuncOp>(program.getEntry());
+    visit(op, reference);
+  auto returnOp = cast<func::ReturnOp>(function.back().getTerminator());
+  for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
+    FailureOr<Expectation> expectation = expect(i, value);
+    if (failed(expectation))
+      return failure();
+    expectations.push_back(*expectation);
+  }
+  returnOp->insertOperands(returnOp->getNumOperands(), returnedErrors);
+  function.setFunctionType(b.getFunctionType(function.getArgumentTypes(),
+                                             returnOp.getOperandTypes()));
+  function.setResAttrsAttr(nullptr);
   function.setName(kCheck);
-  function.setPublic();
   function->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
-                    UnitAttr::get(context));
+                    b.getUnitAttr());
+  return success();
+}
 
-  OneLineDiagnostics diagnostics(context);
-  PassManager pm(context);
-  pm.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
+FailureOr<std::vector<Array>>
+PlainProgram::run(Program &program, MutableArrayRef<Array> arguments) {
+  OneLineDiagnostics diagnostics(module.getContext());
+  PassManager pm(module.getContext());
   addBufferizePasses(pm);
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
   addCpuLowerPasses(pm);
@@ -302,7 +456,17 @@ evaluatePlainly(ModuleOp module, Program &program,
   if (!jit)
     return failure();
   FailureOr<std::vector<Array>> results = program.prepareResults(arguments);
-  if (failed(results) || failed(jit->call(kCheck, arguments, *results)))
+  if (failed(results))
+    return failure();
+  for (auto [i, expectation] : llvm::enumerate(expectations)) {
+    if (expectation.errorResult < 0)
+      continue;
+    std::string error;
+    std::vector<int64_t> shape = (*results)[i].shape;
+    if (!allocateArray(ElementType::F64, shape, results->emplace_back(), error))
+      return reportError("--check: " + error);
+  }
+  if (failed(jit->call(kCheck, arguments, *results)))
     return failure();
   return results;
 }
@@ -311,43 +475,44 @@ LogicalResult mlir::bngrad::checkResults(Program &program,
                                          MutableArrayRef<Array> arguments,
                                          MutableArrayRef<Array> results) {
   OwningOpRef<ModuleOp> module = program.getModule().clone();
-  auto function = module->lookupSymbol<func::FuncOp>(program.getEntry());
-  SmallVector<Operation *> ops;
-  function.walk([&](Operation *op) {
-    if (isGradientOp(op))
-      ops.push_back(op);
-  });
-  std::vector<Origin> origins;
-  Operation *returnOp = function.back().getTerminator();
-  for (auto [i, value] : llvm::enumerate(returnOp->getOperands())) {
-    FailureOr<Origin> origin = findOrigin(i, value, ops);
-    if (failed(origin))
-      return failure();
-    origins.push_back(*origin);
-  }
-  FailureOr<std::vector<Array>> expected =
-      evaluatePlainly(*module, program, arguments, ops);
+  PlainProgram plain(*module,
+                     module->lookupSymbol<func::FuncOp>(program.getEntry()));
+  if (failed(plain.build()))
+    return failure();
+  FailureOr<std::vector<Array>> expected = plain.run(program, arguments);
   if (failed(expected))
     return failure();
 
   bool ok = true;
-  for (auto [i, origin] : llvm::enumerate(origins)) {
+  for (auto [i, expectation] : llvm::enumerate(plain.getExpectations())) {
     const Array &result = results[i];
-    ::bngrad::CheckSummary summary;
+    ::bngrad::ReferenceResult derived;
     const ::bngrad::ReferenceResult *reference = nullptr;
-    if (origin.evaluation >= 0)
-      if (auto &found = evaluations[origin.evaluation].results[origin.result])
-        reference = &*found;
+    if (expectation.evaluation >= 0) {
+      auto &found =
+          evaluations[expectation.evaluation].results[expectation.result];
+      reference = found ? &*found : nullptr;
+    } else if (expectation.errorResult >= 0) {
+      const Array &errors = (*expected)[expectation.errorResult];
+      for (int64_t j = 0, e = result.numElements(); j < e; ++j) {
+        derived.value.push_back(
+            ::bngrad::loadAsDouble(result.type, (*expected)[i].data.data(), j));
+        derived.bound.push_back(
+            ::bngrad::loadAsDouble(errors.type, errors.data.data(), j));
+      }
+      reference = &derived;
+    }
+    ::bngrad::CheckSummary summary;
     if (reference) {
-      summary = ::bngrad::checkResult(result.type, result.data.data(),
-                                      *reference);
+      summary =
+          ::bngrad::checkResult(result.type, result.data.data(), *reference);
     } else {
       summary.ok = std::memcmp(result.data.data(), (*expected)[i].data.data(),
                                result.data.size()) == 0;
       summary.maxError =
           summary.ok ? 0 : std::numeric_limits<double>::infinity();
     }
-    llvm::outs() << "result " << i << " " << origin.name << " max_error "
+    llvm::outs() << "result " << i << " " << expectation.name << " max_error "
                  << llvm::format("%.3g", summary.maxError) << " bound "
                  << llvm::format("%.3g", summary.bound)
                  << (summary.ok ? " ok" : " FAILED") << "\n";

@@ -58,6 +58,10 @@ struct ReferenceProblem {
   ElementType sumsType = ElementType::F32;
   /// M of that batch. Nothing: that of input.
   std::optional<int64_t> count;
+
+  /// How far each element of the grad_output that the results were computed from
+  /// may be from `gradOutput`; the bounds grow by what comes of it. Null: equal.
+  const double *gradOutputError = nullptr;
 };
 
 /// One result, row-major, and how far a computed one may be from it.
