@@ -46,6 +46,8 @@ void mlir::bngrad::addGroupPasses(OpPassManager &pm, StringRef schedule) {
 }
 
 void mlir::bngrad::addBufferizePasses(OpPassManager &pm) {
+  // Results that are materialized in a buffer of the caller are written there.
+  pm.addPass(bufferization::createEmptyTensorEliminationPass());
   {
     bufferization::OneShotBufferizePassOptions options;
     options.bufferizeFunctionBoundaries = true;
