@@ -46,6 +46,7 @@ void mlir::bngrad::addGroupPasses(OpPassManager &pm, StringRef schedule) {
 }
 
 void mlir::bngrad::addBufferizePasses(OpPassManager &pm) {
+  pm.addNestedPass<func::FuncOp>(createBNGradUnshareInitsPass());
   // Results that are materialized in a buffer of the caller are written there.
   pm.addPass(bufferization::createEmptyTensorEliminationPass());
   {

@@ -74,7 +74,8 @@ static bool isSum(linalg::GenericOp generic) {
 /// through a map that leaves loops out.
 static bool readsAsMember(linalg::GenericOp generic,
                           function_ref<bool(Value)> isChannelResult) {
-  if (!isElementwise(generic) || !generic.hasPureTensorSemantics())
+  if (!isElementwise(generic) || !generic.hasPureTensorSemantics() ||
+      generic->hasAttr(ScheduleAttr::kAttrName))
     return false;
   return llvm::all_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
     AffineMap map = generic.getMatchingIndexingMap(operand);
@@ -136,6 +137,7 @@ static Group collectFor(linalg::GenericOp elementwise,
     auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
     if (!producer || producer->getBlock() != elementwise->getBlock() ||
         !isElementwise(producer) || grouped.contains(producer) ||
+        producer->hasAttr(ScheduleAttr::kAttrName) ||
         producer.getNumLoops() >= elementwise.getNumLoops())
       continue;
     if (llvm::all_of(producer->getUsers(),
@@ -153,8 +155,7 @@ static void eraseIfUnused(Operation *op) {
 }
 
 /// Gives `operand`, the init of a group member, a tensor.empty (and fill) of
-/// its own at the builder's insertion point. Equal inits that were merged would
-/// be copied by bufferization.
+/// its own at the builder's insertion point.
 static void cloneInit(OpBuilder &b, OpOperand &operand) {
   Operation *def = operand.get().getDefiningOp();
   if (auto fill = dyn_cast_or_null<linalg::FillOp>(def)) {
@@ -227,7 +228,9 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
 
     SmallVector<linalg::GenericOp> generics;
     getOperation().walk([&](linalg::GenericOp generic) {
-      if (generic.hasPureTensorSemantics())
+      // What carries a schedule already keeps it.
+      if (generic.hasPureTensorSemantics() &&
+          !generic->hasAttr(ScheduleAttr::kAttrName))
         generics.push_back(generic);
     });
     DenseSet<Operation *> grouped;

@@ -284,8 +284,8 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
     Gives: the reduction, the per-channel generics that follow from it and the
            element-wise generic that reads those, found by their structure, lie
            in one `scf.execute_region no_inline`; each carries the schedule as
-           the attribute `bngrad.schedule`. Each reduction has inits of its own,
-           which bufferization would else have to copy.
+           the attribute `bngrad.schedule`, unless it has one already. Inits of
+           what does not leave the region lie inside.
     Fails: if the option `schedule` is not a schedule.
 
     Before:
@@ -334,6 +334,48 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
   let dependentDialects = [
     "::mlir::bngrad::BNGradDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def BNGradUnshareInitsPass
+    : Pass<"bngrad-unshare-inits", "::mlir::func::FuncOp"> {
+  let summary = "Give each linalg op inits of its own";
+  let description = [{
+    Needs: linalg on tensors, right before bufferization.
+    Gives: no `tensor.empty`, and no `linalg.fill` of one, is the init of two
+           ops, or of one op twice. Where they are, by CSE for example,
+           bufferization allocates and copies.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    func.func @f(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %empty = tensor.empty() : tensor<4xf32>
+      %0 = linalg.exp ins(%a : tensor<4xf32>) outs(%empty : tensor<4xf32>)
+          -> tensor<4xf32>
+      %1 = linalg.abs ins(%a : tensor<4xf32>) outs(%empty : tensor<4xf32>)
+          -> tensor<4xf32>
+      return %0, %1 : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %empty = tensor.empty() : tensor<4xf32>
+      %other = tensor.empty() : tensor<4xf32>
+      %0 = linalg.exp ins(%a : tensor<4xf32>) outs(%other : tensor<4xf32>)
+          -> tensor<4xf32>
+      %1 = linalg.abs ins(%a : tensor<4xf32>) outs(%empty : tensor<4xf32>)
+          -> tensor<4xf32>
+      return %0, %1 : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
   ];
 }
 
