@@ -21,9 +21,9 @@ from pathlib import Path
 def find_constraints(table: str) -> dict[str, set[int]]:
     """Returns the numbers of the constraints of each op, by mnemonic."""
     constraints = {}
-    ops = re.split(r"^def \w+ *: BNGrad_Op<", table, flags=re.MULTILINE)[1:]
-    for op in ops:
-        name = re.match(r'"(\w+)"', op)[1]
+    definition = r'^def \w+\s*:\s*BNGrad_\w*Op<\s*"(\w+)"'
+    parts = re.split(definition, table, flags=re.MULTILINE)[1:]
+    for name, op in zip(parts[::2], parts[1::2]):
         listed = re.findall(r"^ +\(C(\d+)\) ", op, flags=re.MULTILINE)
         constraints[name] = {int(number) for number in listed}
     return constraints

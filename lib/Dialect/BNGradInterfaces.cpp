@@ -17,29 +17,20 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-FloatType BatchNormBackwardOp::getAccumulatorType() {
-  // The operands' types differ only in whether one is f64: f16, bf16 and f32
-  // all compute in f32.
-  bool hasF64 = getElementTypeOrSelf(getInput()).isF64() ||
-                getElementTypeOrSelf(getMean()).isF64();
-  return hasF64 ? FloatType(Float64Type::get(getContext()))
-                : FloatType(Float32Type::get(getContext()));
-}
-
 /// Sizes that disagree at run time are undefined behaviour, so only an op whose
 /// shapes are all known may be moved to where it would not have run.
-Speculation::Speculatability BatchNormBackwardOp::getSpeculatability() {
+static Speculation::Speculatability speculatabilityOf(Operation *op) {
   auto isStatic = [](Type type) {
     return cast<ShapedType>(type).hasStaticShape();
   };
-  return llvm::all_of(getOperation()->getOperandTypes(), isStatic) &&
-                 llvm::all_of(getOperation()->getResultTypes(), isStatic)
+  return llvm::all_of(op->getOperandTypes(), isStatic) &&
+                 llvm::all_of(op->getResultTypes(), isStatic)
              ? Speculation::Speculatable
              : Speculation::NotSpeculatable;
 }
 
 /// The sizes of a result of type `type`: attributes where the type knows them,
-/// else values taken from the given (operand, dim) pairs.
+/// else what `getSize` gives for the dim.
 static SmallVector<OpFoldResult>
 reifyShape(OpBuilder &builder, RankedTensorType type,
            function_ref<Value(int64_t)> getSize) {
@@ -51,6 +42,91 @@ reifyShape(OpBuilder &builder, RankedTensorType type,
       sizes.push_back(builder.getIndexAttr(size));
   }
   return sizes;
+}
+
+namespace {
+/// The run-time checks of one op: everything is compared with input.
+class SizeChecks {
+public:
+  using GenerateErrorMessageFn =
+      function_ref<std::string(Operation *, StringRef)>;
+
+  SizeChecks(OpBuilder &builder, Location loc, Operation *op,
+             TypedValue<RankedTensorType> input, ArrayRef<int64_t> featureDims,
+             GenerateErrorMessageFn generateErrorMessage)
+      : builder(builder), loc(loc), op(op), input(input),
+        featureDims(featureDims), generateErrorMessage(generateErrorMessage) {}
+
+  /// `value` has the shape of input; null: nothing to check.
+  void checkData(StringRef name, Value value) {
+    if (value)
+      for (int64_t dim : llvm::seq(input.getType().getRank()))
+        check(name, value, dim, dim);
+  }
+
+  /// `value` has the sizes of input at the feature dims, after `offset` dims of
+  /// its own; null: nothing to check.
+  void checkChannel(StringRef name, Value value, int64_t offset = 0) {
+    if (value)
+      for (auto [i, dim] : llvm::enumerate(featureDims))
+        check(name, value, i + offset, dim);
+  }
+
+  /// Size `dim` of `value`, an operand or a result, is size `inputDim` of
+  /// input. Of a result only the type is used.
+  void check(StringRef name, Value value, int64_t dim, int64_t inputDim) {
+    auto type = cast<RankedTensorType>(value.getType());
+    bool isStatic = !type.isDynamicDim(dim);
+    if (isStatic && !input.getType().isDynamicDim(inputDim))
+      return; // the verifier knows
+    if (!isStatic && value.getDefiningOp() == op)
+      return; // a result has the size it gets
+    Value expected = builder.createOrFold<tensor::DimOp>(loc, input, inputDim);
+    Value actual =
+        isStatic
+            ? arith::ConstantIndexOp::create(builder, loc, type.getDimSize(dim))
+                  .getResult()
+            : builder.createOrFold<tensor::DimOp>(loc, value, dim);
+    emit(actual, expected,
+         llvm::formatv("expected size {0} of {1} to be size {2} of input", dim,
+                       name, inputDim));
+  }
+
+  /// Size `dim` of `value`, if it is dynamic, is `expected`.
+  void checkConstant(StringRef name, Value value, int64_t dim,
+                     int64_t expected) {
+    if (!value || value.getDefiningOp() == op ||
+        !cast<RankedTensorType>(value.getType()).isDynamicDim(dim))
+      return;
+    emit(builder.createOrFold<tensor::DimOp>(loc, value, dim),
+         arith::ConstantIndexOp::create(builder, loc, expected),
+         llvm::formatv("expected size {0} of {1} to be {2}", dim, name,
+                       expected));
+  }
+
+private:
+  void emit(Value actual, Value expected, const std::string &message) {
+    Value isEqual = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::eq, actual, expected);
+    cf::AssertOp::create(builder, loc, isEqual,
+                         generateErrorMessage(op, message));
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  Operation *op;
+  TypedValue<RankedTensorType> input;
+  ArrayRef<int64_t> featureDims;
+  GenerateErrorMessageFn generateErrorMessage;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// BatchNormBackwardOp
+//===----------------------------------------------------------------------===//
+
+Speculation::Speculatability BatchNormBackwardOp::getSpeculatability() {
+  return speculatabilityOf(getOperation());
 }
 
 LogicalResult BatchNormBackwardOp::reifyResultShapes(
@@ -70,54 +146,86 @@ LogicalResult BatchNormBackwardOp::reifyResultShapes(
   return success();
 }
 
-/// Checks what the verifier could not know: every size that is dynamic on one
-/// side of (C2), (C3) or (C6).
+/// What the verifier could not know of (C2), (C3) and (C6).
 void BatchNormBackwardOp::generateRuntimeVerification(
     OpBuilder &builder, Location loc,
     function_ref<std::string(Operation *, StringRef)> generateErrorMessage) {
-  // Compares size `dim` of `value`, an operand or (by its type alone) a result,
-  // with size `inputDim` of input.
-  auto verifySize = [&](StringRef name, RankedTensorType type, Value value,
-                        int64_t dim, int64_t inputDim) {
-    bool isStatic = !type.isDynamicDim(dim);
-    if (isStatic && !getInput().getType().isDynamicDim(inputDim))
-      return;
-    if (!isStatic && !value)
-      return;
-    Value expected =
-        builder.createOrFold<tensor::DimOp>(loc, getInput(), inputDim);
-    Value actual =
-        isStatic
-            ? arith::ConstantIndexOp::create(builder, loc, type.getDimSize(dim))
-                  .getResult()
-            : builder.createOrFold<tensor::DimOp>(loc, value, dim);
-    Value isEqual = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::eq, actual, expected);
-    std::string what = llvm::formatv("expected size {0} of {1} to be size {2} "
-                                     "of input",
-                                     dim, name, inputDim);
-    cf::AssertOp::create(builder, loc, isEqual,
-                         generateErrorMessage(getOperation(), what));
-  };
-  auto verifyData = [&](StringRef name, RankedTensorType type, Value value) {
-    for (int64_t dim : llvm::seq(type.getRank()))
-      verifySize(name, type, value, dim, dim);
-  };
-  auto verifyChannel = [&](StringRef name, RankedTensorType type, Value value) {
-    for (auto [i, dim] : llvm::enumerate(getFeatureDims()))
-      verifySize(name, type, value, i, dim);
-  };
+  SizeChecks checks(builder, loc, getOperation(), getInput(), getFeatureDims(),
+                    generateErrorMessage);
+  checks.checkData("grad_output", getGradOutput());
+  checks.checkData("mask", getMask());
+  checks.checkChannel("scale", getScale());
+  checks.checkChannel("mean", getMean());
+  checks.checkChannel("variance", getVariance());
+  checks.checkChannel("inv_std", getInvStd());
+  checks.checkData("grad_input", getGradInput());
+  checks.checkChannel("grad_scale", getGradScale());
+  checks.checkChannel("grad_offset", getGradOffset());
+}
 
-  verifyData("grad_output", getGradOutput().getType(), getGradOutput());
-  if (getMask())
-    verifyData("mask", getMask().getType(), getMask());
-  if (getScale())
-    verifyChannel("scale", getScale().getType(), getScale());
-  verifyChannel("mean", getMean().getType(), getMean());
-  verifyChannel(getVariance() ? "variance" : "inv_std",
-                cast<RankedTensorType>(getStatistic().getType()),
-                getStatistic());
-  verifyData("grad_input", getGradInput().getType(), Value());
-  verifyChannel("grad_scale", getGradScale().getType(), Value());
-  verifyChannel("grad_offset", getGradOffset().getType(), Value());
+//===----------------------------------------------------------------------===//
+// BatchNormBackwardReduceOp
+//===----------------------------------------------------------------------===//
+
+Speculation::Speculatability BatchNormBackwardReduceOp::getSpeculatability() {
+  return speculatabilityOf(getOperation());
+}
+
+LogicalResult BatchNormBackwardReduceOp::reifyResultShapes(
+    OpBuilder &builder, ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
+  reifiedReturnShapes.push_back(
+      reifyShape(builder, getSums().getType(), [&](int64_t i) -> Value {
+        if (i == 0)
+          return arith::ConstantIndexOp::create(builder, getLoc(), 2);
+        return builder.createOrFold<tensor::DimOp>(getLoc(), getInput(),
+                                                   getFeatureDims()[i - 1]);
+      }));
+  reifiedReturnShapes.emplace_back();
+  return success();
+}
+
+/// What the verifier could not know of (C2), (C3) and (C5).
+void BatchNormBackwardReduceOp::generateRuntimeVerification(
+    OpBuilder &builder, Location loc,
+    function_ref<std::string(Operation *, StringRef)> generateErrorMessage) {
+  SizeChecks checks(builder, loc, getOperation(), getInput(), getFeatureDims(),
+                    generateErrorMessage);
+  checks.checkData("grad_output", getGradOutput());
+  checks.checkData("mask", getMask());
+  checks.checkChannel("mean", getMean());
+  checks.checkChannel("sums", getSums(), /*offset=*/1);
+}
+
+//===----------------------------------------------------------------------===//
+// BatchNormBackwardElemtOp
+//===----------------------------------------------------------------------===//
+
+Speculation::Speculatability BatchNormBackwardElemtOp::getSpeculatability() {
+  return speculatabilityOf(getOperation());
+}
+
+LogicalResult BatchNormBackwardElemtOp::reifyResultShapes(
+    OpBuilder &builder, ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
+  reifiedReturnShapes.push_back(
+      reifyShape(builder, getGradInput().getType(), [&](int64_t dim) -> Value {
+        return builder.createOrFold<tensor::DimOp>(getLoc(), getInput(), dim);
+      }));
+  return success();
+}
+
+/// What the verifier could not know of (C2), (C3), (C6) and (C8).
+void BatchNormBackwardElemtOp::generateRuntimeVerification(
+    OpBuilder &builder, Location loc,
+    function_ref<std::string(Operation *, StringRef)> generateErrorMessage) {
+  SizeChecks checks(builder, loc, getOperation(), getInput(), getFeatureDims(),
+                    generateErrorMessage);
+  checks.checkData("grad_output", getGradOutput());
+  checks.checkData("mask", getMask());
+  checks.checkChannel("scale", getScale());
+  checks.checkChannel("mean", getMean());
+  checks.checkChannel("variance", getVariance());
+  checks.checkChannel("inv_std", getInvStd());
+  checks.checkConstant("sums", getSums(), 0, 2);
+  checks.checkChannel("sums", getSums(), /*offset=*/1);
+  checks.checkData("grad_input", getGradInput());
 }

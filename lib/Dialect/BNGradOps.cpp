@@ -56,11 +56,19 @@ static LogicalResult mergeShape(EmitErrorFn emitError, StringRef name,
   return success();
 }
 
-/// What is known of the shapes of a gradient, merged over all its operands.
-struct GradientShapes {
+namespace {
+/// The operands that the ops have in common; absent ones are null.
+struct Operands {
+  Value gradOutput, input, scale, mean, variance, invStd, mask;
+  ArrayRef<int64_t> featureDims;
+};
+
+/// What is known of the shapes, merged over all operands.
+struct Shapes {
   SmallVector<int64_t> data;    // of input, grad_output, mask, grad_input
   SmallVector<int64_t> channel; // of the per-channel operands and results
 };
+} // namespace
 
 /// (C1)
 static LogicalResult verifyFeatureDims(EmitErrorFn emitError,
@@ -82,69 +90,150 @@ static LogicalResult verifyFeatureDims(EmitErrorFn emitError,
   return success();
 }
 
-/// Checks (C1) to (C5) and returns the merged shapes.
-static FailureOr<GradientShapes>
-verifyOperands(EmitErrorFn emitError, BatchNormBackwardOp::Adaptor op) {
-  auto inputType = cast<RankedTensorType>(op.getInput().getType());
-  ArrayRef<int64_t> featureDims = op.getFeatureDims();
-  if (failed(verifyFeatureDims(emitError, featureDims, inputType.getRank())))
+/// (C1) to (C3); returns the merged shapes.
+static FailureOr<Shapes> verifyShapes(EmitErrorFn emitError, Operands op) {
+  auto shapeOf = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getShape();
+  };
+  Shapes shapes;
+  shapes.data.assign(shapeOf(op.input).begin(), shapeOf(op.input).end());
+  if (failed(verifyFeatureDims(emitError, op.featureDims, shapes.data.size())))
     return failure();
 
   // (C2)
-  GradientShapes shapes;
-  shapes.data.assign(inputType.getShape().begin(), inputType.getShape().end());
-  auto gradOutputType = cast<RankedTensorType>(op.getGradOutput().getType());
-  if (gradOutputType.getElementType() != inputType.getElementType())
+  Type dataType = getElementTypeOrSelf(op.input);
+  Type gradOutputType = getElementTypeOrSelf(op.gradOutput);
+  if (gradOutputType != dataType)
     return emitError() << "expected element type of grad_output to be that of "
                           "input, "
-                       << inputType.getElementType() << ", got "
-                       << gradOutputType.getElementType();
-  if (failed(mergeShape(emitError, "grad_output", gradOutputType.getShape(),
+                       << dataType << ", got " << gradOutputType;
+  if (failed(mergeShape(emitError, "grad_output", shapeOf(op.gradOutput),
                         "that of input", shapes.data)))
     return failure();
-  if (Value mask = op.getMask())
-    if (failed(mergeShape(emitError, "mask",
-                          cast<RankedTensorType>(mask.getType()).getShape(),
-                          "that of input", shapes.data)))
-      return failure();
-
-  // (C4)
-  if (!op.getVariance() == !op.getInvStd())
-    return emitError() << "expected exactly one of variance and inv_std, got "
-                       << (op.getVariance() ? "both" : "neither");
+  if (op.mask && failed(mergeShape(emitError, "mask", shapeOf(op.mask),
+                                   "that of input", shapes.data)))
+    return failure();
 
   // (C3)
-  for (int64_t dim : featureDims)
+  for (int64_t dim : op.featureDims)
     shapes.channel.push_back(shapes.data[dim]);
-  Type parameterType = getElementTypeOrSelf(op.getMean());
-  std::pair<StringRef, Value> parameters[] = {{"scale", op.getScale()},
-                                              {"mean", op.getMean()},
-                                              {"variance", op.getVariance()},
-                                              {"inv_std", op.getInvStd()}};
+  Type parameterType = getElementTypeOrSelf(op.mean);
+  std::pair<StringRef, Value> parameters[] = {{"scale", op.scale},
+                                              {"mean", op.mean},
+                                              {"variance", op.variance},
+                                              {"inv_std", op.invStd}};
   for (auto [name, value] : parameters) {
     if (!value)
       continue;
-    auto type = cast<RankedTensorType>(value.getType());
-    if (type.getElementType() != parameterType)
+    Type type = getElementTypeOrSelf(value);
+    if (type != parameterType)
       return emitError() << "expected element type of " << name
                          << " to be that of mean, " << parameterType << ", got "
-                         << type.getElementType();
-    if (failed(mergeShape(emitError, name, type.getShape(),
+                         << type;
+    if (failed(mergeShape(emitError, name, shapeOf(value),
                           "the sizes of input at feature_dims",
                           shapes.channel)))
       return failure();
   }
-  for (auto [dim, size] : llvm::zip_equal(featureDims, shapes.channel))
+  for (auto [dim, size] : llvm::zip_equal(op.featureDims, shapes.channel))
     shapes.data[dim] = size;
+  return shapes;
+}
 
-  // (C5)
-  double epsilon = op.getEpsilon().convertToDouble();
+/// (C4)
+static LogicalResult verifyStatistic(EmitErrorFn emitError, Operands op) {
+  if (!op.variance == !op.invStd)
+    return emitError() << "expected exactly one of variance and inv_std, got "
+                       << (op.variance ? "both" : "neither");
+  return success();
+}
+
+/// (C5)
+static LogicalResult verifyEpsilon(EmitErrorFn emitError, Operands op,
+                                   const APFloat &attribute) {
+  double epsilon = attribute.convertToDouble();
   if (!std::isfinite(epsilon) || epsilon < 0)
     return emitError() << "expected epsilon to be finite and at least 0, got "
                        << epsilon;
-  if (op.getInvStd() && epsilon != 0)
+  if (op.invStd && epsilon != 0)
     return emitError() << "expected epsilon to be 0 with inv_std, got "
                        << epsilon;
+  return success();
+}
+
+/// The shape of sums: the two sums of each channel.
+static SmallVector<int64_t> getShapeOfSums(const Shapes &shapes) {
+  SmallVector<int64_t> shape = {2};
+  llvm::append_range(shape, shapes.channel);
+  return shape;
+}
+
+/// Adds to the given result types every size that the operands know. What
+/// disagrees is left to the verifier, which names the constraint.
+static void refineTypes(ArrayRef<Type> inferred,
+                        SmallVectorImpl<Type> &returnTypes) {
+  if (returnTypes.empty()) {
+    returnTypes.assign(inferred.begin(), inferred.end());
+    return;
+  }
+  for (auto [given, type] : llvm::zip_equal(returnTypes, inferred)) {
+    auto givenType = cast<RankedTensorType>(given);
+    SmallVector<int64_t> shape(givenType.getShape());
+    auto ignoreError = [] { return InFlightDiagnostic(); };
+    if (succeeded(mergeShape(ignoreError, "", cast<ShapedType>(type).getShape(),
+                             "", shape)))
+      given = RankedTensorType::get(shape, givenType.getElementType(),
+                                    givenType.getEncoding());
+  }
+}
+
+/// The emitter of inferReturnTypes, which may have no location to report at.
+static auto emitErrorAt(std::optional<Location> location) {
+  return [location] {
+    return location ? mlir::emitError(*location) : InFlightDiagnostic();
+  };
+}
+
+template <typename OpTy>
+static LogicalResult
+refineTypesOf(MLIRContext *context, ValueRange operands,
+              DictionaryAttr attributes, OpaqueProperties properties,
+              RegionRange regions, SmallVectorImpl<Type> &returnTypes) {
+  SmallVector<Type> inferred;
+  if (succeeded(OpTy::inferReturnTypes(context, std::nullopt, operands,
+                                       attributes, properties, regions,
+                                       inferred)))
+    refineTypes(inferred, returnTypes);
+  return success();
+}
+
+FloatType mlir::bngrad::getAccumulatorType(ValueRange operands) {
+  // f16, bf16 and f32 all compute in f32.
+  MLIRContext *context = operands.front().getContext();
+  for (Type type : operands.getTypes())
+    if (getElementTypeOrSelf(type).isF64())
+      return Float64Type::get(context);
+  return Float32Type::get(context);
+}
+
+//===----------------------------------------------------------------------===//
+// BatchNormBackwardOp
+//===----------------------------------------------------------------------===//
+
+static Operands getOperands(BatchNormBackwardOp::Adaptor op) {
+  return {op.getGradOutput(), op.getInput(),      op.getScale(),
+          op.getMean(),       op.getVariance(),   op.getInvStd(),
+          op.getMask(),       op.getFeatureDims()};
+}
+
+/// (C1) to (C5)
+static FailureOr<Shapes> verifyOperands(EmitErrorFn emitError,
+                                        BatchNormBackwardOp::Adaptor op) {
+  Operands operands = getOperands(op);
+  FailureOr<Shapes> shapes = verifyShapes(emitError, operands);
+  if (failed(shapes) || failed(verifyStatistic(emitError, operands)) ||
+      failed(verifyEpsilon(emitError, operands, op.getEpsilon())))
+    return failure();
   return shapes;
 }
 
@@ -175,7 +264,7 @@ void BatchNormBackwardOp::build(OpBuilder &builder, OperationState &state,
 
 LogicalResult BatchNormBackwardOp::verify() {
   auto emitError = [&] { return emitOpError(); };
-  FailureOr<GradientShapes> shapes = verifyOperands(emitError, Adaptor(*this));
+  FailureOr<Shapes> shapes = verifyOperands(emitError, Adaptor(*this));
   if (failed(shapes))
     return failure();
 
@@ -201,10 +290,7 @@ LogicalResult BatchNormBackwardOp::inferReturnTypes(
     DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
     SmallVectorImpl<Type> &inferredReturnTypes) {
   Adaptor op(operands, attributes, properties, regions);
-  auto emitError = [&] {
-    return location ? mlir::emitError(*location) : InFlightDiagnostic();
-  };
-  FailureOr<GradientShapes> shapes = verifyOperands(emitError, op);
+  FailureOr<Shapes> shapes = verifyOperands(emitErrorAt(location), op);
   if (failed(shapes))
     return failure();
   Type channelType = RankedTensorType::get(shapes->channel,
@@ -215,33 +301,139 @@ LogicalResult BatchNormBackwardOp::inferReturnTypes(
   return success();
 }
 
-/// Adds to the given result types every size that any operand knows. Invalid
-/// operands and results are left to the verifier, which names the constraint.
 LogicalResult BatchNormBackwardOp::refineReturnTypes(
     MLIRContext *context, std::optional<Location> location, ValueRange operands,
     DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
     SmallVectorImpl<Type> &returnTypes) {
-  SmallVector<Type> inferred;
-  if (failed(inferReturnTypes(context, std::nullopt, operands, attributes,
-                              properties, regions, inferred)))
-    return success();
-  if (returnTypes.empty()) {
-    returnTypes.assign(inferred.begin(), inferred.end());
-    return success();
-  }
-  for (auto [given, type] : llvm::zip_equal(returnTypes, inferred)) {
-    auto givenType = cast<RankedTensorType>(given);
-    SmallVector<int64_t> shape(givenType.getShape());
-    auto ignoreError = [] { return InFlightDiagnostic(); };
-    if (succeeded(mergeShape(ignoreError, "", cast<ShapedType>(type).getShape(),
-                             "", shape)))
-      given = RankedTensorType::get(shape, givenType.getElementType(),
-                                    givenType.getEncoding());
-  }
-  return success();
+  return refineTypesOf<BatchNormBackwardOp>(context, operands, attributes,
+                                            properties, regions, returnTypes);
 }
 
 bool BatchNormBackwardOp::isCompatibleReturnTypes(TypeRange inferred,
                                                   TypeRange given) {
+  return succeeded(verifyCompatibleShapes(inferred, given));
+}
+
+//===----------------------------------------------------------------------===//
+// BatchNormBackwardReduceOp
+//===----------------------------------------------------------------------===//
+
+/// (C1) to (C3)
+static FailureOr<Shapes> verifyOperands(EmitErrorFn emitError,
+                                        BatchNormBackwardReduceOp::Adaptor op) {
+  return verifyShapes(emitError,
+                      {op.getGradOutput(), op.getInput(), Value(), op.getMean(),
+                       Value(), Value(), op.getMask(), op.getFeatureDims()});
+}
+
+LogicalResult BatchNormBackwardReduceOp::verify() {
+  auto emitError = [&] { return emitOpError(); };
+  FailureOr<Shapes> shapes = verifyOperands(emitError, Adaptor(*this));
+  if (failed(shapes))
+    return failure();
+
+  // (C4)
+  Type sumsType = getElementTypeOrSelf(getSums());
+  FloatType accumulatorType = getAccumulatorType(getOperands());
+  if (sumsType != accumulatorType)
+    return emitOpError() << "expected element type of sums to be "
+                         << accumulatorType << ", got " << sumsType;
+
+  // (C5)
+  SmallVector<int64_t> shapeOfSums = getShapeOfSums(*shapes);
+  return mergeShape(emitError, "sums", getSums().getType().getShape(),
+                    "2 and that of mean", shapeOfSums);
+}
+
+LogicalResult BatchNormBackwardReduceOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, ValueRange operands,
+    DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
+    SmallVectorImpl<Type> &inferredReturnTypes) {
+  Adaptor op(operands, attributes, properties, regions);
+  FailureOr<Shapes> shapes = verifyOperands(emitErrorAt(location), op);
+  if (failed(shapes))
+    return failure();
+  inferredReturnTypes.assign(
+      {RankedTensorType::get(getShapeOfSums(*shapes),
+                             getAccumulatorType(operands)),
+       RankedTensorType::get({}, IntegerType::get(context, 64))});
+  return success();
+}
+
+LogicalResult BatchNormBackwardReduceOp::refineReturnTypes(
+    MLIRContext *context, std::optional<Location> location, ValueRange operands,
+    DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
+    SmallVectorImpl<Type> &returnTypes) {
+  return refineTypesOf<BatchNormBackwardReduceOp>(
+      context, operands, attributes, properties, regions, returnTypes);
+}
+
+//===----------------------------------------------------------------------===//
+// BatchNormBackwardElemtOp
+//===----------------------------------------------------------------------===//
+
+/// (C1) to (C7)
+static FailureOr<Shapes> verifyOperands(EmitErrorFn emitError,
+                                        BatchNormBackwardElemtOp::Adaptor op) {
+  Operands operands = {op.getGradOutput(), op.getInput(),      op.getScale(),
+                       op.getMean(),       op.getVariance(),   op.getInvStd(),
+                       op.getMask(),       op.getFeatureDims()};
+  FailureOr<Shapes> shapes = verifyShapes(emitError, operands);
+  if (failed(shapes) || failed(verifyStatistic(emitError, operands)) ||
+      failed(verifyEpsilon(emitError, operands, op.getEpsilon())))
+    return failure();
+
+  // (C6)
+  if (Value sums = op.getSums()) {
+    SmallVector<int64_t> shape = getShapeOfSums(*shapes);
+    if (failed(mergeShape(emitError, "sums",
+                          cast<RankedTensorType>(sums.getType()).getShape(),
+                          "2 and that of mean", shape)))
+      return failure();
+    for (auto [i, dim] : llvm::enumerate(op.getFeatureDims()))
+      shapes->data[dim] = shapes->channel[i] = shape[i + 1];
+  }
+
+  // (C7)
+  if (op.getCount() && !op.getSums())
+    return emitError() << "expected count only with sums, got it without";
+  return shapes;
+}
+
+LogicalResult BatchNormBackwardElemtOp::verify() {
+  auto emitError = [&] { return emitOpError(); };
+  FailureOr<Shapes> shapes = verifyOperands(emitError, Adaptor(*this));
+  if (failed(shapes))
+    return failure();
+
+  // (C8)
+  return mergeShape(emitError, "grad_input",
+                    getGradInput().getType().getShape(), "that of input",
+                    shapes->data);
+}
+
+LogicalResult BatchNormBackwardElemtOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> location, ValueRange operands,
+    DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
+    SmallVectorImpl<Type> &inferredReturnTypes) {
+  Adaptor op(operands, attributes, properties, regions);
+  FailureOr<Shapes> shapes = verifyOperands(emitErrorAt(location), op);
+  if (failed(shapes))
+    return failure();
+  inferredReturnTypes.assign({RankedTensorType::get(
+      shapes->data, getElementTypeOrSelf(op.getInput()))});
+  return success();
+}
+
+LogicalResult BatchNormBackwardElemtOp::refineReturnTypes(
+    MLIRContext *context, std::optional<Location> location, ValueRange operands,
+    DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
+    SmallVectorImpl<Type> &returnTypes) {
+  return refineTypesOf<BatchNormBackwardElemtOp>(
+      context, operands, attributes, properties, regions, returnTypes);
+}
+
+bool BatchNormBackwardElemtOp::isCompatibleReturnTypes(TypeRange inferred,
+                                                       TypeRange given) {
   return succeeded(verifyCompatibleShapes(inferred, given));
 }

@@ -274,4 +274,16 @@ double roundTo(ElementType type, double value) {
   return loadAsDouble(type, &element, 0);
 }
 
+double nextNumber(ElementType type, double value, bool upwards) {
+  assert(isFloat(type) && roundTo(type, value) == value &&
+         "expected a number of a float type");
+  if (value == 0)
+    return upwards ? smallestSubnormal(type) : -smallestSubnormal(type);
+  // The bits of a float are its magnitude in order, below the sign.
+  uint64_t bits = 0;
+  storeRounded(type, &bits, 0, value);
+  bits += (value > 0) == upwards ? 1 : -1;
+  return loadAsDouble(type, &bits, 0);
+}
+
 } // namespace bngrad

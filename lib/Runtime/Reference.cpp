@@ -103,6 +103,9 @@ struct ChannelSums {
   CompensatedSum dyXmu;
   Real absDy = 0;
   Real absDyXmu = 0;
+  /// What an error of grad_output makes of the sums, at most.
+  Real errorDy = 0;
+  Real errorDyXmu = 0;
 };
 } // namespace
 
@@ -162,9 +165,48 @@ static std::vector<ChannelSums> computeSums(const ReferenceProblem &problem,
   return sums;
 }
 
+/// |x - mean|.
+static Real loadDistance(const ReferenceProblem &problem, int64_t index,
+                         double mean) {
+  return std::fabs(loadAsDouble(problem.dataType, problem.input, index) -
+                   static_cast<Real>(mean));
+}
+
+static Real loadError(const ReferenceProblem &problem, int64_t index) {
+  bool isMaskedOut = problem.mask && problem.mask[index] == 0;
+  if (!problem.gradOutputError || isMaskedOut)
+    return 0;
+  return problem.gradOutputError[index];
+}
+
+static void addErrors(const ReferenceProblem &problem,
+                      const std::vector<Loop> &loops,
+                      const std::vector<double> &mean,
+                      std::vector<ChannelSums> &sums) {
+  forEachRun(loops, [&](int64_t begin, int64_t channel) {
+    for (int64_t i = begin; i < begin + loops[0].extent;
+         ++i, channel += loops[0].channelStride) {
+      Real error = loadError(problem, i);
+      sums[channel].errorDy += error;
+      sums[channel].errorDyXmu +=
+          error * loadDistance(problem, i, mean[channel]);
+    }
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Results
 //===----------------------------------------------------------------------===//
+
+/// u_acc: that of the widest operand, at least f32.
+static Real accumulatorRoundoff(const ReferenceProblem &problem) {
+  double roundoff =
+      std::min({unitRoundoff(ElementType::F32), unitRoundoff(problem.dataType),
+                unitRoundoff(problem.parameterType)});
+  if (problem.sums)
+    roundoff = std::min(roundoff, unitRoundoff(problem.sumsType));
+  return roundoff;
+}
 
 namespace {
 /// The bound of one result as a function of its exact value and of A.
@@ -176,17 +218,14 @@ struct Bound {
 
   Bound(const ReferenceProblem &problem, ElementType result, int64_t count)
       : resultRoundoff(unitRoundoff(result)),
-        accumulated(
-            4 *
-            std::min({static_cast<Real>(unitRoundoff(ElementType::F32)),
-                      static_cast<Real>(unitRoundoff(problem.dataType)),
-                      static_cast<Real>(unitRoundoff(problem.parameterType))}) *
-            (4 + std::log2(static_cast<Real>(count) + 1))),
+        accumulated(4 * accumulatorRoundoff(problem) *
+                    (4 + std::log2(static_cast<Real>(count) + 1))),
         smallest(smallestSubnormal(result)) {}
 
-  double operator()(Real exact, Real absolute) const {
+  /// `error`: what comes of errors of the operands.
+  double operator()(Real exact, Real absolute, Real error) const {
     return static_cast<double>(resultRoundoff * std::fabs(exact) +
-                               accumulated * absolute + smallest);
+                               accumulated * absolute + smallest + error);
   }
 };
 
@@ -200,6 +239,8 @@ struct Coefficients {
   Real slope;
   Real absMeanDy;
   Real absSlope;
+  Real errorMeanDy;
+  Real errorSlope;
 };
 } // namespace
 
@@ -216,44 +257,113 @@ static Real loadInvStd(const ReferenceProblem &problem, int64_t channel) {
   return 1 / std::sqrt(statistic + problem.epsilon);
 }
 
-ReferenceResults computeReference(const ReferenceProblem &problem) {
-  assert(!problem.featureDims.empty() &&
-         problem.featureDims.back() <
-             static_cast<int64_t>(problem.shape.size()) &&
-         "expected a verified problem");
-  // M is not the quotient of the sizes: it counts also where there are no
-  // channels.
-  int64_t numChannels = 1, count = 1;
-  for (size_t dim = 0; dim < problem.shape.size(); ++dim) {
-    bool isFeature = isFeatureDim(problem.featureDims, dim);
-    (isFeature ? numChannels : count) *= problem.shape[dim];
+namespace {
+struct Sizes {
+  int64_t numChannels = 1;
+  /// Elements per channel of input. Not the quotient of the sizes: it counts
+  /// also where there are no channels.
+  int64_t perChannel = 1;
+
+  explicit Sizes(const ReferenceProblem &problem) {
+    assert(!problem.featureDims.empty() &&
+           problem.featureDims.back() <
+               static_cast<int64_t>(problem.shape.size()) &&
+           "expected a verified problem");
+    for (size_t dim = 0; dim < problem.shape.size(); ++dim) {
+      bool isFeature = isFeatureDim(problem.featureDims, dim);
+      (isFeature ? numChannels : perChannel) *= problem.shape[dim];
+    }
   }
+};
+} // namespace
+
+static std::vector<double> loadMean(const ReferenceProblem &problem,
+                                    int64_t numChannels) {
+  std::vector<double> mean(static_cast<size_t>(numChannels));
+  for (int64_t channel = 0; channel < numChannels; ++channel)
+    mean[channel] = loadAsDouble(problem.parameterType, problem.mean, channel);
+  return mean;
+}
+
+/// The sums of a whole batch, as they are given: exact.
+static std::vector<ChannelSums> loadSums(const ReferenceProblem &problem,
+                                         int64_t numChannels) {
+  std::vector<ChannelSums> sums(static_cast<size_t>(numChannels));
+  for (int64_t channel = 0; channel < numChannels; ++channel) {
+    ChannelSums &channelSums = sums[channel];
+    channelSums.dy.sum = loadAsDouble(problem.sumsType, problem.sums, channel);
+    channelSums.dyXmu.sum =
+        loadAsDouble(problem.sumsType, problem.sums, numChannels + channel);
+    channelSums.absDy = std::fabs(channelSums.dy.sum);
+    channelSums.absDyXmu = std::fabs(channelSums.dyXmu.sum);
+  }
+  return sums;
+}
+
+/// The sums over input, or those of a whole batch as they are given.
+static std::vector<ChannelSums>
+computeAllSums(const ReferenceProblem &problem, const std::vector<Loop> &loops,
+               const std::vector<double> &mean) {
+  if (problem.sums)
+    return loadSums(problem, static_cast<int64_t>(mean.size()));
+  std::vector<ChannelSums> sums = computeSums(problem, loops, mean);
+  if (problem.gradOutputError)
+    addErrors(problem, loops, mean, sums);
+  return sums;
+}
+
+ReferenceResult computeReferenceSums(const ReferenceProblem &problem,
+                                     ElementType sumsType) {
+  auto [numChannels, perChannel] = Sizes(problem);
+  ReferenceResult result;
+  resize(result, 2 * numChannels);
+  Bound bound(problem, sumsType, perChannel);
+  std::vector<ChannelSums> sums(static_cast<size_t>(numChannels));
+  if (numChannels != 0 && perChannel != 0)
+    sums = computeAllSums(problem, collapse(problem.shape, problem.featureDims),
+                          loadMean(problem, numChannels));
+  for (int64_t channel = 0; channel < numChannels; ++channel) {
+    const ChannelSums &channelSums = sums[channel];
+    auto store = [&](int64_t index, Real sum, Real absolute, Real error) {
+      result.value[index] = static_cast<double>(sum);
+      result.bound[index] = bound(sum, absolute, error);
+    };
+    store(channel, channelSums.dy.get(), channelSums.absDy,
+          channelSums.errorDy);
+    store(numChannels + channel, channelSums.dyXmu.get(), channelSums.absDyXmu,
+          channelSums.errorDyXmu);
+  }
+  return result;
+}
+
+ReferenceResults computeReference(const ReferenceProblem &problem) {
+  auto [numChannels, perChannel] = Sizes(problem);
+  int64_t count = problem.count.value_or(perChannel);
 
   ReferenceResults results;
-  resize(results.gradInput, numChannels * count);
+  resize(results.gradInput, numChannels * perChannel);
   resize(results.gradScale, numChannels);
   resize(results.gradOffset, numChannels);
   Bound gradInputBound(problem, problem.gradInputType, count);
   Bound gradScaleBound(problem, problem.gradScaleType, count);
   Bound gradOffsetBound(problem, problem.gradOffsetType, count);
-  if (count == 0) {
+  if (perChannel == 0) {
     for (int64_t channel = 0; channel < numChannels; ++channel) {
-      results.gradScale.bound[channel] = gradScaleBound(0, 0);
-      results.gradOffset.bound[channel] = gradOffsetBound(0, 0);
+      results.gradScale.bound[channel] = gradScaleBound(0, 0, 0);
+      results.gradOffset.bound[channel] = gradOffsetBound(0, 0, 0);
     }
     return results;
   }
   if (numChannels == 0)
     return results;
 
-  std::vector<double> mean(static_cast<size_t>(numChannels));
-  for (int64_t channel = 0; channel < numChannels; ++channel)
-    mean[channel] = loadAsDouble(problem.parameterType, problem.mean, channel);
+  std::vector<double> mean = loadMean(problem, numChannels);
   std::vector<Loop> loops = collapse(problem.shape, problem.featureDims);
-  std::vector<ChannelSums> sums = computeSums(problem, loops, mean);
+  std::vector<ChannelSums> sums = computeAllSums(problem, loops, mean);
 
   std::vector<Coefficients> coefficients(static_cast<size_t>(numChannels));
-  Real realCount = static_cast<Real>(count);
+  // As the op has it: no elements, no division.
+  Real realCount = static_cast<Real>(std::max<int64_t>(count, 1));
   for (int64_t channel = 0; channel < numChannels; ++channel) {
     const ChannelSums &channelSums = sums[channel];
     Real sumDy = channelSums.dy.get();
@@ -266,14 +376,18 @@ ReferenceResults computeReference(const ReferenceProblem &problem) {
     Real gradScale = sumDyXmu * r;
     results.gradScale.value[channel] = static_cast<double>(gradScale);
     results.gradScale.bound[channel] =
-        gradScaleBound(gradScale, channelSums.absDyXmu * std::fabs(r));
+        gradScaleBound(gradScale, channelSums.absDyXmu * std::fabs(r),
+                       channelSums.errorDyXmu * std::fabs(r));
     results.gradOffset.value[channel] = static_cast<double>(sumDy);
     results.gradOffset.bound[channel] =
-        gradOffsetBound(sumDy, channelSums.absDy);
-    coefficients[channel] = {scale * r, sumDy / realCount,
+        gradOffsetBound(sumDy, channelSums.absDy, channelSums.errorDy);
+    coefficients[channel] = {scale * r,
+                             sumDy / realCount,
                              (sumDyXmu / realCount * r) * r,
                              channelSums.absDy / realCount,
-                             (channelSums.absDyXmu / realCount * r) * r};
+                             (channelSums.absDyXmu / realCount * r) * r,
+                             channelSums.errorDy / realCount,
+                             (channelSums.errorDyXmu / realCount * r) * r};
   }
 
   int64_t extent = loops[0].extent;
@@ -283,6 +397,7 @@ ReferenceResults computeReference(const ReferenceProblem &problem) {
       const Coefficients &c = coefficients[channel];
       Real dy = loadGradOutput(problem, i);
       Real exact, absolute;
+      Real error = loadError(problem, i);
       if (problem.globalStatistics) {
         exact = c.factor * dy;
         absolute = std::fabs(exact);
@@ -292,9 +407,11 @@ ReferenceResults computeReference(const ReferenceProblem &problem) {
         exact = c.factor * ((dy - c.meanDy) - xmu * c.slope);
         absolute = std::fabs(c.factor) *
                    (std::fabs(dy) + c.absMeanDy + std::fabs(xmu) * c.absSlope);
+        error += c.errorMeanDy + std::fabs(xmu) * c.errorSlope;
       }
       results.gradInput.value[i] = static_cast<double>(exact);
-      results.gradInput.bound[i] = gradInputBound(exact, absolute);
+      results.gradInput.bound[i] =
+          gradInputBound(exact, absolute, std::fabs(c.factor) * error);
     }
   });
   return results;

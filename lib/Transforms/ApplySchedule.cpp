@@ -39,24 +39,43 @@ using namespace mlir::bngrad;
 /// the one rounding of the sum of the blocks fit for every M.
 static constexpr int64_t kSumBlock = 8;
 
-/// The terms of a generic whose results are all sums, in result order; nothing
-/// if one is not.
-static std::optional<SmallVector<Value>> getTerms(linalg::GenericOp generic) {
-  SmallVector<Value> terms;
+namespace {
+/// What a reduction yields, as (result, value in the body).
+struct ReductionValues {
+  SmallVector<std::pair<unsigned, Value>> terms;  // of the sums
+  SmallVector<std::pair<unsigned, Value>> stores; // an element per iteration
+};
+} // namespace
+
+/// The values of a generic whose results are sums indexed by the parallel loops
+/// or full-size; nothing if one is neither.
+static std::optional<ReductionValues>
+getReductionValues(linalg::GenericOp generic) {
+  ReductionValues values;
   auto yield = cast<linalg::YieldOp>(generic.getBody()->getTerminator());
-  for (auto [value, accumulator] :
-       llvm::zip_equal(yield.getValues(), generic.getRegionOutputArgs())) {
+  for (auto [i, value] : llvm::enumerate(yield.getValues())) {
+    AffineMap map =
+        generic.getMatchingIndexingMap(generic.getDpsInitOperand(i));
+    BlockArgument accumulator = generic.getRegionOutputArgs()[i];
+    if (map.isPermutation() && accumulator.use_empty()) {
+      values.stores.push_back({i, value});
+      continue;
+    }
     auto add = value.getDefiningOp<arith::AddFOp>();
-    if (!add || !accumulator.hasOneUse() || !value.hasOneUse())
+    bool isIndexedByChannel =
+        map.isProjectedPermutation() &&
+        map.getNumResults() == generic.getNumParallelLoops();
+    if (!add || !accumulator.hasOneUse() || !value.hasOneUse() ||
+        !isIndexedByChannel)
       return std::nullopt;
     if (add.getLhs() == accumulator)
-      terms.push_back(add.getRhs());
+      values.terms.push_back({i, add.getRhs()});
     else if (add.getRhs() == accumulator)
-      terms.push_back(add.getLhs());
+      values.terms.push_back({i, add.getLhs()});
     else
       return std::nullopt;
   }
-  return terms;
+  return values;
 }
 
 namespace {
@@ -69,14 +88,15 @@ public:
         ivs(generic.getNumLoops()) {}
 
   void emitElementwise(OpBuilder &b);
-  void emitSums(OpBuilder &b, ArrayRef<Value> sumTerms);
+  void emitReduction(OpBuilder &b, ReductionValues reduction);
 
 private:
   Value constantIndex(OpBuilder &b, int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value);
   }
   Value constantZero(OpBuilder &b, unsigned i) {
-    return arith::ConstantOp::create(b, loc, b.getZeroAttr(terms[i].getType()));
+    return arith::ConstantOp::create(
+        b, loc, b.getZeroAttr(values.terms[i].second.getType()));
   }
   void createRanges(OpBuilder &b);
   /// Emits `body` in scf.parallel over `dims`, or directly where there are
@@ -96,7 +116,7 @@ private:
   ElementCloner cloner;
   SmallVector<Value> ivs;   // by loop, null until its loop is there
   SmallVector<Value> sizes; // by loop
-  SmallVector<Value> terms; // in the generic's body
+  ReductionValues values;   // of a reduction
 };
 } // namespace
 
@@ -170,7 +190,7 @@ static std::pair<Value, Value> addExactly(OpBuilder &b, Location loc, Value sum,
 SmallVector<Value> Loops::emitSumBlock(OpBuilder &b, unsigned dim, Value from,
                                        Value to, ValueRange carried) {
   SmallVector<Value> zeros;
-  for (unsigned i : llvm::seq<unsigned>(terms.size()))
+  for (unsigned i : llvm::seq<unsigned>(values.terms.size()))
     zeros.push_back(constantZero(b, i));
   auto block = scf::ForOp::create(
       b, loc, from, to, constantIndex(b, 1), zeros,
@@ -181,9 +201,12 @@ SmallVector<Value> Loops::emitSumBlock(OpBuilder &b, unsigned dim, Value from,
         // The order inside a block is LLVM's, which may use vectors.
         auto flags =
             arith::FastMathFlags::reassoc | arith::FastMathFlags::contract;
-        for (auto [partial, term] : llvm::zip_equal(partials, terms))
+        for (auto [partial, term] : llvm::zip_equal(partials, values.terms))
           sums.push_back(arith::AddFOp::create(
-              nested, loc, partial, mapping.lookupOrDefault(term), flags));
+              nested, loc, partial, mapping.lookupOrDefault(term.second),
+              flags));
+        for (auto [i, value] : values.stores)
+          cloner.store(nested, ivs, i, mapping.lookupOrDefault(value));
         scf::YieldOp::create(nested, loc, sums);
       });
   ivs[dim] = Value();
@@ -223,34 +246,29 @@ SmallVector<Value> Loops::emitSumLoops(OpBuilder &b, ArrayRef<unsigned> dims,
   return emitSumBlock(b, dim, blocksEnd, sizes[dim], blocks.getResults());
 }
 
-void Loops::emitSums(OpBuilder &b, ArrayRef<Value> sumTerms) {
-  terms.assign(sumTerms.begin(), sumTerms.end());
+void Loops::emitReduction(OpBuilder &b, ReductionValues reduction) {
+  values = std::move(reduction);
   createRanges(b);
   SmallVector<unsigned> parallelDims, reductionDims;
   generic.getParallelDims(parallelDims);
   generic.getReductionDims(reductionDims);
   emitParallel(b, parallelDims, [&](OpBuilder &nested) {
-    // The accumulators replace the outputs; their own values come first.
+    // The sums are carried by the loops and start at what the outputs hold.
     SmallVector<Value> carried;
-    for (unsigned i : llvm::seq<unsigned>(terms.size())) {
-      OpOperand *init = generic.getDpsInitOperand(i);
-      SmallVector<Value> indices;
-      for (AffineExpr expr : generic.getMatchingIndexingMap(init).getResults())
-        indices.push_back(ivs[cast<AffineDimExpr>(expr).getPosition()]);
-      carried.push_back(
-          memref::LoadOp::create(nested, loc, init->get(), indices));
+    for (auto [i, term] : llvm::enumerate(values.terms)) {
+      carried.push_back(cloner.loadOutput(nested, ivs, term.first));
       carried.push_back(constantZero(nested, i));
-      cloner.setOutput(i, carried.back());
+      cloner.setOutput(term.first, carried.back());
     }
     SmallVector<Value> sums = emitSumLoops(nested, reductionDims, carried);
-    for (unsigned i : llvm::seq<unsigned>(terms.size())) {
+    for (auto [i, term] : llvm::enumerate(values.terms)) {
       Value sum = sums[2 * i], error = sums[2 * i + 1];
       // An infinite sum has no error to speak of: infinity less infinity.
       Value isNaN = arith::CmpFOp::create(
           nested, loc, arith::CmpFPredicate::UNO, error, error);
       Value total = arith::AddFOp::create(nested, loc, sum, error);
       total = arith::SelectOp::create(nested, loc, isNaN, sum, total);
-      cloner.store(nested, ivs, i, total);
+      cloner.store(nested, ivs, term.first, total);
     }
   });
 }
@@ -277,17 +295,11 @@ static void applyLoops(linalg::GenericOp generic) {
     generic.erase();
     return;
   }
-  std::optional<SmallVector<Value>> terms = getTerms(generic);
-  if (!terms)
-    return emitMissed(generic, "expected every result to be a sum");
-  auto isProjection = [&](OpOperand &init) {
-    AffineMap map = generic.getMatchingIndexingMap(&init);
-    return map.isProjectedPermutation() &&
-           map.getNumResults() == generic.getNumParallelLoops();
-  };
-  if (!llvm::all_of(generic.getDpsInitsMutable(), isProjection))
-    return emitMissed(generic, "expected sums indexed by the parallel loops");
-  Loops(generic).emitSums(b, *terms);
+  std::optional<ReductionValues> values = getReductionValues(generic);
+  if (!values)
+    return emitMissed(generic, "expected every result of the reduction to be a "
+                               "sum indexed by the parallel loops");
+  Loops(generic).emitReduction(b, std::move(*values));
   generic.erase();
 }
 

@@ -22,9 +22,14 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+void mlir::bngrad::addImportPasses(OpPassManager &pm) {
+  pm.addNestedPass<func::FuncOp>(createBNGradImportPass());
+}
+
 void mlir::bngrad::addDecomposePasses(OpPassManager &pm) {
   // First, so that the decomposition sees every size that is known.
   pm.addPass(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createBNGradFoldTransposePass());
   pm.addNestedPass<func::FuncOp>(createBNGradDecomposePass());
 }
 
@@ -41,6 +46,9 @@ void mlir::bngrad::addGroupPasses(OpPassManager &pm, StringRef schedule) {
 }
 
 void mlir::bngrad::addBufferizePasses(OpPassManager &pm) {
+  pm.addNestedPass<func::FuncOp>(createBNGradUnshareInitsPass());
+  // Results that are materialized in a buffer of the caller are written there.
+  pm.addPass(bufferization::createEmptyTensorEliminationPass());
   {
     bufferization::OneShotBufferizePassOptions options;
     options.bufferizeFunctionBoundaries = true;
@@ -97,16 +105,20 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm) {
 
 void mlir::bngrad::buildToLinalgPipeline(
     OpPassManager &pm, const ToLinalgPipelineOptions &options) {
-  addDecomposePasses(pm);
-  if (options.stopAfter == Stage::Decompose)
-    return;
-  addFusePasses(pm);
+  auto runs = [&](Stage stage) { return stage <= options.stopAfter; };
+  addImportPasses(pm);
+  if (runs(Stage::Decompose))
+    addDecomposePasses(pm);
+  if (runs(Stage::Fuse))
+    addFusePasses(pm);
 }
 
 void mlir::bngrad::buildCpuPipeline(OpPassManager &pm,
                                     const CpuPipelineOptions &options) {
   auto runs = [&](Stage stage) { return stage <= options.stopAfter; };
-  addDecomposePasses(pm);
+  addImportPasses(pm);
+  if (runs(Stage::Decompose))
+    addDecomposePasses(pm);
   if (runs(Stage::Fuse))
     addFusePasses(pm);
   if (runs(Stage::Group))

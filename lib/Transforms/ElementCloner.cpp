@@ -58,6 +58,13 @@ void ElementCloner::load(OpBuilder &b, ArrayRef<Value> ivs) {
   }
 }
 
+Value ElementCloner::loadOutput(OpBuilder &b, ArrayRef<Value> ivs, unsigned i) {
+  OpOperand *init = generic.getDpsInitOperand(i);
+  return memref::LoadOp::create(
+      b, generic.getLoc(), init->get(),
+      applyMap(b, generic.getLoc(), generic.getMatchingIndexingMap(init), ivs));
+}
+
 IRMapping ElementCloner::clone(OpBuilder &b, ArrayRef<Value> ivs) {
   ElementCloner element(*this);
   element.load(b, ivs);

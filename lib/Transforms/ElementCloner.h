@@ -31,6 +31,9 @@ public:
   /// reuse what an outer one loaded.
   void load(OpBuilder &b, ArrayRef<Value> ivs);
 
+  /// The element of output `i`, indexed by loops that are all there.
+  Value loadOutput(OpBuilder &b, ArrayRef<Value> ivs, unsigned i);
+
   /// Uses `value` for output `i` instead of loading it.
   void setOutput(unsigned i, Value value) {
     args[generic.getNumDpsInputs() + i] = value;

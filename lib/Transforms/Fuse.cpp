@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace mlir::bngrad {
@@ -29,19 +30,37 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// True if `generic` is element-wise and reads per-channel values: the loop
-/// over the elements that computes grad_input.
-static bool isElementwiseWithChannels(linalg::GenericOp generic) {
-  if (generic.getNumLoops() != generic.getNumParallelLoops())
+static bool isElementwise(linalg::GenericOp generic) {
+  return generic.getNumLoops() == generic.getNumParallelLoops();
+}
+
+/// True if `value` follows from a reduction through per-channel generics.
+static bool followsFromReduction(Value value) {
+  auto generic = value.getDefiningOp<linalg::GenericOp>();
+  if (!generic)
+    return false;
+  if (!isElementwise(generic))
+    return true;
+  return llvm::any_of(generic.getDpsInputs(), followsFromReduction);
+}
+
+/// True if `generic` belongs to the element-wise part of a gradient: it reads
+/// per-channel values that follow from sums, or takes the result of such a
+/// generic further.
+static bool isElementwisePart(linalg::GenericOp generic) {
+  if (!isElementwise(generic))
     return false;
   return llvm::any_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
     AffineMap map = generic.getMatchingIndexingMap(operand);
-    return map.getNumResults() > 0 && map.getNumResults() < map.getNumDims();
+    if (map.getNumResults() < map.getNumDims())
+      return followsFromReduction(operand->get());
+    auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
+    return producer && isElementwisePart(producer);
   });
 }
 
-/// True if computing `producer` where `use` reads it costs no more than reading
-/// its value there would, seen from this use alone.
+/// True if computing the producer where `use` reads it costs no more than
+/// reading its value there would, seen from this use alone.
 static bool isFusable(OpOperand &use) {
   if (!linalg::areElementwiseOpsFusable(&use))
     return false;
@@ -60,8 +79,25 @@ static bool isFusable(OpOperand &use) {
       return false;
   }
   // grad_input belongs to the group of its own sums, not to the next ones.
-  return !(isElementwiseWithChannels(producer) &&
-           consumer.getNumReductionLoops() > 0);
+  return isElementwise(consumer) || !isElementwisePart(producer);
+}
+
+/// True if every use of a result of `producer` is fusable, so that it may be
+/// computed in all of them and disappear.
+static bool mayDisappear(linalg::GenericOp producer) {
+  return llvm::all_of(producer->getUses(), isFusable);
+}
+
+/// True if the results of `producer` may become results of `consumer`, fused:
+/// whatever else reads them does so later in the same block.
+static bool mayYieldResults(linalg::GenericOp producer,
+                            linalg::GenericOp consumer) {
+  return llvm::all_of(producer->getUsers(), [&](Operation *user) {
+    if (user == consumer)
+      return true;
+    Operation *ancestor = consumer->getBlock()->findAncestorOpInBlock(*user);
+    return ancestor && consumer->isBeforeInBlock(ancestor);
+  });
 }
 
 namespace {
@@ -72,23 +108,68 @@ struct FuseIntoReaders : OpRewritePattern<linalg::GenericOp> {
                                 PatternRewriter &rewriter) const override {
     for (OpOperand *operand : consumer.getDpsInputOperands()) {
       auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
-      if (!producer || producer->getNumResults() != 1)
+      if (!producer || producer->getBlock() != consumer->getBlock() ||
+          !isFusable(*operand))
         continue;
-      // Only a producer that every reader takes disappears.
-      if (!llvm::all_of(operand->get().getUses(), isFusable))
-        continue;
-      if (isElementwiseWithChannels(producer) && !operand->get().hasOneUse())
+      // What can be computed in every reader is repeated there. A gradient is
+      // not: like a value that is needed in memory anyway, it becomes a result
+      // of its first reader.
+      bool isRepeated = mayDisappear(producer) && !isElementwisePart(producer);
+      if (!isRepeated && !mayYieldResults(producer, consumer))
         continue;
       FailureOr<linalg::ElementwiseOpFusionResult> fused =
           linalg::fuseElementwiseOps(rewriter, operand);
       if (failed(fused))
         continue;
-      for (OpResult result : consumer->getResults())
-        rewriter.replaceAllUsesWith(result, fused->replacements.lookup(result));
+      for (auto [original, replacement] : fused->replacements)
+        if (!isRepeated || original.getDefiningOp() == consumer)
+          rewriter.replaceUsesWithIf(
+              original, replacement,
+              [&](OpOperand &use) { return use.getOwner() != consumer; });
       rewriter.eraseOp(consumer);
       return success();
     }
     return rewriter.notifyMatchFailure(consumer, "no operand to fuse");
+  }
+};
+
+/// An init that is only overwritten need not be some value that happens to have
+/// the right shape.
+struct UseEmptyInits : OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::GenericOp generic,
+                                PatternRewriter &rewriter) const override {
+    if (!isElementwise(generic) || !generic.hasPureTensorSemantics())
+      return failure();
+    bool changed = false;
+    for (OpOperand &init : generic.getDpsInitsMutable()) {
+      if (generic.payloadUsesValueFromOperand(&init) ||
+          init.get().getDefiningOp<tensor::EmptyOp>())
+        continue;
+      auto type = cast<RankedTensorType>(init.get().getType());
+      Value empty = tensor::EmptyOp::create(
+          rewriter, generic.getLoc(),
+          tensor::getMixedSizes(rewriter, generic.getLoc(), init.get()),
+          type.getElementType());
+      rewriter.modifyOpInPlace(generic, [&] { init.set(empty); });
+      changed = true;
+    }
+    return success(changed);
+  }
+};
+
+/// Named element-wise ops and broadcasts as generics, which fusion works on.
+struct GeneralizeElementwise : OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const override {
+    if (isa<linalg::GenericOp, linalg::FillOp, linalg::TransposeOp>(op) ||
+        !op.hasPureTensorSemantics() ||
+        op.getNumLoops() != op.getNumParallelLoops())
+      return rewriter.notifyMatchFailure(op, "not an element-wise named op");
+    return linalg::generalizeNamedOp(rewriter, op);
   }
 };
 
@@ -105,7 +186,12 @@ struct BNGradFusePass : bngrad::impl::BNGradFusePassBase<BNGradFusePass> {
 } // namespace
 
 void mlir::bngrad::populateFusePatterns(RewritePatternSet &patterns) {
-  patterns.add<FuseIntoReaders>(patterns.getContext());
+  patterns.add<FuseIntoReaders, GeneralizeElementwise, UseEmptyInits>(
+      patterns.getContext());
+  // A reshape between the gradient and its neighbours is folded by giving the
+  // gradient's loops the finer shape.
+  linalg::populateFoldReshapeOpsByExpansionPatterns(
+      patterns, [](OpOperand *) { return true; });
   linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
   linalg::GenericOp::getCanonicalizationPatterns(patterns,
                                                  patterns.getContext());

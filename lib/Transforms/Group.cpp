@@ -41,19 +41,32 @@ static bool isElementwise(linalg::GenericOp generic) {
   return generic.getNumLoops() == generic.getNumParallelLoops();
 }
 
-/// True if every result is a floating-point sum over the reduction loops.
+/// True if result `i` has an element per iteration: a value that was fused into
+/// the reduction and is needed elsewhere, too.
+static bool isFullSize(linalg::GenericOp generic, unsigned i) {
+  AffineMap map = generic.getMatchingIndexingMap(generic.getDpsInitOperand(i));
+  return map.getNumResults() == generic.getNumLoops();
+}
+
+/// True if the results are floating-point sums over the reduction loops, at
+/// least one, and full-size values.
 static bool isSum(linalg::GenericOp generic) {
-  if (generic.getNumReductionLoops() == 0)
-    return false;
+  bool hasSum = false;
   auto yield = cast<linalg::YieldOp>(generic.getBody()->getTerminator());
-  return llvm::all_of(
-      llvm::zip_equal(yield.getValues(), generic.getRegionOutputArgs()),
-      [](auto pair) {
-        auto [value, accumulator] = pair;
-        auto add = value.template getDefiningOp<arith::AddFOp>();
-        return add && accumulator.hasOneUse() &&
-               (add.getLhs() == accumulator || add.getRhs() == accumulator);
-      });
+  for (auto [i, value] : llvm::enumerate(yield.getValues())) {
+    BlockArgument accumulator = generic.getRegionOutputArgs()[i];
+    if (isFullSize(generic, i)) {
+      if (!accumulator.use_empty())
+        return false;
+      continue;
+    }
+    auto add = value.getDefiningOp<arith::AddFOp>();
+    if (!add || !accumulator.hasOneUse() ||
+        (add.getLhs() != accumulator && add.getRhs() != accumulator))
+      return false;
+    hasSum = true;
+  }
+  return hasSum && generic.getNumReductionLoops() > 0;
 }
 
 /// True if `generic` belongs to a group because it reads results of members: a
@@ -61,7 +74,8 @@ static bool isSum(linalg::GenericOp generic) {
 /// through a map that leaves loops out.
 static bool readsAsMember(linalg::GenericOp generic,
                           function_ref<bool(Value)> isChannelResult) {
-  if (!isElementwise(generic) || !generic.hasPureTensorSemantics())
+  if (!isElementwise(generic) || !generic.hasPureTensorSemantics() ||
+      generic->hasAttr(ScheduleAttr::kAttrName))
     return false;
   return llvm::all_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
     AffineMap map = generic.getMatchingIndexingMap(operand);
@@ -76,27 +90,32 @@ static Group growFrom(linalg::GenericOp seed,
                       const DenseSet<Operation *> &grouped) {
   Group group;
   group.insert(seed);
-  // Element-wise members end the group: their results are full-size.
-  DenseSet<Value> channelResults(seed->result_begin(), seed->result_end());
+  // Only per-channel results make a reader a member; full-size ones end the
+  // group.
+  DenseSet<Value> channelResults;
+  for (OpResult result : seed->getResults())
+    if (!isFullSize(seed, result.getResultNumber()))
+      channelResults.insert(result);
   DenseSet<Operation *> foreign;
   int64_t numLoops = seed.getNumLoops();
   for (Operation *op = seed->getNextNode(); op; op = op->getNextNode()) {
-    bool readsChannel = false, readsForeign = false;
+    bool readsChannel = false, readsFullSize = false, readsForeign = false;
     auto visit = [&](Value value) {
       Operation *def = value.getDefiningOp();
       if (channelResults.contains(value))
         readsChannel = true;
-      else if (def && (foreign.contains(def) ||
-                       group.contains(dyn_cast<linalg::GenericOp>(def))))
+      else if (def && foreign.contains(def))
         readsForeign = true;
+      else if (def && group.contains(dyn_cast<linalg::GenericOp>(def)))
+        readsFullSize = true;
     };
     llvm::for_each(op->getOperands(), visit);
     visitUsedValuesDefinedAbove(
         op->getRegions(), [&](OpOperand *operand) { visit(operand->get()); });
-    if (!readsChannel && !readsForeign)
+    if (!readsChannel && !readsFullSize && !readsForeign)
       continue;
     auto generic = dyn_cast<linalg::GenericOp>(op);
-    if (readsForeign || !generic || grouped.contains(op) ||
+    if (readsForeign || !readsChannel || !generic || grouped.contains(op) ||
         !readsAsMember(generic,
                        [&](Value v) { return channelResults.contains(v); })) {
       foreign.insert(op);
@@ -118,6 +137,7 @@ static Group collectFor(linalg::GenericOp elementwise,
     auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
     if (!producer || producer->getBlock() != elementwise->getBlock() ||
         !isElementwise(producer) || grouped.contains(producer) ||
+        producer->hasAttr(ScheduleAttr::kAttrName) ||
         producer.getNumLoops() >= elementwise.getNumLoops())
       continue;
     if (llvm::all_of(producer->getUsers(),
@@ -135,8 +155,7 @@ static void eraseIfUnused(Operation *op) {
 }
 
 /// Gives `operand`, the init of a group member, a tensor.empty (and fill) of
-/// its own at the builder's insertion point. Equal inits that were merged would
-/// be copied by bufferization.
+/// its own at the builder's insertion point.
 static void cloneInit(OpBuilder &b, OpOperand &operand) {
   Operation *def = operand.get().getDefiningOp();
   if (auto fill = dyn_cast_or_null<linalg::FillOp>(def)) {
@@ -209,7 +228,9 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
 
     SmallVector<linalg::GenericOp> generics;
     getOperation().walk([&](linalg::GenericOp generic) {
-      if (generic.hasPureTensorSemantics())
+      // What carries a schedule already keeps it.
+      if (generic.hasPureTensorSemantics() &&
+          !generic->hasAttr(ScheduleAttr::kAttrName))
         generics.push_back(generic);
     });
     DenseSet<Operation *> grouped;

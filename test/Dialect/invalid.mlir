@@ -266,6 +266,160 @@ func.func @batch_norm_backward_c6_among_results(%dy: tensor<2x?xf32>, %x: tensor
 
 // -----
 
+func.func @batch_norm_backward_reduce_c1(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %m: tensor<3xf32>) {
+  // expected-error @below {{'bngrad.batch_norm_backward_reduce' op expected feature_dims[0] to be in [0, 2), got 2}}
+  %0:2 = bngrad.batch_norm_backward_reduce grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%m : tensor<3xf32>) {feature_dims = array<i64: 2>} : tensor<2x3xf32>, tensor<i64>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_reduce_c2(%dy: tensor<2x3xf16>, %x: tensor<2x3xf32>, %m: tensor<3xf32>) {
+  // expected-error @below {{expected element type of grad_output to be that of input, 'f32', got 'f16'}}
+  %0:2 = bngrad.batch_norm_backward_reduce grad_output(%dy : tensor<2x3xf16>) input(%x : tensor<2x3xf32>)
+      mean(%m : tensor<3xf32>) : tensor<2x3xf32>, tensor<i64>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_reduce_c2_mask(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %m: tensor<3xf32>, %k: tensor<2x4xi1>) {
+  // expected-error @below {{expected shape of mask to be compatible with that of input [2, 3], got [2, 4]}}
+  %0:2 = bngrad.batch_norm_backward_reduce grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%m : tensor<3xf32>) mask(%k : tensor<2x4xi1>) : tensor<2x3xf32>, tensor<i64>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_reduce_c3(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %m: tensor<4xf32>) {
+  // expected-error @below {{expected shape of mean to be compatible with the sizes of input at feature_dims [3], got [4]}}
+  %0:2 = bngrad.batch_norm_backward_reduce grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%m : tensor<4xf32>) : tensor<2x4xf32>, tensor<i64>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_reduce_c4(%dy: tensor<2x3xf16>, %x: tensor<2x3xf16>, %m: tensor<3xf16>) {
+  // expected-error @below {{expected element type of sums to be 'f32', got 'f16'}}
+  %0:2 = bngrad.batch_norm_backward_reduce grad_output(%dy : tensor<2x3xf16>) input(%x : tensor<2x3xf16>)
+      mean(%m : tensor<3xf16>) : tensor<2x3xf16>, tensor<i64>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_reduce_c4_f64(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %m: tensor<3xf64>) {
+  // expected-error @below {{expected element type of sums to be 'f64', got 'f32'}}
+  %0:2 = bngrad.batch_norm_backward_reduce grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%m : tensor<3xf64>) : tensor<2x3xf32>, tensor<i64>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_reduce_c5(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %m: tensor<3xf32>) {
+  // expected-error @below {{expected shape of sums to be compatible with 2 and that of mean [2, 3], got [3, 3]}}
+  %0:2 = bngrad.batch_norm_backward_reduce grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%m : tensor<3xf32>) : tensor<3x3xf32>, tensor<i64>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_reduce_c5_rank(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %m: tensor<3xf32>) {
+  // expected-error @below {{expected shape of sums to be compatible with 2 and that of mean [2, 3], got [3]}}
+  %0:2 = bngrad.batch_norm_backward_reduce grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%m : tensor<3xf32>) : tensor<3xf32>, tensor<i64>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_elemt_c1(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %m: tensor<3xf32>, %s: tensor<2x3xf32>, %n: tensor<i64>) {
+  // expected-error @below {{'bngrad.batch_norm_backward_elemt' op expected feature_dims to be strictly ascending, got [1, 1]}}
+  %0 = bngrad.batch_norm_backward_elemt grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%m : tensor<3xf32>) variance(%m : tensor<3xf32>) sums(%s : tensor<2x3xf32>) count(%n : tensor<i64>) {feature_dims = array<i64: 1, 1>} : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_elemt_c2(%dy: tensor<2x4xf32>, %x: tensor<2x3xf32>, %m: tensor<3xf32>, %s: tensor<2x3xf32>, %n: tensor<i64>) {
+  // expected-error @below {{expected shape of grad_output to be compatible with that of input [2, 3], got [2, 4]}}
+  %0 = bngrad.batch_norm_backward_elemt grad_output(%dy : tensor<2x4xf32>) input(%x : tensor<2x3xf32>)
+      mean(%m : tensor<3xf32>) variance(%m : tensor<3xf32>) sums(%s : tensor<2x3xf32>) count(%n : tensor<i64>) : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_elemt_c3(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %m: tensor<3xf32>, %g: tensor<3xf64>, %s: tensor<2x3xf32>, %n: tensor<i64>) {
+  // expected-error @below {{expected element type of scale to be that of mean, 'f32', got 'f64'}}
+  %0 = bngrad.batch_norm_backward_elemt grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>) scale(%g : tensor<3xf64>)
+      mean(%m : tensor<3xf32>) variance(%m : tensor<3xf32>) sums(%s : tensor<2x3xf32>) count(%n : tensor<i64>) : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_elemt_c4(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %m: tensor<3xf32>, %s: tensor<2x3xf32>, %n: tensor<i64>) {
+  // expected-error @below {{expected exactly one of variance and inv_std, got neither}}
+  %0 = bngrad.batch_norm_backward_elemt grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%m : tensor<3xf32>)  sums(%s : tensor<2x3xf32>) count(%n : tensor<i64>) : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_elemt_c5(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %m: tensor<3xf32>, %s: tensor<2x3xf32>, %n: tensor<i64>) {
+  // expected-error @below {{expected epsilon to be 0 with inv_std, got 1.000000e+00}}
+  %0 = bngrad.batch_norm_backward_elemt grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%m : tensor<3xf32>) inv_std(%m : tensor<3xf32>) sums(%s : tensor<2x3xf32>) count(%n : tensor<i64>) {epsilon = 1.0 : f64} : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_elemt_c6(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %m: tensor<3xf32>, %s: tensor<2x4xf32>, %n: tensor<i64>) {
+  // expected-error @below {{expected shape of sums to be compatible with 2 and that of mean [2, 3], got [2, 4]}}
+  %0 = bngrad.batch_norm_backward_elemt grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%m : tensor<3xf32>) variance(%m : tensor<3xf32>) sums(%s : tensor<2x4xf32>) count(%n : tensor<i64>) : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_elemt_c7(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %m: tensor<3xf32>, %n: tensor<i64>) {
+  // expected-error @below {{expected count only with sums, got it without}}
+  %0 = bngrad.batch_norm_backward_elemt grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%m : tensor<3xf32>) variance(%m : tensor<3xf32>) count(%n : tensor<i64>) : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_backward_elemt_c8(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %m: tensor<3xf32>, %s: tensor<2x3xf32>, %n: tensor<i64>) {
+  // expected-error @below {{expected shape of grad_input to be compatible with that of input [2, 3], got [3, 2]}}
+  %0 = bngrad.batch_norm_backward_elemt grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      mean(%m : tensor<3xf32>) variance(%m : tensor<3xf32>) sums(%s : tensor<2x3xf32>) count(%n : tensor<i64>) : tensor<3x2xf32>
+  return
+}
+
+// -----
+
+func.func @count_of_rank_1(%dy: tensor<2x3xf32>, %m: tensor<3xf32>, %s: tensor<2x3xf32>, %n: tensor<1xi64>) {
+  // expected-error @below {{operand #5 must be 0D tensor of 64-bit signless integer values, but got 'tensor<1xi64>'}}
+  %0 = bngrad.batch_norm_backward_elemt grad_output(%dy : tensor<2x3xf32>) input(%dy : tensor<2x3xf32>)
+      mean(%m : tensor<3xf32>) variance(%m : tensor<3xf32>) sums(%s : tensor<2x3xf32>)
+      count(%n : tensor<1xi64>) : tensor<2x3xf32>
+  return
+}
+
+// -----
+
 // The rest is stated by the operands' types.
 
 func.func @integer_input(%dy: tensor<2x3xi32>, %x: tensor<2x3xi32>, %p: tensor<3xf32>) {

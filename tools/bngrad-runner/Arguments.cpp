@@ -62,7 +62,7 @@ static std::optional<RandomSpec> parseRandomSpec(StringRef text) {
   double low, high;
   if (fields.size() != 3 || fields[1].getAsDouble(low) ||
       fields[2].getAsDouble(high) || !std::isfinite(low) ||
-      !std::isfinite(high) || !(low < high))
+      !std::isfinite(high - low) || !(low < high))
     return std::nullopt;
   spec.range = {low, high};
   return spec;
@@ -86,15 +86,23 @@ static void fillRandom(Array &array, uint64_t seed, double low, double high) {
       array.data.data()[i] = static_cast<char>(bits >> 63);
       continue;
     }
-    double value;
-    do {
-      // 53 random bits in [0, 1). Rounding to a narrow type may reach `high`.
-      double unit = static_cast<double>(bits >> 11) * 0x1p-53;
-      value = ::bngrad::roundTo(array.type, low + (high - low) * unit);
-      bits = mixBits(bits);
-    } while (value >= high && low < ::bngrad::roundTo(array.type, high));
+    // 53 random bits in [0, 1). Rounding may leave [low, high).
+    double unit = static_cast<double>(bits >> 11) * 0x1p-53;
+    double value = ::bngrad::roundTo(array.type, low + (high - low) * unit);
+    if (value < low)
+      value = ::bngrad::nextNumber(array.type, value, /*upwards=*/true);
+    else if (value >= high)
+      value = ::bngrad::nextNumber(array.type, value, /*upwards=*/false);
     ::bngrad::storeRounded(array.type, array.data.data(), i, value);
   }
+}
+
+/// True if a number of `type` lies in [low, high).
+static bool hasNumber(ElementType type, double low, double high) {
+  double first = ::bngrad::roundTo(type, low);
+  if (first < low)
+    first = ::bngrad::nextNumber(type, first, /*upwards=*/true);
+  return first < high;
 }
 
 static FailureOr<Array> makeArgument(Program &program, unsigned i,
@@ -139,6 +147,10 @@ static FailureOr<Array> makeArgument(Program &program, unsigned i,
   bool isStatistic = program.getRole(i) == ArgumentRole::Statistic;
   auto [low, high] = random->range.value_or(isStatistic ? std::pair(0.5, 1.5)
                                                         : std::pair(-1.0, 1.0));
+  if (type.elementType != ElementType::I1 &&
+      !hasNumber(type.elementType, low, high))
+    return fail(Twine("expected LO:HI to hold a number of type ") +
+                ::bngrad::name(type.elementType) + ", got none");
   fillRandom(array, random->seed, low, high);
   return array;
 }

@@ -8,12 +8,12 @@
 
 #include "Check.h"
 #include "Diagnostics.h"
+#include "ErrorBounds.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Runtime/Reference.h"
 #include "BNGrad/Transforms/Pipelines.h"
 
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -23,6 +23,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -34,19 +35,45 @@ static constexpr StringLiteral kCheck = "bngrad_runner_check";
 static constexpr StringLiteral kReference = "bngrad_runner_reference";
 
 namespace {
-/// One bngrad op and what the reference said of it.
+/// One bngrad op and what the reference said of its results.
 struct Evaluation {
   ::bngrad::ReferenceProblem problem; // but for the sizes and pointers
   int64_t rank = 0;
-  ::bngrad::ReferenceResults results;
+  /// By result; nothing where a result is exact (the count).
+  std::vector<std::optional<::bngrad::ReferenceResult>> results;
+  std::vector<ElementType> resultTypes;
 };
 
-/// Where a result of the function comes from.
-struct Origin {
+/// What a result of the function is held to.
+struct Expectation {
   std::string name;
-  int64_t evaluation = -1; // -1: from no bngrad op
-  unsigned result = 0;     // of the op
+  int64_t evaluation = -1;  // of the bngrad op it is a result of; -1: of none
+  unsigned result = 0;      // of that op
+  int64_t errorResult = -1; // result of kCheck with its bounds; -1: exact
 };
+
+/// What generated code hands over: addresses (0: absent) and sizes.
+struct ReferenceTable {
+  static constexpr unsigned kMaxResults = 3;
+  enum {
+    GradOutput,
+    Input,
+    Scale,
+    Mean,
+    Statistic,
+    Mask,
+    Sums,
+    Count,
+    GradOutputError
+  };
+  static constexpr unsigned kNumOperands = GradOutputError + 1;
+  void *operands[kNumOperands];
+  void *results[kMaxResults];
+  double *errors[kMaxResults]; // how far a computed result may be from it
+  int64_t sizes[1];            // of input, as many as it has dims
+};
+static_assert(sizeof(ReferenceTable) == 16 * sizeof(int64_t),
+              "generated code fills the table as an array of i64");
 } // namespace
 
 /// By op; generated code calls a plain function, so there is one set at a time.
@@ -54,97 +81,165 @@ static std::vector<Evaluation> evaluations;
 
 static ElementType getElementType(Value value) {
   Type type = getElementTypeOrSelf(value);
-  return type.isF16()    ? ElementType::F16
-         : type.isBF16() ? ElementType::BF16
-         : type.isF64()  ? ElementType::F64
-                         : ElementType::F32;
+  return type.isF16()         ? ElementType::F16
+         : type.isBF16()      ? ElementType::BF16
+         : type.isF64()       ? ElementType::F64
+         : type.isInteger(64) ? ElementType::I64
+                              : ElementType::F32;
 }
 
-/// Called by generated code: evaluates op `number`. `table` holds the addresses
-/// of grad_output, input, scale, mean, statistic and mask (0 if absent) and of
-/// the three results, then the sizes of input.
+/// Called by generated code: evaluates op `number`.
 static void evaluateReference(int64_t number, int64_t tableAddress) {
   Evaluation &evaluation = evaluations[number];
-  auto *table = reinterpret_cast<const int64_t *>(tableAddress);
+  auto *table = reinterpret_cast<const ReferenceTable *>(tableAddress);
   ::bngrad::ReferenceProblem &problem = evaluation.problem;
-  auto pointer = [&](unsigned i) { return reinterpret_cast<void *>(table[i]); };
-  problem.gradOutput = pointer(0);
-  problem.input = pointer(1);
-  problem.scale = pointer(2);
-  problem.mean = pointer(3);
-  problem.statistic = pointer(4);
-  problem.mask = static_cast<const uint8_t *>(pointer(5));
-  problem.shape.assign(table + 9, table + 9 + evaluation.rank);
-  evaluation.results = ::bngrad::computeReference(problem);
+  problem.gradOutput = table->operands[ReferenceTable::GradOutput];
+  problem.input = table->operands[ReferenceTable::Input];
+  problem.scale = table->operands[ReferenceTable::Scale];
+  problem.mean = table->operands[ReferenceTable::Mean];
+  problem.statistic = table->operands[ReferenceTable::Statistic];
+  problem.mask =
+      static_cast<const uint8_t *>(table->operands[ReferenceTable::Mask]);
+  problem.sums = table->operands[ReferenceTable::Sums];
+  if (auto *count =
+          static_cast<const int64_t *>(table->operands[ReferenceTable::Count]))
+    problem.count = *count;
+  problem.gradOutputError = static_cast<const double *>(
+      table->operands[ReferenceTable::GradOutputError]);
+  problem.shape.assign(table->sizes, table->sizes + evaluation.rank);
 
-  auto store = [&](const ::bngrad::ReferenceResult &result, ElementType type,
-                   void *data) {
-    for (auto [i, value] : llvm::enumerate(result.value))
-      ::bngrad::storeRounded(type, data, i, value);
-  };
-  store(evaluation.results.gradInput, problem.gradInputType, pointer(6));
-  store(evaluation.results.gradScale, problem.gradScaleType, pointer(7));
-  store(evaluation.results.gradOffset, problem.gradOffsetType, pointer(8));
+  evaluation.results.clear();
+  switch (evaluation.resultTypes.size()) {
+  case 3: {
+    ::bngrad::ReferenceResults results = ::bngrad::computeReference(problem);
+    evaluation.results.push_back(std::move(results.gradInput));
+    evaluation.results.push_back(std::move(results.gradScale));
+    evaluation.results.push_back(std::move(results.gradOffset));
+    break;
+  }
+  case 2: {
+    evaluation.results.push_back(
+        ::bngrad::computeReferenceSums(problem, evaluation.resultTypes[0]));
+    evaluation.results.push_back(std::nullopt);
+    int64_t count = 1;
+    for (auto [dim, size] : llvm::enumerate(problem.shape))
+      if (!llvm::is_contained(problem.featureDims, dim))
+        count *= size;
+    *static_cast<int64_t *>(table->results[1]) = count;
+    break;
+  }
+  default:
+    evaluation.results.push_back(::bngrad::computeReference(problem).gradInput);
+  }
+  for (auto [i, result] : llvm::enumerate(evaluation.results)) {
+    if (!result)
+      continue;
+    ElementType type = evaluation.resultTypes[i];
+    for (auto [j, value] : llvm::enumerate(result->value)) {
+      ::bngrad::storeRounded(type, table->results[i], j, value);
+      // What goes on from here starts at the rounded value.
+      double stored = ::bngrad::loadAsDouble(type, table->results[i], j);
+      table->errors[i][j] = result->bound[j] + std::fabs(stored - value);
+    }
+  }
 }
 
-/// Replaces `op` by a call of kReference.
-static void callReference(BatchNormBackwardOp op, func::FuncOp reference) {
-  Evaluation &evaluation = evaluations.emplace_back();
-  evaluation.rank = op.getInput().getType().getRank();
+/// What the reference has to know of `op`; its operands in table order.
+static SmallVector<Value> describe(Operation *op, Evaluation &evaluation) {
   ::bngrad::ReferenceProblem &problem = evaluation.problem;
-  llvm::append_range(problem.featureDims, op.getFeatureDims());
-  problem.epsilon = op.getEpsilon().convertToDouble();
-  problem.globalStatistics = op.getStatistics() == Statistics::Global;
-  problem.statisticIsInvStd = op.getInvStd() != nullptr;
-  problem.dataType = getElementType(op.getInput());
-  problem.parameterType = getElementType(op.getMean());
-  problem.gradInputType = getElementType(op.getGradInput());
-  problem.gradScaleType = getElementType(op.getGradScale());
-  problem.gradOffsetType = getElementType(op.getGradOffset());
+  SmallVector<Value> operands(ReferenceTable::kNumOperands);
+  auto describeCommon = [&](auto typedOp) {
+    operands[ReferenceTable::GradOutput] = typedOp.getGradOutput();
+    operands[ReferenceTable::Input] = typedOp.getInput();
+    operands[ReferenceTable::Mean] = typedOp.getMean();
+    operands[ReferenceTable::Mask] = typedOp.getMask();
+    llvm::append_range(problem.featureDims, typedOp.getFeatureDims());
+    problem.dataType = getElementType(typedOp.getInput());
+    problem.parameterType = getElementType(typedOp.getMean());
+    evaluation.rank = typedOp.getInput().getType().getRank();
+  };
+  auto describeStatistic = [&](auto typedOp) {
+    operands[ReferenceTable::Scale] = typedOp.getScale();
+    operands[ReferenceTable::Statistic] = typedOp.getStatistic();
+    problem.epsilon = typedOp.getEpsilon().convertToDouble();
+    problem.statisticIsInvStd = typedOp.getInvStd() != nullptr;
+    problem.gradInputType = getElementType(typedOp.getGradInput());
+  };
+  if (auto gradient = dyn_cast<BatchNormBackwardOp>(op)) {
+    describeCommon(gradient);
+    describeStatistic(gradient);
+    problem.globalStatistics = gradient.getStatistics() == Statistics::Global;
+    problem.gradScaleType = getElementType(gradient.getGradScale());
+    problem.gradOffsetType = getElementType(gradient.getGradOffset());
+  } else if (auto elemt = dyn_cast<BatchNormBackwardElemtOp>(op)) {
+    describeCommon(elemt);
+    describeStatistic(elemt);
+    operands[ReferenceTable::Sums] = elemt.getSums();
+    operands[ReferenceTable::Count] = elemt.getCount();
+    problem.globalStatistics = !elemt.getSums();
+    if (elemt.getSums())
+      problem.sumsType = getElementType(elemt.getSums());
+  } else {
+    describeCommon(cast<BatchNormBackwardReduceOp>(op));
+  }
+  for (Value result : op->getResults())
+    evaluation.resultTypes.push_back(getElementType(result));
+  return operands;
+}
+
+/// Replaces `op`, a bngrad op, by a call of kReference. Returns what has become
+/// of its results and the f64 tensors of their errors (null: exact);
+/// `gradOutputError` is that of grad_output.
+static SmallVector<std::pair<Value, Value>>
+callReference(Operation *op, Value gradOutputError, func::FuncOp reference) {
+  Evaluation &evaluation = evaluations.emplace_back();
+  SmallVector<Value> operands = describe(op, evaluation);
+  operands[ReferenceTable::GradOutputError] = gradOutputError;
 
   OpBuilder b(op);
-  Location loc = op.getLoc();
-  SmallVector<Value> table;
+  Location loc = op->getLoc();
   auto toI64 = [&](Value value) -> Value {
     return arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
   };
-  auto addAddress = [&](Value buffer) {
-    table.push_back(
-        toI64(memref::ExtractAlignedPointerAsIndexOp::create(b, loc, buffer)));
+  auto addressOf = [&](Value buffer) {
+    return toI64(
+        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, buffer));
   };
-  for (Value operand :
-       {Value(op.getGradOutput()), Value(op.getInput()), Value(op.getScale()),
-        Value(op.getMean()), op.getStatistic(), Value(op.getMask())}) {
-    if (!operand) {
-      table.push_back(arith::ConstantIntOp::create(b, loc, 0, 64));
-      continue;
-    }
-    auto type = cast<RankedTensorType>(operand.getType());
-    addAddress(bufferization::ToBufferOp::create(
-        b, loc, MemRefType::get(type.getShape(), type.getElementType()),
-        operand, /*read_only=*/true));
-  }
-  SmallVector<Value> sizes;
-  for (int64_t dim : llvm::seq(evaluation.rank))
-    sizes.push_back(tensor::DimOp::create(b, loc, op.getInput(), dim));
-  SmallVector<Value> channelSizes;
-  for (int64_t dim : op.getFeatureDims())
-    channelSizes.push_back(sizes[dim]);
-  SmallVector<Value> buffers;
-  for (OpResult result : op->getResults()) {
-    auto type = cast<RankedTensorType>(result.getType());
+  auto toBufferType = [](Value value) {
+    auto type = cast<RankedTensorType>(value.getType());
+    return MemRefType::get(type.getShape(), type.getElementType());
+  };
+  Value null = arith::ConstantIntOp::create(b, loc, 0, 64);
+  SmallVector<Value> table;
+  for (Value operand : operands)
+    table.push_back(operand ? addressOf(bufferization::ToBufferOp::create(
+                                  b, loc, toBufferType(operand), operand,
+                                  /*read_only=*/true))
+                            : null);
+  ReifiedRankedShapedTypeDims shapes;
+  (void)cast<ReifyRankedShapedTypeOpInterface>(op).reifyResultShapes(b, shapes);
+  SmallVector<Value> buffers, errorBuffers, errorAddresses;
+  for (auto [result, shape] : llvm::zip_equal(op->getResults(), shapes)) {
     SmallVector<Value> dynamicSizes;
-    for (int64_t dim : llvm::seq(type.getRank()))
-      if (type.isDynamicDim(dim))
-        dynamicSizes.push_back(
-            result.getResultNumber() == 0 ? sizes[dim] : channelSizes[dim]);
-    buffers.push_back(memref::AllocOp::create(
-        b, loc, MemRefType::get(type.getShape(), type.getElementType()),
+    for (OpFoldResult size : shape)
+      if (auto value = dyn_cast<Value>(size))
+        dynamicSizes.push_back(value);
+    MemRefType type = toBufferType(result);
+    buffers.push_back(memref::AllocOp::create(b, loc, type, dynamicSizes));
+    table.push_back(addressOf(buffers.back()));
+    errorBuffers.push_back(memref::AllocOp::create(
+        b, loc, MemRefType::get(type.getShape(), b.getF64Type()),
         dynamicSizes));
-    addAddress(buffers.back());
+    errorAddresses.push_back(addressOf(errorBuffers.back()));
   }
-  for (Value size : sizes)
-    table.push_back(toI64(size));
+  table.resize(ReferenceTable::kNumOperands + ReferenceTable::kMaxResults,
+               null);
+  llvm::append_range(table, errorAddresses);
+  table.resize(ReferenceTable::kNumOperands + 2 * ReferenceTable::kMaxResults,
+               null);
+  Value input = operands[ReferenceTable::Input];
+  for (int64_t dim : llvm::seq(evaluation.rank))
+    table.push_back(toI64(tensor::DimOp::create(b, loc, input, dim)));
 
   int64_t length = table.size();
   Value memory = memref::AllocaOp::create(
@@ -155,73 +250,202 @@ static void callReference(BatchNormBackwardOp op, func::FuncOp reference) {
   }
   Value number =
       arith::ConstantIntOp::create(b, loc, evaluations.size() - 1, 64);
-  Value address =
-      toI64(memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memory));
-  func::CallOp::create(b, loc, reference, ValueRange{number, address});
-  for (auto [result, buffer] : llvm::zip_equal(op->getResults(), buffers))
-    result.replaceAllUsesWith(bufferization::ToTensorOp::create(
-        b, loc, result.getType(), buffer, /*restrict=*/true));
-  op.erase();
-}
-
-/// True if `value` depends on a bngrad op.
-static bool dependsOnGradient(Value value) {
-  SetVector<Operation *> slice;
-  BackwardSliceOptions options;
-  options.inclusive = true;
-  options.omitUsesFromAbove = false;
-  (void)getBackwardSlice(value, &slice, options);
-  return llvm::any_of(slice, llvm::IsaPred<BatchNormBackwardOp>);
-}
-
-/// Where result `i` of the function comes from; failure if that gives no bound.
-static FailureOr<Origin> findOrigin(unsigned i, Value value,
-                                    ArrayRef<BatchNormBackwardOp> ops) {
-  while (auto cast = value.getDefiningOp<tensor::CastOp>())
-    value = cast.getSource();
-  auto fail = [&](const Twine &what) {
-    return reportError(printLocation(value.getLoc()) + ": result " + Twine(i) +
-                       ": expected a bound that can be derived, got " + what);
+  func::CallOp::create(b, loc, reference,
+                       ValueRange{number, addressOf(memory)});
+  auto toTensor = [&](Value buffer) -> Value {
+    auto type = cast<MemRefType>(buffer.getType());
+    return bufferization::ToTensorOp::create(
+        b, loc, RankedTensorType::get(type.getShape(), type.getElementType()),
+        buffer, /*restrict=*/true);
   };
-  auto op = value.getDefiningOp<BatchNormBackwardOp>();
-  if (!op) {
-    if (dependsOnGradient(value))
-      return fail("a value computed from a gradient by '" +
-                  value.getDefiningOp()->getName().getStringRef() + "'");
-    return Origin{"value", -1, 0};
+  SmallVector<std::pair<Value, Value>> replacements;
+  for (auto [i, result] : llvm::enumerate(op->getResults())) {
+    Value tensor = toTensor(buffers[i]);
+    bool isExact = evaluation.resultTypes[i] == ElementType::I64;
+    replacements.push_back(
+        {tensor, isExact ? Value() : toTensor(errorBuffers[i])});
+    result.replaceAllUsesWith(tensor);
   }
-  if (llvm::any_of(op->getOperands(), dependsOnGradient))
-    return fail("a gradient whose operand is computed from another gradient");
-  static constexpr StringLiteral kNames[] = {"grad_input", "grad_scale",
-                                             "grad_offset"};
-  unsigned result = cast<OpResult>(value).getResultNumber();
-  return Origin{kNames[result].str(), llvm::find(ops, op) - ops.begin(),
-                result};
+  op->erase();
+  return replacements;
 }
 
-/// Compiles and runs the plain form of the program; its results.
-static FailureOr<std::vector<Array>>
-evaluatePlainly(ModuleOp module, Program &program,
-                MutableArrayRef<Array> arguments,
-                ArrayRef<BatchNormBackwardOp> ops) {
-  MLIRContext *context = module.getContext();
+static bool isGradientOp(Operation *op) {
+  return isa_and_present<BNGradDialect>(op->getDialect());
+}
+
+namespace {
+/// The program without our passes: bngrad ops become calls of the reference,
+/// and beside each value goes a bound of how far the compiled program's may be
+/// from it.
+class PlainProgram {
+public:
+  PlainProgram(ModuleOp module, func::FuncOp function)
+      : module(module), function(function) {}
+
+  /// Rewrites the function. It then returns its results and after them the
+  /// bounds that the expectations refer to.
+  ///
+  /// Errors: one line and failure for a result whose bound does not follow.
+  LogicalResult build();
+
+  ArrayRef<Expectation> getExpectations() const { return expectations; }
+
+  /// Compiles the function and runs it; the results and the bounds.
+  FailureOr<std::vector<Array>> run(Program &program,
+                                    MutableArrayRef<Array> arguments);
+
+private:
+  void visit(Operation *op, func::FuncOp reference);
+  FailureOr<Expectation> expect(unsigned i, Value value);
+
+  ModuleOp module;
+  func::FuncOp function;
+  std::vector<Expectation> expectations;
+  SmallVector<Value> returnedErrors;
+
+  // By value; absent: exact.
+  DenseMap<Value, Value> errors;
+  /// No bound follows, because of this.
+  DenseMap<Value, std::string> unknown;
+  /// Which evaluation and which of its results.
+  DenseMap<Value, std::pair<int64_t, unsigned>> gradients;
+  DenseMap<Value, std::string> names;
+};
+} // namespace
+
+/// The name of a result of a bngrad op.
+static std::string getResultName(OpResult result) {
+  // Names of several results are part of the assembly; one result has none.
+  std::string name = "grad_input";
+  if (auto named = dyn_cast<OpAsmOpInterface>(result.getOwner()))
+    named.getAsmResultNames([&](Value value, StringRef valueName) {
+      if (value == result)
+        name = valueName.str();
+    });
+  return name;
+}
+
+void PlainProgram::visit(Operation *op, func::FuncOp reference) {
+  SmallVector<Value> operands(op->getOperands());
+  mlir::visitUsedValuesDefinedAbove(op->getRegions(), [&](OpOperand *use) {
+    operands.push_back(use->get());
+  });
+  std::string reason;
+  bool isExact = true;
+  for (Value operand : operands) {
+    if (auto found = unknown.find(operand); found != unknown.end())
+      reason = found->second;
+    isExact &= !errors.contains(operand);
+  }
+
+  if (isGradientOp(op)) {
+    Value gradOutput = op->getOperand(0);
+    for (Value operand : llvm::drop_begin(op->getOperands()))
+      if (operand != gradOutput && errors.contains(operand) && reason.empty())
+        reason = "a gradient by '" + op->getName().getStringRef().str() +
+                 "' of an operand that was computed from another gradient";
+    SmallVector<std::string> resultNames;
+    for (OpResult result : op->getResults())
+      resultNames.push_back(getResultName(result));
+    auto replacements = callReference(op, errors.lookup(gradOutput), reference);
+    for (auto [i, replacement] : llvm::enumerate(replacements)) {
+      auto [value, error] = replacement;
+      gradients[value] = {evaluations.size() - 1, i};
+      names[value] = resultNames[i];
+      if (!reason.empty())
+        unknown[value] = reason;
+      else if (error)
+        errors[value] = error;
+    }
+    return;
+  }
+
+  if (isExact && reason.empty())
+    return;
+  if (reason.empty()) {
+    OpBuilder b(op->getContext());
+    b.setInsertionPointAfter(op);
+    FailureOr<SmallVector<Value>> bounds = buildErrorBounds(
+        b, op, [&](Value value) { return errors.lookup(value); });
+    if (succeeded(bounds)) {
+      for (auto [result, bound] : llvm::zip_equal(op->getResults(), *bounds))
+        errors[result] = bound;
+      if (isa<tensor::CastOp>(op)) {
+        Value source = op->getOperand(0);
+        if (auto found = gradients.find(source); found != gradients.end()) {
+          auto gradient = found->second;
+          gradients[op->getResult(0)] = gradient;
+          names[op->getResult(0)] = names.lookup(source);
+        }
+      }
+      return;
+    }
+    reason = "a value computed from a gradient by '" +
+             op->getName().getStringRef().str() + "'";
+  }
+  for (Value result : op->getResults())
+    unknown[result] = reason;
+}
+
+FailureOr<Expectation> PlainProgram::expect(unsigned i, Value value) {
+  if (auto found = unknown.find(value); found != unknown.end())
+    return reportError(printLocation(value.getLoc()) + ": result " + Twine(i) +
+                       ": expected a bound that can be derived, got " +
+                       found->second);
+  Expectation expectation;
+  expectation.name = "value";
+  if (auto found = gradients.find(value); found != gradients.end()) {
+    expectation.name = names.lookup(value);
+    std::tie(expectation.evaluation, expectation.result) = found->second;
+  } else if (Value error = errors.lookup(value)) {
+    expectation.errorResult = function.getNumResults() + returnedErrors.size();
+    returnedErrors.push_back(error);
+  }
+  return expectation;
+}
+
+LogicalResult PlainProgram::build() {
+  OneLineDiagnostics diagnostics(module.getContext());
+  // Tensor arithmetic and named ops as generics, whose bounds follow.
+  PassManager pm(module.getContext());
+  pm.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
+  pm.addNestedPass<func::FuncOp>(createLinalgGeneralizeNamedOpsPass());
+  if (failed(pm.run(module)))
+    return failure();
+
   OpBuilder b(module.getBodyRegion());
   auto reference = func::FuncOp::create(
       b, module.getLoc(), kReference,
       b.getFunctionType({b.getI64Type(), b.getI64Type()}, {}));
   reference.setPrivate();
   evaluations.clear();
-  for (BatchNormBackwardOp op : ops)
-    callReference(op, reference);
-  auto function = module.lookupSymbol<func::FuncOp>(program.getEntry());
+  SmallVector<Operation *> ops;
+  for (Operation &op : function.front().without_terminator())
+    ops.push_back(&op);
+  for (Operation *op : ops)
+    visit(op, reference);
+  auto returnOp = cast<func::ReturnOp>(function.back().getTerminator());
+  for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
+    FailureOr<Expectation> expectation = expect(i, value);
+    if (failed(expectation))
+      return failure();
+    expectations.push_back(*expectation);
+  }
+  returnOp->insertOperands(returnOp->getNumOperands(), returnedErrors);
+  function.setFunctionType(b.getFunctionType(function.getArgumentTypes(),
+                                             returnOp.getOperandTypes()));
+  function.setResAttrsAttr(nullptr);
   function.setName(kCheck);
-  function.setPublic();
   function->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
-                    UnitAttr::get(context));
+                    b.getUnitAttr());
+  return success();
+}
 
-  OneLineDiagnostics diagnostics(context);
-  PassManager pm(context);
-  pm.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
+FailureOr<std::vector<Array>>
+PlainProgram::run(Program &program, MutableArrayRef<Array> arguments) {
+  OneLineDiagnostics diagnostics(module.getContext());
+  PassManager pm(module.getContext());
   addBufferizePasses(pm);
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
   addCpuLowerPasses(pm);
@@ -232,7 +456,17 @@ evaluatePlainly(ModuleOp module, Program &program,
   if (!jit)
     return failure();
   FailureOr<std::vector<Array>> results = program.prepareResults(arguments);
-  if (failed(results) || failed(jit->call(kCheck, arguments, *results)))
+  if (failed(results))
+    return failure();
+  for (auto [i, expectation] : llvm::enumerate(expectations)) {
+    if (expectation.errorResult < 0)
+      continue;
+    std::string error;
+    std::vector<int64_t> shape = (*results)[i].shape;
+    if (!allocateArray(ElementType::F64, shape, results->emplace_back(), error))
+      return reportError("--check: " + error);
+  }
+  if (failed(jit->call(kCheck, arguments, *results)))
     return failure();
   return results;
 }
@@ -241,40 +475,44 @@ LogicalResult mlir::bngrad::checkResults(Program &program,
                                          MutableArrayRef<Array> arguments,
                                          MutableArrayRef<Array> results) {
   OwningOpRef<ModuleOp> module = program.getModule().clone();
-  auto function = module->lookupSymbol<func::FuncOp>(program.getEntry());
-  SmallVector<BatchNormBackwardOp> ops;
-  function.walk([&](BatchNormBackwardOp op) { ops.push_back(op); });
-  std::vector<Origin> origins;
-  Operation *returnOp = function.back().getTerminator();
-  for (auto [i, value] : llvm::enumerate(returnOp->getOperands())) {
-    FailureOr<Origin> origin = findOrigin(i, value, ops);
-    if (failed(origin))
-      return failure();
-    origins.push_back(*origin);
-  }
-  FailureOr<std::vector<Array>> expected =
-      evaluatePlainly(*module, program, arguments, ops);
+  PlainProgram plain(*module,
+                     module->lookupSymbol<func::FuncOp>(program.getEntry()));
+  if (failed(plain.build()))
+    return failure();
+  FailureOr<std::vector<Array>> expected = plain.run(program, arguments);
   if (failed(expected))
     return failure();
 
   bool ok = true;
-  for (auto [i, origin] : llvm::enumerate(origins)) {
+  for (auto [i, expectation] : llvm::enumerate(plain.getExpectations())) {
     const Array &result = results[i];
+    ::bngrad::ReferenceResult derived;
+    const ::bngrad::ReferenceResult *reference = nullptr;
+    if (expectation.evaluation >= 0) {
+      auto &found =
+          evaluations[expectation.evaluation].results[expectation.result];
+      reference = found ? &*found : nullptr;
+    } else if (expectation.errorResult >= 0) {
+      const Array &errors = (*expected)[expectation.errorResult];
+      for (int64_t j = 0, e = result.numElements(); j < e; ++j) {
+        derived.value.push_back(
+            ::bngrad::loadAsDouble(result.type, (*expected)[i].data.data(), j));
+        derived.bound.push_back(
+            ::bngrad::loadAsDouble(errors.type, errors.data.data(), j));
+      }
+      reference = &derived;
+    }
     ::bngrad::CheckSummary summary;
-    if (origin.evaluation >= 0) {
-      const ::bngrad::ReferenceResults &reference =
-          evaluations[origin.evaluation].results;
-      const ::bngrad::ReferenceResult *byResult[] = {
-          &reference.gradInput, &reference.gradScale, &reference.gradOffset};
-      summary = ::bngrad::checkResult(result.type, result.data.data(),
-                                      *byResult[origin.result]);
+    if (reference) {
+      summary =
+          ::bngrad::checkResult(result.type, result.data.data(), *reference);
     } else {
       summary.ok = std::memcmp(result.data.data(), (*expected)[i].data.data(),
                                result.data.size()) == 0;
       summary.maxError =
           summary.ok ? 0 : std::numeric_limits<double>::infinity();
     }
-    llvm::outs() << "result " << i << " " << origin.name << " max_error "
+    llvm::outs() << "result " << i << " " << expectation.name << " max_error "
                  << llvm::format("%.3g", summary.maxError) << " bound "
                  << llvm::format("%.3g", summary.bound)
                  << (summary.ok ? " ok" : " FAILED") << "\n";

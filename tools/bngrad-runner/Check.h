@@ -19,8 +19,9 @@ namespace mlir::bngrad {
 ///
 ///   result <i> <name> max_error <x> bound <y> ok|FAILED
 ///
-/// A result that is one of a bngrad op is held to the op's bound; one that
-/// depends on no bngrad op must be equal bit for bit.
+/// A result that is one of a bngrad op is held to the op's bound, one that is
+/// computed from it element by element to what follows from that bound; one
+/// that depends on no bngrad op must be equal bit for bit.
 ///
 /// Errors: one line on standard error and failure for a result whose bound
 ///         cannot be derived. A failed check is failure as well.

@@ -60,6 +60,30 @@ static std::optional<ArrayType> getArrayType(Type type) {
   return std::nullopt;
 }
 
+/// Brings `module` to one function, `entry`, at the bngrad level: foreign
+/// gradients are imported, what it calls is inlined, and the rest is dropped.
+static LogicalResult isolate(ModuleOp module, StringRef entry) {
+  for (auto function : module.getOps<func::FuncOp>())
+    function.setVisibility(function.getSymName() == entry
+                               ? SymbolTable::Visibility::Public
+                               : SymbolTable::Visibility::Private);
+  OneLineDiagnostics diagnostics(module.getContext());
+  PassManager pm(module.getContext());
+  addImportPasses(pm);
+  pm.addPass(createInlinerPass());
+  pm.addPass(createSymbolDCEPass());
+  if (failed(pm.run(module)))
+    return failure();
+  WalkResult unknown = module.walk([](Operation *op) {
+    if (op->isRegistered())
+      return WalkResult::advance();
+    op->emitError() << "expected an op of a registered dialect, got '"
+                    << op->getName() << "'";
+    return WalkResult::interrupt();
+  });
+  return failure(unknown.wasInterrupted());
+}
+
 /// The function named `entry`, or the only public one.
 static FailureOr<func::FuncOp> findEntry(ModuleOp module, StringRef path,
                                          StringRef entry) {
@@ -102,6 +126,8 @@ FailureOr<Program> Program::load(MLIRContext *context, StringRef path,
   if (failed(function))
     return failure();
   program.entry = function->getSymName().str();
+  if (failed(isolate(*program.source, program.entry)))
+    return failure();
 
   auto addType = [&](StringRef what, unsigned i, Type type,
                      std::vector<ArrayType> &types) -> LogicalResult {
@@ -136,7 +162,9 @@ ArgumentRole Program::getRole(unsigned argument) {
       if (auto cast = dyn_cast<tensor::CastOp>(user))
         worklist.push_back(cast.getResult());
       auto gradient = dyn_cast<BatchNormBackwardOp>(user);
-      if (gradient && gradient.getStatistic() == value)
+      auto half = dyn_cast<BatchNormBackwardElemtOp>(user);
+      if ((gradient && gradient.getStatistic() == value) ||
+          (half && half.getStatistic() == value))
         return ArgumentRole::Statistic;
     }
   }

@@ -125,6 +125,8 @@ static LogicalResult run(const Options &options) {
   mlir::bngrad::registerAllDialects(registry);
   registerAllToLLVMIRTranslations(registry);
   MLIRContext context(registry);
+  // Gradients of dialects that are not linked in are imported.
+  context.allowUnregisteredDialects();
   FailureOr<Program> program =
       Program::load(&context, options.path, options.entry);
   if (failed(program))

@@ -263,3 +263,20 @@ TEST(ElementTypeTest, IndexesUnalignedElements) {
     EXPECT_EQ(data[4 * byteSize(type)], 0x5a);
   }
 }
+
+TEST(ElementTypeTest, NextNumber) {
+  for (ElementType type : {ElementType::F16, ElementType::BF16,
+                           ElementType::F32, ElementType::F64}) {
+    double least = smallestSubnormal(type);
+    double infinity = std::numeric_limits<double>::infinity();
+    EXPECT_EQ(nextNumber(type, 0.0, true), least);
+    EXPECT_EQ(nextNumber(type, -0.0, false), -least);
+    EXPECT_EQ(nextNumber(type, least, false), 0.0);
+    EXPECT_EQ(nextNumber(type, -least, true), 0.0);
+    EXPECT_EQ(nextNumber(type, 1.0, true), 1 + 2 * unitRoundoff(type));
+    EXPECT_EQ(nextNumber(type, 1.0, false), 1 - unitRoundoff(type));
+    EXPECT_EQ(nextNumber(type, -1.0, false), -1 - 2 * unitRoundoff(type));
+    EXPECT_EQ(nextNumber(type, largestFinite(type), true), infinity);
+    EXPECT_EQ(nextNumber(type, infinity, false), largestFinite(type));
+  }
+}

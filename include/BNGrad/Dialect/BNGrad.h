@@ -31,4 +31,14 @@
 #define GET_OP_CLASSES
 #include "BNGrad/Dialect/BNGradOps.h.inc"
 
+namespace mlir::bngrad {
+
+/// The type that all arithmetic of an op with these operands is in: the widest
+/// float element type among them, at least f32.
+///
+/// Shapes: at least one operand; operands that are not floats do not count.
+FloatType getAccumulatorType(ValueRange operands);
+
+} // namespace mlir::bngrad
+
 #endif // BNGRAD_DIALECT_BNGRAD_H

@@ -32,6 +32,7 @@ class BNGrad_Op<string mnemonic, list<Trait> traits = []>
     : Op<BNGrad_Dialect, mnemonic, traits>;
 
 def BNGrad_FloatTensor : RankedTensorOf<[F16, BF16, F32, F64]>;
+def BNGrad_CountTensor : 0DTensorOf<[I64]>;
 def BNGrad_MaskTensor : RankedTensorOf<[I1]>;
 
 #endif // BNGRAD_DIALECT_BNGRADBASE_TD

@@ -14,14 +14,32 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/RuntimeVerifiableOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def BNGrad_BatchNormBackwardOp : BNGrad_Op<"batch_norm_backward", [
-    AttrSizedOperandSegments, ConditionallySpeculatable, NoMemoryEffect,
-    DeclareOpInterfaceMethods<InferTypeOpInterface,
-                              ["inferReturnTypes", "refineReturnTypes"]>,
-    DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
-                              ["reifyResultShapes"]>,
-    DeclareOpInterfaceMethods<RuntimeVerifiableOpInterface>
-  ]> {
+// What all ops here have in common: they compute, on tensors, and say what they
+// know of shapes and types.
+class BNGrad_GradientOp<string mnemonic, list<Trait> traits = []>
+    : BNGrad_Op<mnemonic, !listconcat(traits, [
+        ConditionallySpeculatable, NoMemoryEffect,
+        DeclareOpInterfaceMethods<InferTypeOpInterface,
+                                  ["inferReturnTypes", "refineReturnTypes"]>,
+        DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
+                                  ["reifyResultShapes"]>,
+        DeclareOpInterfaceMethods<RuntimeVerifiableOpInterface>
+      ])> {
+  let hasVerifier = 1;
+  let hasCanonicalizer = 1;
+
+  code baseClassDeclaration = [{
+    /// True if `dim`, in [0, rank(input)), is a feature dim.
+    bool isFeatureDim(int64_t dim) {
+      return ::llvm::is_contained(getFeatureDims(), dim);
+    }
+    ::mlir::Speculation::Speculatability getSpeculatability();
+  }];
+  let extraClassDeclaration = baseClassDeclaration;
+}
+
+def BNGrad_BatchNormBackwardOp
+    : BNGrad_GradientOp<"batch_norm_backward", [AttrSizedOperandSegments]> {
   let summary = "Gradient of batch normalization";
   let description = [{
     Computes the gradients of a loss with respect to the input, the scale and
@@ -142,27 +160,159 @@ def BNGrad_BatchNormBackwardOp : BNGrad_Op<"batch_norm_backward", [
                    CArg<"::mlir::bngrad::Statistics",
                         "::mlir::bngrad::Statistics::Batch">:$statistics)>
   ];
-  let hasVerifier = 1;
-  let hasCanonicalizer = 1;
-
-  let extraClassDeclaration = [{
+  let extraClassDeclaration = baseClassDeclaration # [{
     /// The given second statistic, `variance` or `inv_std`.
     ::mlir::Value getStatistic() {
       return getVariance() ? getVariance() : getInvStd();
     }
-    /// True if `dim`, in [0, rank(input)), is a feature dim.
-    bool isFeatureDim(int64_t dim) {
-      return ::llvm::is_contained(getFeatureDims(), dim);
-    }
-    /// The type all arithmetic is in: the widest element type among the float
-    /// operands, at least f32.
-    ::mlir::FloatType getAccumulatorType();
-
     /// True if the shapes agree; each result may have any float element type.
     static bool isCompatibleReturnTypes(::mlir::TypeRange inferred,
                                         ::mlir::TypeRange given);
+  }];
+}
 
-    ::mlir::Speculation::Speculatability getSpeculatability();
+def BNGrad_BatchNormBackwardReduceOp
+    : BNGrad_GradientOp<"batch_norm_backward_reduce"> {
+  let summary = "The sums of the gradient of batch normalization";
+  let description = [{
+    The first half of `bngrad.batch_norm_backward`, for a batch that is spread
+    over several devices: the two sums of each channel, and the number M of
+    elements they run over. Added up over the devices, sums and counts are those
+    of the whole batch, however uneven its parts; a part without elements has
+    sums and a count of 0.
+
+    ```
+    sums[0] = sum_dy     = sum of grad_output
+    sums[1] = sum_dy_xmu = sum of grad_output * (input - mean)
+    count   = M
+    ```
+
+    `mean` is that of the whole batch. Where `mask` is false, grad_output counts
+    as 0; M counts all elements.
+
+    Constraints:
+      (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
+           in [0, rank(input)).
+      (C2) `grad_output` and `input` have the same element type and compatible
+           shapes; the shape of `mask` is compatible with that of `input`.
+      (C3) the shape of `mean` is compatible with the sizes of `input` at
+           `feature_dims`.
+      (C4) the element type of `sums` is the widest among those of
+           `grad_output`, `input` and `mean`, at least f32.
+      (C5) the shape of `sums` is compatible with 2 followed by that of `mean`.
+
+    Example:
+
+    ```mlir
+    func.func @sums_of_shard(%dy: tensor<?x64x8x8xbf16>,
+                             %x: tensor<?x64x8x8xbf16>, %mean: tensor<64xf32>)
+        -> (tensor<2x64xf32>, tensor<i64>) {
+      %sums, %count = bngrad.batch_norm_backward_reduce
+          grad_output(%dy : tensor<?x64x8x8xbf16>)
+          input(%x : tensor<?x64x8x8xbf16>) mean(%mean : tensor<64xf32>)
+          : tensor<2x64xf32>, tensor<i64>
+      return %sums, %count : tensor<2x64xf32>, tensor<i64>
+    }
+    ```
+  }];
+
+  let arguments = (ins
+    Arg<BNGrad_FloatTensor, "gradient of the loss by the output; shape of input">:$grad_output,
+    Arg<BNGrad_FloatTensor, "what the forward pass normalized">:$input,
+    Arg<BNGrad_FloatTensor, "per-channel mean">:$mean,
+    Arg<Optional<BNGrad_MaskTensor>, "false: grad_output counts as 0; shape of input">:$mask,
+    DefaultValuedAttr<DenseI64ArrayAttr, "{1}">:$feature_dims
+  );
+  let results = (outs
+    Res<BNGrad_FloatTensor, "row 0 sum_dy, row 1 sum_dy_xmu">:$sums,
+    Res<BNGrad_CountTensor, "M">:$count
+  );
+
+  let assemblyFormat = [{
+    `grad_output` `(` $grad_output `:` type($grad_output) `)`
+    `input` `(` $input `:` type($input) `)`
+    `mean` `(` $mean `:` type($mean) `)`
+    (`mask` `(` $mask^ `:` type($mask) `)`)?
+    attr-dict `:` type(results)
+  }];
+}
+
+def BNGrad_BatchNormBackwardElemtOp
+    : BNGrad_GradientOp<"batch_norm_backward_elemt",
+                        [AttrSizedOperandSegments]> {
+  let summary = "grad_input from the sums of a whole batch";
+  let description = [{
+    The second half of `bngrad.batch_norm_backward`: grad_input of a part of the
+    batch, from `sums` and `count` of the whole. Without `sums`, mean and
+    variance are constants (global statistics). Without `count`, M is the number
+    of elements per channel of `input` itself.
+
+    Constraints:
+      (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
+           in [0, rank(input)).
+      (C2) `grad_output` and `input` have the same element type and compatible
+           shapes; the shape of `mask` is compatible with that of `input`.
+      (C3) `scale`, `mean` and `variance` or `inv_std` have one element type and
+           compatible shapes, equal to the sizes of `input` at `feature_dims`.
+      (C4) exactly one of `variance` and `inv_std` is given.
+      (C5) `epsilon` is finite and >= 0, and 0 with `inv_std`.
+      (C6) the shape of `sums` is compatible with 2 followed by that of `mean`.
+      (C7) `count` is given only with `sums`.
+      (C8) the shape of `grad_input` is compatible with that of `input`.
+
+    Example:
+
+    ```mlir
+    func.func @gradient_of_shard(
+        %dy: tensor<?x64x8x8xbf16>, %x: tensor<?x64x8x8xbf16>,
+        %mean: tensor<64xf32>, %inv_std: tensor<64xf32>,
+        %sums: tensor<2x64xf32>, %count: tensor<i64>) -> tensor<?x64x8x8xbf16> {
+      %dx = bngrad.batch_norm_backward_elemt
+          grad_output(%dy : tensor<?x64x8x8xbf16>)
+          input(%x : tensor<?x64x8x8xbf16>) mean(%mean : tensor<64xf32>)
+          inv_std(%inv_std : tensor<64xf32>) sums(%sums : tensor<2x64xf32>)
+          count(%count : tensor<i64>) : tensor<?x64x8x8xbf16>
+      return %dx : tensor<?x64x8x8xbf16>
+    }
+    ```
+  }];
+
+  let arguments = (ins
+    Arg<BNGrad_FloatTensor, "gradient of the loss by the output; shape of input">:$grad_output,
+    Arg<BNGrad_FloatTensor, "what the forward pass normalized">:$input,
+    Arg<Optional<BNGrad_FloatTensor>, "per-channel factor, 1 if absent">:$scale,
+    Arg<BNGrad_FloatTensor, "per-channel mean">:$mean,
+    Arg<Optional<BNGrad_FloatTensor>, "per-channel biased variance">:$variance,
+    Arg<Optional<BNGrad_FloatTensor>, "per-channel 1/sqrt(variance + epsilon)">:$inv_std,
+    Arg<Optional<BNGrad_FloatTensor>, "row 0 sum_dy, row 1 sum_dy_xmu, of the whole batch">:$sums,
+    Arg<Optional<BNGrad_CountTensor>, "M of the whole batch">:$count,
+    Arg<Optional<BNGrad_MaskTensor>, "false: grad_output counts as 0; shape of input">:$mask,
+    DefaultValuedAttr<DenseI64ArrayAttr, "{1}">:$feature_dims,
+    DefaultValuedAttr<F64Attr, "0.0">:$epsilon
+  );
+  let results = (outs BNGrad_FloatTensor:$grad_input);
+
+  let assemblyFormat = [{
+    `grad_output` `(` $grad_output `:` type($grad_output) `)`
+    `input` `(` $input `:` type($input) `)`
+    (`scale` `(` $scale^ `:` type($scale) `)`)?
+    `mean` `(` $mean `:` type($mean) `)`
+    (`variance` `(` $variance^ `:` type($variance) `)`)?
+    (`inv_std` `(` $inv_std^ `:` type($inv_std) `)`)?
+    (`sums` `(` $sums^ `:` type($sums) `)`)?
+    (`count` `(` $count^ `:` type($count) `)`)?
+    (`mask` `(` $mask^ `:` type($mask) `)`)?
+    attr-dict `:` type(results)
+  }];
+
+  let extraClassDeclaration = baseClassDeclaration # [{
+    /// The given second statistic, `variance` or `inv_std`.
+    ::mlir::Value getStatistic() {
+      return getVariance() ? getVariance() : getInvStd();
+    }
+    /// True if the shapes agree; the result may have any float element type.
+    static bool isCompatibleReturnTypes(::mlir::TypeRange inferred,
+                                        ::mlir::TypeRange given);
   }];
 }
 

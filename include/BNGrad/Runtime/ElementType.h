@@ -66,6 +66,13 @@ void storeRounded(ElementType type, void *data, int64_t index, double value);
 /// `value` as `storeRounded` followed by `loadAsDouble` gives it.
 double roundTo(ElementType type, double value);
 
+/// The number of `type` that follows `value` upwards, or downwards: infinity
+/// after the largest finite one, and the zeros count as one number.
+///
+/// Errors: `type` must be a float type and `value` one of its numbers
+///         (asserted).
+double nextNumber(ElementType type, double value, bool upwards);
+
 } // namespace bngrad
 
 #endif // BNGRAD_RUNTIME_ELEMENTTYPE_H

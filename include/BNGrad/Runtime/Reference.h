@@ -12,6 +12,7 @@
 #include "BNGrad/Runtime/ElementType.h"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace bngrad {
@@ -50,6 +51,17 @@ struct ReferenceProblem {
   /// One byte per element of input; where it is 0, grad_output counts as 0.
   /// Null: no mask.
   const uint8_t *mask = nullptr;
+
+  /// The sums of a batch that input is a part of, [2, extents of mean]: sum_dy,
+  /// then sum_dy_xmu. Null: the sums over input itself.
+  const void *sums = nullptr;
+  ElementType sumsType = ElementType::F32;
+  /// M of that batch. Nothing: that of input.
+  std::optional<int64_t> count;
+
+  /// How far each element of the grad_output that the results were computed from
+  /// may be from `gradOutput`; the bounds grow by what comes of it. Null: equal.
+  const double *gradOutputError = nullptr;
 };
 
 /// One result, row-major, and how far a computed one may be from it.
@@ -100,6 +112,12 @@ struct ReferenceResults {
 ///         section 4.2, for sums of logarithmic depth; the 4 + and the factor 4
 ///         leave room for the other operations and for less balanced sums.
 ReferenceResults computeReference(const ReferenceProblem &problem);
+
+/// The sums that the gradients start from, [sum_dy, sum_dy_xmu] by channel, with
+/// the bound of a sum of type `sumsType`. Scale, statistic and given sums are
+/// not looked at.
+ReferenceResult computeReferenceSums(const ReferenceProblem &problem,
+                                     ElementType sumsType);
 
 /// True if `result`, an element of `type`, is an acceptable `exact`: equal
 /// (infinities included), both NaN, or no further away than `bound`. If

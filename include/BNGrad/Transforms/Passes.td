@@ -11,6 +11,150 @@
 
 include "mlir/Pass/PassBase.td"
 
+def BNGradImportPass : Pass<"bngrad-import", "::mlir::func::FuncOp"> {
+  let summary = "Import batch-norm gradients of other dialects";
+  let description = [{
+    Needs: `stablehlo.batch_norm_grad`, `mhlo.batch_norm_grad` or
+           `torch.aten.native_batch_norm_backward`, unregistered and in generic
+           form (`--allow-unregistered-dialect`); the scalar operands of the
+           torch op are `torch.constant.*` and `torch.prim.ListConstruct`.
+    Gives: `bngrad.batch_norm_backward` in their place, with the same types of
+           results. A torch op takes the saved statistics (inv_std) in training
+           and the running ones (variance, epsilon) else. Per-channel operands
+           of different types are extended to the widest; a `!torch.vtensor`
+           becomes a builtin tensor behind an `unrealized_conversion_cast`.
+    Fails: if an op means what the bngrad op cannot express (error at that op).
+
+    Before:
+
+    ```mlir
+    func.func @f(%x: tensor<8x4xf32>, %scale: tensor<4xf32>,
+                 %mean: tensor<4xf32>, %variance: tensor<4xf32>,
+                 %dy: tensor<8x4xf32>) -> tensor<8x4xf32> {
+      %0:3 = "stablehlo.batch_norm_grad"(%x, %scale, %mean, %variance, %dy)
+          <{epsilon = 0.001 : f32, feature_index = 1 : i64}>
+          : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>,
+             tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>)
+      return %0#0 : tensor<8x4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%x: tensor<8x4xf32>, %scale: tensor<4xf32>,
+                 %mean: tensor<4xf32>, %variance: tensor<4xf32>,
+                 %dy: tensor<8x4xf32>) -> tensor<8x4xf32> {
+      %dx, %dscale, %doffset = bngrad.batch_norm_backward
+          grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>)
+          scale(%scale : tensor<4xf32>) mean(%mean : tensor<4xf32>)
+          variance(%variance : tensor<4xf32>)
+          {epsilon = 1.0000000474974513E-3 : f64}
+          : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>
+      return %dx : tensor<8x4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::bngrad::BNGradDialect"
+  ];
+}
+
+def BNGradFoldTransposePass
+    : Pass<"bngrad-fold-transpose", "::mlir::func::FuncOp"> {
+  let summary = "Fold transposes of the data into feature_dims";
+  let description = [{
+    Needs: tensors.
+    Gives: where grad_output, input and mask are transposed alike by
+           `linalg.transpose`, the op takes them as they were, with other
+           `feature_dims`; its grad_input is transposed instead, which cancels
+           where a reader transposes it back.
+    Fails: never. Transposes that differ, or that change the order of several
+           feature dims, stay.
+
+    Before:
+
+    ```mlir
+    func.func @f(%a: tensor<2x8x4xf32>, %b: tensor<2x8x4xf32>,
+                 %mean: tensor<4xf32>) -> (tensor<2x4xf32>, tensor<i64>) {
+      %empty = tensor.empty() : tensor<2x4x8xf32>
+      %dy = linalg.transpose ins(%a : tensor<2x8x4xf32>)
+          outs(%empty : tensor<2x4x8xf32>) permutation = [0, 2, 1]
+      %x = linalg.transpose ins(%b : tensor<2x8x4xf32>)
+          outs(%empty : tensor<2x4x8xf32>) permutation = [0, 2, 1]
+      %sums, %count = bngrad.batch_norm_backward_reduce
+          grad_output(%dy : tensor<2x4x8xf32>) input(%x : tensor<2x4x8xf32>)
+          mean(%mean : tensor<4xf32>) : tensor<2x4xf32>, tensor<i64>
+      return %sums, %count : tensor<2x4xf32>, tensor<i64>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%a: tensor<2x8x4xf32>, %b: tensor<2x8x4xf32>,
+                 %mean: tensor<4xf32>) -> (tensor<2x4xf32>, tensor<i64>) {
+      %sums, %count = bngrad.batch_norm_backward_reduce
+          grad_output(%a : tensor<2x8x4xf32>) input(%b : tensor<2x8x4xf32>)
+          mean(%mean : tensor<4xf32>) {feature_dims = array<i64: 2>}
+          : tensor<2x4xf32>, tensor<i64>
+      return %sums, %count : tensor<2x4xf32>, tensor<i64>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def BNGradSplitPass : Pass<"bngrad-split", "::mlir::func::FuncOp"> {
+  let summary = "Split the gradient into its two halves";
+  let description = [{
+    Needs: tensors.
+    Gives: `bngrad.batch_norm_backward_reduce` with the sums of each channel,
+           `bngrad.batch_norm_backward_elemt` with grad_input from them, and
+           per-channel linalg for grad_scale and grad_offset, each only if a
+           result needs it. Sums and count may be reduced over devices before
+           they are used.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    func.func @f(%dy: tensor<8x4xf32>, %x: tensor<8x4xf32>, %mean: tensor<4xf32>,
+                 %inv_std: tensor<4xf32>) -> tensor<8x4xf32> {
+      %dx, %dscale, %doffset = bngrad.batch_norm_backward
+          grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>)
+          mean(%mean : tensor<4xf32>) inv_std(%inv_std : tensor<4xf32>)
+          : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>
+      return %dx : tensor<8x4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%dy: tensor<8x4xf32>, %x: tensor<8x4xf32>, %mean: tensor<4xf32>,
+                 %inv_std: tensor<4xf32>) -> tensor<8x4xf32> {
+      %sums, %count = bngrad.batch_norm_backward_reduce
+          grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>)
+          mean(%mean : tensor<4xf32>) : tensor<2x4xf32>, tensor<i64>
+      %dx = bngrad.batch_norm_backward_elemt
+          grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>)
+          mean(%mean : tensor<4xf32>) inv_std(%inv_std : tensor<4xf32>)
+          sums(%sums : tensor<2x4xf32>) count(%count : tensor<i64>)
+          : tensor<8x4xf32>
+      return %dx : tensor<8x4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::bngrad::BNGradDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+}
+
 def BNGradDecomposePass : Pass<"bngrad-decompose", "::mlir::func::FuncOp"> {
   let summary = "Decompose bngrad ops into linalg on tensors";
   let description = [{
@@ -128,7 +272,9 @@ def BNGradFusePass : Pass<"bngrad-fuse", "::mlir::func::FuncOp"> {
     }
     ```
   }];
-  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+  let dependentDialects = [
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
+  ];
 }
 
 def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
@@ -138,8 +284,8 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
     Gives: the reduction, the per-channel generics that follow from it and the
            element-wise generic that reads those, found by their structure, lie
            in one `scf.execute_region no_inline`; each carries the schedule as
-           the attribute `bngrad.schedule`. Each reduction has inits of its own,
-           which bufferization would else have to copy.
+           the attribute `bngrad.schedule`, unless it has one already. Inits of
+           what does not leave the region lie inside.
     Fails: if the option `schedule` is not a schedule.
 
     Before:
@@ -188,6 +334,48 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
   let dependentDialects = [
     "::mlir::bngrad::BNGradDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def BNGradUnshareInitsPass
+    : Pass<"bngrad-unshare-inits", "::mlir::func::FuncOp"> {
+  let summary = "Give each linalg op inits of its own";
+  let description = [{
+    Needs: linalg on tensors, right before bufferization.
+    Gives: no `tensor.empty`, and no `linalg.fill` of one, is the init of two
+           ops, or of one op twice. Where they are, by CSE for example,
+           bufferization allocates and copies.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    func.func @f(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %empty = tensor.empty() : tensor<4xf32>
+      %0 = linalg.exp ins(%a : tensor<4xf32>) outs(%empty : tensor<4xf32>)
+          -> tensor<4xf32>
+      %1 = linalg.abs ins(%a : tensor<4xf32>) outs(%empty : tensor<4xf32>)
+          -> tensor<4xf32>
+      return %0, %1 : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %empty = tensor.empty() : tensor<4xf32>
+      %other = tensor.empty() : tensor<4xf32>
+      %0 = linalg.exp ins(%a : tensor<4xf32>) outs(%other : tensor<4xf32>)
+          -> tensor<4xf32>
+      %1 = linalg.abs ins(%a : tensor<4xf32>) outs(%empty : tensor<4xf32>)
+          -> tensor<4xf32>
+      return %0, %1 : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
   ];
 }
 

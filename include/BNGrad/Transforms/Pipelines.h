@@ -18,15 +18,16 @@ class OpPassManager;
 namespace mlir::bngrad {
 
 /// The stages of a pipeline, in order; what holds after each is in the README.
-enum class Stage { Decompose, Fuse, Group, Bufferize, Apply, Lower };
+enum class Stage { Import, Decompose, Fuse, Group, Bufferize, Apply, Lower };
 
 /// Options of `--bngrad-to-linalg`.
 struct ToLinalgPipelineOptions : PassPipelineOptions<ToLinalgPipelineOptions> {
   Option<Stage> stopAfter{
       *this, "stop-after",
-      llvm::cl::desc("Last stage to run (decompose, fuse)"),
+      llvm::cl::desc("Last stage to run (import, decompose, fuse)"),
       llvm::cl::init(Stage::Fuse),
       llvm::cl::values(
+          clEnumValN(Stage::Import, "import", "other dialects to bngrad"),
           clEnumValN(Stage::Decompose, "decompose", "bngrad to linalg"),
           clEnumValN(Stage::Fuse, "fuse", "element-wise fusion"))};
 };
@@ -35,10 +36,11 @@ struct ToLinalgPipelineOptions : PassPipelineOptions<ToLinalgPipelineOptions> {
 struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
   Option<Stage> stopAfter{
       *this, "stop-after",
-      llvm::cl::desc("Last stage to run (decompose, fuse, group, bufferize, "
-                     "apply, lower)"),
+      llvm::cl::desc("Last stage to run (import, decompose, fuse, group, "
+                     "bufferize, apply, lower)"),
       llvm::cl::init(Stage::Lower),
       llvm::cl::values(
+          clEnumValN(Stage::Import, "import", "other dialects to bngrad"),
           clEnumValN(Stage::Decompose, "decompose", "bngrad to linalg"),
           clEnumValN(Stage::Fuse, "fuse", "element-wise fusion"),
           clEnumValN(Stage::Group, "group", "groups and their schedules"),
@@ -54,6 +56,7 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
 };
 
 /// Parts of the pipelines, one per stage, for pass managers on a module.
+void addImportPasses(OpPassManager &pm);
 void addDecomposePasses(OpPassManager &pm);
 void addFusePasses(OpPassManager &pm);
 void addGroupPasses(OpPassManager &pm, StringRef schedule);

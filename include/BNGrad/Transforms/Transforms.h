@@ -26,6 +26,21 @@ namespace mlir::bngrad {
 /// Source: docs/mathematics.md.
 void populateDecomposePatterns(RewritePatternSet &patterns);
 
+/// Adds the patterns behind `--bngrad-fold-transpose`: where grad_output, input
+/// and mask are transposed alike, the op takes them as they were, with other
+/// feature_dims, and grad_input is transposed instead.
+///
+/// Errors: none; an op the patterns do not match stays.
+void populateFoldTransposePatterns(RewritePatternSet &patterns);
+
+/// Adds the patterns behind `--bngrad-split`: `bngrad.batch_norm_backward`
+/// becomes its two halves, and per-channel linalg for grad_scale and
+/// grad_offset.
+///
+/// Errors: none; an op the patterns do not match stays.
+/// Source: docs/mathematics.md, section 7.
+void populateSplitPatterns(RewritePatternSet &patterns);
+
 /// Adds the patterns behind `--bngrad-fuse`: element-wise generics are computed
 /// where they are read. Unlike upstream's element-wise fusion a producer with
 /// several readers is fused into all of them, and per-channel values are never

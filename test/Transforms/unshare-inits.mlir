@@ -1,0 +1,63 @@
+// RUN: bngrad-opt %s --split-input-file --bngrad-unshare-inits | FileCheck %s
+
+// CHECK-LABEL: func.func @two_ops_share_an_empty(
+// CHECK-DAG: %[[A:.+]] = tensor.empty() : tensor<4xf32>
+// CHECK-DAG: %[[B:.+]] = tensor.empty() : tensor<4xf32>
+// CHECK: linalg.exp {{.*}}outs(%[[FIRST:.+]] : tensor<4xf32>)
+// CHECK-NOT: linalg.abs {{.*}}outs(%[[FIRST]] : tensor<4xf32>)
+// CHECK: linalg.abs
+func.func @two_ops_share_an_empty(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %empty = tensor.empty() : tensor<4xf32>
+  %0 = linalg.exp ins(%a : tensor<4xf32>) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
+  %1 = linalg.abs ins(%a : tensor<4xf32>) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Both sums start at zeros that CSE has merged.
+
+#data = affine_map<(d0, d1) -> (d0, d1)>
+#feature = affine_map<(d0, d1) -> (d1)>
+// CHECK-LABEL: func.func @two_sums_share_a_fill(
+// CHECK-COUNT-2: tensor.empty() : tensor<4xf32>
+// CHECK-COUNT-2: linalg.fill
+// CHECK: linalg.generic
+// CHECK-SAME: outs(%[[FIRST:[^ ,]+]], %[[SECOND:[^ ,]+]] : tensor<4xf32>, tensor<4xf32>)
+func.func @two_sums_share_a_fill(%x: tensor<8x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
+  %0:2 = linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<8x4xf32>) outs(%fill, %fill : tensor<4xf32>, tensor<4xf32>) {
+  ^bb0(%e: f32, %s: f32, %t: f32):
+    %1 = arith.addf %s, %e : f32
+    %2 = arith.mulf %e, %e : f32
+    %3 = arith.addf %t, %2 : f32
+    linalg.yield %1, %3 : f32, f32
+  } -> (tensor<4xf32>, tensor<4xf32>)
+  return %0#0, %0#1 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// An init with contents of its own is not copied.
+
+// CHECK-LABEL: func.func @argument_as_init(
+// CHECK-NOT: tensor.empty
+func.func @argument_as_init(%a: tensor<4xf32>, %init: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = linalg.exp ins(%a : tensor<4xf32>) outs(%init : tensor<4xf32>) -> tensor<4xf32>
+  %1 = linalg.abs ins(%a : tensor<4xf32>) outs(%init : tensor<4xf32>) -> tensor<4xf32>
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @does_nothing(
+// CHECK: tensor.empty
+// CHECK-NOT: tensor.empty
+func.func @does_nothing(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %0 = linalg.exp ins(%a : tensor<4xf32>) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -1,0 +1,213 @@
+//===- ErrorBounds.cpp - bounds of what follows from a gradient -----------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Running error analysis (J. Wilkinson; N. Higham, "Accuracy and Stability of
+// Numerical Algorithms", section 3.3): beside each value goes a bound of its
+// error.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ErrorBounds.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+namespace {
+/// Scalar f64 arithmetic beside the body of an element-wise op.
+class BodyErrors {
+public:
+  BodyErrors(OpBuilder &b, Location loc) : b(b), loc(loc) {}
+
+  void setError(Value value, Value error) {
+    if (error)
+      errors[value] = error;
+  }
+  Value getError(Value value) const { return errors.lookup(value); }
+
+  /// Computes the error of the result of `op`, a clone in the new body.
+  LogicalResult visit(Operation *op);
+
+private:
+  Value constant(double value) {
+    return arith::ConstantOp::create(b, loc, b.getF64FloatAttr(value));
+  }
+  Value add(Value l, Value r) { // null: 0
+    if (!l || !r)
+      return l ? l : r;
+    return arith::AddFOp::create(b, loc, l, r);
+  }
+  Value mul(Value l, Value r) {
+    if (!l || !r)
+      return Value();
+    return arith::MulFOp::create(b, loc, l, r);
+  }
+  Value div(Value l, Value r) {
+    return l ? Value(arith::DivFOp::create(b, loc, l, r)) : Value();
+  }
+  Value max(Value l, Value r) {
+    if (!l || !r)
+      return l ? l : r;
+    return arith::MaximumFOp::create(b, loc, l, r);
+  }
+  /// |value| as an f64.
+  Value magnitude(Value value) {
+    Value wide = value;
+    if (!value.getType().isF64())
+      wide = arith::ExtFOp::create(b, loc, b.getF64Type(), value);
+    return math::AbsFOp::create(b, loc, wide);
+  }
+  /// What rounding `result` differently on two sides may add.
+  Value rounding(Value result) {
+    const llvm::fltSemantics &semantics =
+        cast<FloatType>(result.getType()).getFloatSemantics();
+    double unit = std::ldexp(
+        1.0, 1 - static_cast<int>(APFloat::semanticsPrecision(semantics)));
+    double smallest = APFloat::getSmallest(semantics).convertToDouble();
+    return add(mul(constant(unit), magnitude(result)), constant(2 * smallest));
+  }
+
+  OpBuilder &b;
+  Location loc;
+  DenseMap<Value, Value> errors;
+};
+} // namespace
+
+LogicalResult BodyErrors::visit(Operation *op) {
+  bool isExact = llvm::none_of(op->getOperands(), [&](Value operand) {
+    return getError(operand) != nullptr;
+  });
+  if (isExact && op->getNumRegions() == 0)
+    return success();
+  if (op->getNumResults() != 1 || !isa<FloatType>(op->getResult(0).getType()))
+    return failure();
+  Value result = op->getResult(0);
+  auto operand = [&](unsigned i) { return op->getOperand(i); };
+  auto error = [&](unsigned i) { return getError(op->getOperand(i)); };
+
+  Value total;
+  bool isRounded = true;
+  if (isa<arith::AddFOp, arith::SubFOp>(op)) {
+    total = add(error(0), error(1));
+  } else if (isa<arith::MulFOp>(op)) {
+    total = add(add(mul(magnitude(operand(0)), error(1)),
+                    mul(magnitude(operand(1)), error(0))),
+                mul(error(0), error(1)));
+  } else if (isa<arith::DivFOp>(op) && !error(1)) {
+    total = div(error(0), magnitude(operand(1)));
+  } else if (isa<arith::TruncFOp>(op)) {
+    total = error(0);
+  } else if (isa<arith::NegFOp, arith::ExtFOp, math::AbsFOp>(op)) {
+    total = error(0);
+    isRounded = false;
+  } else if (isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+                 arith::MinNumFOp>(op)) {
+    total = max(error(0), error(1));
+    isRounded = false;
+  } else if (isa<arith::SelectOp>(op) && !error(0)) {
+    Value zero = constant(0);
+    Value onTrue = error(1) ? error(1) : zero;
+    Value onFalse = error(2) ? error(2) : zero;
+    total = arith::SelectOp::create(b, loc, operand(0), onTrue, onFalse);
+    isRounded = false;
+  } else {
+    return failure();
+  }
+  setError(result, isRounded ? add(total, rounding(result)) : total);
+  return success();
+}
+
+/// The bounds of an element-wise generic, by one that computes them beside its
+/// values.
+static FailureOr<SmallVector<Value>>
+buildForGeneric(OpBuilder &b, linalg::GenericOp generic,
+                function_ref<Value(Value)> getError) {
+  if (generic.getNumLoops() != generic.getNumParallelLoops() ||
+      !generic.hasPureTensorSemantics())
+    return failure();
+  Location loc = generic.getLoc();
+  SmallVector<Value> inputs;
+  SmallVector<AffineMap> maps;
+  SmallVector<std::pair<unsigned, unsigned>> errorArgs; // (operand, argument)
+  for (OpOperand &operand : generic->getOpOperands()) {
+    // An init that is only overwritten may be anything.
+    if (generic.isDpsInit(&operand) &&
+        !generic.payloadUsesValueFromOperand(&operand))
+      continue;
+    if (Value error = getError(operand.get())) {
+      errorArgs.push_back({operand.getOperandNumber(), inputs.size()});
+      inputs.push_back(error);
+      maps.push_back(generic.getMatchingIndexingMap(&operand));
+    }
+  }
+  SmallVector<unsigned> valueArgs(generic->getNumOperands());
+  for (OpOperand &operand : generic->getOpOperands()) {
+    valueArgs[operand.getOperandNumber()] = inputs.size();
+    inputs.push_back(operand.get());
+    maps.push_back(generic.getMatchingIndexingMap(&operand));
+  }
+  SmallVector<Value> inits;
+  for (OpOperand &init : generic.getDpsInitsMutable()) {
+    inits.push_back(tensor::EmptyOp::create(
+        b, loc, tensor::getMixedSizes(b, loc, init.get()), b.getF64Type()));
+    maps.push_back(generic.getMatchingIndexingMap(&init));
+  }
+
+  LogicalResult result = success();
+  auto body = [&](OpBuilder &nested, Location, ValueRange args) {
+    IRMapping mapping;
+    for (OpOperand &operand : generic->getOpOperands())
+      mapping.map(generic.getMatchingBlockArgument(&operand),
+                  args[valueArgs[operand.getOperandNumber()]]);
+    BodyErrors errors(nested, loc);
+    for (auto [operand, argument] : errorArgs)
+      errors.setError(args[valueArgs[operand]], args[argument]);
+    for (Operation &op : generic.getBody()->without_terminator())
+      if (failed(errors.visit(nested.clone(op, mapping))))
+        result = failure();
+    SmallVector<Value> yielded;
+    Value zero =
+        arith::ConstantOp::create(nested, loc, nested.getF64FloatAttr(0));
+    for (Value value : generic.getBody()->getTerminator()->getOperands()) {
+      Value error = errors.getError(mapping.lookupOrDefault(value));
+      yielded.push_back(error ? error : zero);
+    }
+    linalg::YieldOp::create(nested, loc, yielded);
+  };
+  SmallVector<utils::IteratorType> iterators(generic.getNumLoops(),
+                                             utils::IteratorType::parallel);
+  auto bounds = linalg::GenericOp::create(b, loc, TypeRange(ValueRange(inits)),
+                                          inputs, inits, maps, iterators, body);
+  if (failed(result)) {
+    bounds.erase();
+    return failure();
+  }
+  return SmallVector<Value>(bounds.getResults());
+}
+
+FailureOr<SmallVector<Value>>
+mlir::bngrad::buildErrorBounds(OpBuilder &b, Operation *op,
+                               function_ref<Value(Value)> getError) {
+  if (auto generic = dyn_cast<linalg::GenericOp>(op))
+    return buildForGeneric(b, generic, getError);
+  if (!isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp,
+           tensor::ExtractSliceOp>(op))
+    return failure();
+  // The same movement of the errors.
+  IRMapping mapping;
+  mapping.map(op->getOperand(0), getError(op->getOperand(0)));
+  Operation *moved = b.clone(*op, mapping);
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  moved->getResult(0).setType(type.clone(b.getF64Type()));
+  return SmallVector<Value>(moved->getResults());
+}

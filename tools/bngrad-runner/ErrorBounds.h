@@ -1,0 +1,31 @@
+//===- ErrorBounds.h - bounds of what follows from a gradient - -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_RUNNER_ERRORBOUNDS_H
+#define BNGRAD_RUNNER_ERRORBOUNDS_H
+
+#include "mlir/IR/Builders.h"
+
+namespace mlir::bngrad {
+
+/// Builds, for each result of `op`, an f64 tensor of its shape: how far an
+/// element may be from the one computed here if the operands may be off by
+/// `getError` of them (an f64 tensor of the operand's shape, null: exact), and
+/// each operation rounds once more on either side.
+///
+/// `op` is an element-wise linalg.generic, or an op that only moves elements.
+///
+/// Errors: failure, silently, if no bound follows: another op, or a comparison
+///         of what may be off.
+FailureOr<SmallVector<Value>>
+buildErrorBounds(OpBuilder &b, Operation *op,
+                 function_ref<Value(Value)> getError);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_RUNNER_ERRORBOUNDS_H
