@@ -46,12 +46,13 @@ void mlir::bngrad::addGroupPasses(OpPassManager &pm, StringRef schedule) {
 }
 
 void mlir::bngrad::addBufferizePasses(OpPassManager &pm) {
-  pm.addNestedPass<func::FuncOp>(createBNGradUnshareInitsPass());
+  pm.addNestedPass<func::FuncOp>(createBNGradPrepareBufferizePass());
   // Results that are materialized in a buffer of the caller are written there.
   pm.addPass(bufferization::createEmptyTensorEliminationPass());
   {
     bufferization::OneShotBufferizePassOptions options;
     options.bufferizeFunctionBoundaries = true;
+    options.allowReturnAllocsFromLoops = true;
     options.functionBoundaryTypeConversion =
         bufferization::LayoutMapOption::IdentityLayoutMap;
     pm.addPass(bufferization::createOneShotBufferizePass(options));

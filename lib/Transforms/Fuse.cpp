@@ -88,6 +88,13 @@ static bool mayDisappear(linalg::GenericOp producer) {
   return llvm::all_of(producer->getUses(), isFusable);
 }
 
+static bool isReadBySums(linalg::GenericOp producer) {
+  return llvm::any_of(producer->getUsers(), [](Operation *user) {
+    auto reader = dyn_cast<linalg::GenericOp>(user);
+    return reader && !isElementwise(reader);
+  });
+}
+
 /// True if the results of `producer` may become results of `consumer`, fused:
 /// whatever else reads them does so later in the same block.
 static bool mayYieldResults(linalg::GenericOp producer,
@@ -111,10 +118,11 @@ struct FuseIntoReaders : OpRewritePattern<linalg::GenericOp> {
       if (!producer || producer->getBlock() != consumer->getBlock() ||
           !isFusable(*operand))
         continue;
-      // What can be computed in every reader is repeated there. A gradient is
-      // not: like a value that is needed in memory anyway, it becomes a result
-      // of its first reader.
-      bool isRepeated = mayDisappear(producer) && !isElementwisePart(producer);
+      // What sums and another loop read is repeated in both. A gradient is not:
+      // like a value that is needed in memory anyway, or that only element-wise
+      // loops read, it becomes a result of its first reader.
+      bool isRepeated = mayDisappear(producer) && isReadBySums(producer) &&
+                        !isElementwisePart(producer);
       if (!isRepeated && !mayYieldResults(producer, consumer))
         continue;
       FailureOr<linalg::ElementwiseOpFusionResult> fused =

@@ -3,6 +3,9 @@
 
 // RUN: bngrad-opt %s --generate-runtime-verification=verbose-level=0 --cse --canonicalize | FileCheck %s --implicit-check-not=cf.assert
 
+// No check is left to be folded away where both sides are known.
+// RUN: bngrad-opt %s --generate-runtime-verification | FileCheck %s --check-prefix=RAW
+
 // The order of operands and clauses; both sides are dynamic. A check against
 // another operand than input, or of another dim, would show in the sizes.
 // CHECK-LABEL: func @every_operand_dynamic
@@ -53,6 +56,10 @@ func.func @inv_std_dynamic(%x: tensor<2x3xf32>, %m: tensor<3xf32>, %r: tensor<?x
 }
 
 // input knows the size, the operand does not: compared with a constant.
+// RAW-LABEL: func @operand_dynamic_input_static
+// RAW-COUNT-1: cf.assert
+// RAW-NOT:     cf.assert
+// RAW:         return
 // CHECK-LABEL: func @operand_dynamic_input_static
 // CHECK-SAME:    %[[DY:[^:]+]]: tensor<?x3xf32>
 // CHECK-DAG:     %[[C2:.+]] = arith.constant 2 : index
@@ -126,6 +133,8 @@ func.func @several_feature_dims(%x: tensor<?x4x?xf32>, %m: tensor<?x?xf32>) -> t
 }
 
 // The verifier knows every size; the implicit check forbids an assert here.
+// RAW-LABEL: func @static_op_unchanged
+// RAW-NEXT:    bngrad.batch_norm_backward
 // CHECK-LABEL: func @static_op_unchanged
 // CHECK-NEXT:    bngrad.batch_norm_backward
 // CHECK-NEXT:    return

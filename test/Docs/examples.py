@@ -73,7 +73,7 @@ def find_blocks(path: Path) -> Iterator[Block]:
 
 def run(opt: str, block: Block, flags: List[str]) -> str:
     """What `opt` makes of the block."""
-    result = subprocess.run([opt, "-", *flags], input=block.text, text=True,
+    result = subprocess.run([opt, "-", "--allow-unregistered-dialect", *flags], input=block.text, text=True,
                             capture_output=True)
     if result.returncode == 0:
         return result.stdout

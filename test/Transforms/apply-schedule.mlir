@@ -386,7 +386,7 @@ func.func @region_of_a_group(%a: memref<4xf32>, %b: memref<4xf32>) {
 // CHECK-NOT:     scf.
 // CHECK:         return
 func.func @other_reduction(%x: memref<8x4xf32>, %out: memref<4xf32>) {
-  // expected-remark @below {{expected every result to be a sum}}
+  // expected-remark @below {{expected every result of the reduction to be a sum indexed by the parallel loops}}
   linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : memref<8x4xf32>) outs(%out : memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
   ^bb0(%e: f32, %acc: f32):
@@ -402,7 +402,7 @@ func.func @other_reduction(%x: memref<8x4xf32>, %out: memref<4xf32>) {
 // CHECK-NOT:     scf.
 // CHECK:         return
 func.func @sum_and_other_reduction(%x: memref<8x4xf32>, %out0: memref<4xf32>, %out1: memref<4xf32>) {
-  // expected-remark @below {{expected every result to be a sum}}
+  // expected-remark @below {{expected every result of the reduction to be a sum indexed by the parallel loops}}
   linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : memref<8x4xf32>) outs(%out0, %out1 : memref<4xf32>, memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
   ^bb0(%e: f32, %acc0: f32, %acc1: f32):
@@ -419,7 +419,7 @@ func.func @sum_and_other_reduction(%x: memref<8x4xf32>, %out0: memref<4xf32>, %o
 // CHECK-NOT:     scf.
 // CHECK:         return
 func.func @sum_that_reads_its_accumulator_twice(%x: memref<8x4xf32>, %out: memref<4xf32>) {
-  // expected-remark @below {{expected every result to be a sum}}
+  // expected-remark @below {{expected every result of the reduction to be a sum indexed by the parallel loops}}
   linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : memref<8x4xf32>) outs(%out : memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
   ^bb0(%e: f32, %acc: f32):
@@ -435,7 +435,7 @@ func.func @sum_that_reads_its_accumulator_twice(%x: memref<8x4xf32>, %out: memre
 // CHECK-NOT:     scf.
 // CHECK:         return
 func.func @sum_on_a_diagonal(%x: memref<8x4xf32>, %k: memref<3xf32>, %out: memref<10xf32>) {
-  // expected-remark @below {{expected sums indexed by the parallel loops}}
+  // expected-remark @below {{expected every result of the reduction to be a sum indexed by the parallel loops}}
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d2)>, affine_map<(d0, d1, d2) -> (d0 + d2)>],
                   iterator_types = ["parallel", "reduction", "parallel"]}
       ins(%x, %k : memref<8x4xf32>, memref<3xf32>) outs(%out : memref<10xf32>) attrs = {bngrad.schedule = #bngrad.schedule<loops>} {

@@ -463,17 +463,18 @@ func.func @no_channels(%x: tensor<2x0xf32>, %p: tensor<0xf32>) -> (tensor<2x0xf3
 // CSE-LABEL: func @dynamic_count(
 // CSE-SAME:    %[[DY:.+]]: tensor<?x3x?x5xf32>, %[[X:.+]]: tensor<?x3x?x5xf32>, %[[P:.+]]: tensor<3xf32>)
 // CSE-DAG:     %[[C0:.+]] = arith.constant 0 : index
-// CSE-DAG:     %[[C1:.+]] = arith.constant 1 : index
 // CSE-DAG:     %[[C2:.+]] = arith.constant 2 : index
+// CSE-DAG:     %[[ZERO:.+]] = arith.constant 0 : i64
+// CSE-DAG:     %[[ONE:.+]] = arith.constant 1 : i64
 // CSE-DAG:     %[[C5:.+]] = arith.constant 5 : index
 // CSE-DAG:     %[[D0:.+]] = tensor.dim %[[X]], %[[C0]]
 // CSE-DAG:     %[[D2:.+]] = tensor.dim %[[X]], %[[C2]]
-// CSE-DAG:     %[[PARTIAL:.+]] = arith.muli %[[C5]], %[[D0]] : index
+// CSE-DAG:     %[[PARTIAL:.+]] = arith.muli %[[D0]], %[[C5]] : index
 // CSE-DAG:     %[[COUNT:.+]] = arith.muli %[[PARTIAL]], %[[D2]] : index
-// CSE-DAG:     %[[IS_ZERO:.+]] = arith.cmpi eq, %[[COUNT]], %[[C0]] : index
-// CSE-DAG:     %[[AT_LEAST_ONE:.+]] = arith.maxsi %[[COUNT]], %[[C1]] : index
-// CSE-DAG:     %[[I64:.+]] = arith.index_cast %[[AT_LEAST_ONE]] : index to i64
-// CSE-DAG:     %[[M:.+]] = arith.sitofp %[[I64]] : i64 to f32
+// CSE-DAG:     %[[I64:.+]] = arith.index_cast %[[COUNT]] : index to i64
+// CSE-DAG:     %[[IS_ZERO:.+]] = arith.cmpi eq, %[[I64]], %[[ZERO]] : i64
+// CSE-DAG:     %[[AT_LEAST_ONE:.+]] = arith.maxsi %[[I64]], %[[ONE]] : i64
+// CSE-DAG:     %[[M:.+]] = arith.sitofp %[[AT_LEAST_ONE]] : i64 to f32
 // CSE:         linalg.generic {{.+}} iterator_types = ["parallel"]}
 // CSE-NEXT:    ^bb0(%[[SUM_DY:[^:]+]]: f32, %[[SUM_DY_XMU:[^:]+]]: f32, %[[R:[^:]+]]: f32,
 // CSE-DAG:       arith.divf %[[SUM_DY]], %[[M]]
@@ -505,8 +506,9 @@ func.func @dynamic_count_unneeded(%dy: tensor<?x3xf32>, %x: tensor<?x3xf32>, %p:
 // CSE-LABEL: func @dynamic_everything_nhwc
 // CSE-SAME:    (%[[DY:.+]]: tensor<?x?x?xbf16>, %[[X:.+]]: tensor<?x?x?xbf16>, %[[P:.+]]: tensor<?xf32>)
 // CSE-DAG:     %[[C0:.+]] = arith.constant 0 : index
-// CSE-DAG:     %[[C1:.+]] = arith.constant 1 : index
 // CSE-DAG:     %[[C2:.+]] = arith.constant 2 : index
+// CSE-DAG:     %[[ZERO:.+]] = arith.constant 0 : i64
+// CSE-DAG:     %[[ONE:.+]] = arith.constant 1 : i64
 // CSE-DAG:     %[[D0:.+]] = tensor.dim %[[X]], %[[C0]]
 // CSE-DAG:     %[[D1:.+]] = tensor.dim %[[X]], %[[C1]]
 // CSE-DAG:     %[[D2:.+]] = tensor.dim %[[X]], %[[C2]]

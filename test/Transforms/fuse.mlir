@@ -268,14 +268,14 @@ func.func @producer_with_transposed_result_stays(%x: tensor<4x8xf32>, %init: ten
   return %sum : tensor<4xf32>
 }
 
-// The value is needed in memory anyway: fusing would compute it twice.
-// CHECK-LABEL: func @producer_that_is_returned_stays
-// CHECK:         %[[EXP:.+]] = linalg.generic
+// The value is needed in memory anyway: the sums store it on their way.
+// CHECK-LABEL: func @producer_that_is_returned_becomes_a_result
+// CHECK:         %[[BOTH:.+]]:2 = linalg.generic
 // CHECK:           math.exp
-// CHECK:         %[[SUM:.+]] = linalg.generic {{.+}} ins(%[[EXP]] :
-// CHECK-NOT:       math.exp
-// CHECK:         return %[[SUM]], %[[EXP]]
-func.func @producer_that_is_returned_stays(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> (tensor<4xf32>, tensor<8x4xf32>) {
+// CHECK-NOT:     math.exp
+// CHECK-NOT:     linalg.generic
+// CHECK:         return %[[BOTH]]#1, %[[BOTH]]#0
+func.func @producer_that_is_returned_becomes_a_result(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> (tensor<4xf32>, tensor<8x4xf32>) {
   %empty = tensor.empty() : tensor<8x4xf32>
   %exp = linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%empty : tensor<8x4xf32>) {
@@ -292,15 +292,15 @@ func.func @producer_that_is_returned_stays(%x: tensor<8x4xf32>, %init: tensor<4x
   return %sum, %exp : tensor<4xf32>, tensor<8x4xf32>
 }
 
-// One of two readers cannot take it (it reads the transpose), so neither does.
-// CHECK-LABEL: func @producer_that_one_reader_cannot_take_stays
-// CHECK:         %[[EXP:.+]] = linalg.generic
+// One of two readers cannot take it (it reads the transpose): the other computes
+// it once and stores it.
+// CHECK-LABEL: func @producer_that_one_reader_cannot_take_becomes_a_result
+// CHECK:         %[[BOTH:.+]]:2 = linalg.generic
 // CHECK:           math.exp
-// CHECK:         linalg.generic {{.+}} ins(%[[EXP]] :
-// CHECK:         linalg.generic {{.+}} ins(%[[EXP]] :
+// CHECK:         linalg.generic {{.+}} ins(%[[BOTH]]#0 :
 // CHECK-NOT:     math.exp
 // CHECK:         return
-func.func @producer_that_one_reader_cannot_take_stays(%x: tensor<4x4xf32>, %init: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+func.func @producer_that_one_reader_cannot_take_becomes_a_result(%x: tensor<4x4xf32>, %init: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %empty = tensor.empty() : tensor<4x4xf32>
   %exp = linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
       ins(%x : tensor<4x4xf32>) outs(%empty : tensor<4x4xf32>) {
@@ -383,14 +383,14 @@ func.func @consumers_of_grad_input(%dy: tensor<8x4xf32>, %f: tensor<4xf32>, %oth
   return %rounded : tensor<8x4xbf16>
 }
 
-// Two consumers: grad_input is computed once, not in each of them.
+// Two consumers: grad_input is computed once, in one loop with both.
 // CHECK-LABEL: func @grad_input_with_two_consumers_computed_once
-// CHECK:         %[[DX:.+]] = linalg.generic
-// CHECK:           arith.mulf
-// CHECK:         linalg.generic {{.+}} ins(%[[DX]] :
-// CHECK:         linalg.generic {{.+}} ins(%[[DX]] :
-// CHECK-NOT:     arith.mulf
-// CHECK:         return
+// CHECK:         %[[BOTH:.+]]:2 = linalg.generic
+// CHECK:           %[[DX:.+]] = arith.mulf
+// CHECK-DAG:       arith.negf %[[DX]]
+// CHECK-DAG:       math.exp %[[DX]]
+// CHECK-NOT:     linalg.generic
+// CHECK:         return %[[BOTH]]#{{[01]}}, %[[BOTH]]#{{[01]}}
 func.func @grad_input_with_two_consumers_computed_once(%dy: tensor<8x4xf32>, %f: tensor<4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
   %empty = tensor.empty() : tensor<8x4xf32>
   %dx = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
@@ -417,6 +417,7 @@ func.func @grad_input_with_two_consumers_computed_once(%dy: tensor<8x4xf32>, %f:
 // The next gradient's sums read grad_input through an element-wise op: that op
 // joins grad_input's loop or the sums', but the two gradients stay apart.
 // CHECK-LABEL: func @grad_input_not_into_the_next_sums
+// CHECK:         linalg.generic {{.+}} iterator_types = ["reduction", "parallel"]}
 // CHECK:         %[[DX:.+]] = linalg.generic {{.+}} iterator_types = ["parallel", "parallel"]}
 // CHECK:           arith.mulf
 // CHECK:         %[[SUM:.+]] = linalg.generic {{.+}} iterator_types = ["reduction", "parallel"]} ins(%[[DX]] :
@@ -425,8 +426,14 @@ func.func @grad_input_with_two_consumers_computed_once(%dy: tensor<8x4xf32>, %f:
 // CHECK:         return %[[SUM]]
 func.func @grad_input_not_into_the_next_sums(%dy: tensor<8x4xf32>, %f: tensor<4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
   %empty = tensor.empty() : tensor<8x4xf32>
+  %factor = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%dy : tensor<8x4xf32>) outs(%f : tensor<4xf32>) {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
   %dx = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
-      ins(%dy, %f : tensor<8x4xf32>, tensor<4xf32>) outs(%empty : tensor<8x4xf32>) {
+      ins(%dy, %factor : tensor<8x4xf32>, tensor<4xf32>) outs(%empty : tensor<8x4xf32>) {
   ^bb0(%e: f32, %c: f32, %out: f32):
     %0 = arith.mulf %e, %c : f32
     linalg.yield %0 : f32

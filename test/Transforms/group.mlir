@@ -137,6 +137,38 @@ func.func @coefficients_and_elementwise_without_sums(%dy: tensor<8x4xf32>, %v: t
   return %dx : tensor<8x4xf32>
 }
 
+// What reads grad_input, full-size, is beyond the group.
+// CHECK-LABEL: func @reader_of_grad_input
+// CHECK:         %[[DX:.+]] = scf.execute_region -> tensor<8x4xf32> no_inline {
+// CHECK-COUNT-2:   linalg.generic {{.+}} attrs = {bngrad.schedule = #bngrad.schedule<loops>}
+// CHECK:         }
+// CHECK:         %[[NEGATED:.+]] = linalg.generic {{.+}} ins(%[[DX]] :
+// CHECK-NOT:     bngrad.schedule
+// CHECK:         return %[[DX]], %[[NEGATED]]
+func.func @reader_of_grad_input(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %full0 = tensor.empty() : tensor<8x4xf32>
+  %dx = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum : tensor<8x4xf32>, tensor<4xf32>) outs(%full0 : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %f: f32, %out: f32):
+    %0 = arith.subf %e, %f : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  %full1 = tensor.empty() : tensor<8x4xf32>
+  %negated = linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%dx : tensor<8x4xf32>) outs(%full1 : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %out: f32):
+    %0 = arith.negf %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  return %dx, %negated : tensor<8x4xf32>, tensor<8x4xf32>
+}
+
 // Two gradients in a row: the second group starts where the first one's result
 // is complete.
 // CHECK-LABEL: func @two_gradients_two_groups
@@ -314,12 +346,13 @@ func.func @call_on_one_of_two_paths(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -
   return %dx, %root : tensor<8x4xf32>, tensor<4xf32>
 }
 
-// A region reads the sums from outside of it.
+// A region reads the sums from outside of it, so grad_input, which reads them
+// beside its result, cannot be computed before it.
 // CHECK-LABEL: func @region_on_the_path
 // CHECK:         %[[SUM:.+]] = scf.execute_region -> tensor<4xf32> no_inline {
-// CHECK:         scf.if
+// CHECK:         %[[TOTAL:.+]] = scf.if
 // CHECK:           "test.use"(%[[SUM]])
-// CHECK:         linalg.generic {{.+}} ["parallel", "parallel"]}
+// CHECK:         linalg.generic {{.+}} ["parallel", "parallel"]} ins(%{{.+}}, %[[SUM]], %[[TOTAL]] :
 func.func @region_on_the_path(%x: tensor<8x4xf32>, %init: tensor<4xf32>, %c: i1) -> tensor<8x4xf32> {
   %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
@@ -334,11 +367,12 @@ func.func @region_on_the_path(%x: tensor<8x4xf32>, %init: tensor<4xf32>, %c: i1)
     scf.yield %init : tensor<4xf32>
   }
   %full = tensor.empty() : tensor<8x4xf32>
-  %dx = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
-      ins(%x, %total : tensor<8x4xf32>, tensor<4xf32>) outs(%full : tensor<8x4xf32>) {
-  ^bb0(%e: f32, %f: f32, %out: f32):
-    %0 = arith.subf %e, %f : f32
-    linalg.yield %0 : f32
+  %dx = linalg.generic {indexing_maps = [#data, #feature, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum, %total : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>) outs(%full : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %f: f32, %t: f32, %out: f32):
+    %0 = arith.mulf %e, %f : f32
+    %1 = arith.subf %0, %t : f32
+    linalg.yield %1 : f32
   } -> tensor<8x4xf32>
   return %dx : tensor<8x4xf32>
 }

@@ -407,6 +407,23 @@ FailureOr<Expectation> PlainProgram::expect(unsigned i, Value value) {
 
 LogicalResult PlainProgram::build() {
   OneLineDiagnostics diagnostics(module.getContext());
+  if (!llvm::hasSingleElement(function.getBody()))
+    return function.emitError()
+           << "--check: expected a function of one block, got "
+           << function.getBody().getBlocks().size();
+  WalkResult nested =
+      function.walk(
+          [&](Operation *op) {
+            if (!isGradientOp(op) || op->getParentOp() == function)
+              return WalkResult::advance();
+            op->emitError()
+                << "--check: expected gradients outside of regions, got one "
+                   "in '"
+                << op->getParentOp()->getName() << "'";
+            return WalkResult::interrupt();
+          });
+  if (nested.wasInterrupted())
+    return failure();
   // Tensor arithmetic and named ops as generics, whose bounds follow.
   PassManager pm(module.getContext());
   pm.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
@@ -476,7 +493,7 @@ LogicalResult mlir::bngrad::checkResults(Program &program,
                                          MutableArrayRef<Array> results) {
   OwningOpRef<ModuleOp> module = program.getModule().clone();
   PlainProgram plain(*module,
-                     module->lookupSymbol<func::FuncOp>(program.getEntry()));
+                     module->lookupSymbol<func::FuncOp>(Program::kSymbol));
   if (failed(plain.build()))
     return failure();
   FailureOr<std::vector<Array>> expected = plain.run(program, arguments);

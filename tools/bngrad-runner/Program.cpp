@@ -70,10 +70,15 @@ static LogicalResult isolate(ModuleOp module, StringRef entry) {
   OneLineDiagnostics diagnostics(module.getContext());
   PassManager pm(module.getContext());
   addImportPasses(pm);
-  pm.addPass(createInlinerPass());
+  // Without the inliner's own canonicalization: the function is run, and
+  // checked, as it was written.
+  pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
   pm.addPass(createSymbolDCEPass());
   if (failed(pm.run(module)))
     return failure();
+  // Unlike SymbolTable::rename this leaves the rest of the file alone; nothing
+  // is left that could refer to it.
+  module.lookupSymbol<func::FuncOp>(entry).setName(Program::kSymbol);
   WalkResult unknown = module.walk([](Operation *op) {
     if (op->isRegistered())
       return WalkResult::advance();
@@ -108,6 +113,11 @@ static FailureOr<func::FuncOp> findEntry(ModuleOp module, StringRef path,
 
 FailureOr<Program> Program::load(MLIRContext *context, StringRef path,
                                  StringRef entry) {
+  if (path.empty())
+    return reportError("expected a file, got ''");
+  // What the shape function is made of.
+  context->loadDialect<arith::ArithDialect, scf::SCFDialect,
+                       tensor::TensorDialect>();
   std::string error;
   std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(path, &error);
   if (!buffer)
@@ -154,7 +164,7 @@ FailureOr<Program> Program::load(MLIRContext *context, StringRef path,
 }
 
 ArgumentRole Program::getRole(unsigned argument) {
-  auto function = source->lookupSymbol<func::FuncOp>(entry);
+  auto function = source->lookupSymbol<func::FuncOp>(kSymbol);
   SmallVector<Value> worklist = {function.getArgument(argument)};
   while (!worklist.empty()) {
     Value value = worklist.pop_back_val();
@@ -221,6 +231,25 @@ static void reportInsteadOfAbort(func::FuncOp function, func::FuncOp report,
   }
 }
 
+/// Calls kReportSize for every size of a returned value that its type does not
+/// know.
+static void reportSizes(OpBuilder &b, func::ReturnOp returnOp,
+                        func::FuncOp report) {
+  Location loc = returnOp.getLoc();
+  for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
+    auto type = cast<RankedTensorType>(value.getType());
+    for (int64_t dim : llvm::seq(type.getRank())) {
+      if (!type.isDynamicDim(dim))
+        continue;
+      Value size = tensor::DimOp::create(b, loc, value, dim);
+      Value args[] = {arith::ConstantIntOp::create(b, loc, i, 64),
+                      arith::ConstantIntOp::create(b, loc, dim, 64),
+                      arith::IndexCastOp::create(b, loc, b.getI64Type(), size)};
+      func::CallOp::create(b, loc, report, args);
+    }
+  }
+}
+
 /// Adds kShapes to `module`: a copy of `function` that computes no data.
 static LogicalResult addShapeFunction(ModuleOp module, func::FuncOp function,
                                       std::vector<std::string> &texts) {
@@ -239,23 +268,14 @@ static LogicalResult addShapeFunction(ModuleOp module, func::FuncOp function,
     return failure();
   reportInsteadOfAbort(shapes, reportMismatch, texts);
 
-  auto returnOp = cast<func::ReturnOp>(shapes.back().getTerminator());
-  OpBuilder b(returnOp);
-  Location loc = returnOp.getLoc();
-  for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
-    auto type = cast<RankedTensorType>(value.getType());
-    for (int64_t dim : llvm::seq(type.getRank())) {
-      if (!type.isDynamicDim(dim))
-        continue;
-      Value size = tensor::DimOp::create(b, loc, value, dim);
-      Value args[] = {arith::ConstantIntOp::create(b, loc, i, 64),
-                      arith::ConstantIntOp::create(b, loc, dim, 64),
-                      arith::IndexCastOp::create(b, loc, b.getI64Type(), size)};
-      func::CallOp::create(b, loc, reportSize, args);
-    }
+  OpBuilder b(shapes.getContext());
+  SmallVector<func::ReturnOp> returns(shapes.getOps<func::ReturnOp>());
+  for (func::ReturnOp returnOp : returns) {
+    b.setInsertionPoint(returnOp);
+    reportSizes(b, returnOp, reportSize);
+    func::ReturnOp::create(b, returnOp.getLoc());
+    returnOp.erase();
   }
-  func::ReturnOp::create(b, loc);
-  returnOp.erase();
   shapes.setFunctionType(b.getFunctionType(shapes.getArgumentTypes(), {}));
   shapes.setResAttrsAttr(nullptr);
 
@@ -313,11 +333,10 @@ LogicalResult Program::compile(StringRef schedule) {
   MLIRContext *context = source->getContext();
   OneLineDiagnostics diagnostics(context);
   OwningOpRef<ModuleOp> module = source->clone();
-  auto function = module->lookupSymbol<func::FuncOp>(entry);
-  function.setPublic();
+  auto function = module->lookupSymbol<func::FuncOp>(kSymbol);
   if (failed(addShapeFunction(*module, function, sizeErrors)))
     return failure();
-  for (StringRef name : {StringRef(entry), StringRef(kShapes)})
+  for (StringRef name : {kSymbol, kShapes})
     module->lookupSymbol(name)->setAttr(
         LLVM::LLVMDialect::getEmitCWrapperAttrName(), UnitAttr::get(context));
 
@@ -330,13 +349,13 @@ LogicalResult Program::compile(StringRef schedule) {
   addCpuLowerPasses(apply);
   if (failed(choose.run(*module)))
     return failure();
-  schedules = collectSchedules(module->lookupSymbol<func::FuncOp>(entry));
+  schedules = collectSchedules(module->lookupSymbol<func::FuncOp>(kSymbol));
   if (failed(apply.run(*module)))
     return failure();
   jit = Jit::create(
       *module, {{kReportMismatch, reinterpret_cast<void *>(&reportMismatch)},
                 {kReportSize, reinterpret_cast<void *>(&reportSize)}});
-  if (!jit || failed(jit->compile(entry)))
+  if (!jit || failed(jit->compile(kSymbol)))
     return failure();
   compileMilliseconds = std::chrono::duration<double, std::milli>(
                             std::chrono::steady_clock::now() - start)
@@ -374,5 +393,5 @@ Program::prepareResults(MutableArrayRef<Array> arguments) {
 
 LogicalResult Program::run(MutableArrayRef<Array> arguments,
                            MutableArrayRef<Array> results) {
-  return jit->call(entry, arguments, results);
+  return jit->call(kSymbol, arguments, results);
 }

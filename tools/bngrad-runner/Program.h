@@ -42,7 +42,11 @@ public:
   static FailureOr<Program> load(MLIRContext *context, StringRef path,
                                  StringRef entry);
 
+  /// The function's name in the file.
   StringRef getEntry() const { return entry; }
+  /// Its name in getModule() and in compiled code, which is none that a library
+  /// could have.
+  static constexpr StringLiteral kSymbol = "bngrad_runner_entry";
   ArrayRef<ArrayType> getArgumentTypes() const { return argumentTypes; }
   ArrayRef<ArrayType> getResultTypes() const { return resultTypes; }
   ArgumentRole getRole(unsigned argument);
@@ -63,7 +67,7 @@ public:
   LogicalResult run(MutableArrayRef<::bngrad::Array> arguments,
                     MutableArrayRef<::bngrad::Array> results);
 
-  /// The module as it was read.
+  /// The function as it was read, alone, at the bngrad level.
   ModuleOp getModule() { return *source; }
 
 private:

@@ -66,19 +66,19 @@ struct Options {
 };
 } // namespace
 
-/// Parses the value of option `id`, a whole number above 0.
+/// Parses the value of option `id`, a whole number from 1 to `most`.
 static LogicalResult parseCount(const InputArgList &args, unsigned id,
-                                StringRef name,
+                                StringRef name, unsigned most,
                                 std::optional<unsigned> &count) {
   const Arg *arg = args.getLastArg(id);
   if (!arg)
     return success();
   unsigned value;
   if (StringRef(arg->getValue()).getAsInteger(10, value) || value < 1 ||
-      value > static_cast<unsigned>(std::numeric_limits<int>::max()))
+      value > most)
     return reportError("expected --" + name +
-                       " to be a whole number of at least 1, got '" +
-                       arg->getValue() + "'");
+                       " to be a whole number from 1 to " + Twine(most) +
+                       ", got '" + arg->getValue() + "'");
   count = value;
   return success();
 }
@@ -102,8 +102,10 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
   StringRef target = args.getLastArgValue(OPT_target, "cpu");
   if (target != "cpu")
     return reportError("expected --target to be cpu, got '" + target + "'");
-  if (failed(parseCount(args, OPT_benchmark, "benchmark", options.benchmark)) ||
-      failed(parseCount(args, OPT_threads, "threads", options.threads)))
+  // libomp aborts the process where it cannot start a thread.
+  if (failed(parseCount(args, OPT_benchmark, "benchmark", 1000000000,
+                        options.benchmark)) ||
+      failed(parseCount(args, OPT_threads, "threads", 1024, options.threads)))
     return failure();
   return options;
 }
@@ -159,7 +161,8 @@ int main(int argc, char **argv) {
   bool hasError = false;
   InputArgList args =
       table.parseArgs(argc, argv, OPT_UNKNOWN, saver, [&](StringRef message) {
-        (void)reportError(message);
+        if (!hasError)
+          (void)reportError(message);
         hasError = true;
       });
   if (hasError)
@@ -174,5 +177,13 @@ int main(int argc, char **argv) {
     return 1;
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
-  return failed(run(*options));
+  bool hasFailed = failed(run(*options));
+  llvm::outs().flush();
+  if (llvm::outs().has_error()) {
+    (void)reportError("standard output: cannot write: " +
+                      llvm::outs().error().message());
+    llvm::outs().clear_error();
+    return 1;
+  }
+  return hasFailed;
 }

@@ -337,14 +337,16 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
   ];
 }
 
-def BNGradUnshareInitsPass
-    : Pass<"bngrad-unshare-inits", "::mlir::func::FuncOp"> {
-  let summary = "Give each linalg op inits of its own";
+def BNGradPrepareBufferizePass
+    : Pass<"bngrad-prepare-bufferize", "::mlir::func::FuncOp"> {
+  let summary = "Bring tensors into the form that bufferizes well";
   let description = [{
     Needs: linalg on tensors, right before bufferization.
     Gives: no `tensor.empty`, and no `linalg.fill` of one, is the init of two
-           ops, or of one op twice. Where they are, by CSE for example,
-           bufferization allocates and copies.
+           ops, or of one op twice: bufferization would allocate and copy.
+           Arguments are marked as read-only unless they say otherwise: results
+           must not be computed in the caller's operands. A value that is
+           returned twice is copied, since each result has a buffer of its own.
     Fails: never.
 
     Before:
@@ -363,7 +365,8 @@ def BNGradUnshareInitsPass
     After:
 
     ```mlir
-    func.func @f(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    func.func @f(%a: tensor<4xf32> {bufferization.writable = false})
+        -> (tensor<4xf32>, tensor<4xf32>) {
       %empty = tensor.empty() : tensor<4xf32>
       %other = tensor.empty() : tensor<4xf32>
       %0 = linalg.exp ins(%a : tensor<4xf32>) outs(%other : tensor<4xf32>)
@@ -375,6 +378,7 @@ def BNGradUnshareInitsPass
     ```
   }];
   let dependentDialects = [
+    "::mlir::bufferization::BufferizationDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
   ];
 }

@@ -1,4 +1,4 @@
-// RUN: bngrad-opt %s --split-input-file --bngrad-unshare-inits | FileCheck %s
+// RUN: bngrad-opt %s --split-input-file --bngrad-prepare-bufferize | FileCheck %s
 
 // CHECK-LABEL: func.func @two_ops_share_an_empty(
 // CHECK-DAG: %[[A:.+]] = tensor.empty() : tensor<4xf32>
@@ -42,6 +42,30 @@ func.func @two_sums_share_a_fill(%x: tensor<8x4xf32>) -> (tensor<4xf32>, tensor<
 // -----
 
 // An init with contents of its own is not copied.
+
+// Arguments are read-only, but for those that say otherwise.
+
+// CHECK-LABEL: func.func @arguments(
+// CHECK-SAME: %{{[^:]+}}: tensor<4xf32> {bufferization.writable = false}, %{{[^:]+}}: tensor<4xf32> {bufferization.writable = true}, %{{[^:]+}}: memref<4xf32>)
+func.func @arguments(%a: tensor<4xf32>, %b: tensor<4xf32> {bufferization.writable = true}, %m: memref<4xf32>) {
+  return
+}
+
+// -----
+
+// Each result has a buffer of its own.
+
+// CHECK-LABEL: func.func @returned_twice(
+// CHECK: %[[R:.+]] = linalg.exp
+// CHECK: %[[COPY:.+]] = bufferization.alloc_tensor() copy(%[[R]]) : tensor<4xf32>
+// CHECK: return %[[R]], %[[COPY]]
+func.func @returned_twice(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %empty = tensor.empty() : tensor<4xf32>
+  %0 = linalg.exp ins(%a : tensor<4xf32>) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
+  return %0, %0 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
 
 // CHECK-LABEL: func.func @argument_as_init(
 // CHECK-NOT: tensor.empty
