@@ -12,6 +12,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Transforms/InliningUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -23,7 +24,19 @@ using namespace mlir::bngrad;
 #define GET_ATTRDEF_CLASSES
 #include "BNGrad/Dialect/BNGradAttrs.cpp.inc"
 
+namespace {
+/// Every op may be inlined: they all compute from their operands alone.
+struct BNGradInlinerInterface : DialectInlinerInterface {
+  using DialectInlinerInterface::DialectInlinerInterface;
+
+  bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const final {
+    return true;
+  }
+};
+} // namespace
+
 void BNGradDialect::initialize() {
+  addInterfaces<BNGradInlinerInterface>();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "BNGrad/Dialect/BNGradAttrs.cpp.inc"

@@ -213,7 +213,7 @@ func.func @no_result_used(%dy: tensor<8x6xf32>, %x: tensor<8x6xf32>, %p: tensor<
 // DECOMPOSE-LABEL: func @beside
 // FUSE-LABEL: func @beside
 // GROUP-LABEL: func @beside
-// GROUP:         linalg.max
+// GROUP:         arith.maximumf
 // BUFFERIZE-LABEL: func @beside
 // APPLY-LABEL: func @beside
 // APPLY:         arith.maximumf

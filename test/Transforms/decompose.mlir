@@ -506,9 +506,8 @@ func.func @dynamic_count_unneeded(%dy: tensor<?x3xf32>, %x: tensor<?x3xf32>, %p:
 // CSE-LABEL: func @dynamic_everything_nhwc
 // CSE-SAME:    (%[[DY:.+]]: tensor<?x?x?xbf16>, %[[X:.+]]: tensor<?x?x?xbf16>, %[[P:.+]]: tensor<?xf32>)
 // CSE-DAG:     %[[C0:.+]] = arith.constant 0 : index
+// CSE-DAG:     %[[C1:.+]] = arith.constant 1 : index
 // CSE-DAG:     %[[C2:.+]] = arith.constant 2 : index
-// CSE-DAG:     %[[ZERO:.+]] = arith.constant 0 : i64
-// CSE-DAG:     %[[ONE:.+]] = arith.constant 1 : i64
 // CSE-DAG:     %[[D0:.+]] = tensor.dim %[[X]], %[[C0]]
 // CSE-DAG:     %[[D1:.+]] = tensor.dim %[[X]], %[[C1]]
 // CSE-DAG:     %[[D2:.+]] = tensor.dim %[[X]], %[[C2]]

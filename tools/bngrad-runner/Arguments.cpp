@@ -62,7 +62,7 @@ static std::optional<RandomSpec> parseRandomSpec(StringRef text) {
   double low, high;
   if (fields.size() != 3 || fields[1].getAsDouble(low) ||
       fields[2].getAsDouble(high) || !std::isfinite(low) ||
-      !std::isfinite(high - low) || !(low < high))
+      !std::isfinite(low) || !std::isfinite(high) || !(low < high))
     return std::nullopt;
   spec.range = {low, high};
   return spec;
@@ -88,7 +88,10 @@ static void fillRandom(Array &array, uint64_t seed, double low, double high) {
     }
     // 53 random bits in [0, 1). Rounding may leave [low, high).
     double unit = static_cast<double>(bits >> 11) * 0x1p-53;
-    double value = ::bngrad::roundTo(array.type, low + (high - low) * unit);
+    double span = high - low;
+    double exact = std::isfinite(span) ? low + span * unit
+                                       : low * (1 - unit) + high * unit;
+    double value = ::bngrad::roundTo(array.type, exact);
     if (value < low)
       value = ::bngrad::nextNumber(array.type, value, /*upwards=*/true);
     else if (value >= high)
