@@ -34,14 +34,23 @@ def has_numpy():
 # The long tests run under `scripts/test.sh --all` only.
 add_feature("long", os.environ.get("BNGRAD_LONG_TESTS") == "1")
 add_feature("numpy", has_numpy())
-unknown = set(required) - {"long", "numpy"}
+# Cases with expected values, which are not in the repository; a relative path
+# is one from the root of the sources, wherever lit was started.
+conformance_dir = os.environ.get("BNGRAD_CONFORMANCE_DIR")
+add_feature("conformance", bool(conformance_dir))
+if conformance_dir:
+    config.environment["BNGRAD_CONFORMANCE_DIR"] = os.path.join(
+        config.bngrad_src_root, conformance_dir)
+known = {"conformance", "long", "numpy"}
+unknown = set(required) - known
 if unknown:
-    lit_config.fatal(f"BNGRAD_REQUIRE: expected long or numpy, got {sorted(unknown)}")
+    lit_config.fatal(f"BNGRAD_REQUIRE: expected some of {sorted(known)}, "
+                     f"got {sorted(unknown)}")
 
 bin_dir = os.path.join(config.bngrad_obj_root, "bin")
 tool_dirs = [bin_dir, config.llvm_tools_dir]
 llvm_config.with_environment("PATH", tool_dirs, append_path=True)
-llvm_config.with_system_environment(["HOME", "TMP", "TEMP"])
+llvm_config.with_system_environment(["HOME", "TMP", "TEMP", "BNGRAD_LONG_TESTS"])
 llvm_config.add_tool_substitutions(
     [
         "bngrad-opt",

@@ -18,13 +18,12 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 /// Sizes that disagree at run time are undefined behaviour, so only an op whose
-/// shapes are all known may be moved to where it would not have run.
+/// operands' shapes are all known may be moved to where it would not have run.
 static Speculation::Speculatability speculatabilityOf(Operation *op) {
   auto isStatic = [](Type type) {
     return cast<ShapedType>(type).hasStaticShape();
   };
-  return llvm::all_of(op->getOperandTypes(), isStatic) &&
-                 llvm::all_of(op->getResultTypes(), isStatic)
+  return llvm::all_of(op->getOperandTypes(), isStatic)
              ? Speculation::Speculatable
              : Speculation::NotSpeculatable;
 }

@@ -62,9 +62,13 @@ getReductionValues(linalg::GenericOp generic) {
       continue;
     }
     auto add = value.getDefiningOp<arith::AddFOp>();
+    SmallVector<unsigned> reductionDims;
+    generic.getReductionDims(reductionDims);
     bool isIndexedByChannel =
         map.isProjectedPermutation() &&
-        map.getNumResults() == generic.getNumParallelLoops();
+        map.getNumResults() == generic.getNumParallelLoops() &&
+        llvm::none_of(reductionDims,
+                      [&](unsigned dim) { return map.isFunctionOfDim(dim); });
     if (!add || !accumulator.hasOneUse() || !value.hasOneUse() ||
         !isIndexedByChannel)
       return std::nullopt;

@@ -60,6 +60,7 @@ void mlir::bngrad::addBufferizePasses(OpPassManager &pm) {
   // Forwards the buffers that leave a group's region; without it the
   // out-parameters below would be filled by full-size copies.
   pm.addPass(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createBNGradReturnAllocsPass());
   {
     bufferization::BufferResultsToOutParamsPassOptions options;
     options.modifyPublicFunctions = true;

@@ -38,6 +38,11 @@ static Value constantBits(OpBuilder &b, Location loc, Type type,
   return arith::ConstantOp::create(b, loc, attr);
 }
 
+static bool roundsToNearestEven(arith::TruncFOp op) {
+  return op.getRoundingmode().value_or(arith::RoundingMode::to_nearest_even) ==
+         arith::RoundingMode::to_nearest_even;
+}
+
 namespace {
 /// f64 -> f16 or bf16 through an f32 that is rounded to odd: if inexact, the
 /// neighbour with an odd last bit. Two bits more than the target are enough for
@@ -53,6 +58,8 @@ struct TruncThroughOdd : OpRewritePattern<arith::TruncFOp> {
         !(getElementTypeOrSelf(to).isF16() ||
           getElementTypeOrSelf(to).isBF16()))
       return b.notifyMatchFailure(op, "not f64 to f16 or bf16");
+    if (!roundsToNearestEven(op))
+      return b.notifyMatchFailure(op, "another rounding mode");
     if (isa<TensorType>(from))
       return b.notifyMatchFailure(op, "tensor semantics");
 
@@ -98,6 +105,8 @@ struct TruncToBF16 : OpRewritePattern<arith::TruncFOp> {
     if (!getElementTypeOrSelf(from).isF32() ||
         !getElementTypeOrSelf(to).isBF16())
       return b.notifyMatchFailure(op, "not f32 to bf16");
+    if (!roundsToNearestEven(op))
+      return b.notifyMatchFailure(op, "another rounding mode");
     if (isa<TensorType>(from))
       return b.notifyMatchFailure(op, "tensor semantics");
 

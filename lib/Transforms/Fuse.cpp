@@ -131,9 +131,11 @@ struct FuseIntoReaders : OpRewritePattern<linalg::GenericOp> {
         continue;
       for (auto [original, replacement] : fused->replacements)
         if (!isRepeated || original.getDefiningOp() == consumer)
-          rewriter.replaceUsesWithIf(
-              original, replacement,
-              [&](OpOperand &use) { return use.getOwner() != consumer; });
+          rewriter.replaceUsesWithIf(original, replacement,
+                                     [&](OpOperand &use) {
+                                       return use.getOwner() != consumer &&
+                                              use.getOwner() != fused->fusedOp;
+                                     });
       rewriter.eraseOp(consumer);
       return success();
     }

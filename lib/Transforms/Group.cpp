@@ -16,14 +16,13 @@
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Passes.h"
 
-#include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -97,6 +96,7 @@ static Group growFrom(linalg::GenericOp seed,
     if (!isFullSize(seed, result.getResultNumber()))
       channelResults.insert(result);
   DenseSet<Operation *> foreign;
+  bool hasForeignEffect = false;
   int64_t numLoops = seed.getNumLoops();
   for (Operation *op = seed->getNextNode(); op; op = op->getNextNode()) {
     bool readsChannel = false, readsFullSize = false, readsForeign = false;
@@ -112,13 +112,17 @@ static Group growFrom(linalg::GenericOp seed,
     llvm::for_each(op->getOperands(), visit);
     visitUsedValuesDefinedAbove(
         op->getRegions(), [&](OpOperand *operand) { visit(operand->get()); });
-    if (!readsChannel && !readsFullSize && !readsForeign)
+    // The region will stand before the foreign ops, so an effect behind one of
+    // theirs stays behind.
+    bool isBehind = hasForeignEffect && !isMemoryEffectFree(op);
+    if (!readsChannel && !readsFullSize && !readsForeign && !isBehind)
       continue;
     auto generic = dyn_cast<linalg::GenericOp>(op);
     if (readsForeign || !readsChannel || !generic || grouped.contains(op) ||
         !readsAsMember(generic,
                        [&](Value v) { return channelResults.contains(v); })) {
       foreign.insert(op);
+      hasForeignEffect |= !isMemoryEffectFree(op);
       continue;
     }
     group.insert(generic);
@@ -173,13 +177,37 @@ static void cloneInit(OpBuilder &b, OpOperand &operand) {
   }
 }
 
+/// Moves the ops before `region` that read its results behind it. They keep
+/// their order, and so do all effects.
+static void moveReadersBehind(Operation *region) {
+  DenseSet<Operation *> late = {region};
+  Operation *end = region;
+  for (Operation *op = &region->getBlock()->front(); op != region;) {
+    Operation *next = op->getNextNode();
+    bool isLate = late.size() > 1 && !isMemoryEffectFree(op);
+    op->walk([&](Operation *nested) {
+      for (Value operand : nested->getOperands())
+        if (Operation *def = operand.getDefiningOp())
+          isLate |= late.contains(def);
+    });
+    if (isLate) {
+      late.insert(op);
+      op->moveAfter(end);
+      end = op;
+    }
+    op = next;
+  }
+}
+
 /// Moves the members into one scf.execute_region and writes `schedule` on them.
 static void closeGroup(ArrayRef<linalg::GenericOp> members,
                        ScheduleAttr schedule) {
   DenseSet<Operation *> inside(members.begin(), members.end());
+  linalg::GenericOp last = members.back();
+  Block *block = last->getBlock();
   auto escapes = [&](Value value) {
     return llvm::any_of(value.getUsers(), [&](Operation *user) {
-      return !inside.contains(user);
+      return !inside.contains(block->findAncestorOpInBlock(*user));
     });
   };
   SmallVector<Value> escaping;
@@ -188,7 +216,6 @@ static void closeGroup(ArrayRef<linalg::GenericOp> members,
       if (escapes(result))
         escaping.push_back(result);
 
-  linalg::GenericOp last = members.back();
   OpBuilder b(last);
   auto region = scf::ExecuteRegionOp::create(
       b, last.getLoc(), TypeRange(ValueRange(escaping)), /*no_inline=*/true);
@@ -198,7 +225,7 @@ static void closeGroup(ArrayRef<linalg::GenericOp> members,
     // What escapes is written where it will be read, so its init is outside.
     for (auto [init, result] :
          llvm::zip_equal(member.getDpsInitsMutable(), member->getResults()))
-      cloneInit(escapes(result) ? outside : b, init);
+      cloneInit(llvm::is_contained(escaping, result) ? outside : b, init);
     member->moveBefore(body, body->end());
     member->setAttr(ScheduleAttr::kAttrName, schedule);
     b.setInsertionPointToEnd(body);
@@ -206,10 +233,9 @@ static void closeGroup(ArrayRef<linalg::GenericOp> members,
   scf::YieldOp::create(b, last.getLoc(), escaping);
   for (auto [value, result] : llvm::zip_equal(escaping, region.getResults()))
     value.replaceUsesWithIf(result, [&](OpOperand &use) {
-      return use.getOwner()->getBlock() != body;
+      return !region->isProperAncestor(use.getOwner());
     });
-  // Ops between the members that read results now stand before the region.
-  sortTopologically(region->getBlock());
+  moveReadersBehind(region);
 }
 
 /// The schedule of a group. `loops` is the only one so far.

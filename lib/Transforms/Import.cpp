@@ -19,6 +19,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSwitch.h"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADIMPORTPASS
@@ -362,25 +364,27 @@ static LogicalResult importNativeBatchNormBackward(OpBuilder &b,
                         .getResult(0);
     result.replaceAllUsesWith(replacement);
   }
-  SmallVector<Value> operands(op->getOperands());
+  // The constants of a torch op have no use here: lists first, then what they
+  // were made of.
+  llvm::SmallSetVector<Operation *, 8> lists, constants;
+  auto collect = [&](Value value) {
+    Operation *def = value.getDefiningOp();
+    if (!def)
+      return;
+    if (def->getName().getStringRef() == "torch.prim.ListConstruct")
+      lists.insert(def);
+    else if (def->getName().getStringRef().starts_with("torch.constant."))
+      constants.insert(def);
+  };
+  llvm::for_each(op->getOperands(), collect);
+  for (Operation *list : lists)
+    llvm::for_each(list->getOperands(), collect);
   op->erase();
-  // The constants of a torch op have no use here.
-  for (Value operand : operands) {
-    Operation *def = operand.getDefiningOp();
-    if (!def || !def->use_empty() ||
-        def->getName().getDialectNamespace() != "torch")
-      continue;
-    SmallVector<Value> elements(def->getOperands());
-    if (!def->getName().getStringRef().starts_with("torch.constant.") &&
-        def->getName().getStringRef() != "torch.prim.ListConstruct")
-      continue;
-    def->erase();
-    for (Value element : elements)
-      if (Operation *constant = element.getDefiningOp();
-          constant && constant->use_empty() &&
-          constant->getName().getStringRef().starts_with("torch.constant."))
-        constant->erase();
-  }
+  for (ArrayRef<Operation *> defs :
+       {lists.getArrayRef(), constants.getArrayRef()})
+    for (Operation *def : defs)
+      if (def->use_empty())
+        def->erase();
   return success();
 }
 

@@ -301,10 +301,10 @@ func.func @op_with_dynamic_operand_not_hoisted(%dy: tensor<2x3xf32>, %x: tensor<
   return %r : tensor<2x3xf32>
 }
 
-// LICM-LABEL: func @op_with_dynamic_result_not_hoisted
+// LICM-LABEL: func @op_with_dynamic_result_hoisted
+// LICM:         bngrad.batch_norm_backward
 // LICM:         scf.for
-// LICM-NEXT:      bngrad.batch_norm_backward
-func.func @op_with_dynamic_result_not_hoisted(%x: tensor<2x3xf32>, %p: tensor<3xf32>, %n: index, %init: tensor<?x3xf32>) -> tensor<?x3xf32> {
+func.func @op_with_dynamic_result_hoisted(%x: tensor<2x3xf32>, %p: tensor<3xf32>, %n: index, %init: tensor<?x3xf32>) -> tensor<?x3xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %init) -> (tensor<?x3xf32>) {

@@ -383,6 +383,44 @@ def BNGradPrepareBufferizePass
   ];
 }
 
+def BNGradReturnAllocsPass
+    : Pass<"bngrad-return-allocs", "::mlir::func::FuncOp"> {
+  let summary = "Return buffers without a cast";
+  let description = [{
+    Needs: memrefs, before `--buffer-results-to-out-params`.
+    Gives: a buffer that is returned behind a cast to dynamic sizes is allocated
+           with them, so that it can be replaced by the out-parameter; a cast in
+           between would make it a copy.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    func.func @f(%x: f32) -> memref<?xf32> {
+      %alloc = memref.alloc() : memref<4xf32>
+      linalg.fill ins(%x : f32) outs(%alloc : memref<4xf32>)
+      %cast = memref.cast %alloc : memref<4xf32> to memref<?xf32>
+      return %cast : memref<?xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%x: f32) -> memref<?xf32> {
+      %c4 = arith.constant 4 : index
+      %alloc = memref.alloc(%c4) : memref<?xf32>
+      %cast = memref.cast %alloc : memref<?xf32> to memref<4xf32>
+      linalg.fill ins(%x : f32) outs(%cast : memref<4xf32>)
+      return %alloc : memref<?xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"
+  ];
+}
+
 def BNGradApplySchedulePass
     : Pass<"bngrad-apply-schedule", "::mlir::func::FuncOp"> {
   let summary = "Turn scheduled linalg ops on buffers into loops";
