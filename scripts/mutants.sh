@@ -18,12 +18,21 @@ mkdir -p "$copy/source"
 export BNGRAD_BUILD_DIR=$copy/build
 unset BNGRAD_LONG_TESTS
 
+# Prints PASSED FAILED SKIPPED. The tests that take longest are left out: with
+# them each mutant would take minutes. A mutant that hangs has been noticed.
 run_tests() {
   rm -f "$copy/lit.json"
-  "$python" "$llvm_prefix/bin/lit" -q --no-progress-bar -o "$copy/lit.json" \
-    "$copy/build/test" >"$copy/lit.log" 2>&1 || true
-  [ -f "$copy/lit.json" ] || fail "lit did not run: $(tail -n1 "$copy/lit.log")"
-  "$python" "$root/scripts/count_results.py" "$copy/lit.json"
+  (
+    ulimit -v 16000000
+    timeout 300 "$python" "$llvm_prefix/bin/lit" -q --no-progress-bar \
+      --filter-out 'Conformance|Properties|numpy|numerics' \
+      -o "$copy/lit.json" "$copy/build/test"
+  ) >"$copy/lit.log" 2>&1 || true
+  if [ -f "$copy/lit.json" ]; then
+    "$python" "$root/scripts/count_results.py" "$copy/lit.json"
+  else
+    echo 0 99 0
+  fi
 }
 
 "$copy/source/scripts/build.sh"

@@ -13,7 +13,7 @@
 
 // DEFINE: %{option} =
 // DEFINE: %{value} =
-// DEFINE: %{no-count} = %{fails} "expected %{option} to be a whole number of at least 1, got '%{value}'" %{run} %{option}=%{value}
+// DEFINE: %{no-count} = %{fails} "expected %{option} to be a whole number from 1 to ..., got '%{value}'" %{run} %{option}=%{value}
 // REDEFINE: %{option} = --threads
 // REDEFINE: %{value} = 0
 // RUN: %{no-count}
