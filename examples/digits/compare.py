@@ -10,7 +10,7 @@ float32 result may differ from the expected value `exact` by
 where M = N*H*W is the number of elements summed per channel and A is the
 gradient's formula with every term replaced by its absolute value, in float64.
 The first part is the one rounding of the result, the second what float32
-arithmetic may lose on the way; docs/mathematics.md explains both. The expected
+arithmetic may lose on the way; docs/numerics.md explains both. The expected
 gradients belong to exact statistics and the stored ones are rounded to float32:
 STATISTICS_UNITS allows for that. It is measured; make_digits.py asserts it.
 

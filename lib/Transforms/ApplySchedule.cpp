@@ -34,9 +34,9 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 /// Terms that are added one by one. The error bound allows a term about
-/// 16 + 4*log2(M + 1) roundings on its way into a result, of which up to 21 are
-/// not the sum's (docs/mathematics.md, section 8): 7 additions in a block and
-/// the one rounding of the sum of the blocks fit for every M.
+/// 16 + 4*log2(M + 1) roundings on its way into a result, of which up to 20 are
+/// not the sum's: 7 additions in a block and 2 outside fit for every M
+/// (docs/numerics.md, section 4).
 static constexpr int64_t kSumBlock = 8;
 
 namespace {
@@ -216,9 +216,16 @@ SmallVector<Value> Loops::emitSumBlock(OpBuilder &b, unsigned dim, Value from,
   ivs[dim] = Value();
   SmallVector<Value> results;
   for (auto [i, partial] : llvm::enumerate(block.getResults())) {
-    auto [sum, error] = addExactly(b, loc, carried[2 * i], partial);
+    // The error so far joins the next addend: summed on its own it would be a
+    // long sum of rounding errors that need not be independent.
+    Value addend = arith::AddFOp::create(b, loc, partial, carried[2 * i + 1]);
+    auto [sum, error] = addExactly(b, loc, carried[2 * i], addend);
+    // An infinite sum has no error to speak of: infinity less infinity.
+    Value isNaN =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, error, error);
     results.push_back(sum);
-    results.push_back(arith::AddFOp::create(b, loc, carried[2 * i + 1], error));
+    results.push_back(
+        arith::SelectOp::create(b, loc, isNaN, constantZero(b, i), error));
   }
   return results;
 }
@@ -266,12 +273,8 @@ void Loops::emitReduction(OpBuilder &b, ReductionValues reduction) {
     }
     SmallVector<Value> sums = emitSumLoops(nested, reductionDims, carried);
     for (auto [i, term] : llvm::enumerate(values.terms)) {
-      Value sum = sums[2 * i], error = sums[2 * i + 1];
-      // An infinite sum has no error to speak of: infinity less infinity.
-      Value isNaN = arith::CmpFOp::create(
-          nested, loc, arith::CmpFPredicate::UNO, error, error);
-      Value total = arith::AddFOp::create(nested, loc, sum, error);
-      total = arith::SelectOp::create(nested, loc, isNaN, sum, total);
+      Value total =
+          arith::AddFOp::create(nested, loc, sums[2 * i], sums[2 * i + 1]);
       cloner.store(nested, ivs, term.first, total);
     }
   });

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The formulas, their derivation and the error bound are in
-// docs/mathematics.md. For each channel, with M elements reduced per channel:
+// The formulas and their derivation are in docs/mathematics.md, the error bound
+// and the roundings it counts in docs/numerics.md. For each channel, with M
+// elements reduced per channel:
 //
 //   r            = 1/sqrt(variance + epsilon), or inv_std
 //   sum_dy       = sum grad_output
@@ -266,7 +267,7 @@ Value GradientBuilder::buildStackedSums() {
   Value zero = arith::ConstantOp::create(b, loc, b.getFloatAttr(type, 0.0));
   Value stacked = tensor::EmptyOp::create(b, loc, stackedSizes, type);
   stacked = linalg::FillOp::create(b, loc, zero, stacked).getResult(0);
-  if (isCountZero())
+  if (isCountZero() || hasNoChannels())
     return stacked;
 
   // The sums are accumulated in the rows of the result.
@@ -289,6 +290,9 @@ Value GradientBuilder::buildStackedSums() {
 
 ChannelSums GradientBuilder::unstackSums(Value sums) {
   auto elementType = getElementTypeOrSelf(sums);
+  // An offset into an empty dim is an error, even of an empty slice.
+  if (hasNoChannels())
+    return {buildEmptyChannel(elementType), buildEmptyChannel(elementType)};
   auto rowType = RankedTensorType::get(channelShape, elementType);
   SmallVector<OpFoldResult> sizes = channelSizes();
   auto extract = [&](int64_t row) -> Value {

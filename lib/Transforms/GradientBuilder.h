@@ -100,6 +100,8 @@ private:
   bool isFeatureDim(int64_t dim) const {
     return llvm::is_contained(operands.featureDims, dim);
   }
+  /// True if it is known that there are no channels.
+  bool hasNoChannels() const { return llvm::is_contained(channelShape, 0); }
   Value sizeOfInput(int64_t dim);
   Value buildCount();
   ElementCount countOfInteger(Value count);

@@ -1,8 +1,8 @@
-"""Checks the formulas of docs/mathematics.md.
+"""Checks the formulas of docs/mathematics.md and docs/numerics.md.
 
-Usage: mathematics.py DOCUMENT.md [--no-self-test]
+Usage: mathematics.py DOCUMENT.md... [--no-self-test]
 
-Runs the document's ```python blocks and compares what they define with
+Runs the ```python blocks of the documents and compares what they define with
 derivatives of the forward pass taken by complex steps (exact to rounding: no
 difference is formed), for inputs of rank 1 to 5 with one or more feature dims.
 No two channels have the same scale, mean or variance. The self-test changes
@@ -51,6 +51,36 @@ def complex_step(function: Callable[[np.ndarray], complex],
     return gradient
 
 
+class Rounded:
+    """How many roundings each term has gone through, by name.
+
+    All but the sums and the direct term of grad_input are "exact" at first.
+    """
+
+    def __init__(self, **terms: float):
+        self.terms = terms
+
+    def __add__(self, other: "Rounded") -> "Rounded":
+        sums = dict(self.terms)
+        for name, count in other.terms.items():
+            sums[name] = max(sums.get(name, 0), count)
+        return Rounded(**{name: count + 1 for name, count in sums.items()})
+
+    def __mul__(self, other: "Rounded") -> "Rounded":
+        return Rounded(**{
+            (right if left == "exact" else left):
+                self.terms[left] + other.terms[right] + 1
+            for left in self.terms for right in other.terms})
+
+    def __rtruediv__(self, one: float) -> "Rounded":
+        return self * Rounded(exact=0)
+
+    def sqrt(self) -> "Rounded":
+        return Rounded(exact=self.terms["exact"] / 2 + 1)
+
+    __sub__, __truediv__ = __add__, __mul__
+
+
 class Case:
     """Data of one shape, and the numerical gradients that belong to it.
 
@@ -85,6 +115,14 @@ class Case:
     def keep(self, values: np.ndarray) -> np.ndarray:
         """A per-channel array that broadcasts against the input."""
         return values.reshape(self.kept)
+
+    def channels(self) -> Iterator[Tuple[tuple, tuple]]:
+        """The index of each channel in per-channel arrays and in others."""
+        for channel in np.ndindex(self.params):
+            yield channel, tuple(
+                channel[self.feature_dims.index(dim)]
+                if dim in self.feature_dims else slice(None)
+                for dim in range(len(self.shape)))
 
     def output(self, x, scale, offset, mean, variance) -> np.ndarray:
         normalized = (x - self.keep(mean)) / np.sqrt(
@@ -181,6 +219,20 @@ def check_gradients(f: SimpleNamespace, case: Case) -> Iterator[Check]:
         f.grad_input_steps(d, x, case.scale, case.mean, inv_std, dims),
         case.batch))
 
+    results = [np.zeros(case.shape)] + [np.zeros(case.params) for _ in "12"]
+    for channel, where in case.channels():
+        computed = f.gradients_of_channel(
+            d[where], x[where], case.scale[channel], case.mean[channel],
+            case.variance[channel], EPSILON, case.count, np.sum, np.sqrt)
+        for result, place, values in zip(
+                results, (where, channel, channel), computed):
+            result[place] = values
+    sums = f.channel_sums(d, x, case.mean, dims)
+    for name, result, expected in zip(
+            ("grad_input", "grad_scale", "grad_offset"), results,
+            (case.batch, sums[1] * inv_std, case.by_offset)):
+        yield Check("gradients_of_channel", name, difference(result, expected))
+
 
 def check_identities(f: SimpleNamespace, case: Case) -> Iterator[Check]:
     """What the document says of sums and of differences of gradients."""
@@ -259,9 +311,7 @@ def check_terms(f: SimpleNamespace, case: Case) -> Iterator[Check]:
     inv_std = f.inv_std_of(case.given_variance, EPSILON)
     offset, scale = np.zeros(case.params), np.zeros(case.params)
     full = np.zeros(case.shape)
-    for channel in np.ndindex(case.params):
-        where = tuple(channel[dims.index(dim)] if dim in dims else slice(None)
-                      for dim in range(len(case.shape)))
+    for channel, where in case.channels():
         d = np.abs(case.grad_output[where])
         c = np.abs(case.input[where] - case.given_mean[channel])
         r, s = inv_std[channel], abs(case.scale[channel])
@@ -312,19 +362,50 @@ def check_rounding(f: SimpleNamespace) -> Iterator[Check]:
         yield Check("error_bound", f"{name} in float32",
                     0.0 if good else math.inf)
 
-    elements = np.arange(1, 2**20)
-    height = np.ceil(np.log2(elements))
-    power = (elements & (elements - 1)) == 0
-    budget = f.error_bound(0.0, 1.0, elements, 0.0, 1.0)
-    good = (height + np.where(power, 18, 21) <= budget).all()
-    yield Check("error_bound", "a balanced tree is within it",
-                0.0 if good else math.inf)
+    yield from check_heights(f)
     chain = np.add.accumulate(np.full(15625, 0.1, np.float32))[-1]
     exact = 1e6 * float(np.float32(0.1))
     ratio = abs(64 * float(chain) - exact) / f.error_bound(
         exact, exact, 10**6, u, u)
     yield Check("error_bound", "64 chains of equal numbers miss it 26 times",
                 0.0 if round(ratio) == 26 else math.inf)
+
+
+def check_heights(f: SimpleNamespace) -> Iterator[Check]:
+    """The table of roundings, and that it is within the bound."""
+    height, exact = 1000, Rounded(exact=0)
+    names = iter(("mean", "variance"))
+
+    def total(terms: Rounded) -> Rounded:
+        return Rounded(**{next(names): max(terms.terms.values()) + height})
+
+    results = f.gradients_of_channel(
+        Rounded(direct=0), exact, exact, exact, exact, Rounded(exact=1),
+        Rounded(exact=1), total, Rounded.sqrt)
+    expected = ({"direct": 7, "mean": height + 9, "variance": height + 20},
+                {"variance": height + 6}, {"mean": height})
+    for result, terms in zip(results, expected):
+        yield Check("gradients_of_channel", f"roundings {terms}",
+                    0.0 if result.terms == terms else math.inf)
+
+    def within(name: str, count: np.ndarray, height: np.ndarray) -> Check:
+        """Whether more than 1 is left beside the longest way, in f32."""
+        is_power = np.log2(count) % 1 == 0
+        roundings = height + np.where(
+            is_power, 18, np.where(count <= 2**24, 19, 20))
+        budget = f.error_bound(0.0, 1.0, count, 0.0, 1.0)
+        good = (roundings + 1 <= budget).all()
+        return Check("error_bound", name, 0.0 if good else math.inf)
+
+    few, u = np.arange(1.0, 2**20), 2.0 ** -24
+    many = 2.0 ** np.arange(20, 33.01, 0.125)
+    yield within("a balanced tree", few, np.ceil(np.log2(few)))
+    yield within("blocks of 1, few", few, np.minimum(few - 1, 9) + few * u)
+    yield within("blocks of 1", many[many <= 2**30],
+                 9 + many[many <= 2**30] * u)
+    yield within("blocks of 8 and of 1", many, 9 + many * 2 / 9 * u)
+    yield within("blocks of 1 in f64", 2.0 ** np.arange(20, 60),
+                 9 + 2.0 ** np.arange(20 - 53, 60 - 53))
 
 
 def all_checks(f: SimpleNamespace, cases: List[Case]) -> Iterator[Check]:
@@ -343,11 +424,15 @@ def all_checks(f: SimpleNamespace, cases: List[Case]) -> Iterator[Check]:
             yield Check(group.__name__, f"{label} raised {error!r}", math.inf)
 
 
-def blocks(document: str) -> ast.Module:
-    """The document's ```python blocks as one module."""
-    found = re.findall(r"^```python\n(.*?)^```$", document, re.M | re.S)
-    if not found:
-        raise ValueError("no ```python block in the document")
+def blocks(documents: List[Path]) -> ast.Module:
+    """The ```python blocks of all documents as one module."""
+    found = []
+    for path in documents:
+        text = path.read_text(encoding="utf-8")
+        new = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+        if not new:
+            raise ValueError(f"no ```python block in {path}")
+        found += new
     return ast.parse("\n".join(found))
 
 
@@ -441,14 +526,14 @@ def self_test(module: ast.Module, cases: List[Case]) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("document")
+    parser.add_argument("documents", type=Path, nargs="+")
     parser.add_argument("--self-test", default=True,
                         action=argparse.BooleanOptionalAction)
     options = parser.parse_args()
     try:
-        module = blocks(Path(options.document).read_text(encoding="utf-8"))
+        module = blocks(options.documents)
     except (OSError, SyntaxError, ValueError) as error:
-        print(f"{options.document}: error: {error}", file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         return 1
     cases = [Case(*arguments) for arguments in CASES]
 

@@ -213,22 +213,24 @@ func.func @dynamic_sizes(%a: memref<?x?xf32>, %b: memref<?x?xf32>) {
 // CHECK-DAG:           %[[TERM:.+]] = arith.subf %[[E]], %[[MEAN_E]]
 // CHECK-DAG:           %[[NEXT:.+]] = arith.addf %[[ACC]], %[[TERM]]
 // CHECK:               scf.yield %[[NEXT]] : f32
-// CHECK:             %[[TOTAL:.+]] = arith.addf %[[SUM]], %[[PARTIAL]] : f32
-// CHECK-DAG:         %[[PARTIAL_PART:.+]] = arith.subf %[[TOTAL]], %[[SUM]] : f32
-// CHECK-DAG:         %[[SUM_PART:.+]] = arith.subf %[[TOTAL]], %[[PARTIAL_PART]] : f32
+// The error so far joins the block before that is added.
+// CHECK:             %[[ADDEND:.+]] = arith.addf %[[PARTIAL]], %[[ERROR]] : f32
+// CHECK:             %[[TOTAL:.+]] = arith.addf %[[SUM]], %[[ADDEND]] : f32
+// CHECK-DAG:         %[[ADDEND_PART:.+]] = arith.subf %[[TOTAL]], %[[SUM]] : f32
+// CHECK-DAG:         %[[SUM_PART:.+]] = arith.subf %[[TOTAL]], %[[ADDEND_PART]] : f32
 // CHECK-DAG:         %[[SUM_ERROR:.+]] = arith.subf %[[SUM]], %[[SUM_PART]] : f32
-// CHECK-DAG:         %[[PARTIAL_ERROR:.+]] = arith.subf %[[PARTIAL]], %[[PARTIAL_PART]] : f32
-// CHECK-DAG:         %[[STEP_ERROR:.+]] = arith.addf %[[SUM_ERROR]], %[[PARTIAL_ERROR]] : f32
-// CHECK-DAG:         %[[NEXT_ERROR:.+]] = arith.addf %[[ERROR]], %[[STEP_ERROR]] : f32
+// CHECK-DAG:         %[[ADDEND_ERROR:.+]] = arith.subf %[[ADDEND]], %[[ADDEND_PART]] : f32
+// CHECK-DAG:         %[[STEP_ERROR:.+]] = arith.addf %[[SUM_ERROR]], %[[ADDEND_ERROR]] : f32
+// An infinite sum has an error that is no number: it stays infinite.
+// CHECK-DAG:         %[[NO_ERROR:.+]] = arith.cmpf uno, %[[STEP_ERROR]], %[[STEP_ERROR]]
+// CHECK-DAG:         %[[NEXT_ERROR:.+]] = arith.select %[[NO_ERROR]], %{{.+}}, %[[STEP_ERROR]]
 // CHECK:             scf.yield %[[TOTAL]], %[[NEXT_ERROR]] : f32, f32
 // The terms that fill no block.
 // CHECK:           %[[LAST:.+]] = scf.for %{{.+}} = %[[END]] to %[[C20]] step
-// CHECK:           %[[LAST_SUM:.+]] = arith.addf %[[WHOLE]]#0, %[[LAST]] : f32
-// CHECK:           %[[LAST_ERROR:.+]] = arith.addf %[[WHOLE]]#1, %{{.+}} : f32
-// An infinite sum has an error that is no number: it stays infinite.
-// CHECK-DAG:       %[[NO_ERROR:.+]] = arith.cmpf uno, %[[LAST_ERROR]], %[[LAST_ERROR]]
-// CHECK-DAG:       %[[CORRECTED:.+]] = arith.addf %[[LAST_SUM]], %[[LAST_ERROR]] : f32
-// CHECK-DAG:       %[[RESULT:.+]] = arith.select %[[NO_ERROR]], %[[LAST_SUM]], %[[CORRECTED]]
+// CHECK:           %[[LAST_ADDEND:.+]] = arith.addf %[[LAST]], %[[WHOLE]]#1 : f32
+// CHECK:           %[[LAST_SUM:.+]] = arith.addf %[[WHOLE]]#0, %[[LAST_ADDEND]] : f32
+// CHECK:           %[[LAST_ERROR:.+]] = arith.select
+// CHECK:           %[[RESULT:.+]] = arith.addf %[[LAST_SUM]], %[[LAST_ERROR]] : f32
 // CHECK:           memref.store %[[RESULT]], %[[OUT]][%[[C]]]
 // CHECK-NOT:     linalg.generic
 // CHECK:         return
