@@ -5,7 +5,8 @@
 #   scripts/test.sh --all  everything: the long tests, gcc, sanitizers, mutants
 #
 # The last line is `bngrad: N passed, M failed, K skipped`. BNGRAD_REQUIRE=numpy
-# turns a skip of that kind into a failure.
+# turns a skip of that kind into a failure; BNGRAD_CONFORMANCE_DIR names a folder
+# of cases with expected values (docs/testing.md).
 
 . "$(dirname "$0")/common.sh"
 
@@ -36,12 +37,13 @@ step() {
   fi
 }
 
-# run_lit BUILD_DIR: runs the lit tests of a build and adds its totals.
+# run_lit BUILD_DIR [OPTION...]: runs the lit tests of a build and adds its
+# totals.
 run_lit() {
   local results=$1/lit.json
   rm -f "$results"
   "$python" "$llvm_prefix/bin/lit" -v --no-progress-bar -o "$results" \
-    "$1/test" >"$1/lit.log" 2>&1 || true
+    "${@:2}" "$1/test" >"$1/lit.log" 2>&1 || true
   [ -f "$results" ] || fail "lit did not run: $(tail -n1 "$1/lit.log")"
   grep -E '^(FAIL|TIMEOUT|UNRESOLVED|XPASS):' "$1/lit.log" || true
   # shellcheck disable=SC2046
@@ -59,10 +61,15 @@ if [ $all -eq 1 ]; then
 fi
 run_lit "$build"
 
+if [ -n "${BNGRAD_CONFORMANCE_DIR:-}" ]; then
+  step conformance cmake --build "$build" --target check-bngrad-conformance
+  grep -E '^(parametric|conformance):' "$build/conformance.log" || true
+fi
+
 if [ $all -eq 1 ]; then
   unset BNGRAD_LONG_TESTS
   step demo "$root/scripts/demo.sh"
-  step clean-commit "$root/scripts/check_format.sh"
+  step format "$root/scripts/check_format.sh"
   step install "$root/scripts/check_install.sh"
 
   # Every warning of gcc is an error; the result is only built.
@@ -76,10 +83,12 @@ if [ $all -eq 1 ]; then
     BNGRAD_BUILD_TYPE=RelWithDebInfo \
     BNGRAD_CMAKE_FLAGS="-DLLVM_USE_SANITIZER=Address;Undefined -DBNGRAD_ENABLE_ASSERTS=ON" \
     "$root/scripts/build.sh"
-  [ ! -x "$build/asan/bin/bngrad-opt" ] || run_lit "$build/asan"
+  # What takes longest runs the same code once more.
+  [ ! -x "$build/asan/bin/bngrad-runner" ] ||
+    run_lit "$build/asan" --filter-out 'Conformance|Properties'
 
   step mutants "$root/scripts/mutants.sh"
-  grep '^killed' "$build/mutants.log" || true
+  grep '^killed [0-9]* of' "$build/mutants.log" || true
 fi
 
 printf 'bngrad: finished in %d s\n' $((SECONDS - start))

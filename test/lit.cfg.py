@@ -47,6 +47,11 @@ if unknown:
     lit_config.fatal(f"BNGRAD_REQUIRE: expected some of {sorted(known)}, "
                      f"got {sorted(unknown)}")
 
+# LLVM's allocators poison memory in headers, which are instrumented here, and
+# unpoison it in libLLVM, which is not.
+if "Address" in config.sanitizer:
+    config.environment["ASAN_OPTIONS"] = "allow_user_poisoning=0"
+
 bin_dir = os.path.join(config.bngrad_obj_root, "bin")
 tool_dirs = [bin_dir, config.llvm_tools_dir]
 llvm_config.with_environment("PATH", tool_dirs, append_path=True)
