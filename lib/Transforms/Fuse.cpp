@@ -34,29 +34,41 @@ static bool isElementwise(linalg::GenericOp generic) {
   return generic.getNumLoops() == generic.getNumParallelLoops();
 }
 
-/// True if `value` follows from a reduction through per-channel generics.
-static bool followsFromReduction(Value value) {
+/// True if `value` follows from a reduction through per-channel generics. What
+/// is in `visited` does not.
+static bool followsFromReduction(Value value, DenseSet<Operation *> &visited) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
-  if (!generic)
+  if (!generic || !visited.insert(generic).second)
     return false;
   if (!isElementwise(generic))
     return true;
-  return llvm::any_of(generic.getDpsInputs(), followsFromReduction);
+  return llvm::any_of(generic.getDpsInputs(), [&](Value input) {
+    return followsFromReduction(input, visited);
+  });
+}
+
+/// As below; `visited` holds what is known not to be.
+static bool isElementwisePart(linalg::GenericOp generic,
+                              DenseSet<Operation *> &visited) {
+  if (!isElementwise(generic) || !visited.insert(generic).second)
+    return false;
+  return llvm::any_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
+    AffineMap map = generic.getMatchingIndexingMap(operand);
+    if (map.getNumResults() < map.getNumDims()) {
+      DenseSet<Operation *> visitedChannels;
+      return followsFromReduction(operand->get(), visitedChannels);
+    }
+    auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
+    return producer && isElementwisePart(producer, visited);
+  });
 }
 
 /// True if `generic` belongs to the element-wise part of a gradient: it reads
 /// per-channel values that follow from sums, or takes the result of such a
 /// generic further.
 static bool isElementwisePart(linalg::GenericOp generic) {
-  if (!isElementwise(generic))
-    return false;
-  return llvm::any_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
-    AffineMap map = generic.getMatchingIndexingMap(operand);
-    if (map.getNumResults() < map.getNumDims())
-      return followsFromReduction(operand->get());
-    auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
-    return producer && isElementwisePart(producer);
-  });
+  DenseSet<Operation *> visited;
+  return isElementwisePart(generic, visited);
 }
 
 /// True if computing the producer where `use` reads it costs no more than

@@ -62,7 +62,7 @@ static std::optional<RandomSpec> parseRandomSpec(StringRef text) {
   double low, high;
   if (fields.size() != 3 || fields[1].getAsDouble(low) ||
       fields[2].getAsDouble(high) || !std::isfinite(low) ||
-      !std::isfinite(low) || !std::isfinite(high) || !(low < high))
+      !std::isfinite(high) || !(low < high))
     return std::nullopt;
   spec.range = {low, high};
   return spec;
