@@ -172,8 +172,8 @@ static LogicalResult importBatchNormGrad(OpBuilder &b, Operation *op) {
   if (!featureIndex)
     return op->emitOpError() << "expected an integer attribute 'feature_index'";
   if (!featureIndex.getValue().isSignedIntN(64))
-    return op->emitOpError() << "expected feature_index to fit in 64 bits, got "
-                             << featureIndex;
+    return op->emitOpError()
+           << "expected feature_index to fit in 64 bits, got " << featureIndex;
 
   ForeignGradient gradient;
   gradient.input = op->getOperand(0);

@@ -59,8 +59,9 @@ struct ReferenceProblem {
   /// M of that batch. Nothing: that of input.
   std::optional<int64_t> count;
 
-  /// How far each element of the grad_output that the results were computed from
-  /// may be from `gradOutput`; the bounds grow by what comes of it. Null: equal.
+  /// How far each element of the grad_output that the results were computed
+  /// from may be from `gradOutput`; the bounds grow by what comes of it. Null:
+  /// equal.
   const double *gradOutputError = nullptr;
 };
 
@@ -113,9 +114,9 @@ struct ReferenceResults {
 ///         leave room for the other operations and for less balanced sums.
 ReferenceResults computeReference(const ReferenceProblem &problem);
 
-/// The sums that the gradients start from, [sum_dy, sum_dy_xmu] by channel, with
-/// the bound of a sum of type `sumsType`. Scale, statistic and given sums are
-/// not looked at.
+/// The sums that the gradients start from, [sum_dy, sum_dy_xmu] by channel,
+/// with the bound of a sum of type `sumsType`. Scale, statistic and given sums
+/// are not looked at.
 ReferenceResult computeReferenceSums(const ReferenceProblem &problem,
                                      ElementType sumsType);
 
