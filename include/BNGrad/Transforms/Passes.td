@@ -286,6 +286,8 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
            in one `scf.execute_region no_inline`; each carries the schedule as
            the attribute `bngrad.schedule`, unless it has one already. Inits of
            what does not leave the region lie inside.
+           Every floating-point sum of the function is taken, also one that is
+           not a gradient's; its order of summation is the schedule's then.
     Fails: if the option `schedule` is not a schedule.
 
     Before:
