@@ -15,6 +15,7 @@
 #include "BNGrad/Dialect/BNGrad.h"
 
 #include "mlir/IR/TypeUtilities.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <cmath>
 
@@ -90,6 +91,26 @@ static LogicalResult verifyFeatureDims(EmitErrorFn emitError,
   return success();
 }
 
+/// (C2): the number of elements per channel is an i64.
+static LogicalResult verifyCount(EmitErrorFn emitError,
+                                 ArrayRef<int64_t> featureDims,
+                                 ArrayRef<int64_t> shape) {
+  int64_t count = 1;
+  bool overflows = false;
+  for (auto [dim, size] : llvm::enumerate(shape)) {
+    if (ShapedType::isDynamic(size) || llvm::is_contained(featureDims, dim))
+      continue;
+    if (size == 0)
+      return success();
+    overflows |= llvm::MulOverflow(count, size, count) != 0;
+  }
+  if (overflows)
+    return emitError() << "expected fewer than 2^63 elements per channel, got "
+                       << printShape(shape) << " with feature_dims "
+                       << printShape(featureDims);
+  return success();
+}
+
 /// (C1) to (C3); returns the merged shapes.
 static FailureOr<Shapes> verifyShapes(EmitErrorFn emitError, Operands op) {
   auto shapeOf = [](Value value) {
@@ -110,8 +131,9 @@ static FailureOr<Shapes> verifyShapes(EmitErrorFn emitError, Operands op) {
   if (failed(mergeShape(emitError, "grad_output", shapeOf(op.gradOutput),
                         "that of input", shapes.data)))
     return failure();
-  if (op.mask && failed(mergeShape(emitError, "mask", shapeOf(op.mask),
-                                   "that of input", shapes.data)))
+  if ((op.mask && failed(mergeShape(emitError, "mask", shapeOf(op.mask),
+                                    "that of input", shapes.data))) ||
+      failed(verifyCount(emitError, op.featureDims, shapes.data)))
     return failure();
 
   // (C3)

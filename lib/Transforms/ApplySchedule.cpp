@@ -70,7 +70,8 @@ getReductionValues(linalg::GenericOp generic) {
         llvm::none_of(reductionDims,
                       [&](unsigned dim) { return map.isFunctionOfDim(dim); });
     if (!add || !accumulator.hasOneUse() || !value.hasOneUse() ||
-        !isIndexedByChannel)
+        !isIndexedByChannel ||
+        !bitEnumContainsAll(add.getFastmath(), arith::FastMathFlags::reassoc))
       return std::nullopt;
     if (add.getLhs() == accumulator)
       values.terms.push_back({i, add.getRhs()});
@@ -304,8 +305,9 @@ static void applyLoops(linalg::GenericOp generic) {
   }
   std::optional<ReductionValues> values = getReductionValues(generic);
   if (!values)
-    return emitMissed(generic, "expected every result of the reduction to be a "
-                               "sum indexed by the parallel loops");
+    return emitMissed(generic,
+                      "expected every result of the reduction to be a sum with "
+                      "fastmath<reassoc>, indexed by the parallel loops");
   Loops(generic).emitReduction(b, std::move(*values));
   generic.erase();
 }

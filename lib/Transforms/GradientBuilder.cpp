@@ -50,7 +50,7 @@ static Value convertFloat(OpBuilder &b, Location loc, Value value,
 
 namespace {
 /// Float arithmetic on scalars; a product may be contracted with the sum that
-/// takes it.
+/// takes it, and the terms of a channel's sum may come in any order.
 struct Arithmetic {
   OpBuilder &b;
   Location loc;
@@ -62,6 +62,10 @@ struct Arithmetic {
   }
   Value add(Value l, Value r) const {
     return arith::AddFOp::create(b, loc, l, r, contract());
+  }
+  Value accumulate(Value sum, Value term) const {
+    return arith::AddFOp::create(b, loc, sum, term,
+                                 contract() | arith::FastMathFlags::reassoc);
   }
   Value sub(Value l, Value r) const {
     return arith::SubFOp::create(b, loc, l, r, contract());
@@ -234,7 +238,7 @@ ChannelSums GradientBuilder::buildSums(bool needsSumDy, bool needsSumDyXmu,
     }
     SmallVector<Value> sums;
     for (Value term : terms)
-      sums.push_back(math.add(args[next++], term));
+      sums.push_back(math.accumulate(args[next++], term));
     linalg::YieldOp::create(builder, loc, sums);
   };
   auto generic =

@@ -48,7 +48,7 @@ static bool isFullSize(linalg::GenericOp generic, unsigned i) {
 }
 
 /// True if the results are floating-point sums over the reduction loops, at
-/// least one, and full-size values.
+/// least one, whose terms may come in any order, and full-size values.
 static bool isSum(linalg::GenericOp generic) {
   bool hasSum = false;
   auto yield = cast<linalg::YieldOp>(generic.getBody()->getTerminator());
@@ -61,6 +61,8 @@ static bool isSum(linalg::GenericOp generic) {
     }
     auto add = value.getDefiningOp<arith::AddFOp>();
     if (!add || !accumulator.hasOneUse() ||
+        !bitEnumContainsAll(add.getFastmath(),
+                            arith::FastMathFlags::reassoc) ||
         (add.getLhs() != accumulator && add.getRhs() != accumulator))
       return false;
     hasSum = true;

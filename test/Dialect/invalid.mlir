@@ -113,6 +113,16 @@ func.func @batch_norm_backward_c2_mask(%dy: tensor<2x3xf32>, %x: tensor<?x3xf32>
 
 // -----
 
+func.func @batch_norm_backward_c2_count(%dy: tensor<4294967296x3x4294967296xf32>, %m: tensor<3xf32>) {
+  // expected-error @below {{expected fewer than 2^63 elements per channel, got [4294967296, 3, 4294967296] with feature_dims [1]}}
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<4294967296x3x4294967296xf32>)
+      input(%dy : tensor<4294967296x3x4294967296xf32>) mean(%m : tensor<3xf32>) variance(%m : tensor<3xf32>)
+      : tensor<4294967296x3x4294967296xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
 func.func @batch_norm_backward_c3(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<4xf32>) {
   // expected-error @below {{expected shape of mean to be compatible with the sizes of input at feature_dims [3], got [4]}}
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)

@@ -237,3 +237,16 @@ func.func private @attributes_of_a_function() attributes {
   test.statistics = [#bngrad.statistics<batch>, #bngrad.statistics<global>],
   test.schedule = #bngrad.schedule<loops>
 }
+
+// The most elements per channel that an i64 counts; a size of 0 is none at all.
+// CHECK-LABEL: func @many_elements
+func.func @many_elements(%dy: tensor<2147483648x3x4294967295xf32>, %m: tensor<3xf32>,
+                         %none: tensor<4294967296x3x4294967296x0xf32>) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2147483648x3x4294967295xf32>)
+      input(%dy : tensor<2147483648x3x4294967295xf32>) mean(%m : tensor<3xf32>) variance(%m : tensor<3xf32>)
+      : tensor<2147483648x3x4294967295xf32>, tensor<3xf32>, tensor<3xf32>
+  %1:3 = bngrad.batch_norm_backward grad_output(%none : tensor<4294967296x3x4294967296x0xf32>)
+      input(%none : tensor<4294967296x3x4294967296x0xf32>) mean(%m : tensor<3xf32>) variance(%m : tensor<3xf32>)
+      : tensor<4294967296x3x4294967296x0xf32>, tensor<3xf32>, tensor<3xf32>
+  return
+}

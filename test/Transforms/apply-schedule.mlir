@@ -149,7 +149,7 @@ func.func @output_that_is_read(%a: memref<8x4xf32>, %b: memref<8x4xf32>) {
   linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
       ins(%a : memref<8x4xf32>) outs(%b : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
   ^bb0(%e: f32, %out: f32):
-    %0 = arith.addf %out, %e : f32
+    %0 = arith.addf %out, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   }
   return
@@ -239,7 +239,7 @@ func.func @sum(%x: memref<20x4xf32>, %mean: memref<4xf32>, %out: memref<4xf32>) 
       ins(%x, %mean : memref<20x4xf32>, memref<4xf32>) outs(%out : memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
   ^bb0(%e: f32, %m: f32, %acc: f32):
     %0 = arith.subf %e, %m : f32
-    %1 = arith.addf %acc, %0 : f32
+    %1 = arith.addf %acc, %0 fastmath<reassoc> : f32
     linalg.yield %1 : f32
   }
   return
@@ -270,8 +270,8 @@ func.func @two_sums_over_two_dims(%x: memref<6x3x5xf32>, %out0: memref<3xf32>, %
   ^bb0(%e: f32, %acc0: f32, %acc1: f64):
     %0 = arith.mulf %e, %e : f32
     %1 = arith.extf %0 : f32 to f64
-    %2 = arith.addf %0, %acc0 : f32
-    %3 = arith.addf %acc1, %1 : f64
+    %2 = arith.addf %0, %acc0 fastmath<reassoc> : f32
+    %3 = arith.addf %acc1, %1 fastmath<reassoc> : f64
     linalg.yield %2, %3 : f32, f64
   }
   return
@@ -290,7 +290,7 @@ func.func @sum_of_everything(%x: memref<8x4xf32>, %out: memref<f32>) {
   linalg.generic {indexing_maps = [#data, #none], iterator_types = ["reduction", "reduction"]}
       ins(%x : memref<8x4xf32>) outs(%out : memref<f32>) attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   }
   return
@@ -306,7 +306,7 @@ func.func @sum_with_permuted_output(%x: memref<2x9x3xf32>, %out: memref<3x2xf32>
   linalg.generic {indexing_maps = [#data3, #swapped], iterator_types = ["parallel", "reduction", "parallel"]}
       ins(%x : memref<2x9x3xf32>) outs(%out : memref<3x2xf32>) attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   }
   return
@@ -326,7 +326,7 @@ func.func @sum_of_dynamic_length(%x: memref<?x?xf32>, %out: memref<?xf32>) {
   linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : memref<?x?xf32>) outs(%out : memref<?xf32>) attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   }
   return
@@ -346,7 +346,7 @@ func.func @sum_with_index(%x: memref<8x4xf32>, %out: memref<4xf32>) {
     %0 = arith.index_cast %i : index to i32
     %1 = arith.sitofp %0 : i32 to f32
     %2 = arith.mulf %e, %1 : f32
-    %3 = arith.addf %acc, %2 : f32
+    %3 = arith.addf %acc, %2 fastmath<reassoc> : f32
     linalg.yield %3 : f32
   }
   return
@@ -388,7 +388,7 @@ func.func @region_of_a_group(%a: memref<4xf32>, %b: memref<4xf32>) {
 // CHECK-NOT:     scf.
 // CHECK:         return
 func.func @other_reduction(%x: memref<8x4xf32>, %out: memref<4xf32>) {
-  // expected-remark @below {{expected every result of the reduction to be a sum indexed by the parallel loops}}
+  // expected-remark @below {{expected every result of the reduction to be a sum with fastmath<reassoc>, indexed by the parallel loops}}
   linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : memref<8x4xf32>) outs(%out : memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
   ^bb0(%e: f32, %acc: f32):
@@ -404,11 +404,11 @@ func.func @other_reduction(%x: memref<8x4xf32>, %out: memref<4xf32>) {
 // CHECK-NOT:     scf.
 // CHECK:         return
 func.func @sum_and_other_reduction(%x: memref<8x4xf32>, %out0: memref<4xf32>, %out1: memref<4xf32>) {
-  // expected-remark @below {{expected every result of the reduction to be a sum indexed by the parallel loops}}
+  // expected-remark @below {{expected every result of the reduction to be a sum with fastmath<reassoc>, indexed by the parallel loops}}
   linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : memref<8x4xf32>) outs(%out0, %out1 : memref<4xf32>, memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
   ^bb0(%e: f32, %acc0: f32, %acc1: f32):
-    %0 = arith.addf %acc0, %e : f32
+    %0 = arith.addf %acc0, %e fastmath<reassoc> : f32
     %1 = arith.mulf %acc1, %e : f32
     linalg.yield %0, %1 : f32, f32
   }
@@ -421,12 +421,12 @@ func.func @sum_and_other_reduction(%x: memref<8x4xf32>, %out0: memref<4xf32>, %o
 // CHECK-NOT:     scf.
 // CHECK:         return
 func.func @sum_that_reads_its_accumulator_twice(%x: memref<8x4xf32>, %out: memref<4xf32>) {
-  // expected-remark @below {{expected every result of the reduction to be a sum indexed by the parallel loops}}
+  // expected-remark @below {{expected every result of the reduction to be a sum with fastmath<reassoc>, indexed by the parallel loops}}
   linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : memref<8x4xf32>) outs(%out : memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
   ^bb0(%e: f32, %acc: f32):
     %0 = arith.mulf %acc, %e : f32
-    %1 = arith.addf %acc, %0 : f32
+    %1 = arith.addf %acc, %0 fastmath<reassoc> : f32
     linalg.yield %1 : f32
   }
   return
@@ -437,12 +437,12 @@ func.func @sum_that_reads_its_accumulator_twice(%x: memref<8x4xf32>, %out: memre
 // CHECK-NOT:     scf.
 // CHECK:         return
 func.func @sum_on_a_diagonal(%x: memref<8x4xf32>, %k: memref<3xf32>, %out: memref<10xf32>) {
-  // expected-remark @below {{expected every result of the reduction to be a sum indexed by the parallel loops}}
+  // expected-remark @below {{expected every result of the reduction to be a sum with fastmath<reassoc>, indexed by the parallel loops}}
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d2)>, affine_map<(d0, d1, d2) -> (d0 + d2)>],
                   iterator_types = ["parallel", "reduction", "parallel"]}
       ins(%x, %k : memref<8x4xf32>, memref<3xf32>) outs(%out : memref<10xf32>) attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
   ^bb0(%e: f32, %f: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   }
   return
@@ -487,7 +487,7 @@ func.func @no_schedule(%x: memref<8x4xf32>, %out: memref<4xf32>) {
   linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : memref<8x4xf32>) outs(%out : memref<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   }
   return

@@ -44,7 +44,7 @@ func.func @reduction_coefficients_elementwise(%x: tensor<8x4xf32>) -> tensor<8x4
   %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   } -> tensor<4xf32>
   %empty1 = tensor.empty() : tensor<4xf32>
@@ -64,6 +64,20 @@ func.func @reduction_coefficients_elementwise(%x: tensor<8x4xf32>) -> tensor<8x4
   return %dx : tensor<8x4xf32>
 }
 
+// A sum that must keep its order is not taken.
+// CHECK-LABEL: func @strict_sum
+// CHECK-NOT:     bngrad.schedule
+// CHECK:         return
+func.func @strict_sum(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+  %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<contract> : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  return %sum : tensor<4xf32>
+}
+
 // A sum that is returned as well leaves the region beside grad_input; the
 // accumulator may be either operand of the addition.
 // CHECK-LABEL: func @sum_that_escapes
@@ -81,7 +95,7 @@ func.func @sum_that_escapes(%x: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<4xf
   %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %e, %acc : f32
+    %0 = arith.addf %e, %acc fastmath<reassoc> : f32
     linalg.yield %0 : f32
   } -> tensor<4xf32>
   %full = tensor.empty() : tensor<8x4xf32>
@@ -104,8 +118,8 @@ func.func @sums_alone(%x: tensor<8x4xf32>, %init0: tensor<4xf32>, %init1: tensor
       ins(%x : tensor<8x4xf32>) outs(%init0, %init1 : tensor<4xf32>, tensor<4xf32>) {
   ^bb0(%e: f32, %acc0: f32, %acc1: f32):
     %0 = arith.mulf %e, %e : f32
-    %1 = arith.addf %acc0, %e : f32
-    %2 = arith.addf %acc1, %0 : f32
+    %1 = arith.addf %acc0, %e fastmath<reassoc> : f32
+    %2 = arith.addf %acc1, %0 fastmath<reassoc> : f32
     linalg.yield %1, %2 : f32, f32
   } -> (tensor<4xf32>, tensor<4xf32>)
   return %sums#0, %sums#1 : tensor<4xf32>, tensor<4xf32>
@@ -149,7 +163,7 @@ func.func @reader_of_grad_input(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> (t
   %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   } -> tensor<4xf32>
   %full0 = tensor.empty() : tensor<8x4xf32>
@@ -184,7 +198,7 @@ func.func @two_gradients_two_groups(%x: tensor<8x4xf32>, %init0: tensor<4xf32>, 
   %sum0 = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%init0 : tensor<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   } -> tensor<4xf32>
   %full0 = tensor.empty() : tensor<8x4xf32>
@@ -197,7 +211,7 @@ func.func @two_gradients_two_groups(%x: tensor<8x4xf32>, %init0: tensor<4xf32>, 
   %sum1 = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%dx0 : tensor<8x4xf32>) outs(%init1 : tensor<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   } -> tensor<4xf32>
   %full1 = tensor.empty() : tensor<8x4xf32>
@@ -224,13 +238,13 @@ func.func @interleaved_gradients(%x: tensor<8x4xf32>, %y: tensor<8x4xf32>, %init
   %sum0 = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%init0 : tensor<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   } -> tensor<4xf32>
   %sum1 = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%y : tensor<8x4xf32>) outs(%init1 : tensor<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   } -> tensor<4xf32>
   %full0 = tensor.empty() : tensor<8x4xf32>
@@ -262,7 +276,7 @@ func.func @group_in_a_loop(%x: tensor<8x4xf32>, %init: tensor<4xf32>, %n: index)
     %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
         ins(%x : tensor<8x4xf32>) outs(%start : tensor<4xf32>) {
     ^bb0(%e: f32, %acc: f32):
-      %0 = arith.addf %acc, %e : f32
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
       linalg.yield %0 : f32
     } -> tensor<4xf32>
     scf.yield %sum : tensor<4xf32>
@@ -287,7 +301,7 @@ func.func @foreign_op_on_the_path(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> 
   %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   } -> tensor<4xf32>
   %total = "test.all_reduce"(%sum) : (tensor<4xf32>) -> tensor<4xf32>
@@ -324,7 +338,7 @@ func.func @call_on_one_of_two_paths(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -
   %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   } -> tensor<4xf32>
   %total = func.call @all_reduce(%sum) : (tensor<4xf32>) -> tensor<4xf32>
@@ -357,7 +371,7 @@ func.func @region_on_the_path(%x: tensor<8x4xf32>, %init: tensor<4xf32>, %c: i1)
   %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   } -> tensor<4xf32>
   %total = scf.if %c -> tensor<4xf32> {
@@ -391,7 +405,7 @@ func.func @reader_of_grad_scale_in_between(%x: tensor<8x4xf32>, %init: tensor<4x
   %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   } -> tensor<4xf32>
   %empty = tensor.empty() : tensor<4xf32>
@@ -422,7 +436,7 @@ func.func @operand_computed_in_between(%x: tensor<8x4xf32>, %init: tensor<4xf32>
   %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   } -> tensor<4xf32>
   %z = math.exp %x : tensor<8x4xf32>
@@ -449,7 +463,7 @@ func.func @channels_read_in_reverse(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -
   %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   } -> tensor<4xf32>
   %full = tensor.empty() : tensor<8x4xf32>
@@ -488,8 +502,8 @@ func.func @merged_inits(%x: tensor<8x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
       ins(%x : tensor<8x4xf32>) outs(%init0, %init1 : tensor<4xf32>, tensor<4xf32>) {
   ^bb0(%e: f32, %acc0: f32, %acc1: f32):
     %0 = arith.mulf %e, %e : f32
-    %1 = arith.addf %acc0, %e : f32
-    %2 = arith.addf %acc1, %0 : f32
+    %1 = arith.addf %acc0, %e fastmath<reassoc> : f32
+    %2 = arith.addf %acc1, %0 fastmath<reassoc> : f32
     linalg.yield %1, %2 : f32, f32
   } -> (tensor<4xf32>, tensor<4xf32>)
   %empty2 = tensor.empty() : tensor<4xf32>
@@ -520,8 +534,8 @@ func.func @merged_dynamic_inits(%x: tensor<?x?xf32>, %c: index) -> (tensor<?xf32
       ins(%x : tensor<?x?xf32>) outs(%init0, %init1 : tensor<?xf32>, tensor<?xf32>) {
   ^bb0(%e: f32, %acc0: f32, %acc1: f32):
     %0 = arith.mulf %e, %e : f32
-    %1 = arith.addf %acc0, %e : f32
-    %2 = arith.addf %acc1, %0 : f32
+    %1 = arith.addf %acc0, %e fastmath<reassoc> : f32
+    %2 = arith.addf %acc1, %0 fastmath<reassoc> : f32
     linalg.yield %1, %2 : f32, f32
   } -> (tensor<?xf32>, tensor<?xf32>)
   return %sums#0, %sums#1 : tensor<?xf32>, tensor<?xf32>
@@ -553,14 +567,14 @@ func.func @other_reductions(%x: tensor<8x4xf32>, %k: tensor<8x4xi32>, %f: tensor
       ins(%x : tensor<8x4xf32>) outs(%f : tensor<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
     %0 = arith.mulf %acc, %e : f32
-    %1 = arith.addf %acc, %0 : f32
+    %1 = arith.addf %acc, %0 fastmath<reassoc> : f32
     linalg.yield %1 : f32
   } -> tensor<4xf32>
   // Something is done to the sum at every step.
   %negated = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%f : tensor<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     %1 = arith.negf %0 : f32
     linalg.yield %1 : f32
   } -> tensor<4xf32>
@@ -568,15 +582,15 @@ func.func @other_reductions(%x: tensor<8x4xf32>, %k: tensor<8x4xi32>, %f: tensor
   %crossed:2 = linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%f, %f : tensor<4xf32>, tensor<4xf32>) {
   ^bb0(%e: f32, %acc0: f32, %acc1: f32):
-    %0 = arith.addf %acc1, %e : f32
-    %1 = arith.addf %acc0, %e : f32
+    %0 = arith.addf %acc1, %e fastmath<reassoc> : f32
+    %1 = arith.addf %acc0, %e fastmath<reassoc> : f32
     linalg.yield %0, %1 : f32, f32
   } -> (tensor<4xf32>, tensor<4xf32>)
   // One of two results is no sum.
   %mixed:2 = linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%f, %f : tensor<4xf32>, tensor<4xf32>) {
   ^bb0(%e: f32, %acc0: f32, %acc1: f32):
-    %0 = arith.addf %acc0, %e : f32
+    %0 = arith.addf %acc0, %e fastmath<reassoc> : f32
     %1 = arith.maximumf %acc1, %e : f32
     linalg.yield %0, %1 : f32, f32
   } -> (tensor<4xf32>, tensor<4xf32>)
@@ -616,7 +630,7 @@ func.func @buffers(%x: memref<8x4xf32>, %sum: memref<4xf32>) {
   linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : memref<8x4xf32>) outs(%sum : memref<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
-    %0 = arith.addf %acc, %e : f32
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   }
   return

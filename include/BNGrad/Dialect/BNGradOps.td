@@ -70,7 +70,8 @@ def BNGrad_BatchNormBackwardOp
       (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
            in [0, rank(input)).
       (C2) `grad_output` and `input` have the same element type and compatible
-           shapes; the shape of `mask` is compatible with that of `input`.
+           shapes, with fewer than 2^63 elements per channel; the shape of
+           `mask` is compatible with that of `input`.
       (C3) `scale`, `mean` and `variance` or `inv_std` have one element type and
            compatible shapes, equal to the sizes of `input` at `feature_dims`.
       (C4) exactly one of `variance` and `inv_std` is given.
@@ -194,7 +195,8 @@ def BNGrad_BatchNormBackwardReduceOp
       (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
            in [0, rank(input)).
       (C2) `grad_output` and `input` have the same element type and compatible
-           shapes; the shape of `mask` is compatible with that of `input`.
+           shapes, with fewer than 2^63 elements per channel; the shape of
+           `mask` is compatible with that of `input`.
       (C3) the shape of `mean` is compatible with the sizes of `input` at
            `feature_dims`.
       (C4) the element type of `sums` is the widest among those of
@@ -251,7 +253,8 @@ def BNGrad_BatchNormBackwardElemtOp
       (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
            in [0, rank(input)).
       (C2) `grad_output` and `input` have the same element type and compatible
-           shapes; the shape of `mask` is compatible with that of `input`.
+           shapes, with fewer than 2^63 elements per channel; the shape of
+           `mask` is compatible with that of `input`.
       (C3) `scale`, `mean` and `variance` or `inv_std` have one element type and
            compatible shapes, equal to the sizes of `input` at `feature_dims`.
       (C4) exactly one of `variance` and `inv_std` is given.

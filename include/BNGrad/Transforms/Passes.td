@@ -286,8 +286,8 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
            in one `scf.execute_region no_inline`; each carries the schedule as
            the attribute `bngrad.schedule`, unless it has one already. Inits of
            what does not leave the region lie inside.
-           Every floating-point sum of the function is taken, also one that is
-           not a gradient's; its order of summation is the schedule's then.
+           A sum is taken if its addition has `fastmath<reassoc>`, which allows
+           the schedule to choose the order; one without keeps its own.
     Fails: if the option `schedule` is not a schedule.
 
     Before:
@@ -300,7 +300,7 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
                              iterator_types = ["reduction", "parallel"]}
           ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
       ^bb0(%e: f32, %acc: f32):
-        %0 = arith.addf %acc, %e : f32
+        %0 = arith.addf %acc, %e fastmath<reassoc> : f32
         linalg.yield %0 : f32
       } -> tensor<4xf32>
       return %sum : tensor<4xf32>
@@ -319,7 +319,7 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
             ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>)
             attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
         ^bb0(%e: f32, %acc: f32):
-          %1 = arith.addf %acc, %e : f32
+          %1 = arith.addf %acc, %e fastmath<reassoc> : f32
           linalg.yield %1 : f32
         } -> tensor<4xf32>
         scf.yield %0 : tensor<4xf32>
