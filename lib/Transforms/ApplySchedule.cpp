@@ -11,7 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DenseForms.h"
 #include "ElementCloner.h"
+#include "ScheduledGroup.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Passes.h"
@@ -38,50 +40,6 @@ using namespace mlir::bngrad;
 /// not the sum's: 7 additions in a block and 2 outside fit for every M
 /// (docs/numerics.md, section 4).
 static constexpr int64_t kSumBlock = 8;
-
-namespace {
-/// What a reduction yields, as (result, value in the body).
-struct ReductionValues {
-  SmallVector<std::pair<unsigned, Value>> terms;  // of the sums
-  SmallVector<std::pair<unsigned, Value>> stores; // an element per iteration
-};
-} // namespace
-
-/// The values of a generic whose results are sums indexed by the parallel loops
-/// or full-size; nothing if one is neither.
-static std::optional<ReductionValues>
-getReductionValues(linalg::GenericOp generic) {
-  ReductionValues values;
-  auto yield = cast<linalg::YieldOp>(generic.getBody()->getTerminator());
-  for (auto [i, value] : llvm::enumerate(yield.getValues())) {
-    AffineMap map =
-        generic.getMatchingIndexingMap(generic.getDpsInitOperand(i));
-    BlockArgument accumulator = generic.getRegionOutputArgs()[i];
-    if (map.isPermutation() && accumulator.use_empty()) {
-      values.stores.push_back({i, value});
-      continue;
-    }
-    auto add = value.getDefiningOp<arith::AddFOp>();
-    SmallVector<unsigned> reductionDims;
-    generic.getReductionDims(reductionDims);
-    bool isIndexedByChannel =
-        map.isProjectedPermutation() &&
-        map.getNumResults() == generic.getNumParallelLoops() &&
-        llvm::none_of(reductionDims,
-                      [&](unsigned dim) { return map.isFunctionOfDim(dim); });
-    if (!add || !accumulator.hasOneUse() || !value.hasOneUse() ||
-        !isIndexedByChannel ||
-        !bitEnumContainsAll(add.getFastmath(), arith::FastMathFlags::reassoc))
-      return std::nullopt;
-    if (add.getLhs() == accumulator)
-      values.terms.push_back({i, add.getRhs()});
-    else if (add.getRhs() == accumulator)
-      values.terms.push_back({i, add.getLhs()});
-    else
-      return std::nullopt;
-  }
-  return values;
-}
 
 namespace {
 /// `#bngrad.schedule<loops>` for one generic: parallel loops outside, scalar
@@ -270,7 +228,7 @@ void Loops::emitReduction(OpBuilder &b, ReductionValues reduction) {
     for (auto [i, term] : llvm::enumerate(values.terms)) {
       carried.push_back(cloner.loadOutput(nested, ivs, term.first));
       carried.push_back(constantZero(nested, i));
-      cloner.setOutput(term.first, carried.back());
+      cloner.leaveOutOutput(term.first);
     }
     SmallVector<Value> sums = emitSumLoops(nested, reductionDims, carried);
     for (auto [i, term] : llvm::enumerate(values.terms)) {
@@ -312,37 +270,48 @@ static void applyLoops(linalg::GenericOp generic) {
   generic.erase();
 }
 
+/// Replaces the members of a group, or of a version of one, by loops.
+static void applySchedule(RewriterBase &rewriter, GroupMembers members) {
+  mergeLoops(rewriter, members);
+  for (linalg::GenericOp generic : members)
+    applyLoops(generic);
+}
+
+/// The attribute of a generic that has one.
+static FailureOr<ScheduleAttr> getSchedule(linalg::GenericOp generic) {
+  Attribute attr = generic->getAttr(ScheduleAttr::kAttrName);
+  if (auto schedule = dyn_cast<ScheduleAttr>(attr))
+    return schedule;
+  return generic.emitOpError()
+         << "expected attribute '" << ScheduleAttr::kAttrName
+         << "' to be a #bngrad.schedule, got " << attr;
+}
+
 namespace {
 struct BNGradApplySchedulePass
     : bngrad::impl::BNGradApplySchedulePassBase<BNGradApplySchedulePass> {
   void runOnOperation() override {
-    SmallVector<linalg::GenericOp> generics;
-    llvm::SmallSetVector<scf::ExecuteRegionOp, 4> groups;
-    getOperation().walk([&](linalg::GenericOp generic) {
+    // What lies in one region is a group; a generic of its own is one, too.
+    llvm::MapVector<Operation *, GroupMembers> groups;
+    WalkResult walk = getOperation().walk([&](linalg::GenericOp generic) {
       if (!generic->hasAttr(ScheduleAttr::kAttrName))
-        return;
-      generics.push_back(generic);
-      if (auto group = dyn_cast<scf::ExecuteRegionOp>(generic->getParentOp()))
-        groups.insert(group);
+        return WalkResult::advance();
+      if (failed(getSchedule(generic)))
+        return WalkResult::interrupt();
+      auto region = dyn_cast<scf::ExecuteRegionOp>(generic->getParentOp());
+      groups[region ? region : generic].push_back(generic);
+      return WalkResult::advance();
     });
-    for (linalg::GenericOp generic : generics) {
-      auto schedule =
-          generic->getAttrOfType<ScheduleAttr>(ScheduleAttr::kAttrName);
-      if (!schedule) {
-        generic.emitOpError()
-            << "expected attribute '" << ScheduleAttr::kAttrName
-            << "' to be a #bngrad.schedule, got "
-            << generic->getAttr(ScheduleAttr::kAttrName);
-        return signalPassFailure();
+    if (walk.wasInterrupted())
+      return signalPassFailure();
+    IRRewriter rewriter(&getContext());
+    for (auto &[op, members] : groups)
+      for (GroupMembers &version : versionByStrides(rewriter, members)) {
+        if (auto region =
+                dyn_cast<scf::ExecuteRegionOp>(version.front()->getParentOp()))
+          region.setNoInline(false);
+        applySchedule(rewriter, version);
       }
-      switch (schedule.getKind()) {
-      case ScheduleKind::Loops:
-        applyLoops(generic);
-        break;
-      }
-    }
-    for (scf::ExecuteRegionOp group : groups)
-      group.setNoInline(false);
   }
 };
 } // namespace

@@ -10,9 +10,70 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
+
+Value mlir::bngrad::broadcastTo(OpBuilder &b, Location loc, Value value,
+                                int64_t lanes) {
+  if (isa<VectorType>(value.getType()))
+    return value;
+  return vector::BroadcastOp::create(
+      b, loc, VectorType::get({lanes}, value.getType()), value);
+}
+
+bool mlir::bngrad::isVectorizable(linalg::GenericOp generic) {
+  return llvm::all_of(
+      generic.getBody()->without_terminator(), [](Operation &op) {
+        return isa<linalg::IndexOp>(op) ||
+               (op.getNumOperands() == 0 && op.hasTrait<OpTrait::ConstantLike>()) ||
+               OpTrait::hasElementwiseMappableTraits(&op);
+      });
+}
+
+/// Clones `op`, on vectors if it takes one.
+static void cloneOp(OpBuilder &b, Operation &op, IRMapping &mapping,
+                    int64_t lanes) {
+  bool takesVector = llvm::any_of(op.getOperands(), [&](Value operand) {
+    return isa<VectorType>(mapping.lookupOrDefault(operand).getType());
+  });
+  if (!takesVector) {
+    b.clone(op, mapping);
+    return;
+  }
+  IRMapping vectors;
+  for (Value operand : op.getOperands())
+    vectors.map(operand, broadcastTo(b, op.getLoc(),
+                                     mapping.lookupOrDefault(operand), lanes));
+  Operation *clone = op.clone(vectors);
+  for (OpResult result : clone->getResults())
+    result.setType(VectorType::get({lanes}, result.getType()));
+  b.insert(clone);
+  mapping.map(op.getResults(), clone->getResults());
+}
+
+IRMapping mlir::bngrad::cloneElement(OpBuilder &b, linalg::GenericOp generic,
+                                     ElementReader reader, int64_t lanes) {
+  IRMapping mapping;
+  for (OpOperand &operand : generic->getOpOperands()) {
+    BlockArgument arg = generic.getMatchingBlockArgument(&operand);
+    if (!arg.use_empty())
+      if (Value value = reader.readOperand(b, operand))
+        mapping.map(arg, value);
+  }
+  auto isUnread = [&](Value value) {
+    return value.getParentBlock() == generic.getBody() &&
+           !mapping.contains(value);
+  };
+  for (Operation &op : generic.getBody()->without_terminator()) {
+    if (auto index = dyn_cast<linalg::IndexOp>(op))
+      mapping.map(index.getResult(), reader.readIndex(b, index.getDim()));
+    else if (llvm::none_of(op.getOperands(), isUnread))
+      cloneOp(b, op, mapping, lanes);
+  }
+  return mapping;
+}
 
 /// The indices of an operand read by `map`.
 static SmallVector<Value> applyMap(OpBuilder &b, Location loc, AffineMap map,
@@ -38,7 +99,7 @@ void ElementCloner::load(OpBuilder &b, ArrayRef<Value> ivs) {
   for (OpOperand &operand : generic->getOpOperands()) {
     BlockArgument arg = generic.getMatchingBlockArgument(&operand);
     Value &value = args[arg.getArgNumber()];
-    if (value || arg.use_empty())
+    if (value || arg.use_empty() || unread.test(arg.getArgNumber()))
       continue;
     if (!isa<MemRefType>(operand.get().getType())) {
       value = operand.get(); // a scalar input
@@ -68,18 +129,13 @@ Value ElementCloner::loadOutput(OpBuilder &b, ArrayRef<Value> ivs, unsigned i) {
 IRMapping ElementCloner::clone(OpBuilder &b, ArrayRef<Value> ivs) {
   ElementCloner element(*this);
   element.load(b, ivs);
-  IRMapping mapping;
-  for (auto [arg, value] :
-       llvm::zip_equal(generic.getBody()->getArguments(), element.args))
-    if (value)
-      mapping.map(arg, value);
-  for (Operation &op : generic.getBody()->without_terminator()) {
-    if (auto index = dyn_cast<linalg::IndexOp>(op))
-      mapping.map(index.getResult(), ivs[index.getDim()]);
-    else
-      b.clone(op, mapping);
-  }
-  return mapping;
+  return cloneElement(
+      b, generic,
+      {[&](OpBuilder &, OpOperand &operand) {
+         return element
+             .args[generic.getMatchingBlockArgument(&operand).getArgNumber()];
+       },
+       [&](OpBuilder &, unsigned loop) { return ivs[loop]; }});
 }
 
 void ElementCloner::store(OpBuilder &b, ArrayRef<Value> ivs, unsigned i,

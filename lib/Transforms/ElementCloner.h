@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The loops around it are a schedule's; this is the one place that knows how an
-// element of a linalg.generic is read and computed.
+// element of a linalg.generic, or a vector of them, is computed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,17 +15,42 @@
 #define BNGRAD_LIB_TRANSFORMS_ELEMENTCLONER_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 namespace mlir::bngrad {
 
-/// Clones the body of a `linalg.generic` on memrefs, for scalar loops.
+/// What the body of a generic reads, as scalars or vectors.
+struct ElementReader {
+  /// The value of a block argument that is used; null: what depends on it is
+  /// not cloned.
+  function_ref<Value(OpBuilder &, OpOperand &)> readOperand;
+  /// The index of a loop.
+  function_ref<Value(OpBuilder &, unsigned)> readIndex;
+};
+
+/// Clones the body of `generic` without its terminator. Where an op takes a
+/// vector of `lanes` elements, it becomes that op on vectors; what takes scalars
+/// alone stays scalar. Returns the mapping from the body's values to the clones.
+///
+/// Errors: none; vectors need `isVectorizable`.
+IRMapping cloneElement(OpBuilder &b, linalg::GenericOp generic,
+                       ElementReader reader, int64_t lanes = 1);
+
+/// True if every op of the body of `generic` has a form on vectors.
+bool isVectorizable(linalg::GenericOp generic);
+
+/// `value` as a vector of `lanes` elements.
+Value broadcastTo(OpBuilder &b, Location loc, Value value, int64_t lanes);
+
+/// Loads and stores of scalar loops.
 ///
 /// Shapes: `ivs` holds one index per loop of the generic; a null index means
 /// that its loop is not there yet.
 class ElementCloner {
 public:
   explicit ElementCloner(linalg::GenericOp generic)
-      : generic(generic), args(generic.getBody()->getNumArguments()) {}
+      : generic(generic), args(generic.getBody()->getNumArguments()),
+        unread(args.size()) {}
 
   /// Loads every operand that depends on no missing loop, once; inner loops
   /// reuse what an outer one loaded.
@@ -34,9 +59,9 @@ public:
   /// The element of output `i`, indexed by loops that are all there.
   Value loadOutput(OpBuilder &b, ArrayRef<Value> ivs, unsigned i);
 
-  /// Uses `value` for output `i` instead of loading it.
-  void setOutput(unsigned i, Value value) {
-    args[generic.getNumDpsInputs() + i] = value;
+  /// Leaves out output `i` and what depends on it: the sums are a schedule's.
+  void leaveOutOutput(unsigned i) {
+    unread.set(generic.getNumDpsInputs() + i);
   }
 
   /// Clones the body without its terminator; all loops must be there. Returns
@@ -48,7 +73,8 @@ public:
 
 private:
   linalg::GenericOp generic;
-  SmallVector<Value> args; // by block argument, null until loaded
+  SmallVector<Value> args;     // by block argument, null until loaded
+  llvm::SmallBitVector unread; // by block argument
 };
 
 } // namespace mlir::bngrad

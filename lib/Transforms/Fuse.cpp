@@ -13,6 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ScheduledGroup.h"
+
 #include "BNGrad/Transforms/Passes.h"
 #include "BNGrad/Transforms/Transforms.h"
 
@@ -29,10 +31,6 @@ namespace mlir::bngrad {
 
 using namespace mlir;
 using namespace mlir::bngrad;
-
-static bool isElementwise(linalg::GenericOp generic) {
-  return generic.getNumLoops() == generic.getNumParallelLoops();
-}
 
 /// True if `value` follows from a reduction through per-channel generics. What
 /// is in `visited` does not.

@@ -13,6 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ScheduledGroup.h"
+
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Passes.h"
 
@@ -36,38 +38,11 @@ using namespace mlir::bngrad;
 
 using Group = llvm::SmallSetVector<linalg::GenericOp, 4>;
 
-static bool isElementwise(linalg::GenericOp generic) {
-  return generic.getNumLoops() == generic.getNumParallelLoops();
-}
-
 /// True if result `i` has an element per iteration: a value that was fused into
 /// the reduction and is needed elsewhere, too.
 static bool isFullSize(linalg::GenericOp generic, unsigned i) {
   AffineMap map = generic.getMatchingIndexingMap(generic.getDpsInitOperand(i));
   return map.getNumResults() == generic.getNumLoops();
-}
-
-/// True if the results are floating-point sums over the reduction loops, at
-/// least one, whose terms may come in any order, and full-size values.
-static bool isSum(linalg::GenericOp generic) {
-  bool hasSum = false;
-  auto yield = cast<linalg::YieldOp>(generic.getBody()->getTerminator());
-  for (auto [i, value] : llvm::enumerate(yield.getValues())) {
-    BlockArgument accumulator = generic.getRegionOutputArgs()[i];
-    if (isFullSize(generic, i)) {
-      if (!accumulator.use_empty())
-        return false;
-      continue;
-    }
-    auto add = value.getDefiningOp<arith::AddFOp>();
-    if (!add || !accumulator.hasOneUse() ||
-        !bitEnumContainsAll(add.getFastmath(),
-                            arith::FastMathFlags::reassoc) ||
-        (add.getLhs() != accumulator && add.getRhs() != accumulator))
-      return false;
-    hasSum = true;
-  }
-  return hasSum && generic.getNumReductionLoops() > 0;
 }
 
 /// True if `generic` belongs to a group because it reads results of members: a
@@ -267,7 +242,7 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
       closeGroup(group.getArrayRef(), *schedule);
     };
     for (linalg::GenericOp generic : generics)
-      if (isSum(generic) && !grouped.contains(generic))
+      if (getReductionValues(generic) && !grouped.contains(generic))
         close(growFrom(generic, grouped));
     for (linalg::GenericOp generic : generics) {
       if (!isElementwise(generic) || grouped.contains(generic))

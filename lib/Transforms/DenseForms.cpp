@@ -1,0 +1,286 @@
+//===- DenseForms.cpp - dense data, one loop per run of dims --------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "DenseForms.h"
+#include "ScheduledGroup.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+static bool isDense(Value memref) {
+  return cast<MemRefType>(memref.getType()).getLayout().isIdentity();
+}
+
+/// The memrefs with an element per iteration, or nothing if one is read in
+/// another order than that of the loops.
+static std::optional<llvm::SetVector<Value>>
+getData(const ScheduledGroup &group) {
+  llvm::SetVector<Value> data;
+  for (linalg::GenericOp generic : group.getDataGenerics())
+    for (OpOperand &operand : generic->getOpOperands()) {
+      AffineMap map = generic.getMatchingIndexingMap(&operand);
+      if (!isDataMap(map))
+        continue;
+      if (!map.isIdentity())
+        return std::nullopt;
+      data.insert(operand.get());
+    }
+  return data;
+}
+
+/// The orders in which dense data may lie in memory: the loops from the
+/// slowest to the fastest.
+static SmallVector<SmallVector<int64_t>>
+getOrders(const ScheduledGroup &group) {
+  SmallVector<int64_t> rowMajor, sums;
+  for (unsigned loop : llvm::seq(group.numLoops)) {
+    rowMajor.push_back(loop);
+    if (!group.isFeature(loop))
+      sums.push_back(loop);
+  }
+  // NHWC, NCHW and CNHW, whatever the order of the loops.
+  SmallVector<int64_t> features(group.features.begin(), group.features.end());
+  auto withFeaturesAt = [&](unsigned position) {
+    SmallVector<int64_t> order(sums);
+    order.insert(order.begin() + position, features.begin(), features.end());
+    return order;
+  };
+  SmallVector<SmallVector<int64_t>> orders = {rowMajor};
+  for (unsigned position : {static_cast<unsigned>(sums.size()), 1u, 0u})
+    if (SmallVector<int64_t> order = withFeaturesAt(position);
+        !llvm::is_contained(orders, order))
+      orders.push_back(order);
+  return orders;
+}
+
+namespace {
+/// Sizes and strides of one memref, and where it starts.
+struct Metadata {
+  Value base, offset;
+  SmallVector<Value> sizes, strides;
+};
+} // namespace
+
+static Metadata getMetadata(OpBuilder &b, Location loc, Value memref) {
+  auto op = memref::ExtractStridedMetadataOp::create(b, loc, memref);
+  auto toValues = [&](ArrayRef<OpFoldResult> mixed) {
+    return getValueOrCreateConstantIndexOp(b, loc, mixed);
+  };
+  return {op.getBaseBuffer(),
+          getValueOrCreateConstantIndexOp(b, loc, op.getConstifiedMixedOffset()),
+          toValues(op.getConstifiedMixedSizes()),
+          toValues(op.getConstifiedMixedStrides())};
+}
+
+/// An i1: the strides are those of dense data in `order`. That of a dim of one
+/// element does not matter.
+static Value isDenseIn(OpBuilder &b, Location loc, const Metadata &metadata,
+                       ArrayRef<int64_t> order) {
+  auto isEqual = [&](Value l, Value r) {
+    if (l == r)
+      return arith::ConstantIntOp::create(b, loc, 1, 1).getResult();
+    return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, l, r);
+  };
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  Value expected = one;
+  Value result = arith::ConstantIntOp::create(b, loc, 1, 1);
+  for (int64_t loop : llvm::reverse(order)) {
+    Value fits = b.createOrFold<arith::OrIOp>(
+        loc, isEqual(metadata.strides[loop], expected),
+        isEqual(metadata.sizes[loop], one));
+    result = b.createOrFold<arith::AndIOp>(loc, result, fits);
+    expected =
+        b.createOrFold<arith::MulIOp>(loc, expected, metadata.sizes[loop]);
+  }
+  return result;
+}
+
+/// `memref`, dense in `order`, with its dims in that order and identity layout.
+static Value getDenseView(OpBuilder &b, Location loc, MemRefType type,
+                          const Metadata &metadata, ArrayRef<int64_t> order) {
+  // memref.view is the op that gives an identity layout at an offset; it wants
+  // bytes.
+  SmallVector<int64_t> shape =
+      applyPermutation(type.getShape(), order);
+  SmallVector<Value> sizes =
+      applyPermutation(ArrayRef<Value>(metadata.sizes), order);
+  auto bytesType = MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
+                                   MemRefLayoutAttrInterface(),
+                                   type.getMemorySpace());
+  auto flatType = MemRefType::get({ShapedType::kDynamic}, type.getElementType(),
+                                  MemRefLayoutAttrInterface(),
+                                  type.getMemorySpace());
+  Value count = arith::ConstantIndexOp::create(b, loc, 1);
+  for (Value size : metadata.sizes)
+    count = b.createOrFold<arith::MulIOp>(loc, count, size);
+  count = b.createOrFold<arith::AddIOp>(loc, count, metadata.offset);
+  Value flat = memref::ReinterpretCastOp::create(
+      b, loc, flatType, metadata.base, OpFoldResult(b.getIndexAttr(0)),
+      ArrayRef<OpFoldResult>{count}, ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
+  Value bytes = UnrealizedConversionCastOp::create(b, loc, bytesType, flat)
+                    .getResult(0);
+  int64_t width =
+      llvm::divideCeil(type.getElementType().getIntOrFloatBitWidth(), 8);
+  Value byteOffset = arith::MulIOp::create(
+      b, loc, metadata.offset, arith::ConstantIndexOp::create(b, loc, width));
+  SmallVector<Value> dynamicSizes;
+  for (auto [known, size] : llvm::zip_equal(shape, sizes))
+    if (ShapedType::isDynamic(known))
+      dynamicSizes.push_back(size);
+  auto viewType =
+      MemRefType::get(shape, type.getElementType(),
+                      MemRefLayoutAttrInterface(), type.getMemorySpace());
+  return memref::ViewOp::create(b, loc, viewType, bytes, byteOffset,
+                                dynamicSizes);
+}
+
+/// The scheduled generics of `region`, in order.
+static GroupMembers getScheduled(Operation *region) {
+  GroupMembers members;
+  for (linalg::GenericOp generic :
+       region->getRegion(0).front().getOps<linalg::GenericOp>())
+    members.push_back(generic);
+  return members;
+}
+
+SmallVector<GroupMembers>
+mlir::bngrad::versionByStrides(RewriterBase &rewriter,
+                               const GroupMembers &members) {
+  auto region =
+      dyn_cast<scf::ExecuteRegionOp>(members.front()->getParentOp());
+  std::string reason;
+  std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
+  if (!region || region.getNumResults() > 0 || !group ||
+      getScheduled(region) != members)
+    return {members};
+  std::optional<llvm::SetVector<Value>> data = getData(*group);
+  if (!data || llvm::all_of(*data, isDense))
+    return {members};
+  // What is made inside is dense and has no other order.
+  auto isOutside = [&](Value value) {
+    return !region->isProperAncestor(value.getParentBlock()->getParentOp()) &&
+           value.getParentBlock()->getParentOp() != region;
+  };
+  bool mayReorder = llvm::all_of(*data, [&](Value memref) {
+    return isOutside(memref) && !isDense(memref) &&
+           llvm::all_of(memref.getUsers(), [&](Operation *user) {
+             return !region->isProperAncestor(user) ||
+                    isa<linalg::GenericOp>(user);
+           });
+  });
+
+  Location loc = region.getLoc();
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(region);
+  llvm::MapVector<Value, Metadata> metadata;
+  for (Value memref : *data)
+    if (!isDense(memref))
+      metadata[memref] = getMetadata(rewriter, loc, memref);
+
+  SmallVector<GroupMembers> versions;
+  for (const SmallVector<int64_t> &order : getOrders(*group)) {
+    bool isRowMajor = llvm::is_sorted(order);
+    if (!isRowMajor && !mayReorder)
+      continue;
+    Value isDenseForm = arith::ConstantIntOp::create(rewriter, loc, 1, 1);
+    for (auto &[memref, strided] : metadata)
+      isDenseForm = rewriter.createOrFold<arith::AndIOp>(
+          loc, isDenseForm, isDenseIn(rewriter, loc, strided, order));
+    if (matchPattern(isDenseForm, m_Zero()))
+      continue;
+    bool isCertain = matchPattern(isDenseForm, m_One());
+    scf::IfOp choice;
+    if (!isCertain) {
+      choice = scf::IfOp::create(rewriter, loc, isDenseForm,
+                                 /*withElseRegion=*/true);
+      rewriter.setInsertionPointToStart(choice.thenBlock());
+    }
+    IRMapping mapping;
+    for (auto &[memref, strided] : metadata)
+      mapping.map(memref, getDenseView(rewriter, loc,
+                                       cast<MemRefType>(memref.getType()),
+                                       strided, order));
+    Operation *version = rewriter.clone(*region, mapping);
+    GroupMembers clones = getScheduled(version);
+    SmallVector<unsigned> interchange(order.begin(), order.end());
+    for (linalg::GenericOp generic : clones) {
+      if (generic.getNumLoops() != group->numLoops || isRowMajor)
+        continue;
+      // The data operands now have their dims in this order.
+      SmallVector<AffineMap> maps = generic.getIndexingMapsArray();
+      for (AffineMap &map : maps)
+        if (isDataMap(map))
+          map = AffineMap::getPermutationMap(order, rewriter.getContext());
+      generic.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
+      if (failed(linalg::interchangeGenericOp(rewriter, generic, interchange)))
+        llvm_unreachable("a permutation of the loops");
+    }
+    versions.push_back(getScheduled(version));
+    if (isCertain) {
+      rewriter.eraseOp(region);
+      return versions;
+    }
+    rewriter.setInsertionPointToStart(choice.elseBlock());
+  }
+  rewriter.moveOpBefore(region, rewriter.getInsertionBlock(),
+                        rewriter.getInsertionPoint());
+  versions.push_back(members);
+  return versions;
+}
+
+void mlir::bngrad::mergeLoops(RewriterBase &rewriter, GroupMembers &members) {
+  std::string reason;
+  std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
+  if (!group)
+    return;
+  SmallVector<ReassociationIndices> runs = group->getMergeableLoops();
+  // The loops of per-channel generics are the features.
+  SmallVector<ReassociationIndices> featureRuns;
+  int64_t numFeatures = 0;
+  for (const ReassociationIndices &run : runs)
+    if (group->isFeature(run.front())) {
+      auto positions = llvm::seq<int64_t>(numFeatures, numFeatures + run.size());
+      featureRuns.emplace_back(positions.begin(), positions.end());
+      numFeatures += run.size();
+    }
+  auto isMerged = [](const ReassociationIndices &run) {
+    return run.size() > 1;
+  };
+  auto isCollapsible = [&](linalg::GenericOp generic) {
+    // Buffers of one element per channel are made by bufferization and dense;
+    // an argument need not be.
+    return llvm::all_of(generic->getOperands(), [](Value operand) {
+      return !isa<MemRefType>(operand.getType()) || isDense(operand);
+    });
+  };
+  if (llvm::none_of(runs, isMerged) || !llvm::all_of(members, isCollapsible))
+    return;
+  for (linalg::GenericOp &member : members) {
+    bool isData = member.getNumLoops() == group->numLoops;
+    ArrayRef<ReassociationIndices> merged = isData ? runs : featureRuns;
+    if (llvm::none_of(merged, isMerged))
+      continue;
+    rewriter.setInsertionPoint(member);
+    FailureOr<linalg::CollapseResult> collapsed =
+        linalg::collapseOpIterationDims(member, merged, rewriter);
+    if (failed(collapsed))
+      llvm_unreachable("the loops can be merged");
+    auto generic = cast<linalg::GenericOp>(collapsed->collapsedOp);
+    generic->setDiscardableAttrs(member->getDiscardableAttrDictionary());
+    rewriter.eraseOp(member);
+    member = generic;
+  }
+}

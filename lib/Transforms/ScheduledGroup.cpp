@@ -1,0 +1,153 @@
+//===- ScheduledGroup.cpp - the members of a group and their loops --------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ScheduledGroup.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+std::optional<ReductionValues>
+mlir::bngrad::getReductionValues(linalg::GenericOp generic) {
+  SmallVector<unsigned> reductionDims;
+  generic.getReductionDims(reductionDims);
+  ReductionValues values;
+  auto yield = cast<linalg::YieldOp>(generic.getBody()->getTerminator());
+  for (auto [i, value] : llvm::enumerate(yield.getValues())) {
+    AffineMap map =
+        generic.getMatchingIndexingMap(generic.getDpsInitOperand(i));
+    BlockArgument accumulator = generic.getRegionOutputArgs()[i];
+    if (isDataMap(map)) {
+      if (!accumulator.use_empty())
+        return std::nullopt;
+      values.stores.push_back({i, value});
+      continue;
+    }
+    auto add = value.getDefiningOp<arith::AddFOp>();
+    bool isIndexedByChannel =
+        map.isProjectedPermutation() &&
+        map.getNumResults() == generic.getNumParallelLoops() &&
+        llvm::none_of(reductionDims,
+                      [&](unsigned dim) { return map.isFunctionOfDim(dim); });
+    if (!add || !accumulator.hasOneUse() || !value.hasOneUse() ||
+        !isIndexedByChannel ||
+        !bitEnumContainsAll(add.getFastmath(), arith::FastMathFlags::reassoc))
+      return std::nullopt;
+    if (add.getLhs() == accumulator)
+      values.terms.push_back({i, add.getRhs()});
+    else if (add.getRhs() == accumulator)
+      values.terms.push_back({i, add.getLhs()});
+    else
+      return std::nullopt;
+  }
+  if (values.terms.empty())
+    return std::nullopt;
+  return values;
+}
+
+std::optional<ScheduledGroup>
+ScheduledGroup::get(ArrayRef<linalg::GenericOp> members, std::string &reason) {
+  ScheduledGroup group;
+  for (linalg::GenericOp member : members)
+    group.numLoops = std::max<unsigned>(group.numLoops, member.getNumLoops());
+  for (linalg::GenericOp member : members) {
+    if (!isElementwise(member)) {
+      if (group.reduction || member.getNumLoops() != group.numLoops) {
+        reason = "expected one reduction in a group, over all loops";
+        return std::nullopt;
+      }
+      group.reduction = member;
+    } else if (member.getNumLoops() == group.numLoops) {
+      group.elementwise.push_back(member);
+    } else {
+      group.channelwise.push_back(member);
+    }
+  }
+  if (group.reduction) {
+    group.reduction.getParallelDims(group.features);
+  } else {
+    llvm::SmallBitVector features(group.numLoops);
+    for (linalg::GenericOp generic : group.elementwise)
+      for (AffineMap map : generic.getIndexingMapsArray())
+        if (!isDataMap(map))
+          for (unsigned dim : llvm::seq(group.numLoops))
+            if (map.isFunctionOfDim(dim))
+              features.set(dim);
+    for (unsigned dim : features.set_bits())
+      group.features.push_back(dim);
+  }
+  if (group.features.empty() || group.features.size() == group.numLoops) {
+    reason = "expected loops over channels and loops over their elements";
+    return std::nullopt;
+  }
+  for (linalg::GenericOp generic : group.channelwise) {
+    if (generic.getNumLoops() != group.features.size() ||
+        !llvm::all_of(generic.getIndexingMapsArray(), [](AffineMap map) {
+          return map.isIdentity() || map.isConstant();
+        })) {
+      reason = "expected the per-channel loops to be those of the sums";
+      return std::nullopt;
+    }
+  }
+  return group;
+}
+
+SmallVector<linalg::GenericOp> ScheduledGroup::getDataGenerics() const {
+  SmallVector<linalg::GenericOp> generics;
+  if (reduction)
+    generics.push_back(reduction);
+  llvm::append_range(generics, elementwise);
+  return generics;
+}
+
+SmallVector<linalg::GenericOp> ScheduledGroup::getMembers() const {
+  SmallVector<linalg::GenericOp> members = getDataGenerics();
+  llvm::append_range(members, channelwise);
+  llvm::sort(members, [](linalg::GenericOp a, linalg::GenericOp b) {
+    return a->isBeforeInBlock(b);
+  });
+  return members;
+}
+
+SmallVector<int64_t> ScheduledGroup::getLoopSizes() const {
+  SmallVector<int64_t> sizes(numLoops, ShapedType::kDynamic);
+  for (linalg::GenericOp generic : getDataGenerics())
+    for (auto [known, size] :
+         llvm::zip_equal(sizes, generic.getStaticLoopRanges()))
+      if (ShapedType::isDynamic(known))
+        known = size;
+  return sizes;
+}
+
+SmallVector<ReassociationIndices> ScheduledGroup::getMergeableLoops() const {
+  // Per-channel loops are merged with the features they stand for.
+  auto keepsTogether = [&](const ReassociationIndices &run) {
+    return llvm::all_of(getDataGenerics(), [&](linalg::GenericOp generic) {
+      return llvm::all_of(generic.getIndexingMapsArray(), [&](AffineMap map) {
+        return map.isProjectedPermutation() &&
+               linalg::isDimSequencePreserved(map, run);
+      });
+    });
+  };
+  SmallVector<ReassociationIndices> runs;
+  for (unsigned loop : llvm::seq(numLoops)) {
+    if (!runs.empty() &&
+        isFeature(runs.back().back()) == isFeature(loop)) {
+      ReassociationIndices longer = runs.back();
+      longer.push_back(loop);
+      if (keepsTogether(longer)) {
+        runs.back() = longer;
+        continue;
+      }
+    }
+    runs.push_back({static_cast<int64_t>(loop)});
+  }
+  return runs;
+}

@@ -1,0 +1,76 @@
+//===- ScheduledGroup.h - the members of a group and their loops -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What --bngrad-group and --bngrad-apply-schedule both need to know of a group:
+// which generic does what, and what its loops over the data look like in
+// memory.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_SCHEDULEDGROUP_H
+#define BNGRAD_LIB_TRANSFORMS_SCHEDULEDGROUP_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+#include <optional>
+
+namespace mlir::bngrad {
+
+/// True if all loops of `generic` are parallel.
+inline bool isElementwise(linalg::GenericOp generic) {
+  return generic.getNumLoops() == generic.getNumParallelLoops();
+}
+
+/// What a reduction yields, as (result, value in the body).
+struct ReductionValues {
+  SmallVector<std::pair<unsigned, Value>> terms;  // of the sums
+  SmallVector<std::pair<unsigned, Value>> stores; // an element per iteration
+};
+
+/// The values of a generic whose results are sums with fastmath<reassoc>,
+/// indexed by its parallel loops, or have an element per iteration; nothing if
+/// one is neither, or if there is no sum.
+std::optional<ReductionValues> getReductionValues(linalg::GenericOp generic);
+
+/// The generics of a group, on tensors or memrefs, by what they do.
+///
+/// The loops over the data are those of the reduction and of the element-wise
+/// generics; `features` are the ones that tell channels apart, all others are
+/// summed over.
+struct ScheduledGroup {
+  linalg::GenericOp reduction;                 // null: none
+  SmallVector<linalg::GenericOp> channelwise;  // one iteration per channel
+  SmallVector<linalg::GenericOp> elementwise;  // one per element
+  SmallVector<unsigned> features;              // loops over the data, ascending
+  unsigned numLoops = 0;                       // over the data
+
+  /// Sorts `members`, in the order of their block, or says in `reason` why they
+  /// are no group.
+  static std::optional<ScheduledGroup>
+  get(ArrayRef<linalg::GenericOp> members, std::string &reason);
+
+  bool isFeature(unsigned loop) const {
+    return llvm::is_contained(features, loop);
+  }
+  /// The members with loops over the data.
+  SmallVector<linalg::GenericOp> getDataGenerics() const;
+  /// All members in order.
+  SmallVector<linalg::GenericOp> getMembers() const;
+  /// The static or dynamic sizes of the loops over the data.
+  SmallVector<int64_t> getLoopSizes() const;
+  /// Runs of adjacent loops of one kind that every operand keeps together, and
+  /// so may be merged into one loop if the data are dense.
+  SmallVector<ReassociationIndices> getMergeableLoops() const;
+};
+
+/// True if `map` has every loop once, in any order.
+inline bool isDataMap(AffineMap map) { return map.isPermutation(); }
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_SCHEDULEDGROUP_H
