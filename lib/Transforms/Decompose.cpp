@@ -65,7 +65,8 @@ static void replaceResults(RewriterBase &rewriter, Operation *op,
   rewriter.eraseOp(op);
 }
 
-static GradientOperands getGradientOperands(BatchNormBackwardOp op) {
+/// The operands and attributes of the op or of its element-wise half.
+template <typename OpTy> static GradientOperands getGradientOperands(OpTy op) {
   return {op.getGradOutput(),
           op.getInput(),
           op.getScale(),
@@ -168,17 +169,8 @@ struct DecomposeElemt : OpRewritePattern<BatchNormBackwardElemtOp> {
     FailureOr<SmallVector<int64_t>> shape = getRefinedShape(op, 0);
     if (failed(shape))
       return failure();
-    GradientOperands operands = {op.getGradOutput(),
-                                 op.getInput(),
-                                 op.getScale(),
-                                 op.getMean(),
-                                 op.getVariance(),
-                                 op.getInvStd(),
-                                 op.getMask(),
-                                 op.getFeatureDims(),
-                                 op.getEpsilon().convertToDouble()};
-    GradientBuilder builder(rewriter, op.getLoc(), operands, *shape,
-                            getAccumulatorType(op->getOperands()));
+    GradientBuilder builder(rewriter, op.getLoc(), getGradientOperands(op),
+                            *shape, getAccumulatorType(op->getOperands()));
     FloatType elementType = getFloatType(op.getGradInput());
     if (builder.isCountZero()) {
       replaceResults(rewriter, op, {builder.buildEmptyData(elementType)});

@@ -79,10 +79,11 @@ static Metadata getMetadata(OpBuilder &b, Location loc, Value memref) {
   auto toValues = [&](ArrayRef<OpFoldResult> mixed) {
     return getValueOrCreateConstantIndexOp(b, loc, mixed);
   };
-  return {op.getBaseBuffer(),
-          getValueOrCreateConstantIndexOp(b, loc, op.getConstifiedMixedOffset()),
-          toValues(op.getConstifiedMixedSizes()),
-          toValues(op.getConstifiedMixedStrides())};
+  return {
+      op.getBaseBuffer(),
+      getValueOrCreateConstantIndexOp(b, loc, op.getConstifiedMixedOffset()),
+      toValues(op.getConstifiedMixedSizes()),
+      toValues(op.getConstifiedMixedStrides())};
 }
 
 /// An i1: the strides are those of dense data in `order`. That of a dim of one
@@ -113,16 +114,15 @@ static Value getDenseView(OpBuilder &b, Location loc, MemRefType type,
                           const Metadata &metadata, ArrayRef<int64_t> order) {
   // memref.view is the op that gives an identity layout at an offset; it wants
   // bytes.
-  SmallVector<int64_t> shape =
-      applyPermutation(type.getShape(), order);
+  SmallVector<int64_t> shape = applyPermutation(type.getShape(), order);
   SmallVector<Value> sizes =
       applyPermutation(ArrayRef<Value>(metadata.sizes), order);
-  auto bytesType = MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
-                                   MemRefLayoutAttrInterface(),
-                                   type.getMemorySpace());
-  auto flatType = MemRefType::get({ShapedType::kDynamic}, type.getElementType(),
-                                  MemRefLayoutAttrInterface(),
-                                  type.getMemorySpace());
+  auto bytesType =
+      MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
+                      MemRefLayoutAttrInterface(), type.getMemorySpace());
+  auto flatType =
+      MemRefType::get({ShapedType::kDynamic}, type.getElementType(),
+                      MemRefLayoutAttrInterface(), type.getMemorySpace());
   Value count = arith::ConstantIndexOp::create(b, loc, 1);
   for (Value size : metadata.sizes)
     count = b.createOrFold<arith::MulIOp>(loc, count, size);
@@ -130,8 +130,8 @@ static Value getDenseView(OpBuilder &b, Location loc, MemRefType type,
   Value flat = memref::ReinterpretCastOp::create(
       b, loc, flatType, metadata.base, OpFoldResult(b.getIndexAttr(0)),
       ArrayRef<OpFoldResult>{count}, ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
-  Value bytes = UnrealizedConversionCastOp::create(b, loc, bytesType, flat)
-                    .getResult(0);
+  Value bytes =
+      UnrealizedConversionCastOp::create(b, loc, bytesType, flat).getResult(0);
   int64_t width =
       llvm::divideCeil(type.getElementType().getIntOrFloatBitWidth(), 8);
   Value byteOffset = arith::MulIOp::create(
@@ -141,8 +141,8 @@ static Value getDenseView(OpBuilder &b, Location loc, MemRefType type,
     if (ShapedType::isDynamic(known))
       dynamicSizes.push_back(size);
   auto viewType =
-      MemRefType::get(shape, type.getElementType(),
-                      MemRefLayoutAttrInterface(), type.getMemorySpace());
+      MemRefType::get(shape, type.getElementType(), MemRefLayoutAttrInterface(),
+                      type.getMemorySpace());
   return memref::ViewOp::create(b, loc, viewType, bytes, byteOffset,
                                 dynamicSizes);
 }
@@ -159,8 +159,7 @@ static GroupMembers getScheduled(Operation *region) {
 SmallVector<GroupMembers>
 mlir::bngrad::versionByStrides(RewriterBase &rewriter,
                                const GroupMembers &members) {
-  auto region =
-      dyn_cast<scf::ExecuteRegionOp>(members.front()->getParentOp());
+  auto region = dyn_cast<scf::ExecuteRegionOp>(members.front()->getParentOp());
   std::string reason;
   std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
   if (!region || region.getNumResults() > 0 || !group ||
@@ -252,7 +251,8 @@ void mlir::bngrad::mergeLoops(RewriterBase &rewriter, GroupMembers &members) {
   int64_t numFeatures = 0;
   for (const ReassociationIndices &run : runs)
     if (group->isFeature(run.front())) {
-      auto positions = llvm::seq<int64_t>(numFeatures, numFeatures + run.size());
+      auto positions =
+          llvm::seq<int64_t>(numFeatures, numFeatures + run.size());
       featureRuns.emplace_back(positions.begin(), positions.end());
       numFeatures += run.size();
     }

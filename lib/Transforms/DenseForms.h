@@ -16,12 +16,12 @@ namespace mlir::bngrad {
 /// The generics of one version of a group.
 using GroupMembers = SmallVector<linalg::GenericOp>;
 
-/// Data with strides may be dense all the same, in row-major order or in another
-/// (channels-last data viewed as NCHW). Where `members`, which lie in one
-/// `scf.execute_region`, have such operands, makes a version of the region for
-/// each order whose test does not fail at compile time; one is chosen at run
-/// time by the strides. In it the data are memrefs of identity layout and the
-/// loops follow their order in memory. The last version takes any strides.
+/// Data with strides may be dense all the same, in row-major order or in
+/// another (channels-last data viewed as NCHW). Where `members`, which lie in
+/// one `scf.execute_region`, have such operands, makes a version of the region
+/// for each order whose test does not fail at compile time; one is chosen at
+/// run time by the strides. In it the data are memrefs of identity layout and
+/// the loops follow their order in memory. The last version takes any strides.
 ///
 /// Returns the members of every version; of what is already dense, or cannot
 /// be versioned, just `members`.

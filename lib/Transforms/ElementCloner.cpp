@@ -24,12 +24,13 @@ Value mlir::bngrad::broadcastTo(OpBuilder &b, Location loc, Value value,
 }
 
 bool mlir::bngrad::isVectorizable(linalg::GenericOp generic) {
-  return llvm::all_of(
-      generic.getBody()->without_terminator(), [](Operation &op) {
-        return isa<linalg::IndexOp>(op) ||
-               (op.getNumOperands() == 0 && op.hasTrait<OpTrait::ConstantLike>()) ||
-               OpTrait::hasElementwiseMappableTraits(&op);
-      });
+  return llvm::all_of(generic.getBody()->without_terminator(),
+                      [](Operation &op) {
+                        return isa<linalg::IndexOp>(op) ||
+                               (op.getNumOperands() == 0 &&
+                                op.hasTrait<OpTrait::ConstantLike>()) ||
+                               OpTrait::hasElementwiseMappableTraits(&op);
+                      });
 }
 
 /// Clones `op`, on vectors if it takes one.

@@ -29,8 +29,9 @@ struct ElementReader {
 };
 
 /// Clones the body of `generic` without its terminator. Where an op takes a
-/// vector of `lanes` elements, it becomes that op on vectors; what takes scalars
-/// alone stays scalar. Returns the mapping from the body's values to the clones.
+/// vector of `lanes` elements, it becomes that op on vectors; what takes
+/// scalars alone stays scalar. Returns the mapping from the body's values to
+/// the clones.
 ///
 /// Errors: none; vectors need `isVectorizable`.
 IRMapping cloneElement(OpBuilder &b, linalg::GenericOp generic,
@@ -60,9 +61,7 @@ public:
   Value loadOutput(OpBuilder &b, ArrayRef<Value> ivs, unsigned i);
 
   /// Leaves out output `i` and what depends on it: the sums are a schedule's.
-  void leaveOutOutput(unsigned i) {
-    unread.set(generic.getNumDpsInputs() + i);
-  }
+  void leaveOutOutput(unsigned i) { unread.set(generic.getNumDpsInputs() + i); }
 
   /// Clones the body without its terminator; all loops must be there. Returns
   /// the mapping from the body's values to the clones.

@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ScheduledGroup.h"
+#include "Utils.h"
 
 #include "BNGrad/Transforms/Passes.h"
 #include "BNGrad/Transforms/Transforms.h"
@@ -38,7 +38,7 @@ static bool followsFromReduction(Value value, DenseSet<Operation *> &visited) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   if (!generic || !visited.insert(generic).second)
     return false;
-  if (!isElementwise(generic))
+  if (!isParallel(generic))
     return true;
   return llvm::any_of(generic.getDpsInputs(), [&](Value input) {
     return followsFromReduction(input, visited);
@@ -48,7 +48,7 @@ static bool followsFromReduction(Value value, DenseSet<Operation *> &visited) {
 /// As below; `visited` holds what is known not to be.
 static bool isElementwisePart(linalg::GenericOp generic,
                               DenseSet<Operation *> &visited) {
-  if (!isElementwise(generic) || !visited.insert(generic).second)
+  if (!isParallel(generic) || !visited.insert(generic).second)
     return false;
   return llvm::any_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
     AffineMap map = generic.getMatchingIndexingMap(operand);
@@ -89,7 +89,7 @@ static bool isFusable(OpOperand &use) {
       return false;
   }
   // grad_input belongs to the group of its own sums, not to the next ones.
-  return isElementwise(consumer) || !isElementwisePart(producer);
+  return isParallel(consumer) || !isElementwisePart(producer);
 }
 
 /// True if every use of a result of `producer` is fusable, so that it may be
@@ -101,7 +101,7 @@ static bool mayDisappear(linalg::GenericOp producer) {
 static bool isReadBySums(linalg::GenericOp producer) {
   return llvm::any_of(producer->getUsers(), [](Operation *user) {
     auto reader = dyn_cast<linalg::GenericOp>(user);
-    return reader && !isElementwise(reader);
+    return reader && !isParallel(reader);
   });
 }
 
@@ -160,7 +160,7 @@ struct UseEmptyInits : OpRewritePattern<linalg::GenericOp> {
 
   LogicalResult matchAndRewrite(linalg::GenericOp generic,
                                 PatternRewriter &rewriter) const override {
-    if (!isElementwise(generic) || !generic.hasPureTensorSemantics())
+    if (!generic.hasPureTensorSemantics())
       return failure();
     bool changed = false;
     for (OpOperand &init : generic.getDpsInitsMutable()) {

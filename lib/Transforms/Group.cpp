@@ -50,7 +50,7 @@ static bool isFullSize(linalg::GenericOp generic, unsigned i) {
 /// through a map that leaves loops out.
 static bool readsAsMember(linalg::GenericOp generic,
                           function_ref<bool(Value)> isChannelResult) {
-  if (!isElementwise(generic) || !generic.hasPureTensorSemantics() ||
+  if (!isParallel(generic) || !generic.hasPureTensorSemantics() ||
       generic->hasAttr(ScheduleAttr::kAttrName))
     return false;
   return llvm::all_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
@@ -117,7 +117,7 @@ static Group collectFor(linalg::GenericOp elementwise,
   for (OpOperand *operand : elementwise.getDpsInputOperands()) {
     auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
     if (!producer || producer->getBlock() != elementwise->getBlock() ||
-        !isElementwise(producer) || grouped.contains(producer) ||
+        !isParallel(producer) || grouped.contains(producer) ||
         producer->hasAttr(ScheduleAttr::kAttrName) ||
         producer.getNumLoops() >= elementwise.getNumLoops())
       continue;
@@ -130,27 +130,20 @@ static Group collectFor(linalg::GenericOp elementwise,
   return group;
 }
 
-static void eraseIfUnused(Operation *op) {
-  if (op && op->use_empty())
-    op->erase();
-}
-
 /// Gives `operand`, the init of a group member, a tensor.empty (and fill) of
 /// its own at the builder's insertion point.
-static void cloneInit(OpBuilder &b, OpOperand &operand) {
-  Operation *def = operand.get().getDefiningOp();
-  if (auto fill = dyn_cast_or_null<linalg::FillOp>(def)) {
-    Operation *empty = fill.getDpsInits()[0].getDefiningOp<tensor::EmptyOp>();
-    if (!empty)
-      return;
-    IRMapping mapping;
-    b.clone(*empty, mapping);
-    operand.set(b.clone(*fill, mapping)->getResult(0));
-    eraseIfUnused(fill);
-    eraseIfUnused(empty);
-  } else if (isa_and_present<tensor::EmptyOp>(def)) {
-    operand.set(b.clone(*def)->getResult(0));
-    eraseIfUnused(def);
+static void ownInit(OpBuilder &b, OpOperand &operand) {
+  Value shared = operand.get();
+  Value own = cloneInit(b, shared);
+  if (!own)
+    return;
+  operand.set(own);
+  // The fill, then its tensor.empty.
+  for (Operation *def = shared.getDefiningOp(); def && def->use_empty();) {
+    auto fill = dyn_cast<linalg::FillOp>(def);
+    Operation *next = fill ? fill.getDpsInits()[0].getDefiningOp() : nullptr;
+    def->erase();
+    def = next;
   }
 }
 
@@ -202,7 +195,7 @@ static void closeGroup(ArrayRef<linalg::GenericOp> members,
     // What escapes is written where it will be read, so its init is outside.
     for (auto [init, result] :
          llvm::zip_equal(member.getDpsInitsMutable(), member->getResults()))
-      cloneInit(llvm::is_contained(escaping, result) ? outside : b, init);
+      ownInit(llvm::is_contained(escaping, result) ? outside : b, init);
     member->moveBefore(body, body->end());
     member->setAttr(ScheduleAttr::kAttrName, schedule);
     b.setInsertionPointToEnd(body);
@@ -224,11 +217,27 @@ namespace {
 struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
   using Base::Base;
 
-  void runOnOperation() override {
-    FailureOr<ScheduleAttr> schedule = getSchedule();
-    if (failed(schedule))
-      return signalPassFailure();
+  /// Once for all functions.
+  LogicalResult initialize(MLIRContext *context) override {
+    if (schedule.empty())
+      return success();
+    Attribute attr;
+    {
+      // The parser's diagnostics point into the option; ours names it.
+      ScopedDiagnosticHandler ignore(context,
+                                     [](Diagnostic &) { return success(); });
+      attr = parseAttribute(schedule, context);
+    }
+    given = dyn_cast_or_null<ScheduleAttr>(attr);
+    if (given)
+      return success();
+    return emitError(UnknownLoc::get(context))
+           << "expected option 'schedule' to be an attribute such as "
+              "#bngrad.schedule<loops>, got '"
+           << schedule << "'";
+  }
 
+  void runOnOperation() override {
     SmallVector<linalg::GenericOp> generics;
     getOperation().walk([&](linalg::GenericOp generic) {
       // What carries a schedule already keeps it.
@@ -239,13 +248,14 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
     DenseSet<Operation *> grouped;
     auto close = [&](const Group &group) {
       grouped.insert(group.begin(), group.end());
-      closeGroup(group.getArrayRef(), *schedule);
+      closeGroup(group.getArrayRef(),
+                 given ? given : chooseSchedule(&getContext()));
     };
     for (linalg::GenericOp generic : generics)
       if (getReductionValues(generic) && !grouped.contains(generic))
         close(growFrom(generic, grouped));
     for (linalg::GenericOp generic : generics) {
-      if (!isElementwise(generic) || grouped.contains(generic))
+      if (!isParallel(generic) || grouped.contains(generic))
         continue;
       if (Group group = collectFor(generic, grouped); !group.empty())
         close(group);
@@ -253,23 +263,6 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
   }
 
 private:
-  /// The option's schedule, else the chosen one.
-  FailureOr<ScheduleAttr> getSchedule() {
-    if (schedule.empty())
-      return chooseSchedule(&getContext());
-    Attribute attr;
-    {
-      // The parser's diagnostics point into the option; ours names it.
-      ScopedDiagnosticHandler ignore(&getContext(),
-                                     [](Diagnostic &) { return success(); });
-      attr = parseAttribute(schedule, &getContext());
-    }
-    if (auto parsed = dyn_cast_or_null<ScheduleAttr>(attr))
-      return parsed;
-    return getOperation().emitError()
-           << "expected option 'schedule' to be an attribute such as "
-              "#bngrad.schedule<loops>, got '"
-           << schedule << "'";
-  }
+  ScheduleAttr given; // by the option; null: none
 };
 } // namespace

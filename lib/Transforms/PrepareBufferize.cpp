@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Utils.h"
+
 #include "BNGrad/Transforms/Passes.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -22,24 +24,6 @@ using namespace mlir;
 using namespace mlir::bngrad;
 using bufferization::BufferizationDialect;
 
-/// A copy of the tensor.empty, or of the linalg.fill of one, that defines
-/// `init`, beside it; null if it is neither.
-static Value cloneInit(Value init) {
-  Operation *def = init.getDefiningOp();
-  IRMapping mapping;
-  if (auto fill = dyn_cast_or_null<linalg::FillOp>(def)) {
-    Value target = fill.getDpsInits()[0];
-    Value cloned = cloneInit(target);
-    if (!cloned)
-      return {};
-    mapping.map(target, cloned);
-  } else if (!isa_and_present<tensor::EmptyOp>(def)) {
-    return {};
-  }
-  OpBuilder b(def);
-  return b.clone(*def, mapping)->getResult(0);
-}
-
 static void unshareInits(func::FuncOp function) {
   SmallVector<OpOperand *> inits;
   function.walk([&](linalg::LinalgOp op) {
@@ -47,9 +31,12 @@ static void unshareInits(func::FuncOp function) {
       inits.push_back(&init);
   });
   for (OpOperand *init : inits)
-    if (!init->get().hasOneUse())
-      if (Value cloned = cloneInit(init->get()))
+    if (Operation *def = init->get().getDefiningOp();
+        def && !init->get().hasOneUse()) {
+      OpBuilder b(def);
+      if (Value cloned = cloneInit(b, init->get()))
         init->set(cloned);
+    }
 }
 
 static void protectArguments(func::FuncOp function) {

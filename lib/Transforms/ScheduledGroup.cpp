@@ -58,7 +58,7 @@ ScheduledGroup::get(ArrayRef<linalg::GenericOp> members, std::string &reason) {
   for (linalg::GenericOp member : members)
     group.numLoops = std::max<unsigned>(group.numLoops, member.getNumLoops());
   for (linalg::GenericOp member : members) {
-    if (!isElementwise(member)) {
+    if (!isParallel(member)) {
       if (group.reduction || member.getNumLoops() != group.numLoops) {
         reason = "expected one reduction in a group, over all loops";
         return std::nullopt;
@@ -138,8 +138,7 @@ SmallVector<ReassociationIndices> ScheduledGroup::getMergeableLoops() const {
   };
   SmallVector<ReassociationIndices> runs;
   for (unsigned loop : llvm::seq(numLoops)) {
-    if (!runs.empty() &&
-        isFeature(runs.back().back()) == isFeature(loop)) {
+    if (!runs.empty() && isFeature(runs.back().back()) == isFeature(loop)) {
       ReassociationIndices longer = runs.back();
       longer.push_back(loop);
       if (keepsTogether(longer)) {

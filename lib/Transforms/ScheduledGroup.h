@@ -1,4 +1,5 @@
-//===- ScheduledGroup.h - the members of a group and their loops -*- C++ -*-===//
+//===- ScheduledGroup.h - the members of a group and their loops -*- C++
+//-*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -15,16 +16,13 @@
 #ifndef BNGRAD_LIB_TRANSFORMS_SCHEDULEDGROUP_H
 #define BNGRAD_LIB_TRANSFORMS_SCHEDULEDGROUP_H
 
+#include "Utils.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 #include <optional>
 
 namespace mlir::bngrad {
-
-/// True if all loops of `generic` are parallel.
-inline bool isElementwise(linalg::GenericOp generic) {
-  return generic.getNumLoops() == generic.getNumParallelLoops();
-}
 
 /// What a reduction yields, as (result, value in the body).
 struct ReductionValues {
@@ -43,16 +41,16 @@ std::optional<ReductionValues> getReductionValues(linalg::GenericOp generic);
 /// generics; `features` are the ones that tell channels apart, all others are
 /// summed over.
 struct ScheduledGroup {
-  linalg::GenericOp reduction;                 // null: none
-  SmallVector<linalg::GenericOp> channelwise;  // one iteration per channel
-  SmallVector<linalg::GenericOp> elementwise;  // one per element
-  SmallVector<unsigned> features;              // loops over the data, ascending
-  unsigned numLoops = 0;                       // over the data
+  linalg::GenericOp reduction;                // null: none
+  SmallVector<linalg::GenericOp> channelwise; // one iteration per channel
+  SmallVector<linalg::GenericOp> elementwise; // one per element
+  SmallVector<unsigned> features;             // loops over the data, ascending
+  unsigned numLoops = 0;                      // over the data
 
   /// Sorts `members`, in the order of their block, or says in `reason` why they
   /// are no group.
-  static std::optional<ScheduledGroup>
-  get(ArrayRef<linalg::GenericOp> members, std::string &reason);
+  static std::optional<ScheduledGroup> get(ArrayRef<linalg::GenericOp> members,
+                                           std::string &reason);
 
   bool isFeature(unsigned loop) const {
     return llvm::is_contained(features, loop);

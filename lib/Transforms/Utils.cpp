@@ -1,0 +1,28 @@
+//===- Utils.cpp - small questions about linalg ops -----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Utils.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+Value mlir::bngrad::cloneInit(OpBuilder &b, Value init) {
+  Operation *def = init.getDefiningOp();
+  IRMapping mapping;
+  if (auto fill = dyn_cast_or_null<linalg::FillOp>(def)) {
+    Value target = fill.getDpsInits()[0];
+    Value cloned = cloneInit(b, target);
+    if (!cloned)
+      return {};
+    mapping.map(target, cloned);
+  } else if (!isa_and_present<tensor::EmptyOp>(def)) {
+    return {};
+  }
+  return b.clone(*def, mapping)->getResult(0);
+}

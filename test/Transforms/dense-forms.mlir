@@ -1,0 +1,97 @@
+// RUN: bngrad-opt %s --bngrad-apply-schedule --canonicalize --mlir-print-local-scope | FileCheck %s
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// Strides that are not known: a test for each order in memory, and code for any strides in the end.
+// CHECK-LABEL: func @unknown
+// CHECK-SAME:    (%[[X:.+]]: memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>,
+// CHECK:         %[[BASE:.+]], %[[OFFSET:.+]], %[[SIZES:.+]]:3, %[[STRIDES:.+]]:3 = memref.extract_strided_metadata %[[X]]
+// CHECK-DAG:     arith.cmpi eq, %[[STRIDES]]#2, %c1
+// CHECK-DAG:     arith.cmpi eq, %[[SIZES]]#2, %c1
+// CHECK-DAG:     arith.cmpi eq, %[[STRIDES]]#1, %[[SIZES]]#2
+// CHECK:         scf.if
+// CHECK:           %[[BYTES:.+]] = arith.muli %[[OFFSET]], %c4
+// CHECK:           memref.view %{{.+}}[%[[BYTES]]][%[[SIZES]]#0, %[[SIZES]]#1, %[[SIZES]]#2] : memref<?xi8> to memref<?x?x?xf32>
+// CHECK:           scf.parallel
+// CHECK:         } else {
+// CHECK:           scf.if
+// NHWC, by its order in memory:
+// CHECK:             memref.view %{{.+}}[%{{.+}}][%[[SIZES]]#0, %[[SIZES]]#2, %[[SIZES]]#1] : memref<?xi8> to memref<?x?x?xf32>
+// CHECK:             memref.collapse_shape %{{.+}} {{\[\[}}0, 1], [2]] : memref<?x?x?xf32> into memref<?x?xf32>
+// CHECK:           } else {
+// CHECK:             scf.if
+// CNHW:
+// CHECK:               memref.view %{{.+}}[%{{.+}}][%[[SIZES]]#1, %[[SIZES]]#0, %[[SIZES]]#2] : memref<?xi8> to memref<?x?x?xf32>
+// CHECK:               memref.collapse_shape %{{.+}} {{\[\[}}0], [1, 2]] : memref<?x?x?xf32> into memref<?x?xf32>
+// CHECK:             } else {
+// CHECK:               memref.load %[[X]][%{{.+}}, %{{.+}}, %{{.+}}] : memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
+func.func @unknown(%x: memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>, %sum: memref<?xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>) outs(%sum : memref<?xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// Strides that are known need no test.
+// CHECK-LABEL: func @channels_last
+// CHECK-NOT:     scf.if
+// CHECK:         memref.view %{{.+}} : memref<?xi8> to memref<2x5x3xf32>
+// CHECK-NOT:     scf.if
+// CHECK:         return
+func.func @channels_last(%x: memref<2x3x5xf32, strided<[15, 1, 3], offset: 7>>, %sum: memref<3xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : memref<2x3x5xf32, strided<[15, 1, 3], offset: 7>>) outs(%sum : memref<3xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// Padded rows have no dense form; neither have two operands in different orders.
+// CHECK-LABEL: func @padded
+// CHECK-NOT:     memref.view
+// CHECK:         return
+func.func @padded(%x: memref<2x3x5xf32, strided<[24, 8, 1]>>, %sum: memref<3xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : memref<2x3x5xf32, strided<[24, 8, 1]>>) outs(%sum : memref<3xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// CHECK-LABEL: func @mixed
+// CHECK-NOT:     memref.view
+// CHECK:         return
+func.func @mixed(%x: memref<2x3x5xf32, strided<[15, 1, 3]>>, %y: memref<2x3x5xf32>, %sum: memref<3xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x, %y : memref<2x3x5xf32, strided<[15, 1, 3]>>, memref<2x3x5xf32>) outs(%sum : memref<3xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
+    ^bb0(%e: f32, %f: f32, %acc: f32):
+      %0 = arith.mulf %e, %f : f32
+      %1 = arith.addf %acc, %0 fastmath<reassoc> : f32
+      linalg.yield %1 : f32
+    }
+    scf.yield
+  }
+  return
+}
