@@ -24,6 +24,26 @@ using namespace mlir::bngrad;
 #define GET_ATTRDEF_CLASSES
 #include "BNGrad/Dialect/BNGradAttrs.cpp.inc"
 
+LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ScheduleKind, int64_t threads,
+                                   int64_t vectorBits, int64_t streamingBytes,
+                                   int64_t columns, int64_t blocks) {
+  if (threads < 1)
+    return emitError() << "expected threads to be at least 1, got " << threads;
+  if (vectorBits < 64 || vectorBits > 65536 || !llvm::isPowerOf2_64(vectorBits))
+    return emitError() << "expected vector_bits to be a power of 2 in [64, "
+                          "65536], got "
+                       << vectorBits;
+  if (streamingBytes < 0)
+    return emitError() << "expected streaming_bytes to be at least 0, got "
+                       << streamingBytes;
+  if (columns < 1)
+    return emitError() << "expected columns to be at least 1, got " << columns;
+  if (blocks < 1)
+    return emitError() << "expected blocks to be at least 1, got " << blocks;
+  return success();
+}
+
 namespace {
 /// Every op may be inlined: they all compute from their operands alone.
 struct BNGradInlinerInterface : DialectInlinerInterface {

@@ -14,6 +14,8 @@
 #include "DenseForms.h"
 #include "ElementCloner.h"
 #include "ScheduledGroup.h"
+#include "Sums.h"
+#include "VectorLoops.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Passes.h"
@@ -133,23 +135,6 @@ void Loops::emitElementwise(OpBuilder &b) {
                });
 }
 
-/// sum + addend exactly, as a rounded sum and its error (TwoSum, Knuth: six
-/// additions in any order of magnitude).
-static std::pair<Value, Value> addExactly(OpBuilder &b, Location loc, Value sum,
-                                          Value addend) {
-  auto add = [&](Value l, Value r) -> Value {
-    return arith::AddFOp::create(b, loc, l, r);
-  };
-  auto sub = [&](Value l, Value r) -> Value {
-    return arith::SubFOp::create(b, loc, l, r);
-  };
-  Value total = add(sum, addend);
-  Value addendPart = sub(total, sum);
-  Value sumPart = sub(total, addendPart);
-  Value error = add(sub(sum, sumPart), sub(addend, addendPart));
-  return {total, error};
-}
-
 SmallVector<Value> Loops::emitSumBlock(OpBuilder &b, unsigned dim, Value from,
                                        Value to, ValueRange carried) {
   SmallVector<Value> zeros;
@@ -173,20 +158,7 @@ SmallVector<Value> Loops::emitSumBlock(OpBuilder &b, unsigned dim, Value from,
         scf::YieldOp::create(nested, loc, sums);
       });
   ivs[dim] = Value();
-  SmallVector<Value> results;
-  for (auto [i, partial] : llvm::enumerate(block.getResults())) {
-    // The error so far joins the next addend: summed on its own it would be a
-    // long sum of rounding errors that need not be independent.
-    Value addend = arith::AddFOp::create(b, loc, partial, carried[2 * i + 1]);
-    auto [sum, error] = addExactly(b, loc, carried[2 * i], addend);
-    // An infinite sum has no error to speak of: infinity less infinity.
-    Value isNaN =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, error, error);
-    results.push_back(sum);
-    results.push_back(
-        arith::SelectOp::create(b, loc, isNaN, constantZero(b, i), error));
-  }
-  return results;
+  return addCompensated(b, loc, carried, block.getResults());
 }
 
 SmallVector<Value> Loops::emitSumLoops(OpBuilder &b, ArrayRef<unsigned> dims,
@@ -239,22 +211,23 @@ void Loops::emitReduction(OpBuilder &b, ReductionValues reduction) {
   });
 }
 
-/// Says why `generic` is left to upstream's loops.
-static void emitMissed(linalg::GenericOp generic, StringRef reason) {
+/// Says what `generic` does not become, and why.
+static void emitMissed(linalg::GenericOp generic, const Twine &reason) {
   remark::missed(
       generic.getLoc(),
       remark::RemarkOpts::name("schedule")
           .category("bngrad-apply-schedule")
           .function(generic->getParentOfType<func::FuncOp>().getName()))
-      << "left to upstream's loops: " << reason;
+      << reason.str();
 }
 
 /// Replaces `generic` by loops, or says why not.
 static void applyLoops(linalg::GenericOp generic) {
   if (!generic.hasPureBufferSemantics())
-    return emitMissed(generic, "expected memrefs");
+    return emitMissed(generic, "left to upstream's loops: expected memrefs");
   if (generic.getNumLoops() == 0)
-    return emitMissed(generic, "expected at least one loop");
+    return emitMissed(generic,
+                      "left to upstream's loops: expected at least one loop");
   OpBuilder b(generic);
   if (generic.getNumReductionLoops() == 0) {
     Loops(generic).emitElementwise(b);
@@ -263,16 +236,26 @@ static void applyLoops(linalg::GenericOp generic) {
   }
   std::optional<ReductionValues> values = getReductionValues(generic);
   if (!values)
-    return emitMissed(generic,
-                      "expected every result of the reduction to be a sum with "
-                      "fastmath<reassoc>, indexed by the parallel loops");
+    return emitMissed(
+        generic, "left to upstream's loops: expected every result of the "
+                 "reduction to be a sum with fastmath<reassoc>, indexed by "
+                 "the parallel loops");
   Loops(generic).emitReduction(b, std::move(*values));
   generic.erase();
 }
 
 /// Replaces the members of a group, or of a version of one, by loops.
 static void applySchedule(RewriterBase &rewriter, GroupMembers members) {
+  auto schedule =
+      members.front()->getAttrOfType<ScheduleAttr>(ScheduleAttr::kAttrName);
   mergeLoops(rewriter, members);
+  if (schedule.getKind() != ScheduleKind::Loops) {
+    std::string reason;
+    std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
+    if (group && succeeded(emitVectorLoops(rewriter, *group, schedule, reason)))
+      return;
+    emitMissed(members.front(), "scalar loops instead of vectors: " + reason);
+  }
   for (linalg::GenericOp generic : members)
     applyLoops(generic);
 }

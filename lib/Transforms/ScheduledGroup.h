@@ -24,6 +24,14 @@
 
 namespace mlir::bngrad {
 
+/// Where one schedule takes over from another.
+namespace limits {
+/// Fewer channels than this leave threads without work: `split`.
+inline constexpr int64_t kFewChannels = 8;
+/// Rows of fewer elements than this are short: `tiles`.
+inline constexpr int64_t kShortRow = 512;
+} // namespace limits
+
 /// What a reduction yields, as (result, value in the body).
 struct ReductionValues {
   SmallVector<std::pair<unsigned, Value>> terms;  // of the sums

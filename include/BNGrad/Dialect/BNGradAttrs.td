@@ -34,7 +34,12 @@ def BNGrad_StatisticsAttr
 
 def BNGrad_ScheduleKind : I32EnumAttr<
     "ScheduleKind", "How one group of loops runs", [
-      I32EnumAttrCase<"Loops", 0, "loops">
+      I32EnumAttrCase<"Loops", 0, "loops">,
+      I32EnumAttrCase<"Channels", 1, "channels">,
+      I32EnumAttrCase<"Tiles", 2, "tiles">,
+      I32EnumAttrCase<"Rows", 3, "rows">,
+      I32EnumAttrCase<"Split", 4, "split">,
+      I32EnumAttrCase<"Sizes", 5, "sizes">
     ]> {
   let cppNamespace = "::mlir::bngrad";
   let genSpecializedAttr = 0;
@@ -48,10 +53,55 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
     `--bngrad-apply-schedule`; it may as well be written by hand.
 
     `loops`: channels in parallel; for each channel one pass of scalar loops
-    for the sums and one for the element-wise part.
+    for the sums and one for the element-wise part. Takes any group.
+
+    The others use vectors, on dense data whose loops, with adjacent ones of a
+    kind merged, are these (N and S are summed over, C tells channels apart):
+
+    `channels`, on [N, C, S], [C, S] or more of them with S last: threads share
+    the channels; each channel is read for its sums and, while it is in cache,
+    read again and written. For long rows S.
+
+    `tiles`, on [N, C, S] or [C, S]: as `channels`, but several channels at a
+    time, their rows taken as one; per-channel values are spread out to that
+    length. For short rows.
+
+    `rows`, on [N, C]: threads share blocks of rows; the sums of the blocks are
+    added in their order; then all is read again and written. Several rows are
+    taken as one where C is small.
+
+    `split`, on [N, C, S] or [C, S]: as `channels`, but threads share pieces of
+    the rows, and the sums of the pieces are added in their order. For fewer
+    channels than threads need.
+
+    `sizes`: one of the above, chosen at run time by sizes that are not known
+    before.
+
+    Parameters, all with a default and optional:
+    - `threads` (1): into how many shares parallel loops are cut; results do not
+      depend on it.
+    - `vector_bits` (512): length of a vector register.
+    - `streaming_bytes` (0): results are stored past the caches where the data
+      of the group are larger than this; 0: never.
+    - `columns` (1024): elements that `tiles` and `rows` take as one row, about.
+    - `blocks` (16): blocks of `rows`, at most.
   }];
-  let parameters = (ins EnumParameter<BNGrad_ScheduleKind>:$kind);
-  let assemblyFormat = "`<` $kind `>`";
+  let parameters = (ins
+    EnumParameter<BNGrad_ScheduleKind>:$kind,
+    DefaultValuedParameter<"int64_t", "1">:$threads,
+    DefaultValuedParameter<"int64_t", "512">:$vector_bits,
+    DefaultValuedParameter<"int64_t", "0">:$streaming_bytes,
+    DefaultValuedParameter<"int64_t", "1024">:$columns,
+    DefaultValuedParameter<"int64_t", "16">:$blocks
+  );
+  let assemblyFormat = [{
+    `<` $kind (`,` struct($threads, $vector_bits, $streaming_bytes, $columns,
+                          $blocks)^)? `>`
+  }];
+  let builders = [AttrBuilder<(ins "ScheduleKind":$kind), [{
+    return $_get($_ctxt, kind, 1, 512, 0, 1024, 16);
+  }]>];
+  let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Name of the discardable attribute that carries a schedule.
     static constexpr ::llvm::StringLiteral kAttrName = "bngrad.schedule";

@@ -1,0 +1,1519 @@
+//===- VectorLoops.cpp - schedules with vectors ---------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Data are dense and read through flat views: an element is known by its
+// position in memory. A *run* is a stretch of consecutive elements. Per-channel
+// values in a run are either one per run (`channels`, `split`: the run lies in
+// one channel) or read from a table with an entry per element (`tiles`,
+// `rows`).
+//
+// All sizes are index values that fold where they are static; the same code
+// makes loops for static and for dynamic shapes.
+//
+// Sums: at most kChain terms are added one by one, in each lane of a vector;
+// the chains are added with TwoSum, whose error joins the next chain; the lanes
+// are added at the end (docs/numerics.md, section 4).
+//
+//===----------------------------------------------------------------------===//
+
+#include "VectorLoops.h"
+#include "ElementCloner.h"
+#include "Sums.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// Vectors of one lane's chain in a row, and rows of one chain in a column.
+static constexpr int64_t kChain = 16, kRowChain = 8;
+/// A cache line; streaming stores start at one.
+static constexpr int64_t kLineBytes = 64;
+/// Problems smaller than this stay on the calling thread.
+static constexpr int64_t kSerialBytes = 128 << 10;
+/// Rows of the second pass of `rows` that are read forward before stepping
+/// back, and blocks of the first: bytes of data.
+static constexpr int64_t kStepBytes = 128 << 10, kBlockBytes = 1 << 20;
+/// Elements of a piece of `split`.
+static constexpr int64_t kPieceElements = 16 << 10;
+namespace {
+/// Index arithmetic at an insertion point, folded where it can be.
+struct Index {
+  OpBuilder &b;
+  Location loc;
+
+  Value constant(int64_t value) const {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  }
+  Value add(Value l, Value r) const { return fold<arith::AddIOp>(l, r); }
+  Value sub(Value l, Value r) const { return fold<arith::SubIOp>(l, r); }
+  Value mul(Value l, Value r) const { return fold<arith::MulIOp>(l, r); }
+  Value div(Value l, Value r) const { return fold<arith::DivUIOp>(l, r); }
+  Value rem(Value l, Value r) const { return fold<arith::RemUIOp>(l, r); }
+  Value min(Value l, Value r) const { return fold<arith::MinSIOp>(l, r); }
+  Value max(Value l, Value r) const { return fold<arith::MaxSIOp>(l, r); }
+  Value ceilDiv(Value l, Value r) const {
+    return div(add(l, sub(r, constant(1))), r);
+  }
+  Value compare(arith::CmpIPredicate predicate, Value l, Value r) const {
+    return b.createOrFold<arith::CmpIOp>(loc, predicate, l, r);
+  }
+  Value select(Value condition, Value l, Value r) const {
+    return b.createOrFold<arith::SelectOp>(loc, condition, l, r);
+  }
+  Value product(ArrayRef<Value> factors) const {
+    Value result = constant(1);
+    for (Value factor : factors)
+      result = mul(result, factor);
+    return result;
+  }
+
+private:
+  template <typename OpTy> Value fold(Value l, Value r) const {
+    return b.createOrFold<OpTy>(loc, l, r);
+  }
+};
+
+/// What the elements of a run have in common.
+struct Run {
+  Value base;             // position of its element 0 in the data
+  SmallVector<Value> ivs; // by loop; null: differs in the run
+  const DenseMap<Value, Value>
+      *tables;                         // by per-channel memref; null: no tables
+  Value tableOffset;                   // entry of element 0
+  DenseMap<OpOperand *, Value> common; // operands that do not differ
+};
+
+/// Elements of a run from `position` on.
+struct Piece {
+  Value position;
+  int64_t lanes;
+  Value mask; // null: all lanes
+};
+
+class VectorLoops {
+public:
+  VectorLoops(OpBuilder &b, const ScheduledGroup &group, ScheduleAttr schedule)
+      : group(group), schedule(schedule), loc(group.getMembers()[0].getLoc()) {
+    initialize(b);
+  }
+
+  void emitChannels(OpBuilder &b);
+  void emitSplit(OpBuilder &b);
+  void emitTiles(OpBuilder &b);
+  void emitRows(OpBuilder &b);
+  void emitBySizes(OpBuilder &b);
+
+private:
+  using Body = function_ref<void(OpBuilder &)>;
+  using IndexBody = function_ref<void(OpBuilder &, Value)>;
+  using RangeBody = function_ref<void(OpBuilder &, Value, Value)>;
+
+  // Loops.
+  void initialize(OpBuilder &b);
+  Index at(OpBuilder &b) const { return {b, loc}; }
+  Value constant(OpBuilder &b, int64_t value) const {
+    return at(b).constant(value);
+  }
+  void emitFor(OpBuilder &b, Value from, Value to, Value step,
+               IndexBody body) const;
+  void emitFor(OpBuilder &b, Value from, Value to, IndexBody body) const {
+    emitFor(b, from, to, constant(b, 1), body);
+  }
+  /// Loops over `loops` of the data, outermost first, that set `ivs`.
+  void emitLoops(OpBuilder &b, ArrayRef<unsigned> loops, SmallVector<Value> ivs,
+                 function_ref<void(OpBuilder &, ArrayRef<Value>)> body) const;
+  /// Cuts [0, count) into shares for the threads.
+  void emitShares(OpBuilder &b, Value count, RangeBody body) const;
+  void emitIf(OpBuilder &b, Value condition, Body thenBody,
+              Body elseBody) const;
+  /// The indices of `loops` that make up `position`.
+  void delinearize(OpBuilder &b, Value position, ArrayRef<unsigned> loops,
+                   MutableArrayRef<Value> ivs) const;
+
+  // Memory.
+  Value getFlat(OpBuilder &b, Value memref);
+  Value getBytes(OpBuilder &b, Value memref) const;
+  Value load(OpBuilder &b, Value memref, ValueRange indices,
+             const Piece &piece) const;
+  void store(OpBuilder &b, Value value, Value memref, ValueRange indices,
+             const Piece &piece, bool isStreaming) const;
+  Value createTable(OpBuilder &b, Value elements, Type type) const;
+
+  // Elements.
+  SmallVector<Value> indicesOf(linalg::GenericOp generic, OpOperand &operand,
+                               ArrayRef<Value> ivs) const;
+  bool differsInRun(linalg::GenericOp generic, OpOperand &operand,
+                    const Run &run) const;
+  /// Reads what the elements of `run` have in common.
+  void readCommon(OpBuilder &b, linalg::GenericOp generic, Run &run) const;
+  IRMapping clonePiece(OpBuilder &b, linalg::GenericOp generic, const Run &run,
+                       const Piece &piece);
+  void storePiece(OpBuilder &b, linalg::GenericOp generic, const Run &run,
+                  const Piece &piece, const IRMapping &mapping,
+                  bool isStreaming);
+  /// Pieces of at most `lanes` elements, masked, for [from, to).
+  void emitMasked(OpBuilder &b, Value from, Value to, int64_t lanes,
+                  function_ref<void(OpBuilder &, const Piece &)> body) const;
+  /// The element-wise part of elements [from, to) of a run.
+  void emitElementwiseRun(OpBuilder &b, linalg::GenericOp generic, Run run,
+                          Value from, Value to);
+  void emitElementwiseRun(OpBuilder &b, linalg::GenericOp generic,
+                          const Run &run, Value from, Value to,
+                          bool isStreaming);
+  /// An i1: results are to be stored past the caches.
+  Value isStreamed(OpBuilder &b) const;
+
+  // Sums.
+  unsigned numSums() const { return values.terms.size(); }
+  FloatType sumType(unsigned i) const {
+    return cast<FloatType>(values.terms[i].second.getType());
+  }
+  Value zero(OpBuilder &b, unsigned i, int64_t lanes) const;
+  /// (sum, error) of each sum, all 0.
+  SmallVector<Value> zeroSums(OpBuilder &b, int64_t lanes) const;
+  /// Adds elements [from, to) of a run to `sums`, vectors of `wide` lanes.
+  SmallVector<Value> emitSumRun(OpBuilder &b, Run run, Value from, Value to,
+                                ValueRange sums);
+  /// The terms of a piece; 0 in lanes that are masked off.
+  SmallVector<Value> clonesTerms(OpBuilder &b, const Run &run,
+                                 const Piece &piece);
+  /// The sum of all lanes.
+  Value addLanes(OpBuilder &b, Value sum, Value error) const;
+  /// Adds `totals` to what the outputs of the reduction hold for a channel.
+  void storeSums(OpBuilder &b, ArrayRef<Value> features, ValueRange totals);
+  void emitChannelwise(OpBuilder &b, ArrayRef<Value> features);
+
+  // `tiles` and `rows`.
+  /// Adds the terms of rows [from, to) to the entries of `sumTables` from
+  /// `entry` on, one for each of `columns` columns.
+  void emitColumnSums(OpBuilder &b, ArrayRef<Value> sumTables, Value entry,
+                      Value columns,
+                      function_ref<Run(OpBuilder &, Value)> getRun, Value from,
+                      Value to);
+  void emitColumnChain(OpBuilder &b, ArrayRef<Value> sumTables, Value entry,
+                       Value columns, SmallVector<Run> rows);
+  void emitZeroTables(OpBuilder &b, ArrayRef<Value> sumTables, Value entry,
+                      Value columns) const;
+  SmallVector<Value> createSumTables(OpBuilder &b, Value entries) const;
+  /// A table for each per-channel operand of `generics`.
+  DenseMap<Value, Value> createTables(OpBuilder &b,
+                                      ArrayRef<linalg::GenericOp> generics,
+                                      Value entries) const;
+  /// The per-channel operands of `generic`, without the sums.
+  llvm::SetVector<Value>
+  getChannelOperands(ArrayRef<linalg::GenericOp> generics) const;
+  /// Elements of a line in the narrowest result.
+  int64_t getLineElements() const;
+  /// How often `elements` must be repeated to fill whole lines.
+  Value getLineRepeats(OpBuilder &b, Value elements) const;
+
+  ScheduledGroup group;
+  ScheduleAttr schedule;
+  Location loc;
+  ReductionValues values;
+  SmallVector<Value> sizes;      // by loop
+  SmallVector<unsigned> reduced; // loops that are summed over
+  Value count;                   // elements of the data
+  Value bytes;                   // of all data operands
+  int64_t lanes, wide;           // of a register, and of four
+  DenseMap<Value, Value> flats;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+void VectorLoops::initialize(OpBuilder &b) {
+  FloatType type = b.getF32Type();
+  for (linalg::GenericOp generic : group.getDataGenerics())
+    for (Operation &op : *generic.getBody())
+      for (Value operand : op.getOperands())
+        if (operand.getType().isF64())
+          type = b.getF64Type();
+  lanes = schedule.getVectorBits() / type.getWidth();
+  wide = 4 * lanes;
+  if (group.reduction)
+    values = *getReductionValues(group.reduction);
+
+  auto first =
+      cast<linalg::LinalgOp>(group.getDataGenerics().front().getOperation());
+  for (Range range : first.createLoopRanges(b, loc))
+    sizes.push_back(getValueOrCreateConstantIndexOp(b, loc, range.size));
+  for (unsigned loop : llvm::seq(group.numLoops))
+    if (!group.isFeature(loop))
+      reduced.push_back(loop);
+  count = at(b).product(sizes);
+  int64_t width = 0;
+  llvm::SetVector<Value> seen;
+  for (linalg::GenericOp generic : group.getDataGenerics())
+    for (OpOperand &operand : generic->getOpOperands())
+      if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
+          seen.insert(operand.get()))
+        width += llvm::divideCeil(
+            getElementTypeOrSelf(operand.get()).getIntOrFloatBitWidth(), 8);
+  bytes = at(b).mul(count, constant(b, width));
+  // Views are made here, where they dominate every loop.
+  for (Value memref : seen)
+    getFlat(b, memref);
+}
+
+void VectorLoops::emitFor(OpBuilder &b, Value from, Value to, Value step,
+                          IndexBody body) const {
+  scf::ForOp::create(b, loc, from, to, step, ValueRange(),
+                     [&](OpBuilder &nested, Location, Value iv, ValueRange) {
+                       body(nested, iv);
+                       scf::YieldOp::create(nested, loc);
+                     });
+}
+
+void VectorLoops::emitLoops(
+    OpBuilder &b, ArrayRef<unsigned> loops, SmallVector<Value> ivs,
+    function_ref<void(OpBuilder &, ArrayRef<Value>)> body) const {
+  if (loops.empty())
+    return body(b, ivs);
+  emitFor(b, constant(b, 0), sizes[loops.front()],
+          [&](OpBuilder &nested, Value iv) {
+            ivs[loops.front()] = iv;
+            emitLoops(nested, loops.drop_front(), ivs, body);
+          });
+}
+
+void VectorLoops::emitShares(OpBuilder &b, Value total, RangeBody body) const {
+  Index index = at(b);
+  Value zero = index.constant(0), one = index.constant(1);
+  // Small problems are one share.
+  Value shares = index.select(index.compare(arith::CmpIPredicate::ult, bytes,
+                                            index.constant(kSerialBytes)),
+                              one, index.constant(schedule.getThreads()));
+  if (matchPattern(shares, m_One()))
+    return body(b, zero, total);
+  scf::ParallelOp::create(
+      b, loc, zero, shares, one,
+      [&](OpBuilder &nested, Location, ValueRange iv) {
+        Index inside = at(nested);
+        Value from = inside.div(inside.mul(iv[0], total), shares);
+        Value next = inside.add(iv[0], inside.constant(1));
+        Value to = inside.div(inside.mul(next, total), shares);
+        body(nested, from, to);
+        // Streaming stores are not ordered with what another thread reads.
+        LLVM::FenceOp::create(nested, loc, LLVM::AtomicOrdering::seq_cst);
+      });
+}
+
+void VectorLoops::emitIf(OpBuilder &b, Value condition, Body thenBody,
+                         Body elseBody) const {
+  if (matchPattern(condition, m_One()))
+    return thenBody(b);
+  if (matchPattern(condition, m_Zero()))
+    return elseBody(b);
+  scf::IfOp::create(
+      b, loc, condition,
+      [&](OpBuilder &nested, Location) {
+        thenBody(nested);
+        scf::YieldOp::create(nested, loc);
+      },
+      [&](OpBuilder &nested, Location) {
+        elseBody(nested);
+        scf::YieldOp::create(nested, loc);
+      });
+}
+
+void VectorLoops::delinearize(OpBuilder &b, Value position,
+                              ArrayRef<unsigned> loops,
+                              MutableArrayRef<Value> ivs) const {
+  Index index = at(b);
+  for (unsigned loop : llvm::reverse(loops.drop_front())) {
+    ivs[loop] = index.rem(position, sizes[loop]);
+    position = index.div(position, sizes[loop]);
+  }
+  ivs[loops.front()] = position;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value VectorLoops::getFlat(OpBuilder &b, Value memref) {
+  Value &flat = flats[memref];
+  if (flat)
+    return flat;
+  flat = memref;
+  if (cast<MemRefType>(memref.getType()).getRank() > 1) {
+    SmallVector<ReassociationIndices> all(
+        1, llvm::to_vector<2>(llvm::seq<int64_t>(0, group.numLoops)));
+    flat = memref::CollapseShapeOp::create(b, loc, memref, all);
+  }
+  if (getElementTypeOrSelf(memref).isInteger(1))
+    flat = getBytes(b, flat);
+  return flat;
+}
+
+/// A memref of i1 as one of i8, which is what memory holds: a vector of i1
+/// would be read as bits.
+Value VectorLoops::getBytes(OpBuilder &b, Value memref) const {
+  auto type = cast<MemRefType>(memref.getType());
+  return UnrealizedConversionCastOp::create(b, loc, type.clone(b.getI8Type()),
+                                            memref)
+      .getResult(0);
+}
+
+Value VectorLoops::load(OpBuilder &b, Value memref, ValueRange indices,
+                        const Piece &piece) const {
+  Type elementType = getElementTypeOrSelf(memref);
+  bool isMask = elementType.isInteger(1);
+  if (isMask) {
+    memref = getBytes(b, memref);
+    elementType = b.getI8Type();
+  }
+  auto type = VectorType::get({piece.lanes}, elementType);
+  if (!piece.mask)
+    return vector::LoadOp::create(b, loc, type, memref, indices);
+  Value zeros = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  return vector::MaskedLoadOp::create(b, loc, type, memref, indices, piece.mask,
+                                      zeros);
+}
+
+void VectorLoops::store(OpBuilder &b, Value value, Value memref,
+                        ValueRange indices, const Piece &piece,
+                        bool isStreaming) const {
+  value = broadcastTo(b, loc, value, piece.lanes);
+  if (getElementTypeOrSelf(value).isInteger(1))
+    value = arith::ExtUIOp::create(
+        b, loc, VectorType::get({piece.lanes}, b.getI8Type()), value);
+  if (piece.mask) {
+    vector::MaskedStoreOp::create(b, loc, memref, indices, piece.mask, value);
+    return;
+  }
+  if (!isStreaming) {
+    vector::StoreOp::create(b, loc, value, memref, indices);
+    return;
+  }
+  vector::StoreOp::create(b, loc, value, memref, indices,
+                          /*nontemporal=*/true, llvm::MaybeAlign(kLineBytes));
+}
+
+Value VectorLoops::createTable(OpBuilder &b, Value elements, Type type) const {
+  // A table is read and written by vectors that start at any entry.
+  Value padded = at(b).add(elements, constant(b, wide));
+  auto memrefType = MemRefType::get({ShapedType::kDynamic}, type);
+  return memref::AllocOp::create(b, loc, memrefType, ValueRange{padded},
+                                 ValueRange(), b.getI64IntegerAttr(kLineBytes));
+}
+
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> VectorLoops::indicesOf(linalg::GenericOp generic,
+                                          OpOperand &operand,
+                                          ArrayRef<Value> ivs) const {
+  SmallVector<Value> indices;
+  for (AffineExpr expr : generic.getMatchingIndexingMap(&operand).getResults())
+    indices.push_back(ivs[cast<AffineDimExpr>(expr).getPosition()]);
+  return indices;
+}
+
+bool VectorLoops::differsInRun(linalg::GenericOp generic, OpOperand &operand,
+                               const Run &run) const {
+  AffineMap map = generic.getMatchingIndexingMap(&operand);
+  return llvm::any_of(llvm::enumerate(run.ivs), [&](auto iv) {
+    return !iv.value() && map.isFunctionOfDim(iv.index());
+  });
+}
+
+void VectorLoops::readCommon(OpBuilder &b, linalg::GenericOp generic,
+                             Run &run) const {
+  for (OpOperand &operand : generic->getOpOperands()) {
+    if (generic.getMatchingBlockArgument(&operand).use_empty() ||
+        differsInRun(generic, operand, run))
+      continue;
+    if (generic.isDpsInit(&operand))
+      continue; // the accumulator of a sum
+    Value &value = run.common[&operand];
+    value = operand.get();
+    if (isa<MemRefType>(value.getType()))
+      value = memref::LoadOp::create(b, loc, value,
+                                     indicesOf(generic, operand, run.ivs));
+  }
+}
+
+IRMapping VectorLoops::clonePiece(OpBuilder &b, linalg::GenericOp generic,
+                                  const Run &run, const Piece &piece) {
+  Index index = at(b);
+  auto readOperand = [&](OpBuilder &, OpOperand &operand) -> Value {
+    if (Value common = run.common.lookup(&operand))
+      return common;
+    AffineMap map = generic.getMatchingIndexingMap(&operand);
+    if (generic.isDpsInit(&operand) && !isDataMap(map))
+      return {}; // the accumulator of a sum
+    Value value;
+    if (isDataMap(map)) {
+      value = load(b, getFlat(b, operand.get()),
+                   index.add(run.base, piece.position), piece);
+    } else if (run.tables) {
+      return load(b, run.tables->lookup(operand.get()),
+                  index.add(run.tableOffset, piece.position), piece);
+    } else {
+      SmallVector<Value> ivs(run.ivs);
+      ivs.back() = piece.position;
+      value = load(b, operand.get(), indicesOf(generic, operand, ivs), piece);
+    }
+    if (getElementTypeOrSelf(operand.get()).isInteger(1)) {
+      Value zeros =
+          arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType()));
+      value =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value, zeros);
+    }
+    return value;
+  };
+  auto readIndex = [&](OpBuilder &, unsigned loop) -> Value {
+    if (run.ivs[loop])
+      return run.ivs[loop];
+    auto type = VectorType::get({piece.lanes}, b.getIndexType());
+    return arith::AddIOp::create(
+        b, loc, vector::BroadcastOp::create(b, loc, type, piece.position),
+        vector::StepOp::create(b, loc, type));
+  };
+  return cloneElement(b, generic, {readOperand, readIndex}, piece.lanes);
+}
+
+void VectorLoops::storePiece(OpBuilder &b, linalg::GenericOp generic,
+                             const Run &run, const Piece &piece,
+                             const IRMapping &mapping, bool isStreaming) {
+  Value position = at(b).add(run.base, piece.position);
+  Operation *yield = generic.getBody()->getTerminator();
+  for (auto [i, value] : llvm::enumerate(yield->getOperands())) {
+    OpOperand *init = generic.getDpsInitOperand(i);
+    if (isDataMap(generic.getMatchingIndexingMap(init)))
+      store(b, mapping.lookupOrDefault(value), getFlat(b, init->get()),
+            position, piece, isStreaming);
+  }
+}
+
+void VectorLoops::emitMasked(
+    OpBuilder &b, Value from, Value to, int64_t pieceLanes,
+    function_ref<void(OpBuilder &, const Piece &)> body) const {
+  emitFor(b, from, to, constant(b, pieceLanes),
+          [&](OpBuilder &nested, Value position) {
+            Value rest = at(nested).sub(to, position);
+            auto type = VectorType::get({pieceLanes}, b.getI1Type());
+            Value mask = vector::CreateMaskOp::create(nested, loc, type, rest);
+            body(nested, {position, pieceLanes, mask});
+          });
+}
+
+Value VectorLoops::isStreamed(OpBuilder &b) const {
+  if (schedule.getStreamingBytes() == 0)
+    return arith::ConstantIntOp::create(b, loc, 0, 1);
+  return at(b).compare(arith::CmpIPredicate::ugt, bytes,
+                       constant(b, schedule.getStreamingBytes()));
+}
+
+void VectorLoops::emitElementwiseRun(OpBuilder &b, linalg::GenericOp generic,
+                                     Run run, Value from, Value to) {
+  readCommon(b, generic, run);
+  // Two results would be two streams, with lines of their own to start at.
+  Value isStreaming = generic.getNumDpsInits() == 1
+                          ? isStreamed(b)
+                          : arith::ConstantIntOp::create(b, loc, 0, 1);
+  emitIf(
+      b, isStreaming,
+      [&](OpBuilder &nested) {
+        emitElementwiseRun(nested, generic, run, from, to, true);
+      },
+      [&](OpBuilder &nested) {
+        emitElementwiseRun(nested, generic, run, from, to, false);
+      });
+}
+
+void VectorLoops::emitElementwiseRun(OpBuilder &b, linalg::GenericOp generic,
+                                     const Run &run, Value from, Value to,
+                                     bool isStreaming) {
+  Index index = at(b);
+  auto emitPiece = [&](OpBuilder &nested, const Piece &piece) {
+    IRMapping mapping = clonePiece(nested, generic, run, piece);
+    storePiece(nested, generic, run, piece, mapping,
+               isStreaming && !piece.mask);
+  };
+  if (isStreaming) {
+    // Up to the first line of the result.
+    Value result = getFlat(b, generic.getDpsInitOperand(0)->get());
+    int64_t width = getElementTypeOrSelf(result).getIntOrFloatBitWidth() / 8;
+    Value address =
+        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, result);
+    Value start = index.mul(index.add(run.base, from), index.constant(width));
+    Value past =
+        index.rem(index.add(address, start), index.constant(kLineBytes));
+    Value head = index.rem(index.sub(index.constant(kLineBytes), past),
+                           index.constant(kLineBytes));
+    Value body =
+        index.min(index.add(from, index.div(head, index.constant(width))), to);
+    emitMasked(b, from, body, lanes, emitPiece);
+    from = body;
+  }
+  Value length = index.max(index.sub(to, from), index.constant(0));
+  Value rest = index.rem(length, index.constant(wide));
+  Value end = index.sub(index.add(from, length), rest);
+  emitFor(b, from, end, index.constant(wide),
+          [&](OpBuilder &nested, Value position) {
+            emitPiece(nested, {position, wide, Value()});
+          });
+  emitMasked(b, end, to, lanes, emitPiece);
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+Value VectorLoops::zero(OpBuilder &b, unsigned i, int64_t zeroLanes) const {
+  return arith::ConstantOp::create(
+      b, loc, b.getZeroAttr(VectorType::get({zeroLanes}, sumType(i))));
+}
+
+SmallVector<Value> VectorLoops::zeroSums(OpBuilder &b, int64_t sumLanes) const {
+  SmallVector<Value> sums;
+  for (unsigned i : llvm::seq(numSums()))
+    sums.append(2, zero(b, i, sumLanes));
+  return sums;
+}
+
+SmallVector<Value> VectorLoops::clonesTerms(OpBuilder &b, const Run &run,
+                                            const Piece &piece) {
+  IRMapping mapping = clonePiece(b, group.reduction, run, piece);
+  storePiece(b, group.reduction, run, piece, mapping, /*isStreaming=*/false);
+  SmallVector<Value> terms;
+  for (auto [i, term] : llvm::enumerate(values.terms)) {
+    Value value =
+        broadcastTo(b, loc, mapping.lookupOrDefault(term.second), piece.lanes);
+    // What is computed from a lane that is masked off need not be 0.
+    if (piece.mask)
+      value = arith::SelectOp::create(b, loc, piece.mask, value,
+                                      zero(b, i, piece.lanes));
+    terms.push_back(value);
+  }
+  return terms;
+}
+
+SmallVector<Value> VectorLoops::emitSumRun(OpBuilder &b, Run run, Value from,
+                                           Value to, ValueRange sums) {
+  readCommon(b, group.reduction, run);
+  Index index = at(b);
+  Value length = index.max(index.sub(to, from), index.constant(0));
+  Value rest = index.rem(length, index.constant(wide));
+  Value end = index.sub(index.add(from, length), rest);
+  int64_t chain = kChain * wide;
+  auto chains = scf::ForOp::create(
+      b, loc, from, end, index.constant(chain), sums,
+      [&](OpBuilder &nested, Location, Value start, ValueRange carried) {
+        Index inside = at(nested);
+        Value stop = inside.min(inside.add(start, inside.constant(chain)), end);
+        SmallVector<Value> zeros;
+        for (unsigned i : llvm::seq(numSums()))
+          zeros.push_back(zero(nested, i, wide));
+        auto partial = scf::ForOp::create(
+            nested, loc, start, stop, inside.constant(wide), zeros,
+            [&](OpBuilder &innermost, Location, Value position,
+                ValueRange partials) {
+              SmallVector<Value> next;
+              for (auto [sum, term] : llvm::zip_equal(
+                       partials,
+                       clonesTerms(innermost, run, {position, wide, Value()})))
+                next.push_back(arith::AddFOp::create(
+                    innermost, loc, sum, term, arith::FastMathFlags::contract));
+              scf::YieldOp::create(innermost, loc, next);
+            });
+        scf::YieldOp::create(
+            nested, loc,
+            addCompensated(nested, loc, carried, partial.getResults()));
+      });
+  SmallVector<Value> results(chains.getResults());
+  if (matchPattern(rest, m_Zero()))
+    return results;
+  // The rest, fewer than `wide` elements, in one masked piece.
+  auto tail = scf::IfOp::create(
+      b, loc, index.compare(arith::CmpIPredicate::ne, rest, index.constant(0)),
+      [&](OpBuilder &nested, Location) {
+        auto type = VectorType::get({wide}, b.getI1Type());
+        Value mask = vector::CreateMaskOp::create(nested, loc, type, rest);
+        scf::YieldOp::create(
+            nested, loc,
+            addCompensated(nested, loc, results,
+                           clonesTerms(nested, run, {end, wide, mask})));
+      },
+      [&](OpBuilder &nested, Location) {
+        scf::YieldOp::create(nested, loc, results);
+      });
+  return tail.getResults();
+}
+
+Value VectorLoops::addLanes(OpBuilder &b, Value sum, Value error) const {
+  Value total = arith::AddFOp::create(b, loc, sum, error);
+  return vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD, total,
+                                     arith::FastMathFlags::reassoc);
+}
+
+void VectorLoops::storeSums(OpBuilder &b, ArrayRef<Value> features,
+                            ValueRange totals) {
+  SmallVector<Value> ivs(group.numLoops);
+  for (auto [loop, iv] : llvm::zip_equal(group.features, features))
+    ivs[loop] = iv;
+  for (auto [term, total] : llvm::zip_equal(values.terms, totals)) {
+    OpOperand *init = group.reduction.getDpsInitOperand(term.first);
+    SmallVector<Value> indices = indicesOf(group.reduction, *init, ivs);
+    Value before = memref::LoadOp::create(b, loc, init->get(), indices);
+    Value after = arith::AddFOp::create(b, loc, before, total);
+    memref::StoreOp::create(b, loc, after, init->get(), indices);
+  }
+}
+
+/// The per-channel generics for one channel.
+void VectorLoops::emitChannelwise(OpBuilder &b, ArrayRef<Value> features) {
+  for (linalg::GenericOp generic : group.channelwise) {
+    ElementCloner cloner(generic);
+    IRMapping mapping = cloner.clone(b, features);
+    Operation *yield = generic.getBody()->getTerminator();
+    for (auto [i, value] : llvm::enumerate(yield->getOperands()))
+      cloner.store(b, features, i, mapping.lookupOrDefault(value));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// channels
+//===----------------------------------------------------------------------===//
+
+void VectorLoops::emitChannels(OpBuilder &b) {
+  unsigned inner = group.numLoops - 1;
+  SmallVector<unsigned> outer(reduced);
+  outer.pop_back();
+  SmallVector<Value> featureSizes;
+  for (unsigned loop : group.features)
+    featureSizes.push_back(sizes[loop]);
+  auto getRun = [&](OpBuilder &nested, ArrayRef<Value> ivs) {
+    Run run;
+    run.ivs.assign(ivs.begin(), ivs.end());
+    run.tables = nullptr;
+    Index index = at(nested);
+    run.base = index.constant(0);
+    for (unsigned loop : llvm::seq(inner))
+      run.base = index.add(index.mul(run.base, sizes[loop]), ivs[loop]);
+    run.base = index.mul(run.base, sizes[inner]);
+    return run;
+  };
+  emitShares(
+      b, at(b).product(featureSizes),
+      [&](OpBuilder &share, Value from, Value to) {
+        emitFor(share, from, to, [&](OpBuilder &channel, Value position) {
+          SmallVector<Value> ivs(group.numLoops);
+          delinearize(channel, position, group.features, ivs);
+          SmallVector<Value> features;
+          for (unsigned loop : group.features)
+            features.push_back(ivs[loop]);
+          Value zeroIndex = constant(channel, 0);
+          if (group.reduction) {
+            // The sums are carried through the loops over rows.
+            std::function<SmallVector<Value>(OpBuilder &, ArrayRef<unsigned>,
+                                             SmallVector<Value>, ValueRange)>
+                sumRows = [&](OpBuilder &nested, ArrayRef<unsigned> loops,
+                              SmallVector<Value> rowIvs, ValueRange sums) {
+                  if (loops.empty())
+                    return emitSumRun(nested, getRun(nested, rowIvs),
+                                      constant(nested, 0), sizes[inner], sums);
+                  auto loop = scf::ForOp::create(
+                      nested, loc, constant(nested, 0), sizes[loops.front()],
+                      constant(nested, 1), sums,
+                      [&](OpBuilder &row, Location, Value iv,
+                          ValueRange carried) {
+                        rowIvs[loops.front()] = iv;
+                        scf::YieldOp::create(
+                            row, loc,
+                            sumRows(row, loops.drop_front(), rowIvs, carried));
+                      });
+                  return SmallVector<Value>(loop.getResults());
+                };
+            SmallVector<Value> sums =
+                sumRows(channel, outer, ivs, zeroSums(channel, wide));
+            SmallVector<Value> totals;
+            for (unsigned i : llvm::seq(numSums()))
+              totals.push_back(addLanes(channel, sums[2 * i], sums[2 * i + 1]));
+            storeSums(channel, features, totals);
+          }
+          emitChannelwise(channel, features);
+          for (linalg::GenericOp generic : group.elementwise)
+            emitLoops(channel, outer, ivs,
+                      [&](OpBuilder &row, ArrayRef<Value> rowIvs) {
+                        emitElementwiseRun(row, generic, getRun(row, rowIvs),
+                                           zeroIndex, sizes[inner]);
+                      });
+        });
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// split
+//===----------------------------------------------------------------------===//
+
+void VectorLoops::emitSplit(OpBuilder &b) {
+  Index index = at(b);
+  unsigned inner = group.numLoops - 1;
+  Value zeroIndex = index.constant(0),
+        pieceSize = index.constant(kPieceElements);
+  Value pieces = index.ceilDiv(sizes[inner], pieceSize); // of a row
+  SmallVector<unsigned> outer = llvm::to_vector(llvm::seq<unsigned>(0, inner));
+  SmallVector<Value> outerSizes, channelSizes, rowSizes;
+  for (unsigned loop : outer) {
+    outerSizes.push_back(sizes[loop]);
+    (group.isFeature(loop) ? channelSizes : rowSizes).push_back(sizes[loop]);
+  }
+  Value channels = index.product(channelSizes);
+  Value piecesOfChannel = index.mul(index.product(rowSizes), pieces);
+  Value total = index.mul(channels, piecesOfChannel);
+
+  // The piece at `position` in the order of memory: its run, its elements, and
+  // its number among the pieces of all channels.
+  struct Part {
+    Run run;
+    Value from, to, number;
+  };
+  auto getPart = [&](OpBuilder &nested, Value position) {
+    Index inside = at(nested);
+    Part part;
+    part.run.tables = nullptr;
+    part.run.ivs.resize(group.numLoops);
+    Value row = inside.div(position, pieces);
+    Value piece = inside.rem(position, pieces);
+    part.run.base = inside.mul(row, sizes[inner]);
+    delinearize(nested, row, outer, part.run.ivs);
+    part.from = inside.mul(piece, pieceSize);
+    part.to = inside.min(inside.add(part.from, pieceSize), sizes[inner]);
+    part.number = inside.constant(0);
+    for (bool isChannel : {true, false})
+      for (unsigned loop : outer)
+        if (group.isFeature(loop) == isChannel)
+          part.number = inside.add(inside.mul(part.number, sizes[loop]),
+                                   part.run.ivs[loop]);
+    part.number = inside.add(inside.mul(part.number, pieces), piece);
+    return part;
+  };
+
+  if (group.reduction) {
+    SmallVector<Value> partials;
+    for (unsigned i : llvm::seq(numSums()))
+      partials.push_back(createTable(b, total, sumType(i)));
+    emitShares(b, total, [&](OpBuilder &share, Value from, Value to) {
+      emitFor(share, from, to, [&](OpBuilder &nested, Value position) {
+        Part part = getPart(nested, position);
+        SmallVector<Value> sums = emitSumRun(nested, part.run, part.from,
+                                             part.to, zeroSums(nested, wide));
+        for (unsigned i : llvm::seq(numSums()))
+          memref::StoreOp::create(
+              nested, loc, addLanes(nested, sums[2 * i], sums[2 * i + 1]),
+              partials[i], part.number);
+      });
+    });
+    emitLoops(
+        b, group.features, SmallVector<Value>(group.numLoops),
+        [&](OpBuilder &nested, ArrayRef<Value> ivs) {
+          Index inside = at(nested);
+          SmallVector<Value> features;
+          Value channel = inside.constant(0);
+          for (unsigned loop : group.features) {
+            features.push_back(ivs[loop]);
+            channel = inside.add(inside.mul(channel, sizes[loop]), ivs[loop]);
+          }
+          Value first = inside.mul(channel, piecesOfChannel);
+          SmallVector<Value> zeros;
+          for (unsigned i : llvm::seq(numSums()))
+            zeros.append(2, arith::ConstantOp::create(
+                                nested, loc, nested.getZeroAttr(sumType(i))));
+          auto loop = scf::ForOp::create(
+              nested, loc, zeroIndex, piecesOfChannel, constant(nested, 1),
+              zeros, [&](OpBuilder &part, Location, Value iv, ValueRange sums) {
+                Value entry = at(part).add(first, iv);
+                SmallVector<Value> addends;
+                for (Value partial : partials)
+                  addends.push_back(
+                      memref::LoadOp::create(part, loc, partial, entry));
+                scf::YieldOp::create(part, loc,
+                                     addCompensated(part, loc, sums, addends));
+              });
+          SmallVector<Value> totals;
+          for (unsigned i : llvm::seq(numSums()))
+            totals.push_back(arith::AddFOp::create(
+                nested, loc, loop.getResult(2 * i), loop.getResult(2 * i + 1)));
+          storeSums(nested, features, totals);
+        });
+    for (Value partial : partials)
+      memref::DeallocOp::create(b, loc, partial);
+  }
+  emitLoops(b, group.features, SmallVector<Value>(group.numLoops),
+            [&](OpBuilder &nested, ArrayRef<Value> ivs) {
+              SmallVector<Value> features;
+              for (unsigned loop : group.features)
+                features.push_back(ivs[loop]);
+              emitChannelwise(nested, features);
+            });
+  for (linalg::GenericOp generic : group.elementwise)
+    emitShares(b, total, [&](OpBuilder &share, Value from, Value to) {
+      // Backwards: what was read last is still in a cache.
+      Value last = at(share).sub(at(share).add(from, to), constant(share, 1));
+      emitFor(share, from, to, [&](OpBuilder &nested, Value iv) {
+        Part part = getPart(nested, at(nested).sub(last, iv));
+        emitElementwiseRun(nested, generic, part.run, part.from, part.to);
+      });
+    });
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+int64_t VectorLoops::getLineElements() const {
+  int64_t width = kLineBytes;
+  for (linalg::GenericOp generic : group.elementwise)
+    for (Value init : generic.getDpsInits())
+      width = std::min<int64_t>(
+          width, llvm::divideCeil(
+                     getElementTypeOrSelf(init).getIntOrFloatBitWidth(), 8));
+  return kLineBytes / width;
+}
+
+Value VectorLoops::getLineRepeats(OpBuilder &b, Value elements) const {
+  // The lowest set bit of the size is its greatest power-of-2 divisor.
+  Index index = at(b);
+  Value line = index.constant(getLineElements());
+  Value low = b.createOrFold<arith::AndIOp>(
+      loc, elements, index.sub(index.constant(0), elements));
+  return index.div(line, index.max(index.min(low, line), index.constant(1)));
+}
+
+llvm::SetVector<Value>
+VectorLoops::getChannelOperands(ArrayRef<linalg::GenericOp> generics) const {
+  llvm::SetVector<Value> operands;
+  for (linalg::GenericOp generic : generics)
+    for (OpOperand *operand : generic.getDpsInputOperands()) {
+      AffineMap map = generic.getMatchingIndexingMap(operand);
+      if (!isDataMap(map) && map.isFunctionOfDim(group.features.front()) &&
+          !generic.getMatchingBlockArgument(operand).use_empty())
+        operands.insert(operand->get());
+    }
+  return operands;
+}
+
+DenseMap<Value, Value>
+VectorLoops::createTables(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
+                          Value entries) const {
+  DenseMap<Value, Value> tables;
+  for (Value operand : getChannelOperands(generics))
+    tables[operand] = createTable(b, entries, getElementTypeOrSelf(operand));
+  return tables;
+}
+
+SmallVector<Value> VectorLoops::createSumTables(OpBuilder &b,
+                                                Value entries) const {
+  SmallVector<Value> tables;
+  for (unsigned i : llvm::seq(numSums()))
+    for (int part = 0; part < 2; ++part) // the sum and its error
+      tables.push_back(createTable(b, entries, sumType(i)));
+  return tables;
+}
+
+void VectorLoops::emitZeroTables(OpBuilder &b, ArrayRef<Value> sumTables,
+                                 Value entry, Value columns) const {
+  emitFor(b, constant(b, 0), columns, constant(b, lanes),
+          [&](OpBuilder &nested, Value column) {
+            for (auto [i, table] : llvm::enumerate(sumTables))
+              vector::StoreOp::create(nested, loc, zero(nested, i / 2, lanes),
+                                      table, at(nested).add(entry, column));
+          });
+}
+
+void VectorLoops::emitColumnChain(OpBuilder &b, ArrayRef<Value> sumTables,
+                                  Value entry, Value columns,
+                                  SmallVector<Run> rows) {
+  for (Run &run : rows)
+    readCommon(b, group.reduction, run);
+  auto emitPiece = [&](OpBuilder &nested, const Piece &piece) {
+    SmallVector<Value> partials;
+    for (const Run &run : rows) {
+      SmallVector<Value> terms = clonesTerms(nested, run, piece);
+      if (partials.empty())
+        partials = terms;
+      else
+        for (auto &&[partial, term] : llvm::zip_equal(partials, terms))
+          partial = arith::AddFOp::create(nested, loc, partial, term,
+                                          arith::FastMathFlags::contract);
+    }
+    Value position = at(nested).add(entry, piece.position);
+    Piece all = {position, piece.lanes, Value()};
+    SmallVector<Value> sums;
+    for (Value table : sumTables)
+      sums.push_back(load(nested, table, position, all));
+    sums = addCompensated(nested, loc, sums, partials);
+    for (auto [table, sum] : llvm::zip_equal(sumTables, sums))
+      store(nested, sum, table, position, all, /*isStreaming=*/false);
+  };
+  Index index = at(b);
+  Value rest = index.rem(columns, index.constant(lanes));
+  Value end = index.sub(columns, rest);
+  emitFor(b, index.constant(0), end, index.constant(lanes),
+          [&](OpBuilder &nested, Value column) {
+            emitPiece(nested, {column, lanes, Value()});
+          });
+  if (!matchPattern(rest, m_Zero()))
+    emitMasked(b, end, columns, lanes, emitPiece);
+}
+
+void VectorLoops::emitColumnSums(OpBuilder &b, ArrayRef<Value> sumTables,
+                                 Value entry, Value columns,
+                                 function_ref<Run(OpBuilder &, Value)> getRun,
+                                 Value from, Value to) {
+  Index index = at(b);
+  Value rest = index.rem(index.sub(to, from), index.constant(kRowChain));
+  Value end = index.sub(to, rest);
+  emitFor(b, from, end, index.constant(kRowChain),
+          [&](OpBuilder &nested, Value row) {
+            SmallVector<Run> rows;
+            for (int64_t i : llvm::seq(kRowChain))
+              rows.push_back(
+                  getRun(nested, at(nested).add(row, constant(nested, i))));
+            emitColumnChain(nested, sumTables, entry, columns, rows);
+          });
+  if (!matchPattern(rest, m_Zero()))
+    emitFor(b, end, to, [&](OpBuilder &nested, Value row) {
+      emitColumnChain(nested, sumTables, entry, columns, {getRun(nested, row)});
+    });
+}
+
+//===----------------------------------------------------------------------===//
+// tiles
+//===----------------------------------------------------------------------===//
+
+void VectorLoops::emitTiles(OpBuilder &b) {
+  Index index = at(b);
+  unsigned inner = group.numLoops - 1, feature = group.numLoops - 2;
+  Value zeroIndex = index.constant(0), one = index.constant(1);
+  Value rowSize = sizes[inner], channels = sizes[feature];
+  Value rows = feature == 0 ? one : sizes[0];
+  // Channels of a tile; those whose rows fill whole lines, if that many fit.
+  Value perTile = index.max(
+      index.div(index.constant(schedule.getColumns()), index.max(rowSize, one)),
+      one);
+  Value repeats = getLineRepeats(b, rowSize);
+  perTile =
+      index.select(index.compare(arith::CmpIPredicate::uge, perTile, repeats),
+                   index.sub(perTile, index.rem(perTile, repeats)), perTile);
+  perTile = index.max(index.min(perTile, channels), one);
+  Value entries = index.mul(perTile, rowSize);
+
+  emitShares(
+      b, index.ceilDiv(channels, perTile),
+      [&](OpBuilder &share, Value fromTile, Value toTile) {
+        SmallVector<linalg::GenericOp> reductions;
+        if (group.reduction)
+          reductions.push_back(group.reduction);
+        SmallVector<Value> sumTables = createSumTables(share, entries);
+        DenseMap<Value, Value> reductionTables =
+            createTables(share, reductions, entries);
+        DenseMap<Value, Value> tables =
+            createTables(share, group.elementwise, entries);
+
+        emitFor(share, fromTile, toTile, [&](OpBuilder &tile, Value number) {
+          Index inside = at(tile);
+          Value first = inside.mul(number, perTile);
+          Value width = inside.min(perTile, inside.sub(channels, first));
+          Value columns = inside.mul(width, rowSize);
+          auto emitEachChannel = [&](IndexBody body) {
+            emitFor(tile, zeroIndex, width, body);
+          };
+          // Every element of a channel's row gets its value.
+          auto spread = [&](ArrayRef<linalg::GenericOp> generics,
+                            const DenseMap<Value, Value> &into) {
+            for (Value operand : getChannelOperands(generics))
+              emitEachChannel([&](OpBuilder &nested, Value channel) {
+                Index at = this->at(nested);
+                Value value = memref::LoadOp::create(
+                    nested, loc, operand, ValueRange{at.add(first, channel)});
+                Value start = at.mul(channel, rowSize);
+                emitFor(
+                    nested, zeroIndex, rowSize, constant(nested, lanes),
+                    [&](OpBuilder &entry, Value element) {
+                      Piece all = {element, lanes, Value()};
+                      Value table = into.lookup(operand);
+                      Value spreadValue = broadcastTo(entry, loc, value, lanes);
+                      if (getElementTypeOrSelf(table).isInteger(1))
+                        table = getBytes(entry, table);
+                      store(entry, spreadValue, table,
+                            this->at(entry).add(start, element), all, false);
+                    });
+              });
+          };
+          auto getRun = [&](OpBuilder &nested, Value row,
+                            const DenseMap<Value, Value> &with) {
+            Index at = this->at(nested);
+            Run run;
+            run.ivs.resize(group.numLoops);
+            if (feature > 0)
+              run.ivs[0] = row;
+            run.base = at.mul(at.add(at.mul(row, channels), first), rowSize);
+            run.tables = &with;
+            run.tableOffset = at.constant(0);
+            return run;
+          };
+
+          if (group.reduction) {
+            spread(reductions, reductionTables);
+            emitZeroTables(tile, sumTables, zeroIndex, columns);
+            emitColumnSums(
+                tile, sumTables, zeroIndex, columns,
+                [&](OpBuilder &nested, Value row) {
+                  return getRun(nested, row, reductionTables);
+                },
+                zeroIndex, rows);
+            emitEachChannel([&](OpBuilder &nested, Value channel) {
+              Value start = at(nested).mul(channel, rowSize);
+              SmallVector<Value> zeros;
+              for (unsigned i : llvm::seq(numSums()))
+                zeros.push_back(zero(nested, i, lanes));
+              auto loop = scf::ForOp::create(
+                  nested, loc, zeroIndex, rowSize, constant(nested, lanes),
+                  zeros,
+                  [&](OpBuilder &entry, Location, Value element,
+                      ValueRange sums) {
+                    auto type = VectorType::get({lanes}, entry.getI1Type());
+                    Value mask = vector::CreateMaskOp::create(
+                        entry, loc, type, at(entry).sub(rowSize, element));
+                    Piece piece = {element, lanes, mask};
+                    Value position = at(entry).add(start, element);
+                    SmallVector<Value> next;
+                    for (auto [i, sum] : llvm::enumerate(sums)) {
+                      Value entrySum = arith::AddFOp::create(
+                          entry, loc,
+                          load(entry, sumTables[2 * i], position, piece),
+                          load(entry, sumTables[2 * i + 1], position, piece));
+                      next.push_back(
+                          arith::AddFOp::create(entry, loc, sum, entrySum));
+                    }
+                    scf::YieldOp::create(entry, loc, next);
+                  });
+              SmallVector<Value> totals;
+              for (Value sum : loop.getResults())
+                totals.push_back(vector::ReductionOp::create(
+                    nested, loc, vector::CombiningKind::ADD, sum,
+                    arith::FastMathFlags::reassoc));
+              storeSums(nested, at(nested).add(first, channel), totals);
+            });
+          }
+          emitEachChannel([&](OpBuilder &nested, Value channel) {
+            emitChannelwise(nested, at(nested).add(first, channel));
+          });
+          spread(group.elementwise, tables);
+          for (linalg::GenericOp generic : group.elementwise)
+            emitFor(tile, zeroIndex, rows, [&](OpBuilder &nested, Value row) {
+              emitElementwiseRun(nested, generic, getRun(nested, row, tables),
+                                 zeroIndex, columns);
+            });
+        });
+        for (Value table : sumTables)
+          memref::DeallocOp::create(share, loc, table);
+        for (const DenseMap<Value, Value> &map : {reductionTables, tables})
+          for (auto [operand, table] : map)
+            memref::DeallocOp::create(share, loc, table);
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// rows
+//===----------------------------------------------------------------------===//
+
+void VectorLoops::emitRows(OpBuilder &b) {
+  Index index = at(b);
+  Value zeroIndex = index.constant(0), one = index.constant(1);
+  Value height = sizes[0], channels = sizes[1];
+  // Rows taken as one: whole lines, and long enough for loops over columns.
+  Value repeats = getLineRepeats(b, channels);
+  Value wanted = index.max(
+      index.div(index.constant(std::max<int64_t>(schedule.getColumns() / 4, 1)),
+                index.max(channels, one)),
+      one);
+  Value fold = index.mul(index.ceilDiv(wanted, repeats), repeats);
+  fold = index.select(index.compare(arith::CmpIPredicate::ugt,
+                                    index.mul(fold, channels),
+                                    index.constant(4 * schedule.getColumns())),
+                      one, fold);
+  fold = index.min(fold, index.max(height, one));
+  Value columns = index.mul(fold, channels);
+  Value rows = index.div(height, fold);
+  Value restColumns = index.sub(count, index.mul(rows, columns));
+
+  // The value of a channel for each column, and on for a vector more.
+  auto spread = [&](ArrayRef<linalg::GenericOp> generics,
+                    const DenseMap<Value, Value> &tables) {
+    Value end = index.add(columns, index.constant(wide));
+    for (Value operand : getChannelOperands(generics))
+      emitFor(b, zeroIndex, end, index.max(channels, one),
+              [&](OpBuilder &nested, Value start) {
+                Value width =
+                    at(nested).min(channels, at(nested).sub(end, start));
+                emitFor(nested, zeroIndex, width,
+                        [&](OpBuilder &entry, Value channel) {
+                          Value value = memref::LoadOp::create(
+                              entry, loc, operand, ValueRange{channel});
+                          memref::StoreOp::create(
+                              entry, loc, value, tables.lookup(operand),
+                              ValueRange{at(entry).add(start, channel)});
+                        });
+              });
+  };
+  auto deallocate = [&](const DenseMap<Value, Value> &tables,
+                        ArrayRef<linalg::GenericOp> generics) {
+    for (Value operand : getChannelOperands(generics))
+      memref::DeallocOp::create(b, loc, tables.lookup(operand));
+  };
+
+  if (group.reduction) {
+    DenseMap<Value, Value> tables = createTables(b, group.reduction, columns);
+    spread(group.reduction, tables);
+    Value blocks =
+        index.max(index.min(index.div(bytes, index.constant(kBlockBytes)),
+                            index.constant(schedule.getBlocks())),
+                  one);
+    Value stride = index.add(columns, index.constant(wide));
+    SmallVector<Value> sumTables =
+        createSumTables(b, index.mul(blocks, stride));
+    auto getRun = [&](OpBuilder &nested, Value row) {
+      Run run;
+      run.ivs.resize(group.numLoops);
+      run.base = at(nested).mul(row, columns);
+      run.tables = &tables;
+      run.tableOffset = constant(nested, 0);
+      return run;
+    };
+    Value chains = index.div(rows, index.constant(kRowChain));
+    emitShares(b, blocks, [&](OpBuilder &share, Value from, Value to) {
+      emitFor(share, from, to, [&](OpBuilder &nested, Value block) {
+        Index inside = at(nested);
+        Value entry = inside.mul(block, stride);
+        Value next = inside.add(block, inside.constant(1));
+        Value isLast = inside.compare(arith::CmpIPredicate::eq, next, blocks);
+        auto startOf = [&](Value number) {
+          return inside.mul(inside.div(inside.mul(number, chains), blocks),
+                            inside.constant(kRowChain));
+        };
+        Value end = inside.select(isLast, rows, startOf(next));
+        emitZeroTables(nested, sumTables, entry, columns);
+        emitColumnSums(nested, sumTables, entry, columns, getRun,
+                       startOf(block), end);
+        // What is left is less than a row.
+        if (!matchPattern(restColumns, m_Zero()))
+          emitColumnChain(
+              nested, sumTables, entry,
+              inside.select(isLast, restColumns, inside.constant(0)),
+              {getRun(nested, rows)});
+      });
+    });
+    // The sums of a channel: over the blocks, and the rows taken as one.
+    emitShares(
+        b, index.ceilDiv(channels, index.constant(lanes)),
+        [&](OpBuilder &share, Value from, Value to) {
+          emitFor(share, from, to, [&](OpBuilder &nested, Value piece) {
+            Index inside = at(nested);
+            Value first = inside.mul(piece, inside.constant(lanes));
+            auto overBlocks = scf::ForOp::create(
+                nested, loc, zeroIndex, blocks, constant(nested, 1),
+                zeroSums(nested, lanes),
+                [&](OpBuilder &inBlock, Location, Value block,
+                    ValueRange carried) {
+                  Value start =
+                      at(inBlock).add(at(inBlock).mul(block, stride), first);
+                  auto overRows = scf::ForOp::create(
+                      inBlock, loc, zeroIndex, fold, constant(inBlock, 1),
+                      carried,
+                      [&](OpBuilder &inRow, Location, Value row,
+                          ValueRange sums) {
+                        Value position =
+                            at(inRow).add(start, at(inRow).mul(row, channels));
+                        Piece all = {position, lanes, Value()};
+                        SmallVector<Value> addends;
+                        for (unsigned i : llvm::seq(numSums()))
+                          addends.push_back(arith::AddFOp::create(
+                              inRow, loc,
+                              load(inRow, sumTables[2 * i], position, all),
+                              load(inRow, sumTables[2 * i + 1], position,
+                                   all)));
+                        scf::YieldOp::create(
+                            inRow, loc,
+                            addCompensated(inRow, loc, sums, addends));
+                      });
+                  scf::YieldOp::create(inBlock, loc, overRows.getResults());
+                });
+            SmallVector<Value> totals;
+            for (unsigned i : llvm::seq(numSums()))
+              totals.push_back(arith::AddFOp::create(
+                  nested, loc, overBlocks.getResult(2 * i),
+                  overBlocks.getResult(2 * i + 1)));
+            Value width =
+                inside.min(inside.constant(lanes), inside.sub(channels, first));
+            emitFor(nested, zeroIndex, width, [&](OpBuilder &lane, Value iv) {
+              SmallVector<Value> scalars;
+              for (Value total : totals)
+                scalars.push_back(vector::ExtractOp::create(
+                    lane, loc, total, ArrayRef<OpFoldResult>{iv}));
+              Value channel = at(lane).add(first, iv);
+              storeSums(lane, channel, scalars);
+              emitChannelwise(lane, channel);
+            });
+          });
+        });
+    for (Value table : sumTables)
+      memref::DeallocOp::create(b, loc, table);
+    deallocate(tables, group.reduction);
+  } else {
+    emitFor(b, zeroIndex, channels, [&](OpBuilder &nested, Value channel) {
+      emitChannelwise(nested, channel);
+    });
+  }
+  if (group.elementwise.empty())
+    return;
+
+  DenseMap<Value, Value> tables = createTables(b, group.elementwise, columns);
+  spread(group.elementwise, tables);
+  // Where results are streamed and rows fill whole lines, rows are counted from
+  // the first line of the result on; the elements before come first.
+  Value result = getFlat(b, group.elementwise[0].getDpsInitOperand(0)->get());
+  int64_t width =
+      llvm::divideCeil(getElementTypeOrSelf(result).getIntOrFloatBitWidth(), 8);
+  Value line = index.constant(kLineBytes);
+  Value shift = zeroIndex;
+  if (!matchPattern(isStreamed(b), m_Zero())) {
+    Value address =
+        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, result);
+    Value past = index.rem(address, line);
+    Value toLine = index.div(index.rem(index.sub(line, past), line),
+                             index.constant(width));
+    Value fillsLines = index.compare(
+        arith::CmpIPredicate::eq,
+        index.rem(index.mul(columns, index.constant(width)), line), zeroIndex);
+    shift = index.min(index.select(fillsLines, toLine, zeroIndex), count);
+  }
+  auto getRun = [&](OpBuilder &nested, Value row) {
+    Run run;
+    run.ivs.resize(group.numLoops);
+    run.base = at(nested).add(shift, at(nested).mul(row, columns));
+    run.tables = &tables;
+    run.tableOffset = shift;
+    return run;
+  };
+  Value shiftedRows =
+      index.ceilDiv(index.sub(count, shift), index.max(columns, one));
+  Value rowBytes = index.div(bytes, index.max(rows, one));
+  Value step = index.max(
+      index.div(index.constant(kStepBytes), index.max(rowBytes, one)), one);
+  for (linalg::GenericOp generic : group.elementwise) {
+    if (!matchPattern(shift, m_Zero())) {
+      Run run = getRun(b, zeroIndex);
+      run.base = run.tableOffset = zeroIndex;
+      readCommon(b, generic, run);
+      emitMasked(b, zeroIndex, shift, lanes,
+                 [&](OpBuilder &nested, const Piece &piece) {
+                   IRMapping mapping = clonePiece(nested, generic, run, piece);
+                   storePiece(nested, generic, run, piece, mapping, false);
+                 });
+    }
+    emitShares(
+        b, index.ceilDiv(shiftedRows, step),
+        [&](OpBuilder &share, Value from, Value to) {
+          // Steps backwards: what was read last is still in a cache.
+          Value last =
+              at(share).sub(at(share).add(from, to), constant(share, 1));
+          emitFor(share, from, to, [&](OpBuilder &nested, Value iv) {
+            Index inside = at(nested);
+            Value firstRow = inside.mul(inside.sub(last, iv), step);
+            Value endRow = inside.min(inside.add(firstRow, step), shiftedRows);
+            emitFor(nested, firstRow, endRow, [&](OpBuilder &inRow, Value row) {
+              Run run = getRun(inRow, row);
+              Value end =
+                  at(inRow).min(columns, at(inRow).sub(count, run.base));
+              emitElementwiseRun(inRow, generic, run, zeroIndex, end);
+            });
+          });
+        });
+  }
+  deallocate(tables, group.elementwise);
+}
+
+//===----------------------------------------------------------------------===//
+// The choice among them
+//===----------------------------------------------------------------------===//
+
+static bool isMemRefWithIdentity(Value value) {
+  auto type = dyn_cast<MemRefType>(value.getType());
+  return type && type.getLayout().isIdentity();
+}
+
+/// True if vectors of `type` can be loaded and stored.
+static bool isVectorElement(Type type) {
+  return type.isIntOrFloat() &&
+         (type.isInteger(1) ||
+          (type.getIntOrFloatBitWidth() >= 8 &&
+           llvm::isPowerOf2_64(type.getIntOrFloatBitWidth())));
+}
+
+/// True if the loops of `group` are those of `kind`.
+static bool fits(const ScheduledGroup &group, ScheduleKind kind) {
+  unsigned numLoops = group.numLoops;
+  bool endsInChannels = group.isFeature(numLoops - 1);
+  // Operands that can be spread out, and no other that differs in a run.
+  auto takesTables = [&](unsigned firstRunLoop) {
+    return llvm::all_of(
+        group.getDataGenerics(), [&](linalg::GenericOp generic) {
+          if (generic.hasIndexSemantics())
+            return false;
+          return llvm::all_of(
+              generic.getIndexingMapsArray(), [&](AffineMap map) {
+                bool isChannel = map.getNumResults() == 1 &&
+                                 map.isFunctionOfDim(group.features.front());
+                return isDataMap(map) || isChannel ||
+                       llvm::none_of(llvm::seq(firstRunLoop, numLoops),
+                                     [&](unsigned loop) {
+                                       return map.isFunctionOfDim(loop);
+                                     });
+              });
+        });
+  };
+  switch (kind) {
+  case ScheduleKind::Channels:
+  case ScheduleKind::Split:
+  case ScheduleKind::Sizes:
+    return !endsInChannels;
+  case ScheduleKind::Tiles:
+    return !endsInChannels && numLoops <= 3 && group.features.size() == 1 &&
+           group.isFeature(numLoops - 2) && takesTables(numLoops - 2);
+  case ScheduleKind::Rows:
+    return endsInChannels && numLoops == 2 && takesTables(0);
+  case ScheduleKind::Loops:
+    return true;
+  }
+  llvm_unreachable("unknown kind");
+}
+
+/// Few channels are split; short rows are tiled; others are read by channel.
+void VectorLoops::emitBySizes(OpBuilder &b) {
+  Index index = at(b);
+  SmallVector<Value> featureSizes;
+  for (unsigned loop : group.features)
+    featureSizes.push_back(sizes[loop]);
+  Value hasFew =
+      index.compare(arith::CmpIPredicate::ult, index.product(featureSizes),
+                    index.constant(limits::kFewChannels));
+  Value isShort = fits(group, ScheduleKind::Tiles)
+                      ? index.compare(arith::CmpIPredicate::ult, sizes.back(),
+                                      index.constant(limits::kShortRow))
+                      : arith::ConstantIntOp::create(b, loc, 0, 1).getResult();
+  emitIf(
+      b, hasFew, [&](OpBuilder &nested) { emitSplit(nested); },
+      [&](OpBuilder &many) {
+        emitIf(
+            many, isShort, [&](OpBuilder &nested) { emitTiles(nested); },
+            [&](OpBuilder &nested) { emitChannels(nested); });
+      });
+}
+
+/// Why `group` has no loops with vectors; empty: it has.
+static std::string findObstacle(const ScheduledGroup &group) {
+  if (group.reduction && !getReductionValues(group.reduction))
+    return "expected every result of the reduction to be a sum with "
+           "fastmath<reassoc>, indexed by the parallel loops";
+  for (linalg::GenericOp generic : group.getMembers())
+    if (!generic.hasPureBufferSemantics())
+      return "expected memrefs";
+  unsigned inner = group.numLoops - 1;
+  for (linalg::GenericOp generic : group.getDataGenerics()) {
+    if (!isVectorizable(generic))
+      return "expected element-wise arithmetic in the body";
+    for (OpOperand &operand : generic->getOpOperands()) {
+      AffineMap map = generic.getMatchingIndexingMap(&operand);
+      if (!map.isProjectedPermutation())
+        return "expected operands that are indexed by loops alone";
+      if (!isa<MemRefType>(operand.get().getType()))
+        continue;
+      if (!isVectorElement(getElementTypeOrSelf(operand.get())))
+        return "expected elements of 1, 8, 16, 32 or 64 bits";
+      if (isDataMap(map) &&
+          (!map.isIdentity() || !isMemRefWithIdentity(operand.get())))
+        return "expected dense data in the order of the loops";
+      // Read by vectors along the last loop.
+      if (!group.isFeature(inner) && map.isFunctionOfDim(inner) &&
+          (cast<AffineDimExpr>(map.getResults().back()).getPosition() !=
+               inner ||
+           !isMemRefWithIdentity(operand.get())))
+        return "expected the last loop to index the last dim";
+    }
+  }
+  // Loops replace the members where the last one stands.
+  SmallVector<linalg::GenericOp> members = group.getMembers();
+  for (Operation *op = members.front()->getNextNode(); op != members.back();
+       op = op->getNextNode())
+    if (!llvm::is_contained(members, dyn_cast<linalg::GenericOp>(op)) &&
+        !isa<memref::AllocOp, linalg::FillOp>(op) && !isMemoryEffectFree(op))
+      return ("expected no '" + op->getName().getStringRef() +
+              "' between the members")
+          .str();
+  return "";
+}
+
+LogicalResult mlir::bngrad::emitVectorLoops(RewriterBase &rewriter,
+                                            const ScheduledGroup &group,
+                                            ScheduleAttr schedule,
+                                            std::string &reason) {
+  reason = findObstacle(group);
+  if (!reason.empty())
+    return failure();
+  // The layout may be another than the one the schedule was chosen for.
+  ScheduleKind kind = schedule.getKind();
+  if (!fits(group, kind))
+    kind = fits(group, ScheduleKind::Rows) ? ScheduleKind::Rows
+                                           : ScheduleKind::Sizes;
+  if (!fits(group, kind)) {
+    reason = "expected loops [N, C, S], [C, S] or [N, C] over dense data";
+    return failure();
+  }
+  SmallVector<linalg::GenericOp> members = group.getMembers();
+  rewriter.setInsertionPoint(members.back());
+  VectorLoops loops(rewriter, group, schedule);
+  switch (kind) {
+  case ScheduleKind::Channels:
+    loops.emitChannels(rewriter);
+    break;
+  case ScheduleKind::Tiles:
+    loops.emitTiles(rewriter);
+    break;
+  case ScheduleKind::Rows:
+    loops.emitRows(rewriter);
+    break;
+  case ScheduleKind::Split:
+    loops.emitSplit(rewriter);
+    break;
+  case ScheduleKind::Sizes:
+    loops.emitBySizes(rewriter);
+    break;
+  case ScheduleKind::Loops:
+    llvm_unreachable("scalar loops");
+  }
+  for (linalg::GenericOp member : members)
+    rewriter.eraseOp(member);
+  return success();
+}

@@ -1,0 +1,31 @@
+//===- VectorLoops.h - schedules with vectors -------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_VECTORLOOPS_H
+#define BNGRAD_LIB_TRANSFORMS_VECTORLOOPS_H
+
+#include "ScheduledGroup.h"
+
+#include "BNGrad/Dialect/BNGrad.h"
+
+namespace mlir::bngrad {
+
+/// Replaces the members of `group`, on memrefs whose loops are merged, by the
+/// loops of `schedule`, any but `loops`.
+///
+/// Where the schedule does not fit the layout found (one chosen for NCHW, and
+/// the strides turn out to be those of NHWC), the one of `channels`, `tiles`,
+/// `rows` that does is used with its parameters. Returns failure, with
+/// the reason and all as it was, if none fits.
+LogicalResult emitVectorLoops(RewriterBase &rewriter,
+                              const ScheduledGroup &group,
+                              ScheduleAttr schedule, std::string &reason);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_VECTORLOOPS_H
