@@ -64,15 +64,18 @@ struct ReferenceTable {
     Mask,
     Sums,
     Count,
-    GradOutputError
+    GradOutputError,
+    SumsError
   };
-  static constexpr unsigned kNumOperands = GradOutputError + 1;
+  static constexpr unsigned kNumOperands = SumsError + 1;
   void *operands[kNumOperands];
   void *results[kMaxResults];
   double *errors[kMaxResults]; // how far a computed result may be from it
   int64_t sizes[1];            // of input, as many as it has dims
 };
-static_assert(sizeof(ReferenceTable) == 16 * sizeof(int64_t),
+static_assert(sizeof(ReferenceTable) == (ReferenceTable::kNumOperands +
+                                         2 * ReferenceTable::kMaxResults + 1) *
+                                            sizeof(int64_t),
               "generated code fills the table as an array of i64");
 } // namespace
 
@@ -106,6 +109,8 @@ static void evaluateReference(int64_t number, int64_t tableAddress) {
     problem.count = *count;
   problem.gradOutputError = static_cast<const double *>(
       table->operands[ReferenceTable::GradOutputError]);
+  problem.sumsError =
+      static_cast<const double *>(table->operands[ReferenceTable::SumsError]);
   problem.shape.assign(table->sizes, table->sizes + evaluation.rank);
 
   evaluation.results.clear();
@@ -188,13 +193,17 @@ static SmallVector<Value> describe(Operation *op, Evaluation &evaluation) {
 }
 
 /// Replaces `op`, a bngrad op, by a call of kReference. Returns what has become
-/// of its results and the f64 tensors of their errors (null: exact);
-/// `gradOutputError` is that of grad_output.
+/// of its results and the f64 tensors of their errors (null: exact); `errors`
+/// are those of the operands.
 static SmallVector<std::pair<Value, Value>>
-callReference(Operation *op, Value gradOutputError, func::FuncOp reference) {
+callReference(Operation *op, const DenseMap<Value, Value> &errors,
+              func::FuncOp reference) {
   Evaluation &evaluation = evaluations.emplace_back();
   SmallVector<Value> operands = describe(op, evaluation);
-  operands[ReferenceTable::GradOutputError] = gradOutputError;
+  operands[ReferenceTable::GradOutputError] =
+      errors.lookup(operands[ReferenceTable::GradOutput]);
+  if (Value sums = operands[ReferenceTable::Sums])
+    operands[ReferenceTable::SumsError] = errors.lookup(sums);
 
   OpBuilder b(op);
   Location loc = op->getLoc();
@@ -274,6 +283,15 @@ static bool isGradientOp(Operation *op) {
   return isa_and_present<BNGradDialect>(op->getDialect());
 }
 
+/// True if the results of a bngrad op are linear in this operand of it, so that
+/// the reference knows what an error of it makes of them.
+static bool isLinearIn(OpOperand &operand) {
+  auto elemt = dyn_cast<BatchNormBackwardElemtOp>(operand.getOwner());
+  return operand.getOperandNumber() == 0 || // grad_output
+         (elemt && elemt.getSums() &&
+          &operand == elemt.getSumsMutable().begin());
+}
+
 namespace {
 /// The program without our passes: bngrad ops become calls of the reference,
 /// and beside each value goes a bound of how far the compiled program's may be
@@ -340,15 +358,15 @@ void PlainProgram::visit(Operation *op, func::FuncOp reference) {
   }
 
   if (isGradientOp(op)) {
-    Value gradOutput = op->getOperand(0);
-    for (Value operand : llvm::drop_begin(op->getOperands()))
-      if (operand != gradOutput && errors.contains(operand) && reason.empty())
+    for (OpOperand &operand : op->getOpOperands())
+      if (errors.contains(operand.get()) && !isLinearIn(operand) &&
+          reason.empty())
         reason = "a gradient by '" + op->getName().getStringRef().str() +
                  "' of an operand that was computed from another gradient";
     SmallVector<std::string> resultNames;
     for (OpResult result : op->getResults())
       resultNames.push_back(getResultName(result));
-    auto replacements = callReference(op, errors.lookup(gradOutput), reference);
+    auto replacements = callReference(op, errors, reference);
     for (auto [i, replacement] : llvm::enumerate(replacements)) {
       auto [value, error] = replacement;
       gradients[value] = {evaluations.size() - 1, i};

@@ -195,17 +195,31 @@ buildForGeneric(OpBuilder &b, linalg::GenericOp generic,
   return SmallVector<Value>(bounds.getResults());
 }
 
+/// `getError(value)`, or zeros where that is null.
+static Value getErrorOrZero(OpBuilder &b, Value value,
+                            function_ref<Value(Value)> getError) {
+  if (Value error = getError(value))
+    return error;
+  Location loc = value.getLoc();
+  Value zero = arith::ConstantOp::create(b, loc, b.getF64FloatAttr(0));
+  Value init = tensor::EmptyOp::create(
+      b, loc, tensor::getMixedSizes(b, loc, value), b.getF64Type());
+  return linalg::FillOp::create(b, loc, zero, init).getResult(0);
+}
+
 FailureOr<SmallVector<Value>>
 mlir::bngrad::buildErrorBounds(OpBuilder &b, Operation *op,
                                function_ref<Value(Value)> getError) {
   if (auto generic = dyn_cast<linalg::GenericOp>(op))
     return buildForGeneric(b, generic, getError);
   if (!isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp,
-           tensor::ExtractSliceOp>(op))
+           tensor::ExtractSliceOp, tensor::InsertSliceOp>(op))
     return failure();
   // The same movement of the errors.
   IRMapping mapping;
-  mapping.map(op->getOperand(0), getError(op->getOperand(0)));
+  for (Value operand : op->getOperands())
+    if (isa<TensorType>(operand.getType()))
+      mapping.map(operand, getErrorOrZero(b, operand, getError));
   Operation *moved = b.clone(*op, mapping);
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   moved->getResult(0).setType(type.clone(b.getF64Type()));
