@@ -50,6 +50,7 @@ struct Expectation {
   int64_t evaluation = -1;  // of the bngrad op it is a result of; -1: of none
   unsigned result = 0;      // of that op
   int64_t errorResult = -1; // result of kCheck with its bounds; -1: exact
+  std::string location;
 };
 
 /// What generated code hands over: addresses (0: absent) and sizes.
@@ -89,6 +90,17 @@ static ElementType getElementType(Value value) {
          : type.isF64()       ? ElementType::F64
          : type.isInteger(64) ? ElementType::I64
                               : ElementType::F32;
+}
+
+/// How far any result that is accepted for `exact` may be from `stored`, its
+/// rounding. 0 where they are the same infinity, or NaN.
+static double getGreatestError(ElementType type, double stored, double exact,
+                               double bound) {
+  double low = ::bngrad::roundTo(type, exact - bound);
+  double high = ::bngrad::roundTo(type, exact + bound);
+  if (low == high || !std::isfinite(exact))
+    return 0;
+  return std::max(high - stored, stored - low);
 }
 
 /// Called by generated code: evaluates op `number`.
@@ -144,7 +156,8 @@ static void evaluateReference(int64_t number, int64_t tableAddress) {
       ::bngrad::storeRounded(type, table->results[i], j, value);
       // What goes on from here starts at the rounded value.
       double stored = ::bngrad::loadAsDouble(type, table->results[i], j);
-      table->errors[i][j] = result->bound[j] + std::fabs(stored - value);
+      table->errors[i][j] =
+          getGreatestError(type, stored, value, result->bound[j]);
     }
   }
 }
@@ -414,6 +427,7 @@ FailureOr<Expectation> PlainProgram::expect(unsigned i, Value value) {
                        found->second);
   Expectation expectation;
   expectation.name = "value";
+  expectation.location = printLocation(value.getLoc());
   if (auto found = gradients.find(value); found != gradients.end()) {
     expectation.name = names.lookup(value);
     std::tie(expectation.evaluation, expectation.result) = found->second;
@@ -507,6 +521,78 @@ PlainProgram::run(Program &program, MutableArrayRef<Array> arguments) {
   return results;
 }
 
+/// What each result is held to; null: equality with `expected`. `derived` owns
+/// those that are no result of a bngrad op.
+static std::vector<const ::bngrad::ReferenceResult *>
+collectReferences(ArrayRef<Expectation> expectations, ArrayRef<Array> expected,
+                  std::vector<::bngrad::ReferenceResult> &derived) {
+  derived.resize(expectations.size());
+  std::vector<const ::bngrad::ReferenceResult *> references;
+  for (auto [i, expectation] : llvm::enumerate(expectations)) {
+    references.push_back(nullptr);
+    if (expectation.evaluation >= 0) {
+      const auto &result =
+          evaluations[expectation.evaluation].results[expectation.result];
+      references.back() = result ? &*result : nullptr;
+    } else if (expectation.errorResult >= 0) {
+      const Array &values = expected[i];
+      const Array &errors = expected[expectation.errorResult];
+      for (int64_t j = 0, e = values.numElements(); j < e; ++j) {
+        derived[i].value.push_back(
+            ::bngrad::loadAsDouble(values.type, values.data.data(), j));
+        derived[i].bound.push_back(
+            ::bngrad::loadAsDouble(errors.type, errors.data.data(), j));
+      }
+      references.back() = &derived[i];
+    }
+  }
+  return references;
+}
+
+/// The first element that is not checked because its bound overflows; the
+/// exact value of an element may.
+static std::optional<int64_t>
+findWithoutBound(ElementType type, const ::bngrad::ReferenceResult &reference) {
+  double largest = ::bngrad::largestFinite(type);
+  for (auto [i, bound] : llvm::enumerate(reference.bound))
+    if (!(bound <= largest) &&
+        std::isfinite(::bngrad::roundTo(type, reference.value[i])))
+      return i;
+  return std::nullopt;
+}
+
+/// |l - r|; infinite if only one is NaN.
+static double getDistance(ElementType type, const void *l, const void *r,
+                          int64_t index) {
+  if (type == ElementType::I64) {
+    // As doubles, neighbours above 2^53 are equal.
+    int64_t left = static_cast<const int64_t *>(l)[index];
+    int64_t right = static_cast<const int64_t *>(r)[index];
+    return static_cast<double>(static_cast<uint64_t>(std::max(left, right)) -
+                               static_cast<uint64_t>(std::min(left, right)));
+  }
+  double distance = std::fabs(::bngrad::loadAsDouble(type, l, index) -
+                              ::bngrad::loadAsDouble(type, r, index));
+  return std::isnan(distance) ? std::numeric_limits<double>::infinity()
+                              : distance;
+}
+
+/// Compares `result` with what it must be, bit for bit.
+static ::bngrad::CheckSummary compareExactly(const Array &result,
+                                             const Array &expected) {
+  ::bngrad::CheckSummary summary;
+  const char *l = result.data.data(), *r = expected.data.data();
+  size_t size = ::bngrad::byteSize(result.type);
+  for (int64_t i = 0, e = result.numElements(); i < e; ++i) {
+    if (std::memcmp(l + i * size, r + i * size, size) == 0)
+      continue;
+    summary.ok = false;
+    summary.maxError =
+        std::max(summary.maxError, getDistance(result.type, l, r, i));
+  }
+  return summary;
+}
+
 LogicalResult mlir::bngrad::checkResults(Program &program,
                                          MutableArrayRef<Array> arguments,
                                          MutableArrayRef<Array> results) {
@@ -519,35 +605,27 @@ LogicalResult mlir::bngrad::checkResults(Program &program,
   if (failed(expected))
     return failure();
 
+  std::vector<::bngrad::ReferenceResult> derived;
+  std::vector<const ::bngrad::ReferenceResult *> references =
+      collectReferences(plain.getExpectations(), *expected, derived);
+  for (auto [i, reference] : llvm::enumerate(references)) {
+    if (!reference)
+      continue;
+    if (auto index = findWithoutBound(results[i].type, *reference))
+      return reportError(plain.getExpectations()[i].location + ": result " +
+                         Twine(i) +
+                         ": expected a bound that can be derived, got one "
+                         "that overflows at element " +
+                         Twine(*index));
+  }
+
   bool ok = true;
   for (auto [i, expectation] : llvm::enumerate(plain.getExpectations())) {
     const Array &result = results[i];
-    ::bngrad::ReferenceResult derived;
-    const ::bngrad::ReferenceResult *reference = nullptr;
-    if (expectation.evaluation >= 0) {
-      auto &found =
-          evaluations[expectation.evaluation].results[expectation.result];
-      reference = found ? &*found : nullptr;
-    } else if (expectation.errorResult >= 0) {
-      const Array &errors = (*expected)[expectation.errorResult];
-      for (int64_t j = 0, e = result.numElements(); j < e; ++j) {
-        derived.value.push_back(
-            ::bngrad::loadAsDouble(result.type, (*expected)[i].data.data(), j));
-        derived.bound.push_back(
-            ::bngrad::loadAsDouble(errors.type, errors.data.data(), j));
-      }
-      reference = &derived;
-    }
-    ::bngrad::CheckSummary summary;
-    if (reference) {
-      summary =
-          ::bngrad::checkResult(result.type, result.data.data(), *reference);
-    } else {
-      summary.ok = std::memcmp(result.data.data(), (*expected)[i].data.data(),
-                               result.data.size()) == 0;
-      summary.maxError =
-          summary.ok ? 0 : std::numeric_limits<double>::infinity();
-    }
+    ::bngrad::CheckSummary summary =
+        references[i] ? ::bngrad::checkResult(result.type, result.data.data(),
+                                              *references[i])
+                      : compareExactly(result, (*expected)[i]);
     llvm::outs() << "result " << i << " " << expectation.name << " max_error "
                  << llvm::format("%.3g", summary.maxError) << " bound "
                  << llvm::format("%.3g", summary.bound)
