@@ -103,7 +103,7 @@ struct ChannelSums {
   CompensatedSum dyXmu;
   Real absDy = 0;
   Real absDyXmu = 0;
-  /// What an error of grad_output makes of the sums, at most.
+  /// How far the sums may be off because grad_output or they themselves are.
   Real errorDy = 0;
   Real errorDyXmu = 0;
 };
@@ -222,10 +222,12 @@ struct Bound {
                     (4 + std::log2(static_cast<Real>(count) + 1))),
         smallest(smallestSubnormal(result)) {}
 
-  /// `error`: what comes of errors of the operands.
+  /// `error`: what comes of errors of the operands, which may enlarge the
+  /// result, and A, by as much.
   double operator()(Real exact, Real absolute, Real error) const {
-    return static_cast<double>(resultRoundoff * std::fabs(exact) +
-                               accumulated * absolute + smallest + error);
+    return static_cast<double>(resultRoundoff * (std::fabs(exact) + error) +
+                               accumulated * (absolute + error) + smallest +
+                               error);
   }
 };
 
@@ -285,7 +287,7 @@ static std::vector<double> loadMean(const ReferenceProblem &problem,
   return mean;
 }
 
-/// The sums of a whole batch, as they are given: exact.
+/// The sums of a whole batch, as they are given.
 static std::vector<ChannelSums> loadSums(const ReferenceProblem &problem,
                                          int64_t numChannels) {
   std::vector<ChannelSums> sums(static_cast<size_t>(numChannels));
@@ -296,6 +298,10 @@ static std::vector<ChannelSums> loadSums(const ReferenceProblem &problem,
         loadAsDouble(problem.sumsType, problem.sums, numChannels + channel);
     channelSums.absDy = std::fabs(channelSums.dy.sum);
     channelSums.absDyXmu = std::fabs(channelSums.dyXmu.sum);
+    if (problem.sumsError) {
+      channelSums.errorDy = problem.sumsError[channel];
+      channelSums.errorDyXmu = problem.sumsError[numChannels + channel];
+    }
   }
   return sums;
 }

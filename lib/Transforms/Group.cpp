@@ -17,6 +17,7 @@
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Passes.h"
+#include "BNGrad/Transforms/Transforms.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -208,6 +209,17 @@ static void closeGroup(ArrayRef<linalg::GenericOp> members,
   moveReadersBehind(region);
 }
 
+FailureOr<ScheduleAttr> mlir::bngrad::parseSchedule(StringRef text,
+                                                    MLIRContext *context) {
+  // The parser's diagnostics point into the option; the caller's name it.
+  ScopedDiagnosticHandler ignore(context,
+                                 [](Diagnostic &) { return success(); });
+  auto schedule = dyn_cast_or_null<ScheduleAttr>(parseAttribute(text, context));
+  if (!schedule)
+    return failure();
+  return schedule;
+}
+
 /// The schedule of a group. `loops` is the only one so far.
 static ScheduleAttr chooseSchedule(MLIRContext *context) {
   return ScheduleAttr::get(context, ScheduleKind::Loops);
@@ -221,16 +233,11 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
   LogicalResult initialize(MLIRContext *context) override {
     if (schedule.empty())
       return success();
-    Attribute attr;
-    {
-      // The parser's diagnostics point into the option; ours names it.
-      ScopedDiagnosticHandler ignore(context,
-                                     [](Diagnostic &) { return success(); });
-      attr = parseAttribute(schedule, context);
-    }
-    given = dyn_cast_or_null<ScheduleAttr>(attr);
-    if (given)
+    FailureOr<ScheduleAttr> parsed = parseSchedule(schedule, context);
+    if (succeeded(parsed)) {
+      given = *parsed;
       return success();
+    }
     return emitError(UnknownLoc::get(context))
            << "expected option 'schedule' to be an attribute such as "
               "#bngrad.schedule<loops>, got '"

@@ -98,12 +98,10 @@ class Function:
                             "{", *self.lines, f"return {names} : {types}"]
                            ) + "\n}\n"
 
-    def run(self, runner: str, program: Path,
-            check: bool = True) -> List[Array]:
+    def run(self, runner: str, program: Path) -> List[Array]:
         """The results. Raises RuntimeError where the run fails."""
         directory = program.parent
-        command = [runner, str(program), f"--entry={self.name}"]
-        command += ["--check"] * check
+        command = [runner, str(program), f"--entry={self.name}", "--check"]
         for i, (_, array) in enumerate(self.arguments):
             path = directory / f"{self.name}.argument{i}.npy"
             array.save(path)

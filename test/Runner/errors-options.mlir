@@ -1,4 +1,4 @@
-// Each wrong option is one line that names it, before anything runs.
+// Each wrong option is one line that names it, before anything is compiled or runs; several are several lines.
 
 // DEFINE: %{fails} = %python %S/../Inputs/expect_error.py
 // DEFINE: %{run} = bngrad-runner %s --arg=random:1
@@ -10,6 +10,7 @@
 // RUN: %{fails} "unknown argument '--checks', did you mean '--check'?" %{run} --checks
 // RUN: %{fails} "unknown argument '--check=yes'" %{run} --check=yes
 // RUN: %{fails} "expected one file, got '%s' and '%t'" %{run} %t
+// RUN: %{fails} "expected a file, got none; - is standard input" bngrad-runner --check
 
 // DEFINE: %{option} =
 // DEFINE: %{value} =
@@ -36,16 +37,65 @@
 // RUN: %{fails} "--threads: missing argument" %{run} --threads
 
 // RUN: %{fails} "expected --target to be ..., got 'gpu'" %{run} --target=gpu
-// RUN: %{fails} "...schedule...got 'loops'" %{run} --schedule=loops
-// RUN: %{fails} "...schedule...got '#bngrad.schedule<nope>'" %{run} --schedule='#bngrad.schedule<nope>'
-// RUN: %{fails} "...schedule...got '#bngrad.statistics<batch>'" %{run} --schedule='#bngrad.statistics<batch>'
+// REDEFINE: %{value} = loops
+// DEFINE: %{no-schedule} = %{fails} "expected --schedule to be an attribute such as #bngrad.schedule<loops>, got '%{value}'" %{run} --schedule='%{value}'
+// RUN: %{no-schedule}
+// REDEFINE: %{value} = #bngrad.schedule<nope>
+// RUN: %{no-schedule}
+// REDEFINE: %{value} = #bngrad.statistics<batch>
+// RUN: %{no-schedule}
+// REDEFINE: %{value} =
+// RUN: %{no-schedule}
 // RUN: %{run} --schedule='#bngrad.schedule<loops>'
 
 // RUN: %{fails} "@identity: expected at most 1 --result, got 2" %{run} --result=%t.npy --result=-
 // RUN: %{fails} "%t.none/result.npy: cannot write: No such file or directory" %{run} --result=%t.none/result.npy
 // RUN: %{fails} "%S: cannot write: Is a directory" %{run} --result=%S
+// RUN: %{fails} "%s/result.npy: cannot write: Not a directory" %{run} --result=%s/result.npy
+// RUN: %{fails} "expected --result to be PATH.npy or -, got ''" %{run} --result=
 // RUN: %{fails} "/dev/full: cannot write: No space left on device" %{run} --result=/dev/full
+
+// Neither a file that could be written nor one that could not is touched.
+// RUN: rm -rf %t && mkdir %t
+// RUN: not bngrad-runner %s --entry=add --arg=random:1 --arg=random:1 --result=%t/a.npy --result=%t/none/b.npy
+// RUN: ls %t | count 0
+
+// All that is wrong with the command line at once; first what does not need the file.
+// RUN: not bngrad-runner --nope --target=gpu --threads=0 --benchmark=0 2>&1 | FileCheck %s --check-prefix=SYNTAX
+// SYNTAX: error: unknown argument '--nope'
+// SYNTAX-NEXT: error: expected a file
+// SYNTAX-NEXT: error: expected --target
+// SYNTAX-NEXT: error: expected --benchmark
+// SYNTAX-NEXT: error: expected --threads{{.*}}
+// SYNTAX-NOT: {{.}}
+// RUN: not bngrad-runner %s --entry=add --arg=random: --arg=%t/none.npy --result=%t --result=%t/none/b.npy --result=- --schedule=no 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=FACTS
+// FACTS: error: expected --schedule
+// FACTS-NEXT: error: @add: expected at most 2 --result, got 3
+// FACTS-NEXT: cannot write: Is a directory
+// FACTS-NEXT: cannot write: No such file or directory
+// FACTS-NEXT: error: argument 0 (random:)
+// FACTS-NEXT: error: argument 1: {{.*}}none.npy: cannot open{{.*}}
+// FACTS-NOT: {{.}}
+
+// --help has the whole grammar, and what cannot be random.
+// RUN: bngrad-runner --help | FileCheck %s --check-prefix=HELP
+// HELP: USAGE: bngrad-runner FILE|- [options]
+// HELP-DAG: --arg=SPEC
+// HELP-DAG: --schedule=#bngrad.schedule<...>
+// HELP: SPEC
+// HELP-NEXT: PATH.npy
+// HELP-NEXT: random:SEED[:LO:HI][@D0xD1x...]
+// HELP-DAG: SEED {{.+}}
+// HELP-DAG: LO:HI {{.+}}
+// HELP-DAG: @D0xD1x... {{.+}}
+// HELP: An i64 is never random: it needs PATH.npy
 
 func.func @identity(%a: tensor<3x4xf32>) -> tensor<3x4xf32> {
   return %a : tensor<3x4xf32>
+}
+
+func.func private @add(%a: tensor<3x4xf32>, %b: tensor<3x4xf32>) -> (tensor<3x4xf32>, tensor<3x4xf32>) {
+  %0 = arith.addf %a, %b : tensor<3x4xf32>
+  return %0, %a : tensor<3x4xf32>, tensor<3x4xf32>
 }

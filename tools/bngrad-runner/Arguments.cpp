@@ -168,9 +168,10 @@ mlir::bngrad::makeArguments(Program &program, ArrayRef<std::string> specs) {
   std::vector<Array> arguments;
   for (auto [i, spec] : llvm::enumerate(specs)) {
     FailureOr<Array> argument = makeArgument(program, i, spec);
-    if (failed(argument))
-      return failure();
-    arguments.push_back(std::move(*argument));
+    if (succeeded(argument))
+      arguments.push_back(std::move(*argument));
   }
+  if (arguments.size() != expected)
+    return failure();
   return arguments;
 }

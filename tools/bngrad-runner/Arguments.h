@@ -13,17 +13,29 @@
 
 namespace mlir::bngrad {
 
-/// Reads or generates one array per argument of the program:
-///
-///   PATH.npy                            a file
-///   random:SEED[:LO:HI][@D0xD1x...]     pseudo-random values in [LO, HI)
-///
-/// Element i of a random array, in row-major order, depends on SEED, LO, HI and
-/// i alone. Without LO and HI the range is [-1, 1), and [0.5, 1.5) for a
-/// variance or inv_std; an i1 is true with probability 1/2.
+/// What --help says of the values of --arg.
+inline constexpr StringLiteral kSpecHelp = R"(SPEC, one for each argument:
+  PATH.npy                         a file
+  random:SEED[:LO:HI][@D0xD1x...]  pseudo-random numbers in [LO, HI)
+
+  SEED        whole number from 0 to 2^64 - 1; element i, in row-major order,
+              depends on SEED, LO, HI and i alone
+  LO:HI       finite, LO < HI (default: -1:1, and 0.5:1.5 for a variance or an
+              inv_std); an i1 is true with probability 1/2 whatever they are
+  @D0xD1x...  sizes; needed where the argument has sizes that are not in its
+              type. @ alone is rank 0
+
+Arguments and results are ranked tensors; their dtype in a .npy file:
+  f16 <f2, bf16 <V2, f32 <f4, f64 <f8, i1 |b1, i64 <i8
+An i64 is never random: it needs PATH.npy. Files are little endian and in C
+order.
+)";
+
+/// Reads or generates one array per argument of the program, as kSpecHelp says.
 ///
 /// Shapes: sizes the function does not know come from the file or from `@`.
-/// Errors: one line on standard error that names the argument, and failure.
+/// Errors: one line on standard error for each argument that is wrong, naming
+///         it, and failure.
 FailureOr<std::vector<::bngrad::Array>>
 makeArguments(Program &program, ArrayRef<std::string> specs);
 

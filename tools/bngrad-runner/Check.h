@@ -24,7 +24,8 @@ namespace mlir::bngrad {
 /// that depends on no bngrad op must be equal bit for bit.
 ///
 /// Errors: one line on standard error and failure for a result whose bound
-///         cannot be derived. A failed check is failure as well.
+///         cannot be derived, or overflows where the exact value does not. A
+///         failed check is failure as well.
 LogicalResult checkResults(Program &program,
                            MutableArrayRef<::bngrad::Array> arguments,
                            MutableArrayRef<::bngrad::Array> results);

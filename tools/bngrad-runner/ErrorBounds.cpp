@@ -67,14 +67,34 @@ private:
       wide = arith::ExtFOp::create(b, loc, b.getF64Type(), value);
     return math::AbsFOp::create(b, loc, wide);
   }
-  /// What rounding `result` differently on two sides may add.
-  Value rounding(Value result) {
+  /// The error of the result of `op`, which rounds, if those of its operands
+  /// make `total` of it.
+  ///
+  /// With a = fl(x) here and b = fl(y) there, |x - y| <= total, and
+  /// |a - x| <= u|a|, |b - y| <= u|y|, so that |y| <= (1 + u)|a| + total:
+  ///
+  ///   |a - b| <= (1 + u) (total + 2u|a|)
+  ///
+  /// and one smallest subnormal. 2^-49 and the other three are for the
+  /// roundings of this in f64.
+  Value rounded(Operation *op, Value total) {
+    Value result = op->getResult(0);
     const llvm::fltSemantics &semantics =
         cast<FloatType>(result.getType()).getFloatSemantics();
     double unit = std::ldexp(
-        1.0, 1 - static_cast<int>(APFloat::semanticsPrecision(semantics)));
+        1.0, -static_cast<int>(APFloat::semanticsPrecision(semantics)));
     double smallest = APFloat::getSmallest(semantics).convertToDouble();
-    return add(mul(constant(unit), magnitude(result)), constant(2 * smallest));
+    Value sum = add(total, mul(constant(2 * unit), magnitude(result)));
+    Value error =
+        add(mul(constant(1 + unit + 0x1p-49), sum), constant(4 * smallest));
+    // Where an operand is infinite there is nothing to round.
+    Value infinity = constant(std::numeric_limits<double>::infinity());
+    for (Value operand : op->getOperands()) {
+      Value isInfinite = arith::CmpFOp::create(
+          b, loc, arith::CmpFPredicate::OEQ, magnitude(operand), infinity);
+      error = arith::SelectOp::create(b, loc, isInfinite, total, error);
+    }
+    return error;
   }
 
   OpBuilder &b;
@@ -123,7 +143,7 @@ LogicalResult BodyErrors::visit(Operation *op) {
   } else {
     return failure();
   }
-  setError(result, isRounded ? add(total, rounding(result)) : total);
+  setError(result, isRounded ? rounded(op, total) : total);
   return success();
 }
 
@@ -195,17 +215,31 @@ buildForGeneric(OpBuilder &b, linalg::GenericOp generic,
   return SmallVector<Value>(bounds.getResults());
 }
 
+/// `getError(value)`, or zeros where that is null.
+static Value getErrorOrZero(OpBuilder &b, Value value,
+                            function_ref<Value(Value)> getError) {
+  if (Value error = getError(value))
+    return error;
+  Location loc = value.getLoc();
+  Value zero = arith::ConstantOp::create(b, loc, b.getF64FloatAttr(0));
+  Value init = tensor::EmptyOp::create(
+      b, loc, tensor::getMixedSizes(b, loc, value), b.getF64Type());
+  return linalg::FillOp::create(b, loc, zero, init).getResult(0);
+}
+
 FailureOr<SmallVector<Value>>
 mlir::bngrad::buildErrorBounds(OpBuilder &b, Operation *op,
                                function_ref<Value(Value)> getError) {
   if (auto generic = dyn_cast<linalg::GenericOp>(op))
     return buildForGeneric(b, generic, getError);
   if (!isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp,
-           tensor::ExtractSliceOp>(op))
+           tensor::ExtractSliceOp, tensor::InsertSliceOp>(op))
     return failure();
   // The same movement of the errors.
   IRMapping mapping;
-  mapping.map(op->getOperand(0), getError(op->getOperand(0)));
+  for (Value operand : op->getOperands())
+    if (isa<TensorType>(operand.getType()))
+      mapping.map(operand, getErrorOrZero(b, operand, getError));
   Operation *moved = b.clone(*op, mapping);
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   moved->getResult(0).setType(type.clone(b.getF64Type()));

@@ -24,10 +24,9 @@ defm entry : Eq<"entry", "NAME",
 defm target : Eq<"target", "cpu", "Where to run (default: cpu)">;
 defm schedule : Eq<"schedule", "#bngrad.schedule<...>",
                    "Schedule for every group (default: chosen)">;
-defm arg : Eq<"arg", "SPEC", "Value of the next argument: PATH.npy or "
-                             "random:SEED[:LO:HI][@D0xD1x...]">;
+defm arg : Eq<"arg", "SPEC", "Value of the next argument; SPEC: see below">;
 defm result : Eq<"result", "PATH.npy|-",
-                 "File for the next result; - skips it">;
+                 "File for the next result; - skips it, fewer are allowed">;
 def check : Flag<["--"], "check">,
             HelpText<"Compare with the float64 reference">;
 defm benchmark : Eq<"benchmark", "N",

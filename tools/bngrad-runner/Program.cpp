@@ -43,21 +43,31 @@ static constexpr StringLiteral kShapes = "bngrad_runner_shapes";
 static constexpr StringLiteral kReportMismatch = "bngrad_runner_mismatch";
 static constexpr StringLiteral kReportSize = "bngrad_runner_size";
 
+std::optional<ElementType> mlir::bngrad::getElementType(Type type) {
+  if (type.isF16())
+    return ElementType::F16;
+  if (type.isBF16())
+    return ElementType::BF16;
+  if (type.isF32())
+    return ElementType::F32;
+  if (type.isF64())
+    return ElementType::F64;
+  if (type.isSignlessInteger(1))
+    return ElementType::I1;
+  if (type.isSignlessInteger(64))
+    return ElementType::I64;
+  return std::nullopt;
+}
+
 static std::optional<ArrayType> getArrayType(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || tensor.getEncoding())
     return std::nullopt;
-  std::pair<ElementType, Type> elementTypes[] = {
-      {ElementType::F16, Float16Type::get(type.getContext())},
-      {ElementType::BF16, BFloat16Type::get(type.getContext())},
-      {ElementType::F32, Float32Type::get(type.getContext())},
-      {ElementType::F64, Float64Type::get(type.getContext())},
-      {ElementType::I1, IntegerType::get(type.getContext(), 1)},
-      {ElementType::I64, IntegerType::get(type.getContext(), 64)}};
-  for (auto [elementType, mlirType] : elementTypes)
-    if (tensor.getElementType() == mlirType)
-      return ArrayType{elementType, tensor.getShape().vec()};
-  return std::nullopt;
+  std::optional<ElementType> elementType =
+      getElementType(tensor.getElementType());
+  if (!elementType)
+    return std::nullopt;
+  return ArrayType{*elementType, tensor.getShape().vec()};
 }
 
 /// Brings `module` to one function, `entry`, at the bngrad level: foreign

@@ -29,6 +29,9 @@ struct ArrayType {
   std::vector<int64_t> shape;
 };
 
+/// The type of an array's elements; nothing if there is no such array.
+std::optional<::bngrad::ElementType> getElementType(Type type);
+
 /// How an argument is used, as far as its random values depend on it.
 enum class ArgumentRole { Data, Statistic };
 

@@ -12,12 +12,16 @@
 #include "Diagnostics.h"
 #include "Program.h"
 
+#include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/InitAll.h"
 #include "BNGrad/Runtime/Npy.h"
+#include "BNGrad/Transforms/Transforms.h"
 
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "llvm/Option/ArgList.h"
 #include "llvm/Option/OptTable.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/StringSaver.h"
 #include "llvm/Support/TargetSelect.h"
 
@@ -58,8 +62,8 @@ struct RunnerOptTable : llvm::opt::GenericOptTable {
 
 /// The command line.
 struct Options {
-  std::string path = "-";
-  std::string entry, schedule;
+  std::string path, entry;
+  std::optional<std::string> schedule;
   std::vector<std::string> arguments, results;
   bool check = false;
   std::optional<unsigned> benchmark, threads;
@@ -85,29 +89,72 @@ static LogicalResult parseCount(const InputArgList &args, unsigned id,
 
 static FailureOr<Options> parseOptions(const InputArgList &args) {
   Options options;
-  for (const Arg *unknown : args.filtered(OPT_UNKNOWN))
-    return reportError("unknown option '" + unknown->getSpelling() +
-                       "'; --help lists them");
+  LogicalResult result = success();
   std::vector<std::string> inputs = args.getAllArgValues(OPT_INPUT);
-  if (inputs.size() > 1)
-    return reportError("expected one file, got '" + inputs[0] + "' and '" +
-                       inputs[1] + "'");
-  if (!inputs.empty())
+  if (inputs.empty())
+    result = reportError("expected a file, got none; - is standard input");
+  else if (inputs.size() > 1)
+    result = reportError("expected one file, got '" + inputs[0] + "' and '" +
+                         inputs[1] + "'");
+  else
     options.path = inputs[0];
   options.entry = args.getLastArgValue(OPT_entry).str();
-  options.schedule = args.getLastArgValue(OPT_schedule).str();
+  if (const Arg *schedule = args.getLastArg(OPT_schedule))
+    options.schedule = schedule->getValue();
   options.arguments = args.getAllArgValues(OPT_arg);
   options.results = args.getAllArgValues(OPT_result);
+  if (llvm::is_contained(options.results, ""))
+    result = reportError("expected --result to be PATH.npy or -, got ''");
   options.check = args.hasArg(OPT_check);
   StringRef target = args.getLastArgValue(OPT_target, "cpu");
   if (target != "cpu")
-    return reportError("expected --target to be cpu, got '" + target + "'");
-  // libomp aborts the process where it cannot start a thread.
+    result = reportError("expected --target to be cpu, got '" + target + "'");
   if (failed(parseCount(args, OPT_benchmark, "benchmark", 1000000000,
-                        options.benchmark)) ||
-      failed(parseCount(args, OPT_threads, "threads", 1024, options.threads)))
+                        options.benchmark)))
+    result = failure();
+  // libomp aborts the process where it cannot start a thread.
+  if (failed(parseCount(args, OPT_threads, "threads", 1024, options.threads)))
+    result = failure();
+  if (failed(result))
     return failure();
   return options;
+}
+
+/// Why a file at `path` cannot be written, as far as can be known without
+/// touching it.
+static std::error_code findWriteError(StringRef path) {
+  namespace fs = llvm::sys::fs;
+  if (fs::is_directory(path))
+    return std::make_error_code(std::errc::is_a_directory);
+  if (fs::exists(path))
+    return fs::access(path, fs::AccessMode::Write);
+  StringRef folder = llvm::sys::path::parent_path(path);
+  if (folder.empty())
+    folder = ".";
+  if (fs::exists(folder) && !fs::is_directory(folder))
+    return std::make_error_code(std::errc::not_a_directory);
+  return fs::access(folder, fs::AccessMode::Write);
+}
+
+/// What must hold of the options beside --arg before anything is compiled;
+/// reports all that does not.
+static LogicalResult verifyOptions(const Options &options,
+                                   const Program &program,
+                                   MLIRContext *context) {
+  LogicalResult result = success();
+  if (options.schedule && failed(parseSchedule(*options.schedule, context)))
+    result = reportError("expected --schedule to be an attribute such as "
+                         "#bngrad.schedule<loops>, got '" +
+                         *options.schedule + "'");
+  size_t numResults = program.getResultTypes().size();
+  if (options.results.size() > numResults)
+    result = reportError("@" + program.getEntry() + ": expected at most " +
+                         Twine(numResults) + " --result, got " +
+                         Twine(options.results.size()));
+  for (const std::string &path : options.results)
+    if (std::error_code error = findWriteError(path); error && path != "-")
+      result = reportError(path + ": cannot write: " + error.message());
+  return result;
 }
 
 static LogicalResult writeResults(ArrayRef<std::string> paths,
@@ -133,15 +180,12 @@ static LogicalResult run(const Options &options) {
       Program::load(&context, options.path, options.entry);
   if (failed(program))
     return failure();
-  size_t numResults = program->getResultTypes().size();
-  if (options.results.size() > numResults)
-    return reportError("@" + program->getEntry() + ": expected at most " +
-                       Twine(numResults) + " --result, got " +
-                       Twine(options.results.size()));
-
+  // All that is wrong with the command line, at once.
+  LogicalResult verified = verifyOptions(options, *program, &context);
   FailureOr<std::vector<Array>> arguments =
       makeArguments(*program, options.arguments);
-  if (failed(arguments) || failed(program->compile(options.schedule)))
+  if (failed(verified) || failed(arguments) ||
+      failed(program->compile(options.schedule.value_or(""))))
     return failure();
   FailureOr<std::vector<Array>> results = program->prepareResults(*arguments);
   if (failed(results) || failed(program->run(*arguments, *results)) ||
@@ -161,19 +205,18 @@ int main(int argc, char **argv) {
   bool hasError = false;
   InputArgList args =
       table.parseArgs(argc, argv, OPT_UNKNOWN, saver, [&](StringRef message) {
-        if (!hasError)
-          (void)reportError(message);
+        (void)reportError(message);
         hasError = true;
       });
-  if (hasError)
-    return 1;
-  if (args.hasArg(OPT_help)) {
+  if (args.hasArg(OPT_help) && !hasError) {
     table.printHelp(llvm::outs(), "bngrad-runner FILE|- [options]",
-                    "Runs a function of an IR file with bngrad ops");
+                    "Runs a function of an IR file (text or bytecode; - is "
+                    "standard input) with bngrad ops");
+    llvm::outs() << "\n" << kSpecHelp;
     return 0;
   }
   FailureOr<Options> options = parseOptions(args);
-  if (failed(options))
+  if (hasError || failed(options))
     return 1;
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();

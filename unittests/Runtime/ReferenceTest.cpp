@@ -542,6 +542,38 @@ static std::vector<char> roundedResult(ElementType type,
   return encode(type, reference.value);
 }
 
+/// Errors of given sums: M = 4, r = 1/2, scale 2 and -1, so that grad_input is
+/// off by |scale*r| * (error / M + |x - mean| * error / M * r^2).
+TEST(ReferenceTest, ErrorsOfSumsEnterTheBound) {
+  std::vector<double> gradOutput = {1, -2}, input = {3, -4}, scale = {2, -1};
+  std::vector<double> mean = {1, 0}, invStd = {0.5, 0.5};
+  std::vector<double> sums = {8, -3, 5, 16}, errors = {0.25, 1, 2, 0.5};
+  ReferenceProblem problem;
+  problem.shape = {1, 2};
+  problem.featureDims = {1};
+  problem.statisticIsInvStd = true;
+  problem.dataType = problem.parameterType = ElementType::F64;
+  problem.sumsType = problem.gradInputType = ElementType::F64;
+  problem.gradOutput = gradOutput.data();
+  problem.input = input.data();
+  problem.scale = scale.data();
+  problem.mean = mean.data();
+  problem.statistic = invStd.data();
+  problem.sums = sums.data();
+  problem.count = 4;
+  std::vector<double> exact = computeReference(problem).gradInput.bound;
+  problem.sumsError = errors.data();
+  std::vector<double> bound = computeReference(problem).gradInput.bound;
+  double allowed[] = {0.25 / 4 + 2 * 2.0 / 4 / 4,
+                      0.5 * (1.0 / 4 + 4 * 0.5 / 4 / 4)};
+  for (int i : {0, 1}) {
+    double added = bound[i] - exact[i];
+    EXPECT_NEAR(added, allowed[i], 1e-13);
+    // The roundings of a result that is larger by as much are larger, too.
+    EXPECT_GT(added, allowed[i] * (1 + 0x1p-52));
+  }
+}
+
 TEST(ReferenceTest, BoundsAcceptRoundedResults) {
   for (ElementType type : {ElementType::F16, ElementType::BF16,
                            ElementType::F32, ElementType::F64}) {

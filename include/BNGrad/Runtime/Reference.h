@@ -63,6 +63,8 @@ struct ReferenceProblem {
   /// from may be from `gradOutput`; the bounds grow by what comes of it. Null:
   /// equal.
   const double *gradOutputError = nullptr;
+  /// The same for `sums`.
+  const double *sumsError = nullptr;
 };
 
 /// One result, row-major, and how far a computed one may be from it.

@@ -16,6 +16,7 @@ class RewritePatternSet;
 } // namespace mlir
 
 namespace mlir::bngrad {
+class ScheduleAttr;
 
 /// Adds the patterns behind `--bngrad-decompose`: each bngrad op becomes
 /// `linalg.generic` ops on tensors. What no result of the op needs is not
@@ -53,6 +54,12 @@ void populateFusePatterns(RewritePatternSet &patterns);
 /// Adds the patterns behind `--bngrad-expand-truncf`: `arith.truncf` to f16 and
 /// bf16 that rounds once, to nearest even, subnormals included.
 void populateExpandTruncFPatterns(RewritePatternSet &patterns);
+
+/// Parses what the option `schedule` of `--bngrad-group` takes, such as
+/// `#bngrad.schedule<loops>`.
+///
+/// Errors: failure, silently: the caller knows how the option was given.
+FailureOr<ScheduleAttr> parseSchedule(StringRef text, MLIRContext *context);
 
 } // namespace mlir::bngrad
 

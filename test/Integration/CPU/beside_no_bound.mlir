@@ -29,3 +29,14 @@ func.func @gradient_at_gradient(%dy: !d, %x: !d, %m: !p, %v: !p) -> (!d, !p) {
       : !d, !p, !p
   return %0#0, %1#1 : !d, !p
 }
+
+// Nor where the gradient is grad_output as well.
+// RUN: %{fails} "%s:...: result 0: expected a bound that can be derived, got a gradient by 'bngrad.batch_norm_backward' of an operand that was computed from another gradient" \
+// RUN:   bngrad-runner %s --entry=gradient_in_two_roles %{args} --check
+func.func @gradient_in_two_roles(%dy: !d, %x: !d, %m: !p, %v: !p) -> !d {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%m : !p) variance(%v : !p)
+      : !d, !p, !p
+  %1:3 = bngrad.batch_norm_backward grad_output(%0#0 : !d) input(%0#0 : !d) mean(%m : !p) variance(%v : !p)
+      : !d, !p, !p
+  return %1#0 : !d
+}
