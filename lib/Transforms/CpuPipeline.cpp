@@ -39,9 +39,27 @@ void mlir::bngrad::addFusePasses(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
 }
 
-void mlir::bngrad::addGroupPasses(OpPassManager &pm, StringRef schedule) {
+Target CpuPipelineOptions::getTarget() const {
+  Target target = Target::host();
+  auto choose = [](int64_t &fact, int64_t given) {
+    if (given != 0)
+      fact = given;
+  };
+  choose(target.vectorBits, vectorBits);
+  choose(target.threads, threads);
+  choose(target.l1Bytes, l1Bytes);
+  choose(target.lastLevelBytes, lastLevelBytes);
+  return target;
+}
+
+void mlir::bngrad::addGroupPasses(OpPassManager &pm, StringRef schedule,
+                                  const Target &target) {
   BNGradGroupPassOptions options;
   options.schedule = schedule.str();
+  options.vectorBits = target.vectorBits;
+  options.threads = target.threads;
+  options.l1Bytes = target.l1Bytes;
+  options.lastLevelBytes = target.lastLevelBytes;
   pm.addNestedPass<func::FuncOp>(createBNGradGroupPass(options));
 }
 
@@ -124,7 +142,7 @@ void mlir::bngrad::buildCpuPipeline(OpPassManager &pm,
   if (runs(Stage::Fuse))
     addFusePasses(pm);
   if (runs(Stage::Group))
-    addGroupPasses(pm, options.schedule);
+    addGroupPasses(pm, options.schedule, options.getTarget());
   if (runs(Stage::Bufferize))
     addBufferizePasses(pm);
   if (runs(Stage::Apply))

@@ -17,6 +17,7 @@
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Passes.h"
+#include "BNGrad/Transforms/Target.h"
 #include "BNGrad/Transforms/Transforms.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -220,9 +221,60 @@ FailureOr<ScheduleAttr> mlir::bngrad::parseSchedule(StringRef text,
   return schedule;
 }
 
-/// The schedule of a group. `loops` is the only one so far.
-static ScheduleAttr chooseSchedule(MLIRContext *context) {
-  return ScheduleAttr::get(context, ScheduleKind::Loops);
+/// The kind of loops for a group. Sizes that only the data know are left to the
+/// run.
+static ScheduleKind chooseKind(const ScheduledGroup &group) {
+  SmallVector<int64_t> sizes = group.getLoopSizes();
+  if (llvm::is_contained(sizes, 0))
+    return ScheduleKind::Loops;
+  // What the loops look like where the data are dense.
+  SmallVector<ReassociationIndices> loops = group.getMergeableLoops();
+  auto sizeOf = [&](ArrayRef<int64_t> dims) {
+    int64_t size = 1;
+    for (int64_t dim : dims) {
+      if (ShapedType::isDynamic(sizes[dim]))
+        return ShapedType::kDynamic;
+      size *= sizes[dim];
+    }
+    return size;
+  };
+  auto isFeature = [&](const ReassociationIndices &loop) {
+    return group.isFeature(loop.front());
+  };
+  if (isFeature(loops.back()))
+    return loops.size() == 2 ? ScheduleKind::Rows : ScheduleKind::Loops;
+  int64_t channels = sizeOf(
+      SmallVector<int64_t>(group.features.begin(), group.features.end()));
+  int64_t row = sizeOf(loops.back());
+  if (ShapedType::isDynamic(channels) || ShapedType::isDynamic(row))
+    return ScheduleKind::Sizes;
+  if (channels < limits::kFewChannels)
+    return ScheduleKind::Split;
+  bool hasTileLoops = loops.size() <= 3 &&
+                      llvm::count_if(loops, isFeature) == 1 &&
+                      isFeature(loops[loops.size() - 2]);
+  return row < limits::kShortRow && hasTileLoops ? ScheduleKind::Tiles
+                                                 : ScheduleKind::Channels;
+}
+
+/// The schedule of a group on `target`.
+static ScheduleAttr chooseSchedule(MLIRContext *context,
+                                   ArrayRef<linalg::GenericOp> members,
+                                   const Target &target) {
+  std::string reason;
+  std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
+  ScheduleKind kind = group ? chooseKind(*group) : ScheduleKind::Loops;
+  if (kind == ScheduleKind::Loops)
+    return ScheduleAttr::get(context, kind);
+  // Nine tables of a tile or a row and the lines that pass through fit into the
+  // first-level cache: sums with their errors, coefficients, mean.
+  int64_t columns = llvm::bit_floor(
+      static_cast<uint64_t>(std::max<int64_t>(target.l1Bytes / 48, 64)));
+  // As many blocks whatever the number of threads, so that sums do not depend
+  // on it.
+  constexpr int64_t blocks = 32;
+  return ScheduleAttr::get(context, kind, target.threads, target.vectorBits,
+                           target.lastLevelBytes, columns, blocks);
 }
 
 namespace {
@@ -231,6 +283,12 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
 
   /// Once for all functions.
   LogicalResult initialize(MLIRContext *context) override {
+    target = {vectorBits, threads, l1Bytes, lastLevelBytes};
+    auto emitOptionError = [&] { return emitError(UnknownLoc::get(context)); };
+    if (failed(ScheduleAttr::verify(emitOptionError, ScheduleKind::Rows,
+                                    threads, vectorBits, lastLevelBytes,
+                                    /*columns=*/1, /*blocks=*/1)))
+      return failure();
     if (schedule.empty())
       return success();
     FailureOr<ScheduleAttr> parsed = parseSchedule(schedule, context);
@@ -255,8 +313,10 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
     DenseSet<Operation *> grouped;
     auto close = [&](const Group &group) {
       grouped.insert(group.begin(), group.end());
-      closeGroup(group.getArrayRef(),
-                 given ? given : chooseSchedule(&getContext()));
+      closeGroup(
+          group.getArrayRef(),
+          given ? given
+                : chooseSchedule(&getContext(), group.getArrayRef(), target));
     };
     for (linalg::GenericOp generic : generics)
       if (getReductionValues(generic) && !grouped.contains(generic))
@@ -270,6 +330,7 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
   }
 
 private:
+  Target target;
   ScheduleAttr given; // by the option; null: none
 };
 } // namespace

@@ -331,8 +331,10 @@ static std::string collectSchedules(func::FuncOp function) {
   llvm::interleave(
       found, os,
       [&](ScheduleAttr schedule) {
-        // `#bngrad.schedule<loops>` prints as `loops`.
-        os << stringifyScheduleKind(schedule.getKind());
+        std::string attribute;
+        llvm::raw_string_ostream(attribute) << schedule;
+        llvm::erase(attribute, ' '); // a line of key=value has no others
+        os << attribute;
       },
       ",");
   return text;
@@ -353,7 +355,7 @@ LogicalResult Program::compile(StringRef schedule) {
   PassManager choose(context), apply(context);
   addDecomposePasses(choose);
   addFusePasses(choose);
-  addGroupPasses(choose, schedule);
+  addGroupPasses(choose, schedule, Target::host());
   addBufferizePasses(apply);
   addCpuApplyPasses(apply);
   addCpuLowerPasses(apply);

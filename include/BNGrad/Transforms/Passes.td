@@ -331,7 +331,15 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
   let options = [
     Option<"schedule", "schedule", "std::string", /*default=*/"\"\"",
            "Schedule for every group, as an attribute such as "
-           "#bngrad.schedule<loops>; empty: chosen by shape, types and target">
+           "#bngrad.schedule<loops>; empty: chosen by shape, types and target">,
+    Option<"vectorBits", "vector-bits", "int64_t", /*default=*/"512",
+           "Target: length of a vector register">,
+    Option<"threads", "threads", "int64_t", /*default=*/"1",
+           "Target: threads that run at a time">,
+    Option<"l1Bytes", "l1-bytes", "int64_t", /*default=*/"49152",
+           "Target: first-level data cache of a core">,
+    Option<"lastLevelBytes", "last-level-bytes", "int64_t",
+           /*default=*/"33554432", "Target: last-level cache">
   ];
   let dependentDialects = [
     "::mlir::bngrad::BNGradDialect", "::mlir::linalg::LinalgDialect",

@@ -9,6 +9,8 @@
 #ifndef BNGRAD_TRANSFORMS_PIPELINES_H
 #define BNGRAD_TRANSFORMS_PIPELINES_H
 
+#include "BNGrad/Transforms/Target.h"
+
 #include "mlir/Pass/PassOptions.h"
 
 namespace mlir {
@@ -53,13 +55,34 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
       llvm::cl::desc("Schedule for every group, such as "
                      "#bngrad.schedule<loops>; empty: chosen"),
       llvm::cl::init("")};
+  Option<int64_t> vectorBits{
+      *this, "vector-bits",
+      llvm::cl::desc("Target: length of a vector register; 0: the host's"),
+      llvm::cl::init(0)};
+  Option<int64_t> threads{
+      *this, "threads",
+      llvm::cl::desc("Target: threads that run at a time; 0: the host's"),
+      llvm::cl::init(0)};
+  Option<int64_t> l1Bytes{
+      *this, "l1-bytes",
+      llvm::cl::desc("Target: first-level data cache; 0: the host's"),
+      llvm::cl::init(0)};
+  Option<int64_t> lastLevelBytes{
+      *this, "last-level-bytes",
+      llvm::cl::desc("Target: last-level cache; 0: the host's"),
+      llvm::cl::init(0)};
+
+  /// The target that the options describe.
+  Target getTarget() const;
 };
 
 /// Parts of the pipelines, one per stage, for pass managers on a module.
 void addImportPasses(OpPassManager &pm);
 void addDecomposePasses(OpPassManager &pm);
 void addFusePasses(OpPassManager &pm);
-void addGroupPasses(OpPassManager &pm, StringRef schedule);
+/// An empty `schedule` is chosen for `target`.
+void addGroupPasses(OpPassManager &pm, StringRef schedule,
+                    const Target &target);
 void addBufferizePasses(OpPassManager &pm);
 void addCpuApplyPasses(OpPassManager &pm);
 void addCpuLowerPasses(OpPassManager &pm);

@@ -1,0 +1,35 @@
+//===- Target.h - what schedules depend on ---------------------- -*- C++
+//-*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TRANSFORMS_TARGET_H
+#define BNGRAD_TRANSFORMS_TARGET_H
+
+#include <cstdint>
+
+namespace mlir::bngrad {
+
+/// A CPU, as far as the choice of a schedule depends on it. The defaults stand
+/// for no machine in particular, so that tests need not name them.
+struct Target {
+  /// Length of a vector register.
+  int64_t vectorBits = 512;
+  /// Threads that run at a time.
+  int64_t threads = 1;
+  /// First-level data cache of a core, in bytes.
+  int64_t l1Bytes = 48 << 10;
+  /// Last-level cache, in bytes.
+  int64_t lastLevelBytes = 32 << 20;
+
+  /// The machine this process runs on; what it does not tell keeps its default.
+  static Target host();
+};
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_TRANSFORMS_TARGET_H

@@ -1,0 +1,56 @@
+//===- Target.cpp - what schedules depend on ------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Transforms/Target.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Threading.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace mlir::bngrad;
+
+/// Bytes of data cache `level` of the first CPU as Linux lists them, `32768K`;
+/// 0 if it does not.
+static int64_t readCacheBytes(int level) {
+  for (int index = 0; index < 8; ++index) {
+    auto read = [&](llvm::StringRef file) -> std::string {
+      auto buffer = llvm::MemoryBuffer::getFile(
+          llvm::Twine("/sys/devices/system/cpu/cpu0/cache/index") +
+              llvm::Twine(index) + "/" + file,
+          /*IsText=*/true);
+      return buffer ? (*buffer)->getBuffer().trim().str() : "";
+    };
+    if (read("level") != std::to_string(level) || read("type") == "Instruction")
+      continue;
+    std::string size = read("size");
+    int64_t kibibytes;
+    if (llvm::StringRef(size).consumeInteger(10, kibibytes))
+      return 0;
+    return kibibytes << 10;
+  }
+  return 0;
+}
+
+Target Target::host() {
+  Target target;
+  auto features = llvm::sys::getHostCPUFeatures();
+  if (features.lookup("avx512f"))
+    target.vectorBits = 512;
+  else if (features.lookup("avx2"))
+    target.vectorBits = 256;
+  else
+    target.vectorBits = 128;
+  target.threads = llvm::hardware_concurrency().compute_thread_count();
+  if (int64_t bytes = readCacheBytes(1))
+    target.l1Bytes = bytes;
+  for (int level : {2, 3})
+    if (int64_t bytes = readCacheBytes(level))
+      target.lastLevelBytes = bytes;
+  return target;
+}
