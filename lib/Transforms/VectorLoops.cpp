@@ -164,6 +164,8 @@ private:
   void storePiece(OpBuilder &b, linalg::GenericOp generic, const Run &run,
                   const Piece &piece, const IRMapping &mapping,
                   bool isStreaming);
+  /// A mask of the first `count` of `maskLanes` lanes.
+  Value createMask(OpBuilder &b, Value count, int64_t maskLanes) const;
   /// Pieces of at most `lanes` elements, masked, for [from, to).
   void emitMasked(OpBuilder &b, Value from, Value to, int64_t lanes,
                   function_ref<void(OpBuilder &, const Piece &)> body) const;
@@ -504,15 +506,22 @@ void VectorLoops::storePiece(OpBuilder &b, linalg::GenericOp generic,
   }
 }
 
+Value VectorLoops::createMask(OpBuilder &b, Value count,
+                              int64_t maskLanes) const {
+  // Lowered to a comparison of 32 bits, so not left to be more than that.
+  Value bounded = at(b).min(count, constant(b, maskLanes));
+  return vector::CreateMaskOp::create(
+      b, loc, VectorType::get({maskLanes}, b.getI1Type()), bounded);
+}
+
 void VectorLoops::emitMasked(
     OpBuilder &b, Value from, Value to, int64_t pieceLanes,
     function_ref<void(OpBuilder &, const Piece &)> body) const {
   emitFor(b, from, to, constant(b, pieceLanes),
           [&](OpBuilder &nested, Value position) {
             Value rest = at(nested).sub(to, position);
-            auto type = VectorType::get({pieceLanes}, b.getI1Type());
-            Value mask = vector::CreateMaskOp::create(nested, loc, type, rest);
-            body(nested, {position, pieceLanes, mask});
+            body(nested,
+                 {position, pieceLanes, createMask(nested, rest, pieceLanes)});
           });
 }
 
@@ -647,8 +656,7 @@ SmallVector<Value> VectorLoops::emitSumRun(OpBuilder &b, Run run, Value from,
   auto tail = scf::IfOp::create(
       b, loc, index.compare(arith::CmpIPredicate::ne, rest, index.constant(0)),
       [&](OpBuilder &nested, Location) {
-        auto type = VectorType::get({wide}, b.getI1Type());
-        Value mask = vector::CreateMaskOp::create(nested, loc, type, rest);
+        Value mask = createMask(nested, rest, wide);
         scf::YieldOp::create(
             nested, loc,
             addCompensated(nested, loc, results,
@@ -1093,9 +1101,8 @@ void VectorLoops::emitTiles(OpBuilder &b) {
                   zeros,
                   [&](OpBuilder &entry, Location, Value element,
                       ValueRange sums) {
-                    auto type = VectorType::get({lanes}, entry.getI1Type());
-                    Value mask = vector::CreateMaskOp::create(
-                        entry, loc, type, at(entry).sub(rowSize, element));
+                    Value mask = createMask(
+                        entry, at(entry).sub(rowSize, element), lanes);
                     Piece piece = {element, lanes, mask};
                     Value position = at(entry).add(start, element);
                     SmallVector<Value> next;
@@ -1465,7 +1472,7 @@ static std::string findObstacle(const ScheduledGroup &group) {
   }
   // Loops replace the members where the last one stands.
   SmallVector<linalg::GenericOp> members = group.getMembers();
-  for (Operation *op = members.front()->getNextNode(); op != members.back();
+  for (Operation *op = members.front(); op != members.back();
        op = op->getNextNode())
     if (!llvm::is_contained(members, dyn_cast<linalg::GenericOp>(op)) &&
         !isa<memref::AllocOp, linalg::FillOp>(op) && !isMemoryEffectFree(op))

@@ -1,5 +1,5 @@
 // A tensor is a value: compiled code never writes to the buffer of an argument.
-// RUN: bngrad-opt %s --bngrad-cpu-pipeline=stop-after=apply | FileCheck %s
+// RUN: bngrad-opt %s --bngrad-cpu-pipeline="stop-after=apply schedule=#bngrad.schedule<loops>" | FileCheck %s
 // RUN: bngrad-runner %s --entry=relu_gradient_is_returned_too --arg=random:1 --arg=random:2 --arg=random:3 --check | FileCheck %s --check-prefix=EXECUTED
 // EXECUTED: result 0 grad_input {{.+}} ok
 

@@ -4,23 +4,29 @@
 // RUN:   --implicit-check-not=bngrad.
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline=stop-after=fuse | FileCheck %s --check-prefix=FUSE \
 // RUN:   --implicit-check-not=bngrad. --implicit-check-not=scf.execute_region
-// RUN: bngrad-opt %s --bngrad-cpu-pipeline=stop-after=group | FileCheck %s --check-prefix=GROUP
-// RUN: bngrad-opt %s --bngrad-cpu-pipeline=stop-after=bufferize | FileCheck %s --check-prefix=BUFFERIZE \
+// RUN: bngrad-opt %s --bngrad-cpu-pipeline="stop-after=group schedule=#bngrad.schedule<loops>" | FileCheck %s --check-prefix=GROUP
+// RUN: bngrad-opt %s --bngrad-cpu-pipeline="stop-after=bufferize schedule=#bngrad.schedule<loops>" | FileCheck %s --check-prefix=BUFFERIZE \
 // RUN:   --implicit-check-not=tensor --implicit-check-not=bufferization. --implicit-check-not=memref.copy --implicit-check-not=linalg.copy \
 // RUN:   --implicit-check-not='memref.alloc{{.*}} : memref<{{[0-9?]+x[0-9?]+x}}'
-// RUN: bngrad-opt %s --bngrad-cpu-pipeline=stop-after=apply | FileCheck %s --check-prefix=APPLY \
+// RUN: bngrad-opt %s --bngrad-cpu-pipeline="stop-after=apply schedule=#bngrad.schedule<loops>" | FileCheck %s --check-prefix=APPLY \
 // RUN:   --implicit-check-not=linalg. --implicit-check-not=scf.execute_region --implicit-check-not=memref.copy
-// RUN: bngrad-opt %s --bngrad-cpu-pipeline=stop-after=lower | FileCheck %s --check-prefix=LOWER \
-// RUN:   --implicit-check-not=unrealized_conversion_cast --implicit-check-not=memref --implicit-check-not=tensor --implicit-check-not=func.func \
-// RUN:   --implicit-check-not=arith. --implicit-check-not=math. --implicit-check-not=scf. --implicit-check-not=cf. --implicit-check-not=affine \
-// RUN:   --implicit-check-not=index. --implicit-check-not=vector. --implicit-check-not=linalg. --implicit-check-not=bngrad.
+// DEFINE: %{schedule} =
+// DEFINE: %{lower} = bngrad-opt %s --bngrad-cpu-pipeline="stop-after=lower %{schedule}" | FileCheck %s --check-prefix=LOWER \
+// DEFINE:   --implicit-check-not=unrealized_conversion_cast --implicit-check-not=memref --implicit-check-not=tensor --implicit-check-not=func.func \
+// DEFINE:   --implicit-check-not=arith. --implicit-check-not=math. --implicit-check-not=scf. --implicit-check-not=cf. --implicit-check-not=affine \
+// DEFINE:   --implicit-check-not=index. --implicit-check-not=' vector.' --implicit-check-not=linalg. --implicit-check-not=bngrad.
+// RUN: %{lower}
+// REDEFINE: %{schedule} = schedule=#bngrad.schedule<loops>
+// RUN: %{lower}
+// REDEFINE: %{schedule} = schedule=#bngrad.schedule<channels>
+// RUN: %{lower}
 
 // The last stage is the default, and LLVM takes what comes out of it.
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline=stop-after=lower -o %t.lower.mlir
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline -o %t.default.mlir
 // RUN: diff %t.lower.mlir %t.default.mlir
 // RUN: mlir-translate --mlir-to-llvmir %t.lower.mlir -o /dev/null
-// RUN: bngrad-opt %t.lower.mlir --canonicalize | FileCheck %s --check-prefix=UNUSED
+// RUN: bngrad-opt %s --bngrad-cpu-pipeline="schedule=#bngrad.schedule<loops>" --canonicalize | FileCheck %s --check-prefix=UNUSED
 
 // The same pipelines under the name for other compilers.
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline=stop-after=decompose -o %t.decompose.mlir
@@ -37,7 +43,7 @@
 // RUN: FileCheck %s --check-prefix=DUMP --input-file=%t.dump
 // RUN: sed -e "1s/.*/--pass-pipeline='/" -e "\$s/\$/'/" %t.dump > %t.arguments
 // RUN: bngrad-opt %s @%t.arguments | diff %t.group.mlir -
-// DUMP: bngrad-group{schedule=#bngrad.schedule<loops>}
+// DUMP: bngrad-group{{{.*}}schedule=#bngrad.schedule<loops>
 // DUMP-NOT: one-shot-bufferize
 
 // Bad options are errors that name them.
@@ -90,7 +96,6 @@
 // APPLY-NOT:     scf.parallel
 // APPLY:         return
 // LOWER-LABEL: llvm.func @training
-// LOWER:         omp.parallel
 // LOWER:         llvm.return
 func.func @training(%dy: tensor<4x6x5x7xf32>, %y: tensor<4x6x5x7xf32>, %x: tensor<4x6x5x7xf32>, %scale: tensor<6xf32>,
                     %mean: tensor<6xf32>, %variance: tensor<6xf32>) -> (tensor<4x6x5x7xbf16>, tensor<6xf32>, tensor<6xf32>) {

@@ -1,6 +1,5 @@
-// RUN: bngrad-opt %s --bngrad-group --allow-unregistered-dialect --mlir-print-local-scope | FileCheck %s
 // RUN: bngrad-opt %s --bngrad-group="schedule=#bngrad.schedule<loops>" --allow-unregistered-dialect --mlir-print-local-scope | FileCheck %s
-// RUN: bngrad-opt %s --cse --bngrad-group --allow-unregistered-dialect --mlir-print-local-scope | FileCheck %s --check-prefix=CSE
+// RUN: bngrad-opt %s --cse --bngrad-group="schedule=#bngrad.schedule<loops>" --allow-unregistered-dialect --mlir-print-local-scope | FileCheck %s --check-prefix=CSE
 
 // RUN: not bngrad-opt %s --bngrad-group=schedule=fast --allow-unregistered-dialect -o /dev/null 2>&1 | FileCheck %s --check-prefix=BAD
 // RUN: not bngrad-opt %s --bngrad-group="schedule=#bngrad.statistics<batch>" --allow-unregistered-dialect -o /dev/null 2>&1 | FileCheck %s --check-prefix=OTHER

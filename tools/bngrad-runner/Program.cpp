@@ -30,6 +30,7 @@
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SourceMgr.h"
 
 #include <chrono>
@@ -316,28 +317,15 @@ static void reportSize(int64_t result, int64_t dim, int64_t size) {
   shapeReport.sizes.push_back({result, dim, size});
 }
 
-/// The schedules that a function's ops carry, each once, in order.
+/// The kinds of the schedules that a function's ops carry, each once, in order.
 static std::string collectSchedules(func::FuncOp function) {
-  llvm::SmallSetVector<ScheduleAttr, 2> found;
+  llvm::SmallSetVector<StringRef, 2> found;
   function.walk([&](Operation *op) {
     if (auto schedule =
             op->getAttrOfType<ScheduleAttr>(ScheduleAttr::kAttrName))
-      found.insert(schedule);
+      found.insert(stringifyScheduleKind(schedule.getKind()));
   });
-  if (found.empty())
-    return "none";
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  llvm::interleave(
-      found, os,
-      [&](ScheduleAttr schedule) {
-        std::string attribute;
-        llvm::raw_string_ostream(attribute) << schedule;
-        llvm::erase(attribute, ' '); // a line of key=value has no others
-        os << attribute;
-      },
-      ",");
-  return text;
+  return found.empty() ? "none" : llvm::join(found, ",");
 }
 
 LogicalResult Program::compile(StringRef schedule) {
