@@ -259,11 +259,19 @@ void mlir::bngrad::mergeLoops(RewriterBase &rewriter, GroupMembers &members) {
   auto isMerged = [](const ReassociationIndices &run) {
     return run.size() > 1;
   };
+  // An operand with fewer dims than loops may be an argument with strides; that
+  // matters only if its dims are merged.
   auto isCollapsible = [&](linalg::GenericOp generic) {
-    // Buffers of one element per channel are made by bufferization and dense;
-    // an argument need not be.
-    return llvm::all_of(generic->getOperands(), [](Value operand) {
-      return !isa<MemRefType>(operand.getType()) || isDense(operand);
+    bool isData = generic.getNumLoops() == group->numLoops;
+    return llvm::all_of(generic->getOpOperands(), [&](OpOperand &operand) {
+      if (!isa<MemRefType>(operand.get().getType()) || isDense(operand.get()))
+        return true;
+      AffineMap map = generic.getMatchingIndexingMap(&operand);
+      return llvm::none_of(isData ? runs : featureRuns,
+                           [&](const ReassociationIndices &run) {
+                             return isMerged(run) &&
+                                    map.isFunctionOfDim(run.front());
+                           });
     });
   };
   if (llvm::none_of(runs, isMerged) || !llvm::all_of(members, isCollapsible))
