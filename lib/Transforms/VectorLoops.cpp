@@ -46,6 +46,8 @@ static constexpr int64_t kSerialBytes = 128 << 10;
 /// Rows of the second pass of `rows` that are read forward before stepping
 /// back, and blocks of the first: bytes of data.
 static constexpr int64_t kStepBytes = 128 << 10, kBlockBytes = 1 << 20;
+/// Bytes of data in rows that are read side by side.
+static constexpr int64_t kVisitBytes = 8 << 10;
 /// Elements of a piece of `split`.
 static constexpr int64_t kPieceElements = 16 << 10;
 namespace {
@@ -101,6 +103,12 @@ struct Piece {
   Value position;
   int64_t lanes;
   Value mask; // null: all lanes
+};
+
+/// Sums of columns.
+struct SumTables {
+  SmallVector<Value> sums;   // for each sum: it, and its error
+  SmallVector<Value> chains; // for each sum: the terms of up to kRowChain rows
 };
 
 class VectorLoops {
@@ -190,8 +198,8 @@ private:
   SmallVector<Value> emitSumRun(OpBuilder &b, Run run, Value from, Value to,
                                 ValueRange sums);
   /// The terms of a piece; 0 in lanes that are masked off.
-  SmallVector<Value> clonesTerms(OpBuilder &b, const Run &run,
-                                 const Piece &piece);
+  SmallVector<Value> cloneTerms(OpBuilder &b, const Run &run,
+                                const Piece &piece);
   /// The sum of all lanes.
   Value addLanes(OpBuilder &b, Value sum, Value error) const;
   /// Adds `totals` to what the outputs of the reduction hold for a channel.
@@ -199,17 +207,19 @@ private:
   void emitChannelwise(OpBuilder &b, ArrayRef<Value> features);
 
   // `tiles` and `rows`.
-  /// Adds the terms of rows [from, to) to the entries of `sumTables` from
-  /// `entry` on, one for each of `columns` columns.
-  void emitColumnSums(OpBuilder &b, ArrayRef<Value> sumTables, Value entry,
+  /// Adds the terms of rows [from, to) to the entries of `tables` from `entry`
+  /// on, one for each of `columns` columns.
+  void emitColumnSums(OpBuilder &b, const SumTables &tables, Value entry,
                       Value columns,
                       function_ref<Run(OpBuilder &, Value)> getRun, Value from,
                       Value to);
-  void emitColumnChain(OpBuilder &b, ArrayRef<Value> sumTables, Value entry,
-                       Value columns, SmallVector<Run> rows);
-  void emitZeroTables(OpBuilder &b, ArrayRef<Value> sumTables, Value entry,
+  /// Pieces of `wide` elements for all columns.
+  void emitColumns(OpBuilder &b, Value columns,
+                   function_ref<void(OpBuilder &, const Piece &)> body) const;
+  void emitZeroTables(OpBuilder &b, const SumTables &tables, Value entry,
                       Value columns) const;
-  SmallVector<Value> createSumTables(OpBuilder &b, Value entries) const;
+  SumTables createSumTables(OpBuilder &b, Value entries) const;
+  void deallocate(OpBuilder &b, const SumTables &tables) const;
   /// A table for each per-channel operand of `generics`.
   DenseMap<Value, Value> createTables(OpBuilder &b,
                                       ArrayRef<linalg::GenericOp> generics,
@@ -219,8 +229,9 @@ private:
   getChannelOperands(ArrayRef<linalg::GenericOp> generics) const;
   /// Elements of a line in the narrowest result.
   int64_t getLineElements() const;
-  /// How often `elements` must be repeated to fill whole lines.
-  Value getLineRepeats(OpBuilder &b, Value elements) const;
+  /// How often `elements` must be repeated to fill whole units, each a power of
+  /// 2 of elements.
+  Value getRepeats(OpBuilder &b, Value elements, int64_t unit) const;
 
   ScheduledGroup group;
   ScheduleAttr schedule;
@@ -600,8 +611,8 @@ SmallVector<Value> VectorLoops::zeroSums(OpBuilder &b, int64_t sumLanes) const {
   return sums;
 }
 
-SmallVector<Value> VectorLoops::clonesTerms(OpBuilder &b, const Run &run,
-                                            const Piece &piece) {
+SmallVector<Value> VectorLoops::cloneTerms(OpBuilder &b, const Run &run,
+                                           const Piece &piece) {
   IRMapping mapping = clonePiece(b, group.reduction, run, piece);
   storePiece(b, group.reduction, run, piece, mapping, /*isStreaming=*/false);
   SmallVector<Value> terms;
@@ -640,7 +651,7 @@ SmallVector<Value> VectorLoops::emitSumRun(OpBuilder &b, Run run, Value from,
               SmallVector<Value> next;
               for (auto [sum, term] : llvm::zip_equal(
                        partials,
-                       clonesTerms(innermost, run, {position, wide, Value()})))
+                       cloneTerms(innermost, run, {position, wide, Value()})))
                 next.push_back(arith::AddFOp::create(
                     innermost, loc, sum, term, arith::FastMathFlags::contract));
               scf::YieldOp::create(innermost, loc, next);
@@ -660,7 +671,7 @@ SmallVector<Value> VectorLoops::emitSumRun(OpBuilder &b, Run run, Value from,
         scf::YieldOp::create(
             nested, loc,
             addCompensated(nested, loc, results,
-                           clonesTerms(nested, run, {end, wide, mask})));
+                           cloneTerms(nested, run, {end, wide, mask})));
       },
       [&](OpBuilder &nested, Location) {
         scf::YieldOp::create(nested, loc, results);
@@ -899,10 +910,11 @@ int64_t VectorLoops::getLineElements() const {
   return kLineBytes / width;
 }
 
-Value VectorLoops::getLineRepeats(OpBuilder &b, Value elements) const {
+Value VectorLoops::getRepeats(OpBuilder &b, Value elements,
+                              int64_t unit) const {
   // The lowest set bit of the size is its greatest power-of-2 divisor.
   Index index = at(b);
-  Value line = index.constant(getLineElements());
+  Value line = index.constant(unit);
   Value low = b.createOrFold<arith::AndIOp>(
       loc, elements, index.sub(index.constant(0), elements));
   return index.div(line, index.max(index.min(low, line), index.constant(1)));
@@ -930,80 +942,125 @@ VectorLoops::createTables(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
   return tables;
 }
 
-SmallVector<Value> VectorLoops::createSumTables(OpBuilder &b,
-                                                Value entries) const {
-  SmallVector<Value> tables;
-  for (unsigned i : llvm::seq(numSums()))
-    for (int part = 0; part < 2; ++part) // the sum and its error
-      tables.push_back(createTable(b, entries, sumType(i)));
+SumTables VectorLoops::createSumTables(OpBuilder &b, Value entries) const {
+  SumTables tables;
+  for (unsigned i : llvm::seq(numSums())) {
+    tables.sums.push_back(createTable(b, entries, sumType(i)));
+    tables.sums.push_back(createTable(b, entries, sumType(i)));
+    tables.chains.push_back(createTable(b, entries, sumType(i)));
+  }
   return tables;
 }
 
-void VectorLoops::emitZeroTables(OpBuilder &b, ArrayRef<Value> sumTables,
+void VectorLoops::deallocate(OpBuilder &b, const SumTables &tables) const {
+  for (Value table : llvm::concat<const Value>(tables.sums, tables.chains))
+    memref::DeallocOp::create(b, loc, table);
+}
+
+void VectorLoops::emitZeroTables(OpBuilder &b, const SumTables &tables,
                                  Value entry, Value columns) const {
   emitFor(b, constant(b, 0), columns, constant(b, lanes),
           [&](OpBuilder &nested, Value column) {
-            for (auto [i, table] : llvm::enumerate(sumTables))
-              vector::StoreOp::create(nested, loc, zero(nested, i / 2, lanes),
-                                      table, at(nested).add(entry, column));
+            Value position = at(nested).add(entry, column);
+            for (Value table :
+                 llvm::concat<const Value>(tables.sums, tables.chains)) {
+              auto type = VectorType::get({lanes}, getElementTypeOrSelf(table));
+              Value zeros =
+                  arith::ConstantOp::create(nested, loc, b.getZeroAttr(type));
+              vector::StoreOp::create(nested, loc, zeros, table, position);
+            }
           });
 }
 
-void VectorLoops::emitColumnChain(OpBuilder &b, ArrayRef<Value> sumTables,
-                                  Value entry, Value columns,
-                                  SmallVector<Run> rows) {
-  for (Run &run : rows)
-    readCommon(b, group.reduction, run);
-  auto emitPiece = [&](OpBuilder &nested, const Piece &piece) {
-    SmallVector<Value> partials;
-    for (const Run &run : rows) {
-      SmallVector<Value> terms = clonesTerms(nested, run, piece);
-      if (partials.empty())
-        partials = terms;
-      else
-        for (auto &&[partial, term] : llvm::zip_equal(partials, terms))
-          partial = arith::AddFOp::create(nested, loc, partial, term,
-                                          arith::FastMathFlags::contract);
-    }
-    Value position = at(nested).add(entry, piece.position);
-    Piece all = {position, piece.lanes, Value()};
-    SmallVector<Value> sums;
-    for (Value table : sumTables)
-      sums.push_back(load(nested, table, position, all));
-    sums = addCompensated(nested, loc, sums, partials);
-    for (auto [table, sum] : llvm::zip_equal(sumTables, sums))
-      store(nested, sum, table, position, all, /*isStreaming=*/false);
-  };
+void VectorLoops::emitColumns(
+    OpBuilder &b, Value columns,
+    function_ref<void(OpBuilder &, const Piece &)> body) const {
   Index index = at(b);
-  Value rest = index.rem(columns, index.constant(lanes));
+  Value rest = index.rem(columns, index.constant(wide));
   Value end = index.sub(columns, rest);
-  emitFor(b, index.constant(0), end, index.constant(lanes),
+  emitFor(b, index.constant(0), end, index.constant(wide),
           [&](OpBuilder &nested, Value column) {
-            emitPiece(nested, {column, lanes, Value()});
+            body(nested, {column, wide, Value()});
           });
   if (!matchPattern(rest, m_Zero()))
-    emitMasked(b, end, columns, lanes, emitPiece);
+    emitMasked(b, end, columns, wide, body);
 }
 
-void VectorLoops::emitColumnSums(OpBuilder &b, ArrayRef<Value> sumTables,
+void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
                                  Value entry, Value columns,
                                  function_ref<Run(OpBuilder &, Value)> getRun,
                                  Value from, Value to) {
+  // Rows of a visit are read side by side: as many as still look like one
+  // stream of memory.
   Index index = at(b);
-  Value rest = index.rem(index.sub(to, from), index.constant(kRowChain));
-  Value end = index.sub(to, rest);
-  emitFor(b, from, end, index.constant(kRowChain),
-          [&](OpBuilder &nested, Value row) {
-            SmallVector<Run> rows;
-            for (int64_t i : llvm::seq(kRowChain))
-              rows.push_back(
-                  getRun(nested, at(nested).add(row, constant(nested, i))));
-            emitColumnChain(nested, sumTables, entry, columns, rows);
-          });
-  if (!matchPattern(rest, m_Zero()))
-    emitFor(b, end, to, [&](OpBuilder &nested, Value row) {
-      emitColumnChain(nested, sumTables, entry, columns, {getRun(nested, row)});
-    });
+  Value one = index.constant(1);
+  Value rowBytes = index.max(
+      index.div(index.mul(bytes, columns), index.max(count, one)), one);
+  Value visit = index.min(
+      index.max(index.div(index.constant(kVisitBytes), rowBytes), one),
+      index.constant(kRowChain));
+  auto loadTables = [&](OpBuilder &nested, ArrayRef<Value> from,
+                        const Piece &piece) {
+    SmallVector<Value> entries;
+    for (Value table : from)
+      entries.push_back(load(nested, table, piece.position, piece));
+    return entries;
+  };
+  auto storeTables = [&](OpBuilder &nested, ArrayRef<Value> entries,
+                         ArrayRef<Value> to, const Piece &piece) {
+    for (auto [table, value] : llvm::zip_equal(to, entries))
+      store(nested, value, table, piece.position, piece, /*isStreaming=*/false);
+  };
+  // Tables are padded, and need no mask.
+  auto inTables = [&](OpBuilder &nested, const Piece &piece) -> Piece {
+    return {at(nested).add(entry, piece.position), piece.lanes, Value()};
+  };
+
+  emitFor(
+      b, from, to, index.constant(kRowChain),
+      [&](OpBuilder &chain, Value firstRow) {
+        Value endOfChain = at(chain).min(
+            at(chain).add(firstRow, at(chain).constant(kRowChain)), to);
+        emitFor(
+            chain, firstRow, endOfChain, visit,
+            [&](OpBuilder &nested, Value row) {
+              Value endOfVisit =
+                  at(nested).min(at(nested).add(row, visit), endOfChain);
+              emitColumns(
+                  nested, columns, [&](OpBuilder &column, const Piece &piece) {
+                    Piece entries = inTables(column, piece);
+                    auto rows = scf::ForOp::create(
+                        column, loc, row, endOfVisit, constant(column, 1),
+                        loadTables(column, tables.chains, entries),
+                        [&](OpBuilder &inRow, Location, Value iv,
+                            ValueRange sums) {
+                          Run run = getRun(inRow, iv);
+                          readCommon(inRow, group.reduction, run);
+                          SmallVector<Value> next;
+                          for (auto [sum, term] : llvm::zip_equal(
+                                   sums, cloneTerms(inRow, run, piece)))
+                            next.push_back(arith::AddFOp::create(
+                                inRow, loc, sum, term,
+                                arith::FastMathFlags::contract));
+                          scf::YieldOp::create(inRow, loc, next);
+                        });
+                    storeTables(column, SmallVector<Value>(rows.getResults()),
+                                tables.chains, entries);
+                  });
+            });
+        // The chains join the sums and start again at 0.
+        emitColumns(chain, columns, [&](OpBuilder &column, const Piece &piece) {
+          Piece entries = inTables(column, piece);
+          SmallVector<Value> sums = addCompensated(
+              column, loc, loadTables(column, tables.sums, entries),
+              loadTables(column, tables.chains, entries));
+          storeTables(column, sums, tables.sums, entries);
+          SmallVector<Value> zeros;
+          for (unsigned i : llvm::seq(numSums()))
+            zeros.push_back(zero(column, i, piece.lanes));
+          storeTables(column, zeros, tables.chains, entries);
+        });
+      });
 }
 
 //===----------------------------------------------------------------------===//
@@ -1020,7 +1077,7 @@ void VectorLoops::emitTiles(OpBuilder &b) {
   Value perTile = index.max(
       index.div(index.constant(schedule.getColumns()), index.max(rowSize, one)),
       one);
-  Value repeats = getLineRepeats(b, rowSize);
+  Value repeats = getRepeats(b, rowSize, getLineElements());
   perTile =
       index.select(index.compare(arith::CmpIPredicate::uge, perTile, repeats),
                    index.sub(perTile, index.rem(perTile, repeats)), perTile);
@@ -1033,7 +1090,7 @@ void VectorLoops::emitTiles(OpBuilder &b) {
         SmallVector<linalg::GenericOp> reductions;
         if (group.reduction)
           reductions.push_back(group.reduction);
-        SmallVector<Value> sumTables = createSumTables(share, entries);
+        SumTables sumTables = createSumTables(share, entries);
         DenseMap<Value, Value> reductionTables =
             createTables(share, reductions, entries);
         DenseMap<Value, Value> tables =
@@ -1109,8 +1166,9 @@ void VectorLoops::emitTiles(OpBuilder &b) {
                     for (auto [i, sum] : llvm::enumerate(sums)) {
                       Value entrySum = arith::AddFOp::create(
                           entry, loc,
-                          load(entry, sumTables[2 * i], position, piece),
-                          load(entry, sumTables[2 * i + 1], position, piece));
+                          load(entry, sumTables.sums[2 * i], position, piece),
+                          load(entry, sumTables.sums[2 * i + 1], position,
+                               piece));
                       next.push_back(
                           arith::AddFOp::create(entry, loc, sum, entrySum));
                     }
@@ -1134,8 +1192,7 @@ void VectorLoops::emitTiles(OpBuilder &b) {
                                  zeroIndex, columns);
             });
         });
-        for (Value table : sumTables)
-          memref::DeallocOp::create(share, loc, table);
+        deallocate(share, sumTables);
         for (const DenseMap<Value, Value> &map : {reductionTables, tables})
           for (auto [operand, table] : map)
             memref::DeallocOp::create(share, loc, table);
@@ -1150,25 +1207,23 @@ void VectorLoops::emitRows(OpBuilder &b) {
   Index index = at(b);
   Value zeroIndex = index.constant(0), one = index.constant(1);
   Value height = sizes[0], channels = sizes[1];
-  // Rows taken as one: whole lines, and long enough for loops over columns.
-  Value repeats = getLineRepeats(b, channels);
-  Value wanted = index.max(
-      index.div(index.constant(std::max<int64_t>(schedule.getColumns() / 4, 1)),
-                index.max(channels, one)),
-      one);
-  Value fold = index.mul(index.ceilDiv(wanted, repeats), repeats);
-  fold = index.select(index.compare(arith::CmpIPredicate::ugt,
-                                    index.mul(fold, channels),
-                                    index.constant(4 * schedule.getColumns())),
-                      one, fold);
-  fold = index.min(fold, index.max(height, one));
-  Value columns = index.mul(fold, channels);
-  Value rows = index.div(height, fold);
-  Value restColumns = index.sub(count, index.mul(rows, columns));
+  // How many rows are taken as one: whole units of elements, about `wanted` of
+  // them, or one if that makes the row too long for tables.
+  auto getFold = [&](int64_t unit, int64_t wanted) {
+    Value repeats = getRepeats(b, channels, unit);
+    Value most = index.max(
+        index.div(index.constant(wanted), index.max(channels, one)), one);
+    Value fold = index.mul(index.ceilDiv(most, repeats), repeats);
+    Value isTooLong =
+        index.compare(arith::CmpIPredicate::ugt, index.mul(fold, channels),
+                      index.constant(4 * schedule.getColumns()));
+    return index.min(index.select(isTooLong, one, fold),
+                     index.max(height, one));
+  };
 
   // The value of a channel for each column, and on for a vector more.
   auto spread = [&](ArrayRef<linalg::GenericOp> generics,
-                    const DenseMap<Value, Value> &tables) {
+                    const DenseMap<Value, Value> &tables, Value columns) {
     Value end = index.add(columns, index.constant(wide));
     for (Value operand : getChannelOperands(generics))
       emitFor(b, zeroIndex, end, index.max(channels, one),
@@ -1185,22 +1240,26 @@ void VectorLoops::emitRows(OpBuilder &b) {
                         });
               });
   };
-  auto deallocate = [&](const DenseMap<Value, Value> &tables,
-                        ArrayRef<linalg::GenericOp> generics) {
+  auto deallocateOperands = [&](const DenseMap<Value, Value> &tables,
+                                ArrayRef<linalg::GenericOp> generics) {
     for (Value operand : getChannelOperands(generics))
       memref::DeallocOp::create(b, loc, tables.lookup(operand));
   };
 
   if (group.reduction) {
+    // Short rows, so that those of a visit are one stream of memory.
+    Value fold = getFold(wide, wide);
+    Value columns = index.mul(fold, channels);
+    Value rows = index.div(height, fold);
+    Value restColumns = index.sub(count, index.mul(rows, columns));
     DenseMap<Value, Value> tables = createTables(b, group.reduction, columns);
-    spread(group.reduction, tables);
+    spread(group.reduction, tables, columns);
     Value blocks =
         index.max(index.min(index.div(bytes, index.constant(kBlockBytes)),
                             index.constant(schedule.getBlocks())),
                   one);
     Value stride = index.add(columns, index.constant(wide));
-    SmallVector<Value> sumTables =
-        createSumTables(b, index.mul(blocks, stride));
+    SumTables sumTables = createSumTables(b, index.mul(blocks, stride));
     auto getRun = [&](OpBuilder &nested, Value row) {
       Run run;
       run.ivs.resize(group.numLoops);
@@ -1226,10 +1285,8 @@ void VectorLoops::emitRows(OpBuilder &b) {
                        startOf(block), end);
         // What is left is less than a row.
         if (!matchPattern(restColumns, m_Zero()))
-          emitColumnChain(
-              nested, sumTables, entry,
-              inside.select(isLast, restColumns, inside.constant(0)),
-              {getRun(nested, rows)});
+          emitColumnSums(nested, sumTables, entry, restColumns, getRun, rows,
+                         inside.select(isLast, inside.add(rows, one), rows));
       });
     });
     // The sums of a channel: over the blocks, and the rows taken as one.
@@ -1258,8 +1315,8 @@ void VectorLoops::emitRows(OpBuilder &b) {
                         for (unsigned i : llvm::seq(numSums()))
                           addends.push_back(arith::AddFOp::create(
                               inRow, loc,
-                              load(inRow, sumTables[2 * i], position, all),
-                              load(inRow, sumTables[2 * i + 1], position,
+                              load(inRow, sumTables.sums[2 * i], position, all),
+                              load(inRow, sumTables.sums[2 * i + 1], position,
                                    all)));
                         scf::YieldOp::create(
                             inRow, loc,
@@ -1285,9 +1342,8 @@ void VectorLoops::emitRows(OpBuilder &b) {
             });
           });
         });
-    for (Value table : sumTables)
-      memref::DeallocOp::create(b, loc, table);
-    deallocate(tables, group.reduction);
+    deallocate(b, sumTables);
+    deallocateOperands(tables, group.reduction);
   } else {
     emitFor(b, zeroIndex, channels, [&](OpBuilder &nested, Value channel) {
       emitChannelwise(nested, channel);
@@ -1296,8 +1352,11 @@ void VectorLoops::emitRows(OpBuilder &b) {
   if (group.elementwise.empty())
     return;
 
+  // Long rows, so that little is done for each.
+  Value columns =
+      index.mul(getFold(getLineElements(), schedule.getColumns()), channels);
   DenseMap<Value, Value> tables = createTables(b, group.elementwise, columns);
-  spread(group.elementwise, tables);
+  spread(group.elementwise, tables, columns);
   // Where results are streamed and rows fill whole lines, rows are counted from
   // the first line of the result on; the elements before come first.
   Value result = getFlat(b, group.elementwise[0].getDpsInitOperand(0)->get());
@@ -1326,7 +1385,7 @@ void VectorLoops::emitRows(OpBuilder &b) {
   };
   Value shiftedRows =
       index.ceilDiv(index.sub(count, shift), index.max(columns, one));
-  Value rowBytes = index.div(bytes, index.max(rows, one));
+  Value rowBytes = index.div(index.mul(bytes, columns), index.max(count, one));
   Value step = index.max(
       index.div(index.constant(kStepBytes), index.max(rowBytes, one)), one);
   for (linalg::GenericOp generic : group.elementwise) {
@@ -1359,7 +1418,7 @@ void VectorLoops::emitRows(OpBuilder &b) {
           });
         });
   }
-  deallocate(tables, group.elementwise);
+  deallocateOperands(tables, group.elementwise);
 }
 
 //===----------------------------------------------------------------------===//
