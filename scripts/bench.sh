@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Sets up a fresh machine, builds, and measures the CPU code beside oneDNN,
+# PyTorch, a kernel written by hand, and the bandwidth of memory.
+#
+#   scripts/bench.sh            everything, into bench/results/cpu.{md,json,svg}
+#   scripts/bench.sh --quick    few shapes and rounds, into build/bench/quick.*
+#   scripts/bench.sh --assert   exit 1 and list every limit that is not kept
+#   scripts/bench.sh --shapes=REGEX --peers=REGEX --rounds=N --output=BASE
+#
+# BNGRAD_TOOLS names a folder with a finished bngrad-opt and bngrad-runner;
+# BNGRAD_BENCH_PEERS=none measures without downloading PyTorch and oneDNN (1.3
+# GB). OMP_NUM_THREADS is 2 unless it is set. bench/README.md says how to read
+# the result.
+
+. "$(dirname "$0")/common.sh"
+
+packages+=(python3-venv libdnnl-dev git)
+work=$build/bench
+venv=$work/venv
+
+# try NAME COMMAND...: what fails here leaves a peer absent, with a line why.
+try() {
+  local log=$work/$1.log
+  "${@:2}" >"$log" 2>&1 ||
+    printf 'bngrad: %s is absent: %s\n' "$1" \
+      "$(grep -m1 -i error "$log" || tail -n1 "$log")" >&2
+}
+
+# libtorch_cpu links two small libraries of CUDA, of the versions that the wheel
+# names; the gigabytes that only GPUs need stay away.
+install_torch() {
+  "$venv/bin/pip" install --no-deps torch || return
+  "$venv/bin/python" - >"$work/cuda.txt" <<'PYTHON' || return
+import importlib.metadata, re
+for line in importlib.metadata.requires("torch"):
+    found = re.match(r"cuda-toolkit\[.*\](==[\d.]+)", line)
+    if found:
+        print("cuda-toolkit[cudart,cupti]" + found[1])
+PYTHON
+  "$venv/bin/pip" install -r "$work/cuda.txt"
+}
+
+install_peers() {
+  local stamp=$venv/peers.stamp
+  [ ! -f "$stamp" ] && [ "${BNGRAD_BENCH_PEERS:-}" != none ] || return 0
+  require_space 6000 "$work"
+  printf 'bngrad: installing PyTorch and oneDNN\n'
+  try oneDNN "$venv/bin/pip" install onednn onednn-devel
+  try PyTorch install_torch
+  touch "$stamp"
+}
+
+setup
+mkdir -p "$work"
+if [ -z "${BNGRAD_TOOLS:-}" ]; then
+  printf 'bngrad: building\n'
+  build bngrad-opt bngrad-runner
+fi
+if [ ! -x "$venv/bin/python" ]; then
+  "$python" -m venv "$venv" || fail "cannot create $venv"
+fi
+"$venv/bin/python" -c 'import numpy, matplotlib' 2>/dev/null ||
+  "$venv/bin/pip" install numpy matplotlib >"$work/pip.log" 2>&1 ||
+  fail "cannot install numpy and matplotlib: $(tail -n1 "$work/pip.log")"
+install_peers
+
+# One OpenMP runtime for everyone, its threads bound to cores.
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2} OMP_PROC_BIND=true OMP_PLACES=cores
+export OMP_DYNAMIC=false
+export LD_PRELOAD=$llvm_prefix/lib/libomp.so.5
+exec "$venv/bin/python" -B "$root/bench/bench.py" --tools="${BNGRAD_TOOLS:-$build/bin}" \
+  --llvm="$llvm_prefix" --work="$work" "$@"
