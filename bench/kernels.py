@@ -113,7 +113,9 @@ class Compiler:
         self.llvm = pathlib.Path(llvm)
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.key = hashlib.sha256(self.opt.read_bytes()).hexdigest()
+        self.key = None
+        if self.opt.exists():
+            self.key = hashlib.sha256(self.opt.read_bytes()).hexdigest()
 
     def _run(self, name, *command):
         try:
@@ -135,7 +137,9 @@ class Compiler:
         return done
 
     def compile(self, case, variant):
-        """The shared object of `variant` as a ctypes function and its schedule."""
+        """`variant` as a ctypes function."""
+        if not self.key:
+            raise CompileError("no bngrad-opt in " + self.opt.parent.name)
         text = write(case, variant)
         digest = hashlib.sha256((self.key + text).encode()).hexdigest()[:24]
         base = self.folder / digest

@@ -7,15 +7,20 @@ import time
 
 import data
 import kernels
+import machine
 import native
 
 # A window is disturbed, and repeated, if bandwidth before and after differ by
-# more than this, or if the kernel took the core away from the calls.
+# more than this, or if something else ran on our cores: more switches than the
+# system's own threads cause in so many seconds.
 BANDWIDTH_DRIFT = 0.15
-# Rounds after which what is this much slower than the fastest is left out, and
-# how many rounds more than asked for disturbed windows may cost.
-SLOW_ROUNDS, SLOW_FACTOR = 5, 4
+SECONDS_PER_SWITCH = 0.1
+# Rounds after which what is this much slower than the fastest is left out.
+SLOW_ROUNDS, SLOW_FACTOR = 10, 4
+# Rounds, over those asked for, that disturbed windows may cost, and the seconds
+# to wait in all for a quiet machine, a little longer each time.
 PATIENCE = 2.5
+WAIT, WAIT_ALL = 0.1, 10
 # Seconds that repeated calls of a short kernel fill.
 SHORT_WINDOW = 400e-6
 
@@ -90,6 +95,7 @@ def problem_of(store, case, threads):
         case.sizes[0],
         case.channels,
         *spatial[-2:],
+        machine.last_level_cache(),
         kernels.EPSILON,
         *[
             store.array(name, case).ctypes.data
@@ -153,12 +159,12 @@ def _calls(contender):
     return max(1, min(1000, round(SHORT_WINDOW / seconds)))
 
 
-def _is_disturbed(sample):
+def _is_disturbed(sample, calls):
     before, after = sample.bandwidth_before, sample.bandwidth_after
     if abs(before - after) > BANDWIDTH_DRIFT * max(before, after):
         return True
-    # The timer interrupts every few milliseconds whatever runs.
-    return sample.switches > 1 + (sample.cold + sample.warm) / 5e-3
+    seconds = sample.cold + sample.warm * calls
+    return sample.switches > seconds / SECONDS_PER_SWITCH
 
 
 def run_rounds(harness, contenders, rounds):
@@ -166,7 +172,7 @@ def run_rounds(harness, contenders, rounds):
     active = [c for c in contenders if c.run and not c.error]
     for contender in active:
         contender.calls = _calls(contender)
-    number = 0
+    number, wait, waited = 0, WAIT, 0
     while active and number < rounds * PATIENCE:
         # Every contender follows every other one equally often.
         turn = number % len(active)
@@ -181,17 +187,22 @@ def run_rounds(harness, contenders, rounds):
             ]
         )
         samples = harness.round(runners, order)
+        quiet = 0
         for contender, sample in zip(active, samples):
-            kept = contender.disturbed if _is_disturbed(sample) else contender.samples
+            disturbed = _is_disturbed(sample, contender.calls)
+            kept = contender.disturbed if disturbed else contender.samples
             kept[number] = native.Sample.from_buffer_copy(sample)
+            quiet += not disturbed
         number += 1
-        if number == 2 * SLOW_ROUNDS:
+        if 2 * quiet >= len(active):
+            wait = WAIT
+        elif waited < WAIT_ALL:
+            time.sleep(wait)
+            waited += wait
+            wait *= 2
+        if number == SLOW_ROUNDS:
             fastest = min(_median_warm(c) for c in active)
-            active = [
-                c
-                for c in active
-                if _median_warm(c) < SLOW_FACTOR * fastest
-            ]
+            active = [c for c in active if _median_warm(c) < SLOW_FACTOR * fastest]
         if all(len(c.samples) >= rounds for c in active):
             break
     for contender in contenders:

@@ -19,7 +19,7 @@ class Problem(ctypes.Structure):
         ]
         + [
             (name, ctypes.c_int64)
-            for name in ("images", "channels", "height", "width")
+            for name in ("images", "channels", "height", "width", "cache_bytes")
         ]
         + [("epsilon", ctypes.c_double)]
         + [
@@ -130,6 +130,8 @@ class Harness:
         self.cache_bytes = cache_bytes
 
     def initialize(self):
+        if not self.library.harnessIsBound():
+            raise RuntimeError("expected each thread bound to a core of its own")
         if not self.library.harnessInitialize(self.cache_bytes):
             raise RuntimeError("not enough memory to measure bandwidth")
 

@@ -137,6 +137,7 @@ def _start_threads(peer):
         64,
         32,
         32,
+        32 << 20,
         1e-5,
         data[0].ctypes.data,
         data[1].ctypes.data,

@@ -64,9 +64,12 @@ fi
   fail "cannot install numpy and matplotlib: $(tail -n1 "$work/pip.log")"
 install_peers
 
-# One OpenMP runtime for everyone, its threads bound to cores.
-export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2} OMP_PROC_BIND=true OMP_PLACES=cores
-export OMP_DYNAMIC=false
+# One OpenMP runtime for everyone, its threads bound to cores. Not by
+# OMP_PROC_BIND: GNU's runtime, which is loaded as well but never called, would
+# bind the first thread on its own and leave the other runtime one core.
+unset OMP_PROC_BIND OMP_PLACES GOMP_CPU_AFFINITY
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2} OMP_DYNAMIC=false
+export KMP_AFFINITY=granularity=core,compact
 export LD_PRELOAD=$llvm_prefix/lib/libomp.so.5
 exec "$venv/bin/python" -B "$root/bench/bench.py" --tools="${BNGRAD_TOOLS:-$build/bin}" \
   --llvm="$llvm_prefix" --work="$work" "$@"

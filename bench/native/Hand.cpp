@@ -28,7 +28,6 @@
 #include <cstdlib>
 #include <immintrin.h>
 #include <omp.h>
-#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -326,12 +325,15 @@ struct Tables {
         a(scratch), b(scratch + size), k(scratch + 3 * size) {}
 };
 
-/// Adds kRuns runs of n elements, `stride` elements apart, to the tables.
-template <typename E, int kRuns>
+/// Adds kRuns runs of n elements, `stride` elements apart, to the tables. With
+/// kPrefetch, `stride` elements later is what will be read next.
+template <typename E, int kRuns, bool kPrefetch = false>
 void addRuns(const typename E::Type *dy, const typename E::Type *x, int64_t n,
              int64_t stride, const Tables &t) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
+    prefetch<kPrefetch>(dy + i + stride);
+    prefetch<kPrefetch>(x + i + stride);
     __m512 sumDy = _mm512_load_ps(t.sumDy + i);
     __m512 sumDyXmu = _mm512_load_ps(t.sumDyXmu + i);
     __m512 mean = _mm512_load_ps(t.mean + i);
@@ -382,7 +384,8 @@ void addNarrowRuns(const typename E::Type *dy, const typename E::Type *x,
   }
 }
 
-template <typename E>
+/// grad_input of one run. With kPrefetch, the run behind it will be read next.
+template <typename E, bool kPrefetch = false>
 void applyRun(const typename E::Type *dy, const typename E::Type *x,
               typename E::Type *dx, int64_t n, const Tables &t,
               bool streaming) {
@@ -401,6 +404,8 @@ void applyRun(const typename E::Type *dy, const typename E::Type *x,
       for (int j = 0; j < kVectors; ++j)
         line[j] = compute(i + j * kLanes, E::load(dy + i + j * kLanes),
                           E::load(x + i + j * kLanes));
+      prefetch<kPrefetch>(dy + i + n);
+      prefetch<kPrefetch>(x + i + n);
       E::stream(dx + i, line);
     }
   for (; i + kLanes <= n; i += kLanes)
@@ -415,6 +420,14 @@ void applyRun(const typename E::Type *dy, const typename E::Type *x,
 /// Elements of a run of short rows: long enough for whole pages of prefetching,
 /// short enough for five tables in the L1 cache.
 constexpr int64_t kRunElements = 1568;
+
+double sumOf(const float *values, int64_t n) {
+  __m512 sum = _mm512_setzero_ps();
+  for (int64_t i = 0; i < n; i += kLanes)
+    sum = _mm512_add_ps(
+        sum, F32::load(values + i, firstLanes(std::min(n - i, kLanes))));
+  return _mm512_reduce_add_ps(sum);
+}
 
 template <typename E> void runShortRows(State &s) {
   using T = typename E::Type;
@@ -448,13 +461,10 @@ template <typename E> void runShortRows(State &s) {
       auto *x = static_cast<const T *>(p.input) + first * n;
       auto *dx = static_cast<T *>(p.gradInput) + first * n;
       for (int64_t image = 0; image < p.images; ++image)
-        addRuns<E, 1>(dy + image * stride, x + image * stride, length, 0, t);
+        addRuns<E, 1, true>(dy + image * stride, x + image * stride, length,
+                             stride, t);
       for (int64_t c = 0; c < channels; ++c) {
-        Sums sums;
-        for (int64_t j = c * n; j < (c + 1) * n; ++j) {
-          sums.dy += t.sumDy[j];
-          sums.dyXmu += t.sumDyXmu[j];
-        }
+        Sums sums{sumOf(t.sumDy + c * n, n), sumOf(t.sumDyXmu + c * n, n)};
         writeParameters(s, first + c, sums);
         Coefficients f = finish(s, first + c, sums);
         std::fill(t.a + c * n, t.a + (c + 1) * n, f.a);
@@ -462,8 +472,8 @@ template <typename E> void runShortRows(State &s) {
         std::fill(t.k + c * n, t.k + (c + 1) * n, f.k);
       }
       for (int64_t image = 0; image < p.images; ++image)
-        applyRun<E>(dy + image * stride, x + image * stride,
-                    dx + image * stride, length, t, s.streaming);
+        applyRun<E, true>(dy + image * stride, x + image * stride,
+                          dx + image * stride, length, t, s.streaming);
     }
     _mm_sfence();
   }
@@ -492,15 +502,12 @@ void addRowMajor(const typename E::Type *dy, const typename E::Type *x,
   }
   int64_t run = 0;
   // More than four streams of long rows are too many for the prefetcher.
-  if (n <= 512)
+  if (n <= 256)
     for (; run + 4 <= runs; run += 4)
       addRuns<E, 4>(dy + run * n, x + run * n, n, n, t);
   for (; run < runs; ++run)
     addRuns<E, 1>(dy + run * n, x + run * n, n, n, t);
 }
-
-/// Bytes of one tensor in a block of the second pass.
-constexpr int64_t kBlockBytes = 128 << 10;
 
 template <typename E> void runRowMajor(State &s) {
   using T = typename E::Type;
@@ -554,13 +561,9 @@ template <typename E> void runRowMajor(State &s) {
     }
     t.a = a;
     t.b = b;
-    // Blocks backwards, as their data is still in cache; runs of a block
-    // forwards, as prefetching goes.
-    int64_t block = std::max<int64_t>(1, kBlockBytes / (n * sizeof(T)));
-    for (int64_t end = range.end; end > range.begin; end -= block)
-      for (int64_t run = std::max(range.begin, end - block); run < end; ++run)
-        applyRun<E>(dy + run * n, x + run * n, dx + run * n,
-                    std::min(n, elements - run * n), t, s.streaming);
+    for (int64_t run = range.begin; run < range.end; ++run)
+      applyRun<E>(dy + run * n, x + run * n, dx + run * n,
+                  std::min(n, elements - run * n), t, s.streaming);
     _mm_sfence();
   }
 }
@@ -585,8 +588,7 @@ void *peerCreate(const Problem *problem, int32_t, char *, int64_t) {
   const Problem &p = s->p;
   s->count = double(p.images) * p.spatial();
   int64_t elementBytes = p.elementType == int(ElementType::F32) ? 4 : 2;
-  s->streaming =
-      3 * p.elements() * elementBytes > sysconf(_SC_LEVEL3_CACHE_SIZE);
+  s->streaming = 3 * p.elements() * elementBytes > p.cacheBytes;
   // Tiny problems stay on the calling thread.
   if (p.elements() < 8192)
     s->p.threads = 1;

@@ -18,8 +18,10 @@
 #include <cstring>
 #include <immintrin.h>
 #include <omp.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <thread>
 #include <vector>
 
 extern "C" void kmp_set_blocktime(int milliseconds);
@@ -44,7 +46,8 @@ struct Sample {
   double warm;
   /// Bandwidth measured before and after the two.
   double bandwidthBefore, bandwidthAfter;
-  /// Involuntary context switches during the timed calls.
+  /// Involuntary context switches from the one measurement of bandwidth to the
+  /// other, both included.
   int64_t switches;
 };
 
@@ -112,19 +115,40 @@ static double bandwidth() {
 
 extern "C" {
 
-/// Zeroed memory on huge pages where the system has them; 2 MiB aligned.
+/// Zeroed memory on huge pages where the system has them, never freed. Arrays
+/// start on lines, but at different offsets in their pages, so that the same
+/// element of two arrays does not fall into the same set of a cache.
 void *harnessAllocate(int64_t bytes) {
-  constexpr int64_t kPage = 2 << 20;
-  bytes = (std::max<int64_t>(bytes, 1) + kPage - 1) / kPage * kPage;
-  void *memory = std::aligned_alloc(kPage, bytes);
+  constexpr int64_t kPage = 2 << 20, kStagger = 11 * 4096 + 9 * 64;
+  static int64_t offset = 0;
+  offset = (offset + kStagger) % kPage;
+  bytes = (offset + bytes + kPage - 1) / kPage * kPage;
+  auto *memory = static_cast<char *>(std::aligned_alloc(kPage, bytes));
   if (!memory)
     return nullptr;
   madvise(memory, bytes, MADV_HUGEPAGE);
   std::memset(memory, 0, bytes);
-  return memory;
+  return memory + offset;
 }
 
-void harnessFree(void *memory) { std::free(memory); }
+/// Whether each OpenMP thread is bound to a core of its own.
+int32_t harnessIsBound() {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  int32_t ok = 1;
+#pragma omp parallel
+#pragma omp critical
+  {
+    cpu_set_t own;
+    sched_getaffinity(0, sizeof own, &own);
+    cpu_set_t common;
+    CPU_AND(&common, &all, &own);
+    if (CPU_COUNT(&own) != 1 || CPU_COUNT(&common) != 0)
+      ok = 0;
+    CPU_OR(&all, &all, &own);
+  }
+  return ok;
+}
 
 /// Prepares the probe for a last-level cache of `cacheBytes`. Returns 0 if
 /// memory does not suffice.
@@ -164,13 +188,13 @@ void harnessNothing(void *) {}
 /// Measures every runner once, in `order`.
 void harnessRound(const Runner *runners, const int32_t *order, int64_t count,
                   Sample *samples) {
+  int64_t switchesBefore = involuntarySwitches();
   double before = bandwidth();
   for (int64_t i = 0; i < count; ++i) {
     const Runner &runner = runners[order[i]];
     Sample &sample = samples[order[i]];
     if (runner.foreignThreads)
       letOpenMPSleep(true);
-    int64_t switches = involuntarySwitches();
     double start = now();
     runner.run(runner.state);
     double middle = now();
@@ -180,14 +204,19 @@ void harnessRound(const Runner *runners, const int32_t *order, int64_t count,
     for (int64_t call = 0; call < runner.calls; ++call)
       runner.run(runner.state);
     double end = now();
-    sample.switches = involuntarySwitches() - switches;
     sample.cold = middle - start;
     sample.warm = (end - begin) / runner.calls;
-    if (runner.foreignThreads)
+    if (runner.foreignThreads) {
+      // Its idle threads spin for a moment as well.
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
       letOpenMPSleep(false);
+    }
+    int64_t switchesBetween = involuntarySwitches();
     double after = bandwidth();
+    sample.switches = involuntarySwitches() - switchesBefore;
     sample.bandwidthBefore = before;
     sample.bandwidthAfter = after;
+    switchesBefore = switchesBetween;
     before = after;
   }
 }

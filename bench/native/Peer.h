@@ -32,6 +32,8 @@ struct Problem {
   int32_t threads;
   /// Extents in elements; 1 where the rank has none.
   int64_t images, channels, height, width;
+  /// Of the machine's last-level cache.
+  int64_t cacheBytes;
   double epsilon;
   const void *gradOutput, *input;
   const float *scale, *mean, *variance;
