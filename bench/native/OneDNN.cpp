@@ -31,22 +31,18 @@ struct State {
 
 } // namespace
 
+/// Always four dimensions: version 2 has fast code for (N, C, 1, W) and
+/// (N, C, 1, 1), but not for (N, C, W) and (N, C).
 static memory::desc describeData(const Problem &p) {
   memory::data_type type = p.elementType == int(ElementType::F32)
                                ? memory::data_type::f32
                            : p.elementType == int(ElementType::BF16)
                                ? memory::data_type::bf16
                                : memory::data_type::f16;
-  using Tag = memory::format_tag;
-  if (p.rank == 2)
-    return {{p.images, p.channels}, type, Tag::nc};
-  if (p.rank == 3)
-    return {{p.images, p.channels, p.width},
-            type,
-            p.channelsLast ? Tag::nwc : Tag::ncw};
   return {{p.images, p.channels, p.height, p.width},
           type,
-          p.channelsLast ? Tag::nhwc : Tag::nchw};
+          p.channelsLast ? memory::format_tag::nhwc
+                         : memory::format_tag::nchw};
 }
 
 static void *create(const Problem &p) {
