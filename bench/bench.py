@@ -98,16 +98,16 @@ class Bench:
         self.bandwidth = []
 
     def prepare(self, case, variants):
-        """The contenders of a case, each checked against the reference."""
-        contenders = [
+        """BNGrad's contenders of a case."""
+        return [
             measure.bngrad_contender(
                 self.harness, self.compiler, self.store, case, variant
             )
             for variant in variants
         ]
-        return contenders
 
     def verify(self, case, contenders, variants=None):
+        """Checks everyone's results; `variants` where the references differ."""
         reference = None
         for i, contender in enumerate(contenders):
             if not contender.run:
@@ -230,6 +230,7 @@ class Bench:
         }
         document["failures"] = [
             f"{entry['name']}: {line}"
+            + (" (not quiet)" if "noisy" in entry["results"]["bngrad"] else "")
             for entry in document["cases"] + document["fused"]
             for line in entry["failures"]
         ] + [

@@ -17,10 +17,13 @@ BANDWIDTH_DRIFT = 0.15
 SECONDS_PER_SWITCH = 0.1
 # Rounds after which what is this much slower than the fastest is left out.
 SLOW_ROUNDS, SLOW_FACTOR = 10, 4
-# Rounds, over those asked for, that disturbed windows may cost, and the seconds
-# to wait in all for a quiet machine, a little longer each time.
+# Rounds, over those asked for, that disturbed windows may cost, and seconds to
+# wait for a quiet machine: at first, twice that each time, and per round asked
+# for in all.
 PATIENCE = 2.5
-WAIT, WAIT_ALL = 0.1, 10
+WAIT, WAIT_PER_ROUND = 0.1, 0.7
+# So few rounds are not a measurement: no waiting.
+FEW_ROUNDS = 5
 # Seconds that repeated calls of a short kernel fill.
 SHORT_WINDOW = 400e-6
 
@@ -196,7 +199,7 @@ def run_rounds(harness, contenders, rounds):
         number += 1
         if 2 * quiet >= len(active):
             wait = WAIT
-        elif waited < WAIT_ALL:
+        elif waited < rounds * WAIT_PER_ROUND and rounds > FEW_ROUNDS:
             time.sleep(wait)
             waited += wait
             wait *= 2

@@ -68,21 +68,18 @@ template <typename Convert> struct Half {
     _mm256_mask_storeu_epi16(p, mask, Convert::truncate(v));
   }
   static void stream(uint16_t *p, const __m512 *v) {
-    __m512i line = _mm512_inserti64x4(
-        _mm512_castsi256_si512(Convert::truncate(v[0])),
-        Convert::truncate(v[1]), 1);
+    __m512i line =
+        _mm512_inserti64x4(_mm512_castsi256_si512(Convert::truncate(v[0])),
+                           Convert::truncate(v[1]), 1);
     _mm512_stream_si512(reinterpret_cast<__m512i *>(p), line);
   }
 };
 
 struct ConvertBF16 {
   static __m512 extend(__m256i v) {
-    return _mm512_castsi512_ps(
-        _mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
   }
-  static __m256i truncate(__m512 v) {
-    return __m256i(_mm512_cvtneps_pbh(v));
-  }
+  static __m256i truncate(__m512 v) { return __m256i(_mm512_cvtneps_pbh(v)); }
 };
 
 struct ConvertF16 {
@@ -208,8 +205,7 @@ void applyRow(const typename E::Type *dy, const typename E::Type *x,
   __m512 a = _mm512_set1_ps(f.a), b = _mm512_set1_ps(f.b),
          k = _mm512_set1_ps(f.k), mean = _mm512_set1_ps(f.mean);
   auto compute = [&](__m512 d, __m512 v) {
-    return _mm512_fmadd_ps(d, a,
-                           _mm512_fmadd_ps(_mm512_sub_ps(v, mean), b, k));
+    return _mm512_fmadd_ps(d, a, _mm512_fmadd_ps(_mm512_sub_ps(v, mean), b, k));
   };
   auto masked = [&](int64_t i, int64_t count) {
     for (; count > 0; count -= kLanes, i += kLanes) {
@@ -220,15 +216,14 @@ void applyRow(const typename E::Type *dy, const typename E::Type *x,
   };
   int64_t i = 0;
   if (streaming) {
-    int64_t head =
-        -(reinterpret_cast<uintptr_t>(dx) / sizeof(T)) & (kLine - 1);
+    int64_t head = -(reinterpret_cast<uintptr_t>(dx) / sizeof(T)) & (kLine - 1);
     i = std::min(head, n);
     masked(0, i);
     for (; i + kLine <= n; i += kLine) {
       __m512 line[kVectors];
       for (int j = 0; j < kVectors; ++j)
-        line[j] = compute(E::load(dy + i + j * kLanes),
-                          E::load(x + i + j * kLanes));
+        line[j] =
+            compute(E::load(dy + i + j * kLanes), E::load(x + i + j * kLanes));
       prefetch<kPrefetch>(dy + i + ahead);
       prefetch<kPrefetch>(x + i + ahead);
       E::stream(dx + i, line);
@@ -370,8 +365,8 @@ void addNarrowRuns(const typename E::Type *dy, const typename E::Type *x,
     sumDyXmu[j] = _mm512_load_ps(t.sumDyXmu + j * kLanes);
     mean[j] = _mm512_load_ps(t.mean + j * kLanes);
   }
-  for (int64_t run = 0; run < runs; ++run, dy += kVectors * kLanes,
-               x += kVectors * kLanes)
+  for (int64_t run = 0; run < runs;
+       ++run, dy += kVectors * kLanes, x += kVectors * kLanes)
     for (int j = 0; j < kVectors; ++j) {
       __m512 d = E::load(dy + j * kLanes);
       __m512 m = _mm512_sub_ps(E::load(x + j * kLanes), mean[j]);
@@ -393,9 +388,9 @@ void applyRun(const typename E::Type *dy, const typename E::Type *x,
   constexpr int64_t kLine = 64 / sizeof(T), kVectors = kLine / kLanes;
   auto compute = [&](int64_t i, __m512 d, __m512 v) {
     __m512 m = _mm512_sub_ps(v, _mm512_load_ps(t.mean + i));
-    return _mm512_fmadd_ps(d, _mm512_load_ps(t.a + i),
-                           _mm512_fmadd_ps(m, _mm512_load_ps(t.b + i),
-                                           _mm512_load_ps(t.k + i)));
+    return _mm512_fmadd_ps(
+        d, _mm512_load_ps(t.a + i),
+        _mm512_fmadd_ps(m, _mm512_load_ps(t.b + i), _mm512_load_ps(t.k + i)));
   };
   int64_t i = 0;
   if (streaming && reinterpret_cast<uintptr_t>(dx) % 64 == 0)
@@ -462,7 +457,7 @@ template <typename E> void runShortRows(State &s) {
       auto *dx = static_cast<T *>(p.gradInput) + first * n;
       for (int64_t image = 0; image < p.images; ++image)
         addRuns<E, 1, true>(dy + image * stride, x + image * stride, length,
-                             stride, t);
+                            stride, t);
       for (int64_t c = 0; c < channels; ++c) {
         Sums sums{sumOf(t.sumDy + c * n, n), sumOf(t.sumDyXmu + c * n, n)};
         writeParameters(s, first + c, sums);
@@ -595,8 +590,8 @@ void *peerCreate(const Problem *problem, int32_t, char *, int64_t) {
   int64_t run = std::max(p.channels * foldOf(p.channels),
                          kRunElements + 32 * p.spatial());
   for (int t = 0; t < p.threads; ++t)
-    s->scratch.push_back(static_cast<float *>(
-        std::aligned_alloc(64, (6 * run * sizeof(float) + 4095) / 4096 * 4096)));
+    s->scratch.push_back(static_cast<float *>(std::aligned_alloc(
+        64, (6 * run * sizeof(float) + 4095) / 4096 * 4096)));
   return s;
 }
 

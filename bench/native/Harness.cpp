@@ -77,7 +77,9 @@ static int64_t involuntarySwitches() {
 static void letOpenMPSleep(bool sleep) {
   kmp_set_blocktime(sleep ? 0 : 200);
 #pragma omp parallel
-  { kmp_set_blocktime(sleep ? 0 : 200); }
+  {
+    kmp_set_blocktime(sleep ? 0 : 200);
+  }
 }
 
 /// c = a + b over this thread's share, with streaming stores. Four lines of

@@ -34,15 +34,13 @@ struct State {
 /// Always four dimensions: version 2 has fast code for (N, C, 1, W) and
 /// (N, C, 1, 1), but not for (N, C, W) and (N, C).
 static memory::desc describeData(const Problem &p) {
-  memory::data_type type = p.elementType == int(ElementType::F32)
-                               ? memory::data_type::f32
-                           : p.elementType == int(ElementType::BF16)
-                               ? memory::data_type::bf16
-                               : memory::data_type::f16;
+  memory::data_type type =
+      p.elementType == int(ElementType::F32)    ? memory::data_type::f32
+      : p.elementType == int(ElementType::BF16) ? memory::data_type::bf16
+                                                : memory::data_type::f16;
   return {{p.images, p.channels, p.height, p.width},
           type,
-          p.channelsLast ? memory::format_tag::nhwc
-                         : memory::format_tag::nchw};
+          p.channelsLast ? memory::format_tag::nhwc : memory::format_tag::nchw};
 }
 
 static void *create(const Problem &p) {

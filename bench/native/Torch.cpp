@@ -85,9 +85,9 @@ struct State {
   at::Tensor gradOutput, input, scale, mean, invStd;
 
   std::tuple<at::Tensor, at::Tensor, at::Tensor> compute() {
-    return at::native_batch_norm_backward(
-        gradOutput, input, scale, {}, {}, mean, invStd, /*train=*/true,
-        problem->epsilon, {true, true, true});
+    return at::native_batch_norm_backward(gradOutput, input, scale, {}, {},
+                                          mean, invStd, /*train=*/true,
+                                          problem->epsilon, {true, true, true});
   }
 };
 
