@@ -236,7 +236,7 @@ class Bench:
         ] + [
             f"{name}: {line}"
             for name, latency in document["latency"].items()
-            for line in limits.judge_latency(name, latency)
+            for line in limits.judge_latency(latency)
         ]
         return document
 

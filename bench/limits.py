@@ -126,10 +126,10 @@ def judge_fused(case, results, ratios):
     return failures
 
 
-def judge_latency(name, latency):
+def judge_latency(latency):
     """As `judge`, for compilation."""
     if "error" in latency:
-        return [f"{name}: {latency['error']}"]
+        return [latency["error"]]
     failures = []
     if latency["compile_ms"] > COMPILE_MS:
         failures.append(f"compiling takes {latency['compile_ms']:.0f} ms, limit {COMPILE_MS}")

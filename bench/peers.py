@@ -51,6 +51,14 @@ def _build(peer, folder, source, flags):
     return peer
 
 
+def _missing(folder, wheel):
+    """Why a wheel is missing: what scripts/bench.sh wrote when installing failed."""
+    reason = pathlib.Path(folder) / (wheel + ".absent")
+    if reason.exists():
+        return "not installed: " + reason.read_text().strip()
+    return f"no {wheel} wheel in the Python environment"
+
+
 def hand(folder):
     peer = Peer("hand", "by hand")
     return _build(peer, folder, "Hand.cpp", ["-std=c++17", "-fopenmp=libomp"])
@@ -61,7 +69,7 @@ def onednn(folder):
     peer = Peer("onednn", "oneDNN", foreign_threads=True)
     prefix = pathlib.Path(sys.prefix)
     if not (prefix / "lib/libdnnl.so.3").exists():
-        peer.absent = "no oneDNN wheel in the Python environment"
+        peer.absent = _missing(folder, "oneDNN")
         return peer
     # Its CPU device comes from this OpenCL driver.
     os.environ.setdefault("OCL_ICD_FILENAMES", str(prefix / "lib/libintelocl.so"))
@@ -93,7 +101,7 @@ def torch(folder):
     site = pathlib.Path(sys.prefix).glob("lib/python3*/site-packages/torch")
     root = next(site, None)
     if root is None:
-        peer.absent = "no torch wheel in the Python environment"
+        peer.absent = _missing(folder, "PyTorch")
         return peer
     return _build(
         peer,

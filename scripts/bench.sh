@@ -18,12 +18,19 @@ packages+=(python3-venv libdnnl-dev git)
 work=$build/bench
 venv=$work/venv
 
-# try NAME COMMAND...: what fails here leaves a peer absent, with a line why.
-try() {
+# install_peer NAME COMMAND...: installs once. What fails leaves the peer absent
+# and NAME.absent with the reason, and is tried again next time.
+install_peer() {
   local log=$work/$1.log
-  "${@:2}" >"$log" 2>&1 ||
-    printf 'bngrad: %s is absent: %s\n' "$1" \
-      "$(grep -m1 -i error "$log" || tail -n1 "$log")" >&2
+  [ ! -f "$venv/$1.stamp" ] || return 0
+  require_space 4000 "$work"
+  printf 'bngrad: installing %s\n' "$1"
+  rm -f "$work/$1.absent"
+  if "${@:2}" >"$log" 2>&1; then
+    touch "$venv/$1.stamp"
+  else
+    { grep -m1 -i error "$log" || tail -n1 "$log"; } >"$work/$1.absent"
+  fi
 }
 
 # libtorch_cpu links two small libraries of CUDA, of the versions that the wheel
@@ -40,16 +47,6 @@ PYTHON
   "$venv/bin/pip" install -r "$work/cuda.txt"
 }
 
-install_peers() {
-  local stamp=$venv/peers.stamp
-  [ ! -f "$stamp" ] && [ "${BNGRAD_BENCH_PEERS:-}" != none ] || return 0
-  require_space 6000 "$work"
-  printf 'bngrad: installing PyTorch and oneDNN\n'
-  try oneDNN "$venv/bin/pip" install onednn onednn-devel
-  try PyTorch install_torch
-  touch "$stamp"
-}
-
 setup
 mkdir -p "$work"
 if [ -z "${BNGRAD_TOOLS:-}" ]; then
@@ -62,7 +59,10 @@ fi
 "$venv/bin/python" -c 'import numpy, matplotlib' 2>/dev/null ||
   "$venv/bin/pip" install numpy matplotlib >"$work/pip.log" 2>&1 ||
   fail "cannot install numpy and matplotlib: $(tail -n1 "$work/pip.log")"
-install_peers
+if [ "${BNGRAD_BENCH_PEERS:-}" != none ]; then
+  install_peer oneDNN "$venv/bin/pip" install onednn onednn-devel
+  install_peer PyTorch install_torch
+fi
 
 # One OpenMP runtime for everyone, its threads bound to cores. Not by
 # OMP_PROC_BIND: GNU's runtime, which is loaded as well but never called, would
