@@ -252,6 +252,9 @@ void applyRows(const State &s, int64_t c, const Coefficients &f,
   }
 }
 
+/// Elements of a row from which a channel by itself is worth a thread.
+constexpr int64_t kLongRow = 256;
+
 template <typename E> void runLongRows(State &s) {
   const Problem &p = s.p;
 #pragma omp parallel num_threads(p.threads)
@@ -504,6 +507,10 @@ void addRowMajor(const typename E::Type *dy, const typename E::Type *x,
     addRuns<E, 1>(dy + run * n, x + run * n, n, n, t);
 }
 
+/// Bytes of one tensor in a block of the second pass: 2 to 8 % faster than one
+/// block; 128 KiB is 5 % slower.
+constexpr int64_t kBlockBytes = 1 << 20;
+
 template <typename E> void runRowMajor(State &s) {
   using T = typename E::Type;
   const Problem &p = s.p;
@@ -556,9 +563,13 @@ template <typename E> void runRowMajor(State &s) {
     }
     t.a = a;
     t.b = b;
-    for (int64_t run = range.begin; run < range.end; ++run)
-      applyRun<E>(dy + run * n, x + run * n, dx + run * n,
-                  std::min(n, elements - run * n), t, s.streaming);
+    // Blocks backwards, as the last ones are still in cache; forwards in a
+    // block, as prefetching goes.
+    int64_t block = std::max<int64_t>(1, kBlockBytes / (n * sizeof(T)));
+    for (int64_t end = range.end; end > range.begin; end -= block)
+      for (int64_t run = std::max(range.begin, end - block); run < end; ++run)
+        applyRun<E>(dy + run * n, x + run * n, dx + run * n,
+                    std::min(n, elements - run * n), t, s.streaming);
     _mm_sfence();
   }
 }
@@ -567,7 +578,7 @@ template <typename E> void run(State &s) {
   const Problem &p = s.p;
   if (p.channelsLast || p.rank == 2)
     runRowMajor<E>(s);
-  else if (p.spatial() < 400)
+  else if (p.spatial() < kLongRow)
     runShortRows<E>(s);
   else if (p.channels < 8)
     runFewChannels<E>(s);
