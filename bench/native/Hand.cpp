@@ -508,7 +508,7 @@ void addRowMajor(const typename E::Type *dy, const typename E::Type *x,
 }
 
 /// Bytes of one tensor in a block of the second pass: 2 to 8 % faster than one
-/// block; 128 KiB is 5 % slower.
+/// block; 128 KiB is up to 8 % slower.
 constexpr int64_t kBlockBytes = 1 << 20;
 
 template <typename E> void runRowMajor(State &s) {
