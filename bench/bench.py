@@ -1,0 +1,273 @@
+"""Measures BNGrad's CPU code beside other libraries. Run by scripts/bench.sh."""
+
+import argparse
+import os
+import pathlib
+import re
+import statistics
+import sys
+
+import cases
+import data
+import kernels
+import limits
+import machine
+import measure
+import native
+import peers
+import report
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog="scripts/bench.sh")
+    parser.add_argument(
+        "--assert",
+        dest="check",
+        action="store_true",
+        help="exit 1 and list every limit that is not kept",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="few shapes and rounds, under a minute"
+    )
+    parser.add_argument(
+        "--shapes",
+        metavar="REGEX",
+        help="only cases whose name matches, such as 'x112 nchw f32'",
+    )
+    parser.add_argument(
+        "--peers", metavar="REGEX", default="", help="only libraries that match"
+    )
+    parser.add_argument(
+        "--rounds", type=int, help="undisturbed rounds per case (default 15, quick 5)"
+    )
+    parser.add_argument(
+        "--output",
+        metavar="BASE",
+        type=pathlib.Path,
+        help="where BASE.md, .json and .svg go (default bench/results/cpu; "
+        "build/bench/quick or build/bench/part where not everything is measured)",
+    )
+    parser.add_argument("--tools", required=True, help="folder of bngrad-opt")
+    parser.add_argument("--llvm", required=True, help="prefix of LLVM 22")
+    parser.add_argument("--work", required=True, type=pathlib.Path, help="scratch")
+    arguments = parser.parse_args()
+    for name in ("shapes", "peers"):
+        try:
+            re.compile(getattr(arguments, name) or "")
+        except re.error as error:
+            parser.error(f"expected a regular expression for --{name}: {error}")
+    if arguments.output is None:
+        if arguments.quick:
+            arguments.output = arguments.work / "quick"
+        elif arguments.shapes or arguments.peers:
+            arguments.output = arguments.work / "part"
+        else:
+            arguments.output = ROOT / "bench/results/cpu"
+    return arguments
+
+
+def variants_of(case):
+    """BNGrad's variants of an ordinary case."""
+    variants = ["static", "dynamic"]
+    if len(case.sizes) == 4:
+        variants.append("strided")
+    return variants
+
+
+class Bench:
+    """One run."""
+
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.threads = int(os.environ["OMP_NUM_THREADS"])
+        self.rounds = arguments.rounds or (5 if arguments.quick else 15)
+        self.selected = cases.select(
+            arguments.shapes or (cases.QUICK if arguments.quick else "")
+        )
+        if not self.selected:
+            sys.exit("bngrad: error: expected --shapes to match a case, got none")
+        self.compiler = kernels.Compiler(
+            arguments.tools, arguments.llvm, arguments.work / "kernels"
+        )
+        self.peers = peers.load(arguments.work)
+        self.harness = native.Harness(arguments.work, machine.last_level_cache())
+        self.harness.initialize()
+        self.store = data.Store(self.harness, self.selected)
+        self.bandwidth = []
+
+    def prepare(self, case, variants):
+        """BNGrad's contenders of a case."""
+        return [
+            measure.bngrad_contender(
+                self.harness, self.compiler, self.store, case, variant
+            )
+            for variant in variants
+        ]
+
+    def verify(self, case, contenders, variants=None):
+        """Checks everyone's results; `variants` where the references differ."""
+        reference = None
+        for i, contender in enumerate(contenders):
+            if not contender.run:
+                continue
+            if variants or reference is None:
+                reference = data.Reference(
+                    self.store, case, variants[i] if variants else "static"
+                )
+            measure.check(contender, self.store, reference)
+
+    def measure(self, case, contenders, pairs):
+        """Summaries by name and ratios by (first, second)."""
+        measure.run_rounds(self.harness, contenders, self.rounds)
+        for contender in contenders:
+            self.bandwidth += [
+                1e-9 * (s.bandwidth_before + s.bandwidth_after) / 2
+                for s in contender.samples.values()
+            ]
+        results = {c.name: measure.summarize(c, case) for c in contenders}
+        by_name = {c.name: c for c in contenders}
+        ratios = {}
+        for first, second in pairs:
+            if first in by_name and second in by_name:
+                value = measure.ratio(by_name[first], by_name[second])
+                if value is not None:
+                    ratios[first, second] = value
+        return results, ratios
+
+    def run_case(self, case):
+        """An ordinary case with all peers."""
+        contenders = self.prepare(case, variants_of(case))
+        contenders[0].schedule = self.compiler.schedule(case, "static")
+        problem = measure.problem_of(self.store, case, self.threads)
+        for peer in self.peers:
+            if re.search(self.arguments.peers, peer.name):
+                contenders += measure.peer_contenders(peer, problem)
+        self.verify(case, contenders)
+        pairs = [(name, "bngrad") for name in limits.PEERS + ("torch-default",)]
+        pairs += [("bngrad", "hand"), ("bngrad-dynamic", "bngrad")]
+        pairs += [("bngrad-strided", "bngrad-dynamic")]
+        results, ratios = self.measure(case, contenders, pairs)
+        for contender in contenders:
+            if contender.state and not contender.name.startswith("bngrad"):
+                contender.keep[0].library.peerDestroy(contender.state)
+        failures = limits.judge(case, results, ratios)
+        own = results["bngrad"]
+        if case.sizes == cases.TINY and own.get("warm_us", 0) > limits.CALL_US:
+            failures.append(f"a call takes {own['warm_us']:.2f} us, limit {limits.CALL_US}")
+        return self.entry(case, results, ratios, failures)
+
+    def run_fused(self, case):
+        """BNGrad alone, with neighbours fused."""
+        variants = ["static"] + list(kernels.FUSED)
+        contenders = self.prepare(case, variants)
+        self.verify(case, contenders, variants)
+        pairs = [("bngrad-" + variant, "bngrad") for variant in kernels.FUSED]
+        results, ratios = self.measure(case, contenders, pairs)
+        failures = limits.judge_fused(case, results, ratios)
+        entry = self.entry(case, results, ratios, failures)
+        entry["limits"] = {
+            "bngrad-" + variant: limits.fused_limit(case, variant)
+            for variant in kernels.FUSED
+        }
+        return entry
+
+    def entry(self, case, results, ratios, failures):
+        """What is written about a case."""
+        return {
+            "name": case.name,
+            "sizes": "x".join(map(str, case.sizes)),
+            "layout": case.layout,
+            "type": case.type,
+            "tensor_bytes": case.tensor_bytes,
+            "is_large": case.is_large,
+            "floor_tensors": case.floor_tensors,
+            "floor_limit": limits.floor_limit(case),
+            "results": results,
+            "ratios": {f"{a}/{b}": value for (a, b), value in ratios.items()},
+            "failures": failures,
+        }
+
+    def run(self):
+        """Everything; the document that report.py writes."""
+        arguments = self.arguments
+        document = {
+            "machine": machine.describe(ROOT, self.threads),
+            "options": {"quick": arguments.quick, "rounds": self.rounds},
+            "peers": [
+                {"title": p.title, "version": p.version, "absent": p.absent}
+                for p in self.peers
+            ],
+            "cases": [],
+            "fused": [],
+            "latency": {},
+        }
+        for case in self.selected:
+            entry = self.run_case(case)
+            document["cases"].append(entry)
+            progress(entry)
+        fused = [
+            case
+            for case in self.selected
+            if case.sizes in cases.FUSED and case.type == "f32"
+        ]
+        for case in fused:
+            entry = self.run_fused(case)
+            document["fused"].append(entry)
+            progress(entry)
+        for case in self.selected:
+            if case.sizes == cases.COMPILED and case.type == "f32":
+                try:
+                    latency = self.compiler.latency(case)
+                except kernels.CompileError as error:
+                    latency = {"error": str(error)}
+                document["latency"][case.name] = latency
+        document["bandwidth_gbps"] = {
+            "median": statistics.median(self.bandwidth or [self.harness.bandwidth() * 1e-9]),
+            "min": min(self.bandwidth, default=0),
+            "max": max(self.bandwidth, default=0),
+        }
+        document["failures"] = [
+            f"{entry['name']}: {line}"
+            + (" (not quiet)" if "noisy" in entry["results"]["bngrad"] else "")
+            for entry in document["cases"] + document["fused"]
+            for line in entry["failures"]
+        ] + [
+            f"{name}: {line}"
+            for name, latency in document["latency"].items()
+            for line in limits.judge_latency(latency)
+        ]
+        return document
+
+
+def progress(entry):
+    """One line per case while it runs."""
+    tensors = entry["floor_tensors"]
+    parts = []
+    for name, result in entry["results"].items():
+        if "warm_us" in result:
+            parts.append(f"{name} {result[f'warm_over_floor{tensors}']:.2f}")
+        else:
+            parts.append(f"{name} {'wrong' if 'error' in result else 'absent'}")
+    print(f"{entry['name']} (over floor{tensors}): {', '.join(parts)}", flush=True)
+
+
+def main():
+    arguments = parse_arguments()
+    document = Bench(arguments).run()
+    report.write(document, arguments.output)
+    print(f"bngrad: written to {arguments.output}.md, .json and .svg")
+    failures = document["failures"]
+    if arguments.check:
+        for line in failures:
+            print("FAILED: " + line)
+        print(f"bngrad: {len(failures)} limits not kept")
+    return 1 if arguments.check and failures else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (RuntimeError, OSError) as error:
+        sys.exit(f"bngrad: error: {error}")

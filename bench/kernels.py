@@ -1,0 +1,253 @@
+"""BNGrad's kernels: the IR of a case, and its way to a function pointer."""
+
+import ctypes
+import hashlib
+import pathlib
+import re
+import subprocess
+
+# Variants of a kernel: `static` and `dynamic` are functions on tensors;
+# `strided` is one on memrefs of any strides; the rest are `static` with a
+# neighbour fused.
+FUSED = ("relu", "residual", "cast", "consumer")
+EPSILON = 1.0e-5
+EPSILON_TEXT = "1.0e-05"
+
+
+class CompileError(Exception):
+    """One line about what did not compile."""
+
+
+def _shape(sizes, element_type, dynamic, kind="tensor", layout=""):
+    dims = "x".join("?" if dynamic else str(size) for size in sizes)
+    return "%s<%sx%s%s>" % (kind, dims, element_type, layout)
+
+
+def _gradient(data, dx, parameter, feature_dim, dy="%dy", x="%x", suffix=""):
+    dims = "" if feature_dim == 1 else "feature_dims = array<i64: %d>, " % feature_dim
+    return (
+        "  %r:3 = bngrad.batch_norm_backward"
+        f" grad_output({dy} : {data}) input({x} : {data})"
+        f" scale(%scale{suffix} : {parameter}) mean(%mean{suffix} : {parameter})"
+        f" variance(%variance{suffix} : {parameter})"
+        f" {{{dims}epsilon = {EPSILON_TEXT} : f64}} : {dx}, {parameter}, {parameter}\n"
+    )
+
+
+def _on_tensors(case, variant):
+    dynamic = variant == "dynamic"
+    data = _shape(case.memory_sizes, case.type, dynamic)
+    parameter = _shape((case.channels,), "f32", dynamic)
+    dy_type = _shape(case.memory_sizes, "bf16", False) if variant == "cast" else data
+    extra = f", %other: {data}" if variant in ("relu", "residual", "consumer") else ""
+    before, after, dy, result = "", "", "%dy", "%r#0"
+    if variant == "relu":
+        dy = "%masked"
+        before = (
+            f"  %zero = arith.constant dense<0.0> : {data}\n"
+            f"  %positive = arith.cmpf ogt, %other, %zero : {data}\n"
+            f"  %masked = arith.select %positive, %dy, %zero :"
+            f" {data.replace(case.type, 'i1')}, {data}\n"
+        )
+    elif variant == "residual":
+        dy = "%sum"
+        before = f"  %sum = arith.addf %dy, %other : {data}\n"
+    elif variant == "cast":
+        dy = "%wide"
+        before = f"  %wide = arith.extf %dy : {dy_type} to {data}\n"
+    elif variant == "consumer":
+        result = "%sum"
+        after = f"  %sum = arith.addf %r#0, %other : {data}\n"
+    return (
+        f"func.func @gradient(%dy: {dy_type}, %x: {data}, %scale: {parameter},"
+        f" %mean: {parameter}, %variance: {parameter}{extra})\n"
+        f"    -> ({data}, {parameter}, {parameter})"
+        " attributes {llvm.emit_c_interface} {\n"
+        + before
+        + _gradient(data, data, parameter, case.feature_dim, dy)
+        + after
+        + f"  return {result}, %r#1, %r#2 : {data}, {parameter}, {parameter}\n}}\n"
+    )
+
+
+def _on_memrefs(case):
+    """NCHW by its sizes; how memory lies is known at run time only."""
+    strides = "[" + ", ".join("?" for _ in case.sizes) + "]"
+    data = _shape(
+        case.sizes, case.type, True, "memref", f", strided<{strides}, offset: ?>"
+    )
+    parameter = "memref<?xf32>"
+    tensor = _shape(case.sizes, case.type, True)
+    arguments = [("dy", data), ("x", data)]
+    arguments += [(name, parameter) for name in ("scale", "mean", "variance")]
+    results = [("dx", data), ("dscale", parameter), ("doffset", parameter)]
+    text = "func.func @gradient(%s) attributes {llvm.emit_c_interface} {\n" % ", ".join(
+        f"%{name}: {kind}" for name, kind in arguments + results
+    )
+    as_tensor = {data: tensor, parameter: "tensor<?xf32>"}
+    for name, kind in arguments:
+        text += (
+            f"  %{name}_t = bufferization.to_tensor %{name} restrict"
+            f" : {kind} to {as_tensor[kind]}\n"
+        )
+    text += _gradient(tensor, tensor, "tensor<?xf32>", 1, "%dy_t", "%x_t", "_t")
+    for i, (name, kind) in enumerate(results):
+        text += (
+            f"  bufferization.materialize_in_destination %r#{i} in restrict"
+            f" writable %{name} : ({as_tensor[kind]}, {kind}) -> ()\n"
+        )
+    return text + "  return\n}\n"
+
+
+def write(case, variant):
+    """The IR of `variant`."""
+    return _on_memrefs(case) if variant == "strided" else _on_tensors(case, variant)
+
+
+class Compiler:
+    """Compiles IR ahead of time; keeps what it compiled in `folder`."""
+
+    def __init__(self, tools, llvm, folder):
+        self.opt = pathlib.Path(tools) / "bngrad-opt"
+        self.runner = pathlib.Path(tools) / "bngrad-runner"
+        self.llvm = pathlib.Path(llvm)
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.key = None
+        if self.opt.exists():
+            self.key = hashlib.sha256(self.opt.read_bytes()).hexdigest()
+
+    def _run(self, name, *command):
+        try:
+            done = subprocess.run(
+                [str(word) for word in command],
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
+        except subprocess.TimeoutExpired:
+            raise CompileError(f"{name}: no end after 120 s")
+        except OSError as error:
+            raise CompileError(f"{name}: {error.strerror}")
+        if done.returncode != 0:
+            lines = done.stderr.strip().splitlines() or ["no message"]
+            error = next((line for line in lines if "error" in line), lines[-1])
+            error = re.sub(r"^\S*/(\S+)", r"\1", error)
+            raise CompileError(f"{name}: {error[:200]} (exit {done.returncode})")
+        return done
+
+    def compile(self, case, variant):
+        """`variant` as a ctypes function."""
+        if not self.key:
+            raise CompileError("no bngrad-opt in " + self.opt.parent.name)
+        text = write(case, variant)
+        digest = hashlib.sha256((self.key + text).encode()).hexdigest()[:24]
+        base = self.folder / digest
+        shared = base.with_suffix(".so")
+        if not shared.exists():
+            path = {
+                suffix: base.with_suffix("." + suffix)
+                for suffix in ("mlir", "llvm.mlir", "ll", "opt.ll", "o", "tmp")
+            }
+            path["mlir"].write_text(text)
+            bin_folder = self.llvm / "bin"
+            self._run(
+                "bngrad-opt",
+                self.opt,
+                path["mlir"],
+                "--bngrad-cpu-pipeline",
+                "-o",
+                path["llvm.mlir"],
+            )
+            self._run(
+                "mlir-translate",
+                bin_folder / "mlir-translate",
+                "--mlir-to-llvmir",
+                path["llvm.mlir"],
+                "-o",
+                path["ll"],
+            )
+            target = ["-mtriple=x86_64-unknown-linux-gnu", "-mcpu=native"]
+            self._run(
+                "opt",
+                bin_folder / "opt",
+                "-O3",
+                *target,
+                "-S",
+                path["ll"],
+                "-o",
+                path["opt.ll"],
+            )
+            self._run(
+                "llc",
+                bin_folder / "llc",
+                "-O3",
+                *target,
+                "--relocation-model=pic",
+                "--filetype=obj",
+                path["opt.ll"],
+                "-o",
+                path["o"],
+            )
+            self._run(
+                "link",
+                bin_folder / "clang",
+                "-shared",
+                path["o"],
+                "-o",
+                path["tmp"],
+                f"-L{self.llvm}/lib",
+                f"-Wl,-rpath,{self.llvm}/lib",
+                "-lomp",
+                "-lm",
+            )
+            path["tmp"].rename(shared)
+        library = ctypes.CDLL(str(shared))
+        return getattr(library, "_mlir_ciface_gradient")
+
+    def schedule(self, case, variant):
+        """What `--bngrad-group` chose, or an empty string."""
+        path = self.folder / "schedule.mlir"
+        path.write_text(write(case, variant))
+        try:
+            done = self._run(
+                "bngrad-opt",
+                self.opt,
+                path,
+                "--bngrad-cpu-pipeline=stop-after=group",
+            )
+        except CompileError:
+            return ""
+        found = re.findall(r"#bngrad\.schedule<([^>]*)>", done.stdout)
+        return " ".join(dict.fromkeys(found))
+
+    def latency(self, case):
+        """Milliseconds of the in-process compilation and of MLIR's passes in it."""
+        path = self.folder / "latency.mlir"
+        path.write_text(write(case, "static"))
+        totals, passes = [], []
+        for _ in range(3):
+            arguments = [f"--arg=random:{i}" for i in range(1, 6)]
+            done = self._run(
+                "bngrad-runner", self.runner, path, *arguments, "--benchmark=1"
+            )
+            totals.append(float(re.search(r"compile_ms=(\S+)", done.stdout)[1]))
+            done = self._run(
+                "bngrad-opt",
+                self.opt,
+                path,
+                "--bngrad-cpu-pipeline",
+                "--mlir-timing",
+                "--mlir-timing-display=list",
+                "-o",
+                "/dev/null",
+            )
+            seconds = dict.fromkeys(("Total", "Parser", "Output"), 0.0)
+            for line in done.stderr.splitlines():
+                found = re.match(r"\s*([\d.]+) \([^)]*\)\s+(\S+)$", line)
+                if found and found[2] in seconds:
+                    seconds[found[2]] = float(found[1])
+            passes.append(
+                1e3 * (seconds["Total"] - seconds["Parser"] - seconds["Output"])
+            )
+        return {"compile_ms": min(totals), "passes_ms": min(passes)}

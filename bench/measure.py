@@ -1,0 +1,261 @@
+"""Measures one case: everyone who can run it, in turns."""
+
+import ctypes
+import math
+import statistics
+import time
+
+import data
+import kernels
+import machine
+import native
+
+# A window is disturbed, and repeated, if bandwidth before and after differ by
+# more than this, or if something else ran on our cores: more switches than the
+# system's own threads cause in so many seconds.
+BANDWIDTH_DRIFT = 0.15
+SECONDS_PER_SWITCH = 0.1
+# Rounds after which what is this much slower than the fastest is left out.
+SLOW_ROUNDS, SLOW_FACTOR = 10, 4
+# Rounds, over those asked for, that disturbed windows may cost, and seconds to
+# wait for a quiet machine: at first, twice that each time, and per round asked
+# for in all.
+PATIENCE = 2.5
+WAIT, WAIT_PER_ROUND = 0.1, 0.7
+# So few rounds are not a measurement: no waiting.
+FEW_ROUNDS = 5
+# Seconds that repeated calls of a short kernel fill.
+SHORT_WINDOW = 400e-6
+
+
+class Contender:
+    """One thing to time in one case, and its samples."""
+
+    def __init__(self, name, run=None, state=None, foreign_threads=False):
+        self.name = name
+        self.run = run
+        self.state = state
+        self.foreign_threads = foreign_threads
+        self.absent = None
+        self.error = None
+        self.schedule = ""
+        self.calls = 1
+        # Round number to native.Sample.
+        self.samples = {}
+        self.disturbed = {}
+        self.noisy = False
+        self.keep = []
+
+
+def bngrad_contender(harness, compiler, store, case, variant):
+    """BNGrad's `variant` of `case`; absent if it does not compile."""
+    contender = Contender("bngrad" if variant == "static" else "bngrad-" + variant)
+    try:
+        function = compiler.compile(case, variant)
+    except kernels.CompileError as error:
+        contender.absent = str(error)
+        return contender
+    sizes = case.memory_sizes
+    strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    if variant == "strided" and case.layout == "nhwc":
+        sizes = case.sizes
+        strides = [strides[0], strides[-1]] + strides[1:-1]
+    dy_type = "bf16" if variant == "cast" else case.type
+    arrays = [(store.array("grad_output", case, dy_type), True)]
+    arrays.append((store.array("input", case), True))
+    arrays += [
+        (store.array(name, case), False) for name in ("scale", "mean", "variance")
+    ]
+    if variant in ("relu", "residual", "consumer"):
+        arrays.append((store.array("other", case), True))
+    arrays.append((store.array("grad_input", case), True))
+    arrays += [(store.array(name, case), False) for name in ("grad_scale", "grad_offset")]
+    descriptors = [
+        native.describe(
+            array.ctypes.data,
+            sizes if is_data else (case.channels,),
+            strides if is_data else (1,),
+        )
+        for array, is_data in arrays
+    ]
+    state = native.Function(ctypes.cast(function, ctypes.c_void_p).value, len(arrays))
+    for i, value in enumerate(descriptors):
+        state.descriptors[i] = ctypes.addressof(value)
+    contender.keep = [function, descriptors, state]
+    contender.run = harness.address("harnessCallFunction")
+    contender.state = ctypes.addressof(state)
+    return contender
+
+
+def problem_of(store, case, threads):
+    """The case as native/Peer.h describes it."""
+    spatial = (1, 1) + case.sizes[2:]
+    return native.Problem(
+        len(case.sizes),
+        int(case.layout == "nhwc"),
+        data.element_type_number(case),
+        threads,
+        case.sizes[0],
+        case.channels,
+        *spatial[-2:],
+        machine.last_level_cache(),
+        kernels.EPSILON,
+        *[
+            store.array(name, case).ctypes.data
+            for name in (
+                "grad_output",
+                "input",
+                "scale",
+                "mean",
+                "variance",
+                "grad_input",
+                "grad_scale",
+                "grad_offset",
+            )
+        ],
+    )
+
+
+def peer_contenders(peer, problem):
+    """The peer's contenders: PyTorch has two, with and without page faults."""
+    names = ["torch", "torch-default"] if peer.name == "torch" else [peer.name]
+    variants = {"torch": 1}
+    found = []
+    for name in names:
+        contender = Contender(name, foreign_threads=peer.foreign_threads)
+        found.append(contender)
+        if peer.absent:
+            contender.absent = peer.absent
+            continue
+        state, contender.absent = peer.create(problem, variants.get(name, 0))
+        if not state:
+            continue
+        contender.run = ctypes.cast(peer.library.peerRun, ctypes.c_void_p).value
+        contender.state = state
+        contender.keep = [peer, problem]
+    return found
+
+
+def check(contender, store, reference):
+    """Runs once and compares with the reference; says what is wrong."""
+    store.clear_results(reference.case)
+    if contender.name.startswith("bngrad"):
+        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(contender.run)
+        factor = 5
+    else:
+        function = contender.keep[0].library.peerRunInto
+        factor = 100
+    function(contender.state)
+    error = reference.error(store, factor)
+    if error > 1:
+        contender.error = "wrong result: error %.3g times the bound" % error
+
+
+def _calls(contender):
+    """Estimates how many calls fill SHORT_WINDOW."""
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(contender.run)
+    seconds = math.inf
+    for _ in range(3):
+        start = time.perf_counter()
+        function(contender.state)
+        seconds = min(seconds, time.perf_counter() - start)
+    return max(1, min(1000, round(SHORT_WINDOW / seconds)))
+
+
+def _is_disturbed(sample, calls):
+    before, after = sample.bandwidth_before, sample.bandwidth_after
+    if abs(before - after) > BANDWIDTH_DRIFT * max(before, after):
+        return True
+    seconds = sample.cold + sample.warm * calls
+    return sample.switches > seconds / SECONDS_PER_SWITCH
+
+
+def run_rounds(harness, contenders, rounds):
+    """Fills the contenders' samples until each has `rounds` undisturbed ones."""
+    active = [c for c in contenders if c.run and not c.error]
+    for contender in active:
+        contender.calls = _calls(contender)
+    number, wait, waited = 0, WAIT, 0
+    while active and number < rounds * PATIENCE:
+        # Every contender follows every other one equally often.
+        turn = number % len(active)
+        order = list(range(len(active)))
+        order = order[turn:] + order[:turn]
+        if number % 2:
+            order.reverse()
+        runners = (native.Runner * len(active))(
+            *[
+                native.Runner(c.run, c.state, c.calls, int(c.foreign_threads))
+                for c in active
+            ]
+        )
+        samples = harness.round(runners, order)
+        quiet = 0
+        for contender, sample in zip(active, samples):
+            disturbed = _is_disturbed(sample, contender.calls)
+            kept = contender.disturbed if disturbed else contender.samples
+            kept[number] = native.Sample.from_buffer_copy(sample)
+            quiet += not disturbed
+        number += 1
+        if 2 * quiet >= len(active):
+            wait = WAIT
+        elif waited < rounds * WAIT_PER_ROUND and rounds > FEW_ROUNDS:
+            time.sleep(wait)
+            waited += wait
+            wait *= 2
+        if number == SLOW_ROUNDS:
+            fastest = min(_median_warm(c) for c in active)
+            active = [c for c in active if _median_warm(c) < SLOW_FACTOR * fastest]
+        if all(len(c.samples) >= rounds for c in active):
+            break
+    for contender in contenders:
+        # A machine that is never quiet: all windows, and the result says so.
+        contender.noisy = len(contender.samples) < len(contender.disturbed) / 2
+        if contender.noisy:
+            contender.samples.update(contender.disturbed)
+
+
+def _median_warm(contender):
+    samples = contender.samples | contender.disturbed
+    return statistics.median(sample.warm for sample in samples.values())
+
+
+def summarize(contender, case):
+    """What is reported about a contender: microseconds and ratios."""
+    result = {"name": contender.name}
+    for key in ("absent", "error", "schedule"):
+        if getattr(contender, key):
+            result[key] = getattr(contender, key)
+    samples = contender.samples.values()
+    result["disturbed"] = len(contender.disturbed)
+    if contender.noisy:
+        result["noisy"] = True
+    result["rounds"] = len(samples)
+    if not samples:
+        return result
+
+    def passes(seconds, sample):
+        rate = (sample.bandwidth_before + sample.bandwidth_after) / 2
+        return seconds * rate / case.tensor_bytes
+
+    median = statistics.median
+    result["warm_us"] = 1e6 * median(s.warm for s in samples)
+    result["cold_us"] = 1e6 * median(s.cold for s in samples)
+    result["bandwidth_gbps"] = 1e-9 * median(
+        (s.bandwidth_before + s.bandwidth_after) / 2 for s in samples
+    )
+    for key in ("warm", "cold"):
+        tensors = median(passes(getattr(s, key), s) for s in samples)
+        result[key + "_over_floor3"] = tensors / 3
+        result[key + "_over_floor5"] = tensors / 5
+    return result
+
+
+def ratio(first, second):
+    """Median of the per-round ratios of warm times, or None."""
+    common = first.samples.keys() & second.samples.keys()
+    if not common:
+        return None
+    return statistics.median(
+        first.samples[i].warm / second.samples[i].warm for i in common
+    )

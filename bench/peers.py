@@ -1,0 +1,161 @@
+"""The libraries that BNGrad is compared with, the kernel written by hand included."""
+
+import ctypes
+import os
+import pathlib
+import sys
+
+import native
+
+
+class Peer:
+    """One library; `absent` says why it cannot be measured, or is None."""
+
+    def __init__(self, name, title, foreign_threads=False):
+        self.name = name
+        self.title = title
+        self.foreign_threads = foreign_threads
+        self.absent = None
+        self.version = ""
+        self.library = None
+
+    def load(self, path):
+        try:
+            self.library = ctypes.CDLL(str(path))
+        except OSError as error:
+            self.absent = "does not load: " + str(error)
+            return
+        self.library.peerCreate.restype = ctypes.c_void_p
+        for name in ("peerRun", "peerRunInto", "peerDestroy"):
+            getattr(self.library, name).argtypes = [ctypes.c_void_p]
+            getattr(self.library, name).restype = None
+        text = ctypes.create_string_buffer(200)
+        self.library.peerVersion(text, ctypes.c_int64(200))
+        self.version = text.value.decode()
+
+    def create(self, problem, variant):
+        """The state of one problem, and None or why there is none."""
+        error = ctypes.create_string_buffer(300)
+        state = self.library.peerCreate(
+            ctypes.byref(problem), variant, error, ctypes.c_int64(300)
+        )
+        return state, None if state else error.value.decode()
+
+
+def _build(peer, folder, source, flags):
+    # Peers may share a source file: one output each.
+    path = pathlib.Path(folder) / f"libbench_{peer.name}.so"
+    peer.absent = native.build(source, path, *flags)
+    if not peer.absent:
+        peer.load(path)
+    return peer
+
+
+def _missing(folder, wheel):
+    """Why a wheel is missing: what scripts/bench.sh wrote when installing failed."""
+    reason = pathlib.Path(folder) / (wheel + ".absent")
+    if reason.exists():
+        return "not installed: " + reason.read_text().strip()
+    return f"no {wheel} wheel in the Python environment"
+
+
+def hand(folder):
+    peer = Peer("hand", "by hand")
+    return _build(peer, folder, "Hand.cpp", ["-std=c++17", "-fopenmp=libomp"])
+
+
+def onednn(folder):
+    """The newest release, from PyPI: threads are TBB's."""
+    peer = Peer("onednn", "oneDNN", foreign_threads=True)
+    prefix = pathlib.Path(sys.prefix)
+    if not (prefix / "lib/libdnnl.so.3").exists():
+        peer.absent = _missing(folder, "oneDNN")
+        return peer
+    # Its CPU device comes from this OpenCL driver.
+    os.environ.setdefault("OCL_ICD_FILENAMES", str(prefix / "lib/libintelocl.so"))
+    return _build(
+        peer,
+        folder,
+        "OneDNN.cpp",
+        [
+            "-std=c++17",
+            f"-I{prefix}/include",
+            f"{prefix}/lib/libdnnl.so.3",
+            f"-Wl,--disable-new-dtags,-rpath,{prefix}/lib",
+            "-Wl,--allow-shlib-undefined",
+        ],
+    )
+
+
+def onednn_debian(folder):
+    peer = Peer("onednn-debian", "oneDNN, Debian's")
+    if not pathlib.Path("/usr/include/oneapi/dnnl/dnnl.hpp").exists():
+        peer.absent = "libdnnl-dev is not installed"
+        return peer
+    return _build(peer, folder, "OneDNN.cpp", ["-std=c++17", "-ldnnl"])
+
+
+def torch(folder):
+    """libtorch_cpu of the wheel, which needs no GPU."""
+    peer = Peer("torch", "PyTorch")
+    site = pathlib.Path(sys.prefix).glob("lib/python3*/site-packages/torch")
+    root = next(site, None)
+    if root is None:
+        peer.absent = _missing(folder, "PyTorch")
+        return peer
+    return _build(
+        peer,
+        folder,
+        "Torch.cpp",
+        [
+            "-std=c++20",
+            "-w",
+            f"-I{root}/include",
+            f"-I{root}/include/torch/csrc/api/include",
+            f"-L{root}/lib",
+            "-l:libtorch_cpu.so",
+            "-l:libc10.so",
+            f"-Wl,-rpath,{root}/lib",
+            "-Wl,--allow-shlib-undefined",
+        ],
+    )
+
+
+def load(folder):
+    """All peers, absent ones included. Threads that are not OpenMP's start first,
+    before OpenMP binds this thread to one core and they inherit that."""
+    peers = [onednn(folder)]
+    if not peers[0].absent:
+        _start_threads(peers[0])
+    peers += [hand(folder), torch(folder), onednn_debian(folder)]
+    return peers
+
+
+def _start_threads(peer):
+    import numpy
+
+    data = [numpy.zeros((8, 64, 32, 32), numpy.float32) for _ in range(3)]
+    channel = [numpy.ones(64, numpy.float32) for _ in range(5)]
+    problem = native.Problem(
+        4,
+        1,
+        0,
+        0,
+        8,
+        64,
+        32,
+        32,
+        32 << 20,
+        1e-5,
+        data[0].ctypes.data,
+        data[1].ctypes.data,
+        *[array.ctypes.data for array in channel[:3]],
+        data[2].ctypes.data,
+        channel[3].ctypes.data,
+        channel[4].ctypes.data,
+    )
+    state, peer.absent = peer.create(problem, 0)
+    if state:
+        for _ in range(3):
+            peer.library.peerRun(state)
+        peer.library.peerDestroy(state)

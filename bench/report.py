@@ -1,0 +1,245 @@
+"""The table, the data behind it, and the plot."""
+
+import json
+
+import limits
+
+TITLES = {
+    "bngrad": "BNGrad",
+    "bngrad-dynamic": "BNGrad, `?` shapes",
+    "bngrad-strided": "BNGrad, strided view",
+    "hand": "by hand",
+    "torch": "PyTorch, kept memory",
+    "torch-default": "PyTorch as is",
+    "onednn": "oneDNN",
+    "onednn-debian": "oneDNN of Debian",
+}
+COLORS = {
+    "bngrad": "#d62728",
+    "hand": "#000000",
+    "torch": "#ee8a1d",
+    "torch-default": "#f5c48a",
+    "onednn": "#1f77b4",
+    "onednn-debian": "#9bc4e2",
+}
+
+
+def _cell(result, tensors):
+    """`time (over floor)`, or why there is none."""
+    if result is None:
+        return ""
+    if "warm_us" not in result:
+        return "wrong" if "error" in result else "absent"
+    time = result["warm_us"]
+    text = f"{time / 1e3:.2f} ms" if time >= 1e3 else f"{time:.3g} µs"
+    mark = " ~" if "noisy" in result else ""
+    return f"{text} ({result[f'warm_over_floor{tensors}']:.2f}){mark}"
+
+
+def _times(value):
+    return "" if value is None else f"{value:.2f}"
+
+
+def _machine_lines(document):
+    machine = document["machine"]
+    caches = ", ".join(
+        f"{name} {size >> 10} KiB" for name, size in machine["caches"].items()
+    )
+    bandwidth = document["bandwidth_gbps"]
+    lines = [
+        f"* {machine['cpu']}, family {machine['cpu_family']} model"
+        f" {machine['cpu_model']}, {machine['cores']} cores"
+        + (f" under {machine['hypervisor']}" if machine["hypervisor"] else "")
+        + f"; {caches}; {machine['os']}; huge pages: {machine['huge_pages']}",
+        f"* {machine['threads']} threads; {machine['date']}; commit"
+        f" {machine['commit']}; load average at the start {machine['load']}",
+        f"* bandwidth, two reads and one streaming write: median"
+        f" {bandwidth['median']:.1f} GB/s, from {bandwidth['min']:.1f} to"
+        f" {bandwidth['max']:.1f} during the run",
+    ]
+    for peer in document["peers"]:
+        state = f"absent: {peer['absent']}" if peer["absent"] else peer["version"]
+        lines.append(f"* {peer['title']}: {state}")
+    if document["options"]["quick"]:
+        lines.append("* `--quick`: few shapes and rounds; not a measurement to quote")
+    return lines
+
+
+def _case_table(cases, tensors):
+    names = [
+        "bngrad",
+        "hand",
+        "torch",
+        "torch-default",
+        "onednn",
+        "onednn-debian",
+    ]
+    head = ["shape"] + [TITLES[name] for name in names]
+    head += ["cold", "best peer / BNGrad", "by hand / BNGrad", "`?`", "strided", "limits"]
+    rows = [head, ["---"] * len(head)]
+    for case in cases:
+        results, ratios = case["results"], case["ratios"]
+        own = results.get("bngrad", {})
+        factors = [
+            ratios[f"{peer}/bngrad"]
+            for peer in limits.PEERS
+            if f"{peer}/bngrad" in ratios
+        ]
+        hand = ratios.get("bngrad/hand")
+        rows.append(
+            [case["sizes"]]
+            + [_cell(results.get(name), tensors) for name in names]
+            + [
+                _times(own.get(f"cold_over_floor{tensors}")),
+                _times(min(factors, default=None)),
+                _times(1 / hand if hand else None),
+                _times(ratios.get("bngrad-dynamic/bngrad")),
+                _times(ratios.get("bngrad-strided/bngrad-dynamic")),
+                "kept" if not case["failures"] else str(len(case["failures"])) + " not",
+            ]
+        )
+    return ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def _fused_table(cases):
+    lines = ["| case | neighbour | time | over the gradient alone | limit |"]
+    lines.append("|---|---|---|---|---|")
+    for case in cases:
+        for name, result in case["results"].items():
+            if name == "bngrad":
+                continue
+            value = case["ratios"].get(f"{name}/bngrad")
+            lines.append(
+                f"| {case['name']} | {name.removeprefix('bngrad-')} |"
+                f" {_cell(result, case['floor_tensors'])} | {_times(value)} |"
+                f" {case['limits'][name]:.2f} |"
+            )
+    return lines
+
+
+def markdown(document):
+    """The table that is kept in the repository."""
+    lines = ["# CPU benchmark", ""]
+    lines += ["How to read this: [README](../README.md).", ""]
+    lines += _machine_lines(document) + [""]
+    cases = document["cases"]
+    for element_type in ("f32", "bf16", "f16"):
+        for layout, title, tensors in (
+            ("nchw", "NCHW, NCL: over the 3-pass floor", 3),
+            ("nhwc", "NHWC, 2-D: over the 5-pass floor", 5),
+        ):
+            part = [
+                case
+                for case in cases
+                if case["type"] == element_type and case["layout"] == layout
+            ]
+            if part:
+                lines += [f"## {element_type}, {title}", ""]
+                lines += _case_table(part, tensors) + [""]
+    if document["fused"]:
+        lines += ["## Fused neighbours, f32", ""] + _fused_table(document["fused"]) + [""]
+    if document["latency"]:
+        lines += ["## Compiling one static kernel in process", ""]
+        lines += ["| case | all, ms | of it MLIR's passes, ms |", "|---|---|---|"]
+        for name, latency in document["latency"].items():
+            if "error" in latency:
+                lines.append(f"| {name} | {latency['error']} | |")
+            else:
+                lines.append(
+                    f"| {name} | {latency['compile_ms']:.1f} |"
+                    f" {latency['passes_ms']:.1f} |"
+                )
+        lines.append("")
+    lines += ["## Limits not kept", ""]
+    lines += [f"* {line}" for line in document["failures"]] or ["None."]
+    return "\n".join(lines) + "\n"
+
+
+def plot(document, path):
+    """Time over the floor, a row per shape and a colour per library."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "bngrad"
+    import matplotlib.pyplot as pyplot
+
+    panels = []
+    for element_type in ("f32", "bf16", "f16"):
+        for layout, title, tensors in (("nchw", "NCHW", 3), ("nhwc", "NHWC, 2-D", 5)):
+            part = [
+                case
+                for case in document["cases"]
+                if case["type"] == element_type
+                and case["layout"] == layout
+                and case["is_large"]
+            ]
+            if part:
+                panels.append((f"{element_type} {title}", tensors, part))
+    if not panels:
+        return
+    rows = (len(panels) + 1) // 2
+    longest = max(len(part) for _, _, part in panels)
+    figure, axes = pyplot.subplots(
+        rows, 2, figsize=(13, rows * (1.2 + 0.3 * longest)), squeeze=False
+    )
+    for axis in axes.flat[len(panels) :]:
+        axis.axis("off")
+    for axis, (title, tensors, part) in zip(axes.flat, panels):
+        for name, color in COLORS.items():
+            points = [
+                (case["results"][name][f"warm_over_floor{tensors}"], row)
+                for row, case in enumerate(part)
+                if "warm_us" in case["results"].get(name, {})
+            ]
+            if points:
+                axis.plot(
+                    *zip(*points),
+                    "D" if name == "bngrad" else "o",
+                    color=color,
+                    label=TITLES[name],
+                    markersize=8 if name == "bngrad" else 6,
+                    zorder=3 if name == "bngrad" else 2,
+                )
+        for row, case in enumerate(part):
+            over, limit = case["floor_limit"]
+            axis.plot(
+                [limit * over / tensors] * 2, [row - 0.4, row + 0.4], color="#2ca02c"
+            )
+        axis.axvline(1, color="gray", linewidth=1)
+        axis.set_xscale("log")
+        ticks = [1, 1.5, 2, 3, 5, 10, 20, 50, 100]
+        axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.minorticks_off()
+        axis.set_yticks(range(len(part)), [case["sizes"] for case in part])
+        axis.set_ylim(len(part) - 0.4, -0.6)
+        axis.grid(axis="x", color="#dddddd")
+        axis.set_axisbelow(True)
+        axis.set_title(title)
+        axis.set_xlabel(f"time over the {tensors}-pass floor (green: limit)")
+    handles = {}
+    for axis in axes.flat:
+        for handle, label in zip(*axis.get_legend_handles_labels()):
+            handles.setdefault(label, handle)
+    figure.legend(
+        handles.values(), handles.keys(), loc="upper center", ncols=6, frameon=False
+    )
+    machine = document["machine"]
+    figure.text(
+        0.5,
+        0.005,
+        f"{machine['cpu']}, {machine['threads']} threads, {machine['date']},"
+        f" commit {machine['commit']}",
+        ha="center",
+        fontsize=8,
+    )
+    height = figure.get_figheight()
+    figure.tight_layout(rect=(0, 0.3 / height, 1, 1 - 0.4 / height))
+    figure.savefig(path, metadata={"Date": None})
+
+
+def write(document, base):
+    """Writes BASE.json, BASE.md and BASE.svg."""
+    base.parent.mkdir(parents=True, exist_ok=True)
+    base.with_suffix(".json").write_text(json.dumps(document, indent=1) + "\n")
+    base.with_suffix(".md").write_text(markdown(document))
+    plot(document, base.with_suffix(".svg"))

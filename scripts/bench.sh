@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Sets up a fresh machine, builds, and measures the CPU code beside oneDNN,
+# PyTorch, a kernel written by hand, and the bandwidth of memory.
+#
+#   scripts/bench.sh            everything, into bench/results/cpu.{md,json,svg}
+#   scripts/bench.sh --quick    few shapes and rounds, into build/bench/quick.*
+#   scripts/bench.sh --assert   exit 1 and list every limit that is not kept
+#   scripts/bench.sh --shapes=REGEX --peers=REGEX --rounds=N --output=BASE
+#
+# BNGRAD_TOOLS names a folder with a finished bngrad-opt and bngrad-runner;
+# BNGRAD_BENCH_PEERS=none measures without downloading PyTorch and oneDNN (1.3
+# GB). OMP_NUM_THREADS is 2 unless it is set. bench/README.md says how to read
+# the result.
+
+. "$(dirname "$0")/common.sh"
+
+packages+=(python3-venv libdnnl-dev git)
+work=$build/bench
+venv=$work/venv
+
+# install_peer NAME COMMAND...: installs once. What fails leaves the peer absent
+# and NAME.absent with the reason, and is tried again next time.
+install_peer() {
+  local log=$work/$1.log
+  [ ! -f "$venv/$1.stamp" ] || return 0
+  require_space 4000 "$work"
+  printf 'bngrad: installing %s\n' "$1"
+  rm -f "$work/$1.absent"
+  if "${@:2}" >"$log" 2>&1; then
+    touch "$venv/$1.stamp"
+  else
+    { grep -m1 -i error "$log" || tail -n1 "$log"; } >"$work/$1.absent"
+  fi
+}
+
+# libtorch_cpu links two small libraries of CUDA, of the versions that the wheel
+# names; the gigabytes that only GPUs need stay away.
+install_torch() {
+  "$venv/bin/pip" install --no-deps torch || return
+  "$venv/bin/python" - >"$work/cuda.txt" <<'PYTHON' || return
+import importlib.metadata, re
+for line in importlib.metadata.requires("torch"):
+    found = re.match(r"cuda-toolkit\[.*\](==[\d.]+)", line)
+    if found:
+        print("cuda-toolkit[cudart,cupti]" + found[1])
+PYTHON
+  "$venv/bin/pip" install -r "$work/cuda.txt"
+}
+
+setup
+mkdir -p "$work"
+if [ -z "${BNGRAD_TOOLS:-}" ]; then
+  printf 'bngrad: building\n'
+  build bngrad-opt bngrad-runner
+fi
+if [ ! -x "$venv/bin/python" ]; then
+  "$python" -m venv "$venv" || fail "cannot create $venv"
+fi
+"$venv/bin/python" -c 'import numpy, matplotlib' 2>/dev/null ||
+  "$venv/bin/pip" install numpy matplotlib >"$work/pip.log" 2>&1 ||
+  fail "cannot install numpy and matplotlib: $(tail -n1 "$work/pip.log")"
+if [ "${BNGRAD_BENCH_PEERS:-}" != none ]; then
+  install_peer oneDNN "$venv/bin/pip" install onednn onednn-devel
+  install_peer PyTorch install_torch
+fi
+
+# One OpenMP runtime for everyone, its threads bound to cores. Not by
+# OMP_PROC_BIND: GNU's runtime, which is loaded as well but never called, would
+# bind the first thread on its own and leave the other runtime one core.
+unset OMP_PROC_BIND OMP_PLACES GOMP_CPU_AFFINITY
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2} OMP_DYNAMIC=false
+export KMP_AFFINITY=granularity=core,compact
+export LD_PRELOAD=$llvm_prefix/lib/libomp.so.5
+exec "$venv/bin/python" -B "$root/bench/bench.py" --tools="${BNGRAD_TOOLS:-$build/bin}" \
+  --llvm="$llvm_prefix" --work="$work" "$@"
