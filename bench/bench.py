@@ -89,7 +89,10 @@ class Bench:
         if not self.selected:
             sys.exit("bngrad: error: expected --shapes to match a case, got none")
         self.compiler = kernels.Compiler(
-            arguments.tools, arguments.llvm, arguments.work / "kernels"
+            arguments.tools,
+            arguments.llvm,
+            arguments.work / "kernels",
+            self.threads,
         )
         self.peers = peers.load(arguments.work)
         self.harness = native.Harness(arguments.work, machine.last_level_cache())

@@ -107,10 +107,12 @@ def write(case, variant):
 class Compiler:
     """Compiles IR ahead of time; keeps what it compiled in `folder`."""
 
-    def __init__(self, tools, llvm, folder):
+    def __init__(self, tools, llvm, folder, threads):
         self.opt = pathlib.Path(tools) / "bngrad-opt"
         self.runner = pathlib.Path(tools) / "bngrad-runner"
         self.llvm = pathlib.Path(llvm)
+        # Not those this process may run on: the OpenMP runtime has bound it.
+        self.threads = threads
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.key = None
@@ -155,7 +157,7 @@ class Compiler:
                 "bngrad-opt",
                 self.opt,
                 path["mlir"],
-                "--bngrad-cpu-pipeline",
+                f"--bngrad-cpu-pipeline=threads={self.threads}",
                 "-o",
                 path["llvm.mlir"],
             )
@@ -214,7 +216,7 @@ class Compiler:
                 "bngrad-opt",
                 self.opt,
                 path,
-                "--bngrad-cpu-pipeline=stop-after=group",
+                f"--bngrad-cpu-pipeline=threads={self.threads} stop-after=group",
             )
         except CompileError:
             return ""
@@ -236,7 +238,7 @@ class Compiler:
                 "bngrad-opt",
                 self.opt,
                 path,
-                "--bngrad-cpu-pipeline",
+                f"--bngrad-cpu-pipeline=threads={self.threads}",
                 "--mlir-timing",
                 "--mlir-timing-display=list",
                 "-o",

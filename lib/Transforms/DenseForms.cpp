@@ -267,11 +267,10 @@ void mlir::bngrad::mergeLoops(RewriterBase &rewriter, GroupMembers &members) {
       if (!isa<MemRefType>(operand.get().getType()) || isDense(operand.get()))
         return true;
       AffineMap map = generic.getMatchingIndexingMap(&operand);
-      return llvm::none_of(isData ? runs : featureRuns,
-                           [&](const ReassociationIndices &run) {
-                             return isMerged(run) &&
-                                    map.isFunctionOfDim(run.front());
-                           });
+      return llvm::none_of(
+          isData ? runs : featureRuns, [&](const ReassociationIndices &run) {
+            return isMerged(run) && map.isFunctionOfDim(run.front());
+          });
     });
   };
   if (llvm::none_of(runs, isMerged) || !llvm::all_of(members, isCollapsible))

@@ -45,7 +45,7 @@ static constexpr int64_t kLineBytes = 64;
 static constexpr int64_t kSerialBytes = 128 << 10;
 /// Rows of the second pass of `rows` that are read forward before stepping
 /// back, and blocks of the first: bytes of data.
-static constexpr int64_t kStepBytes = 128 << 10, kBlockBytes = 1 << 20;
+static constexpr int64_t kStepBytes = 3 << 20, kBlockBytes = 1 << 20;
 /// Bytes of data in rows that are read side by side.
 static constexpr int64_t kVisitBytes = 8 << 10;
 /// Elements of a piece of `split`.

@@ -328,7 +328,7 @@ static std::string collectSchedules(func::FuncOp function) {
   return found.empty() ? "none" : llvm::join(found, ",");
 }
 
-LogicalResult Program::compile(StringRef schedule) {
+LogicalResult Program::compile(StringRef schedule, const Target &target) {
   auto start = std::chrono::steady_clock::now();
   MLIRContext *context = source->getContext();
   OneLineDiagnostics diagnostics(context);
@@ -343,7 +343,7 @@ LogicalResult Program::compile(StringRef schedule) {
   PassManager choose(context), apply(context);
   addDecomposePasses(choose);
   addFusePasses(choose);
-  addGroupPasses(choose, schedule, Target::host());
+  addGroupPasses(choose, schedule, target);
   addBufferizePasses(apply);
   addCpuApplyPasses(apply);
   addCpuLowerPasses(apply);

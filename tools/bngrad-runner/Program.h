@@ -12,6 +12,7 @@
 #include "Jit.h"
 
 #include "BNGrad/Runtime/Array.h"
+#include "BNGrad/Transforms/Target.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -55,8 +56,8 @@ public:
   ArgumentRole getRole(unsigned argument);
 
   /// Compiles the function through the CPU pipeline. `schedule` as in the
-  /// pipeline option of that name.
-  LogicalResult compile(StringRef schedule);
+  /// pipeline option of that name; empty: chosen for `target`.
+  LogicalResult compile(StringRef schedule, const Target &target);
   double getCompileMilliseconds() const { return compileMilliseconds; }
   /// The schedules of the function's groups, comma-separated; `none` without
   /// groups.

@@ -168,8 +168,11 @@ static LogicalResult writeResults(ArrayRef<std::string> paths,
 }
 
 static LogicalResult run(const Options &options) {
-  if (options.threads)
+  Target target = Target::host();
+  if (options.threads) {
     omp_set_num_threads(*options.threads);
+    target.threads = *options.threads;
+  }
   DialectRegistry registry;
   mlir::bngrad::registerAllDialects(registry);
   registerAllToLLVMIRTranslations(registry);
@@ -185,7 +188,7 @@ static LogicalResult run(const Options &options) {
   FailureOr<std::vector<Array>> arguments =
       makeArguments(*program, options.arguments);
   if (failed(verified) || failed(arguments) ||
-      failed(program->compile(options.schedule.value_or(""))))
+      failed(program->compile(options.schedule.value_or(""), target)))
     return failure();
   FailureOr<std::vector<Array>> results = program->prepareResults(*arguments);
   if (failed(results) || failed(program->run(*arguments, *results)) ||
