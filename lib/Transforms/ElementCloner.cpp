@@ -9,6 +9,8 @@
 #include "ElementCloner.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -33,6 +35,22 @@ bool mlir::bngrad::isVectorizable(linalg::GenericOp generic) {
                       });
 }
 
+/// `value` as it is, if it was loaded behind a fence: x86 would turn a select
+/// of it into a masked load, which waits for what the condition depends on.
+static Value fenceLoad(OpBuilder &b, Value value) {
+  Operation *def = value.getDefiningOp();
+  if (auto extend = dyn_cast_or_null<arith::ExtFOp>(def))
+    def = extend.getIn().getDefiningOp();
+  Type element = getElementTypeOrSelf(value);
+  if (!isa_and_present<vector::LoadOp>(def) ||
+      !(element.isF32() || element.isF64()))
+    return value;
+  return LLVM::CallIntrinsicOp::create(b, value.getLoc(), value.getType(),
+                                       b.getStringAttr("llvm.arithmetic.fence"),
+                                       ValueRange{value})
+      .getResult(0);
+}
+
 /// Clones `op`, on vectors if it takes one.
 static void cloneOp(OpBuilder &b, Operation &op, IRMapping &mapping,
                     int64_t lanes) {
@@ -47,6 +65,9 @@ static void cloneOp(OpBuilder &b, Operation &op, IRMapping &mapping,
   for (Value operand : op.getOperands())
     vectors.map(operand, broadcastTo(b, op.getLoc(),
                                      mapping.lookupOrDefault(operand), lanes));
+  if (auto select = dyn_cast<arith::SelectOp>(op))
+    for (Value choice : {select.getTrueValue(), select.getFalseValue()})
+      vectors.map(choice, fenceLoad(b, vectors.lookup(choice)));
   Operation *clone = op.clone(vectors);
   for (OpResult result : clone->getResults())
     result.setType(VectorType::get({lanes}, result.getType()));

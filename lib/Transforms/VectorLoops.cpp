@@ -96,6 +96,8 @@ struct Run {
       *tables;                         // by per-channel memref; null: no tables
   Value tableOffset;                   // entry of element 0
   DenseMap<OpOperand *, Value> common; // operands that do not differ
+  Value ahead; // how much further in the data is what will be read next; null:
+               // right behind the run, which the hardware sees
 };
 
 /// Elements of a run from `position` on.
@@ -174,6 +176,9 @@ private:
                   bool isStreaming);
   /// A mask of the first `count` of `maskLanes` lanes.
   Value createMask(OpBuilder &b, Value count, int64_t maskLanes) const;
+  /// Fetches what will be read `run.ahead` elements after a piece.
+  void prefetch(OpBuilder &b, linalg::GenericOp generic, const Run &run,
+                const Piece &piece);
   /// Pieces of at most `lanes` elements, masked, for [from, to).
   void emitMasked(OpBuilder &b, Value from, Value to, int64_t lanes,
                   function_ref<void(OpBuilder &, const Piece &)> body) const;
@@ -415,6 +420,17 @@ void VectorLoops::store(OpBuilder &b, Value value, Value memref,
     vector::StoreOp::create(b, loc, value, memref, indices);
     return;
   }
+  // LLVM drops the hint from stores of 16-bit floats.
+  if (auto type = dyn_cast<FloatType>(getElementTypeOrSelf(value));
+      type && type.getWidth() == 16) {
+    Type bits = b.getI16Type();
+    value = arith::BitcastOp::create(
+        b, loc, VectorType::get({piece.lanes}, bits), value);
+    auto memrefType = cast<MemRefType>(memref.getType());
+    memref = UnrealizedConversionCastOp::create(b, loc, memrefType.clone(bits),
+                                                memref)
+                 .getResult(0);
+  }
   vector::StoreOp::create(b, loc, value, memref, indices,
                           /*nontemporal=*/true, llvm::MaybeAlign(kLineBytes));
 }
@@ -536,6 +552,29 @@ void VectorLoops::emitMasked(
           });
 }
 
+void VectorLoops::prefetch(OpBuilder &b, linalg::GenericOp generic,
+                           const Run &run, const Piece &piece) {
+  if (!run.ahead)
+    return;
+  Index index = at(b);
+  Value first = index.add(index.add(run.base, piece.position), run.ahead);
+  Value last = index.sub(count, index.constant(1));
+  for (OpOperand *operand : generic.getDpsInputOperands()) {
+    if (!isDataMap(generic.getMatchingIndexingMap(operand)))
+      continue;
+    Value flat = getFlat(b, operand->get());
+    int64_t width = getElementTypeOrSelf(flat).getIntOrFloatBitWidth() / 8;
+    for (int64_t element = 0; element < piece.lanes;
+         element += kLineBytes / width) {
+      // Behind the end there is nothing to come.
+      Value position =
+          index.min(index.add(first, index.constant(element)), last);
+      memref::PrefetchOp::create(b, loc, flat, position, /*isWrite=*/false,
+                                 /*localityHint=*/2, /*isDataCache=*/true);
+    }
+  }
+}
+
 Value VectorLoops::isStreamed(OpBuilder &b) const {
   if (schedule.getStreamingBytes() == 0)
     return arith::ConstantIntOp::create(b, loc, 0, 1);
@@ -565,6 +604,8 @@ void VectorLoops::emitElementwiseRun(OpBuilder &b, linalg::GenericOp generic,
                                      bool isStreaming) {
   Index index = at(b);
   auto emitPiece = [&](OpBuilder &nested, const Piece &piece) {
+    if (!piece.mask)
+      prefetch(nested, generic, run, piece);
     IRMapping mapping = clonePiece(nested, generic, run, piece);
     storePiece(nested, generic, run, piece, mapping,
                isStreaming && !piece.mask);
@@ -774,8 +815,11 @@ void VectorLoops::emitChannels(OpBuilder &b) {
           for (linalg::GenericOp generic : group.elementwise)
             emitLoops(channel, outer, ivs,
                       [&](OpBuilder &row, ArrayRef<Value> rowIvs) {
-                        emitElementwiseRun(row, generic, getRun(row, rowIvs),
-                                           zeroIndex, sizes[inner]);
+                        // The next channel's row comes next in memory.
+                        Run run = getRun(row, rowIvs);
+                        run.ahead = sizes[inner];
+                        emitElementwiseRun(row, generic, run, zeroIndex,
+                                           sizes[inner]);
                       });
         });
       });
@@ -1036,6 +1080,7 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
                             ValueRange sums) {
                           Run run = getRun(inRow, iv);
                           readCommon(inRow, group.reduction, run);
+                          prefetch(inRow, group.reduction, run, piece);
                           SmallVector<Value> next;
                           for (auto [sum, term] : llvm::zip_equal(
                                    sums, cloneTerms(inRow, run, piece)))
@@ -1145,7 +1190,9 @@ void VectorLoops::emitTiles(OpBuilder &b) {
             emitColumnSums(
                 tile, sumTables, zeroIndex, columns,
                 [&](OpBuilder &nested, Value row) {
-                  return getRun(nested, row, reductionTables);
+                  Run run = getRun(nested, row, reductionTables);
+                  run.ahead = at(nested).mul(channels, rowSize);
+                  return run;
                 },
                 zeroIndex, rows);
             emitEachChannel([&](OpBuilder &nested, Value channel) {
@@ -1188,8 +1235,10 @@ void VectorLoops::emitTiles(OpBuilder &b) {
           spread(group.elementwise, tables);
           for (linalg::GenericOp generic : group.elementwise)
             emitFor(tile, zeroIndex, rows, [&](OpBuilder &nested, Value row) {
-              emitElementwiseRun(nested, generic, getRun(nested, row, tables),
-                                 zeroIndex, columns);
+              // The next tile's row comes next in memory.
+              Run run = getRun(nested, row, tables);
+              run.ahead = columns;
+              emitElementwiseRun(nested, generic, run, zeroIndex, columns);
             });
         });
         deallocate(share, sumTables);

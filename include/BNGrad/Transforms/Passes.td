@@ -502,4 +502,55 @@ def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def BNGradSerializeShortLoopsPass : Pass<"bngrad-serialize-short-loops"> {
+  let summary = "Leave parallel loops of one iteration to the calling thread";
+  let description = [{
+    Needs: `omp.parallel` around `omp.loop_nest`, as upstream makes them of
+           `scf.parallel`.
+    Gives: where the loop is a single one and its bounds are known outside, the
+           threads are woken only if there is a second iteration. The schedules
+           cut small problems into one share.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    func.func @f(%n: index) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      omp.parallel {
+        omp.wsloop {
+          omp.loop_nest (%i) : index = (%c0) to (%n) step (%c1) {
+            omp.yield
+          }
+        }
+        omp.terminator
+      }
+      return
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%n: index) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c1_0 = arith.constant 1 : index
+      %0 = arith.cmpi slt, %c1_0, %n : index
+      omp.parallel if(%0) {
+        omp.wsloop {
+          omp.loop_nest (%i) : index = (%c0) to (%n) step (%c1) {
+            omp.yield
+          }
+        }
+        omp.terminator
+      }
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 #endif // BNGRAD_TRANSFORMS_PASSES_TD
