@@ -122,6 +122,7 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm) {
   pm.addPass(createConvertIndexToLLVMPass());
   pm.addPass(createUBToLLVMConversionPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createBNGradLoopAnnotationsPass());
 }
 
 void mlir::bngrad::buildToLinalgPipeline(

@@ -113,6 +113,18 @@ struct SumTables {
   SmallVector<Value> chains; // for each sum: the terms of up to kRowChain rows
 };
 
+/// An scf.for that LLVM leaves as it is: its body is as long as pays already.
+template <typename... Args> scf::ForOp createFor(OpBuilder &b, Args &&...args) {
+  auto loop = scf::ForOp::create(b, std::forward<Args>(args)...);
+  auto unroll = LLVM::LoopUnrollAttr::get(b.getContext(), b.getBoolAttr(true),
+                                          {}, {}, {}, {}, {}, {});
+  loop->setAttr("llvm.loop_annotation",
+                LLVM::LoopAnnotationAttr::get(b.getContext(), {}, {}, {},
+                                              unroll, {}, {}, {}, {}, {}, {},
+                                              {}, {}, {}, {}, {}));
+  return loop;
+}
+
 class VectorLoops {
 public:
   VectorLoops(OpBuilder &b, const ScheduledGroup &group, ScheduleAttr schedule)
@@ -291,11 +303,11 @@ void VectorLoops::initialize(OpBuilder &b) {
 
 void VectorLoops::emitFor(OpBuilder &b, Value from, Value to, Value step,
                           IndexBody body) const {
-  scf::ForOp::create(b, loc, from, to, step, ValueRange(),
-                     [&](OpBuilder &nested, Location, Value iv, ValueRange) {
-                       body(nested, iv);
-                       scf::YieldOp::create(nested, loc);
-                     });
+  createFor(b, loc, from, to, step, ValueRange(),
+            [&](OpBuilder &nested, Location, Value iv, ValueRange) {
+              body(nested, iv);
+              scf::YieldOp::create(nested, loc);
+            });
 }
 
 void VectorLoops::emitLoops(
@@ -677,7 +689,7 @@ SmallVector<Value> VectorLoops::emitSumRun(OpBuilder &b, Run run, Value from,
   Value rest = index.rem(length, index.constant(wide));
   Value end = index.sub(index.add(from, length), rest);
   int64_t chain = kChain * wide;
-  auto chains = scf::ForOp::create(
+  auto chains = createFor(
       b, loc, from, end, index.constant(chain), sums,
       [&](OpBuilder &nested, Location, Value start, ValueRange carried) {
         Index inside = at(nested);
@@ -685,7 +697,7 @@ SmallVector<Value> VectorLoops::emitSumRun(OpBuilder &b, Run run, Value from,
         SmallVector<Value> zeros;
         for (unsigned i : llvm::seq(numSums()))
           zeros.push_back(zero(nested, i, wide));
-        auto partial = scf::ForOp::create(
+        auto partial = createFor(
             nested, loc, start, stop, inside.constant(wide), zeros,
             [&](OpBuilder &innermost, Location, Value position,
                 ValueRange partials) {
@@ -792,7 +804,7 @@ void VectorLoops::emitChannels(OpBuilder &b) {
                   if (loops.empty())
                     return emitSumRun(nested, getRun(nested, rowIvs),
                                       constant(nested, 0), sizes[inner], sums);
-                  auto loop = scf::ForOp::create(
+                  auto loop = createFor(
                       nested, loc, constant(nested, 0), sizes[loops.front()],
                       constant(nested, 1), sums,
                       [&](OpBuilder &row, Location, Value iv,
@@ -902,7 +914,7 @@ void VectorLoops::emitSplit(OpBuilder &b) {
           for (unsigned i : llvm::seq(numSums()))
             zeros.append(2, arith::ConstantOp::create(
                                 nested, loc, nested.getZeroAttr(sumType(i))));
-          auto loop = scf::ForOp::create(
+          auto loop = createFor(
               nested, loc, zeroIndex, piecesOfChannel, constant(nested, 1),
               zeros, [&](OpBuilder &part, Location, Value iv, ValueRange sums) {
                 Value entry = at(part).add(first, iv);
@@ -1073,7 +1085,7 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
               emitColumns(
                   nested, columns, [&](OpBuilder &column, const Piece &piece) {
                     Piece entries = inTables(column, piece);
-                    auto rows = scf::ForOp::create(
+                    auto rows = createFor(
                         column, loc, row, endOfVisit, constant(column, 1),
                         loadTables(column, tables.chains, entries),
                         [&](OpBuilder &inRow, Location, Value iv,
@@ -1200,7 +1212,7 @@ void VectorLoops::emitTiles(OpBuilder &b) {
               SmallVector<Value> zeros;
               for (unsigned i : llvm::seq(numSums()))
                 zeros.push_back(zero(nested, i, lanes));
-              auto loop = scf::ForOp::create(
+              auto loop = createFor(
                   nested, loc, zeroIndex, rowSize, constant(nested, lanes),
                   zeros,
                   [&](OpBuilder &entry, Location, Value element,
@@ -1345,14 +1357,14 @@ void VectorLoops::emitRows(OpBuilder &b) {
           emitFor(share, from, to, [&](OpBuilder &nested, Value piece) {
             Index inside = at(nested);
             Value first = inside.mul(piece, inside.constant(lanes));
-            auto overBlocks = scf::ForOp::create(
+            auto overBlocks = createFor(
                 nested, loc, zeroIndex, blocks, constant(nested, 1),
                 zeroSums(nested, lanes),
                 [&](OpBuilder &inBlock, Location, Value block,
                     ValueRange carried) {
                   Value start =
                       at(inBlock).add(at(inBlock).mul(block, stride), first);
-                  auto overRows = scf::ForOp::create(
+                  auto overRows = createFor(
                       inBlock, loc, zeroIndex, fold, constant(inBlock, 1),
                       carried,
                       [&](OpBuilder &inRow, Location, Value row,

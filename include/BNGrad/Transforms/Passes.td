@@ -553,4 +553,40 @@ def BNGradSerializeShortLoopsPass : Pass<"bngrad-serialize-short-loops"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def BNGradLoopAnnotationsPass : Pass<"bngrad-loop-annotations"> {
+  let summary = "Put loop annotations where LLVM reads them";
+  let description = [{
+    Needs: the LLVM dialect.
+    Gives: the attribute `llvm.loop_annotation` of an `scf.for`, which upstream's
+           conversions leave on the branch back to its head, is that branch's
+           `loop_annotation`.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    #unroll = #llvm.loop_unroll<disable = true>
+    #annotation = #llvm.loop_annotation<unroll = #unroll>
+    llvm.func @f() {
+      llvm.br ^bb1
+    ^bb1:
+      llvm.br ^bb1 {llvm.loop_annotation = #annotation}
+    }
+    ```
+
+    After:
+
+    ```mlir
+    #unroll = #llvm.loop_unroll<disable = true>
+    #annotation = #llvm.loop_annotation<unroll = #unroll>
+    llvm.func @f() {
+      llvm.br ^bb1
+    ^bb1:
+      llvm.br ^bb1 {loop_annotation = #annotation}
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 #endif // BNGRAD_TRANSFORMS_PASSES_TD
