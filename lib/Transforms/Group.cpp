@@ -234,7 +234,10 @@ static ScheduleKind chooseKind(const ScheduledGroup &group) {
     for (int64_t dim : dims) {
       if (ShapedType::isDynamic(sizes[dim]))
         return ShapedType::kDynamic;
-      size *= sizes[dim];
+      // No machine has more elements than that.
+      size = std::min<uint64_t>(
+          llvm::SaturatingMultiply<uint64_t>(size, sizes[dim]),
+          std::numeric_limits<int64_t>::max());
     }
     return size;
   };
@@ -246,15 +249,19 @@ static ScheduleKind chooseKind(const ScheduledGroup &group) {
   int64_t channels = sizeOf(
       SmallVector<int64_t>(group.features.begin(), group.features.end()));
   int64_t row = sizeOf(loops.back());
-  if (ShapedType::isDynamic(channels) || ShapedType::isDynamic(row))
+  int64_t elements =
+      sizeOf(llvm::to_vector(llvm::seq<int64_t>(group.numLoops)));
+  if (ShapedType::isDynamic(elements))
     return ScheduleKind::Sizes;
-  if (channels < limits::kFewChannels)
+  if (channels < limits::kFewChannels && elements >= limits::kSerialElements)
     return ScheduleKind::Split;
   bool hasTileLoops = loops.size() <= 3 &&
                       llvm::count_if(loops, isFeature) == 1 &&
                       isFeature(loops[loops.size() - 2]);
-  return row < limits::kShortRow && hasTileLoops ? ScheduleKind::Tiles
-                                                 : ScheduleKind::Channels;
+  return row < limits::kShortRow && hasTileLoops &&
+                 elements >= limits::kSerialElements
+             ? ScheduleKind::Tiles
+             : ScheduleKind::Channels;
 }
 
 /// The schedule of a group on `target`.

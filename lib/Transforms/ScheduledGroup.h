@@ -26,8 +26,11 @@ namespace mlir::bngrad {
 
 /// Where one schedule takes over from another.
 namespace limits {
-/// Fewer channels than this leave threads without work: `split`.
+/// Fewer channels than this leave threads without work, unless there is little
+/// of it: `split`.
 inline constexpr int64_t kFewChannels = 8;
+/// Fewer elements than this are work for one thread.
+inline constexpr int64_t kSerialElements = 16 << 10;
 /// Rows of fewer elements than this are short: `tiles`.
 inline constexpr int64_t kShortRow = 512;
 } // namespace limits

@@ -41,8 +41,6 @@ using namespace mlir::bngrad;
 static constexpr int64_t kChain = 16, kRowChain = 8;
 /// A cache line; streaming stores start at one.
 static constexpr int64_t kLineBytes = 64;
-/// Problems smaller than this stay on the calling thread.
-static constexpr int64_t kSerialBytes = 128 << 10;
 /// Rows of the second pass of `rows` that are read forward before stepping
 /// back, and blocks of the first: bytes of data.
 static constexpr int64_t kStepBytes = 3 << 20, kBlockBytes = 1 << 20;
@@ -326,9 +324,10 @@ void VectorLoops::emitShares(OpBuilder &b, Value total, RangeBody body) const {
   Index index = at(b);
   Value zero = index.constant(0), one = index.constant(1);
   // Small problems are one share.
-  Value shares = index.select(index.compare(arith::CmpIPredicate::ult, bytes,
-                                            index.constant(kSerialBytes)),
-                              one, index.constant(schedule.getThreads()));
+  Value shares =
+      index.select(index.compare(arith::CmpIPredicate::ult, count,
+                                 index.constant(limits::kSerialElements)),
+                   one, index.constant(schedule.getThreads()));
   if (matchPattern(shares, m_One()))
     return body(b, zero, total);
   scf::ParallelOp::create(
@@ -1537,19 +1536,27 @@ static bool fits(const ScheduledGroup &group, ScheduleKind kind) {
   llvm_unreachable("unknown kind");
 }
 
-/// Few channels are split; short rows are tiled; others are read by channel.
+/// Where there is work for several threads, few channels are split and short
+/// rows are tiled; all else is read by channel.
 void VectorLoops::emitBySizes(OpBuilder &b) {
   Index index = at(b);
   SmallVector<Value> featureSizes;
   for (unsigned loop : group.features)
     featureSizes.push_back(sizes[loop]);
+  auto both = [&](Value l, Value r) {
+    return b.createOrFold<arith::AndIOp>(loc, l, r);
+  };
+  Value isLarge = index.compare(arith::CmpIPredicate::uge, count,
+                                index.constant(limits::kSerialElements));
   Value hasFew =
-      index.compare(arith::CmpIPredicate::ult, index.product(featureSizes),
-                    index.constant(limits::kFewChannels));
-  Value isShort = fits(group, ScheduleKind::Tiles)
-                      ? index.compare(arith::CmpIPredicate::ult, sizes.back(),
-                                      index.constant(limits::kShortRow))
-                      : arith::ConstantIntOp::create(b, loc, 0, 1).getResult();
+      both(isLarge,
+           index.compare(arith::CmpIPredicate::ult, index.product(featureSizes),
+                         index.constant(limits::kFewChannels)));
+  Value isShort =
+      fits(group, ScheduleKind::Tiles)
+          ? both(isLarge, index.compare(arith::CmpIPredicate::ult, sizes.back(),
+                                        index.constant(limits::kShortRow)))
+          : arith::ConstantIntOp::create(b, loc, 0, 1).getResult();
   emitIf(
       b, hasFew, [&](OpBuilder &nested) { emitSplit(nested); },
       [&](OpBuilder &many) {
