@@ -565,7 +565,8 @@ void VectorLoops::emitMasked(
 
 void VectorLoops::prefetch(OpBuilder &b, linalg::GenericOp generic,
                            const Run &run, const Piece &piece) {
-  if (!run.ahead)
+  // What fits into the caches needs no help.
+  if (!run.ahead || matchPattern(isStreamed(b), m_Zero()))
     return;
   Index index = at(b);
   Value first = index.add(index.add(run.base, piece.position), run.ahead);
@@ -615,7 +616,7 @@ void VectorLoops::emitElementwiseRun(OpBuilder &b, linalg::GenericOp generic,
                                      bool isStreaming) {
   Index index = at(b);
   auto emitPiece = [&](OpBuilder &nested, const Piece &piece) {
-    if (!piece.mask)
+    if (isStreaming && !piece.mask)
       prefetch(nested, generic, run, piece);
     IRMapping mapping = clonePiece(nested, generic, run, piece);
     storePiece(nested, generic, run, piece, mapping,

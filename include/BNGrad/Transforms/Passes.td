@@ -436,15 +436,19 @@ def BNGradApplySchedulePass
   let summary = "Turn scheduled linalg ops on buffers into loops";
   let description = [{
     Needs: `linalg.generic` ops on memrefs with the attribute `bngrad.schedule`.
-    Gives: loops in their place; the element computation is cloned from the
-           generic's region. A sum adds blocks of at most 8 terms and carries
-           the rounding error of adding the blocks along (TwoSum), so its error
-           does not grow with its length. The order of summation depends on the
-           schedule alone. The `scf.execute_region` of a group may be inlined
-           from here on.
+    Gives: loops in their place, those of the schedule (`#bngrad.schedule` says
+           which there are); the element computation is cloned from the
+           generics' regions. Operands with strides are tested for dense forms
+           at run time, of which each has loops of its own. A sum adds at most
+           16 terms in a row and carries the rounding error of adding those
+           chains along (TwoSum), so its error does not grow with its length.
+           The order of summation depends on shape and schedule alone, not on
+           the number of threads. The `scf.execute_region` of a group may be
+           inlined from here on.
     Fails: if an attribute `bngrad.schedule` is not a schedule. A generic that
            cannot be cloned keeps its form, with a remark that says why, and is
-           left to upstream's loops.
+           left to upstream's loops; a group that has no loops with vectors gets
+           scalar ones, with a remark, too.
 
     Before:
 
@@ -484,8 +488,9 @@ def BNGradApplySchedulePass
     ```
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect"
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
   ];
 }
 

@@ -1,0 +1,188 @@
+// RUN: bngrad-opt %s --bngrad-apply-schedule --canonicalize --cse --split-input-file --verify-diagnostics --mlir-print-local-scope \
+// RUN:   --remark-policy=all --remark-format=emitRemark --remarks-filter-missed=bngrad-apply-schedule | FileCheck %s
+
+// The loops verify and lower, for registers of any length.
+// RUN: bngrad-opt %s --split-input-file --bngrad-cpu-pipeline -o /dev/null
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+#channel = affine_map<(c) -> (c)>
+
+// A group under `channels`: each thread takes a share of the channels; of each it adds up the terms of a row, 16
+// vectors of four registers in a chain, then what is left of the row, masked; then it computes what is one per
+// channel, and then it reads the channel again.
+// CHECK-LABEL: func @channels
+// CHECK-SAME:    (%[[X:.+]]: memref<8x6x1100xf32>, %[[SUM:.+]]: memref<6xf32>, %[[FACTOR:.+]]: memref<6xf32>, %[[DX:.+]]: memref<8x6x1100xf32>)
+// CHECK-DAG:     %[[FLAT_X:.+]] = memref.collapse_shape %[[X]] {{\[\[}}0, 1, 2]]
+// CHECK-DAG:     %[[FLAT_DX:.+]] = memref.collapse_shape %[[DX]] {{\[\[}}0, 1, 2]]
+// CHECK:         scf.parallel (%[[SHARE:.+]]) = (%c0) to (%c3) step (%c1) {
+// CHECK:           scf.for %[[C:.+]] = %{{.+}} to %{{.+}} step %c1 {
+// CHECK:             scf.for %{{.+}} = %c0 to %c8 step %c1
+// CHECK:               scf.for %{{.+}} = %c0 to %c1088 step %c1024
+// CHECK:                 scf.for {{.+}} step %c64
+// CHECK:                   vector.load %[[FLAT_X]][%{{.+}}] : memref<52800xf32>, vector<64xf32>
+// CHECK-NEXT:              arith.addf %{{.+}}, %{{.+}} fastmath<contract> : vector<64xf32>
+// CHECK:                   llvm.loop_annotation
+// CHECK:               vector.maskedload %[[FLAT_X]]
+// CHECK-NEXT:          arith.select %{{.+}}, %{{.+}}, %{{.+}} : vector<64xi1>, vector<64xf32>
+// CHECK:             vector.reduction <add>, %{{.+}} fastmath<reassoc> : vector<64xf32> into f32
+// CHECK:             memref.store %{{.+}}, %[[SUM]][%[[C]]]
+// CHECK:             math.sqrt
+// CHECK:             memref.store %{{.+}}, %[[FACTOR]][%[[C]]]
+// CHECK:             scf.for
+// CHECK:               %[[F:.+]] = memref.load %[[FACTOR]][%[[C]]]
+// To the first line of the result, masked:
+// CHECK:               memref.extract_aligned_pointer_as_index %[[FLAT_DX]]
+// CHECK:               vector.maskedstore %[[FLAT_DX]]
+// Whole lines, past the caches; what the next channel will read is fetched:
+// CHECK:               scf.for
+// CHECK:                 memref.prefetch %[[FLAT_X]][%{{.+}}], read, locality<2>, data
+// CHECK:                 %[[V:.+]] = vector.load %[[FLAT_X]]
+// CHECK:                 vector.broadcast %[[F]]
+// CHECK-NOT:             vector.maskedstore
+// CHECK:                 vector.store %{{.+}}, %[[FLAT_DX]][%{{.+}}] {alignment = 64 : i64, nontemporal = true}
+// The rest, masked:
+// CHECK:               vector.maskedstore %[[FLAT_DX]]
+// CHECK:           llvm.fence seq_cst
+// CHECK-NOT:     linalg.generic
+func.func @channels(%x: memref<8x6x1100xf32>, %sum: memref<6xf32>, %factor: memref<6xf32>, %dx: memref<8x6x1100xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : memref<8x6x1100xf32>) outs(%sum : memref<6xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, threads = 3, streaming_bytes = 1000>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#channel, #channel], iterator_types = ["parallel"]}
+        ins(%sum : memref<6xf32>) outs(%factor : memref<6xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, threads = 3, streaming_bytes = 1000>} {
+    ^bb0(%e: f32, %out: f32):
+      %0 = math.sqrt %e : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %factor : memref<8x6x1100xf32>, memref<6xf32>) outs(%dx : memref<8x6x1100xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, threads = 3, streaming_bytes = 1000>} {
+    ^bb0(%e: f32, %f: f32, %out: f32):
+      %0 = arith.mulf %e, %f : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// Small data are one share, which needs no threads, and stay in the caches. A mask is read as the bytes it is,
+// and what it chooses from is loaded first.
+// CHECK-LABEL: func @small_masked
+// CHECK-SAME:    %[[K:[^:]+]]: memref<2x3x64xi1>
+// CHECK-NOT:     scf.parallel
+// CHECK:         %[[BYTES:.+]] = builtin.unrealized_conversion_cast %{{.+}} : memref<384xi1> to memref<384xi8>
+// CHECK-NOT:     scf.parallel
+// CHECK-NOT:     memref.prefetch
+// CHECK:         %[[M:.+]] = vector.load %[[BYTES]]{{.+}} : memref<384xi8>, vector<64xi8>
+// CHECK:         arith.cmpi ne, %[[M]],
+// CHECK:         %[[E:.+]] = vector.load %{{.+}} : memref<384xf32>, vector<64xf32>
+// CHECK:         %[[FENCED:.+]] = llvm.call_intrinsic "llvm.arithmetic.fence"(%[[E]])
+// CHECK:         arith.select %{{.+}}, %[[FENCED]], %{{.+}} : vector<64xi1>, vector<64xf32>
+// CHECK-NOT:     nontemporal
+// CHECK:         return
+func.func @small_masked(%k: memref<2x3x64xi1>, %x: memref<2x3x64xf32>, %f: memref<3xf32>, %dx: memref<2x3x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.generic {indexing_maps = [#data, #data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%k, %x, %f : memref<2x3x64xi1>, memref<2x3x64xf32>, memref<3xf32>) outs(%dx : memref<2x3x64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels, threads = 3, streaming_bytes = 100000>} {
+  ^bb0(%m: i1, %e: f32, %a: f32, %out: f32):
+    %0 = arith.select %m, %e, %zero : f32
+    %1 = arith.mulf %0, %a : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// `rows`: blocks of rows, each with sums of its own; three channels fold 64 rows into one of 192 elements. 16-bit
+// results are stored as integers, of which LLVM keeps the hint.
+// CHECK-LABEL: func @rows
+// CHECK-SAME:    (%[[X:.+]]: memref<100000x3xf32>, %[[SUM:.+]]: memref<3xf32>, %[[DX:.+]]: memref<100000x3xbf16>)
+// CHECK:         %[[FLAT_X:.+]] = memref.collapse_shape %[[X]]
+// CHECK:         scf.parallel {{.*}} to (%c2)
+// CHECK:           scf.for %{{.+}} = %c0 to %c192 step %c64
+// CHECK:             vector.load %[[FLAT_X]]
+// The sums of the blocks, in their order:
+// CHECK:         memref.store %{{.+}}, %[[SUM]]
+// CHECK:         scf.parallel {{.*}} to (%c2)
+// CHECK:           vector.store %{{.+}} {alignment = 64 : i64, nontemporal = true} : memref<300000xi16>, vector<64xi16>
+// CHECK-NOT:     linalg.generic
+func.func @rows(%x: memref<100000x3xf32>, %sum: memref<3xf32>, %dx: memref<100000x3xbf16>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<100000x3xf32>) outs(%sum : memref<3xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<rows, threads = 2, streaming_bytes = 1000, blocks = 4>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %sum : memref<100000x3xf32>, memref<3xf32>) outs(%dx : memref<100000x3xbf16>)
+        attrs = {bngrad.schedule = #bngrad.schedule<rows, threads = 2, streaming_bytes = 1000, blocks = 4>} {
+    ^bb0(%e: f32, %f: f32, %out: bf16):
+      %0 = arith.mulf %e, %f : f32
+      %1 = arith.truncf %0 : f32 to bf16
+      linalg.yield %1 : bf16
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+#transposed = affine_map<(n, c, s) -> (s, c, n)>
+
+// What has no vectors gets scalar loops, and says why.
+// CHECK-LABEL: func @transposed
+// CHECK-NOT:     vector
+// CHECK:         scf.parallel
+func.func @transposed(%x: memref<7x3x2xf32>, %f: memref<3xf32>, %dx: memref<2x3x7xf32>) {
+  // expected-remark @below {{scalar loops instead of vectors: expected dense data in the order of the loops}}
+  linalg.generic {indexing_maps = [#transposed, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %f : memref<7x3x2xf32>, memref<3xf32>) outs(%dx : memref<2x3x7xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: f32, %a: f32, %out: f32):
+    %1 = arith.mulf %e, %a : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s, d) -> (n, c, s, d)>
+#feature = affine_map<(n, c, s, d) -> (c, d)>
+
+// CHECK-LABEL: func @no_such_loops
+// CHECK:         scf.parallel
+func.func @no_such_loops(%x: memref<2x3x7x5xf32>, %f: memref<3x5xf32>, %dx: memref<2x3x7x5xf32>) {
+  // expected-remark @below {{scalar loops instead of vectors: expected loops [N, C, S], [C, S] or [N, C] over dense data}}
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x, %f : memref<2x3x7x5xf32>, memref<3x5xf32>) outs(%dx : memref<2x3x7x5xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+  ^bb0(%e: f32, %a: f32, %out: f32):
+    %1 = arith.mulf %e, %a : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
