@@ -234,6 +234,9 @@ private:
   void emitZeroTables(OpBuilder &b, const SumTables &tables, Value entry,
                       Value columns) const;
   SumTables createSumTables(OpBuilder &b, Value entries) const;
+  /// Entries of sum `i`, each with its error.
+  Value addPair(OpBuilder &b, const SumTables &tables, unsigned i,
+                const Piece &piece) const;
   void deallocate(OpBuilder &b, const SumTables &tables) const;
   /// A table for each per-channel operand of `generics`.
   DenseMap<Value, Value> createTables(OpBuilder &b,
@@ -998,6 +1001,13 @@ VectorLoops::createTables(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
   return tables;
 }
 
+Value VectorLoops::addPair(OpBuilder &b, const SumTables &tables, unsigned i,
+                           const Piece &piece) const {
+  return arith::AddFOp::create(
+      b, loc, load(b, tables.sums[2 * i], piece.position, piece),
+      load(b, tables.sums[2 * i + 1], piece.position, piece));
+}
+
 SumTables VectorLoops::createSumTables(OpBuilder &b, Value entries) const {
   SumTables tables;
   for (unsigned i : llvm::seq(numSums())) {
@@ -1209,35 +1219,24 @@ void VectorLoops::emitTiles(OpBuilder &b) {
                 zeroIndex, rows);
             emitEachChannel([&](OpBuilder &nested, Value channel) {
               Value start = at(nested).mul(channel, rowSize);
-              SmallVector<Value> zeros;
-              for (unsigned i : llvm::seq(numSums()))
-                zeros.push_back(zero(nested, i, lanes));
               auto loop = createFor(
-                  nested, loc, zeroIndex, rowSize, constant(nested, lanes),
-                  zeros,
+                  nested, loc, zeroIndex, rowSize, constant(nested, wide),
+                  zeroSums(nested, wide),
                   [&](OpBuilder &entry, Location, Value element,
                       ValueRange sums) {
                     Value mask = createMask(
-                        entry, at(entry).sub(rowSize, element), lanes);
-                    Piece piece = {element, lanes, mask};
-                    Value position = at(entry).add(start, element);
-                    SmallVector<Value> next;
-                    for (auto [i, sum] : llvm::enumerate(sums)) {
-                      Value entrySum = arith::AddFOp::create(
-                          entry, loc,
-                          load(entry, sumTables.sums[2 * i], position, piece),
-                          load(entry, sumTables.sums[2 * i + 1], position,
-                               piece));
-                      next.push_back(
-                          arith::AddFOp::create(entry, loc, sum, entrySum));
-                    }
-                    scf::YieldOp::create(entry, loc, next);
+                        entry, at(entry).sub(rowSize, element), wide);
+                    Piece piece = {at(entry).add(start, element), wide, mask};
+                    SmallVector<Value> addends;
+                    for (unsigned i : llvm::seq(numSums()))
+                      addends.push_back(addPair(entry, sumTables, i, piece));
+                    scf::YieldOp::create(
+                        entry, loc, addCompensated(entry, loc, sums, addends));
                   });
               SmallVector<Value> totals;
-              for (Value sum : loop.getResults())
-                totals.push_back(vector::ReductionOp::create(
-                    nested, loc, vector::CombiningKind::ADD, sum,
-                    arith::FastMathFlags::reassoc));
+              for (unsigned i : llvm::seq(numSums()))
+                totals.push_back(addLanes(nested, loop.getResult(2 * i),
+                                          loop.getResult(2 * i + 1)));
               storeSums(nested, at(nested).add(first, channel), totals);
             });
           }
@@ -1374,11 +1373,7 @@ void VectorLoops::emitRows(OpBuilder &b) {
                         Piece all = {position, lanes, Value()};
                         SmallVector<Value> addends;
                         for (unsigned i : llvm::seq(numSums()))
-                          addends.push_back(arith::AddFOp::create(
-                              inRow, loc,
-                              load(inRow, sumTables.sums[2 * i], position, all),
-                              load(inRow, sumTables.sums[2 * i + 1], position,
-                                   all)));
+                          addends.push_back(addPair(inRow, sumTables, i, all));
                         scf::YieldOp::create(
                             inRow, loc,
                             addCompensated(inRow, loc, sums, addends));
