@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/OpenMP/OpenMPDialect.h"
+#include "mlir/IR/Matchers.h"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADSERIALIZESHORTLOOPSPASS
@@ -40,7 +41,8 @@ struct BNGradSerializeShortLoopsPass
       Value second = b.createOrFold<arith::AddIOp>(loc, from, step);
       Value hasSecond = b.createOrFold<arith::CmpIOp>(
           loc, arith::CmpIPredicate::slt, second, to);
-      parallel.getIfExprMutable().assign(hasSecond);
+      if (!matchPattern(hasSecond, m_One()))
+        parallel.getIfExprMutable().assign(hasSecond);
     });
   }
 };
