@@ -15,7 +15,7 @@
 // All sizes are index values that fold where they are static; the same code
 // makes loops for static and for dynamic shapes.
 //
-// Sums: at most kChain terms are added one by one, in each lane of a vector;
+// Sums: a few terms are added one by one, in each lane of a vector;
 // the chains are added with TwoSum, whose error joins the next chain; the lanes
 // are added at the end (docs/numerics.md, section 4).
 //
@@ -37,8 +37,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Vectors of one lane's chain in a row, and rows of one chain in a column.
-static constexpr int64_t kChain = 16, kRowChain = 8;
+/// Terms of a chain in each lane of a row.
+static constexpr int64_t kChain = 16;
 /// A cache line; streaming stores start at one.
 static constexpr int64_t kLineBytes = 64;
 /// Rows of the second pass of `rows` that are read forward before stepping
@@ -108,7 +108,7 @@ struct Piece {
 /// Sums of columns.
 struct SumTables {
   SmallVector<Value> sums;   // for each sum: it, and its error
-  SmallVector<Value> chains; // for each sum: the terms of up to kRowChain rows
+  SmallVector<Value> chains; // for each sum: the terms of a chain of rows
 };
 
 /// An scf.for that LLVM leaves as it is: its body is as long as pays already.
@@ -259,6 +259,7 @@ private:
   SmallVector<unsigned> reduced; // loops that are summed over
   Value count;                   // elements of the data
   Value bytes;                   // of all data operands
+  Value rowChain;                // rows of a chain in a column
   int64_t lanes, wide;           // of a register, and of four
   DenseMap<Value, Value> flats;
 };
@@ -297,6 +298,16 @@ void VectorLoops::initialize(OpBuilder &b) {
         width += llvm::divideCeil(
             getElementTypeOrSelf(operand.get()).getIntOrFloatBitWidth(), 8);
   bytes = at(b).mul(count, constant(b, width));
+  // The more terms, the longer the chains that the bound has room for.
+  SmallVector<Value> reducedSizes;
+  for (unsigned loop : reduced)
+    reducedSizes.push_back(sizes[loop]);
+  Value terms = at(b).product(reducedSizes);
+  rowChain = constant(b, 8);
+  for (auto [least, chain] : {std::pair(1024, 16), {4096, 32}})
+    rowChain = at(b).select(
+        at(b).compare(arith::CmpIPredicate::uge, terms, constant(b, least)),
+        constant(b, chain), rowChain);
   // Views are made here, where they dominate every loop.
   for (Value memref : seen)
     getFlat(b, memref);
@@ -691,17 +702,38 @@ SmallVector<Value> VectorLoops::emitSumRun(OpBuilder &b, Run run, Value from,
   Value length = index.max(index.sub(to, from), index.constant(0));
   Value rest = index.rem(length, index.constant(wide));
   Value end = index.sub(index.add(from, length), rest);
+  bool hasRest = !matchPattern(rest, m_Zero());
+  SmallVector<Value> zeros;
+  for (unsigned i : llvm::seq(numSums()))
+    zeros.push_back(zero(b, i, wide));
+  // The rest of the run, fewer than `wide` elements, is the first term of the
+  // first chain.
+  SmallVector<Value> carried(sums);
+  if (hasRest)
+    llvm::append_range(
+        carried,
+        scf::IfOp::create(
+            b, loc,
+            index.compare(arith::CmpIPredicate::ne, rest, index.constant(0)),
+            [&](OpBuilder &nested, Location) {
+              Value mask = createMask(nested, rest, wide);
+              scf::YieldOp::create(nested, loc,
+                                   cloneTerms(nested, run, {end, wide, mask}));
+            },
+            [&](OpBuilder &nested, Location) {
+              scf::YieldOp::create(nested, loc, zeros);
+            })
+            .getResults());
   int64_t chain = kChain * wide;
   auto chains = createFor(
-      b, loc, from, end, index.constant(chain), sums,
-      [&](OpBuilder &nested, Location, Value start, ValueRange carried) {
+      b, loc, from, end, index.constant(chain), carried,
+      [&](OpBuilder &nested, Location, Value start, ValueRange args) {
         Index inside = at(nested);
         Value stop = inside.min(inside.add(start, inside.constant(chain)), end);
-        SmallVector<Value> zeros;
-        for (unsigned i : llvm::seq(numSums()))
-          zeros.push_back(zero(nested, i, wide));
+        ValueRange sumsSoFar = args.take_front(sums.size());
         auto partial = createFor(
-            nested, loc, start, stop, inside.constant(wide), zeros,
+            nested, loc, start, stop, inside.constant(wide),
+            hasRest ? args.drop_front(sums.size()) : ValueRange(zeros),
             [&](OpBuilder &innermost, Location, Value position,
                 ValueRange partials) {
               SmallVector<Value> next;
@@ -712,27 +744,27 @@ SmallVector<Value> VectorLoops::emitSumRun(OpBuilder &b, Run run, Value from,
                     innermost, loc, sum, term, arith::FastMathFlags::contract));
               scf::YieldOp::create(innermost, loc, next);
             });
-        scf::YieldOp::create(
-            nested, loc,
-            addCompensated(nested, loc, carried, partial.getResults()));
+        SmallVector<Value> next =
+            addCompensated(nested, loc, sumsSoFar, partial.getResults());
+        if (hasRest)
+          llvm::append_range(next, zeros);
+        scf::YieldOp::create(nested, loc, next);
       });
-  SmallVector<Value> results(chains.getResults());
-  if (matchPattern(rest, m_Zero()))
+  SmallVector<Value> results(chains.getResults().take_front(sums.size()));
+  SmallVector<Value> left(chains.getResults().drop_front(sums.size()));
+  Value hasNoChain = index.compare(arith::CmpIPredicate::eq, from, end);
+  if (!hasRest || matchPattern(hasNoChain, m_Zero()))
     return results;
-  // The rest, fewer than `wide` elements, in one masked piece.
-  auto tail = scf::IfOp::create(
-      b, loc, index.compare(arith::CmpIPredicate::ne, rest, index.constant(0)),
-      [&](OpBuilder &nested, Location) {
-        Value mask = createMask(nested, rest, wide);
-        scf::YieldOp::create(
-            nested, loc,
-            addCompensated(nested, loc, results,
-                           cloneTerms(nested, run, {end, wide, mask})));
-      },
-      [&](OpBuilder &nested, Location) {
-        scf::YieldOp::create(nested, loc, results);
-      });
-  return tail.getResults();
+  return scf::IfOp::create(
+             b, loc, hasNoChain,
+             [&](OpBuilder &nested, Location) {
+               scf::YieldOp::create(nested, loc,
+                                    addCompensated(nested, loc, results, left));
+             },
+             [&](OpBuilder &nested, Location) {
+               scf::YieldOp::create(nested, loc, results);
+             })
+      .getResults();
 }
 
 Value VectorLoops::addLanes(OpBuilder &b, Value sum, Value error) const {
@@ -1064,7 +1096,7 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
       index.div(index.mul(bytes, columns), index.max(count, one)), one);
   Value visit = index.min(
       index.max(index.div(index.constant(kVisitBytes), rowBytes), one),
-      index.constant(kRowChain));
+      rowChain);
   auto loadTables = [&](OpBuilder &nested, ArrayRef<Value> from,
                         const Piece &piece) {
     SmallVector<Value> entries;
@@ -1082,52 +1114,47 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
     return {at(nested).add(entry, piece.position), piece.lanes, Value()};
   };
 
-  emitFor(
-      b, from, to, index.constant(kRowChain),
-      [&](OpBuilder &chain, Value firstRow) {
-        Value endOfChain = at(chain).min(
-            at(chain).add(firstRow, at(chain).constant(kRowChain)), to);
-        emitFor(
-            chain, firstRow, endOfChain, visit,
-            [&](OpBuilder &nested, Value row) {
-              Value endOfVisit =
-                  at(nested).min(at(nested).add(row, visit), endOfChain);
-              emitColumns(
-                  nested, columns, [&](OpBuilder &column, const Piece &piece) {
-                    Piece entries = inTables(column, piece);
-                    auto rows = createFor(
-                        column, loc, row, endOfVisit, constant(column, 1),
-                        loadTables(column, tables.chains, entries),
-                        [&](OpBuilder &inRow, Location, Value iv,
-                            ValueRange sums) {
-                          Run run = getRun(inRow, iv);
-                          readCommon(inRow, group.reduction, run);
-                          prefetch(inRow, group.reduction, run, piece);
-                          SmallVector<Value> next;
-                          for (auto [sum, term] : llvm::zip_equal(
-                                   sums, cloneTerms(inRow, run, piece)))
-                            next.push_back(arith::AddFOp::create(
-                                inRow, loc, sum, term,
-                                arith::FastMathFlags::contract));
-                          scf::YieldOp::create(inRow, loc, next);
-                        });
-                    storeTables(column, SmallVector<Value>(rows.getResults()),
-                                tables.chains, entries);
-                  });
-            });
-        // The chains join the sums and start again at 0.
-        emitColumns(chain, columns, [&](OpBuilder &column, const Piece &piece) {
-          Piece entries = inTables(column, piece);
-          SmallVector<Value> sums = addCompensated(
-              column, loc, loadTables(column, tables.sums, entries),
-              loadTables(column, tables.chains, entries));
-          storeTables(column, sums, tables.sums, entries);
-          SmallVector<Value> zeros;
-          for (unsigned i : llvm::seq(numSums()))
-            zeros.push_back(zero(column, i, piece.lanes));
-          storeTables(column, zeros, tables.chains, entries);
+  emitFor(b, from, to, rowChain, [&](OpBuilder &chain, Value firstRow) {
+    Value endOfChain = at(chain).min(at(chain).add(firstRow, rowChain), to);
+    emitFor(
+        chain, firstRow, endOfChain, visit, [&](OpBuilder &nested, Value row) {
+          Value endOfVisit =
+              at(nested).min(at(nested).add(row, visit), endOfChain);
+          emitColumns(
+              nested, columns, [&](OpBuilder &column, const Piece &piece) {
+                Piece entries = inTables(column, piece);
+                auto rows = createFor(
+                    column, loc, row, endOfVisit, constant(column, 1),
+                    loadTables(column, tables.chains, entries),
+                    [&](OpBuilder &inRow, Location, Value iv, ValueRange sums) {
+                      Run run = getRun(inRow, iv);
+                      readCommon(inRow, group.reduction, run);
+                      prefetch(inRow, group.reduction, run, piece);
+                      SmallVector<Value> next;
+                      for (auto [sum, term] :
+                           llvm::zip_equal(sums, cloneTerms(inRow, run, piece)))
+                        next.push_back(arith::AddFOp::create(
+                            inRow, loc, sum, term,
+                            arith::FastMathFlags::contract));
+                      scf::YieldOp::create(inRow, loc, next);
+                    });
+                storeTables(column, SmallVector<Value>(rows.getResults()),
+                            tables.chains, entries);
+              });
         });
-      });
+    // The chains join the sums and start again at 0.
+    emitColumns(chain, columns, [&](OpBuilder &column, const Piece &piece) {
+      Piece entries = inTables(column, piece);
+      SmallVector<Value> sums =
+          addCompensated(column, loc, loadTables(column, tables.sums, entries),
+                         loadTables(column, tables.chains, entries));
+      storeTables(column, sums, tables.sums, entries);
+      SmallVector<Value> zeros;
+      for (unsigned i : llvm::seq(numSums()))
+        zeros.push_back(zero(column, i, piece.lanes));
+      storeTables(column, zeros, tables.chains, entries);
+    });
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -1328,7 +1355,7 @@ void VectorLoops::emitRows(OpBuilder &b) {
       run.tableOffset = constant(nested, 0);
       return run;
     };
-    Value chains = index.div(rows, index.constant(kRowChain));
+    Value chains = index.div(rows, rowChain);
     emitShares(b, blocks, [&](OpBuilder &share, Value from, Value to) {
       emitFor(share, from, to, [&](OpBuilder &nested, Value block) {
         Index inside = at(nested);
@@ -1337,7 +1364,7 @@ void VectorLoops::emitRows(OpBuilder &b) {
         Value isLast = inside.compare(arith::CmpIPredicate::eq, next, blocks);
         auto startOf = [&](Value number) {
           return inside.mul(inside.div(inside.mul(number, chains), blocks),
-                            inside.constant(kRowChain));
+                            rowChain);
         };
         Value end = inside.select(isLast, rows, startOf(next));
         emitZeroTables(nested, sumTables, entry, columns);
@@ -1409,8 +1436,9 @@ void VectorLoops::emitRows(OpBuilder &b) {
     return;
 
   // Long rows, so that little is done for each.
-  Value columns =
-      index.mul(getFold(getLineElements(), schedule.getColumns()), channels);
+  Value columns = index.mul(
+      getFold(std::max(getLineElements(), wide), schedule.getColumns()),
+      channels);
   DenseMap<Value, Value> tables = createTables(b, group.elementwise, columns);
   spread(group.elementwise, tables, columns);
   // Where results are streamed and rows fill whole lines, rows are counted from
