@@ -44,8 +44,9 @@ static constexpr int64_t kLineBytes = 64;
 /// Rows of the second pass of `rows` that are read forward before stepping
 /// back, and blocks of the first: bytes of data.
 static constexpr int64_t kStepBytes = 3 << 20, kBlockBytes = 1 << 20;
-/// Bytes of data in rows that are read side by side.
-static constexpr int64_t kVisitBytes = 8 << 10;
+/// Rows of at most kNarrowBytes of data are read side by side, kVisitBytes of
+/// them: as many as still look like one stream of memory.
+static constexpr int64_t kNarrowBytes = 3 << 10, kVisitBytes = 16 << 10;
 /// Elements of a piece of `split`.
 static constexpr int64_t kPieceElements = 16 << 10;
 namespace {
@@ -228,7 +229,7 @@ private:
                       Value columns,
                       function_ref<Run(OpBuilder &, Value)> getRun, Value from,
                       Value to);
-  /// Pieces of `wide` elements for all columns.
+  /// Pieces for all columns, most of them of `wide` elements.
   void emitColumns(OpBuilder &b, Value columns,
                    function_ref<void(OpBuilder &, const Piece &)> body) const;
   void emitZeroTables(OpBuilder &b, const SumTables &tables, Value entry,
@@ -1081,22 +1082,22 @@ void VectorLoops::emitColumns(
             body(nested, {column, wide, Value()});
           });
   if (!matchPattern(rest, m_Zero()))
-    emitMasked(b, end, columns, wide, body);
+    emitMasked(b, end, columns, lanes, body);
 }
 
 void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
                                  Value entry, Value columns,
                                  function_ref<Run(OpBuilder &, Value)> getRun,
                                  Value from, Value to) {
-  // Rows of a visit are read side by side: as many as still look like one
-  // stream of memory.
   Index index = at(b);
   Value one = index.constant(1);
   Value rowBytes = index.max(
       index.div(index.mul(bytes, columns), index.max(count, one)), one);
-  Value visit = index.min(
-      index.max(index.div(index.constant(kVisitBytes), rowBytes), one),
-      rowChain);
+  Value visit = index.select(
+      index.compare(arith::CmpIPredicate::ule, rowBytes,
+                    index.constant(kNarrowBytes)),
+      index.min(index.div(index.constant(kVisitBytes), rowBytes), rowChain),
+      one);
   auto loadTables = [&](OpBuilder &nested, ArrayRef<Value> from,
                         const Piece &piece) {
     SmallVector<Value> entries;
@@ -1334,8 +1335,13 @@ void VectorLoops::emitRows(OpBuilder &b) {
   };
 
   if (group.reduction) {
-    // Short rows, so that those of a visit are one stream of memory.
-    Value fold = getFold(wide, wide);
+    // Short rows, so that those of a visit are one stream of memory; of whole
+    // vectors, if that does not make them long.
+    Value whole = getFold(wide, wide);
+    Value fold = index.select(index.compare(arith::CmpIPredicate::ule,
+                                            index.mul(whole, channels),
+                                            index.constant(4 * wide)),
+                              whole, getFold(lanes, wide));
     Value columns = index.mul(fold, channels);
     Value rows = index.div(height, fold);
     Value restColumns = index.sub(count, index.mul(rows, columns));
@@ -1437,7 +1443,7 @@ void VectorLoops::emitRows(OpBuilder &b) {
 
   // Long rows, so that little is done for each.
   Value columns = index.mul(
-      getFold(std::max(getLineElements(), wide), schedule.getColumns()),
+      getFold(std::max(getLineElements(), wide), schedule.getColumns() / 2),
       channels);
   DenseMap<Value, Value> tables = createTables(b, group.elementwise, columns);
   spread(group.elementwise, tables, columns);
