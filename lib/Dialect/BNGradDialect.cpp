@@ -28,8 +28,10 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    ScheduleKind, int64_t threads,
                                    int64_t vectorBits, int64_t streamingBytes,
                                    int64_t columns, int64_t blocks) {
-  if (threads < 1)
-    return emitError() << "expected threads to be at least 1, got " << threads;
+  constexpr int64_t kMost = 1 << 20;
+  if (threads < 1 || threads > kMost)
+    return emitError() << "expected threads to be in [1, " << kMost << "], got "
+                       << threads;
   if (vectorBits < 64 || vectorBits > 65536 || !llvm::isPowerOf2_64(vectorBits))
     return emitError() << "expected vector_bits to be a power of 2 in [64, "
                           "65536], got "
@@ -37,10 +39,12 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (streamingBytes < 0)
     return emitError() << "expected streaming_bytes to be at least 0, got "
                        << streamingBytes;
-  if (columns < 1)
-    return emitError() << "expected columns to be at least 1, got " << columns;
-  if (blocks < 1)
-    return emitError() << "expected blocks to be at least 1, got " << blocks;
+  if (columns < 1 || columns > kMost)
+    return emitError() << "expected columns to be in [1, " << kMost << "], got "
+                       << columns;
+  if (blocks < 1 || blocks > kMost)
+    return emitError() << "expected blocks to be in [1, " << kMost << "], got "
+                       << blocks;
   return success();
 }
 

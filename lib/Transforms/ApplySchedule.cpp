@@ -148,13 +148,9 @@ SmallVector<Value> Loops::emitSumBlock(OpBuilder &b, unsigned dim, Value from,
         ivs[dim] = iv;
         IRMapping mapping = cloner.clone(nested, ivs);
         SmallVector<Value> sums;
-        // The order inside a block is LLVM's, which may use vectors.
-        auto flags =
-            arith::FastMathFlags::reassoc | arith::FastMathFlags::contract;
         for (auto [partial, term] : llvm::zip_equal(partials, values.terms))
           sums.push_back(arith::AddFOp::create(
-              nested, loc, partial, mapping.lookupOrDefault(term.second),
-              flags));
+              nested, loc, partial, mapping.lookupOrDefault(term.second)));
         for (auto [i, value] : values.stores)
           cloner.store(nested, ivs, i, mapping.lookupOrDefault(value));
         scf::YieldOp::create(nested, loc, sums);
@@ -284,8 +280,15 @@ struct BNGradApplySchedulePass
       if (failed(getSchedule(generic)))
         return WalkResult::interrupt();
       auto region = dyn_cast<scf::ExecuteRegionOp>(generic->getParentOp());
-      groups[region ? region : generic].push_back(generic);
-      return WalkResult::advance();
+      bool isMember = region && region.getRegion().hasOneBlock();
+      GroupMembers &members = groups[isMember ? region : generic];
+      members.push_back(generic);
+      if (*getSchedule(members.front()) == *getSchedule(generic))
+        return WalkResult::advance();
+      generic.emitOpError()
+          << "expected the schedule of its group, "
+          << *getSchedule(members.front()) << ", got " << *getSchedule(generic);
+      return WalkResult::interrupt();
     });
     if (walk.wasInterrupted())
       return signalPassFailure();

@@ -15,10 +15,17 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
+
+static bool areOnMemRefs(const GroupMembers &members) {
+  return llvm::all_of(members, [](linalg::GenericOp member) {
+    return member.hasPureBufferSemantics();
+  });
+}
 
 static bool isDense(Value memref) {
   return cast<MemRefType>(memref.getType()).getLayout().isIdentity();
@@ -147,8 +154,8 @@ static Value getDenseView(OpBuilder &b, Location loc, MemRefType type,
                                 dynamicSizes);
 }
 
-/// The scheduled generics of `region`, in order.
-static GroupMembers getScheduled(Operation *region) {
+/// The generics of `region`, in order.
+static GroupMembers getGenerics(Operation *region) {
   GroupMembers members;
   for (linalg::GenericOp generic :
        region->getRegion(0).front().getOps<linalg::GenericOp>())
@@ -160,13 +167,20 @@ SmallVector<GroupMembers>
 mlir::bngrad::versionByStrides(RewriterBase &rewriter,
                                const GroupMembers &members) {
   auto region = dyn_cast<scf::ExecuteRegionOp>(members.front()->getParentOp());
+  if (!areOnMemRefs(members))
+    return {members};
   std::string reason;
   std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
-  if (!region || region.getNumResults() > 0 || !group ||
-      getScheduled(region) != members)
+  if (!region || !region.getRegion().hasOneBlock() ||
+      region.getNumResults() > 0 || !group || getGenerics(region) != members)
     return {members};
   std::optional<llvm::SetVector<Value>> data = getData(*group);
-  if (!data || llvm::all_of(*data, isDense))
+  auto hasBytes = [](Value memref) {
+    Type type = getElementTypeOrSelf(memref);
+    return type.isIntOrFloat() &&
+           (type.isInteger(1) || type.getIntOrFloatBitWidth() % 8 == 0);
+  };
+  if (!data || llvm::all_of(*data, isDense) || !llvm::all_of(*data, hasBytes))
     return {members};
   // What is made inside is dense and has no other order.
   auto isOutside = [&](Value value) {
@@ -213,7 +227,7 @@ mlir::bngrad::versionByStrides(RewriterBase &rewriter,
                                        cast<MemRefType>(memref.getType()),
                                        strided, order));
     Operation *version = rewriter.clone(*region, mapping);
-    GroupMembers clones = getScheduled(version);
+    GroupMembers clones = getGenerics(version);
     SmallVector<unsigned> interchange(order.begin(), order.end());
     for (linalg::GenericOp generic : clones) {
       if (generic.getNumLoops() != group->numLoops || isRowMajor)
@@ -227,7 +241,7 @@ mlir::bngrad::versionByStrides(RewriterBase &rewriter,
       if (failed(linalg::interchangeGenericOp(rewriter, generic, interchange)))
         llvm_unreachable("a permutation of the loops");
     }
-    versions.push_back(getScheduled(version));
+    versions.push_back(getGenerics(version));
     if (isCertain) {
       rewriter.eraseOp(region);
       return versions;
@@ -241,6 +255,8 @@ mlir::bngrad::versionByStrides(RewriterBase &rewriter,
 }
 
 void mlir::bngrad::mergeLoops(RewriterBase &rewriter, GroupMembers &members) {
+  if (!areOnMemRefs(members))
+    return;
   std::string reason;
   std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
   if (!group)

@@ -28,10 +28,12 @@ Value mlir::bngrad::broadcastTo(OpBuilder &b, Location loc, Value value,
 bool mlir::bngrad::isVectorizable(linalg::GenericOp generic) {
   return llvm::all_of(generic.getBody()->without_terminator(),
                       [](Operation &op) {
+                        // Lanes that are masked off are computed, too.
                         return isa<linalg::IndexOp>(op) ||
                                (op.getNumOperands() == 0 &&
                                 op.hasTrait<OpTrait::ConstantLike>()) ||
-                               OpTrait::hasElementwiseMappableTraits(&op);
+                               (OpTrait::hasElementwiseMappableTraits(&op) &&
+                                isSpeculatable(&op));
                       });
 }
 
@@ -51,6 +53,15 @@ static Value fenceLoad(OpBuilder &b, Value value) {
       .getResult(0);
 }
 
+/// Takes away what would let LLVM compute one element in another way than its
+/// neighbour, in the rest of a loop, say.
+static void computeAsWritten(Operation *op) {
+  if (auto arithmetic = dyn_cast<arith::ArithFastMathInterface>(op))
+    op->setAttr(arithmetic.getFastMathAttrName(),
+                arith::FastMathFlagsAttr::get(op->getContext(),
+                                              arith::FastMathFlags::none));
+}
+
 /// Clones `op`, on vectors if it takes one.
 static void cloneOp(OpBuilder &b, Operation &op, IRMapping &mapping,
                     int64_t lanes) {
@@ -58,7 +69,7 @@ static void cloneOp(OpBuilder &b, Operation &op, IRMapping &mapping,
     return isa<VectorType>(mapping.lookupOrDefault(operand).getType());
   });
   if (!takesVector) {
-    b.clone(op, mapping);
+    computeAsWritten(b.clone(op, mapping));
     return;
   }
   IRMapping vectors;
@@ -71,6 +82,7 @@ static void cloneOp(OpBuilder &b, Operation &op, IRMapping &mapping,
   Operation *clone = op.clone(vectors);
   for (OpResult result : clone->getResults())
     result.setType(VectorType::get({lanes}, result.getType()));
+  computeAsWritten(clone);
   b.insert(clone);
   mapping.map(op.getResults(), clone->getResults());
 }

@@ -47,17 +47,30 @@ static bool isFullSize(linalg::GenericOp generic, unsigned i) {
   return map.getNumResults() == generic.getNumLoops();
 }
 
-/// True if `generic` belongs to a group because it reads results of members: a
-/// per-channel generic reads them by the identity map, an element-wise one
-/// through a map that leaves loops out.
-static bool readsAsMember(linalg::GenericOp generic,
+/// True if `generic` belongs to the group of `seed` because it reads results of
+/// members: a per-channel generic by the identity map, one over the same data
+/// where the channel is.
+static bool readsAsMember(linalg::GenericOp generic, linalg::GenericOp seed,
                           function_ref<bool(Value)> isChannelResult) {
   if (!isParallel(generic) || !generic.hasPureTensorSemantics() ||
       generic->hasAttr(ScheduleAttr::kAttrName))
     return false;
+  AffineMap expected;
+  if (generic.getNumLoops() == seed.getNumLoops()) {
+    if (!haveSameLoops(generic, seed))
+      return false;
+    SmallVector<unsigned> features;
+    seed.getParallelDims(features);
+    expected = getFeatureMap(seed.getContext(), seed.getNumLoops(), features);
+  } else if (generic.getNumLoops() == seed.getNumParallelLoops()) {
+    expected = AffineMap::getMultiDimIdentityMap(generic.getNumLoops(),
+                                                 seed.getContext());
+  } else {
+    return false;
+  }
   return llvm::all_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
-    AffineMap map = generic.getMatchingIndexingMap(operand);
-    return !isChannelResult(operand->get()) || map.isProjectedPermutation();
+    return !isChannelResult(operand->get()) ||
+           generic.getMatchingIndexingMap(operand) == expected;
   });
 }
 
@@ -98,7 +111,7 @@ static Group growFrom(linalg::GenericOp seed,
       continue;
     auto generic = dyn_cast<linalg::GenericOp>(op);
     if (readsForeign || !readsChannel || !generic || grouped.contains(op) ||
-        !readsAsMember(generic,
+        !readsAsMember(generic, seed,
                        [&](Value v) { return channelResults.contains(v); })) {
       foreign.insert(op);
       hasForeignEffect |= !isMemoryEffectFree(op);
@@ -122,6 +135,15 @@ static Group collectFor(linalg::GenericOp elementwise,
         !isParallel(producer) || grouped.contains(producer) ||
         producer->hasAttr(ScheduleAttr::kAttrName) ||
         producer.getNumLoops() >= elementwise.getNumLoops())
+      continue;
+    // Its loops are those of the channels that the reader's map names.
+    AffineMap map = elementwise.getMatchingIndexingMap(operand);
+    auto isOfChannel = [](AffineMap channelMap) {
+      return channelMap.isIdentity() || channelMap.isConstant();
+    };
+    if (!map.isProjectedPermutation() ||
+        map.getNumResults() != producer.getNumLoops() ||
+        !llvm::all_of(producer.getIndexingMapsArray(), isOfChannel))
       continue;
     if (llvm::all_of(producer->getUsers(),
                      [&](Operation *user) { return user == elementwise; }))

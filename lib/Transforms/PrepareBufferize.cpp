@@ -10,9 +10,12 @@
 
 #include "BNGrad/Transforms/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 namespace mlir::bngrad {
@@ -75,11 +78,59 @@ static void copyRepeatedResults(func::FuncOp function) {
   });
 }
 
+/// The tensor.empty that is overwritten to give `value`; null: something else.
+static tensor::EmptyOp getOverwritten(Value value) {
+  if (auto region = value.getDefiningOp<scf::ExecuteRegionOp>())
+    if (region.getRegion().hasOneBlock())
+      value = region.getRegion().front().getTerminator()->getOperand(
+          cast<OpResult>(value).getResultNumber());
+  auto generic = value.getDefiningOp<linalg::GenericOp>();
+  if (!generic)
+    return {};
+  auto empty =
+      generic.getDpsInitOperand(cast<OpResult>(value).getResultNumber())
+          ->get()
+          .getDefiningOp<tensor::EmptyOp>();
+  return empty && empty->hasOneUse() ? empty : tensor::EmptyOp();
+}
+
+/// A result that is returned in another shape is made in a buffer of that
+/// shape.
+static void writeThroughReshapes(func::FuncOp function) {
+  function.walk([](tensor::CollapseShapeOp collapse) {
+    tensor::EmptyOp empty = getOverwritten(collapse.getSrc());
+    if (!empty)
+      return;
+    OpBuilder b(empty);
+    Location loc = collapse.getLoc();
+    SmallVector<OpFoldResult> sizes = empty.getMixedSizes(), collapsedSizes;
+    for (const ReassociationIndices &dims :
+         collapse.getReassociationIndices()) {
+      Value size = arith::ConstantIndexOp::create(b, loc, 1);
+      for (int64_t dim : dims)
+        size = b.createOrFold<arith::MulIOp>(
+            loc, size, getValueOrCreateConstantIndexOp(b, loc, sizes[dim]));
+      collapsedSizes.push_back(getAsOpFoldResult(size));
+    }
+    Value target = tensor::EmptyOp::create(b, loc, collapsedSizes,
+                                           empty.getType().getElementType());
+    auto targetType = collapse.getResultType();
+    if (target.getType() != targetType)
+      target = tensor::CastOp::create(b, loc, targetType, target);
+    Value expanded = tensor::ExpandShapeOp::create(
+        b, loc, empty.getType(), target, collapse.getReassociationIndices(),
+        sizes);
+    empty.replaceAllUsesWith(expanded);
+    empty.erase();
+  });
+}
+
 namespace {
 struct BNGradPrepareBufferizePass
     : bngrad::impl::BNGradPrepareBufferizePassBase<BNGradPrepareBufferizePass> {
   void runOnOperation() override {
     unshareInits(getOperation());
+    writeThroughReshapes(getOperation());
     protectArguments(getOperation());
     copyRepeatedResults(getOperation());
   }

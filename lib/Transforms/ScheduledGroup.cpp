@@ -10,6 +10,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -50,6 +52,90 @@ mlir::bngrad::getReductionValues(linalg::GenericOp generic) {
   if (values.terms.empty())
     return std::nullopt;
   return values;
+}
+
+/// What `value` is a view of, as mergeLoops makes them.
+static Value getViewed(Value value) {
+  while (auto collapse = value.getDefiningOp<memref::CollapseShapeOp>())
+    value = collapse.getSrc();
+  return value;
+}
+
+bool mlir::bngrad::haveSameLoops(linalg::GenericOp a, linalg::GenericOp b) {
+  if (a.getNumLoops() != b.getNumLoops())
+    return false;
+  SmallVector<int64_t> sizes = a.getStaticLoopRanges();
+  if (sizes == b.getStaticLoopRanges() && !ShapedType::isDynamicShape(sizes))
+    return true;
+  if (failed(verifyCompatibleShape(sizes, b.getStaticLoopRanges())))
+    return false;
+  // Data that both index, also what one of them makes.
+  auto getData = [](linalg::GenericOp generic) {
+    SmallVector<std::pair<Value, AffineMap>> data;
+    for (OpOperand &operand : generic->getOpOperands())
+      if (AffineMap map = generic.getMatchingIndexingMap(&operand);
+          isDataMap(map))
+        data.push_back({getViewed(operand.get()), map});
+    for (OpResult result : generic->getResults())
+      if (AffineMap map = generic.getIndexingMapMatchingResult(result);
+          isDataMap(map))
+        data.push_back({result, map});
+    return data;
+  };
+  SmallVector<std::pair<Value, AffineMap>> dataOfB = getData(b);
+  return llvm::any_of(
+      getData(a), [&](auto data) { return llvm::is_contained(dataOfB, data); });
+}
+
+AffineMap mlir::bngrad::getFeatureMap(MLIRContext *context, unsigned numLoops,
+                                      ArrayRef<unsigned> features) {
+  SmallVector<AffineExpr> exprs;
+  for (unsigned loop : features)
+    exprs.push_back(getAffineDimExpr(loop, context));
+  return AffineMap::get(numLoops, 0, exprs, context);
+}
+
+/// Why the loops of `group` cannot run together, channel by channel; empty:
+/// they can.
+static std::string findConflict(const ScheduledGroup &group,
+                                ArrayRef<linalg::GenericOp> members) {
+  // The sums come first, then what follows from them.
+  auto rankOf = [&](linalg::GenericOp member) {
+    if (member == group.reduction)
+      return 0;
+    return llvm::is_contained(group.channelwise, member) ? 1 : 2;
+  };
+  if (!llvm::is_sorted(members,
+                       [&](auto a, auto b) { return rankOf(a) < rankOf(b); }))
+    return "expected the reduction, then per-channel loops, then loops over "
+           "the data";
+  SmallVector<linalg::GenericOp> data = group.getDataGenerics();
+  for (linalg::GenericOp generic : data)
+    if (!haveSameLoops(data.front(), generic))
+      return "expected all loops over the data to have the same sizes";
+  // What is made per channel is read where the channel is.
+  DenseSet<Value> channelValues;
+  auto addOutputs = [&](linalg::GenericOp generic) {
+    for (OpOperand &init : generic.getDpsInitsMutable()) {
+      if (isDataMap(generic.getMatchingIndexingMap(&init)) &&
+          generic.getNumLoops() == group.numLoops)
+        continue;
+      channelValues.insert(getViewed(init.get()));
+      if (!generic->getResults().empty())
+        channelValues.insert(generic.getTiedOpResult(&init));
+    }
+  };
+  if (group.reduction)
+    addOutputs(group.reduction);
+  llvm::for_each(group.channelwise, addOutputs);
+  AffineMap featureMap =
+      getFeatureMap(data.front().getContext(), group.numLoops, group.features);
+  for (linalg::GenericOp generic : group.elementwise)
+    for (OpOperand *operand : generic.getDpsInputOperands())
+      if (channelValues.contains(getViewed(operand->get())) &&
+          generic.getMatchingIndexingMap(operand) != featureMap)
+        return "expected per-channel values to be read at the channel";
+  return "";
 }
 
 std::optional<ScheduledGroup>
@@ -96,6 +182,9 @@ ScheduledGroup::get(ArrayRef<linalg::GenericOp> members, std::string &reason) {
       return std::nullopt;
     }
   }
+  reason = findConflict(group, members);
+  if (!reason.empty())
+    return std::nullopt;
   return group;
 }
 

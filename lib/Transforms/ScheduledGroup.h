@@ -35,6 +35,17 @@ inline constexpr int64_t kSerialElements = 16 << 10;
 inline constexpr int64_t kShortRow = 512;
 } // namespace limits
 
+/// True if `map` has every loop once, in any order.
+inline bool isDataMap(AffineMap map) { return map.isPermutation(); }
+
+/// True if the loops of `a` and `b` are known to have the same sizes: static
+/// ones, or those of an operand that both index alike.
+bool haveSameLoops(linalg::GenericOp a, linalg::GenericOp b);
+
+/// The map from loops over data to those that are `features`.
+AffineMap getFeatureMap(MLIRContext *context, unsigned numLoops,
+                        ArrayRef<unsigned> features);
+
 /// What a reduction yields, as (result, value in the body).
 struct ReductionValues {
   SmallVector<std::pair<unsigned, Value>> terms;  // of the sums
@@ -76,9 +87,6 @@ struct ScheduledGroup {
   /// so may be merged into one loop if the data are dense.
   SmallVector<ReassociationIndices> getMergeableLoops() const;
 };
-
-/// True if `map` has every loop once, in any order.
-inline bool isDataMap(AffineMap map) { return map.isPermutation(); }
 
 } // namespace mlir::bngrad
 

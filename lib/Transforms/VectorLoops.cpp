@@ -32,6 +32,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -49,6 +50,9 @@ static constexpr int64_t kStepBytes = 3 << 20, kBlockBytes = 1 << 20;
 static constexpr int64_t kNarrowBytes = 3 << 10, kVisitBytes = 16 << 10;
 /// Elements of a piece of `split`.
 static constexpr int64_t kPieceElements = 16 << 10;
+/// By per-channel memref, in the order in which they were made.
+using Tables = llvm::MapVector<Value, Value>;
+
 namespace {
 /// Index arithmetic at an insertion point, folded where it can be.
 struct Index {
@@ -89,10 +93,9 @@ private:
 
 /// What the elements of a run have in common.
 struct Run {
-  Value base;             // position of its element 0 in the data
-  SmallVector<Value> ivs; // by loop; null: differs in the run
-  const DenseMap<Value, Value>
-      *tables;                         // by per-channel memref; null: no tables
+  Value base;                          // position of its element 0 in the data
+  SmallVector<Value> ivs;              // by loop; null: differs in the run
+  const Tables *tables;                // by per-channel memref; null: no tables
   Value tableOffset;                   // entry of element 0
   DenseMap<OpOperand *, Value> common; // operands that do not differ
   Value ahead; // how much further in the data is what will be read next; null:
@@ -240,9 +243,8 @@ private:
                 const Piece &piece) const;
   void deallocate(OpBuilder &b, const SumTables &tables) const;
   /// A table for each per-channel operand of `generics`.
-  DenseMap<Value, Value> createTables(OpBuilder &b,
-                                      ArrayRef<linalg::GenericOp> generics,
-                                      Value entries) const;
+  Tables createTables(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
+                      Value entries) const;
   /// The per-channel operands of `generic`, without the sums.
   llvm::SetVector<Value>
   getChannelOperands(ArrayRef<linalg::GenericOp> generics) const;
@@ -462,8 +464,9 @@ void VectorLoops::store(OpBuilder &b, Value value, Value memref,
 }
 
 Value VectorLoops::createTable(OpBuilder &b, Value elements, Type type) const {
-  // A table is read and written by vectors that start at any entry.
-  Value padded = at(b).add(elements, constant(b, wide));
+  // A table is read and written by vectors that start at any entry, and by the
+  // rows of `rows` up to a line later.
+  Value padded = at(b).add(elements, constant(b, wide + kLineBytes));
   auto memrefType = MemRefType::get({ShapedType::kDynamic}, type);
   return memref::AllocOp::create(b, loc, memrefType, ValueRange{padded},
                                  ValueRange(), b.getI64IntegerAttr(kLineBytes));
@@ -741,8 +744,8 @@ SmallVector<Value> VectorLoops::emitSumRun(OpBuilder &b, Run run, Value from,
               for (auto [sum, term] : llvm::zip_equal(
                        partials,
                        cloneTerms(innermost, run, {position, wide, Value()})))
-                next.push_back(arith::AddFOp::create(
-                    innermost, loc, sum, term, arith::FastMathFlags::contract));
+                next.push_back(
+                    arith::AddFOp::create(innermost, loc, sum, term));
               scf::YieldOp::create(innermost, loc, next);
             });
         SmallVector<Value> next =
@@ -1025,10 +1028,10 @@ VectorLoops::getChannelOperands(ArrayRef<linalg::GenericOp> generics) const {
   return operands;
 }
 
-DenseMap<Value, Value>
-VectorLoops::createTables(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
-                          Value entries) const {
-  DenseMap<Value, Value> tables;
+Tables VectorLoops::createTables(OpBuilder &b,
+                                 ArrayRef<linalg::GenericOp> generics,
+                                 Value entries) const {
+  Tables tables;
   for (Value operand : getChannelOperands(generics))
     tables[operand] = createTable(b, entries, getElementTypeOrSelf(operand));
   return tables;
@@ -1134,9 +1137,8 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
                       SmallVector<Value> next;
                       for (auto [sum, term] :
                            llvm::zip_equal(sums, cloneTerms(inRow, run, piece)))
-                        next.push_back(arith::AddFOp::create(
-                            inRow, loc, sum, term,
-                            arith::FastMathFlags::contract));
+                        next.push_back(
+                            arith::AddFOp::create(inRow, loc, sum, term));
                       scf::YieldOp::create(inRow, loc, next);
                     });
                 storeTables(column, SmallVector<Value>(rows.getResults()),
@@ -1186,10 +1188,8 @@ void VectorLoops::emitTiles(OpBuilder &b) {
         if (group.reduction)
           reductions.push_back(group.reduction);
         SumTables sumTables = createSumTables(share, entries);
-        DenseMap<Value, Value> reductionTables =
-            createTables(share, reductions, entries);
-        DenseMap<Value, Value> tables =
-            createTables(share, group.elementwise, entries);
+        Tables reductionTables = createTables(share, reductions, entries);
+        Tables tables = createTables(share, group.elementwise, entries);
 
         emitFor(share, fromTile, toTile, [&](OpBuilder &tile, Value number) {
           Index inside = at(tile);
@@ -1201,7 +1201,7 @@ void VectorLoops::emitTiles(OpBuilder &b) {
           };
           // Every element of a channel's row gets its value.
           auto spread = [&](ArrayRef<linalg::GenericOp> generics,
-                            const DenseMap<Value, Value> &into) {
+                            const Tables &into) {
             for (Value operand : getChannelOperands(generics))
               emitEachChannel([&](OpBuilder &nested, Value channel) {
                 Index at = this->at(nested);
@@ -1221,8 +1221,7 @@ void VectorLoops::emitTiles(OpBuilder &b) {
                     });
               });
           };
-          auto getRun = [&](OpBuilder &nested, Value row,
-                            const DenseMap<Value, Value> &with) {
+          auto getRun = [&](OpBuilder &nested, Value row, const Tables &with) {
             Index at = this->at(nested);
             Run run;
             run.ivs.resize(group.numLoops);
@@ -1281,7 +1280,7 @@ void VectorLoops::emitTiles(OpBuilder &b) {
             });
         });
         deallocate(share, sumTables);
-        for (const DenseMap<Value, Value> &map : {reductionTables, tables})
+        for (const Tables &map : {reductionTables, tables})
           for (auto [operand, table] : map)
             memref::DeallocOp::create(share, loc, table);
       });
@@ -1310,9 +1309,9 @@ void VectorLoops::emitRows(OpBuilder &b) {
   };
 
   // The value of a channel for each column, and on for a vector more.
-  auto spread = [&](ArrayRef<linalg::GenericOp> generics,
-                    const DenseMap<Value, Value> &tables, Value columns) {
-    Value end = index.add(columns, index.constant(wide));
+  auto spread = [&](ArrayRef<linalg::GenericOp> generics, const Tables &tables,
+                    Value columns) {
+    Value end = index.add(columns, index.constant(wide + kLineBytes));
     for (Value operand : getChannelOperands(generics))
       emitFor(b, zeroIndex, end, index.max(channels, one),
               [&](OpBuilder &nested, Value start) {
@@ -1328,7 +1327,7 @@ void VectorLoops::emitRows(OpBuilder &b) {
                         });
               });
   };
-  auto deallocateOperands = [&](const DenseMap<Value, Value> &tables,
+  auto deallocateOperands = [&](const Tables &tables,
                                 ArrayRef<linalg::GenericOp> generics) {
     for (Value operand : getChannelOperands(generics))
       memref::DeallocOp::create(b, loc, tables.lookup(operand));
@@ -1345,7 +1344,7 @@ void VectorLoops::emitRows(OpBuilder &b) {
     Value columns = index.mul(fold, channels);
     Value rows = index.div(height, fold);
     Value restColumns = index.sub(count, index.mul(rows, columns));
-    DenseMap<Value, Value> tables = createTables(b, group.reduction, columns);
+    Tables tables = createTables(b, group.reduction, columns);
     spread(group.reduction, tables, columns);
     Value blocks =
         index.max(index.min(index.div(bytes, index.constant(kBlockBytes)),
@@ -1445,7 +1444,7 @@ void VectorLoops::emitRows(OpBuilder &b) {
   Value columns = index.mul(
       getFold(std::max(getLineElements(), wide), schedule.getColumns() / 2),
       channels);
-  DenseMap<Value, Value> tables = createTables(b, group.elementwise, columns);
+  Tables tables = createTables(b, group.elementwise, columns);
   spread(group.elementwise, tables, columns);
   // Where results are streamed and rows fill whole lines, rows are counted from
   // the first line of the result on; the elements before come first.
@@ -1627,12 +1626,22 @@ static std::string findObstacle(const ScheduledGroup &group) {
         return "expected the last loop to index the last dim";
     }
   }
-  // Loops replace the members where the last one stands.
+  // Loops replace the members where the last one stands. What is filled in
+  // between must not be used before.
   SmallVector<linalg::GenericOp> members = group.getMembers();
+  auto fillsForLater = [&](Operation *op) {
+    auto fill = dyn_cast<linalg::FillOp>(op);
+    return fill && llvm::none_of(members, [&](linalg::GenericOp member) {
+             return member->isBeforeInBlock(fill) &&
+                    llvm::is_contained(member->getOperands(),
+                                       fill.getDpsInits()[0]);
+           });
+  };
   for (Operation *op = members.front(); op != members.back();
        op = op->getNextNode())
     if (!llvm::is_contained(members, dyn_cast<linalg::GenericOp>(op)) &&
-        !isa<memref::AllocOp, linalg::FillOp>(op) && !isMemoryEffectFree(op))
+        !isa<memref::AllocOp>(op) && !isMemoryEffectFree(op) &&
+        !fillsForLater(op))
       return ("expected no '" + op->getName().getStringRef() +
               "' between the members")
           .str();

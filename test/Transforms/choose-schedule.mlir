@@ -7,7 +7,7 @@
 // A target that is none is an error, once for all functions.
 // RUN: not bngrad-opt %s --bngrad-decompose --bngrad-group="threads=0" -o /dev/null 2>&1 | FileCheck %s --check-prefix=THREADS
 // RUN: not bngrad-opt %s --bngrad-decompose --bngrad-group="vector-bits=100" -o /dev/null 2>&1 | FileCheck %s --check-prefix=BITS
-// THREADS: error: expected threads to be at least 1, got 0
+// THREADS: error: expected threads to be in [1, 1048576], got 0
 // THREADS-NOT: error
 // BITS: error: expected vector_bits to be a power of 2 in [64, 65536], got 100
 // BITS-NOT: error

@@ -357,6 +357,8 @@ def BNGradPrepareBufferizePass
            Arguments are marked as read-only unless they say otherwise: results
            must not be computed in the caller's operands. A value that is
            returned twice is copied, since each result has a buffer of its own.
+           What is overwritten and then collapsed is made in a buffer of the
+           collapsed shape.
     Fails: never.
 
     Before:
@@ -388,6 +390,7 @@ def BNGradPrepareBufferizePass
     ```
   }];
   let dependentDialects = [
+    "::mlir::arith::ArithDialect",
     "::mlir::bufferization::BufferizationDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
   ];
