@@ -56,10 +56,14 @@ static Value fenceLoad(OpBuilder &b, Value value) {
 /// Takes away what would let LLVM compute one element in another way than its
 /// neighbour, in the rest of a loop, say.
 static void computeAsWritten(Operation *op) {
-  if (auto arithmetic = dyn_cast<arith::ArithFastMathInterface>(op))
-    op->setAttr(arithmetic.getFastMathAttrName(),
-                arith::FastMathFlagsAttr::get(op->getContext(),
-                                              arith::FastMathFlags::none));
+  auto arithmetic = dyn_cast<arith::ArithFastMathInterface>(op);
+  if (!arithmetic || !arithmetic.getFastMathFlagsAttr() ||
+      arithmetic.getFastMathFlagsAttr().getValue() ==
+          arith::FastMathFlags::none)
+    return;
+  op->setAttr(arithmetic.getFastMathAttrName(),
+              arith::FastMathFlagsAttr::get(op->getContext(),
+                                            arith::FastMathFlags::none));
 }
 
 /// Clones `op`, on vectors if it takes one.

@@ -23,7 +23,7 @@
 // CHECK:               scf.for %{{.+}} = %c0 to %c1088 step %c1024
 // CHECK:                 scf.for {{.+}} step %c64
 // CHECK:                   vector.load %[[FLAT_X]][%{{.+}}] : memref<52800xf32>, vector<64xf32>
-// CHECK-NEXT:              arith.addf %{{.+}}, %{{.+}} fastmath<contract> : vector<64xf32>
+// CHECK-NEXT:              arith.addf %{{.+}}, %{{.+}} : vector<64xf32>
 // CHECK:                   llvm.loop_annotation
 // CHECK:             vector.reduction <add>, %{{.+}} fastmath<reassoc> : vector<64xf32> into f32
 // CHECK:             memref.store %{{.+}}, %[[SUM]][%[[C]]]

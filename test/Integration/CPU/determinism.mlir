@@ -1,6 +1,7 @@
 // Results are bitwise equal from run to run and for any number of threads: what is summed in which order
 // depends on the schedule alone. A partial sum per thread, or partials combined as they arrive, differs.
 
+// DEFINE: %{small} = --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4
 // DEFINE: %{run} =
 // DEFINE: %{threads} =
 // DEFINE: %{results} = mkdir -p %t/%{run} && bngrad-runner %s --entry=layouts --threads=%{threads} \
@@ -29,6 +30,31 @@
 // RUN: diff -r %t/one %t/three
 // RUN: diff -r %t/one %t/seven
 // RUN: diff -r %t/one %t/seven_again
+
+// The same for loops that LLVM makes vectors of: an element in the rest of a loop is computed like any other.
+// RUN: bngrad-runner %s --entry=small %{small} --threads=1 --schedule='#bngrad.schedule<loops>' \
+// RUN:   --result=%t/a0.npy --result=%t/a1.npy --result=%t/a2.npy
+// RUN: bngrad-runner %s --entry=small %{small} --threads=3 --schedule='#bngrad.schedule<loops>' \
+// RUN:   --result=%t/b0.npy --result=%t/b1.npy --result=%t/b2.npy
+// RUN: diff %t/a0.npy %t/b0.npy && diff %t/a1.npy %t/b1.npy && diff %t/a2.npy %t/b2.npy
+// RUN: bngrad-runner %s --entry=uneven %{small} --threads=1 --result=%t/a0.npy
+// RUN: bngrad-runner %s --entry=uneven %{small} --threads=2 --result=%t/b0.npy
+// RUN: diff %t/a0.npy %t/b0.npy
+
+!small = tensor<8x16xf32>
+!p16 = tensor<16xf32>
+func.func @small(%dy: !small, %x: !small, %m: !p16, %r: !p16) -> (!small, !p16, !p16) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !small) input(%x : !small) mean(%m : !p16) inv_std(%r : !p16)
+      : !small, !p16, !p16
+  return %0#0, %0#1, %0#2 : !small, !p16, !p16
+}
+!uneven = tensor<300x513xf64>
+!p513 = tensor<513xf64>
+func.func @uneven(%dy: !uneven, %x: !uneven, %m: !p513, %r: !p513) -> !uneven {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !uneven) input(%x : !uneven) mean(%m : !p513) inv_std(%r : !p513)
+      : !uneven, !p513, !p513
+  return %0#0 : !uneven
+}
 
 !nchw = tensor<8x16x31x33xf32>
 !nhwc = tensor<9x31x33x16xbf16>

@@ -22,6 +22,13 @@
 // REDEFINE: %{entry} = reversed
 // RUN: %{compare}
 
+// A result that begins between two lines of the cache, stored past it: rows are counted from the first line on, and
+// so are the tables of what belongs to a channel.
+// REDEFINE: %{run} = bngrad-runner %s --arg=random:1 --arg=random:2 --arg=random:3:0.5:1.5 --arg=random:4 --arg=random:5:0.5:1.5 --schedule='#bngrad.schedule<rows, streaming_bytes = 1, vector_bits = 128>'
+// REDEFINE: %{entry} = shifted
+// RUN: %{compare}
+// REDEFINE: %{run} = bngrad-runner %s --arg=random:1 --arg=random:2 --arg=random:3:0.5:1.5 --arg=random:4 --arg=random:5:0.5:1.5
+
 // An inserted slice is beyond --check.
 // REDEFINE: %{entry} = padded
 // REDEFINE: %{check} =
@@ -188,4 +195,22 @@ func.func @reversed_expected(%dy: !nchw, %x: !nchw, %scale: !p, %mean: !p, %vari
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : !nchw) input(%x : !nchw) scale(%scale : !p) mean(%mean : !p)
       inv_std(%variance : !p) : !nchw, !p, !p
   return %0#0, %0#1, %0#2 : !nchw, !p, !p
+}
+
+!rows = tensor<101x24xf32>
+!rows_v = memref<101x24xf32, strided<[24, 1], offset: 1>>
+!p24 = tensor<24xf32>
+func.func @shifted(%dy: !rows, %x: !rows, %scale: !p24, %mean: !p24, %variance: !p24) -> (!rows, !p24, !p24) {
+  %dx_m = memref.alloc() {alignment = 64 : i64} : memref<2425xf32>
+  %dx_v = memref.reinterpret_cast %dx_m to offset: [1], sizes: [101, 24], strides: [24, 1] : memref<2425xf32> to !rows_v
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !rows) input(%x : !rows) scale(%scale : !p24) mean(%mean : !p24)
+      inv_std(%variance : !p24) : !rows, !p24, !p24
+  bufferization.materialize_in_destination %0#0 in restrict writable %dx_v : (!rows, !rows_v) -> ()
+  %dx = bufferization.to_tensor %dx_v restrict : !rows_v to !rows
+  return %dx, %0#1, %0#2 : !rows, !p24, !p24
+}
+func.func @shifted_expected(%dy: !rows, %x: !rows, %scale: !p24, %mean: !p24, %variance: !p24) -> (!rows, !p24, !p24) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !rows) input(%x : !rows) scale(%scale : !p24) mean(%mean : !p24)
+      inv_std(%variance : !p24) : !rows, !p24, !p24
+  return %0#0, %0#1, %0#2 : !rows, !p24, !p24
 }

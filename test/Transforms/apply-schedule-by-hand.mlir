@@ -1,0 +1,164 @@
+// Schedules written by hand on IR that they do not fit: scalar loops and a remark, upstream's loops, or an error;
+// what comes out verifies.
+
+// RUN: bngrad-opt %s --bngrad-apply-schedule --split-input-file --verify-diagnostics --mlir-print-local-scope \
+// RUN:   --remark-policy=all --remark-format=emitRemark --remarks-filter-missed=bngrad-apply-schedule | FileCheck %s
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// The sums are of what an earlier member makes.
+// CHECK-LABEL: func @sums_come_second
+// CHECK-NOT:     vector
+func.func @sums_come_second(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %sum: memref<4xf32>) {
+  scf.execute_region no_inline {
+    // expected-remark @below {{scalar loops instead of vectors: expected the reduction, then per-channel loops, then loops over the data}}
+    linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x : memref<8x4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %out: f32):
+      %0 = arith.addf %e, %e : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+        ins(%y : memref<8x4xf32>) outs(%sum : memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// The data that were summed are overwritten before the second member.
+// CHECK-LABEL: func @filled_between
+// CHECK-NOT:     vector
+func.func @filled_between(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %sum: memref<4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  scf.execute_region no_inline {
+    // expected-remark @below {{scalar loops instead of vectors: expected no 'linalg.fill' between the members}}
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<8x4xf32>) outs(%sum : memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.fill ins(%zero : f32) outs(%x : memref<8x4xf32>)
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %sum : memref<8x4xf32>, memref<4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.addf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, h, w) -> (n, c, h, w)>
+#feature = affine_map<(n, c, h, w) -> (c)>
+
+// Tensors are not the apply pass's.
+// CHECK-LABEL: func @tensors
+// CHECK:         linalg.generic
+func.func @tensors(%x: tensor<2x3x4x5xf32>, %sum: tensor<3xf32>) -> tensor<3xf32> {
+  // expected-remark @below {{scalar loops instead of vectors: expected memrefs}}
+  // expected-remark @below {{left to upstream's loops: expected memrefs}}
+  %0 = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction", "reduction"]}
+      ins(%x : tensor<2x3x4x5xf32>) outs(%sum : tensor<3xf32>) attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: f32, %acc: f32):
+    %1 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %1 : f32
+  } -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// Strided complex numbers have no dense form that is looked for.
+// CHECK-LABEL: func @complex
+// CHECK:         complex.add
+func.func @complex(%x: memref<8x4xcomplex<f32>, strided<[?, ?]>>, %f: memref<4xcomplex<f32>>, %y: memref<8x4xcomplex<f32>, strided<[?, ?]>>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %f : memref<8x4xcomplex<f32>, strided<[?, ?]>>, memref<4xcomplex<f32>>)
+        outs(%y : memref<8x4xcomplex<f32>, strided<[?, ?]>>) attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
+    ^bb0(%e: complex<f32>, %g: complex<f32>, %out: complex<f32>):
+      %0 = complex.add %e, %g : complex<f32>
+      linalg.yield %0 : complex<f32>
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// Members in two blocks are no group.
+// CHECK-LABEL: func @two_blocks
+// CHECK-NOT:     linalg.generic
+func.func @two_blocks(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %f: memref<4xf32>, %b: i1) {
+  scf.execute_region no_inline {
+    cf.cond_br %b, ^bb1, ^bb2
+  ^bb1:
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %f : memref<8x4xf32>, memref<4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.addf %e, %g : f32
+      linalg.yield %0 : f32
+    }
+    cf.br ^bb2
+  ^bb2:
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %f : memref<8x4xf32>, memref<4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.mulf %e, %g : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+func.func @two_schedules(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %f: memref<4xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<8x4xf32>) outs(%f : memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    // expected-error @below {{expected the schedule of its group, #bngrad.schedule<rows>, got #bngrad.schedule<loops>}}
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %f : memref<8x4xf32>, memref<4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.mulf %e, %g : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+// expected-error @below {{expected threads to be in [1, 1048576], got 9223372036854775807}}
+func.func private @threads() attributes {schedule = #bngrad.schedule<rows, threads = 9223372036854775807>}
