@@ -171,9 +171,11 @@ static LogicalResult importBatchNormGrad(OpBuilder &b, Operation *op) {
       dyn_cast_or_null<IntegerAttr>(getAttribute(op, "feature_index"));
   if (!featureIndex)
     return op->emitOpError() << "expected an integer attribute 'feature_index'";
-  if (!featureIndex.getValue().isSignedIntN(64))
+  const APInt &index = featureIndex.getValue();
+  if (featureIndex.getType().isUnsignedInteger() ? !index.isIntN(63)
+                                                 : !index.isSignedIntN(64))
     return op->emitOpError()
-           << "expected feature_index to fit in 64 bits, got " << featureIndex;
+           << "expected feature_index to fit in an i64, got " << featureIndex;
 
   ForeignGradient gradient;
   gradient.input = op->getOperand(0);
@@ -181,7 +183,7 @@ static LogicalResult importBatchNormGrad(OpBuilder &b, Operation *op) {
   gradient.mean = op->getOperand(2);
   gradient.variance = op->getOperand(3);
   gradient.gradOutput = op->getOperand(4);
-  gradient.featureDim = featureIndex.getValue().getSExtValue();
+  gradient.featureDim = index.getSExtValue();
   gradient.epsilon = epsilon.getValueAsDouble();
   gradient.gradInput = op->getResult(0).getType();
   gradient.gradScale = op->getResult(1).getType();

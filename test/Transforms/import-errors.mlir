@@ -290,3 +290,13 @@ func.func @rank_1(%a0: tensor<4xf32>, %a1: tensor<4xf32>, %a2: tensor<4xf32>, %a
       -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
   return
 }
+
+// -----
+
+func.func @unsigned_feature_index(%x: tensor<2x3xf32>, %p: tensor<3xf32>) {
+  // expected-error @below {{expected feature_index to fit in an i64, got 18446744073709551615 : ui64}}
+  %0:3 = "stablehlo.batch_norm_grad"(%x, %p, %p, %p, %x) {epsilon = 0.1 : f32, feature_index = 18446744073709551615 : ui64}
+      : (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<2x3xf32>)
+      -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
+  return
+}
