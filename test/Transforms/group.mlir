@@ -63,6 +63,35 @@ func.func @reduction_coefficients_elementwise(%x: tensor<8x4xf32>) -> tensor<8x4
   return %dx : tensor<8x4xf32>
 }
 
+// A reader of the sum over other sizes, or at another loop, has its own loops.
+// CHECK-LABEL: func @readers_elsewhere
+// CHECK:         scf.execute_region
+// CHECK-NEXT:      linalg.generic {{.+}} attrs = {bngrad.schedule = #bngrad.schedule<loops>}
+// CHECK-NOT:     bngrad.schedule
+// CHECK:         return
+func.func @readers_elsewhere(%x: tensor<4x4xf32>, %y: tensor<7x4xf32>, %init: tensor<4xf32>, %out: tensor<7x4xf32>, %out1: tensor<4x4xf32>)
+    -> (tensor<7x4xf32>, tensor<4x4xf32>) {
+  %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<4x4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %larger = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%y, %sum : tensor<7x4xf32>, tensor<4xf32>) outs(%out : tensor<7x4xf32>) {
+  ^bb0(%e: f32, %f: f32, %o: f32):
+    %0 = arith.mulf %e, %f : f32
+    linalg.yield %0 : f32
+  } -> tensor<7x4xf32>
+  %turned = linalg.generic {indexing_maps = [#data, #row, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum : tensor<4x4xf32>, tensor<4xf32>) outs(%out1 : tensor<4x4xf32>) {
+  ^bb0(%e: f32, %f: f32, %o: f32):
+    %0 = arith.mulf %e, %f : f32
+    linalg.yield %0 : f32
+  } -> tensor<4x4xf32>
+  return %larger, %turned : tensor<7x4xf32>, tensor<4x4xf32>
+}
+
 // A sum that must keep its order is not taken.
 // CHECK-LABEL: func @strict_sum
 // CHECK-NOT:     bngrad.schedule

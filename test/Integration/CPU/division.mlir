@@ -10,12 +10,13 @@
 !t = tensor<2x9x37xf32>
 !p = tensor<9xf32>
 func.func @f(%a: !t, %x: !t, %mean: !p, %r: !p) -> (!t, !p, !p) {
+  %c = arith.constant 2000000000 : i32
   %e = tensor.empty() : !t
   %dy = linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%a : !t) outs(%e : !t) {
   ^bb0(%l: f32, %o: f32):
     %b = arith.bitcast %l : f32 to i32
-    %0 = arith.divsi %b, %b : i32
+    %0 = arith.divsi %c, %b : i32
     %1 = arith.sitofp %0 : i32 to f32
     linalg.yield %1 : f32
   } -> !t
