@@ -43,6 +43,7 @@ def describe(root, threads):
         if line.startswith("model name"):
             model = line.split(":", 1)[1].strip()
             break
+    kernel = ".".join(platform.release().split(".")[:2])
     os_name = platform.system()
     release = pathlib.Path("/etc/os-release")
     if release.exists():
@@ -65,7 +66,7 @@ def describe(root, threads):
         "cpu_model": detail.get("Model", ""),
         "cores": os.cpu_count(),
         "caches": caches(),
-        "os": f"{os_name}, Linux {platform.release()}",
+        "os": f"{os_name}, Linux {kernel}",
         "hypervisor": detail.get("Hypervisor vendor", ""),
         "huge_pages": _huge_pages(),
         "threads": threads,
