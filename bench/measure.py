@@ -102,16 +102,7 @@ def problem_of(store, case, threads):
         kernels.EPSILON,
         *[
             store.array(name, case).ctypes.data
-            for name in (
-                "grad_output",
-                "input",
-                "scale",
-                "mean",
-                "variance",
-                "grad_input",
-                "grad_scale",
-                "grad_offset",
-            )
+            for name in native.ARRAYS
         ],
     )
 

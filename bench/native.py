@@ -9,6 +9,19 @@ import numpy
 HERE = pathlib.Path(__file__).resolve().parent / "native"
 
 
+# The arrays of a problem, as in native/Peer.h.
+ARRAYS = (
+    "grad_output",
+    "input",
+    "scale",
+    "mean",
+    "variance",
+    "grad_input",
+    "grad_scale",
+    "grad_offset",
+)
+
+
 class Problem(ctypes.Structure):
     """As in native/Peer.h."""
 
@@ -24,16 +37,7 @@ class Problem(ctypes.Structure):
         + [("epsilon", ctypes.c_double)]
         + [
             (name, ctypes.c_void_p)
-            for name in (
-                "grad_output",
-                "input",
-                "scale",
-                "mean",
-                "variance",
-                "grad_input",
-                "grad_scale",
-                "grad_offset",
-            )
+            for name in ARRAYS
         ]
     )
 

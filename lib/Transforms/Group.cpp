@@ -314,6 +314,13 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
   LogicalResult initialize(MLIRContext *context) override {
     target = {vectorBits, threads, l1Bytes, lastLevelBytes};
     auto emitOptionError = [&] { return emitError(UnknownLoc::get(context)); };
+    std::pair<StringRef, int64_t> caches[] = {
+        {"l1-bytes", target.l1Bytes},
+        {"last-level-bytes", target.lastLevelBytes}};
+    for (auto [option, bytes] : caches)
+      if (bytes < 0)
+        return emitOptionError()
+               << "expected " << option << " to be at least 0, got " << bytes;
     if (failed(ScheduleAttr::verify(emitOptionError, ScheduleKind::Rows,
                                     threads, vectorBits, lastLevelBytes,
                                     /*columns=*/1, /*blocks=*/1)))
