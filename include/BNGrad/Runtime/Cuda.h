@@ -1,0 +1,110 @@
+/*===- Cuda.h - what generated CUDA host code calls ------------- -*- C -*-===*\
+|*
+|* Licensed under the Apache License v2.0 with LLVM Exceptions.
+|* See LICENSE for license information.
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+|*
+\*===----------------------------------------------------------------------===*/
+/*
+ * Two libraries export these symbols: libBNGradCudaRuntime.so, over the CUDA
+ * driver, and libBNGradCudaEmulator.so, which interprets PTX on the CPU. The
+ * mgpu functions are those that MLIR's lowering of the gpu dialect calls; sizes
+ * are in bytes, and a null stream is the default stream.
+ *
+ * Errors: no function fails by itself. The first error of a thread is given to
+ * the error handler as one line of text and kept as the thread's status;
+ * whatever the thread calls then does nothing (and returns null) until it takes
+ * the status.
+ */
+
+#ifndef BNGRAD_RUNTIME_CUDA_H
+#define BNGRAD_RUNTIME_CUDA_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Modules. Loading is lazy: the device is not touched before the first launch,
+ * so that it may stand in a constructor of a program that runs without one. */
+
+/* A cubin or a fatbinary; `data` must live as long as the module. */
+void *mgpuModuleLoad(void *data, uint64_t size);
+/* PTX, zero-terminated; assembled at `opt_level` (0 to 4). */
+void *mgpuModuleLoadJIT(void *data, int32_t opt_level);
+void mgpuModuleUnload(void *module);
+/* The kernel `name`, found once per module and context. */
+void *mgpuModuleGetFunction(void *module, const char *name);
+
+typedef enum {
+  BNGRAD_CUDA_IMAGE_PTX = 0,   /* zero-terminated text */
+  BNGRAD_CUDA_IMAGE_BINARY = 1 /* cubin or fatbinary */
+} bngradCudaImageFormat_t;
+
+/* One form of a module. */
+typedef struct {
+  const char *chip; /* such as "sm_90" or "sm_90a" */
+  int32_t format;   /* a bngradCudaImageFormat_t */
+  int32_t opt_level; /* for PTX */
+  uint64_t size;    /* without the zero that ends PTX */
+  const void *data;
+} bngradCudaImage_t;
+
+/* A module with a form for each of several chips. The device decides at the
+ * first launch: a binary of its own chip or of an older one of its major
+ * version, then the PTX of the newest chip that is not newer than it; names
+ * that end in 'a' fit that chip alone. */
+void *bngradCudaModuleLoad(const bngradCudaImage_t *images, int64_t num_images);
+
+/* Launches, on `stream`. `params` points to the address of each parameter. */
+void mgpuLaunchKernel(void *function, intptr_t grid_x, intptr_t grid_y,
+                      intptr_t grid_z, intptr_t block_x, intptr_t block_y,
+                      intptr_t block_z, int32_t dynamic_shared_bytes,
+                      void *stream, void **params, void **extra,
+                      uint64_t num_params);
+void mgpuLaunchClusterKernel(void *function, intptr_t cluster_x,
+                             intptr_t cluster_y, intptr_t cluster_z,
+                             intptr_t grid_x, intptr_t grid_y, intptr_t grid_z,
+                             intptr_t block_x, intptr_t block_y,
+                             intptr_t block_z, int32_t dynamic_shared_bytes,
+                             void *stream, void **params, void **extra);
+
+/* Streams and events. */
+void *mgpuStreamCreate(void);
+void mgpuStreamDestroy(void *stream);
+void mgpuStreamSynchronize(void *stream);
+void mgpuStreamWaitEvent(void *stream, void *event);
+void *mgpuEventCreate(void);
+void mgpuEventDestroy(void *event);
+void mgpuEventSynchronize(void *event);
+void mgpuEventRecord(void *event, void *stream);
+
+/* Memory. */
+void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared);
+void mgpuMemFree(void *pointer, void *stream);
+void mgpuMemcpy(void *to, void *from, uint64_t bytes, void *stream);
+void mgpuMemset16(void *to, uint16_t value, uint64_t count, void *stream);
+void mgpuMemset32(void *to, uint32_t value, uint64_t count, void *stream);
+/* `descriptor` is an unranked memref. */
+void mgpuMemHostRegisterMemRef(int64_t rank, void *descriptor,
+                               int64_t element_bytes);
+void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor,
+                                 int64_t element_bytes);
+void mgpuSetDefaultDevice(int32_t device);
+
+/* Errors. */
+
+/* Takes the calling thread's status: 0, or the code of its first error since
+ * the status was last taken (a CUresult; -1 where it is none). */
+int32_t bngradCudaTakeStatus(void);
+/* Called with one line for each error, from the thread that made it; without a
+ * handler the line goes to standard error. Null takes the handler away. */
+typedef void (*bngradCudaErrorHandler_t)(const char *message, void *user);
+void bngradCudaSetErrorHandler(bngradCudaErrorHandler_t handler, void *user);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* BNGRAD_RUNTIME_CUDA_H */
