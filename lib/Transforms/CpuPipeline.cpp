@@ -163,4 +163,8 @@ void mlir::bngrad::registerPipelines() {
   PassPipelineRegistration<CpuPipelineOptions>(
       "bngrad-cpu-pipeline", "Compile bngrad ops for the CPU, down to LLVM",
       buildCpuPipeline);
+  PassPipelineRegistration<CudaPipelineOptions>(
+      "bngrad-cuda-pipeline",
+      "Compile bngrad ops for NVIDIA GPUs, down to embedded kernels and LLVM",
+      buildCudaPipeline);
 }

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GpuSchedule.h"
 #include "ScheduledGroup.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
@@ -289,9 +290,12 @@ static ScheduleKind chooseKind(const ScheduledGroup &group) {
 /// The schedule of a group on `target`.
 static ScheduleAttr chooseSchedule(MLIRContext *context,
                                    ArrayRef<linalg::GenericOp> members,
-                                   const Target &target) {
+                                   const Target &target,
+                                   const CudaChip *chip) {
   std::string reason;
   std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
+  if (group && chip)
+    return chooseGpuSchedule(*group, *chip);
   ScheduleKind kind = group ? chooseKind(*group) : ScheduleKind::Loops;
   if (kind == ScheduleKind::Loops)
     return ScheduleAttr::get(context, kind);
@@ -325,6 +329,17 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
                                     threads, vectorBits, lastLevelBytes,
                                     /*columns=*/1, /*blocks=*/1)))
       return failure();
+    if (!chip.empty()) {
+      std::string reason;
+      auto chips = CudaChip::parse(chip, reason);
+      if (failed(chips))
+        return emitOptionError() << reason;
+      // What it can do, the others can do.
+      oldestChip = *llvm::min_element(
+          *chips, [](const CudaChip *a, const CudaChip *b) {
+            return a->capability < b->capability;
+          });
+    }
     if (schedule.empty())
       return success();
     FailureOr<ScheduleAttr> parsed = parseSchedule(schedule, context);
@@ -352,7 +367,8 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
       closeGroup(
           group.getArrayRef(),
           given ? given
-                : chooseSchedule(&getContext(), group.getArrayRef(), target));
+                : chooseSchedule(&getContext(), group.getArrayRef(), target,
+                                 oldestChip));
     };
     for (linalg::GenericOp generic : generics)
       if (getReductionValues(generic) && !grouped.contains(generic))
@@ -367,6 +383,7 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
 
 private:
   Target target;
+  const CudaChip *oldestChip = nullptr; // null: a CPU
   ScheduleAttr given; // by the option; null: none
 };
 } // namespace

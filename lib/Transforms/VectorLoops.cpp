@@ -1561,6 +1561,9 @@ static bool fits(const ScheduledGroup &group, ScheduleKind kind) {
     return endsInChannels && numLoops == 2 && takesTables(0);
   case ScheduleKind::Loops:
     return true;
+  case ScheduleKind::TwoPass:
+  case ScheduleKind::OnePass:
+    return false;
   }
   llvm_unreachable("unknown kind");
 }
@@ -1684,7 +1687,9 @@ LogicalResult mlir::bngrad::emitVectorLoops(RewriterBase &rewriter,
     loops.emitBySizes(rewriter);
     break;
   case ScheduleKind::Loops:
-    llvm_unreachable("scalar loops");
+  case ScheduleKind::TwoPass:
+  case ScheduleKind::OnePass:
+    llvm_unreachable("not loops with vectors");
   }
   for (linalg::GenericOp member : members)
     rewriter.eraseOp(member);

@@ -338,6 +338,9 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
            "Target: threads that run at a time">,
     Option<"l1Bytes", "l1-bytes", "int64_t", /*default=*/"49152",
            "Target: first-level data cache of a core">,
+    Option<"chip", "chip", "std::string", /*default=*/"\"\"",
+           "Target: NVIDIA GPUs, comma-separated, such as sm_90; empty: a CPU, "
+           "which the other options describe">,
     Option<"lastLevelBytes", "last-level-bytes", "int64_t",
            /*default=*/"33554432", "Target: last-level cache">
   ];
@@ -490,10 +493,16 @@ def BNGradApplySchedulePass
     }
     ```
   }];
+  let options = [
+    Option<"deviceArguments", "device-arguments", "bool", /*default=*/"false",
+           "Arguments of a function are buffers of the device, where a GPU's "
+           "schedule uses them">
+  ];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-    "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+    "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
   ];
 }
 
