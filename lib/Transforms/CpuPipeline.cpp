@@ -95,6 +95,7 @@ void mlir::bngrad::addBufferizePasses(OpPassManager &pm) {
 
 void mlir::bngrad::addCpuApplyPasses(OpPassManager &pm) {
   pm.addNestedPass<func::FuncOp>(createBNGradApplySchedulePass());
+  pm.addNestedPass<func::FuncOp>(createBNGradExpandCopiesPass());
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
@@ -151,8 +152,12 @@ void mlir::bngrad::buildCpuPipeline(OpPassManager &pm,
     addBufferizePasses(pm);
   if (runs(Stage::Apply))
     addCpuApplyPasses(pm);
-  if (runs(Stage::Lower))
+  if (runs(Stage::Lower)) {
+    // While there are buffers, whose types say how C passes them.
+    if (options.exportC)
+      pm.addPass(createBNGradExportCPass());
     addCpuLowerPasses(pm);
+  }
 }
 
 void mlir::bngrad::registerPipelines() {

@@ -37,15 +37,20 @@ static int64_t readCacheBytes(int level) {
   return 0;
 }
 
+int64_t
+mlir::bngrad::getVectorBits(llvm::function_ref<bool(llvm::StringRef)> has) {
+  if (has("avx512f"))
+    return 512;
+  if (has("avx2"))
+    return 256;
+  return 128;
+}
+
 Target Target::host() {
   Target target;
   auto features = llvm::sys::getHostCPUFeatures();
-  if (features.lookup("avx512f"))
-    target.vectorBits = 512;
-  else if (features.lookup("avx2"))
-    target.vectorBits = 256;
-  else
-    target.vectorBits = 128;
+  target.vectorBits = getVectorBits(
+      [&](llvm::StringRef feature) { return features.lookup(feature); });
   target.threads = llvm::hardware_concurrency().compute_thread_count();
   if (int64_t bytes = readCacheBytes(1))
     target.l1Bytes = bytes;

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Arguments.h"
-#include "Diagnostics.h"
+#include "common/Diagnostics.h"
 
 #include "BNGrad/Runtime/Npy.h"
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Benchmark.h"
-#include "Diagnostics.h"
+#include "common/Diagnostics.h"
 
 #include "BNGrad/Transforms/Pipelines.h"
 

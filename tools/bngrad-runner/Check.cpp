@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Check.h"
-#include "Diagnostics.h"
 #include "PlainProgram.h"
+#include "common/Diagnostics.h"
 
 #include "llvm/Support/Format.h"
 

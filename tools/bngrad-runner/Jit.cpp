@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Jit.h"
-#include "Diagnostics.h"
+#include "common/CodeGen.h"
+#include "common/Diagnostics.h"
 
-#include "mlir/ExecutionEngine/OptUtils.h"
-#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Target/TargetMachine.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -21,21 +21,18 @@ std::unique_ptr<Jit> Jit::create(ModuleOp module, ArrayRef<Symbol> symbols) {
     (void)reportError(llvm::toString(std::move(error)));
     return nullptr;
   };
-  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
-  if (!builder)
-    return fail(builder.takeError());
-  auto machine = builder->createTargetMachine();
+  CodeGenTarget target;
+  target.isJit = true;
+  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(target);
   if (!machine)
-    return fail(machine.takeError());
+    return nullptr;
   ExecutionEngineOptions options;
   // A function_ref: the callable must outlive create().
-  auto transformer = makeOptimizingTransformer(/*optLevel=*/3, /*sizeLevel=*/0,
-                                               machine->get());
-  options.transformer = transformer;
-  options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Aggressive;
+  auto optimizer = makeOptimizer(*machine);
+  options.transformer = optimizer;
   options.enableGDBNotificationListener = false;
   options.enablePerfNotificationListener = false;
-  auto engine = ExecutionEngine::create(module, options, std::move(*machine));
+  auto engine = ExecutionEngine::create(module, options, std::move(machine));
   if (!engine)
     return fail(engine.takeError());
 

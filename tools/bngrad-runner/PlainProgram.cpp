@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlainProgram.h"
-#include "Diagnostics.h"
 #include "ErrorBounds.h"
+#include "common/Diagnostics.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Pipelines.h"

@@ -14,7 +14,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Program.h"
-#include "Diagnostics.h"
+
+#include "common/Diagnostics.h"
+#include "common/Input.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Pipelines.h"
@@ -25,13 +27,10 @@
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Support/FileUtilities.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/SourceMgr.h"
 
 #include <chrono>
 
@@ -71,33 +70,19 @@ static std::optional<ArrayType> getArrayType(Type type) {
   return ArrayType{*elementType, tensor.getShape().vec()};
 }
 
-/// Brings `module` to one function, `entry`, at the bngrad level: foreign
-/// gradients are imported, what it calls is inlined, and the rest is dropped.
+/// Brings `module` to one function, `entry`, at the bngrad level.
 static LogicalResult isolate(ModuleOp module, StringRef entry) {
   for (auto function : module.getOps<func::FuncOp>())
     function.setVisibility(function.getSymName() == entry
                                ? SymbolTable::Visibility::Public
                                : SymbolTable::Visibility::Private);
   OneLineDiagnostics diagnostics(module.getContext());
-  PassManager pm(module.getContext());
-  addImportPasses(pm);
-  // Without the inliner's own canonicalization: the function is run, and
-  // checked, as it was written.
-  pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
-  pm.addPass(createSymbolDCEPass());
-  if (failed(pm.run(module)))
+  if (failed(importModule(module)))
     return failure();
   // Unlike SymbolTable::rename this leaves the rest of the file alone; nothing
   // is left that could refer to it.
   module.lookupSymbol<func::FuncOp>(entry).setName(Program::kSymbol);
-  WalkResult unknown = module.walk([](Operation *op) {
-    if (op->isRegistered())
-      return WalkResult::advance();
-    op->emitError() << "expected an op of a registered dialect, got '"
-                    << op->getName() << "'";
-    return WalkResult::interrupt();
-  });
-  return failure(unknown.wasInterrupted());
+  return success();
 }
 
 /// The function named `entry`, or the only public one.
@@ -124,23 +109,11 @@ static FailureOr<func::FuncOp> findEntry(ModuleOp module, StringRef path,
 
 FailureOr<Program> Program::load(MLIRContext *context, StringRef path,
                                  StringRef entry) {
-  if (path.empty())
-    return reportError("expected a file, got ''");
   // What the shape function is made of.
   context->loadDialect<arith::ArithDialect, scf::SCFDialect,
                        tensor::TensorDialect>();
-  std::string error;
-  std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(path, &error);
-  if (!buffer)
-    return reportError(error);
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-
   Program program;
-  {
-    OneLineDiagnostics diagnostics(context);
-    program.source = parseSourceFile<ModuleOp>(sources, context);
-  }
+  program.source = readModule(context, path);
   if (!program.source)
     return failure();
   FailureOr<func::FuncOp> function = findEntry(*program.source, path, entry);

@@ -9,19 +9,17 @@
 #include "Arguments.h"
 #include "Benchmark.h"
 #include "Check.h"
-#include "Diagnostics.h"
 #include "Program.h"
 
-#include "BNGrad/Dialect/BNGrad.h"
+#include "common/CommandLine.h"
+#include "common/Diagnostics.h"
+
 #include "BNGrad/InitAll.h"
 #include "BNGrad/Runtime/Npy.h"
-#include "BNGrad/Transforms/Transforms.h"
 
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "llvm/Option/ArgList.h"
 #include "llvm/Option/OptTable.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/StringSaver.h"
 #include "llvm/Support/TargetSelect.h"
 
@@ -70,34 +68,14 @@ struct Options {
 };
 } // namespace
 
-/// Parses the value of option `id`, a whole number from 1 to `most`.
-static LogicalResult parseCount(const InputArgList &args, unsigned id,
-                                StringRef name, unsigned most,
-                                std::optional<unsigned> &count) {
-  const Arg *arg = args.getLastArg(id);
-  if (!arg)
-    return success();
-  unsigned value;
-  if (StringRef(arg->getValue()).getAsInteger(10, value) || value < 1 ||
-      value > most)
-    return reportError("expected --" + name +
-                       " to be a whole number from 1 to " + Twine(most) +
-                       ", got '" + arg->getValue() + "'");
-  count = value;
-  return success();
-}
-
 static FailureOr<Options> parseOptions(const InputArgList &args) {
   Options options;
   LogicalResult result = success();
-  std::vector<std::string> inputs = args.getAllArgValues(OPT_INPUT);
-  if (inputs.empty())
-    result = reportError("expected a file, got none; - is standard input");
-  else if (inputs.size() > 1)
-    result = reportError("expected one file, got '" + inputs[0] + "' and '" +
-                         inputs[1] + "'");
+  FailureOr<std::string> path = parseInput(args, OPT_INPUT);
+  if (succeeded(path))
+    options.path = *path;
   else
-    options.path = inputs[0];
+    result = failure();
   options.entry = args.getLastArgValue(OPT_entry).str();
   if (const Arg *schedule = args.getLastArg(OPT_schedule))
     options.schedule = schedule->getValue();
@@ -120,32 +98,14 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
   return options;
 }
 
-/// Why a file at `path` cannot be written, as far as can be known without
-/// touching it.
-static std::error_code findWriteError(StringRef path) {
-  namespace fs = llvm::sys::fs;
-  if (fs::is_directory(path))
-    return std::make_error_code(std::errc::is_a_directory);
-  if (fs::exists(path))
-    return fs::access(path, fs::AccessMode::Write);
-  StringRef folder = llvm::sys::path::parent_path(path);
-  if (folder.empty())
-    folder = ".";
-  if (fs::exists(folder) && !fs::is_directory(folder))
-    return std::make_error_code(std::errc::not_a_directory);
-  return fs::access(folder, fs::AccessMode::Write);
-}
-
 /// What must hold of the options beside --arg before anything is compiled;
 /// reports all that does not.
 static LogicalResult verifyOptions(const Options &options,
                                    const Program &program,
                                    MLIRContext *context) {
   LogicalResult result = success();
-  if (options.schedule && failed(parseSchedule(*options.schedule, context)))
-    result = reportError("expected --schedule to be an attribute such as "
-                         "#bngrad.schedule<loops>, got '" +
-                         *options.schedule + "'");
+  if (options.schedule)
+    result = verifySchedule(*options.schedule, context);
   size_t numResults = program.getResultTypes().size();
   if (options.results.size() > numResults)
     result = reportError("@" + program.getEntry() + ": expected at most " +
@@ -202,6 +162,7 @@ static LogicalResult run(const Options &options) {
 }
 
 int main(int argc, char **argv) {
+  setToolName("bngrad-runner");
   llvm::BumpPtrAllocator allocator;
   llvm::StringSaver saver(allocator);
   RunnerOptTable table;

@@ -506,6 +506,96 @@ def BNGradApplySchedulePass
   ];
 }
 
+def BNGradExpandCopiesPass
+    : Pass<"bngrad-expand-copies", "::mlir::func::FuncOp"> {
+  let summary = "Turn copies between buffers with strides into linalg";
+  let description = [{
+    Needs: memrefs.
+    Gives: a `memref.copy` that upstream would make a call of its own runtime
+           library, since a buffer is not contiguous, is a `linalg.generic`; the
+           others become memcpy later.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    func.func @f(%a: memref<2xf32, strided<[3]>>, %b: memref<2xf32>) {
+      memref.copy %a, %b : memref<2xf32, strided<[3]>> to memref<2xf32>
+      return
+    }
+    ```
+
+    After:
+
+    ```mlir
+    #data = affine_map<(d0) -> (d0)>
+    func.func @f(%a: memref<2xf32, strided<[3]>>, %b: memref<2xf32>) {
+      linalg.generic {indexing_maps = [#data, #data],
+                      iterator_types = ["parallel"]}
+          ins(%a : memref<2xf32, strided<[3]>>) outs(%b : memref<2xf32>) {
+      ^bb0(%e: f32, %out: f32):
+        linalg.yield %e : f32
+      }
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+}
+
+def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
+  let summary = "Give public functions entry points that C can call";
+  let description = [{
+    Needs: functions on buffers whose results are out-parameters, before they are
+           lowered to LLVM.
+    Gives: for each public function NAME, two that call it:
+           `int32_t NAME(...)`, if every shape and stride is static, takes a
+           pointer to the data of each buffer, and returns -1 without a call if
+           one that is not empty is null, else 0 or what `status-function`
+           returns after the call; and `void _mlir_ciface_NAME(...)` takes a
+           pointer to the descriptor of each buffer. Both take scalars by value:
+           index as int64_t, i1 as uint8_t (0 is false), f16 and bf16 as the
+           uint16_t of their bits. The function itself, like every private one,
+           is internal and has a name with a dot, which no library has. Functions
+           without a body are left alone.
+    Fails: if a public function has a name that C cannot declare or that a library
+           has, has results, or has an argument that is neither a strided memref
+           nor a scalar of these types.
+
+    Before:
+
+    ```mlir
+    func.func @f(%a: memref<4xf32>, %b: memref<4xf32>) {
+      memref.copy %a, %b : memref<4xf32> to memref<4xf32>
+      return
+    }
+    ```
+
+    With calls abridged, after:
+
+    ```mlir
+    func.func private @f.impl(%a: memref<4xf32>, %b: memref<4xf32>)
+        attributes {llvm.linkage = #llvm.linkage<internal>} {
+      memref.copy %a, %b : memref<4xf32> to memref<4xf32>
+      return
+    }
+    // Makes descriptors of the pointers, and calls.
+    func.func private @f(!llvm.ptr, !llvm.ptr) -> i32
+    // Loads the descriptors, and calls.
+    func.func private @_mlir_ciface_f(!llvm.ptr, !llvm.ptr)
+    ```
+  }];
+  let options = [
+    Option<"statusFunction", "status-function", "std::string",
+           /*default=*/"\"\"",
+           "A function int32_t(void) whose value NAME returns; empty: 0">
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect"
+  ];
+}
+
 def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
   let summary = "Round to f16 and bf16 once, subnormals included";
   let description = [{

@@ -71,6 +71,10 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
       *this, "last-level-bytes",
       llvm::cl::desc("Target: last-level cache; 0: the host's"),
       llvm::cl::init(0)};
+  Option<bool> exportC{
+      *this, "export-c",
+      llvm::cl::desc("Export public functions to C (--bngrad-export-c)"),
+      llvm::cl::init(false)};
 
   /// The target that the options describe.
   Target getTarget() const;

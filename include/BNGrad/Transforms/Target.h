@@ -1,5 +1,4 @@
-//===- Target.h - what schedules depend on ---------------------- -*- C++
-//-*-===//
+//===- Target.h - what schedules depend on -------------------- -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,6 +8,9 @@
 
 #ifndef BNGRAD_TRANSFORMS_TARGET_H
 #define BNGRAD_TRANSFORMS_TARGET_H
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
 
@@ -29,6 +31,10 @@ struct Target {
   /// The machine this process runs on; what it does not tell keeps its default.
   static Target host();
 };
+
+/// Length of a vector register of a CPU that `has` a feature, such as avx2, as
+/// LLVM names them.
+int64_t getVectorBits(llvm::function_ref<bool(llvm::StringRef)> has);
 
 } // namespace mlir::bngrad
 

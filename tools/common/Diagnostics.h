@@ -6,14 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_RUNNER_DIAGNOSTICS_H
-#define BNGRAD_RUNNER_DIAGNOSTICS_H
+#ifndef BNGRAD_TOOLS_COMMON_DIAGNOSTICS_H
+#define BNGRAD_TOOLS_COMMON_DIAGNOSTICS_H
 
 #include "mlir/IR/Diagnostics.h"
 
 namespace mlir::bngrad {
 
-/// Prints `bngrad-runner: error: <message>` on one line and returns failure.
+/// Sets the name that errors begin with; `name` lives as long as the process.
+void setToolName(StringRef name);
+
+/// Prints `<tool>: error: <message>` on one line and returns failure.
 LogicalResult reportError(const Twine &message);
 
 /// Prints the first error of MLIR as one line `<file>:<line>:<column>: <what>`,
@@ -32,4 +35,4 @@ std::string printLocation(Location location);
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_RUNNER_DIAGNOSTICS_H
+#endif // BNGRAD_TOOLS_COMMON_DIAGNOSTICS_H

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Diagnostics.h"
+#include "common/Diagnostics.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/Support/raw_ostream.h"
@@ -14,10 +14,14 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+static StringRef toolName = "bngrad";
+
+void mlir::bngrad::setToolName(StringRef name) { toolName = name; }
+
 LogicalResult mlir::bngrad::reportError(const Twine &message) {
   std::string text = message.str();
   StringRef firstLine = StringRef(text).split('\n').first;
-  llvm::errs() << "bngrad-runner: error: " << firstLine << "\n";
+  llvm::errs() << toolName << ": error: " << firstLine << "\n";
   return failure();
 }
 

@@ -1,0 +1,339 @@
+//===- ExportC.cpp - bngrad-export-c --------------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// The entry points are made of buffers, before those become descriptors: a
+// buffer is put together from what C passes by a cast that the lowering to LLVM
+// takes apart again.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Transforms/Passes.h"
+#include "BNGrad/Transforms/Transforms.h"
+
+#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/TargetParser/Triple.h"
+
+namespace mlir::bngrad {
+#define GEN_PASS_DEF_BNGRADEXPORTCPASS
+#include "BNGrad/Transforms/Passes.h.inc"
+} // namespace mlir::bngrad
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// Words of C11 and C++17, and macros of gcc.
+static const llvm::StringSet<> &getKeywords() {
+  static const llvm::StringSet<> keywords = {
+      // clang-format off
+      "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor",
+      "bool", "break", "case", "catch", "char", "char16_t", "char32_t", "class",
+      "compl", "const", "const_cast", "constexpr", "continue", "decltype",
+      "default", "delete", "do", "double", "dynamic_cast", "else", "enum",
+      "explicit", "export", "extern", "false", "float", "for", "friend", "goto",
+      "if", "inline", "int", "linux", "long", "mutable", "namespace", "new",
+      "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq",
+      "private", "protected", "public", "register", "reinterpret_cast",
+      "restrict", "return", "short", "signed", "sizeof", "static",
+      "static_assert", "static_cast", "struct", "switch", "template", "this",
+      "thread_local", "throw", "true", "try", "typedef", "typeid", "typename",
+      "typeof", "union", "unix", "unsigned", "using", "virtual", "void",
+      "volatile", "wchar_t", "while", "xor", "xor_eq"
+      // clang-format on
+  };
+  return keywords;
+}
+
+/// What the standard library has and LLVM does not list.
+static const llvm::StringSet<> &getOtherLibraryNames() {
+  static const llvm::StringSet<> names = {
+      // clang-format off
+      "accept", "acoshl", "bind", "close", "connect", "environ", "errno",
+      "index", "listen", "main", "open", "pipe", "poll", "raise", "recv",
+      "rindex", "select", "send", "signal", "sleep", "socket", "stderr",
+      "stdin", "stdout"
+      // clang-format on
+  };
+  return names;
+}
+
+StringRef mlir::bngrad::findExportNameError(StringRef name) {
+  auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  if (name.empty() || llvm::isDigit(name.front()) ||
+      !llvm::all_of(name, isWord))
+    return "not an identifier of C";
+  if (getKeywords().contains(name))
+    return "a word of C or C++";
+  if (name.front() == '_')
+    return "an underscore in front is reserved";
+  if (name.starts_with("bngrad") || name.starts_with("mgpu") ||
+      name.starts_with("omp_") || name.starts_with("kmp_"))
+    return "reserved for the runtime libraries";
+  if (name.ends_with("_t") &&
+      (name.starts_with("int") || name.starts_with("uint")))
+    return "reserved for a type of C";
+  static const llvm::TargetLibraryInfoImpl library(
+      llvm::Triple("x86_64-unknown-linux-gnu"));
+  llvm::LibFunc function;
+  if (library.getLibFunc(name, function) ||
+      getOtherLibraryNames().contains(name))
+    return "reserved for the library of C";
+  return {};
+}
+
+static bool isElementType(Type type) {
+  if (auto integer = dyn_cast<IntegerType>(type))
+    return integer.isSignless() &&
+           llvm::is_contained({1, 8, 16, 32, 64}, integer.getWidth());
+  return isa<IndexType, Float16Type, BFloat16Type, Float32Type, Float64Type>(
+      type);
+}
+
+/// A buffer with strides, in memory that C can address.
+static bool isBuffer(Type type) {
+  auto buffer = dyn_cast<MemRefType>(type);
+  return buffer && buffer.isStrided() && !buffer.getMemorySpace() &&
+         isElementType(buffer.getElementType());
+}
+
+static LogicalResult verify(func::FuncOp function) {
+  StringRef error = findExportNameError(function.getSymName());
+  if (!error.empty())
+    return function.emitError()
+           << "expected a name that C can call, got '" << function.getSymName()
+           << "' (" << error << ")";
+  if (function.getNumResults() != 0)
+    return function.emitError()
+           << "expected results of '" << function.getSymName()
+           << "' to be out-parameters, got a result of type "
+           << function.getResultTypes().front();
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
+    if (!isBuffer(type) && !isElementType(type))
+      return function.emitError()
+             << "expected argument " << i << " of '" << function.getSymName()
+             << "' to be a strided memref, or a scalar, of index, i1, i8, i16, "
+                "i32, i64, f16, bf16, f32 or f64, got "
+             << type;
+  return success();
+}
+
+/// Whether a pointer says all about a buffer of `type`.
+static bool isStatic(MemRefType type) {
+  auto [strides, offset] = type.getStridesAndOffset();
+  return type.hasStaticShape() && !ShapedType::isDynamic(offset) &&
+         !llvm::any_of(strides, ShapedType::isDynamic);
+}
+
+/// The type that C passes for an argument of `type`.
+static Type getCType(Type type) {
+  MLIRContext *context = type.getContext();
+  if (isa<MemRefType>(type))
+    return LLVM::LLVMPointerType::get(context);
+  if (type.isInteger(1))
+    return IntegerType::get(context, 8);
+  if (type.isIndex())
+    return IntegerType::get(context, 64);
+  if (type.isF16() || type.isBF16())
+    return IntegerType::get(context, 16);
+  return type;
+}
+
+/// `value`, which C passes, as a scalar of `type`.
+static Value fromC(OpBuilder &b, Location loc, Value value, Type type) {
+  if (type.isInteger(1)) {
+    Value zero = arith::ConstantIntOp::create(b, loc, 0, 8);
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value, zero);
+  }
+  if (type.isIndex())
+    return arith::IndexCastOp::create(b, loc, type, value);
+  if (type.isF16() || type.isBF16())
+    return arith::BitcastOp::create(b, loc, type, value);
+  return value;
+}
+
+namespace {
+class BNGradExportCPass
+    : public bngrad::impl::BNGradExportCPassBase<BNGradExportCPass> {
+public:
+  using BNGradExportCPassBase::BNGradExportCPassBase;
+
+  void runOnOperation() override;
+
+private:
+  /// Adds the public function `name` with the C types of `function`'s
+  /// arguments, and sets the insertion point of `b` into it.
+  func::FuncOp addEntry(OpBuilder &b, func::FuncOp function, const Twine &name,
+                        ArrayRef<Type> results);
+  void addPointerEntry(func::FuncOp function, StringRef name,
+                       func::FuncOp status);
+  void addDescriptorEntry(func::FuncOp function, StringRef name,
+                          const LLVMTypeConverter &converter);
+};
+} // namespace
+
+func::FuncOp BNGradExportCPass::addEntry(OpBuilder &b, func::FuncOp function,
+                                         const Twine &name,
+                                         ArrayRef<Type> results) {
+  b.setInsertionPointToEnd(getOperation().getBody());
+  SmallVector<Type> arguments =
+      llvm::map_to_vector(function.getArgumentTypes(), getCType);
+  auto entry = func::FuncOp::create(b, function.getLoc(), name.str(),
+                                    b.getFunctionType(arguments, results));
+  b.setInsertionPointToStart(entry.addEntryBlock());
+  return entry;
+}
+
+/// int32_t NAME(a pointer per buffer, scalars by value).
+void BNGradExportCPass::addPointerEntry(func::FuncOp function, StringRef name,
+                                        func::FuncOp status) {
+  OpBuilder b(&getContext());
+  Location loc = function.getLoc();
+  Type i32 = b.getI32Type();
+  LLVMTypeConverter converter(&getContext());
+  func::FuncOp entry = addEntry(b, function, name, i32);
+
+  Value isNull;
+  for (auto [type, value] :
+       llvm::zip(function.getArgumentTypes(), entry.getArguments())) {
+    auto buffer = dyn_cast<MemRefType>(type);
+    if (!buffer || buffer.getNumElements() == 0)
+      continue;
+    Value null = LLVM::ZeroOp::create(b, loc, value.getType());
+    Value same =
+        LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::eq, value, null);
+    isNull = isNull ? Value(arith::OrIOp::create(b, loc, isNull, same)) : same;
+  }
+  auto call = [&](OpBuilder &nested) -> Value {
+    SmallVector<Value> operands;
+    for (auto [type, value] :
+         llvm::zip(function.getArgumentTypes(), entry.getArguments())) {
+      auto buffer = dyn_cast<MemRefType>(type);
+      if (!buffer) {
+        operands.push_back(fromC(nested, loc, value, type));
+        continue;
+      }
+      Value descriptor = MemRefDescriptor::fromStaticShape(
+          nested, loc, converter, buffer, value);
+      operands.push_back(
+          UnrealizedConversionCastOp::create(nested, loc, type, descriptor)
+              .getResult(0));
+    }
+    func::CallOp::create(nested, loc, function, operands);
+    if (status)
+      return func::CallOp::create(nested, loc, status, ValueRange())
+          .getResult(0);
+    return arith::ConstantIntOp::create(nested, loc, 0, 32);
+  };
+  Value result;
+  if (!isNull) {
+    result = call(b);
+  } else {
+    auto choice = scf::IfOp::create(
+        b, loc, isNull,
+        [](OpBuilder &nested, Location loc) {
+          Value failed = arith::ConstantIntOp::create(nested, loc, -1, 32);
+          scf::YieldOp::create(nested, loc, failed);
+        },
+        [&](OpBuilder &nested, Location loc) {
+          Value returned = call(nested);
+          scf::YieldOp::create(nested, loc, returned);
+        });
+    result = choice.getResult(0);
+  }
+  func::ReturnOp::create(b, loc, result);
+}
+
+/// void _mlir_ciface_NAME(a pointer to a descriptor per buffer, scalars by
+/// value).
+void BNGradExportCPass::addDescriptorEntry(func::FuncOp function,
+                                           StringRef name,
+                                           const LLVMTypeConverter &converter) {
+  OpBuilder b(&getContext());
+  Location loc = function.getLoc();
+  func::FuncOp entry = addEntry(b, function, "_mlir_ciface_" + name, {});
+  SmallVector<Value> operands;
+  for (auto [type, value] :
+       llvm::zip(function.getArgumentTypes(), entry.getArguments())) {
+    if (!isa<MemRefType>(type)) {
+      operands.push_back(fromC(b, loc, value, type));
+      continue;
+    }
+    Value descriptor =
+        LLVM::LoadOp::create(b, loc, converter.convertType(type), value);
+    operands.push_back(
+        UnrealizedConversionCastOp::create(b, loc, type, descriptor)
+            .getResult(0));
+  }
+  func::CallOp::create(b, loc, function, operands);
+  func::ReturnOp::create(b, loc);
+}
+
+void BNGradExportCPass::runOnOperation() {
+  ModuleOp module = getOperation();
+  SmallVector<func::FuncOp> functions, exported;
+  bool hasFailed = false;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.isExternal())
+      continue;
+    functions.push_back(function);
+    if (!function.isPublic())
+      continue;
+    exported.push_back(function);
+    hasFailed |= failed(verify(function));
+  }
+  if (hasFailed)
+    return signalPassFailure();
+
+  // No function keeps a name that another library could have, or that the
+  // lowering looks for: malloc, exp.
+  SymbolTable symbols(module);
+  SmallVector<std::string> names;
+  for (func::FuncOp function : functions) {
+    if (function.isPublic())
+      names.push_back(function.getSymName().str());
+    std::string name = (function.getSymName() + ".impl").str();
+    while (symbols.lookup(name))
+      name += ".impl";
+    if (failed(symbols.rename(function, name)))
+      return signalPassFailure();
+    function.setPrivate();
+    function->setAttr(
+        "llvm.linkage",
+        LLVM::LinkageAttr::get(&getContext(), LLVM::Linkage::Internal));
+    function->removeAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName());
+  }
+
+  func::FuncOp status;
+  if (!statusFunction.empty() && !exported.empty()) {
+    status = symbols.lookup<func::FuncOp>(statusFunction);
+    if (!status) {
+      OpBuilder b(module.getBodyRegion());
+      status = func::FuncOp::create(b, module.getLoc(), statusFunction,
+                                    b.getFunctionType({}, b.getI32Type()));
+      status.setPrivate();
+    }
+  }
+  LLVMTypeConverter converter(&getContext());
+  for (auto [function, name] : llvm::zip_equal(exported, names)) {
+    bool hasPointers = llvm::all_of(function.getArgumentTypes(), [](Type type) {
+      auto buffer = dyn_cast<MemRefType>(type);
+      return !buffer || isStatic(buffer);
+    });
+    if (hasPointers)
+      addPointerEntry(function, name, status);
+    addDescriptorEntry(function, name, converter);
+  }
+}

@@ -1,0 +1,151 @@
+//===- Compile.cpp - from the bngrad level to an output -------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compile.h"
+#include "Libcalls.h"
+
+#include "common/Diagnostics.h"
+
+#include "BNGrad/Transforms/Pipelines.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// The CPU that `machine` makes code for. What is this machine's alone, the
+/// sizes of caches, counts only where the code is for this machine.
+static Target getTarget(const llvm::TargetMachine &machine, bool isNative,
+                        int64_t threads) {
+  Target host = Target::host();
+  Target target = isNative ? host : Target();
+  target.threads = threads ? threads : host.threads;
+  const llvm::MCSubtargetInfo &subtarget = *machine.getMCSubtargetInfo();
+  bool isX86 = machine.getTargetTriple().isX86();
+  target.vectorBits = getVectorBits([&](StringRef feature) {
+    return isX86 && subtarget.checkFeatures(("+" + feature).str());
+  });
+  return target;
+}
+
+static LogicalResult lower(ModuleOp module, const CompileOptions &options,
+                           const Target &target) {
+  OneLineDiagnostics diagnostics(module.getContext());
+  PassManager pm(module.getContext());
+  switch (options.device) {
+  case Device::Cpu: {
+    CpuPipelineOptions pipeline;
+    pipeline.schedule = options.schedule;
+    pipeline.vectorBits = target.vectorBits;
+    pipeline.threads = target.threads;
+    pipeline.l1Bytes = target.l1Bytes;
+    pipeline.lastLevelBytes = target.lastLevelBytes;
+    pipeline.exportC = true;
+    buildCpuPipeline(pm, pipeline);
+    break;
+  }
+  case Device::Cuda:
+    // Its pipeline exports to C with status-function=bngradCudaTakeStatus.
+    return reportError("--target=cuda: not available in this build yet");
+  }
+  return pm.run(module);
+}
+
+/// The libraries besides those of C that code for `device` calls, by what their
+/// functions' names begin with.
+static ArrayRef<StringRef> getRuntimePrefixes(Device device) {
+  static constexpr StringRef kCuda[] = {"mgpu", "bngradCuda"};
+  switch (device) {
+  case Device::Cpu:
+    return {};
+  case Device::Cuda:
+    return kCuda;
+  }
+  llvm_unreachable("no other device");
+}
+
+/// What a reader of the text must know to generate the same code.
+static void describeTarget(llvm::Module &module,
+                           const llvm::TargetMachine &machine) {
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", machine.getTargetCPU());
+    if (StringRef features = machine.getTargetFeatureString();
+        !features.empty())
+      function.addFnAttr("target-features", features);
+  }
+}
+
+FailureOr<std::string> mlir::bngrad::compile(ModuleOp module,
+                                             const CompileOptions &options) {
+  std::unique_ptr<llvm::TargetMachine> machine =
+      createTargetMachine(options.codeGen);
+  if (!machine)
+    return failure();
+  bool isNative =
+      options.codeGen.cpu == "native" ||
+      (options.codeGen.cpu.empty() && machine->getTargetCPU() != "generic");
+  if (failed(lower(module, options,
+                   getTarget(*machine, isNative, options.threads))))
+    return failure();
+
+  OpBuilder b(module.getContext());
+  llvm::DataLayout layout = machine->createDataLayout();
+  std::string triple = machine->getTargetTriple().str();
+  module->setAttr(LLVM::LLVMDialect::getDataLayoutAttrName(),
+                  b.getStringAttr(layout.getStringRepresentation()));
+  module->setAttr(LLVM::LLVMDialect::getTargetTripleAttrName(),
+                  b.getStringAttr(triple));
+  std::string text;
+  if (options.kind == OutputKind::MLIR) {
+    llvm::raw_string_ostream(text) << module << "\n";
+    return text;
+  }
+
+  llvm::LLVMContext llvmContext;
+  std::unique_ptr<llvm::Module> llvmModule;
+  {
+    OneLineDiagnostics diagnostics(module.getContext());
+    llvmModule = translateModuleToLLVMIR(module, llvmContext, "bngrad");
+  }
+  if (!llvmModule)
+    return failure();
+  llvmModule->setDataLayout(layout);
+  llvmModule->setTargetTriple(machine->getTargetTriple());
+  if (llvm::Error error = makeOptimizer(*machine)(llvmModule.get()))
+    return reportError(options.path + ": " + llvm::toString(std::move(error)));
+  if (failed(verifyCalls(*llvmModule, options.path,
+                         getRuntimePrefixes(options.device))))
+    return failure();
+  addFloatConversions(*llvmModule);
+  if (options.kind == OutputKind::LLVMIR) {
+    describeTarget(*llvmModule, *machine);
+    llvm::raw_string_ostream(text) << *llvmModule;
+    return text;
+  }
+
+  SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream os(bytes);
+  llvm::legacy::PassManager codeGen;
+  auto fileType = options.kind == OutputKind::Assembly
+                      ? llvm::CodeGenFileType::AssemblyFile
+                      : llvm::CodeGenFileType::ObjectFile;
+  if (machine->addPassesToEmitFile(codeGen, os, nullptr, fileType))
+    return reportError("--mtriple: expected a machine that LLVM makes object "
+                       "files for, got '" +
+                       triple + "'");
+  codeGen.run(*llvmModule);
+  return std::string(bytes.begin(), bytes.end());
+}

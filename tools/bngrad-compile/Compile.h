@@ -1,0 +1,44 @@
+//===- Compile.h - from the bngrad level to an output ---------- -*- C++
+//-*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_COMPILE_COMPILE_H
+#define BNGRAD_COMPILE_COMPILE_H
+
+#include "common/CodeGen.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlir::bngrad {
+
+/// What is made, by the extension of its file.
+enum class OutputKind { MLIR, LLVMIR, Assembly, Object, SharedObject, PTX };
+
+/// Where the gradients run; the code around them runs on a CPU.
+enum class Device { Cpu, Cuda };
+
+/// How to compile.
+struct CompileOptions {
+  std::string path; // of the input, for errors
+  OutputKind kind = OutputKind::Object;
+  Device device = Device::Cpu;
+  std::string chip; // for Device::Cuda
+  CodeGenTarget codeGen;
+  std::string schedule; // empty: chosen
+  int64_t threads = 0;  // 0: this machine's
+};
+
+/// Compiles `module`, which is at the bngrad level, to the text or the object
+/// file that `options.kind` says; to an object file for a shared object.
+///
+/// Errors: one line on standard error and failure.
+FailureOr<std::string> compile(ModuleOp module, const CompileOptions &options);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_COMPILE_COMPILE_H

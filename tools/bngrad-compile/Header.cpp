@@ -1,0 +1,204 @@
+//===- Header.cpp - C headers ---------------------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Header.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+static Type getElementType(Type type) {
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    return shaped.getElementType();
+  return type;
+}
+
+/// The type of an element, and of a scalar.
+static std::string getCType(Type type) {
+  type = getElementType(type);
+  if (type.isInteger(1))
+    return "uint8_t";
+  if (type.isF16() || type.isBF16())
+    return "uint16_t";
+  if (type.isF32())
+    return "float";
+  if (type.isF64())
+    return "double";
+  if (type.isIndex())
+    return "int64_t";
+  return "int" + std::to_string(type.getIntOrFloatBitWidth()) + "_t";
+}
+
+static std::string print(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+/// `8x?x4xf32`, and the strides of what is not row-major.
+static std::string printShape(const Parameter &parameter) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  auto shaped = dyn_cast<ShapedType>(parameter.type);
+  if (!shaped)
+    return print(parameter.type);
+  for (int64_t size : shaped.getShape())
+    ShapedType::isDynamic(size) ? os << "?x" : os << size << "x";
+  os << shaped.getElementType();
+  MemRefLayoutAttrInterface layout = parameter.layout;
+  if (auto memref = dyn_cast<MemRefType>(parameter.type))
+    layout = memref.getLayout();
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (!layout || layout.isIdentity() ||
+      failed(layout.getStridesAndOffset(shaped.getShape(), strides, offset)))
+    return text;
+  auto printValue = [&](int64_t value) {
+    ShapedType::isDynamic(value) ? os << "?" : os << value;
+  };
+  os << ", strides [";
+  llvm::interleaveComma(strides, os, printValue);
+  os << "], offset ";
+  printValue(offset);
+  return text;
+}
+
+/// The name of the descriptor's type, `bngrad_memref_f32_4_t`.
+static std::string getDescriptorType(Type type) {
+  return "bngrad_memref_" + print(getElementType(type)) + "_" +
+         std::to_string(cast<ShapedType>(type).getRank()) + "_t";
+}
+
+/// Each in a guard of its own, since several headers may be included.
+static void printDescriptorType(raw_ostream &os, Type type) {
+  std::string name = getDescriptorType(type), element = getCType(type);
+  int64_t rank = cast<ShapedType>(type).getRank();
+  std::string guard = StringRef(name).upper() + "_DEFINED";
+  os << "#ifndef " << guard << "\n#define " << guard << "\ntypedef struct {\n"
+     << "  " << element << " *allocated; /* not read */\n"
+     << "  " << element << " *aligned;\n  int64_t offset;\n";
+  if (rank > 0)
+    os << "  int64_t sizes[" << rank << "];\n  int64_t strides[" << rank
+       << "];\n";
+  os << "} " << name << ";\n#endif\n";
+}
+
+static void printComment(raw_ostream &os, const ExportedFunction &function) {
+  os << "/*\n * " << function.name << "\n *\n";
+  for (const Parameter &parameter : function.parameters) {
+    bool isMemRef = isa<MemRefType>(parameter.type);
+    os << " * "
+       << (parameter.isResult ? "[out] "
+           : isMemRef         ? "[in,out] "
+                              : "[in] ")
+       << parameter.name << ": " << printShape(parameter) << "\n";
+    for (auto [dim, text] : llvm::enumerate(parameter.sizes))
+      if (!text.empty())
+        os << " *   sizes[" << dim << "] = " << text << "\n";
+  }
+  if (!function.hasPointerForm())
+    os << " *\n * By descriptors only, for sizes or strides that are not known "
+          "before.\n";
+  os << " */\n";
+}
+
+static void printDeclaration(raw_ostream &os, StringRef result, StringRef name,
+                             ArrayRef<std::string> parameters) {
+  std::string start = (result + " " + name + "(").str();
+  os << start;
+  if (parameters.empty())
+    os << "void";
+  size_t column = start.size();
+  for (auto [i, parameter] : llvm::enumerate(parameters)) {
+    bool isLast = i + 1 == parameters.size();
+    if (i > 0 && column + parameter.size() + 3 > 80) {
+      os << "\n    ";
+      column = 4;
+    } else if (i > 0) {
+      os << " ";
+      ++column;
+    }
+    os << parameter << (isLast ? "" : ",");
+    column += parameter.size() + 1;
+  }
+  os << ");\n";
+}
+
+static std::string makeGuard(StringRef fileName) {
+  std::string guard = "BNGRAD_GENERATED_";
+  for (char c : fileName)
+    guard += llvm::isAlnum(c) ? llvm::toUpper(c) : '_';
+  return guard;
+}
+
+static constexpr StringLiteral kIntroduction = R"(/*
+ * Made by bngrad-compile; link with the output it was made beside.
+ *
+ * Arrays are dense and row-major (the last index varies fastest) unless strides
+ * are given, and aligned as their elements; f16 and bf16 are the uint16_t of
+ * their bits, i1 is a uint8_t per element, 0 or 1, index is int64_t. Scalars are
+ * passed by value, an i1 as 0 for false. The caller owns all memory; arrays
+ * marked [out] are written and must not overlap with any other.
+ *
+ * NAME takes pointers to the data and returns 0; or -1, with nothing computed,
+ * if a pointer to an array that is not empty is null.
+ *
+ * _mlir_ciface_NAME takes pointers to descriptors. Element (i, j) lies at
+ * aligned[offset + i*strides[0] + j*strides[1]]; but of an array without given
+ * strides the offset must be 0 and the strides row-major. Sizes that the shape
+ * gives must be those; nothing of this is checked, nor that the sizes fit each
+ * other. [out] arrays have their sizes before the call.
+ *
+ * Any thread may call; the loops run on OpenMP's threads, and the results do not
+ * depend on how many those are.
+ */
+)";
+
+std::string mlir::bngrad::makeHeader(ArrayRef<ExportedFunction> functions,
+                                     StringRef fileName) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  std::string guard = makeGuard(fileName);
+  os << kIntroduction << "\n#ifndef " << guard << "\n#define " << guard
+     << "\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n"
+     << "#endif\n\n";
+
+  llvm::StringMap<bool> seen;
+  for (const ExportedFunction &function : functions)
+    for (const Parameter &parameter : function.parameters)
+      if (!parameter.isScalar() &&
+          seen.try_emplace(getDescriptorType(parameter.type)).second)
+        printDescriptorType(os, parameter.type);
+
+  for (const ExportedFunction &function : functions) {
+    os << "\n";
+    printComment(os, function);
+    std::vector<std::string> pointers, addresses;
+    for (const Parameter &parameter : function.parameters) {
+      std::string element = getCType(parameter.type);
+      if (parameter.isScalar()) {
+        pointers.push_back(element + " " + parameter.name);
+        addresses.push_back(pointers.back());
+        continue;
+      }
+      bool isConst = !parameter.isResult && !isa<MemRefType>(parameter.type);
+      pointers.push_back((isConst ? "const " : "") + element + " *" +
+                         parameter.name);
+      addresses.push_back("const " + getDescriptorType(parameter.type) + " *" +
+                          parameter.name);
+    }
+    if (function.hasPointerForm())
+      printDeclaration(os, "int32_t", function.name, pointers);
+    printDeclaration(os, "void", "_mlir_ciface_" + function.name, addresses);
+  }
+  os << "\n#ifdef __cplusplus\n} /* extern \"C\" */\n#endif\n\n#endif /* "
+     << guard << " */\n";
+  return text;
+}

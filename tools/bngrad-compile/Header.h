@@ -1,0 +1,24 @@
+//===- Header.h - C headers ------------------------------------ -*- C++
+//-*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_COMPILE_HEADER_H
+#define BNGRAD_COMPILE_HEADER_H
+
+#include "Interface.h"
+
+namespace mlir::bngrad {
+
+/// The text of a header for C11 and C++17 that declares `functions`. `fileName`
+/// makes the include guard.
+std::string makeHeader(ArrayRef<ExportedFunction> functions,
+                       StringRef fileName);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_COMPILE_HEADER_H

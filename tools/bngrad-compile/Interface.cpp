@@ -1,0 +1,265 @@
+//===- Interface.cpp - what an IR file exports ----------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Interface.h"
+
+#include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/Transforms.h"
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+static bool isElementType(Type type) {
+  if (auto integer = dyn_cast<IntegerType>(type))
+    return integer.isSignless() &&
+           llvm::is_contained({1, 8, 16, 32, 64}, integer.getWidth());
+  return isa<IndexType, Float16Type, BFloat16Type, Float32Type, Float64Type>(
+      type);
+}
+
+bool Parameter::isStatic() const {
+  auto shaped = dyn_cast<ShapedType>(type);
+  if (!shaped)
+    return true;
+  if (!shaped.hasStaticShape())
+    return false;
+  MemRefLayoutAttrInterface buffer = layout;
+  if (auto memref = dyn_cast<MemRefType>(type))
+    buffer = memref.getLayout();
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (!buffer)
+    return true;
+  return succeeded(
+             buffer.getStridesAndOffset(shaped.getShape(), strides, offset)) &&
+         !ShapedType::isDynamic(offset) &&
+         !llvm::any_of(strides, ShapedType::isDynamic);
+}
+
+bool ExportedFunction::hasPointerForm() const {
+  return llvm::all_of(parameters,
+                      [](const Parameter &p) { return p.isStatic(); });
+}
+
+static LogicalResult verifyType(func::FuncOp function, StringRef what,
+                                unsigned i, Type type) {
+  bool isResult = what == "result";
+  bool isKnown = false;
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    isKnown = !tensor.getEncoding() && isElementType(tensor.getElementType());
+  else if (auto memref = dyn_cast<MemRefType>(type))
+    isKnown = !isResult && memref.isStrided() && !memref.getMemorySpace() &&
+              isElementType(memref.getElementType());
+  else
+    isKnown = !isResult && isElementType(type);
+  if (isKnown)
+    return success();
+  return function.emitError()
+         << "expected " << what << " " << i << " of @" << function.getSymName()
+         << " to be a ranked tensor"
+         << (isResult ? "" : ", a strided memref or a scalar")
+         << " of index, i1, i8, i16, i32, i64, f16, bf16, f32 or f64, got '"
+         << type << "'";
+}
+
+/// The name of operand `operand` of a gradient; empty: it is of no gradient.
+static std::string getOperandRole(OpOperand &operand) {
+  auto find = [&](auto op) -> StringRef {
+    Value value = operand.get();
+    auto is = [&](Value other) { return other == value; };
+    if (is(op.getGradOutput()))
+      return "grad_output";
+    if (is(op.getInput()))
+      return "input";
+    if (is(op.getMean()))
+      return "mean";
+    if (is(op.getMask()))
+      return "mask";
+    return "";
+  };
+  auto findParameter = [&](auto op) -> StringRef {
+    Value value = operand.get();
+    if (op.getVariance() == value)
+      return "variance";
+    if (op.getInvStd() == value)
+      return "inv_std";
+    if (op.getScale() == value)
+      return "scale";
+    return find(op);
+  };
+  Operation *owner = operand.getOwner();
+  if (auto op = dyn_cast<BatchNormBackwardOp>(owner))
+    return findParameter(op).str();
+  if (auto op = dyn_cast<BatchNormBackwardReduceOp>(owner))
+    return find(op).str();
+  if (auto op = dyn_cast<BatchNormBackwardElemtOp>(owner)) {
+    if (op.getSums() == operand.get())
+      return "sums";
+    if (op.getCount() == operand.get())
+      return "count";
+    return findParameter(op).str();
+  }
+  return "";
+}
+
+/// What the IR says of the argument's name.
+static std::string getArgumentName(BlockArgument argument) {
+  if (auto named = dyn_cast<NameLoc>(argument.getLoc()))
+    if (findExportNameError(named.getName()).empty())
+      return named.getName().str();
+  SmallVector<Value> worklist = {argument};
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    for (OpOperand &use : value.getUses()) {
+      if (std::string role = getOperandRole(use); !role.empty())
+        return role;
+      if (isa<tensor::CastOp>(use.getOwner()))
+        worklist.push_back(use.getOwner()->getResult(0));
+    }
+  }
+  return "";
+}
+
+static std::string getResultName(Value value) {
+  while (auto cast = value.getDefiningOp<tensor::CastOp>())
+    value = cast.getSource();
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_present<BatchNormBackwardOp, BatchNormBackwardReduceOp,
+                       BatchNormBackwardElemtOp>(op))
+    return "";
+  // Names of several results are part of the assembly; one result has none.
+  std::string name = "grad_input";
+  cast<OpAsmOpInterface>(op).getAsmResultNames(
+      [&](Value result, StringRef resultName) {
+        if (result == value)
+          name = resultName.str();
+      });
+  return name;
+}
+
+/// Makes the names identifiers that differ: the first of a kind keeps its name
+/// if it is the only one, the others are numbered.
+static void makeUnique(std::vector<Parameter> &parameters) {
+  llvm::StringMap<int> count;
+  for (Parameter &parameter : parameters)
+    ++count[parameter.name];
+  unsigned numArguments = 0, numResults = 0;
+  llvm::StringSet<> taken;
+  for (Parameter &parameter : parameters) {
+    unsigned number = parameter.isResult ? numResults++ : numArguments++;
+    std::string plain =
+        (parameter.isResult ? "result" : "arg") + std::to_string(number);
+    if (parameter.name.empty() || count[parameter.name] > 1)
+      parameter.name = plain;
+    while (!taken.insert(parameter.name).second)
+      parameter.name += "_";
+  }
+}
+
+/// Says what the dynamic sizes of `function`'s results are, where they are
+/// sizes of arguments.
+static void findSizes(func::FuncOp function,
+                      std::vector<Parameter> &parameters) {
+  unsigned numArguments = function.getNumArguments();
+  if (!llvm::hasSingleElement(function.getBody()))
+    return;
+  // A function that returns the sizes alone.
+  OwningOpRef<ModuleOp> module = ModuleOp::create(function.getLoc());
+  func::FuncOp sizes = function.clone();
+  module->push_back(sizes);
+  auto returnOp = cast<func::ReturnOp>(sizes.back().getTerminator());
+  OpBuilder b(returnOp);
+  SmallVector<Value> values;
+  SmallVector<std::string *> texts;
+  for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
+    auto type = cast<RankedTensorType>(value.getType());
+    Parameter &parameter = parameters[numArguments + i];
+    parameter.sizes.resize(type.getRank());
+    for (int64_t dim : llvm::seq(type.getRank())) {
+      if (!type.isDynamicDim(dim))
+        continue;
+      values.push_back(tensor::DimOp::create(b, returnOp.getLoc(), value, dim));
+      texts.push_back(&parameter.sizes[dim]);
+    }
+  }
+  if (values.empty())
+    return;
+  returnOp->setOperands(values);
+  sizes.setFunctionType(b.getFunctionType(sizes.getArgumentTypes(),
+                                          ValueRange(values).getTypes()));
+  sizes.setResAttrsAttr(nullptr);
+  PassManager pm(module->getContext());
+  pm.addNestedPass<func::FuncOp>(
+      memref::createResolveRankedShapeTypeResultDimsPass());
+  pm.addPass(createCanonicalizerPass());
+  ScopedDiagnosticHandler silent(module->getContext(),
+                                 [](Diagnostic &) { return success(); });
+  if (failed(pm.run(*module)))
+    return;
+  returnOp = cast<func::ReturnOp>(sizes.back().getTerminator());
+  for (auto [value, text] : llvm::zip_equal(returnOp.getOperands(), texts)) {
+    auto dim = value.getDefiningOp<tensor::DimOp>();
+    auto argument = dim ? dyn_cast<BlockArgument>(dim.getSource()) : Value();
+    if (!argument || !dim.getConstantIndex())
+      continue;
+    *text = parameters[cast<BlockArgument>(argument).getArgNumber()].name +
+            "->sizes[" + std::to_string(*dim.getConstantIndex()) + "]";
+  }
+}
+
+FailureOr<std::vector<ExportedFunction>>
+mlir::bngrad::findExportedFunctions(ModuleOp module) {
+  std::vector<ExportedFunction> functions;
+  bool hasFailed = false;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.isExternal())
+      return function.emitError()
+             << "expected @" << function.getSymName()
+             << ", which is called, to have a body: what is compiled calls no "
+                "other code";
+    if (!function.isPublic())
+      continue;
+    ExportedFunction &exported = functions.emplace_back();
+    exported.name = function.getSymName().str();
+    for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
+      hasFailed |= failed(verifyType(function, "argument", i, type));
+      Parameter &parameter = exported.parameters.emplace_back();
+      parameter.name = getArgumentName(function.getArgument(i));
+      parameter.type = type;
+      parameter.layout = function.getArgAttrOfType<MemRefLayoutAttrInterface>(
+          i, bufferization::BufferizationDialect::kBufferLayoutAttrName);
+    }
+    bool isOneBlock = llvm::hasSingleElement(function.getBody());
+    for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
+      hasFailed |= failed(verifyType(function, "result", i, type));
+      Parameter &parameter = exported.parameters.emplace_back();
+      if (isOneBlock)
+        parameter.name =
+            getResultName(function.front().getTerminator()->getOperand(i));
+      parameter.type = type;
+      parameter.isResult = true;
+    }
+    if (hasFailed)
+      continue;
+    makeUnique(exported.parameters);
+    findSizes(function, exported.parameters);
+  }
+  if (hasFailed)
+    return failure();
+  if (functions.empty())
+    return module.emitError() << "expected a public function, got none";
+  return functions;
+}

@@ -1,0 +1,56 @@
+//===- Interface.h - what an IR file exports ------------------- -*- C++
+//-*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_COMPILE_INTERFACE_H
+#define BNGRAD_COMPILE_INTERFACE_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+#include <vector>
+
+namespace mlir::bngrad {
+
+/// An argument or a result, as C sees it.
+struct Parameter {
+  /// An identifier that no other parameter of the function has.
+  std::string name;
+  /// A tensor, a memref or a scalar.
+  Type type;
+  /// The strided layout of a tensor's buffer; null: row-major.
+  MemRefLayoutAttrInterface layout;
+  bool isResult = false;
+  /// By dim: what a dynamic size of a result is, in words; empty: not known.
+  std::vector<std::string> sizes;
+
+  bool isScalar() const { return !isa<ShapedType>(type); }
+  /// Whether a pointer says all about it.
+  bool isStatic() const;
+};
+
+/// A function that the output exports.
+struct ExportedFunction {
+  std::string name;
+  std::vector<Parameter> parameters; // arguments, then results
+
+  /// Whether it is exported under its own name, too.
+  bool hasPointerForm() const;
+};
+
+/// Finds the public functions of `module`, which is at the bngrad level, and
+/// names their parameters: by the location of an argument, or by the operand or
+/// result of a gradient that it is, or by number.
+///
+/// Errors: a diagnostic and failure: no public function, a function without a
+///         body, a type that C cannot pass.
+FailureOr<std::vector<ExportedFunction>> findExportedFunctions(ModuleOp module);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_COMPILE_INTERFACE_H

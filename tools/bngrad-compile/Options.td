@@ -1,0 +1,33 @@
+//===- Options.td - command line of bngrad-compile ------- -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+include "llvm/Option/OptParser.td"
+
+multiclass Eq<string name, string metavar, string help> {
+  def NAME : Separate<["--"], name>;
+  def NAME#_eq : Joined<["--"], name#"=">, Alias<!cast<Separate>(NAME)>,
+                 MetaVarName<metavar>, HelpText<help>;
+}
+
+def o : JoinedOrSeparate<["-"], "o">, MetaVarName<"OUT">,
+        HelpText<"Output; its extension says what is made, see below">;
+defm header : Eq<"header", "OUT.h", "C header of what the output exports">;
+defm target : Eq<"target", "cpu|cuda",
+                 "Where the gradients are to run (default: cpu)">;
+defm chip : Eq<"chip", "sm_XX", "GPU, for --target=cuda">;
+defm mcpu : Eq<"mcpu", "CPU",
+               "CPU as LLVM names it, such as x86-64-v3 (default: native)">;
+defm mtriple : Eq<"mtriple", "TRIPLE",
+                  "Machine to compile for, such as aarch64-linux-gnu, not for "
+                  ".so (default: this one)">;
+defm schedule : Eq<"schedule", "#bngrad.schedule<...>",
+                   "Schedule for every group (default: chosen)">;
+defm threads : Eq<"threads", "N",
+                  "Threads to share work among (default: this machine's cores)">;
+def help : Flag<["--"], "help">, HelpText<"Print this text">;
+def : Flag<["-"], "h">, Alias<help>;

@@ -1,0 +1,145 @@
+//===- Outputs.cpp - files that are written whole or not at all -----------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Outputs.h"
+
+#include "common/Diagnostics.h"
+
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+namespace fs = llvm::sys::fs;
+
+static LogicalResult reportUnwritable(StringRef path, const Twine &why) {
+  return reportError(path + ": cannot write: " + why);
+}
+
+Outputs::~Outputs() {
+  for (auto &file : files)
+    llvm::consumeError(file.second.discard());
+}
+
+FailureOr<fs::TempFile *> Outputs::create(StringRef path) {
+  auto file = fs::TempFile::create(path + ".%%%%%%%%.tmp");
+  if (!file)
+    return reportUnwritable(path, llvm::toString(file.takeError()));
+  files.emplace_back(path.str(), std::move(*file));
+  return &files.back().second;
+}
+
+/// Writes all of `content` to `descriptor`.
+static std::error_code write(int descriptor, StringRef content) {
+  llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/false);
+  os << content;
+  os.flush();
+  std::error_code error = os.error();
+  os.clear_error();
+  return error;
+}
+
+LogicalResult Outputs::add(StringRef path, StringRef content) {
+  FailureOr<fs::TempFile *> file = create(path);
+  if (failed(file))
+    return failure();
+  if (std::error_code error = write((*file)->FD, content))
+    return reportUnwritable(path, error.message());
+  return success();
+}
+
+namespace {
+/// The first linker on PATH.
+struct Linker {
+  std::string program;
+  bool isDriver = false; // of a compiler, which knows where libraries are
+};
+} // namespace
+
+static FailureOr<Linker> findLinker() {
+  for (StringRef name : {"clang-22", "clang", "cc", "gcc"})
+    if (auto program = llvm::sys::findProgramByName(name))
+      return Linker{*program, true};
+  for (StringRef name : {"ld.lld-22", "ld.lld", "ld"})
+    if (auto program = llvm::sys::findProgramByName(name))
+      return Linker{*program, false};
+  return reportError("expected clang-22, clang, cc, gcc, ld.lld-22, ld.lld or "
+                     "ld on PATH to link a .so, got none");
+}
+
+LogicalResult Outputs::addSharedObject(StringRef path, StringRef object) {
+  FailureOr<Linker> linker = findLinker();
+  if (failed(linker))
+    return failure();
+  SmallString<64> objectPath, logPath;
+  int objectDescriptor;
+  if (std::error_code error = fs::createTemporaryFile(
+          "bngrad-compile", "o", objectDescriptor, objectPath))
+    return reportError("temporary file: cannot write: " + error.message());
+  llvm::FileRemover removeObject(objectPath);
+  std::error_code error = write(objectDescriptor, object);
+  llvm::sys::Process::SafelyCloseFileDescriptor(objectDescriptor);
+  if (!error)
+    error = fs::createTemporaryFile("bngrad-compile", "log", logPath);
+  llvm::FileRemover removeLog(logPath);
+  if (error)
+    return reportError("temporary file: cannot write: " + error.message());
+  FailureOr<fs::TempFile *> file = create(path);
+  if (failed(file))
+    return failure();
+
+  std::string openMP = BNGRAD_LIBOMP;
+  std::string folder = llvm::sys::path::parent_path(openMP).str();
+  std::string name = llvm::sys::path::filename(path).str();
+  SmallVector<StringRef> args = {linker->program, "-shared"};
+  // A driver passes these on.
+  std::vector<std::string> options = {
+      "--as-needed", "--no-undefined", "-z", "relro",  "-z",
+      "now",         "-soname",        name, "-rpath", folder};
+  std::vector<std::string> passed;
+  for (const std::string &option : options) {
+    if (linker->isDriver)
+      passed.push_back("-Xlinker");
+    passed.push_back(option);
+  }
+  if (!linker->isDriver)
+    for (StringRef libraries :
+         {"/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib",
+          "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"})
+      passed.push_back(("-L" + libraries).str());
+  llvm::append_range(args, passed);
+  llvm::append_range(args,
+                     ArrayRef<StringRef>{"-o", (*file)->TmpName, objectPath,
+                                         openMP, "-lm", "-lc"});
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(logPath),
+                                          StringRef(logPath)};
+  std::string message;
+  int status = llvm::sys::ExecuteAndWait(linker->program, args, std::nullopt,
+                                         redirects, 0, 0, &message);
+  if (status != 0) {
+    if (auto log = llvm::MemoryBuffer::getFile(logPath))
+      if (StringRef text = (*log)->getBuffer().trim(); !text.empty())
+        message = text.split('\n').first.str();
+    return reportError(path + ": linking with " + linker->program +
+                       " failed: " + message);
+  }
+  return success();
+}
+
+LogicalResult Outputs::keep() {
+  LogicalResult result = success();
+  for (auto &[path, file] : files)
+    if (llvm::Error error = file.keep(path))
+      result = reportUnwritable(path, llvm::toString(std::move(error)));
+  files.clear();
+  return result;
+}

@@ -1,0 +1,55 @@
+//===- Outputs.h - files that are written whole or not at all -- -*- C++
+//-*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_COMPILE_OUTPUTS_H
+#define BNGRAD_COMPILE_OUTPUTS_H
+
+#include "mlir/Support/LLVM.h"
+#include "llvm/Support/FileSystem.h"
+
+#include <string>
+#include <vector>
+
+namespace mlir::bngrad {
+
+/// Files that get their names all together, once everything has succeeded;
+/// until then they lie beside under names that are removed if it has not.
+class Outputs {
+public:
+  Outputs() = default;
+  Outputs(const Outputs &) = delete;
+  Outputs &operator=(const Outputs &) = delete;
+  ~Outputs();
+
+  /// Adds a file with the bytes `content`.
+  ///
+  /// Errors: one line on standard error and failure.
+  LogicalResult add(StringRef path, StringRef content);
+
+  /// Adds a shared object linked of the object file `object`.
+  ///
+  /// Errors: one line on standard error and failure: no linker on PATH, what
+  ///         the linker says first.
+  LogicalResult addSharedObject(StringRef path, StringRef object);
+
+  /// Gives the files their names.
+  ///
+  /// Errors: one line on standard error and failure.
+  LogicalResult keep();
+
+private:
+  /// Adds an empty file; its temporary path, or failure.
+  FailureOr<llvm::sys::fs::TempFile *> create(StringRef path);
+
+  std::vector<std::pair<std::string, llvm::sys::fs::TempFile>> files;
+};
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_COMPILE_OUTPUTS_H

@@ -1,0 +1,239 @@
+//===- bngrad-compile.cpp - compiles IR files ahead of time ---------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compile.h"
+#include "Header.h"
+#include "Interface.h"
+#include "Outputs.h"
+
+#include "common/CommandLine.h"
+#include "common/Diagnostics.h"
+#include "common/Input.h"
+
+#include "BNGrad/InitAll.h"
+
+#include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Option/ArgList.h"
+#include "llvm/Option/OptTable.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/StringSaver.h"
+#include "llvm/Support/TargetSelect.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+using namespace llvm::opt;
+
+namespace {
+enum OptionId {
+  OPT_INVALID = 0,
+#define OPTION(...) LLVM_MAKE_OPT_ID(__VA_ARGS__),
+#include "Options.inc"
+#undef OPTION
+};
+
+#define OPTTABLE_STR_TABLE_CODE
+#include "Options.inc"
+#undef OPTTABLE_STR_TABLE_CODE
+
+#define OPTTABLE_PREFIXES_TABLE_CODE
+#include "Options.inc"
+#undef OPTTABLE_PREFIXES_TABLE_CODE
+
+constexpr OptTable::Info kOptions[] = {
+#define OPTION(...) LLVM_CONSTRUCT_OPT_INFO(__VA_ARGS__),
+#include "Options.inc"
+#undef OPTION
+};
+
+struct CompileOptTable : llvm::opt::GenericOptTable {
+  CompileOptTable()
+      : GenericOptTable(OptionStrTable, OptionPrefixesTable, kOptions) {}
+};
+
+/// The command line.
+struct Options {
+  CompileOptions compile;
+  std::string output, header;
+  bool hasSchedule = false;
+};
+} // namespace
+
+static constexpr StringLiteral kHelp =
+    R"(OUT
+  .so    shared object, linked by a compiler or linker on PATH
+  .o     object file; link it with -lm and, for parallel loops, libomp
+         (clang -fopenmp, or -lomp)
+  .s     assembly
+  .ll    LLVM IR, optimized
+  .mlir  the LLVM dialect
+Nothing that is made needs MLIR or LLVM where it runs; see the header for how it
+is called.
+)";
+
+static std::optional<OutputKind> getKind(StringRef path) {
+  return llvm::StringSwitch<std::optional<OutputKind>>(
+             llvm::sys::path::extension(path))
+      .Case(".so", OutputKind::SharedObject)
+      .Case(".o", OutputKind::Object)
+      .Case(".s", OutputKind::Assembly)
+      .Case(".ll", OutputKind::LLVMIR)
+      .Case(".ptx", OutputKind::PTX)
+      .Case(".mlir", OutputKind::MLIR)
+      .Default(std::nullopt);
+}
+
+/// What must hold of the outputs before anything is compiled.
+static LogicalResult verifyOutputs(const InputArgList &args,
+                                   const Options &options) {
+  LogicalResult result = success();
+  auto report = [&](const Twine &message) { result = reportError(message); };
+  std::vector<std::string> outputs = args.getAllArgValues(OPT_o);
+  if (outputs.empty())
+    report("expected -o OUT, got none");
+  else if (outputs.size() > 1)
+    report("expected one -o, got '" + outputs[0] + "' and '" + outputs[1] +
+           "'");
+  else if (!getKind(outputs[0]))
+    report("expected -o to end in .so, .o, .s, .ll, .ptx or .mlir, got '" +
+           outputs[0] + "'");
+  if (args.hasArg(OPT_header) && options.header.empty())
+    report("expected --header to be a file, got ''");
+  if (args.getAllArgValues(OPT_header).size() > 1)
+    report("expected one --header, got several");
+
+  namespace fs = llvm::sys::fs;
+  for (const std::string &path : {options.output, options.header}) {
+    if (path.empty())
+      continue;
+    if (std::error_code error = findWriteError(path))
+      report(path + ": cannot write: " + error.message());
+    else if (fs::exists(path) && !fs::is_regular_file(path))
+      report(path + ": cannot write: not a regular file");
+    else if (path == options.compile.path ||
+             fs::equivalent(path, options.compile.path))
+      report(path + ": cannot write: it is the input");
+  }
+  if (!options.output.empty() && options.output == options.header)
+    report("expected --header to be another file than -o, got '" +
+           options.header + "'");
+  return result;
+}
+
+static FailureOr<Options> parseOptions(const InputArgList &args) {
+  Options options;
+  CompileOptions &compile = options.compile;
+  LogicalResult result = success();
+  auto report = [&](const Twine &message) { result = reportError(message); };
+  FailureOr<std::string> path = parseInput(args, OPT_INPUT);
+  if (succeeded(path))
+    compile.path = *path;
+  else
+    result = failure();
+  options.output = args.getLastArgValue(OPT_o).str();
+  options.header = args.getLastArgValue(OPT_header).str();
+  if (failed(verifyOutputs(args, options)))
+    result = failure();
+  if (std::optional<OutputKind> kind = getKind(options.output))
+    compile.kind = *kind;
+
+  StringRef target = args.getLastArgValue(OPT_target, "cpu");
+  if (target == "cuda")
+    compile.device = Device::Cuda;
+  else if (target != "cpu")
+    report("expected --target to be cpu or cuda, got '" + target + "'");
+  if (compile.kind == OutputKind::PTX && target == "cpu")
+    report("expected --target=cuda for a .ptx, got cpu");
+  compile.chip = args.getLastArgValue(OPT_chip).str();
+  if (args.hasArg(OPT_chip) && target == "cpu")
+    report("expected --target=cuda with --chip, got cpu");
+
+  compile.codeGen.cpu = args.getLastArgValue(OPT_mcpu).str();
+  if (args.hasArg(OPT_mcpu) && compile.codeGen.cpu.empty())
+    report("expected --mcpu to be native or a CPU that LLVM knows, got ''");
+  compile.codeGen.triple = args.getLastArgValue(OPT_mtriple).str();
+  if (args.hasArg(OPT_mtriple) && compile.kind == OutputKind::SharedObject)
+    report("expected -o to end in .o, .s, .ll or .mlir with --mtriple, got '" +
+           options.output + "'");
+  options.hasSchedule = args.hasArg(OPT_schedule);
+  compile.schedule = args.getLastArgValue(OPT_schedule).str();
+  std::optional<unsigned> threads;
+  if (failed(parseCount(args, OPT_threads, "threads", 1024, threads)))
+    result = failure();
+  compile.threads = threads.value_or(0);
+  if (failed(result))
+    return failure();
+  return options;
+}
+
+static LogicalResult run(const Options &options) {
+  DialectRegistry registry;
+  mlir::bngrad::registerAllDialects(registry);
+  registerAllToLLVMIRTranslations(registry);
+  MLIRContext context(registry);
+  // Gradients of dialects that are not linked in are imported.
+  context.allowUnregisteredDialects();
+  if (options.hasSchedule &&
+      failed(verifySchedule(options.compile.schedule, &context)))
+    return failure();
+  OwningOpRef<ModuleOp> module = readModule(&context, options.compile.path);
+  if (!module)
+    return failure();
+  FailureOr<std::vector<ExportedFunction>> functions = failure();
+  {
+    OneLineDiagnostics diagnostics(&context);
+    if (failed(importModule(*module)))
+      return failure();
+    functions = findExportedFunctions(*module);
+  }
+  if (failed(functions))
+    return failure();
+  FailureOr<std::string> compiled = compile(*module, options.compile);
+  if (failed(compiled))
+    return failure();
+
+  Outputs outputs;
+  if (failed(options.compile.kind == OutputKind::SharedObject
+                 ? outputs.addSharedObject(options.output, *compiled)
+                 : outputs.add(options.output, *compiled)))
+    return failure();
+  if (!options.header.empty() &&
+      failed(outputs.add(
+          options.header,
+          makeHeader(*functions, llvm::sys::path::filename(options.header)))))
+    return failure();
+  return outputs.keep();
+}
+
+int main(int argc, char **argv) {
+  setToolName("bngrad-compile");
+  llvm::BumpPtrAllocator allocator;
+  llvm::StringSaver saver(allocator);
+  CompileOptTable table;
+  bool hasError = false;
+  InputArgList args =
+      table.parseArgs(argc, argv, OPT_UNKNOWN, saver, [&](StringRef message) {
+        (void)reportError(message);
+        hasError = true;
+      });
+  if (args.hasArg(OPT_help) && !hasError) {
+    table.printHelp(llvm::outs(), "bngrad-compile FILE|- -o OUT [options]",
+                    "Compiles the public functions of an IR file (text or "
+                    "bytecode; - is standard input) for use from C");
+    llvm::outs() << "\n" << kHelp;
+    return 0;
+  }
+  FailureOr<Options> options = parseOptions(args);
+  if (hasError || failed(options))
+    return 1;
+  llvm::InitializeAllTargetInfos();
+  llvm::InitializeAllTargets();
+  llvm::InitializeAllTargetMCs();
+  llvm::InitializeAllAsmPrinters();
+  return failed(run(*options));
+}

@@ -1,0 +1,92 @@
+//===- CodeGen.cpp - machine code through LLVM ----------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "common/CodeGen.h"
+#include "common/Diagnostics.h"
+
+#include "mlir/ExecutionEngine/OptUtils.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/SubtargetFeature.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// What this machine has and has not, as LLVM writes it.
+static std::string getHostFeatures() {
+  llvm::SubtargetFeatures features;
+  auto host = llvm::sys::getHostCPUFeatures();
+  SmallVector<StringRef> names(host.keys());
+  llvm::sort(names); // a hash table's order is none
+  for (StringRef name : names)
+    features.AddFeature(name, host.lookup(name));
+  return features.getString();
+}
+
+static llvm::Triple getTriple(const CodeGenTarget &target) {
+  if (target.triple.empty())
+    return llvm::Triple(llvm::sys::getProcessTriple());
+  return llvm::Triple(llvm::Triple::normalize(target.triple));
+}
+
+bool mlir::bngrad::isNative(const CodeGenTarget &target) {
+  llvm::Triple host(llvm::sys::getProcessTriple());
+  return getTriple(target).getArch() == host.getArch() &&
+         (target.cpu.empty() || target.cpu == "native");
+}
+
+std::unique_ptr<llvm::TargetMachine>
+mlir::bngrad::createTargetMachine(const CodeGenTarget &target) {
+  auto fail = [](const Twine &message) {
+    (void)reportError(message);
+    return nullptr;
+  };
+  llvm::Triple host(llvm::sys::getProcessTriple());
+  llvm::Triple triple = getTriple(target);
+  std::string error;
+  const llvm::Target *registered =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!registered)
+    return fail("expected --mtriple to be one such as " + host.str() +
+                ", got '" + target.triple + "'");
+  if (!triple.isArch64Bit() || !triple.isOSBinFormatELF())
+    return fail("expected --mtriple to have 64 bits and ELF object files, such "
+                "as " +
+                host.str() + ", got '" + target.triple + "'");
+
+  std::string cpu = target.cpu.empty() ? "generic" : target.cpu, features;
+  if (isNative(target)) {
+    cpu = llvm::sys::getHostCPUName().str();
+    features = getHostFeatures();
+  } else if (cpu == "native") {
+    return fail("expected --mcpu to be a CPU of " + triple.getArchName() +
+                ", got 'native', which is " + llvm::sys::getHostCPUName());
+  } else {
+    std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
+        registered->createMCSubtargetInfo(triple, "", ""));
+    if (!subtarget || !subtarget->isCPUStringValid(cpu))
+      return fail("expected --mcpu to be native or a CPU that LLVM knows, such "
+                  "as this machine's " +
+                  llvm::sys::getHostCPUName() + ", got '" + cpu + "'");
+  }
+  std::optional<llvm::Reloc::Model> relocation;
+  if (!target.isJit)
+    relocation = llvm::Reloc::PIC_;
+  return std::unique_ptr<llvm::TargetMachine>(registered->createTargetMachine(
+      triple, cpu, features, llvm::TargetOptions(), relocation, std::nullopt,
+      llvm::CodeGenOptLevel::Default, target.isJit));
+}
+
+std::function<llvm::Error(llvm::Module *)>
+mlir::bngrad::makeOptimizer(llvm::TargetMachine &machine) {
+  return makeOptimizingTransformer(/*optLevel=*/3, /*sizeLevel=*/0, &machine);
+}

@@ -1,0 +1,72 @@
+//===- CommandLine.cpp - values of options --------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "common/CommandLine.h"
+#include "common/Diagnostics.h"
+
+#include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/Transforms.h"
+
+#include "llvm/Option/ArgList.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+LogicalResult mlir::bngrad::parseCount(const llvm::opt::InputArgList &args,
+                                       unsigned id, StringRef name,
+                                       unsigned most,
+                                       std::optional<unsigned> &count) {
+  const llvm::opt::Arg *arg = args.getLastArg(id);
+  if (!arg)
+    return success();
+  unsigned value;
+  if (StringRef(arg->getValue()).getAsInteger(10, value) || value < 1 ||
+      value > most)
+    return reportError("expected --" + name +
+                       " to be a whole number from 1 to " + Twine(most) +
+                       ", got '" + arg->getValue() + "'");
+  count = value;
+  return success();
+}
+
+FailureOr<std::string>
+mlir::bngrad::parseInput(const llvm::opt::InputArgList &args,
+                         unsigned inputId) {
+  std::vector<std::string> inputs = args.getAllArgValues(inputId);
+  if (inputs.empty())
+    return reportError("expected a file, got none; - is standard input");
+  if (inputs.size() > 1)
+    return reportError("expected one file, got '" + inputs[0] + "' and '" +
+                       inputs[1] + "'");
+  return inputs[0];
+}
+
+LogicalResult mlir::bngrad::verifySchedule(StringRef schedule,
+                                           MLIRContext *context) {
+  if (succeeded(parseSchedule(schedule, context)))
+    return success();
+  return reportError("expected --schedule to be an attribute such as "
+                     "#bngrad.schedule<loops>, got '" +
+                     schedule + "'");
+}
+
+std::error_code mlir::bngrad::findWriteError(StringRef path) {
+  namespace fs = llvm::sys::fs;
+  if (fs::is_directory(path))
+    return std::make_error_code(std::errc::is_a_directory);
+  if (fs::exists(path))
+    return fs::access(path, fs::AccessMode::Write);
+  StringRef folder = llvm::sys::path::parent_path(path);
+  if (folder.empty())
+    folder = ".";
+  if (fs::exists(folder) && !fs::is_directory(folder))
+    return std::make_error_code(std::errc::not_a_directory);
+  return fs::access(folder, fs::AccessMode::Write);
+}

@@ -1,0 +1,54 @@
+//===- CommandLine.h - values of options ----------------------- -*- C++
+//-*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TOOLS_COMMON_COMMANDLINE_H
+#define BNGRAD_TOOLS_COMMON_COMMANDLINE_H
+
+#include "mlir/Support/LLVM.h"
+
+#include <optional>
+#include <string>
+#include <system_error>
+
+namespace llvm::opt {
+class InputArgList;
+} // namespace llvm::opt
+
+namespace mlir {
+class MLIRContext;
+} // namespace mlir
+
+namespace mlir::bngrad {
+
+/// Parses the value of option `id`, a whole number from 1 to `most`; an option
+/// that is not given leaves `count` alone.
+///
+/// Errors: one line on standard error and failure.
+LogicalResult parseCount(const llvm::opt::InputArgList &args, unsigned id,
+                         StringRef name, unsigned most,
+                         std::optional<unsigned> &count);
+
+/// The one file of the command line, the argument of no option.
+///
+/// Errors: one line on standard error and failure.
+FailureOr<std::string> parseInput(const llvm::opt::InputArgList &args,
+                                  unsigned inputId);
+
+/// Whether `schedule` is the text of a schedule.
+///
+/// Errors: one line on standard error and failure.
+LogicalResult verifySchedule(StringRef schedule, MLIRContext *context);
+
+/// Why a file at `path` cannot be written, as far as can be known without
+/// touching it.
+std::error_code findWriteError(StringRef path);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_TOOLS_COMMON_COMMANDLINE_H

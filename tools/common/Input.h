@@ -1,0 +1,32 @@
+//===- Input.h - reads IR files -------------------------------- -*- C++
+//-*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TOOLS_COMMON_INPUT_H
+#define BNGRAD_TOOLS_COMMON_INPUT_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace mlir::bngrad {
+
+/// Reads the IR of `path` ("-": standard input), text or bytecode.
+///
+/// Errors: one line on standard error and null.
+OwningOpRef<ModuleOp> readModule(MLIRContext *context, StringRef path);
+
+/// Brings `module` to the bngrad level, each public function on its own:
+/// foreign gradients are imported, what is called is inlined, and private
+/// functions that nothing calls any more are dropped.
+///
+/// Errors: a diagnostic and failure, for an op that no dialect knows, too.
+LogicalResult importModule(ModuleOp module);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_TOOLS_COMMON_INPUT_H
