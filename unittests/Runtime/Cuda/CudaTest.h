@@ -1,0 +1,85 @@
+//===- CudaTest.h - what the tests of the CUDA runtime share ----*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_UNITTESTS_CUDATEST_H
+#define BNGRAD_UNITTESTS_CUDATEST_H
+
+#include "BNGrad/Runtime/Cuda.h"
+#include "FakeDriver.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+using fake::CUcontext;
+using Calls = std::vector<std::string>;
+
+/// A module of any device with every kernel.
+inline void *loadModule(const char *text = "module") {
+  return mgpuModuleLoad(const_cast<char *>(text), 0);
+}
+
+inline void launch(void *kernel, int32_t dynamicShared = 0,
+                   void *stream = nullptr) {
+  mgpuLaunchKernel(kernel, 4, 2, 1, 128, 1, 1, dynamicShared, stream, nullptr,
+                   nullptr, 0);
+}
+
+/// A test begins with a new context of a device of 9.0, so that nothing is
+/// cached from the tests before it.
+class CudaTest : public ::testing::Test {
+protected:
+  static constexpr int kDevice = 1;
+
+  void SetUp() override {
+    ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+    setenv("BNGRAD_CUDA_DRIVER", "libfakecuda.so", 1);
+    bngradCudaSetErrorHandler(
+        [](const char *message, void *user) {
+          auto *test = static_cast<CudaTest *>(user);
+          std::lock_guard<std::mutex> lock(test->mutex);
+          test->errors += message;
+          test->errors += '\n';
+        },
+        this);
+    fake::setDevice(kDevice, {});
+    fake::setCurrent(fake::createContext(kDevice));
+    fake::takeCalls();
+    fake::takeLaunches();
+  }
+
+  void TearDown() override {
+    EXPECT_EQ(takeErrors(), "");
+    EXPECT_EQ(bngradCudaTakeStatus(), 0);
+    bngradCudaSetErrorHandler(nullptr, nullptr);
+    fake::succeedAgain();
+    fake::setCurrent(nullptr);
+  }
+
+  /// The lines since the last time.
+  std::string takeErrors() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return std::exchange(errors, "");
+  }
+
+  /// Takes the status and the one error.
+  void expectError(int32_t status, const std::string &message) {
+    EXPECT_EQ(takeErrors(), "bngrad: error: " + message + "\n");
+    EXPECT_EQ(bngradCudaTakeStatus(), status);
+  }
+
+private:
+  std::mutex mutex;
+  std::string errors;
+};
+
+#endif // BNGRAD_UNITTESTS_CUDATEST_H
