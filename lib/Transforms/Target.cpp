@@ -12,6 +12,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Threading.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
 
 using namespace mlir::bngrad;
 
@@ -46,6 +47,8 @@ Target Target::host() {
     target.vectorBits = 256;
   else
     target.vectorBits = 128;
+  target.fma = features.lookup("fma") ||
+               llvm::Triple(llvm::sys::getProcessTriple()).isAArch64();
   target.threads = llvm::hardware_concurrency().compute_thread_count();
   if (int64_t bytes = readCacheBytes(1))
     target.l1Bytes = bytes;

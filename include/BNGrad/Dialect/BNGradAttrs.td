@@ -85,6 +85,8 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
       of the group are larger than this; 0: never.
     - `columns` (1024): elements that `tiles` and `rows` take as one row, about.
     - `blocks` (16): blocks of `rows`, at most.
+    - `fma` (false): products that allow `contract` are fused with the sum they go
+      into, for targets with an instruction that does.
   }];
   let parameters = (ins
     EnumParameter<BNGrad_ScheduleKind>:$kind,
@@ -92,14 +94,15 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
     DefaultValuedParameter<"int64_t", "512">:$vector_bits,
     DefaultValuedParameter<"int64_t", "0">:$streaming_bytes,
     DefaultValuedParameter<"int64_t", "1024">:$columns,
-    DefaultValuedParameter<"int64_t", "16">:$blocks
+    DefaultValuedParameter<"int64_t", "16">:$blocks,
+    DefaultValuedParameter<"bool", "false">:$fma
   );
   let assemblyFormat = [{
     `<` $kind (`,` struct($threads, $vector_bits, $streaming_bytes, $columns,
-                          $blocks)^)? `>`
+                          $blocks, $fma)^)? `>`
   }];
   let builders = [AttrBuilder<(ins "ScheduleKind":$kind), [{
-    return $_get($_ctxt, kind, 1, 512, 0, 1024, 16);
+    return $_get($_ctxt, kind, 1, 512, 0, 1024, 16, false);
   }]>];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

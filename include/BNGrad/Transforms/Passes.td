@@ -339,7 +339,9 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
     Option<"l1Bytes", "l1-bytes", "int64_t", /*default=*/"49152",
            "Target: first-level data cache of a core">,
     Option<"lastLevelBytes", "last-level-bytes", "int64_t",
-           /*default=*/"33554432", "Target: last-level cache">
+           /*default=*/"33554432", "Target: last-level cache">,
+    Option<"fma", "fma", "bool", /*default=*/"false",
+           "Target: vectors have a fused multiply-add">
   ];
   let dependentDialects = [
     "::mlir::bngrad::BNGradDialect", "::mlir::linalg::LinalgDialect",
