@@ -27,7 +27,7 @@ using namespace mlir::bngrad;
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    ScheduleKind kind, int64_t threads,
                                    int64_t vectorBits, int64_t streamingBytes,
-                                   int64_t columns, int64_t blocks) {
+                                   int64_t columns, int64_t blocks, bool) {
   constexpr int64_t kMost = 1 << 20;
   if (threads < 1 || threads > kMost)
     return emitError() << "expected threads to be in [1, " << kMost << "], got "

@@ -49,6 +49,8 @@ Target CpuPipelineOptions::getTarget() const {
   choose(target.threads, threads);
   choose(target.l1Bytes, l1Bytes);
   choose(target.lastLevelBytes, lastLevelBytes);
+  if (fma != Feature::Host)
+    target.fma = fma == Feature::Present;
   return target;
 }
 
@@ -60,6 +62,7 @@ void mlir::bngrad::addGroupPasses(OpPassManager &pm, StringRef schedule,
   options.threads = target.threads;
   options.l1Bytes = target.l1Bytes;
   options.lastLevelBytes = target.lastLevelBytes;
+  options.fma = target.fma;
   pm.addNestedPass<func::FuncOp>(createBNGradGroupPass(options));
 }
 

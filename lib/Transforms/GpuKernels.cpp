@@ -332,7 +332,8 @@ IRMapping GpuKernels::clonePiece(OpBuilder &b, linalg::GenericOp generic,
         b, loc, vector::BroadcastOp::create(b, loc, type, indices[loop]),
         vector::StepOp::create(b, loc, type));
   };
-  return cloneElement(b, generic, {readOperand, readIndex}, lanes);
+  return cloneElement(b, generic, {readOperand, readIndex}, lanes,
+                      schedule.getFma());
 }
 
 void GpuKernels::storeResults(OpBuilder &b, linalg::GenericOp generic,

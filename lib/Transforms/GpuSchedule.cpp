@@ -18,5 +18,5 @@ ScheduleAttr mlir::bngrad::chooseGpuSchedule(const ScheduledGroup &group,
   return ScheduleAttr::get(context, ScheduleKind::TwoPass, /*threads=*/256,
                            /*vector_bits=*/128, /*streaming_bytes=*/0,
                            /*columns=*/32,
-                           /*blocks=*/chip.multiprocessors * 8);
+                           /*blocks=*/chip.multiprocessors * 8, /*fma=*/true);
 }

@@ -307,7 +307,7 @@ static ScheduleAttr chooseSchedule(MLIRContext *context,
   // on it.
   constexpr int64_t blocks = 32;
   return ScheduleAttr::get(context, kind, target.threads, target.vectorBits,
-                           target.lastLevelBytes, columns, blocks);
+                           target.lastLevelBytes, columns, blocks, target.fma);
 }
 
 namespace {
@@ -316,7 +316,7 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
 
   /// Once for all functions.
   LogicalResult initialize(MLIRContext *context) override {
-    target = {vectorBits, threads, l1Bytes, lastLevelBytes};
+    target = {vectorBits, threads, l1Bytes, lastLevelBytes, fma};
     auto emitOptionError = [&] { return emitError(UnknownLoc::get(context)); };
     std::pair<StringRef, int64_t> caches[] = {
         {"l1-bytes", target.l1Bytes},
@@ -327,7 +327,7 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
                << "expected " << option << " to be at least 0, got " << bytes;
     if (failed(ScheduleAttr::verify(emitOptionError, ScheduleKind::Rows,
                                     threads, vectorBits, lastLevelBytes,
-                                    /*columns=*/1, /*blocks=*/1)))
+                                    /*columns=*/1, /*blocks=*/1, fma)))
       return failure();
     if (!chip.empty()) {
       std::string reason;

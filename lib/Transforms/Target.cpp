@@ -12,6 +12,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Threading.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
 
 using namespace mlir::bngrad;
 
@@ -51,6 +52,8 @@ Target Target::host() {
   auto features = llvm::sys::getHostCPUFeatures();
   target.vectorBits = getVectorBits(
       [&](llvm::StringRef feature) { return features.lookup(feature); });
+  target.fma = features.lookup("fma") ||
+               llvm::Triple(llvm::sys::getProcessTriple()).isAArch64();
   target.threads = llvm::hardware_concurrency().compute_thread_count();
   if (int64_t bytes = readCacheBytes(1))
     target.l1Bytes = bytes;

@@ -96,6 +96,8 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
       on a GPU, accesses beside each other in a block where channels run
       fastest.
     - `blocks` (16): blocks of `rows`, at most; on a GPU, of the sums, about.
+    - `fma` (false): products that allow `contract` are fused with the sum they go
+      into, for targets with an instruction that does.
   }];
   let parameters = (ins
     EnumParameter<BNGrad_ScheduleKind>:$kind,
@@ -103,14 +105,15 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
     DefaultValuedParameter<"int64_t", "512">:$vector_bits,
     DefaultValuedParameter<"int64_t", "0">:$streaming_bytes,
     DefaultValuedParameter<"int64_t", "1024">:$columns,
-    DefaultValuedParameter<"int64_t", "16">:$blocks
+    DefaultValuedParameter<"int64_t", "16">:$blocks,
+    DefaultValuedParameter<"bool", "false">:$fma
   );
   let assemblyFormat = [{
     `<` $kind (`,` struct($threads, $vector_bits, $streaming_bytes, $columns,
-                          $blocks)^)? `>`
+                          $blocks, $fma)^)? `>`
   }];
   let builders = [AttrBuilder<(ins "ScheduleKind":$kind), [{
-    return $_get($_ctxt, kind, 1, 512, 0, 1024, 16);
+    return $_get($_ctxt, kind, 1, 512, 0, 1024, 16, false);
   }]>];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

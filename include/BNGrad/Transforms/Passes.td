@@ -342,7 +342,9 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
            "Target: NVIDIA GPUs, comma-separated, such as sm_90; empty: a CPU, "
            "which the other options describe">,
     Option<"lastLevelBytes", "last-level-bytes", "int64_t",
-           /*default=*/"33554432", "Target: last-level cache">
+           /*default=*/"33554432", "Target: last-level cache">,
+    Option<"fma", "fma", "bool", /*default=*/"false",
+           "Target: vectors have a fused multiply-add">
   ];
   let dependentDialects = [
     "::mlir::bngrad::BNGradDialect", "::mlir::linalg::LinalgDialect",

@@ -22,6 +22,9 @@ namespace mlir::bngrad {
 /// The stages of a pipeline, in order; what holds after each is in the README.
 enum class Stage { Import, Decompose, Fuse, Group, Bufferize, Apply, Lower };
 
+/// A property that a target may be said to have or not.
+enum class Feature { Host, Present, Absent };
+
 /// Options of `--bngrad-to-linalg`.
 struct ToLinalgPipelineOptions : PassPipelineOptions<ToLinalgPipelineOptions> {
   Option<Stage> stopAfter{
@@ -75,6 +78,14 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
       *this, "export-c",
       llvm::cl::desc("Export public functions to C (--bngrad-export-c)"),
       llvm::cl::init(false)};
+  Option<Feature> fma{
+      *this, "fma",
+      llvm::cl::desc("Target: vectors have a fused multiply-add (host, true, "
+                     "false)"),
+      llvm::cl::init(Feature::Host),
+      llvm::cl::values(clEnumValN(Feature::Host, "host", "as the host"),
+                       clEnumValN(Feature::Present, "true", "yes"),
+                       clEnumValN(Feature::Absent, "false", "no"))};
 
   /// The target that the options describe.
   Target getTarget() const;

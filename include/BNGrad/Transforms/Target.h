@@ -27,6 +27,8 @@ struct Target {
   int64_t l1Bytes = 48 << 10;
   /// Last-level cache, in bytes.
   int64_t lastLevelBytes = 32 << 20;
+  /// Vectors have a fused multiply-add.
+  bool fma = false;
 
   /// The machine this process runs on; what it does not tell keeps its default.
   static Target host();
