@@ -81,4 +81,6 @@ TEST_F(ContextTest, ContextAtTheAddressOfADestroyedOne) {
   EXPECT_EQ(fake::takeCalls(),
             (Calls{"cuModuleLoadDataEx module", "cuModuleGetFunction kernel",
                    "cuLaunchKernelEx kernel", "cuStreamCreate 1"}));
+  unloadModule(module);
+  EXPECT_EQ(fake::takeCalls(), Calls{"cuModuleUnload"});
 }
