@@ -22,7 +22,7 @@ static thread_local int32_t defaultDevice = 0;
 namespace {
 struct ContextTable {
   std::mutex mutex;
-  /// By identifier: a handle may be used again after its context was destroyed.
+  /// By `Context::id`.
   std::unordered_map<unsigned long long, std::unique_ptr<Context>> contexts;
   /// The primary contexts this library retains, by device.
   std::map<int32_t, CUcontext> primary;
@@ -62,10 +62,17 @@ bool Context::check(CUresult result, const char *call,
   return cuda::check(driver, result, what + " on " + describeDevice());
 }
 
+/// `Context::id` of `handle`. Drivers that give none leave its address.
+static CUresult getId(const Driver &driver, CUcontext handle,
+                      unsigned long long &id) {
+  id = reinterpret_cast<uintptr_t>(handle);
+  return driver.cuCtxGetId ? driver.cuCtxGetId(handle, &id) : CUDA_SUCCESS;
+}
+
 /// Describes `handle`, which is current; null and a report if that fails.
-static std::unique_ptr<Context> makeContext(const Driver &driver,
-                                            CUcontext handle) {
-  auto context = std::make_unique<Context>(driver, handle);
+static std::unique_ptr<Context>
+makeContext(const Driver &driver, CUcontext handle, unsigned long long id) {
+  auto context = std::make_unique<Context>(driver, handle, id);
   if (!check(driver, driver.cuCtxGetDevice(&context->device), "cuCtxGetDevice"))
     return nullptr;
   char name[256] = "";
@@ -93,9 +100,8 @@ static std::unique_ptr<Context> makeContext(const Driver &driver,
 
 /// The context of `handle`, which is current.
 static const Context *getContext(const Driver &driver, CUcontext handle) {
-  unsigned long long id = reinterpret_cast<uintptr_t>(handle);
-  if (driver.cuCtxGetId &&
-      !check(driver, driver.cuCtxGetId(handle, &id), "cuCtxGetId"))
+  unsigned long long id = 0;
+  if (!check(driver, getId(driver, handle, id), "cuCtxGetId"))
     return nullptr;
 
   // Most calls of a thread are in the same context.
@@ -108,7 +114,7 @@ static const Context *getContext(const Driver &driver, CUcontext handle) {
   std::lock_guard<std::mutex> lock(table.mutex);
   std::unique_ptr<Context> &context = table.contexts[id];
   if (!context)
-    context = makeContext(driver, handle);
+    context = makeContext(driver, handle, id);
   if (context) {
     lastId = id;
     last = context.get();
@@ -138,16 +144,19 @@ static CUcontext retainPrimaryContext(const Driver &driver) {
 }
 
 bool isAlive(const Context &context) {
+  const Driver &driver = context.driver;
   CUcontext current = nullptr;
-  if (context.driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
-      current == context.handle)
-    return true;
-  ContextTable &table = contextTable();
-  std::lock_guard<std::mutex> lock(table.mutex);
-  for (const auto &[device, handle] : table.primary)
-    if (handle == context.handle)
-      return true;
-  return false;
+  bool exists = driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
+                current == context.handle;
+  if (!exists) {
+    ContextTable &table = contextTable();
+    std::lock_guard<std::mutex> lock(table.mutex);
+    for (const auto &[device, handle] : table.primary)
+      exists |= handle == context.handle;
+  }
+  unsigned long long id = 0;
+  return exists && getId(driver, context.handle, id) == CUDA_SUCCESS &&
+         id == context.id;
 }
 
 //===----------------------------------------------------------------------===//

@@ -26,13 +26,15 @@ struct Capability {
 struct Context {
   const Driver &driver;
   CUcontext handle;
+  /// Tells it from another context that has the handle once this is destroyed.
+  unsigned long long id;
   CUdevice device = 0;
   std::string deviceName;
   Capability capability;
   bool hasMemoryPools = false;
 
-  Context(const Driver &driver, CUcontext handle)
-      : driver(driver), handle(handle) {}
+  Context(const Driver &driver, CUcontext handle, unsigned long long id)
+      : driver(driver), handle(handle), id(id) {}
 
   /// Such as `device 0 (NVIDIA H200)`.
   std::string describeDevice() const;

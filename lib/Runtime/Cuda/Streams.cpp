@@ -36,7 +36,7 @@ public:
       if (!handles.empty()) {
         Handle handle = handles.back();
         handles.pop_back();
-        used.emplace(handle, &context);
+        used.insert_or_assign(handle, &context);
         return handle;
       }
     }
@@ -44,7 +44,6 @@ public:
     if (!create(&handle))
       return nullptr;
     std::lock_guard<std::mutex> lock(mutex);
-    // The handle may be one of a context that was destroyed since.
     used.insert_or_assign(handle, &context);
     return handle;
   }
@@ -62,6 +61,7 @@ public:
 
 private:
   std::mutex mutex;
+  /// May have handles of destroyed contexts, which come again in others.
   std::unordered_map<Handle, const Context *> used;
   std::unordered_map<const Context *, std::vector<Handle>> unused;
 };

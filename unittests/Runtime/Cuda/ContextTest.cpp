@@ -27,10 +27,13 @@ TEST_F(ContextTest, CurrentContextIsUsed) {
 }
 
 TEST_F(ContextTest, PrimaryContextOfTheDefaultDevice) {
+  // One that no run of this test used before.
+  static int device = 7;
+  ++device;
   fake::setCurrent(nullptr);
   void *kernel = mgpuModuleGetFunction(loadModule(), "kernel");
   launch(kernel);
-  mgpuSetDefaultDevice(7);
+  mgpuSetDefaultDevice(device);
   launch(kernel);
   launch(kernel);
   // The default device is one of a thread.
@@ -41,12 +44,12 @@ TEST_F(ContextTest, PrimaryContextOfTheDefaultDevice) {
   std::vector<fake::Launch> launches = fake::takeLaunches();
   ASSERT_EQ(launches.size(), 4u);
   EXPECT_EQ(launches[0].context, fake::getPrimary(0));
-  EXPECT_EQ(launches[1].context, fake::getPrimary(7));
-  EXPECT_EQ(launches[2].context, fake::getPrimary(7));
+  EXPECT_EQ(launches[1].context, fake::getPrimary(device));
+  EXPECT_EQ(launches[2].context, fake::getPrimary(device));
   EXPECT_EQ(launches[3].context, fake::getPrimary(0));
   int numRetained = 0;
   for (const std::string &call : fake::takeCalls())
-    numRetained += call == "cuDevicePrimaryCtxRetain 7";
+    numRetained += call == "cuDevicePrimaryCtxRetain " + std::to_string(device);
   EXPECT_EQ(numRetained, 1);
 }
 
@@ -78,4 +81,6 @@ TEST_F(ContextTest, ContextAtTheAddressOfADestroyedOne) {
   EXPECT_EQ(fake::takeCalls(),
             (Calls{"cuModuleLoadDataEx module", "cuModuleGetFunction kernel",
                    "cuLaunchKernelEx kernel", "cuStreamCreate 1"}));
+  unloadModule(module);
+  EXPECT_EQ(fake::takeCalls(), Calls{"cuModuleUnload"});
 }

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 #include <string>
@@ -23,9 +24,27 @@
 using fake::CUcontext;
 using Calls = std::vector<std::string>;
 
+/// What the test at hand loaded and did not unload; never destroyed, as tests
+/// may exit.
+inline std::vector<void *> &loadedModules = *new std::vector<void *>;
+
 /// A module of any device with every kernel.
 inline void *loadModule(const char *text = "module") {
-  return mgpuModuleLoad(const_cast<char *>(text), 0);
+  loadedModules.push_back(mgpuModuleLoad(const_cast<char *>(text), 0));
+  return loadedModules.back();
+}
+
+inline void *loadPtx(const char *text, int32_t optLevel) {
+  loadedModules.push_back(
+      mgpuModuleLoadJIT(const_cast<char *>(text), optLevel));
+  return loadedModules.back();
+}
+
+inline void unloadModule(void *module) {
+  auto found = std::find(loadedModules.begin(), loadedModules.end(), module);
+  if (found != loadedModules.end())
+    loadedModules.erase(found);
+  mgpuModuleUnload(module);
 }
 
 inline void launch(void *kernel, int32_t dynamicShared = 0,
@@ -60,8 +79,10 @@ protected:
   void TearDown() override {
     EXPECT_EQ(takeErrors(), "");
     EXPECT_EQ(bngradCudaTakeStatus(), 0);
-    bngradCudaSetErrorHandler(nullptr, nullptr);
     fake::succeedAgain();
+    while (!loadedModules.empty())
+      unloadModule(loadedModules.back());
+    bngradCudaSetErrorHandler(nullptr, nullptr);
     fake::setCurrent(nullptr);
   }
 

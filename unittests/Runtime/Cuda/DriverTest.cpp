@@ -20,13 +20,12 @@ class DriverTest : public CudaTest {};
   setenv("BNGRAD_CUDA_DRIVER", "libnone.so", 1);
   bngradCudaSetErrorHandler(nullptr, nullptr);
   bngradCudaImage_t image = {"sm_90", BNGRAD_CUDA_IMAGE_PTX, 2, 4, "ptx"};
-  void *modules[] = {loadModule(),
-                     mgpuModuleLoadJIT(const_cast<char *>("ptx"), 2),
+  void *modules[] = {loadModule(), loadPtx("ptx", 2),
                      bngradCudaModuleLoad(&image, 1)};
   void *kernel = nullptr;
   for (void *module : modules)
     kernel = mgpuModuleGetFunction(module, "kernel");
-  mgpuModuleUnload(modules[0]);
+  unloadModule(modules[0]);
   mgpuSetDefaultDevice(3);
   mgpuMemFree(mgpuMemAlloc(0, nullptr, 0), nullptr);
   if (fake::countAllCalls() != 0 || bngradCudaTakeStatus() != 0)

@@ -120,7 +120,7 @@ TEST_F(ErrorsTest, NothingIsDoneUntilTheStatusIsTaken) {
   mgpuMemFree(memory, stream);
   mgpuEventDestroy(event);
   mgpuStreamDestroy(stream);
-  mgpuModuleUnload(module);
+  unloadModule(module);
   mgpuSetDefaultDevice(9);
   EXPECT_EQ(fake::takeCalls(), Calls());
 
@@ -136,7 +136,7 @@ TEST_F(ErrorsTest, NothingIsDoneUntilTheStatusIsTaken) {
   fake::succeedAgain();
   fake::takeCalls();
   mgpuMemFree(memory, stream);
-  mgpuModuleUnload(module);
+  unloadModule(module);
   mgpuEventDestroy(event);
   mgpuStreamDestroy(stream);
   EXPECT_EQ(fake::takeCalls(), Calls{"cuMemFreeAsync"});

@@ -24,7 +24,7 @@ struct CUctx_st {
   bool alive;
 };
 struct CUmod_st {
-  CUcontext context;
+  unsigned long long contextId;
 };
 struct CUfunc_st {
   CUcontext context;
@@ -333,20 +333,20 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
     std::strncpy(log, "ptxas line 1; error : wrong\nptxas fatal\n\n", logSize);
     return kInvalidPtx;
   }
-  *module = state().keep(new CUmod_st{current()});
+  *module = state().keep(new CUmod_st{current()->id});
   return CUDA_SUCCESS;
 }
 
 CUresult cuModuleUnload(CUmodule module) {
   RETURN_IF_FAILED(recordInContext("cuModuleUnload"));
-  return module->context == current() ? CUDA_SUCCESS : kInvalidHandle;
+  return module->contextId == current()->id ? CUDA_SUCCESS : kInvalidHandle;
 }
 
 /// A kernel called `missing` is not there.
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
                              const char *name) {
   RETURN_IF_FAILED(recordInContext("cuModuleGetFunction", name));
-  if (module->context != current())
+  if (module->contextId != current()->id)
     return kInvalidHandle;
   if (!std::strcmp(name, "missing"))
     return kNotFound;

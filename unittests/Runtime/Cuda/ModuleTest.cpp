@@ -19,6 +19,7 @@ protected:
     fake::setDevice(kDevice, {major, minor});
     fake::setCurrent(fake::createContext(kDevice));
     void *module = bngradCudaModuleLoad(images.data(), images.size());
+    loadedModules.push_back(module);
     fake::takeCalls();
     launch(mgpuModuleGetFunction(module, "kernel"));
     std::string loaded;
@@ -26,7 +27,6 @@ protected:
     for (const std::string &call : fake::takeCalls())
       if (call.rfind(prefix, 0) == 0)
         loaded += call.substr(prefix.size());
-    mgpuModuleUnload(module);
     return loaded;
   }
 
@@ -141,6 +141,7 @@ TEST_F(ModuleTest, ImagesAreCopied) {
   std::string chip = "sm_90";
   bngradCudaImage_t image = ptx(chip.c_str(), "text");
   void *module = bngradCudaModuleLoad(&image, 1);
+  loadedModules.push_back(module);
   image = {};
   chip = "sm_10";
   launch(mgpuModuleGetFunction(module, "kernel"));
@@ -152,17 +153,17 @@ TEST_F(ModuleTest, ImagesAreCopied) {
 //===----------------------------------------------------------------------===//
 
 TEST_F(ModuleTest, OptLevel) {
-  void *module = mgpuModuleLoadJIT(const_cast<char *>("ptx"), 3);
+  void *module = loadPtx("ptx", 3);
   launch(mgpuModuleGetFunction(module, "kernel"));
   EXPECT_EQ(fake::getOptLevel(), 3);
   launch(mgpuModuleGetFunction(loadModule(), "kernel"));
   EXPECT_EQ(fake::getOptLevel(), -1) << "an option of PTX alone";
-  EXPECT_EQ(mgpuModuleLoadJIT(const_cast<char *>("ptx"), -1), nullptr);
+  EXPECT_EQ(loadPtx("ptx", -1), nullptr);
   expectError(-1, "mgpuModuleLoadJIT: expected opt_level in [0, 4], got -1");
 }
 
 TEST_F(ModuleTest, LogIsPartOfTheError) {
-  void *module = mgpuModuleLoadJIT(const_cast<char *>("bad ptx"), 2);
+  void *module = loadPtx("bad ptx", 2);
   launch(mgpuModuleGetFunction(module, "kernel"));
   expectError(218, "cuModuleLoadDataEx on device 1 (NVIDIA Fake): "
                    "CUDA_ERROR_INVALID_PTX (218): a PTX JIT compilation "
@@ -247,21 +248,21 @@ TEST_F(ModuleTest, UnloadedWhereItsContextExists) {
   fake::setCurrent(current);
   launch(kernel);
   fake::takeCalls();
-  mgpuModuleUnload(module);
+  unloadModule(module);
   EXPECT_EQ(fake::takeCalls(), (Calls{"cuModuleUnload", "cuModuleUnload"}));
   EXPECT_EQ(fake::getCurrent(), current);
-  mgpuModuleUnload(nullptr);
+  unloadModule(nullptr);
 }
 
 TEST_F(ModuleTest, UnloadedAfterTheDriverEnded) {
   void *module = loadModule();
   launch(mgpuModuleGetFunction(module, "kernel"));
   fake::fail("cuModuleUnload", 4);
-  mgpuModuleUnload(module);
+  unloadModule(module);
   module = loadModule();
   launch(mgpuModuleGetFunction(module, "kernel"));
   fake::fail("cuModuleUnload", 1);
-  mgpuModuleUnload(module);
+  unloadModule(module);
   expectError(1, "cuModuleUnload on device 1 (NVIDIA Fake): "
                  "CUDA_ERROR_INVALID_VALUE (1): invalid argument");
 }
