@@ -59,6 +59,7 @@ static void addTargets(OpPassManager &pm, const CudaPipelineOptions &options) {
 }
 
 static void addKernelPasses(OpPassManager &pm) {
+  pm.addPass(createBNGradLowerKernelMathPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(memref::createExpandStridedMetadataPass());
   // expand-strided-metadata makes affine.apply again.

@@ -598,6 +598,44 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
   ];
 }
 
+def BNGradLowerKernelMathPass
+    : Pass<"bngrad-lower-kernel-math", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Lower math in kernels to instructions where there are some";
+  let description = [{
+    Needs: kernels.
+    Gives: square roots and what else PTX has with one rounding, as intrinsics
+           of LLVM; upstream's conversion would take functions of libdevice,
+           which round otherwise and are not there without a toolkit. The rest
+           is left to it.
+    Fails: if something is left and libdevice is not found.
+
+    Before:
+
+    ```mlir
+    gpu.module @kernels {
+      func.func @f(%x: f32) -> f32 {
+        %0 = math.sqrt %x : f32
+        return %0 : f32
+      }
+    }
+    ```
+
+    After:
+
+    ```mlir
+    gpu.module @kernels {
+      func.func @f(%x: f32) -> f32 {
+        %0 = llvm.call_intrinsic "llvm.sqrt"(%x) : (f32) -> f32
+        return %0 : f32
+      }
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect"
+  ];
+}
+
 def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
   let summary = "Round to f16 and bf16 once, subnormals included";
   let description = [{

@@ -163,8 +163,8 @@ bool isAlive(const Context &context) {
 // DeviceScope
 //===----------------------------------------------------------------------===//
 
-DeviceScope::DeviceScope() {
-  if (hasError())
+DeviceScope::DeviceScope(bool releases) {
+  if (hasError() && !releases)
     return;
   driver = getDriver();
   if (!driver)
@@ -195,4 +195,11 @@ using namespace bngrad::cuda;
 void mgpuSetDefaultDevice(int32_t device) {
   if (!hasError())
     defaultDevice = device;
+}
+
+int32_t bngradCudaGetCapability(void) {
+  DeviceScope device;
+  if (!device)
+    return 0;
+  return device->capability.major * 10 + device->capability.minor;
 }

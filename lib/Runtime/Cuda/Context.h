@@ -49,11 +49,12 @@ struct Context {
 /// the calling thread, or else the primary context of the thread's default
 /// device, which is then current until the end of the scope.
 ///
-/// Errors: converts to false if the thread has an error, or if there is no
-///         usable device, which is then reported.
+/// Errors: converts to false if the thread has an error, unless the call is one
+///         that `releases`, or if there is no usable device, which is then
+///         reported.
 class DeviceScope {
 public:
-  DeviceScope();
+  explicit DeviceScope(bool releases = false);
   DeviceScope(const DeviceScope &) = delete;
   DeviceScope &operator=(const DeviceScope &) = delete;
   ~DeviceScope();

@@ -157,7 +157,7 @@ void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t isHostShared) {
 void mgpuMemFree(void *pointer, void *stream) {
   if (!pointer)
     return;
-  DeviceScope device;
+  DeviceScope device(/*releases=*/true);
   if (!device)
     return;
   CUdeviceptr address = deviceAddress(pointer);

@@ -214,8 +214,7 @@ void *bngradCudaModuleLoad(const bngradCudaImage_t *images, int64_t numImages) {
 }
 
 void mgpuModuleUnload(void *module) {
-  if (!hasError())
-    delete static_cast<Module *>(module);
+  delete static_cast<Module *>(module);
 }
 
 void *mgpuModuleGetFunction(void *module, const char *name) {

@@ -98,7 +98,7 @@ void *mgpuStreamCreate(void) {
 
 void mgpuStreamDestroy(void *stream) {
   // Work that is still in the stream stays in order before what comes next.
-  if (!stream || hasError())
+  if (!stream)
     return;
   if (!streamPool().giveBack(static_cast<CUstream>(stream)))
     report(kNoDriverCode, "mgpuStreamDestroy: expected a stream of "
@@ -138,7 +138,7 @@ void *mgpuEventCreate(void) {
 
 void mgpuEventDestroy(void *event) {
   // Who waits for it waits for what was recorded before the wait began.
-  if (!event || hasError())
+  if (!event)
     return;
   if (!eventPool().giveBack(static_cast<CUevent>(event)))
     report(kNoDriverCode, "mgpuEventDestroy: expected an event of "
