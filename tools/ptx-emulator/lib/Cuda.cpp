@@ -382,6 +382,11 @@ void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor,
 
 void mgpuSetDefaultDevice(int32_t) {}
 
+int32_t bngradCudaGetCapability(void) {
+  const char *name = std::getenv("PTX_EMULATOR_CHIP");
+  return static_cast<int32_t>(chipNumber(name ? name : "sm_90"));
+}
+
 //===----------------------------------------------------------------------===//
 // Errors and traffic
 //===----------------------------------------------------------------------===//
