@@ -255,16 +255,13 @@ static void applySchedule(RewriterBase &rewriter, GroupMembers members,
     std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
     bool isGpu = isGpuKind(schedule.getKind());
     if (group &&
-        succeeded(isGpu
-                      ? emitGpuLoops(rewriter, *group, schedule,
-                                     deviceArguments, reason)
-                      : emitVectorLoops(rewriter, *group, schedule, reason)))
+        succeeded(isGpu ? emitGpuLoops(rewriter, *group, schedule,
+                                       deviceArguments, reason)
+                        : emitVectorLoops(rewriter, *group, schedule, reason)))
       return;
-    emitMissed(members.front(), isGpu
-                                    ? "loops of the host instead of kernels: " +
-                                          reason
-                                    : "scalar loops instead of vectors: " +
-                                          reason);
+    emitMissed(members.front(),
+               isGpu ? "loops of the host instead of kernels: " + reason
+                     : "scalar loops instead of vectors: " + reason);
   }
   for (linalg::GenericOp generic : members)
     applyLoops(generic);

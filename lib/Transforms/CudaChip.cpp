@@ -16,12 +16,12 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 static constexpr CudaChip kChips[] = {
-    {"sm_75", 75, 72, 64 << 10, 80},    {"sm_80", 80, 108, 163 << 10, 80},
-    {"sm_86", 86, 84, 99 << 10, 80},    {"sm_87", 87, 16, 163 << 10, 80},
-    {"sm_89", 89, 142, 99 << 10, 80},   {"sm_90", 90, 132, 227 << 10, 80},
-    {"sm_90a", 90, 132, 227 << 10, 80}, {"sm_100", 100, 148, 227 << 10, 86},
+    {"sm_75", 75, 72, 64 << 10, 80},      {"sm_80", 80, 108, 163 << 10, 80},
+    {"sm_86", 86, 84, 99 << 10, 80},      {"sm_87", 87, 16, 163 << 10, 80},
+    {"sm_89", 89, 142, 99 << 10, 80},     {"sm_90", 90, 132, 227 << 10, 80},
+    {"sm_90a", 90, 132, 227 << 10, 80},   {"sm_100", 100, 148, 227 << 10, 86},
     {"sm_100a", 100, 148, 227 << 10, 86}, {"sm_103", 103, 148, 227 << 10, 88},
-    {"sm_120", 120, 170, 99 << 10, 87}, {"sm_121", 121, 48, 99 << 10, 88},
+    {"sm_120", 120, 170, 99 << 10, 87},   {"sm_121", 121, 48, 99 << 10, 88},
 };
 
 ArrayRef<CudaChip> CudaChip::getAll() { return kChips; }
@@ -32,8 +32,8 @@ const CudaChip *CudaChip::find(StringRef name) {
   return chip == std::end(kChips) ? nullptr : chip;
 }
 
-FailureOr<SmallVector<const CudaChip *>>
-CudaChip::parse(StringRef names, std::string &reason) {
+FailureOr<SmallVector<const CudaChip *>> CudaChip::parse(StringRef names,
+                                                         std::string &reason) {
   SmallVector<StringRef> parts;
   names.split(parts, ',');
   SmallVector<const CudaChip *> chips;

@@ -124,8 +124,8 @@ DeviceBuffers::DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
     if (deviceArguments && isArgument(root)) {
       devices[root] = root;
     } else if (isLocal(root, group)) {
-      SmallVector<Value> sizes(root.getDefiningOp<memref::AllocOp>()
-                                   .getDynamicSizes());
+      SmallVector<Value> sizes(
+          root.getDefiningOp<memref::AllocOp>().getDynamicSizes());
       devices[root] = allocate(b, type, sizes);
       SmallVector<Operation *> users;
       collectUsers(root, users);

@@ -36,8 +36,8 @@ static std::string createModuleName(func::FuncOp function) {
 GpuKernels::GpuKernels(OpBuilder &b, const ScheduledGroup &group,
                        ScheduleAttr schedule, DeviceBuffers &buffers)
     : group(group), schedule(schedule), buffers(buffers),
-      loc(group.getMembers().front().getLoc()),
-      threads(schedule.getThreads()), inner(group.numLoops - 1) {
+      loc(group.getMembers().front().getLoc()), threads(schedule.getThreads()),
+      inner(group.numLoops - 1) {
   if (group.reduction)
     values = *getReductionValues(group.reduction);
   linalg::GenericOp first = group.getDataGenerics().front();
@@ -74,9 +74,9 @@ void GpuKernels::launch(OpBuilder &b, StringRef name, Value blocks,
       /*clusterSizeZ=*/Value(), symbol(module), symbol(name));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&launchOp.getBody().front());
-  SmallVector<Value> attributions(
-      llvm::map_range(launchOp.getWorkgroupAttributions(),
-                      [](BlockArgument argument) -> Value { return argument; }));
+  SmallVector<Value> attributions(llvm::map_range(
+      launchOp.getWorkgroupAttributions(),
+      [](BlockArgument argument) -> Value { return argument; }));
   body(b, {launchOp.getBlockIds().x, launchOp.getThreadIds().x, attributions});
   gpu::TerminatorOp::create(b, loc);
 }
@@ -87,9 +87,7 @@ MemRefType GpuKernels::getSharedType(int64_t elements, Type type) const {
   return MemRefType::get({elements}, type, MemRefLayoutAttrInterface(), space);
 }
 
-void GpuKernels::barrier(OpBuilder &b) const {
-  gpu::BarrierOp::create(b, loc);
-}
+void GpuKernels::barrier(OpBuilder &b) const { gpu::BarrierOp::create(b, loc); }
 
 void GpuKernels::emitIf(OpBuilder &b, Value condition, Body body) const {
   if (matchPattern(condition, m_One()))
@@ -157,10 +155,8 @@ SmallVector<Value> GpuKernels::advance(OpBuilder &b, const Walk &walk,
   SmallVector<Value> result(walk.loops.size());
   Value carry = index.constant(0);
   for (size_t i = walk.loops.size(); i-- > 1;) {
-    Value next =
-        index.add(index.add(position[i], walk.steps[i]), carry);
-    Value wraps =
-        index.compare(arith::CmpIPredicate::uge, next, walk.sizes[i]);
+    Value next = index.add(index.add(position[i], walk.steps[i]), carry);
+    Value wraps = index.compare(arith::CmpIPredicate::uge, next, walk.sizes[i]);
     result[i] = index.select(wraps, index.sub(next, walk.sizes[i]), next);
     carry = index.select(wraps, index.constant(1), index.constant(0));
   }
@@ -232,7 +228,8 @@ static Value getBytes(OpBuilder &b, Location loc, Value memref) {
 /// Bytes that a piece of `lanes` elements of `memref` is aligned to.
 static llvm::MaybeAlign getAlignment(Value memref, int64_t lanes) {
   int64_t bits = getElementTypeOrSelf(memref).getIntOrFloatBitWidth();
-  return llvm::Align(std::min<int64_t>(16, lanes * std::max<int64_t>(bits, 8) / 8));
+  return llvm::Align(
+      std::min<int64_t>(16, lanes * std::max<int64_t>(bits, 8) / 8));
 }
 
 Value GpuKernels::loadPiece(OpBuilder &b, linalg::GenericOp generic,
@@ -250,17 +247,17 @@ Value GpuKernels::loadPiece(OpBuilder &b, linalg::GenericOp generic,
     Indices lane(indices);
     for (int64_t i : llvm::seq(lanes)) {
       lane[inner] = at(b).add(indices[inner], constant(b, i));
-      elements.push_back(memref::LoadOp::create(b, loc, memref,
-                                                applyMap(b, loc, map, lane)));
+      elements.push_back(
+          memref::LoadOp::create(b, loc, memref, applyMap(b, loc, map, lane)));
     }
     auto type = VectorType::get({lanes}, getElementTypeOrSelf(memref));
     return vector::FromElementsOp::create(b, loc, type, elements);
   }
   Value bytes = getBytes(b, loc, memref);
   auto type = VectorType::get({lanes}, getElementTypeOrSelf(bytes));
-  Value value = vector::LoadOp::create(b, loc, type, bytes, position,
-                                       /*nontemporal=*/false,
-                                       getAlignment(bytes, lanes));
+  Value value =
+      vector::LoadOp::create(b, loc, type, bytes, position,
+                             /*nontemporal=*/false, getAlignment(bytes, lanes));
   if (bytes == memref)
     return value;
   Value zeros = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
@@ -296,9 +293,10 @@ void GpuKernels::storePiece(OpBuilder &b, linalg::GenericOp generic,
                           /*nontemporal=*/false, getAlignment(bytes, lanes));
 }
 
-DenseMap<OpOperand *, Value>
-GpuKernels::loadCommon(OpBuilder &b, linalg::GenericOp generic,
-                       const Indices &indices) const {
+DenseMap<OpOperand *, Value> GpuKernels::loadCommon(OpBuilder &b,
+                                                    linalg::GenericOp generic,
+                                                    const Indices &indices,
+                                                    int64_t lanes) const {
   DenseMap<OpOperand *, Value> common;
   for (OpOperand *operand : generic.getDpsInputOperands()) {
     if (generic.getMatchingBlockArgument(operand).use_empty())
@@ -308,7 +306,7 @@ GpuKernels::loadCommon(OpBuilder &b, linalg::GenericOp generic,
       return !index.value() && map.isFunctionOfDim(index.index());
     });
     if (!differs)
-      common[operand] = loadPiece(b, generic, *operand, indices, /*lanes=*/1);
+      common[operand] = loadPiece(b, generic, *operand, indices, lanes);
   }
   return common;
 }
@@ -387,11 +385,10 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
   for (unsigned loop : walk.loops)
     indices[loop] = Value();
   DenseMap<OpOperand *, Value> common =
-      loadCommon(b, group.reduction, indices);
+      loadCommon(b, group.reduction, indices, lanes);
   unsigned numSumValues = 2 * numSums();
   Value chunk = index.mul(stride, index.constant(kUnroll));
-  Value chunks = index.div(
-      index.sub(index.max(to, first), first), chunk);
+  Value chunks = index.div(index.sub(index.max(to, first), first), chunk);
   Value start = index.add(first, thread);
   SmallVector<Value> carried = zeroSums(b, lanes);
   llvm::append_range(carried, delinearize(b, walk, start));
@@ -410,8 +407,8 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
         for (const SmallVector<Value> &more : ArrayRef(terms).drop_front())
           for (auto [sum, term] : llvm::zip_equal(partial, more))
             sum = arith::AddFOp::create(nested, loc, sum, term);
-        SmallVector<Value> next = addCompensated(
-            nested, loc, args.take_front(numSumValues), partial);
+        SmallVector<Value> next =
+            addCompensated(nested, loc, args.take_front(numSumValues), partial);
         llvm::append_range(next, position);
         scf::YieldOp::create(nested, loc, next);
       });
@@ -456,8 +453,7 @@ static Value shuffle(OpBuilder &b, Location loc, Value value, int64_t offset) {
       b, loc, words, vector::FromElementsOp::create(b, loc, one, value));
   SmallVector<Value> exchanged;
   for (int64_t i : llvm::seq(2))
-    exchanged.push_back(
-        exchange(vector::ExtractOp::create(b, loc, halves, i)));
+    exchanged.push_back(exchange(vector::ExtractOp::create(b, loc, halves, i)));
   Value both = vector::FromElementsOp::create(b, loc, words, exchanged);
   return vector::ExtractOp::create(
       b, loc, vector::BitCastOp::create(b, loc, one, both), 0);
@@ -466,8 +462,8 @@ static Value shuffle(OpBuilder &b, Location loc, Value value, int64_t offset) {
 Value GpuKernels::addAcrossWarp(OpBuilder &b, Value value,
                                 int64_t lanes) const {
   for (int64_t offset = lanes / 2; offset > 0; offset /= 2)
-    value = arith::AddFOp::create(b, loc, value,
-                                  shuffle(b, loc, value, offset));
+    value =
+        arith::AddFOp::create(b, loc, value, shuffle(b, loc, value, offset));
   return value;
 }
 
@@ -489,7 +485,8 @@ SmallVector<Value> GpuKernels::addAcrossBlock(OpBuilder &b,
   SmallVector<Value> totals;
   for (Value sum : joinErrors(b, sums)) {
     if (isa<VectorType>(sum.getType()))
-      sum = vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD, sum);
+      sum =
+          vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD, sum);
     totals.push_back(addAcrossWarp(b, sum, kWarp));
   }
   if (warps == 1)
@@ -502,8 +499,8 @@ SmallVector<Value> GpuKernels::addAcrossBlock(OpBuilder &b,
   });
   barrier(b);
   // All lanes of the first warp take part in its shuffles.
-  Value isFirstWarp = index.compare(arith::CmpIPredicate::ult, kernel.thread,
-                                    warpSize);
+  Value isFirstWarp =
+      index.compare(arith::CmpIPredicate::ult, kernel.thread, warpSize);
   return emitIf(
       b, isFirstWarp,
       [&](OpBuilder &nested) {

@@ -45,8 +45,8 @@ using Indices = SmallVector<Value>;
 
 /// What the threads of a block have in common.
 struct Kernel {
-  Value block, thread;    // their numbers in the grid and in the block
-  ValueRange shared;      // workgroup memory
+  Value block, thread; // their numbers in the grid and in the block
+  ValueRange shared;   // workgroup memory
 };
 
 class GpuKernels {
@@ -101,7 +101,8 @@ protected:
   /// Operands that are the same wherever the null indices end up.
   DenseMap<OpOperand *, Value> loadCommon(OpBuilder &b,
                                           linalg::GenericOp generic,
-                                          const Indices &indices) const;
+                                          const Indices &indices,
+                                          int64_t lanes) const;
   IRMapping clonePiece(OpBuilder &b, linalg::GenericOp generic,
                        const DenseMap<OpOperand *, Value> &common,
                        const Indices &indices, int64_t lanes) const;
@@ -144,12 +145,12 @@ protected:
   DeviceBuffers &buffers;
   Location loc;
   ReductionValues values;
-  SmallVector<Value> sizes;        // by loop
-  SmallVector<unsigned> reduced;   // loops that are summed over
-  Value channels;                  // how many
-  int64_t threads;                 // of a block
-  unsigned inner;                  // the loop that runs fastest
-  std::string module;              // the symbol of the kernels
+  SmallVector<Value> sizes;      // by loop
+  SmallVector<unsigned> reduced; // loops that are summed over
+  Value channels;                // how many
+  int64_t threads;               // of a block
+  unsigned inner;                // the loop that runs fastest
+  std::string module;            // the symbol of the kernels
 };
 
 } // namespace mlir::bngrad

@@ -89,9 +89,9 @@ void TwoPass::emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
   int64_t lanes = getLanes(generics);
   if (!llvm::all_of(generics, isVectorizable))
     lanes = 1;
-  Value isWhole = index.compare(
-      arith::CmpIPredicate::eq,
-      index.rem(sizes[inner], index.constant(lanes)), index.constant(0));
+  Value isWhole = index.compare(arith::CmpIPredicate::eq,
+                                index.rem(sizes[inner], index.constant(lanes)),
+                                index.constant(0));
   llvm::SetVector<Value> unaligned;
   for (linalg::GenericOp generic : generics)
     for (OpOperand &operand : generic->getOpOperands()) {
@@ -111,9 +111,9 @@ void TwoPass::emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
   for (Value memref : unaligned) {
     Value address =
         memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memref);
-    Value isAligned = index.compare(
-        arith::CmpIPredicate::eq, index.rem(address, index.constant(16)),
-        index.constant(0));
+    Value isAligned = index.compare(arith::CmpIPredicate::eq,
+                                    index.rem(address, index.constant(16)),
+                                    index.constant(0));
     isVector = b.createOrFold<arith::AndIOp>(loc, isVector, isAligned);
   }
   if (matchPattern(isVector, m_One()))
@@ -136,8 +136,7 @@ TwoPass::Partials TwoPass::createPartials(OpBuilder &b, Value shares) {
   for (unsigned i : llvm::seq(numSums())) {
     auto type = MemRefType::get({ShapedType::kDynamic, ShapedType::kDynamic},
                                 sumType(i));
-    partials.memrefs.push_back(
-        buffers.allocate(b, type, {shares, channels}));
+    partials.memrefs.push_back(buffers.allocate(b, type, {shares, channels}));
   }
   return partials;
 }
@@ -148,8 +147,8 @@ Value TwoPass::countShares(OpBuilder &b, Value tiles, Value pieces,
   // Enough blocks for the device, but none with less than one chunk to add.
   Value wanted = index.ceilDiv(index.constant(schedule.getBlocks()),
                                index.max(tiles, index.constant(1)));
-  Value most = index.ceilDiv(
-      pieces, index.mul(perStep, index.constant(kUnroll)));
+  Value most =
+      index.ceilDiv(pieces, index.mul(perStep, index.constant(kUnroll)));
   return index.max(index.min(wanted, most), index.constant(1));
 }
 
@@ -170,10 +169,10 @@ void TwoPass::emitChannelSums(OpBuilder &b, const Partials &partials,
            setFeatures(nested, channel, indices);
            Value from = inside.mul(number, share);
            Value to = inside.min(inside.add(from, share), pieces);
-           SmallVector<Value> totals = addAcrossBlock(
-               nested, kernel,
-               emitSums(nested, walk, indices, from, kernel.thread, stride, to,
-                        lanes));
+           SmallVector<Value> totals =
+               addAcrossBlock(nested, kernel,
+                              emitSums(nested, walk, indices, from,
+                                       kernel.thread, stride, to, lanes));
            Value isFirst = inside.compare(arith::CmpIPredicate::eq,
                                           kernel.thread, inside.constant(0));
            emitIf(nested, isFirst, [&](OpBuilder &store) {
@@ -212,8 +211,7 @@ SmallVector<Value> TwoPass::addAcrossRows(OpBuilder &b, const Kernel &kernel,
                                    index.constant(std::min(active, rows)));
     emitIf(b, b.createOrFold<arith::AndIOp>(loc, isUpper, isActive),
            [&](OpBuilder &nested) {
-             for (auto [shared, total] :
-                  llvm::zip_equal(kernel.shared, totals))
+             for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals))
                for (int64_t lane : llvm::seq(lanes))
                  memref::StoreOp::create(nested, loc,
                                          getLane(nested, total, lane), shared,
@@ -271,104 +269,102 @@ void TwoPass::emitColumnSums(OpBuilder &b, const Partials &partials,
   SmallVector<Type> shared;
   for (unsigned i : llvm::seq(numSums()))
     shared.push_back(getSharedType(rows * columns * lanes, sumType(i)));
-  launch(
-      b, "reduce", index.mul(tiles, partials.shares), threads, shared,
-      [&](OpBuilder &nested, Kernel kernel) {
-        Index inside = at(nested);
-        Value number = inside.rem(kernel.block, partials.shares);
-        Value tile = inside.div(kernel.block, partials.shares);
-        Value outerChannel = inside.div(tile, tilesOfRow);
-        Value width = inside.constant(columns);
-        Value column = inside.rem(kernel.thread, width);
-        Value row = inside.div(kernel.thread, width);
-        Value piece = inside.add(
-            inside.mul(inside.rem(tile, tilesOfRow), width), column);
-        Value first = inside.mul(piece, inside.constant(lanes));
-        Indices indices(group.numLoops);
-        Value rest = outerChannel;
-        for (unsigned loop : llvm::reverse(outerFeatures)) {
-          indices[loop] = inside.rem(rest, sizes[loop]);
-          rest = inside.div(rest, sizes[loop]);
-        }
-        indices[inner] = first;
-        Value from = inside.mul(number, share);
-        Value to = inside.min(inside.add(from, share), pieces);
-        Value isColumn = inside.compare(arith::CmpIPredicate::ult, piece,
-                                        columnsOfRow);
-        Value isRow = inside.compare(arith::CmpIPredicate::ult, row,
-                                     inside.constant(rows));
-        SmallVector<Value> sums = emitIf(
-            nested, nested.createOrFold<arith::AndIOp>(loc, isColumn, isRow),
-            [&](OpBuilder &active) {
-              return emitSums(active, walk, indices, from, row, stride, to,
-                              lanes);
-            },
-            zeroSums(nested, lanes));
-        SmallVector<Value> totals =
-            addAcrossRows(nested, kernel, row, column, columns, rows, sums,
-                          lanes);
-        Value isFirst = inside.compare(arith::CmpIPredicate::eq, row,
-                                       inside.constant(0));
-        emitIf(nested, nested.createOrFold<arith::AndIOp>(loc, isColumn, isFirst),
-               [&](OpBuilder &store) {
-                 Value channel = at(store).add(
-                     at(store).mul(outerChannel, sizes[inner]), first);
-                 for (auto [memref, total] :
-                      llvm::zip_equal(partials.memrefs, totals)) {
-                   if (lanes == 1)
-                     memref::StoreOp::create(store, loc, total, memref,
-                                             ValueRange{number, channel});
-                   else
-                     vector::StoreOp::create(store, loc, total, memref,
-                                             ValueRange{number, channel});
-                 }
-               });
-      });
+  launch(b, "reduce", index.mul(tiles, partials.shares), threads, shared,
+         [&](OpBuilder &nested, Kernel kernel) {
+           Index inside = at(nested);
+           Value number = inside.rem(kernel.block, partials.shares);
+           Value tile = inside.div(kernel.block, partials.shares);
+           Value outerChannel = inside.div(tile, tilesOfRow);
+           Value width = inside.constant(columns);
+           Value column = inside.rem(kernel.thread, width);
+           Value row = inside.div(kernel.thread, width);
+           Value piece = inside.add(
+               inside.mul(inside.rem(tile, tilesOfRow), width), column);
+           Value first = inside.mul(piece, inside.constant(lanes));
+           Indices indices(group.numLoops);
+           Value rest = outerChannel;
+           for (unsigned loop : llvm::reverse(outerFeatures)) {
+             indices[loop] = inside.rem(rest, sizes[loop]);
+             rest = inside.div(rest, sizes[loop]);
+           }
+           indices[inner] = first;
+           Value from = inside.mul(number, share);
+           Value to = inside.min(inside.add(from, share), pieces);
+           Value isColumn =
+               inside.compare(arith::CmpIPredicate::ult, piece, columnsOfRow);
+           Value isRow = inside.compare(arith::CmpIPredicate::ult, row,
+                                        inside.constant(rows));
+           SmallVector<Value> sums = emitIf(
+               nested, nested.createOrFold<arith::AndIOp>(loc, isColumn, isRow),
+               [&](OpBuilder &active) {
+                 return emitSums(active, walk, indices, from, row, stride, to,
+                                 lanes);
+               },
+               zeroSums(nested, lanes));
+           SmallVector<Value> totals = addAcrossRows(
+               nested, kernel, row, column, columns, rows, sums, lanes);
+           Value isFirst = inside.compare(arith::CmpIPredicate::eq, row,
+                                          inside.constant(0));
+           emitIf(nested,
+                  nested.createOrFold<arith::AndIOp>(loc, isColumn, isFirst),
+                  [&](OpBuilder &store) {
+                    Value channel = at(store).add(
+                        at(store).mul(outerChannel, sizes[inner]), first);
+                    for (auto [memref, total] :
+                         llvm::zip_equal(partials.memrefs, totals)) {
+                      if (lanes == 1)
+                        memref::StoreOp::create(store, loc, total, memref,
+                                                ValueRange{number, channel});
+                      else
+                        vector::StoreOp::create(store, loc, total, memref,
+                                                ValueRange{number, channel});
+                    }
+                  });
+         });
 }
 
 void TwoPass::emitFinish(OpBuilder &b, const Partials &partials) {
   Index index = at(b);
   constexpr int64_t kFinishThreads = 128;
   Value blocks = index.ceilDiv(channels, index.constant(kFinishThreads));
-  launch(b, "finish", blocks, kFinishThreads, TypeRange(),
-         [&](OpBuilder &nested, Kernel kernel) {
-           Index inside = at(nested);
-           Value channel = inside.add(
-               inside.mul(kernel.block, inside.constant(kFinishThreads)),
-               kernel.thread);
-           Value isChannel =
-               inside.compare(arith::CmpIPredicate::ult, channel, channels);
-           emitIf(nested, isChannel, [&](OpBuilder &active) {
-             Indices indices(group.numLoops);
-             setFeatures(active, channel, indices);
-             if (group.reduction) {
-               auto loop = scf::ForOp::create(
-                   active, loc, constant(active, 0), partials.shares,
-                   constant(active, 1), zeroSums(active, 1),
-                   [&](OpBuilder &body, Location, Value share,
-                       ValueRange sums) {
-                     SmallVector<Value> addends;
-                     for (Value memref : partials.memrefs)
-                       addends.push_back(memref::LoadOp::create(
-                           body, loc, memref, ValueRange{share, channel}));
-                     scf::YieldOp::create(
-                         body, loc, addCompensated(body, loc, sums, addends));
-                   });
-               storeSums(active, indices,
-                         joinErrors(active, loop.getResults()));
-             }
-             emitChannelwise(active, indices);
-           });
-         });
+  launch(
+      b, "finish", blocks, kFinishThreads, TypeRange(),
+      [&](OpBuilder &nested, Kernel kernel) {
+        Index inside = at(nested);
+        Value channel = inside.add(
+            inside.mul(kernel.block, inside.constant(kFinishThreads)),
+            kernel.thread);
+        Value isChannel =
+            inside.compare(arith::CmpIPredicate::ult, channel, channels);
+        emitIf(nested, isChannel, [&](OpBuilder &active) {
+          Indices indices(group.numLoops);
+          setFeatures(active, channel, indices);
+          if (group.reduction) {
+            auto loop = scf::ForOp::create(
+                active, loc, constant(active, 0), partials.shares,
+                constant(active, 1), zeroSums(active, 1),
+                [&](OpBuilder &body, Location, Value share, ValueRange sums) {
+                  SmallVector<Value> addends;
+                  for (Value memref : partials.memrefs)
+                    addends.push_back(memref::LoadOp::create(
+                        body, loc, memref, ValueRange{share, channel}));
+                  scf::YieldOp::create(
+                      body, loc, addCompensated(body, loc, sums, addends));
+                });
+            storeSums(active, indices, joinErrors(active, loop.getResults()));
+          }
+          emitChannelwise(active, indices);
+        });
+      });
 }
 
 void TwoPass::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
                               int64_t lanes) {
   Index index = at(b);
   Value stride = index.constant(threads);
-  Walk walk = createWalk(
-      b, llvm::to_vector(llvm::seq<unsigned>(0, group.numLoops)), stride,
-      lanes);
+  Walk walk =
+      createWalk(b, llvm::to_vector(llvm::seq<unsigned>(0, group.numLoops)),
+                 stride, lanes);
   Value pieces = countPieces(b, walk);
   Value chunk = index.constant(threads * kUnroll);
   launch(b, "apply", index.ceilDiv(pieces, chunk), threads, TypeRange(),
@@ -380,7 +376,7 @@ void TwoPass::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
            SmallVector<Value> position = delinearize(nested, walk, start);
            Indices none(group.numLoops);
            DenseMap<OpOperand *, Value> common =
-               loadCommon(nested, generic, none);
+               loadCommon(nested, generic, none, lanes);
            auto emitWhole = [&](OpBuilder &whole) {
              // Everything is loaded before the first store.
              SmallVector<std::pair<Indices, IRMapping>> elements;
@@ -431,8 +427,8 @@ void TwoPass::emit(OpBuilder &b) {
       Value columns =
           index.constant(std::min<int64_t>(schedule.getColumns(), threads));
       tiles = index.ceilDiv(channels, columns);
-      perStep = index.constant(
-          std::max<int64_t>(threads / schedule.getColumns(), 1));
+      perStep =
+          index.constant(std::max<int64_t>(threads / schedule.getColumns(), 1));
     }
     SmallVector<Value> reducedSizes;
     for (unsigned loop : reduced)

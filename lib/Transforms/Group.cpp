@@ -290,8 +290,7 @@ static ScheduleKind chooseKind(const ScheduledGroup &group) {
 /// The schedule of a group on `target`.
 static ScheduleAttr chooseSchedule(MLIRContext *context,
                                    ArrayRef<linalg::GenericOp> members,
-                                   const Target &target,
-                                   const CudaChip *chip) {
+                                   const Target &target, const CudaChip *chip) {
   std::string reason;
   std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
   if (group && chip)
@@ -335,8 +334,8 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
       if (failed(chips))
         return emitOptionError() << reason;
       // What it can do, the others can do.
-      oldestChip = *llvm::min_element(
-          *chips, [](const CudaChip *a, const CudaChip *b) {
+      oldestChip =
+          *llvm::min_element(*chips, [](const CudaChip *a, const CudaChip *b) {
             return a->capability < b->capability;
           });
     }
@@ -364,11 +363,10 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
     DenseSet<Operation *> grouped;
     auto close = [&](const Group &group) {
       grouped.insert(group.begin(), group.end());
-      closeGroup(
-          group.getArrayRef(),
-          given ? given
-                : chooseSchedule(&getContext(), group.getArrayRef(), target,
-                                 oldestChip));
+      closeGroup(group.getArrayRef(),
+                 given ? given
+                       : chooseSchedule(&getContext(), group.getArrayRef(),
+                                        target, oldestChip));
     };
     for (linalg::GenericOp generic : generics)
       if (getReductionValues(generic) && !grouped.contains(generic))
@@ -384,6 +382,6 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
 private:
   Target target;
   const CudaChip *oldestChip = nullptr; // null: a CPU
-  ScheduleAttr given; // by the option; null: none
+  ScheduleAttr given;                   // by the option; null: none
 };
 } // namespace

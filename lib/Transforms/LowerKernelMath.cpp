@@ -34,9 +34,9 @@ static bool isF32OrF64(Type type) {
 /// A call of the intrinsic `name`. The ops that upstream has for these are no
 /// longer legal in kernels.
 static Value createIntrinsic(OpBuilder &b, Operation *op, StringRef name) {
-  return LLVM::CallIntrinsicOp::create(
-             b, op->getLoc(), op->getResult(0).getType(),
-             b.getStringAttr(name), op->getOperands())
+  return LLVM::CallIntrinsicOp::create(b, op->getLoc(),
+                                       op->getResult(0).getType(),
+                                       b.getStringAttr(name), op->getOperands())
       .getResult(0);
 }
 
@@ -83,8 +83,7 @@ struct BNGradLowerKernelMathPass
     });
 
     SmallString<128> libdevice(NVVM::getCUDAToolkitPath());
-    llvm::sys::path::append(libdevice, "nvvm", "libdevice",
-                            "libdevice.10.bc");
+    llvm::sys::path::append(libdevice, "nvvm", "libdevice", "libdevice.10.bc");
     if (llvm::sys::fs::exists(libdevice))
       return;
     WalkResult walk = getOperation().walk([&](Operation *op) {

@@ -334,11 +334,11 @@ LogicalResult Program::compile(const Execution &execution) {
   schedules = collectSchedules(module->lookupSymbol<func::FuncOp>(kSymbol));
   if (failed(apply.run(*module)))
     return failure();
-  jit = Jit::create(
-      *module,
-      {{kReportMismatch, reinterpret_cast<void *>(&reportMismatch)},
-       {kReportSize, reinterpret_cast<void *>(&reportSize)}},
-      execution.library);
+  jit =
+      Jit::create(*module,
+                  {{kReportMismatch, reinterpret_cast<void *>(&reportMismatch)},
+                   {kReportSize, reinterpret_cast<void *>(&reportSize)}},
+                  execution.library);
   if (!jit || failed(jit->compile(kSymbol)))
     return failure();
   compileMilliseconds = std::chrono::duration<double, std::milli>(

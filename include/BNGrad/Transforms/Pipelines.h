@@ -127,8 +127,7 @@ struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
                      "version of PTX that the chip needs"),
       llvm::cl::init("")};
   Option<CudaFormat> format{
-      *this, "format",
-      llvm::cl::desc("How kernels are embedded"),
+      *this, "format", llvm::cl::desc("How kernels are embedded"),
       llvm::cl::init(CudaFormat::Isa),
       llvm::cl::values(
           clEnumValN(CudaFormat::Isa, "isa",

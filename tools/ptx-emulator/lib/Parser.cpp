@@ -312,14 +312,18 @@ bool Parser::parseVariable(Variable &variable) {
                    : space == ".param"  ? Space::Param
                    : space == ".const"  ? Space::Constant
                                         : Space::Global;
+  bool isPointee = false;
   while (peek().kind == Token::Word && peek().text[0] == '.') {
     std::string_view word = take().text;
     if (word == ".align") {
-      variable.align = take().integer;
+      uint64_t align = take().integer;
+      if (!isPointee)
+        variable.align = align;
     } else if (word == ".v2" || word == ".v4" || word == ".v8") {
       variable.vector = word[2] - '0';
     } else if (word == ".ptr") {
-      // What a pointer parameter points to, which is not needed.
+      // What follows is about what a pointer parameter points to.
+      isPointee = true;
     } else if (Type type = parseType(word.substr(1)); type != Type::None) {
       variable.type = type;
     }
