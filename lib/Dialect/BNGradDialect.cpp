@@ -27,7 +27,8 @@ using namespace mlir::bngrad;
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    ScheduleKind kind, int64_t threads,
                                    int64_t vectorBits, int64_t streamingBytes,
-                                   int64_t columns, int64_t blocks, bool) {
+                                   int64_t columns, int64_t blocks, bool,
+                                   int64_t cluster) {
   constexpr int64_t kMost = 1 << 20;
   if (threads < 1 || threads > kMost)
     return emitError() << "expected threads to be in [1, " << kMost << "], got "
@@ -49,6 +50,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (streamingBytes < 0)
     return emitError() << "expected streaming_bytes to be at least 0, got "
                        << streamingBytes;
+  if (cluster < 1 || cluster > 8 || !llvm::isPowerOf2_64(cluster))
+    return emitError() << "expected cluster to be 1, 2, 4 or 8, got "
+                       << cluster;
   if (columns < 1 || columns > kMost)
     return emitError() << "expected columns to be in [1, " << kMost << "], got "
                        << columns;

@@ -61,17 +61,24 @@ GpuKernels::GpuKernels(OpBuilder &b, const ScheduledGroup &group,
 
 void GpuKernels::launch(OpBuilder &b, StringRef name, Value blocks,
                         int64_t numThreads, TypeRange shared,
-                        function_ref<void(OpBuilder &, Kernel)> body) {
-  Value one = constant(b, 1);
+                        function_ref<void(OpBuilder &, Kernel)> body,
+                        int64_t dynamicSharedBytes, int64_t cluster) {
+  Value one = constant(b, 1), bytes, clusterX, clusterYZ;
+  if (dynamicSharedBytes > 0)
+    bytes = arith::ConstantIntOp::create(b, loc, dynamicSharedBytes,
+                                         /*width=*/32);
+  if (cluster > 1) {
+    clusterX = constant(b, cluster);
+    clusterYZ = one;
+  }
   auto symbol = [&](const Twine &text) {
     return FlatSymbolRefAttr::get(b.getStringAttr(text));
   };
   auto launchOp = gpu::LaunchOp::create(
-      b, loc, blocks, one, one, constant(b, numThreads), one, one,
-      /*dynamicSharedMemorySize=*/Value(), buffers.getStream().getType(),
-      buffers.getStream(), shared, /*privateAttributions=*/TypeRange(),
-      /*clusterSizeX=*/Value(), /*clusterSizeY=*/Value(),
-      /*clusterSizeZ=*/Value(), symbol(module), symbol(name));
+      b, loc, blocks, one, one, constant(b, numThreads), one, one, bytes,
+      buffers.getStream().getType(), buffers.getStream(), shared,
+      /*privateAttributions=*/TypeRange(), clusterX, clusterYZ, clusterYZ,
+      symbol(module), symbol(name));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&launchOp.getBody().front());
   SmallVector<Value> attributions(llvm::map_range(
@@ -240,6 +247,11 @@ Value GpuKernels::loadPiece(OpBuilder &b, linalg::GenericOp generic,
     return memref; // a scalar input
   AffineMap map = generic.getMatchingIndexingMap(&operand);
   SmallVector<Value> position = applyMap(b, loc, map, indices);
+  if (auto copy = onChip.find(memref); copy != onChip.end()) {
+    memref = copy->second.memref;
+    for (auto [index, first] : llvm::zip_equal(position, copy->second.first))
+      index = at(b).sub(index, first);
+  }
   if (lanes == 1 || !map.isFunctionOfDim(inner))
     return memref::LoadOp::create(b, loc, memref, position);
   if (!isContiguous(generic, operand)) {
@@ -346,6 +358,66 @@ void GpuKernels::storeResults(OpBuilder &b, linalg::GenericOp generic,
   }
 }
 
+int64_t GpuKernels::getLanes(ArrayRef<linalg::GenericOp> generics) const {
+  if (!llvm::all_of(generics, isVectorizable))
+    return 1;
+  int64_t narrowest = 64, widest = 16;
+  for (linalg::GenericOp generic : generics)
+    for (OpOperand &operand : generic->getOpOperands())
+      if (auto type = dyn_cast<FloatType>(getElementTypeOrSelf(operand.get()));
+          type && isDataMap(generic.getMatchingIndexingMap(&operand))) {
+        narrowest = std::min<int64_t>(narrowest, type.getWidth());
+        widest = std::max<int64_t>(widest, type.getWidth());
+      }
+  // Two accesses of the widest type at most.
+  return std::min(schedule.getVectorBits() / narrowest,
+                  2 * schedule.getVectorBits() / widest);
+}
+
+void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,
+                              const Walk &walk, const Indices &first,
+                              Value from, Value thread, Value stride, Value to,
+                              int64_t lanes) const {
+  Index index = at(b);
+  Indices none(group.numLoops);
+  DenseMap<OpOperand *, Value> common = loadCommon(b, generic, none, lanes);
+  auto locate = [&](OpBuilder &nested, ValueRange position) {
+    Indices indices = getIndices(nested, walk, none, position, lanes);
+    for (auto [i, start] : llvm::enumerate(first))
+      indices[i] = at(nested).add(indices[i], start);
+    return indices;
+  };
+  Value chunk = index.mul(stride, index.constant(kUnroll));
+  Value chunks = index.div(index.sub(index.max(to, from), from), chunk);
+  Value start = index.add(from, thread);
+  // Whole chunks: everything is loaded before the first store.
+  auto body = scf::ForOp::create(
+      b, loc, index.constant(0), chunks, index.constant(1),
+      delinearize(b, walk, start),
+      [&](OpBuilder &nested, Location, Value, ValueRange args) {
+        SmallVector<Value> position(args);
+        SmallVector<std::pair<Indices, IRMapping>> pieces;
+        for (int64_t step = 0; step < kUnroll; ++step) {
+          Indices here = locate(nested, position);
+          pieces.push_back(
+              {here, clonePiece(nested, generic, common, here, lanes)});
+          position = advance(nested, walk, position);
+        }
+        for (auto &[here, mapping] : pieces)
+          storeResults(nested, generic, mapping, here, lanes);
+        scf::YieldOp::create(nested, loc, position);
+      });
+  Value rest = index.add(start, index.mul(chunks, chunk));
+  scf::ForOp::create(
+      b, loc, rest, to, stride, body.getResults(),
+      [&](OpBuilder &nested, Location, Value, ValueRange position) {
+        Indices here = locate(nested, position);
+        IRMapping mapping = clonePiece(nested, generic, common, here, lanes);
+        storeResults(nested, generic, mapping, here, lanes);
+        scf::YieldOp::create(nested, loc, advance(nested, walk, position));
+      });
+}
+
 //===----------------------------------------------------------------------===//
 // Sums
 //===----------------------------------------------------------------------===//
@@ -380,7 +452,7 @@ GpuKernels::cloneTerms(OpBuilder &b, const DenseMap<OpOperand *, Value> &common,
 SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
                                         Indices indices, Value first,
                                         Value thread, Value stride, Value to,
-                                        int64_t lanes) const {
+                                        ValueRange sums, int64_t lanes) const {
   Index index = at(b);
   for (unsigned loop : walk.loops)
     indices[loop] = Value();
@@ -390,7 +462,7 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
   Value chunk = index.mul(stride, index.constant(kUnroll));
   Value chunks = index.div(index.sub(index.max(to, first), first), chunk);
   Value start = index.add(first, thread);
-  SmallVector<Value> carried = zeroSums(b, lanes);
+  SmallVector<Value> carried(sums);
   llvm::append_range(carried, delinearize(b, walk, start));
   // Whole chunks: all loads of a chunk come before the first sum.
   auto body = scf::ForOp::create(
@@ -518,6 +590,67 @@ SmallVector<Value> GpuKernels::addAcrossBlock(OpBuilder &b,
         return blockTotals;
       },
       totals);
+}
+
+SmallVector<Value> GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
+                                             Value row, Value column,
+                                             int64_t columns, int64_t rows,
+                                             ValueRange sums,
+                                             int64_t lanes) const {
+  Index index = at(b);
+  SmallVector<Value> totals = joinErrors(b, sums);
+  // [row][lane][column]: neighbours write to neighbours.
+  auto getSlot = [&](OpBuilder &nested, Value slotRow, int64_t lane) {
+    Index inside = at(nested);
+    Value line = inside.add(inside.mul(slotRow, inside.constant(lanes)),
+                            inside.constant(lane));
+    return inside.add(inside.mul(line, inside.constant(columns)), column);
+  };
+  auto getLane = [&](OpBuilder &nested, Value value, int64_t lane) -> Value {
+    if (lanes == 1)
+      return value;
+    return vector::ExtractOp::create(nested, loc, value, lane);
+  };
+  for (int64_t active = llvm::PowerOf2Ceil(rows); active > 1; active /= 2) {
+    int64_t half = active / 2;
+    Value halfValue = index.constant(half);
+    Value isUpper = index.compare(arith::CmpIPredicate::uge, row, halfValue);
+    Value isActive = index.compare(arith::CmpIPredicate::ult, row,
+                                   index.constant(std::min(active, rows)));
+    emitIf(b, b.createOrFold<arith::AndIOp>(loc, isUpper, isActive),
+           [&](OpBuilder &nested) {
+             for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals))
+               for (int64_t lane : llvm::seq(lanes))
+                 memref::StoreOp::create(nested, loc,
+                                         getLane(nested, total, lane), shared,
+                                         getSlot(nested, row, lane));
+           });
+    barrier(b);
+    Value other = index.add(row, halfValue);
+    Value hasOther = index.compare(arith::CmpIPredicate::ult, other,
+                                   index.constant(std::min(active, rows)));
+    Value isLower = index.compare(arith::CmpIPredicate::ult, row, halfValue);
+    totals = emitIf(
+        b, b.createOrFold<arith::AndIOp>(loc, isLower, hasOther),
+        [&](OpBuilder &nested) {
+          SmallVector<Value> next;
+          for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals)) {
+            SmallVector<Value> elements;
+            for (int64_t lane : llvm::seq(lanes))
+              elements.push_back(memref::LoadOp::create(
+                  nested, loc, shared, getSlot(nested, other, lane)));
+            Value value = elements.front();
+            if (lanes > 1)
+              value = vector::FromElementsOp::create(nested, loc,
+                                                     total.getType(), elements);
+            next.push_back(arith::AddFOp::create(nested, loc, total, value));
+          }
+          return next;
+        },
+        totals);
+    barrier(b);
+  }
+  return totals;
 }
 
 void GpuKernels::storeSums(OpBuilder &b, const Indices &indices,

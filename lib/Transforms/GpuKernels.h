@@ -65,7 +65,8 @@ protected:
   // Launches.
   /// Launches `name` on `blocks` blocks of `threads` threads.
   void launch(OpBuilder &b, StringRef name, Value blocks, int64_t threads,
-              TypeRange shared, function_ref<void(OpBuilder &, Kernel)> body);
+              TypeRange shared, function_ref<void(OpBuilder &, Kernel)> body,
+              int64_t dynamicSharedBytes = 0, int64_t cluster = 1);
   MemRefType getSharedType(int64_t elements, Type type) const;
   void barrier(OpBuilder &b) const;
   void emitIf(OpBuilder &b, Value condition, Body body) const;
@@ -92,6 +93,8 @@ protected:
   void setFeatures(OpBuilder &b, Value channel, Indices &indices) const;
 
   // Elements.
+  /// Elements of a piece, if all that `generics` read can be had in vectors.
+  int64_t getLanes(ArrayRef<linalg::GenericOp> generics) const;
   /// True if the lanes of a piece are neighbours in `operand`.
   bool isContiguous(linalg::GenericOp generic, OpOperand &operand) const;
   Value loadPiece(OpBuilder &b, linalg::GenericOp generic, OpOperand &operand,
@@ -111,6 +114,12 @@ protected:
                     const IRMapping &mapping, const Indices &indices,
                     int64_t lanes) const;
 
+  /// Computes the pieces from `from + thread` on, in steps of `stride` pieces,
+  /// before `to`. The walk starts at index `first` of each loop, or at 0.
+  void emitElements(OpBuilder &b, linalg::GenericOp generic, const Walk &walk,
+                    const Indices &first, Value from, Value thread,
+                    Value stride, Value to, int64_t lanes) const;
+
   // Sums: pairs of a sum and its error.
   unsigned numSums() const { return values.terms.size(); }
   FloatType sumType(unsigned i) const {
@@ -122,12 +131,11 @@ protected:
   SmallVector<Value> cloneTerms(OpBuilder &b,
                                 const DenseMap<OpOperand *, Value> &common,
                                 const Indices &indices, int64_t lanes) const;
-  /// Adds what a thread finds from piece `first + thread` on, in steps of
-  /// `stride` pieces, before `to`. `full` times kUnroll steps are inside for
-  /// all threads.
+  /// Adds to `sums` what a thread finds from piece `first + thread` on, in
+  /// steps of `stride` pieces, before `to`.
   SmallVector<Value> emitSums(OpBuilder &b, const Walk &walk, Indices indices,
                               Value first, Value thread, Value stride, Value to,
-                              int64_t lanes) const;
+                              ValueRange sums, int64_t lanes) const;
   /// Each sum with its error as one value.
   SmallVector<Value> joinErrors(OpBuilder &b, ValueRange sums) const;
   /// `value` of each lane of a warp and of all others; `lanes` is a power of 2.
@@ -136,21 +144,33 @@ protected:
   SmallVector<Value> addAcrossBlock(OpBuilder &b, const Kernel &kernel,
                                     ValueRange sums) const;
   SmallVector<Type> getSharedTypesForBlock() const;
+  /// `sums` of the threads of a column, in its first thread.
+  SmallVector<Value> addAcrossRows(OpBuilder &b, const Kernel &kernel,
+                                   Value row, Value column, int64_t columns,
+                                   int64_t rows, ValueRange sums,
+                                   int64_t lanes) const;
   /// Adds `totals` to what the outputs of the reduction start with.
   void storeSums(OpBuilder &b, const Indices &indices, ValueRange totals) const;
   void emitChannelwise(OpBuilder &b, const Indices &indices) const;
+
+  /// Part of an operand, in shared memory.
+  struct OnChip {
+    Value memref;
+    SmallVector<Value> first; // by dim: the index of its first element
+  };
 
   ScheduledGroup group;
   ScheduleAttr schedule;
   DeviceBuffers &buffers;
   Location loc;
   ReductionValues values;
-  SmallVector<Value> sizes;      // by loop
-  SmallVector<unsigned> reduced; // loops that are summed over
-  Value channels;                // how many
-  int64_t threads;               // of a block
-  unsigned inner;                // the loop that runs fastest
-  std::string module;            // the symbol of the kernels
+  SmallVector<Value> sizes;       // by loop
+  SmallVector<unsigned> reduced;  // loops that are summed over
+  Value channels;                 // how many
+  int64_t threads;                // of a block
+  unsigned inner;                 // the loop that runs fastest
+  DenseMap<Value, OnChip> onChip; // by memref, what is read there
+  std::string module;             // the symbol of the kernels
 };
 
 } // namespace mlir::bngrad

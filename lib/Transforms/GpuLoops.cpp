@@ -16,6 +16,8 @@
 #include "GpuLoops.h"
 #include "ElementCloner.h"
 #include "GpuKernels.h"
+#include "GpuSchedule.h"
+#include "OnePass.h"
 #include "Sums.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -44,7 +46,6 @@ private:
   /// single elements where not; what only the run knows is tested there.
   void emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
                    LanesBody body);
-  int64_t getLanes(ArrayRef<linalg::GenericOp> generics) const;
 
   /// Partial sums, as [sum][share][channel].
   struct Partials {
@@ -59,36 +60,15 @@ private:
   void emitChannelSums(OpBuilder &b, const Partials &partials, int64_t lanes);
   /// Threads beside each other in different channels.
   void emitColumnSums(OpBuilder &b, const Partials &partials, int64_t lanes);
-  /// `sums` of the threads of a column, in its first thread.
-  SmallVector<Value> addAcrossRows(OpBuilder &b, const Kernel &kernel,
-                                   Value row, Value column, int64_t columns,
-                                   int64_t rows, ValueRange sums,
-                                   int64_t lanes) const;
   void emitFinish(OpBuilder &b, const Partials &partials);
   void emitElementwise(OpBuilder &b, linalg::GenericOp generic, int64_t lanes);
 };
 } // namespace
 
-int64_t TwoPass::getLanes(ArrayRef<linalg::GenericOp> generics) const {
-  int64_t narrowest = 64, widest = 16;
-  for (linalg::GenericOp generic : generics)
-    for (OpOperand &operand : generic->getOpOperands())
-      if (auto type = dyn_cast<FloatType>(getElementTypeOrSelf(operand.get()));
-          type && isDataMap(generic.getMatchingIndexingMap(&operand))) {
-        narrowest = std::min<int64_t>(narrowest, type.getWidth());
-        widest = std::max<int64_t>(widest, type.getWidth());
-      }
-  // Two accesses of the widest type at most.
-  return std::min(schedule.getVectorBits() / narrowest,
-                  2 * schedule.getVectorBits() / widest);
-}
-
 void TwoPass::emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
                           LanesBody body) {
   Index index = at(b);
   int64_t lanes = getLanes(generics);
-  if (!llvm::all_of(generics, isVectorizable))
-    lanes = 1;
   Value isWhole = index.compare(arith::CmpIPredicate::eq,
                                 index.rem(sizes[inner], index.constant(lanes)),
                                 index.constant(0));
@@ -169,10 +149,10 @@ void TwoPass::emitChannelSums(OpBuilder &b, const Partials &partials,
            setFeatures(nested, channel, indices);
            Value from = inside.mul(number, share);
            Value to = inside.min(inside.add(from, share), pieces);
-           SmallVector<Value> totals =
-               addAcrossBlock(nested, kernel,
-                              emitSums(nested, walk, indices, from,
-                                       kernel.thread, stride, to, lanes));
+           SmallVector<Value> totals = addAcrossBlock(
+               nested, kernel,
+               emitSums(nested, walk, indices, from, kernel.thread, stride, to,
+                        zeroSums(nested, lanes), lanes));
            Value isFirst = inside.compare(arith::CmpIPredicate::eq,
                                           kernel.thread, inside.constant(0));
            emitIf(nested, isFirst, [&](OpBuilder &store) {
@@ -184,67 +164,6 @@ void TwoPass::emitChannelSums(OpBuilder &b, const Partials &partials,
          });
 }
 
-SmallVector<Value> TwoPass::addAcrossRows(OpBuilder &b, const Kernel &kernel,
-                                          Value row, Value column,
-                                          int64_t columns, int64_t rows,
-                                          ValueRange sums,
-                                          int64_t lanes) const {
-  Index index = at(b);
-  SmallVector<Value> totals = joinErrors(b, sums);
-  // [row][lane][column]: neighbours write to neighbours.
-  auto getSlot = [&](OpBuilder &nested, Value slotRow, int64_t lane) {
-    Index inside = at(nested);
-    Value line = inside.add(inside.mul(slotRow, inside.constant(lanes)),
-                            inside.constant(lane));
-    return inside.add(inside.mul(line, inside.constant(columns)), column);
-  };
-  auto getLane = [&](OpBuilder &nested, Value value, int64_t lane) -> Value {
-    if (lanes == 1)
-      return value;
-    return vector::ExtractOp::create(nested, loc, value, lane);
-  };
-  for (int64_t active = llvm::PowerOf2Ceil(rows); active > 1; active /= 2) {
-    int64_t half = active / 2;
-    Value halfValue = index.constant(half);
-    Value isUpper = index.compare(arith::CmpIPredicate::uge, row, halfValue);
-    Value isActive = index.compare(arith::CmpIPredicate::ult, row,
-                                   index.constant(std::min(active, rows)));
-    emitIf(b, b.createOrFold<arith::AndIOp>(loc, isUpper, isActive),
-           [&](OpBuilder &nested) {
-             for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals))
-               for (int64_t lane : llvm::seq(lanes))
-                 memref::StoreOp::create(nested, loc,
-                                         getLane(nested, total, lane), shared,
-                                         getSlot(nested, row, lane));
-           });
-    barrier(b);
-    Value other = index.add(row, halfValue);
-    Value hasOther = index.compare(arith::CmpIPredicate::ult, other,
-                                   index.constant(std::min(active, rows)));
-    Value isLower = index.compare(arith::CmpIPredicate::ult, row, halfValue);
-    totals = emitIf(
-        b, b.createOrFold<arith::AndIOp>(loc, isLower, hasOther),
-        [&](OpBuilder &nested) {
-          SmallVector<Value> next;
-          for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals)) {
-            SmallVector<Value> elements;
-            for (int64_t lane : llvm::seq(lanes))
-              elements.push_back(memref::LoadOp::create(
-                  nested, loc, shared, getSlot(nested, other, lane)));
-            Value value = elements.front();
-            if (lanes > 1)
-              value = vector::FromElementsOp::create(nested, loc,
-                                                     total.getType(), elements);
-            next.push_back(arith::AddFOp::create(nested, loc, total, value));
-          }
-          return next;
-        },
-        totals);
-    barrier(b);
-  }
-  return totals;
-}
-
 void TwoPass::emitColumnSums(OpBuilder &b, const Partials &partials,
                              int64_t lanes) {
   Index index = at(b);
@@ -253,6 +172,11 @@ void TwoPass::emitColumnSums(OpBuilder &b, const Partials &partials,
   if (std::optional<int64_t> size = getConstantIntValue(sizes[inner]))
     columns = std::min(columns, std::max<int64_t>(*size / lanes, 1));
   int64_t rows = threads / columns;
+  // The sums of a block meet in static shared memory, of which there are 48 KB.
+  int64_t bytesOfRow = 0;
+  for (unsigned i : llvm::seq(numSums()))
+    bytesOfRow += columns * lanes * sumType(i).getWidth() / 8;
+  rows = std::min<int64_t>(rows, (40 << 10) / bytesOfRow);
   Value columnsOfRow = index.div(sizes[inner], index.constant(lanes));
   Value tilesOfRow = index.ceilDiv(columnsOfRow, index.constant(columns));
   SmallVector<unsigned> outerFeatures(group.features);
@@ -298,7 +222,7 @@ void TwoPass::emitColumnSums(OpBuilder &b, const Partials &partials,
                nested, nested.createOrFold<arith::AndIOp>(loc, isColumn, isRow),
                [&](OpBuilder &active) {
                  return emitSums(active, walk, indices, from, row, stride, to,
-                                 lanes);
+                                 zeroSums(active, lanes), lanes);
                },
                zeroSums(nested, lanes));
            SmallVector<Value> totals = addAcrossRows(
@@ -371,47 +295,9 @@ void TwoPass::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
          [&](OpBuilder &nested, Kernel kernel) {
            Index inside = at(nested);
            Value from = inside.mul(kernel.block, chunk);
-           Value end = inside.add(from, chunk);
-           Value start = inside.add(from, kernel.thread);
-           SmallVector<Value> position = delinearize(nested, walk, start);
-           Indices none(group.numLoops);
-           DenseMap<OpOperand *, Value> common =
-               loadCommon(nested, generic, none, lanes);
-           auto emitWhole = [&](OpBuilder &whole) {
-             // Everything is loaded before the first store.
-             SmallVector<std::pair<Indices, IRMapping>> elements;
-             SmallVector<Value> here(position);
-             for (int64_t step = 0; step < kUnroll; ++step) {
-               Indices indices = getIndices(whole, walk, none, here, lanes);
-               elements.push_back({indices, clonePiece(whole, generic, common,
-                                                       indices, lanes)});
-               here = advance(whole, walk, here);
-             }
-             for (auto &[indices, mapping] : elements)
-               storeResults(whole, generic, mapping, indices, lanes);
-           };
-           auto emitRest = [&](OpBuilder &rest) {
-             scf::ForOp::create(
-                 rest, loc, start, pieces, stride, position,
-                 [&](OpBuilder &body, Location, Value, ValueRange here) {
-                   Indices indices = getIndices(body, walk, none, here, lanes);
-                   IRMapping mapping =
-                       clonePiece(body, generic, common, indices, lanes);
-                   storeResults(body, generic, mapping, indices, lanes);
-                   scf::YieldOp::create(body, loc, advance(body, walk, here));
-                 });
-           };
-           scf::IfOp::create(
-               nested, loc,
-               inside.compare(arith::CmpIPredicate::ule, end, pieces),
-               [&](OpBuilder &whole, Location) {
-                 emitWhole(whole);
-                 scf::YieldOp::create(whole, loc);
-               },
-               [&](OpBuilder &rest, Location) {
-                 emitRest(rest);
-                 scf::YieldOp::create(rest, loc);
-               });
+           Value to = inside.min(inside.add(from, chunk), pieces);
+           emitElements(nested, generic, walk, Indices(), from, kernel.thread,
+                        stride, to, lanes);
          });
 }
 
@@ -450,6 +336,30 @@ void TwoPass::emit(OpBuilder &b) {
     });
 }
 
+/// True if `one_pass` can be used on `group` as `schedule` says, or else a
+/// `reason`.
+static bool fitsOnePass(const ScheduledGroup &group, ScheduleAttr schedule,
+                        std::string &reason) {
+  std::optional<OnePassLayout> layout = OnePassLayout::get(group, reason);
+  if (!layout)
+    return false;
+  int64_t cluster = schedule.getCluster(), tile = schedule.getColumns();
+  if (tile > layout->channels ||
+      (!layout->channelsRunFastest && layout->channels % tile != 0)) {
+    reason = "expected columns to divide the number of channels, " +
+             std::to_string(layout->channels) + ", got " + std::to_string(tile);
+    return false;
+  }
+  constexpr int64_t kMostBytes = 215 << 10;
+  if (int64_t bytes = layout->getSharedBytes(cluster, tile);
+      bytes > kMostBytes) {
+    reason = "expected tiles of at most " + std::to_string(kMostBytes) +
+             " bytes, got " + std::to_string(bytes);
+    return false;
+  }
+  return true;
+}
+
 LogicalResult mlir::bngrad::emitGpuLoops(RewriterBase &rewriter,
                                          const ScheduledGroup &group,
                                          ScheduleAttr schedule,
@@ -460,10 +370,16 @@ LogicalResult mlir::bngrad::emitGpuLoops(RewriterBase &rewriter,
       reason = "expected memrefs";
       return failure();
     }
+  if (schedule.getKind() == ScheduleKind::OnePass &&
+      !fitsOnePass(group, schedule, reason))
+    return failure();
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(group.getMembers().back());
   DeviceBuffers buffers(rewriter, group, deviceArguments);
-  TwoPass(rewriter, group, schedule, buffers).emit(rewriter);
+  if (schedule.getKind() == ScheduleKind::OnePass)
+    emitOnePass(rewriter, group, schedule, buffers);
+  else
+    TwoPass(rewriter, group, schedule, buffers).emit(rewriter);
   buffers.finish(rewriter);
   for (linalg::GenericOp generic : group.getMembers())
     rewriter.eraseOp(generic);

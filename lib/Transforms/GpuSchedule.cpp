@@ -8,15 +8,175 @@
 
 #include "GpuSchedule.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 using namespace mlir;
 using namespace mlir::bngrad;
+
+//===----------------------------------------------------------------------===//
+// OnePassLayout
+//===----------------------------------------------------------------------===//
+
+/// The data that the reduction and an element-wise generic both read.
+static SmallVector<Value> findShared(const ScheduledGroup &group) {
+  auto collect = [](linalg::GenericOp generic) {
+    SmallVector<Value> data;
+    for (OpOperand *operand : generic.getDpsInputOperands())
+      if (generic.getMatchingIndexingMap(operand).isIdentity() &&
+          !generic.getMatchingBlockArgument(operand).use_empty() &&
+          !llvm::is_contained(data, operand->get()))
+        data.push_back(operand->get());
+    return data;
+  };
+  SmallVector<Value> elementwise, shared;
+  for (linalg::GenericOp generic : group.elementwise)
+    llvm::append_range(elementwise, collect(generic));
+  for (Value value : collect(group.reduction))
+    if (llvm::is_contained(elementwise, value))
+      shared.push_back(value);
+  return shared;
+}
+
+std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
+                                                std::string &reason) {
+  if (!group.reduction || group.elementwise.empty()) {
+    reason = "expected sums, and elements that depend on them";
+    return std::nullopt;
+  }
+  SmallVector<int64_t> sizes = group.getLoopSizes();
+  if (ShapedType::isDynamicShape(sizes) || llvm::is_contained(sizes, 0)) {
+    reason = "expected static sizes, none of them 0";
+    return std::nullopt;
+  }
+  SmallVector<ReassociationIndices> runs = group.getMergeableLoops();
+  SmallVector<bool> isFeature;
+  SmallVector<int64_t> lengths;
+  for (const ReassociationIndices &run : runs) {
+    isFeature.push_back(group.isFeature(run.front()));
+    int64_t length = 1;
+    for (int64_t loop : run)
+      length *= sizes[loop];
+    lengths.push_back(length);
+  }
+  OnePassLayout layout;
+  layout.channelsRunFastest = isFeature.back();
+  bool fits = true;
+  if (runs.size() == 3 && !isFeature[0] && isFeature[1] && !isFeature[2])
+    std::tie(layout.rows, layout.channels, layout.length) =
+        std::tuple(lengths[0], lengths[1], lengths[2]);
+  else if (runs.size() == 2 && isFeature[0])
+    std::tie(layout.rows, layout.channels, layout.length) =
+        std::tuple(1, lengths[0], lengths[1]);
+  else if (runs.size() == 2)
+    std::tie(layout.rows, layout.channels, layout.length) =
+        std::tuple(lengths[0], lengths[1], 1);
+  else
+    fits = false;
+  if (!fits) {
+    reason = "expected loops [N, C, S], [C, S] or [N, C] over dense data";
+    return std::nullopt;
+  }
+  layout.operands = findShared(group);
+  for (Value operand : layout.operands)
+    layout.widths.push_back(llvm::divideCeil(
+        getElementTypeOrSelf(operand).getIntOrFloatBitWidth(), 8));
+  return layout;
+}
+
+int64_t OnePassLayout::getOffset(int64_t cluster, int64_t tile,
+                                 unsigned end) const {
+  int64_t offset = 0;
+  for (int64_t width : ArrayRef(widths).take_front(end))
+    offset += llvm::alignTo(getRowsOfBlock(cluster) * tile * length * width,
+                            kAlignment);
+  return offset;
+}
+
+int64_t OnePassLayout::getSharedBytes(int64_t cluster, int64_t tile) const {
+  return getOffset(cluster, tile, widths.size());
+}
+
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+/// Static shared memory of a block and what the system keeps of it.
+static constexpr int64_t kReservedBytes = 12 << 10;
+
+namespace {
+/// How much of a group a block holds.
+struct Tile {
+  int64_t cluster, channels, bytes;
+};
+} // namespace
+
+/// A tile that leaves room for a second block on the multiprocessor, which
+/// loads while the first computes, or else one that fills it; nothing if no
+/// cluster can hold a tile.
+static std::optional<Tile> chooseTile(const OnePassLayout &layout,
+                                      const CudaChip &chip) {
+  int64_t whole = chip.sharedBytes - kReservedBytes;
+  int64_t half = chip.sharedBytes / 2 - kReservedBytes;
+  int64_t width = *llvm::min_element(layout.widths);
+  // Where channels run fastest, a row of a tile is a run of memory: 128 bytes
+  // of it are whole sectors on every device, 64 are still two.
+  SmallVector<int64_t> channels;
+  if (!layout.channelsRunFastest) {
+    channels = {1};
+  } else {
+    for (int64_t bytes : {128, 64})
+      if (bytes / width < layout.channels)
+        channels.push_back(bytes / width);
+    if (layout.channels * width <= 128)
+      channels = {layout.channels};
+  }
+  for (int64_t room : {half, whole})
+    for (int64_t tile : channels)
+      for (int64_t cluster : {1, 2, 4, 8})
+        if (int64_t bytes = layout.getSharedBytes(cluster, tile);
+            bytes <= room && cluster <= layout.rows)
+          return Tile{cluster, tile, bytes};
+  return std::nullopt;
+}
+
+/// Several short channels in one block, so that its copies are long and start
+/// at multiples of 16 bytes; the largest divisor that leaves a block for each
+/// multiprocessor.
+static void joinChannels(const OnePassLayout &layout, const CudaChip &chip,
+                         Tile &tile) {
+  int64_t room = chip.sharedBytes / 4 - kReservedBytes;
+  for (int64_t count = 2; count <= 64; ++count) {
+    int64_t bytes = layout.getSharedBytes(1, count);
+    if (layout.channels % count != 0 || bytes > room ||
+        layout.channels / count < chip.multiprocessors)
+      continue;
+    tile.channels = count;
+    tile.bytes = bytes;
+  }
+}
 
 ScheduleAttr mlir::bngrad::chooseGpuSchedule(const ScheduledGroup &group,
                                              const CudaChip &chip) {
   MLIRContext *context = group.getMembers().front().getContext();
+  std::string reason;
+  std::optional<OnePassLayout> layout = OnePassLayout::get(group, reason);
+  std::optional<Tile> tile;
+  if (layout && chip.hasClusters() && !layout->operands.empty())
+    tile = chooseTile(*layout, chip);
+  if (tile) {
+    if (!layout->channelsRunFastest && tile->cluster == 1)
+      joinChannels(*layout, chip, *tile);
+    bool isAlone = tile->bytes > chip.sharedBytes / 2 - kReservedBytes;
+    return ScheduleAttr::get(context, ScheduleKind::OnePass,
+                             /*threads=*/isAlone ? 512 : 256,
+                             /*vector_bits=*/128, /*streaming_bytes=*/0,
+                             /*columns=*/tile->channels, /*blocks=*/16,
+                             /*fma=*/true, tile->cluster);
+  }
   // Blocks of 256 threads, eight of which fill a multiprocessor.
   return ScheduleAttr::get(context, ScheduleKind::TwoPass, /*threads=*/256,
                            /*vector_bits=*/128, /*streaming_bytes=*/0,
                            /*columns=*/32,
-                           /*blocks=*/chip.multiprocessors * 8, /*fma=*/true);
+                           /*blocks=*/chip.multiprocessors * 8, /*fma=*/true,
+                           /*cluster=*/1);
 }

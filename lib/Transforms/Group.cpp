@@ -306,7 +306,8 @@ static ScheduleAttr chooseSchedule(MLIRContext *context,
   // on it.
   constexpr int64_t blocks = 32;
   return ScheduleAttr::get(context, kind, target.threads, target.vectorBits,
-                           target.lastLevelBytes, columns, blocks, target.fma);
+                           target.lastLevelBytes, columns, blocks, target.fma,
+                           /*cluster=*/1);
 }
 
 namespace {
@@ -326,7 +327,8 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
                << "expected " << option << " to be at least 0, got " << bytes;
     if (failed(ScheduleAttr::verify(emitOptionError, ScheduleKind::Rows,
                                     threads, vectorBits, lastLevelBytes,
-                                    /*columns=*/1, /*blocks=*/1, fma)))
+                                    /*columns=*/1, /*blocks=*/1, fma,
+                                    /*cluster=*/1)))
       return failure();
     if (!chip.empty()) {
       std::string reason;

@@ -85,6 +85,12 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
     finishes them and computes what there is once per channel, and one for the
     elements. Takes any group.
 
+    `one_pass`, on [N, C, S], [C, S] or [N, C] of static size: one kernel, whose
+    blocks keep what both the sums and the elements read in shared memory. A
+    tile of `columns` channels belongs to a `cluster` of blocks that share the
+    N, and read each other's sums in their order. For what fits there, on chips
+    with clusters.
+
     Parameters, all with a default and optional:
     - `threads` (1): into how many shares parallel loops are cut; results do not
       depend on it. On a GPU: threads of a block, whole warps, which the order
@@ -93,11 +99,12 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
     - `streaming_bytes` (0): results are stored past the caches where the data
       of the group are larger than this; 0: never.
     - `columns` (1024): elements that `tiles` and `rows` take as one row, about;
-      on a GPU, accesses beside each other in a block where channels run
-      fastest.
+      of `two_pass`, accesses beside each other in a block where channels run
+      fastest; of `one_pass`, channels of a block.
     - `blocks` (16): blocks of `rows`, at most; on a GPU, of the sums, about.
     - `fma` (false): products that allow `contract` are fused with the sum they go
       into, for targets with an instruction that does.
+    - `cluster` (1): blocks that share a tile of `one_pass`.
   }];
   let parameters = (ins
     EnumParameter<BNGrad_ScheduleKind>:$kind,
@@ -106,14 +113,15 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
     DefaultValuedParameter<"int64_t", "0">:$streaming_bytes,
     DefaultValuedParameter<"int64_t", "1024">:$columns,
     DefaultValuedParameter<"int64_t", "16">:$blocks,
-    DefaultValuedParameter<"bool", "false">:$fma
+    DefaultValuedParameter<"bool", "false">:$fma,
+    DefaultValuedParameter<"int64_t", "1">:$cluster
   );
   let assemblyFormat = [{
     `<` $kind (`,` struct($threads, $vector_bits, $streaming_bytes, $columns,
-                          $blocks, $fma)^)? `>`
+                          $blocks, $fma, $cluster)^)? `>`
   }];
   let builders = [AttrBuilder<(ins "ScheduleKind":$kind), [{
-    return $_get($_ctxt, kind, 1, 512, 0, 1024, 16, false);
+    return $_get($_ctxt, kind, 1, 512, 0, 1024, 16, false, 1);
   }]>];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -59,7 +59,8 @@ typedef struct {
  * major version, too; of equals the one for fewer chips is taken. */
 void *bngradCudaModuleLoad(const bngradCudaImage_t *images, int64_t num_images);
 
-/* Launches, on `stream`. `params` points to the address of each parameter. */
+/* Launches, on `stream`. `params` points to the address of each parameter. A
+ * grid of no blocks launches nothing. */
 void mgpuLaunchKernel(void *function, intptr_t grid_x, intptr_t grid_y,
                       intptr_t grid_z, intptr_t block_x, intptr_t block_y,
                       intptr_t block_z, int32_t dynamic_shared_bytes,

@@ -503,7 +503,8 @@ def BNGradApplySchedulePass
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
     "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::nvgpu::NVGPUDialect",
+    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"
   ];
 }
@@ -596,6 +597,34 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect"
   ];
+}
+
+def BNGradExportSharedMemoryPass
+    : Pass<"bngrad-export-shared-memory", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Make dynamic shared memory what the launch gives";
+  let description = [{
+    Needs: kernels in the LLVM dialect.
+    Gives: external linkage to dynamic shared memory: an internal variable
+           would be a static one of its own, without size.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    gpu.module @kernels {
+      llvm.mlir.global internal @__dynamic_shmem__0() {addr_space = 3 : i32} : !llvm.array<0 x i8>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    gpu.module @kernels {
+      llvm.mlir.global external @__dynamic_shmem__0() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<0 x i8>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
 def BNGradLowerKernelMathPass

@@ -182,6 +182,8 @@ void mgpuLaunchKernel(void *function, intptr_t grid_x, intptr_t grid_y,
                       intptr_t block_z, int32_t dynamic_shared_bytes,
                       void *stream, void **params, void **,
                       uint64_t num_params) {
+  if (grid_x == 0 || grid_y == 0 || grid_z == 0)
+    return;
   withDevice([&](Device &device) {
     LaunchConfig config;
     config.dynamicShared = uint32_t(dynamic_shared_bytes);
@@ -200,6 +202,8 @@ void mgpuLaunchClusterKernel(void *function, intptr_t cluster_x,
                              intptr_t block_x, intptr_t block_y,
                              intptr_t block_z, int32_t dynamic_shared_bytes,
                              void *stream, void **params, void **) {
+  if (grid_x == 0 || grid_y == 0 || grid_z == 0)
+    return;
   withDevice([&](Device &device) {
     LaunchConfig config;
     config.hasCluster = true;

@@ -1,0 +1,40 @@
+//===- ExportSharedMemory.cpp - bngrad-export-shared-memory ---------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Transforms/Passes.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+namespace mlir::bngrad {
+#define GEN_PASS_DEF_BNGRADEXPORTSHAREDMEMORYPASS
+#include "BNGrad/Transforms/Passes.h.inc"
+} // namespace mlir::bngrad
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+namespace {
+struct BNGradExportSharedMemoryPass
+    : bngrad::impl::BNGradExportSharedMemoryPassBase<
+          BNGradExportSharedMemoryPass> {
+  void runOnOperation() override {
+    getOperation().walk([](LLVM::GlobalOp global) {
+      auto type = dyn_cast<LLVM::LLVMArrayType>(global.getType());
+      if (!type || type.getNumElements() != 0 ||
+          global.getAddrSpace() !=
+              static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared))
+        return;
+      global.setLinkage(LLVM::Linkage::External);
+      // What bulk copies like best.
+      global.setAlignment(128);
+    });
+  }
+};
+} // namespace
