@@ -66,7 +66,6 @@ static void addKernelPasses(OpPassManager &pm) {
   pm.addPass(createLowerAffinePass());
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(createConvertNVGPUToNVVMPass());
-  pm.addPass(createConvertVectorToLLVMPass());
   pm.addPass(createConvertGpuOpsToNVVMOps());
   pm.addPass(createBNGradExportSharedMemoryPass());
   pm.addPass(createConvertNVVMToLLVMPass());

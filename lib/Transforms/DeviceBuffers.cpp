@@ -194,10 +194,14 @@ Value DeviceBuffers::getDevice(OpBuilder &b, Value memref) {
   if (!source)
     return memref;
   Value device = getDevice(b, source);
-  IRMapping mapping;
-  mapping.map(source, device);
-  Operation *view = b.clone(*memref.getDefiningOp(), mapping);
-  return devices[memref] = view->getResult(0);
+  // Views of the same data are the same value, so that readers of it can tell.
+  Value &view = views[{device, memref.getType()}];
+  if (!view) {
+    IRMapping mapping;
+    mapping.map(source, device);
+    view = b.clone(*memref.getDefiningOp(), mapping)->getResult(0);
+  }
+  return devices[memref] = view;
 }
 
 bool DeviceBuffers::isAligned(Value memref) const {

@@ -50,6 +50,7 @@ private:
   DenseMap<Value, Access> accesses; // by root
   bool deviceArguments;
   DenseMap<Value, Value> devices; // by memref of the host
+  DenseMap<std::pair<Value, Type>, Value> views; // by source and type
   SmallVector<Value> allocated;
   SmallVector<std::pair<Value, Value>> results;    // of the device, of the host
   SmallVector<std::pair<Value, Value>> denseForms; // dense, strided

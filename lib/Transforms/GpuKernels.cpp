@@ -81,9 +81,14 @@ void GpuKernels::launch(OpBuilder &b, StringRef name, Value blocks,
       symbol(module), symbol(name));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&launchOp.getBody().front());
-  SmallVector<Value> attributions(llvm::map_range(
-      launchOp.getWorkgroupAttributions(),
-      [](BlockArgument argument) -> Value { return argument; }));
+  // The builder forgets the arguments for numbers and sizes of clusters.
+  constexpr unsigned kBlockArguments = 12, kClusterArguments = 6;
+  if (cluster > 1)
+    for (unsigned i : llvm::seq(kClusterArguments))
+      launchOp.getBody().insertArgument(kBlockArguments + i, b.getIndexType(),
+                                        loc);
+  SmallVector<Value> attributions(
+      launchOp.getBody().getArguments().take_back(shared.size()));
   body(b, {launchOp.getBlockIds().x, launchOp.getThreadIds().x, attributions});
   gpu::TerminatorOp::create(b, loc);
 }

@@ -163,8 +163,15 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
   for (unsigned loop : walk.loops) {
     if (group.isFeature(loop)) {
       first[loop] = firstChannel;
+      // The last tile may have fewer channels.
+      Value channelsOfTile = index.constant(tile);
+      if (layout.channels % tile != 0)
+        channelsOfTile = index.min(
+            channelsOfTile,
+            index.sub(index.constant(layout.channels), firstChannel));
       walk.sizes.push_back(
-          index.constant(loop == inner ? llvm::divideCeil(tile, lanes) : tile));
+          loop == inner ? index.div(channelsOfTile, index.constant(lanes))
+                        : channelsOfTile);
     } else if (loop == inner) {
       walk.sizes.push_back(index.constant(layout.length / lanes));
     } else {
@@ -462,7 +469,9 @@ void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
       if (lanes == 1)
         memref::StoreOp::create(nested, loc, total, slot, channel);
       else
-        vector::StoreOp::create(nested, loc, total, slot, channel);
+        vector::StoreOp::create(
+            nested, loc, total, slot, channel, /*nontemporal=*/false,
+            llvm::Align(getElementTypeOrSelf(slot).getIntOrFloatBitWidth() / 8));
     }
   });
 }
