@@ -31,6 +31,7 @@ void Warp::start(Block &owner, uint32_t warpIndex) {
   constants = program.constants.data();
   registers.resize(size_t(program.numRegisters) * 32);
   undefined.assign(program.numRegisters, ~0u);
+  undefinedSince.assign(program.numRegisters, 0);
   predicates.assign(program.numPredicates, 0);
   predicates[1] = ~0u;
   predUndefined.assign(program.numPredicates, ~0u);
@@ -247,19 +248,33 @@ void Warp::exitLanes(uint32_t mask) {
 //===----------------------------------------------------------------------===//
 
 bool Warp::checkDefined(const Inst &inst, uint32_t mask) {
-  uint32_t bad = 0;
   for (int32_t predicate : inst.predSource)
-    bad |= predUndefined[predicate];
-  if (inst.undefinedRule == UndefinedRule::Report)
-    for (Column column : inst.source)
-      bad |= undefinedOf(column);
-  bad &= mask;
-  if (bad == 0)
+    if (uint32_t bad = predUndefined[predicate] & mask) {
+      report(__builtin_ctz(bad), "uninitialised",
+             "reads a predicate that was never written");
+      return false;
+    }
+  if (inst.undefinedRule != UndefinedRule::Report)
     return true;
-  report(__builtin_ctz(bad), "uninitialised",
-         "reads a register that was never written or was loaded from memory "
-         "that was never written");
-  return false;
+  for (Column column : inst.source)
+    if (uint32_t bad = undefinedOf(column) & mask) {
+      report(__builtin_ctz(bad), "uninitialised",
+             "reads a register " + describeUndefined(column));
+      return false;
+    }
+  return true;
+}
+
+uint32_t Warp::currentLine() const {
+  return launch->program.code[current.pc].line;
+}
+
+std::string Warp::describeUndefined(Column column) const {
+  uint32_t line = undefinedSince[column];
+  if (line == 0)
+    return "that was never written";
+  return "whose value PTX line " + std::to_string(line) +
+         " took from memory or a register that was never written";
 }
 
 void Warp::run(unsigned quantum) {
