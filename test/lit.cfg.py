@@ -60,6 +60,7 @@ llvm_config.add_tool_substitutions(
     [
         "bngrad-opt",
         "bngrad-runner",
+        "ptx-emulator",
         ToolSubst("FileCheck", "FileCheck -enable-var-scope --allow-unused-prefixes=false",
                   unresolved="fatal"),
         "not",
