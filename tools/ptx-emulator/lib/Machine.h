@@ -215,7 +215,8 @@ public:
   const uint64_t number;
   Region params;
   Traffic traffic;
-  uint64_t instructions = 0;
+  uint64_t instructions = 0; // of threads
+  uint64_t steps = 0;        // instructions of warps
   uint64_t conflicts = 0; // of banks
   uint64_t budget = 0;
   /// Grows when something happens that others may wait for.

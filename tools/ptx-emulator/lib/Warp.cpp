@@ -294,6 +294,7 @@ void Warp::run(unsigned quantum) {
     nextPc = current.pc + 1;
     uint32_t mask = current.mask;
     launch->instructions += __builtin_popcount(mask);
+    ++launch->steps;
     if (inst.guard >= 0) {
       if (uint32_t bad = predUndefined[inst.guard] & mask) {
         report(__builtin_ctz(bad), "uninitialised",
@@ -323,11 +324,11 @@ void Warp::run(unsigned quantum) {
   yielding = false;
   if (current.mask)
     groups.push_back(current);
-  if (launch->instructions > launch->budget) {
+  if (launch->steps * 32 > launch->budget) {
     report(current.mask ? __builtin_ctz(current.mask) : 0, "endless-loop",
            "the launch has executed more than " +
                std::to_string(launch->budget) +
-               " instructions (PTX_EMULATOR_BUDGET)");
+               " instructions, counting 32 for a warp (PTX_EMULATOR_BUDGET)");
   }
 }
 
