@@ -48,7 +48,9 @@ int main() {
   bngradCudaImage_t images[] = {
       {"sm_75", BNGRAD_CUDA_IMAGE_PTX, 3, std::strlen(kSm75), kSm75},
       {"sm_90", BNGRAD_CUDA_IMAGE_PTX, 3, std::strlen(kSm90), kSm90},
-      {"sm_90", BNGRAD_CUDA_IMAGE_BINARY, 0, 4, "\x7f" "ELF"}};
+      {"sm_90", BNGRAD_CUDA_IMAGE_BINARY, 0, 4,
+       "\x7f"
+       "ELF"}};
   void *module = bngradCudaModuleLoad(images, 3);
   void *function = mgpuModuleGetFunction(module, "number");
 
@@ -64,8 +66,8 @@ int main() {
   ptxEmulatorTraffic_t traffic[4];
   size_t count = ptxEmulatorGetTraffic(traffic, 4);
   std::printf("%zu entry: %s of %s stores %d bytes in %d sector\n", count,
-              traffic[0].buffer, traffic[0].kernel,
-              int(traffic[0].store_bytes), int(traffic[0].store_sectors));
+              traffic[0].buffer, traffic[0].kernel, int(traffic[0].store_bytes),
+              int(traffic[0].store_sectors));
 
   // Memory of the host: registered as a 1x2 memref with an offset of 2.
   struct {
@@ -108,7 +110,9 @@ int main() {
   mgpuStreamSynchronize(stream);
   bngradCudaTakeStatus();
 
-  void *binary = mgpuModuleLoad(const_cast<char *>("\x7f" "ELF"), 4);
+  void *binary = mgpuModuleLoad(const_cast<char *>("\x7f"
+                                                   "ELF"),
+                                4);
   launch(mgpuModuleGetFunction(binary, "number"), device);
   mgpuModuleUnload(binary);
   mgpuModuleUnload(module);

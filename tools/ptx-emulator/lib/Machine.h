@@ -217,7 +217,7 @@ public:
   Traffic traffic;
   uint64_t instructions = 0; // of threads
   uint64_t steps = 0;        // instructions of warps
-  uint64_t conflicts = 0; // of banks
+  uint64_t conflicts = 0;    // of banks
   uint64_t budget = 0;
   /// Grows when something happens that others may wait for.
   uint64_t progress = 0;

@@ -148,8 +148,6 @@ void Warp::fillSpecials() {
           return launch->sharedBytes();
         case Special::WarpSize:
           return 32;
-        case Special::Zero:
-          return 0;
         }
         return 0;
       };
