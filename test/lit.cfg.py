@@ -49,6 +49,8 @@ if unknown:
 
 # LLVM's allocators poison memory in headers, which are instrumented here, and
 # unpoison it in libLLVM, which is not.
+if config.sanitizer:
+    config.available_features.add("sanitizer")
 if "Address" in config.sanitizer:
     config.environment["ASAN_OPTIONS"] = "allow_user_poisoning=0"
 
@@ -60,6 +62,7 @@ llvm_config.add_tool_substitutions(
     [
         "bngrad-opt",
         "bngrad-runner",
+        "ptx-emulator",
         ToolSubst("FileCheck", "FileCheck -enable-var-scope --allow-unused-prefixes=false",
                   unresolved="fatal"),
         "not",

@@ -48,6 +48,7 @@ namespace {
 struct Argument {
   Type type = Type::None;
   uint64_t scalar = 0; // the value, or the address of the buffer
+  uint64_t rest = 0;   // of a parameter of 16 bytes
   bool isBuffer = false;
   bool isHost = false;
   uint64_t count = 0;

@@ -59,11 +59,9 @@ void AsyncCopies::complete(AsyncCopy &copy) {
   copy.dest->busy.set(copy.destOffset, copy.bytes, false);
   --copy.dest->numBusy;
   // Where a thread waits for its own copy, others must come after that wait.
-  if (copy.writer == copy.issuer) {
-    Conflict none;
-    copy.dest->shadow.write(copy.destOffset, copy.bytes,
-                            {&cluster.order, copy.writer, false}, none);
-  }
+  if (copy.writer == copy.issuer)
+    copy.dest->shadow.overwrite(copy.destOffset, copy.bytes,
+                                {&cluster.order, copy.writer, false});
   copy.data.clear();
   copy.data.shrink_to_fit();
   ++cluster.launch.progress;
@@ -132,7 +130,7 @@ bool AsyncCopies::testPhase(Mbarrier &barrier, uint32_t parity) {
     return false;
   for (AsyncCopy *copy : barrier.copies) {
     complete(*copy);
-    barrier.current.add(cluster.order.leave(copy->writer));
+    barrier.current.add({nullptr, copy->writer, copy->writeTime});
   }
   for (Mbarrier::Deferred &arrival : barrier.deferred) {
     for (AsyncCopy *copy : arrival.copies)

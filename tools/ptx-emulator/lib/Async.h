@@ -36,6 +36,7 @@ struct AsyncCopy {
   /// The actor that writes: the issuer for cp.async, the asynchronous copies
   /// of the block for a bulk copy.
   uint32_t writer = 0;
+  uint32_t writeTime = 0; // of a bulk copy
   bool sourceRead = false;
   bool done = false;
   std::vector<uint8_t> data; // between reading and writing

@@ -351,7 +351,7 @@ bool Launch::check() {
     refuse("expected at most 4096 bytes of parameters, got " +
            std::to_string(program.paramBytes));
   if (!what.empty())
-    report("launch-bounds", what);
+    error = "launch-bounds: kernel '" + program.name + "': " + what;
   return what.empty();
 }
 

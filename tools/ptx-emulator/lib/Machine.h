@@ -59,7 +59,11 @@ public:
   /// Marks the lanes of `mask` as written, but for those in `undefinedLanes`.
   void define(Column column, uint32_t mask, uint32_t undefinedLanes = 0) {
     undefined[column] = (undefined[column] & ~mask) | (undefinedLanes & mask);
+    if (undefinedLanes & mask)
+      undefinedSince[column] = currentLine();
   }
+  /// Says where the value of an undefined column comes from.
+  std::string describeUndefined(Column column) const;
   /// The lanes in which predicate source `i` of `inst` holds.
   uint32_t predicate(const Inst &inst, unsigned i) const {
     uint32_t value = predicates[inst.predSource[i]];
@@ -97,6 +101,7 @@ public:
   std::vector<uint32_t> predUndefined;
 
 private:
+  uint32_t currentLine() const;
   bool pick();
   bool regroup();
   bool checkDefined(const Inst &inst, uint32_t mask);
@@ -108,7 +113,8 @@ private:
   bool rotating = false; // other lanes than those with the smallest pc
   const uint64_t *constants = nullptr;
   std::vector<uint64_t> registers;
-  std::vector<uint32_t> undefined;
+  std::vector<uint32_t> undefined;      // a bit for each lane
+  std::vector<uint32_t> undefinedSince; // line; 0: from the beginning
 };
 
 /// bar.sync and its like.
@@ -209,8 +215,9 @@ public:
   const uint64_t number;
   Region params;
   Traffic traffic;
-  uint64_t instructions = 0;
-  uint64_t conflicts = 0; // of banks
+  uint64_t instructions = 0; // of threads
+  uint64_t steps = 0;        // instructions of warps
+  uint64_t conflicts = 0;    // of banks
   uint64_t budget = 0;
   /// Grows when something happens that others may wait for.
   uint64_t progress = 0;

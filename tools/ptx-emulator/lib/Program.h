@@ -123,8 +123,7 @@ enum class Special : uint8_t {
   DynamicSmemSize,
   TotalSmemSize,
   AggrSmemSize,
-  WarpSize,
-  Zero
+  WarpSize
 };
 
 struct Program {

@@ -111,4 +111,14 @@ bool Shadow::write(uint64_t offset, uint32_t bytes, const Actor &actor,
   });
 }
 
+void Shadow::overwrite(uint64_t offset, uint32_t bytes, const Actor &actor) {
+  uint32_t id = actor.order->idOf(actor.index);
+  uint32_t time = actor.order->clockOf(actor.index);
+  forEachCell(offset, bytes, [&](Cell &cell) {
+    cell.writer = id;
+    cell.writeTime = time;
+    return true;
+  });
+}
+
 } // namespace bngrad::ptx

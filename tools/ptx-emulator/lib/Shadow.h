@@ -40,6 +40,9 @@ public:
   bool write(uint64_t offset, uint32_t bytes, const Actor &actor,
              Conflict &conflict);
 
+  /// Makes the actor the last to have written, with no check.
+  void overwrite(uint64_t offset, uint32_t bytes, const Actor &actor);
+
 private:
   // Times carry kStrong where the access was strong; 0: no access.
   struct Cell {

@@ -31,6 +31,7 @@ void Warp::start(Block &owner, uint32_t warpIndex) {
   constants = program.constants.data();
   registers.resize(size_t(program.numRegisters) * 32);
   undefined.assign(program.numRegisters, ~0u);
+  undefinedSince.assign(program.numRegisters, 0);
   predicates.assign(program.numPredicates, 0);
   predicates[1] = ~0u;
   predUndefined.assign(program.numPredicates, ~0u);
@@ -147,8 +148,6 @@ void Warp::fillSpecials() {
           return launch->sharedBytes();
         case Special::WarpSize:
           return 32;
-        case Special::Zero:
-          return 0;
         }
         return 0;
       };
@@ -247,19 +246,33 @@ void Warp::exitLanes(uint32_t mask) {
 //===----------------------------------------------------------------------===//
 
 bool Warp::checkDefined(const Inst &inst, uint32_t mask) {
-  uint32_t bad = 0;
   for (int32_t predicate : inst.predSource)
-    bad |= predUndefined[predicate];
-  if (inst.undefinedRule == UndefinedRule::Report)
-    for (Column column : inst.source)
-      bad |= undefinedOf(column);
-  bad &= mask;
-  if (bad == 0)
+    if (uint32_t bad = predUndefined[predicate] & mask) {
+      report(__builtin_ctz(bad), "uninitialised",
+             "reads a predicate that was never written");
+      return false;
+    }
+  if (inst.undefinedRule != UndefinedRule::Report)
     return true;
-  report(__builtin_ctz(bad), "uninitialised",
-         "reads a register that was never written or was loaded from memory "
-         "that was never written");
-  return false;
+  for (Column column : inst.source)
+    if (uint32_t bad = undefinedOf(column) & mask) {
+      report(__builtin_ctz(bad), "uninitialised",
+             "reads a register " + describeUndefined(column));
+      return false;
+    }
+  return true;
+}
+
+uint32_t Warp::currentLine() const {
+  return launch->program.code[current.pc].line;
+}
+
+std::string Warp::describeUndefined(Column column) const {
+  uint32_t line = undefinedSince[column];
+  if (line == 0)
+    return "that was never written";
+  return "whose value PTX line " + std::to_string(line) +
+         " took from memory or a register that was never written";
 }
 
 void Warp::run(unsigned quantum) {
@@ -279,6 +292,7 @@ void Warp::run(unsigned quantum) {
     nextPc = current.pc + 1;
     uint32_t mask = current.mask;
     launch->instructions += __builtin_popcount(mask);
+    ++launch->steps;
     if (inst.guard >= 0) {
       if (uint32_t bad = predUndefined[inst.guard] & mask) {
         report(__builtin_ctz(bad), "uninitialised",
@@ -308,11 +322,11 @@ void Warp::run(unsigned quantum) {
   yielding = false;
   if (current.mask)
     groups.push_back(current);
-  if (launch->instructions > launch->budget) {
+  if (launch->steps * 32 > launch->budget) {
     report(current.mask ? __builtin_ctz(current.mask) : 0, "endless-loop",
            "the launch has executed more than " +
                std::to_string(launch->budget) +
-               " instructions (PTX_EMULATOR_BUDGET)");
+               " instructions, counting 32 for a warp (PTX_EMULATOR_BUDGET)");
   }
 }
 

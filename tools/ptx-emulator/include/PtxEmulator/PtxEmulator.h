@@ -41,8 +41,7 @@ typedef struct {
 void ptxEmulatorResetTraffic(void);
 /* Gives the number of entries since the last reset and writes the first
  * `max_entries` of them, by launch and by address of the buffer. */
-size_t ptxEmulatorGetTraffic(ptxEmulatorTraffic_t *entries,
-                             size_t max_entries);
+size_t ptxEmulatorGetTraffic(ptxEmulatorTraffic_t *entries, size_t max_entries);
 /* Names the buffer that begins at `pointer`. */
 void ptxEmulatorNameBuffer(const void *pointer, const char *name);
 

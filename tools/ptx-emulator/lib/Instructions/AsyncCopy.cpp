@@ -34,9 +34,9 @@ static AsyncCopy *issue(Warp &warp, unsigned lane, const Place &source,
     // Who reads must have waited, or come after one who did.
     copy.writer = warp.launch->threadsPerBlock() * cluster.blocks.size() +
                   dest.block->rank;
-    Conflict none;
-    Actor writer = {&cluster.order, copy.writer, false};
-    dest.region->shadow.write(dest.offset, bytes, writer, none);
+    dest.region->shadow.overwrite(dest.offset, bytes,
+                                  {&cluster.order, copy.writer, false});
+    copy.writeTime = cluster.order.leave(copy.writer).clock;
   }
   ++warp.launch->progress;
   return cluster.copies.add(copy);
@@ -89,7 +89,8 @@ static void executeCopy(Warp &warp, const Inst &inst, uint32_t mask) {
 }
 
 /// mode: groups that may stay open; mode2: 0 commit, 1 wait; `strong`: bulk;
-/// `relu` is not used; `saturate`: only the source must be read.
+/// `aligned`: wait
+/// for all; `acquire`: only until the sources are read.
 static void executeGroup(Warp &warp, const Inst &inst, uint32_t mask) {
   AsyncCopies &copies = warp.block->cluster->copies;
   Order &order = warp.block->cluster->order;

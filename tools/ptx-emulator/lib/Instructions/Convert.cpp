@@ -85,6 +85,10 @@ static uint64_t writeFloat(const Inst &inst, double value) {
 
 /// An integer source to f64, where the one rounding is that of the mode.
 static double integerToDouble(const Inst &inst, uint64_t bits) {
+  // The compiler's conversion of an unsigned zero would be -0 when rounding
+  // down.
+  if (bits == 0)
+    return 0;
   RoundingScope scope(inst.round);
   volatile double result;
   if (inst.sourceType == Type::U64) {

@@ -87,7 +87,8 @@ static void executeLoad(Warp &warp, const Inst &inst, uint32_t mask) {
                                       : (uint64_t(1) << inst.destBytes * 8) - 1;
   if (uint32_t bad = warp.undefinedOf(inst.source[0]) & mask) {
     warp.report(__builtin_ctz(bad), "uninitialised",
-                "the address was never written");
+                "takes its address from a register " +
+                    warp.describeUndefined(inst.source[0]));
     return;
   }
   Place places[32];
@@ -139,7 +140,8 @@ static void executeStore(Warp &warp, const Inst &inst, uint32_t mask) {
     undefined |= warp.undefinedOf(inst.source[i + 1]);
   if (uint32_t bad = warp.undefinedOf(inst.source[0]) & mask) {
     warp.report(__builtin_ctz(bad), "uninitialised",
-                "the address was never written");
+                "takes its address from a register " +
+                    warp.describeUndefined(inst.source[0]));
     return;
   }
   Place places[32];
@@ -154,9 +156,12 @@ static void executeStore(Warp &warp, const Inst &inst, uint32_t mask) {
       return false;
     bool isUndefined = undefined >> lane & 1;
     if (isUndefined && place.space == Space::Global) {
+      unsigned i = 1;
+      while (!(warp.undefinedOf(inst.source[i]) >> lane & 1))
+        ++i;
       warp.report(lane, "uninitialised",
-                  "stores a value that was never written to global address " +
-                      hex(place.address));
+                  "stores to global address " + hex(place.address) +
+                      " a register " + warp.describeUndefined(inst.source[i]));
       return false;
     }
     releaseBefore(warp, inst, lane, place);

@@ -1,0 +1,120 @@
+// A host program against the functions of Cuda.h: choice of an image, the
+// status of a thread, copies, registered memory, traffic.
+
+#include "BNGrad/Runtime/Cuda.h"
+#include "PtxEmulator/PtxEmulator.h"
+
+#include <cstdio>
+#include <cstring>
+
+static void print(const char *message, void *user) {
+  std::printf("%s: %s\n", static_cast<const char *>(user), message);
+}
+
+static const char *kSm75 = R"(
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry number(.param .u64 out)
+{
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [out];
+  st.global.u32 [%rd1], 75;
+  ret;
+}
+)";
+
+static const char *kSm90 = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry number(.param .u64 out)
+{
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [out];
+  st.global.u32 [%rd1], 90;
+  ret;
+}
+)";
+
+static void launch(void *function, void *out) {
+  void *params[] = {&out};
+  mgpuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr, 1);
+}
+
+int main() {
+  char name[] = "handler";
+  bngradCudaSetErrorHandler(print, name);
+  bngradCudaImage_t images[] = {
+      {"sm_75", BNGRAD_CUDA_IMAGE_PTX, 3, std::strlen(kSm75), kSm75},
+      {"sm_90", BNGRAD_CUDA_IMAGE_PTX, 3, std::strlen(kSm90), kSm90},
+      {"sm_90", BNGRAD_CUDA_IMAGE_BINARY, 0, 4,
+       "\x7f"
+       "ELF"}};
+  void *module = bngradCudaModuleLoad(images, 3);
+  void *function = mgpuModuleGetFunction(module, "number");
+
+  void *stream = mgpuStreamCreate();
+  void *device = mgpuMemAlloc(16, stream, 0);
+  ptxEmulatorNameBuffer(device, "result");
+  launch(function, device);
+  uint32_t value[4] = {};
+  mgpuMemcpy(value, device, 4, stream);
+  mgpuStreamSynchronize(stream);
+  std::printf("chip %u, status %d\n", value[0], bngradCudaTakeStatus());
+
+  ptxEmulatorTraffic_t traffic[4];
+  size_t count = ptxEmulatorGetTraffic(traffic, 4);
+  std::printf("%zu entry: %s of %s stores %d bytes in %d sector\n", count,
+              traffic[0].buffer, traffic[0].kernel, int(traffic[0].store_bytes),
+              int(traffic[0].store_sectors));
+
+  // Memory of the host: registered as a 1x2 memref with an offset of 2.
+  struct {
+    uint32_t *allocated, *aligned;
+    int64_t offset, sizes[2], strides[2];
+  } descriptor = {value, value, 2, {1, 2}, {2, 1}};
+  mgpuMemHostRegisterMemRef(2, &descriptor, 4);
+  launch(function, value + 2);
+  std::printf("registered %u, status %d\n", value[2], bngradCudaTakeStatus());
+  launch(function, value);
+  int32_t first = bngradCudaTakeStatus();
+  std::printf("status %d, then %d\n", first, bngradCudaTakeStatus());
+  mgpuMemHostUnregisterMemRef(2, &descriptor, 4);
+
+  // After an error nothing is done until the status is taken.
+  mgpuMemcpy(value, device, 17, stream);
+  mgpuMemset32(device, 7, 4, stream);
+  void *none = mgpuMemAlloc(16, stream, 0);
+  std::printf("nothing allocated: %d\n", none == nullptr);
+  bngradCudaTakeStatus();
+  mgpuMemcpy(value, device, 4, stream);
+  std::printf("still %u\n", value[0]);
+  mgpuMemset16(device, 0x101, 2, stream);
+  mgpuMemcpy(value, device, 4, stream);
+  std::printf("set to %x\n", value[0]);
+
+  mgpuMemFree(device, stream);
+  launch(function, device);
+  bngradCudaTakeStatus();
+  mgpuMemFree(device, stream);
+  bngradCudaTakeStatus();
+
+  void *event = mgpuEventCreate();
+  mgpuEventRecord(event, stream);
+  mgpuStreamWaitEvent(stream, event);
+  mgpuEventSynchronize(event);
+  mgpuEventDestroy(event);
+  mgpuStreamDestroy(stream);
+  std::printf("events: %d\n", bngradCudaTakeStatus());
+  mgpuStreamSynchronize(stream);
+  bngradCudaTakeStatus();
+
+  void *binary = mgpuModuleLoad(const_cast<char *>("\x7f"
+                                                   "ELF"),
+                                4);
+  launch(mgpuModuleGetFunction(binary, "number"), device);
+  mgpuModuleUnload(binary);
+  mgpuModuleUnload(module);
+  return 0;
+}
