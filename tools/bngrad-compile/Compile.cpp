@@ -94,11 +94,9 @@ FailureOr<std::string> mlir::bngrad::compile(ModuleOp module,
       createTargetMachine(options.codeGen);
   if (!machine)
     return failure();
-  bool isNative =
-      options.codeGen.cpu == "native" ||
-      (options.codeGen.cpu.empty() && machine->getTargetCPU() != "generic");
-  if (failed(lower(module, options,
-                   getTarget(*machine, isNative, options.threads))))
+  Target target =
+      getTarget(*machine, isNative(options.codeGen), options.threads);
+  if (failed(lower(module, options, target)))
     return failure();
 
   OpBuilder b(module.getContext());
