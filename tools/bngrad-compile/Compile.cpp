@@ -62,17 +62,16 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options,
   return pm.run(module);
 }
 
-/// The libraries besides those of C that code for `device` calls, by what their
-/// functions' names begin with.
-static ArrayRef<StringRef> getRuntimePrefixes(Device device) {
-  static constexpr StringRef kCuda[] = {"mgpu", "bngradCuda"};
-  switch (device) {
-  case Device::Cpu:
-    return {};
-  case Device::Cuda:
-    return kCuda;
-  }
-  llvm_unreachable("no other device");
+ArrayRef<StringRef> mlir::bngrad::getLibraries(Device device) {
+  // For Device::Cuda libBNGradCudaRuntime joins.
+  static constexpr StringRef kCpu[] = {BNGRAD_LIBOMP};
+  return kCpu;
+}
+
+/// What the names of the functions in those libraries begin with.
+static ArrayRef<StringRef> getLibraryPrefixes(Device device) {
+  static constexpr StringRef kAll[] = {"__kmpc_", "omp_", "mgpu", "bngradCuda"};
+  return ArrayRef(kAll).take_front(device == Device::Cuda ? 4 : 2);
 }
 
 /// What a reader of the text must know to generate the same code.
@@ -125,7 +124,7 @@ FailureOr<std::string> mlir::bngrad::compile(ModuleOp module,
   if (llvm::Error error = makeOptimizer(*machine)(llvmModule.get()))
     return reportError(options.path + ": " + llvm::toString(std::move(error)));
   if (failed(verifyCalls(*llvmModule, options.path,
-                         getRuntimePrefixes(options.device))))
+                         getLibraryPrefixes(options.device))))
     return failure();
   addFloatConversions(*llvmModule);
   if (options.kind == OutputKind::LLVMIR) {

@@ -25,16 +25,14 @@ using namespace mlir::bngrad;
 
 LogicalResult mlir::bngrad::verifyCalls(const llvm::Module &module,
                                         StringRef path,
-                                        ArrayRef<StringRef> runtimePrefixes) {
+                                        ArrayRef<StringRef> prefixes) {
   llvm::TargetLibraryInfoImpl library(module.getTargetTriple());
   for (const llvm::Function &function : module) {
     StringRef name = function.getName();
     llvm::LibFunc found;
     if (!function.isDeclaration() || function.isIntrinsic() ||
         function.use_empty() || library.getLibFunc(name, found) ||
-        name.starts_with("__kmpc_") || name.starts_with("omp_"))
-      continue;
-    if (llvm::any_of(runtimePrefixes, [&](StringRef prefix) {
+        llvm::any_of(prefixes, [&](StringRef prefix) {
           return name.starts_with(prefix);
         }))
       continue;
@@ -155,27 +153,17 @@ define internal float @bngrad.round_to_odd(double %value) {
 }
 )";
 
-/// Whether an instruction computes with values of this type; that a bf16 is
-/// extended by a shift does not count.
-static bool computesWith(const llvm::Module &module,
-                         bool (llvm::Type::*isType)() const) {
+/// Whether an instruction has values of this type. Any of them may become
+/// conversions: x86 selects between two bf16 as between two f32.
+static bool uses(const llvm::Module &module,
+                 bool (llvm::Type::*isType)() const) {
   auto is = [&](const llvm::Value *value) {
     return (value->getType()->getScalarType()->*isType)();
   };
   for (const llvm::Function &function : module)
-    for (const llvm::Instruction &instruction : llvm::instructions(function)) {
-      bool computes = isa<llvm::UnaryOperator, llvm::BinaryOperator,
-                          llvm::FCmpInst, llvm::CallBase>(instruction) ||
-                      (isa<llvm::CastInst>(instruction) &&
-                       !isa<llvm::BitCastInst>(instruction) &&
-                       !(isa<llvm::FPExtInst>(instruction) &&
-                         isType == &llvm::Type::isBFloatTy));
-      if (computes &&
-          (is(&instruction) ||
-           llvm::any_of(instruction.operands(),
-                        [&](const llvm::Use &use) { return is(use.get()); })))
+    for (const llvm::Instruction &instruction : llvm::instructions(function))
+      if (is(&instruction) || llvm::any_of(instruction.operand_values(), is))
         return true;
-    }
   return false;
 }
 
@@ -183,8 +171,8 @@ void mlir::bngrad::addFloatConversions(llvm::Module &module) {
   // AArch64 has instructions for all of them.
   if (!module.getTargetTriple().isX86())
     return;
-  bool usesHalf = computesWith(module, &llvm::Type::isHalfTy);
-  bool usesBFloat = computesWith(module, &llvm::Type::isBFloatTy);
+  bool usesHalf = uses(module, &llvm::Type::isHalfTy);
+  bool usesBFloat = uses(module, &llvm::Type::isBFloatTy);
   if (!usesHalf && !usesBFloat)
     return;
   std::string text = kRoundToOdd;

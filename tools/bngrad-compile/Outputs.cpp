@@ -76,7 +76,8 @@ static FailureOr<Linker> findLinker() {
                      "ld on PATH to link a .so, got none");
 }
 
-LogicalResult Outputs::addSharedObject(StringRef path, StringRef object) {
+LogicalResult Outputs::addSharedObject(StringRef path, StringRef object,
+                                       ArrayRef<StringRef> libraries) {
   FailureOr<Linker> linker = findLinker();
   if (failed(linker))
     return failure();
@@ -97,29 +98,27 @@ LogicalResult Outputs::addSharedObject(StringRef path, StringRef object) {
   if (failed(file))
     return failure();
 
-  std::string openMP = BNGRAD_LIBOMP;
-  std::string folder = llvm::sys::path::parent_path(openMP).str();
-  std::string name = llvm::sys::path::filename(path).str();
+  StringRef name = llvm::sys::path::filename(path);
+  SmallVector<StringRef> options = {
+      "--as-needed", "--no-undefined", "-z", "relro", "-z",
+      "now",         "-soname",        name};
+  for (StringRef library : libraries)
+    options.append({"-rpath", llvm::sys::path::parent_path(library)});
   SmallVector<StringRef> args = {linker->program, "-shared"};
-  // A driver passes these on.
-  std::vector<std::string> options = {
-      "--as-needed", "--no-undefined", "-z", "relro",  "-z",
-      "now",         "-soname",        name, "-rpath", folder};
-  std::vector<std::string> passed;
-  for (const std::string &option : options) {
+  for (StringRef option : options) {
+    // A driver passes these on.
     if (linker->isDriver)
-      passed.push_back("-Xlinker");
-    passed.push_back(option);
+      args.push_back("-Xlinker");
+    args.push_back(option);
   }
   if (!linker->isDriver)
-    for (StringRef libraries :
-         {"/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib",
-          "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"})
-      passed.push_back(("-L" + libraries).str());
-  llvm::append_range(args, passed);
-  llvm::append_range(args,
-                     ArrayRef<StringRef>{"-o", (*file)->TmpName, objectPath,
-                                         openMP, "-lm", "-lc"});
+    args.append({"-L/usr/local/lib", "-L/lib64", "-L/usr/lib64", "-L/lib",
+                 "-L/usr/lib", "-L/usr/lib/x86_64-linux-gnu",
+                 "-L/usr/lib/aarch64-linux-gnu"});
+  args.append({"-o", (*file)->TmpName, objectPath});
+  llvm::append_range(args, libraries);
+  args.append({"-lm", "-lc"});
+
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(logPath),
                                           StringRef(logPath)};
   std::string message;

@@ -11,6 +11,7 @@
 #define BNGRAD_COMPILE_OUTPUTS_H
 
 #include "mlir/Support/LLVM.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/FileSystem.h"
 
 #include <string>
@@ -32,11 +33,14 @@ public:
   /// Errors: one line on standard error and failure.
   LogicalResult add(StringRef path, StringRef content);
 
-  /// Adds a shared object linked of the object file `object`.
+  /// Adds a shared object linked of the object file `object`, libm and, where
+  /// something is called of them, `libraries`, which it finds where they lie
+  /// now.
   ///
   /// Errors: one line on standard error and failure: no linker on PATH, what
   ///         the linker says first.
-  LogicalResult addSharedObject(StringRef path, StringRef object);
+  LogicalResult addSharedObject(StringRef path, StringRef object,
+                                ArrayRef<StringRef> libraries);
 
   /// Gives the files their names.
   ///
