@@ -59,6 +59,8 @@
 // RUN: %{run}
 // REDEFINE: %{file} = signal
 // RUN: %{run}
+// REDEFINE: %{file} = erfcf
+// RUN: %{run}
 // REDEFINE: %{file} = abort
 // RUN: %{run}
 // REDEFINE: %{file} = int

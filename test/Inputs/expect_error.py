@@ -11,7 +11,7 @@ import sys
 
 message, command = sys.argv[1], sys.argv[2:]
 run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
-tool = os.path.basename(next(word for word in command if "=" not in word and word != "env"))
+tool = next(name for name in map(os.path.basename, command) if name.startswith("bngrad-"))
 pattern = ".+".join(map(re.escape, message.split("...")))
 problems = []
 if run.returncode != 1:

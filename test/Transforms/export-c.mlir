@@ -32,7 +32,19 @@ func.func @empty(%a: memref<0x4xf32>) {
 func.func @strided(%a: memref<2x4xf32, strided<[8, 2], offset: 3>>, %b: memref<2xf32, strided<[?]>>) {
   return
 }
+func.func @offset(%a: memref<2xf32, strided<[1], offset: ?>>) {
+  return
+}
+// CHECK: memref.global "private" @data
+// CHECK: llvm.mlir.global internal @more
+// CHECK: llvm.func internal @helper
+memref.global @data : memref<2xf32> = dense<1.0>
+llvm.mlir.global external @more(1 : i32) : i32
+llvm.func @helper() {
+  llvm.return
+}
 // Calls code that is linked in later.
+// CHECK: func.func private @other(i32)
 func.func private @other(i32)
 
 // A pointer for each buffer; none may be null.
@@ -89,3 +101,5 @@ func.func private @other(i32)
 
 // CHECK-NOT: func.func @strided(
 // CHECK-LABEL: func.func @_mlir_ciface_strided(
+// CHECK-NOT: func.func @offset(
+// CHECK-LABEL: func.func @_mlir_ciface_offset(

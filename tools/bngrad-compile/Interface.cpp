@@ -9,7 +9,7 @@
 #include "Interface.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
-#include "BNGrad/Transforms/Transforms.h"
+#include "BNGrad/Transforms/ExportC.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -21,14 +21,6 @@
 
 using namespace mlir;
 using namespace mlir::bngrad;
-
-static bool isElementType(Type type) {
-  if (auto integer = dyn_cast<IntegerType>(type))
-    return integer.isSignless() &&
-           llvm::is_contained({1, 8, 16, 32, 64}, integer.getWidth());
-  return isa<IndexType, Float16Type, BFloat16Type, Float32Type, Float64Type>(
-      type);
-}
 
 bool Parameter::isStatic() const {
   auto shaped = dyn_cast<ShapedType>(type);
@@ -59,12 +51,13 @@ static LogicalResult verifyType(func::FuncOp function, StringRef what,
   bool isResult = what == "result";
   bool isKnown = false;
   if (auto tensor = dyn_cast<RankedTensorType>(type))
-    isKnown = !tensor.getEncoding() && isElementType(tensor.getElementType());
+    isKnown =
+        !tensor.getEncoding() && isExportedElementType(tensor.getElementType());
   else if (auto memref = dyn_cast<MemRefType>(type))
     isKnown = !isResult && memref.isStrided() && !memref.getMemorySpace() &&
-              isElementType(memref.getElementType());
+              isExportedElementType(memref.getElementType());
   else
-    isKnown = !isResult && isElementType(type);
+    isKnown = !isResult && isExportedElementType(type);
   if (isKnown)
     return success();
   return function.emitError()

@@ -10,7 +10,8 @@
 
 #include "common/Diagnostics.h"
 
-#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "BNGrad/Transforms/ExportC.h"
+
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -26,12 +27,10 @@ using namespace mlir::bngrad;
 LogicalResult mlir::bngrad::verifyCalls(const llvm::Module &module,
                                         StringRef path,
                                         ArrayRef<StringRef> prefixes) {
-  llvm::TargetLibraryInfoImpl library(module.getTargetTriple());
   for (const llvm::Function &function : module) {
     StringRef name = function.getName();
-    llvm::LibFunc found;
     if (!function.isDeclaration() || function.isIntrinsic() ||
-        function.use_empty() || library.getLibFunc(name, found) ||
+        function.use_empty() || isCLibraryName(name) ||
         llvm::any_of(prefixes, [&](StringRef prefix) {
           return name.starts_with(prefix);
         }))
@@ -41,6 +40,12 @@ LogicalResult mlir::bngrad::verifyCalls(const llvm::Module &module,
                        "mathematics and OpenMP only, got a call of '" +
                        name + "'");
   }
+  for (const llvm::GlobalVariable &global : module.globals())
+    if (global.isDeclaration() && !global.use_empty())
+      return reportError(path +
+                         ": expected data to be defined where it is "
+                         "used, got a use of '" +
+                         global.getName() + "'");
   return success();
 }
 
