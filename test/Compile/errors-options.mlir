@@ -72,6 +72,11 @@
 // LEFT-NOT: {{.}}
 // RUN: echo old > %t/old.o && not bngrad-compile %s -o %t/old.o --header=%t/none/a.h && grep old %t/old.o
 
+// A temporary name has no part in what names are allowed.
+// RUN: mkdir %t/100%% && bngrad-compile %s -o %t/100%%/a%%.so && ls %t/100%% | FileCheck %s --check-prefix=PERCENT
+// PERCENT: a%.so
+// PERCENT-NOT: {{.}}
+
 // All that is wrong with the command line at once.
 // RUN: not bngrad-compile --nope -o a.exe --target=gpu --threads=0 2>&1 | FileCheck %s --check-prefix=ALL
 // ALL: error: unknown argument '--nope'

@@ -10,11 +10,13 @@
 
 #include "common/Diagnostics.h"
 
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -26,33 +28,40 @@ static LogicalResult reportUnwritable(StringRef path, const Twine &why) {
 }
 
 Outputs::~Outputs() {
-  for (auto &file : files)
-    llvm::consumeError(file.second.discard());
+  for (const File &file : files) {
+    (void)fs::remove(file.temporary);
+    llvm::sys::DontRemoveFileOnSignal(file.temporary);
+  }
 }
 
-FailureOr<fs::TempFile *> Outputs::create(StringRef path) {
-  auto file = fs::TempFile::create(path + ".%%%%%%%%.tmp");
-  if (!file)
-    return reportUnwritable(path, llvm::toString(file.takeError()));
-  files.emplace_back(path.str(), std::move(*file));
-  return &files.back().second;
+/// Returns a descriptor to write to.
+FailureOr<int> Outputs::create(StringRef path) {
+  // In the same folder, or it could not be renamed.
+  std::string temporary =
+      (path + "." + Twine(llvm::sys::Process::getProcessId()) + ".tmp").str();
+  int descriptor;
+  if (std::error_code error = fs::openFileForWrite(temporary, descriptor))
+    return reportUnwritable(path, error.message());
+  llvm::sys::RemoveFileOnSignal(temporary);
+  files.push_back({path.str(), temporary});
+  return descriptor;
 }
 
-/// Writes all of `content` to `descriptor`.
+/// Writes all of `content` to `descriptor`, and closes it.
 static std::error_code write(int descriptor, StringRef content) {
-  llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/false);
+  llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/true);
   os << content;
-  os.flush();
+  os.close();
   std::error_code error = os.error();
   os.clear_error();
   return error;
 }
 
 LogicalResult Outputs::add(StringRef path, StringRef content) {
-  FailureOr<fs::TempFile *> file = create(path);
-  if (failed(file))
+  FailureOr<int> descriptor = create(path);
+  if (failed(descriptor))
     return failure();
-  if (std::error_code error = write((*file)->FD, content))
+  if (std::error_code error = write(*descriptor, content))
     return reportUnwritable(path, error.message());
   return success();
 }
@@ -88,15 +97,15 @@ LogicalResult Outputs::addSharedObject(StringRef path, StringRef object,
     return reportError("temporary file: cannot write: " + error.message());
   llvm::FileRemover removeObject(objectPath);
   std::error_code error = write(objectDescriptor, object);
-  llvm::sys::Process::SafelyCloseFileDescriptor(objectDescriptor);
   if (!error)
     error = fs::createTemporaryFile("bngrad-compile", "log", logPath);
   llvm::FileRemover removeLog(logPath);
   if (error)
     return reportError("temporary file: cannot write: " + error.message());
-  FailureOr<fs::TempFile *> file = create(path);
-  if (failed(file))
+  FailureOr<int> descriptor = create(path);
+  if (failed(descriptor))
     return failure();
+  llvm::sys::Process::SafelyCloseFileDescriptor(*descriptor);
 
   StringRef name = llvm::sys::path::filename(path);
   SmallVector<StringRef> options = {
@@ -115,7 +124,7 @@ LogicalResult Outputs::addSharedObject(StringRef path, StringRef object,
     args.append({"-L/usr/local/lib", "-L/lib64", "-L/usr/lib64", "-L/lib",
                  "-L/usr/lib", "-L/usr/lib/x86_64-linux-gnu",
                  "-L/usr/lib/aarch64-linux-gnu"});
-  args.append({"-o", (*file)->TmpName, objectPath});
+  args.append({"-o", files.back().temporary, objectPath});
   llvm::append_range(args, libraries);
   args.append({"-lm", "-lc"});
 
@@ -136,9 +145,13 @@ LogicalResult Outputs::addSharedObject(StringRef path, StringRef object,
 
 LogicalResult Outputs::keep() {
   LogicalResult result = success();
-  for (auto &[path, file] : files)
-    if (llvm::Error error = file.keep(path))
-      result = reportUnwritable(path, llvm::toString(std::move(error)));
+  for (const File &file : files) {
+    if (std::error_code error = fs::rename(file.temporary, file.path)) {
+      result = reportUnwritable(file.path, error.message());
+      (void)fs::remove(file.temporary);
+    }
+    llvm::sys::DontRemoveFileOnSignal(file.temporary);
+  }
   files.clear();
   return result;
 }

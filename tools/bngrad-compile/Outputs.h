@@ -12,7 +12,6 @@
 
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/Support/FileSystem.h"
 
 #include <string>
 #include <vector>
@@ -48,10 +47,14 @@ public:
   LogicalResult keep();
 
 private:
-  /// Adds an empty file; its temporary path, or failure.
-  FailureOr<llvm::sys::fs::TempFile *> create(StringRef path);
+  struct File {
+    std::string path, temporary;
+  };
 
-  std::vector<std::pair<std::string, llvm::sys::fs::TempFile>> files;
+  /// Adds a file that is there under its temporary name from now on.
+  FailureOr<int> create(StringRef path);
+
+  std::vector<File> files;
 };
 
 } // namespace mlir::bngrad

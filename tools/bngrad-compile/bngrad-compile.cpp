@@ -21,6 +21,7 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Option/ArgList.h"
 #include "llvm/Option/OptTable.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/StringSaver.h"
 #include "llvm/Support/TargetSelect.h"
@@ -113,7 +114,11 @@ static LogicalResult verifyOutputs(const InputArgList &args,
   for (const std::string &path : {options.output, options.header}) {
     if (path.empty())
       continue;
-    if (std::error_code error = findWriteError(path))
+    std::error_code error = findWriteError(path);
+    // It is written beside and then renamed.
+    if (!error)
+      error = findWriteError(path + ".tmp");
+    if (error)
       report(path + ": cannot write: " + error.message());
     else if (fs::exists(path) && !fs::is_regular_file(path))
       report(path + ": cannot write: no regular file");
