@@ -17,13 +17,16 @@
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
+#include "mlir/Target/LLVMIR/Dialect/All.h"
 
 namespace mlir::bngrad {
 
-/// Adds every upstream dialect and extension, and ours.
+/// Adds every upstream dialect and extension, and ours, and what the CUDA
+/// pipeline needs to make code of a kernel.
 inline void registerAllDialects(DialectRegistry &registry) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
+  registerAllGPUToLLVMIRTranslations(registry);
   registry.insert<BNGradDialect>();
 }
 

@@ -25,9 +25,9 @@ using namespace mlir::bngrad;
 #include "BNGrad/Dialect/BNGradAttrs.cpp.inc"
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                   ScheduleKind, int64_t threads,
+                                   ScheduleKind kind, int64_t threads,
                                    int64_t vectorBits, int64_t streamingBytes,
-                                   int64_t columns, int64_t blocks) {
+                                   int64_t columns, int64_t blocks, bool) {
   constexpr int64_t kMost = 1 << 20;
   if (threads < 1 || threads > kMost)
     return emitError() << "expected threads to be in [1, " << kMost << "], got "
@@ -36,6 +36,16 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected vector_bits to be a power of 2 in [64, "
                           "65536], got "
                        << vectorBits;
+  if (kind == ScheduleKind::TwoPass || kind == ScheduleKind::OnePass) {
+    if (threads % 32 != 0 || threads > 1024)
+      return emitError() << "expected threads of a block to be a multiple of "
+                            "32, at most 1024, got "
+                         << threads;
+    if (vectorBits > 128)
+      return emitError()
+             << "expected vector_bits of a GPU to be 64 or 128, got "
+             << vectorBits;
+  }
   if (streamingBytes < 0)
     return emitError() << "expected streaming_bytes to be at least 0, got "
                        << streamingBytes;

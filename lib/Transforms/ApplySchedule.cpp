@@ -13,6 +13,7 @@
 
 #include "DenseForms.h"
 #include "ElementCloner.h"
+#include "GpuLoops.h"
 #include "ScheduledGroup.h"
 #include "Sums.h"
 #include "VectorLoops.h"
@@ -24,6 +25,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -243,16 +245,26 @@ static void applyLoops(linalg::GenericOp generic) {
 }
 
 /// Replaces the members of a group, or of a version of one, by loops.
-static void applySchedule(RewriterBase &rewriter, GroupMembers members) {
+static void applySchedule(RewriterBase &rewriter, GroupMembers members,
+                          bool deviceArguments) {
   auto schedule =
       members.front()->getAttrOfType<ScheduleAttr>(ScheduleAttr::kAttrName);
   mergeLoops(rewriter, members);
   if (schedule.getKind() != ScheduleKind::Loops) {
     std::string reason;
     std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
-    if (group && succeeded(emitVectorLoops(rewriter, *group, schedule, reason)))
+    bool isGpu = isGpuKind(schedule.getKind());
+    if (group &&
+        succeeded(isGpu
+                      ? emitGpuLoops(rewriter, *group, schedule,
+                                     deviceArguments, reason)
+                      : emitVectorLoops(rewriter, *group, schedule, reason)))
       return;
-    emitMissed(members.front(), "scalar loops instead of vectors: " + reason);
+    emitMissed(members.front(), isGpu
+                                    ? "loops of the host instead of kernels: " +
+                                          reason
+                                    : "scalar loops instead of vectors: " +
+                                          reason);
   }
   for (linalg::GenericOp generic : members)
     applyLoops(generic);
@@ -271,6 +283,8 @@ static FailureOr<ScheduleAttr> getSchedule(linalg::GenericOp generic) {
 namespace {
 struct BNGradApplySchedulePass
     : bngrad::impl::BNGradApplySchedulePassBase<BNGradApplySchedulePass> {
+  using Base::Base;
+
   void runOnOperation() override {
     // What lies in one region is a group; a generic of its own is one, too.
     llvm::MapVector<Operation *, GroupMembers> groups;
@@ -298,7 +312,7 @@ struct BNGradApplySchedulePass
         if (auto region =
                 dyn_cast<scf::ExecuteRegionOp>(version.front()->getParentOp()))
           region.setNoInline(false);
-        applySchedule(rewriter, version);
+        applySchedule(rewriter, version, deviceArguments);
       }
   }
 };

@@ -49,6 +49,8 @@ Target CpuPipelineOptions::getTarget() const {
   choose(target.threads, threads);
   choose(target.l1Bytes, l1Bytes);
   choose(target.lastLevelBytes, lastLevelBytes);
+  if (fma != Feature::Host)
+    target.fma = fma == Feature::Present;
   return target;
 }
 
@@ -60,6 +62,7 @@ void mlir::bngrad::addGroupPasses(OpPassManager &pm, StringRef schedule,
   options.threads = target.threads;
   options.l1Bytes = target.l1Bytes;
   options.lastLevelBytes = target.lastLevelBytes;
+  options.fma = target.fma;
   pm.addNestedPass<func::FuncOp>(createBNGradGroupPass(options));
 }
 
@@ -168,4 +171,8 @@ void mlir::bngrad::registerPipelines() {
   PassPipelineRegistration<CpuPipelineOptions>(
       "bngrad-cpu-pipeline", "Compile bngrad ops for the CPU, down to LLVM",
       buildCpuPipeline);
+  PassPipelineRegistration<CudaPipelineOptions>(
+      "bngrad-cuda-pipeline",
+      "Compile bngrad ops for NVIDIA GPUs, down to embedded kernels and LLVM",
+      buildCudaPipeline);
 }

@@ -91,8 +91,59 @@ static void cloneOp(OpBuilder &b, Operation &op, IRMapping &mapping,
   mapping.map(op.getResults(), clone->getResults());
 }
 
+/// The product, of one use, that `op` may be fused with; null: none. Which one
+/// depends on the body alone, so that all clones of it round alike.
+static arith::MulFOp getFusedProduct(Operation &op) {
+  auto allows = [](auto arithmetic) {
+    return bitEnumContainsAll(arithmetic.getFastmath(),
+                              arith::FastMathFlags::contract);
+  };
+  auto find = [&](auto sum) -> arith::MulFOp {
+    // Narrower types would be rounded twice.
+    if (!allows(sum) || !(sum.getType().isF32() || sum.getType().isF64()))
+      return {};
+    for (Value operand : {sum.getRhs(), sum.getLhs()})
+      if (auto product = operand.template getDefiningOp<arith::MulFOp>();
+          product && product->hasOneUse() && allows(product) &&
+          product->getBlock() == op.getBlock())
+        return product;
+    return {};
+  };
+  if (auto add = dyn_cast<arith::AddFOp>(op))
+    return find(add);
+  if (auto sub = dyn_cast<arith::SubFOp>(op))
+    return find(sub);
+  return {};
+}
+
+/// Clones `op` and the product in it as one operation with one rounding.
+static void cloneFused(OpBuilder &b, Operation &op, arith::MulFOp product,
+                       IRMapping &mapping, int64_t lanes) {
+  Location loc = op.getLoc();
+  bool isRhs = op.getOperand(1) == product.getResult();
+  SmallVector<Value> operands;
+  for (Value operand :
+       {product.getLhs(), product.getRhs(), op.getOperand(isRhs ? 0 : 1)})
+    operands.push_back(mapping.lookupOrDefault(operand));
+  auto isVector = [](Value value) { return isa<VectorType>(value.getType()); };
+  if (llvm::any_of(operands, isVector))
+    for (Value &operand : operands)
+      operand = broadcastTo(b, loc, operand, lanes);
+  // a - x*y is -x*y + a, x*y - a is x*y + -a.
+  if (isa<arith::SubFOp>(op)) {
+    Value &negated = operands[isRhs ? 0 : 2];
+    negated = arith::NegFOp::create(b, loc, negated);
+  }
+  Operation *clone = mapping.lookup(product.getResult()).getDefiningOp();
+  mapping.map(op.getResult(0),
+              LLVM::FMAOp::create(b, loc, operands[0].getType(), operands));
+  mapping.erase(product.getResult());
+  clone->erase();
+}
+
 IRMapping mlir::bngrad::cloneElement(OpBuilder &b, linalg::GenericOp generic,
-                                     ElementReader reader, int64_t lanes) {
+                                     ElementReader reader, int64_t lanes,
+                                     bool fma) {
   IRMapping mapping;
   for (OpOperand &operand : generic->getOpOperands()) {
     BlockArgument arg = generic.getMatchingBlockArgument(&operand);
@@ -107,7 +158,11 @@ IRMapping mlir::bngrad::cloneElement(OpBuilder &b, linalg::GenericOp generic,
   for (Operation &op : generic.getBody()->without_terminator()) {
     if (auto index = dyn_cast<linalg::IndexOp>(op))
       mapping.map(index.getResult(), reader.readIndex(b, index.getDim()));
-    else if (llvm::none_of(op.getOperands(), isUnread))
+    else if (llvm::any_of(op.getOperands(), isUnread))
+      continue;
+    else if (arith::MulFOp product = fma ? getFusedProduct(op) : nullptr)
+      cloneFused(b, op, product, mapping, lanes);
+    else
       cloneOp(b, op, mapping, lanes);
   }
   return mapping;

@@ -30,12 +30,14 @@ struct ElementReader {
 
 /// Clones the body of `generic` without its terminator. Where an op takes a
 /// vector of `lanes` elements, it becomes that op on vectors; what takes
-/// scalars alone stays scalar. Returns the mapping from the body's values to
-/// the clones.
+/// scalars alone stays scalar. With `fma`, a sum or difference of a product
+/// becomes one fused operation where both allow it. Returns the mapping from
+/// the body's values to the clones.
 ///
 /// Errors: none; vectors need `isVectorizable`.
 IRMapping cloneElement(OpBuilder &b, linalg::GenericOp generic,
-                       ElementReader reader, int64_t lanes = 1);
+                       ElementReader reader, int64_t lanes = 1,
+                       bool fma = false);
 
 /// True if every op of the body of `generic` has a form on vectors.
 bool isVectorizable(linalg::GenericOp generic);

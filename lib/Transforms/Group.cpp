@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GpuSchedule.h"
 #include "ScheduledGroup.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
@@ -289,9 +290,12 @@ static ScheduleKind chooseKind(const ScheduledGroup &group) {
 /// The schedule of a group on `target`.
 static ScheduleAttr chooseSchedule(MLIRContext *context,
                                    ArrayRef<linalg::GenericOp> members,
-                                   const Target &target) {
+                                   const Target &target,
+                                   const CudaChip *chip) {
   std::string reason;
   std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
+  if (group && chip)
+    return chooseGpuSchedule(*group, *chip);
   ScheduleKind kind = group ? chooseKind(*group) : ScheduleKind::Loops;
   if (kind == ScheduleKind::Loops)
     return ScheduleAttr::get(context, kind);
@@ -303,7 +307,7 @@ static ScheduleAttr chooseSchedule(MLIRContext *context,
   // on it.
   constexpr int64_t blocks = 32;
   return ScheduleAttr::get(context, kind, target.threads, target.vectorBits,
-                           target.lastLevelBytes, columns, blocks);
+                           target.lastLevelBytes, columns, blocks, target.fma);
 }
 
 namespace {
@@ -312,7 +316,7 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
 
   /// Once for all functions.
   LogicalResult initialize(MLIRContext *context) override {
-    target = {vectorBits, threads, l1Bytes, lastLevelBytes};
+    target = {vectorBits, threads, l1Bytes, lastLevelBytes, fma};
     auto emitOptionError = [&] { return emitError(UnknownLoc::get(context)); };
     std::pair<StringRef, int64_t> caches[] = {
         {"l1-bytes", target.l1Bytes},
@@ -323,8 +327,19 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
                << "expected " << option << " to be at least 0, got " << bytes;
     if (failed(ScheduleAttr::verify(emitOptionError, ScheduleKind::Rows,
                                     threads, vectorBits, lastLevelBytes,
-                                    /*columns=*/1, /*blocks=*/1)))
+                                    /*columns=*/1, /*blocks=*/1, fma)))
       return failure();
+    if (!chip.empty()) {
+      std::string reason;
+      auto chips = CudaChip::parse(chip, reason);
+      if (failed(chips))
+        return emitOptionError() << reason;
+      // What it can do, the others can do.
+      oldestChip = *llvm::min_element(
+          *chips, [](const CudaChip *a, const CudaChip *b) {
+            return a->capability < b->capability;
+          });
+    }
     if (schedule.empty())
       return success();
     FailureOr<ScheduleAttr> parsed = parseSchedule(schedule, context);
@@ -352,7 +367,8 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
       closeGroup(
           group.getArrayRef(),
           given ? given
-                : chooseSchedule(&getContext(), group.getArrayRef(), target));
+                : chooseSchedule(&getContext(), group.getArrayRef(), target,
+                                 oldestChip));
     };
     for (linalg::GenericOp generic : generics)
       if (getReductionValues(generic) && !grouped.contains(generic))
@@ -367,6 +383,7 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
 
 private:
   Target target;
+  const CudaChip *oldestChip = nullptr; // null: a CPU
   ScheduleAttr given; // by the option; null: none
 };
 } // namespace

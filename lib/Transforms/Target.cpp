@@ -12,6 +12,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Threading.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
 
 using namespace mlir::bngrad;
 
@@ -37,19 +38,21 @@ static int64_t readCacheBytes(int level) {
   return 0;
 }
 
-int64_t
-mlir::bngrad::getVectorBits(llvm::function_ref<bool(llvm::StringRef)> has) {
+void Target::setFeatures(const llvm::Triple &triple,
+                         llvm::function_ref<bool(llvm::StringRef)> has) {
+  vectorBits = 128;
   if (has("avx512f"))
-    return 512;
-  if (has("avx2"))
-    return 256;
-  return 128;
+    vectorBits = 512;
+  else if (has("avx2"))
+    vectorBits = 256;
+  fma = has("fma") || triple.isAArch64();
 }
 
 Target Target::host() {
   Target target;
   auto features = llvm::sys::getHostCPUFeatures();
-  target.vectorBits = getVectorBits(
+  target.setFeatures(
+      llvm::Triple(llvm::sys::getProcessTriple()),
       [&](llvm::StringRef feature) { return features.lookup(feature); });
   target.threads = llvm::hardware_concurrency().compute_thread_count();
   if (int64_t bytes = readCacheBytes(1))

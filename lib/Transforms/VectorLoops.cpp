@@ -183,8 +183,10 @@ private:
                     const Run &run) const;
   /// Reads what the elements of `run` have in common.
   void readCommon(OpBuilder &b, linalg::GenericOp generic, Run &run) const;
+  /// `sums`: what the accumulators of a reduction hold; none: what adds to them
+  /// is left out.
   IRMapping clonePiece(OpBuilder &b, linalg::GenericOp generic, const Run &run,
-                       const Piece &piece);
+                       const Piece &piece, ValueRange sums = {});
   void storePiece(OpBuilder &b, linalg::GenericOp generic, const Run &run,
                   const Piece &piece, const IRMapping &mapping,
                   bool isStreaming);
@@ -216,9 +218,9 @@ private:
   /// Adds elements [from, to) of a run to `sums`, vectors of `wide` lanes.
   SmallVector<Value> emitSumRun(OpBuilder &b, Run run, Value from, Value to,
                                 ValueRange sums);
-  /// The terms of a piece; 0 in lanes that are masked off.
-  SmallVector<Value> cloneTerms(OpBuilder &b, const Run &run,
-                                const Piece &piece);
+  /// `sums` and the terms of a piece, lane by lane.
+  SmallVector<Value> addTerms(OpBuilder &b, const Run &run, const Piece &piece,
+                              ValueRange sums);
   /// The sum of all lanes.
   Value addLanes(OpBuilder &b, Value sum, Value error) const;
   /// Adds `totals` to what the outputs of the reduction hold for a channel.
@@ -510,14 +512,19 @@ void VectorLoops::readCommon(OpBuilder &b, linalg::GenericOp generic,
 }
 
 IRMapping VectorLoops::clonePiece(OpBuilder &b, linalg::GenericOp generic,
-                                  const Run &run, const Piece &piece) {
+                                  const Run &run, const Piece &piece,
+                                  ValueRange sums) {
   Index index = at(b);
   auto readOperand = [&](OpBuilder &, OpOperand &operand) -> Value {
     if (Value common = run.common.lookup(&operand))
       return common;
     AffineMap map = generic.getMatchingIndexingMap(&operand);
-    if (generic.isDpsInit(&operand) && !isDataMap(map))
-      return {}; // the accumulator of a sum
+    if (generic.isDpsInit(&operand) && !isDataMap(map)) {
+      for (auto [term, sum] : llvm::zip(values.terms, sums))
+        if (generic.getDpsInitOperand(term.first) == &operand)
+          return sum;
+      return {};
+    }
     Value value;
     if (isDataMap(map)) {
       value = load(b, getFlat(b, operand.get()),
@@ -546,7 +553,8 @@ IRMapping VectorLoops::clonePiece(OpBuilder &b, linalg::GenericOp generic,
         b, loc, vector::BroadcastOp::create(b, loc, type, piece.position),
         vector::StepOp::create(b, loc, type));
   };
-  return cloneElement(b, generic, {readOperand, readIndex}, piece.lanes);
+  return cloneElement(b, generic, {readOperand, readIndex}, piece.lanes,
+                      schedule.getFma());
 }
 
 void VectorLoops::storePiece(OpBuilder &b, linalg::GenericOp generic,
@@ -682,21 +690,20 @@ SmallVector<Value> VectorLoops::zeroSums(OpBuilder &b, int64_t sumLanes) const {
   return sums;
 }
 
-SmallVector<Value> VectorLoops::cloneTerms(OpBuilder &b, const Run &run,
-                                           const Piece &piece) {
-  IRMapping mapping = clonePiece(b, group.reduction, run, piece);
+SmallVector<Value> VectorLoops::addTerms(OpBuilder &b, const Run &run,
+                                         const Piece &piece, ValueRange sums) {
+  IRMapping mapping = clonePiece(b, group.reduction, run, piece, sums);
   storePiece(b, group.reduction, run, piece, mapping, /*isStreaming=*/false);
-  SmallVector<Value> terms;
-  for (auto [i, term] : llvm::enumerate(values.terms)) {
-    Value value =
-        broadcastTo(b, loc, mapping.lookupOrDefault(term.second), piece.lanes);
+  Operation *yield = group.reduction.getBody()->getTerminator();
+  SmallVector<Value> next;
+  for (auto [term, sum] : llvm::zip_equal(values.terms, sums)) {
+    Value value = mapping.lookup(yield->getOperand(term.first));
     // What is computed from a lane that is masked off need not be 0.
     if (piece.mask)
-      value = arith::SelectOp::create(b, loc, piece.mask, value,
-                                      zero(b, i, piece.lanes));
-    terms.push_back(value);
+      value = arith::SelectOp::create(b, loc, piece.mask, value, sum);
+    next.push_back(value);
   }
-  return terms;
+  return next;
 }
 
 SmallVector<Value> VectorLoops::emitSumRun(OpBuilder &b, Run run, Value from,
@@ -721,8 +728,8 @@ SmallVector<Value> VectorLoops::emitSumRun(OpBuilder &b, Run run, Value from,
             index.compare(arith::CmpIPredicate::ne, rest, index.constant(0)),
             [&](OpBuilder &nested, Location) {
               Value mask = createMask(nested, rest, wide);
-              scf::YieldOp::create(nested, loc,
-                                   cloneTerms(nested, run, {end, wide, mask}));
+              scf::YieldOp::create(
+                  nested, loc, addTerms(nested, run, {end, wide, mask}, zeros));
             },
             [&](OpBuilder &nested, Location) {
               scf::YieldOp::create(nested, loc, zeros);
@@ -740,13 +747,10 @@ SmallVector<Value> VectorLoops::emitSumRun(OpBuilder &b, Run run, Value from,
             hasRest ? args.drop_front(sums.size()) : ValueRange(zeros),
             [&](OpBuilder &innermost, Location, Value position,
                 ValueRange partials) {
-              SmallVector<Value> next;
-              for (auto [sum, term] : llvm::zip_equal(
-                       partials,
-                       cloneTerms(innermost, run, {position, wide, Value()})))
-                next.push_back(
-                    arith::AddFOp::create(innermost, loc, sum, term));
-              scf::YieldOp::create(innermost, loc, next);
+              scf::YieldOp::create(innermost, loc,
+                                   addTerms(innermost, run,
+                                            {position, wide, Value()},
+                                            partials));
             });
         SmallVector<Value> next =
             addCompensated(nested, loc, sumsSoFar, partial.getResults());
@@ -1134,12 +1138,8 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
                       Run run = getRun(inRow, iv);
                       readCommon(inRow, group.reduction, run);
                       prefetch(inRow, group.reduction, run, piece);
-                      SmallVector<Value> next;
-                      for (auto [sum, term] :
-                           llvm::zip_equal(sums, cloneTerms(inRow, run, piece)))
-                        next.push_back(
-                            arith::AddFOp::create(inRow, loc, sum, term));
-                      scf::YieldOp::create(inRow, loc, next);
+                      scf::YieldOp::create(inRow, loc,
+                                           addTerms(inRow, run, piece, sums));
                     });
                 storeTables(column, SmallVector<Value>(rows.getResults()),
                             tables.chains, entries);
@@ -1561,6 +1561,9 @@ static bool fits(const ScheduledGroup &group, ScheduleKind kind) {
     return endsInChannels && numLoops == 2 && takesTables(0);
   case ScheduleKind::Loops:
     return true;
+  case ScheduleKind::TwoPass:
+  case ScheduleKind::OnePass:
+    return false;
   }
   llvm_unreachable("unknown kind");
 }
@@ -1684,7 +1687,9 @@ LogicalResult mlir::bngrad::emitVectorLoops(RewriterBase &rewriter,
     loops.emitBySizes(rewriter);
     break;
   case ScheduleKind::Loops:
-    llvm_unreachable("scalar loops");
+  case ScheduleKind::TwoPass:
+  case ScheduleKind::OnePass:
+    llvm_unreachable("not loops with vectors");
   }
   for (linalg::GenericOp member : members)
     rewriter.eraseOp(member);

@@ -1,7 +1,7 @@
 // The choice of a schedule, by shape and target; what it means for the loops is tested apart.
 
 // RUN: bngrad-opt %s --bngrad-decompose --bngrad-group | FileCheck %s --check-prefixes=CHECK,DEFAULT
-// RUN: bngrad-opt %s --bngrad-decompose --bngrad-group="threads=7 vector-bits=256 l1-bytes=32768 last-level-bytes=1048576" \
+// RUN: bngrad-opt %s --bngrad-decompose --bngrad-group="threads=7 vector-bits=256 l1-bytes=32768 last-level-bytes=1048576 fma=true" \
 // RUN:   | FileCheck %s --check-prefixes=CHECK,OTHER
 
 // A target that is none is an error, once for all functions.
@@ -19,7 +19,7 @@
 // Rows of 12544 elements.
 // CHECK-LABEL: func @long_rows(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @long_rows(%dy: tensor<32x64x112x112xf32>, %x: tensor<32x64x112x112xf32>, %p: tensor<64xf32>) -> tensor<32x64x112x112xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x64x112x112xf32>) input(%x : tensor<32x64x112x112xf32>)
@@ -29,7 +29,7 @@ func.func @long_rows(%dy: tensor<32x64x112x112xf32>, %x: tensor<32x64x112x112xf3
 
 // CHECK-LABEL: func @rows_of_784(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @rows_of_784(%dy: tensor<32x512x28x28xf32>, %x: tensor<32x512x28x28xf32>, %p: tensor<512xf32>) -> tensor<32x512x28x28xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x512x28x28xf32>) input(%x : tensor<32x512x28x28xf32>)
@@ -40,7 +40,7 @@ func.func @rows_of_784(%dy: tensor<32x512x28x28xf32>, %x: tensor<32x512x28x28xf3
 // Rows of 196 and 49 elements.
 // CHECK-LABEL: func @short_rows(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @short_rows(%dy: tensor<32x1024x14x14xf32>, %x: tensor<32x1024x14x14xf32>, %p: tensor<1024xf32>) -> tensor<32x1024x14x14xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x1024x14x14xf32>) input(%x : tensor<32x1024x14x14xf32>)
@@ -50,7 +50,7 @@ func.func @short_rows(%dy: tensor<32x1024x14x14xf32>, %x: tensor<32x1024x14x14xf
 
 // CHECK-LABEL: func @shorter_rows(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @shorter_rows(%dy: tensor<32x2048x7x7xf32>, %x: tensor<32x2048x7x7xf32>, %p: tensor<2048xf32>) -> tensor<32x2048x7x7xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x2048x7x7xf32>) input(%x : tensor<32x2048x7x7xf32>)
@@ -61,7 +61,7 @@ func.func @shorter_rows(%dy: tensor<32x2048x7x7xf32>, %x: tensor<32x2048x7x7xf32
 // Fewer channels than 8.
 // CHECK-LABEL: func @one_channel(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<split, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<split, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<split, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @one_channel(%dy: tensor<32x1x224x224xf32>, %x: tensor<32x1x224x224xf32>, %p: tensor<1xf32>) -> tensor<32x1x224x224xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x1x224x224xf32>) input(%x : tensor<32x1x224x224xf32>)
@@ -71,7 +71,7 @@ func.func @one_channel(%dy: tensor<32x1x224x224xf32>, %x: tensor<32x1x224x224xf3
 
 // CHECK-LABEL: func @three_channels(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<split, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<split, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<split, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @three_channels(%dy: tensor<32x3x224x224xf32>, %x: tensor<32x3x224x224xf32>, %p: tensor<3xf32>) -> tensor<32x3x224x224xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x3x224x224xf32>) input(%x : tensor<32x3x224x224xf32>)
@@ -81,7 +81,7 @@ func.func @three_channels(%dy: tensor<32x3x224x224xf32>, %x: tensor<32x3x224x224
 
 // CHECK-LABEL: func @eight_channels(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @eight_channels(%dy: tensor<32x8x224x224xf32>, %x: tensor<32x8x224x224xf32>, %p: tensor<8xf32>) -> tensor<32x8x224x224xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x8x224x224xf32>) input(%x : tensor<32x8x224x224xf32>)
@@ -92,7 +92,7 @@ func.func @eight_channels(%dy: tensor<32x8x224x224xf32>, %x: tensor<32x8x224x224
 // Channels innermost.
 // CHECK-LABEL: func @nhwc(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<rows, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<rows, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @nhwc(%dy: tensor<32x112x112x64xf32>, %x: tensor<32x112x112x64xf32>, %p: tensor<64xf32>) -> tensor<32x112x112x64xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x112x112x64xf32>) input(%x : tensor<32x112x112x64xf32>)
@@ -102,7 +102,7 @@ func.func @nhwc(%dy: tensor<32x112x112x64xf32>, %x: tensor<32x112x112x64xf32>, %
 
 // CHECK-LABEL: func @nhwc_three_channels(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<rows, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<rows, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @nhwc_three_channels(%dy: tensor<32x224x224x3xf32>, %x: tensor<32x224x224x3xf32>, %p: tensor<3xf32>) -> tensor<32x224x224x3xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x224x224x3xf32>) input(%x : tensor<32x224x224x3xf32>)
@@ -112,7 +112,7 @@ func.func @nhwc_three_channels(%dy: tensor<32x224x224x3xf32>, %x: tensor<32x224x
 
 // CHECK-LABEL: func @matrix(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<rows, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<rows, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @matrix(%dy: tensor<8192x1024xf32>, %x: tensor<8192x1024xf32>, %p: tensor<1024xf32>) -> tensor<8192x1024xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<8192x1024xf32>) input(%x : tensor<8192x1024xf32>)
@@ -122,7 +122,7 @@ func.func @matrix(%dy: tensor<8192x1024xf32>, %x: tensor<8192x1024xf32>, %p: ten
 
 // CHECK-LABEL: func @per_activation(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<rows, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<rows, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @per_activation(%dy: tensor<64x8x8xf32>, %x: tensor<64x8x8xf32>, %p: tensor<8x8xf32>) -> tensor<64x8x8xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<64x8x8xf32>) input(%x : tensor<64x8x8xf32>)
@@ -132,7 +132,7 @@ func.func @per_activation(%dy: tensor<64x8x8xf32>, %x: tensor<64x8x8xf32>, %p: t
 
 // CHECK-LABEL: func @sequence(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @sequence(%dy: tensor<64x512x1024xf32>, %x: tensor<64x512x1024xf32>, %p: tensor<512xf32>) -> tensor<64x512x1024xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<64x512x1024xf32>) input(%x : tensor<64x512x1024xf32>)
@@ -142,7 +142,7 @@ func.func @sequence(%dy: tensor<64x512x1024xf32>, %x: tensor<64x512x1024xf32>, %
 
 // CHECK-LABEL: func @channels_first(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @channels_first(%dy: tensor<512x100000xf32>, %x: tensor<512x100000xf32>, %p: tensor<512xf32>) -> tensor<512x100000xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<512x100000xf32>) input(%x : tensor<512x100000xf32>)
@@ -153,7 +153,7 @@ func.func @channels_first(%dy: tensor<512x100000xf32>, %x: tensor<512x100000xf32
 // Work for one thread.
 // CHECK-LABEL: func @tiny(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @tiny(%dy: tensor<2x3x4x4xf32>, %x: tensor<2x3x4x4xf32>, %p: tensor<3xf32>) -> tensor<2x3x4x4xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3x4x4xf32>) input(%x : tensor<2x3x4x4xf32>)
@@ -163,7 +163,7 @@ func.func @tiny(%dy: tensor<2x3x4x4xf32>, %x: tensor<2x3x4x4xf32>, %p: tensor<3x
 
 // CHECK-LABEL: func @no_batch(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @no_batch(%dy: tensor<64x14x20xf32>, %x: tensor<64x14x20xf32>, %p: tensor<64xf32>) -> tensor<64x14x20xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<64x14x20xf32>) input(%x : tensor<64x14x20xf32>)
@@ -174,7 +174,7 @@ func.func @no_batch(%dy: tensor<64x14x20xf32>, %x: tensor<64x14x20xf32>, %p: ten
 // Two features with a sum between, and one after.
 // CHECK-LABEL: func @two_features_apart(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @two_features_apart(%dy: tensor<4x64x64x64x8xf32>, %x: tensor<4x64x64x64x8xf32>, %p: tensor<64x64xf32>) -> tensor<4x64x64x64x8xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<4x64x64x64x8xf32>) input(%x : tensor<4x64x64x64x8xf32>)
@@ -195,7 +195,7 @@ func.func @features_around_sum(%dy: tensor<64x100x64xf32>, %x: tensor<64x100x64x
 // Sizes that only the data know.
 // CHECK-LABEL: func @dynamic_batch(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<sizes, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<sizes, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<sizes, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @dynamic_batch(%dy: tensor<?x64x112x112xf32>, %x: tensor<?x64x112x112xf32>, %p: tensor<64xf32>) -> tensor<?x64x112x112xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<?x64x112x112xf32>) input(%x : tensor<?x64x112x112xf32>)
@@ -205,7 +205,7 @@ func.func @dynamic_batch(%dy: tensor<?x64x112x112xf32>, %x: tensor<?x64x112x112x
 
 // CHECK-LABEL: func @dynamic(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<sizes, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<sizes, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<sizes, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @dynamic(%dy: tensor<?x?x?x?xf32>, %x: tensor<?x?x?x?xf32>, %p: tensor<?xf32>) -> tensor<?x?x?x?xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<?x?x?x?xf32>) input(%x : tensor<?x?x?x?xf32>)
@@ -215,7 +215,7 @@ func.func @dynamic(%dy: tensor<?x?x?x?xf32>, %x: tensor<?x?x?x?xf32>, %p: tensor
 
 // CHECK-LABEL: func @dynamic_nhwc(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<rows, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<rows, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @dynamic_nhwc(%dy: tensor<?x?x?x?xf32>, %x: tensor<?x?x?x?xf32>, %p: tensor<?xf32>) -> tensor<?x?x?x?xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<?x?x?x?xf32>) input(%x : tensor<?x?x?x?xf32>)

@@ -18,8 +18,9 @@
 // CHECK:         scf.parallel (%[[SHARE:.+]]) = (%c0) to (%c3) step (%c1) {
 // CHECK:           scf.for %[[C:.+]] = %{{.+}} to %{{.+}} step %c1 {
 // CHECK:             scf.for %{{.+}} = %c0 to %c8 step %c1
-// CHECK:                 vector.maskedload %[[FLAT_X]]
-// CHECK-NEXT:            arith.select %{{.+}}, %{{.+}}, %{{.+}} : vector<64xi1>, vector<64xf32>
+// CHECK:                 %[[REST:.+]] = vector.maskedload %[[FLAT_X]]
+// CHECK-NEXT:            %[[TERM:.+]] = arith.addf %[[REST]], %{{.+}} : vector<64xf32>
+// CHECK-NEXT:            arith.select %{{.+}}, %[[TERM]], %{{.+}} : vector<64xi1>, vector<64xf32>
 // CHECK:               scf.for %{{.+}} = %c0 to %c1088 step %c1024
 // CHECK:                 scf.for {{.+}} step %c64
 // CHECK:                   vector.load %[[FLAT_X]][%{{.+}}] : memref<52800xf32>, vector<64xf32>

@@ -32,9 +32,9 @@ static Target getTarget(const llvm::TargetMachine &machine, bool isNative,
   Target target = isNative ? host : Target();
   target.threads = threads ? threads : host.threads;
   const llvm::MCSubtargetInfo &subtarget = *machine.getMCSubtargetInfo();
-  bool isX86 = machine.getTargetTriple().isX86();
-  target.vectorBits = getVectorBits([&](StringRef feature) {
-    return isX86 && subtarget.checkFeatures(("+" + feature).str());
+  const llvm::Triple &triple = machine.getTargetTriple();
+  target.setFeatures(triple, [&](StringRef feature) {
+    return triple.isX86() && subtarget.checkFeatures(("+" + feature).str());
   });
   return target;
 }
@@ -51,6 +51,7 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options,
     pipeline.threads = target.threads;
     pipeline.l1Bytes = target.l1Bytes;
     pipeline.lastLevelBytes = target.lastLevelBytes;
+    pipeline.fma = target.fma ? Feature::Present : Feature::Absent;
     pipeline.exportC = true;
     buildCpuPipeline(pm, pipeline);
     break;

@@ -16,7 +16,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-std::unique_ptr<Jit> Jit::create(ModuleOp module, ArrayRef<Symbol> symbols) {
+std::unique_ptr<Jit> Jit::create(ModuleOp module, ArrayRef<Symbol> symbols,
+                                 StringRef library) {
   auto fail = [](llvm::Error error) -> std::unique_ptr<Jit> {
     (void)reportError(llvm::toString(std::move(error)));
     return nullptr;
@@ -30,6 +31,10 @@ std::unique_ptr<Jit> Jit::create(ModuleOp module, ArrayRef<Symbol> symbols) {
   // A function_ref: the callable must outlive create().
   auto optimizer = makeOptimizer(*machine);
   options.transformer = optimizer;
+  SmallVector<StringRef> libraries;
+  if (!library.empty())
+    libraries.push_back(library);
+  options.sharedLibPaths = libraries;
   options.enableGDBNotificationListener = false;
   options.enablePerfNotificationListener = false;
   auto engine = ExecutionEngine::create(module, options, std::move(machine));
@@ -45,6 +50,9 @@ std::unique_ptr<Jit> Jit::create(ModuleOp module, ArrayRef<Symbol> symbols) {
                              llvm::JITSymbolFlags::Exported};
     return map;
   });
+  // Kernels are registered by constructors.
+  if (!library.empty())
+    jit->engine->initialize();
   return jit;
 }
 

@@ -22,9 +22,12 @@ public:
   /// A symbol that generated code may call, and its address.
   using Symbol = std::pair<StringRef, void *>;
 
+  /// Code may call functions of the shared library `library`, too; empty: none.
+  ///
   /// Errors: one line on standard error and null.
   static std::unique_ptr<Jit> create(ModuleOp module,
-                                     ArrayRef<Symbol> symbols = {});
+                                     ArrayRef<Symbol> symbols = {},
+                                     StringRef library = "");
 
   /// Compiles `function` now rather than at its first call.
   LogicalResult compile(StringRef function);

@@ -21,7 +21,11 @@ multiclass Eq<string name, string metavar, string help> {
 
 defm entry : Eq<"entry", "NAME",
                 "Function to run (default: the only public one)">;
-defm target : Eq<"target", "cpu", "Where to run (default: cpu)">;
+defm target : Eq<"target", "cpu|cuda|cuda-emulator",
+                 "Where to run (default: cpu)">;
+defm chip : Eq<"chip", "sm_XX",
+               "GPU to compile for (default: the one that is there; of the "
+               "emulator sm_90)">;
 defm schedule : Eq<"schedule", "#bngrad.schedule<...>",
                    "Schedule for every group (default: chosen)">;
 defm arg : Eq<"arg", "SPEC", "Value of the next argument; SPEC: see below">;

@@ -301,7 +301,7 @@ static std::string collectSchedules(func::FuncOp function) {
   return found.empty() ? "none" : llvm::join(found, ",");
 }
 
-LogicalResult Program::compile(StringRef schedule, const Target &target) {
+LogicalResult Program::compile(const Execution &execution) {
   auto start = std::chrono::steady_clock::now();
   MLIRContext *context = source->getContext();
   OneLineDiagnostics diagnostics(context);
@@ -316,18 +316,29 @@ LogicalResult Program::compile(StringRef schedule, const Target &target) {
   PassManager choose(context), apply(context);
   addDecomposePasses(choose);
   addFusePasses(choose);
-  addGroupPasses(choose, schedule, target);
-  addBufferizePasses(apply);
-  addCpuApplyPasses(apply);
-  addCpuLowerPasses(apply);
+  if (execution.chip.empty()) {
+    addGroupPasses(choose, execution.schedule, execution.target);
+    addBufferizePasses(apply);
+    addCpuApplyPasses(apply);
+    addCpuLowerPasses(apply);
+  } else {
+    CudaPipelineOptions options;
+    options.chip = execution.chip;
+    addCudaGroupPasses(choose, execution.schedule, options.chip);
+    addBufferizePasses(apply);
+    addCudaApplyPasses(apply, options.deviceArguments);
+    addCudaLowerPasses(apply, options);
+  }
   if (failed(choose.run(*module)))
     return failure();
   schedules = collectSchedules(module->lookupSymbol<func::FuncOp>(kSymbol));
   if (failed(apply.run(*module)))
     return failure();
   jit = Jit::create(
-      *module, {{kReportMismatch, reinterpret_cast<void *>(&reportMismatch)},
-                {kReportSize, reinterpret_cast<void *>(&reportSize)}});
+      *module,
+      {{kReportMismatch, reinterpret_cast<void *>(&reportMismatch)},
+       {kReportSize, reinterpret_cast<void *>(&reportSize)}},
+      execution.library);
   if (!jit || failed(jit->compile(kSymbol)))
     return failure();
   compileMilliseconds = std::chrono::duration<double, std::milli>(

@@ -33,6 +33,18 @@ struct ArrayType {
 /// The type of an array's elements; nothing if there is no such array.
 std::optional<::bngrad::ElementType> getElementType(Type type);
 
+/// Where and how a function runs.
+struct Execution {
+  /// Empty: chosen.
+  std::string schedule;
+  /// The CPU, which runs what is not a group, too.
+  Target target = Target::host();
+  /// The GPUs to compile for, such as sm_90; empty: the CPU alone.
+  std::string chip;
+  /// The library that runs kernels, with the functions of Runtime/Cuda.h.
+  std::string library;
+};
+
 /// How an argument is used, as far as its random values depend on it.
 enum class ArgumentRole { Data, Statistic };
 
@@ -55,9 +67,8 @@ public:
   ArrayRef<ArrayType> getResultTypes() const { return resultTypes; }
   ArgumentRole getRole(unsigned argument);
 
-  /// Compiles the function through the CPU pipeline. `schedule` as in the
-  /// pipeline option of that name; empty: chosen for `target`.
-  LogicalResult compile(StringRef schedule, const Target &target);
+  /// Compiles the function through the pipeline of its target.
+  LogicalResult compile(const Execution &execution);
   double getCompileMilliseconds() const { return compileMilliseconds; }
   /// The schedules of the function's groups, comma-separated; `none` without
   /// groups.

@@ -9,6 +9,7 @@
 #include "Arguments.h"
 #include "Benchmark.h"
 #include "Check.h"
+#include "CudaLibrary.h"
 #include "Program.h"
 
 #include "common/CommandLine.h"
@@ -16,6 +17,7 @@
 
 #include "BNGrad/InitAll.h"
 #include "BNGrad/Runtime/Npy.h"
+#include "BNGrad/Transforms/CudaChip.h"
 
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "llvm/Option/ArgList.h"
@@ -61,6 +63,8 @@ struct RunnerOptTable : llvm::opt::GenericOptTable {
 /// The command line.
 struct Options {
   std::string path, entry;
+  RunTarget target = RunTarget::Cpu;
+  std::string chip;
   std::optional<std::string> schedule;
   std::vector<std::string> arguments, results;
   bool check = false;
@@ -85,8 +89,23 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
     result = reportError("expected --result to be PATH.npy or -, got ''");
   options.check = args.hasArg(OPT_check);
   StringRef target = args.getLastArgValue(OPT_target, "cpu");
-  if (target != "cpu")
-    result = reportError("expected --target to be cpu, got '" + target + "'");
+  if (target == "cuda")
+    options.target = RunTarget::Cuda;
+  else if (target == "cuda-emulator")
+    options.target = RunTarget::CudaEmulator;
+  else if (target != "cpu")
+    result = reportError("expected --target to be cpu, cuda or cuda-emulator, "
+                         "got '" +
+                         target + "'");
+  if (const Arg *chip = args.getLastArg(OPT_chip)) {
+    options.chip = chip->getValue();
+    std::string reason;
+    if (target == "cpu")
+      result = reportError("expected --chip with --target=cuda or "
+                           "--target=cuda-emulator alone, got --target=cpu");
+    else if (failed(CudaChip::parse(options.chip, reason)))
+      result = reportError("--chip: " + reason);
+  }
   if (failed(parseCount(args, OPT_benchmark, "benchmark", 1000000000,
                         options.benchmark)))
     result = failure();
@@ -128,10 +147,23 @@ static LogicalResult writeResults(ArrayRef<std::string> paths,
 }
 
 static LogicalResult run(const Options &options) {
-  Target target = Target::host();
+  Execution execution;
+  execution.schedule = options.schedule.value_or("");
   if (options.threads) {
     omp_set_num_threads(*options.threads);
-    target.threads = *options.threads;
+    execution.target.threads = *options.threads;
+  }
+  std::optional<CudaLibrary> library;
+  if (options.target != RunTarget::Cpu) {
+    FailureOr<CudaLibrary> loaded = CudaLibrary::load(options.target);
+    if (failed(loaded))
+      return failure();
+    library = std::move(*loaded);
+    execution.library = library->getPath();
+    FailureOr<std::string> chip = library->chooseChip(options.chip);
+    if (failed(chip))
+      return failure();
+    execution.chip = *chip;
   }
   DialectRegistry registry;
   mlir::bngrad::registerAllDialects(registry);
@@ -148,10 +180,11 @@ static LogicalResult run(const Options &options) {
   FailureOr<std::vector<Array>> arguments =
       makeArguments(*program, options.arguments);
   if (failed(verified) || failed(arguments) ||
-      failed(program->compile(options.schedule.value_or(""), target)))
+      failed(program->compile(execution)))
     return failure();
   FailureOr<std::vector<Array>> results = program->prepareResults(*arguments);
   if (failed(results) || failed(program->run(*arguments, *results)) ||
+      (library && failed(library->takeStatus())) ||
       failed(writeResults(options.results, *results)))
     return failure();
   if (options.check && failed(checkResults(*program, *arguments, *results)))

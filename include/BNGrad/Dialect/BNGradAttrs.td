@@ -39,7 +39,9 @@ def BNGrad_ScheduleKind : I32EnumAttr<
       I32EnumAttrCase<"Tiles", 2, "tiles">,
       I32EnumAttrCase<"Rows", 3, "rows">,
       I32EnumAttrCase<"Split", 4, "split">,
-      I32EnumAttrCase<"Sizes", 5, "sizes">
+      I32EnumAttrCase<"Sizes", 5, "sizes">,
+      I32EnumAttrCase<"TwoPass", 6, "two_pass">,
+      I32EnumAttrCase<"OnePass", 7, "one_pass">
     ]> {
   let cppNamespace = "::mlir::bngrad";
   let genSpecializedAttr = 0;
@@ -77,14 +79,25 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
     `sizes`: one of the above, chosen at run time by sizes that are not known
     before.
 
+    On a GPU:
+
+    `two_pass`: a kernel for the sums of shares of each channel, one that
+    finishes them and computes what there is once per channel, and one for the
+    elements. Takes any group.
+
     Parameters, all with a default and optional:
     - `threads` (1): into how many shares parallel loops are cut; results do not
-      depend on it.
-    - `vector_bits` (512): length of a vector register.
+      depend on it. On a GPU: threads of a block, whole warps, which the order
+      of summation does depend on.
+    - `vector_bits` (512): length of a vector register; on a GPU, of an access.
     - `streaming_bytes` (0): results are stored past the caches where the data
       of the group are larger than this; 0: never.
-    - `columns` (1024): elements that `tiles` and `rows` take as one row, about.
-    - `blocks` (16): blocks of `rows`, at most.
+    - `columns` (1024): elements that `tiles` and `rows` take as one row, about;
+      on a GPU, accesses beside each other in a block where channels run
+      fastest.
+    - `blocks` (16): blocks of `rows`, at most; on a GPU, of the sums, about.
+    - `fma` (false): products that allow `contract` are fused with the sum they go
+      into, for targets with an instruction that does.
   }];
   let parameters = (ins
     EnumParameter<BNGrad_ScheduleKind>:$kind,
@@ -92,14 +105,15 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
     DefaultValuedParameter<"int64_t", "512">:$vector_bits,
     DefaultValuedParameter<"int64_t", "0">:$streaming_bytes,
     DefaultValuedParameter<"int64_t", "1024">:$columns,
-    DefaultValuedParameter<"int64_t", "16">:$blocks
+    DefaultValuedParameter<"int64_t", "16">:$blocks,
+    DefaultValuedParameter<"bool", "false">:$fma
   );
   let assemblyFormat = [{
     `<` $kind (`,` struct($threads, $vector_bits, $streaming_bytes, $columns,
-                          $blocks)^)? `>`
+                          $blocks, $fma)^)? `>`
   }];
   let builders = [AttrBuilder<(ins "ScheduleKind":$kind), [{
-    return $_get($_ctxt, kind, 1, 512, 0, 1024, 16);
+    return $_get($_ctxt, kind, 1, 512, 0, 1024, 16, false);
   }]>];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -13,8 +13,8 @@
  *
  * Errors: no function fails by itself. The first error of a thread is given to
  * the error handler as one line of text and kept as the thread's status;
- * whatever the thread calls then does nothing (and returns null) until it takes
- * the status.
+ * whatever the thread calls then does nothing but release what it holds (and
+ * returns null) until it takes the status.
  */
 
 #ifndef BNGRAD_RUNTIME_CUDA_H
@@ -34,7 +34,8 @@ void *mgpuModuleLoad(void *data, uint64_t size);
 /* PTX, zero-terminated; assembled at `opt_level` (0 to 4). */
 void *mgpuModuleLoadJIT(void *data, int32_t opt_level);
 void mgpuModuleUnload(void *module);
-/* The kernel `name`, found once per module and context. */
+/* The kernel `name`, looked up at its first launch in a context: that it is
+ * missing is an error of the launch. */
 void *mgpuModuleGetFunction(void *module, const char *name);
 
 typedef enum {
@@ -44,17 +45,18 @@ typedef enum {
 
 /* One form of a module. */
 typedef struct {
-  const char *chip; /* such as "sm_90" or "sm_90a" */
-  int32_t format;   /* a bngradCudaImageFormat_t */
+  const char *chip;  /* such as "sm_90" or "sm_90a" */
+  int32_t format;    /* a bngradCudaImageFormat_t */
   int32_t opt_level; /* for PTX */
-  uint64_t size;    /* without the zero that ends PTX */
+  uint64_t size;     /* without the zero that ends PTX */
   const void *data;
 } bngradCudaImage_t;
 
 /* A module with a form for each of several chips. The device decides at the
  * first launch: a binary of its own chip or of an older one of its major
- * version, then the PTX of the newest chip that is not newer than it; names
- * that end in 'a' fit that chip alone. */
+ * version, then the PTX of the newest chip that is not newer than it. Names
+ * that end in 'a' fit that chip alone, those that end in 'f' newer ones of its
+ * major version, too; of equals the one for fewer chips is taken. */
 void *bngradCudaModuleLoad(const bngradCudaImage_t *images, int64_t num_images);
 
 /* Launches, on `stream`. `params` points to the address of each parameter. */
@@ -91,7 +93,10 @@ void mgpuMemHostRegisterMemRef(int64_t rank, void *descriptor,
                                int64_t element_bytes);
 void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor,
                                  int64_t element_bytes);
+/* Of the calling thread, where no context is current. */
 void mgpuSetDefaultDevice(int32_t device);
+/* Compute capability of the device, such as 90 for 9.0; 0 after an error. */
+int32_t bngradCudaGetCapability(void);
 
 /* Errors. */
 
@@ -99,7 +104,8 @@ void mgpuSetDefaultDevice(int32_t device);
  * the status was last taken (a CUresult; -1 where it is none). */
 int32_t bngradCudaTakeStatus(void);
 /* Called with one line for each error, from the thread that made it; without a
- * handler the line goes to standard error. Null takes the handler away. */
+ * handler the line goes to standard error. Null takes the handler away. It runs
+ * in one thread at a time and may call nothing but the two functions here. */
 typedef void (*bngradCudaErrorHandler_t)(const char *message, void *user);
 void bngradCudaSetErrorHandler(bngradCudaErrorHandler_t handler, void *user);
 

@@ -338,8 +338,13 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
            "Target: threads that run at a time">,
     Option<"l1Bytes", "l1-bytes", "int64_t", /*default=*/"49152",
            "Target: first-level data cache of a core">,
+    Option<"chip", "chip", "std::string", /*default=*/"\"\"",
+           "Target: NVIDIA GPUs, comma-separated, such as sm_90; empty: a CPU, "
+           "which the other options describe">,
     Option<"lastLevelBytes", "last-level-bytes", "int64_t",
-           /*default=*/"33554432", "Target: last-level cache">
+           /*default=*/"33554432", "Target: last-level cache">,
+    Option<"fma", "fma", "bool", /*default=*/"false",
+           "Target: vectors have a fused multiply-add">
   ];
   let dependentDialects = [
     "::mlir::bngrad::BNGradDialect", "::mlir::linalg::LinalgDialect",
@@ -490,10 +495,16 @@ def BNGradApplySchedulePass
     }
     ```
   }];
+  let options = [
+    Option<"deviceArguments", "device-arguments", "bool", /*default=*/"false",
+           "Arguments of a function are buffers of the device, where a GPU's "
+           "schedule uses them">
+  ];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-    "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+    "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
   ];
 }
 
@@ -584,6 +595,44 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect"
+  ];
+}
+
+def BNGradLowerKernelMathPass
+    : Pass<"bngrad-lower-kernel-math", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Lower math in kernels to instructions where there are some";
+  let description = [{
+    Needs: kernels.
+    Gives: square roots and what else PTX has with one rounding, as intrinsics
+           of LLVM; upstream's conversion would take functions of libdevice,
+           which round otherwise and are not there without a toolkit. The rest
+           is left to it.
+    Fails: if something is left and libdevice is not found.
+
+    Before:
+
+    ```mlir
+    gpu.module @kernels {
+      func.func @f(%x: f32) -> f32 {
+        %0 = math.sqrt %x : f32
+        return %0 : f32
+      }
+    }
+    ```
+
+    After:
+
+    ```mlir
+    gpu.module @kernels {
+      func.func @f(%x: f32) -> f32 {
+        %0 = llvm.call_intrinsic "llvm.sqrt"(%x) : (f32) -> f32
+        return %0 : f32
+      }
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect"
   ];
 }
 

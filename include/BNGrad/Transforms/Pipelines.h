@@ -22,6 +22,9 @@ namespace mlir::bngrad {
 /// The stages of a pipeline, in order; what holds after each is in the README.
 enum class Stage { Import, Decompose, Fuse, Group, Bufferize, Apply, Lower };
 
+/// A property that a target may be said to have or not.
+enum class Feature { Host, Present, Absent };
+
 /// Options of `--bngrad-to-linalg`.
 struct ToLinalgPipelineOptions : PassPipelineOptions<ToLinalgPipelineOptions> {
   Option<Stage> stopAfter{
@@ -75,9 +78,72 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
       *this, "export-c",
       llvm::cl::desc("Export public functions to C (--bngrad-export-c)"),
       llvm::cl::init(false)};
+  Option<Feature> fma{
+      *this, "fma",
+      llvm::cl::desc("Target: vectors have a fused multiply-add (host, true, "
+                     "false)"),
+      llvm::cl::init(Feature::Host),
+      llvm::cl::values(clEnumValN(Feature::Host, "host", "as the host"),
+                       clEnumValN(Feature::Present, "true", "yes"),
+                       clEnumValN(Feature::Absent, "false", "no"))};
 
   /// The target that the options describe.
   Target getTarget() const;
+};
+
+/// Forms of a kernel that can be embedded.
+enum class CudaFormat { Isa, Bin, Fatbin };
+
+/// Options of `--bngrad-cuda-pipeline`.
+struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
+  Option<Stage> stopAfter{
+      *this, "stop-after",
+      llvm::cl::desc("Last stage to run (import, decompose, fuse, group, "
+                     "bufferize, apply, lower)"),
+      llvm::cl::init(Stage::Lower),
+      llvm::cl::values(
+          clEnumValN(Stage::Import, "import", "other dialects to bngrad"),
+          clEnumValN(Stage::Decompose, "decompose", "bngrad to linalg"),
+          clEnumValN(Stage::Fuse, "fuse", "element-wise fusion"),
+          clEnumValN(Stage::Group, "group", "groups and their schedules"),
+          clEnumValN(Stage::Bufferize, "bufferize",
+                     "buffers; results become out-parameters"),
+          clEnumValN(Stage::Apply, "apply", "kernels and their launches"),
+          clEnumValN(Stage::Lower, "lower",
+                     "embedded kernels and LLVM dialect"))};
+  Option<std::string> schedule{
+      *this, "schedule",
+      llvm::cl::desc("Schedule for every group, such as "
+                     "#bngrad.schedule<two_pass, threads = 256>; empty: "
+                     "chosen for the oldest chip"),
+      llvm::cl::init("")};
+  Option<std::string> chip{
+      *this, "chip",
+      llvm::cl::desc("Target: GPUs, comma-separated, such as sm_80,sm_90"),
+      llvm::cl::init("sm_90")};
+  Option<std::string> features{
+      *this, "features",
+      llvm::cl::desc("Features of every chip, such as +ptx80; empty: the "
+                     "version of PTX that the chip needs"),
+      llvm::cl::init("")};
+  Option<CudaFormat> format{
+      *this, "format",
+      llvm::cl::desc("How kernels are embedded"),
+      llvm::cl::init(CudaFormat::Isa),
+      llvm::cl::values(
+          clEnumValN(CudaFormat::Isa, "isa",
+                     "PTX, assembled by the driver; needs no toolkit"),
+          clEnumValN(CudaFormat::Bin, "bin", "cubin; needs ptxas"),
+          clEnumValN(CudaFormat::Fatbin, "fatbin",
+                     "cubin and PTX; needs ptxas and fatbinary"))};
+  Option<unsigned> optLevel{*this, "opt-level",
+                            llvm::cl::desc("Optimization of kernels, 0 to 3"),
+                            llvm::cl::init(3)};
+  Option<bool> deviceArguments{
+      *this, "device-arguments",
+      llvm::cl::desc("Arguments and results are buffers of the device; else "
+                     "they are of the host, and copied"),
+      llvm::cl::init(false)};
 };
 
 /// Parts of the pipelines, one per stage, for pass managers on a module.
@@ -87,9 +153,13 @@ void addFusePasses(OpPassManager &pm);
 /// An empty `schedule` is chosen for `target`.
 void addGroupPasses(OpPassManager &pm, StringRef schedule,
                     const Target &target);
+/// An empty `schedule` is chosen for the oldest of the chips.
+void addCudaGroupPasses(OpPassManager &pm, StringRef schedule, StringRef chip);
 void addBufferizePasses(OpPassManager &pm);
 void addCpuApplyPasses(OpPassManager &pm);
 void addCpuLowerPasses(OpPassManager &pm);
+void addCudaApplyPasses(OpPassManager &pm, bool deviceArguments);
+void addCudaLowerPasses(OpPassManager &pm, const CudaPipelineOptions &options);
 
 /// bngrad on tensors to linalg on tensors, for other compilers to go on from.
 void buildToLinalgPipeline(OpPassManager &pm,
@@ -99,7 +169,14 @@ void buildToLinalgPipeline(OpPassManager &pm,
 /// function's results become out-parameters after its arguments.
 void buildCpuPipeline(OpPassManager &pm, const CpuPipelineOptions &options);
 
-/// Registers `--bngrad-to-linalg` and `--bngrad-cpu-pipeline`.
+/// bngrad on tensors to kernels for NVIDIA GPUs, embedded into code of the host
+/// in the LLVM dialect that calls the functions of BNGrad/Runtime/Cuda.h. A
+/// function's results become out-parameters after its arguments. What is not a
+/// group runs on the host.
+void buildCudaPipeline(OpPassManager &pm, const CudaPipelineOptions &options);
+
+/// Registers `--bngrad-to-linalg`, `--bngrad-cpu-pipeline` and
+/// `--bngrad-cuda-pipeline`.
 void registerPipelines();
 
 } // namespace mlir::bngrad

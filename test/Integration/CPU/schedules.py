@@ -46,6 +46,7 @@ class Case:
         self.bits = pick([512, 512, 256, 128])
         self.streaming = pick([0, 1])
         self.columns = pick([1024, 1024, 64, 256])
+        self.fma = pick(["true", "false"])
 
     def mlir(self):
         def tensor(kind, shape):
@@ -74,7 +75,8 @@ class Case:
 
     def schedule(self, shares):
         return (f"#bngrad.schedule<{self.kind}, threads = {shares}, vector_bits = {self.bits}, "
-                f"streaming_bytes = {self.streaming}, columns = {self.columns}, blocks = 5>")
+                f"streaming_bytes = {self.streaming}, columns = {self.columns}, blocks = 5, "
+                f"fma = {self.fma}>")
 
     def __str__(self):
         return f"case {self.number}: {self.schedule(1)}\n{self.mlir()}shape {self.shape}"

@@ -2,7 +2,8 @@
 
 TOOLS holds bngrad-opt, LLVM/bin the tools of LLVM, LLVM/lib libomp. Every schedule with vectors is compiled for
 AVX-512, AVX2 and baseline x86-64 and compared with numpy in float64, under the bound of docs/numerics.md without
-its dependence on the operands: 64 roundings of the largest term. For AArch64 the assembly is looked at. Prints
+its dependence on the operands: 64 roundings of the largest term. For AArch64 the assembly is looked at. Products are fused with
+sums where the CPU can, and nowhere else. Prints
 `N kernels executed, M compiled, 0 failed`.
 """
 
@@ -14,8 +15,12 @@ import sys
 
 import numpy as np
 
-# Vector bits, and what this CPU must have.
-X86 = {"x86-64-v4": (512, "avx512f"), "x86-64-v3": (256, "avx2"), "x86-64": (128, "sse2")}
+# Vector bits, whether products are fused with sums, and what this CPU must have.
+X86 = {
+    "x86-64-v4": (512, True, "avx512f"),
+    "x86-64-v3": (256, True, "fma"),
+    "x86-64": (128, False, "sse2"),
+}
 CASES = {  # shape, feature dim, schedule
     "channels": ((3, 9, 1000), 1),
     "tiles": ((5, 40, 49), 1),
@@ -48,10 +53,10 @@ class Compiler:
             raise AssertionError(done.stderr.decode())
         return done.stdout
 
-    def assembly(self, kind, bits, *target):
+    def assembly(self, kind, bits, fma, *target):
         shape, feature = CASES[kind]
         # Streamed, and in two shares.
-        schedule = f"#bngrad.schedule<{kind}, threads = 2, vector_bits = {bits}, streaming_bytes = 1>"
+        schedule = f"#bngrad.schedule<{kind}, threads = 2, vector_bits = {bits}, streaming_bytes = 1, fma = {str(fma).lower()}>"
         ir = self.run(f"{self.tools}/bngrad-opt", f"--bngrad-cpu-pipeline=schedule={{{schedule}}}",
                       stdin=mlir(shape, feature).encode())
         ir = self.run(f"{self.llvm}/bin/mlir-translate", "--mlir-to-llvmir", stdin=ir)
@@ -105,12 +110,14 @@ def main():
         flags = set(re.search(r"^flags\s*: (.*)$", file.read(), re.M)[1].split())
     executed = compiled = failed = 0
     for kind in CASES:
-        for cpu, (bits, needed) in X86.items():
+        for cpu, (bits, fma, needed) in X86.items():
             try:
-                assembly = compiler.assembly(kind, bits, "-mtriple=x86_64-unknown-linux-gnu", f"-mcpu={cpu}")
+                assembly = compiler.assembly(kind, bits, fma, "-mtriple=x86_64-unknown-linux-gnu", f"-mcpu={cpu}")
                 compiled += 1
                 assert b"vmovntps" in assembly or b"movntps" in assembly, "no streaming stores"
                 assert (b"zmm" in assembly) == (bits == 512), "registers of the wrong length"
+                assert bool(re.search(rb"\svfn?m(add|sub)\w+ps\s", assembly)) == fma, "products are not fused as the target says"
+                assert b"fmaf" not in assembly, "calls fmaf"
                 if needed in flags:
                     check(compiler.load(f"{kind}-{cpu}", assembly), *CASES[kind])
                     executed += 1
@@ -120,9 +127,10 @@ def main():
                 failed += 1
                 print(f"FAILED {kind} for {cpu}: {error}")
         try:
-            assembly = compiler.assembly(kind, 128, "-mtriple=aarch64-unknown-linux-gnu", "-mcpu=neoverse-n1").decode()
+            assembly = compiler.assembly(kind, 128, True, "-mtriple=aarch64-unknown-linux-gnu", "-mcpu=neoverse-n1").decode()
             compiled += 1
             assert re.search(r"fmul\s+v\d+\.4s", assembly), "no vectors of four"
+            assert re.search(r"fml[as]\s+v\d+\.4s", assembly), "products are not fused"
             assert "stnp" in assembly, "no streaming stores"
             called = set(re.findall(r"\bbl\s+(\w+)", assembly))
             assert called <= {"f", "__kmpc_global_thread_num", "__kmpc_fork_call", "__kmpc_fork_call_if", "__kmpc_for_static_init_8u", "malloc",

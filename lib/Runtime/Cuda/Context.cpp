@@ -1,0 +1,205 @@
+//===- Context.cpp - the device a call works on -----------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Context.h"
+#include "Abi.h"
+#include "Errors.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+namespace bngrad::cuda {
+
+static thread_local int32_t defaultDevice = 0;
+
+namespace {
+struct ContextTable {
+  std::mutex mutex;
+  /// By `Context::id`.
+  std::unordered_map<unsigned long long, std::unique_ptr<Context>> contexts;
+  /// The primary contexts this library retains, by device.
+  std::map<int32_t, CUcontext> primary;
+};
+} // namespace
+
+static ContextTable &contextTable() {
+  // Never destroyed: destructors of the program may still unload modules.
+  static ContextTable &table = *new ContextTable;
+  return table;
+}
+
+//===----------------------------------------------------------------------===//
+// Context
+//===----------------------------------------------------------------------===//
+
+/// Context::check where there is no context yet.
+static bool check(const Driver &driver, CUresult result,
+                  const std::string &call) {
+  if (result == CUDA_SUCCESS)
+    return true;
+  report(result, call + ": " + describe(driver, result));
+  return false;
+}
+
+std::string Context::describeDevice() const {
+  return "device " + std::to_string(device) + " (" + deviceName + ")";
+}
+
+bool Context::check(CUresult result, const char *call,
+                    const char *kernel) const {
+  if (result == CUDA_SUCCESS)
+    return true;
+  std::string what = call;
+  if (kernel)
+    what += std::string(" of '") + kernel + "'";
+  return cuda::check(driver, result, what + " on " + describeDevice());
+}
+
+/// `Context::id` of `handle`. Drivers that give none leave its address.
+static CUresult getId(const Driver &driver, CUcontext handle,
+                      unsigned long long &id) {
+  id = reinterpret_cast<uintptr_t>(handle);
+  return driver.cuCtxGetId ? driver.cuCtxGetId(handle, &id) : CUDA_SUCCESS;
+}
+
+/// Describes `handle`, which is current; null and a report if that fails.
+static std::unique_ptr<Context>
+makeContext(const Driver &driver, CUcontext handle, unsigned long long id) {
+  auto context = std::make_unique<Context>(driver, handle, id);
+  if (!check(driver, driver.cuCtxGetDevice(&context->device), "cuCtxGetDevice"))
+    return nullptr;
+  char name[256] = "";
+  if (!check(driver,
+             driver.cuDeviceGetName(name, sizeof(name), context->device),
+             "cuDeviceGetName"))
+    return nullptr;
+  context->deviceName = name;
+
+  auto getAttribute = [&](int &value, CUdevice_attribute attribute) {
+    return context->check(
+        driver.cuDeviceGetAttribute(&value, attribute, context->device),
+        "cuDeviceGetAttribute");
+  };
+  int hasMemoryPools = 0;
+  if (!getAttribute(context->capability.major,
+                    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) ||
+      !getAttribute(context->capability.minor,
+                    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) ||
+      !getAttribute(hasMemoryPools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED))
+    return nullptr;
+  context->hasMemoryPools = hasMemoryPools != 0;
+  return context;
+}
+
+/// The context of `handle`, which is current.
+static const Context *getContext(const Driver &driver, CUcontext handle) {
+  unsigned long long id = 0;
+  if (!check(driver, getId(driver, handle, id), "cuCtxGetId"))
+    return nullptr;
+
+  // Most calls of a thread are in the same context.
+  static thread_local unsigned long long lastId = 0;
+  static thread_local const Context *last = nullptr;
+  if (last && lastId == id)
+    return last;
+
+  ContextTable &table = contextTable();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  std::unique_ptr<Context> &context = table.contexts[id];
+  if (!context)
+    context = makeContext(driver, handle, id);
+  if (context) {
+    lastId = id;
+    last = context.get();
+  }
+  return context.get();
+}
+
+/// The primary context of the thread's default device; null and a report if
+/// there is none.
+static CUcontext retainPrimaryContext(const Driver &driver) {
+  ContextTable &table = contextTable();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  auto found = table.primary.find(defaultDevice);
+  if (found != table.primary.end())
+    return found->second;
+
+  std::string where = " of device " + std::to_string(defaultDevice);
+  CUdevice device = 0;
+  CUcontext handle = nullptr;
+  if (!check(driver, driver.cuDeviceGet(&device, defaultDevice),
+             "cuDeviceGet" + where) ||
+      !check(driver, driver.cuDevicePrimaryCtxRetain(&handle, device),
+             "cuDevicePrimaryCtxRetain" + where))
+    return nullptr;
+  table.primary.emplace(defaultDevice, handle);
+  return handle;
+}
+
+bool isAlive(const Context &context) {
+  const Driver &driver = context.driver;
+  CUcontext current = nullptr;
+  bool exists = driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
+                current == context.handle;
+  if (!exists) {
+    ContextTable &table = contextTable();
+    std::lock_guard<std::mutex> lock(table.mutex);
+    for (const auto &[device, handle] : table.primary)
+      exists |= handle == context.handle;
+  }
+  unsigned long long id = 0;
+  return exists && getId(driver, context.handle, id) == CUDA_SUCCESS &&
+         id == context.id;
+}
+
+//===----------------------------------------------------------------------===//
+// DeviceScope
+//===----------------------------------------------------------------------===//
+
+DeviceScope::DeviceScope(bool releases) {
+  if (hasError() && !releases)
+    return;
+  driver = getDriver();
+  if (!driver)
+    return;
+  CUcontext handle = nullptr;
+  if (!check(*driver, driver->cuCtxGetCurrent(&handle), "cuCtxGetCurrent"))
+    return;
+  if (!handle) {
+    handle = retainPrimaryContext(*driver);
+    if (!handle ||
+        !check(*driver, driver->cuCtxPushCurrent(handle), "cuCtxPushCurrent"))
+      return;
+    pushed = true;
+  }
+  context = getContext(*driver, handle);
+}
+
+DeviceScope::~DeviceScope() {
+  CUcontext handle = nullptr;
+  if (pushed)
+    check(*driver, driver->cuCtxPopCurrent(&handle), "cuCtxPopCurrent");
+}
+
+} // namespace bngrad::cuda
+
+using namespace bngrad::cuda;
+
+void mgpuSetDefaultDevice(int32_t device) {
+  if (!hasError())
+    defaultDevice = device;
+}
+
+int32_t bngradCudaGetCapability(void) {
+  DeviceScope device;
+  if (!device)
+    return 0;
+  return device->capability.major * 10 + device->capability.minor;
+}

@@ -1,0 +1,78 @@
+//===- Context.h - the device a call works on -------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_RUNTIME_CUDA_CONTEXT_H
+#define BNGRAD_RUNTIME_CUDA_CONTEXT_H
+
+#include "Driver.h"
+
+#include <string>
+
+namespace bngrad::cuda {
+
+/// A compute capability, such as 9.0.
+struct Capability {
+  int major = 0;
+  int minor = 0;
+};
+
+/// A CUDA context, and what is asked often of its device. Lives as long as the
+/// process, so that its address stands for it in tables.
+struct Context {
+  const Driver &driver;
+  CUcontext handle;
+  /// Tells it from another context that has the handle once this is destroyed.
+  unsigned long long id;
+  CUdevice device = 0;
+  std::string deviceName;
+  Capability capability;
+  bool hasMemoryPools = false;
+
+  Context(const Driver &driver, CUcontext handle, unsigned long long id)
+      : driver(driver), handle(handle), id(id) {}
+
+  /// Such as `device 0 (NVIDIA H200)`.
+  std::string describeDevice() const;
+
+  /// Whether `result`, what the driver's function `call` returned, is success;
+  /// reports it if not. `kernel` is what the call was about, if not null.
+  bool check(CUresult result, const char *call,
+             const char *kernel = nullptr) const;
+};
+
+/// The scope in which one call uses the device: the context that is current in
+/// the calling thread, or else the primary context of the thread's default
+/// device, which is then current until the end of the scope.
+///
+/// Errors: converts to false if the thread has an error, unless the call is one
+///         that `releases`, or if there is no usable device, which is then
+///         reported.
+class DeviceScope {
+public:
+  explicit DeviceScope(bool releases = false);
+  DeviceScope(const DeviceScope &) = delete;
+  DeviceScope &operator=(const DeviceScope &) = delete;
+  ~DeviceScope();
+
+  explicit operator bool() const { return context != nullptr; }
+  const Context &operator*() const { return *context; }
+  const Context *operator->() const { return context; }
+
+private:
+  const Driver *driver = nullptr;
+  const Context *context = nullptr;
+  bool pushed = false;
+};
+
+/// Whether `context` certainly exists: it is current, or a primary context that
+/// this library retains.
+bool isAlive(const Context &context);
+
+} // namespace bngrad::cuda
+
+#endif // BNGRAD_RUNTIME_CUDA_CONTEXT_H

@@ -1,0 +1,168 @@
+//===- Launch.cpp - launches of kernels -------------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Abi.h"
+#include "Errors.h"
+#include "Module.h"
+#include "Nvtx.h"
+
+#include <climits>
+
+namespace bngrad::cuda {
+
+// CUDA C++ Programming Guide, "Thread Block Clusters": what every chip that has
+// clusters can run.
+static constexpr uint64_t kMaxPortableCluster = 8;
+
+namespace {
+/// The extents of a grid, a block or a cluster.
+struct Extents {
+  const char *what;
+  intptr_t x, y, z;
+
+  /// Whether they fit the driver's types; reports if not. None is below `min`.
+  bool check(const char *kernel, intptr_t min) const {
+    for (intptr_t value : {x, y, z}) {
+      if (value >= min && uint64_t(value) <= UINT_MAX)
+        continue;
+      report(kNoDriverCode,
+             std::string("launch of '") + kernel + "': expected sizes of the " +
+                 what + " in [" + std::to_string(min) + ", " +
+                 std::to_string(UINT_MAX) + "], got " + std::to_string(value));
+      return false;
+    }
+    return true;
+  }
+};
+} // namespace
+
+/// Lets `kernel` have `bytes` of dynamic shared memory, more than which the
+/// driver gives only on demand.
+static bool allowDynamicShared(LoadedKernel &kernel, const char *name,
+                               int bytes) {
+  if (bytes <= kernel.maxDynamicShared.load(std::memory_order_acquire))
+    return true;
+  std::lock_guard<std::mutex> lock(kernel.mutex);
+  if (bytes <= kernel.maxDynamicShared.load(std::memory_order_relaxed))
+    return true;
+  const Context &context = kernel.context;
+  if (!context.check(context.driver.cuFuncSetAttribute(
+                         kernel.function,
+                         CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                         bytes),
+                     "cuFuncSetAttribute", name))
+    return false;
+  kernel.maxDynamicShared.store(bytes, std::memory_order_release);
+  return true;
+}
+
+/// Lets `kernel` run in clusters larger than every chip can run.
+static bool allowLargeClusters(LoadedKernel &kernel, const char *name) {
+  if (kernel.allowsLargeClusters.load(std::memory_order_acquire))
+    return true;
+  std::lock_guard<std::mutex> lock(kernel.mutex);
+  if (kernel.allowsLargeClusters.load(std::memory_order_relaxed))
+    return true;
+  const Context &context = kernel.context;
+  if (!context.check(context.driver.cuFuncSetAttribute(
+                         kernel.function,
+                         CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
+                         1),
+                     "cuFuncSetAttribute", name))
+    return false;
+  kernel.allowsLargeClusters.store(true, std::memory_order_release);
+  return true;
+}
+
+/// Launches `function`, a Kernel, in clusters if `cluster` is not null.
+static void launch(void *function, const Extents *cluster, const Extents &grid,
+                   const Extents &block, int32_t dynamicShared, void *stream,
+                   void **params, void **extra) {
+  if (hasError())
+    return;
+  if (!function) {
+    report(kNoDriverCode, "launch: expected a kernel, got null");
+    return;
+  }
+  Kernel &kernel = *static_cast<Kernel *>(function);
+  const char *name = kernel.getName();
+  if (!grid.check(name, 0) || !block.check(name, 1) ||
+      (cluster && !cluster->check(name, 1)))
+    return;
+  if (dynamicShared < 0) {
+    report(kNoDriverCode, std::string("launch of '") + name +
+                              "': expected dynamic_shared_bytes of at least 0, "
+                              "got " +
+                              std::to_string(dynamicShared));
+    return;
+  }
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0)
+    return;
+
+  Range range(name);
+  DeviceScope device;
+  if (!device)
+    return;
+  LoadedKernel *loaded = kernel.load(*device);
+  if (!loaded || !allowDynamicShared(*loaded, name, dynamicShared))
+    return;
+
+  CUlaunchConfig config = {};
+  config.gridDimX = grid.x;
+  config.gridDimY = grid.y;
+  config.gridDimZ = grid.z;
+  config.blockDimX = block.x;
+  config.blockDimY = block.y;
+  config.blockDimZ = block.z;
+  config.sharedMemBytes = dynamicShared;
+  config.hStream = static_cast<CUstream>(stream);
+
+  CUlaunchAttribute attribute = {};
+  if (cluster) {
+    uint64_t size = 1;
+    for (intptr_t extent : {cluster->x, cluster->y, cluster->z})
+      if (size <= kMaxPortableCluster)
+        size *= extent;
+    if (size > kMaxPortableCluster && !allowLargeClusters(*loaded, name))
+      return;
+    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attribute.value.clusterDim.x = cluster->x;
+    attribute.value.clusterDim.y = cluster->y;
+    attribute.value.clusterDim.z = cluster->z;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+  }
+  device->check(
+      device->driver.cuLaunchKernelEx(&config, loaded->function, params, extra),
+      "cuLaunchKernelEx", name);
+}
+
+} // namespace bngrad::cuda
+
+using namespace bngrad::cuda;
+
+void mgpuLaunchKernel(void *function, intptr_t gridX, intptr_t gridY,
+                      intptr_t gridZ, intptr_t blockX, intptr_t blockY,
+                      intptr_t blockZ, int32_t dynamicShared, void *stream,
+                      void **params, void **extra, uint64_t) {
+  launch(function, nullptr, {"grid", gridX, gridY, gridZ},
+         {"block", blockX, blockY, blockZ}, dynamicShared, stream, params,
+         extra);
+}
+
+void mgpuLaunchClusterKernel(void *function, intptr_t clusterX,
+                             intptr_t clusterY, intptr_t clusterZ,
+                             intptr_t gridX, intptr_t gridY, intptr_t gridZ,
+                             intptr_t blockX, intptr_t blockY, intptr_t blockZ,
+                             int32_t dynamicShared, void *stream, void **params,
+                             void **extra) {
+  Extents cluster = {"cluster", clusterX, clusterY, clusterZ};
+  launch(function, &cluster, {"grid", gridX, gridY, gridZ},
+         {"block", blockX, blockY, blockZ}, dynamicShared, stream, params,
+         extra);
+}

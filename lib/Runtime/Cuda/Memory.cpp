@@ -1,0 +1,232 @@
+//===- Memory.cpp - memory of devices ---------------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Abi.h"
+#include "Context.h"
+#include "Errors.h"
+#include "Nvtx.h"
+
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace bngrad::cuda {
+
+namespace {
+struct MemoryTable {
+  std::mutex mutex;
+  /// Where the allocations in the order of a stream come from.
+  std::unordered_map<const Context *, CUmemoryPool> pools;
+  /// What of that is in use; all else is freed by cuMemFree.
+  std::unordered_set<CUdeviceptr> pooled;
+};
+} // namespace
+
+static MemoryTable &memoryTable() {
+  static MemoryTable &table = *new MemoryTable;
+  return table;
+}
+
+static CUdeviceptr deviceAddress(const void *pointer) {
+  return reinterpret_cast<uintptr_t>(pointer);
+}
+
+/// A pool of our own: the one of the device gives all its memory back at each
+/// synchronization, so that every call would map it again, and it belongs to
+/// the whole process. Null and a report if it cannot be made.
+static CUmemoryPool getMemoryPool(const Context &context) {
+  MemoryTable &table = memoryTable();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  CUmemoryPool &pool = table.pools[&context];
+  if (pool)
+    return pool;
+  CUmemPoolProps properties = {};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = context.device;
+  CUmemoryPool created = nullptr;
+  uint64_t keepAll = UINT64_MAX;
+  if (!context.check(context.driver.cuMemPoolCreate(&created, &properties),
+                     "cuMemPoolCreate") ||
+      !context.check(context.driver.cuMemPoolSetAttribute(
+                         created, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keepAll),
+                     "cuMemPoolSetAttribute"))
+    return nullptr;
+  return pool = created;
+}
+
+static CUdeviceptr allocatePooled(const Context &context, uint64_t bytes,
+                                  CUstream stream) {
+  CUmemoryPool pool = getMemoryPool(context);
+  CUdeviceptr result = 0;
+  if (!pool || !context.check(context.driver.cuMemAllocFromPoolAsync(
+                                  &result, bytes, pool, stream),
+                              "cuMemAllocFromPoolAsync"))
+    return 0;
+  MemoryTable &table = memoryTable();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  table.pooled.insert(result);
+  return result;
+}
+
+/// Takes `pointer` from those in use; whether it is one that came of a pool.
+static bool takePooled(CUdeviceptr pointer) {
+  MemoryTable &table = memoryTable();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  return table.pooled.erase(pointer) != 0;
+}
+
+/// The bytes that a memref covers.
+struct ByteRange {
+  void *begin = nullptr;
+  uint64_t size = 0;
+};
+
+/// What the memref of `descriptor` covers, if that is all between its first and
+/// its last byte, in whatever order; false and a report if not.
+static bool getDenseRange(const char *call, int64_t rank,
+                          const void *descriptor, int64_t elementBytes,
+                          ByteRange &range) {
+  struct Header {
+    char *allocated;
+    char *aligned;
+    int64_t offset;
+  };
+  const auto *header = static_cast<const Header *>(descriptor);
+  const auto *sizes = reinterpret_cast<const int64_t *>(header + 1);
+  const int64_t *strides = sizes + rank;
+
+  std::vector<std::pair<int64_t, int64_t>> dims;
+  int64_t numElements = 1;
+  for (int64_t i = 0; i < rank; ++i) {
+    numElements *= sizes[i];
+    if (sizes[i] != 1)
+      dims.emplace_back(strides[i], sizes[i]);
+  }
+  range.begin = header->aligned + header->offset * elementBytes;
+  range.size = uint64_t(numElements) * elementBytes;
+  if (numElements == 0)
+    return true;
+
+  std::sort(dims.begin(), dims.end());
+  int64_t expected = 1;
+  for (auto [stride, size] : dims) {
+    if (stride != expected) {
+      report(kNoDriverCode,
+             std::string(call) +
+                 ": expected a memref without gaps, got stride " +
+                 std::to_string(stride) + " in place of " +
+                 std::to_string(expected));
+      return false;
+    }
+    expected *= size;
+  }
+  return true;
+}
+
+} // namespace bngrad::cuda
+
+using namespace bngrad::cuda;
+
+void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t isHostShared) {
+  if (bytes == 0)
+    return nullptr;
+  DeviceScope device;
+  if (!device)
+    return nullptr;
+  CUdeviceptr result = 0;
+  if (isHostShared)
+    device->check(
+        device->driver.cuMemAllocManaged(&result, bytes, CU_MEM_ATTACH_GLOBAL),
+        "cuMemAllocManaged");
+  else if (device->hasMemoryPools)
+    result = allocatePooled(*device, bytes, static_cast<CUstream>(stream));
+  else
+    device->check(device->driver.cuMemAlloc(&result, bytes), "cuMemAlloc");
+  return reinterpret_cast<void *>(static_cast<uintptr_t>(result));
+}
+
+void mgpuMemFree(void *pointer, void *stream) {
+  if (!pointer)
+    return;
+  DeviceScope device(/*releases=*/true);
+  if (!device)
+    return;
+  CUdeviceptr address = deviceAddress(pointer);
+  auto handle = static_cast<CUstream>(stream);
+  if (takePooled(address)) {
+    device->check(device->driver.cuMemFreeAsync(address, handle),
+                  "cuMemFreeAsync");
+    return;
+  }
+  // cuMemFree promises no order with what is in the stream.
+  if (device->check(device->driver.cuStreamSynchronize(handle),
+                    "cuStreamSynchronize"))
+    device->check(device->driver.cuMemFree(address), "cuMemFree");
+}
+
+void mgpuMemcpy(void *to, void *from, uint64_t bytes, void *stream) {
+  if (bytes == 0)
+    return;
+  Range range("bngrad: copy");
+  if (DeviceScope device; device)
+    device->check(device->driver.cuMemcpyAsync(deviceAddress(to),
+                                               deviceAddress(from), bytes,
+                                               static_cast<CUstream>(stream)),
+                  "cuMemcpyAsync");
+}
+
+void mgpuMemset16(void *to, uint16_t value, uint64_t count, void *stream) {
+  if (count == 0)
+    return;
+  if (DeviceScope device; device)
+    device->check(
+        device->driver.cuMemsetD16Async(deviceAddress(to), value, count,
+                                        static_cast<CUstream>(stream)),
+        "cuMemsetD16Async");
+}
+
+void mgpuMemset32(void *to, uint32_t value, uint64_t count, void *stream) {
+  if (count == 0)
+    return;
+  if (DeviceScope device; device)
+    device->check(
+        device->driver.cuMemsetD32Async(deviceAddress(to), value, count,
+                                        static_cast<CUstream>(stream)),
+        "cuMemsetD32Async");
+}
+
+void mgpuMemHostRegisterMemRef(int64_t rank, void *descriptor,
+                               int64_t elementBytes) {
+  ByteRange range;
+  if (hasError() || !getDenseRange("mgpuMemHostRegisterMemRef", rank,
+                                   descriptor, elementBytes, range))
+    return;
+  if (range.size == 0)
+    return;
+  if (DeviceScope device; device)
+    device->check(device->driver.cuMemHostRegister(range.begin, range.size,
+                                                   CU_MEMHOSTREGISTER_PORTABLE),
+                  "cuMemHostRegister");
+}
+
+void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor,
+                                 int64_t elementBytes) {
+  ByteRange range;
+  if (hasError() || !getDenseRange("mgpuMemHostUnregisterMemRef", rank,
+                                   descriptor, elementBytes, range))
+    return;
+  if (range.size == 0)
+    return;
+  if (DeviceScope device; device)
+    device->check(device->driver.cuMemHostUnregister(range.begin),
+                  "cuMemHostUnregister");
+}

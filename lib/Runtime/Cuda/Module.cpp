@@ -1,0 +1,227 @@
+//===- Module.cpp - modules and kernels -------------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Module.h"
+#include "Abi.h"
+#include "Errors.h"
+#include "Nvtx.h"
+
+#include <cstring>
+#include <iterator>
+
+namespace bngrad::cuda {
+
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+/// `log`, what the driver's assembler wrote, as part of one line.
+static std::string onOneLine(std::string_view log) {
+  std::string result;
+  for (char c : log) {
+    if (c != '\n') {
+      result += c;
+      continue;
+    }
+    if (!result.empty() && result.back() != ';')
+      result += ';';
+  }
+  while (!result.empty() && (result.back() == ';' || result.back() == ' '))
+    result.pop_back();
+  return result;
+}
+
+/// Reports that none of `images` fits the device of `context`.
+static void reportNoImage(const std::vector<Image> &images,
+                          const Context &context) {
+  std::string got;
+  for (const Image &image : images) {
+    if (!got.empty())
+      got += ", ";
+    got += printChip(*image.chip) + (image.isPtx ? " (PTX)" : " (binary)");
+  }
+  report(kNoDriverCode, "loading a module on " + context.describeDevice() +
+                            ": expected an image that fits " +
+                            printChip({context.capability}) + ", got " + got);
+}
+
+CUmodule Module::load(const Context &context) {
+  auto found = loaded.find(&context);
+  if (found != loaded.end())
+    return found->second;
+  Range range("bngrad: module load");
+  const Image *image = chooseImage(images, context.capability);
+  if (!image) {
+    reportNoImage(images, context);
+    return nullptr;
+  }
+
+  // A fatbinary may hold PTX, so that there may be a log for it as well.
+  char log[4096] = "";
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
+                            CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                            CU_JIT_OPTIMIZATION_LEVEL};
+  void *values[] = {log, reinterpret_cast<void *>(sizeof(log)),
+                    reinterpret_cast<void *>(intptr_t(image->optLevel))};
+  unsigned numOptions = std::size(options) - (image->isPtx ? 0 : 1);
+  CUmodule handle = nullptr;
+  CUresult result = context.driver.cuModuleLoadDataEx(
+      &handle, image->data, numOptions, options, values);
+  if (result != CUDA_SUCCESS) {
+    std::string message = "cuModuleLoadDataEx on " + context.describeDevice() +
+                          ": " + describe(context.driver, result);
+    std::string text = onOneLine({log, strnlen(log, sizeof(log))});
+    if (!text.empty())
+      message += ": " + text;
+    report(result, message);
+    return nullptr;
+  }
+  loaded.emplace(&context, handle);
+  return handle;
+}
+
+Module::~Module() {
+  for (const auto &[context, handle] : loaded) {
+    if (!isAlive(*context))
+      continue;
+    const Driver &driver = context->driver;
+    // What fails at the end of a process is the driver that ended before.
+    CUcontext popped = nullptr;
+    CUresult result = driver.cuCtxPushCurrent(context->handle);
+    if (result == CUDA_SUCCESS) {
+      result = driver.cuModuleUnload(handle);
+      driver.cuCtxPopCurrent(&popped);
+    }
+    if (result != CUDA_ERROR_DEINITIALIZED)
+      context->check(result, "cuModuleUnload");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+Kernel *Module::getKernel(std::string_view name) {
+  {
+    std::shared_lock<std::shared_mutex> lock(kernelsMutex);
+    auto found = kernels.find(name);
+    if (found != kernels.end())
+      return &found->second;
+  }
+  std::unique_lock<std::shared_mutex> lock(kernelsMutex);
+  return &kernels.try_emplace(std::string(name), *this, name).first->second;
+}
+
+LoadedKernel *Kernel::find(const Context &context) const {
+  LoadedKernel *kernel = first.load(std::memory_order_acquire);
+  while (kernel && &kernel->context != &context)
+    kernel = kernel->next.get();
+  return kernel;
+}
+
+LoadedKernel *Kernel::load(const Context &context) {
+  if (LoadedKernel *kernel = find(context))
+    return kernel;
+  std::lock_guard<std::mutex> lock(module.loadMutex);
+  if (LoadedKernel *kernel = find(context))
+    return kernel;
+
+  CUmodule handle = module.load(context);
+  CUfunction function = nullptr;
+  int maxDynamicShared = 0;
+  const Driver &driver = context.driver;
+  if (!handle ||
+      !context.check(
+          driver.cuModuleGetFunction(&function, handle, name.c_str()),
+          "cuModuleGetFunction", name.c_str()) ||
+      !context.check(driver.cuFuncGetAttribute(
+                         &maxDynamicShared,
+                         CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                         function),
+                     "cuFuncGetAttribute", name.c_str()))
+    return nullptr;
+  owner = std::make_unique<LoadedKernel>(context, function, maxDynamicShared,
+                                         std::move(owner));
+  first.store(owner.get(), std::memory_order_release);
+  return owner.get();
+}
+
+//===----------------------------------------------------------------------===//
+// What is exported
+//===----------------------------------------------------------------------===//
+
+/// The error of the exported function `call`: `expected <expected>`.
+static void *reportExpected(const char *call, const std::string &expected) {
+  report(kNoDriverCode, std::string(call) + ": expected " + expected);
+  return nullptr;
+}
+
+/// A module of `images`, unless one of them cannot be right.
+static void *makeModule(const char *call, std::vector<Image> images) {
+  for (const Image &image : images) {
+    if (!image.data)
+      return reportExpected(call, "the data of an image, got null");
+    if (image.isPtx && (image.optLevel < 0 || image.optLevel > 4))
+      return reportExpected(call, "opt_level in [0, 4], got " +
+                                      std::to_string(image.optLevel));
+  }
+  return new Module(std::move(images));
+}
+
+} // namespace bngrad::cuda
+
+using namespace bngrad::cuda;
+
+void *mgpuModuleLoad(void *data, uint64_t) {
+  if (hasError())
+    return nullptr;
+  return makeModule("mgpuModuleLoad",
+                    {{data, /*isPtx=*/false, /*optLevel=*/0, std::nullopt}});
+}
+
+void *mgpuModuleLoadJIT(void *data, int32_t optLevel) {
+  if (hasError())
+    return nullptr;
+  return makeModule("mgpuModuleLoadJIT",
+                    {{data, /*isPtx=*/true, optLevel, std::nullopt}});
+}
+
+void *bngradCudaModuleLoad(const bngradCudaImage_t *images, int64_t numImages) {
+  constexpr char kCall[] = "bngradCudaModuleLoad";
+  if (hasError())
+    return nullptr;
+  if (!images || numImages < 1)
+    return reportExpected(kCall, "at least one image");
+  std::vector<Image> result;
+  for (int64_t i = 0; i < numImages; ++i) {
+    const bngradCudaImage_t &image = images[i];
+    std::string name = image.chip ? image.chip : "";
+    std::optional<Chip> chip = parseChip(name);
+    if (!chip)
+      return reportExpected(kCall, "a chip such as sm_90, got '" + name + "'");
+    bool isPtx = image.format == BNGRAD_CUDA_IMAGE_PTX;
+    if (!isPtx && image.format != BNGRAD_CUDA_IMAGE_BINARY)
+      return reportExpected(kCall, "the format of an image in [0, 1], got " +
+                                       std::to_string(image.format));
+    result.push_back({image.data, isPtx, image.opt_level, chip});
+  }
+  return makeModule(kCall, std::move(result));
+}
+
+void mgpuModuleUnload(void *module) {
+  delete static_cast<Module *>(module);
+}
+
+void *mgpuModuleGetFunction(void *module, const char *name) {
+  if (hasError())
+    return nullptr;
+  if (!module || !name)
+    return reportExpected("mgpuModuleGetFunction",
+                          "a module and the name of a kernel, got null");
+  return static_cast<Module *>(module)->getKernel(name);
+}

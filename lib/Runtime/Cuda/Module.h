@@ -1,0 +1,104 @@
+//===- Module.h - modules and kernels ---------------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A module is loaded once per context, by the first launch there of one of its
+// kernels.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_RUNTIME_CUDA_MODULE_H
+#define BNGRAD_RUNTIME_CUDA_MODULE_H
+
+#include "Context.h"
+#include "Images.h"
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace bngrad::cuda {
+
+/// A kernel in a context.
+struct LoadedKernel {
+  const Context &context;
+  CUfunction function;
+  /// Guards changes of the attributes below.
+  std::mutex mutex;
+  /// What a launch may ask for, in bytes.
+  std::atomic<int> maxDynamicShared;
+  /// Whether it may be launched in clusters that not every chip can run.
+  std::atomic<bool> allowsLargeClusters{false};
+  /// The same kernel in another context.
+  std::unique_ptr<LoadedKernel> next;
+
+  LoadedKernel(const Context &context, CUfunction function,
+               int maxDynamicShared, std::unique_ptr<LoadedKernel> next)
+      : context(context), function(function),
+        maxDynamicShared(maxDynamicShared), next(std::move(next)) {}
+};
+
+class Module;
+
+/// A kernel by name: the handle that generated code has.
+class Kernel {
+public:
+  Kernel(Module &module, std::string_view name) : module(module), name(name) {}
+
+  const char *getName() const { return name.c_str(); }
+
+  /// The kernel in `context`, which is current; null and a report if it cannot
+  /// be loaded.
+  LoadedKernel *load(const Context &context);
+
+private:
+  LoadedKernel *find(const Context &context) const;
+
+  Module &module;
+  std::string name;
+  /// Owned by `owner`; read without a lock.
+  std::atomic<LoadedKernel *> first{nullptr};
+  std::unique_ptr<LoadedKernel> owner;
+};
+
+/// The images of a module, and the modules made of them.
+class Module {
+public:
+  explicit Module(std::vector<Image> images) : images(std::move(images)) {}
+  Module(const Module &) = delete;
+  Module &operator=(const Module &) = delete;
+  /// Unloads the module where its context certainly still exists; the others
+  /// go with their contexts.
+  ~Module();
+
+  Kernel *getKernel(std::string_view name);
+
+private:
+  friend class Kernel;
+
+  /// The module in `context`, which is current; null and a report if it cannot
+  /// be loaded. `loadMutex` is held.
+  CUmodule load(const Context &context);
+
+  const std::vector<Image> images;
+  std::shared_mutex kernelsMutex;
+  std::map<std::string, Kernel, std::less<>> kernels;
+  /// Guards `loaded` and the lists of all kernels.
+  std::mutex loadMutex;
+  std::unordered_map<const Context *, CUmodule> loaded;
+};
+
+} // namespace bngrad::cuda
+
+#endif // BNGRAD_RUNTIME_CUDA_MODULE_H

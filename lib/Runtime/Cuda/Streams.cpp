@@ -1,0 +1,161 @@
+//===- Streams.cpp - streams and events -------------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Generated code makes and destroys streams and events in every call. Those
+// that were destroyed are kept and handed out again, in the same context.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Abi.h"
+#include "Context.h"
+#include "Errors.h"
+#include "Nvtx.h"
+
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace bngrad::cuda {
+
+namespace {
+/// The streams or events of all contexts, which are never destroyed.
+template <typename Handle> class HandlePool {
+public:
+  /// A handle of `context`, and a new one if all are in use: what
+  /// `create(&handle)` makes, which may fail with false.
+  template <typename Create>
+  Handle take(const Context &context, Create create) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      std::vector<Handle> &handles = unused[&context];
+      if (!handles.empty()) {
+        Handle handle = handles.back();
+        handles.pop_back();
+        used.insert_or_assign(handle, &context);
+        return handle;
+      }
+    }
+    Handle handle = nullptr;
+    if (!create(&handle))
+      return nullptr;
+    std::lock_guard<std::mutex> lock(mutex);
+    used.insert_or_assign(handle, &context);
+    return handle;
+  }
+
+  /// False if `handle` is not in use.
+  bool giveBack(Handle handle) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = used.find(handle);
+    if (found == used.end())
+      return false;
+    unused[found->second].push_back(handle);
+    used.erase(found);
+    return true;
+  }
+
+private:
+  std::mutex mutex;
+  /// May have handles of destroyed contexts, which come again in others.
+  std::unordered_map<Handle, const Context *> used;
+  std::unordered_map<const Context *, std::vector<Handle>> unused;
+};
+} // namespace
+
+static HandlePool<CUstream> &streamPool() {
+  static HandlePool<CUstream> &pool = *new HandlePool<CUstream>;
+  return pool;
+}
+
+static HandlePool<CUevent> &eventPool() {
+  static HandlePool<CUevent> &pool = *new HandlePool<CUevent>;
+  return pool;
+}
+
+} // namespace bngrad::cuda
+
+using namespace bngrad::cuda;
+
+//===----------------------------------------------------------------------===//
+// Streams
+//===----------------------------------------------------------------------===//
+
+void *mgpuStreamCreate(void) {
+  DeviceScope device;
+  if (!device)
+    return nullptr;
+  return streamPool().take(*device, [&](CUstream *stream) {
+    return device->check(
+        device->driver.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING),
+        "cuStreamCreate");
+  });
+}
+
+void mgpuStreamDestroy(void *stream) {
+  // Work that is still in the stream stays in order before what comes next.
+  if (!stream)
+    return;
+  if (!streamPool().giveBack(static_cast<CUstream>(stream)))
+    report(kNoDriverCode, "mgpuStreamDestroy: expected a stream of "
+                          "mgpuStreamCreate that is not destroyed");
+}
+
+void mgpuStreamSynchronize(void *stream) {
+  Range range("bngrad: stream synchronize");
+  if (DeviceScope device; device)
+    device->check(
+        device->driver.cuStreamSynchronize(static_cast<CUstream>(stream)),
+        "cuStreamSynchronize");
+}
+
+void mgpuStreamWaitEvent(void *stream, void *event) {
+  if (DeviceScope device; device)
+    device->check(
+        device->driver.cuStreamWaitEvent(static_cast<CUstream>(stream),
+                                         static_cast<CUevent>(event), 0),
+        "cuStreamWaitEvent");
+}
+
+//===----------------------------------------------------------------------===//
+// Events
+//===----------------------------------------------------------------------===//
+
+void *mgpuEventCreate(void) {
+  DeviceScope device;
+  if (!device)
+    return nullptr;
+  return eventPool().take(*device, [&](CUevent *event) {
+    return device->check(
+        device->driver.cuEventCreate(event, CU_EVENT_DISABLE_TIMING),
+        "cuEventCreate");
+  });
+}
+
+void mgpuEventDestroy(void *event) {
+  // Who waits for it waits for what was recorded before the wait began.
+  if (!event)
+    return;
+  if (!eventPool().giveBack(static_cast<CUevent>(event)))
+    report(kNoDriverCode, "mgpuEventDestroy: expected an event of "
+                          "mgpuEventCreate that is not destroyed");
+}
+
+void mgpuEventSynchronize(void *event) {
+  Range range("bngrad: event synchronize");
+  if (DeviceScope device; device)
+    device->check(
+        device->driver.cuEventSynchronize(static_cast<CUevent>(event)),
+        "cuEventSynchronize");
+}
+
+void mgpuEventRecord(void *event, void *stream) {
+  if (DeviceScope device; device)
+    device->check(device->driver.cuEventRecord(static_cast<CUevent>(event),
+                                               static_cast<CUstream>(stream)),
+                  "cuEventRecord");
+}

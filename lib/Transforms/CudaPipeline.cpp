@@ -1,0 +1,119 @@
+//===- CudaPipeline.cpp - the CUDA pipeline -------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Transforms/CudaChip.h"
+#include "BNGrad/Transforms/Passes.h"
+#include "BNGrad/Transforms/Pipelines.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+void mlir::bngrad::addCudaGroupPasses(OpPassManager &pm, StringRef schedule,
+                                      StringRef chip) {
+  BNGradGroupPassOptions options;
+  options.schedule = schedule.str();
+  options.chip = chip.str();
+  pm.addNestedPass<func::FuncOp>(createBNGradGroupPass(options));
+}
+
+void mlir::bngrad::addCudaApplyPasses(OpPassManager &pm, bool deviceArguments) {
+  BNGradApplySchedulePassOptions options;
+  options.deviceArguments = deviceArguments;
+  pm.addNestedPass<func::FuncOp>(createBNGradApplySchedulePass(options));
+  pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+/// Adds the target of each chip to the modules of kernels.
+static void addTargets(OpPassManager &pm, const CudaPipelineOptions &options) {
+  std::string reason;
+  auto chips = CudaChip::parse(options.chip, reason);
+  if (failed(chips))
+    return; // --bngrad-group reports it
+  for (const CudaChip *chip : *chips) {
+    GpuNVVMAttachTargetOptions target;
+    target.chip = chip->name.str();
+    target.features = options.features.empty()
+                          ? "+ptx" + std::to_string(chip->ptxVersion)
+                          : options.features.getValue();
+    target.optLevel = options.optLevel;
+    pm.addPass(createGpuNVVMAttachTarget(target));
+  }
+}
+
+static void addKernelPasses(OpPassManager &pm) {
+  pm.addPass(createBNGradLowerKernelMathPass());
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  // expand-strided-metadata makes affine.apply again.
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createConvertVectorToLLVMPass());
+  pm.addPass(createConvertGpuOpsToNVVMOps());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+}
+
+void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
+                                      const CudaPipelineOptions &options) {
+  pm.addNestedPass<func::FuncOp>(createBNGradExpandTruncFPass());
+  // Constants are parts of a kernel, not its parameters.
+  pm.addPass(createGpuLaunchSinkIndexComputationsPass());
+  pm.addPass(createGpuKernelOutliningPass());
+  pm.addPass(createCanonicalizerPass());
+  addTargets(pm, options);
+  addKernelPasses(pm.nest<gpu::GPUModuleOp>());
+
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createConvertMathToLLVMPass());
+  // What has no intrinsic is a call.
+  pm.addPass(createConvertMathToLibmPass());
+  pm.addPass(createConvertIndexToLLVMPass());
+  pm.addPass(createUBToLLVMConversionPass());
+  pm.addPass(createGpuToLLVMConversionPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  GpuModuleToBinaryPassOptions binary;
+  binary.compilationTarget = options.format == CudaFormat::Isa   ? "isa"
+                             : options.format == CudaFormat::Bin ? "bin"
+                                                                 : "fatbin";
+  pm.addPass(createGpuModuleToBinaryPass(binary));
+}
+
+void mlir::bngrad::buildCudaPipeline(OpPassManager &pm,
+                                     const CudaPipelineOptions &options) {
+  auto runs = [&](Stage stage) { return stage <= options.stopAfter; };
+  addImportPasses(pm);
+  if (runs(Stage::Decompose))
+    addDecomposePasses(pm);
+  if (runs(Stage::Fuse))
+    addFusePasses(pm);
+  if (runs(Stage::Group))
+    addCudaGroupPasses(pm, options.schedule, options.chip);
+  if (runs(Stage::Bufferize))
+    addBufferizePasses(pm);
+  if (runs(Stage::Apply))
+    addCudaApplyPasses(pm, options.deviceArguments);
+  if (runs(Stage::Lower))
+    addCudaLowerPasses(pm, options);
+}

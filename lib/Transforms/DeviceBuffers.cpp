@@ -1,0 +1,218 @@
+//===- DeviceBuffers.cpp - the buffers of a group on the device -----------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// All ops on the device depend on the one token that the first gpu.wait gives.
+// Upstream's lowering makes that token the stream, and a stream keeps the order
+// of the calls.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DeviceBuffers.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// The source of a view that has a twin on the device, or null.
+static Value getViewSource(Value memref) {
+  Operation *def = memref.getDefiningOp();
+  if (isa_and_present<memref::CollapseShapeOp, memref::ExpandShapeOp,
+                      memref::CastOp>(def))
+    return def->getOperand(0);
+  return {};
+}
+
+static Value getRoot(Value memref) {
+  while (Value source = getViewSource(memref))
+    memref = source;
+  return memref;
+}
+
+static bool isMemRef(Value value) { return isa<MemRefType>(value.getType()); }
+
+/// True if `root` is an argument of its function.
+static bool isArgument(Value root) {
+  auto argument = dyn_cast<BlockArgument>(root);
+  return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
+}
+
+/// Everything that reads or writes `memref`, views included.
+static void collectUsers(Value memref, SmallVectorImpl<Operation *> &users) {
+  for (Operation *user : memref.getUsers()) {
+    users.push_back(user);
+    if (user->getNumResults() == 1 && getViewSource(user->getResult(0)))
+      collectUsers(user->getResult(0), users);
+  }
+}
+
+/// True if nothing but `group` uses `root`: its host buffer is not needed.
+static bool isLocal(Value root, const ScheduledGroup &group) {
+  if (!root.getDefiningOp<memref::AllocOp>())
+    return false;
+  SmallVector<linalg::GenericOp> members = group.getMembers();
+  SmallVector<Operation *> users;
+  collectUsers(root, users);
+  return llvm::all_of(users, [&](Operation *user) {
+    return isa<memref::DeallocOp>(user) || isa<linalg::FillOp>(user) ||
+           (user->getNumResults() == 1 && getViewSource(user->getResult(0))) ||
+           llvm::is_contained(members, user);
+  });
+}
+
+/// The fill that gives output `memref` of `generic` its value, or null.
+static linalg::FillOp findFill(Value memref, linalg::GenericOp generic) {
+  SmallVector<Operation *> users;
+  collectUsers(getRoot(memref), users);
+  for (Operation *user : users) {
+    auto fill = dyn_cast<linalg::FillOp>(user);
+    if (!fill)
+      continue;
+    Operation *later = fill->getBlock()->findAncestorOpInBlock(*generic);
+    if (later && fill->isBeforeInBlock(later))
+      return fill;
+  }
+  return {};
+}
+
+DeviceBuffers::DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
+                             bool deviceArguments)
+    : loc(group.getMembers().front().getLoc()),
+      deviceArguments(deviceArguments) {
+  auto tokenType = b.getType<gpu::AsyncTokenType>();
+  stream = gpu::WaitOp::create(b, loc, tokenType, ValueRange()).getAsyncToken();
+
+  SmallVector<Value> roots;
+  auto access = [&](Value memref) -> Access & {
+    Value root = getRoot(memref);
+    if (!llvm::is_contained(roots, root))
+      roots.push_back(root);
+    return accesses[root];
+  };
+  for (linalg::GenericOp member : group.getMembers()) {
+    for (OpOperand *operand : member.getDpsInputOperands())
+      if (isMemRef(operand->get()))
+        access(operand->get()).isRead = true;
+    for (OpOperand &init : member.getDpsInitsMutable()) {
+      Access &output = access(init.get());
+      output.isWritten = true;
+      if (member.getMatchingBlockArgument(&init).use_empty())
+        continue;
+      unsigned i = init.getOperandNumber() - member.getNumDpsInputs();
+      linalg::FillOp fill;
+      if (member == group.reduction)
+        fill = findFill(init.get(), member);
+      if (fill)
+        initialValues[i] = fill.getInputs()[0];
+      else
+        output.isRead = true;
+    }
+  }
+  SmallVector<Operation *> dead;
+  for (Value root : roots) {
+    auto type = cast<MemRefType>(root.getType());
+    if (deviceArguments && isArgument(root)) {
+      devices[root] = root;
+    } else if (isLocal(root, group)) {
+      SmallVector<Value> sizes(root.getDefiningOp<memref::AllocOp>()
+                                   .getDynamicSizes());
+      devices[root] = allocate(b, type, sizes);
+      SmallVector<Operation *> users;
+      collectUsers(root, users);
+      for (Operation *user : users)
+        if (isa<memref::DeallocOp, linalg::FillOp>(user))
+          dead.push_back(user);
+    } else {
+      devices[root] = mirror(b, root, accesses[root]);
+    }
+  }
+  for (linalg::GenericOp member : group.getMembers())
+    for (OpOperand &operand : member->getOpOperands())
+      if (isMemRef(operand.get()))
+        operand.set(getDevice(b, operand.get()));
+  for (Operation *op : dead)
+    op->erase();
+}
+
+Value DeviceBuffers::allocate(OpBuilder &b, MemRefType type, ValueRange sizes) {
+  Value memref = gpu::AllocOp::create(b, loc, type, stream.getType(), stream,
+                                      sizes, ValueRange())
+                     .getMemref();
+  allocated.push_back(memref);
+  return memref;
+}
+
+void DeviceBuffers::copy(OpBuilder &b, Value to, Value from) const {
+  gpu::MemcpyOp::create(b, loc, stream.getType(), stream, to, from);
+}
+
+Value DeviceBuffers::mirror(OpBuilder &b, Value root, Access access) {
+  auto type = cast<MemRefType>(root.getType());
+  SmallVector<Value> sizes;
+  for (int64_t dim : llvm::seq(type.getRank()))
+    if (type.isDynamicDim(dim))
+      sizes.push_back(memref::DimOp::create(b, loc, root, dim));
+  auto denseType = MemRefType::get(type.getShape(), type.getElementType());
+  Value host = root;
+  if (type != denseType) {
+    host = memref::AllocOp::create(b, loc, denseType, sizes);
+    denseForms.push_back({host, root});
+    if (access.isRead)
+      memref::CopyOp::create(b, loc, root, host);
+  }
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << "copied " << (access.isRead ? "to" : "from")
+      << (access.isRead && access.isWritten ? " and from" : "")
+      << " the device: a buffer of type " << type;
+  remark::analysis(
+      loc, remark::RemarkOpts::name("copy").category("bngrad-apply-schedule"))
+      << text;
+  Value device = allocate(b, denseType, sizes);
+  if (access.isRead)
+    copy(b, device, host);
+  if (access.isWritten)
+    results.push_back({device, host});
+  return device;
+}
+
+Value DeviceBuffers::getDevice(OpBuilder &b, Value memref) {
+  if (Value device = devices.lookup(memref))
+    return device;
+  Value source = getViewSource(memref);
+  // A member that was given its device buffer already.
+  if (!source)
+    return memref;
+  Value device = getDevice(b, source);
+  IRMapping mapping;
+  mapping.map(source, device);
+  Operation *view = b.clone(*memref.getDefiningOp(), mapping);
+  return devices[memref] = view->getResult(0);
+}
+
+bool DeviceBuffers::isAligned(Value memref) const {
+  return !deviceArguments || !isArgument(getRoot(memref));
+}
+
+void DeviceBuffers::finish(OpBuilder &b) {
+  for (auto [device, host] : results)
+    copy(b, host, device);
+  for (Value memref : allocated)
+    gpu::DeallocOp::create(b, loc, stream.getType(), stream, memref);
+  gpu::WaitOp::create(b, loc, Type(), stream);
+  for (auto [dense, strided] : denseForms) {
+    if (accesses.lookup(strided).isWritten)
+      memref::CopyOp::create(b, loc, dense, strided);
+    memref::DeallocOp::create(b, loc, dense);
+  }
+}

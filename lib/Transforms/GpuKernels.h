@@ -1,0 +1,157 @@
+//===- GpuKernels.h - what the kernels of a group share --------- -*- C++
+//-*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// How threads walk over loops of the data, read and write elements there, and
+// add up what they have found. The kernels of a schedule are built from these.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_GPUKERNELS_H
+#define BNGRAD_LIB_TRANSFORMS_GPUKERNELS_H
+
+#include "Arithmetic.h"
+#include "DeviceBuffers.h"
+#include "ScheduledGroup.h"
+
+#include "BNGrad/Dialect/BNGrad.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace mlir::bngrad {
+
+/// Lanes of a warp.
+inline constexpr int64_t kWarp = 32;
+/// Elements that a thread adds one by one, and loads before the first of them
+/// is used.
+inline constexpr int64_t kUnroll = 4;
+
+/// The steps of a thread through some loops of the data, as one sequence of
+/// pieces in which the last loop runs fastest.
+struct Walk {
+  SmallVector<unsigned> loops;
+  SmallVector<Value> sizes; // by loop, of the last one in pieces
+  SmallVector<Value> steps; // by loop: what one step adds
+};
+
+/// Where a piece is: an index for every loop of the data, null where a walk has
+/// not set it. The last loop's is that of the first element of the piece.
+using Indices = SmallVector<Value>;
+
+/// What the threads of a block have in common.
+struct Kernel {
+  Value block, thread;    // their numbers in the grid and in the block
+  ValueRange shared;      // workgroup memory
+};
+
+class GpuKernels {
+public:
+  GpuKernels(OpBuilder &b, const ScheduledGroup &group, ScheduleAttr schedule,
+             DeviceBuffers &buffers);
+
+protected:
+  using Body = function_ref<void(OpBuilder &)>;
+
+  Index at(OpBuilder &b) const { return {b, loc}; }
+  Value constant(OpBuilder &b, int64_t value) const {
+    return at(b).constant(value);
+  }
+
+  // Launches.
+  /// Launches `name` on `blocks` blocks of `threads` threads.
+  void launch(OpBuilder &b, StringRef name, Value blocks, int64_t threads,
+              TypeRange shared, function_ref<void(OpBuilder &, Kernel)> body);
+  MemRefType getSharedType(int64_t elements, Type type) const;
+  void barrier(OpBuilder &b) const;
+  void emitIf(OpBuilder &b, Value condition, Body body) const;
+  SmallVector<Value> emitIf(OpBuilder &b, Value condition,
+                            function_ref<SmallVector<Value>(OpBuilder &)> body,
+                            ValueRange otherwise) const;
+
+  // Walks.
+  /// A walk over `loops` with a step of `stride` pieces.
+  Walk createWalk(OpBuilder &b, ArrayRef<unsigned> loops, Value stride,
+                  int64_t lanes) const;
+  Value countPieces(OpBuilder &b, const Walk &walk) const {
+    return at(b).product(walk.sizes);
+  }
+  /// Position `index` of the walk, by loop of the walk.
+  SmallVector<Value> delinearize(OpBuilder &b, const Walk &walk,
+                                 Value index) const;
+  SmallVector<Value> advance(OpBuilder &b, const Walk &walk,
+                             ValueRange position) const;
+  /// `indices` with those of the walk at `position`.
+  Indices getIndices(OpBuilder &b, const Walk &walk, Indices indices,
+                     ValueRange position, int64_t lanes) const;
+  /// Sets the indices of the features for the channel of number `channel`.
+  void setFeatures(OpBuilder &b, Value channel, Indices &indices) const;
+
+  // Elements.
+  /// True if the lanes of a piece are neighbours in `operand`.
+  bool isContiguous(linalg::GenericOp generic, OpOperand &operand) const;
+  Value loadPiece(OpBuilder &b, linalg::GenericOp generic, OpOperand &operand,
+                  const Indices &indices, int64_t lanes) const;
+  void storePiece(OpBuilder &b, linalg::GenericOp generic, OpOperand &operand,
+                  Value value, const Indices &indices, int64_t lanes) const;
+  /// Operands that are the same wherever the null indices end up.
+  DenseMap<OpOperand *, Value> loadCommon(OpBuilder &b,
+                                          linalg::GenericOp generic,
+                                          const Indices &indices) const;
+  IRMapping clonePiece(OpBuilder &b, linalg::GenericOp generic,
+                       const DenseMap<OpOperand *, Value> &common,
+                       const Indices &indices, int64_t lanes) const;
+  /// Stores the results of `generic` that have an element per iteration.
+  void storeResults(OpBuilder &b, linalg::GenericOp generic,
+                    const IRMapping &mapping, const Indices &indices,
+                    int64_t lanes) const;
+
+  // Sums: pairs of a sum and its error.
+  unsigned numSums() const { return values.terms.size(); }
+  FloatType sumType(unsigned i) const {
+    return cast<FloatType>(values.terms[i].second.getType());
+  }
+  Value zero(OpBuilder &b, unsigned i, int64_t lanes) const;
+  SmallVector<Value> zeroSums(OpBuilder &b, int64_t lanes) const;
+  /// The terms of a piece, one for each sum.
+  SmallVector<Value> cloneTerms(OpBuilder &b,
+                                const DenseMap<OpOperand *, Value> &common,
+                                const Indices &indices, int64_t lanes) const;
+  /// Adds what a thread finds from piece `first + thread` on, in steps of
+  /// `stride` pieces, before `to`. `full` times kUnroll steps are inside for
+  /// all threads.
+  SmallVector<Value> emitSums(OpBuilder &b, const Walk &walk, Indices indices,
+                              Value first, Value thread, Value stride, Value to,
+                              int64_t lanes) const;
+  /// Each sum with its error as one value.
+  SmallVector<Value> joinErrors(OpBuilder &b, ValueRange sums) const;
+  /// `value` of each lane of a warp and of all others; `lanes` is a power of 2.
+  Value addAcrossWarp(OpBuilder &b, Value value, int64_t lanes) const;
+  /// The sums of all threads of a block, in its first warp.
+  SmallVector<Value> addAcrossBlock(OpBuilder &b, const Kernel &kernel,
+                                    ValueRange sums) const;
+  SmallVector<Type> getSharedTypesForBlock() const;
+  /// Adds `totals` to what the outputs of the reduction start with.
+  void storeSums(OpBuilder &b, const Indices &indices, ValueRange totals) const;
+  void emitChannelwise(OpBuilder &b, const Indices &indices) const;
+
+  ScheduledGroup group;
+  ScheduleAttr schedule;
+  DeviceBuffers &buffers;
+  Location loc;
+  ReductionValues values;
+  SmallVector<Value> sizes;        // by loop
+  SmallVector<unsigned> reduced;   // loops that are summed over
+  Value channels;                  // how many
+  int64_t threads;                 // of a block
+  unsigned inner;                  // the loop that runs fastest
+  std::string module;              // the symbol of the kernels
+};
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_GPUKERNELS_H

@@ -1,0 +1,475 @@
+//===- GpuLoops.cpp - kernels for a group ---------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// `two_pass`: one kernel adds up shares of every channel, one finishes the sums
+// and computes what there is once per channel, and one computes the elements.
+// Neither the number of shares nor the order in which they are added depends on
+// the device.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuLoops.h"
+#include "ElementCloner.h"
+#include "GpuKernels.h"
+#include "Sums.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+bool mlir::bngrad::isGpuKind(ScheduleKind kind) {
+  return kind == ScheduleKind::TwoPass || kind == ScheduleKind::OnePass;
+}
+
+namespace {
+class TwoPass : public GpuKernels {
+public:
+  using GpuKernels::GpuKernels;
+
+  void emit(OpBuilder &b);
+
+private:
+  using LanesBody = function_ref<void(OpBuilder &, int64_t)>;
+
+  /// Emits `body` for vectors where `generics` can be read in vectors, and for
+  /// single elements where not; what only the run knows is tested there.
+  void emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
+                   LanesBody body);
+  int64_t getLanes(ArrayRef<linalg::GenericOp> generics) const;
+
+  /// Partial sums, as [sum][share][channel].
+  struct Partials {
+    SmallVector<Value> memrefs; // by sum
+    Value shares;
+  };
+  Partials createPartials(OpBuilder &b, Value shares);
+  /// The number of shares of a channel if blocks that work side by side take
+  /// `pieces` each.
+  Value countShares(OpBuilder &b, Value tiles, Value pieces, Value perStep);
+  /// Threads beside each other in a channel.
+  void emitChannelSums(OpBuilder &b, const Partials &partials, int64_t lanes);
+  /// Threads beside each other in different channels.
+  void emitColumnSums(OpBuilder &b, const Partials &partials, int64_t lanes);
+  /// `sums` of the threads of a column, in its first thread.
+  SmallVector<Value> addAcrossRows(OpBuilder &b, const Kernel &kernel,
+                                   Value row, Value column, int64_t columns,
+                                   int64_t rows, ValueRange sums,
+                                   int64_t lanes) const;
+  void emitFinish(OpBuilder &b, const Partials &partials);
+  void emitElementwise(OpBuilder &b, linalg::GenericOp generic, int64_t lanes);
+};
+} // namespace
+
+int64_t TwoPass::getLanes(ArrayRef<linalg::GenericOp> generics) const {
+  int64_t narrowest = 64, widest = 16;
+  for (linalg::GenericOp generic : generics)
+    for (OpOperand &operand : generic->getOpOperands())
+      if (auto type = dyn_cast<FloatType>(getElementTypeOrSelf(operand.get()));
+          type && isDataMap(generic.getMatchingIndexingMap(&operand))) {
+        narrowest = std::min<int64_t>(narrowest, type.getWidth());
+        widest = std::max<int64_t>(widest, type.getWidth());
+      }
+  // Two accesses of the widest type at most.
+  return std::min(schedule.getVectorBits() / narrowest,
+                  2 * schedule.getVectorBits() / widest);
+}
+
+void TwoPass::emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
+                          LanesBody body) {
+  Index index = at(b);
+  int64_t lanes = getLanes(generics);
+  if (!llvm::all_of(generics, isVectorizable))
+    lanes = 1;
+  Value isWhole = index.compare(
+      arith::CmpIPredicate::eq,
+      index.rem(sizes[inner], index.constant(lanes)), index.constant(0));
+  llvm::SetVector<Value> unaligned;
+  for (linalg::GenericOp generic : generics)
+    for (OpOperand &operand : generic->getOpOperands()) {
+      if (!isa<MemRefType>(operand.get().getType()) ||
+          !generic.getMatchingIndexingMap(&operand).isFunctionOfDim(inner))
+        continue;
+      // One gather for all lanes is not worth vectors elsewhere.
+      if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
+          !isContiguous(generic, operand))
+        lanes = 1;
+      if (!buffers.isAligned(operand.get()))
+        unaligned.insert(operand.get());
+    }
+  if (lanes == 1 || matchPattern(isWhole, m_Zero()))
+    return body(b, 1);
+  Value isVector = isWhole;
+  for (Value memref : unaligned) {
+    Value address =
+        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memref);
+    Value isAligned = index.compare(
+        arith::CmpIPredicate::eq, index.rem(address, index.constant(16)),
+        index.constant(0));
+    isVector = b.createOrFold<arith::AndIOp>(loc, isVector, isAligned);
+  }
+  if (matchPattern(isVector, m_One()))
+    return body(b, lanes);
+  scf::IfOp::create(
+      b, loc, isVector,
+      [&](OpBuilder &nested, Location) {
+        body(nested, lanes);
+        scf::YieldOp::create(nested, loc);
+      },
+      [&](OpBuilder &nested, Location) {
+        body(nested, 1);
+        scf::YieldOp::create(nested, loc);
+      });
+}
+
+TwoPass::Partials TwoPass::createPartials(OpBuilder &b, Value shares) {
+  Partials partials;
+  partials.shares = shares;
+  for (unsigned i : llvm::seq(numSums())) {
+    auto type = MemRefType::get({ShapedType::kDynamic, ShapedType::kDynamic},
+                                sumType(i));
+    partials.memrefs.push_back(
+        buffers.allocate(b, type, {shares, channels}));
+  }
+  return partials;
+}
+
+Value TwoPass::countShares(OpBuilder &b, Value tiles, Value pieces,
+                           Value perStep) {
+  Index index = at(b);
+  // Enough blocks for the device, but none with less than one chunk to add.
+  Value wanted = index.ceilDiv(index.constant(schedule.getBlocks()),
+                               index.max(tiles, index.constant(1)));
+  Value most = index.ceilDiv(
+      pieces, index.mul(perStep, index.constant(kUnroll)));
+  return index.max(index.min(wanted, most), index.constant(1));
+}
+
+void TwoPass::emitChannelSums(OpBuilder &b, const Partials &partials,
+                              int64_t lanes) {
+  Index index = at(b);
+  Value stride = index.constant(threads);
+  Walk walk = createWalk(b, reduced, stride, lanes);
+  Value pieces = countPieces(b, walk);
+  Value share = index.ceilDiv(pieces, partials.shares);
+  Value blocks = index.mul(channels, partials.shares);
+  launch(b, "reduce", blocks, threads, getSharedTypesForBlock(),
+         [&](OpBuilder &nested, Kernel kernel) {
+           Index inside = at(nested);
+           Value channel = inside.div(kernel.block, partials.shares);
+           Value number = inside.rem(kernel.block, partials.shares);
+           Indices indices(group.numLoops);
+           setFeatures(nested, channel, indices);
+           Value from = inside.mul(number, share);
+           Value to = inside.min(inside.add(from, share), pieces);
+           SmallVector<Value> totals = addAcrossBlock(
+               nested, kernel,
+               emitSums(nested, walk, indices, from, kernel.thread, stride, to,
+                        lanes));
+           Value isFirst = inside.compare(arith::CmpIPredicate::eq,
+                                          kernel.thread, inside.constant(0));
+           emitIf(nested, isFirst, [&](OpBuilder &store) {
+             for (auto [memref, total] :
+                  llvm::zip_equal(partials.memrefs, totals))
+               memref::StoreOp::create(store, loc, total, memref,
+                                       ValueRange{number, channel});
+           });
+         });
+}
+
+SmallVector<Value> TwoPass::addAcrossRows(OpBuilder &b, const Kernel &kernel,
+                                          Value row, Value column,
+                                          int64_t columns, int64_t rows,
+                                          ValueRange sums,
+                                          int64_t lanes) const {
+  Index index = at(b);
+  SmallVector<Value> totals = joinErrors(b, sums);
+  // [row][lane][column]: neighbours write to neighbours.
+  auto getSlot = [&](OpBuilder &nested, Value slotRow, int64_t lane) {
+    Index inside = at(nested);
+    Value line = inside.add(inside.mul(slotRow, inside.constant(lanes)),
+                            inside.constant(lane));
+    return inside.add(inside.mul(line, inside.constant(columns)), column);
+  };
+  auto getLane = [&](OpBuilder &nested, Value value, int64_t lane) -> Value {
+    if (lanes == 1)
+      return value;
+    return vector::ExtractOp::create(nested, loc, value, lane);
+  };
+  for (int64_t active = llvm::PowerOf2Ceil(rows); active > 1; active /= 2) {
+    int64_t half = active / 2;
+    Value halfValue = index.constant(half);
+    Value isUpper = index.compare(arith::CmpIPredicate::uge, row, halfValue);
+    Value isActive = index.compare(arith::CmpIPredicate::ult, row,
+                                   index.constant(std::min(active, rows)));
+    emitIf(b, b.createOrFold<arith::AndIOp>(loc, isUpper, isActive),
+           [&](OpBuilder &nested) {
+             for (auto [shared, total] :
+                  llvm::zip_equal(kernel.shared, totals))
+               for (int64_t lane : llvm::seq(lanes))
+                 memref::StoreOp::create(nested, loc,
+                                         getLane(nested, total, lane), shared,
+                                         getSlot(nested, row, lane));
+           });
+    barrier(b);
+    Value other = index.add(row, halfValue);
+    Value hasOther = index.compare(arith::CmpIPredicate::ult, other,
+                                   index.constant(std::min(active, rows)));
+    Value isLower = index.compare(arith::CmpIPredicate::ult, row, halfValue);
+    totals = emitIf(
+        b, b.createOrFold<arith::AndIOp>(loc, isLower, hasOther),
+        [&](OpBuilder &nested) {
+          SmallVector<Value> next;
+          for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals)) {
+            SmallVector<Value> elements;
+            for (int64_t lane : llvm::seq(lanes))
+              elements.push_back(memref::LoadOp::create(
+                  nested, loc, shared, getSlot(nested, other, lane)));
+            Value value = elements.front();
+            if (lanes > 1)
+              value = vector::FromElementsOp::create(nested, loc,
+                                                     total.getType(), elements);
+            next.push_back(arith::AddFOp::create(nested, loc, total, value));
+          }
+          return next;
+        },
+        totals);
+    barrier(b);
+  }
+  return totals;
+}
+
+void TwoPass::emitColumnSums(OpBuilder &b, const Partials &partials,
+                             int64_t lanes) {
+  Index index = at(b);
+  // Columns of a tile, each of `lanes` elements.
+  int64_t columns = std::min<int64_t>(schedule.getColumns(), threads);
+  if (std::optional<int64_t> size = getConstantIntValue(sizes[inner]))
+    columns = std::min(columns, std::max<int64_t>(*size / lanes, 1));
+  int64_t rows = threads / columns;
+  Value columnsOfRow = index.div(sizes[inner], index.constant(lanes));
+  Value tilesOfRow = index.ceilDiv(columnsOfRow, index.constant(columns));
+  SmallVector<unsigned> outerFeatures(group.features);
+  outerFeatures.pop_back();
+  Value outer = index.constant(1);
+  for (unsigned loop : outerFeatures)
+    outer = index.mul(outer, sizes[loop]);
+  Value tiles = index.mul(outer, tilesOfRow);
+  Value stride = index.constant(rows);
+  Walk walk = createWalk(b, reduced, stride, lanes);
+  Value pieces = countPieces(b, walk);
+  Value share = index.ceilDiv(pieces, partials.shares);
+
+  SmallVector<Type> shared;
+  for (unsigned i : llvm::seq(numSums()))
+    shared.push_back(getSharedType(rows * columns * lanes, sumType(i)));
+  launch(
+      b, "reduce", index.mul(tiles, partials.shares), threads, shared,
+      [&](OpBuilder &nested, Kernel kernel) {
+        Index inside = at(nested);
+        Value number = inside.rem(kernel.block, partials.shares);
+        Value tile = inside.div(kernel.block, partials.shares);
+        Value outerChannel = inside.div(tile, tilesOfRow);
+        Value width = inside.constant(columns);
+        Value column = inside.rem(kernel.thread, width);
+        Value row = inside.div(kernel.thread, width);
+        Value piece = inside.add(
+            inside.mul(inside.rem(tile, tilesOfRow), width), column);
+        Value first = inside.mul(piece, inside.constant(lanes));
+        Indices indices(group.numLoops);
+        Value rest = outerChannel;
+        for (unsigned loop : llvm::reverse(outerFeatures)) {
+          indices[loop] = inside.rem(rest, sizes[loop]);
+          rest = inside.div(rest, sizes[loop]);
+        }
+        indices[inner] = first;
+        Value from = inside.mul(number, share);
+        Value to = inside.min(inside.add(from, share), pieces);
+        Value isColumn = inside.compare(arith::CmpIPredicate::ult, piece,
+                                        columnsOfRow);
+        Value isRow = inside.compare(arith::CmpIPredicate::ult, row,
+                                     inside.constant(rows));
+        SmallVector<Value> sums = emitIf(
+            nested, nested.createOrFold<arith::AndIOp>(loc, isColumn, isRow),
+            [&](OpBuilder &active) {
+              return emitSums(active, walk, indices, from, row, stride, to,
+                              lanes);
+            },
+            zeroSums(nested, lanes));
+        SmallVector<Value> totals =
+            addAcrossRows(nested, kernel, row, column, columns, rows, sums,
+                          lanes);
+        Value isFirst = inside.compare(arith::CmpIPredicate::eq, row,
+                                       inside.constant(0));
+        emitIf(nested, nested.createOrFold<arith::AndIOp>(loc, isColumn, isFirst),
+               [&](OpBuilder &store) {
+                 Value channel = at(store).add(
+                     at(store).mul(outerChannel, sizes[inner]), first);
+                 for (auto [memref, total] :
+                      llvm::zip_equal(partials.memrefs, totals)) {
+                   if (lanes == 1)
+                     memref::StoreOp::create(store, loc, total, memref,
+                                             ValueRange{number, channel});
+                   else
+                     vector::StoreOp::create(store, loc, total, memref,
+                                             ValueRange{number, channel});
+                 }
+               });
+      });
+}
+
+void TwoPass::emitFinish(OpBuilder &b, const Partials &partials) {
+  Index index = at(b);
+  constexpr int64_t kFinishThreads = 128;
+  Value blocks = index.ceilDiv(channels, index.constant(kFinishThreads));
+  launch(b, "finish", blocks, kFinishThreads, TypeRange(),
+         [&](OpBuilder &nested, Kernel kernel) {
+           Index inside = at(nested);
+           Value channel = inside.add(
+               inside.mul(kernel.block, inside.constant(kFinishThreads)),
+               kernel.thread);
+           Value isChannel =
+               inside.compare(arith::CmpIPredicate::ult, channel, channels);
+           emitIf(nested, isChannel, [&](OpBuilder &active) {
+             Indices indices(group.numLoops);
+             setFeatures(active, channel, indices);
+             if (group.reduction) {
+               auto loop = scf::ForOp::create(
+                   active, loc, constant(active, 0), partials.shares,
+                   constant(active, 1), zeroSums(active, 1),
+                   [&](OpBuilder &body, Location, Value share,
+                       ValueRange sums) {
+                     SmallVector<Value> addends;
+                     for (Value memref : partials.memrefs)
+                       addends.push_back(memref::LoadOp::create(
+                           body, loc, memref, ValueRange{share, channel}));
+                     scf::YieldOp::create(
+                         body, loc, addCompensated(body, loc, sums, addends));
+                   });
+               storeSums(active, indices,
+                         joinErrors(active, loop.getResults()));
+             }
+             emitChannelwise(active, indices);
+           });
+         });
+}
+
+void TwoPass::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
+                              int64_t lanes) {
+  Index index = at(b);
+  Value stride = index.constant(threads);
+  Walk walk = createWalk(
+      b, llvm::to_vector(llvm::seq<unsigned>(0, group.numLoops)), stride,
+      lanes);
+  Value pieces = countPieces(b, walk);
+  Value chunk = index.constant(threads * kUnroll);
+  launch(b, "apply", index.ceilDiv(pieces, chunk), threads, TypeRange(),
+         [&](OpBuilder &nested, Kernel kernel) {
+           Index inside = at(nested);
+           Value from = inside.mul(kernel.block, chunk);
+           Value end = inside.add(from, chunk);
+           Value start = inside.add(from, kernel.thread);
+           SmallVector<Value> position = delinearize(nested, walk, start);
+           Indices none(group.numLoops);
+           DenseMap<OpOperand *, Value> common =
+               loadCommon(nested, generic, none);
+           auto emitWhole = [&](OpBuilder &whole) {
+             // Everything is loaded before the first store.
+             SmallVector<std::pair<Indices, IRMapping>> elements;
+             SmallVector<Value> here(position);
+             for (int64_t step = 0; step < kUnroll; ++step) {
+               Indices indices = getIndices(whole, walk, none, here, lanes);
+               elements.push_back({indices, clonePiece(whole, generic, common,
+                                                       indices, lanes)});
+               here = advance(whole, walk, here);
+             }
+             for (auto &[indices, mapping] : elements)
+               storeResults(whole, generic, mapping, indices, lanes);
+           };
+           auto emitRest = [&](OpBuilder &rest) {
+             scf::ForOp::create(
+                 rest, loc, start, pieces, stride, position,
+                 [&](OpBuilder &body, Location, Value, ValueRange here) {
+                   Indices indices = getIndices(body, walk, none, here, lanes);
+                   IRMapping mapping =
+                       clonePiece(body, generic, common, indices, lanes);
+                   storeResults(body, generic, mapping, indices, lanes);
+                   scf::YieldOp::create(body, loc, advance(body, walk, here));
+                 });
+           };
+           scf::IfOp::create(
+               nested, loc,
+               inside.compare(arith::CmpIPredicate::ule, end, pieces),
+               [&](OpBuilder &whole, Location) {
+                 emitWhole(whole);
+                 scf::YieldOp::create(whole, loc);
+               },
+               [&](OpBuilder &rest, Location) {
+                 emitRest(rest);
+                 scf::YieldOp::create(rest, loc);
+               });
+         });
+}
+
+void TwoPass::emit(OpBuilder &b) {
+  Index index = at(b);
+  Partials partials;
+  if (group.reduction) {
+    bool isByColumns = group.isFeature(inner);
+    // Shares as if there were no vectors, so that alignment cannot change the
+    // result's bits.
+    Value tiles = channels, perStep = index.constant(threads);
+    if (isByColumns) {
+      Value columns =
+          index.constant(std::min<int64_t>(schedule.getColumns(), threads));
+      tiles = index.ceilDiv(channels, columns);
+      perStep = index.constant(
+          std::max<int64_t>(threads / schedule.getColumns(), 1));
+    }
+    SmallVector<Value> reducedSizes;
+    for (unsigned loop : reduced)
+      reducedSizes.push_back(sizes[loop]);
+    partials = createPartials(
+        b, countShares(b, tiles, index.product(reducedSizes), perStep));
+    emitByLanes(b, group.reduction, [&](OpBuilder &nested, int64_t lanes) {
+      if (isByColumns)
+        emitColumnSums(nested, partials, lanes);
+      else
+        emitChannelSums(nested, partials, lanes);
+    });
+  }
+  if (group.reduction || !group.channelwise.empty())
+    emitFinish(b, partials);
+  for (linalg::GenericOp generic : group.elementwise)
+    emitByLanes(b, generic, [&](OpBuilder &nested, int64_t lanes) {
+      emitElementwise(nested, generic, lanes);
+    });
+}
+
+LogicalResult mlir::bngrad::emitGpuLoops(RewriterBase &rewriter,
+                                         const ScheduledGroup &group,
+                                         ScheduleAttr schedule,
+                                         bool deviceArguments,
+                                         std::string &reason) {
+  for (linalg::GenericOp generic : group.getMembers())
+    if (!generic.hasPureBufferSemantics()) {
+      reason = "expected memrefs";
+      return failure();
+    }
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(group.getMembers().back());
+  DeviceBuffers buffers(rewriter, group, deviceArguments);
+  TwoPass(rewriter, group, schedule, buffers).emit(rewriter);
+  buffers.finish(rewriter);
+  for (linalg::GenericOp generic : group.getMembers())
+    rewriter.eraseOp(generic);
+  return success();
+}

@@ -1,0 +1,34 @@
+//===- GpuLoops.h - kernels for a group ------------------------- -*- C++
+//-*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_GPULOOPS_H
+#define BNGRAD_LIB_TRANSFORMS_GPULOOPS_H
+
+#include "ScheduledGroup.h"
+
+#include "BNGrad/Dialect/BNGrad.h"
+
+namespace mlir::bngrad {
+
+/// True for the schedules of a GPU.
+bool isGpuKind(ScheduleKind kind);
+
+/// Replaces the members of `group`, on memrefs, by kernels and what the host
+/// does around them: copies, launches and a wait. `deviceArguments`: the
+/// arguments of the function are buffers of the device.
+///
+/// Errors: failure and a `reason` without any change, where the group has no
+/// form that `schedule` takes.
+LogicalResult emitGpuLoops(RewriterBase &rewriter, const ScheduledGroup &group,
+                           ScheduleAttr schedule, bool deviceArguments,
+                           std::string &reason);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_GPULOOPS_H

@@ -1,0 +1,91 @@
+//===- CudaLibrary.cpp - the library that runs kernels --------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaLibrary.h"
+#include "common/Diagnostics.h"
+
+#include "BNGrad/Runtime/Cuda.h"
+#include "BNGrad/Transforms/CudaChip.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+#include <dlfcn.h>
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// The folder of libraries that belongs to the folder of this tool.
+static SmallString<128> getLibraryFolder() {
+  static int anchor;
+  SmallString<128> folder(
+      llvm::sys::fs::getMainExecutable("bngrad-runner", &anchor));
+  llvm::sys::path::remove_filename(folder);
+  llvm::sys::path::remove_filename(folder);
+  llvm::sys::path::append(folder, "lib");
+  return folder;
+}
+
+/// Of the library: what it reports already begins with a word of its own.
+static void reportLine(const char *message, void *) {
+  llvm::errs() << message << "\n";
+}
+
+FailureOr<CudaLibrary> CudaLibrary::load(RunTarget target) {
+  CudaLibrary library;
+  library.target = target;
+  SmallString<128> path = getLibraryFolder();
+  llvm::sys::path::append(path, target == RunTarget::Cuda
+                                    ? "libBNGradCudaRuntime.so"
+                                    : "libBNGradCudaEmulator.so");
+  library.path = path.str().str();
+  void *handle = dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle)
+    return reportError(Twine("cannot load a library: ") + dlerror());
+  auto find = [&](const char *name, auto &function) -> LogicalResult {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
+        dlsym(handle, name));
+    if (!function)
+      return reportError(library.path + ": expected a function " + name +
+                         ", got none");
+    return success();
+  };
+  decltype(&bngradCudaSetErrorHandler) setErrorHandler = nullptr;
+  if (failed(find("bngradCudaSetErrorHandler", setErrorHandler)) ||
+      failed(find("bngradCudaTakeStatus", library.takeStatusFunction)) ||
+      failed(find("bngradCudaGetCapability", library.getCapabilityFunction)))
+    return failure();
+  setErrorHandler(&reportLine, nullptr);
+  return library;
+}
+
+FailureOr<std::string> CudaLibrary::chooseChip(StringRef given) const {
+  if (!given.empty())
+    return given.str();
+  int32_t capability = getCapabilityFunction();
+  if (failed(takeStatus()))
+    return failure();
+  std::string name = "sm_" + std::to_string(capability);
+  if (CudaChip::find(name))
+    return name;
+  // The newest chip whose PTX this one can assemble.
+  const CudaChip *newest = nullptr;
+  for (const CudaChip &chip : CudaChip::getAll())
+    if (chip.capability <= static_cast<unsigned>(capability) &&
+        !chip.name.ends_with("a"))
+      newest = &chip;
+  if (!newest)
+    return reportError("expected a GPU of chip " +
+                       CudaChip::getAll().front().name + " or newer, got " +
+                       name);
+  return newest->name.str();
+}
+
+LogicalResult CudaLibrary::takeStatus() const {
+  return failure(takeStatusFunction() != 0);
+}

@@ -1,0 +1,263 @@
+//===- Access.cpp - checks of one access to memory --------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Access.h"
+
+namespace bngrad::ptx {
+
+static const char *spaceName(Space space) {
+  switch (space) {
+  case Space::Global:
+    return "global";
+  case Space::Constant:
+    return "constant";
+  case Space::Shared:
+  case Space::SharedCluster:
+    return "shared";
+  case Space::Local:
+    return "local";
+  case Space::Param:
+    return "parameter";
+  default:
+    return "generic";
+  }
+}
+
+static bool outOfBounds(Warp &warp, unsigned lane, Space space,
+                        uint64_t address, uint64_t bytes,
+                        const std::string &why) {
+  warp.report(lane, "out-of-bounds",
+              std::to_string(bytes) + " bytes at " + spaceName(space) +
+                  " address " + hex(address) + ", " + why);
+  return false;
+}
+
+static bool findShared(Warp &warp, unsigned lane, Space space, uint64_t address,
+                       uint64_t bytes, Place &place) {
+  uint32_t rank = (address & 0xFFFFFFFF) >> kRankShift;
+  uint64_t offset = address & ((1u << kRankShift) - 1);
+  Cluster &cluster = *warp.block->cluster;
+  Block *block = warp.block;
+  if (rank != 0) {
+    if (rank > cluster.blocks.size())
+      return outOfBounds(warp, lane, space, address, bytes,
+                         "of a block that the cluster does not have");
+    block = &cluster.blocks[rank - 1];
+    if (space == Space::Shared && block != warp.block)
+      return outOfBounds(warp, lane, space, address, bytes,
+                         "which is in another block; expected "
+                         ".shared::cluster for it");
+    if (block->isDone())
+      return outOfBounds(warp, lane, space, address, bytes,
+                         "of a block of the cluster that has exited");
+  }
+  if (address >> 32 != 0 || offset < kSharedBase ||
+      offset - kSharedBase + bytes > block->shared.bytes)
+    return outOfBounds(warp, lane, space, address, bytes,
+                       "expected offsets " + hex(kSharedBase) + " to " +
+                           hex(kSharedBase + block->shared.bytes));
+  place.region = &block->shared;
+  place.offset = offset - kSharedBase;
+  place.space = Space::Shared;
+  place.block = block;
+  return true;
+}
+
+bool findPlace(Warp &warp, unsigned lane, Space space, uint64_t address,
+               uint64_t bytes, uint64_t align, Place &place) {
+  if (address & (align - 1)) {
+    warp.report(lane, "misaligned",
+                std::to_string(bytes) + " bytes at " + spaceName(space) +
+                    " address " + hex(address) + ", expected a multiple of " +
+                    std::to_string(align));
+    return false;
+  }
+  place.address = address;
+  if (space == Space::Generic) {
+    switch (address & kWindowMask) {
+    case kSharedWindow:
+      return findShared(warp, lane, Space::SharedCluster,
+                        address & ~kWindowMask, bytes, place);
+    case kLocalWindow:
+      space = Space::Local;
+      address &= ~kWindowMask;
+      break;
+    case kParamWindow:
+      space = Space::Param;
+      address &= ~kWindowMask;
+      break;
+    default:
+      space = Space::Global;
+    }
+  }
+  Launch &launch = *warp.launch;
+  switch (space) {
+  case Space::Shared:
+  case Space::SharedCluster:
+    return findShared(warp, lane, space, address, bytes, place);
+  case Space::Local: {
+    uint32_t perThread = launch.program.localBytes;
+    if (address > perThread || bytes > perThread - address)
+      return outOfBounds(warp, lane, space, address, bytes,
+                         "expected offsets to " + hex(perThread));
+    place.region = &warp.block->local;
+    place.offset = uint64_t(warp.threadOf(lane)) * perThread + address;
+    place.space = Space::Local;
+    return true;
+  }
+  case Space::Param:
+    if (address > launch.params.bytes || bytes > launch.params.bytes - address)
+      return outOfBounds(warp, lane, space, address, bytes,
+                         "expected offsets to " + hex(launch.params.bytes));
+    place.region = &launch.params;
+    place.offset = address;
+    place.space = Space::Param;
+    return true;
+  default:
+    break;
+  }
+  Buffer *buffer = launch.memory.find(address);
+  if (!buffer)
+    return outOfBounds(warp, lane, space, address, bytes,
+                       launch.memory.describe(address));
+  if (bytes > buffer->bytes - (address - buffer->base))
+    return outOfBounds(warp, lane, space, address, bytes,
+                       launch.memory.describe(buffer->base + buffer->bytes));
+  if (buffer->lastLaunch != launch.number) {
+    buffer->lastLaunch = launch.number;
+    buffer->shadow.forget();
+  }
+  place.region = buffer;
+  place.offset = address - buffer->base;
+  place.space = Space::Global;
+  return true;
+}
+
+/// Reports that the place is under way or holds an mbarrier.
+static bool reportBusy(Warp &warp, unsigned lane, const Place &place,
+                       uint32_t bytes, AccessKind kind) {
+  const char *verb = kind == AccessKind::Read ? "reads " : "writes ";
+  for (Cluster *cluster : warp.launch->active)
+    if (const AsyncCopy *copy =
+            cluster->copies.findDest(place.region, place.offset, bytes)) {
+      warp.report(lane, "missing-wait",
+                  verb + std::to_string(bytes) + " bytes at " +
+                      spaceName(place.space) + " address " +
+                      hex(place.address) + ", which the copy at PTX line " +
+                      std::to_string(copy->line) +
+                      " is writing; expected a wait for it before");
+      return false;
+    }
+  if (kind == AccessKind::Read)
+    return true;
+  warp.report(lane, "race",
+              verb + std::to_string(bytes) + " bytes at shared address " +
+                  hex(place.address) + ", which holds an mbarrier in use");
+  return false;
+}
+
+bool checkAccess(Warp &warp, unsigned lane, const Place &place, uint32_t bytes,
+                 AccessKind kind, bool strong) {
+  if (place.space == Space::Local || place.space == Space::Param) {
+    if (place.space == Space::Param && kind != AccessKind::Read) {
+      warp.report(lane, "out-of-bounds", "writes a parameter of the kernel");
+      return false;
+    }
+    return true;
+  }
+  Region &region = *place.region;
+  if (region.numBusy && region.busy.any(place.offset, bytes) &&
+      !reportBusy(warp, lane, place, bytes, kind))
+    return false;
+  if (kind != AccessKind::Read && region.numSources)
+    for (Cluster *cluster : warp.launch->active)
+      if (const AsyncCopy *copy =
+              cluster->copies.findSource(&region, place.offset, bytes)) {
+        warp.report(lane, "missing-wait",
+                    "writes " + std::to_string(bytes) + " bytes at " +
+                        spaceName(place.space) + " address " +
+                        hex(place.address) + ", which the copy at PTX line " +
+                        std::to_string(copy->line) +
+                        " still reads; expected a wait for it before");
+        return false;
+      }
+
+  Actor actor = {&warp.block->cluster->order, warp.actorOf(lane), strong};
+  Conflict conflict;
+  // An atomic access is a read as well, but the write check covers it.
+  bool fine = kind == AccessKind::Read
+                  ? region.shadow.read(place.offset, bytes, actor, conflict)
+                  : region.shadow.write(place.offset, bytes, actor, conflict);
+  if (fine)
+    return true;
+  warp.report(lane, "race",
+              std::string(kind == AccessKind::Read    ? "reads "
+                          : kind == AccessKind::Write ? "writes "
+                                                      : "atomically changes ") +
+                  std::to_string(bytes) + " bytes at " +
+                  spaceName(place.space) + " address " + hex(place.address) +
+                  ", which " + warp.launch->describeActor(conflict.id) +
+                  (conflict.wrote ? " wrote" : " read") +
+                  "; expected a barrier between");
+  return false;
+}
+
+bool checkDefinedBytes(Warp &warp, unsigned lane, const Place &place,
+                       uint32_t bytes) {
+  uint64_t first = place.region->defined.find(place.offset, bytes, false);
+  if (first == bytes)
+    return true;
+  warp.report(lane, "uninitialised",
+              "reads " + std::string(spaceName(place.space)) + " address " +
+                  hex(place.address + first) + ", which was never written");
+  return false;
+}
+
+uint64_t logAddress(const Place &place) {
+  if (place.space != Space::Shared)
+    return place.address;
+  return kSharedWindow |
+         uint64_t(reinterpret_cast<uintptr_t>(place.region) & 0xFFFFFFFF)
+             << 24 |
+         place.offset;
+}
+
+void countRequest(Warp &warp, const Place *places, unsigned count,
+                  uint32_t bytes, AccessKind kind) {
+  Launch &launch = *warp.launch;
+  uint64_t shared[32], global[32];
+  unsigned numShared = 0;
+  for (unsigned i = 0; i < count; ++i)
+    if (places[i].space == Space::Shared)
+      shared[numShared++] = places[i].offset;
+  if (numShared)
+    launch.conflicts += bankConflicts(shared, numShared, bytes);
+  if (numShared == count)
+    return;
+  uint32_t left = 0;
+  for (unsigned i = 0; i < count; ++i)
+    left |= uint32_t(places[i].space == Space::Global) << i;
+  // Usually all lanes access the same buffer.
+  while (left) {
+    Region *region = places[__builtin_ctz(left)].region;
+    unsigned number = 0;
+    for (unsigned i = 0; i < count; ++i)
+      if ((left >> i & 1) && places[i].region == region) {
+        global[number++] = places[i].address;
+        left &= ~(1u << i);
+      }
+    const Buffer &buffer = *static_cast<Buffer *>(region);
+    if (kind == AccessKind::Atomic)
+      launch.traffic.atomics(buffer, number);
+    else
+      launch.traffic.request(buffer, global, number, bytes,
+                             kind == AccessKind::Write);
+  }
+}
+
+} // namespace bngrad::ptx

@@ -1,0 +1,70 @@
+//===- Access.h - checks of one access to memory ----------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PTX_EMULATOR_LIB_ACCESS_H
+#define PTX_EMULATOR_LIB_ACCESS_H
+
+#include "Machine.h"
+
+namespace bngrad::ptx {
+
+/// Where an address leads.
+struct Place {
+  Region *region = nullptr;
+  uint64_t offset = 0;
+  Space space = Space::Generic; // Global, Shared, Local or Param
+  Block *block = nullptr;       // of Shared
+  uint64_t address = 0;
+
+  uint8_t *data() const { return region->data + offset; }
+};
+
+enum class AccessKind : uint8_t { Read, Write, Atomic };
+
+/// Finds the place of `bytes` bytes at `address`, which must be a multiple of
+/// `align`. Reports what is misaligned or out of bounds.
+bool findPlace(Warp &warp, unsigned lane, Space space, uint64_t address,
+               uint64_t bytes, uint64_t align, Place &place);
+
+/// Reports races, and bytes under way in an asynchronous copy.
+bool checkAccess(Warp &warp, unsigned lane, const Place &place, uint32_t bytes,
+                 AccessKind kind, bool strong);
+
+/// Reports bytes that were never written.
+bool checkDefinedBytes(Warp &warp, unsigned lane, const Place &place,
+                       uint32_t bytes);
+
+/// The address as the log of releases knows it: the same for all blocks.
+uint64_t logAddress(const Place &place);
+
+/// Counts a request of a warp: traffic of global memory, and bank conflicts of
+/// shared memory. `places` has `count` entries.
+void countRequest(Warp &warp, const Place *places, unsigned count,
+                  uint32_t bytes, AccessKind kind);
+
+/// Calls `fn(lane)` for each lane of `mask` until it gives false.
+template <typename Fn> inline bool forLanesWhile(uint32_t mask, Fn fn) {
+  for (; mask; mask &= mask - 1)
+    if (!fn(unsigned(__builtin_ctz(mask))))
+      return false;
+  return true;
+}
+
+template <typename Fn> inline void forLanes(uint32_t mask, Fn fn) {
+  if (mask == ~0u) {
+    for (unsigned lane = 0; lane < 32; ++lane)
+      fn(lane);
+    return;
+  }
+  for (; mask; mask &= mask - 1)
+    fn(unsigned(__builtin_ctz(mask)));
+}
+
+} // namespace bngrad::ptx
+
+#endif // PTX_EMULATOR_LIB_ACCESS_H

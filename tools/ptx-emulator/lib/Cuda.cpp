@@ -1,0 +1,446 @@
+//===- Cuda.cpp - the functions that host code calls ------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Device.h"
+#include "Machine.h"
+
+// Nothing else is exported.
+#pragma GCC visibility push(default)
+#include "BNGrad/Runtime/Cuda.h"
+#include "PtxEmulator/PtxEmulator.h"
+#pragma GCC visibility pop
+
+#include <cstdio>
+#include <cstdlib>
+
+using namespace bngrad::ptx;
+
+namespace {
+
+/// A stream or an event: both only exist.
+struct Handle {
+  bool isStream;
+};
+
+struct ErrorSink {
+  bngradCudaErrorHandler_t function = nullptr;
+  void *user = nullptr;
+};
+
+} // namespace
+
+static thread_local int32_t status = 0;
+static std::mutex handlerMutex;
+static ErrorSink errorSink;
+
+/// Those that exist; used under the mutex of the device. Never destroyed, as
+/// programs clean up in destructors of their own.
+static std::set<Handle *> &handles() {
+  static auto *set = new std::set<Handle *>;
+  return *set;
+}
+
+/// Reports `error` as the first of this thread.
+static void fail(const std::string &error) {
+  status = -1;
+  std::string line = "ptx-emulator: error: " + error;
+  ErrorSink current;
+  {
+    std::lock_guard<std::mutex> lock(handlerMutex);
+    current = errorSink;
+  }
+  if (current.function)
+    current.function(line.c_str(), current.user);
+  else
+    std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+/// Calls `fn(device)`, which gives an error as text, unless this thread has
+/// one already.
+template <typename Fn> static void withDevice(Fn fn) {
+  if (status != 0)
+    return;
+  Device &device = Device::get();
+  std::string error;
+  {
+    std::lock_guard<std::mutex> lock(device.mutex);
+    error = fn(device);
+  }
+  if (!error.empty())
+    fail(error);
+}
+
+/// Empty if `handle` is one of ours, or the default stream.
+static std::string checkHandle(const char *function, void *handle,
+                               bool isStream) {
+  if (!handle && isStream)
+    return "";
+  auto found = handles().find(static_cast<Handle *>(handle));
+  if (found != handles().end() && (*found)->isStream == isStream)
+    return "";
+  return std::string("unsupported: ") + function + ": this is no " +
+         (isStream ? "stream" : "event") + " that exists";
+}
+
+//===----------------------------------------------------------------------===//
+// Modules
+//===----------------------------------------------------------------------===//
+
+static void *addModule(std::vector<Image> images) {
+  void *result = nullptr;
+  withDevice([&](Device &device) {
+    auto module = std::make_unique<LoadedModule>();
+    module->images = std::move(images);
+    result = module.get();
+    device.modules.insert(std::move(module));
+    return std::string();
+  });
+  return result;
+}
+
+void *mgpuModuleLoad(void *, uint64_t) {
+  Image image;
+  image.isBinary = true;
+  return addModule({image});
+}
+
+void *mgpuModuleLoadJIT(void *data, int32_t) {
+  Image image;
+  image.text = static_cast<const char *>(data);
+  return addModule({image});
+}
+
+void *bngradCudaModuleLoad(const bngradCudaImage_t *images,
+                           int64_t num_images) {
+  std::vector<Image> result;
+  for (int64_t i = 0; i < num_images; ++i) {
+    Image image;
+    image.chip = images[i].chip;
+    image.isBinary = images[i].format == BNGRAD_CUDA_IMAGE_BINARY;
+    if (!image.isBinary)
+      image.text.assign(static_cast<const char *>(images[i].data),
+                        images[i].size);
+    result.push_back(std::move(image));
+  }
+  return addModule(std::move(result));
+}
+
+void mgpuModuleUnload(void *module) {
+  withDevice([&](Device &device) {
+    device.unload(static_cast<LoadedModule *>(module));
+    return std::string();
+  });
+}
+
+void *mgpuModuleGetFunction(void *module, const char *name) {
+  void *result = nullptr;
+  withDevice([&](Device &) {
+    if (!module)
+      return std::string("unsupported: mgpuModuleGetFunction: no module");
+    auto *loaded = static_cast<LoadedModule *>(module);
+    KernelHandle &kernel = loaded->kernels[name];
+    kernel.module = loaded;
+    kernel.name = name;
+    result = &kernel;
+    return std::string();
+  });
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+/// Gives false for what does not fit in 32 bits.
+static bool toDim3(intptr_t x, intptr_t y, intptr_t z, Dim3 &result) {
+  for (intptr_t extent : {x, y, z})
+    if (extent < 0 || extent > INT32_MAX)
+      return false;
+  result = {uint32_t(x), uint32_t(y), uint32_t(z)};
+  return true;
+}
+
+static std::string launch(void *function, LaunchConfig config, void *stream,
+                          void **params, uint64_t numParams,
+                          bool knowsNumParams, Device &device) {
+  if (!function)
+    return "unsupported: launch of no kernel";
+  std::string error = checkHandle("launch", stream, true);
+  if (!error.empty())
+    return error;
+  return device.launch(*static_cast<KernelHandle *>(function),
+                       std::move(config), params, numParams, knowsNumParams);
+}
+
+void mgpuLaunchKernel(void *function, intptr_t grid_x, intptr_t grid_y,
+                      intptr_t grid_z, intptr_t block_x, intptr_t block_y,
+                      intptr_t block_z, int32_t dynamic_shared_bytes,
+                      void *stream, void **params, void **,
+                      uint64_t num_params) {
+  withDevice([&](Device &device) {
+    LaunchConfig config;
+    config.dynamicShared = uint32_t(dynamic_shared_bytes);
+    if (!toDim3(grid_x, grid_y, grid_z, config.grid) ||
+        !toDim3(block_x, block_y, block_z, config.block))
+      return std::string("launch-bounds: extents that are negative or above "
+                         "2147483647");
+    return launch(function, std::move(config), stream, params, num_params, true,
+                  device);
+  });
+}
+
+void mgpuLaunchClusterKernel(void *function, intptr_t cluster_x,
+                             intptr_t cluster_y, intptr_t cluster_z,
+                             intptr_t grid_x, intptr_t grid_y, intptr_t grid_z,
+                             intptr_t block_x, intptr_t block_y,
+                             intptr_t block_z, int32_t dynamic_shared_bytes,
+                             void *stream, void **params, void **) {
+  withDevice([&](Device &device) {
+    LaunchConfig config;
+    config.hasCluster = true;
+    config.dynamicShared = uint32_t(dynamic_shared_bytes);
+    if (!toDim3(grid_x, grid_y, grid_z, config.grid) ||
+        !toDim3(block_x, block_y, block_z, config.block) ||
+        !toDim3(cluster_x, cluster_y, cluster_z, config.cluster))
+      return std::string("launch-bounds: extents that are negative or above "
+                         "2147483647");
+    return launch(function, std::move(config), stream, params, 0, false,
+                  device);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Streams and events: everything is over when a call returns
+//===----------------------------------------------------------------------===//
+
+static void *createHandle(bool isStream) {
+  void *result = nullptr;
+  withDevice([&](Device &) {
+    auto *handle = new Handle{isStream};
+    handles().insert(handle);
+    result = handle;
+    return std::string();
+  });
+  return result;
+}
+
+static void destroyHandle(const char *function, void *handle, bool isStream) {
+  withDevice([&](Device &) {
+    std::string error = checkHandle(function, handle, isStream);
+    if (error.empty() && handle) {
+      handles().erase(static_cast<Handle *>(handle));
+      delete static_cast<Handle *>(handle);
+    }
+    return error;
+  });
+}
+
+void *mgpuStreamCreate(void) { return createHandle(true); }
+
+void mgpuStreamDestroy(void *stream) {
+  destroyHandle("mgpuStreamDestroy", stream, true);
+}
+
+void mgpuStreamSynchronize(void *stream) {
+  withDevice([&](Device &) {
+    return checkHandle("mgpuStreamSynchronize", stream, true);
+  });
+}
+
+void mgpuStreamWaitEvent(void *stream, void *event) {
+  withDevice([&](Device &) {
+    std::string error = checkHandle("mgpuStreamWaitEvent", stream, true);
+    return error.empty() ? checkHandle("mgpuStreamWaitEvent", event, false)
+                         : error;
+  });
+}
+
+void *mgpuEventCreate(void) { return createHandle(false); }
+
+void mgpuEventDestroy(void *event) {
+  destroyHandle("mgpuEventDestroy", event, false);
+}
+
+void mgpuEventSynchronize(void *event) {
+  withDevice([&](Device &) {
+    return checkHandle("mgpuEventSynchronize", event, false);
+  });
+}
+
+void mgpuEventRecord(void *event, void *stream) {
+  withDevice([&](Device &) {
+    std::string error = checkHandle("mgpuEventRecord", stream, true);
+    return error.empty() ? checkHandle("mgpuEventRecord", event, false) : error;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared) {
+  void *result = nullptr;
+  withDevice([&](Device &device) {
+    std::string error = checkHandle("mgpuMemAlloc", stream, true);
+    if (!error.empty())
+      return error;
+    Buffer *buffer = device.memory.allocate(bytes, is_host_shared);
+    if (!buffer)
+      return "out-of-bounds: mgpuMemAlloc: no memory for " +
+             std::to_string(bytes) + " bytes";
+    result = reinterpret_cast<void *>(buffer->base);
+    return error;
+  });
+  return result;
+}
+
+void mgpuMemFree(void *pointer, void *stream) {
+  if (!pointer)
+    return;
+  withDevice([&](Device &device) {
+    std::string error = checkHandle("mgpuMemFree", stream, true);
+    auto address = reinterpret_cast<uint64_t>(pointer);
+    if (error.empty() && !device.memory.release(address))
+      return "out-of-bounds: mgpuMemFree: " + hex(address) +
+             " is not the start of a buffer, " +
+             device.memory.describe(address);
+    return error;
+  });
+}
+
+void mgpuMemcpy(void *to, void *from, uint64_t bytes, void *stream) {
+  withDevice([&](Device &device) {
+    std::string error = checkHandle("mgpuMemcpy", stream, true);
+    return error.empty() ? device.copy(to, from, bytes) : error;
+  });
+}
+
+void mgpuMemset16(void *to, uint16_t value, uint64_t count, void *stream) {
+  withDevice([&](Device &device) {
+    std::string error = checkHandle("mgpuMemset16", stream, true);
+    return error.empty() ? device.fill(to, value, 2, count) : error;
+  });
+}
+
+void mgpuMemset32(void *to, uint32_t value, uint64_t count, void *stream) {
+  withDevice([&](Device &device) {
+    std::string error = checkHandle("mgpuMemset32", stream, true);
+    return error.empty() ? device.fill(to, value, 4, count) : error;
+  });
+}
+
+namespace {
+
+/// The memory that an unranked memref covers.
+struct HostRange {
+  char *begin = nullptr;
+  uint64_t bytes = 0;
+};
+
+} // namespace
+
+static HostRange rangeOf(int64_t rank, void *descriptor,
+                         int64_t element_bytes) {
+  // allocated, aligned, offset, sizes, strides
+  char *aligned = static_cast<char **>(descriptor)[1];
+  const int64_t *numbers = static_cast<int64_t *>(descriptor) + 2;
+  int64_t last = 0;
+  for (int64_t i = 0; i < rank; ++i) {
+    int64_t size = numbers[1 + i], stride = numbers[1 + rank + i];
+    if (size == 0)
+      return {};
+    last += (size - 1) * stride;
+  }
+  return {aligned + numbers[0] * element_bytes,
+          uint64_t(last + 1) * element_bytes};
+}
+
+void mgpuMemHostRegisterMemRef(int64_t rank, void *descriptor,
+                               int64_t element_bytes) {
+  withDevice([&](Device &device) {
+    HostRange range = rangeOf(rank, descriptor, element_bytes);
+    if (range.bytes)
+      device.memory.registerHost(range.begin, range.bytes);
+    return std::string();
+  });
+}
+
+void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor,
+                                 int64_t element_bytes) {
+  withDevice([&](Device &device) {
+    HostRange range = rangeOf(rank, descriptor, element_bytes);
+    if (range.bytes)
+      device.memory.unregisterHost(range.begin);
+    return std::string();
+  });
+}
+
+void mgpuSetDefaultDevice(int32_t) {}
+
+int32_t bngradCudaGetCapability(void) {
+  const char *name = std::getenv("PTX_EMULATOR_CHIP");
+  return static_cast<int32_t>(chipNumber(name ? name : "sm_90"));
+}
+
+//===----------------------------------------------------------------------===//
+// Errors and traffic
+//===----------------------------------------------------------------------===//
+
+int32_t bngradCudaTakeStatus(void) {
+  int32_t result = status;
+  status = 0;
+  return result;
+}
+
+void bngradCudaSetErrorHandler(bngradCudaErrorHandler_t function, void *user) {
+  std::lock_guard<std::mutex> lock(handlerMutex);
+  errorSink = {function, user};
+}
+
+void ptxEmulatorResetTraffic(void) {
+  Device &device = Device::get();
+  std::lock_guard<std::mutex> lock(device.mutex);
+  device.records.clear();
+}
+
+size_t ptxEmulatorGetTraffic(ptxEmulatorTraffic_t *entries,
+                             size_t max_entries) {
+  Device &device = Device::get();
+  std::lock_guard<std::mutex> lock(device.mutex);
+  size_t count = 0;
+  for (size_t i = 0; i < device.records.size(); ++i)
+    for (const BufferTraffic &traffic : device.records[i].buffers) {
+      if (count < max_entries)
+        entries[count] = {i,
+                          device.records[i].kernel.c_str(),
+                          traffic.name.c_str(),
+                          traffic.bytes,
+                          traffic.loadBytes,
+                          traffic.loadSectors,
+                          traffic.storeBytes,
+                          traffic.storeSectors,
+                          traffic.bulkLoadBytes,
+                          traffic.bulkLoadSectors,
+                          traffic.bulkStoreBytes,
+                          traffic.bulkStoreSectors,
+                          traffic.atomics,
+                          traffic.requests,
+                          traffic.requests128Bit};
+      ++count;
+    }
+  return count;
+}
+
+void ptxEmulatorNameBuffer(const void *pointer, const char *name) {
+  Device &device = Device::get();
+  std::lock_guard<std::mutex> lock(device.mutex);
+  auto &buffers = device.memory.all();
+  auto found = buffers.find(reinterpret_cast<uint64_t>(pointer));
+  if (found != buffers.end())
+    found->second->name = name;
+}

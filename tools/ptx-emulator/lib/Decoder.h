@@ -1,0 +1,176 @@
+//===- Decoder.h - parsed instructions to a Program -------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PTX_EMULATOR_LIB_DECODER_H
+#define PTX_EMULATOR_LIB_DECODER_H
+
+#include "Program.h"
+
+#include <unordered_map>
+
+namespace bngrad::ptx {
+
+/// What a name in a function stands for.
+struct Symbol {
+  enum Kind { Register, Predicate, Memory, Code };
+  Kind kind = Register;
+  int32_t index = 0; // of the register or predicate
+  Type type = Type::None;
+  Space space = Space::Register; // of Memory
+  uint64_t address = 0;
+  bool dynamicShared = false; // the address is known last
+};
+
+class Decoder;
+
+/// Decodes one instruction. Modifiers are taken one by one; those left over
+/// and operands left over are errors by themselves.
+using DecodeFunction = bool (*)(Decoder &decoder, Inst &inst);
+using DecodeTable = std::unordered_map<std::string_view, DecodeFunction>;
+
+/// Decodes one kernel; calls are replaced by the body of the callee.
+class Decoder {
+public:
+  Decoder(const Module &module,
+          const std::unordered_map<std::string, uint64_t> &globals,
+          Program &program);
+
+  /// False with `errorKind` and `error`, if the kernel cannot run.
+  bool decode(const Function &kernel);
+  std::string errorKind, error;
+
+  //===--------------------------------------------------------------------===//
+  // For the functions that decode one instruction
+  //===--------------------------------------------------------------------===//
+
+  /// Takes the next modifier if it is `modifier`.
+  bool take(std::string_view modifier);
+  /// Takes the next modifier if it is one of `modifiers`: its index, or -1.
+  int takeOneOf(std::initializer_list<std::string_view> modifiers);
+  /// Takes the next modifier if it is a type, else gives Type::None.
+  Type takeType();
+  /// The type at the end of the name, which is not taken.
+  Type lastType() const { return parseType(instruction->name.back()); }
+  /// Takes the next modifier if it begins with `prefix`.
+  bool takePrefix(std::string_view prefix);
+  /// The next modifier; empty at the end.
+  std::string_view peek() const;
+  /// Takes a rounding mode of floating-point or (as in .rni) integer form.
+  bool takeRound(Round &round);
+  bool takeIntegerRound(Round &round);
+
+  unsigned numOperands() const { return instruction->operands.size(); }
+  const SyntaxOperand &operand(unsigned i) const;
+  /// Marks operands up to `count` as read.
+  bool expectOperands(unsigned count);
+
+  /// Adds operand `i` to the sources, the destinations and so on of `inst`.
+  bool source(Inst &inst, unsigned i, Type type);
+  bool source(Inst &inst, const SyntaxOperand &operand, Type type);
+  /// A destination; `_` is a register that nobody reads.
+  bool dest(Inst &inst, unsigned i, Type type);
+  bool dest(Inst &inst, const SyntaxOperand &operand, Type type);
+  bool predSource(Inst &inst, unsigned i);
+  bool predDest(Inst &inst, unsigned i);
+  bool predDest(Inst &inst, std::string_view name);
+  /// An address: a source, and `inst.offset`. Gives the space of the symbol it
+  /// names in `symbolSpace`, if any.
+  bool address(Inst &inst, unsigned i, Space *symbolSpace = nullptr);
+  /// The elements of a vector operand, or the operand itself.
+  std::vector<SyntaxOperand> elements(unsigned i) const;
+  /// The width of the register an operand names, in bytes; `otherwise` for
+  /// literals and `_`.
+  unsigned registerBytes(const SyntaxOperand &operand, unsigned otherwise);
+  bool isPredicate(unsigned i);
+
+  /// A column that holds `bits` in all lanes.
+  Column constant(uint64_t bits);
+  const Symbol *lookup(const std::string &name) const;
+
+  /// Gives up: the instruction or a modifier is not known.
+  bool unknown();
+  /// Gives up, with the reason.
+  bool unsupported(const std::string &reason);
+
+private:
+  struct Fixup {
+    size_t inst;
+    int32_t entry; // in targets, or -1
+    std::string label;
+  };
+  struct Scope {
+    std::unordered_map<std::string, Symbol> symbols;
+    std::unordered_map<std::string, uint32_t> labels;
+    std::unordered_map<std::string, std::vector<std::string>> tables;
+    std::vector<Fixup> fixups;
+    bool isFunction = false;
+  };
+
+  bool fail(const std::string &kind, const std::string &message);
+  bool decodeFunction(const Function &function);
+  bool decodeStatement(const Statement &statement);
+  bool decodeInstruction(const Statement &statement);
+  bool decodeBranch(Inst inst);
+  bool decodeTableBranch(Inst inst);
+  bool decodeCall(Inst inst);
+  bool declare(const Variable &variable, Space registerSpace);
+  void declareRegister(const std::string &name, Type type);
+  void declareKernelParams(const Function &kernel);
+  Symbol allocate(const Variable &variable);
+  bool closeScope();
+  Column newRegister(unsigned count = 1);
+  bool special(const std::string &name, Column &column);
+  bool symbolAddress(const Symbol &symbol, int64_t offset, Column &column);
+  bool columnOf(const SyntaxOperand &operand, Type type, Column &column);
+
+  const Module &module;
+  const std::unordered_map<std::string, uint64_t> &globals;
+  Program &program;
+  std::vector<Scope> scopes;
+  std::vector<const Function *> callStack;
+  std::unordered_map<uint64_t, Column> constantColumns;
+  std::unordered_map<uint8_t, Column> specialColumns;
+  std::unordered_map<std::string, Symbol> moduleShared;
+  struct DynamicAddress {
+    Column column;
+    int64_t offset;
+  };
+  std::vector<DynamicAddress> dynamicAddresses;
+  uint64_t dynamicAlign = 16;
+
+  const Instruction *instruction = nullptr;
+  unsigned line = 0;
+  unsigned nextModifier = 0;
+  unsigned operandsUsed = 0;
+};
+
+/// All instructions but those that the decoder handles itself.
+const DecodeTable &decodeTable();
+
+// One function for each file of Instructions/.
+void addMoveInstructions(DecodeTable &table);
+void addIntegerInstructions(DecodeTable &table);
+void addBitInstructions(DecodeTable &table);
+void addFloatInstructions(DecodeTable &table);
+void addCompareInstructions(DecodeTable &table);
+void addConvertInstructions(DecodeTable &table);
+void addMemoryInstructions(DecodeTable &table);
+void addAtomicInstructions(DecodeTable &table);
+void addCollectiveInstructions(DecodeTable &table);
+void addBarrierInstructions(DecodeTable &table);
+void addMbarrierInstructions(DecodeTable &table);
+void addAsyncCopyInstructions(DecodeTable &table);
+void addControlInstructions(DecodeTable &table);
+
+/// Carries out a branch to `inst.target`, if `inst.mode` is 0 (Control.cpp).
+void executeBranch(Warp &warp, const Inst &inst, uint32_t mask);
+void executeTableBranch(Warp &warp, const Inst &inst, uint32_t mask);
+
+} // namespace bngrad::ptx
+
+#endif // PTX_EMULATOR_LIB_DECODER_H

@@ -1,0 +1,92 @@
+//===- Device.h - modules, memory and launches ------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PTX_EMULATOR_LIB_DEVICE_H
+#define PTX_EMULATOR_LIB_DEVICE_H
+
+#include "Chip.h"
+#include "Memory.h"
+#include "Module.h"
+#include "Program.h"
+#include "Traffic.h"
+
+#include <mutex>
+#include <set>
+
+namespace bngrad::ptx {
+
+struct LaunchConfig;
+
+/// One form of a module.
+struct Image {
+  std::string chip; // empty: what the text says
+  bool isBinary = false;
+  std::string text;
+};
+
+struct LoadedModule;
+
+struct KernelHandle {
+  LoadedModule *module = nullptr;
+  std::string name;
+  std::unique_ptr<Program> program;
+  std::string error; // why there is no program
+};
+
+struct LoadedModule {
+  std::vector<Image> images;
+  bool isLoaded = false;
+  std::string error; // why it cannot be loaded
+  Module module;
+  std::unordered_map<std::string, uint64_t> globals;
+  std::map<std::string, KernelHandle> kernels;
+  Chip chip;
+};
+
+struct LaunchRecord {
+  std::string kernel;
+  std::vector<BufferTraffic> buffers;
+};
+
+/// The device of the process. Its functions give an error as text, empty for
+/// none; the caller holds `mutex`.
+class Device {
+public:
+  static Device &get();
+
+  std::string launch(KernelHandle &kernel, LaunchConfig config, void **params,
+                     uint64_t numParams, bool knowsNumParams);
+  std::string copy(void *to, const void *from, uint64_t bytes);
+  /// Writes `count` values of `width` bytes.
+  std::string fill(void *to, uint32_t value, unsigned width, uint64_t count);
+  void unload(LoadedModule *module);
+
+  std::mutex mutex;
+  DeviceMemory memory;
+  std::set<std::unique_ptr<LoadedModule>> modules;
+  std::vector<LaunchRecord> records;
+
+private:
+  std::string load(LoadedModule &module);
+  std::string createGlobals(LoadedModule &module);
+  std::string prepare(KernelHandle &kernel);
+  struct Piece {
+    uint8_t *data = nullptr;
+    Buffer *buffer = nullptr; // null: memory of the host
+    uint64_t offset = 0;
+  };
+  std::string findPiece(const char *what, uint64_t address, uint64_t bytes,
+                        Piece &piece);
+  void record(const class Launch &launch);
+
+  uint64_t numLaunches = 0;
+};
+
+} // namespace bngrad::ptx
+
+#endif // PTX_EMULATOR_LIB_DEVICE_H

@@ -1,0 +1,127 @@
+//===- Control.cpp - branches, exits and fences -----------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lanes.h"
+
+namespace bngrad::ptx {
+
+void executeBranch(Warp &warp, const Inst &inst, uint32_t mask) {
+  warp.branch(mask, inst.target);
+}
+
+void executeTableBranch(Warp &warp, const Inst &inst, uint32_t mask) {
+  const uint64_t *index = warp.in(inst.source[0]);
+  uint64_t values[32];
+  forLanes(mask, [&](unsigned lane) { values[lane] = uint32_t(index[lane]); });
+  while (mask) {
+    unsigned lane = __builtin_ctz(mask);
+    uint64_t value = values[lane];
+    if (value >= inst.targets.size()) {
+      warp.report(lane, "out-of-bounds",
+                  "expected an index below " +
+                      std::to_string(inst.targets.size()) + ", got " +
+                      std::to_string(value));
+      return;
+    }
+    uint32_t same = 0;
+    forLanes(mask, [&](unsigned other) {
+      same |= uint32_t(values[other] == value) << other;
+    });
+    warp.branch(same, inst.targets[value]);
+    mask &= ~same;
+  }
+}
+
+static void executeExit(Warp &warp, const Inst &, uint32_t mask) {
+  warp.exitLanes(mask);
+}
+
+static bool decodeExit(Decoder &decoder, Inst &inst) {
+  decoder.take("uni");
+  inst.handler = executeExit;
+  return decoder.expectOperands(0);
+}
+
+static void executeTrap(Warp &warp, const Inst &inst, uint32_t mask) {
+  warp.report(__builtin_ctz(mask), "trap",
+              inst.mode ? "brkpt" : "the kernel stopped itself");
+}
+
+static void executeFence(Warp &warp, const Inst &, uint32_t mask) {
+  Order &order = warp.block->cluster->order;
+  forLanes(mask, [&](unsigned lane) { order.fence(warp.actorOf(lane)); });
+}
+
+static void executeNothing(Warp &, const Inst &, uint32_t) {}
+
+static void executeSleep(Warp &warp, const Inst &, uint32_t) { warp.yield(); }
+
+static bool decodeFence(Decoder &decoder, Inst &inst) {
+  inst.handler = executeFence;
+  if (decoder.take("proxy")) {
+    // Orders accesses of different kinds by one thread.
+    inst.handler = executeNothing;
+    if (decoder.takeOneOf({"async", "alias", "async::generic"}) < 0 &&
+        !decoder.takePrefix("tensormap"))
+      return decoder.unknown();
+    while (decoder.takeOneOf({"global", "shared::cta", "shared::cluster",
+                              "acquire", "release", "cta", "cluster", "gpu",
+                              "sys"}) >= 0 ||
+           decoder.takePrefix("sync_restrict")) {
+    }
+    return decoder.expectOperands(decoder.numOperands());
+  }
+  if (decoder.take("mbarrier_init"))
+    inst.handler = executeNothing;
+  decoder.takeOneOf({"sc", "acq_rel", "acquire", "release"});
+  decoder.takePrefix("sync_restrict");
+  decoder.takeOneOf({"cta", "cluster", "gpu", "sys", "gl"});
+  return decoder.expectOperands(0);
+}
+
+void addControlInstructions(DecodeTable &table) {
+  table["ret"] = decodeExit;
+  table["exit"] = decodeExit;
+  table["trap"] = [](Decoder &decoder, Inst &inst) {
+    inst.handler = executeTrap;
+    return decoder.expectOperands(0);
+  };
+  table["brkpt"] = [](Decoder &decoder, Inst &inst) {
+    inst.mode = 1;
+    inst.handler = executeTrap;
+    return decoder.expectOperands(0);
+  };
+  table["fence"] = decodeFence;
+  table["membar"] = decodeFence;
+  table["nanosleep"] = [](Decoder &decoder, Inst &inst) {
+    inst.handler = executeSleep;
+    return decoder.take("u32") ? decoder.source(inst, 0, Type::U32)
+                               : decoder.unknown();
+  };
+  // The grid before this one is over: launches run one after the other.
+  table["griddepcontrol"] = [](Decoder &decoder, Inst &inst) {
+    inst.handler = executeNothing;
+    return decoder.takeOneOf({"wait", "launch_dependents"}) >= 0
+               ? decoder.expectOperands(0)
+               : decoder.unknown();
+  };
+  table["pmevent"] = [](Decoder &decoder, Inst &inst) {
+    inst.handler = executeNothing;
+    decoder.take("mask");
+    return decoder.expectOperands(1);
+  };
+  table["setmaxnreg"] = [](Decoder &decoder, Inst &inst) {
+    inst.handler = executeNothing;
+    decoder.takeOneOf({"inc", "dec"});
+    decoder.take("sync");
+    decoder.take("aligned");
+    return decoder.take("u32") && decoder.expectOperands(1);
+  };
+}
+
+} // namespace bngrad::ptx

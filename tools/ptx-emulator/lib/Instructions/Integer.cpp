@@ -1,0 +1,283 @@
+//===- Integer.cpp - integer arithmetic -------------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lanes.h"
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+namespace bngrad::ptx {
+
+namespace {
+
+struct Add {
+  template <typename T> static T apply(T a, T b) {
+    return T(uint64_t(a) + uint64_t(b));
+  }
+};
+
+struct Sub {
+  template <typename T> static T apply(T a, T b) {
+    return T(uint64_t(a) - uint64_t(b));
+  }
+};
+
+struct AddSaturated {
+  static int32_t apply(int32_t a, int32_t b) {
+    int64_t sum = int64_t(a) + b;
+    return int32_t(
+        std::min<int64_t>(std::max<int64_t>(sum, INT32_MIN), INT32_MAX));
+  }
+};
+
+struct SubSaturated {
+  static int32_t apply(int32_t a, int32_t b) {
+    int64_t difference = int64_t(a) - b;
+    return int32_t(
+        std::min<int64_t>(std::max<int64_t>(difference, INT32_MIN), INT32_MAX));
+  }
+};
+
+struct MulLow {
+  template <typename T> static T apply(T a, T b) {
+    return T(uint64_t(a) * uint64_t(b));
+  }
+};
+
+struct MulHigh {
+  template <typename T> static T apply(T a, T b) {
+    using Wide =
+        std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>;
+    return T((Wide(a) * Wide(b)) >> (sizeof(T) * 8));
+  }
+};
+
+struct MulWide {
+  static uint32_t apply(uint16_t a, uint16_t b) { return uint32_t(a) * b; }
+  static int32_t apply(int16_t a, int16_t b) { return int32_t(a) * b; }
+  static uint64_t apply(uint32_t a, uint32_t b) { return uint64_t(a) * b; }
+  static int64_t apply(int32_t a, int32_t b) { return int64_t(a) * b; }
+};
+
+template <typename Mul> struct Mad {
+  template <typename S, typename D> static D apply(S a, S b, D c) {
+    return D(uint64_t(Mul::apply(a, b)) + uint64_t(c));
+  }
+};
+
+/// A division by zero gives all ones, as the hardware does in practice.
+struct Div {
+  template <typename T> static T apply(T a, T b) {
+    if (b == 0)
+      return T(~T(0));
+    if constexpr (std::is_signed_v<T>)
+      if (b == T(-1))
+        return T(0 - uint64_t(a));
+    return T(a / b);
+  }
+};
+
+struct Rem {
+  template <typename T> static T apply(T a, T b) {
+    if (b == 0)
+      return a;
+    if constexpr (std::is_signed_v<T>)
+      if (b == T(-1))
+        return 0;
+    return T(a % b);
+  }
+};
+
+struct Min {
+  template <typename T> static T apply(T a, T b) { return std::min(a, b); }
+};
+
+struct Max {
+  template <typename T> static T apply(T a, T b) { return std::max(a, b); }
+};
+
+struct Neg {
+  template <typename T> static T apply(T a) { return T(0 - uint64_t(a)); }
+};
+
+struct Abs {
+  template <typename T> static T apply(T a) {
+    return a < 0 ? T(0 - uint64_t(a)) : a;
+  }
+};
+
+struct Sad {
+  template <typename T> static T apply(T a, T b, T c) {
+    return T(uint64_t(c) +
+             (a < b ? uint64_t(b) - uint64_t(a) : uint64_t(a) - uint64_t(b)));
+  }
+};
+
+} // namespace
+
+template <typename T>
+static void executeCarry(Warp &warp, const Inst &inst, uint32_t mask) {
+  // mode: 0 add, 1 sub; mode2: bit 0 uses the carry, bit 1 sets it.
+  const uint64_t *a = warp.in(inst.source[0]);
+  const uint64_t *b = warp.in(inst.source[1]);
+  uint64_t *d = warp.out(inst.dest[0]);
+  bool subtract = inst.mode == 1;
+  forLanes(mask, [&](unsigned lane) {
+    using Wide = unsigned __int128;
+    Wide carry = (inst.mode2 & 1) ? warp.carry >> lane & 1 : 0;
+    Wide x = fromBits<T>(a[lane]), y = fromBits<T>(b[lane]);
+    Wide result = subtract ? x - y - carry : x + y + carry;
+    d[lane] = toBits<T>(T(result));
+    if (inst.mode2 & 2) {
+      uint32_t out = uint32_t(result >> (sizeof(T) * 8)) & 1;
+      warp.carry = (warp.carry & ~(1u << lane)) | out << lane;
+    }
+  });
+}
+
+static bool decodeCarry(Decoder &decoder, Inst &inst, bool subtract,
+                        bool useCarry) {
+  bool setCarry = decoder.take("cc");
+  inst.mode = subtract;
+  inst.mode2 = useCarry | setCarry << 1;
+  inst.type = decoder.takeType();
+  inst.handler = byteWidth(inst.type) == 4   ? executeCarry<uint32_t>
+                 : byteWidth(inst.type) == 8 ? executeCarry<uint64_t>
+                                             : nullptr;
+  return decodePlain(decoder, inst, 2);
+}
+
+static bool decodeAdd(Decoder &decoder, Inst &inst) {
+  bool saturated = decoder.take("sat");
+  inst.type = decoder.takeType();
+  inst.handler =
+      saturated ? (inst.type == Type::S32 ? executeBinary<AddSaturated, int32_t>
+                                          : nullptr)
+                : binaryFor<Add>(inst.type);
+  return decodePlain(decoder, inst, 2);
+}
+
+static bool decodeSub(Decoder &decoder, Inst &inst) {
+  bool saturated = decoder.take("sat");
+  inst.type = decoder.takeType();
+  inst.handler =
+      saturated ? (inst.type == Type::S32 ? executeBinary<SubSaturated, int32_t>
+                                          : nullptr)
+                : binaryFor<Sub>(inst.type);
+  return decodePlain(decoder, inst, 2);
+}
+
+bool decodeIntegerAdd(Decoder &decoder, Inst &inst) {
+  return decoder.peek() == "cc" ? decodeCarry(decoder, inst, false, false)
+                                : decodeAdd(decoder, inst);
+}
+
+bool decodeIntegerSub(Decoder &decoder, Inst &inst) {
+  return decoder.peek() == "cc" ? decodeCarry(decoder, inst, true, false)
+                                : decodeSub(decoder, inst);
+}
+
+bool decodeIntegerMul(Decoder &decoder, Inst &inst) {
+  int part = decoder.takeOneOf({"lo", "hi", "wide"});
+  inst.type = decoder.takeType();
+  if (part == 0) {
+    inst.handler = binaryFor<MulLow>(inst.type);
+  } else if (part == 1) {
+    inst.handler = binaryFor<MulHigh>(inst.type);
+  } else if (part == 2) {
+    switch (inst.type) {
+    case Type::U16:
+      inst.handler = executeBinary<MulWide, uint32_t, uint16_t>;
+      break;
+    case Type::S16:
+      inst.handler = executeBinary<MulWide, int32_t, int16_t>;
+      break;
+    case Type::U32:
+      inst.handler = executeBinary<MulWide, uint64_t, uint32_t>;
+      break;
+    case Type::S32:
+      inst.handler = executeBinary<MulWide, int64_t, int32_t>;
+      break;
+    default:
+      break;
+    }
+  }
+  return decodePlain(decoder, inst, 2);
+}
+
+bool decodeIntegerMad(Decoder &decoder, Inst &inst) {
+  int part = decoder.takeOneOf({"lo", "hi", "wide"});
+  inst.type = decoder.takeType();
+  Type addend = inst.type;
+  if (part == 0) {
+    inst.handler = ternaryFor<Mad<MulLow>>(inst.type);
+  } else if (part == 1) {
+    inst.handler = ternaryFor<Mad<MulHigh>>(inst.type);
+  } else if (part == 2) {
+    switch (inst.type) {
+    case Type::U16:
+      inst.handler = executeTernary<Mad<MulWide>, uint32_t, uint16_t>;
+      addend = Type::U32;
+      break;
+    case Type::S16:
+      inst.handler = executeTernary<Mad<MulWide>, int32_t, int16_t>;
+      addend = Type::S32;
+      break;
+    case Type::U32:
+      inst.handler = executeTernary<Mad<MulWide>, uint64_t, uint32_t>;
+      addend = Type::U64;
+      break;
+    case Type::S32:
+      inst.handler = executeTernary<Mad<MulWide>, int64_t, int32_t>;
+      addend = Type::S64;
+      break;
+    default:
+      break;
+    }
+  }
+  if (!inst.handler)
+    return decoder.unknown();
+  return decoder.dest(inst, 0, addend) && decoder.source(inst, 1, inst.type) &&
+         decoder.source(inst, 2, inst.type) && decoder.source(inst, 3, addend);
+}
+
+template <typename Op> static bool decodeUnary(Decoder &decoder, Inst &inst) {
+  inst.type = decoder.takeType();
+  inst.handler = unaryFor<Op>(inst.type);
+  return decodePlain(decoder, inst, 1);
+}
+
+template <typename Op> static bool decodeBinary(Decoder &decoder, Inst &inst) {
+  inst.type = decoder.takeType();
+  inst.handler = binaryFor<Op>(inst.type);
+  return decodePlain(decoder, inst, 2);
+}
+
+bool decodeIntegerMin(Decoder &d, Inst &i) { return decodeBinary<Min>(d, i); }
+bool decodeIntegerMax(Decoder &d, Inst &i) { return decodeBinary<Max>(d, i); }
+bool decodeIntegerDiv(Decoder &d, Inst &i) { return decodeBinary<Div>(d, i); }
+bool decodeIntegerNeg(Decoder &d, Inst &i) { return decodeUnary<Neg>(d, i); }
+bool decodeIntegerAbs(Decoder &d, Inst &i) { return decodeUnary<Abs>(d, i); }
+
+void addIntegerInstructions(DecodeTable &table) {
+  table["rem"] = decodeBinary<Rem>;
+  table["addc"] = [](Decoder &d, Inst &i) {
+    return decodeCarry(d, i, false, true);
+  };
+  table["subc"] = [](Decoder &d, Inst &i) {
+    return decodeCarry(d, i, true, true);
+  };
+  table["sad"] = [](Decoder &decoder, Inst &inst) {
+    inst.type = decoder.takeType();
+    inst.handler = ternaryFor<Sad>(inst.type);
+    return decodePlain(decoder, inst, 3);
+  };
+}
+
+} // namespace bngrad::ptx

@@ -1,0 +1,285 @@
+//===- Mbarrier.cpp - barriers in shared memory -----------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MbarrierAccess.h"
+
+namespace bngrad::ptx {
+
+bool findMbarrier(Warp &warp, unsigned lane, Space space, uint64_t address,
+                  MbarrierPlace &result) {
+  if (space != Space::Generic)
+    address &= 0xFFFFFFFF;
+  Place &place = result.place;
+  if (!findPlace(warp, lane, space, address, 8, 8, place))
+    return false;
+  if (place.space != Space::Shared) {
+    warp.report(lane, "out-of-bounds",
+                "expected an mbarrier in shared memory, got address " +
+                    hex(address));
+    return false;
+  }
+  auto found = place.block->mbarriers.find(place.offset);
+  if (found == place.block->mbarriers.end()) {
+    warp.report(lane, "uninitialised",
+                "the mbarrier at shared address " + hex(address) +
+                    " was never initialised");
+    return false;
+  }
+  result.barrier = &found->second;
+  Actor actor = {&warp.block->cluster->order, warp.actorOf(lane), true};
+  Conflict conflict;
+  if (place.region->shadow.read(place.offset, 8, actor, conflict))
+    return true;
+  warp.report(lane, "race",
+              "uses the mbarrier at shared address " + hex(address) +
+                  ", which " + warp.launch->describeActor(conflict.id) +
+                  " initialised; expected a barrier between");
+  return false;
+}
+
+/// `count` arrivals of one thread.
+static bool arrive(Warp &warp, unsigned lane, Mbarrier &barrier, uint32_t count,
+                   bool release) {
+  if (count > barrier.pending) {
+    warp.report(lane, "divergent-barrier",
+                "arrives " + std::to_string(count) +
+                    " times at an mbarrier that expects " +
+                    std::to_string(barrier.pending) +
+                    " more arrivals in this phase");
+    return false;
+  }
+  Cluster &cluster = *warp.block->cluster;
+  if (release)
+    barrier.current.add(cluster.order.leave(warp.actorOf(lane)));
+  barrier.pending -= count;
+  ++warp.launch->progress;
+  cluster.copies.finishPhase(barrier);
+  return true;
+}
+
+/// What `arrive` returns: the phase, in a form of our own.
+static uint64_t stateOf(const Mbarrier &barrier) {
+  return uint64_t(barrier.phase) << 1 | 1;
+}
+
+static void executeInit(Warp &warp, const Inst &inst, uint32_t mask) {
+  const uint64_t *base = warp.in(inst.source[0]);
+  const uint64_t *counts = warp.in(inst.source[1]);
+  forLanesWhile(mask, [&](unsigned lane) {
+    uint64_t address = base[lane] + inst.offset;
+    if (inst.space != Space::Generic)
+      address &= 0xFFFFFFFF;
+    Place place;
+    if (!findPlace(warp, lane, inst.space, address, 8, 8, place))
+      return false;
+    if (place.space != Space::Shared || place.block != warp.block) {
+      warp.report(lane, "out-of-bounds",
+                  "expected an mbarrier in the shared memory of the own "
+                  "block");
+      return false;
+    }
+    uint32_t offset = place.offset, count = uint32_t(counts[lane]);
+    if (warp.block->mbarriers.count(offset)) {
+      warp.report(lane, "race",
+                  "initialises the mbarrier at shared address " + hex(address) +
+                      ", which is in use");
+      return false;
+    }
+    if (count == 0 || count >= 1 << 20) {
+      warp.report(lane, "out-of-bounds",
+                  "expected a count of 1 to 1048575, got " +
+                      std::to_string(count));
+      return false;
+    }
+    if (!checkAccess(warp, lane, place, 8, AccessKind::Write, false))
+      return false;
+    Mbarrier &barrier = warp.block->mbarriers[offset];
+    barrier.expected = barrier.pending = count;
+    place.region->busy.set(offset, 8, true);
+    ++place.region->numBusy;
+    place.region->defined.set(offset, 8, true);
+    return true;
+  });
+  ++warp.launch->progress;
+}
+
+static void executeInvalidate(Warp &warp, const Inst &inst, uint32_t mask) {
+  const uint64_t *base = warp.in(inst.source[0]);
+  forLanesWhile(mask, [&](unsigned lane) {
+    MbarrierPlace found;
+    if (!findMbarrier(warp, lane, inst.space, base[lane] + inst.offset, found))
+      return false;
+    Place &place = found.place;
+    place.region->busy.set(place.offset, 8, false);
+    --place.region->numBusy;
+    place.block->mbarriers.erase(place.offset);
+    place.region->defined.set(place.offset, 8, false);
+    // Whoever still uses it races with this.
+    return checkAccess(warp, lane, place, 8, AccessKind::Write, false);
+  });
+}
+
+namespace {
+enum ArriveFlags : uint16_t {
+  kExpect = 1,   // expect_tx first
+  kArrive = 2,   // arrive
+  kComplete = 4, // complete_tx
+  kHasCount = 8  // the count or the bytes are an operand
+};
+} // namespace
+
+static void executeArrive(Warp &warp, const Inst &inst, uint32_t mask) {
+  const uint64_t *base = warp.in(inst.source[0]);
+  const uint64_t *operand =
+      inst.mode & kHasCount ? warp.in(inst.source[1]) : nullptr;
+  forLanesWhile(mask, [&](unsigned lane) {
+    MbarrierPlace found;
+    if (!findMbarrier(warp, lane, inst.space, base[lane] + inst.offset, found))
+      return false;
+    Mbarrier &barrier = *found.barrier;
+    uint64_t state = stateOf(barrier);
+    if (inst.mode & kExpect)
+      barrier.bytes += uint32_t(operand[lane]);
+    if (inst.mode & kComplete)
+      barrier.bytes -= uint32_t(operand[lane]);
+    if (inst.mode & kArrive) {
+      uint32_t count =
+          operand && !(inst.mode & kExpect) ? uint32_t(operand[lane]) : 1;
+      if (!arrive(warp, lane, barrier, count, inst.release))
+        return false;
+    } else {
+      warp.block->cluster->copies.finishPhase(barrier);
+    }
+    if (inst.dest.count)
+      warp.out(inst.dest[0])[lane] = state;
+    return true;
+  });
+}
+
+/// mode: 0 test_wait, 1 try_wait; mode2: whether a parity is given.
+static void executeWait(Warp &warp, const Inst &inst, uint32_t mask) {
+  const uint64_t *base = warp.in(inst.source[0]);
+  const uint64_t *operand = warp.in(inst.source[1]);
+  Cluster &cluster = *warp.block->cluster;
+  uint32_t done = 0;
+  bool fine = forLanesWhile(mask, [&](unsigned lane) {
+    MbarrierPlace found;
+    if (!findMbarrier(warp, lane, inst.space, base[lane] + inst.offset, found))
+      return false;
+    uint32_t parity = uint32_t(inst.mode2 ? operand[lane] : operand[lane] >> 1);
+    bool over = cluster.copies.testPhase(*found.barrier, parity & 1);
+    done |= uint32_t(over) << lane;
+    if (over && inst.acquire)
+      cluster.order.learn(warp.actorOf(lane), found.barrier->completed);
+    return true;
+  });
+  if (!fine)
+    return;
+  warp.setPredicate(inst, 0, mask, done);
+  if (mask & ~done)
+    warp.yield();
+}
+
+static void takeMbarrierSpace(Decoder &decoder, Inst &inst) {
+  inst.space = Space::Generic;
+  int space = decoder.takeOneOf({"shared", "shared::cta", "shared::cluster"});
+  if (space >= 0)
+    inst.space = space == 2 ? Space::SharedCluster : Space::Shared;
+}
+
+/// Takes .sem and .scope; gives true for .relaxed.
+static bool takeSemantics(Decoder &decoder) {
+  int order = decoder.takeOneOf({"release", "acquire", "relaxed"});
+  decoder.takeOneOf({"cta", "cluster"});
+  return order == 2;
+}
+
+static bool decodeArrive(Decoder &decoder, Inst &inst, uint16_t mode) {
+  if ((mode & kArrive) && decoder.take("expect_tx"))
+    mode |= kExpect | kHasCount;
+  if ((mode & kArrive) && decoder.take("noComplete"))
+    return decoder.unsupported("mbarrier.arrive.noComplete");
+  inst.release = !takeSemantics(decoder);
+  takeMbarrierSpace(decoder, inst);
+  inst.type = decoder.takeType();
+  if (inst.type != Type::B64)
+    return decoder.unknown();
+  unsigned next = 0;
+  if (mode & kArrive) {
+    // The state is not to be had from a barrier of another block.
+    if (decoder.operand(0).kind == SyntaxOperand::Sink)
+      ++next;
+    else if (decoder.operand(0).kind != SyntaxOperand::Address &&
+             !decoder.dest(inst, next++, Type::B64))
+      return false;
+  }
+  if (!decoder.address(inst, next++))
+    return false;
+  if (next < decoder.numOperands()) {
+    mode |= kHasCount;
+    if (!decoder.source(inst, next++, Type::U32))
+      return false;
+  }
+  inst.mode = mode;
+  inst.handler = executeArrive;
+  return decoder.expectOperands(next);
+}
+
+static bool decodeWait(Decoder &decoder, Inst &inst, bool isTry) {
+  inst.mode = isTry;
+  inst.mode2 = decoder.take("parity");
+  inst.acquire = !takeSemantics(decoder);
+  takeMbarrierSpace(decoder, inst);
+  inst.type = decoder.takeType();
+  if (inst.type != Type::B64)
+    return decoder.unknown();
+  inst.handler = executeWait;
+  unsigned count = 3;
+  if (!decoder.predDest(inst, 0) || !decoder.address(inst, 1) ||
+      !decoder.source(inst, 2, inst.mode2 ? Type::U32 : Type::B64))
+    return false;
+  // The hint how long to wait.
+  if (isTry && decoder.numOperands() == 4)
+    count = 4;
+  return decoder.expectOperands(count);
+}
+
+static bool decodeMbarrier(Decoder &decoder, Inst &inst) {
+  int op = decoder.takeOneOf({"init", "inval", "arrive", "arrive_drop",
+                              "expect_tx", "complete_tx", "test_wait",
+                              "try_wait", "pending_count"});
+  switch (op) {
+  case 0:
+    takeMbarrierSpace(decoder, inst);
+    inst.handler = executeInit;
+    return decoder.takeType() == Type::B64 && decoder.address(inst, 0) &&
+           decoder.source(inst, 1, Type::U32);
+  case 1:
+    takeMbarrierSpace(decoder, inst);
+    inst.handler = executeInvalidate;
+    return decoder.takeType() == Type::B64 && decoder.address(inst, 0);
+  case 2:
+    return decodeArrive(decoder, inst, kArrive);
+  case 4:
+    return decodeArrive(decoder, inst, kExpect | kHasCount);
+  case 5:
+    return decodeArrive(decoder, inst, kComplete | kHasCount);
+  case 6:
+    return decodeWait(decoder, inst, false);
+  case 7:
+    return decodeWait(decoder, inst, true);
+  default:
+    return decoder.unknown();
+  }
+}
+
+void addMbarrierInstructions(DecodeTable &table) {
+  table["mbarrier"] = decodeMbarrier;
+}
+
+} // namespace bngrad::ptx

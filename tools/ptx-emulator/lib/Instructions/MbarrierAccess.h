@@ -1,0 +1,28 @@
+//===- MbarrierAccess.h - finds mbarriers -----------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PTX_EMULATOR_LIB_INSTRUCTIONS_MBARRIERACCESS_H
+#define PTX_EMULATOR_LIB_INSTRUCTIONS_MBARRIERACCESS_H
+
+#include "Lanes.h"
+
+namespace bngrad::ptx {
+
+struct MbarrierPlace {
+  Mbarrier *barrier = nullptr;
+  Place place;
+};
+
+/// The mbarrier at `address`. Reports one that was not initialised, or not in
+/// a way that this thread knows of.
+bool findMbarrier(Warp &warp, unsigned lane, Space space, uint64_t address,
+                  MbarrierPlace &result);
+
+} // namespace bngrad::ptx
+
+#endif // PTX_EMULATOR_LIB_INSTRUCTIONS_MBARRIERACCESS_H

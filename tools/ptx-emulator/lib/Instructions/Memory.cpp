@@ -1,0 +1,289 @@
+//===- Memory.cpp - loads and stores ----------------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MemoryModifiers.h"
+
+namespace bngrad::ptx {
+
+bool takeMemorySpace(Decoder &decoder, Space &space) {
+  static constexpr Space kSpaces[] = {
+      Space::Global, Space::Constant, Space::Shared,       Space::Shared,
+      Space::Local,  Space::Param,    Space::SharedCluster};
+  int index = decoder.takeOneOf({"global", "const", "shared", "shared::cta",
+                                 "local", "param", "shared::cluster"});
+  if (index >= 0)
+    space = kSpaces[index];
+  return index >= 0;
+}
+
+bool takeOrdering(Decoder &decoder, Inst &inst) {
+  int order = decoder.takeOneOf(
+      {"weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"});
+  inst.strong = order > 0;
+  inst.acquire = order == 3 || order == 5;
+  inst.release = order == 4 || order == 5;
+  if (order == 6)
+    decoder.take("relaxed");
+  decoder.takeOneOf({"cta", "cluster", "gpu", "sys"});
+  return true;
+}
+
+bool takeCacheHints(Decoder &decoder) {
+  bool hasPolicy = false;
+  for (;;) {
+    if (decoder.peek() == "L2::cache_hint")
+      hasPolicy = true;
+    if (!decoder.takePrefix("L1::") && !decoder.takePrefix("L2::") &&
+        decoder.takeOneOf(
+            {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "unified"}) < 0)
+      return hasPolicy;
+  }
+}
+
+void acquireAfter(Warp &warp, const Inst &inst, unsigned lane,
+                  const Place &place) {
+  if (!inst.strong || place.space == Space::Local)
+    return;
+  if (SyncLog *log = warp.launch->findLog(logAddress(place), false)) {
+    Order &order = warp.block->cluster->order;
+    if (inst.acquire)
+      order.acquire(warp.actorOf(lane), *log);
+    else
+      order.acquireRelaxed(warp.actorOf(lane), *log);
+  }
+}
+
+void releaseBefore(Warp &warp, const Inst &inst, unsigned lane,
+                   const Place &place) {
+  if (!inst.strong || place.space == Space::Local)
+    return;
+  Order &order = warp.block->cluster->order;
+  SyncLog *log = warp.launch->findLog(logAddress(place), true);
+  if (inst.release)
+    order.release(warp.actorOf(lane), *log);
+  else
+    order.releaseRelaxed(warp.actorOf(lane), *log);
+}
+
+static uint64_t loadElement(const uint8_t *from, unsigned bytes, bool sign) {
+  uint64_t value = 0;
+  std::memcpy(&value, from, bytes);
+  if (sign) {
+    unsigned shift = 64 - bytes * 8;
+    value = uint64_t(int64_t(value << shift) >> shift);
+  }
+  return value;
+}
+
+static void executeLoad(Warp &warp, const Inst &inst, uint32_t mask) {
+  const uint64_t *base = warp.in(inst.source[0]);
+  uint32_t bytes = inst.bytes * inst.dest.count;
+  uint64_t keep = inst.destBytes >= 8 ? ~uint64_t(0)
+                                      : (uint64_t(1) << inst.destBytes * 8) - 1;
+  if (uint32_t bad = warp.undefinedOf(inst.source[0]) & mask) {
+    warp.report(__builtin_ctz(bad), "uninitialised",
+                "the address was never written");
+    return;
+  }
+  Place places[32];
+  unsigned count = 0;
+  uint32_t undefined[8] = {};
+  uint64_t addresses[32];
+  forLanes(mask,
+           [&](unsigned lane) { addresses[lane] = base[lane] + inst.offset; });
+  bool is32Bit = inst.space == Space::Shared ||
+                 inst.space == Space::SharedCluster ||
+                 inst.space == Space::Local || inst.space == Space::Param;
+  bool fine = forLanesWhile(mask, [&](unsigned lane) {
+    uint64_t address = addresses[lane];
+    if (is32Bit)
+      address &= 0xFFFFFFFF;
+    Place &place = places[count++];
+    if (!findPlace(warp, lane, inst.space, address, bytes, bytes, place) ||
+        !checkAccess(warp, lane, place, bytes, AccessKind::Read, inst.strong))
+      return false;
+    const uint8_t *from = place.data();
+    bool isDefined = place.region->defined.all(place.offset, bytes);
+    for (unsigned i = 0; i < inst.dest.count; ++i) {
+      uint64_t value =
+          loadElement(from + i * inst.bytes, inst.bytes, inst.signExtend);
+      warp.out(inst.dest[i])[lane] = value & keep;
+      if (!isDefined &&
+          !place.region->defined.all(place.offset + i * inst.bytes, inst.bytes))
+        undefined[i] |= 1u << lane;
+    }
+    acquireAfter(warp, inst, lane, place);
+    return true;
+  });
+  if (!fine)
+    return;
+  for (unsigned i = 0; i < inst.dest.count; ++i)
+    warp.define(inst.dest[i], mask, undefined[i]);
+  countRequest(warp, places, count, bytes, AccessKind::Read);
+}
+
+static void executeStore(Warp &warp, const Inst &inst, uint32_t mask) {
+  const uint64_t *base = warp.in(inst.source[0]);
+  unsigned numElements = inst.mode;
+  uint32_t bytes = inst.bytes * numElements;
+  bool is32Bit = inst.space == Space::Shared ||
+                 inst.space == Space::SharedCluster ||
+                 inst.space == Space::Local || inst.space == Space::Param;
+  uint32_t undefined = 0;
+  for (unsigned i = 0; i < numElements; ++i)
+    undefined |= warp.undefinedOf(inst.source[i + 1]);
+  if (uint32_t bad = warp.undefinedOf(inst.source[0]) & mask) {
+    warp.report(__builtin_ctz(bad), "uninitialised",
+                "the address was never written");
+    return;
+  }
+  Place places[32];
+  unsigned count = 0;
+  bool fine = forLanesWhile(mask, [&](unsigned lane) {
+    uint64_t address = base[lane] + inst.offset;
+    if (is32Bit)
+      address &= 0xFFFFFFFF;
+    Place &place = places[count++];
+    if (!findPlace(warp, lane, inst.space, address, bytes, bytes, place) ||
+        !checkAccess(warp, lane, place, bytes, AccessKind::Write, inst.strong))
+      return false;
+    bool isUndefined = undefined >> lane & 1;
+    if (isUndefined && place.space == Space::Global) {
+      warp.report(lane, "uninitialised",
+                  "stores a value that was never written to global address " +
+                      hex(place.address));
+      return false;
+    }
+    releaseBefore(warp, inst, lane, place);
+    uint8_t *to = place.data();
+    for (unsigned i = 0; i < numElements; ++i)
+      std::memcpy(to + i * inst.bytes, &warp.in(inst.source[i + 1])[lane],
+                  inst.bytes);
+    ByteFlags &defined = place.region->defined;
+    defined.set(place.offset, bytes, true);
+    for (unsigned i = 0; isUndefined && i < numElements; ++i)
+      if (warp.undefinedOf(inst.source[i + 1]) >> lane & 1)
+        defined.set(place.offset + i * inst.bytes, inst.bytes, false);
+    return true;
+  });
+  if (!fine)
+    return;
+  ++warp.launch->progress;
+  countRequest(warp, places, count, bytes, AccessKind::Write);
+}
+
+/// Replaces each 128-bit operand by its two columns.
+static bool addElements(Decoder &decoder, Inst &inst, unsigned operand,
+                        bool isLoad) {
+  for (const SyntaxOperand &element : decoder.elements(operand)) {
+    if (inst.type == Type::B128) {
+      const Symbol *symbol = decoder.lookup(element.name);
+      if (!symbol || symbol->type != Type::B128)
+        return decoder.unsupported("expected a register of 128 bits");
+      for (int i = 0; i < 2; ++i) {
+        if (isLoad)
+          inst.dest.add(symbol->index + i);
+        else
+          inst.source.add(symbol->index + i);
+      }
+    } else if (isLoad ? !decoder.dest(inst, element, inst.type)
+                      : !decoder.source(inst, element, inst.type)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool decodeAccess(Decoder &decoder, Inst &inst, bool isLoad) {
+  takeOrdering(decoder, inst);
+  inst.space = Space::Generic;
+  takeMemorySpace(decoder, inst.space);
+  decoder.takeOneOf({"cta", "cluster", "gpu", "sys"});
+  bool hasPolicy = takeCacheHints(decoder);
+  int vector = decoder.takeOneOf({"v2", "v4", "v8"});
+  hasPolicy |= takeCacheHints(decoder);
+  inst.type = decoder.takeType();
+  if (inst.type == Type::None || inst.type == Type::Pred)
+    return decoder.unknown();
+  unsigned numElements = vector < 0 ? 1 : 2u << vector;
+  unsigned addressOperand = isLoad ? 1 : 0, valueOperand = isLoad ? 0 : 1;
+  if (decoder.elements(valueOperand).size() != numElements)
+    return decoder.unsupported("expected " + std::to_string(numElements) +
+                               " elements");
+  inst.bytes = inst.type == Type::B128 ? 8 : byteWidth(inst.type);
+  if (inst.type == Type::B128)
+    numElements *= 2;
+  inst.signExtend = isSigned(inst.type);
+  inst.destBytes = inst.bytes;
+  for (const SyntaxOperand &element : decoder.elements(valueOperand))
+    if (inst.type != Type::B128)
+      inst.destBytes = std::max<unsigned>(
+          inst.destBytes, decoder.registerBytes(element, inst.bytes));
+
+  Space symbolSpace = inst.space;
+  if (!decoder.address(inst, addressOperand, &symbolSpace))
+    return false;
+  // The parameters of calls are in local memory.
+  if (inst.space == Space::Param)
+    inst.space = symbolSpace;
+  if (!addElements(decoder, inst, valueOperand, isLoad))
+    return false;
+  inst.handler = isLoad ? executeLoad : executeStore;
+  inst.mode = numElements;
+  inst.undefinedRule = UndefinedRule::Handler;
+  if (!hasPolicy)
+    return decoder.expectOperands(2);
+  Inst ignored;
+  return decoder.source(ignored, 2, Type::B64) && decoder.expectOperands(3);
+}
+
+//===----------------------------------------------------------------------===//
+// Hints
+//===----------------------------------------------------------------------===//
+
+static void executePrefetch(Warp &, const Inst &, uint32_t) {}
+
+static bool decodePrefetch(Decoder &decoder, Inst &inst) {
+  inst.space = Space::Generic;
+  takeMemorySpace(decoder, inst.space);
+  if (decoder.takeOneOf({"L1", "L2"}) < 0 && !decoder.takePrefix("L2::"))
+    return decoder.unknown();
+  inst.handler = executePrefetch;
+  return decoder.address(inst, 0);
+}
+
+static void executePolicy(Warp &warp, const Inst &inst, uint32_t mask) {
+  uint64_t *d = warp.out(inst.dest[0]);
+  forLanes(mask, [&](unsigned lane) { d[lane] = 0; });
+}
+
+static bool decodePolicy(Decoder &decoder, Inst &inst) {
+  bool range = decoder.take("range");
+  if (!range && !decoder.take("fractional"))
+    return decoder.unknown();
+  while (decoder.takeOneOf({"global"}) >= 0 || decoder.takePrefix("L2::")) {
+  }
+  inst.type = decoder.takeType();
+  if (inst.type != Type::B64)
+    return decoder.unknown();
+  inst.handler = executePolicy;
+  return decoder.dest(inst, 0, Type::B64) &&
+         decoder.expectOperands(decoder.numOperands());
+}
+
+void addMemoryInstructions(DecodeTable &table) {
+  table["ld"] = [](Decoder &d, Inst &i) { return decodeAccess(d, i, true); };
+  table["ldu"] = [](Decoder &d, Inst &i) { return decodeAccess(d, i, true); };
+  table["st"] = [](Decoder &d, Inst &i) { return decodeAccess(d, i, false); };
+  table["prefetch"] = decodePrefetch;
+  table["prefetchu"] = decodePrefetch;
+  table["createpolicy"] = decodePolicy;
+  table["applypriority"] = decodePrefetch;
+}
+
+} // namespace bngrad::ptx

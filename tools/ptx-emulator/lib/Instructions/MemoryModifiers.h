@@ -1,0 +1,33 @@
+//===- MemoryModifiers.h - what accesses to memory share --------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PTX_EMULATOR_LIB_INSTRUCTIONS_MEMORYMODIFIERS_H
+#define PTX_EMULATOR_LIB_INSTRUCTIONS_MEMORYMODIFIERS_H
+
+#include "Lanes.h"
+
+namespace bngrad::ptx {
+
+bool takeMemorySpace(Decoder &decoder, Space &space);
+
+/// .weak, .relaxed.gpu and so on.
+bool takeOrdering(Decoder &decoder, Inst &inst);
+
+/// Cache operators and hints, which have no effect. True if there is an
+/// operand with a cache policy.
+bool takeCacheHints(Decoder &decoder);
+
+/// What a strong access means to the order of other accesses.
+void acquireAfter(Warp &warp, const Inst &inst, unsigned lane,
+                  const Place &place);
+void releaseBefore(Warp &warp, const Inst &inst, unsigned lane,
+                   const Place &place);
+
+} // namespace bngrad::ptx
+
+#endif // PTX_EMULATOR_LIB_INSTRUCTIONS_MEMORYMODIFIERS_H

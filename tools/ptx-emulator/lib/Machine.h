@@ -1,0 +1,226 @@
+//===- Machine.h - a launch: clusters, blocks, warps ------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PTX_EMULATOR_LIB_MACHINE_H
+#define PTX_EMULATOR_LIB_MACHINE_H
+
+#include "Async.h"
+#include "Chip.h"
+#include "Program.h"
+#include "Traffic.h"
+
+namespace bngrad::ptx {
+
+class Launch;
+
+/// Why lanes do not run.
+enum class Wait : uint8_t {
+  None,
+  Lanes,       // until other lanes of the warp come to the same instruction
+  WarpBarrier, // bar.warp.sync, which may stand at several places
+  Barrier,     // of the block
+  Cluster      // barrier.cluster.wait
+};
+
+/// Lanes of a warp at the same instruction.
+struct Group {
+  uint32_t pc = 0;
+  uint32_t mask = 0;
+  Wait wait = Wait::None;
+  uint32_t detail = 0; // member mask, or number of the barrier
+};
+
+class Warp {
+public:
+  /// Begins at the first instruction.
+  void start(Block &block, uint32_t index);
+  /// Runs at most about `quantum` instructions; sooner if nothing can run or
+  /// a wait was polled in vain.
+  void run(unsigned quantum);
+  bool isRunnable() const;
+
+  //===--------------------------------------------------------------------===//
+  // For handlers
+  //===--------------------------------------------------------------------===//
+
+  const uint64_t *in(Column column) const {
+    return column >= 0 ? &registers[size_t(column) * 32]
+                       : constants + size_t(~column) * 32;
+  }
+  uint64_t *out(Column column) { return &registers[size_t(column) * 32]; }
+  uint32_t undefinedOf(Column column) const {
+    return column >= 0 ? undefined[column] : 0;
+  }
+  /// Marks the lanes of `mask` as written, but for those in `undefinedLanes`.
+  void define(Column column, uint32_t mask, uint32_t undefinedLanes = 0) {
+    undefined[column] = (undefined[column] & ~mask) | (undefinedLanes & mask);
+  }
+  /// The lanes in which predicate source `i` of `inst` holds.
+  uint32_t predicate(const Inst &inst, unsigned i) const {
+    uint32_t value = predicates[inst.predSource[i]];
+    return inst.predNegated[i] ? ~value : value;
+  }
+  void setPredicate(const Inst &inst, unsigned i, uint32_t mask,
+                    uint32_t value) {
+    uint32_t &target = predicates[inst.predDest[i]];
+    target = (target & ~mask) | (value & mask);
+  }
+
+  /// Sends the lanes of `mask` to `pc`.
+  void branch(uint32_t mask, uint32_t pc);
+  /// Stops the lanes of `mask` at `pc`.
+  void suspend(uint32_t mask, uint32_t pc, Wait wait, uint32_t detail = 0);
+  void exitLanes(uint32_t mask);
+  /// Lets other warps run; other lanes of this warp come next.
+  void yield() { yielding = true; }
+
+  /// Reports an error of `lane` at the current instruction.
+  void report(unsigned lane, const char *kind, const std::string &detail);
+
+  uint32_t threadOf(unsigned lane) const { return index * 32 + lane; }
+  uint32_t actorOf(unsigned lane) const;
+  uint32_t pc() const { return current.pc; }
+
+  Block *block = nullptr;
+  Launch *launch = nullptr;
+  uint32_t index = 0;
+  uint32_t existing = 0;     // lanes that have a thread
+  uint32_t carry = 0;        // flag of add.cc and its like
+  uint32_t alive = 0;        // of those, the ones that have not exited
+  std::vector<Group> groups; // all but the running one
+  std::vector<uint32_t> predicates;
+  std::vector<uint32_t> predUndefined;
+
+private:
+  bool pick();
+  bool regroup();
+  bool checkDefined(const Inst &inst, uint32_t mask);
+  void fillSpecials();
+
+  Group current;
+  uint32_t nextPc = 0;
+  bool yielding = false;
+  bool rotating = false; // other lanes than those with the smallest pc
+  const uint64_t *constants = nullptr;
+  std::vector<uint64_t> registers;
+  std::vector<uint32_t> undefined;
+};
+
+/// bar.sync and its like.
+struct NamedBarrier {
+  uint32_t arrived = 0;
+  uint32_t expected = 0;
+  struct Waiter {
+    Warp *warp;
+    uint32_t mask;
+    Column result; // of bar.red, or -1
+    int32_t predResult;
+  };
+  std::vector<Waiter> waiters;
+  Meeting meeting;
+  uint32_t count = 0; // of true predicates, and of all
+  uint32_t voters = 0;
+};
+
+struct Block {
+  Cluster *cluster = nullptr;
+  uint32_t rank = 0;
+  Dim3 id;
+  Region shared, local;
+  std::vector<uint8_t> sharedData, localData;
+  std::vector<Warp> warps;
+  NamedBarrier barriers[16];
+  std::map<uint32_t, Mbarrier> mbarriers; // by offset
+  uint32_t exited = 0;                    // threads
+
+  void start(Cluster &cluster, uint32_t rank, Dim3 id);
+  bool isDone() const;
+};
+
+class Cluster {
+public:
+  explicit Cluster(Launch &launch) : launch(launch), copies(*this) {}
+  void start(uint64_t index);
+  /// Lets each warp run for a while.
+  void step();
+  bool isDone() const;
+  bool isRunnable() const;
+  /// Checks what must be over when all threads have exited.
+  void finish();
+  /// Says why nothing can run.
+  void reportStuck();
+
+  uint32_t actorOf(const Block &block, uint32_t thread) const;
+  void arriveAtClusterBarrier(Warp &warp, uint32_t mask, bool release);
+  /// False if the lanes have to wait.
+  bool passClusterBarrier(Warp &warp, unsigned lane);
+  /// The lanes exit: nobody waits for them.
+  void leaveClusterBarrier(Warp &warp, uint32_t mask);
+  void completeClusterBarrier();
+
+  Launch &launch;
+  std::vector<Block> blocks;
+  Order order;
+  AsyncCopies copies;
+  std::vector<uint32_t> clusterPhases; // by thread: phase + 1 it arrived in
+  uint32_t clusterPhase = 0;
+  uint32_t clusterArrived = 0;
+  Meeting clusterMeeting, lastClusterMeeting;
+};
+
+struct LaunchConfig {
+  Dim3 grid, block, cluster;
+  bool hasCluster = false;
+  uint32_t dynamicShared = 0;
+  std::vector<uint8_t> params;
+};
+
+class Launch {
+public:
+  Launch(DeviceMemory &memory, const Program &program, const Chip &chip,
+         LaunchConfig config, uint64_t number);
+
+  /// Runs all blocks. False with `error`.
+  bool run();
+  std::string error; // "<kind>: ..."
+
+  bool failed() const { return !error.empty(); }
+  void report(const char *kind, const std::string &text);
+  /// "block (x,y,z), thread (x,y,z)" of an actor in the launch.
+  std::string describeActor(uint32_t id) const;
+  SyncLog *findLog(uint64_t address, bool create);
+
+  uint32_t threadsPerBlock() const { return config.block.count(); }
+  uint32_t sharedBytes() const {
+    return program.dynamicSharedOffset + config.dynamicShared;
+  }
+  /// The id of the block with `rank` in cluster `index`.
+  Dim3 blockId(uint64_t index, uint32_t rank) const;
+
+  DeviceMemory &memory;
+  const Program &program;
+  const Chip chip;
+  const LaunchConfig config;
+  const uint64_t number;
+  Region params;
+  Traffic traffic;
+  uint64_t instructions = 0;
+  uint64_t conflicts = 0; // of banks
+  uint64_t budget = 0;
+  /// Grows when something happens that others may wait for.
+  uint64_t progress = 0;
+  std::vector<Cluster *> active;
+
+private:
+  bool check();
+  std::unordered_map<uint64_t, std::unique_ptr<SyncLog>> logs;
+};
+
+} // namespace bngrad::ptx
+
+#endif // PTX_EMULATOR_LIB_MACHINE_H

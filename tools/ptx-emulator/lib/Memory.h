@@ -1,0 +1,110 @@
+//===- Memory.h - device memory and its state -------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PTX_EMULATOR_LIB_MEMORY_H
+#define PTX_EMULATOR_LIB_MEMORY_H
+
+#include "Shadow.h"
+
+#include <map>
+#include <string>
+
+namespace bngrad::ptx {
+
+// Addresses. Device memory lies where no host pointer can, so that a host that
+// dereferences one faults. A shared address has 32 bits: the offset in the
+// block, and above it the rank in the cluster plus 1, or 0 for the own block.
+inline constexpr uint64_t kDeviceBase = uint64_t(0x0100) << 48;
+inline constexpr uint64_t kSharedWindow = uint64_t(0x0200) << 48;
+inline constexpr uint64_t kLocalWindow = uint64_t(0x0300) << 48;
+inline constexpr uint64_t kParamWindow = uint64_t(0x0400) << 48;
+inline constexpr uint64_t kWindowMask = uint64_t(0xFF00) << 48;
+inline constexpr unsigned kRankShift = 24;
+/// Where the shared memory of a block begins: a null pointer is no part of it.
+inline constexpr uint32_t kSharedBase = 1024;
+
+/// One bit for each byte.
+class ByteFlags {
+public:
+  void resize(uint64_t bytes, bool value) {
+    words.assign(bytes / 64 + 2, value ? ~uint64_t(0) : 0);
+  }
+  void set(uint64_t offset, uint64_t bytes, bool value);
+  bool any(uint64_t offset, uint64_t bytes) const {
+    return find(offset, bytes, true) != bytes;
+  }
+  bool all(uint64_t offset, uint64_t bytes) const {
+    return find(offset, bytes, false) == bytes;
+  }
+  /// The first of `bytes` flags that is `value`, or `bytes`.
+  uint64_t find(uint64_t offset, uint64_t bytes, bool value) const;
+  void copy(uint64_t offset, const ByteFlags &from, uint64_t fromOffset,
+            uint64_t bytes);
+  bool test(uint64_t offset) const {
+    return words[offset / 64] >> (offset % 64) & 1;
+  }
+
+private:
+  std::vector<uint64_t> words;
+};
+
+/// A piece of memory with the state of its bytes.
+struct Region {
+  uint8_t *data = nullptr;
+  uint64_t base = 0; // address of the first byte in its space
+  uint64_t bytes = 0;
+  ByteFlags defined;
+  Shadow shadow;
+  /// Bytes that a plain access must not touch: an asynchronous copy is under
+  /// way there, or they hold an mbarrier.
+  ByteFlags busy;
+  uint32_t numBusy = 0;
+  /// Asynchronous copies under way that still read from here.
+  uint32_t numSources = 0;
+  uint64_t lastLaunch = 0;
+
+  void create(uint64_t address, uint64_t size, bool isDefined);
+};
+
+/// Global memory.
+struct Buffer : Region {
+  std::string name;
+  bool isHost = false;
+  bool isRegistered = false; // not ours to free
+  bool readOnly = false;
+};
+
+class DeviceMemory {
+public:
+  ~DeviceMemory();
+  /// Memory for the device; for `host` also at an address the host can use.
+  Buffer *allocate(uint64_t bytes, bool host);
+  /// Takes memory of the host; again for the same address is allowed.
+  void registerHost(void *pointer, uint64_t bytes);
+  void unregisterHost(void *pointer);
+  /// Frees the buffer that begins at `address`.
+  bool release(uint64_t address);
+  /// The buffer that holds `address`, or null.
+  Buffer *find(uint64_t address);
+  /// Where `address` is with regard to the buffers, for a message.
+  std::string describe(uint64_t address) const;
+  const std::map<uint64_t, Buffer *> &all() const { return buffers; }
+
+private:
+  std::map<uint64_t, Buffer *> buffers; // by address
+  std::map<uint64_t, uint64_t> freed;   // address and size
+  uint64_t nextAddress = kDeviceBase + 0x10000;
+  uint64_t numBuffers = 0;
+  Buffer *last = nullptr; // found
+};
+
+std::string hex(uint64_t value);
+
+} // namespace bngrad::ptx
+
+#endif // PTX_EMULATOR_LIB_MEMORY_H

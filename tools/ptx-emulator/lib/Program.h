@@ -1,0 +1,155 @@
+//===- Program.h - a kernel ready to run ------------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PTX_EMULATOR_LIB_PROGRAM_H
+#define PTX_EMULATOR_LIB_PROGRAM_H
+
+#include "Module.h"
+#include "Rounding.h"
+
+#include <array>
+#include <memory>
+
+namespace bngrad::ptx {
+
+class Warp;
+struct Inst;
+
+/// Carries out `inst` for the lanes in `mask`.
+using Handler = void (*)(Warp &warp, const Inst &inst, uint32_t mask);
+
+/// 32 values: a register of a warp (from 0), or the constant ~column.
+using Column = int32_t;
+
+/// A list of at most N numbers.
+template <typename T, unsigned N> struct Few {
+  std::array<T, N> items{};
+  uint8_t count = 0;
+
+  void add(T value) { items[count++] = value; }
+  bool full() const { return count == N; }
+  T operator[](unsigned i) const { return items[i]; }
+  const T *begin() const { return items.data(); }
+  const T *end() const { return items.data() + count; }
+};
+
+/// How a handler treats registers that were never written.
+enum class UndefinedRule : uint8_t {
+  Report, // any undefined source is an error
+  Handler // the handler passes undefinedness on, or checks by itself
+};
+
+/// A decoded instruction. What a field means beyond its name is up to the
+/// handler and the function that decodes for it.
+struct Inst {
+  Handler handler = nullptr;
+  uint32_t line = 0;
+  int32_t guard = -1; // predicate, or -1
+  bool guardNegated = false;
+  UndefinedRule undefinedRule = UndefinedRule::Report;
+  Few<Column, 8> dest;
+  Few<Column, 10> source;
+  Few<int32_t, 2> predDest;
+  Few<int32_t, 2> predSource;
+  bool predNegated[2] = {false, false};
+
+  Type type = Type::None;
+  Type sourceType = Type::None;
+  Space space = Space::Generic;
+  Space otherSpace = Space::Generic;
+  Round round = Round::NearestEven;
+  bool flushSubnormals = false;
+  bool saturate = false;
+  bool relu = false;
+  bool signExtend = false;
+  bool strong = false; // volatile, relaxed and what is stronger
+  bool acquire = false;
+  bool release = false;
+  bool aligned = false;
+  uint8_t bytes = 0;     // of an element in memory
+  uint8_t destBytes = 0; // of a destination register
+  uint16_t mode = 0;
+  uint16_t mode2 = 0;
+  int64_t offset = 0;            // added to an address
+  uint32_t target = 0;           // of a branch
+  std::vector<uint32_t> targets; // of a table branch
+};
+
+/// What the hardware tells a thread.
+enum class Special : uint8_t {
+  TidX,
+  TidY,
+  TidZ,
+  NtidX,
+  NtidY,
+  NtidZ,
+  CtaidX,
+  CtaidY,
+  CtaidZ,
+  NctaidX,
+  NctaidY,
+  NctaidZ,
+  LaneId,
+  WarpId,
+  NwarpId,
+  SmId,
+  NsmId,
+  GridId,
+  ClusterIdX,
+  ClusterIdY,
+  ClusterIdZ,
+  NclusterIdX,
+  NclusterIdY,
+  NclusterIdZ,
+  ClusterCtaidX,
+  ClusterCtaidY,
+  ClusterCtaidZ,
+  ClusterNctaidX,
+  ClusterNctaidY,
+  ClusterNctaidZ,
+  ClusterCtaRank,
+  ClusterNctaRank,
+  IsExplicitCluster,
+  LanemaskEq,
+  LanemaskLe,
+  LanemaskLt,
+  LanemaskGe,
+  LanemaskGt,
+  DynamicSmemSize,
+  TotalSmemSize,
+  AggrSmemSize,
+  WarpSize,
+  Zero
+};
+
+struct Program {
+  std::string name;
+  const Function *function = nullptr;
+  std::vector<Inst> code;
+  uint32_t numRegisters = 0;
+  uint32_t numPredicates = 0;
+  std::vector<uint64_t> constants; // 32 equal values each
+  struct SpecialColumn {
+    Column column;
+    Special special;
+  };
+  std::vector<SpecialColumn> specials;
+  struct Param {
+    uint32_t offset;
+    uint32_t bytes;
+  };
+  std::vector<Param> params;
+  uint32_t paramBytes = 0;
+  uint32_t staticSharedBytes = 0;
+  uint32_t dynamicSharedOffset = 0;
+  uint32_t localBytes = 0;
+};
+
+} // namespace bngrad::ptx
+
+#endif // PTX_EMULATOR_LIB_PROGRAM_H

@@ -1,0 +1,114 @@
+//===- Shadow.cpp - who accessed which byte last ----------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Shadow.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace bngrad::ptx {
+
+void Shadow::resize(uint64_t bytes) {
+  pages.clear();
+  pages.resize((bytes >> kPageShift) + 1);
+}
+
+Shadow::Page &Shadow::pageFor(uint64_t offset, uint32_t bytes) {
+  Page &page = pages[offset >> kPageShift];
+  uint64_t pageBytes = uint64_t(1) << kPageShift;
+  if (page.epoch != epoch) {
+    page.epoch = epoch;
+    if (!page.cells)
+      page.cells.reset(new Cell[pageBytes >> page.shift]);
+    std::memset(page.cells.get(), 0, (pageBytes >> page.shift) * sizeof(Cell));
+  }
+  uint8_t shift = page.shift;
+  while ((offset | bytes) & ((uint64_t(1) << shift) - 1))
+    --shift;
+  if (shift != page.shift) {
+    unsigned copies = 1u << (page.shift - shift);
+    std::unique_ptr<Cell[]> cells(new Cell[pageBytes >> shift]);
+    for (uint64_t i = 0; i < pageBytes >> shift; ++i)
+      cells[i] = page.cells[i / copies];
+    page.cells = std::move(cells);
+    page.shift = shift;
+  }
+  return page;
+}
+
+template <typename Fn>
+bool Shadow::forEachCell(uint64_t offset, uint32_t bytes, Fn fn) {
+  while (bytes != 0) {
+    uint64_t inPage = offset & ((uint64_t(1) << kPageShift) - 1);
+    uint32_t count = std::min<uint64_t>(bytes, (1u << kPageShift) - inPage);
+    Page &page = pageFor(offset, count);
+    Cell *cell = &page.cells[inPage >> page.shift];
+    Cell *end = cell + (count >> page.shift);
+    for (; cell != end; ++cell)
+      if (!fn(*cell))
+        return false;
+    offset += count;
+    bytes -= count;
+  }
+  return true;
+}
+
+inline bool Shadow::conflicts(uint32_t id, uint32_t time, const Actor &actor) {
+  if (time == 0 || (actor.strong && (time & kStrong)))
+    return false;
+  return !actor.order->happenedBefore(id, time & ~kStrong, actor.index);
+}
+
+bool Shadow::read(uint64_t offset, uint32_t bytes, const Actor &actor,
+                  Conflict &conflict) {
+  uint32_t id = actor.order->idOf(actor.index);
+  uint32_t time =
+      actor.order->clockOf(actor.index) | (actor.strong ? kStrong : 0);
+  return forEachCell(offset, bytes, [&](Cell &cell) {
+    if (conflicts(cell.writer, cell.writeTime, actor)) {
+      conflict = {cell.writer, true};
+      return false;
+    }
+    // Strong reads and writes of one thread do not hide a weak read before.
+    Actor plain = {actor.order, actor.index, false};
+    if (cell.reader != id && conflicts(cell.reader, cell.readTime, plain)) {
+      cell.farReader = id;
+      cell.farReadTime = time;
+      return true;
+    }
+    cell.reader = id;
+    cell.readTime = time;
+    return true;
+  });
+}
+
+bool Shadow::write(uint64_t offset, uint32_t bytes, const Actor &actor,
+                   Conflict &conflict) {
+  uint32_t id = actor.order->idOf(actor.index);
+  uint32_t time =
+      actor.order->clockOf(actor.index) | (actor.strong ? kStrong : 0);
+  return forEachCell(offset, bytes, [&](Cell &cell) {
+    if (conflicts(cell.writer, cell.writeTime, actor)) {
+      conflict = {cell.writer, true};
+      return false;
+    }
+    if (conflicts(cell.reader, cell.readTime, actor)) {
+      conflict = {cell.reader, false};
+      return false;
+    }
+    if (conflicts(cell.farReader, cell.farReadTime, actor)) {
+      conflict = {cell.farReader, false};
+      return false;
+    }
+    cell.writer = id;
+    cell.writeTime = time;
+    return true;
+  });
+}
+
+} // namespace bngrad::ptx

@@ -1,0 +1,319 @@
+//===- Warp.cpp - 32 threads and their registers ----------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Machine.h"
+
+#include <algorithm>
+
+namespace bngrad::ptx {
+
+static std::string coordinates(Dim3 at) {
+  return "(" + std::to_string(at.x) + "," + std::to_string(at.y) + "," +
+         std::to_string(at.z) + ")";
+}
+
+void Warp::start(Block &owner, uint32_t warpIndex) {
+  block = &owner;
+  launch = &owner.cluster->launch;
+  index = warpIndex;
+  const Program &program = launch->program;
+  uint32_t threads = launch->threadsPerBlock();
+  uint32_t lanes = std::min(32u, threads - index * 32);
+  existing = alive = lanes == 32 ? ~0u : (1u << lanes) - 1;
+  current = {0, 0, Wait::None, 0};
+  groups.assign(1, {0, alive, Wait::None, 0});
+  yielding = rotating = false;
+  constants = program.constants.data();
+  registers.resize(size_t(program.numRegisters) * 32);
+  undefined.assign(program.numRegisters, ~0u);
+  predicates.assign(program.numPredicates, 0);
+  predicates[1] = ~0u;
+  predUndefined.assign(program.numPredicates, ~0u);
+  predUndefined[0] = predUndefined[1] = 0;
+  fillSpecials();
+}
+
+uint32_t Warp::actorOf(unsigned lane) const {
+  return block->cluster->actorOf(*block, threadOf(lane));
+}
+
+void Warp::fillSpecials() {
+  const LaunchConfig &config = launch->config;
+  Dim3 clusters = {config.grid.x / config.cluster.x,
+                   config.grid.y / config.cluster.y,
+                   config.grid.z / config.cluster.z};
+  Dim3 clusterId = {block->id.x / config.cluster.x,
+                    block->id.y / config.cluster.y,
+                    block->id.z / config.cluster.z};
+  Dim3 inCluster = {block->id.x % config.cluster.x,
+                    block->id.y % config.cluster.y,
+                    block->id.z % config.cluster.z};
+  uint32_t processor = (block->id.x + block->id.y * config.grid.x) %
+                       launch->chip.multiprocessors;
+  for (const Program::SpecialColumn &entry : launch->program.specials) {
+    define(entry.column, ~0u);
+    uint64_t *column = out(entry.column);
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      uint64_t thread = threadOf(lane);
+      Dim3 tid = delinearize(thread, config.block);
+      uint32_t bit = 1u << lane;
+      auto value = [&]() -> uint64_t {
+        switch (entry.special) {
+        case Special::TidX:
+          return tid.x;
+        case Special::TidY:
+          return tid.y;
+        case Special::TidZ:
+          return tid.z;
+        case Special::NtidX:
+          return config.block.x;
+        case Special::NtidY:
+          return config.block.y;
+        case Special::NtidZ:
+          return config.block.z;
+        case Special::CtaidX:
+          return block->id.x;
+        case Special::CtaidY:
+          return block->id.y;
+        case Special::CtaidZ:
+          return block->id.z;
+        case Special::NctaidX:
+          return config.grid.x;
+        case Special::NctaidY:
+          return config.grid.y;
+        case Special::NctaidZ:
+          return config.grid.z;
+        case Special::LaneId:
+          return lane;
+        case Special::WarpId:
+          return index;
+        case Special::NwarpId:
+          return block->warps.size();
+        case Special::SmId:
+          return processor;
+        case Special::NsmId:
+          return launch->chip.multiprocessors;
+        case Special::GridId:
+          return launch->number;
+        case Special::ClusterIdX:
+          return clusterId.x;
+        case Special::ClusterIdY:
+          return clusterId.y;
+        case Special::ClusterIdZ:
+          return clusterId.z;
+        case Special::NclusterIdX:
+          return clusters.x;
+        case Special::NclusterIdY:
+          return clusters.y;
+        case Special::NclusterIdZ:
+          return clusters.z;
+        case Special::ClusterCtaidX:
+          return inCluster.x;
+        case Special::ClusterCtaidY:
+          return inCluster.y;
+        case Special::ClusterCtaidZ:
+          return inCluster.z;
+        case Special::ClusterNctaidX:
+          return config.cluster.x;
+        case Special::ClusterNctaidY:
+          return config.cluster.y;
+        case Special::ClusterNctaidZ:
+          return config.cluster.z;
+        case Special::ClusterCtaRank:
+          return block->rank;
+        case Special::ClusterNctaRank:
+          return config.cluster.count();
+        case Special::IsExplicitCluster:
+          return config.hasCluster;
+        case Special::LanemaskEq:
+          return bit;
+        case Special::LanemaskLe:
+          return bit | (bit - 1);
+        case Special::LanemaskLt:
+          return bit - 1;
+        case Special::LanemaskGe:
+          return uint32_t(~(bit - 1));
+        case Special::LanemaskGt:
+          return uint32_t(~(bit | (bit - 1)));
+        case Special::DynamicSmemSize:
+          return config.dynamicShared;
+        case Special::TotalSmemSize:
+        case Special::AggrSmemSize:
+          return launch->sharedBytes();
+        case Special::WarpSize:
+          return 32;
+        case Special::Zero:
+          return 0;
+        }
+        return 0;
+      };
+      column[lane] = value();
+    }
+  }
+}
+
+void Warp::report(unsigned lane, const char *kind, const std::string &detail) {
+  const Inst &inst = launch->program.code[current.pc];
+  launch->report(
+      kind, "PTX line " + std::to_string(inst.line) + ", block " +
+                coordinates(block->id) + ", thread " +
+                coordinates(delinearize(threadOf(lane), launch->config.block)) +
+                ": " + detail);
+}
+
+//===----------------------------------------------------------------------===//
+// Groups of lanes
+//===----------------------------------------------------------------------===//
+
+bool Warp::isRunnable() const {
+  return std::any_of(groups.begin(), groups.end(),
+                     [](const Group &g) { return g.wait == Wait::None; });
+}
+
+/// Makes the group with the smallest pc the current one; after a wait in vain
+/// the next one after the last.
+bool Warp::pick() {
+  auto best = groups.end();
+  auto later = groups.end();
+  for (auto it = groups.begin(); it != groups.end(); ++it) {
+    if (it->wait != Wait::None)
+      continue;
+    if (best == groups.end() || it->pc < best->pc)
+      best = it;
+    if (it->pc > current.pc && (later == groups.end() || it->pc < later->pc))
+      later = it;
+  }
+  if (best == groups.end())
+    return false;
+  if (rotating && later != groups.end())
+    best = later;
+  current = *best;
+  groups.erase(best);
+  return true;
+}
+
+/// Takes in lanes that wait at the same instruction, and gives way to lanes
+/// that are behind. False if nothing is left to run.
+bool Warp::regroup() {
+  bool behind = false;
+  for (size_t i = 0; i < groups.size();) {
+    Group &other = groups[i];
+    if (other.pc == current.pc &&
+        (other.wait == Wait::None || other.wait == Wait::Lanes)) {
+      current.mask |= other.mask;
+      groups.erase(groups.begin() + i);
+      continue;
+    }
+    behind |= other.wait == Wait::None && other.pc < current.pc;
+    ++i;
+  }
+  if (!behind || rotating)
+    return true;
+  groups.push_back(current);
+  return pick();
+}
+
+void Warp::branch(uint32_t mask, uint32_t pc) {
+  if (mask == 0)
+    return;
+  if (mask == current.mask) {
+    nextPc = pc;
+    return;
+  }
+  current.mask &= ~mask;
+  groups.push_back({pc, mask, Wait::None, 0});
+}
+
+void Warp::suspend(uint32_t mask, uint32_t pc, Wait wait, uint32_t detail) {
+  current.mask &= ~mask;
+  groups.push_back({pc, mask, wait, detail});
+}
+
+void Warp::exitLanes(uint32_t mask) {
+  current.mask &= ~mask;
+  alive &= ~mask;
+  block->exited += __builtin_popcount(mask);
+  ++launch->progress;
+  block->cluster->leaveClusterBarrier(*this, mask);
+}
+
+//===----------------------------------------------------------------------===//
+// Execution
+//===----------------------------------------------------------------------===//
+
+bool Warp::checkDefined(const Inst &inst, uint32_t mask) {
+  uint32_t bad = 0;
+  for (int32_t predicate : inst.predSource)
+    bad |= predUndefined[predicate];
+  if (inst.undefinedRule == UndefinedRule::Report)
+    for (Column column : inst.source)
+      bad |= undefinedOf(column);
+  bad &= mask;
+  if (bad == 0)
+    return true;
+  report(__builtin_ctz(bad), "uninitialised",
+         "reads a register that was never written or was loaded from memory "
+         "that was never written");
+  return false;
+}
+
+void Warp::run(unsigned quantum) {
+  if (!pick())
+    return;
+  const Inst *code = launch->program.code.data();
+  for (; quantum != 0 && !yielding; --quantum) {
+    if (current.mask == 0) {
+      if (!pick()) {
+        rotating = false;
+        return;
+      }
+    }
+    if (!groups.empty() && !regroup())
+      return;
+    const Inst &inst = code[current.pc];
+    nextPc = current.pc + 1;
+    uint32_t mask = current.mask;
+    launch->instructions += __builtin_popcount(mask);
+    if (inst.guard >= 0) {
+      if (uint32_t bad = predUndefined[inst.guard] & mask) {
+        report(__builtin_ctz(bad), "uninitialised",
+               "the guard was never written");
+        return;
+      }
+      uint32_t value = predicates[inst.guard];
+      mask &= inst.guardNegated ? ~value : value;
+    }
+    if (mask != 0) {
+      if (!checkDefined(inst, mask))
+        return;
+      inst.handler(*this, inst, mask);
+      if (launch->failed())
+        return;
+      if (inst.undefinedRule == UndefinedRule::Report)
+        for (Column column : inst.dest)
+          define(column, mask);
+      for (int32_t predicate : inst.predDest)
+        predUndefined[predicate] &= ~mask;
+    }
+    current.pc = nextPc;
+  }
+  launch->progress += quantum == 0;
+  // Out of turn: the lanes with another pc come next.
+  rotating = isRunnable() && !rotating;
+  yielding = false;
+  if (current.mask)
+    groups.push_back(current);
+  if (launch->instructions > launch->budget) {
+    report(current.mask ? __builtin_ctz(current.mask) : 0, "endless-loop",
+           "the launch has executed more than " +
+               std::to_string(launch->budget) +
+               " instructions (PTX_EMULATOR_BUDGET)");
+  }
+}
+
+} // namespace bngrad::ptx

@@ -1,0 +1,86 @@
+//===- ContextTest.cpp - the context a call works in ------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaTest.h"
+
+#include <thread>
+
+namespace {
+class ContextTest : public CudaTest {};
+} // namespace
+
+TEST_F(ContextTest, CurrentContextIsUsed) {
+  CUcontext context = fake::getCurrent();
+  mgpuSetDefaultDevice(5);
+  launch(mgpuModuleGetFunction(loadModule(), "kernel"));
+  mgpuSetDefaultDevice(0);
+  std::vector<fake::Launch> launches = fake::takeLaunches();
+  ASSERT_EQ(launches.size(), 1u);
+  EXPECT_EQ(launches[0].context, context);
+  EXPECT_EQ(fake::getCurrent(), context);
+  EXPECT_EQ(fake::getPrimary(5), nullptr);
+}
+
+TEST_F(ContextTest, PrimaryContextOfTheDefaultDevice) {
+  // One that no run of this test used before.
+  static int device = 7;
+  ++device;
+  fake::setCurrent(nullptr);
+  void *kernel = mgpuModuleGetFunction(loadModule(), "kernel");
+  launch(kernel);
+  mgpuSetDefaultDevice(device);
+  launch(kernel);
+  launch(kernel);
+  // The default device is one of a thread.
+  std::thread([&] { launch(kernel); }).join();
+  mgpuSetDefaultDevice(0);
+  EXPECT_EQ(fake::getCurrent(), nullptr) << "left current after the call";
+
+  std::vector<fake::Launch> launches = fake::takeLaunches();
+  ASSERT_EQ(launches.size(), 4u);
+  EXPECT_EQ(launches[0].context, fake::getPrimary(0));
+  EXPECT_EQ(launches[1].context, fake::getPrimary(device));
+  EXPECT_EQ(launches[2].context, fake::getPrimary(device));
+  EXPECT_EQ(launches[3].context, fake::getPrimary(0));
+  int numRetained = 0;
+  for (const std::string &call : fake::takeCalls())
+    numRetained += call == "cuDevicePrimaryCtxRetain " + std::to_string(device);
+  EXPECT_EQ(numRetained, 1);
+}
+
+TEST_F(ContextTest, DefaultDeviceThatIsNotThere) {
+  fake::setCurrent(nullptr);
+  for (int device : {-1, fake::kNumDevices}) {
+    mgpuSetDefaultDevice(device);
+    mgpuStreamSynchronize(nullptr);
+    expectError(101, "cuDeviceGet of device " + std::to_string(device) +
+                         ": CUDA_ERROR_INVALID_DEVICE (101): invalid device "
+                         "ordinal");
+  }
+  mgpuSetDefaultDevice(0);
+}
+
+// A module must not take a new context for the one that had its address.
+TEST_F(ContextTest, ContextAtTheAddressOfADestroyedOne) {
+  void *module = loadModule();
+  void *kernel = mgpuModuleGetFunction(module, "kernel");
+  launch(kernel);
+  void *stream = mgpuStreamCreate();
+  mgpuStreamDestroy(stream);
+  CUcontext old = fake::getCurrent();
+  fake::destroyContext(old);
+  ASSERT_EQ(fake::createContext(kDevice), old);
+  fake::takeCalls();
+  launch(kernel);
+  mgpuStreamDestroy(mgpuStreamCreate());
+  EXPECT_EQ(fake::takeCalls(),
+            (Calls{"cuModuleLoadDataEx module", "cuModuleGetFunction kernel",
+                   "cuLaunchKernelEx kernel", "cuStreamCreate 1"}));
+  unloadModule(module);
+  EXPECT_EQ(fake::takeCalls(), Calls{"cuModuleUnload"});
+}

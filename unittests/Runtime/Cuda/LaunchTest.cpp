@@ -1,0 +1,143 @@
+//===- LaunchTest.cpp - launches of kernels ---------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaTest.h"
+
+#include <thread>
+
+namespace {
+class LaunchTest : public CudaTest {
+protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    kernel = mgpuModuleGetFunction(loadModule(), "kernel");
+  }
+
+  static void launchClusters(void *kernel, intptr_t x, intptr_t y, intptr_t z) {
+    mgpuLaunchClusterKernel(kernel, x, y, z, 16, 16, 16, 128, 1, 1, 0, nullptr,
+                            nullptr, nullptr);
+  }
+
+  /// The calls that change attributes of kernels.
+  static Calls takeAttributes() {
+    Calls result;
+    for (const std::string &call : fake::takeCalls())
+      if (call.rfind("cuFuncSetAttribute", 0) == 0)
+        result.push_back(call);
+    return result;
+  }
+
+  void *kernel = nullptr;
+};
+} // namespace
+
+TEST_F(LaunchTest, PassesEverythingOn) {
+  void *stream = mgpuStreamCreate();
+  int value = 1;
+  void *params[] = {&value};
+  void *extra[] = {nullptr};
+  mgpuLaunchKernel(kernel, 70000, 2, 3, 32, 4, 2, 40960, stream, params, extra,
+                   1);
+  mgpuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr, 0);
+  std::vector<fake::Launch> launches = fake::takeLaunches();
+  ASSERT_EQ(launches.size(), 2u);
+  const fake::Launch &first = launches[0];
+  EXPECT_EQ(first.kernel, "kernel");
+  EXPECT_EQ(first.grid, (std::array<unsigned, 3>{70000, 2, 3}));
+  EXPECT_EQ(first.block, (std::array<unsigned, 3>{32, 4, 2}));
+  EXPECT_EQ(first.cluster, (std::array<unsigned, 3>{0, 0, 0}));
+  EXPECT_EQ(first.dynamicShared, 40960u);
+  EXPECT_EQ(first.stream, stream);
+  EXPECT_EQ(first.params, params);
+  EXPECT_EQ(first.extra, extra);
+  EXPECT_EQ(launches[1].stream, nullptr);
+  mgpuStreamDestroy(stream);
+}
+
+TEST_F(LaunchTest, EmptyGridLaunchesNothing) {
+  int before = fake::countAllCalls();
+  mgpuLaunchKernel(kernel, 0, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr, 0);
+  mgpuLaunchKernel(kernel, 1, 0, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr, 0);
+  mgpuLaunchKernel(kernel, 1, 1, 0, 1, 1, 1, 0, nullptr, nullptr, nullptr, 0);
+  mgpuLaunchClusterKernel(kernel, 2, 1, 1, 0, 1, 1, 1, 1, 1, 0, nullptr,
+                          nullptr, nullptr);
+  EXPECT_EQ(fake::countAllCalls(), before);
+}
+
+TEST_F(LaunchTest, SizesOutOfRange) {
+  auto launchGrid = [&](intptr_t grid, intptr_t block, int32_t shared) {
+    mgpuLaunchKernel(kernel, 1, grid, 1, 1, 1, block, shared, nullptr, nullptr,
+                     nullptr, 0);
+  };
+  launchGrid(intptr_t(1) << 32, 1, 0);
+  expectError(-1, "launch of 'kernel': expected sizes of the grid in [0, "
+                  "4294967295], got 4294967296");
+  launchGrid(-1, 1, 0);
+  expectError(-1, "launch of 'kernel': expected sizes of the grid in [0, "
+                  "4294967295], got -1");
+  launchGrid(1, 0, 0);
+  expectError(-1, "launch of 'kernel': expected sizes of the block in [1, "
+                  "4294967295], got 0");
+  launchGrid(1, 1, -4);
+  expectError(-1, "launch of 'kernel': expected dynamic_shared_bytes of at "
+                  "least 0, got -4");
+  launchClusters(kernel, 2, 0, 1);
+  expectError(-1, "launch of 'kernel': expected sizes of the cluster in [1, "
+                  "4294967295], got 0");
+  launch(nullptr);
+  expectError(-1, "launch: expected a kernel, got null");
+}
+
+// A kernel of the fake driver has 1 KiB of static shared memory.
+TEST_F(LaunchTest, DynamicSharedMemoryIsAskedForOnce) {
+  launch(kernel, 47 << 10);
+  EXPECT_EQ(takeAttributes(), Calls());
+  launch(kernel, (47 << 10) + 1);
+  launch(kernel, 100000);
+  launch(kernel, 60000);
+  launch(kernel, 100000);
+  EXPECT_EQ(takeAttributes(), (Calls{"cuFuncSetAttribute 8 48129",
+                                     "cuFuncSetAttribute 8 100000"}));
+  EXPECT_EQ(fake::takeLaunches().size(), 5u);
+  launch(kernel, 228 << 10);
+  expectError(1, "cuFuncSetAttribute of 'kernel' on device 1 (NVIDIA Fake): "
+                 "CUDA_ERROR_INVALID_VALUE (1): invalid argument");
+}
+
+TEST_F(LaunchTest, DynamicSharedMemoryOfManyThreads) {
+  CUcontext context = fake::getCurrent();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&, i] {
+      fake::setCurrent(context);
+      for (int j = 0; j < 20; ++j)
+        launch(kernel, 50000 + 1000 * ((3 * i + j) % 8));
+      EXPECT_EQ(bngradCudaTakeStatus(), 0);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(fake::takeLaunches().size(), 160u);
+  EXPECT_LE(takeAttributes().size(), 8u);
+}
+
+TEST_F(LaunchTest, Clusters) {
+  launchClusters(kernel, 1, 1, 1);
+  launchClusters(kernel, 2, 2, 2);
+  EXPECT_EQ(takeAttributes(), Calls());
+  launchClusters(kernel, 4, 1, 4);
+  launchClusters(kernel, 16, 1, 1);
+  EXPECT_EQ(takeAttributes(), Calls{"cuFuncSetAttribute 14 1"});
+  std::vector<fake::Launch> launches = fake::takeLaunches();
+  ASSERT_EQ(launches.size(), 4u);
+  EXPECT_EQ(launches[0].cluster, (std::array<unsigned, 3>{1, 1, 1}));
+  EXPECT_EQ(launches[1].cluster, (std::array<unsigned, 3>{2, 2, 2}));
+  EXPECT_EQ(launches[2].cluster, (std::array<unsigned, 3>{4, 1, 4}));
+  EXPECT_EQ(launches[3].cluster, (std::array<unsigned, 3>{16, 1, 1}));
+  EXPECT_EQ(launches[3].grid, (std::array<unsigned, 3>{16, 16, 16}));
+  EXPECT_EQ(launches[3].block, (std::array<unsigned, 3>{128, 1, 1}));
+}

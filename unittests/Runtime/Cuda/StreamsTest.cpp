@@ -1,0 +1,109 @@
+//===- StreamsTest.cpp - streams and events ---------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaTest.h"
+
+#include <set>
+#include <thread>
+
+namespace {
+class StreamsTest : public CudaTest {};
+} // namespace
+
+TEST_F(StreamsTest, StreamsAreUsedAgain) {
+  void *first = mgpuStreamCreate();
+  void *second = mgpuStreamCreate();
+  EXPECT_NE(first, second);
+  mgpuStreamDestroy(first);
+  EXPECT_EQ(mgpuStreamCreate(), first);
+  EXPECT_EQ(fake::takeCalls(), (Calls{"cuStreamCreate 1", "cuStreamCreate 1"}))
+      << "non-blocking ones, and none is destroyed";
+  mgpuStreamDestroy(first);
+  mgpuStreamDestroy(second);
+}
+
+TEST_F(StreamsTest, StreamsStayInTheirContext) {
+  CUcontext context = fake::getCurrent();
+  void *stream = mgpuStreamCreate();
+  fake::setCurrent(fake::createContext(kDevice));
+  mgpuStreamDestroy(stream);
+  void *other = mgpuStreamCreate();
+  EXPECT_NE(other, stream);
+  fake::setCurrent(context);
+  EXPECT_EQ(mgpuStreamCreate(), stream);
+}
+
+TEST_F(StreamsTest, StreamsOfManyThreads) {
+  CUcontext context = fake::getCurrent();
+  std::mutex mutex;
+  std::set<void *> used;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&] {
+      fake::setCurrent(context);
+      for (int j = 0; j < 100; ++j) {
+        void *stream = mgpuStreamCreate();
+        {
+          std::lock_guard<std::mutex> lock(mutex);
+          EXPECT_TRUE(used.insert(stream).second) << "handed out twice";
+        }
+        mgpuStreamSynchronize(stream);
+        {
+          std::lock_guard<std::mutex> lock(mutex);
+          used.erase(stream);
+        }
+        mgpuStreamDestroy(stream);
+      }
+      EXPECT_EQ(bngradCudaTakeStatus(), 0);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  int numCreated = 0;
+  for (const std::string &call : fake::takeCalls())
+    numCreated += call == "cuStreamCreate 1";
+  EXPECT_LE(numCreated, 8);
+}
+
+TEST_F(StreamsTest, DestroyedTwice) {
+  void *stream = mgpuStreamCreate();
+  mgpuStreamDestroy(stream);
+  mgpuStreamDestroy(stream);
+  expectError(-1, "mgpuStreamDestroy: expected a stream of mgpuStreamCreate "
+                  "that is not destroyed");
+  void *event = mgpuEventCreate();
+  mgpuEventDestroy(event);
+  mgpuEventDestroy(event);
+  expectError(-1, "mgpuEventDestroy: expected an event of mgpuEventCreate that "
+                  "is not destroyed");
+}
+
+TEST_F(StreamsTest, NullIsTheDefaultStream) {
+  void *event = mgpuEventCreate();
+  mgpuEventRecord(event, nullptr);
+  mgpuStreamWaitEvent(nullptr, event);
+  mgpuStreamSynchronize(nullptr);
+  mgpuStreamDestroy(nullptr);
+  mgpuEventDestroy(nullptr);
+  mgpuEventDestroy(event);
+  EXPECT_EQ(fake::takeCalls(),
+            (Calls{"cuEventCreate 2", "cuEventRecord", "cuStreamWaitEvent 0",
+                   "cuStreamSynchronize"}));
+}
+
+TEST_F(StreamsTest, EventsAreUsedAgain) {
+  void *stream = mgpuStreamCreate();
+  void *event = mgpuEventCreate();
+  mgpuEventRecord(event, stream);
+  mgpuEventSynchronize(event);
+  mgpuEventDestroy(event);
+  EXPECT_EQ(mgpuEventCreate(), event);
+  EXPECT_EQ(fake::takeCalls(), (Calls{"cuStreamCreate 1", "cuEventCreate 2",
+                                      "cuEventRecord", "cuEventSynchronize"}));
+  mgpuEventDestroy(event);
+  mgpuStreamDestroy(stream);
+}
