@@ -21,6 +21,8 @@ check_package installed "$scratch/prefix/lib/cmake/BNGrad"
 check_package built "$build/lib/cmake/BNGrad"
 "$scratch/prefix/bin/bngrad-opt" "$root/examples/digits/digits.mlir" \
   --bngrad-cpu-pipeline >/dev/null
+"$scratch/prefix/bin/bngrad-compile" "$root/examples/aot/gradient.mlir" \
+  -o "$scratch/gradient.so" --header="$scratch/gradient.h"
 
 # CHECK-LABEL: func.func @gradient
 # CHECK-COUNT-3: linalg.generic

@@ -60,6 +60,7 @@ llvm_config.with_environment("PATH", tool_dirs, append_path=True)
 llvm_config.with_system_environment(["HOME", "TMP", "TEMP", "BNGRAD_LONG_TESTS"])
 llvm_config.add_tool_substitutions(
     [
+        "bngrad-compile",
         "bngrad-opt",
         "bngrad-runner",
         "ptx-emulator",

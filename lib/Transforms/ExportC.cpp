@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 //
 // The entry points are made of buffers, before those become descriptors: a
 // buffer is put together from what C passes by a cast that the lowering to LLVM
@@ -13,19 +12,17 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BNGrad/Transforms/ExportC.h"
+
 #include "BNGrad/Transforms/Passes.h"
-#include "BNGrad/Transforms/Transforms.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
-#include "llvm/Analysis/TargetLibraryInfo.h"
-#include "llvm/TargetParser/Triple.h"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADEXPORTCPASS
@@ -35,66 +32,7 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Words of C11 and C++17, and macros of gcc.
-static const llvm::StringSet<> &getKeywords() {
-  static const llvm::StringSet<> keywords = {
-      // clang-format off
-      "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor",
-      "bool", "break", "case", "catch", "char", "char16_t", "char32_t", "class",
-      "compl", "const", "const_cast", "constexpr", "continue", "decltype",
-      "default", "delete", "do", "double", "dynamic_cast", "else", "enum",
-      "explicit", "export", "extern", "false", "float", "for", "friend", "goto",
-      "if", "inline", "int", "linux", "long", "mutable", "namespace", "new",
-      "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq",
-      "private", "protected", "public", "register", "reinterpret_cast",
-      "restrict", "return", "short", "signed", "sizeof", "static",
-      "static_assert", "static_cast", "struct", "switch", "template", "this",
-      "thread_local", "throw", "true", "try", "typedef", "typeid", "typename",
-      "typeof", "union", "unix", "unsigned", "using", "virtual", "void",
-      "volatile", "wchar_t", "while", "xor", "xor_eq"
-      // clang-format on
-  };
-  return keywords;
-}
-
-/// What the standard library has and LLVM does not list.
-static const llvm::StringSet<> &getOtherLibraryNames() {
-  static const llvm::StringSet<> names = {
-      // clang-format off
-      "accept", "acoshl", "bind", "close", "connect", "environ", "errno",
-      "index", "listen", "main", "open", "pipe", "poll", "raise", "recv",
-      "rindex", "select", "send", "signal", "sleep", "socket", "stderr",
-      "stdin", "stdout"
-      // clang-format on
-  };
-  return names;
-}
-
-StringRef mlir::bngrad::findExportNameError(StringRef name) {
-  auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
-  if (name.empty() || llvm::isDigit(name.front()) ||
-      !llvm::all_of(name, isWord))
-    return "not an identifier of C";
-  if (getKeywords().contains(name))
-    return "a word of C or C++";
-  if (name.front() == '_')
-    return "an underscore in front is reserved";
-  if (name.starts_with("bngrad") || name.starts_with("mgpu") ||
-      name.starts_with("omp_") || name.starts_with("kmp_"))
-    return "reserved for the runtime libraries";
-  if (name.ends_with("_t") &&
-      (name.starts_with("int") || name.starts_with("uint")))
-    return "reserved for a type of C";
-  static const llvm::TargetLibraryInfoImpl library(
-      llvm::Triple("x86_64-unknown-linux-gnu"));
-  llvm::LibFunc function;
-  if (library.getLibFunc(name, function) ||
-      getOtherLibraryNames().contains(name))
-    return "reserved for the library of C";
-  return {};
-}
-
-static bool isElementType(Type type) {
+bool mlir::bngrad::isExportedElementType(Type type) {
   if (auto integer = dyn_cast<IntegerType>(type))
     return integer.isSignless() &&
            llvm::is_contained({1, 8, 16, 32, 64}, integer.getWidth());
@@ -106,7 +44,7 @@ static bool isElementType(Type type) {
 static bool isBuffer(Type type) {
   auto buffer = dyn_cast<MemRefType>(type);
   return buffer && buffer.isStrided() && !buffer.getMemorySpace() &&
-         isElementType(buffer.getElementType());
+         isExportedElementType(buffer.getElementType());
 }
 
 static LogicalResult verify(func::FuncOp function) {
@@ -121,7 +59,7 @@ static LogicalResult verify(func::FuncOp function) {
            << "' to be out-parameters, got a result of type "
            << function.getResultTypes().front();
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
-    if (!isBuffer(type) && !isElementType(type))
+    if (!isBuffer(type) && !isExportedElementType(type))
       return function.emitError()
              << "expected argument " << i << " of '" << function.getSymName()
              << "' to be a strided memref, or a scalar, of index, i1, i8, i16, "
@@ -162,6 +100,21 @@ static Value fromC(OpBuilder &b, Location loc, Value value, Type type) {
   if (type.isF16() || type.isBF16())
     return arith::BitcastOp::create(b, loc, type, value);
   return value;
+}
+
+/// Makes what the file defines in other dialects internal, too.
+static void hideRest(ModuleOp module) {
+  for (auto global : module.getOps<memref::GlobalOp>())
+    if (!global.isExternal())
+      SymbolTable::setSymbolVisibility(global,
+                                       SymbolTable::Visibility::Private);
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (!function.isExternal())
+      function.setLinkage(LLVM::Linkage::Internal);
+  for (auto global : module.getOps<LLVM::GlobalOp>())
+    if (global.getLinkage() == LLVM::Linkage::External &&
+        (global.getValueAttr() || global.getInitializerBlock()))
+      global.setLinkage(LLVM::Linkage::Internal);
 }
 
 namespace {
@@ -316,6 +269,7 @@ void BNGradExportCPass::runOnOperation() {
     function->removeAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName());
   }
 
+  hideRest(module);
   func::FuncOp status;
   if (!statusFunction.empty() && !exported.empty()) {
     status = symbols.lookup<func::FuncOp>(statusFunction);

@@ -38,22 +38,22 @@ static int64_t readCacheBytes(int level) {
   return 0;
 }
 
-int64_t
-mlir::bngrad::getVectorBits(llvm::function_ref<bool(llvm::StringRef)> has) {
+void Target::setFeatures(const llvm::Triple &triple,
+                         llvm::function_ref<bool(llvm::StringRef)> has) {
+  vectorBits = 128;
   if (has("avx512f"))
-    return 512;
-  if (has("avx2"))
-    return 256;
-  return 128;
+    vectorBits = 512;
+  else if (has("avx2"))
+    vectorBits = 256;
+  fma = has("fma") || triple.isAArch64();
 }
 
 Target Target::host() {
   Target target;
   auto features = llvm::sys::getHostCPUFeatures();
-  target.vectorBits = getVectorBits(
+  target.setFeatures(
+      llvm::Triple(llvm::sys::getProcessTriple()),
       [&](llvm::StringRef feature) { return features.lookup(feature); });
-  target.fma = features.lookup("fma") ||
-               llvm::Triple(llvm::sys::getProcessTriple()).isAArch64();
   target.threads = llvm::hardware_concurrency().compute_thread_count();
   if (int64_t bytes = readCacheBytes(1))
     target.l1Bytes = bytes;

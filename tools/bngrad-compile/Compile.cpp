@@ -32,9 +32,9 @@ static Target getTarget(const llvm::TargetMachine &machine, bool isNative,
   Target target = isNative ? host : Target();
   target.threads = threads ? threads : host.threads;
   const llvm::MCSubtargetInfo &subtarget = *machine.getMCSubtargetInfo();
-  bool isX86 = machine.getTargetTriple().isX86();
-  target.vectorBits = getVectorBits([&](StringRef feature) {
-    return isX86 && subtarget.checkFeatures(("+" + feature).str());
+  const llvm::Triple &triple = machine.getTargetTriple();
+  target.setFeatures(triple, [&](StringRef feature) {
+    return triple.isX86() && subtarget.checkFeatures(("+" + feature).str());
   });
   return target;
 }
@@ -51,6 +51,7 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options,
     pipeline.threads = target.threads;
     pipeline.l1Bytes = target.l1Bytes;
     pipeline.lastLevelBytes = target.lastLevelBytes;
+    pipeline.fma = target.fma ? Feature::Present : Feature::Absent;
     pipeline.exportC = true;
     buildCpuPipeline(pm, pipeline);
     break;
@@ -62,17 +63,16 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options,
   return pm.run(module);
 }
 
-/// The libraries besides those of C that code for `device` calls, by what their
-/// functions' names begin with.
-static ArrayRef<StringRef> getRuntimePrefixes(Device device) {
-  static constexpr StringRef kCuda[] = {"mgpu", "bngradCuda"};
-  switch (device) {
-  case Device::Cpu:
-    return {};
-  case Device::Cuda:
-    return kCuda;
-  }
-  llvm_unreachable("no other device");
+ArrayRef<StringRef> mlir::bngrad::getLibraries(Device device) {
+  // For Device::Cuda libBNGradCudaRuntime joins.
+  static constexpr StringRef kCpu[] = {BNGRAD_LIBOMP};
+  return kCpu;
+}
+
+/// What the names of the functions in those libraries begin with.
+static ArrayRef<StringRef> getLibraryPrefixes(Device device) {
+  static constexpr StringRef kAll[] = {"__kmpc_", "omp_", "mgpu", "bngradCuda"};
+  return ArrayRef(kAll).take_front(device == Device::Cuda ? 4 : 2);
 }
 
 /// What a reader of the text must know to generate the same code.
@@ -94,11 +94,9 @@ FailureOr<std::string> mlir::bngrad::compile(ModuleOp module,
       createTargetMachine(options.codeGen);
   if (!machine)
     return failure();
-  bool isNative =
-      options.codeGen.cpu == "native" ||
-      (options.codeGen.cpu.empty() && machine->getTargetCPU() != "generic");
-  if (failed(lower(module, options,
-                   getTarget(*machine, isNative, options.threads))))
+  Target target =
+      getTarget(*machine, isNative(options.codeGen), options.threads);
+  if (failed(lower(module, options, target)))
     return failure();
 
   OpBuilder b(module.getContext());
@@ -127,7 +125,7 @@ FailureOr<std::string> mlir::bngrad::compile(ModuleOp module,
   if (llvm::Error error = makeOptimizer(*machine)(llvmModule.get()))
     return reportError(options.path + ": " + llvm::toString(std::move(error)));
   if (failed(verifyCalls(*llvmModule, options.path,
-                         getRuntimePrefixes(options.device))))
+                         getLibraryPrefixes(options.device))))
     return failure();
   addFloatConversions(*llvmModule);
   if (options.kind == OutputKind::LLVMIR) {

@@ -39,6 +39,10 @@ struct CompileOptions {
 /// Errors: one line on standard error and failure.
 FailureOr<std::string> compile(ModuleOp module, const CompileOptions &options);
 
+/// The libraries that a shared object for `device` is linked with, beside those
+/// of C and mathematics: absolute paths.
+ArrayRef<StringRef> getLibraries(Device device);
+
 } // namespace mlir::bngrad
 
 #endif // BNGRAD_COMPILE_COMPILE_H

@@ -9,7 +9,7 @@
 #include "Interface.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
-#include "BNGrad/Transforms/Transforms.h"
+#include "BNGrad/Transforms/ExportC.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -21,14 +21,6 @@
 
 using namespace mlir;
 using namespace mlir::bngrad;
-
-static bool isElementType(Type type) {
-  if (auto integer = dyn_cast<IntegerType>(type))
-    return integer.isSignless() &&
-           llvm::is_contained({1, 8, 16, 32, 64}, integer.getWidth());
-  return isa<IndexType, Float16Type, BFloat16Type, Float32Type, Float64Type>(
-      type);
-}
 
 bool Parameter::isStatic() const {
   auto shaped = dyn_cast<ShapedType>(type);
@@ -59,20 +51,21 @@ static LogicalResult verifyType(func::FuncOp function, StringRef what,
   bool isResult = what == "result";
   bool isKnown = false;
   if (auto tensor = dyn_cast<RankedTensorType>(type))
-    isKnown = !tensor.getEncoding() && isElementType(tensor.getElementType());
+    isKnown =
+        !tensor.getEncoding() && isExportedElementType(tensor.getElementType());
   else if (auto memref = dyn_cast<MemRefType>(type))
     isKnown = !isResult && memref.isStrided() && !memref.getMemorySpace() &&
-              isElementType(memref.getElementType());
+              isExportedElementType(memref.getElementType());
   else
-    isKnown = !isResult && isElementType(type);
+    isKnown = !isResult && isExportedElementType(type);
   if (isKnown)
     return success();
   return function.emitError()
          << "expected " << what << " " << i << " of @" << function.getSymName()
          << " to be a ranked tensor"
          << (isResult ? "" : ", a strided memref or a scalar")
-         << " of index, i1, i8, i16, i32, i64, f16, bf16, f32 or f64, got '"
-         << type << "'";
+         << " of index, i1, i8, i16, i32, i64, f16, bf16, f32 or f64, got "
+         << type;
 }
 
 /// The name of operand `operand` of a gradient; empty: it is of no gradient.
@@ -259,7 +252,5 @@ mlir::bngrad::findExportedFunctions(ModuleOp module) {
   }
   if (hasFailed)
     return failure();
-  if (functions.empty())
-    return module.emitError() << "expected a public function, got none";
   return functions;
 }

@@ -10,7 +10,8 @@
 
 #include "common/Diagnostics.h"
 
-#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "BNGrad/Transforms/ExportC.h"
+
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -25,16 +26,12 @@ using namespace mlir::bngrad;
 
 LogicalResult mlir::bngrad::verifyCalls(const llvm::Module &module,
                                         StringRef path,
-                                        ArrayRef<StringRef> runtimePrefixes) {
-  llvm::TargetLibraryInfoImpl library(module.getTargetTriple());
+                                        ArrayRef<StringRef> prefixes) {
   for (const llvm::Function &function : module) {
     StringRef name = function.getName();
-    llvm::LibFunc found;
     if (!function.isDeclaration() || function.isIntrinsic() ||
-        function.use_empty() || library.getLibFunc(name, found) ||
-        name.starts_with("__kmpc_") || name.starts_with("omp_"))
-      continue;
-    if (llvm::any_of(runtimePrefixes, [&](StringRef prefix) {
+        function.use_empty() || isCLibraryName(name) ||
+        llvm::any_of(prefixes, [&](StringRef prefix) {
           return name.starts_with(prefix);
         }))
       continue;
@@ -43,6 +40,12 @@ LogicalResult mlir::bngrad::verifyCalls(const llvm::Module &module,
                        "mathematics and OpenMP only, got a call of '" +
                        name + "'");
   }
+  for (const llvm::GlobalVariable &global : module.globals())
+    if (global.isDeclaration() && !global.use_empty())
+      return reportError(path +
+                         ": expected data to be defined where it is "
+                         "used, got a use of '" +
+                         global.getName() + "'");
   return success();
 }
 
@@ -155,27 +158,17 @@ define internal float @bngrad.round_to_odd(double %value) {
 }
 )";
 
-/// Whether an instruction computes with values of this type; that a bf16 is
-/// extended by a shift does not count.
-static bool computesWith(const llvm::Module &module,
-                         bool (llvm::Type::*isType)() const) {
+/// Whether an instruction has values of this type. Any of them may become
+/// conversions: x86 selects between two bf16 as between two f32.
+static bool uses(const llvm::Module &module,
+                 bool (llvm::Type::*isType)() const) {
   auto is = [&](const llvm::Value *value) {
     return (value->getType()->getScalarType()->*isType)();
   };
   for (const llvm::Function &function : module)
-    for (const llvm::Instruction &instruction : llvm::instructions(function)) {
-      bool computes = isa<llvm::UnaryOperator, llvm::BinaryOperator,
-                          llvm::FCmpInst, llvm::CallBase>(instruction) ||
-                      (isa<llvm::CastInst>(instruction) &&
-                       !isa<llvm::BitCastInst>(instruction) &&
-                       !(isa<llvm::FPExtInst>(instruction) &&
-                         isType == &llvm::Type::isBFloatTy));
-      if (computes &&
-          (is(&instruction) ||
-           llvm::any_of(instruction.operands(),
-                        [&](const llvm::Use &use) { return is(use.get()); })))
+    for (const llvm::Instruction &instruction : llvm::instructions(function))
+      if (is(&instruction) || llvm::any_of(instruction.operand_values(), is))
         return true;
-    }
   return false;
 }
 
@@ -183,8 +176,8 @@ void mlir::bngrad::addFloatConversions(llvm::Module &module) {
   // AArch64 has instructions for all of them.
   if (!module.getTargetTriple().isX86())
     return;
-  bool usesHalf = computesWith(module, &llvm::Type::isHalfTy);
-  bool usesBFloat = computesWith(module, &llvm::Type::isBFloatTy);
+  bool usesHalf = uses(module, &llvm::Type::isHalfTy);
+  bool usesBFloat = uses(module, &llvm::Type::isBFloatTy);
   if (!usesHalf && !usesBFloat)
     return;
   std::string text = kRoundToOdd;

@@ -21,11 +21,11 @@ class Module;
 namespace mlir::bngrad {
 
 /// Checks that `module` calls nothing but the libraries of C and mathematics,
-/// libomp, and `runtimePrefixes`.
+/// and functions whose names begin with one of `prefixes`.
 ///
 /// Errors: one line on standard error, which begins with `path`, and failure.
 LogicalResult verifyCalls(const llvm::Module &module, StringRef path,
-                          ArrayRef<StringRef> runtimePrefixes = {});
+                          ArrayRef<StringRef> prefixes);
 
 /// Gives `module` conversions of f16 and bf16 of its own, where LLVM would call
 /// those of a compiler's library: not every such library has them. They are

@@ -10,11 +10,13 @@
 
 #include "common/Diagnostics.h"
 
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -26,33 +28,40 @@ static LogicalResult reportUnwritable(StringRef path, const Twine &why) {
 }
 
 Outputs::~Outputs() {
-  for (auto &file : files)
-    llvm::consumeError(file.second.discard());
+  for (const File &file : files) {
+    (void)fs::remove(file.temporary);
+    llvm::sys::DontRemoveFileOnSignal(file.temporary);
+  }
 }
 
-FailureOr<fs::TempFile *> Outputs::create(StringRef path) {
-  auto file = fs::TempFile::create(path + ".%%%%%%%%.tmp");
-  if (!file)
-    return reportUnwritable(path, llvm::toString(file.takeError()));
-  files.emplace_back(path.str(), std::move(*file));
-  return &files.back().second;
+/// Returns a descriptor to write to.
+FailureOr<int> Outputs::create(StringRef path) {
+  // In the same folder, or it could not be renamed.
+  std::string temporary =
+      (path + "." + Twine(llvm::sys::Process::getProcessId()) + ".tmp").str();
+  int descriptor;
+  if (std::error_code error = fs::openFileForWrite(temporary, descriptor))
+    return reportUnwritable(path, error.message());
+  llvm::sys::RemoveFileOnSignal(temporary);
+  files.push_back({path.str(), temporary});
+  return descriptor;
 }
 
-/// Writes all of `content` to `descriptor`.
+/// Writes all of `content` to `descriptor`, and closes it.
 static std::error_code write(int descriptor, StringRef content) {
-  llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/false);
+  llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/true);
   os << content;
-  os.flush();
+  os.close();
   std::error_code error = os.error();
   os.clear_error();
   return error;
 }
 
 LogicalResult Outputs::add(StringRef path, StringRef content) {
-  FailureOr<fs::TempFile *> file = create(path);
-  if (failed(file))
+  FailureOr<int> descriptor = create(path);
+  if (failed(descriptor))
     return failure();
-  if (std::error_code error = write((*file)->FD, content))
+  if (std::error_code error = write(*descriptor, content))
     return reportUnwritable(path, error.message());
   return success();
 }
@@ -76,7 +85,8 @@ static FailureOr<Linker> findLinker() {
                      "ld on PATH to link a .so, got none");
 }
 
-LogicalResult Outputs::addSharedObject(StringRef path, StringRef object) {
+LogicalResult Outputs::addSharedObject(StringRef path, StringRef object,
+                                       ArrayRef<StringRef> libraries) {
   FailureOr<Linker> linker = findLinker();
   if (failed(linker))
     return failure();
@@ -87,39 +97,37 @@ LogicalResult Outputs::addSharedObject(StringRef path, StringRef object) {
     return reportError("temporary file: cannot write: " + error.message());
   llvm::FileRemover removeObject(objectPath);
   std::error_code error = write(objectDescriptor, object);
-  llvm::sys::Process::SafelyCloseFileDescriptor(objectDescriptor);
   if (!error)
     error = fs::createTemporaryFile("bngrad-compile", "log", logPath);
   llvm::FileRemover removeLog(logPath);
   if (error)
     return reportError("temporary file: cannot write: " + error.message());
-  FailureOr<fs::TempFile *> file = create(path);
-  if (failed(file))
+  FailureOr<int> descriptor = create(path);
+  if (failed(descriptor))
     return failure();
+  llvm::sys::Process::SafelyCloseFileDescriptor(*descriptor);
 
-  std::string openMP = BNGRAD_LIBOMP;
-  std::string folder = llvm::sys::path::parent_path(openMP).str();
-  std::string name = llvm::sys::path::filename(path).str();
+  StringRef name = llvm::sys::path::filename(path);
+  SmallVector<StringRef> options = {
+      "--as-needed", "--no-undefined", "-z", "relro", "-z",
+      "now",         "-soname",        name};
+  for (StringRef library : libraries)
+    options.append({"-rpath", llvm::sys::path::parent_path(library)});
   SmallVector<StringRef> args = {linker->program, "-shared"};
-  // A driver passes these on.
-  std::vector<std::string> options = {
-      "--as-needed", "--no-undefined", "-z", "relro",  "-z",
-      "now",         "-soname",        name, "-rpath", folder};
-  std::vector<std::string> passed;
-  for (const std::string &option : options) {
+  for (StringRef option : options) {
+    // A driver passes these on.
     if (linker->isDriver)
-      passed.push_back("-Xlinker");
-    passed.push_back(option);
+      args.push_back("-Xlinker");
+    args.push_back(option);
   }
   if (!linker->isDriver)
-    for (StringRef libraries :
-         {"/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib",
-          "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"})
-      passed.push_back(("-L" + libraries).str());
-  llvm::append_range(args, passed);
-  llvm::append_range(args,
-                     ArrayRef<StringRef>{"-o", (*file)->TmpName, objectPath,
-                                         openMP, "-lm", "-lc"});
+    args.append({"-L/usr/local/lib", "-L/lib64", "-L/usr/lib64", "-L/lib",
+                 "-L/usr/lib", "-L/usr/lib/x86_64-linux-gnu",
+                 "-L/usr/lib/aarch64-linux-gnu"});
+  args.append({"-o", files.back().temporary, objectPath});
+  llvm::append_range(args, libraries);
+  args.append({"-lm", "-lc"});
+
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(logPath),
                                           StringRef(logPath)};
   std::string message;
@@ -137,9 +145,13 @@ LogicalResult Outputs::addSharedObject(StringRef path, StringRef object) {
 
 LogicalResult Outputs::keep() {
   LogicalResult result = success();
-  for (auto &[path, file] : files)
-    if (llvm::Error error = file.keep(path))
-      result = reportUnwritable(path, llvm::toString(std::move(error)));
+  for (const File &file : files) {
+    if (std::error_code error = fs::rename(file.temporary, file.path)) {
+      result = reportUnwritable(file.path, error.message());
+      (void)fs::remove(file.temporary);
+    }
+    llvm::sys::DontRemoveFileOnSignal(file.temporary);
+  }
   files.clear();
   return result;
 }

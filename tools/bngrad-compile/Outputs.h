@@ -11,7 +11,7 @@
 #define BNGRAD_COMPILE_OUTPUTS_H
 
 #include "mlir/Support/LLVM.h"
-#include "llvm/Support/FileSystem.h"
+#include "llvm/ADT/ArrayRef.h"
 
 #include <string>
 #include <vector>
@@ -32,11 +32,14 @@ public:
   /// Errors: one line on standard error and failure.
   LogicalResult add(StringRef path, StringRef content);
 
-  /// Adds a shared object linked of the object file `object`.
+  /// Adds a shared object linked of the object file `object`, libm and, where
+  /// something is called of them, `libraries`, which it finds where they lie
+  /// now.
   ///
   /// Errors: one line on standard error and failure: no linker on PATH, what
   ///         the linker says first.
-  LogicalResult addSharedObject(StringRef path, StringRef object);
+  LogicalResult addSharedObject(StringRef path, StringRef object,
+                                ArrayRef<StringRef> libraries);
 
   /// Gives the files their names.
   ///
@@ -44,10 +47,14 @@ public:
   LogicalResult keep();
 
 private:
-  /// Adds an empty file; its temporary path, or failure.
-  FailureOr<llvm::sys::fs::TempFile *> create(StringRef path);
+  struct File {
+    std::string path, temporary;
+  };
 
-  std::vector<std::pair<std::string, llvm::sys::fs::TempFile>> files;
+  /// Adds a file that is there under its temporary name from now on.
+  FailureOr<int> create(StringRef path);
+
+  std::vector<File> files;
 };
 
 } // namespace mlir::bngrad

@@ -21,6 +21,7 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Option/ArgList.h"
 #include "llvm/Option/OptTable.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/StringSaver.h"
 #include "llvm/Support/TargetSelect.h"
@@ -104,17 +105,23 @@ static LogicalResult verifyOutputs(const InputArgList &args,
            outputs[0] + "'");
   if (args.hasArg(OPT_header) && options.header.empty())
     report("expected --header to be a file, got ''");
-  if (args.getAllArgValues(OPT_header).size() > 1)
-    report("expected one --header, got several");
+  std::vector<std::string> headers = args.getAllArgValues(OPT_header);
+  if (headers.size() > 1)
+    report("expected one --header, got '" + headers[0] + "' and '" +
+           headers[1] + "'");
 
   namespace fs = llvm::sys::fs;
   for (const std::string &path : {options.output, options.header}) {
     if (path.empty())
       continue;
-    if (std::error_code error = findWriteError(path))
+    std::error_code error = findWriteError(path);
+    // It is written beside and then renamed.
+    if (!error)
+      error = findWriteError(path + ".tmp");
+    if (error)
       report(path + ": cannot write: " + error.message());
     else if (fs::exists(path) && !fs::is_regular_file(path))
-      report(path + ": cannot write: not a regular file");
+      report(path + ": cannot write: no regular file");
     else if (path == options.compile.path ||
              fs::equivalent(path, options.compile.path))
       report(path + ": cannot write: it is the input");
@@ -157,6 +164,8 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
   if (args.hasArg(OPT_mcpu) && compile.codeGen.cpu.empty())
     report("expected --mcpu to be native or a CPU that LLVM knows, got ''");
   compile.codeGen.triple = args.getLastArgValue(OPT_mtriple).str();
+  if (args.hasArg(OPT_mtriple) && compile.codeGen.triple.empty())
+    report("expected --mtriple to be one such as aarch64-linux-gnu, got ''");
   if (args.hasArg(OPT_mtriple) && compile.kind == OutputKind::SharedObject)
     report("expected -o to end in .o, .s, .ll or .mlir with --mtriple, got '" +
            options.output + "'");
@@ -193,13 +202,17 @@ static LogicalResult run(const Options &options) {
   }
   if (failed(functions))
     return failure();
+  if (functions->empty())
+    return reportError(options.compile.path +
+                       ": expected a public function, got none");
   FailureOr<std::string> compiled = compile(*module, options.compile);
   if (failed(compiled))
     return failure();
 
   Outputs outputs;
   if (failed(options.compile.kind == OutputKind::SharedObject
-                 ? outputs.addSharedObject(options.output, *compiled)
+                 ? outputs.addSharedObject(options.output, *compiled,
+                                           getLibraries(options.compile.device))
                  : outputs.add(options.output, *compiled)))
     return failure();
   if (!options.header.empty() &&

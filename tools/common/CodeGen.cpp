@@ -69,7 +69,8 @@ mlir::bngrad::createTargetMachine(const CodeGenTarget &target) {
     features = getHostFeatures();
   } else if (cpu == "native") {
     return fail("expected --mcpu to be a CPU of " + triple.getArchName() +
-                ", got 'native', which is " + llvm::sys::getHostCPUName());
+                ", got 'native', which is this machine's " +
+                llvm::sys::getHostCPUName());
   } else {
     std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
         registered->createMCSubtargetInfo(triple, "", ""));

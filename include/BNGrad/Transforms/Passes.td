@@ -559,8 +559,8 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
            pointer to the descriptor of each buffer. Both take scalars by value:
            index as int64_t, i1 as uint8_t (0 is false), f16 and bf16 as the
            uint16_t of their bits. The function itself, like every private one,
-           is internal and has a name with a dot, which no library has. Functions
-           without a body are left alone.
+           is internal and has a name with a dot, which no library has; so are
+           globals. Functions without a body are left alone.
     Fails: if a public function has a name that C cannot declare or that a library
            has, has results, or has an argument that is neither a strided memref
            nor a scalar of these types.

@@ -14,6 +14,10 @@
 
 #include <cstdint>
 
+namespace llvm {
+class Triple;
+} // namespace llvm
+
 namespace mlir::bngrad {
 
 /// A CPU, as far as the choice of a schedule depends on it. The defaults stand
@@ -32,11 +36,12 @@ struct Target {
 
   /// The machine this process runs on; what it does not tell keeps its default.
   static Target host();
-};
 
-/// Length of a vector register of a CPU that `has` a feature, such as avx2, as
-/// LLVM names them.
-int64_t getVectorBits(llvm::function_ref<bool(llvm::StringRef)> has);
+  /// Sets vectorBits and fma for a CPU that `has` a feature, such as avx2, as
+  /// LLVM names them.
+  void setFeatures(const llvm::Triple &triple,
+                   llvm::function_ref<bool(llvm::StringRef)> has);
+};
 
 } // namespace mlir::bngrad
 

@@ -61,10 +61,6 @@ void populateExpandTruncFPatterns(RewritePatternSet &patterns);
 /// Errors: failure, silently: the caller knows how the option was given.
 FailureOr<ScheduleAttr> parseSchedule(StringRef text, MLIRContext *context);
 
-/// Why `--bngrad-export-c` exports no function called `name`: it is no word of
-/// C, a keyword of C or C++, or reserved. Empty: it does.
-StringRef findExportNameError(StringRef name);
-
 } // namespace mlir::bngrad
 
 #endif // BNGRAD_TRANSFORMS_TRANSFORMS_H

@@ -1,0 +1,17 @@
+// The same input gives the same bytes, wherever they are written to.
+
+// RUN: rm -rf %t && mkdir -p %t/a %t/b
+// DEFINE: %{kind} =
+// DEFINE: %{same} = bngrad-compile %S/Inputs/gradients.mlir -o %t/a/x.%{kind} --header=%t/a/x.h --mcpu=x86-64-v3 --threads=4 && \
+// DEFINE:   bngrad-compile - -o %t/b/x.%{kind} --header=%t/b/x.h --mcpu=x86-64-v3 --threads=4 < %S/Inputs/gradients.mlir && \
+// DEFINE:   cmp %t/a/x.%{kind} %t/b/x.%{kind} && cmp %t/a/x.h %t/b/x.h
+// REDEFINE: %{kind} = so
+// RUN: %{same}
+// REDEFINE: %{kind} = o
+// RUN: %{same}
+// REDEFINE: %{kind} = s
+// RUN: %{same}
+// REDEFINE: %{kind} = ll
+// RUN: %{same}
+// REDEFINE: %{kind} = mlir
+// RUN: %{same}

@@ -1,0 +1,152 @@
+// Each input that cannot be compiled is one line that names the file, the place and the function.
+
+// RUN: rm -rf %t && split-file %s %t
+// DEFINE: %{fails} = %python %S/../Inputs/expect_error.py
+// DEFINE: %{file} =
+// DEFINE: %{message} =
+// DEFINE: %{run} = %{fails} "%t/%{file}.mlir:%{message}" bngrad-compile %t/%{file}.mlir -o %t/out.o --header=%t/out.h
+
+// RUN: %{fails} "cannot open input file '%t/none.mlir': No such file or directory" bngrad-compile %t/none.mlir -o %t/out.o
+// RUN: %{fails} "cannot open input file '%t': Is a directory" bngrad-compile %t -o %t/out.o
+// REDEFINE: %{file} = syntax
+// REDEFINE: %{message} = 1:25: expected...
+// RUN: %{run}
+// REDEFINE: %{file} = invalid
+// REDEFINE: %{message} = 4:10: 'bngrad.batch_norm_backward' op expected shape of mean ..., got [2]
+// RUN: %{run}
+// REDEFINE: %{file} = unknown
+// REDEFINE: %{message} = 2:3: expected an op of a registered dialect, got 'nope.op'
+// RUN: %{run}
+// RUN: %{fails} "%t/empty.mlir: expected a public function, got none" bngrad-compile %t/empty.mlir -o %t/out.o
+// REDEFINE: %{file} = external
+// REDEFINE: %{message} = 1:1: expected @other, which is called, to have a body: what is compiled calls no other code
+// RUN: %{run}
+// REDEFINE: %{file} = scalar_result
+// REDEFINE: %{message} = 1:1: expected result 0 of @f to be a ranked tensor of index, i1, i8, i16, i32, i64, f16, bf16, f32 or f64, got 'f32'
+// RUN: %{run}
+// REDEFINE: %{file} = memref_result
+// REDEFINE: %{message} = 1:1: expected result 0 of @f to be a ranked tensor of ..., got 'memref<2xf32>'
+// RUN: %{run}
+// REDEFINE: %{file} = unranked
+// REDEFINE: %{message} = 1:1: expected argument 0 of @f to be a ranked tensor, a strided memref or a scalar of index, i1, i8, i16, i32, i64, f16, bf16, f32 or f64, got 'tensor<*xf32>'
+// RUN: %{run}
+// REDEFINE: %{file} = complex
+// REDEFINE: %{message} = 1:1: expected argument 1 of @f to be ..., got 'tensor<2xcomplex<f32>>'
+// RUN: %{run}
+// REDEFINE: %{file} = i7
+// REDEFINE: %{message} = 1:1: expected argument 0 of @f to be ..., got 'i7'
+// RUN: %{run}
+// REDEFINE: %{file} = vector
+// REDEFINE: %{message} = 1:1: expected argument 0 of @f to be ..., got 'vector<2xf32>'
+// RUN: %{run}
+// REDEFINE: %{file} = print
+// REDEFINE: %{message} = expected ops that need the libraries of C, mathematics and OpenMP only, got a call of 'print...'
+// RUN: %{fails} "%t/print.mlir: %{message}" bngrad-compile %t/print.mlir -o %t/out.o
+// REDEFINE: %{file} = import
+// REDEFINE: %{message} = 2:10: ...
+// RUN: %{run}
+
+// Names that C or a library has.
+// REDEFINE: %{run} = sed 's/NAME/%{file}/' %t/names.mlir > %t/name.mlir && %{fails} "%t/name.mlir:1:1: expected a name that C can call, got '%{file}' (%{message})" bngrad-compile %t/name.mlir -o %t/out.o
+// REDEFINE: %{file} = main
+// REDEFINE: %{message} = reserved for the library of C
+// RUN: %{run}
+// REDEFINE: %{file} = malloc
+// RUN: %{run}
+// REDEFINE: %{file} = expf
+// RUN: %{run}
+// REDEFINE: %{file} = printf
+// RUN: %{run}
+// REDEFINE: %{file} = signal
+// RUN: %{run}
+// REDEFINE: %{file} = erfcf
+// RUN: %{run}
+// REDEFINE: %{file} = abort
+// RUN: %{run}
+// REDEFINE: %{file} = int
+// REDEFINE: %{message} = a word of C or C++
+// RUN: %{run}
+// REDEFINE: %{file} = template
+// RUN: %{run}
+// REDEFINE: %{file} = int32_t
+// REDEFINE: %{message} = reserved for a type of C
+// RUN: %{run}
+// REDEFINE: %{file} = _f
+// REDEFINE: %{message} = an underscore in front is reserved
+// RUN: %{run}
+// REDEFINE: %{file} = bngradCudaTakeStatus
+// REDEFINE: %{message} = reserved for the runtime libraries
+// RUN: %{run}
+// REDEFINE: %{file} = a.b
+// REDEFINE: %{message} = ...an identifier of C
+// RUN: %{run}
+// RUN: sed 's/NAME/"2 words"/' %t/names.mlir > %t/name.mlir
+// RUN: %{fails} "%t/name.mlir:1:1: expected a name that C can call, got '2 words' (...an identifier of C)" bngrad-compile %t/name.mlir -o %t/out.o
+
+// RUN: ls %t | FileCheck %s --check-prefix=LEFT --implicit-check-not=out
+// LEFT: complex.mlir
+
+//--- syntax.mlir
+func.func @f(%a: tensor<
+//--- invalid.mlir
+!d = tensor<2x3xf32>
+!p = tensor<2xf32>
+func.func @f(%dy: !d, %m: !p) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%dy : !d) mean(%m : !p) variance(%m : !p) : !d, !p, !p
+  return
+}
+//--- unknown.mlir
+func.func @f() {
+  "nope.op"() : () -> ()
+  return
+}
+//--- empty.mlir
+func.func private @f() {
+  return
+}
+//--- external.mlir
+func.func private @other()
+func.func @f() {
+  call @other() : () -> ()
+  return
+}
+//--- scalar_result.mlir
+func.func @f(%a: f32) -> f32 {
+  return %a : f32
+}
+//--- memref_result.mlir
+func.func @f(%a: memref<2xf32>) -> memref<2xf32> {
+  return %a : memref<2xf32>
+}
+//--- unranked.mlir
+func.func @f(%a: tensor<*xf32>) {
+  return
+}
+//--- complex.mlir
+func.func @f(%a: f32, %b: tensor<2xcomplex<f32>>) {
+  return
+}
+//--- i7.mlir
+func.func @f(%a: i7) {
+  return
+}
+//--- vector.mlir
+func.func @f(%a: vector<2xf32>) {
+  return
+}
+//--- print.mlir
+func.func @f(%a: f32) {
+  vector.print %a : f32
+  return
+}
+//--- import.mlir
+func.func @f(%x: tensor<8x4xf32>, %p: tensor<4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %0:3 = "stablehlo.batch_norm_grad"(%x, %p, %p, %p, %x) <{epsilon = 0.001 : f32, feature_index = 7 : i64}>
+      : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return %0#0, %0#1, %0#2 : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+//--- names.mlir
+func.func @NAME(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = arith.negf %a : tensor<2xf32>
+  return %0 : tensor<2xf32>
+}

@@ -1,0 +1,99 @@
+// Each wrong option is one line that names it, before anything is compiled; several are several lines.
+
+// DEFINE: %{fails} = %python %S/../Inputs/expect_error.py
+// DEFINE: %{run} = bngrad-compile %s
+
+// RUN: %{run} -o %t.o
+// RUN: %{run} -o%t.o --target cpu --mcpu native --threads 2
+
+// RUN: %{fails} "unknown argument '--nope'" %{run} -o %t.o --nope
+// RUN: %{fails} "unknown argument '-x'" %{run} -o %t.o -x
+// RUN: %{fails} "expected a file, got none; - is standard input" bngrad-compile -o %t.o
+// RUN: %{fails} "expected one file, got '%s' and '%t'" %{run} %t -o %t.o
+
+// RUN: %{fails} "expected -o OUT, got none" %{run}
+// RUN: not %{run} -o 2>&1 | FileCheck %s --check-prefix=MISSING
+// MISSING: error: -o: missing argument
+// RUN: %{fails} "expected one -o, got '%t.o' and '%t.s'" %{run} -o %t.o -o %t.s
+// RUN: %{fails} "expected -o to end in .so, .o, .s, .ll, .ptx or .mlir, got '%t.exe'" %{run} -o %t.exe
+// RUN: %{fails} "expected -o to end in ..., got 'so'" %{run} -o so
+// RUN: %{fails} "expected -o to end in ..., got '-'" %{run} -o -
+// RUN: %{fails} "expected -o to end in ..., got ''" %{run} -o ''
+// RUN: %{fails} "expected --header to be a file, got ''" %{run} -o %t.o --header=
+// RUN: %{fails} "expected one --header, got '%t.h' and '%t.hpp'" %{run} -o %t.o --header=%t.h --header=%t.hpp
+// RUN: %{fails} "expected --header to be another file than -o, got '%t.o'" %{run} -o %t.o --header=%t.o
+
+// RUN: rm -rf %t && mkdir -p %t/folder.o && mkfifo %t/pipe.o
+// RUN: %{fails} "%t/none/a.o: cannot write: No such file or directory" %{run} -o %t/none/a.o
+// RUN: %{fails} "%s/a.o: cannot write: Not a directory" %{run} -o %s/a.o
+// RUN: %{fails} "%t/folder.o: cannot write: Is a directory" %{run} -o %t/folder.o
+// RUN: %{fails} "%t/pipe.o: cannot write: no regular file" %{run} -o %t/pipe.o
+// RUN: %{fails} "%s: cannot write: it is the input" %{run} -o %s
+// RUN: ln -s %s %t/link.mlir
+// RUN: %{fails} "%t/link.mlir: cannot write: it is the input" %{run} -o %t/link.mlir
+// RUN: %{fails} "%t/none/a.h: cannot write: No such file or directory" %{run} -o %t/a.o --header=%t/none/a.h
+
+// RUN: %{fails} "expected --target to be cpu or cuda, got 'gpu'" %{run} -o %t/a.o --target=gpu
+// RUN: %{fails} "expected --target=cuda for a .ptx, got cpu" %{run} -o %t/a.ptx
+// RUN: %{fails} "expected --target=cuda with --chip, got cpu" %{run} -o %t/a.o --chip=sm_90
+// RUN: %{fails} "--target=cuda: ...available in this build yet" %{run} -o %t/a.o --target=cuda --chip=sm_90
+
+// RUN: %{fails} "expected --mcpu to be native or a CPU that LLVM knows, such as this machine's ..., got 'pentium9'" %{run} -o %t/a.o --mcpu=pentium9
+// RUN: %{fails} "expected --mcpu to be native or a CPU that LLVM knows, got ''" %{run} -o %t/a.o --mcpu=
+// RUN: %{fails} "expected --mcpu to be ..., got 'x86-64'" %{run} -o %t/a.o --mtriple=aarch64-linux-gnu --mcpu=x86-64
+// RUN: %{fails} "expected --mcpu to be a CPU of aarch64, got 'native', which is this machine's ..." %{run} -o %t/a.o --mtriple=aarch64-linux-gnu --mcpu=native
+// RUN: %{fails} "expected --mtriple to be one such as ..., got 'nope'" %{run} -o %t/a.o --mtriple=nope
+// RUN: %{fails} "expected --mtriple to be one such as ..., got ''" %{run} -o %t/a.o --mtriple=
+// RUN: %{fails} "expected --mtriple to have 64 bits and ELF object files, such as ..., got 'i386-linux-gnu'" %{run} -o %t/a.o --mtriple=i386-linux-gnu
+// RUN: %{fails} "expected --mtriple to have 64 bits and ELF object files, such as ..., got 'arm64-apple-darwin'" %{run} -o %t/a.o --mtriple=arm64-apple-darwin
+// RUN: %{fails} "expected -o to end in .o, .s, .ll or .mlir with --mtriple, got '%t/a.so'" %{run} -o %t/a.so --mtriple=aarch64-linux-gnu
+
+// DEFINE: %{no-count} = %{fails} "expected --threads to be a whole number from 1 to 1024, got '%{value}'" %{run} -o %t/a.o --threads=%{value}
+// DEFINE: %{value} = 0
+// RUN: %{no-count}
+// REDEFINE: %{value} = many
+// RUN: %{no-count}
+// RUN: %{fails} "expected --schedule to be an attribute such as #bngrad.schedule<loops>, got 'loops'" %{run} -o %t/a.o --schedule=loops
+// RUN: %{fails} "expected --schedule to be an attribute such as #bngrad.schedule<loops>, got ''" %{run} -o %t/a.o --schedule=
+// RUN: bngrad-compile %s -o %t/a.mlir --schedule='#bngrad.schedule<loops>'
+
+// Without a linker; and with one that fails.
+// RUN: mkdir %t/path && printf '#!/bin/sh\necho cannot link today >&2; echo more >&2; exit 3\n' > %t/path/cc && chmod +x %t/path/cc
+// RUN: %{fails} "expected clang-22, clang, cc, gcc, ld.lld-22, ld.lld or ld on PATH to link a .so, got none" env PATH=%t/folder.o bngrad-compile %s -o %t/a.so
+// RUN: %{fails} "%t/a.so: linking with %t/path/cc failed: cannot link today" env PATH=%t/path bngrad-compile %s -o %t/a.so
+
+// Nothing is left of what failed, and what was there stays.
+// RUN: ls %t | FileCheck %s --check-prefix=LEFT
+// LEFT: a.mlir
+// LEFT-NEXT: folder.o
+// LEFT-NEXT: link.mlir
+// LEFT-NEXT: path
+// LEFT-NEXT: pipe.o
+// LEFT-NOT: {{.}}
+// RUN: echo old > %t/old.o && not bngrad-compile %s -o %t/old.o --header=%t/none/a.h && grep old %t/old.o
+
+// A temporary name has no part in what names are allowed.
+// RUN: mkdir %t/100%% && bngrad-compile %s -o %t/100%%/a%%.so && ls %t/100%% | FileCheck %s --check-prefix=PERCENT
+// PERCENT: a%.so
+// PERCENT-NOT: {{.}}
+
+// All that is wrong with the command line at once.
+// RUN: not bngrad-compile --nope -o a.exe --target=gpu --threads=0 2>&1 | FileCheck %s --check-prefix=ALL
+// ALL: error: unknown argument '--nope'
+// ALL-NEXT: error: expected a file
+// ALL-NEXT: error: expected -o to end in
+// ALL-NEXT: error: expected --target
+// ALL-NEXT: error: expected --threads{{.*}}
+// ALL-NOT: {{.}}
+
+// RUN: bngrad-compile --help | FileCheck %s --check-prefix=HELP
+// HELP: USAGE: bngrad-compile FILE|- -o OUT [options]
+// HELP-DAG: --header=OUT.h
+// HELP-DAG: --mcpu=CPU
+// HELP: .so    shared object
+// HELP-NEXT: .o     object file; link it with -lm
+
+func.func @negated(%a: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %0 = arith.negf %a : tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}

@@ -1,0 +1,77 @@
+// What the outputs export, and what they need.
+
+// DEFINE: %{nm} = %llvm_prefix/bin/llvm-nm --format=just-symbols
+// RUN: rm -rf %t && mkdir %t
+// RUN: bngrad-compile %s -o %t/a.so
+// RUN: %{nm} -D --defined-only %t/a.so | sort | FileCheck %s --check-prefix=EXPORTED --match-full-lines
+// RUN: bngrad-compile %s -o %t/a.o
+// RUN: %{nm} --defined-only --extern-only %t/a.o | sort | FileCheck %s --check-prefix=EXPORTED --match-full-lines
+// EXPORTED: _mlir_ciface_dynamic
+// EXPORTED-NEXT: _mlir_ciface_gradient
+// EXPORTED-NEXT: _mlir_ciface_recursive
+// EXPORTED-NEXT: gradient
+// EXPORTED-NEXT: recursive
+// EXPORTED-NOT: {{.+}}
+
+// Neither MLIR nor LLVM, but for libomp; nor a library that nothing is called of.
+// RUN: %llvm_prefix/bin/llvm-readelf --needed-libs %t/a.so | FileCheck %s --check-prefix=NEEDED
+// RUN: ldd %t/a.so | FileCheck %s --check-prefix=LDD
+// NEEDED: NeededLibraries [
+// NEEDED-NEXT: libc.so
+// NEEDED-NEXT: libm.so
+// NEEDED-NEXT: libomp.so
+// NEEDED-NEXT: ]
+// LDD-NOT: {{MLIR|LLVM|mlir|libgcc|not found}}
+// LDD: libomp.so{{.*}} => {{/.*}}
+// LDD-NOT: {{MLIR|LLVM|mlir|libgcc|not found}}
+
+// All that an object file calls is libomp and the libraries of C.
+// RUN: %{nm} --undefined-only %t/a.o | FileCheck %s --check-prefix=UNDEFINED
+// UNDEFINED-DAG: __kmpc_fork_call
+// UNDEFINED-DAG: malloc
+// RUN: %{nm} --undefined-only %t/a.o | not grep -vE '^(__kmpc_[a-z0-9_]+|free|malloc|memset|memcpy|expf)$'
+
+// The name in DT_NEEDED of what links it.
+// RUN: %llvm_prefix/bin/llvm-readelf -d %t/a.so | FileCheck %s --check-prefix=SONAME
+// SONAME: SONAME{{.*}}[a.so]
+
+!d = tensor<8x4x600xf32>
+!c = tensor<4xf32>
+func.func @gradient(%dy: !d, %x: !d, %mean: !c, %variance: !c) -> !d {
+  %0 = call @malloc(%dy) : (!d) -> !d
+  %1:3 = bngrad.batch_norm_backward grad_output(%0 : !d) input(%x : !d) mean(%mean : !c) variance(%variance : !c)
+      : !d, !c, !c
+  return %1#0 : !d
+}
+
+!u = tensor<?x?xf32>
+!v = tensor<?xf32>
+func.func @dynamic(%dy: !u, %x: !u, %mean: !v, %variance: !v) -> !u {
+  %1:3 = bngrad.batch_norm_backward grad_output(%dy : !u) input(%x : !u) mean(%mean : !v) variance(%variance : !v)
+      {feature_dims = array<i64: 1>} : !u, !v, !v
+  return %1#0 : !u
+}
+
+// Private functions may be called anything.
+func.func private @malloc(%a: !d) -> !d {
+  %0 = arith.addf %a, %a : !d
+  return %0 : !d
+}
+func.func @recursive(%n: index, %a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @exp(%n, %a) : (index, tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+func.func private @exp(%n: index, %a: tensor<2xf32>) -> tensor<2xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %done = arith.cmpi eq, %n, %c0 : index
+  %0 = scf.if %done -> tensor<2xf32> {
+    scf.yield %a : tensor<2xf32>
+  } else {
+    %less = arith.subi %n, %c1 : index
+    %1 = math.exp %a : tensor<2xf32>
+    %2 = func.call @exp(%less, %1) : (index, tensor<2xf32>) -> tensor<2xf32>
+    scf.yield %2 : tensor<2xf32>
+  }
+  return %0 : tensor<2xf32>
+}
