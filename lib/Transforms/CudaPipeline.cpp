@@ -67,7 +67,7 @@ static void addKernelPasses(OpPassManager &pm) {
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(createConvertNVGPUToNVVMPass());
   pm.addPass(createConvertGpuOpsToNVVMOps());
-  pm.addPass(createBNGradExportSharedMemoryPass());
+  pm.addPass(createBNGradLayOutSharedMemoryPass());
   pm.addPass(createConvertNVVMToLLVMPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

@@ -49,7 +49,7 @@ private:
   Value stream;
   DenseMap<Value, Access> accesses; // by root
   bool deviceArguments;
-  DenseMap<Value, Value> devices; // by memref of the host
+  DenseMap<Value, Value> devices;                // by memref of the host
   DenseMap<std::pair<Value, Type>, Value> views; // by source and type
   SmallVector<Value> allocated;
   SmallVector<std::pair<Value, Value>> results;    // of the device, of the host

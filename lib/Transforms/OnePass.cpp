@@ -166,9 +166,9 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
       // The last tile may have fewer channels.
       Value channelsOfTile = index.constant(tile);
       if (layout.channels % tile != 0)
-        channelsOfTile = index.min(
-            channelsOfTile,
-            index.sub(index.constant(layout.channels), firstChannel));
+        channelsOfTile =
+            index.min(channelsOfTile,
+                      index.sub(index.constant(layout.channels), firstChannel));
       walk.sizes.push_back(
           loop == inner ? index.div(channelsOfTile, index.constant(lanes))
                         : channelsOfTile);
@@ -469,9 +469,7 @@ void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
       if (lanes == 1)
         memref::StoreOp::create(nested, loc, total, slot, channel);
       else
-        vector::StoreOp::create(
-            nested, loc, total, slot, channel, /*nontemporal=*/false,
-            llvm::Align(getElementTypeOrSelf(slot).getIntOrFloatBitWidth() / 8));
+        vector::StoreOp::create(nested, loc, total, slot, channel);
     }
   });
 }

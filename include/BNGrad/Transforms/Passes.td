@@ -599,13 +599,14 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
   ];
 }
 
-def BNGradExportSharedMemoryPass
-    : Pass<"bngrad-export-shared-memory", "::mlir::gpu::GPUModuleOp"> {
-  let summary = "Make dynamic shared memory what the launch gives";
+def BNGradLayOutSharedMemoryPass
+    : Pass<"bngrad-lay-out-shared-memory", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Align shared memory; dynamic is what the launch gives";
   let description = [{
     Needs: kernels in the LLVM dialect.
-    Gives: external linkage to dynamic shared memory: an internal variable
-           would be a static one of its own, without size.
+    Gives: shared memory that starts at multiples of 16 bytes, as accesses with
+           vectors expect, and dynamic shared memory of external linkage: an
+           internal variable would be a static one of its own, without size.
     Fails: never.
 
     Before:

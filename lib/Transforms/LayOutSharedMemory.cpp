@@ -1,4 +1,4 @@
-//===- ExportSharedMemory.cpp - bngrad-export-shared-memory ---------------===//
+//===- LayOutSharedMemory.cpp - bngrad-lay-out-shared-memory --------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,7 +13,7 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 namespace mlir::bngrad {
-#define GEN_PASS_DEF_BNGRADEXPORTSHAREDMEMORYPASS
+#define GEN_PASS_DEF_BNGRADLAYOUTSHAREDMEMORYPASS
 #include "BNGrad/Transforms/Passes.h.inc"
 } // namespace mlir::bngrad
 
@@ -21,15 +21,19 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 namespace {
-struct BNGradExportSharedMemoryPass
-    : bngrad::impl::BNGradExportSharedMemoryPassBase<
-          BNGradExportSharedMemoryPass> {
+struct BNGradLayOutSharedMemoryPass
+    : bngrad::impl::BNGradLayOutSharedMemoryPassBase<
+          BNGradLayOutSharedMemoryPass> {
   void runOnOperation() override {
     getOperation().walk([](LLVM::GlobalOp global) {
+      if (global.getAddrSpace() !=
+          static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared))
+        return;
+      // Of the longest access, which upstream takes a vector's alignment to be.
+      global.setAlignment(
+          std::max<uint64_t>(global.getAlignment().value_or(1), 16));
       auto type = dyn_cast<LLVM::LLVMArrayType>(global.getType());
-      if (!type || type.getNumElements() != 0 ||
-          global.getAddrSpace() !=
-              static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared))
+      if (!type || type.getNumElements() != 0)
         return;
       global.setLinkage(LLVM::Linkage::External);
       // What bulk copies like best.
