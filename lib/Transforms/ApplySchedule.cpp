@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DenseForms.h"
+#include "DeviceBuffers.h"
 #include "ElementCloner.h"
 #include "GpuLoops.h"
 #include "ScheduledGroup.h"
@@ -313,6 +314,8 @@ struct BNGradApplySchedulePass
           region.setNoInline(false);
         applySchedule(rewriter, version, deviceArguments);
       }
+    if (deviceArguments && failed(verifyDeviceArguments(getOperation())))
+      return signalPassFailure();
   }
 };
 } // namespace
