@@ -46,7 +46,7 @@ class Library:
         # Before any object is loaded, whose calls then come here.
         self.library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
         for name in ("mgpuMemAlloc", "mgpuStreamCreate"):
-            self.library[name].restype = ctypes.c_void_p
+            getattr(self.library, name).restype = ctypes.c_void_p
         self.messages = []
         kind = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
         self._handler = kind(lambda text, _: self.messages.append(text.decode()))
