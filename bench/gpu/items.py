@@ -1,6 +1,7 @@
 """What the GPU suite compiles and runs: shapes, types, variants, schedules."""
 
 import dataclasses
+import re
 
 import cases
 
@@ -46,6 +47,8 @@ SCHEDULES = {
     "one_pass of 4": "one_pass, threads = 512, vector_bits = 64, columns = 2, cluster = 4",
     "one_pass of 8": "one_pass, threads = 96, vector_bits = 128, columns = 8, cluster = 8",
 }
+# Shared memory that a forced schedule may ask for: that of sm_90.
+SHARED_BYTES = 220 << 10
 FEW_SCHEDULES = ["", "two_pass narrow", "one_pass of 2"]
 VARIANTS = ["plain", "mask", "frozen", "dynamic"]
 # The sanitizers' set, and that of tests: all kernels, few elements.
@@ -82,6 +85,17 @@ class Item:
     @property
     def is_small(self):
         return self.case.elements <= 1 << 17
+
+    @property
+    def fits(self):
+        """Whether a forced schedule's tiles fit in shared memory."""
+        text = SCHEDULES[self.schedule]
+        if not text.startswith("one_pass"):
+            return True
+        values = dict(re.findall(r"(\w+) = (\d+)", text))
+        per_channel = self.case.elements // self.case.channels
+        tile = int(values["columns"]) * -(-per_channel // int(values.get("cluster", 1)))
+        return 2 * tile * BYTES[self.type] <= SHARED_BYTES
 
     @property
     def parameter_type(self):
@@ -175,4 +189,4 @@ def small(few=False):
     # The other forms of kernels, where ptxas and fatbinary were there.
     for format in ("bin", "fatbin"):
         found.append(Item((16, 33, 14, 14), "nchw", "f32", format=format))
-    return list(dict.fromkeys(found))
+    return [item for item in dict.fromkeys(found) if item.fits]

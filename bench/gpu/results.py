@@ -99,7 +99,8 @@ def _time(result):
     if "us" not in result:
         return "absent"
     time = result["us"]
-    return f"{time / 1e3:.3g} ms" if time >= 1e3 else f"{time:.3g} µs"
+    text = f"{time / 1e3:.3g} ms" if time >= 1e3 else f"{time:.3g} µs"
+    return text + (" (no graph)" if "not_captured" in result else "")
 
 
 def _ratio(ratios, key):
@@ -151,6 +152,13 @@ def _machine_lines(document):
     return lines
 
 
+def _count(entries):
+    """How many are correct, wrong, not run."""
+    wrong = sum("error" in entry for entry in entries)
+    skipped = sum("skipped" in entry for entry in entries)
+    return len(entries) - wrong - skipped, wrong, skipped
+
+
 def _correctness_lines(document):
     lines = []
     titles = {
@@ -159,9 +167,9 @@ def _correctness_lines(document):
         "load": "loaded, not run",
     }
     for part, entries in document.get("correctness", {}).items():
-        wrong = [entry for entry in entries if "error" in entry]
         worst = [entry["worst"] for entry in entries if "worst" in entry]
-        text = f"* {titles[part]}: {len(entries) - len(wrong)} of {len(entries)} correct"
+        correct, wrong, skipped = _count(entries)
+        text = f"* {titles[part]}: {correct} correct, {wrong} wrong, {skipped} not run for lack of time"
         if worst:
             text += f"; at most {max(worst):.2f} of the bound"
         lines.append(text)
@@ -217,10 +225,11 @@ def markdown(document):
     absent = {}
     for case in cases:
         for peer, result in case["results"].items():
-            if "absent" in result:
-                absent.setdefault((TITLES[peer], result["absent"]), []).append(case["name"])
+            why = result.get("absent") or result.get("not_captured")
+            if why:
+                absent.setdefault((TITLES[peer], why), []).append(case["name"])
     if absent:
-        lines += ["", "## Absent", ""]
+        lines += ["", "## Absent, or not captured into a graph", ""]
         lines += [f"* {who}, {len(names)} cases ({names[0]}, ...): {why}" for (who, why), names in absent.items()]
     return "\n".join(lines) + "\n"
 
@@ -286,8 +295,8 @@ def summary(document):
     """A few lines to end a run with."""
     lines = []
     for part, entries in document.get("correctness", {}).items():
-        wrong = sum("error" in entry for entry in entries)
-        lines.append(f"{part}: {len(entries) - wrong} correct, {wrong} wrong")
+        correct, wrong, skipped = _count(entries)
+        lines.append(f"{part}: {correct} correct, {wrong} wrong, {skipped} not run")
     for line in _sanitizer_lines(document):
         lines.append(line.lstrip("* ")[:160])
     bandwidth = document.get("bandwidth_gbps")

@@ -39,7 +39,7 @@ def sanitize(tool, names, timeout):
     program = find("compute-sanitizer")
     if not program:
         return {"absent": "expected compute-sanitizer, found none"}
-    command = [program, "--tool", tool, "--error-exitcode", "9", "--print-limit", "20"]
+    command = [program, "--target-processes", "all", "--tool", tool, "--error-exitcode", "9", "--print-limit", "20"]
     command += [sys.executable, "-B", HERE / "suite.py", "--child"]
     try:
         done = _run(command + names, timeout)
@@ -60,7 +60,7 @@ def count_bytes(name, timeout):
     program = find("ncu")
     if not program:
         return {"absent": "expected ncu, found none"}
-    command = [program, "--clock-control", "none", "--csv", "--page", "raw"]
+    command = [program, "--target-processes", "all", "--clock-control", "none", "--csv", "--page", "raw"]
     command += ["--metrics", ",".join(METRICS), "--print-units", "base"]
     command += [sys.executable, "-B", HERE / "suite.py", "--child", name]
     try:
