@@ -69,8 +69,11 @@ def merge(documents):
     part of an earlier one."""
     merged = {}
     for document in documents:
+        # A part that ran again has not failed any more.
+        for part in document.get("seconds", {}):
+            merged.get("failed", {}).pop(part, None)
         for key, value in document.items():
-            if key in ("machine", "seconds", "correctness", "sanitizer", "counters"):
+            if key in ("machine", "seconds", "failed", "correctness", "sanitizer", "counters"):
                 merged.setdefault(key, {}).update(value)
             elif value or key not in merged:
                 merged[key] = value
@@ -146,6 +149,7 @@ def _machine_lines(document):
         )
     else:
         lines.append(f"* copy bandwidth: {NOT_MEASURED}")
+    lines += [f"* {part} failed: {why}" for part, why in document.get("failed", {}).items()]
     if "seconds" in document:
         parts = [f"{name} {seconds:.0f} s" for name, seconds in document["seconds"].items()]
         lines.append("* " + ", ".join(parts))

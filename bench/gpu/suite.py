@@ -60,7 +60,8 @@ class Suite:
             if "object" in entry and re.search(options.shapes, item.name):
                 self.objects[item] = HERE / entry["object"]
                 self.chosen[item] = entry.get("chosen", "")
-        self.document = {"machine": self.describe(), "seconds": {}}
+        self.document = {"machine": self.describe(), "seconds": {}, "failed": {}}
+        self.previous = self.load_previous()
         measured = set(items.large())
         self.large = [item for item in self.objects if item in measured]
         self.small = [item for item in self.objects if item.is_small]
@@ -95,8 +96,22 @@ class Suite:
             found["software"] += f"; no PyTorch: {first_line(error)}"
         return found
 
+    def load_previous(self):
+        """What other parts left in the folder, of this commit and this GPU."""
+        path = self.options.output / "gpu.json"
+        try:
+            previous = json.loads(path.read_text())
+        except (OSError, ValueError):
+            return {}
+        same = all(
+            previous.get("machine", {}).get(key) == self.document["machine"][key]
+            for key in ("gpu", "commit")
+        )
+        return previous if same else {}
+
     def save(self):
-        results.write(results.finish(self.document), self.options.output / "gpu")
+        merged = results.merge([self.previous, self.document])
+        results.write(merged, self.options.output / "gpu")
 
     def run_all(self, name, wanted, check, entries):
         """Appends one entry per item of `wanted`, of what `check` gives."""
@@ -231,10 +246,7 @@ class Suite:
             try:
                 getattr(self, part)()
             except Exception as error:
-                print(f"{part}: {first_line(error)}", file=sys.stderr)
-                self.document.setdefault("correctness", {}).setdefault("small", []).append(
-                    {"name": part, "error": first_line(error)}
-                )
+                self.document["failed"][part] = first_line(error)
             self.document["seconds"][part] = time.monotonic() - begin
             self.save()
         for line in results.summary(self.document):
@@ -242,9 +254,11 @@ class Suite:
         wrong = results.wrong_items(self.document)
         for part, name, why in wrong[:30]:
             print(f"WRONG: {part}: {name}: {why}")
+        for part, why in self.document["failed"].items():
+            print(f"FAILED: {part}: {why}")
         reports = [r for r in self.document.get("sanitizer", {}).values() if "error" in r]
         print(f"written: {self.options.output}/gpu.md, gpu.json, gpu.svg")
-        return 1 if wrong or reports else 0
+        return 1 if wrong or reports or self.document["failed"] else 0
 
 
 def run_child(names):
