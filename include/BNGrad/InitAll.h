@@ -10,6 +10,7 @@
 #define BNGRAD_INITALL_H
 
 #include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/CudaImages.h"
 #include "BNGrad/Transforms/Passes.h"
 #include "BNGrad/Transforms/Pipelines.h"
 
@@ -28,6 +29,7 @@ inline void registerAllDialects(DialectRegistry &registry) {
   mlir::registerAllExtensions(registry);
   registerAllGPUToLLVMIRTranslations(registry);
   registry.insert<BNGradDialect>();
+  registerCudaImagesTranslation(registry);
 }
 
 /// Registers every upstream pass, our passes and our pipelines.

@@ -102,6 +102,7 @@ void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
                              : options.format == CudaFormat::Bin ? "bin"
                                                                  : "fatbin";
   pm.addPass(createGpuModuleToBinaryPass(binary));
+  pm.addPass(createBNGradEmbedCudaImagesPass());
 }
 
 void mlir::bngrad::buildCudaPipeline(OpPassManager &pm,

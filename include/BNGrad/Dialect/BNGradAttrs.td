@@ -10,6 +10,7 @@
 #define BNGRAD_DIALECT_BNGRADATTRS_TD
 
 include "BNGrad/Dialect/BNGradBase.td"
+include "mlir/Dialect/GPU/IR/CompilationAttrInterfaces.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
@@ -127,6 +128,18 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
   let extraClassDeclaration = [{
     /// Name of the discardable attribute that carries a schedule.
     static constexpr ::llvm::StringLiteral kAttrName = "bngrad.schedule";
+  }];
+}
+
+def BNGrad_CudaImagesAttr
+    : AttrDef<BNGrad_Dialect, "CudaImages", [OffloadingTranslationAttrTrait]> {
+  let mnemonic = "cuda_images";
+  let summary = "Embeds every object of a gpu.binary";
+  let description = [{
+    The offloading handler of a `gpu.binary` whose objects are the same kernels
+    for several NVIDIA GPUs. All are embedded into the code of the host, and the
+    runtime takes the one that suits the device (`bngradCudaModuleLoad` in
+    BNGrad/Runtime/Cuda.h); upstream's handlers embed one.
   }];
 }
 

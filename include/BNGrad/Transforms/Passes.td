@@ -629,6 +629,29 @@ def BNGradLayOutSharedMemoryPass
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def BNGradEmbedCudaImagesPass
+    : Pass<"bngrad-embed-cuda-images", "::mlir::ModuleOp"> {
+  let summary = "Embed kernels for every chip, not for the first alone";
+  let description = [{
+    Needs: `gpu.binary` ops.
+    Gives: those with several objects have `#bngrad.cuda_images` as handler.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_80">, assembly = "ptx">, #gpu.object<#nvvm.target<chip = "sm_90">, assembly = "ptx">]
+    ```
+
+    After:
+
+    ```mlir
+    gpu.binary @kernels <#bngrad.cuda_images> [#gpu.object<#nvvm.target<chip = "sm_80">, assembly = "ptx">, #gpu.object<#nvvm.target<chip = "sm_90">, assembly = "ptx">]
+    ```
+  }];
+  let dependentDialects = ["::mlir::bngrad::BNGradDialect"];
+}
+
 def BNGradLowerKernelMathPass
     : Pass<"bngrad-lower-kernel-math", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Lower math in kernels to instructions where there are some";
