@@ -599,6 +599,45 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
   ];
 }
 
+def BNGradAttachChipsPass
+    : Pass<"bngrad-attach-chips", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Say which GPUs kernels are compiled for";
+  let description = [{
+    Needs: kernels.
+    Gives: an `#nvvm.target` for each chip and, if there are several, the handler
+           `#bngrad.select_by_device`.
+    Fails: if a chip is unknown or too old.
+
+    Before:
+
+    ```mlir
+    gpu.module @kernels {
+    }
+    ```
+
+    After (`chip=sm_80,sm_90`):
+
+    ```mlir
+    gpu.module @kernels <#bngrad.select_by_device> [
+        #nvvm.target<chip = "sm_80", features = "+ptx80", O = 3>,
+        #nvvm.target<chip = "sm_90", features = "+ptx80", O = 3>] {
+    }
+    ```
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", /*default=*/"\"sm_90\"",
+           "GPUs, comma-separated">,
+    Option<"features", "features", "std::string", /*default=*/"\"\"",
+           "Features of every chip, such as +ptx80; empty: the version of PTX "
+           "that the chip needs">,
+    Option<"optLevel", "opt-level", "unsigned", /*default=*/"3",
+           "Optimization, 0 to 3">
+  ];
+  let dependentDialects = [
+    "::mlir::bngrad::BNGradDialect", "::mlir::NVVM::NVVMDialect"
+  ];
+}
+
 def BNGradLayOutSharedMemoryPass
     : Pass<"bngrad-lay-out-shared-memory", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Align shared memory; dynamic is what the launch gives";
