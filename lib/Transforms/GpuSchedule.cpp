@@ -139,17 +139,29 @@ static std::optional<Tile> chooseTile(const OnePassLayout &layout,
   return std::nullopt;
 }
 
-/// Several short channels in one block, so that its copies are long and start
-/// at multiples of 16 bytes; the largest divisor that leaves a block for each
-/// multiprocessor.
+/// Several short channels in one block: so many that the runs of memory they
+/// share start at multiples of 16 bytes, as bulk copies must, and more while
+/// there is a block for each multiprocessor.
 static void joinChannels(const OnePassLayout &layout, const CudaChip &chip,
                          Tile &tile) {
-  int64_t room = chip.sharedBytes / 4 - kReservedBytes;
+  int64_t half = chip.sharedBytes / 2 - kReservedBytes;
+  int64_t quarter = chip.sharedBytes / 4 - kReservedBytes;
+  auto isAligned = [&](int64_t count) {
+    return llvm::all_of(layout.widths, [&](int64_t width) {
+      return count * layout.length * width % 16 == 0;
+    });
+  };
+  bool wasAligned = isAligned(1);
   for (int64_t count = 2; count <= 64; ++count) {
     int64_t bytes = layout.getSharedBytes(1, count);
-    if (layout.channels % count != 0 || bytes > room ||
-        layout.channels / count < chip.multiprocessors)
+    if (layout.channels % count != 0 || bytes > half ||
+        (wasAligned && !isAligned(count)))
       continue;
+    bool isMoreOfTheSame = wasAligned || !isAligned(count);
+    if (isMoreOfTheSame &&
+        (bytes > quarter || layout.channels / count < chip.multiprocessors))
+      continue;
+    wasAligned = isAligned(count);
     tile.channels = count;
     tile.bytes = bytes;
   }
@@ -167,8 +179,11 @@ ScheduleAttr mlir::bngrad::chooseGpuSchedule(const ScheduledGroup &group,
     if (!layout->channelsRunFastest && tile->cluster == 1)
       joinChannels(*layout, chip, *tile);
     bool isAlone = tile->bytes > chip.sharedBytes / 2 - kReservedBytes;
-    return ScheduleAttr::get(context, ScheduleKind::OnePass,
-                             /*threads=*/isAlone ? 512 : 256,
+    // A warp for each of several channels.
+    int64_t threads = isAlone ? 512 : 256;
+    if (!layout->channelsRunFastest && tile->channels > 1)
+      threads = std::clamp<int64_t>(tile->channels * 32, 128, 256);
+    return ScheduleAttr::get(context, ScheduleKind::OnePass, threads,
                              /*vector_bits=*/128, /*streaming_bytes=*/0,
                              /*columns=*/tile->channels, /*blocks=*/16,
                              /*fma=*/true, tile->cluster);
