@@ -110,6 +110,34 @@ struct Tile {
 };
 } // namespace
 
+/// The least number of channels whose runs of memory start at multiples of 16
+/// bytes, as bulk copies must, and that divides all channels; 1 if there is
+/// none.
+static int64_t countAlignedChannels(const OnePassLayout &layout) {
+  for (int64_t count : llvm::seq_inclusive<int64_t>(1, 16))
+    if (layout.channels % count == 0 &&
+        llvm::all_of(layout.widths, [&](int64_t width) {
+          return count * layout.length * width % 16 == 0;
+        }))
+      return count;
+  return 1;
+}
+
+/// Channels of a tile that are worth trying, best first.
+static SmallVector<int64_t> getTileChannels(const OnePassLayout &layout) {
+  if (!layout.channelsRunFastest) {
+    int64_t aligned = countAlignedChannels(layout);
+    return aligned == 1 ? SmallVector<int64_t>{1}
+                        : SmallVector<int64_t>{aligned, 1};
+  }
+  // A row of a tile is a run of memory: 128 bytes of it are whole lines on
+  // every device, 64 are still two sectors.
+  int64_t width = *llvm::min_element(layout.widths);
+  if (layout.channels * width <= 128)
+    return {layout.channels};
+  return {128 / width, 64 / width};
+}
+
 /// A tile that leaves room for a second block on the multiprocessor, which
 /// loads while the first computes, or else one that fills it; nothing if no
 /// cluster can hold a tile.
@@ -117,51 +145,26 @@ static std::optional<Tile> chooseTile(const OnePassLayout &layout,
                                       const CudaChip &chip) {
   int64_t whole = chip.sharedBytes - kReservedBytes;
   int64_t half = chip.sharedBytes / 2 - kReservedBytes;
-  int64_t width = *llvm::min_element(layout.widths);
-  // Where channels run fastest, a row of a tile is a run of memory: 128 bytes
-  // of it are whole sectors on every device, 64 are still two.
-  SmallVector<int64_t> channels;
-  if (!layout.channelsRunFastest) {
-    channels = {1};
-  } else {
-    for (int64_t bytes : {128, 64})
-      if (bytes / width < layout.channels)
-        channels.push_back(bytes / width);
-    if (layout.channels * width <= 128)
-      channels = {layout.channels};
-  }
   for (int64_t room : {half, whole})
-    for (int64_t tile : channels)
+    for (int64_t channels : getTileChannels(layout))
       for (int64_t cluster : {1, 2, 4, 8})
-        if (int64_t bytes = layout.getSharedBytes(cluster, tile);
+        if (int64_t bytes = layout.getSharedBytes(cluster, channels);
             bytes <= room && cluster <= layout.rows)
-          return Tile{cluster, tile, bytes};
+          return Tile{cluster, channels, bytes};
   return std::nullopt;
 }
 
-/// Several short channels in one block: so many that the runs of memory they
-/// share start at multiples of 16 bytes, as bulk copies must, and more while
-/// there is a block for each multiprocessor.
+/// More short channels in one block, while there is a block for each
+/// multiprocessor.
 static void joinChannels(const OnePassLayout &layout, const CudaChip &chip,
                          Tile &tile) {
-  int64_t half = chip.sharedBytes / 2 - kReservedBytes;
-  int64_t quarter = chip.sharedBytes / 4 - kReservedBytes;
-  auto isAligned = [&](int64_t count) {
-    return llvm::all_of(layout.widths, [&](int64_t width) {
-      return count * layout.length * width % 16 == 0;
-    });
-  };
-  bool wasAligned = isAligned(1);
-  for (int64_t count = 2; count <= 64; ++count) {
+  int64_t room = chip.sharedBytes / 4 - kReservedBytes;
+  int64_t step = tile.channels;
+  for (int64_t count = 2 * step; count <= 64; count += step) {
     int64_t bytes = layout.getSharedBytes(1, count);
-    if (layout.channels % count != 0 || bytes > half ||
-        (wasAligned && !isAligned(count)))
+    if (layout.channels % count != 0 || bytes > room ||
+        layout.channels / count < chip.multiprocessors)
       continue;
-    bool isMoreOfTheSame = wasAligned || !isAligned(count);
-    if (isMoreOfTheSame &&
-        (bytes > quarter || layout.channels / count < chip.multiprocessors))
-      continue;
-    wasAligned = isAligned(count);
     tile.channels = count;
     tile.bytes = bytes;
   }
