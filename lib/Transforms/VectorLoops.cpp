@@ -43,8 +43,14 @@ static constexpr int64_t kChain = 16;
 /// A cache line; streaming stores start at one.
 static constexpr int64_t kLineBytes = 64;
 /// Rows of the second pass of `rows` that are read forward before stepping
-/// back, and blocks of the first: bytes of data.
-static constexpr int64_t kStepBytes = 3 << 20, kBlockBytes = 1 << 20;
+/// back: bytes of data.
+static constexpr int64_t kStepBytes = 3 << 20;
+/// Blocks of the first pass, at most, where there are so many bytes of data.
+/// Powers of 2 are even shares for most numbers of threads.
+static constexpr std::pair<int64_t, int64_t> kBlocks[] = {
+    {128 << 10, 2}, {512 << 10, 4}, {1 << 20, 8}, {2 << 20, 16}, {4 << 20, 32}};
+/// Channels whose sums are more work for one thread than it is to wake another.
+static constexpr int64_t kSerialChannels = 64;
 /// Rows of at most kNarrowBytes of data are read side by side, kVisitBytes of
 /// them: as many as still look like one stream of memory.
 static constexpr int64_t kNarrowBytes = 3 << 10, kVisitBytes = 16 << 10;
@@ -52,6 +58,8 @@ static constexpr int64_t kNarrowBytes = 3 << 10, kVisitBytes = 16 << 10;
 static constexpr int64_t kPieceElements = 16 << 10;
 /// By per-channel memref, in the order in which they were made.
 using Tables = llvm::MapVector<Value, Value>;
+/// Entries and element types of tables.
+using TableTypes = SmallVector<std::pair<Value, Type>>;
 
 namespace {
 /// Index arithmetic at an insertion point, folded where it can be.
@@ -159,8 +167,9 @@ private:
   /// Loops over `loops` of the data, outermost first, that set `ivs`.
   void emitLoops(OpBuilder &b, ArrayRef<unsigned> loops, SmallVector<Value> ivs,
                  function_ref<void(OpBuilder &, ArrayRef<Value>)> body) const;
-  /// Cuts [0, count) into shares for the threads.
-  void emitShares(OpBuilder &b, Value count, RangeBody body) const;
+  /// Cuts [0, count) into shares for the threads; into one where `isLittle`.
+  void emitShares(OpBuilder &b, Value count, RangeBody body,
+                  Value isLittle = {}) const;
   void emitIf(OpBuilder &b, Value condition, Body thenBody,
               Body elseBody) const;
   /// The indices of `loops` that make up `position`.
@@ -170,11 +179,18 @@ private:
   // Memory.
   Value getFlat(OpBuilder &b, Value memref);
   Value getBytes(OpBuilder &b, Value memref) const;
+  /// A table as what vectors are stored to: of bytes if it is one of i1.
+  Value getStored(OpBuilder &b, Value table) const {
+    return getElementTypeOrSelf(table).isInteger(1) ? getBytes(b, table)
+                                                    : table;
+  }
   Value load(OpBuilder &b, Value memref, ValueRange indices,
              const Piece &piece) const;
   void store(OpBuilder &b, Value value, Value memref, ValueRange indices,
              const Piece &piece, bool isStreaming) const;
-  Value createTable(OpBuilder &b, Value elements, Type type) const;
+  /// Tables in one piece of memory, which goes with `deallocate` of any.
+  SmallVector<Value> createTables(OpBuilder &b, const TableTypes &types) const;
+  void deallocate(OpBuilder &b, Value table) const;
 
   // Elements.
   SmallVector<Value> indicesOf(linalg::GenericOp generic, OpOperand &operand,
@@ -226,6 +242,11 @@ private:
   /// Adds `totals` to what the outputs of the reduction hold for a channel.
   void storeSums(OpBuilder &b, ArrayRef<Value> features, ValueRange totals);
   void emitChannelwise(OpBuilder &b, ArrayRef<Value> features);
+  /// True if the channels are one loop whose values lie side by side.
+  bool hasChannelVectors() const;
+  /// As storeSums and emitChannelwise, for a piece of the channels.
+  void storeSums(OpBuilder &b, const Piece &piece, ValueRange totals) const;
+  void emitChannelwise(OpBuilder &b, const Piece &piece) const;
 
   // `tiles` and `rows`.
   /// Adds the terms of rows [from, to) to the entries of `tables` from `entry`
@@ -239,14 +260,18 @@ private:
                    function_ref<void(OpBuilder &, const Piece &)> body) const;
   void emitZeroTables(OpBuilder &b, const SumTables &tables, Value entry,
                       Value columns) const;
-  SumTables createSumTables(OpBuilder &b, Value entries) const;
+  /// Adds the types of sum tables to `types`; takes the tables of the first
+  /// from `tables`.
+  void requestSumTables(TableTypes &types, Value entries) const;
+  SumTables takeSumTables(ArrayRef<Value> &tables) const;
   /// Entries of sum `i`, each with its error.
   Value addPair(OpBuilder &b, const SumTables &tables, unsigned i,
                 const Piece &piece) const;
-  void deallocate(OpBuilder &b, const SumTables &tables) const;
-  /// A table for each per-channel operand of `generics`.
-  Tables createTables(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
-                      Value entries) const;
+  /// The same of a table for each per-channel operand of `generics`.
+  void requestTables(TableTypes &types, ArrayRef<linalg::GenericOp> generics,
+                     Value entries) const;
+  Tables takeTables(ArrayRef<Value> &tables,
+                    ArrayRef<linalg::GenericOp> generics) const;
   /// The per-channel operands of `generic`, without the sums.
   llvm::SetVector<Value>
   getChannelOperands(ArrayRef<linalg::GenericOp> generics) const;
@@ -339,14 +364,17 @@ void VectorLoops::emitLoops(
           });
 }
 
-void VectorLoops::emitShares(OpBuilder &b, Value total, RangeBody body) const {
+void VectorLoops::emitShares(OpBuilder &b, Value total, RangeBody body,
+                             Value isLittle) const {
   Index index = at(b);
   Value zero = index.constant(0), one = index.constant(1);
   // Small problems are one share.
+  Value isSmall = index.compare(arith::CmpIPredicate::ult, count,
+                                index.constant(limits::kSerialElements));
+  if (isLittle)
+    isSmall = b.createOrFold<arith::OrIOp>(loc, isSmall, isLittle);
   Value shares =
-      index.select(index.compare(arith::CmpIPredicate::ult, count,
-                                 index.constant(limits::kSerialElements)),
-                   one, index.constant(schedule.getThreads()));
+      index.select(isSmall, one, index.constant(schedule.getThreads()));
   if (matchPattern(shares, m_One()))
     return body(b, zero, total);
   scf::ParallelOp::create(
@@ -465,13 +493,38 @@ void VectorLoops::store(OpBuilder &b, Value value, Value memref,
                           /*nontemporal=*/true, llvm::MaybeAlign(kLineBytes));
 }
 
-Value VectorLoops::createTable(OpBuilder &b, Value elements, Type type) const {
-  // A table is read and written by vectors that start at any entry, and by the
-  // rows of `rows` up to a line later.
-  Value padded = at(b).add(elements, constant(b, wide + kLineBytes));
-  auto memrefType = MemRefType::get({ShapedType::kDynamic}, type);
-  return memref::AllocOp::create(b, loc, memrefType, ValueRange{padded},
-                                 ValueRange(), b.getI64IntegerAttr(kLineBytes));
+SmallVector<Value> VectorLoops::createTables(OpBuilder &b,
+                                             const TableTypes &types) const {
+  Index index = at(b);
+  auto typeOf = [](Type elementType) {
+    return MemRefType::get({ShapedType::kDynamic}, elementType);
+  };
+  Value size = index.constant(0);
+  SmallVector<Value> offsets, lengths;
+  for (auto [entries, type] : types) {
+    // A table is read and written by vectors that start at any entry, and by
+    // the rows of `rows` up to a line later. Whole lines.
+    Value length =
+        index.add(entries, index.constant(2 * wide + 2 * kLineBytes - 1));
+    length = index.sub(length, index.rem(length, index.constant(kLineBytes)));
+    offsets.push_back(size);
+    lengths.push_back(length);
+    int64_t width = llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
+    size = index.add(size, index.mul(length, index.constant(width)));
+  }
+  Value memory =
+      memref::AllocOp::create(b, loc, typeOf(b.getI8Type()), ValueRange{size},
+                              ValueRange(), b.getI64IntegerAttr(kLineBytes));
+  SmallVector<Value> tables;
+  for (auto [type, offset, length] : llvm::zip_equal(types, offsets, lengths))
+    tables.push_back(memref::ViewOp::create(b, loc, typeOf(type.second), memory,
+                                            offset, ValueRange{length}));
+  return tables;
+}
+
+void VectorLoops::deallocate(OpBuilder &b, Value table) const {
+  memref::DeallocOp::create(b, loc,
+                            table.getDefiningOp<memref::ViewOp>().getSource());
 }
 
 //===----------------------------------------------------------------------===//
@@ -806,6 +859,84 @@ void VectorLoops::emitChannelwise(OpBuilder &b, ArrayRef<Value> features) {
   }
 }
 
+static bool isMemRefWithIdentity(Value value) {
+  auto type = dyn_cast<MemRefType>(value.getType());
+  return type && type.getLayout().isIdentity();
+}
+
+/// True if vectors of `type` can be loaded and stored.
+static bool isVectorElement(Type type) {
+  return type.isIntOrFloat() &&
+         (type.isInteger(1) ||
+          (type.getIntOrFloatBitWidth() >= 8 &&
+           llvm::isPowerOf2_64(type.getIntOrFloatBitWidth())));
+}
+
+bool VectorLoops::hasChannelVectors() const {
+  auto hasVectors = [](linalg::GenericOp generic, OpOperand &operand) {
+    AffineMap map = generic.getMatchingIndexingMap(&operand);
+    Type type = getElementTypeOrSelf(operand.get());
+    return !isa<MemRefType>(operand.get().getType()) ||
+           (map.isConstant() && !generic.isDpsInit(&operand)) ||
+           (map.getNumResults() == 1 && isMemRefWithIdentity(operand.get()) &&
+            isVectorElement(type) && !type.isInteger(1));
+  };
+  if (group.features.size() != 1)
+    return false;
+  for (auto [result, term] : values.terms) {
+    linalg::GenericOp reduction = group.reduction;
+    if (!hasVectors(reduction, *reduction.getDpsInitOperand(result)))
+      return false;
+  }
+  return llvm::all_of(group.channelwise, [&](linalg::GenericOp generic) {
+    return isVectorizable(generic) &&
+           llvm::all_of(generic->getOpOperands(), [&](OpOperand &operand) {
+             return hasVectors(generic, operand);
+           });
+  });
+}
+
+void VectorLoops::storeSums(OpBuilder &b, const Piece &piece,
+                            ValueRange totals) const {
+  linalg::GenericOp reduction = group.reduction;
+  for (auto [term, total] : llvm::zip_equal(values.terms, totals)) {
+    Value output = reduction.getDpsInitOperand(term.first)->get();
+    Value before = load(b, output, piece.position, piece);
+    Value after = arith::AddFOp::create(b, loc, before, total);
+    store(b, after, output, piece.position, piece, /*isStreaming=*/false);
+  }
+}
+
+void VectorLoops::emitChannelwise(OpBuilder &b, const Piece &piece) const {
+  auto readIndex = [&](OpBuilder &, unsigned) -> Value {
+    auto type = VectorType::get({piece.lanes}, b.getIndexType());
+    return arith::AddIOp::create(
+        b, loc, vector::BroadcastOp::create(b, loc, type, piece.position),
+        vector::StepOp::create(b, loc, type));
+  };
+  for (linalg::GenericOp generic : group.channelwise) {
+    auto readOperand = [&, generic](OpBuilder &, OpOperand &operand) mutable {
+      Value value = operand.get();
+      if (!isa<MemRefType>(value.getType()))
+        return value;
+      AffineMap map = generic.getMatchingIndexingMap(&operand);
+      if (!map.isConstant())
+        return load(b, value, piece.position, piece);
+      SmallVector<Value> indices;
+      for (int64_t i : map.getConstantResults())
+        indices.push_back(constant(b, i));
+      return memref::LoadOp::create(b, loc, value, indices).getResult();
+    };
+    IRMapping mapping = cloneElement(b, generic, {readOperand, readIndex},
+                                     piece.lanes, schedule.getFma());
+    Operation *yield = generic.getBody()->getTerminator();
+    for (auto [i, value] : llvm::enumerate(yield->getOperands()))
+      store(b, mapping.lookupOrDefault(value),
+            generic.getDpsInitOperand(i)->get(), piece.position, piece,
+            /*isStreaming=*/false);
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // channels
 //===----------------------------------------------------------------------===//
@@ -928,9 +1059,10 @@ void VectorLoops::emitSplit(OpBuilder &b) {
   };
 
   if (group.reduction) {
-    SmallVector<Value> partials;
+    TableTypes types;
     for (unsigned i : llvm::seq(numSums()))
-      partials.push_back(createTable(b, total, sumType(i)));
+      types.push_back({total, sumType(i)});
+    SmallVector<Value> partials = createTables(b, types);
     emitShares(b, total, [&](OpBuilder &share, Value from, Value to) {
       emitFor(share, from, to, [&](OpBuilder &nested, Value position) {
         Part part = getPart(nested, position);
@@ -974,8 +1106,7 @@ void VectorLoops::emitSplit(OpBuilder &b) {
                 nested, loc, loop.getResult(2 * i), loop.getResult(2 * i + 1)));
           storeSums(nested, features, totals);
         });
-    for (Value partial : partials)
-      memref::DeallocOp::create(b, loc, partial);
+    deallocate(b, partials.front());
   }
   emitLoops(b, group.features, SmallVector<Value>(group.numLoops),
             [&](OpBuilder &nested, ArrayRef<Value> ivs) {
@@ -1032,13 +1163,21 @@ VectorLoops::getChannelOperands(ArrayRef<linalg::GenericOp> generics) const {
   return operands;
 }
 
-Tables VectorLoops::createTables(OpBuilder &b,
-                                 ArrayRef<linalg::GenericOp> generics,
-                                 Value entries) const {
-  Tables tables;
+void VectorLoops::requestTables(TableTypes &types,
+                                ArrayRef<linalg::GenericOp> generics,
+                                Value entries) const {
   for (Value operand : getChannelOperands(generics))
-    tables[operand] = createTable(b, entries, getElementTypeOrSelf(operand));
-  return tables;
+    types.push_back({entries, getElementTypeOrSelf(operand)});
+}
+
+Tables VectorLoops::takeTables(ArrayRef<Value> &tables,
+                               ArrayRef<linalg::GenericOp> generics) const {
+  Tables taken;
+  for (Value operand : getChannelOperands(generics)) {
+    taken[operand] = tables.front();
+    tables = tables.drop_front();
+  }
+  return taken;
 }
 
 Value VectorLoops::addPair(OpBuilder &b, const SumTables &tables, unsigned i,
@@ -1048,19 +1187,19 @@ Value VectorLoops::addPair(OpBuilder &b, const SumTables &tables, unsigned i,
       load(b, tables.sums[2 * i + 1], piece.position, piece));
 }
 
-SumTables VectorLoops::createSumTables(OpBuilder &b, Value entries) const {
-  SumTables tables;
-  for (unsigned i : llvm::seq(numSums())) {
-    tables.sums.push_back(createTable(b, entries, sumType(i)));
-    tables.sums.push_back(createTable(b, entries, sumType(i)));
-    tables.chains.push_back(createTable(b, entries, sumType(i)));
-  }
-  return tables;
+void VectorLoops::requestSumTables(TableTypes &types, Value entries) const {
+  for (unsigned i : llvm::seq(numSums()))
+    types.append(3, {entries, sumType(i)});
 }
 
-void VectorLoops::deallocate(OpBuilder &b, const SumTables &tables) const {
-  for (Value table : llvm::concat<const Value>(tables.sums, tables.chains))
-    memref::DeallocOp::create(b, loc, table);
+SumTables VectorLoops::takeSumTables(ArrayRef<Value> &tables) const {
+  SumTables taken;
+  for (unsigned i = 0; i < numSums(); ++i) {
+    llvm::append_range(taken.sums, tables.take_front(2));
+    taken.chains.push_back(tables[2]);
+    tables = tables.drop_front(3);
+  }
+  return taken;
 }
 
 void VectorLoops::emitZeroTables(OpBuilder &b, const SumTables &tables,
@@ -1187,9 +1326,15 @@ void VectorLoops::emitTiles(OpBuilder &b) {
         SmallVector<linalg::GenericOp> reductions;
         if (group.reduction)
           reductions.push_back(group.reduction);
-        SumTables sumTables = createSumTables(share, entries);
-        Tables reductionTables = createTables(share, reductions, entries);
-        Tables tables = createTables(share, group.elementwise, entries);
+        TableTypes types;
+        requestSumTables(types, entries);
+        requestTables(types, reductions, entries);
+        requestTables(types, group.elementwise, entries);
+        SmallVector<Value> allTables = createTables(share, types);
+        ArrayRef<Value> left = allTables;
+        SumTables sumTables = takeSumTables(left);
+        Tables reductionTables = takeTables(left, reductions);
+        Tables tables = takeTables(left, group.elementwise);
 
         emitFor(share, fromTile, toTile, [&](OpBuilder &tile, Value number) {
           Index inside = at(tile);
@@ -1214,9 +1359,7 @@ void VectorLoops::emitTiles(OpBuilder &b) {
                       Piece all = {element, lanes, Value()};
                       Value table = into.lookup(operand);
                       Value spreadValue = broadcastTo(entry, loc, value, lanes);
-                      if (getElementTypeOrSelf(table).isInteger(1))
-                        table = getBytes(entry, table);
-                      store(entry, spreadValue, table,
+                      store(entry, spreadValue, getStored(entry, table),
                             this->at(entry).add(start, element), all, false);
                     });
               });
@@ -1279,10 +1422,7 @@ void VectorLoops::emitTiles(OpBuilder &b) {
               emitElementwiseRun(nested, generic, run, zeroIndex, columns);
             });
         });
-        deallocate(share, sumTables);
-        for (const Tables &map : {reductionTables, tables})
-          for (auto [operand, table] : map)
-            memref::DeallocOp::create(share, loc, table);
+        deallocate(share, allTables.front());
       });
 }
 
@@ -1308,29 +1448,63 @@ void VectorLoops::emitRows(OpBuilder &b) {
                      index.max(height, one));
   };
 
-  // The value of a channel for each column, and on for a vector more.
+  // The value of a channel for each column, and on for a vector more: once,
+  // then what is there already is copied behind itself.
   auto spread = [&](ArrayRef<linalg::GenericOp> generics, const Tables &tables,
                     Value columns) {
+    for (Value operand : getChannelOperands(generics)) {
+      Value table = tables.lookup(operand);
+      if (isMemRefWithIdentity(operand)) {
+        emitColumns(b, channels, [&](OpBuilder &nested, const Piece &piece) {
+          Piece all = {piece.position, piece.lanes, Value()};
+          store(nested, load(nested, operand, piece.position, piece),
+                getStored(nested, table), piece.position, all, false);
+        });
+        continue;
+      }
+      emitFor(b, zeroIndex, channels, [&](OpBuilder &nested, Value channel) {
+        Value value = memref::LoadOp::create(nested, loc, operand, channel);
+        memref::StoreOp::create(nested, loc, value, table, channel);
+      });
+    }
     Value end = index.add(columns, index.constant(wide + kLineBytes));
-    for (Value operand : getChannelOperands(generics))
-      emitFor(b, zeroIndex, end, index.max(channels, one),
-              [&](OpBuilder &nested, Value start) {
-                Value width =
-                    at(nested).min(channels, at(nested).sub(end, start));
-                emitFor(nested, zeroIndex, width,
-                        [&](OpBuilder &entry, Value channel) {
-                          Value value = memref::LoadOp::create(
-                              entry, loc, operand, ValueRange{channel});
-                          memref::StoreOp::create(
-                              entry, loc, value, tables.lookup(operand),
-                              ValueRange{at(entry).add(start, channel)});
-                        });
-              });
+    scf::WhileOp::create(
+        b, loc, b.getIndexType(), index.max(channels, one),
+        [&](OpBuilder &before, Location, ValueRange filled) {
+          scf::ConditionOp::create(
+              before, loc,
+              at(before).compare(arith::CmpIPredicate::ult, filled[0], end),
+              filled);
+        },
+        [&](OpBuilder &after, Location, ValueRange filled) {
+          Value width = at(after).min(filled[0], at(after).sub(end, filled[0]));
+          emitFor(after, zeroIndex, width, constant(after, lanes),
+                  [&](OpBuilder &nested, Value entry) {
+                    Piece all = {entry, lanes, Value()};
+                    for (Value operand : getChannelOperands(generics)) {
+                      Value table = getStored(nested, tables.lookup(operand));
+                      store(nested, load(nested, table, entry, all), table,
+                            at(nested).add(filled[0], entry), all, false);
+                    }
+                  });
+          scf::YieldOp::create(after, loc,
+                               at(after).mul(filled[0], constant(after, 2)));
+        });
   };
-  auto deallocateOperands = [&](const Tables &tables,
-                                ArrayRef<linalg::GenericOp> generics) {
-    for (Value operand : getChannelOperands(generics))
-      memref::DeallocOp::create(b, loc, tables.lookup(operand));
+
+  // Columns of the element-wise part: long rows, so that little is done for
+  // each.
+  Value longColumns = index.mul(
+      getFold(std::max(getLineElements(), wide), schedule.getColumns() / 2),
+      channels);
+  SmallVector<Value> allTables;
+  ArrayRef<Value> left;
+  auto create = [&](TableTypes types) {
+    requestTables(types, group.elementwise, longColumns);
+    if (types.empty())
+      return;
+    allTables = createTables(b, types);
+    left = allTables;
   };
 
   if (group.reduction) {
@@ -1344,14 +1518,20 @@ void VectorLoops::emitRows(OpBuilder &b) {
     Value columns = index.mul(fold, channels);
     Value rows = index.div(height, fold);
     Value restColumns = index.sub(count, index.mul(rows, columns));
-    Tables tables = createTables(b, group.reduction, columns);
-    spread(group.reduction, tables, columns);
-    Value blocks =
-        index.max(index.min(index.div(bytes, index.constant(kBlockBytes)),
-                            index.constant(schedule.getBlocks())),
-                  one);
+    Value blocks = one;
+    for (auto [least, most] : kBlocks)
+      blocks = index.select(
+          index.compare(arith::CmpIPredicate::uge, bytes,
+                        index.constant(least)),
+          index.constant(std::min(most, schedule.getBlocks())), blocks);
     Value stride = index.add(columns, index.constant(wide));
-    SumTables sumTables = createSumTables(b, index.mul(blocks, stride));
+    TableTypes types;
+    requestTables(types, group.reduction, columns);
+    requestSumTables(types, index.mul(blocks, stride));
+    create(types);
+    Tables tables = takeTables(left, group.reduction);
+    SumTables sumTables = takeSumTables(left);
+    spread(group.reduction, tables, columns);
     auto getRun = [&](OpBuilder &nested, Value row) {
       Run run;
       run.ivs.resize(group.numLoops);
@@ -1419,6 +1599,12 @@ void VectorLoops::emitRows(OpBuilder &b) {
                   overBlocks.getResult(2 * i + 1)));
             Value width =
                 inside.min(inside.constant(lanes), inside.sub(channels, first));
+            if (hasChannelVectors()) {
+              Piece all = {first, lanes, createMask(nested, width, lanes)};
+              storeSums(nested, all, totals);
+              emitChannelwise(nested, all);
+              return;
+            }
             emitFor(nested, zeroIndex, width, [&](OpBuilder &lane, Value iv) {
               SmallVector<Value> scalars;
               for (Value total : totals)
@@ -1429,22 +1615,25 @@ void VectorLoops::emitRows(OpBuilder &b) {
               emitChannelwise(lane, channel);
             });
           });
-        });
-    deallocate(b, sumTables);
-    deallocateOperands(tables, group.reduction);
+        },
+        index.compare(arith::CmpIPredicate::ule, channels,
+                      index.constant(kSerialChannels)));
   } else {
-    emitFor(b, zeroIndex, channels, [&](OpBuilder &nested, Value channel) {
-      emitChannelwise(nested, channel);
-    });
+    create({});
+    if (hasChannelVectors())
+      emitColumns(b, channels, [&](OpBuilder &nested, const Piece &piece) {
+        emitChannelwise(nested, piece);
+      });
+    else
+      emitFor(b, zeroIndex, channels, [&](OpBuilder &nested, Value channel) {
+        emitChannelwise(nested, channel);
+      });
   }
   if (group.elementwise.empty())
-    return;
+    return deallocate(b, allTables.front());
 
-  // Long rows, so that little is done for each.
-  Value columns = index.mul(
-      getFold(std::max(getLineElements(), wide), schedule.getColumns() / 2),
-      channels);
-  Tables tables = createTables(b, group.elementwise, columns);
+  Value columns = longColumns;
+  Tables tables = takeTables(left, group.elementwise);
   spread(group.elementwise, tables, columns);
   // Where results are streamed and rows fill whole lines, rows are counted from
   // the first line of the result on; the elements before come first.
@@ -1507,25 +1696,13 @@ void VectorLoops::emitRows(OpBuilder &b) {
           });
         });
   }
-  deallocateOperands(tables, group.elementwise);
+  if (!allTables.empty())
+    deallocate(b, allTables.front());
 }
 
 //===----------------------------------------------------------------------===//
 // The choice among them
 //===----------------------------------------------------------------------===//
-
-static bool isMemRefWithIdentity(Value value) {
-  auto type = dyn_cast<MemRefType>(value.getType());
-  return type && type.getLayout().isIdentity();
-}
-
-/// True if vectors of `type` can be loaded and stored.
-static bool isVectorElement(Type type) {
-  return type.isIntOrFloat() &&
-         (type.isInteger(1) ||
-          (type.getIntOrFloatBitWidth() >= 8 &&
-           llvm::isPowerOf2_64(type.getIntOrFloatBitWidth())));
-}
 
 /// True if the loops of `group` are those of `kind`.
 static bool fits(const ScheduledGroup &group, ScheduleKind kind) {
