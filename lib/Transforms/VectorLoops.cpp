@@ -231,9 +231,10 @@ private:
   Value zero(OpBuilder &b, unsigned i, int64_t lanes) const;
   /// (sum, error) of each sum, all 0.
   SmallVector<Value> zeroSums(OpBuilder &b, int64_t lanes) const;
-  /// Adds elements [from, to) of a run to `sums`, vectors of `wide` lanes.
-  SmallVector<Value> emitSumRun(OpBuilder &b, Run run, Value from, Value to,
-                                ValueRange sums);
+  /// Adds up elements [from, to) of `rows` runs, in vectors of `wide` lanes.
+  SmallVector<Value> emitSumRows(OpBuilder &b, Value rows,
+                                 function_ref<Run(OpBuilder &, Value)> getRun,
+                                 Value from, Value to);
   /// `sums` and the terms of a piece, lane by lane.
   SmallVector<Value> addTerms(OpBuilder &b, const Run &run, const Piece &piece,
                               ValueRange sums);
@@ -759,73 +760,83 @@ SmallVector<Value> VectorLoops::addTerms(OpBuilder &b, const Run &run,
   return next;
 }
 
-SmallVector<Value> VectorLoops::emitSumRun(OpBuilder &b, Run run, Value from,
-                                           Value to, ValueRange sums) {
-  readCommon(b, group.reduction, run);
+SmallVector<Value>
+VectorLoops::emitSumRows(OpBuilder &b, Value rows,
+                         function_ref<Run(OpBuilder &, Value)> getRun,
+                         Value from, Value to) {
   Index index = at(b);
-  Value length = index.max(index.sub(to, from), index.constant(0));
+  Value zeroIndex = index.constant(0), one = index.constant(1);
+  Value length = index.max(index.sub(to, from), zeroIndex);
   Value rest = index.rem(length, index.constant(wide));
   Value end = index.sub(index.add(from, length), rest);
   bool hasRest = !matchPattern(rest, m_Zero());
   SmallVector<Value> zeros;
   for (unsigned i : llvm::seq(numSums()))
     zeros.push_back(zero(b, i, wide));
-  // The rest of the run, fewer than `wide` elements, is the first term of the
-  // first chain.
-  SmallVector<Value> carried(sums);
-  if (hasRest)
-    llvm::append_range(
-        carried,
-        scf::IfOp::create(
-            b, loc,
-            index.compare(arith::CmpIPredicate::ne, rest, index.constant(0)),
-            [&](OpBuilder &nested, Location) {
-              Value mask = createMask(nested, rest, wide);
+  // Short rows share a chain.
+  Value chain = index.constant(kChain * wide);
+  Value terms = index.ceilDiv(length, index.constant(wide));
+  Value together = index.max(index.div(rowChain, index.max(terms, one)), one);
+  auto addRow = [&](OpBuilder &row, const Run &run, Value start, Value stop,
+                    ValueRange partials) -> SmallVector<Value> {
+    SmallVector<Value> carried(partials);
+    // The rest of the row, fewer than `wide` elements, is a term of its first
+    // chain.
+    if (hasRest)
+      carried =
+          scf::IfOp::create(
+              row, loc,
+              row.createOrFold<arith::AndIOp>(
+                  loc, at(row).compare(arith::CmpIPredicate::eq, start, from),
+                  at(row).compare(arith::CmpIPredicate::ne, rest,
+                                  constant(row, 0))),
+              [&](OpBuilder &nested, Location) {
+                Value mask = createMask(nested, rest, wide);
+                scf::YieldOp::create(
+                    nested, loc,
+                    addTerms(nested, run, {end, wide, mask}, partials));
+              },
+              [&](OpBuilder &nested, Location) {
+                scf::YieldOp::create(nested, loc, partials);
+              })
+              .getResults();
+    return createFor(row, loc, start, stop, constant(row, wide), carried,
+                     [&](OpBuilder &nested, Location, Value position,
+                         ValueRange sums) {
+                       scf::YieldOp::create(nested, loc,
+                                            addTerms(nested, run,
+                                                     {position, wide, Value()},
+                                                     sums));
+                     })
+        .getResults();
+  };
+  auto groups = createFor(
+      b, loc, zeroIndex, rows, together, zeroSums(b, wide),
+      [&](OpBuilder &inGroup, Location, Value firstRow, ValueRange groupSums) {
+        Index inside = at(inGroup);
+        Value endRow = inside.min(inside.add(firstRow, together), rows);
+        // Once, even if a row is no longer than its rest.
+        Value last = inside.max(end, inside.add(from, inside.constant(1)));
+        auto chains = createFor(
+            inGroup, loc, from, last, chain, groupSums,
+            [&](OpBuilder &inChain, Location, Value start, ValueRange sums) {
+              Value stop = at(inChain).min(at(inChain).add(start, chain), end);
+              auto partial = createFor(
+                  inChain, loc, firstRow, endRow, constant(inChain, 1), zeros,
+                  [&](OpBuilder &inRow, Location, Value row,
+                      ValueRange partials) {
+                    Run run = getRun(inRow, row);
+                    readCommon(inRow, group.reduction, run);
+                    scf::YieldOp::create(
+                        inRow, loc, addRow(inRow, run, start, stop, partials));
+                  });
               scf::YieldOp::create(
-                  nested, loc, addTerms(nested, run, {end, wide, mask}, zeros));
-            },
-            [&](OpBuilder &nested, Location) {
-              scf::YieldOp::create(nested, loc, zeros);
-            })
-            .getResults());
-  int64_t chain = kChain * wide;
-  auto chains = createFor(
-      b, loc, from, end, index.constant(chain), carried,
-      [&](OpBuilder &nested, Location, Value start, ValueRange args) {
-        Index inside = at(nested);
-        Value stop = inside.min(inside.add(start, inside.constant(chain)), end);
-        ValueRange sumsSoFar = args.take_front(sums.size());
-        auto partial = createFor(
-            nested, loc, start, stop, inside.constant(wide),
-            hasRest ? args.drop_front(sums.size()) : ValueRange(zeros),
-            [&](OpBuilder &innermost, Location, Value position,
-                ValueRange partials) {
-              scf::YieldOp::create(innermost, loc,
-                                   addTerms(innermost, run,
-                                            {position, wide, Value()},
-                                            partials));
+                  inChain, loc,
+                  addCompensated(inChain, loc, sums, partial.getResults()));
             });
-        SmallVector<Value> next =
-            addCompensated(nested, loc, sumsSoFar, partial.getResults());
-        if (hasRest)
-          llvm::append_range(next, zeros);
-        scf::YieldOp::create(nested, loc, next);
+        scf::YieldOp::create(inGroup, loc, chains.getResults());
       });
-  SmallVector<Value> results(chains.getResults().take_front(sums.size()));
-  SmallVector<Value> left(chains.getResults().drop_front(sums.size()));
-  Value hasNoChain = index.compare(arith::CmpIPredicate::eq, from, end);
-  if (!hasRest || matchPattern(hasNoChain, m_Zero()))
-    return results;
-  return scf::IfOp::create(
-             b, loc, hasNoChain,
-             [&](OpBuilder &nested, Location) {
-               scf::YieldOp::create(nested, loc,
-                                    addCompensated(nested, loc, results, left));
-             },
-             [&](OpBuilder &nested, Location) {
-               scf::YieldOp::create(nested, loc, results);
-             })
-      .getResults();
+  return groups.getResults();
 }
 
 Value VectorLoops::addLanes(OpBuilder &b, Value sum, Value error) const {
@@ -945,9 +956,11 @@ void VectorLoops::emitChannels(OpBuilder &b) {
   unsigned inner = group.numLoops - 1;
   SmallVector<unsigned> outer(reduced);
   outer.pop_back();
-  SmallVector<Value> featureSizes;
+  SmallVector<Value> featureSizes, outerSizes;
   for (unsigned loop : group.features)
     featureSizes.push_back(sizes[loop]);
+  for (unsigned loop : outer)
+    outerSizes.push_back(sizes[loop]);
   auto getRun = [&](OpBuilder &nested, ArrayRef<Value> ivs) {
     Run run;
     run.ivs.assign(ivs.begin(), ivs.end());
@@ -970,28 +983,15 @@ void VectorLoops::emitChannels(OpBuilder &b) {
             features.push_back(ivs[loop]);
           Value zeroIndex = constant(channel, 0);
           if (group.reduction) {
-            // The sums are carried through the loops over rows.
-            std::function<SmallVector<Value>(OpBuilder &, ArrayRef<unsigned>,
-                                             SmallVector<Value>, ValueRange)>
-                sumRows = [&](OpBuilder &nested, ArrayRef<unsigned> loops,
-                              SmallVector<Value> rowIvs, ValueRange sums) {
-                  if (loops.empty())
-                    return emitSumRun(nested, getRun(nested, rowIvs),
-                                      constant(nested, 0), sizes[inner], sums);
-                  auto loop = createFor(
-                      nested, loc, constant(nested, 0), sizes[loops.front()],
-                      constant(nested, 1), sums,
-                      [&](OpBuilder &row, Location, Value iv,
-                          ValueRange carried) {
-                        rowIvs[loops.front()] = iv;
-                        scf::YieldOp::create(
-                            row, loc,
-                            sumRows(row, loops.drop_front(), rowIvs, carried));
-                      });
-                  return SmallVector<Value>(loop.getResults());
-                };
+            auto getRow = [&](OpBuilder &nested, Value row) {
+              SmallVector<Value> rowIvs(ivs);
+              if (!outer.empty())
+                delinearize(nested, row, outer, rowIvs);
+              return getRun(nested, rowIvs);
+            };
             SmallVector<Value> sums =
-                sumRows(channel, outer, ivs, zeroSums(channel, wide));
+                emitSumRows(channel, at(channel).product(outerSizes), getRow,
+                            constant(channel, 0), sizes[inner]);
             SmallVector<Value> totals;
             for (unsigned i : llvm::seq(numSums()))
               totals.push_back(addLanes(channel, sums[2 * i], sums[2 * i + 1]));
@@ -1066,8 +1066,9 @@ void VectorLoops::emitSplit(OpBuilder &b) {
     emitShares(b, total, [&](OpBuilder &share, Value from, Value to) {
       emitFor(share, from, to, [&](OpBuilder &nested, Value position) {
         Part part = getPart(nested, position);
-        SmallVector<Value> sums = emitSumRun(nested, part.run, part.from,
-                                             part.to, zeroSums(nested, wide));
+        auto getRun = [&](OpBuilder &, Value) { return part.run; };
+        SmallVector<Value> sums = emitSumRows(nested, constant(nested, 1),
+                                              getRun, part.from, part.to);
         for (unsigned i : llvm::seq(numSums()))
           memref::StoreOp::create(
               nested, loc, addLanes(nested, sums[2 * i], sums[2 * i + 1]),
@@ -1758,11 +1759,14 @@ void VectorLoops::emitBySizes(OpBuilder &b) {
       both(isLarge,
            index.compare(arith::CmpIPredicate::ult, index.product(featureSizes),
                          index.constant(limits::kFewChannels)));
-  Value isShort =
-      fits(group, ScheduleKind::Tiles)
-          ? both(isLarge, index.compare(arith::CmpIPredicate::ult, sizes.back(),
-                                        index.constant(limits::kShortRow)))
-          : arith::ConstantIntOp::create(b, loc, 0, 1).getResult();
+  Value shortRow = index.select(
+      index.compare(arith::CmpIPredicate::ult, count,
+                    index.constant(limits::kFarElements)),
+      index.constant(limits::kShortRowNear), index.constant(limits::kShortRow));
+  Value isShort = fits(group, ScheduleKind::Tiles)
+                      ? both(isLarge, index.compare(arith::CmpIPredicate::ult,
+                                                    sizes.back(), shortRow))
+                      : arith::ConstantIntOp::create(b, loc, 0, 1).getResult();
   emitIf(
       b, hasFew, [&](OpBuilder &nested) { emitSplit(nested); },
       [&](OpBuilder &many) {

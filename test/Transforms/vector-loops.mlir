@@ -8,8 +8,8 @@
 #feature = affine_map<(n, c, s) -> (c)>
 #channel = affine_map<(c) -> (c)>
 
-// A group under `channels`: each thread takes a share of the channels; of each it adds up the terms of a row, what
-// whole vectors leave over, masked, and then 16 vectors of four registers in a chain; then it computes what is one
+// A group under `channels`: each thread takes a share of the channels; of each it adds up the terms of rows in chains of
+// 16 vectors of four registers, and before the first what whole vectors leave over, masked; then it computes what is one
 // per channel, and then it reads the channel again.
 // CHECK-LABEL: func @channels
 // CHECK-SAME:    (%[[X:.+]]: memref<8x6x1100xf32>, %[[SUM:.+]]: memref<6xf32>, %[[FACTOR:.+]]: memref<6xf32>, %[[DX:.+]]: memref<8x6x1100xf32>)
@@ -18,10 +18,10 @@
 // CHECK:         scf.parallel (%[[SHARE:.+]]) = (%c0) to (%c3) step (%c1) {
 // CHECK:           scf.for %[[C:.+]] = %{{.+}} to %{{.+}} step %c1 {
 // CHECK:             scf.for %{{.+}} = %c0 to %c8 step %c1
-// CHECK:                 %[[REST:.+]] = vector.maskedload %[[FLAT_X]]
-// CHECK-NEXT:            %[[TERM:.+]] = arith.addf %[[REST]], %{{.+}} : vector<64xf32>
-// CHECK-NEXT:            arith.select %{{.+}}, %[[TERM]], %{{.+}} : vector<64xi1>, vector<64xf32>
 // CHECK:               scf.for %{{.+}} = %c0 to %c1088 step %c1024
+// CHECK:                   %[[REST:.+]] = vector.maskedload %[[FLAT_X]]
+// CHECK-NEXT:              %[[TERM:.+]] = arith.addf %{{.+}}, %[[REST]] : vector<64xf32>
+// CHECK-NEXT:              arith.select %{{.+}}, %[[TERM]], %{{.+}} : vector<64xi1>, vector<64xf32>
 // CHECK:                 scf.for {{.+}} step %c64
 // CHECK:                   vector.load %[[FLAT_X]][%{{.+}}] : memref<52800xf32>, vector<64xf32>
 // CHECK-NEXT:              arith.addf %{{.+}}, %{{.+}} : vector<64xf32>
