@@ -1678,24 +1678,20 @@ void VectorLoops::emitRows(OpBuilder &b) {
                    storePiece(nested, generic, run, piece, mapping, false);
                  });
     }
-    emitShares(
-        b, index.ceilDiv(shiftedRows, step),
-        [&](OpBuilder &share, Value from, Value to) {
-          // Steps backwards: what was read last is still in a cache.
-          Value last =
-              at(share).sub(at(share).add(from, to), constant(share, 1));
-          emitFor(share, from, to, [&](OpBuilder &nested, Value iv) {
-            Index inside = at(nested);
-            Value firstRow = inside.mul(inside.sub(last, iv), step);
-            Value endRow = inside.min(inside.add(firstRow, step), shiftedRows);
-            emitFor(nested, firstRow, endRow, [&](OpBuilder &inRow, Value row) {
-              Run run = getRun(inRow, row);
-              Value end =
-                  at(inRow).min(columns, at(inRow).sub(count, run.base));
-              emitElementwiseRun(inRow, generic, run, zeroIndex, end);
-            });
-          });
+    emitShares(b, shiftedRows, [&](OpBuilder &share, Value from, Value to) {
+      // Steps backwards: what was read last is still in a cache.
+      Value steps = at(share).ceilDiv(at(share).sub(to, from), step);
+      emitFor(share, zeroIndex, steps, [&](OpBuilder &nested, Value iv) {
+        Index inside = at(nested);
+        Value endRow = inside.sub(to, inside.mul(iv, step));
+        Value firstRow = inside.max(inside.sub(endRow, step), from);
+        emitFor(nested, firstRow, endRow, [&](OpBuilder &inRow, Value row) {
+          Run run = getRun(inRow, row);
+          Value end = at(inRow).min(columns, at(inRow).sub(count, run.base));
+          emitElementwiseRun(inRow, generic, run, zeroIndex, end);
         });
+      });
+    });
   }
   if (!allTables.empty())
     deallocate(b, allTables.front());
