@@ -45,6 +45,9 @@ inline bool isDataMap(AffineMap map) { return map.isPermutation(); }
 /// ones, or those of an operand that both index alike.
 bool haveSameLoops(linalg::GenericOp a, linalg::GenericOp b);
 
+/// What `value` is a view of, as merging loops makes them.
+Value getViewed(Value value);
+
 /// The map from loops over data to those that are `features`.
 AffineMap getFeatureMap(MLIRContext *context, unsigned numLoops,
                         ArrayRef<unsigned> features);

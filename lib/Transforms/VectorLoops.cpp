@@ -151,7 +151,8 @@ public:
 private:
   using Body = function_ref<void(OpBuilder &)>;
   using IndexBody = function_ref<void(OpBuilder &, Value)>;
-  using RangeBody = function_ref<void(OpBuilder &, Value, Value)>;
+  /// A share: which one it is, and its range.
+  using ShareBody = function_ref<void(OpBuilder &, Value, Value, Value)>;
 
   // Loops.
   void initialize(OpBuilder &b);
@@ -167,8 +168,10 @@ private:
   /// Loops over `loops` of the data, outermost first, that set `ivs`.
   void emitLoops(OpBuilder &b, ArrayRef<unsigned> loops, SmallVector<Value> ivs,
                  function_ref<void(OpBuilder &, ArrayRef<Value>)> body) const;
+  /// How many shares loops are cut into: one, if the problem is small.
+  Value getShares(OpBuilder &b) const;
   /// Cuts [0, count) into shares for the threads; into one where `isLittle`.
-  void emitShares(OpBuilder &b, Value count, RangeBody body,
+  void emitShares(OpBuilder &b, Value count, ShareBody body,
                   Value isLittle = {}) const;
   void emitIf(OpBuilder &b, Value condition, Body thenBody,
               Body elseBody) const;
@@ -321,11 +324,12 @@ void VectorLoops::initialize(OpBuilder &b) {
       reduced.push_back(loop);
   count = at(b).product(sizes);
   int64_t width = 0;
-  llvm::SetVector<Value> seen;
+  // Members may have views of their own of the same data.
+  llvm::SetVector<Value> seen, viewed;
   for (linalg::GenericOp generic : group.getDataGenerics())
     for (OpOperand &operand : generic->getOpOperands())
       if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
-          seen.insert(operand.get()))
+          seen.insert(operand.get()) && viewed.insert(getViewed(operand.get())))
         width += llvm::divideCeil(
             getElementTypeOrSelf(operand.get()).getIntOrFloatBitWidth(), 8);
   bytes = at(b).mul(count, constant(b, width));
@@ -365,19 +369,22 @@ void VectorLoops::emitLoops(
           });
 }
 
-void VectorLoops::emitShares(OpBuilder &b, Value total, RangeBody body,
+Value VectorLoops::getShares(OpBuilder &b) const {
+  Index index = at(b);
+  return index.select(index.compare(arith::CmpIPredicate::ult, count,
+                                    index.constant(limits::kSerialElements)),
+                      index.constant(1), index.constant(schedule.getThreads()));
+}
+
+void VectorLoops::emitShares(OpBuilder &b, Value total, ShareBody body,
                              Value isLittle) const {
   Index index = at(b);
   Value zero = index.constant(0), one = index.constant(1);
-  // Small problems are one share.
-  Value isSmall = index.compare(arith::CmpIPredicate::ult, count,
-                                index.constant(limits::kSerialElements));
-  if (isLittle)
-    isSmall = b.createOrFold<arith::OrIOp>(loc, isSmall, isLittle);
-  Value shares =
-      index.select(isSmall, one, index.constant(schedule.getThreads()));
+  Value shares = getShares(b);
   if (matchPattern(shares, m_One()))
-    return body(b, zero, total);
+    return body(b, zero, zero, total);
+  if (isLittle)
+    shares = index.select(isLittle, one, shares);
   scf::ParallelOp::create(
       b, loc, zero, shares, one,
       [&](OpBuilder &nested, Location, ValueRange iv) {
@@ -385,7 +392,7 @@ void VectorLoops::emitShares(OpBuilder &b, Value total, RangeBody body,
         Value from = inside.div(inside.mul(iv[0], total), shares);
         Value next = inside.add(iv[0], inside.constant(1));
         Value to = inside.div(inside.mul(next, total), shares);
-        body(nested, from, to);
+        body(nested, iv[0], from, to);
         // Streaming stores are not ordered with what another thread reads.
         LLVM::FenceOp::create(nested, loc, LLVM::AtomicOrdering::seq_cst);
       });
@@ -974,7 +981,7 @@ void VectorLoops::emitChannels(OpBuilder &b) {
   };
   emitShares(
       b, at(b).product(featureSizes),
-      [&](OpBuilder &share, Value from, Value to) {
+      [&](OpBuilder &share, Value, Value from, Value to) {
         emitFor(share, from, to, [&](OpBuilder &channel, Value position) {
           SmallVector<Value> ivs(group.numLoops);
           delinearize(channel, position, group.features, ivs);
@@ -1063,7 +1070,7 @@ void VectorLoops::emitSplit(OpBuilder &b) {
     for (unsigned i : llvm::seq(numSums()))
       types.push_back({total, sumType(i)});
     SmallVector<Value> partials = createTables(b, types);
-    emitShares(b, total, [&](OpBuilder &share, Value from, Value to) {
+    emitShares(b, total, [&](OpBuilder &share, Value, Value from, Value to) {
       emitFor(share, from, to, [&](OpBuilder &nested, Value position) {
         Part part = getPart(nested, position);
         auto getRun = [&](OpBuilder &, Value) { return part.run; };
@@ -1117,7 +1124,7 @@ void VectorLoops::emitSplit(OpBuilder &b) {
               emitChannelwise(nested, features);
             });
   for (linalg::GenericOp generic : group.elementwise)
-    emitShares(b, total, [&](OpBuilder &share, Value from, Value to) {
+    emitShares(b, total, [&](OpBuilder &share, Value, Value from, Value to) {
       // Backwards: what was read last is still in a cache.
       Value last = at(share).sub(at(share).add(from, to), constant(share, 1));
       emitFor(share, from, to, [&](OpBuilder &nested, Value iv) {
@@ -1243,7 +1250,9 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
   Value visit = index.select(
       index.compare(arith::CmpIPredicate::ule, rowBytes,
                     index.constant(kNarrowBytes)),
-      index.min(index.div(index.constant(kVisitBytes), rowBytes), rowChain),
+      index.max(
+          index.min(index.div(index.constant(kVisitBytes), rowBytes), rowChain),
+          one),
       one);
   auto loadTables = [&](OpBuilder &nested, ArrayRef<Value> from,
                         const Piece &piece) {
@@ -1323,7 +1332,7 @@ void VectorLoops::emitTiles(OpBuilder &b) {
 
   emitShares(
       b, index.ceilDiv(channels, perTile),
-      [&](OpBuilder &share, Value fromTile, Value toTile) {
+      [&](OpBuilder &share, Value, Value fromTile, Value toTile) {
         SmallVector<linalg::GenericOp> reductions;
         if (group.reduction)
           reductions.push_back(group.reduction);
@@ -1449,23 +1458,27 @@ void VectorLoops::emitRows(OpBuilder &b) {
                      index.max(height, one));
   };
 
-  // The value of a channel for each column, and on for a vector more: once,
+  // Each share has tables of its own, which its thread fills: the value of a
+  // channel for each column, and on for a vector more, from `first` on. Once,
   // then what is there already is copied behind itself.
-  auto spread = [&](ArrayRef<linalg::GenericOp> generics, const Tables &tables,
-                    Value columns) {
+  auto spread = [&](OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
+                    const Tables &tables, Value first, Value columns) {
+    Index index = at(b);
     for (Value operand : getChannelOperands(generics)) {
       Value table = tables.lookup(operand);
       if (isMemRefWithIdentity(operand)) {
         emitColumns(b, channels, [&](OpBuilder &nested, const Piece &piece) {
           Piece all = {piece.position, piece.lanes, Value()};
           store(nested, load(nested, operand, piece.position, piece),
-                getStored(nested, table), piece.position, all, false);
+                getStored(nested, table), at(nested).add(first, piece.position),
+                all, false);
         });
         continue;
       }
       emitFor(b, zeroIndex, channels, [&](OpBuilder &nested, Value channel) {
         Value value = memref::LoadOp::create(nested, loc, operand, channel);
-        memref::StoreOp::create(nested, loc, value, table, channel);
+        memref::StoreOp::create(nested, loc, value, table,
+                                at(nested).add(first, channel));
       });
     }
     Value end = index.add(columns, index.constant(wide + kLineBytes));
@@ -1481,11 +1494,12 @@ void VectorLoops::emitRows(OpBuilder &b) {
           Value width = at(after).min(filled[0], at(after).sub(end, filled[0]));
           emitFor(after, zeroIndex, width, constant(after, lanes),
                   [&](OpBuilder &nested, Value entry) {
-                    Piece all = {entry, lanes, Value()};
+                    Piece all = {at(nested).add(first, entry), lanes, Value()};
                     for (Value operand : getChannelOperands(generics)) {
                       Value table = getStored(nested, tables.lookup(operand));
-                      store(nested, load(nested, table, entry, all), table,
-                            at(nested).add(filled[0], entry), all, false);
+                      store(nested, load(nested, table, all.position, all),
+                            table, at(nested).add(filled[0], all.position), all,
+                            false);
                     }
                   });
           scf::YieldOp::create(after, loc,
@@ -1500,8 +1514,17 @@ void VectorLoops::emitRows(OpBuilder &b) {
       channels);
   SmallVector<Value> allTables;
   ArrayRef<Value> left;
+  auto getTableStride = [&](Value columns) {
+    return index.mul(
+        index.ceilDiv(index.add(columns, index.constant(2 * wide + kLineBytes)),
+                      index.constant(kLineBytes)),
+        index.constant(kLineBytes));
+  };
+  auto getTableEntries = [&](Value columns) {
+    return index.mul(getShares(b), getTableStride(columns));
+  };
   auto create = [&](TableTypes types) {
-    requestTables(types, group.elementwise, longColumns);
+    requestTables(types, group.elementwise, getTableEntries(longColumns));
     if (types.empty())
       return;
     allTables = createTables(b, types);
@@ -1527,45 +1550,49 @@ void VectorLoops::emitRows(OpBuilder &b) {
           index.constant(std::min(most, schedule.getBlocks())), blocks);
     Value stride = index.add(columns, index.constant(wide));
     TableTypes types;
-    requestTables(types, group.reduction, columns);
+    requestTables(types, group.reduction, getTableEntries(columns));
     requestSumTables(types, index.mul(blocks, stride));
     create(types);
     Tables tables = takeTables(left, group.reduction);
     SumTables sumTables = takeSumTables(left);
-    spread(group.reduction, tables, columns);
-    auto getRun = [&](OpBuilder &nested, Value row) {
-      Run run;
-      run.ivs.resize(group.numLoops);
-      run.base = at(nested).mul(row, columns);
-      run.tables = &tables;
-      run.tableOffset = constant(nested, 0);
-      return run;
-    };
     Value chains = index.div(rows, rowChain);
-    emitShares(b, blocks, [&](OpBuilder &share, Value from, Value to) {
-      emitFor(share, from, to, [&](OpBuilder &nested, Value block) {
-        Index inside = at(nested);
-        Value entry = inside.mul(block, stride);
-        Value next = inside.add(block, inside.constant(1));
-        Value isLast = inside.compare(arith::CmpIPredicate::eq, next, blocks);
-        auto startOf = [&](Value number) {
-          return inside.mul(inside.div(inside.mul(number, chains), blocks),
-                            rowChain);
-        };
-        Value end = inside.select(isLast, rows, startOf(next));
-        emitZeroTables(nested, sumTables, entry, columns);
-        emitColumnSums(nested, sumTables, entry, columns, getRun,
-                       startOf(block), end);
-        // What is left is less than a row.
-        if (!matchPattern(restColumns, m_Zero()))
-          emitColumnSums(nested, sumTables, entry, restColumns, getRun, rows,
-                         inside.select(isLast, inside.add(rows, one), rows));
-      });
-    });
+    emitShares(
+        b, blocks, [&](OpBuilder &share, Value number, Value from, Value to) {
+          Value first = at(share).mul(number, getTableStride(columns));
+          spread(share, group.reduction, tables, first, columns);
+          auto getRun = [&](OpBuilder &nested, Value row) {
+            Run run;
+            run.ivs.resize(group.numLoops);
+            run.base = at(nested).mul(row, columns);
+            run.tables = &tables;
+            run.tableOffset = first;
+            return run;
+          };
+          emitFor(share, from, to, [&](OpBuilder &nested, Value block) {
+            Index inside = at(nested);
+            Value entry = inside.mul(block, stride);
+            Value next = inside.add(block, inside.constant(1));
+            Value isLast =
+                inside.compare(arith::CmpIPredicate::eq, next, blocks);
+            auto startOf = [&](Value number) {
+              return inside.mul(inside.div(inside.mul(number, chains), blocks),
+                                rowChain);
+            };
+            Value end = inside.select(isLast, rows, startOf(next));
+            emitZeroTables(nested, sumTables, entry, columns);
+            emitColumnSums(nested, sumTables, entry, columns, getRun,
+                           startOf(block), end);
+            // What is left is less than a row.
+            if (!matchPattern(restColumns, m_Zero()))
+              emitColumnSums(
+                  nested, sumTables, entry, restColumns, getRun, rows,
+                  inside.select(isLast, inside.add(rows, one), rows));
+          });
+        });
     // The sums of a channel: over the blocks, and the rows taken as one.
     emitShares(
         b, index.ceilDiv(channels, index.constant(lanes)),
-        [&](OpBuilder &share, Value from, Value to) {
+        [&](OpBuilder &share, Value, Value from, Value to) {
           emitFor(share, from, to, [&](OpBuilder &nested, Value piece) {
             Index inside = at(nested);
             Value first = inside.mul(piece, inside.constant(lanes));
@@ -1635,7 +1662,6 @@ void VectorLoops::emitRows(OpBuilder &b) {
 
   Value columns = longColumns;
   Tables tables = takeTables(left, group.elementwise);
-  spread(group.elementwise, tables, columns);
   // Where results are streamed and rows fill whole lines, rows are counted from
   // the first line of the result on; the elements before come first.
   Value result = getFlat(b, group.elementwise[0].getDpsInitOperand(0)->get());
@@ -1654,45 +1680,54 @@ void VectorLoops::emitRows(OpBuilder &b) {
         index.rem(index.mul(columns, index.constant(width)), line), zeroIndex);
     shift = index.min(index.select(fillsLines, toLine, zeroIndex), count);
   }
-  auto getRun = [&](OpBuilder &nested, Value row) {
-    Run run;
-    run.ivs.resize(group.numLoops);
-    run.base = at(nested).add(shift, at(nested).mul(row, columns));
-    run.tables = &tables;
-    run.tableOffset = shift;
-    return run;
-  };
   Value shiftedRows =
       index.ceilDiv(index.sub(count, shift), index.max(columns, one));
   Value rowBytes = index.div(index.mul(bytes, columns), index.max(count, one));
   Value step = index.max(
       index.div(index.constant(kStepBytes), index.max(rowBytes, one)), one);
-  for (linalg::GenericOp generic : group.elementwise) {
-    if (!matchPattern(shift, m_Zero())) {
-      Run run = getRun(b, zeroIndex);
-      run.base = run.tableOffset = zeroIndex;
-      readCommon(b, generic, run);
-      emitMasked(b, zeroIndex, shift, lanes,
-                 [&](OpBuilder &nested, const Piece &piece) {
-                   IRMapping mapping = clonePiece(nested, generic, run, piece);
-                   storePiece(nested, generic, run, piece, mapping, false);
-                 });
-    }
-    emitShares(b, shiftedRows, [&](OpBuilder &share, Value from, Value to) {
-      // Steps backwards: what was read last is still in a cache.
-      Value steps = at(share).ceilDiv(at(share).sub(to, from), step);
-      emitFor(share, zeroIndex, steps, [&](OpBuilder &nested, Value iv) {
-        Index inside = at(nested);
-        Value endRow = inside.sub(to, inside.mul(iv, step));
-        Value firstRow = inside.max(inside.sub(endRow, step), from);
-        emitFor(nested, firstRow, endRow, [&](OpBuilder &inRow, Value row) {
-          Run run = getRun(inRow, row);
-          Value end = at(inRow).min(columns, at(inRow).sub(count, run.base));
-          emitElementwiseRun(inRow, generic, run, zeroIndex, end);
+  for (linalg::GenericOp generic : group.elementwise)
+    emitShares(
+        b, shiftedRows,
+        [&](OpBuilder &share, Value number, Value from, Value to) {
+          Value first = at(share).mul(number, getTableStride(columns));
+          if (generic == group.elementwise.front())
+            spread(share, group.elementwise, tables, first, columns);
+          auto getRun = [&](OpBuilder &nested, Value row) {
+            Run run;
+            run.ivs.resize(group.numLoops);
+            run.base = at(nested).add(shift, at(nested).mul(row, columns));
+            run.tables = &tables;
+            run.tableOffset = at(nested).add(first, shift);
+            return run;
+          };
+          if (!matchPattern(shift, m_Zero())) {
+            Run run = getRun(share, zeroIndex);
+            run.base = zeroIndex;
+            run.tableOffset = first;
+            readCommon(share, generic, run);
+            Value isFirst =
+                at(share).compare(arith::CmpIPredicate::eq, number, zeroIndex);
+            emitMasked(
+                share, zeroIndex, at(share).select(isFirst, shift, zeroIndex),
+                lanes, [&](OpBuilder &nested, const Piece &piece) {
+                  IRMapping mapping = clonePiece(nested, generic, run, piece);
+                  storePiece(nested, generic, run, piece, mapping, false);
+                });
+          }
+          // Steps backwards: what was read last is still in a cache.
+          Value steps = at(share).ceilDiv(at(share).sub(to, from), step);
+          emitFor(share, zeroIndex, steps, [&](OpBuilder &nested, Value iv) {
+            Index inside = at(nested);
+            Value endRow = inside.sub(to, inside.mul(iv, step));
+            Value firstRow = inside.max(inside.sub(endRow, step), from);
+            emitFor(nested, firstRow, endRow, [&](OpBuilder &inRow, Value row) {
+              Run run = getRun(inRow, row);
+              Value end =
+                  at(inRow).min(columns, at(inRow).sub(count, run.base));
+              emitElementwiseRun(inRow, generic, run, zeroIndex, end);
+            });
+          });
         });
-      });
-    });
-  }
   if (!allTables.empty())
     deallocate(b, allTables.front());
 }

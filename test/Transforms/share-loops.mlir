@@ -43,6 +43,44 @@ func.func @static(%m: memref<2xf32>, %x: f32) {
 
 // -----
 
+// One behind the other: the threads are woken once, if either is work for them. What is between and has no effect
+// stands before.
+// CHECK-LABEL: func @runs(
+// CHECK-SAME:    %[[M:.+]]: memref<?xf32>, %[[N:.+]]: index, %[[K:.+]]: index
+// CHECK-DAG:     %[[FIRST:.+]] = arith.cmpi sgt, %[[N]], %c1
+// CHECK-DAG:     %[[SECOND:.+]] = arith.cmpi sgt, %[[K]], %c1
+// CHECK:         %[[EITHER:.+]] = arith.ori %[[FIRST]], %[[SECOND]]
+// CHECK:         omp.parallel if(%[[EITHER]]) {
+// CHECK:           scf.for
+// CHECK:             memref.store
+// CHECK:           omp.barrier
+// CHECK:           scf.for
+// CHECK:             memref.store
+// CHECK:           omp.terminator
+// A load is behind what it may read, and so is the next loop.
+// CHECK:         memref.load
+// CHECK:         omp.parallel
+// CHECK-NOT:       omp.barrier
+// CHECK:           omp.terminator
+func.func @runs(%m: memref<?xf32>, %n: index, %k: index, %x: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    memref.store %x, %m[%i] : memref<?xf32>
+  }
+  %y = arith.negf %x : f32
+  scf.parallel (%i) = (%c0) to (%k) step (%c1) {
+    memref.store %y, %m[%i] : memref<?xf32>
+  }
+  %z = memref.load %m[%c0] : memref<?xf32>
+  scf.parallel (%i) = (%c0) to (%k) step (%c1) {
+    memref.store %z, %m[%i] : memref<?xf32>
+  }
+  return
+}
+
+// -----
+
 // Several dims, or results, are left to upstream.
 // CHECK-LABEL: func @others(
 // CHECK-NOT:     omp

@@ -122,10 +122,10 @@ func.func @small_masked(%k: memref<2x3x64xi1>, %x: memref<2x3x64xf32>, %f: memre
 // CHECK:             vector.load %[[FLAT_X]]
 // The sums of the blocks, in their order, of all channels:
 // CHECK:         vector.maskedstore %[[SUM]]
-// What belongs to a channel is copied to where its elements are, in steps of twice the length:
-// CHECK:         vector.maskedload %[[SUM]]
-// CHECK:         scf.while
+// What belongs to a channel is copied to where its elements are, in steps of twice the length, by each thread:
 // CHECK:         scf.parallel {{.*}} to (%c2)
+// CHECK:           vector.maskedload %[[SUM]]
+// CHECK:           scf.while
 // CHECK:           vector.store %{{.+}} {alignment = 64 : i64, nontemporal = true} : memref<300000xi16>, vector<64xi16>
 // CHECK-NOT:     linalg.generic
 func.func @rows(%x: memref<100000x3xf32>, %sum: memref<3xf32>, %dx: memref<100000x3xbf16>) {

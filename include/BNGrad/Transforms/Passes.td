@@ -518,8 +518,9 @@ def BNGradShareLoopsPass : Pass<"bngrad-share-loops", "::mlir::ModuleOp"> {
     Needs: `scf.parallel`.
     Gives: instead of one with a single loop and no results, an `omp.parallel` in
            which each thread runs a contiguous part of the iterations, without
-           the calls and the barrier of a worksharing loop. The threads are woken
-           only if there is a second iteration: the schedules cut small problems
+           the calls and the barrier of a worksharing loop. Loops with nothing
+           between them that reads or writes memory lie in one, with barriers.
+           The threads are woken only if there is a second iteration: the schedules cut small problems
            into one share.
     Fails: never; where the module has other symbols named
            `omp_get_thread_num` or `omp_get_num_threads`, loops are left to
