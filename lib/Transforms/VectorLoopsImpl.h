@@ -243,7 +243,13 @@ private:
                       Value to);
   /// Pieces for all columns, most of them of `wide` elements.
   void emitColumns(OpBuilder &b, Value columns,
-                   function_ref<void(OpBuilder &, const Piece &)> body) const;
+                   function_ref<void(OpBuilder &, const Piece &)> body) const {
+    emitColumns(b, columns, body, wide);
+  }
+  /// The same with pieces of up to `most` elements, a multiple of `wide`.
+  void emitColumns(OpBuilder &b, Value columns,
+                   function_ref<void(OpBuilder &, const Piece &)> body,
+                   int64_t most) const;
   void emitZeroTables(OpBuilder &b, const SumTables &tables, Value entry,
                       Value columns) const;
   /// Adds the types of sum tables to `types`; takes the tables of the first

@@ -111,16 +111,22 @@ void VectorLoops::emitZeroTables(OpBuilder &b, const SumTables &tables,
 
 void VectorLoops::emitColumns(
     OpBuilder &b, Value columns,
-    function_ref<void(OpBuilder &, const Piece &)> body) const {
+    function_ref<void(OpBuilder &, const Piece &)> body, int64_t most) const {
   Index index = at(b);
-  Value rest = index.rem(columns, index.constant(wide));
-  Value end = index.sub(columns, rest);
-  emitFor(b, index.constant(0), end, index.constant(wide),
-          [&](OpBuilder &nested, Value column) {
-            body(nested, {column, wide, Value()});
-          });
-  if (!matchPattern(rest, m_Zero()))
-    emitMasked(b, end, columns, lanes, body);
+  Value start = index.constant(0);
+  for (int64_t pieceLanes = most; pieceLanes >= wide; pieceLanes /= 2) {
+    Value rest = index.rem(columns, index.constant(pieceLanes));
+    Value end = index.sub(columns, rest);
+    if (!matchPattern(end, m_Zero()))
+      emitFor(b, start, end, index.constant(pieceLanes),
+              [&](OpBuilder &nested, Value column) {
+                body(nested, {column, pieceLanes, Value()});
+              });
+    if (matchPattern(rest, m_Zero()))
+      return;
+    start = end;
+  }
+  emitMasked(b, start, columns, lanes, body);
 }
 
 void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
@@ -138,6 +144,8 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
           index.min(index.div(index.constant(kVisitBytes), rowBytes), rowChain),
           one),
       one);
+  // CPUs with long registers have 32 of them: room for twice the columns.
+  int64_t most = schedule.getVectorBits() >= 512 ? 2 * wide : wide;
   auto loadTables = [&](OpBuilder &nested, ArrayRef<Value> from,
                         const Piece &piece) {
     SmallVector<Value> entries;
@@ -162,7 +170,8 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
           Value endOfVisit =
               at(nested).min(at(nested).add(row, visit), endOfChain);
           emitColumns(
-              nested, columns, [&](OpBuilder &column, const Piece &piece) {
+              nested, columns,
+              [&](OpBuilder &column, const Piece &piece) {
                 Piece entries = inTables(column, piece);
                 auto rows = createFor(
                     column, loc, row, endOfVisit, constant(column, 1),
@@ -176,7 +185,8 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
                     });
                 storeTables(column, SmallVector<Value>(rows.getResults()),
                             tables.chains, entries);
-              });
+              },
+              most);
         });
     // The chains join the sums and start again at 0.
     emitColumns(chain, columns, [&](OpBuilder &column, const Piece &piece) {
