@@ -19,7 +19,7 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Terms of a chain in each lane of a row.
+/// Terms of a chain in each lane of a row, at least.
 static constexpr int64_t kChain = 16;
 
 Value VectorLoops::zero(OpBuilder &b, unsigned i, int64_t zeroLanes) const {
@@ -64,7 +64,8 @@ VectorLoops::emitSumRows(OpBuilder &b, Value rows,
   for (unsigned i : llvm::seq(numSums()))
     zeros.push_back(zero(b, i, wide));
   // Short rows share a chain.
-  Value chain = index.constant(kChain * wide);
+  Value chain = index.mul(index.max(rowChain, index.constant(kChain)),
+                          index.constant(wide));
   Value terms = index.ceilDiv(length, index.constant(wide));
   Value together = index.max(index.div(rowChain, index.max(terms, one)), one);
   auto addRow = [&](OpBuilder &row, const Run &run, Value start, Value stop,
