@@ -149,6 +149,13 @@ def long_cases():
             yield Case((9, 4, 40), two_pass(threads=threads, bits=bits))
             yield Case((9, 4, 40), two_pass(threads=threads, columns=5, bits=bits), features=(2,), data="f64",
                        parameter="f64")
+    # Shared memory for sums, beside what a block keeps and of 48 KB.
+    for case in (Case((13000, 32), data="bf16", kernels=("one_pass",)),
+                 Case((6400, 32), data="bf16", parameter="f64", kernels=("one_pass",)),
+                 Case((64, 64), one_pass(columns=64, threads=1024), data="bf16"),
+                 Case((9, 8192), two_pass(columns=1024, threads=1024), data="bf16"),
+                 Case((9, 8192), two_pass(columns=512, threads=512), parameter="f64")):
+        yield case
     for chip in ("sm_86", "sm_87", "sm_89", "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_120", "sm_121"):
         for shape in (ROWS, COLUMNS):
             yield Case(**shape, chip=chip, kernels=TWO_PASS if chip < "sm_9" and len(chip) == 5 else ("one_pass",),
