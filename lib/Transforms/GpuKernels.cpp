@@ -8,6 +8,7 @@
 
 #include "GpuKernels.h"
 #include "ElementCloner.h"
+#include "GpuSchedule.h"
 #include "Sums.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -366,17 +367,7 @@ void GpuKernels::storeResults(OpBuilder &b, linalg::GenericOp generic,
 int64_t GpuKernels::getLanes(ArrayRef<linalg::GenericOp> generics) const {
   if (!llvm::all_of(generics, isVectorizable))
     return 1;
-  int64_t narrowest = 64, widest = 16;
-  for (linalg::GenericOp generic : generics)
-    for (OpOperand &operand : generic->getOpOperands())
-      if (auto type = dyn_cast<FloatType>(getElementTypeOrSelf(operand.get()));
-          type && isDataMap(generic.getMatchingIndexingMap(&operand))) {
-        narrowest = std::min<int64_t>(narrowest, type.getWidth());
-        widest = std::max<int64_t>(widest, type.getWidth());
-      }
-  // Two accesses of the widest type at most.
-  return std::min(schedule.getVectorBits() / narrowest,
-                  2 * schedule.getVectorBits() / widest);
+  return getMostLanes(generics, schedule.getVectorBits());
 }
 
 void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,
@@ -624,11 +615,12 @@ SmallVector<Value> GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
                                    index.constant(std::min(active, rows)));
     emitIf(b, b.createOrFold<arith::AndIOp>(loc, isUpper, isActive),
            [&](OpBuilder &nested) {
+             Value slotRow = at(nested).sub(row, halfValue);
              for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals))
                for (int64_t lane : llvm::seq(lanes))
                  memref::StoreOp::create(nested, loc,
                                          getLane(nested, total, lane), shared,
-                                         getSlot(nested, row, lane));
+                                         getSlot(nested, slotRow, lane));
            });
     barrier(b);
     Value other = index.add(row, halfValue);
@@ -643,7 +635,7 @@ SmallVector<Value> GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
             SmallVector<Value> elements;
             for (int64_t lane : llvm::seq(lanes))
               elements.push_back(memref::LoadOp::create(
-                  nested, loc, shared, getSlot(nested, other, lane)));
+                  nested, loc, shared, getSlot(nested, row, lane)));
             Value value = elements.front();
             if (lanes > 1)
               value = vector::FromElementsOp::create(nested, loc,

@@ -171,12 +171,14 @@ void TwoPass::emitColumnSums(OpBuilder &b, const Partials &partials,
   int64_t columns = std::min<int64_t>(schedule.getColumns(), threads);
   if (std::optional<int64_t> size = getConstantIntValue(sizes[inner]))
     columns = std::min(columns, std::max<int64_t>(*size / lanes, 1));
-  int64_t rows = threads / columns;
   // The sums of a block meet in static shared memory, of which there are 48 KB.
-  int64_t bytesOfRow = 0;
+  constexpr int64_t kMostBytes = 40 << 10;
+  int64_t bytesOfColumn = 0;
   for (unsigned i : llvm::seq(numSums()))
-    bytesOfRow += columns * lanes * sumType(i).getWidth() / 8;
-  rows = std::min<int64_t>(rows, (40 << 10) / bytesOfRow);
+    bytesOfColumn += lanes * sumType(i).getWidth() / 8;
+  columns = std::min(columns, kMostBytes / bytesOfColumn);
+  int64_t rows =
+      std::min(threads / columns, kMostBytes / (columns * bytesOfColumn));
   Value columnsOfRow = index.div(sizes[inner], index.constant(lanes));
   Value tilesOfRow = index.ceilDiv(columnsOfRow, index.constant(columns));
   SmallVector<unsigned> outerFeatures(group.features);
@@ -192,7 +194,8 @@ void TwoPass::emitColumnSums(OpBuilder &b, const Partials &partials,
 
   SmallVector<Type> shared;
   for (unsigned i : llvm::seq(numSums()))
-    shared.push_back(getSharedType(rows * columns * lanes, sumType(i)));
+    shared.push_back(
+        getSharedType(getScratchSize(rows, columns, lanes), sumType(i)));
   launch(b, "reduce", index.mul(tiles, partials.shares), threads, shared,
          [&](OpBuilder &nested, Kernel kernel) {
            Index inside = at(nested);
@@ -350,11 +353,26 @@ static bool fitsOnePass(const ScheduledGroup &group, ScheduleAttr schedule,
              std::to_string(layout->channels) + ", got " + std::to_string(tile);
     return false;
   }
-  constexpr int64_t kMostBytes = 215 << 10;
-  if (int64_t bytes = layout->getSharedBytes(cluster, tile);
+  int64_t threads = schedule.getThreads();
+  if (layout->channelsRunFastest && tile > threads) {
+    reason = "expected columns to be at most threads, " +
+             std::to_string(threads) + ", got " + std::to_string(tile);
+    return false;
+  }
+  int64_t staticBytes = layout->getStaticBytes(threads, tile);
+  if (staticBytes > OnePassLayout::kMostStaticBytes) {
+    reason = "expected sums of a block to take at most " +
+             std::to_string(OnePassLayout::kMostStaticBytes) + " bytes, got " +
+             std::to_string(staticBytes);
+    return false;
+  }
+  // What a block can have, but 1 KB for the rest.
+  constexpr int64_t kMostBytes = 226 << 10;
+  if (int64_t bytes = layout->getSharedBytes(cluster, tile) + staticBytes;
       bytes > kMostBytes) {
-    reason = "expected tiles of at most " + std::to_string(kMostBytes) +
-             " bytes, got " + std::to_string(bytes);
+    reason = "expected tiles and sums of at most " +
+             std::to_string(kMostBytes) + " bytes, got " +
+             std::to_string(bytes);
     return false;
   }
   return true;

@@ -76,6 +76,13 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
     reason = "expected loops [N, C, S], [C, S] or [N, C] over dense data";
     return std::nullopt;
   }
+  layout.sumBytes = 0;
+  linalg::GenericOp reduction = group.reduction;
+  for (OpOperand &init : reduction.getDpsInitsMutable())
+    if (!isDataMap(reduction.getMatchingIndexingMap(&init)))
+      layout.sumBytes += llvm::divideCeil(
+          getElementTypeOrSelf(init.get()).getIntOrFloatBitWidth(), 8);
+  layout.lanes = getMostLanes(group.getDataGenerics(), /*vectorBits=*/128);
   layout.operands = findShared(group);
   for (Value operand : layout.operands)
     layout.widths.push_back(llvm::divideCeil(
@@ -96,17 +103,49 @@ int64_t OnePassLayout::getSharedBytes(int64_t cluster, int64_t tile) const {
   return getOffset(cluster, tile, widths.size());
 }
 
+int64_t OnePassLayout::getStaticBytes(int64_t threads, int64_t tile) const {
+  // A slot for each channel; then what the threads exchange.
+  constexpr int64_t kWarp = 32;
+  int64_t exchanged = threads / kWarp;
+  if (channelsRunFastest)
+    for (int64_t count = lanes; count > 0; count /= 2) {
+      int64_t columns = llvm::divideCeil(tile, count);
+      int64_t rows = std::max<int64_t>(threads / columns, 1);
+      exchanged = std::max(exchanged, getScratchSize(rows, columns, count));
+    }
+  return (tile + exchanged) * sumBytes;
+}
+
+int64_t mlir::bngrad::getMostLanes(ArrayRef<linalg::GenericOp> generics,
+                                   int64_t vectorBits) {
+  int64_t narrowest = 64, widest = 16;
+  for (linalg::GenericOp generic : generics)
+    for (OpOperand &operand : generic->getOpOperands())
+      if (auto type = dyn_cast<FloatType>(getElementTypeOrSelf(operand.get()));
+          type && isDataMap(generic.getMatchingIndexingMap(&operand))) {
+        narrowest = std::min<int64_t>(narrowest, type.getWidth());
+        widest = std::max<int64_t>(widest, type.getWidth());
+      }
+  return std::min(vectorBits / narrowest, 2 * vectorBits / widest);
+}
+
+int64_t mlir::bngrad::getScratchSize(int64_t rows, int64_t columns,
+                                     int64_t lanes) {
+  return std::max<int64_t>(llvm::PowerOf2Ceil(rows) / 2, 1) * columns * lanes;
+}
+
 //===----------------------------------------------------------------------===//
 // Choice
 //===----------------------------------------------------------------------===//
 
-/// Static shared memory of a block and what the system keeps of it.
+/// Left free for static shared memory of a block and what the system keeps.
 static constexpr int64_t kReservedBytes = 12 << 10;
+static constexpr int64_t kSystemBytes = 1 << 10;
 
 namespace {
 /// How much of a group a block holds.
 struct Tile {
-  int64_t cluster, channels, bytes;
+  int64_t cluster, channels, bytes, threads;
 };
 } // namespace
 
@@ -143,14 +182,20 @@ static SmallVector<int64_t> getTileChannels(const OnePassLayout &layout) {
 /// cluster can hold a tile.
 static std::optional<Tile> chooseTile(const OnePassLayout &layout,
                                       const CudaChip &chip) {
-  int64_t whole = chip.sharedBytes - kReservedBytes;
-  int64_t half = chip.sharedBytes / 2 - kReservedBytes;
-  for (int64_t room : {half, whole})
-    for (int64_t channels : getTileChannels(layout))
+  std::pair<int64_t, int64_t> rooms[] = {{chip.sharedBytes / 2, 256},
+                                         {chip.sharedBytes, 512}};
+  for (auto [room, threads] : rooms)
+    for (int64_t channels : getTileChannels(layout)) {
+      int64_t staticBytes = layout.getStaticBytes(threads, channels);
+      if (staticBytes > OnePassLayout::kMostStaticBytes)
+        continue;
+      int64_t most =
+          room - std::max(staticBytes + kSystemBytes, kReservedBytes);
       for (int64_t cluster : {1, 2, 4, 8})
         if (int64_t bytes = layout.getSharedBytes(cluster, channels);
-            bytes <= room && cluster <= layout.rows)
-          return Tile{cluster, channels, bytes};
+            bytes <= most && cluster <= layout.rows)
+          return Tile{cluster, channels, bytes, threads};
+    }
   return std::nullopt;
 }
 
@@ -181,9 +226,8 @@ ScheduleAttr mlir::bngrad::chooseGpuSchedule(const ScheduledGroup &group,
   if (tile) {
     if (!layout->channelsRunFastest && tile->cluster == 1)
       joinChannels(*layout, chip, *tile);
-    bool isAlone = tile->bytes > chip.sharedBytes / 2 - kReservedBytes;
     // A warp for each of several channels.
-    int64_t threads = isAlone ? 512 : 256;
+    int64_t threads = tile->threads;
     if (!layout->channelsRunFastest && tile->channels > 1)
       threads = std::clamp<int64_t>(tile->channels * 32, 128, 256);
     return ScheduleAttr::get(context, ScheduleKind::OnePass, threads,

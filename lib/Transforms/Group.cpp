@@ -347,7 +347,7 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
     FailureOr<ScheduleAttr> parsed = parseSchedule(schedule, context);
     if (succeeded(parsed)) {
       given = *parsed;
-      return success();
+      return checkChip(given, emitOptionError);
     }
     return emitError(UnknownLoc::get(context))
            << "expected option 'schedule' to be an attribute such as "
@@ -362,6 +362,13 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
       if (generic.hasPureTensorSemantics() &&
           !generic->hasAttr(ScheduleAttr::kAttrName))
         generics.push_back(generic);
+    });
+    getOperation().walk([&](linalg::GenericOp generic) {
+      auto written =
+          generic->getAttrOfType<ScheduleAttr>(ScheduleAttr::kAttrName);
+      if (written &&
+          failed(checkChip(written, [&] { return generic.emitOpError(); })))
+        signalPassFailure();
     });
     DenseSet<Operation *> grouped;
     auto close = [&](const Group &group) {
@@ -383,6 +390,16 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
   }
 
 private:
+  /// An error where the chip has no clusters, which the kernel needs.
+  LogicalResult checkChip(ScheduleAttr attr,
+                          function_ref<InFlightDiagnostic()> emitError) const {
+    if (attr.getKind() != ScheduleKind::OnePass || !oldestChip ||
+        oldestChip->hasClusters())
+      return success();
+    return emitError() << "expected schedule 'one_pass' on sm_90 or newer, got "
+                       << oldestChip->name;
+  }
+
   Target target;
   const CudaChip *oldestChip = nullptr; // null: a CPU
   ScheduleAttr given;                   // by the option; null: none
