@@ -35,6 +35,8 @@ void mlir::bngrad::addCudaApplyPasses(OpPassManager &pm, bool deviceArguments) {
   BNGradApplySchedulePassOptions options;
   options.deviceArguments = deviceArguments;
   pm.addNestedPass<func::FuncOp>(createBNGradApplySchedulePass(options));
+  // Strided copies on the host would be calls of MLIR's library.
+  pm.addNestedPass<func::FuncOp>(createBNGradExpandCopiesPass());
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
@@ -103,6 +105,13 @@ void mlir::bngrad::buildCudaPipeline(OpPassManager &pm,
     addBufferizePasses(pm);
   if (runs(Stage::Apply))
     addCudaApplyPasses(pm, options.deviceArguments);
-  if (runs(Stage::Lower))
+  if (runs(Stage::Lower)) {
+    // While there are buffers, whose types say how C passes them.
+    if (options.exportC) {
+      BNGradExportCPassOptions exported;
+      exported.statusFunction = "bngradCudaTakeStatus";
+      pm.addPass(createBNGradExportCPass(exported));
+    }
     addCudaLowerPasses(pm, options);
+  }
 }
