@@ -24,6 +24,7 @@
 #ifndef BNGRAD_LIB_TRANSFORMS_VECTORLOOPSIMPL_H
 #define BNGRAD_LIB_TRANSFORMS_VECTORLOOPSIMPL_H
 
+#include "Arithmetic.h"
 #include "ScheduledGroup.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
@@ -43,43 +44,6 @@ inline constexpr int64_t kLineBytes = 64;
 using Tables = llvm::MapVector<Value, Value>;
 /// Entries and element types of tables.
 using TableTypes = SmallVector<std::pair<Value, Type>>;
-
-/// Index arithmetic at an insertion point, folded where it can be.
-struct Index {
-  OpBuilder &b;
-  Location loc;
-
-  Value constant(int64_t value) const {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  }
-  Value add(Value l, Value r) const { return fold<arith::AddIOp>(l, r); }
-  Value sub(Value l, Value r) const { return fold<arith::SubIOp>(l, r); }
-  Value mul(Value l, Value r) const { return fold<arith::MulIOp>(l, r); }
-  Value div(Value l, Value r) const { return fold<arith::DivUIOp>(l, r); }
-  Value rem(Value l, Value r) const { return fold<arith::RemUIOp>(l, r); }
-  Value min(Value l, Value r) const { return fold<arith::MinSIOp>(l, r); }
-  Value max(Value l, Value r) const { return fold<arith::MaxSIOp>(l, r); }
-  Value ceilDiv(Value l, Value r) const {
-    return div(add(l, sub(r, constant(1))), r);
-  }
-  Value compare(arith::CmpIPredicate predicate, Value l, Value r) const {
-    return b.createOrFold<arith::CmpIOp>(loc, predicate, l, r);
-  }
-  Value select(Value condition, Value l, Value r) const {
-    return b.createOrFold<arith::SelectOp>(loc, condition, l, r);
-  }
-  Value product(ArrayRef<Value> factors) const {
-    Value result = constant(1);
-    for (Value factor : factors)
-      result = mul(result, factor);
-    return result;
-  }
-
-private:
-  template <typename OpTy> Value fold(Value l, Value r) const {
-    return b.createOrFold<OpTy>(loc, l, r);
-  }
-};
 
 /// What the elements of a run have in common.
 struct Run {
