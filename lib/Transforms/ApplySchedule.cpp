@@ -14,6 +14,7 @@
 #include "DenseForms.h"
 #include "ElementCloner.h"
 #include "GpuLoops.h"
+#include "GpuSchedule.h"
 #include "ScheduledGroup.h"
 #include "Sums.h"
 #include "VectorLoops.h"

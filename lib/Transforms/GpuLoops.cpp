@@ -28,10 +28,6 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-bool mlir::bngrad::isGpuKind(ScheduleKind kind) {
-  return kind == ScheduleKind::TwoPass || kind == ScheduleKind::OnePass;
-}
-
 namespace {
 class TwoPass : public GpuKernels {
 public:
