@@ -632,9 +632,10 @@ SmallVector<Value> GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
         [&](OpBuilder &nested) {
           SmallVector<Value> next;
           for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals)) {
+            Value memref = shared;
             auto load = [&](int64_t lane) -> Value {
-              return memref::LoadOp::create(nested, loc, shared,
-                                            getSlot(nested, other, lane));
+              return memref::LoadOp::create(nested, loc, memref,
+                                            getSlot(nested, row, lane));
             };
             Value value;
             if (lanes == 1)
