@@ -12,6 +12,7 @@
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Passes.h"
 #include "BNGrad/Transforms/Pipelines.h"
+#include "BNGrad/Transforms/SelectByDevice.h"
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/InitAllDialects.h"
@@ -28,6 +29,7 @@ inline void registerAllDialects(DialectRegistry &registry) {
   mlir::registerAllExtensions(registry);
   registerAllGPUToLLVMIRTranslations(registry);
   registry.insert<BNGradDialect>();
+  registerSelectByDeviceTranslation(registry);
 }
 
 /// Registers every upstream pass, our passes and our pipelines.

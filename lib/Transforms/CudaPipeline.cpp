@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Transforms/CudaChip.h"
 #include "BNGrad/Transforms/Passes.h"
 #include "BNGrad/Transforms/Pipelines.h"
 
@@ -36,29 +35,20 @@ void mlir::bngrad::addCudaApplyPasses(OpPassManager &pm, bool deviceArguments) {
   BNGradApplySchedulePassOptions options;
   options.deviceArguments = deviceArguments;
   pm.addNestedPass<func::FuncOp>(createBNGradApplySchedulePass(options));
+  // Strided copies on the host would be calls of MLIR's library.
+  pm.addNestedPass<func::FuncOp>(createBNGradExpandCopiesPass());
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }
 
-/// Adds the target of each chip to the modules of kernels.
-static void addTargets(OpPassManager &pm, const CudaPipelineOptions &options) {
-  std::string reason;
-  auto chips = CudaChip::parse(options.chip, reason);
-  if (failed(chips))
-    return; // --bngrad-group reports it
-  for (const CudaChip *chip : *chips) {
-    GpuNVVMAttachTargetOptions target;
-    target.chip = chip->name.str();
-    target.features = options.features.empty()
-                          ? "+ptx" + std::to_string(chip->ptxVersion)
-                          : options.features.getValue();
-    target.optLevel = options.optLevel;
-    pm.addPass(createGpuNVVMAttachTarget(target));
-  }
-}
-
-static void addKernelPasses(OpPassManager &pm) {
+static void addKernelPasses(OpPassManager &pm,
+                            const CudaPipelineOptions &options) {
+  BNGradAttachChipsPassOptions chips;
+  chips.chip = options.chip;
+  chips.features = options.features;
+  chips.optLevel = options.optLevel;
+  pm.addPass(createBNGradAttachChipsPass(chips));
   pm.addPass(createBNGradLowerKernelMathPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(memref::createExpandStridedMetadataPass());
@@ -81,8 +71,7 @@ void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
   pm.addPass(createGpuLaunchSinkIndexComputationsPass());
   pm.addPass(createGpuKernelOutliningPass());
   pm.addPass(createCanonicalizerPass());
-  addTargets(pm, options);
-  addKernelPasses(pm.nest<gpu::GPUModuleOp>());
+  addKernelPasses(pm.nest<gpu::GPUModuleOp>(), options);
 
   pm.addPass(createLowerAffinePass());
   pm.addPass(memref::createExpandStridedMetadataPass());
@@ -116,6 +105,13 @@ void mlir::bngrad::buildCudaPipeline(OpPassManager &pm,
     addBufferizePasses(pm);
   if (runs(Stage::Apply))
     addCudaApplyPasses(pm, options.deviceArguments);
-  if (runs(Stage::Lower))
+  if (runs(Stage::Lower)) {
+    // While there are buffers, whose types say how C passes them.
+    if (options.exportC) {
+      BNGradExportCPassOptions exported;
+      exported.statusFunction = "bngradCudaTakeStatus";
+      pm.addPass(createBNGradExportCPass(exported));
+    }
     addCudaLowerPasses(pm, options);
+  }
 }

@@ -281,8 +281,9 @@ static ScheduleKind chooseKind(const ScheduledGroup &group) {
   bool hasTileLoops = loops.size() <= 3 &&
                       llvm::count_if(loops, isFeature) == 1 &&
                       isFeature(loops[loops.size() - 2]);
-  return row < limits::kShortRow && hasTileLoops &&
-                 elements >= limits::kSerialElements
+  int64_t shortRow = elements < limits::kFarElements ? limits::kShortRowNear
+                                                     : limits::kShortRow;
+  return row < shortRow && hasTileLoops && elements >= limits::kSerialElements
              ? ScheduleKind::Tiles
              : ScheduleKind::Channels;
 }

@@ -36,7 +36,16 @@
 // RUN: %{fails} "expected --target to be cpu or cuda, got 'gpu'" %{run} -o %t/a.o --target=gpu
 // RUN: %{fails} "expected --target=cuda for a .ptx, got cpu" %{run} -o %t/a.ptx
 // RUN: %{fails} "expected --target=cuda with --chip, got cpu" %{run} -o %t/a.o --chip=sm_90
-// RUN: %{fails} "--target=cuda: ...available in this build yet" %{run} -o %t/a.o --target=cuda --chip=sm_90
+// RUN: %{fails} "expected --target=cuda with --format, got cpu" %{run} -o %t/a.o --format=isa
+// RUN: %{fails} "expected --target=cuda with --device-arguments, got cpu" %{run} -o %t/a.o --device-arguments
+// RUN: %{fails} "expected --target=cpu with --threads, got cuda" %{run} -o %t/a.o --target=cuda --threads=2
+// RUN: %{fails} "--chip: expected chip to be some of sm_75, ..., got 'sm_52'" %{run} -o %t/a.o --target=cuda --chip=sm_52
+// RUN: %{fails} "--chip: expected chip to be some of sm_75, ..., got ''" %{run} -o %t/a.o --target=cuda --chip=sm_90,
+// RUN: %{fails} "expected --format to be isa, bin or fatbin, got 'ptx'" %{run} -o %t/a.o --target=cuda --format=ptx
+// RUN: %{fails} "expected --format=isa for a .ptx, got bin" %{run} -o %t/a.ptx --target=cuda --format=bin
+// RUN: %{fails} "expected one --chip for a .ptx, got 'sm_80,sm_90'" %{run} -o %t/a.ptx --target=cuda --chip=sm_80,sm_90
+// RUN: %{fails} "%s: expected one group of loops, as a .ptx has one module of kernels, got 0" %{run} -o %t/a.ptx --target=cuda
+// RUN: %{fails} "%S/Inputs/gradients.mlir: expected one group ..., got ...: nchw_..., masked_..." bngrad-compile %S/Inputs/gradients.mlir -o %t/a.ptx --target=cuda
 
 // RUN: %{fails} "expected --mcpu to be native or a CPU that LLVM knows, such as this machine's ..., got 'pentium9'" %{run} -o %t/a.o --mcpu=pentium9
 // RUN: %{fails} "expected --mcpu to be native or a CPU that LLVM knows, got ''" %{run} -o %t/a.o --mcpu=

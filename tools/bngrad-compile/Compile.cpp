@@ -9,10 +9,12 @@
 #include "Compile.h"
 #include "Libcalls.h"
 
+#include "common/CommandLine.h"
 #include "common/Diagnostics.h"
 
 #include "BNGrad/Transforms/Pipelines.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -56,23 +58,48 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options,
     buildCpuPipeline(pm, pipeline);
     break;
   }
-  case Device::Cuda:
-    // Its pipeline exports to C with status-function=bngradCudaTakeStatus.
-    return reportError("--target=cuda: not available in this build yet");
+  case Device::Cuda: {
+    CudaPipelineOptions pipeline;
+    pipeline.schedule = options.schedule;
+    if (!options.cuda.chips.empty())
+      pipeline.chip = options.cuda.chips;
+    pipeline.format = options.cuda.format;
+    pipeline.deviceArguments = options.cuda.deviceArguments;
+    pipeline.exportC = true;
+    buildCudaPipeline(pm, pipeline);
+    break;
+  }
   }
   return pm.run(module);
 }
 
-ArrayRef<StringRef> mlir::bngrad::getLibraries(Device device) {
-  // For Device::Cuda libBNGradCudaRuntime joins.
-  static constexpr StringRef kCpu[] = {BNGRAD_LIBOMP};
-  return kCpu;
+std::vector<std::string> mlir::bngrad::getLibraries(Device device) {
+  if (device == Device::Cpu)
+    return {BNGRAD_LIBOMP};
+  return {getOwnLibrary("libBNGradCudaRuntime.so")};
+}
+
+/// The text of the only module of kernels.
+static FailureOr<std::string> getPtx(ModuleOp module, StringRef path) {
+  SmallVector<gpu::BinaryOp> binaries(module.getOps<gpu::BinaryOp>());
+  if (binaries.size() != 1) {
+    std::string names;
+    for (gpu::BinaryOp binary : binaries)
+      names += (names.empty() ? ": " : ", ") + binary.getName().str();
+    return reportError(path +
+                       ": expected one group of loops, as a .ptx has one "
+                       "module of kernels, got " +
+                       Twine(binaries.size()) + names);
+  }
+  auto object = cast<gpu::ObjectAttr>(binaries.front().getObjects()[0]);
+  return object.getObject().getValue().rtrim('\0').str();
 }
 
 /// What the names of the functions in those libraries begin with.
 static ArrayRef<StringRef> getLibraryPrefixes(Device device) {
-  static constexpr StringRef kAll[] = {"__kmpc_", "omp_", "mgpu", "bngradCuda"};
-  return ArrayRef(kAll).take_front(device == Device::Cuda ? 4 : 2);
+  static constexpr StringRef kCpu[] = {"__kmpc_", "omp_"};
+  static constexpr StringRef kCuda[] = {"mgpu", "bngradCuda"};
+  return device == Device::Cpu ? ArrayRef(kCpu) : ArrayRef(kCuda);
 }
 
 /// What a reader of the text must know to generate the same code.
@@ -107,6 +134,8 @@ FailureOr<std::string> mlir::bngrad::compile(ModuleOp module,
   module->setAttr(LLVM::LLVMDialect::getTargetTripleAttrName(),
                   b.getStringAttr(triple));
   std::string text;
+  if (options.kind == OutputKind::PTX)
+    return getPtx(module, options.path);
   if (options.kind == OutputKind::MLIR) {
     llvm::raw_string_ostream(text) << module << "\n";
     return text;

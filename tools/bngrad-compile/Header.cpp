@@ -138,7 +138,9 @@ static std::string makeGuard(StringRef fileName) {
   return guard;
 }
 
-static constexpr StringLiteral kIntroduction = R"(/*
+// In the order of the header.
+
+static constexpr StringLiteral kData = R"(/*
  * Made by bngrad-compile; link with the output it was made beside.
  *
  * Arrays are dense and row-major (the last index varies fastest) unless strides
@@ -147,26 +149,77 @@ static constexpr StringLiteral kIntroduction = R"(/*
  * passed by value, an i1 as 0 for false. The caller owns all memory; arrays
  * marked [out] are written and must not overlap with any other.
  *
- * NAME takes pointers to the data and returns 0; or -1, with nothing computed,
- * if a pointer to an array that is not empty is null.
+)";
+
+static constexpr StringLiteral kCudaHost =
+    R"( * Arrays are in memory of the host; they are copied to the GPU and back.
  *
+)";
+
+static constexpr StringLiteral kCudaDevice =
+    R"( * Arrays are in memory of the GPU of the calling thread's current context, or
+ * of its default device where no context is current; descriptors are in memory
+ * of the host.
+ *
+)";
+
+static constexpr StringLiteral kCpuStatus =
+    R"( * NAME takes pointers to the data and returns 0; or -1, with nothing computed,
+ * if a pointer to an array that is not empty is null.
+)";
+
+static constexpr StringLiteral kCudaStatus =
+    R"( * NAME takes pointers to the data and returns 0; or -1, with nothing computed,
+ * if a pointer to an array that is not empty is null; or the code of the first
+ * error (a CUresult, or -1), whose text goes to the handler of
+ * bngradCudaSetErrorHandler or to standard error.
+)";
+
+static constexpr StringLiteral kDescriptors = R"( *
  * _mlir_ciface_NAME takes pointers to descriptors. Element (i, j) lies at
  * aligned[offset + i*strides[0] + j*strides[1]]; but of an array without given
  * strides the offset must be 0 and the strides row-major. Sizes that the shape
  * gives must be those; nothing of this is checked, nor that the sizes fit each
  * other. [out] arrays have their sizes before the call.
- *
+)";
+
+static constexpr StringLiteral kCudaDescriptors =
+    R"( * bngradCudaTakeStatus() says afterwards whether it failed.
+)";
+
+static constexpr StringLiteral kCpuThreads = R"( *
  * Any thread may call; the loops run on OpenMP's threads, and the results do not
  * depend on how many those are.
  */
 )";
 
+static constexpr StringLiteral kCudaThreads = R"( *
+ * Any thread may call. Work is done when a function returns; or, between
+ * bngradCudaSetStream and bngradCudaResetStream, in the order of that stream
+ * (BNGrad/Runtime/Cuda.h).
+ */
+)";
+
+static void printIntroduction(raw_ostream &os, Device device,
+                              bool deviceArguments) {
+  bool isCuda = device == Device::Cuda;
+  os << kData;
+  if (isCuda)
+    os << (deviceArguments ? kCudaDevice : kCudaHost);
+  os << (isCuda ? kCudaStatus : kCpuStatus) << kDescriptors;
+  if (isCuda)
+    os << kCudaDescriptors;
+  os << (isCuda ? kCudaThreads : kCpuThreads);
+}
+
 std::string mlir::bngrad::makeHeader(ArrayRef<ExportedFunction> functions,
-                                     StringRef fileName) {
+                                     StringRef fileName, Device device,
+                                     bool deviceArguments) {
   std::string text;
   llvm::raw_string_ostream os(text);
   std::string guard = makeGuard(fileName);
-  os << kIntroduction << "\n#ifndef " << guard << "\n#define " << guard
+  printIntroduction(os, device, deviceArguments);
+  os << "\n#ifndef " << guard << "\n#define " << guard
      << "\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n"
      << "#endif\n\n";
 

@@ -10,14 +10,16 @@
 #ifndef BNGRAD_COMPILE_HEADER_H
 #define BNGRAD_COMPILE_HEADER_H
 
+#include "Compile.h"
 #include "Interface.h"
 
 namespace mlir::bngrad {
 
 /// The text of a header for C11 and C++17 that declares `functions`. `fileName`
-/// makes the include guard.
-std::string makeHeader(ArrayRef<ExportedFunction> functions,
-                       StringRef fileName);
+/// makes the include guard. `deviceArguments`: arrays are in memory of
+/// `device`.
+std::string makeHeader(ArrayRef<ExportedFunction> functions, StringRef fileName,
+                       Device device, bool deviceArguments);
 
 } // namespace mlir::bngrad
 

@@ -19,7 +19,15 @@ def o : JoinedOrSeparate<["-"], "o">, MetaVarName<"OUT">,
 defm header : Eq<"header", "OUT.h", "C header of what the output exports">;
 defm target : Eq<"target", "cpu|cuda",
                  "Where the gradients are to run (default: cpu)">;
-defm chip : Eq<"chip", "sm_XX", "GPU, for --target=cuda">;
+defm chip : Eq<"chip", "sm_XX[,...]",
+               "GPUs, for --target=cuda; the schedule is that of the oldest "
+               "(default: sm_90)">;
+defm format : Eq<"format", "isa|bin|fatbin",
+                 "Form of kernels, for --target=cuda: PTX, cubin (needs ptxas), "
+                 "both (needs ptxas and fatbinary) (default: isa)">;
+def device_arguments : Flag<["--"], "device-arguments">,
+    HelpText<"For --target=cuda: arrays are in memory of the device (default: "
+             "of the host, and copied)">;
 defm mcpu : Eq<"mcpu", "CPU",
                "CPU as LLVM names it, such as x86-64-v3 (default: native)">;
 defm mtriple : Eq<"mtriple", "TRIPLE",

@@ -86,7 +86,8 @@ static FailureOr<Linker> findLinker() {
 }
 
 LogicalResult Outputs::addSharedObject(StringRef path, StringRef object,
-                                       ArrayRef<StringRef> libraries) {
+                                       ArrayRef<std::string> libraries,
+                                       bool besideToo) {
   FailureOr<Linker> linker = findLinker();
   if (failed(linker))
     return failure();
@@ -111,6 +112,8 @@ LogicalResult Outputs::addSharedObject(StringRef path, StringRef object,
   SmallVector<StringRef> options = {
       "--as-needed", "--no-undefined", "-z", "relro", "-z",
       "now",         "-soname",        name};
+  if (besideToo)
+    options.append({"-rpath", "$ORIGIN"});
   for (StringRef library : libraries)
     options.append({"-rpath", llvm::sys::path::parent_path(library)});
   SmallVector<StringRef> args = {linker->program, "-shared"};

@@ -33,13 +33,14 @@ public:
   LogicalResult add(StringRef path, StringRef content);
 
   /// Adds a shared object linked of the object file `object`, libm and, where
-  /// something is called of them, `libraries`, which it finds where they lie
-  /// now.
+  /// something is called of them, `libraries`, which it finds beside it, if
+  /// `besideToo`, or where they lie now.
   ///
   /// Errors: one line on standard error and failure: no linker on PATH, what
   ///         the linker says first.
   LogicalResult addSharedObject(StringRef path, StringRef object,
-                                ArrayRef<StringRef> libraries);
+                                ArrayRef<std::string> libraries,
+                                bool besideToo);
 
   /// Gives the files their names.
   ///

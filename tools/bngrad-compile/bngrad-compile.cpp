@@ -16,6 +16,7 @@
 #include "common/Input.h"
 
 #include "BNGrad/InitAll.h"
+#include "BNGrad/Transforms/CudaChip.h"
 
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -72,7 +73,9 @@ static constexpr StringLiteral kHelp =
          (clang -fopenmp, or -lomp)
   .s     assembly
   .ll    LLVM IR, optimized
+  .ptx   the kernels, for --target=cuda
   .mlir  the LLVM dialect
+With --target=cuda a .o is linked with libBNGradCudaRuntime, not with libomp.
 Nothing that is made needs MLIR or LLVM where it runs; see the header for how it
 is called.
 )";
@@ -132,6 +135,48 @@ static LogicalResult verifyOutputs(const InputArgList &args,
   return result;
 }
 
+/// What is of use for one target alone.
+static LogicalResult parseCudaOptions(const InputArgList &args,
+                                      CompileOptions &options) {
+  LogicalResult result = success();
+  auto report = [&](const Twine &message) { result = reportError(message); };
+  bool isCuda = options.device == Device::Cuda;
+  CudaOptions &cuda = options.cuda;
+  cuda.deviceArguments = args.hasArg(OPT_device_arguments);
+  if (const Arg *chip = args.getLastArg(OPT_chip)) {
+    cuda.chips = chip->getValue();
+    std::string reason;
+    FailureOr<SmallVector<const CudaChip *>> chips =
+        CudaChip::parse(cuda.chips, reason);
+    if (failed(chips))
+      report("--chip: " + reason);
+    else if (options.kind == OutputKind::PTX && chips->size() != 1)
+      report("expected one --chip for a .ptx, got '" + cuda.chips + "'");
+  }
+  StringRef format = args.getLastArgValue(OPT_format, "isa");
+  auto kind = llvm::StringSwitch<std::optional<CudaFormat>>(format)
+                  .Case("isa", CudaFormat::Isa)
+                  .Case("bin", CudaFormat::Bin)
+                  .Case("fatbin", CudaFormat::Fatbin)
+                  .Default(std::nullopt);
+  if (!kind)
+    report("expected --format to be isa, bin or fatbin, got '" + format + "'");
+  else if (options.kind == OutputKind::PTX && *kind != CudaFormat::Isa)
+    report("expected --format=isa for a .ptx, got " + format);
+  cuda.format = kind.value_or(CudaFormat::Isa);
+
+  auto needs = [&](unsigned id, StringRef name, bool cudaAlone) {
+    if (args.hasArg(id) && isCuda != cudaAlone)
+      report(Twine("expected --target=") + (cudaAlone ? "cuda" : "cpu") +
+             " with --" + name + ", got " + (cudaAlone ? "cpu" : "cuda"));
+  };
+  needs(OPT_chip, "chip", true);
+  needs(OPT_format, "format", true);
+  needs(OPT_device_arguments, "device-arguments", true);
+  needs(OPT_threads, "threads", false);
+  return result;
+}
+
 static FailureOr<Options> parseOptions(const InputArgList &args) {
   Options options;
   CompileOptions &compile = options.compile;
@@ -156,9 +201,8 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
     report("expected --target to be cpu or cuda, got '" + target + "'");
   if (compile.kind == OutputKind::PTX && target == "cpu")
     report("expected --target=cuda for a .ptx, got cpu");
-  compile.chip = args.getLastArgValue(OPT_chip).str();
-  if (args.hasArg(OPT_chip) && target == "cpu")
-    report("expected --target=cuda with --chip, got cpu");
+  if (failed(parseCudaOptions(args, compile)))
+    result = failure();
 
   compile.codeGen.cpu = args.getLastArgValue(OPT_mcpu).str();
   if (args.hasArg(OPT_mcpu) && compile.codeGen.cpu.empty())
@@ -210,15 +254,18 @@ static LogicalResult run(const Options &options) {
     return failure();
 
   Outputs outputs;
+  Device device = options.compile.device;
   if (failed(options.compile.kind == OutputKind::SharedObject
                  ? outputs.addSharedObject(options.output, *compiled,
-                                           getLibraries(options.compile.device))
+                                           getLibraries(device),
+                                           device == Device::Cuda)
                  : outputs.add(options.output, *compiled)))
     return failure();
   if (!options.header.empty() &&
       failed(outputs.add(
           options.header,
-          makeHeader(*functions, llvm::sys::path::filename(options.header)))))
+          makeHeader(*functions, llvm::sys::path::filename(options.header),
+                     device, options.compile.cuda.deviceArguments))))
     return failure();
   return outputs.keep();
 }

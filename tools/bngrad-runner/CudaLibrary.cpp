@@ -7,29 +7,18 @@
 //===----------------------------------------------------------------------===//
 
 #include "CudaLibrary.h"
+#include "common/CommandLine.h"
 #include "common/Diagnostics.h"
 
 #include "BNGrad/Runtime/Cuda.h"
 #include "BNGrad/Transforms/CudaChip.h"
 
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <dlfcn.h>
 
 using namespace mlir;
 using namespace mlir::bngrad;
-
-/// The folder of libraries that belongs to the folder of this tool.
-static SmallString<128> getLibraryFolder() {
-  static int anchor;
-  SmallString<128> folder(
-      llvm::sys::fs::getMainExecutable("bngrad-runner", &anchor));
-  llvm::sys::path::remove_filename(folder);
-  llvm::sys::path::remove_filename(folder);
-  llvm::sys::path::append(folder, "lib");
-  return folder;
-}
 
 /// Of the library: what it reports already begins with a word of its own.
 static void reportLine(const char *message, void *) {
@@ -39,11 +28,9 @@ static void reportLine(const char *message, void *) {
 FailureOr<CudaLibrary> CudaLibrary::load(RunTarget target) {
   CudaLibrary library;
   library.target = target;
-  SmallString<128> path = getLibraryFolder();
-  llvm::sys::path::append(path, target == RunTarget::Cuda
-                                    ? "libBNGradCudaRuntime.so"
-                                    : "libBNGradCudaEmulator.so");
-  library.path = path.str().str();
+  library.path =
+      getOwnLibrary(target == RunTarget::Cuda ? "libBNGradCudaRuntime.so"
+                                              : "libBNGradCudaEmulator.so");
   void *handle = dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     return reportError(Twine("cannot load a library: ") + dlerror());

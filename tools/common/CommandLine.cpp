@@ -70,3 +70,12 @@ std::error_code mlir::bngrad::findWriteError(StringRef path) {
     return std::make_error_code(std::errc::not_a_directory);
   return fs::access(folder, fs::AccessMode::Write);
 }
+
+std::string mlir::bngrad::getOwnLibrary(StringRef name) {
+  static int anchor;
+  SmallString<128> path(llvm::sys::fs::getMainExecutable(nullptr, &anchor));
+  llvm::sys::path::remove_filename(path);
+  llvm::sys::path::remove_filename(path);
+  llvm::sys::path::append(path, "lib", name);
+  return path.str().str();
+}

@@ -49,6 +49,10 @@ LogicalResult verifySchedule(StringRef schedule, MLIRContext *context);
 /// touching it.
 std::error_code findWriteError(StringRef path);
 
+/// The path of BNGrad's shared library `name` in the folder of libraries that
+/// belongs to the folder of the running tool.
+std::string getOwnLibrary(StringRef name);
+
 } // namespace mlir::bngrad
 
 #endif // BNGRAD_TOOLS_COMMON_COMMANDLINE_H

@@ -10,6 +10,7 @@
 #define BNGRAD_DIALECT_BNGRADATTRS_TD
 
 include "BNGrad/Dialect/BNGradBase.td"
+include "mlir/Dialect/GPU/IR/CompilationAttrInterfaces.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
@@ -127,6 +128,18 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
   let extraClassDeclaration = [{
     /// Name of the discardable attribute that carries a schedule.
     static constexpr ::llvm::StringLiteral kAttrName = "bngrad.schedule";
+  }];
+}
+
+def BNGrad_SelectByDeviceAttr
+    : AttrDef<BNGrad_Dialect, "SelectByDevice",
+              [OffloadingTranslationAttrTrait]> {
+  let mnemonic = "select_by_device";
+  let summary = "Of the objects of a gpu.binary the device takes the one it runs";
+  let description = [{
+    A handler of `gpu.module` and `gpu.binary`. All objects are embedded;
+    `bngradCudaModuleLoad` of BNGrad/Runtime/Cuda.h chooses among them at the
+    first launch.
   }];
 }
 

@@ -143,6 +143,11 @@ struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
       llvm::cl::desc("Arguments and results are buffers of the device; else "
                      "they are of the host, and copied"),
       llvm::cl::init(false)};
+  Option<bool> exportC{
+      *this, "export-c",
+      llvm::cl::desc("Export public functions to C (--bngrad-export-c), which "
+                     "return the status of the thread"),
+      llvm::cl::init(false)};
 };
 
 /// Parts of the pipelines, one per stage, for pass managers on a module.

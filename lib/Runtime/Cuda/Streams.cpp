@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Generated code makes and destroys streams and events in every call. Those
-// that were destroyed are kept and handed out again, in the same context.
+// that were destroyed are kept and handed out again, in the same context. A
+// caller's stream takes their place in the thread that set it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,6 +68,20 @@ private:
 };
 } // namespace
 
+namespace {
+/// The caller's stream; it may be null, which is a stream, too.
+struct CallersStream {
+  bool isSet = false;
+  void *stream = nullptr;
+};
+} // namespace
+
+static thread_local CallersStream callersStream;
+
+static bool isCallersStream(void *stream) {
+  return callersStream.isSet && callersStream.stream == stream;
+}
+
 static HandlePool<CUstream> &streamPool() {
   static HandlePool<CUstream> &pool = *new HandlePool<CUstream>;
   return pool;
@@ -85,7 +100,13 @@ using namespace bngrad::cuda;
 // Streams
 //===----------------------------------------------------------------------===//
 
+void bngradCudaSetStream(void *stream) { callersStream = {true, stream}; }
+
+void bngradCudaResetStream(void) { callersStream = {}; }
+
 void *mgpuStreamCreate(void) {
+  if (callersStream.isSet)
+    return callersStream.stream;
   DeviceScope device;
   if (!device)
     return nullptr;
@@ -98,7 +119,7 @@ void *mgpuStreamCreate(void) {
 
 void mgpuStreamDestroy(void *stream) {
   // Work that is still in the stream stays in order before what comes next.
-  if (!stream)
+  if (!stream || isCallersStream(stream))
     return;
   if (!streamPool().giveBack(static_cast<CUstream>(stream)))
     report(kNoDriverCode, "mgpuStreamDestroy: expected a stream of "
@@ -106,6 +127,8 @@ void mgpuStreamDestroy(void *stream) {
 }
 
 void mgpuStreamSynchronize(void *stream) {
+  if (isCallersStream(stream))
+    return;
   Range range("bngrad: stream synchronize");
   if (DeviceScope device; device)
     device->check(

@@ -110,6 +110,19 @@ int main() {
   mgpuStreamSynchronize(stream);
   bngradCudaTakeStatus();
 
+  int place;
+  bngradCudaSetStream(&place);
+  std::printf("the caller's stream: %d", mgpuStreamCreate() == &place);
+  mgpuMemFree(mgpuMemAlloc(16, &place, 0), &place);
+  mgpuStreamSynchronize(&place);
+  mgpuStreamDestroy(&place);
+  bngradCudaSetStream(nullptr);
+  std::printf(" %d", mgpuStreamCreate() == nullptr);
+  bngradCudaResetStream();
+  std::printf(", status %d\n", bngradCudaTakeStatus());
+  mgpuStreamSynchronize(&place);
+  bngradCudaTakeStatus();
+
   void *binary = mgpuModuleLoad(const_cast<char *>("\x7f"
                                                    "ELF"),
                                 4);

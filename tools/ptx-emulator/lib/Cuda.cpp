@@ -27,6 +27,11 @@ struct Handle {
   bool isStream;
 };
 
+/// The caller's stream; it may be null, which is a stream, too.
+struct CallersStream {
+  bool isSet = false;
+  void *stream = nullptr;
+};
 struct ErrorSink {
   bngradCudaErrorHandler_t function = nullptr;
   void *user = nullptr;
@@ -35,6 +40,7 @@ struct ErrorSink {
 } // namespace
 
 static thread_local int32_t status = 0;
+static thread_local CallersStream callersStream;
 static std::mutex handlerMutex;
 static ErrorSink errorSink;
 
@@ -75,10 +81,15 @@ template <typename Fn> static void withDevice(Fn fn) {
     fail(error);
 }
 
-/// Empty if `handle` is one of ours, or the default stream.
+static bool isCallersStream(void *stream) {
+  return callersStream.isSet && callersStream.stream == stream;
+}
+
+/// Empty if `handle` is one of ours, the default stream or the
+/// caller's.
 static std::string checkHandle(const char *function, void *handle,
                                bool isStream) {
-  if (!handle && isStream)
+  if (isStream && (!handle || isCallersStream(handle)))
     return "";
   auto found = handles().find(static_cast<Handle *>(handle));
   if (found != handles().end() && (*found)->isStream == isStream)
@@ -244,13 +255,23 @@ static void destroyHandle(const char *function, void *handle, bool isStream) {
   });
 }
 
-void *mgpuStreamCreate(void) { return createHandle(true); }
+void bngradCudaSetStream(void *stream) { callersStream = {true, stream}; }
+
+void bngradCudaResetStream(void) { callersStream = {}; }
+
+void *mgpuStreamCreate(void) {
+  return callersStream.isSet ? callersStream.stream : createHandle(true);
+}
 
 void mgpuStreamDestroy(void *stream) {
+  if (isCallersStream(stream))
+    return;
   destroyHandle("mgpuStreamDestroy", stream, true);
 }
 
 void mgpuStreamSynchronize(void *stream) {
+  if (isCallersStream(stream))
+    return;
   withDevice([&](Device &) {
     return checkHandle("mgpuStreamSynchronize", stream, true);
   });

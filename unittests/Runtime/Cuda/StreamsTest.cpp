@@ -38,6 +38,46 @@ TEST_F(StreamsTest, StreamsStayInTheirContext) {
   EXPECT_EQ(mgpuStreamCreate(), stream);
 }
 
+TEST_F(StreamsTest, CallersStream) {
+  void *own = mgpuStreamCreate();
+  void *kernel = mgpuModuleGetFunction(loadModule(), "kernel");
+  void *made = mgpuStreamCreate();
+  // The default stream is one that can be set as well.
+  for (void *callers : {made, static_cast<void *>(nullptr)}) {
+    bngradCudaSetStream(callers);
+    fake::takeCalls();
+    void *stream = mgpuStreamCreate();
+    EXPECT_EQ(stream, callers);
+    mgpuStreamSynchronize(stream);
+    mgpuStreamDestroy(stream);
+    EXPECT_EQ(fake::takeCalls(), Calls()) << "the caller's affair";
+    launch(kernel, 0, stream);
+    std::vector<fake::Launch> launches = fake::takeLaunches();
+    ASSERT_EQ(launches.size(), 1u);
+    EXPECT_EQ(launches[0].stream, callers);
+    // Others are waited for.
+    fake::takeCalls();
+    mgpuStreamSynchronize(own);
+    EXPECT_EQ(fake::takeCalls().size(), 1u);
+  }
+  CUcontext context = fake::getCurrent();
+  std::thread([&] {
+    fake::setCurrent(context);
+    void *stream = mgpuStreamCreate();
+    EXPECT_NE(stream, nullptr) << "the stream of one thread";
+    mgpuStreamDestroy(stream);
+  }).join();
+
+  bngradCudaResetStream();
+  void *next = mgpuStreamCreate();
+  EXPECT_NE(next, nullptr);
+  EXPECT_NE(next, own);
+  EXPECT_NE(next, made) << "it was not given back";
+  mgpuStreamDestroy(next);
+  mgpuStreamDestroy(made);
+  mgpuStreamDestroy(own);
+}
+
 TEST_F(StreamsTest, StreamsOfManyThreads) {
   CUcontext context = fake::getCurrent();
   std::mutex mutex;

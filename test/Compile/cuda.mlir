@@ -1,0 +1,49 @@
+// The same C program, which knows nothing of GPUs, calls what was compiled for one: here the emulator, which exports
+// what libBNGradCudaRuntime does.
+
+// UNSUPPORTED: sanitizer
+
+// DEFINE: %{source} = %S/Inputs/gradients.mlir
+// DEFINE: %{cc} = %llvm_prefix/bin/clang -std=c11 -Wall -Wextra -pedantic -Werror -O1 -I%t
+// DEFINE: %{emulator} = -L%bngrad_obj_root/lib -lBNGradCudaEmulator -Wl,-rpath,%bngrad_obj_root/lib -lm
+
+// RUN: rm -rf %t && mkdir %t
+// RUN: bngrad-compile %{source} -o %t/gradients.o --header=%t/gradients.h --target=cuda
+// RUN: %{cc} %S/Inputs/check.c %t/gradients.o %{emulator} -o %t/linked
+// RUN: %t/linked | FileCheck %s
+// CHECK: {{^}}0 failed{{$}}
+
+// A shared object takes the emulator where a program has linked it before, and tells kernels from host code.
+// RUN: bngrad-compile %{source} -o %t/gradients.so --target=cuda --chip=sm_80
+// RUN: %{cc} -DBNGRAD_DLOPEN %S/Inputs/check.c -Wl,--no-as-needed %{emulator} -o %t/loading
+// RUN: %t/loading %t/gradients.so | FileCheck %s
+// RUN: env LD_PRELOAD=%bngrad_obj_root/lib/libBNGradCudaEmulator.so %t/loading %t/gradients.so | FileCheck %s
+// RUN: bngrad-compile %{source} -o %t/gradients.ll --target=cuda
+// RUN: %{cc} -Wno-override-module %S/Inputs/check.c %t/gradients.ll %{emulator} -o %t/compiled
+// RUN: %t/compiled | FileCheck %s
+
+// It needs the runtime and libc, finds the runtime beside it or where it was built, and no MLIR or LLVM.
+// RUN: %llvm_prefix/bin/llvm-readelf --needed-libs --dynamic-table %t/gradients.so | FileCheck %s --check-prefix=NEEDED
+// RUN: ldd %t/gradients.so | FileCheck %s --check-prefix=LDD
+// RUN: cp %bngrad_obj_root/lib/libBNGradCudaRuntime.so %t
+// RUN: ldd %t/gradients.so | FileCheck %s --check-prefix=BESIDE -DFOLDER=%t
+// NEEDED: (RUNPATH) {{.*}}[$ORIGIN:{{/.*}}]
+// NEEDED: NeededLibraries [
+// NEEDED-NEXT: libBNGradCudaRuntime.so
+// NEEDED-NEXT: libc.so
+// NEEDED-NEXT: libm.so
+// NEEDED-NEXT: ]
+// LDD-NOT: {{MLIR|LLVM|mlir|libomp|not found}}
+// LDD: libBNGradCudaRuntime.so => {{/.*}}
+// LDD-NOT: {{MLIR|LLVM|mlir|libomp|not found}}
+// BESIDE: libBNGradCudaRuntime.so => [[FOLDER]]/libBNGradCudaRuntime.so
+
+// A computation that went wrong is told from one that did not, as is one without a GPU.
+// RUN: sed -e 's/1.0e-3 : f64}/1.0e-2 : f64}/' %{source} > %t/wrong.mlir
+// RUN: bngrad-compile %t/wrong.mlir -o %t/wrong.so --target=cuda
+// RUN: not %t/loading %t/wrong.so | FileCheck %s --check-prefix=WRONG
+// WRONG: FAILED: nchw grad_input: expected {{.*}}, got
+// RUN: %{cc} -DBNGRAD_DLOPEN %S/Inputs/check.c -lm -o %t/plain
+// RUN: env BNGRAD_CUDA_DRIVER=%t/none.so not %t/plain %t/gradients.so 2>&1 | FileCheck %s --check-prefix=NONE
+// NONE-DAG: bngrad: error: cannot load {{.*}}none.so: {{.*}}; expected an NVIDIA driver
+// NONE-DAG: FAILED: nchw returns 0
