@@ -649,7 +649,9 @@ SmallVector<Value> GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
           return next;
         },
         totals);
-    barrier(b);
+    // The next step writes where this one reads.
+    if (half > 1)
+      barrier(b);
   }
   return totals;
 }
