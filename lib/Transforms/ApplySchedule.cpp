@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DenseForms.h"
+#include "DeviceBuffers.h"
 #include "ElementCloner.h"
 #include "GpuLoops.h"
 #include "GpuSchedule.h"
@@ -314,6 +315,8 @@ struct BNGradApplySchedulePass
           region.setNoInline(false);
         applySchedule(rewriter, version, deviceArguments);
       }
+    if (deviceArguments && failed(verifyDeviceArguments(getOperation())))
+      return signalPassFailure();
   }
 };
 } // namespace

@@ -250,3 +250,28 @@ void DeviceBuffers::finish(OpBuilder &b) {
     memref::DeallocOp::create(b, loc, dense);
   }
 }
+
+LogicalResult mlir::bngrad::verifyDeviceArguments(func::FuncOp function) {
+  for (BlockArgument argument : function.getArguments()) {
+    if (!isMemRef(argument))
+      continue;
+    SmallVector<Operation *> users;
+    collectUsers(argument, users);
+    for (Operation *user : users) {
+      auto effects = dyn_cast<MemoryEffectOpInterface>(user);
+      bool isOnHost = effects &&
+                      (effects.hasEffect<MemoryEffects::Read>() ||
+                       effects.hasEffect<MemoryEffects::Write>()) &&
+                      !user->getParentOfType<gpu::LaunchOp>() &&
+                      !isa<gpu::GPUDialect>(user->getDialect());
+      if (!isOnHost)
+        continue;
+      return user->emitOpError()
+             << "expected a kernel to access argument "
+             << argument.getArgNumber() << ", which is in memory of the "
+             << "device, got code of the host; only gradients, and what is "
+                "fused with them, become kernels";
+    }
+  }
+  return success();
+}

@@ -12,6 +12,8 @@
 
 #include "ScheduledGroup.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 namespace mlir::bngrad {
 
 /// Where the kernels of one group find their operands. Everything is done on
@@ -65,6 +67,12 @@ private:
   SmallVector<std::pair<Value, Value>> denseForms; // dense, strided
   DenseMap<unsigned, Value> initialValues;
 };
+
+/// Checks that nothing but kernels and copies of the device accesses the
+/// arguments of `function`, which are buffers of the device.
+///
+/// Errors: a diagnostic at what accesses one, and failure.
+LogicalResult verifyDeviceArguments(func::FuncOp function);
 
 } // namespace mlir::bngrad
 
