@@ -10,13 +10,15 @@ build=${BNGRAD_BUILD_DIR:-$root/build}
 llvm_version=22
 llvm_prefix=/usr/lib/llvm-$llvm_version
 python=/usr/bin/python3
+# Several builds compile the same sources: gcc and sanitizers aside, mutants do.
+export CCACHE_DIR=${CCACHE_DIR:-$root/build/ccache} CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
 # What a build and the tests need, as Debian 12 names it. The same names exist
 # on apt.llvm.org for Ubuntu.
 packages=(
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools clang-22 lld-22
   libomp-22-dev libclang-rt-22-dev libgtest-dev zlib1g-dev libzstd-dev
-  libcurl4-openssl-dev cmake ninja-build g++ python3 python3-numpy
+  libcurl4-openssl-dev cmake ninja-build ccache g++ python3 python3-numpy
 )
 
 # fail MESSAGE: one line on standard error, exit 1.
@@ -73,6 +75,7 @@ build() {
       -DCMAKE_BUILD_TYPE="${BNGRAD_BUILD_TYPE:-Release}" \
       -DCMAKE_C_COMPILER="${CC:-clang-$llvm_version}" \
       -DCMAKE_CXX_COMPILER="${CXX:-clang++-$llvm_version}" \
+      -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
       -DMLIR_DIR="$llvm_prefix/lib/cmake/mlir" \
       -DLLVM_DIR="$llvm_prefix/lib/cmake/llvm" \
       -DPython3_EXECUTABLE="$python" ${BNGRAD_CMAKE_FLAGS:-} >"$build/configure.log" 2>&1 ||

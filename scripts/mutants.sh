@@ -15,18 +15,39 @@ rm -rf "$copy"
 mkdir -p "$copy/source"
 (cd "$root" && git ls-files -co --exclude-standard | tar -cf - -T -) |
   tar -xf - -C "$copy/source"
-export BNGRAD_BUILD_DIR=$copy/build
+# Where it lies in the sources as in the original, so that ccache knows it.
+export BNGRAD_BUILD_DIR=$copy/source/build
+export CCACHE_BASEDIR=$copy/source
 unset BNGRAD_LONG_TESTS
 
-# run_tests [OPTION...]: prints PASSED FAILED SKIPPED. The tests that take longest are left out: with
-# them each mutant would take minutes. A mutant that hangs has been noticed.
+# tests_of FILE: which tests are there for it, as a filter of lit.
+tests_of() {
+  case "$1" in
+    lib/Dialect/*) echo ':: (Dialect|Transforms|Pipelines)/' ;;
+    lib/Runtime/Cuda/*) echo 'Unit.*Cuda|:: Runtime/' ;;
+    lib/Runtime/*) echo 'Unit|:: Runner/' ;;
+    lib/Transforms/*Gpu* | lib/Transforms/OnePass* | lib/Transforms/*Device* | \
+      lib/Transforms/*Kernel* | lib/Transforms/*Cuda*)
+      echo ':: (Transforms|Pipelines)/|CUDA' ;;
+    lib/Transforms/*)
+      echo ':: (Transforms|Pipelines|Compile)/|Integration/CPU' ;;
+    tools/bngrad-compile/*) echo ':: Compile/' ;;
+    tools/bngrad-runner/*) echo ':: Runner/' ;;
+    tools/ptx-emulator/*) echo ':: PtxEmulator/|CUDA' ;;
+    *) echo . ;;
+  esac
+}
+
+# run_tests [OPTION...]: prints PASSED FAILED SKIPPED. The tests that take
+# longest are left out: with them each mutant would take minutes. A mutant that
+# hangs has been noticed.
 run_tests() {
   rm -f "$copy/lit.json"
   (
     ulimit -v 16000000
     timeout 300 "$python" "$llvm_prefix/bin/lit" -q --no-progress-bar \
       --filter-out 'Conformance|Properties|numpy|numerics' \
-      "$@" -o "$copy/lit.json" "$copy/build/test"
+      "$@" -o "$copy/lit.json" "$BNGRAD_BUILD_DIR/test"
   ) >"$copy/lit.log" 2>&1 || true
   if [ -f "$copy/lit.json" ]; then
     "$python" "$root/scripts/count_results.py" "$copy/lit.json"
@@ -47,10 +68,12 @@ while IFS= read -r line; do
   least=$("$python" "$root/scripts/apply_mutant.py" "$copy/source" "$line") ||
     fail "test/mutants.txt: cannot apply '$line'"
   file=${line%% ## *}
-  if cmake --build "$copy/build" --target all check-bngrad-depends \
+  if cmake --build "$BNGRAD_BUILD_DIR" --target all check-bngrad-depends \
     >"$copy/build.log" 2>&1; then
     # As many failures as are asked for are enough to know.
-    read -r passed failed skipped < <(run_tests --max-failures "$least")
+    read -r passed failed skipped < <(
+      run_tests --filter "$(tests_of "$file")" --max-failures "$least"
+    )
     if [ "$failed" -ge "$least" ]; then
       killed=$((killed + 1))
       printf 'killed: %s\n' "$line"

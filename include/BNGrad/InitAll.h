@@ -10,9 +10,9 @@
 #define BNGRAD_INITALL_H
 
 #include "BNGrad/Dialect/BNGrad.h"
-#include "BNGrad/Transforms/CudaImages.h"
 #include "BNGrad/Transforms/Passes.h"
 #include "BNGrad/Transforms/Pipelines.h"
+#include "BNGrad/Transforms/SelectByDevice.h"
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/InitAllDialects.h"
@@ -29,7 +29,7 @@ inline void registerAllDialects(DialectRegistry &registry) {
   mlir::registerAllExtensions(registry);
   registerAllGPUToLLVMIRTranslations(registry);
   registry.insert<BNGradDialect>();
-  registerCudaImagesTranslation(registry);
+  registerSelectByDeviceTranslation(registry);
 }
 
 /// Registers every upstream pass, our passes and our pipelines.

@@ -75,6 +75,9 @@ struct BNGradInlinerInterface : DialectInlinerInterface {
 
 void BNGradDialect::initialize() {
   addInterfaces<BNGradInlinerInterface>();
+  // registerSelectByDeviceTranslation keeps it.
+  declarePromisedInterface<gpu::OffloadingLLVMTranslationAttrInterface,
+                           SelectByDeviceAttr>();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "BNGrad/Dialect/BNGradAttrs.cpp.inc"

@@ -15,6 +15,7 @@
 #include "DeviceBuffers.h"
 #include "ElementCloner.h"
 #include "GpuLoops.h"
+#include "GpuSchedule.h"
 #include "ScheduledGroup.h"
 #include "Sums.h"
 #include "VectorLoops.h"

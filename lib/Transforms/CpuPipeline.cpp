@@ -106,8 +106,9 @@ void mlir::bngrad::addCpuApplyPasses(OpPassManager &pm) {
 
 void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm) {
   pm.addPass(createBNGradExpandTruncFPass());
+  pm.addPass(createBNGradShareLoopsPass());
+  // The loops of several dims.
   pm.addPass(createConvertSCFToOpenMPPass());
-  pm.addPass(createBNGradSerializeShortLoopsPass());
   // Removes the memref.alloca_scope around each parallel body, which
   // finalize-memref-to-llvm does not take.
   pm.addPass(createCanonicalizerPass());

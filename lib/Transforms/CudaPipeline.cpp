@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Transforms/CudaChip.h"
 #include "BNGrad/Transforms/Passes.h"
 #include "BNGrad/Transforms/Pipelines.h"
 
@@ -43,24 +42,13 @@ void mlir::bngrad::addCudaApplyPasses(OpPassManager &pm, bool deviceArguments) {
   pm.addPass(createCSEPass());
 }
 
-/// Adds the target of each chip to the modules of kernels.
-static void addTargets(OpPassManager &pm, const CudaPipelineOptions &options) {
-  std::string reason;
-  auto chips = CudaChip::parse(options.chip, reason);
-  if (failed(chips))
-    return; // --bngrad-group reports it
-  for (const CudaChip *chip : *chips) {
-    GpuNVVMAttachTargetOptions target;
-    target.chip = chip->name.str();
-    target.features = options.features.empty()
-                          ? "+ptx" + std::to_string(chip->ptxVersion)
-                          : options.features.getValue();
-    target.optLevel = options.optLevel;
-    pm.addPass(createGpuNVVMAttachTarget(target));
-  }
-}
-
-static void addKernelPasses(OpPassManager &pm) {
+static void addKernelPasses(OpPassManager &pm,
+                            const CudaPipelineOptions &options) {
+  BNGradAttachChipsPassOptions chips;
+  chips.chip = options.chip;
+  chips.features = options.features;
+  chips.optLevel = options.optLevel;
+  pm.addPass(createBNGradAttachChipsPass(chips));
   pm.addPass(createBNGradLowerKernelMathPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(memref::createExpandStridedMetadataPass());
@@ -83,8 +71,7 @@ void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
   pm.addPass(createGpuLaunchSinkIndexComputationsPass());
   pm.addPass(createGpuKernelOutliningPass());
   pm.addPass(createCanonicalizerPass());
-  addTargets(pm, options);
-  addKernelPasses(pm.nest<gpu::GPUModuleOp>());
+  addKernelPasses(pm.nest<gpu::GPUModuleOp>(), options);
 
   pm.addPass(createLowerAffinePass());
   pm.addPass(memref::createExpandStridedMetadataPass());
@@ -102,7 +89,6 @@ void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
                              : options.format == CudaFormat::Bin ? "bin"
                                                                  : "fatbin";
   pm.addPass(createGpuModuleToBinaryPass(binary));
-  pm.addPass(createBNGradEmbedCudaImagesPass());
 }
 
 void mlir::bngrad::buildCudaPipeline(OpPassManager &pm,

@@ -8,6 +8,7 @@
 
 #include "GpuKernels.h"
 #include "ElementCloner.h"
+#include "GpuSchedule.h"
 #include "Sums.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -206,26 +207,6 @@ bool GpuKernels::isContiguous(linalg::GenericOp generic,
          cast<MemRefType>(operand.get().getType()).getLayout().isIdentity();
 }
 
-/// The indices of an operand that is read by `map` at `indices`.
-static SmallVector<Value> applyMap(OpBuilder &b, Location loc, AffineMap map,
-                                   ArrayRef<Value> indices) {
-  SmallVector<Value> results;
-  for (AffineExpr expr : map.getResults()) {
-    if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
-      results.push_back(indices[dim.getPosition()]);
-      continue;
-    }
-    // Loops that the expression leaves out may be missing.
-    SmallVector<Value> operands(indices);
-    Value zero = arith::ConstantIndexOp::create(b, loc, 0);
-    for (Value &operand : operands)
-      operand = operand ? operand : zero;
-    results.push_back(affine::AffineApplyOp::create(
-        b, loc, AffineMap::get(map.getNumDims(), 0, expr), operands));
-  }
-  return results;
-}
-
 /// `memref` of i1 as one of i8, which is what memory holds: a vector of i1
 /// would be read as bits.
 static Value getBytes(OpBuilder &b, Location loc, Value memref) {
@@ -366,17 +347,7 @@ void GpuKernels::storeResults(OpBuilder &b, linalg::GenericOp generic,
 int64_t GpuKernels::getLanes(ArrayRef<linalg::GenericOp> generics) const {
   if (!llvm::all_of(generics, isVectorizable))
     return 1;
-  int64_t narrowest = 64, widest = 16;
-  for (linalg::GenericOp generic : generics)
-    for (OpOperand &operand : generic->getOpOperands())
-      if (auto type = dyn_cast<FloatType>(getElementTypeOrSelf(operand.get()));
-          type && isDataMap(generic.getMatchingIndexingMap(&operand))) {
-        narrowest = std::min<int64_t>(narrowest, type.getWidth());
-        widest = std::max<int64_t>(widest, type.getWidth());
-      }
-  // Two accesses of the widest type at most.
-  return std::min(schedule.getVectorBits() / narrowest,
-                  2 * schedule.getVectorBits() / widest);
+  return getMostLanes(generics, schedule.getVectorBits());
 }
 
 void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,
@@ -624,11 +595,12 @@ SmallVector<Value> GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
                                    index.constant(std::min(active, rows)));
     emitIf(b, b.createOrFold<arith::AndIOp>(loc, isUpper, isActive),
            [&](OpBuilder &nested) {
+             Value slotRow = at(nested).sub(row, halfValue);
              for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals))
                for (int64_t lane : llvm::seq(lanes))
                  memref::StoreOp::create(nested, loc,
                                          getLane(nested, total, lane), shared,
-                                         getSlot(nested, row, lane));
+                                         getSlot(nested, slotRow, lane));
            });
     barrier(b);
     Value other = index.add(row, halfValue);
@@ -640,20 +612,26 @@ SmallVector<Value> GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
         [&](OpBuilder &nested) {
           SmallVector<Value> next;
           for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals)) {
-            SmallVector<Value> elements;
-            for (int64_t lane : llvm::seq(lanes))
-              elements.push_back(memref::LoadOp::create(
-                  nested, loc, shared, getSlot(nested, other, lane)));
-            Value value = elements.front();
-            if (lanes > 1)
-              value = vector::FromElementsOp::create(nested, loc,
-                                                     total.getType(), elements);
+            Value memref = shared;
+            auto load = [&](int64_t lane) -> Value {
+              return memref::LoadOp::create(nested, loc, memref,
+                                            getSlot(nested, row, lane));
+            };
+            Value value;
+            if (lanes == 1)
+              value = load(0);
+            else
+              value = vector::FromElementsOp::create(
+                  nested, loc, total.getType(),
+                  llvm::map_to_vector(llvm::seq(lanes), load));
             next.push_back(arith::AddFOp::create(nested, loc, total, value));
           }
           return next;
         },
         totals);
-    barrier(b);
+    // The next step writes where this one reads.
+    if (half > 1)
+      barrier(b);
   }
   return totals;
 }

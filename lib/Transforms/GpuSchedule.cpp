@@ -13,6 +13,10 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+bool mlir::bngrad::isGpuKind(ScheduleKind kind) {
+  return kind == ScheduleKind::TwoPass || kind == ScheduleKind::OnePass;
+}
+
 //===----------------------------------------------------------------------===//
 // OnePassLayout
 //===----------------------------------------------------------------------===//
@@ -76,6 +80,13 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
     reason = "expected loops [N, C, S], [C, S] or [N, C] over dense data";
     return std::nullopt;
   }
+  layout.sumBytes = 0;
+  linalg::GenericOp reduction = group.reduction;
+  for (OpOperand &init : reduction.getDpsInitsMutable())
+    if (!isDataMap(reduction.getMatchingIndexingMap(&init)))
+      layout.sumBytes += llvm::divideCeil(
+          getElementTypeOrSelf(init.get()).getIntOrFloatBitWidth(), 8);
+  layout.lanes = getMostLanes(group.getDataGenerics(), /*vectorBits=*/128);
   layout.operands = findShared(group);
   for (Value operand : layout.operands)
     layout.widths.push_back(llvm::divideCeil(
@@ -96,56 +107,109 @@ int64_t OnePassLayout::getSharedBytes(int64_t cluster, int64_t tile) const {
   return getOffset(cluster, tile, widths.size());
 }
 
+int64_t OnePassLayout::getStaticBytes(int64_t threads, int64_t tile) const {
+  // A slot for each channel; then what the threads exchange.
+  constexpr int64_t kWarp = 32;
+  int64_t exchanged = threads / kWarp;
+  if (channelsRunFastest)
+    for (int64_t count = lanes; count > 0; count /= 2) {
+      int64_t columns = llvm::divideCeil(tile, count);
+      int64_t rows = std::max<int64_t>(threads / columns, 1);
+      exchanged = std::max(exchanged, getScratchSize(rows, columns, count));
+    }
+  return (tile + exchanged) * sumBytes;
+}
+
+int64_t mlir::bngrad::getMostLanes(ArrayRef<linalg::GenericOp> generics,
+                                   int64_t vectorBits) {
+  int64_t narrowest = 64, widest = 16;
+  for (linalg::GenericOp generic : generics)
+    for (OpOperand &operand : generic->getOpOperands())
+      if (auto type = dyn_cast<FloatType>(getElementTypeOrSelf(operand.get()));
+          type && isDataMap(generic.getMatchingIndexingMap(&operand))) {
+        narrowest = std::min<int64_t>(narrowest, type.getWidth());
+        widest = std::max<int64_t>(widest, type.getWidth());
+      }
+  return std::min(vectorBits / narrowest, 2 * vectorBits / widest);
+}
+
+int64_t mlir::bngrad::getScratchSize(int64_t rows, int64_t columns,
+                                     int64_t lanes) {
+  return std::max<int64_t>(llvm::PowerOf2Ceil(rows) / 2, 1) * columns * lanes;
+}
+
 //===----------------------------------------------------------------------===//
 // Choice
 //===----------------------------------------------------------------------===//
 
-/// Static shared memory of a block and what the system keeps of it.
+/// Left free for static shared memory of a block and what the system keeps.
 static constexpr int64_t kReservedBytes = 12 << 10;
+static constexpr int64_t kSystemBytes = 1 << 10;
 
 namespace {
 /// How much of a group a block holds.
 struct Tile {
-  int64_t cluster, channels, bytes;
+  int64_t cluster, channels, bytes, threads;
 };
 } // namespace
+
+/// The least number of channels whose runs of memory start at multiples of 16
+/// bytes, as bulk copies must, and that divides all channels; 1 if there is
+/// none.
+static int64_t countAlignedChannels(const OnePassLayout &layout) {
+  for (int64_t count : llvm::seq_inclusive<int64_t>(1, 16))
+    if (layout.channels % count == 0 &&
+        llvm::all_of(layout.widths, [&](int64_t width) {
+          return count * layout.length * width % 16 == 0;
+        }))
+      return count;
+  return 1;
+}
+
+/// Channels of a tile that are worth trying, best first.
+static SmallVector<int64_t> getTileChannels(const OnePassLayout &layout) {
+  if (!layout.channelsRunFastest) {
+    int64_t aligned = countAlignedChannels(layout);
+    return aligned == 1 ? SmallVector<int64_t>{1}
+                        : SmallVector<int64_t>{aligned, 1};
+  }
+  // A row of a tile is a run of memory: 128 bytes of it are whole lines on
+  // every device, 64 are still two sectors.
+  int64_t width = *llvm::min_element(layout.widths);
+  if (layout.channels * width <= 128)
+    return {layout.channels};
+  return {128 / width, 64 / width};
+}
 
 /// A tile that leaves room for a second block on the multiprocessor, which
 /// loads while the first computes, or else one that fills it; nothing if no
 /// cluster can hold a tile.
 static std::optional<Tile> chooseTile(const OnePassLayout &layout,
                                       const CudaChip &chip) {
-  int64_t whole = chip.sharedBytes - kReservedBytes;
-  int64_t half = chip.sharedBytes / 2 - kReservedBytes;
-  int64_t width = *llvm::min_element(layout.widths);
-  // Where channels run fastest, a row of a tile is a run of memory: 128 bytes
-  // of it are whole sectors on every device, 64 are still two.
-  SmallVector<int64_t> channels;
-  if (!layout.channelsRunFastest) {
-    channels = {1};
-  } else {
-    for (int64_t bytes : {128, 64})
-      if (bytes / width < layout.channels)
-        channels.push_back(bytes / width);
-    if (layout.channels * width <= 128)
-      channels = {layout.channels};
-  }
-  for (int64_t room : {half, whole})
-    for (int64_t tile : channels)
+  std::pair<int64_t, int64_t> rooms[] = {{chip.sharedBytes / 2, 256},
+                                         {chip.sharedBytes, 512}};
+  for (auto [room, threads] : rooms)
+    for (int64_t channels : getTileChannels(layout)) {
+      int64_t staticBytes = layout.getStaticBytes(threads, channels);
+      if (staticBytes > OnePassLayout::kMostStaticBytes)
+        continue;
+      int64_t most =
+          room - std::max(staticBytes + kSystemBytes, kReservedBytes);
       for (int64_t cluster : {1, 2, 4, 8})
-        if (int64_t bytes = layout.getSharedBytes(cluster, tile);
-            bytes <= room && cluster <= layout.rows)
-          return Tile{cluster, tile, bytes};
+        if (int64_t bytes = layout.getSharedBytes(cluster, channels);
+            bytes <= most && cluster <= layout.rows)
+          return Tile{cluster, channels, bytes, threads};
+    }
   return std::nullopt;
 }
 
-/// Several short channels in one block, so that its copies are long and start
-/// at multiples of 16 bytes; the largest divisor that leaves a block for each
+/// More short channels in one block, while there is a block for each
 /// multiprocessor.
 static void joinChannels(const OnePassLayout &layout, const CudaChip &chip,
                          Tile &tile) {
   int64_t room = chip.sharedBytes / 4 - kReservedBytes;
-  for (int64_t count = 2; count <= 64; ++count) {
+  int64_t step = tile.channels;
+  for (int64_t count = 2 * step; count <= 64; count += step) {
     int64_t bytes = layout.getSharedBytes(1, count);
     if (layout.channels % count != 0 || bytes > room ||
         layout.channels / count < chip.multiprocessors)
@@ -166,9 +230,11 @@ ScheduleAttr mlir::bngrad::chooseGpuSchedule(const ScheduledGroup &group,
   if (tile) {
     if (!layout->channelsRunFastest && tile->cluster == 1)
       joinChannels(*layout, chip, *tile);
-    bool isAlone = tile->bytes > chip.sharedBytes / 2 - kReservedBytes;
-    return ScheduleAttr::get(context, ScheduleKind::OnePass,
-                             /*threads=*/isAlone ? 512 : 256,
+    // A warp for each of several channels.
+    int64_t threads = tile->threads;
+    if (!layout->channelsRunFastest && tile->channels > 1)
+      threads = std::clamp<int64_t>(tile->channels * 32, 128, 256);
+    return ScheduleAttr::get(context, ScheduleKind::OnePass, threads,
                              /*vector_bits=*/128, /*streaming_bytes=*/0,
                              /*columns=*/tile->channels, /*blocks=*/16,
                              /*fma=*/true, tile->cluster);

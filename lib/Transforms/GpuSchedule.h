@@ -17,6 +17,9 @@
 
 namespace mlir::bngrad {
 
+/// True for the schedules of a GPU.
+bool isGpuKind(ScheduleKind kind);
+
 /// How `one_pass` lays a group out over blocks. Its loops, with adjacent ones
 /// of a kind merged, are [N, C, S] or [C, S], or [N, C] where channels run
 /// fastest.
@@ -28,6 +31,8 @@ struct OnePassLayout {
   /// Operands that the sums and the elements both read: they are kept on chip.
   SmallVector<Value> operands;
   SmallVector<int64_t> widths; // bytes of an element, by operand
+  int64_t sumBytes;            // of all sums of a channel
+  int64_t lanes;               // elements of an access, at most
 
   /// The layout of `group`, on tensors or memrefs, or a `reason` why there is
   /// none.
@@ -44,8 +49,22 @@ struct OnePassLayout {
   /// Where operand `i` begins in it.
   int64_t getOffset(int64_t cluster, int64_t tile, unsigned i) const;
 
+  /// Static shared memory for the sums of a block at most, in bytes.
+  int64_t getStaticBytes(int64_t threads, int64_t tile) const;
+
   static constexpr int64_t kAlignment = 128;
+  /// Static shared memory that a block can have, in bytes.
+  static constexpr int64_t kMostStaticBytes = 48 << 10;
 };
+
+/// Elements that one step of a thread takes of the data of `generics`: accesses
+/// of `vectorBits` of the narrowest type, but two of the widest at most.
+int64_t getMostLanes(ArrayRef<linalg::GenericOp> generics, int64_t vectorBits);
+
+/// Elements of shared memory for a sum of `rows` x `columns` threads, with
+/// `lanes` elements each, along the rows: in each step the upper half of the
+/// rows hands its sums to the lower half.
+int64_t getScratchSize(int64_t rows, int64_t columns, int64_t lanes);
 
 /// The schedule of `group`, on tensors or memrefs, on `chip`.
 ScheduleAttr chooseGpuSchedule(const ScheduledGroup &group,

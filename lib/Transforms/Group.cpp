@@ -281,8 +281,9 @@ static ScheduleKind chooseKind(const ScheduledGroup &group) {
   bool hasTileLoops = loops.size() <= 3 &&
                       llvm::count_if(loops, isFeature) == 1 &&
                       isFeature(loops[loops.size() - 2]);
-  return row < limits::kShortRow && hasTileLoops &&
-                 elements >= limits::kSerialElements
+  int64_t shortRow = elements < limits::kFarElements ? limits::kShortRowNear
+                                                     : limits::kShortRow;
+  return row < shortRow && hasTileLoops && elements >= limits::kSerialElements
              ? ScheduleKind::Tiles
              : ScheduleKind::Channels;
 }
@@ -346,7 +347,7 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
     FailureOr<ScheduleAttr> parsed = parseSchedule(schedule, context);
     if (succeeded(parsed)) {
       given = *parsed;
-      return success();
+      return checkChip(given, emitOptionError);
     }
     return emitError(UnknownLoc::get(context))
            << "expected option 'schedule' to be an attribute such as "
@@ -361,6 +362,13 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
       if (generic.hasPureTensorSemantics() &&
           !generic->hasAttr(ScheduleAttr::kAttrName))
         generics.push_back(generic);
+    });
+    getOperation().walk([&](linalg::GenericOp generic) {
+      auto written =
+          generic->getAttrOfType<ScheduleAttr>(ScheduleAttr::kAttrName);
+      if (written &&
+          failed(checkChip(written, [&] { return generic.emitOpError(); })))
+        signalPassFailure();
     });
     DenseSet<Operation *> grouped;
     auto close = [&](const Group &group) {
@@ -382,6 +390,21 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
   }
 
 private:
+  /// An error where a GPU's schedule is to run on a CPU, or on a chip without
+  /// the clusters that its kernel needs.
+  LogicalResult checkChip(ScheduleAttr attr,
+                          function_ref<InFlightDiagnostic()> emitError) const {
+    if (isGpuKind(attr.getKind()) && !oldestChip)
+      return emitError() << "expected the schedule of a CPU, as no chip is "
+                            "given, got "
+                         << attr;
+    if (attr.getKind() != ScheduleKind::OnePass ||
+        oldestChip->hasClusters())
+      return success();
+    return emitError() << "expected schedule 'one_pass' on sm_90 or newer, got "
+                       << oldestChip->name;
+  }
+
   Target target;
   const CudaChip *oldestChip = nullptr; // null: a CPU
   ScheduleAttr given;                   // by the option; null: none

@@ -116,8 +116,8 @@ void OnePass::emit(OpBuilder &b) {
     int64_t columns = llvm::divideCeil(tile, lanes);
     int64_t rowsOfThreads = std::max<int64_t>(threads / columns, 1);
     for (unsigned i : llvm::seq(numSums()))
-      shared.push_back(
-          getSharedType(rowsOfThreads * columns * lanes, sumType(i)));
+      shared.push_back(getSharedType(
+          getScratchSize(rowsOfThreads, columns, lanes), sumType(i)));
   } else {
     llvm::append_range(shared, getSharedTypesForBlock());
   }

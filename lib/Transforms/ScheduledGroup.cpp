@@ -54,8 +54,7 @@ mlir::bngrad::getReductionValues(linalg::GenericOp generic) {
   return values;
 }
 
-/// What `value` is a view of, as mergeLoops makes them.
-static Value getViewed(Value value) {
+Value mlir::bngrad::getViewed(Value value) {
   while (auto collapse = value.getDefiningOp<memref::CollapseShapeOp>())
     value = collapse.getSrc();
   return value;

@@ -31,8 +31,11 @@ namespace limits {
 inline constexpr int64_t kFewChannels = 8;
 /// Fewer elements than this are work for one thread.
 inline constexpr int64_t kSerialElements = 16 << 10;
-/// Rows of fewer elements than this are short: `tiles`.
-inline constexpr int64_t kShortRow = 512;
+/// Rows of fewer elements than this are short: `tiles`. Fewer elements
+/// than kFarElements stay near in caches; how they are read matters less there
+/// than what a tile costs, and only rows below kShortRowNear are short.
+inline constexpr int64_t kShortRow = 512, kShortRowNear = 32,
+                         kFarElements = 1 << 20;
 } // namespace limits
 
 /// True if `map` has every loop once, in any order.
@@ -41,6 +44,9 @@ inline bool isDataMap(AffineMap map) { return map.isPermutation(); }
 /// True if the loops of `a` and `b` are known to have the same sizes: static
 /// ones, or those of an operand that both index alike.
 bool haveSameLoops(linalg::GenericOp a, linalg::GenericOp b);
+
+/// What `value` is a view of, as merging loops makes them.
+Value getViewed(Value value);
 
 /// The map from loops over data to those that are `features`.
 AffineMap getFeatureMap(MLIRContext *context, unsigned numLoops,

@@ -58,6 +58,37 @@ func.func @shorter_rows(%dy: tensor<32x2048x7x7xf32>, %x: tensor<32x2048x7x7xf32
   return %0#0 : tensor<32x2048x7x7xf32>
 }
 
+// Rows of 323, 49 and 16 elements in small problems.
+// CHECK-LABEL: func @short_rows_near(
+// DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
+// CHECK:         return
+func.func @short_rows_near(%dy: tensor<7x13x17x19xf32>, %x: tensor<7x13x17x19xf32>, %p: tensor<13xf32>) -> tensor<7x13x17x19xf32> {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<7x13x17x19xf32>) input(%x : tensor<7x13x17x19xf32>)
+      mean(%p : tensor<13xf32>) variance(%p : tensor<13xf32>) {feature_dims = array<i64: 1>} : tensor<7x13x17x19xf32>, tensor<13xf32>, tensor<13xf32>
+  return %0#0 : tensor<7x13x17x19xf32>
+}
+
+// CHECK-LABEL: func @shorter_rows_near(
+// DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
+// CHECK:         return
+func.func @shorter_rows_near(%dy: tensor<32x64x7x7xf32>, %x: tensor<32x64x7x7xf32>, %p: tensor<64xf32>) -> tensor<32x64x7x7xf32> {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x64x7x7xf32>) input(%x : tensor<32x64x7x7xf32>)
+      mean(%p : tensor<64xf32>) variance(%p : tensor<64xf32>) {feature_dims = array<i64: 1>} : tensor<32x64x7x7xf32>, tensor<64xf32>, tensor<64xf32>
+  return %0#0 : tensor<32x64x7x7xf32>
+}
+
+// CHECK-LABEL: func @shortest_rows_near(
+// DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
+// CHECK:         return
+func.func @shortest_rows_near(%dy: tensor<32x64x4x4xf32>, %x: tensor<32x64x4x4xf32>, %p: tensor<64xf32>) -> tensor<32x64x4x4xf32> {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x64x4x4xf32>) input(%x : tensor<32x64x4x4xf32>)
+      mean(%p : tensor<64xf32>) variance(%p : tensor<64xf32>) {feature_dims = array<i64: 1>} : tensor<32x64x4x4xf32>, tensor<64xf32>, tensor<64xf32>
+  return %0#0 : tensor<32x64x4x4xf32>
+}
+
 // Fewer channels than 8.
 // CHECK-LABEL: func @one_channel(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<split, streaming_bytes = 33554432, blocks = 32>}
@@ -162,8 +193,8 @@ func.func @tiny(%dy: tensor<2x3x4x4xf32>, %x: tensor<2x3x4x4xf32>, %p: tensor<3x
 }
 
 // CHECK-LABEL: func @no_batch(
-// DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
+// DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
 func.func @no_batch(%dy: tensor<64x14x20xf32>, %x: tensor<64x14x20xf32>, %p: tensor<64xf32>) -> tensor<64x14x20xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<64x14x20xf32>) input(%x : tensor<64x14x20xf32>)

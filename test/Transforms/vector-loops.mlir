@@ -8,22 +8,22 @@
 #feature = affine_map<(n, c, s) -> (c)>
 #channel = affine_map<(c) -> (c)>
 
-// A group under `channels`: each thread takes a share of the channels; of each it adds up the terms of a row, what
-// whole vectors leave over, masked, and then 16 vectors of four registers in a chain; then it computes what is one
+// A group under `channels`: each thread takes a share of the channels; of each it adds up the terms of rows in chains of
+// 32 vectors of four registers, and before the first what whole vectors leave over, masked; then it computes what is one
 // per channel, and then it reads the channel again.
 // CHECK-LABEL: func @channels
-// CHECK-SAME:    (%[[X:.+]]: memref<8x6x1100xf32>, %[[SUM:.+]]: memref<6xf32>, %[[FACTOR:.+]]: memref<6xf32>, %[[DX:.+]]: memref<8x6x1100xf32>)
+// CHECK-SAME:    (%[[X:.+]]: memref<8x6x3100xf32>, %[[SUM:.+]]: memref<6xf32>, %[[FACTOR:.+]]: memref<6xf32>, %[[DX:.+]]: memref<8x6x3100xf32>)
 // CHECK-DAG:     %[[FLAT_X:.+]] = memref.collapse_shape %[[X]] {{\[\[}}0, 1, 2]]
 // CHECK-DAG:     %[[FLAT_DX:.+]] = memref.collapse_shape %[[DX]] {{\[\[}}0, 1, 2]]
 // CHECK:         scf.parallel (%[[SHARE:.+]]) = (%c0) to (%c3) step (%c1) {
 // CHECK:           scf.for %[[C:.+]] = %{{.+}} to %{{.+}} step %c1 {
 // CHECK:             scf.for %{{.+}} = %c0 to %c8 step %c1
-// CHECK:                 %[[REST:.+]] = vector.maskedload %[[FLAT_X]]
-// CHECK-NEXT:            %[[TERM:.+]] = arith.addf %[[REST]], %{{.+}} : vector<64xf32>
-// CHECK-NEXT:            arith.select %{{.+}}, %[[TERM]], %{{.+}} : vector<64xi1>, vector<64xf32>
-// CHECK:               scf.for %{{.+}} = %c0 to %c1088 step %c1024
+// CHECK:               scf.for %{{.+}} = %c0 to %c3072 step %c2048
+// CHECK:                   %[[REST:.+]] = vector.maskedload %[[FLAT_X]]
+// CHECK-NEXT:              %[[TERM:.+]] = arith.addf %{{.+}}, %[[REST]] : vector<64xf32>
+// CHECK-NEXT:              arith.select %{{.+}}, %[[TERM]], %{{.+}} : vector<64xi1>, vector<64xf32>
 // CHECK:                 scf.for {{.+}} step %c64
-// CHECK:                   vector.load %[[FLAT_X]][%{{.+}}] : memref<52800xf32>, vector<64xf32>
+// CHECK:                   vector.load %[[FLAT_X]][%{{.+}}] : memref<148800xf32>, vector<64xf32>
 // CHECK-NEXT:              arith.addf %{{.+}}, %{{.+}} : vector<64xf32>
 // CHECK:                   llvm.loop_annotation
 // CHECK:             vector.reduction <add>, %{{.+}} fastmath<reassoc> : vector<64xf32> into f32
@@ -46,10 +46,10 @@
 // CHECK:               vector.maskedstore %[[FLAT_DX]]
 // CHECK:           llvm.fence seq_cst
 // CHECK-NOT:     linalg.generic
-func.func @channels(%x: memref<8x6x1100xf32>, %sum: memref<6xf32>, %factor: memref<6xf32>, %dx: memref<8x6x1100xf32>) {
+func.func @channels(%x: memref<8x6x3100xf32>, %sum: memref<6xf32>, %factor: memref<6xf32>, %dx: memref<8x6x3100xf32>) {
   scf.execute_region no_inline {
     linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
-        ins(%x : memref<8x6x1100xf32>) outs(%sum : memref<6xf32>)
+        ins(%x : memref<8x6x3100xf32>) outs(%sum : memref<6xf32>)
         attrs = {bngrad.schedule = #bngrad.schedule<channels, threads = 3, streaming_bytes = 1000>} {
     ^bb0(%e: f32, %acc: f32):
       %0 = arith.addf %acc, %e fastmath<reassoc> : f32
@@ -63,7 +63,7 @@ func.func @channels(%x: memref<8x6x1100xf32>, %sum: memref<6xf32>, %factor: memr
       linalg.yield %0 : f32
     }
     linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
-        ins(%x, %factor : memref<8x6x1100xf32>, memref<6xf32>) outs(%dx : memref<8x6x1100xf32>)
+        ins(%x, %factor : memref<8x6x3100xf32>, memref<6xf32>) outs(%dx : memref<8x6x3100xf32>)
         attrs = {bngrad.schedule = #bngrad.schedule<channels, threads = 3, streaming_bytes = 1000>} {
     ^bb0(%e: f32, %f: f32, %out: f32):
       %0 = arith.mulf %e, %f : f32
@@ -120,9 +120,12 @@ func.func @small_masked(%k: memref<2x3x64xi1>, %x: memref<2x3x64xf32>, %f: memre
 // CHECK:         scf.parallel {{.*}} to (%c2)
 // CHECK:           scf.for %{{.+}} = %c0 to %c192 step %c64
 // CHECK:             vector.load %[[FLAT_X]]
-// The sums of the blocks, in their order:
-// CHECK:         memref.store %{{.+}}, %[[SUM]]
+// The sums of the blocks, in their order, of all channels:
+// CHECK:         vector.maskedstore %[[SUM]]
+// What belongs to a channel is copied to where its elements are, in steps of twice the length, by each thread:
 // CHECK:         scf.parallel {{.*}} to (%c2)
+// CHECK:           vector.maskedload %[[SUM]]
+// CHECK:           scf.while
 // CHECK:           vector.store %{{.+}} {alignment = 64 : i64, nontemporal = true} : memref<300000xi16>, vector<64xi16>
 // CHECK-NOT:     linalg.generic
 func.func @rows(%x: memref<100000x3xf32>, %sum: memref<3xf32>, %dx: memref<100000x3xbf16>) {

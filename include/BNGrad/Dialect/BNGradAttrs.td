@@ -131,15 +131,15 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
   }];
 }
 
-def BNGrad_CudaImagesAttr
-    : AttrDef<BNGrad_Dialect, "CudaImages", [OffloadingTranslationAttrTrait]> {
-  let mnemonic = "cuda_images";
-  let summary = "Embeds every object of a gpu.binary";
+def BNGrad_SelectByDeviceAttr
+    : AttrDef<BNGrad_Dialect, "SelectByDevice",
+              [OffloadingTranslationAttrTrait]> {
+  let mnemonic = "select_by_device";
+  let summary = "Of the objects of a gpu.binary the device takes the one it runs";
   let description = [{
-    The offloading handler of a `gpu.binary` whose objects are the same kernels
-    for several NVIDIA GPUs. All are embedded into the code of the host, and the
-    runtime takes the one that suits the device (`bngradCudaModuleLoad` in
-    BNGrad/Runtime/Cuda.h); upstream's handlers embed one.
+    A handler of `gpu.module` and `gpu.binary`. All objects are embedded;
+    `bngradCudaModuleLoad` of BNGrad/Runtime/Cuda.h chooses among them at the
+    first launch.
   }];
 }
 

@@ -600,6 +600,45 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
   ];
 }
 
+def BNGradAttachChipsPass
+    : Pass<"bngrad-attach-chips", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Say which GPUs kernels are compiled for";
+  let description = [{
+    Needs: kernels.
+    Gives: an `#nvvm.target` for each chip and, if there are several, the handler
+           `#bngrad.select_by_device`.
+    Fails: if a chip is unknown or too old.
+
+    Before:
+
+    ```mlir
+    gpu.module @kernels {
+    }
+    ```
+
+    After (`chip=sm_80,sm_90`):
+
+    ```mlir
+    gpu.module @kernels <#bngrad.select_by_device> [
+        #nvvm.target<chip = "sm_80", features = "+ptx80", O = 3>,
+        #nvvm.target<chip = "sm_90", features = "+ptx80", O = 3>] {
+    }
+    ```
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", /*default=*/"\"sm_90\"",
+           "GPUs, comma-separated">,
+    Option<"features", "features", "std::string", /*default=*/"\"\"",
+           "Features of every chip, such as +ptx80; empty: the version of PTX "
+           "that the chip needs">,
+    Option<"optLevel", "opt-level", "unsigned", /*default=*/"3",
+           "Optimization, 0 to 3">
+  ];
+  let dependentDialects = [
+    "::mlir::bngrad::BNGradDialect", "::mlir::NVVM::NVVMDialect"
+  ];
+}
+
 def BNGradLayOutSharedMemoryPass
     : Pass<"bngrad-lay-out-shared-memory", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Align shared memory; dynamic is what the launch gives";
@@ -627,29 +666,6 @@ def BNGradLayOutSharedMemoryPass
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
-}
-
-def BNGradEmbedCudaImagesPass
-    : Pass<"bngrad-embed-cuda-images", "::mlir::ModuleOp"> {
-  let summary = "Embed kernels for every chip, not for the first alone";
-  let description = [{
-    Needs: `gpu.binary` ops.
-    Gives: those with several objects have `#bngrad.cuda_images` as handler.
-    Fails: never.
-
-    Before:
-
-    ```mlir
-    gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_80">, assembly = "ptx">, #gpu.object<#nvvm.target<chip = "sm_90">, assembly = "ptx">]
-    ```
-
-    After:
-
-    ```mlir
-    gpu.binary @kernels <#bngrad.cuda_images> [#gpu.object<#nvvm.target<chip = "sm_80">, assembly = "ptx">, #gpu.object<#nvvm.target<chip = "sm_90">, assembly = "ptx">]
-    ```
-  }];
-  let dependentDialects = ["::mlir::bngrad::BNGradDialect"];
 }
 
 def BNGradLowerKernelMathPass
@@ -703,47 +719,54 @@ def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
-def BNGradSerializeShortLoopsPass : Pass<"bngrad-serialize-short-loops"> {
-  let summary = "Leave parallel loops of one iteration to the calling thread";
+def BNGradShareLoopsPass : Pass<"bngrad-share-loops", "::mlir::ModuleOp"> {
+  let summary = "Divide parallel loops among OpenMP's threads";
   let description = [{
-    Needs: `omp.parallel` around `omp.loop_nest`, as upstream makes them of
-           `scf.parallel`.
-    Gives: where the loop is a single one and its bounds are known outside, the
-           threads are woken only if there is a second iteration. The schedules
-           cut small problems into one share.
-    Fails: never.
+    Needs: `scf.parallel`.
+    Gives: instead of one with a single loop and no results, an `omp.parallel` in
+           which each thread runs a contiguous part of the iterations, without
+           the calls and the barrier of a worksharing loop. Loops with nothing
+           between them that reads or writes memory lie in one, with barriers.
+           The threads are woken only if there is a second iteration: the schedules cut small problems
+           into one share.
+    Fails: never; where the module has other symbols named
+           `omp_get_thread_num` or `omp_get_num_threads`, loops are left to
+           upstream's conversion.
 
     Before:
 
     ```mlir
-    func.func @f(%n: index) {
+    func.func @f(%m: memref<?xf32>, %n: index, %x: f32) {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
-      omp.parallel {
-        omp.wsloop {
-          omp.loop_nest (%i) : index = (%c0) to (%n) step (%c1) {
-            omp.yield
-          }
-        }
-        omp.terminator
+      scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+        memref.store %x, %m[%i] : memref<?xf32>
       }
       return
     }
     ```
 
-    After:
+    After, canonicalized:
 
     ```mlir
-    func.func @f(%n: index) {
-      %c0 = arith.constant 0 : index
+    func.func private @omp_get_num_threads() -> i32
+    func.func private @omp_get_thread_num() -> i32
+    func.func @f(%m: memref<?xf32>, %n: index, %x: f32) {
       %c1 = arith.constant 1 : index
-      %c1_0 = arith.constant 1 : index
-      %0 = arith.cmpi slt, %c1_0, %n : index
+      %0 = arith.cmpi sgt, %n, %c1 : index
       omp.parallel if(%0) {
-        omp.wsloop {
-          omp.loop_nest (%i) : index = (%c0) to (%n) step (%c1) {
-            omp.yield
-          }
+        %1 = func.call @omp_get_thread_num() : () -> i32
+        %2 = arith.index_cast %1 : i32 to index
+        %3 = func.call @omp_get_num_threads() : () -> i32
+        %4 = arith.index_cast %3 : i32 to index
+        %5 = arith.muli %n, %2 : index
+        %6 = arith.divsi %5, %4 : index
+        %7 = arith.addi %2, %c1 : index
+        %8 = arith.muli %n, %7 : index
+        %9 = arith.divsi %8, %4 : index
+        %10 = arith.minsi %9, %n : index
+        scf.for %i = %6 to %10 step %c1 {
+          memref.store %x, %m[%i] : memref<?xf32>
         }
         omp.terminator
       }
@@ -751,7 +774,10 @@ def BNGradSerializeShortLoopsPass : Pass<"bngrad-serialize-short-loops"> {
     }
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::omp::OpenMPDialect", "::mlir::scf::SCFDialect"
+  ];
 }
 
 def BNGradLoopAnnotationsPass : Pass<"bngrad-loop-annotations"> {

@@ -87,6 +87,18 @@ func.func @short_rows(%dy: !rows, %x: !rows, %m: !p1, %v: !p1) -> (!p1, !p1) {
   return %0#1, %0#2 : !p1, !p1
 }
 
+// Rows of 5 elements, of which several share a chain, read by channel.
+// RUN: bngrad-runner %s --check --schedule="#bngrad.schedule<channels>" \
+// RUN:   --entry=rows_of_5 --arg=random:1:0.1:0.1000000015 --arg=random:2 \
+// RUN:   --arg=random:3 --arg=random:4
+!fives = tensor<500000x2x5xf32>
+!pair = tensor<2xf32>
+func.func @rows_of_5(%dy: !fives, %x: !fives, %m: !pair, %v: !pair) -> (!pair, !pair) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !fives) input(%x : !fives)
+      mean(%m : !pair) variance(%v : !pair) : !fives, !pair, !pair
+  return %0#1, %0#2 : !pair, !pair
+}
+
 // Results that are subnormal in bf16 are rounded like others, not set to 0:
 // their bounds are below the smallest normal number.
 // RUN: %{run}=global_bf16 --arg=random:1:-1e-37:1e-37 --arg=random:2 \

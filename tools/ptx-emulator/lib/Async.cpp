@@ -114,19 +114,24 @@ void AsyncCopies::finishPhase(Mbarrier &barrier) {
   if (barrier.pending != 0 || barrier.bytes != 0)
     return;
   ++barrier.phase;
+  barrier.failed.clear();
   barrier.pending = barrier.expected;
   std::swap(barrier.completed, barrier.current);
   barrier.current.clear();
   ++cluster.launch.progress;
 }
 
-bool AsyncCopies::testPhase(Mbarrier &barrier, uint32_t parity) {
+bool AsyncCopies::testPhase(Mbarrier &barrier, uint32_t parity,
+                            const Warp &warp) {
   if ((barrier.phase & 1) != parity)
     return true;
   // All that is missing must be copies that are under way.
   uint32_t deferred = barrier.deferred.size();
   if (barrier.pending != deferred || barrier.bytes != barrier.copyBytes ||
       (deferred == 0 && barrier.copies.empty()))
+    return false;
+  if (std::find(barrier.failed.begin(), barrier.failed.end(), &warp) ==
+      barrier.failed.end())
     return false;
   for (AsyncCopy *copy : barrier.copies) {
     complete(*copy);

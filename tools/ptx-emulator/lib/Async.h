@@ -53,6 +53,9 @@ struct Mbarrier {
   /// Copies that complete on this phase.
   std::vector<AsyncCopy *> copies;
   int64_t copyBytes = 0;
+  /// Warps whose waits for this phase have failed. The first one of a warp
+  /// always does, so that one whose result is ignored is found.
+  std::vector<const Warp *> failed;
   /// Threads whose cp.async arrive when their copies are done.
   struct Deferred {
     uint32_t actor;
@@ -97,7 +100,7 @@ public:
 
   /// Whether the phase with parity or number of `barrier` is over; copies that
   /// are all that is missing are completed for that.
-  bool testPhase(Mbarrier &barrier, uint32_t parity);
+  bool testPhase(Mbarrier &barrier, uint32_t parity, const Warp &warp);
   /// Ends the phase if nothing is missing.
   void finishPhase(Mbarrier &barrier);
 

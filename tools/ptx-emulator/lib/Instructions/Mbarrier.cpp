@@ -8,6 +8,8 @@
 
 #include "MbarrierAccess.h"
 
+#include <algorithm>
+
 namespace bngrad::ptx {
 
 bool findMbarrier(Warp &warp, unsigned lane, Space space, uint64_t address,
@@ -167,13 +169,16 @@ static void executeWait(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *operand = warp.in(inst.source[1]);
   Cluster &cluster = *warp.block->cluster;
   uint32_t done = 0;
+  Mbarrier *failed = nullptr;
   bool fine = forLanesWhile(mask, [&](unsigned lane) {
     MbarrierPlace found;
     if (!findMbarrier(warp, lane, inst.space, base[lane] + inst.offset, found))
       return false;
     uint32_t parity = uint32_t(inst.mode2 ? operand[lane] : operand[lane] >> 1);
-    bool over = cluster.copies.testPhase(*found.barrier, parity & 1);
+    bool over = cluster.copies.testPhase(*found.barrier, parity & 1, warp);
     done |= uint32_t(over) << lane;
+    if (!over)
+      failed = found.barrier;
     if (over && inst.acquire)
       cluster.order.learn(warp.actorOf(lane), found.barrier->completed);
     return true;
@@ -181,6 +186,11 @@ static void executeWait(Warp &warp, const Inst &inst, uint32_t mask) {
   if (!fine)
     return;
   warp.setPredicate(inst, 0, mask, done);
+  if (failed && std::find(failed->failed.begin(), failed->failed.end(),
+                          &warp) == failed->failed.end()) {
+    failed->failed.push_back(&warp);
+    ++cluster.launch.progress;
+  }
   if (mask & ~done)
     warp.yield();
 }

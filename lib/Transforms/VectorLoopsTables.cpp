@@ -1,0 +1,204 @@
+//===- VectorLoopsTables.cpp - per-channel values by element --------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sums.h"
+#include "VectorLoopsImpl.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// Rows of at most kNarrowBytes of data are read side by side, kVisitBytes of
+/// them: as many as still look like one stream of memory.
+static constexpr int64_t kNarrowBytes = 3 << 10, kVisitBytes = 16 << 10;
+
+int64_t VectorLoops::getLineElements() const {
+  int64_t width = kLineBytes;
+  for (linalg::GenericOp generic : group.elementwise)
+    for (Value init : generic.getDpsInits())
+      width = std::min<int64_t>(
+          width, llvm::divideCeil(
+                     getElementTypeOrSelf(init).getIntOrFloatBitWidth(), 8));
+  return kLineBytes / width;
+}
+
+Value VectorLoops::getRepeats(OpBuilder &b, Value elements,
+                              int64_t unit) const {
+  // The lowest set bit of the size is its greatest power-of-2 divisor.
+  Index index = at(b);
+  Value line = index.constant(unit);
+  Value low = b.createOrFold<arith::AndIOp>(
+      loc, elements, index.sub(index.constant(0), elements));
+  return index.div(line, index.max(index.min(low, line), index.constant(1)));
+}
+
+llvm::SetVector<Value>
+VectorLoops::getChannelOperands(ArrayRef<linalg::GenericOp> generics) const {
+  llvm::SetVector<Value> operands;
+  for (linalg::GenericOp generic : generics)
+    for (OpOperand *operand : generic.getDpsInputOperands()) {
+      AffineMap map = generic.getMatchingIndexingMap(operand);
+      if (!isDataMap(map) && map.isFunctionOfDim(group.features.front()) &&
+          !generic.getMatchingBlockArgument(operand).use_empty())
+        operands.insert(operand->get());
+    }
+  return operands;
+}
+
+void VectorLoops::requestTables(TableTypes &types,
+                                ArrayRef<linalg::GenericOp> generics,
+                                Value entries) const {
+  for (Value operand : getChannelOperands(generics))
+    types.push_back({entries, getElementTypeOrSelf(operand)});
+}
+
+Tables VectorLoops::takeTables(ArrayRef<Value> &tables,
+                               ArrayRef<linalg::GenericOp> generics) const {
+  Tables taken;
+  for (Value operand : getChannelOperands(generics)) {
+    taken[operand] = tables.front();
+    tables = tables.drop_front();
+  }
+  return taken;
+}
+
+Value VectorLoops::addPair(OpBuilder &b, const SumTables &tables, unsigned i,
+                           const Piece &piece) const {
+  return arith::AddFOp::create(
+      b, loc, load(b, tables.sums[2 * i], piece.position, piece),
+      load(b, tables.sums[2 * i + 1], piece.position, piece));
+}
+
+void VectorLoops::requestSumTables(TableTypes &types, Value entries) const {
+  for (unsigned i : llvm::seq(numSums()))
+    types.append(3, {entries, sumType(i)});
+}
+
+SumTables VectorLoops::takeSumTables(ArrayRef<Value> &tables) const {
+  SumTables taken;
+  for (unsigned i = 0; i < numSums(); ++i) {
+    llvm::append_range(taken.sums, tables.take_front(2));
+    taken.chains.push_back(tables[2]);
+    tables = tables.drop_front(3);
+  }
+  return taken;
+}
+
+void VectorLoops::emitZeroTables(OpBuilder &b, const SumTables &tables,
+                                 Value entry, Value columns) const {
+  emitFor(b, constant(b, 0), columns, constant(b, lanes),
+          [&](OpBuilder &nested, Value column) {
+            Value position = at(nested).add(entry, column);
+            for (Value table :
+                 llvm::concat<const Value>(tables.sums, tables.chains)) {
+              auto type = VectorType::get({lanes}, getElementTypeOrSelf(table));
+              Value zeros =
+                  arith::ConstantOp::create(nested, loc, b.getZeroAttr(type));
+              vector::StoreOp::create(nested, loc, zeros, table, position);
+            }
+          });
+}
+
+void VectorLoops::emitColumns(
+    OpBuilder &b, Value columns,
+    function_ref<void(OpBuilder &, const Piece &)> body, int64_t most) const {
+  Index index = at(b);
+  Value start = index.constant(0);
+  for (int64_t pieceLanes = most; pieceLanes >= wide; pieceLanes /= 2) {
+    Value rest = index.rem(columns, index.constant(pieceLanes));
+    Value end = index.sub(columns, rest);
+    if (!matchPattern(end, m_Zero()))
+      emitFor(b, start, end, index.constant(pieceLanes),
+              [&](OpBuilder &nested, Value column) {
+                body(nested, {column, pieceLanes, Value()});
+              });
+    if (matchPattern(rest, m_Zero()))
+      return;
+    start = end;
+  }
+  emitMasked(b, start, columns, lanes, body);
+}
+
+void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
+                                 Value entry, Value columns,
+                                 function_ref<Run(OpBuilder &, Value)> getRun,
+                                 Value from, Value to) {
+  Index index = at(b);
+  Value one = index.constant(1);
+  Value rowBytes = index.max(
+      index.div(index.mul(bytes, columns), index.max(count, one)), one);
+  Value visit = index.select(
+      index.compare(arith::CmpIPredicate::ule, rowBytes,
+                    index.constant(kNarrowBytes)),
+      index.max(
+          index.min(index.div(index.constant(kVisitBytes), rowBytes), rowChain),
+          one),
+      one);
+  // CPUs with long registers have 32 of them: room for twice the columns.
+  int64_t most = schedule.getVectorBits() >= 512 ? 2 * wide : wide;
+  auto loadTables = [&](OpBuilder &nested, ArrayRef<Value> from,
+                        const Piece &piece) {
+    SmallVector<Value> entries;
+    for (Value table : from)
+      entries.push_back(load(nested, table, piece.position, piece));
+    return entries;
+  };
+  auto storeTables = [&](OpBuilder &nested, ArrayRef<Value> entries,
+                         ArrayRef<Value> to, const Piece &piece) {
+    for (auto [table, value] : llvm::zip_equal(to, entries))
+      store(nested, value, table, piece.position, piece, /*isStreaming=*/false);
+  };
+  // Tables are padded, and need no mask.
+  auto inTables = [&](OpBuilder &nested, const Piece &piece) -> Piece {
+    return {at(nested).add(entry, piece.position), piece.lanes, Value()};
+  };
+
+  emitFor(b, from, to, rowChain, [&](OpBuilder &chain, Value firstRow) {
+    Value endOfChain = at(chain).min(at(chain).add(firstRow, rowChain), to);
+    emitFor(
+        chain, firstRow, endOfChain, visit, [&](OpBuilder &nested, Value row) {
+          Value endOfVisit =
+              at(nested).min(at(nested).add(row, visit), endOfChain);
+          emitColumns(
+              nested, columns,
+              [&](OpBuilder &column, const Piece &piece) {
+                Piece entries = inTables(column, piece);
+                auto rows = createFor(
+                    column, loc, row, endOfVisit, constant(column, 1),
+                    loadTables(column, tables.chains, entries),
+                    [&](OpBuilder &inRow, Location, Value iv, ValueRange sums) {
+                      Run run = getRun(inRow, iv);
+                      readCommon(inRow, group.reduction, run);
+                      prefetch(inRow, group.reduction, run, piece);
+                      scf::YieldOp::create(inRow, loc,
+                                           addTerms(inRow, run, piece, sums));
+                    });
+                storeTables(column, SmallVector<Value>(rows.getResults()),
+                            tables.chains, entries);
+              },
+              most);
+        });
+    // The chains join the sums and start again at 0.
+    emitColumns(chain, columns, [&](OpBuilder &column, const Piece &piece) {
+      Piece entries = inTables(column, piece);
+      SmallVector<Value> sums =
+          addCompensated(column, loc, loadTables(column, tables.sums, entries),
+                         loadTables(column, tables.chains, entries));
+      storeTables(column, sums, tables.sums, entries);
+      SmallVector<Value> zeros;
+      for (unsigned i : llvm::seq(numSums()))
+        zeros.push_back(zero(column, i, piece.lanes));
+      storeTables(column, zeros, tables.chains, entries);
+    });
+  });
+}

@@ -1,0 +1,141 @@
+"""broken.py RUNNER OPT DIR: breaks our own kernels, and wants every fault to be reported by its name.
+
+The text of a kernel is taken from bngrad-opt and changed; the runner compiles the same program and the emulator runs
+the changed text under unmodified host code. An edit that applies to several places is tried at each of them. A fault
+that no rule of PTX forbids (another lane, another block) must make --check fail. Prints what was reported for each kind
+of edit, and `N broken kernels, 0 unnoticed`.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+from programs import Case, Program, check, one_pass, run, two_pass
+
+KERNELS = {
+    "channel": Case((5, 3, 32), one_pass(cluster=2, threads=64)),
+    "warps": Case((5, 8, 32), one_pass(columns=4, threads=64)),
+    "columns": Case((45, 24), one_pass(columns=12, cluster=2, threads=64)),
+    "elements": Case((30, 10), one_pass(columns=5, cluster=2, threads=64), data="f64", parameter="f64"),
+    "rows-two-pass": Case((5, 4, 300), two_pass(threads=64, blocks=8)),
+    "columns-two-pass": Case((70, 16), two_pass(threads=64, blocks=2), data="bf16"),
+}
+
+CHECK = "--check"
+# Kernel, what is changed (a regular expression and its replacement), and what may be reported. Where a read comes
+# before the write that it should wait for, it is of memory that was never written.
+EDITS = [
+    # Removed barriers.
+    ("channel", r"bar\.sync\s+0;", "", {"race", "uninitialised"}),
+    ("columns", r"bar\.sync\s+0;", "", {"race", "uninitialised", "missing-wait"}),
+    ("elements", r"bar\.sync\s+0;", "", {"race", "uninitialised"}),
+    ("rows-two-pass", r"bar\.sync\s+0;", "", {"race", "uninitialised"}),
+    ("columns-two-pass", r"bar\.sync\s+0;", "", {"race", "uninitialised"}),
+    ("channel", r"barrier\.cluster\.arrive\.aligned;\s+barrier\.cluster\.wait\.aligned;", "", {"race", "uninitialised"}),
+    ("columns", r"barrier\.cluster\.arrive\.aligned;\s+barrier\.cluster\.wait\.aligned;", "", {"race", "uninitialised"}),
+    # Barriers for some threads alone.
+    ("channel", r"bar\.sync\s+0;", "@%p2 bar.sync 0;", {"divergent-barrier", "deadlock"}),
+    # Dropped waits: for a bulk copy, for the pieces of cp.async; one for the wrong phase.
+    ("channel", r"(?s:LAB_WAIT:.*?DONE:)", "", {"missing-wait"}),
+    ("warps", r"(?s:LAB_WAIT:.*?DONE:)", "", {"missing-wait", "uninitialised"}),
+    ("channel", r"@P1 bra\.uni DONE;", "bra.uni DONE;", {"missing-wait"}),
+    ("warps", r"@P1 bra\.uni DONE;", "bra.uni DONE;", {"missing-wait", "race"}),
+    ("channel", r"P1, \[(%r\d+)\], 0,", r"P1, [\1], 1,", {"missing-wait"}),
+    ("columns", r"cp\.async\.wait_group\s+0;", "", {"missing-wait"}),
+    ("columns", r"cp\.async\.wait_group\s+0;", "cp.async.wait_group 1;", {"missing-wait"}),
+    ("columns", r"cp\.async\.commit_group;", "", {"missing-wait"}),
+    # An mbarrier that waits for more bytes than come, or for none.
+    ("channel", r"mbarrier\.arrive\.expect_tx\.shared\.b64 (%rd\d+), \[__mbarrier\], (%r\d+);",
+     r"add.s32 \2, \2, 16; mbarrier.arrive.expect_tx.shared.b64 \1, [__mbarrier], \2;", {"deadlock"}),
+    ("channel", r"mbarrier\.init\.shared\.b64[^;]*;", "", {"uninitialised"}),
+    # Shuffles: lanes outside the mask, other lanes.
+    ("channel", r"(shfl\.sync[^;]*), -1;", r"\1, 65535;", {"divergent-shuffle"}),
+    ("elements", r"(ld\.shared\.b64[^;]*);", r"\1; shfl.sync.bfly.b32 %r1, 0, 1, 31, -1;", {"divergent-shuffle"}),
+    ("channel", r"(shfl\.sync\.bfly\.b32\s+%r\d+, %r\d+), 16,", r"\1, 8,", {CHECK}),
+    ("warps", r"(shfl\.sync\.bfly\.b32\s+%r\d+, %r\d+), 4,", r"\1, 3,", {CHECK}),
+    ("rows-two-pass", r"(shfl\.sync\.bfly\.b32\s+%r\d+, %r\d+), 2,", r"\1, 4,", {CHECK}),
+    # Another block of the cluster, one that is not there.
+    ("channel", r"(mapa[^;]*), 1;", r"\1, 0;", {CHECK}),
+    ("channel", r"(mapa[^;]*), 1;", r"\1, 2;", {"out-of-bounds"}),
+    # Addresses between vectors.
+    ("channel", r"(ld\.shared\.v4[^\[]*\[%rd\d+)\]", r"\1+4]", {"misaligned"}),
+    ("channel", r"(st\.global\.v4\.b32\s+\[%rd\d+)\]", r"\1+4]", {"misaligned"}),
+    ("columns-two-pass", r"(ld\.global\.v4[^\[]*\[%rd\d+)\]", r"\1+2]", {"misaligned"}),
+    ("channel", r"(cp\.async\.bulk[^\[]*\[%rd\d+)\]", r"\1+8]", {"misaligned"}),
+    ("columns", r"(cp\.async\.cg\.shared\.global \[%rd\d+\], \[%rd\d+)\]", r"\1+4]", {"misaligned"}),
+    # Past the end: more blocks than the data have (or no block for some), more rows, another buffer.
+    ("channel", r"(%r\d+), %ctaid\.x;", r"\1, %nctaid.x;", {"out-of-bounds"}),
+    ("warps", r"(mov\.u32\s+%r\d+), %ctaid\.x;", r"\1, %nctaid.x;", {"out-of-bounds", "uninitialised", CHECK}),
+    ("elements", r"(mov\.u32\s+%r\d+), %ctaid\.x;", r"\1, %nctaid.x;", {"out-of-bounds", "uninitialised", CHECK}),
+    ("rows-two-pass", r"(mov\.u32\s+%r\d+), %ctaid\.x;", r"\1, %nctaid.x;", {"out-of-bounds", "uninitialised", CHECK}),
+    ("columns-two-pass", r"(mov\.u32\s+%r\d+), %ctaid\.x;", r"\1, %nctaid.x;", {"out-of-bounds", "uninitialised", CHECK}),
+    ("channel", r"(sub\.s64\s+%rd\d+), 5,", r"\1, 9,", {"out-of-bounds"}),
+    ("channel", r"(ld\.global\.b32\s+%r\d+, \[%rd\d+)\]", r"\1+4096]", {"out-of-bounds"}),
+    # Shared memory that nobody has written, or that holds the sums of the step before.
+    ("channel", r"st\.shared\.b32[^;]*;", "", {"uninitialised"}),
+    ("columns", r"st\.shared\.v4\.b32[^;]*;", "", {"uninitialised"}),
+    ("elements", r"st\.shared\.b64[^;]*;", "", {"uninitialised", CHECK}),
+    ("columns", r"cp\.async\.cg[^;]*;", "", {"uninitialised"}),
+    # Partial sums and elements that nobody has written.
+    ("columns-two-pass", r"st\.global\.v[24][^;]*;", "", {"uninitialised", CHECK}),
+    # Loops without end, and launches that the kernel does not allow.
+    ("rows-two-pass", r"(\$L__BB\d+_\d+):((?s:.*?))@%p\d+ bra\s+\1;", r"\1:\2bra.uni \1;", {"endless-loop", "out-of-bounds"}),
+    ("channel", r"bra\.uni DONE;", "bra.uni LAB_WAIT;", {"endless-loop"}),
+    ("channel", r"\.maxntid 64,", ".maxntid 32,", {"launch-bounds"}),
+    ("channel", r"st\.global\.v4\.b32", "st.global.v4.b33", {"unknown-instruction"}),
+    # Wrong numbers.
+    ("channel", r"0f43200000", "0f43210000", {CHECK}),
+]
+
+
+def get_ptx(opt, case):
+    schedule = f"schedule={{#bngrad.schedule<{case.schedule}>}}"
+    done = subprocess.run([opt, f"--bngrad-cuda-pipeline=chip={case.chip} {schedule}"], input=Program(case).mlir,
+                          capture_output=True, text=True, check=True)
+    texts = re.findall(r'assembly = "((?:[^"\\]|\\.)*)"', done.stdout)
+    assert len(texts) == 1, f"expected one module of kernels, got {len(texts)}"
+    return re.sub(r"\\([0-9A-F]{2})", lambda match: chr(int(match[1], 16)), texts[0])
+
+
+def main():
+    runner, opt, directory = sys.argv[1:]
+    os.makedirs(directory, exist_ok=True)
+    texts = {name: get_ptx(opt, case) for name, case in KERNELS.items()}
+    broken = unnoticed = 0
+
+    def run_text(name, text):
+        path = os.path.join(directory, f"{name}.mlir")
+        with open(path + ".ptx", "w") as file:
+            file.write(text)
+        variables = {"PTX_EMULATOR_REPLACE_PTX": path + ".ptx", "PTX_EMULATOR_BUDGET": "20000000"}
+        return run(runner, KERNELS[name], path, "--check", environment=variables)
+
+    for name, text in texts.items():
+        check(KERNELS[name], *run_text(name, text))
+    for name, pattern, replacement, expected in EDITS:
+        places = list(re.finditer(pattern, texts[name]))
+        if not places:
+            unnoticed += 1
+            print(f"FAILED {name}: nothing is like {pattern}")
+        found = []
+        for place in places:
+            text = texts[name][:place.start()] + place.expand(replacement) + texts[name][place.end():]
+            done, _ = run_text(name, text)
+            broken += 1
+            report = re.search(r"ptx-emulator: error: ([a-z-]+):", done.stderr)
+            kind = report[1] if report else CHECK if "FAILED" in done.stdout else "nothing"
+            found.append(kind)
+            if done.returncode == 0 or kind not in expected:
+                unnoticed += 1
+                line = texts[name].count("\n", 0, place.start()) + 1
+                print(f"FAILED {name}: line {line} '{place[0][:80]}' as '{replacement}': expected {sorted(expected)}, got "
+                      f"{kind}\n{done.stdout}{done.stderr}exit status {done.returncode}")
+        kinds = ", ".join(f"{found.count(kind)} {kind}" for kind in sorted(set(found)))
+        print(f"{name}: {pattern} -> {replacement or 'nothing'}: {kinds}")
+    print(f"{broken} broken kernels, {unnoticed} unnoticed")
+    return unnoticed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,185 @@
+"""emulator.py RUNNER DIR [--long]: runs gradients on the emulator, each with --check and without a report.
+
+Large shapes' schedules are forced on small data. Every case says which kernels must run and, of one-pass kernels, how
+they get their data. Prints the time of the slowest and `N executions, 0 failed`.
+"""
+
+import os
+import sys
+import time
+
+from programs import Case, check, one_pass, run, two_pass
+
+TYPES = ["f32", "bf16", "f16", "f64"]
+BYTES = {"f32": 4, "bf16": 2, "f16": 2, "f64": 8}
+TWO_PASS = ("reduce", "finish", "apply")
+
+
+def one_pass_forms(form, data, cluster):
+    """A one-pass case; the rows are not divisible by the cluster, or fewer than it has blocks."""
+    rows = 3 if data == "f16" else 13
+    lanes = 16 // BYTES[data]
+    parameter = "f64" if data == "f64" else "f32"
+    common = dict(data=data, parameter=parameter)
+    if form == "channel":
+        return Case((rows, 5, 4 * lanes), one_pass(cluster=cluster), copy="bulk", **common)
+    if form == "channel-odd":
+        return Case((rows, 5, 37), one_pass(cluster=cluster), copy="elements", **common)
+    if form == "warps":
+        return Case((rows, 6, 2 * lanes), one_pass(columns=3, cluster=cluster, threads=64), copy="bulk", **common)
+    if form == "warps-odd":
+        return Case((rows, 15, 7), one_pass(columns=5, cluster=cluster, threads=64), copy="elements", **common)
+    if form == "columns":
+        return Case((rows, 5, 3 * lanes), one_pass(columns=3 * lanes, cluster=cluster), features=(2,), copy="bulk",
+                    **common)
+    if form == "columns-pieces":
+        return Case((rows, 5, 3 * lanes), one_pass(columns=2 * lanes, cluster=cluster), features=(2,), copy="pieces",
+                    **common)
+    assert form == "columns-odd"
+    return Case((rows, 5, 13), one_pass(columns=8, cluster=cluster), features=(2,), copy="elements", **common)
+
+
+FORMS = ["channel", "channel-odd", "warps", "warps-odd", "columns", "columns-pieces", "columns-odd"]
+# The same shapes for what does not depend on the form: rows of elements, and channels that run fastest.
+ROWS, COLUMNS = dict(shape=(5, 6, 32)), dict(shape=(7, 5, 16), features=(2,))
+ROWS_ODD, COLUMNS_ODD = dict(shape=(5, 6, 31)), dict(shape=(7, 5, 13), features=(2,))
+BOTH = [(ROWS, one_pass(cluster=2)), (COLUMNS, one_pass(columns=16, cluster=2)), (ROWS, two_pass()),
+        (COLUMNS, two_pass())]
+
+
+def quick_cases():
+    for i, form in enumerate(FORMS):
+        yield one_pass_forms(form, TYPES[i % 4], [1, 2, 4, 8][(i + 1) % 4])
+        yield one_pass_forms(form, TYPES[(i + 1) % 4], [1, 2, 4, 8][(i + 3) % 4])
+    for i, shape in enumerate([ROWS, ROWS_ODD, COLUMNS, COLUMNS_ODD]):
+        yield Case(**shape, schedule=two_pass(), chip=["sm_75", "sm_80"][i % 2], data=TYPES[i],
+                   parameter="f64" if i == 3 else "f32")
+    # Chosen by the chip. Kernels for sizes that are no multiple of a vector come second.
+    yield Case(**ROWS, kernels=("one_pass",))
+    yield Case(**ROWS, chip="sm_80", kernels=TWO_PASS)
+    yield Case(**COLUMNS, chip="sm_100", kernels=("one_pass",))
+    yield Case((4, 3, 8), kernels=TWO_PASS, dynamic=True, mask=True)
+    yield Case((4, 3, 7), kernels=("reduce_0", "finish", "apply_0"), dynamic=True, statistics="global")
+    # What else a gradient can have.
+    yield Case(**ROWS, schedule=one_pass(), mask=True, inv_std=True, scale=False)
+    yield Case(**COLUMNS, schedule=two_pass(), mask=True, data="bf16")
+    yield Case(**COLUMNS, schedule=one_pass(columns=16), statistics="global")
+    yield Case(**ROWS, schedule=two_pass(), used=(1, 2), inv_std=True)
+    yield Case(**ROWS, schedule=one_pass(cluster=4), producer="relu", consumer="add")
+    yield Case(**COLUMNS, schedule=two_pass(), producer="residual", consumer="truncate")
+    yield Case(**ROWS, schedule=one_pass(columns=2), data="bf16", results=("f32", "f64", "f16"))
+    yield Case((6, 4, 3, 5), features=(0, 2), kernels=TWO_PASS)
+    yield Case((0, 4, 3), kernels=())
+    yield Case((1, 1, 1), kernels=("one_pass",))
+
+
+def long_cases():
+    for form in FORMS:
+        for data in TYPES:
+            for cluster in (1, 2, 4, 8):
+                yield one_pass_forms(form, data, cluster)
+    # Two passes in every type; several blocks for a channel, and tiles of columns that do not divide the row.
+    for data in TYPES:
+        parameter = "f64" if data == "f64" else "f32"
+        for shape in (ROWS, ROWS_ODD, COLUMNS, COLUMNS_ODD, dict(shape=(9, 3, 500)), dict(shape=(200, 3)),
+                      dict(shape=(3, 100)), dict(shape=(40, 72))):
+            yield Case(**shape, schedule=two_pass(threads=64, columns=8), data=data, parameter=parameter,
+                       chip="sm_75")
+    # Mixed types.
+    for data, parameter, results in [("bf16", "bf16", ()), ("f16", "f16", ("f16", "f32", "f32")),
+                                     ("bf16", "f32", ("f32", "f32", "bf16")), ("f32", "f64", ("f32", "f64", "f16")),
+                                     ("f32", "bf16", ("f64", "bf16", "f32")), ("f64", "f32", ("bf16", "f64", "f64")),
+                                     ("f16", "f64", ("f64", "f16", "f64"))]:
+        for shape, schedule in BOTH:
+            yield Case(**shape, schedule=schedule, data=data, parameter=parameter, results=results)
+    # Operands and results that are not there.
+    for used in [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]:
+        for shape, schedule in BOTH:
+            # Without sums there is nothing to keep on chip.
+            if schedule.startswith("two_pass") or used in [(0, 1), (0, 2)]:
+                yield Case(**shape, schedule=schedule, used=used, statistics="global", mask=True)
+            if schedule.startswith("two_pass") or 0 in used:
+                yield Case(**shape, schedule=schedule, used=used)
+    for shape, schedule in BOTH:
+        for options in (dict(scale=False), dict(inv_std=True), dict(mask=True), dict(statistics="global"),
+                        dict(mask=True, statistics="global", scale=False, inv_std=True),
+                        dict(data="bf16", mask=True)):
+            yield Case(**shape, schedule=schedule, **options)
+    # Fused neighbours.
+    for producer in ["residual", "relu", "cast", "factor"]:
+        for consumer in ["", "negate", "add", "truncate"]:
+            for shape, schedule in BOTH:
+                # A factor for each sample keeps the loops over samples and rows apart, which one pass does not take.
+                if producer == "factor" and "features" in shape and schedule.startswith("one_pass"):
+                    schedule = ""
+                yield Case(**shape, schedule=schedule, producer=producer, consumer=consumer,
+                           kernels=None if schedule else TWO_PASS)
+    # Ranks, features, sizes. With nothing to sum over, nothing is per channel: that is left to the host.
+    for shape, features in [((7,), (0,)), ((6, 5), (0, 1)), ((2, 0, 4), (1,)), ((0, 0), (1,)), ((0, 3), (1,)),
+                            ((2, 3, 0), (1,))]:
+        yield Case(shape, features=features, kernels=())
+    for shape, features in [((64, 3), (1,)), ((5, 64), (0,)), ((2, 3, 4, 5), (1,)), ((2, 3, 4, 5), (3,)),
+                            ((2, 3, 4, 5), (0,)), ((2, 3, 4, 5), (2,)), ((2, 3, 4, 5), (1, 3)),
+                            ((2, 3, 4, 8), (1, 2)), ((2, 3, 2, 3, 5), (1,)), ((2, 3, 2, 3, 8), (4,)),
+                            ((2, 3, 2, 3, 2, 4), (1,)), ((2, 3, 2, 3, 2, 4), (5,)), ((2, 3, 2, 3, 2, 4), (0, 2, 5)),
+                            ((2, 3, 2, 3, 2, 4), (1, 2, 3, 4, 5)), ((7, 13, 17, 19), (1,)), ((7, 17, 19, 13), (3,)),
+                            ((31, 13, 5), (1,)), ((4, 1, 9), (1,)), ((1, 5, 1), (1,)), ((1, 64), (1,)), ((9, 1), (1,)),
+                            ((257, 3), (1,)), ((3, 1031), (1,)), ((3, 2, 1031), (1,))]:
+        alternates = features in [(1, 3), (0, 2, 5)]
+        yield Case(shape, features=features, kernels=TWO_PASS if alternates else ("one_pass",))
+        yield Case(shape, features=features, chip="sm_80", kernels=TWO_PASS)
+        yield Case(shape, two_pass(threads=64, columns=4, blocks=7), features=features, data="bf16")
+    # Sizes that only the run knows: vectors where they divide the row.
+    for shape in [(8, 3, 16), (8, 3, 15), (1, 1, 1), (5, 7, 64), (2, 3, 1031)]:
+        kernels = TWO_PASS if shape[-1] % 16 == 0 else ("reduce_0", "finish", "apply_0")
+        for data in ("f32", "bf16"):
+            common = dict(data=data, dynamic=True, kernels=kernels)
+            yield Case(shape, mask=data == "bf16", **common)
+            yield Case(shape, features=(2,), chip="sm_80", **common)
+            yield Case(shape, features=(0, 2), producer="residual", **common)
+    yield Case((0, 3, 4), dynamic=True, kernels=("reduce", "finish"))
+    yield Case((0, 3, 4), dynamic=True, kernels=("reduce_0", "finish"), data="bf16", features=(2,))
+    yield Case((0, 3, 4), dynamic=True, kernels=(), features=(0, 2))
+    # Numbers of threads and lengths of accesses.
+    for threads in (32, 96, 256, 512, 1024):
+        for bits in (64, 128):
+            yield Case((9, 4, 40), one_pass(columns=1, cluster=2, threads=threads, bits=bits))
+            yield Case((9, 4, 40), one_pass(columns=4, threads=threads, bits=bits), data="bf16")
+            yield Case((9, 4, 40), one_pass(columns=16, cluster=2, threads=threads, bits=bits), features=(2,))
+            yield Case((9, 4, 40), two_pass(threads=threads, bits=bits))
+            yield Case((9, 4, 40), two_pass(threads=threads, columns=5, bits=bits), features=(2,), data="f64",
+                       parameter="f64")
+    # Shared memory for sums, beside what a block keeps and of 48 KB.
+    for case in (Case((13000, 32), data="bf16", kernels=("one_pass",)),
+                 Case((6400, 32), data="bf16", parameter="f64", kernels=("one_pass",)),
+                 Case((64, 64), one_pass(columns=64, threads=1024), data="bf16"),
+                 Case((9, 8192), two_pass(columns=1024, threads=1024), data="bf16"),
+                 Case((9, 8192), two_pass(columns=512, threads=512), parameter="f64")):
+        yield case
+    for chip in ("sm_86", "sm_87", "sm_89", "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_120", "sm_121"):
+        for shape in (ROWS, COLUMNS):
+            yield Case(**shape, chip=chip, kernels=TWO_PASS if chip < "sm_9" and len(chip) == 5 else ("one_pass",),
+                       data="bf16")
+
+
+def main():
+    runner, directory, *options = sys.argv[1:]
+    os.makedirs(directory, exist_ok=True)
+    executed = failed = 0
+    slowest = (0, None)
+    for number, case in enumerate(long_cases() if "--long" in options else quick_cases()):
+        start = time.monotonic()
+        done, launches = run(runner, case, os.path.join(directory, f"{number}.mlir"), "--check")
+        slowest = max(slowest, (time.monotonic() - start, number))
+        executed += 1
+        try:
+            check(case, done, launches)
+        except AssertionError as error:
+            failed += 1
+            print(f"FAILED {number}: {case}\n{error}")
+    print(f"slowest: {slowest[1]}.mlir, {slowest[0]:.1f} s\n{executed} executions, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

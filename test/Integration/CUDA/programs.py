@@ -1,0 +1,186 @@
+"""Programs of one gradient each, and how the emulator runs them; used by the scripts beside this one."""
+
+import dataclasses
+import json
+import os
+import subprocess
+
+
+@dataclasses.dataclass
+class Case:
+    """One gradient, and the schedule that it runs under."""
+
+    shape: tuple
+    schedule: str = ""  # what --schedule says inside <>; empty: chosen for the chip
+    features: tuple = (1,)
+    chip: str = "sm_90"
+    data: str = "f32"  # of grad_output and input
+    parameter: str = "f32"
+    results: tuple = ()  # types; empty: those of the op's operands
+    used: tuple = (0, 1, 2)
+    scale: bool = True
+    inv_std: bool = False
+    statistics: str = "batch"
+    mask: bool = False
+    producer: str = ""  # what makes grad_output: see PRODUCERS
+    consumer: str = ""  # what takes grad_input: see CONSUMERS
+    dynamic: bool = False
+    kernels: tuple = None  # that must be launched, in this order; None: those of the schedule's kind
+    copy: str = ""  # how a one-pass kernel gets its data: bulk, pieces or elements
+
+    def __str__(self):
+        fields = dataclasses.fields(self)
+        return ", ".join(f"{f.name}={v}" for f in fields if (v := getattr(self, f.name)) != f.default)
+
+    def expected_kernels(self):
+        if self.kernels is not None:
+            return list(self.kernels)
+        if self.schedule.startswith("one_pass"):
+            return ["one_pass"]
+        reads_sums = self.statistics == "batch" or 1 in self.used or 2 in self.used
+        return ["reduce"] * reads_sums + ["finish"] + ["apply"] * (0 in self.used)
+
+
+def one_pass(columns=1, cluster=1, threads=128, bits=128):
+    return f"one_pass, threads = {threads}, vector_bits = {bits}, columns = {columns}, fma = true, cluster = {cluster}"
+
+
+def two_pass(threads=128, columns=32, blocks=64, bits=128):
+    return f"two_pass, threads = {threads}, vector_bits = {bits}, columns = {columns}, blocks = {blocks}, fma = true"
+
+
+# By name: operands more (name, type or None for that of the data, shape of the data or only its first dimension), and
+# the lines that make %dy of %dz.
+PRODUCERS = {
+    "residual": ([("other", None, "data")], "%dy = arith.addf %dz, %other : {t}"),
+    # The mask of a ReLU, from its result.
+    "relu": ([("y", None, "data")],
+             "%zero = arith.constant dense<0.0> : {t}\n"
+             "  %positive = arith.cmpf ogt, %y, %zero : {t}\n"
+             "  %dy = arith.select %positive, %dz, %zero : {b}, {t}"),
+    "cast": ([], "%dy = arith.extf %dz : {n} to {t}"),
+    # A factor for each sample.
+    "factor": ([("factor", None, "first")],
+               "%empty = tensor.empty() : {t}\n"
+               "  %dy = linalg.generic {{indexing_maps = [{i}, {d}, {i}], iterator_types = [{p}]}}\n"
+               "      ins(%dz, %factor : {t}, {f}) outs(%empty : {t}) {{\n"
+               "  ^bb0(%a: {e}, %b: {e}, %c: {e}):\n"
+               "    %product = arith.mulf %a, %b : {e}\n"
+               "    linalg.yield %product : {e}\n"
+               "  }} -> {t}"),
+    "exp": ([], "%dy = math.exp %dz : {t}"),
+    "tanh": ([], "%dy = math.tanh %dz : {t}"),
+}
+CONSUMERS = {
+    "negate": ([], "%out = arith.negf %0#0 : {t}", None),
+    "add": ([("more", None, "data")], "%out = arith.addf %0#0, %more : {t}", None),
+    "truncate": ([], "%out = arith.truncf %0#0 : {t} to {n}", "f16"),
+    "exp": ([], "%out = math.exp %0#0 : {t}", None),
+}
+
+
+class Program:
+    """The IR of a case, and what its arguments are."""
+
+    def __init__(self, case):
+        self.case = case
+        channel = tuple(case.shape[f] for f in case.features)
+        self.arguments = []  # name, type, shape
+        shapes = {"data": case.shape, "first": case.shape[:1]}
+
+        def tensor(element, shape):
+            return "tensor<" + "".join(("?" if case.dynamic else str(s)) + "x" for s in shape) + element + ">"
+
+        data, parameter = tensor(case.data, case.shape), tensor(case.parameter, channel)
+        narrow = tensor("f16", case.shape)
+        loops = ", ".join(f"d{i}" for i in range(len(case.shape)))
+        words = dict(t=data, n=narrow, b=tensor("i1", case.shape), f=tensor(case.data, case.shape[:1]), e=case.data,
+                     i=f"affine_map<({loops}) -> ({loops})>", d=f"affine_map<({loops}) -> (d0)>",
+                     p=", ".join(['"parallel"'] * len(case.shape)))
+
+        def add(name, element, shape):
+            self.arguments.append((name, tensor(element, shape), shape))
+
+        body = ""
+        add("dz" if case.producer else "dy", "f16" if case.producer == "cast" else case.data, case.shape)
+        add("x", case.data, case.shape)
+        if case.producer:
+            operands, text = PRODUCERS[case.producer]
+            for name, element, shape in operands:
+                add(name, element or case.data, shapes[shape])
+            body += f"  {text.format(**words)}\n"
+        if case.scale:
+            add("scale", case.parameter, channel)
+        add("mean", case.parameter, channel)
+        add("statistic", case.parameter, channel)
+        if case.mask:
+            add("mask", "i1", case.shape)
+        elements = case.results or (case.data, case.parameter, case.parameter)
+        results = [tensor(element, shape) for element, shape in zip(elements, [case.shape, channel, channel])]
+        body += (
+            f"  %0:3 = bngrad.batch_norm_backward grad_output(%dy : {data}) input(%x : {data})"
+            + (f" scale(%scale : {parameter})" if case.scale else "")
+            + f"\n      mean(%mean : {parameter}) {'inv_std' if case.inv_std else 'variance'}(%statistic : {parameter})"
+            + (f" mask(%mask : {words['b']})" if case.mask else "")
+            + f"\n      {{feature_dims = array<i64: {', '.join(map(str, case.features))}>"
+            + ("" if case.inv_std else ", epsilon = 1.0e-3 : f64")
+            + f", statistics = #bngrad.statistics<{case.statistics}>}} : {', '.join(results)}\n")
+        values = [f"%0#{i}" for i in case.used]
+        types = [results[i] for i in case.used]
+        if case.consumer:
+            operands, text, element = CONSUMERS[case.consumer]
+            for name, type, shape in operands:
+                add(name, type or case.data, shapes[shape])
+            body += f"  {text.format(**words)}\n"
+            values[0], types[0] = "%out", tensor(element, case.shape) if element else types[0]
+        arguments = ", ".join(f"%{name}: {type}" for name, type, _ in self.arguments)
+        self.mlir = (f"func.func @f({arguments}) -> ({', '.join(types)}) {{\n{body}"
+                     f"  return {', '.join(values)} : {', '.join(types)}\n}}\n")
+
+    def specs(self):
+        """Data of which no two channels have the same sums, and sums are far from 0."""
+        ranges = {"dy": ":-1:2", "dz": ":-1:2", "x": ":-2:1", "scale": ":0.5:2", "statistic": ":0.5:1.5", "mask": "",
+                  "y": ":-1:1"}
+        for seed, (name, _, shape) in enumerate(self.arguments):
+            size = "@" + "x".join(map(str, shape)) if self.case.dynamic else ""
+            yield f"--arg=random:{seed + 1}{ranges.get(name, ':-1:1')}{size}"
+
+
+def run(runner, case, path, *options, environment=None):
+    """Writes the program of `case` to `path` and runs it: what it printed, and traffic by launch."""
+    program = Program(case)
+    with open(path, "w") as file:
+        file.write(program.mlir)
+    traffic = path + ".traffic"
+    if os.path.exists(traffic):
+        os.remove(traffic)
+    command = [runner, path, "--target=cuda-emulator", f"--chip={case.chip}", *program.specs(), *options]
+    if case.schedule:
+        command.append(f"--schedule=#bngrad.schedule<{case.schedule}>")
+    variables = {"PTX_EMULATOR_CHIP": case.chip, "PTX_EMULATOR_TRAFFIC": traffic, **(environment or {})}
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **variables})
+    launches = []
+    if os.path.exists(traffic):
+        with open(traffic) as file:
+            launches = [json.loads(line) for line in file]
+    return done, launches
+
+
+def used_copy(launch):
+    """How a one-pass kernel without fused neighbours got its data."""
+    buffers = launch["buffers"]
+    if any(b["bulk_load_bytes"] for b in buffers):
+        return "bulk"
+    return "pieces" if any(b["load_bytes"] and b["requests_128bit"] for b in buffers) else "elements"
+
+
+def check(case, done, launches):
+    """Raises AssertionError unless a run with --check was right and ran what `case` expects."""
+    text = done.stdout + done.stderr
+    assert done.returncode == 0, text + f"exit status {done.returncode}"
+    assert done.stderr == "", text
+    assert done.stdout.count(" ok\n") == len(case.used), text
+    kernels = [launch["kernel"] for launch in launches]
+    assert kernels == case.expected_kernels(), f"expected kernels {case.expected_kernels()}, got {kernels}"
+    if case.copy:
+        assert used_copy(launches[0]) == case.copy, f"expected copies in {case.copy}, got {used_copy(launches[0])}"

@@ -1,0 +1,121 @@
+// RUN: bngrad-opt %s --bngrad-share-loops --canonicalize --cse --split-input-file | FileCheck %s
+
+// CHECK:       func.func private @omp_get_num_threads() -> i32
+// CHECK:       func.func private @omp_get_thread_num() -> i32
+// CHECK-LABEL: func @dynamic(
+// CHECK-SAME:    %[[M:.+]]: memref<?xf32>, %[[FROM:.+]]: index, %[[TO:.+]]: index, %[[STEP:.+]]: index, %[[X:.+]]: f32)
+// CHECK:         %[[SECOND:.+]] = arith.addi %[[FROM]], %[[STEP]]
+// CHECK:         %[[HAS_SECOND:.+]] = arith.cmpi slt, %[[SECOND]], %[[TO]]
+// CHECK:         omp.parallel if(%[[HAS_SECOND]]) {
+// CHECK:           call @omp_get_thread_num
+// CHECK:           call @omp_get_num_threads
+// CHECK:           arith.divsi
+// The first part starts at the start, the last one ends at the end.
+// CHECK:           %[[NEXT:.+]] = arith.addi %[[FROM]]
+// CHECK:           %[[END:.+]] = arith.minsi %[[NEXT]], %[[TO]]
+// CHECK:           %[[START:.+]] = arith.addi %[[FROM]]
+// CHECK:           scf.for %[[I:.+]] = %[[START]] to %[[END]] step %[[STEP]] {
+// CHECK-NEXT:        memref.store %[[X]], %[[M]][%[[I]]]
+// CHECK-NOT:       omp.barrier
+// CHECK:           omp.terminator
+func.func @dynamic(%m: memref<?xf32>, %from: index, %to: index, %step: index, %x: f32) {
+  scf.parallel (%i) = (%from) to (%to) step (%step) {
+    memref.store %x, %m[%i] : memref<?xf32>
+  }
+  return
+}
+
+// -----
+
+// Two iterations: no question.
+// CHECK-LABEL: func @static(
+// CHECK:         omp.parallel {
+// CHECK-NOT:     scf.parallel
+func.func @static(%m: memref<2xf32>, %x: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  scf.parallel (%i) = (%c0) to (%c2) step (%c1) {
+    memref.store %x, %m[%i] : memref<2xf32>
+  }
+  return
+}
+
+// -----
+
+// One behind the other: the threads are woken once, if either is work for them. What is between and has no effect
+// stands before.
+// CHECK-LABEL: func @runs(
+// CHECK-SAME:    %[[M:.+]]: memref<?xf32>, %[[N:.+]]: index, %[[K:.+]]: index
+// CHECK-DAG:     %[[FIRST:.+]] = arith.cmpi sgt, %[[N]], %c1
+// CHECK-DAG:     %[[SECOND:.+]] = arith.cmpi sgt, %[[K]], %c1
+// CHECK:         %[[EITHER:.+]] = arith.ori %[[FIRST]], %[[SECOND]]
+// CHECK:         omp.parallel if(%[[EITHER]]) {
+// CHECK:           scf.for
+// CHECK:             memref.store
+// CHECK:           omp.barrier
+// CHECK:           scf.for
+// CHECK:             memref.store
+// CHECK:           omp.terminator
+// A load is behind what it may read, and so is the next loop.
+// CHECK:         memref.load
+// CHECK:         omp.parallel
+// CHECK-NOT:       omp.barrier
+// CHECK:           omp.terminator
+func.func @runs(%m: memref<?xf32>, %n: index, %k: index, %x: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    memref.store %x, %m[%i] : memref<?xf32>
+  }
+  %y = arith.negf %x : f32
+  scf.parallel (%i) = (%c0) to (%k) step (%c1) {
+    memref.store %y, %m[%i] : memref<?xf32>
+  }
+  %z = memref.load %m[%c0] : memref<?xf32>
+  scf.parallel (%i) = (%c0) to (%k) step (%c1) {
+    memref.store %z, %m[%i] : memref<?xf32>
+  }
+  return
+}
+
+// -----
+
+// Several dims, or results, are left to upstream.
+// CHECK-LABEL: func @others(
+// CHECK-NOT:     omp
+// CHECK-COUNT-2: scf.parallel
+// CHECK-NOT:     omp
+// CHECK:         return
+func.func @others(%m: memref<2x2xf32>, %x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  scf.parallel (%i, %j) = (%c0, %c0) to (%c2, %c2) step (%c1, %c1) {
+    memref.store %x, %m[%i, %j] : memref<2x2xf32>
+  }
+  %0 = scf.parallel (%i) = (%c0) to (%c2) step (%c1) init(%x) -> f32 {
+    scf.reduce(%x : f32) {
+    ^bb0(%a: f32, %b: f32):
+      %1 = arith.addf %a, %b : f32
+      scf.reduce.return %1 : f32
+    }
+  }
+  return %0 : f32
+}
+
+// -----
+
+// Someone else's function of that name.
+func.func private @omp_get_thread_num(i32) -> i32
+// CHECK-LABEL: func @taken(
+// CHECK:         scf.parallel
+func.func @taken(%m: memref<2xf32>, %x: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  scf.parallel (%i) = (%c0) to (%c2) step (%c1) {
+    memref.store %x, %m[%i] : memref<2xf32>
+  }
+  return
+}
