@@ -2,8 +2,9 @@
 
 // RUN: rm -rf %t && mkdir -p %t/a %t/b
 // DEFINE: %{kind} =
-// DEFINE: %{same} = bngrad-compile %S/Inputs/gradients.mlir -o %t/a/x.%{kind} --header=%t/a/x.h --mcpu=x86-64-v3 --threads=4 && \
-// DEFINE:   bngrad-compile - -o %t/b/x.%{kind} --header=%t/b/x.h --mcpu=x86-64-v3 --threads=4 < %S/Inputs/gradients.mlir && \
+// DEFINE: %{options} = --threads=4
+// DEFINE: %{same} = bngrad-compile %S/Inputs/gradients.mlir -o %t/a/x.%{kind} --header=%t/a/x.h --mcpu=x86-64-v3 %{options} && \
+// DEFINE:   bngrad-compile - -o %t/b/x.%{kind} --header=%t/b/x.h --mcpu=x86-64-v3 %{options} < %S/Inputs/gradients.mlir && \
 // DEFINE:   cmp %t/a/x.%{kind} %t/b/x.%{kind} && cmp %t/a/x.h %t/b/x.h
 // REDEFINE: %{kind} = so
 // RUN: %{same}
@@ -12,6 +13,12 @@
 // REDEFINE: %{kind} = s
 // RUN: %{same}
 // REDEFINE: %{kind} = ll
+// RUN: %{same}
+// REDEFINE: %{kind} = mlir
+// RUN: %{same}
+
+// REDEFINE: %{options} = --target=cuda --chip=sm_80,sm_90
+// REDEFINE: %{kind} = so
 // RUN: %{same}
 // REDEFINE: %{kind} = mlir
 // RUN: %{same}

@@ -95,6 +95,25 @@ static FailureOr<std::string> getPtx(ModuleOp module, StringRef path) {
   return object.getObject().getValue().rtrim('\0').str();
 }
 
+/// Removes how long each step of making kernels took, so that the same input
+/// gives the same text.
+static void removeTimes(ModuleOp module) {
+  for (auto binary : module.getOps<gpu::BinaryOp>()) {
+    SmallVector<Attribute> objects;
+    for (auto object : binary.getObjects().getAsRange<gpu::ObjectAttr>()) {
+      NamedAttrList properties(object.getProperties());
+      for (NamedAttribute property : llvm::to_vector(properties))
+        if (property.getName().strref().ends_with("TimeInMs"))
+          properties.erase(property.getName());
+      objects.push_back(gpu::ObjectAttr::get(
+          module.getContext(), object.getTarget(), object.getFormat(),
+          object.getObject(), properties.getDictionary(module.getContext()),
+          object.getKernels()));
+    }
+    binary.setObjectsAttr(ArrayAttr::get(module.getContext(), objects));
+  }
+}
+
 /// What the names of the functions in those libraries begin with.
 static ArrayRef<StringRef> getLibraryPrefixes(Device device) {
   static constexpr StringRef kCpu[] = {"__kmpc_", "omp_"};
@@ -137,6 +156,7 @@ FailureOr<std::string> mlir::bngrad::compile(ModuleOp module,
   if (options.kind == OutputKind::PTX)
     return getPtx(module, options.path);
   if (options.kind == OutputKind::MLIR) {
+    removeTimes(module);
     llvm::raw_string_ostream(text) << module << "\n";
     return text;
   }
