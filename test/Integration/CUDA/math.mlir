@@ -41,7 +41,7 @@ func.func @consumer(%dy: !t, %x: !t, %r: !p, %m: !p) -> (!t, !p) {
 }
 
 func.func @others(%dz: !t, %x: !t, %r: !p, %m: !p) -> (!t, !p) {
-  %a = math.sin %dz : !t
+  %a = math.atan %dz : !t
   %c = math.erf %x : !t
   %d = math.absf %a : !t
   %sqrt = math.sqrt %d : !t
