@@ -12,8 +12,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "DenseForms.h"
+#include "DeviceBuffers.h"
 #include "ElementCloner.h"
 #include "GpuLoops.h"
+#include "GpuSchedule.h"
 #include "ScheduledGroup.h"
 #include "Sums.h"
 #include "VectorLoops.h"
@@ -313,6 +315,8 @@ struct BNGradApplySchedulePass
           region.setNoInline(false);
         applySchedule(rewriter, version, deviceArguments);
       }
+    if (deviceArguments && failed(verifyDeviceArguments(getOperation())))
+      return signalPassFailure();
   }
 };
 } // namespace

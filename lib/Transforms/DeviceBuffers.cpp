@@ -13,13 +13,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "DeviceBuffers.h"
+#include "Arithmetic.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Remarks.h"
-#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -152,6 +153,11 @@ Value DeviceBuffers::allocate(OpBuilder &b, MemRefType type, ValueRange sizes) {
   return memref;
 }
 
+void DeviceBuffers::free(OpBuilder &b, Value memref) {
+  llvm::erase(allocated, memref);
+  gpu::DeallocOp::create(b, loc, stream.getType(), stream, memref);
+}
+
 void DeviceBuffers::copy(OpBuilder &b, Value to, Value from) const {
   gpu::MemcpyOp::create(b, loc, stream.getType(), stream, to, from);
 }
@@ -205,7 +211,31 @@ Value DeviceBuffers::getDevice(OpBuilder &b, Value memref) {
 }
 
 bool DeviceBuffers::isAligned(Value memref) const {
-  return !deviceArguments || !isArgument(getRoot(memref));
+  return isTestedAligned || !deviceArguments || !isArgument(getRoot(memref));
+}
+
+Value DeviceBuffers::testAlignment(OpBuilder &b,
+                                   ArrayRef<linalg::GenericOp> generics,
+                                   unsigned inner) const {
+  llvm::SetVector<Value> unknown;
+  for (linalg::GenericOp generic : generics)
+    for (OpOperand &operand : generic->getOpOperands())
+      if (isMemRef(operand.get()) &&
+          generic.getMatchingIndexingMap(&operand).isFunctionOfDim(inner) &&
+          !isAligned(operand.get()))
+        unknown.insert(operand.get());
+  Index index = {b, loc};
+  Value result;
+  for (Value memref : unknown) {
+    Value address =
+        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memref);
+    Value isMultiple = index.compare(arith::CmpIPredicate::eq,
+                                     index.rem(address, index.constant(16)),
+                                     index.constant(0));
+    result = result ? b.createOrFold<arith::AndIOp>(loc, result, isMultiple)
+                    : isMultiple;
+  }
+  return result;
 }
 
 void DeviceBuffers::finish(OpBuilder &b) {
@@ -219,4 +249,29 @@ void DeviceBuffers::finish(OpBuilder &b) {
       memref::CopyOp::create(b, loc, dense, strided);
     memref::DeallocOp::create(b, loc, dense);
   }
+}
+
+LogicalResult mlir::bngrad::verifyDeviceArguments(func::FuncOp function) {
+  for (BlockArgument argument : function.getArguments()) {
+    if (!isMemRef(argument))
+      continue;
+    SmallVector<Operation *> users;
+    collectUsers(argument, users);
+    for (Operation *user : users) {
+      auto effects = dyn_cast<MemoryEffectOpInterface>(user);
+      bool isOnHost = effects &&
+                      (effects.hasEffect<MemoryEffects::Read>() ||
+                       effects.hasEffect<MemoryEffects::Write>()) &&
+                      !user->getParentOfType<gpu::LaunchOp>() &&
+                      !isa<gpu::GPUDialect>(user->getDialect());
+      if (!isOnHost)
+        continue;
+      return user->emitOpError()
+             << "expected a kernel to access argument "
+             << argument.getArgNumber() << ", which is in memory of the "
+             << "device, got code of the host; only gradients, and what is "
+                "fused with them, become kernels";
+    }
+  }
+  return success();
 }

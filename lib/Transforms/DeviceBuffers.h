@@ -12,6 +12,8 @@
 
 #include "ScheduledGroup.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 namespace mlir::bngrad {
 
 /// Where the kernels of one group find their operands. Everything is done on
@@ -32,8 +34,16 @@ public:
   Value getInitialValue(unsigned i) const { return initialValues.lookup(i); }
   /// True if `memref` starts at a multiple of 16 bytes, as far as is known.
   bool isAligned(Value memref) const;
+  /// An i1: what `generics` read or write along loop `inner` starts at
+  /// multiples of 16 bytes; null where that is known.
+  Value testAlignment(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
+                      unsigned inner) const;
+  /// In the scope of a test that has succeeded.
+  void setAligned(bool tested) { isTestedAligned = tested; }
   /// A buffer for the time of the group.
   Value allocate(OpBuilder &b, MemRefType type, ValueRange sizes);
+  /// Ends the time of a buffer early, in the block of its allocation.
+  void free(OpBuilder &b, Value memref);
   /// Copies results back, frees and waits.
   void finish(OpBuilder &b);
 
@@ -49,6 +59,7 @@ private:
   Value stream;
   DenseMap<Value, Access> accesses; // by root
   bool deviceArguments;
+  bool isTestedAligned = false;
   DenseMap<Value, Value> devices;                // by memref of the host
   DenseMap<std::pair<Value, Type>, Value> views; // by source and type
   SmallVector<Value> allocated;
@@ -56,6 +67,12 @@ private:
   SmallVector<std::pair<Value, Value>> denseForms; // dense, strided
   DenseMap<unsigned, Value> initialValues;
 };
+
+/// Checks that nothing but kernels and copies of the device accesses the
+/// arguments of `function`, which are buffers of the device.
+///
+/// Errors: a diagnostic at what accesses one, and failure.
+LogicalResult verifyDeviceArguments(func::FuncOp function);
 
 } // namespace mlir::bngrad
 

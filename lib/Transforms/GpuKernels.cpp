@@ -632,14 +632,18 @@ SmallVector<Value> GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
         [&](OpBuilder &nested) {
           SmallVector<Value> next;
           for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals)) {
-            SmallVector<Value> elements;
-            for (int64_t lane : llvm::seq(lanes))
-              elements.push_back(memref::LoadOp::create(
-                  nested, loc, shared, getSlot(nested, row, lane)));
-            Value value = elements.front();
-            if (lanes > 1)
-              value = vector::FromElementsOp::create(nested, loc,
-                                                     total.getType(), elements);
+            Value memref = shared;
+            auto load = [&](int64_t lane) -> Value {
+              return memref::LoadOp::create(nested, loc, memref,
+                                            getSlot(nested, row, lane));
+            };
+            Value value;
+            if (lanes == 1)
+              value = load(0);
+            else
+              value = vector::FromElementsOp::create(
+                  nested, loc, total.getType(),
+                  llvm::map_to_vector(llvm::seq(lanes), load));
             next.push_back(arith::AddFOp::create(nested, loc, total, value));
           }
           return next;

@@ -28,10 +28,6 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-bool mlir::bngrad::isGpuKind(ScheduleKind kind) {
-  return kind == ScheduleKind::TwoPass || kind == ScheduleKind::OnePass;
-}
-
 namespace {
 class TwoPass : public GpuKernels {
 public:
@@ -72,30 +68,17 @@ void TwoPass::emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
   Value isWhole = index.compare(arith::CmpIPredicate::eq,
                                 index.rem(sizes[inner], index.constant(lanes)),
                                 index.constant(0));
-  llvm::SetVector<Value> unaligned;
+  // One gather for all lanes is not worth vectors elsewhere.
   for (linalg::GenericOp generic : generics)
-    for (OpOperand &operand : generic->getOpOperands()) {
-      if (!isa<MemRefType>(operand.get().getType()) ||
-          !generic.getMatchingIndexingMap(&operand).isFunctionOfDim(inner))
-        continue;
-      // One gather for all lanes is not worth vectors elsewhere.
+    for (OpOperand &operand : generic->getOpOperands())
       if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
           !isContiguous(generic, operand))
         lanes = 1;
-      if (!buffers.isAligned(operand.get()))
-        unaligned.insert(operand.get());
-    }
   if (lanes == 1 || matchPattern(isWhole, m_Zero()))
     return body(b, 1);
   Value isVector = isWhole;
-  for (Value memref : unaligned) {
-    Value address =
-        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memref);
-    Value isAligned = index.compare(arith::CmpIPredicate::eq,
-                                    index.rem(address, index.constant(16)),
-                                    index.constant(0));
+  if (Value isAligned = buffers.testAlignment(b, generics, inner))
     isVector = b.createOrFold<arith::AndIOp>(loc, isVector, isAligned);
-  }
   if (matchPattern(isVector, m_One()))
     return body(b, lanes);
   scf::IfOp::create(
@@ -309,13 +292,11 @@ void TwoPass::emit(OpBuilder &b) {
   Partials partials;
   if (group.reduction) {
     bool isByColumns = group.isFeature(inner);
-    // Shares as if there were no vectors, so that alignment cannot change the
-    // result's bits.
     Value tiles = channels, perStep = index.constant(threads);
     if (isByColumns) {
-      Value columns =
-          index.constant(std::min<int64_t>(schedule.getColumns(), threads));
-      tiles = index.ceilDiv(channels, columns);
+      int64_t columns = std::min<int64_t>(schedule.getColumns(), threads) *
+                        getLanes(group.reduction);
+      tiles = index.ceilDiv(channels, index.constant(columns));
       perStep =
           index.constant(std::max<int64_t>(threads / schedule.getColumns(), 1));
     }
@@ -333,6 +314,8 @@ void TwoPass::emit(OpBuilder &b) {
   }
   if (group.reduction || !group.channelwise.empty())
     emitFinish(b, partials);
+  for (Value memref : partials.memrefs)
+    buffers.free(b, memref);
   for (linalg::GenericOp generic : group.elementwise)
     emitByLanes(b, generic, [&](OpBuilder &nested, int64_t lanes) {
       emitElementwise(nested, generic, lanes);
@@ -378,6 +361,33 @@ static bool fitsOnePass(const ScheduledGroup &group, ScheduleAttr schedule,
   return true;
 }
 
+/// Emits `one_pass` for data that are aligned as its copies need; for others,
+/// which only the run can tell, `two_pass`.
+static void emitAlignedOnePass(OpBuilder &b, const ScheduledGroup &group,
+                               ScheduleAttr schedule, DeviceBuffers &buffers) {
+  Location loc = group.getMembers().front().getLoc();
+  Value isAligned =
+      buffers.testAlignment(b, group.getDataGenerics(), group.numLoops - 1);
+  if (!isAligned)
+    return emitOnePass(b, group, schedule, buffers);
+  scf::IfOp::create(
+      b, loc, isAligned,
+      [&](OpBuilder &nested, Location) {
+        buffers.setAligned(true);
+        emitOnePass(nested, group, schedule, buffers);
+        buffers.setAligned(false);
+        scf::YieldOp::create(nested, loc);
+      },
+      [&](OpBuilder &nested, Location) {
+        auto other = ScheduleAttr::get(
+            nested.getContext(), ScheduleKind::TwoPass, /*threads=*/256,
+            /*vector_bits=*/128, /*streaming_bytes=*/0, /*columns=*/32,
+            /*blocks=*/1024, schedule.getFma(), /*cluster=*/1);
+        TwoPass(nested, group, other, buffers).emit(nested);
+        scf::YieldOp::create(nested, loc);
+      });
+}
+
 LogicalResult mlir::bngrad::emitGpuLoops(RewriterBase &rewriter,
                                          const ScheduledGroup &group,
                                          ScheduleAttr schedule,
@@ -394,10 +404,10 @@ LogicalResult mlir::bngrad::emitGpuLoops(RewriterBase &rewriter,
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(group.getMembers().back());
   DeviceBuffers buffers(rewriter, group, deviceArguments);
-  if (schedule.getKind() == ScheduleKind::OnePass)
-    emitOnePass(rewriter, group, schedule, buffers);
-  else
+  if (schedule.getKind() == ScheduleKind::TwoPass)
     TwoPass(rewriter, group, schedule, buffers).emit(rewriter);
+  else
+    emitAlignedOnePass(rewriter, group, schedule, buffers);
   buffers.finish(rewriter);
   for (linalg::GenericOp generic : group.getMembers())
     rewriter.eraseOp(generic);

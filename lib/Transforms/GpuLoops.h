@@ -16,9 +16,6 @@
 
 namespace mlir::bngrad {
 
-/// True for the schedules of a GPU.
-bool isGpuKind(ScheduleKind kind);
-
 /// Replaces the members of `group`, on memrefs, by kernels and what the host
 /// does around them: copies, launches and a wait. `deviceArguments`: the
 /// arguments of the function are buffers of the device.

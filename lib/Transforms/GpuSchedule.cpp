@@ -13,6 +13,10 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+bool mlir::bngrad::isGpuKind(ScheduleKind kind) {
+  return kind == ScheduleKind::TwoPass || kind == ScheduleKind::OnePass;
+}
+
 //===----------------------------------------------------------------------===//
 // OnePassLayout
 //===----------------------------------------------------------------------===//

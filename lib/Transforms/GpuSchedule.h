@@ -17,6 +17,9 @@
 
 namespace mlir::bngrad {
 
+/// True for the schedules of a GPU.
+bool isGpuKind(ScheduleKind kind);
+
 /// How `one_pass` lays a group out over blocks. Its loops, with adjacent ones
 /// of a kind merged, are [N, C, S] or [C, S], or [N, C] where channels run
 /// fastest.

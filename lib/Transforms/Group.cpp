@@ -390,10 +390,15 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
   }
 
 private:
-  /// An error where the chip has no clusters, which the kernel needs.
+  /// An error where a GPU's schedule is to run on a CPU, or on a chip without
+  /// the clusters that its kernel needs.
   LogicalResult checkChip(ScheduleAttr attr,
                           function_ref<InFlightDiagnostic()> emitError) const {
-    if (attr.getKind() != ScheduleKind::OnePass || !oldestChip ||
+    if (isGpuKind(attr.getKind()) && !oldestChip)
+      return emitError() << "expected the schedule of a CPU, as no chip is "
+                            "given, got "
+                         << attr;
+    if (attr.getKind() != ScheduleKind::OnePass ||
         oldestChip->hasClusters())
       return success();
     return emitError() << "expected schedule 'one_pass' on sm_90 or newer, got "

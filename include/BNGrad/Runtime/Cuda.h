@@ -78,8 +78,8 @@ void *mgpuStreamCreate(void);
 void mgpuStreamDestroy(void *stream);
 void mgpuStreamSynchronize(void *stream);
 void mgpuStreamWaitEvent(void *stream, void *event);
-/* From now on the calling thread works in `stream`, which the caller made in the
- * current context and keeps, until another is set or bngradCudaResetStream:
+/* From now on the calling thread works in `stream`, which the caller made in
+ * the current context and keeps, until another is set or bngradCudaResetStream:
  * mgpuStreamCreate returns it, and mgpuStreamDestroy and mgpuStreamSynchronize
  * do nothing with it. Generated functions then return when their work is in the
  * stream, before it is done, so that callers order and time it and capture it

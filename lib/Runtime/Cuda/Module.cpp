@@ -213,9 +213,7 @@ void *bngradCudaModuleLoad(const bngradCudaImage_t *images, int64_t numImages) {
   return makeModule(kCall, std::move(result));
 }
 
-void mgpuModuleUnload(void *module) {
-  delete static_cast<Module *>(module);
-}
+void mgpuModuleUnload(void *module) { delete static_cast<Module *>(module); }
 
 void *mgpuModuleGetFunction(void *module, const char *name) {
   if (hasError())

@@ -1,0 +1,172 @@
+"""bundle.py --tools=BIN --libraries=LIB --work=FOLDER --output=OUT.tar.gz: compiles
+what the GPU suite runs, ahead of time, and packs it with the suite.
+
+Nothing in the bundle needs MLIR, LLVM or a compiler. --few takes the items of
+tests alone."""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import items
+import machine
+
+SUITE = [
+    "benchmark.py",
+    "correctness.py",
+    "device.py",
+    "items.py",
+    "results.py",
+    "suite.py",
+    "tools.py",
+]
+LIMIT_MB = 50
+
+
+def run(*command):
+    """Standard output, or the error as an exception."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[0] if done.stderr else "failed")
+    return done.stdout
+
+
+def choose_schedule(tools, source, chip):
+    text = run(
+        tools / "bngrad-opt",
+        source,
+        f"--bngrad-cuda-pipeline=chip={chip} device-arguments=true stop-after=group",
+    )
+    found = re.search(r"#bngrad\.schedule<([^>]*)>", text)
+    return found[1] if found else ""
+
+
+def compile_item(item, stem, options, measured):
+    """The entry of the manifest."""
+    entry = {
+        "sizes": item.sizes,
+        "layout": item.layout,
+        "type": item.type,
+        "variant": item.variant,
+        "schedule": item.schedule,
+        "format": item.format,
+    }
+    source = stem.with_suffix(".mlir")
+    source.write_text(items.make_ir(item))
+    command = [options.tools / "bngrad-compile", source, "-o", stem.with_suffix(".so")]
+    command += ["--target=cuda", "--device-arguments", f"--chip={options.chip}"]
+    command += [f"--format={item.format}", "--mcpu=x86-64"]
+    if item.schedule:
+        command.append(f"--schedule=#bngrad.schedule<{items.SCHEDULES[item.schedule]}>")
+    try:
+        if item in measured:
+            entry["chosen"] = choose_schedule(options.tools, source, options.chip)
+        run(*command)
+        entry["object"] = f"objects/{stem.with_suffix('.so').name}"
+    except RuntimeError as error:
+        # A schedule that the shape does not take, or a lack of ptxas: the suite
+        # counts these.
+        message = re.sub(r".*\.mlir:(\d+:\d+: )?", "", str(error))
+        if item.schedule and "expected a kernel to access" in message:
+            entry["refused"] = f"{item.schedule} does not take this shape"
+        elif item.format != "isa" and re.search(r"ptxas|fatbinary", message):
+            entry["refused"] = message
+        else:
+            entry["error"] = message
+    return entry
+
+
+def build(options):
+    """Compiles everything into a folder; its manifest."""
+    folder = options.work / "bngrad-gpu"
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "objects").mkdir(parents=True)
+    sources = options.work / "sources"
+    shutil.rmtree(sources, ignore_errors=True)
+    sources.mkdir(parents=True)
+    measured = set() if options.few else set(items.large())
+    wanted = [item for item in items.large() if item in measured]
+    wanted = list(dict.fromkeys(wanted + items.small(options.few)))
+    wanted = [item for item in wanted if re.search(options.shapes, item.name)]
+
+    def compile_numbered(numbered):
+        number, item = numbered
+        stem = sources / f"{number:04d}"
+        entry = compile_item(item, stem, options, measured)
+        if "object" in entry:
+            shutil.move(stem.with_suffix(".so"), folder / entry["object"])
+        return entry
+
+    begin = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        entries = list(pool.map(compile_numbered, enumerate(wanted)))
+    described = machine.describe(HERE.parent.parent, os.cpu_count())
+    manifest = {
+        "commit": described["commit"],
+        "date": described["date"],
+        "chip": options.chip,
+        "compile_s": round(time.monotonic() - begin, 1),
+        "items": entries,
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest, indent=0) + "\n")
+    shutil.copy(options.libraries / "libBNGradCudaRuntime.so", folder)
+    for name in SUITE:
+        shutil.copy(HERE / name, folder)
+    shutil.copy(HERE.parent / "cases.py", folder)
+    return folder, manifest
+
+
+def pack(folder, output):
+    output.parent.mkdir(parents=True, exist_ok=True)
+
+    def anonymous(info):
+        info.uid = info.gid = info.mtime = 0
+        info.uname = info.gname = ""
+        return info
+
+    with tarfile.open(output, "w:gz") as archive:
+        archive.add(folder, folder.name, filter=anonymous)
+    return output.stat().st_size / 1e6
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tools", type=pathlib.Path, required=True)
+    parser.add_argument("--libraries", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--output", type=pathlib.Path, required=True)
+    parser.add_argument("--chip", default="sm_90")
+    parser.add_argument("--shapes", default="", help="items whose name matches")
+    parser.add_argument("--few", action="store_true")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    folder, manifest = build(options)
+    size = pack(folder, options.output)
+    failed = [entry for entry in manifest["items"] if "error" in entry]
+    for entry in failed:
+        print(f"not compiled: {entry['sizes']} {entry['layout']} {entry['type']}"
+              f" {entry['variant']} {entry['schedule']}: {entry['error']}", file=sys.stderr)
+    refused = sum("refused" in entry for entry in manifest["items"])
+    print(
+        f"bundle: {len(manifest['items']) - refused - len(failed)} objects, {refused} schedules"
+        f" or formats refused, {len(failed)} not compiled, {size:.1f} MB,"
+        f" {manifest['compile_s']:.0f} s"
+    )
+    if size > LIMIT_MB:
+        print(f"expected at most {LIMIT_MB} MB, got {size:.1f}", file=sys.stderr)
+    return 1 if failed or size > LIMIT_MB else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""What the GPU suite compiles and runs: shapes, types, variants, schedules."""
+
+import dataclasses
+import re
+
+import cases
+
+# u, the unit roundoff of docs/numerics.md, and the bytes of an element.
+UNITS = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53}
+BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+EPSILON = 1e-3
+
+RESNET_256 = [(256,) + shape[1:] for shape in cases.RESNET]
+# The same sizes in both layouts, where the types are those of table columns.
+HALF = [(32, 64, 56, 56), (32, 512, 28, 28), (32, 2048, 7, 7)]
+# DRAM bytes are counted for these.
+COUNTED = [
+    "32x64x56x56 nchw f32",
+    "32x512x28x28 nchw bf16",
+    "32x2048x7x7 nchw f32",
+    "32x64x56x56 nhwc f32",
+    "8192x1024 nhwc bf16",
+]
+
+SMALL = [
+    (1, 1, 1, 1),
+    (2, 3, 4, 4),
+    (5, 3, 7, 2),
+    (7, 13, 17, 19),
+    (3, 16, 8, 8),
+    (4, 64, 7, 7),
+    (9, 8, 1, 33),
+    (2, 1, 63, 65),
+    (16, 256, 3, 3),
+    (8, 130, 4, 4),
+    (16, 33, 14, 14),
+]
+SMALL_CHANNEL_MAJOR = [(3, 4, 1025), (1, 7, 300), (8, 32, 128)]
+SMALL_ROW_MAJOR = [(33, 5), (17, 32), (300, 8), (64, 1024), (1000, 3)]
+SCHEDULES = {
+    "": "",
+    "two_pass": "two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 64",
+    "two_pass narrow": "two_pass, threads = 64, vector_bits = 64, columns = 3, blocks = 5, fma = true",
+    "one_pass": "one_pass, threads = 128, vector_bits = 128, columns = 1, fma = true",
+    "one_pass wide": "one_pass, threads = 256, vector_bits = 128, columns = 16, fma = true",
+    "one_pass of 2": "one_pass, threads = 64, vector_bits = 128, columns = 4, cluster = 2",
+    "one_pass of 4": "one_pass, threads = 512, vector_bits = 64, columns = 2, cluster = 4",
+    "one_pass of 8": "one_pass, threads = 96, vector_bits = 128, columns = 8, cluster = 8",
+}
+# Shared memory that a forced schedule may ask for: that of sm_90.
+SHARED_BYTES = 220 << 10
+FEW_SCHEDULES = ["", "two_pass narrow", "one_pass of 2"]
+VARIANTS = ["plain", "mask", "frozen", "dynamic"]
+# The sanitizers' set, and that of tests: all kernels, few elements.
+FEW = [(2, 3, 4, 4), (5, 3, 7, 2), (3, 16, 8, 8), (9, 8, 1, 33), (33, 5), (300, 8)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Item:
+    """One function that is compiled to one object.
+
+    `sizes`, `layout` and `type` are as in cases.Case; `variant` is plain,
+    mask (a mask, the inverse standard deviation given, no scale), frozen
+    (global statistics) or dynamic (sizes known at run time only); `schedule`
+    is a key of SCHEDULES; `format` is that of bngrad-compile.
+    """
+
+    sizes: tuple
+    layout: str
+    type: str
+    variant: str = "plain"
+    schedule: str = ""
+    format: str = "isa"
+
+    @property
+    def case(self):
+        return cases.Case(self.sizes, self.layout, self.type)
+
+    @property
+    def name(self):
+        extras = [self.variant if self.variant != "plain" else "", self.schedule]
+        extras += [self.format if self.format != "isa" else ""]
+        return " ".join([self.case.name] + [extra for extra in extras if extra])
+
+    @property
+    def is_small(self):
+        return self.case.elements <= 1 << 17
+
+    @property
+    def fits(self):
+        """Whether a forced schedule's tiles fit in shared memory."""
+        text = SCHEDULES[self.schedule]
+        if not text.startswith("one_pass"):
+            return True
+        values = dict(re.findall(r"(\w+) = (\d+)", text))
+        per_channel = self.case.elements // self.case.channels
+        tile = int(values["columns"]) * -(-per_channel // int(values.get("cluster", 1)))
+        return 2 * tile * BYTES[self.type] <= SHARED_BYTES
+
+    @property
+    def parameter_type(self):
+        return "f64" if self.type == "f64" else "f32"
+
+    @property
+    def arguments(self):
+        """(name, element type, per channel?) in the order of the function."""
+        data, parameter = (self.type, False), (self.parameter_type, True)
+        found = [("grad_output", *data), ("input", *data)]
+        if self.variant == "mask":
+            return found + [
+                ("mean", *parameter),
+                ("inv_std", *parameter),
+                ("mask", "i1", False),
+            ]
+        names = ("scale", "mean", "variance")
+        return found + [(name, *parameter) for name in names]
+
+    @property
+    def results(self):
+        return [
+            ("grad_input", self.type, False),
+            ("grad_scale", self.parameter_type, True),
+            ("grad_offset", self.parameter_type, True),
+        ]
+
+    @property
+    def folded(self):
+        """Sizes of memory as (N, C, S), and which of them are summed over."""
+        n, c = self.sizes[0], self.case.channels
+        s = self.case.row
+        return ((n, c, s), (0, 2)) if self.layout == "nchw" else ((n * s, 1, c), (0, 1))
+
+
+def _tensor(item, element_type, is_parameter):
+    sizes = (item.case.channels,) if is_parameter else item.case.memory_sizes
+    texts = ["?" if item.variant == "dynamic" else str(size) for size in sizes]
+    return f"tensor<{'x'.join(texts)}x{element_type}>"
+
+
+def make_ir(item):
+    """The function `gradient` of `item`."""
+    types = {name: _tensor(item, *rest) for name, *rest in item.arguments}
+    results = ", ".join(_tensor(item, *rest) for _, *rest in item.results)
+    parameters = ", ".join(f"%{name}: {text}" for name, text in types.items())
+    operands = " ".join(f"{name}(%{name} : {text})" for name, text in types.items())
+    statistics = ", statistics = #bngrad.statistics<global>" if item.variant == "frozen" else ""
+    epsilon = "" if "inv_std" in types else f"epsilon = {EPSILON:e} : f64, "
+    return f"""func.func @gradient({parameters}) -> ({results}) {{
+  %0:3 = bngrad.batch_norm_backward {operands}
+      {{{epsilon}feature_dims = array<i64: {item.case.feature_dim}>{statistics}}}
+      : {results}
+  return %0#0, %0#1, %0#2 : {results}
+}}
+"""
+
+
+def large():
+    """What is measured."""
+    found = []
+    for element_type in ("f32", "bf16"):
+        shapes = cases.RESNET + RESNET_256 + cases.BOTH_LAYOUTS[len(cases.RESNET) :]
+        for layout, more in (("nchw", cases.CHANNEL_MAJOR), ("nhwc", cases.ROW_MAJOR)):
+            found += [Item(shape, layout, element_type) for shape in shapes + more]
+    found += [Item(shape, layout, "f16") for shape in HALF for layout in ("nchw", "nhwc")]
+    return found
+
+
+def small(few=False):
+    """What tests correctness: odd sizes, every type, forced schedules."""
+    found = []
+    both = SMALL if not few else [shape for shape in FEW if len(shape) == 4]
+    for layout, more in (("nchw", SMALL_CHANNEL_MAJOR), ("nhwc", SMALL_ROW_MAJOR)):
+        shapes = both + (more if not few else [s for s in more if s in FEW])
+        for number, shape in enumerate(shapes):
+            for element_type in ("f32", "bf16", "f16", "f64"):
+                all_schedules = element_type in ("f32", "bf16")
+                schedules = list(SCHEDULES) if all_schedules else FEW_SCHEDULES
+                if few:
+                    # Every schedule, spread over the shapes.
+                    schedules = schedules[number % 2 :: 2]
+                    if element_type != ("f32", "bf16", "f16", "f64")[number % 4]:
+                        schedules = schedules[:1]
+                found += [
+                    Item(shape, layout, element_type, schedule=schedule)
+                    for schedule in schedules
+                ]
+            for variant in VARIANTS[1:]:
+                found.append(Item(shape, layout, ("f32", "bf16")[number % 2], variant))
+    # The other forms of kernels, where ptxas and fatbinary were there.
+    for format in ("bin", "fatbin"):
+        found.append(Item((16, 33, 14, 14), "nchw", "f32", format=format))
+    return [item for item in dict.fromkeys(found) if item.fits]

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Builds what the GPU suite runs, ahead of time and without a GPU, packs it, and
+# runs it: correctness, compute-sanitizer, times beside PyTorch's, DRAM bytes.
+#
+#   scripts/gpu.sh                           on a machine with an NVIDIA GPU and
+#                                            PyTorch: into bench/results/gpu.*
+#   scripts/gpu.sh --dry-run                 on the emulator, into build/gpu/results
+#   scripts/gpu.sh --bundle-only=OUT.tar.gz  pack alone. Where the GPU is:
+#     tar xf OUT.tar.gz && python3 bngrad-gpu/suite.py --output=FOLDER
+#   scripts/gpu.sh --few --shapes=REGEX --only=PART,... --output=FOLDER
+#
+# BNGRAD_TOOLS names a folder with finished tools, beside a folder lib.
+# BNGRAD_PYTHON is the Python with PyTorch (python3). bench/README.md says how to
+# read the result.
+
+. "$(dirname "$0")/common.sh"
+
+dry_run='' bundle='' output=${OUT:-} few=() shapes=() only=()
+for argument in "$@"; do
+  case $argument in
+  --dry-run) dry_run=1 ;;
+  --bundle-only=?*) bundle=${argument#*=} ;;
+  --output=?*) output=${argument#*=} ;;
+  --few) few=(--few) ;;
+  --shapes=*) shapes=("$argument") ;;
+  --only=?*) only=("$argument") ;;
+  *) fail "expected --dry-run, --bundle-only=OUT.tar.gz, --few, --shapes=REGEX, --only=PART,... or --output=FOLDER, got '$argument'" ;;
+  esac
+done
+if [ -z "$dry_run$bundle" ]; then
+  nvidia-smi -L >/dev/null 2>&1 ||
+    fail "expected an NVIDIA GPU; without one, use --dry-run or --bundle-only"
+fi
+
+tools=${BNGRAD_TOOLS:-$build/bin}
+work=$build/gpu
+if [ -z "${BNGRAD_TOOLS:-}" ]; then
+  setup
+  build bngrad-opt bngrad-compile BNGradCudaRuntime BNGradCudaEmulator
+fi
+libraries=$(dirname "$tools")/lib
+require_space 200 "$work"
+"$python" -B "$root/bench/gpu/bundle.py" --tools="$tools" \
+  --libraries="$libraries" --work="$work" \
+  --output="${bundle:-$work/bngrad-gpu.tar.gz}" "${few[@]}" "${shapes[@]}"
+[ -z "$bundle" ] || exit 0
+
+if [ -n "$dry_run" ]; then
+  exec "$python" -B "$work/bngrad-gpu/suite.py" --dry-run \
+    --library="$libraries/libBNGradCudaEmulator.so" \
+    --output="${output:-$work/results}" "${shapes[@]}" "${only[@]}"
+fi
+exec "${BNGRAD_PYTHON:-python3}" -B "$work/bngrad-gpu/suite.py" \
+  --output="${output:-$root/bench/results}" "${shapes[@]}" "${only[@]}"

@@ -1,0 +1,31 @@
+// With arguments in memory of the device, code of the host that would access them is an error, not a crash.
+
+// RUN: bngrad-opt %s --bngrad-cuda-pipeline="device-arguments=true stop-after=apply" --split-input-file --verify-diagnostics
+// RUN: bngrad-opt %s --bngrad-cuda-pipeline="stop-after=apply" --split-input-file -o %t
+
+func.func @no_gradient(%a: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{'linalg.generic' op expected a kernel to access argument 0, which is in memory of the device, got code of the host; only gradients, and what is fused with them, become kernels}}
+  %0 = arith.negf %a : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+!d = tensor<4x3xf32>
+!c = tensor<3xf32>
+func.func @passed_on(%dy: !d, %x: !d, %mean: !c, %variance: !c) -> (!d, !c) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !c) variance(%variance : !c)
+      : !d, !c, !c
+  // expected-error @below {{'memref.copy' op expected a kernel to access argument 3}}
+  return %0#0, %variance : !d, !c
+}
+
+// -----
+
+!d = tensor<4x3xf32>
+!c = tensor<3xf32>
+func.func @gradient(%dy: !d, %x: !d, %mean: !c, %variance: !c) -> (!d, !c) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !c) variance(%variance : !c)
+      : !d, !c, !c
+  return %0#0, %0#1 : !d, !c
+}
