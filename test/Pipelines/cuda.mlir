@@ -9,7 +9,7 @@
 // RUN:   --remark-policy=all --remark-format=emitRemark --remarks-filter=bngrad-apply-schedule 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // What the pipeline is printed as reproduces the run.
-// RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 schedule=#bngrad.schedule<two_pass, threads = 64, vector_bits = 64>" \
+// RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 schedule={#bngrad.schedule<two_pass, threads = 64, vector_bits = 64>}" \
 // RUN:   --dump-pass-pipeline -o %t.mlir 2> %t.dump
 // RUN: sed -e "1s/.*/--pass-pipeline='/" -e "\$s/\$/'/" %t.dump > %t.arguments
 // RUN: sed -e "s/TimeInMs = [0-9]*//g" %t.mlir > %t.expected
@@ -83,8 +83,8 @@ func.func @f(%dy: !t, %x: !t, %scale: !p, %mean: !p, %variance: !p) -> (!t, !p, 
 // DEVICE-NOT:   gpu.memcpy
 // DEVICE:       return
 
-// REMARK: Analysis {{.*}}copied to the device: a buffer of type memref<64x128x784xf32>
-// REMARK: Analysis {{.*}}copied from the device: a buffer of type memref<64x128x784xf32>
+// REMARK: [Analysis]{{.*}}copied to the device: a buffer of type memref<64x128x784xf32>
+// REMARK: [Analysis]{{.*}}copied from the device: a buffer of type memref<64x128x784xf32>
 
 // One module of kernels, and calls of the runtime.
 // LOWER-NOT:   unrealized_conversion_cast
@@ -99,7 +99,7 @@ func.func @f(%dy: !t, %x: !t, %scale: !p, %mean: !p, %variance: !p) -> (!t, !p, 
 // LOWER-DAG:   llvm.call @mgpuStreamSynchronize
 // LOWER-NOT:   unrealized_conversion_cast
 
-// CHIPS: gpu.binary @f_group_0{{ +}}[#gpu.object<#nvvm.target<{{[^>]*}}chip = "sm_80"
+// CHIPS: gpu.binary @f_group_0 <#bngrad.select_by_device> [#gpu.object<#nvvm.target<{{[^>]*}}chip = "sm_80"
 // CHIPS-SAME: .target sm_80
 // CHIPS-SAME: #gpu.object<#nvvm.target<{{[^>]*}}chip = "sm_90"
 // CHIPS-SAME: .target sm_90
