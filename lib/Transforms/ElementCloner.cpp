@@ -168,9 +168,8 @@ IRMapping mlir::bngrad::cloneElement(OpBuilder &b, linalg::GenericOp generic,
   return mapping;
 }
 
-/// The indices of an operand read by `map`.
-static SmallVector<Value> applyMap(OpBuilder &b, Location loc, AffineMap map,
-                                   ArrayRef<Value> ivs) {
+SmallVector<Value> mlir::bngrad::applyMap(OpBuilder &b, Location loc,
+                                          AffineMap map, ArrayRef<Value> ivs) {
   SmallVector<Value> indices;
   for (AffineExpr expr : map.getResults()) {
     if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
@@ -179,9 +178,9 @@ static SmallVector<Value> applyMap(OpBuilder &b, Location loc, AffineMap map,
     }
     // Loops that the expression leaves out may be missing.
     SmallVector<Value> operands(ivs);
-    Value any = *llvm::find_if(ivs, [](Value iv) { return iv != nullptr; });
+    Value zero = arith::ConstantIndexOp::create(b, loc, 0);
     for (Value &operand : operands)
-      operand = operand ? operand : any;
+      operand = operand ? operand : zero;
     indices.push_back(affine::AffineApplyOp::create(
         b, loc, AffineMap::get(map.getNumDims(), 0, expr), operands));
   }

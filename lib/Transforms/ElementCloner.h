@@ -45,6 +45,11 @@ bool isVectorizable(linalg::GenericOp generic);
 /// `value` as a vector of `lanes` elements.
 Value broadcastTo(OpBuilder &b, Location loc, Value value, int64_t lanes);
 
+/// The indices of an operand that is read by `map` in loops with indices `ivs`;
+/// those of loops that the map leaves out may be null.
+SmallVector<Value> applyMap(OpBuilder &b, Location loc, AffineMap map,
+                            ArrayRef<Value> ivs);
+
 /// Loads and stores of scalar loops.
 ///
 /// Shapes: `ivs` holds one index per loop of the generic; a null index means

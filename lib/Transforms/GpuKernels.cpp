@@ -207,26 +207,6 @@ bool GpuKernels::isContiguous(linalg::GenericOp generic,
          cast<MemRefType>(operand.get().getType()).getLayout().isIdentity();
 }
 
-/// The indices of an operand that is read by `map` at `indices`.
-static SmallVector<Value> applyMap(OpBuilder &b, Location loc, AffineMap map,
-                                   ArrayRef<Value> indices) {
-  SmallVector<Value> results;
-  for (AffineExpr expr : map.getResults()) {
-    if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
-      results.push_back(indices[dim.getPosition()]);
-      continue;
-    }
-    // Loops that the expression leaves out may be missing.
-    SmallVector<Value> operands(indices);
-    Value zero = arith::ConstantIndexOp::create(b, loc, 0);
-    for (Value &operand : operands)
-      operand = operand ? operand : zero;
-    results.push_back(affine::AffineApplyOp::create(
-        b, loc, AffineMap::get(map.getNumDims(), 0, expr), operands));
-  }
-  return results;
-}
-
 /// `memref` of i1 as one of i8, which is what memory holds: a vector of i1
 /// would be read as bits.
 static Value getBytes(OpBuilder &b, Location loc, Value memref) {
