@@ -50,8 +50,37 @@ run_lit() {
   count $("$python" "$root/scripts/count_results.py" "$results")
 }
 
+# True if a CUDA toolkit with ptxas is where test/lit.cfg.py looks for one.
+has_ptxas() {
+  local root
+  command -v ptxas >/dev/null && return
+  for root in "${CUDA_ROOT:-}" "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda "$build/cuda/nvidia/cu13"; do
+    [ ! -x "$root/bin/ptxas" ] || return 0
+  done
+  return 1
+}
+
+# Installs what the tests need of the CUDA toolkit, 250 MB, into the build.
+install_ptxas() {
+  "$python" -m venv "$build/cuda-venv" &&
+    "$build/cuda-venv/bin/pip" install --no-deps --upgrade --target "$build/cuda" \
+      nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88
+}
+
 start=$SECONDS
+has_ptxas || packages+=(python3-venv)
 setup
+if ! has_ptxas; then
+  printf 'bngrad: installing ptxas\n'
+  require_space 600 "$build"
+  install_ptxas >"$build/ptxas.log" 2>&1 && has_ptxas ||
+    printf 'bngrad: no ptxas, its tests are skipped: %s\n' \
+      "$(grep -m1 -i error "$build/ptxas.log" || tail -n1 "$build/ptxas.log")"
+fi
+if [ $all -eq 1 ]; then
+  has_ptxas || fail "expected ptxas, see $build/ptxas.log"
+  export BNGRAD_REQUIRE=ptxas${BNGRAD_REQUIRE:+,$BNGRAD_REQUIRE}
+fi
 printf 'bngrad: building\n'
 build
 build check-bngrad-depends

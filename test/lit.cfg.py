@@ -1,6 +1,7 @@
 # Configuration of the test suite; see docs/testing.md.
 
 import os
+import shutil
 import subprocess
 
 import lit.formats
@@ -31,6 +32,18 @@ def has_numpy():
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
+def find_cuda_toolkit():
+    """The root of a CUDA toolkit with ptxas: where variables say, of the PATH, where it is usually, of scripts/test.sh."""
+    ptxas = shutil.which("ptxas")
+    roots = [os.environ.get(name) for name in ("CUDA_ROOT", "CUDA_HOME", "CUDA_PATH")]
+    roots += [ptxas and os.path.dirname(os.path.dirname(os.path.realpath(ptxas))), "/usr/local/cuda",
+              os.path.join(config.bngrad_obj_root, "cuda", "nvidia", "cu13")]
+    for root in roots:
+        if root and os.access(os.path.join(root, "bin", "ptxas"), os.X_OK):
+            return root
+    return None
+
+
 # The long tests run under `scripts/test.sh --all` only.
 add_feature("long", os.environ.get("BNGRAD_LONG_TESTS") == "1")
 add_feature("numpy", has_numpy())
@@ -41,7 +54,15 @@ add_feature("conformance", bool(conformance_dir))
 if conformance_dir:
     config.environment["BNGRAD_CONFORMANCE_DIR"] = os.path.join(
         config.bngrad_src_root, conformance_dir)
-known = {"conformance", "long", "numpy"}
+# Kernels are compiled without the toolkit; ptxas checks them, and libdevice has functions such as exp.
+cuda_toolkit = find_cuda_toolkit()
+add_feature("ptxas", cuda_toolkit is not None)
+add_feature("libdevice", cuda_toolkit is not None and
+            os.path.exists(os.path.join(cuda_toolkit, "nvvm", "libdevice", "libdevice.10.bc")))
+if cuda_toolkit:
+    config.environment["CUDA_ROOT"] = cuda_toolkit
+    config.substitutions.append(("%ptxas", os.path.join(cuda_toolkit, "bin", "ptxas")))
+known = {"conformance", "libdevice", "long", "numpy", "ptxas"}
 unknown = set(required) - known
 if unknown:
     lit_config.fatal(f"BNGRAD_REQUIRE: expected some of {sorted(known)}, "

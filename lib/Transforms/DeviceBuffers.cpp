@@ -239,11 +239,22 @@ Value DeviceBuffers::testAlignment(OpBuilder &b,
 }
 
 void DeviceBuffers::finish(OpBuilder &b) {
+  // Of nothing, where all calls stand in blocks of their own (see below).
+  if (allocated.empty() && results.empty())
+    allocate(b, MemRefType::get({0}, b.getI8Type()), {});
   for (auto [device, host] : results)
     copy(b, host, device);
   for (Value memref : allocated)
     gpu::DeallocOp::create(b, loc, stream.getType(), stream, memref);
-  gpu::WaitOp::create(b, loc, Type(), stream);
+  // Upstream folds a wait for the token of another wait away. Any other token
+  // of the stream stands for it as well: behind it are all calls so far.
+  Value token = stream;
+  for (Operation *user : stream.getUsers())
+    if (auto async = dyn_cast<gpu::AsyncOpInterface>(user);
+        async && async.getAsyncToken() && user->getBlock() == b.getBlock() &&
+        (token == stream || token.getDefiningOp()->isBeforeInBlock(user)))
+      token = async.getAsyncToken();
+  gpu::WaitOp::create(b, loc, Type(), token);
   for (auto [dense, strided] : denseForms) {
     if (accesses.lookup(strided).isWritten)
       memref::CopyOp::create(b, loc, dense, strided);

@@ -8,10 +8,9 @@ of edit, and `N broken kernels, 0 unnoticed`.
 
 import os
 import re
-import subprocess
 import sys
 
-from programs import Case, Program, check, one_pass, run, two_pass
+from programs import Case, check, get_ptx, one_pass, run, two_pass
 
 KERNELS = {
     "channel": Case((5, 3, 32), one_pass(cluster=2, threads=64)),
@@ -87,15 +86,6 @@ EDITS = [
     # Wrong numbers.
     ("channel", r"0f43200000", "0f43210000", {CHECK}),
 ]
-
-
-def get_ptx(opt, case):
-    schedule = f"schedule={{#bngrad.schedule<{case.schedule}>}}"
-    done = subprocess.run([opt, f"--bngrad-cuda-pipeline=chip={case.chip} {schedule}"], input=Program(case).mlir,
-                          capture_output=True, text=True, check=True)
-    texts = re.findall(r'assembly = "((?:[^"\\]|\\.)*)"', done.stdout)
-    assert len(texts) == 1, f"expected one module of kernels, got {len(texts)}"
-    return re.sub(r"\\([0-9A-F]{2})", lambda match: chr(int(match[1], 16)), texts[0])
 
 
 def main():

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import subprocess
 
 
@@ -164,6 +165,16 @@ def run(runner, case, path, *options, environment=None):
         with open(traffic) as file:
             launches = [json.loads(line) for line in file]
     return done, launches
+
+
+def get_ptx(opt, case):
+    """The text of the kernels of `case`."""
+    schedule = f" schedule={{#bngrad.schedule<{case.schedule}>}}" if case.schedule else ""
+    done = subprocess.run([opt, f"--bngrad-cuda-pipeline=chip={case.chip}{schedule}"], input=Program(case).mlir,
+                          capture_output=True, text=True, check=True)
+    texts = re.findall(r'assembly = "((?:[^"\\]|\\.)*)"', done.stdout)
+    assert len(texts) == 1, f"expected one module of kernels, got {len(texts)}"
+    return re.sub(r"\\([0-9A-F]{2})", lambda match: chr(int(match[1], 16)), texts[0])
 
 
 def used_copy(launch):

@@ -89,10 +89,21 @@ int main() {
   std::printf("nothing allocated: %d\n", none == nullptr);
   bngradCudaTakeStatus();
   mgpuMemcpy(value, device, 4, stream);
+  mgpuStreamSynchronize(stream);
   std::printf("still %u\n", value[0]);
   mgpuMemset16(device, 0x101, 2, stream);
   mgpuMemcpy(value, device, 4, stream);
+  std::printf("before the wait %u, ", value[0]);
+  mgpuMemcpy(device, value, 4, stream);
+  std::printf("what reads them waits for them: %x, ", value[0]);
+  mgpuMemset16(device, 0x202, 2, stream);
+  mgpuMemcpy(value, device, 4, stream);
+  mgpuStreamSynchronize(stream);
   std::printf("set to %x\n", value[0]);
+  void *forgotten = mgpuStreamCreate();
+  mgpuMemcpy(value, device, 4, forgotten);
+  mgpuStreamDestroy(forgotten);
+  bngradCudaTakeStatus();
 
   mgpuMemFree(device, stream);
   launch(function, device);

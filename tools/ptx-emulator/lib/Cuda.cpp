@@ -17,14 +17,29 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 using namespace bngrad::ptx;
 
 namespace {
 
-/// A stream or an event: both only exist.
+/// Bytes on their way to memory of the host.
+struct HostCopy {
+  char *to;
+  std::vector<char> data;
+};
+
+/// A stream or an event. A stream holds back what it copies to the host, until
+/// it is waited for.
 struct Handle {
   bool isStream;
+  std::vector<HostCopy> copies;
+
+  void finish() {
+    for (const HostCopy &copy : copies)
+      std::memcpy(copy.to, copy.data.data(), copy.data.size());
+    copies.clear();
+  }
 };
 
 /// The caller's stream; it may be null, which is a stream, too.
@@ -96,6 +111,14 @@ static std::string checkHandle(const char *function, void *handle,
     return "";
   return std::string("unsupported: ") + function + ": this is no " +
          (isStream ? "stream" : "event") + " that exists";
+}
+
+/// The stream, or null for the default and the caller's, which hold nothing
+/// back.
+static Handle *findStream(void *stream) {
+  if (!stream || isCallersStream(stream))
+    return nullptr;
+  return static_cast<Handle *>(stream);
 }
 
 //===----------------------------------------------------------------------===//
@@ -230,13 +253,13 @@ void mgpuLaunchClusterKernel(void *function, intptr_t cluster_x,
 }
 
 //===----------------------------------------------------------------------===//
-// Streams and events: everything is over when a call returns
+// Streams and events: all but copies to the host is over when a call returns
 //===----------------------------------------------------------------------===//
 
 static void *createHandle(bool isStream) {
   void *result = nullptr;
   withDevice([&](Device &) {
-    auto *handle = new Handle{isStream};
+    auto *handle = new Handle{isStream, {}};
     handles().insert(handle);
     result = handle;
     return std::string();
@@ -248,6 +271,14 @@ static void destroyHandle(const char *function, void *handle, bool isStream) {
   withDevice([&](Device &) {
     std::string error = checkHandle(function, handle, isStream);
     if (error.empty() && handle) {
+      size_t bytes = 0;
+      for (const HostCopy &copy : static_cast<Handle *>(handle)->copies)
+        bytes += copy.data.size();
+      if (bytes > 0)
+        error = std::string("missing-wait: ") + function + ": " +
+                std::to_string(bytes) +
+                " bytes are on their way to the host; expected "
+                "mgpuStreamSynchronize before";
       handles().erase(static_cast<Handle *>(handle));
       delete static_cast<Handle *>(handle);
     }
@@ -273,7 +304,10 @@ void mgpuStreamSynchronize(void *stream) {
   if (isCallersStream(stream))
     return;
   withDevice([&](Device &) {
-    return checkHandle("mgpuStreamSynchronize", stream, true);
+    std::string error = checkHandle("mgpuStreamSynchronize", stream, true);
+    if (Handle *handle = error.empty() ? findStream(stream) : nullptr)
+      handle->finish();
+    return error;
   });
 }
 
@@ -293,6 +327,9 @@ void mgpuEventDestroy(void *event) {
 
 void mgpuEventSynchronize(void *event) {
   withDevice([&](Device &) {
+    // Which stream has recorded it is not known.
+    for (Handle *handle : handles())
+      handle->finish();
     return checkHandle("mgpuEventSynchronize", event, false);
   });
 }
@@ -341,7 +378,20 @@ void mgpuMemFree(void *pointer, void *stream) {
 void mgpuMemcpy(void *to, void *from, uint64_t bytes, void *stream) {
   withDevice([&](Device &device) {
     std::string error = checkHandle("mgpuMemcpy", stream, true);
-    return error.empty() ? device.copy(to, from, bytes) : error;
+    Handle *handle = error.empty() ? findStream(stream) : nullptr;
+    if (!handle)
+      return error.empty() ? device.copy(to, from, bytes) : error;
+    const char *begin = static_cast<const char *>(from);
+    for (const HostCopy &copy : handle->copies)
+      if (begin < copy.to + copy.data.size() && copy.to < begin + bytes) {
+        handle->finish();
+        break;
+      }
+    HostCopy copy = {static_cast<char *>(to), {}};
+    error = device.copy(to, from, bytes, &copy.data);
+    if (!copy.data.empty())
+      handle->copies.push_back(std::move(copy));
+    return error;
   });
 }
 

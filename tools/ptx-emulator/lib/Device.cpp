@@ -266,7 +266,8 @@ std::string Device::findPiece(const char *what, uint64_t address,
   return "";
 }
 
-std::string Device::copy(void *to, const void *from, uint64_t bytes) {
+std::string Device::copy(void *to, const void *from, uint64_t bytes,
+                         std::vector<char> *late) {
   if (bytes == 0)
     return "";
   Piece source, dest;
@@ -277,6 +278,10 @@ std::string Device::copy(void *to, const void *from, uint64_t bytes) {
                       bytes, dest);
   if (!error.empty())
     return error;
+  if (late && !dest.buffer) {
+    late->assign(source.data, source.data + bytes);
+    return "";
+  }
   std::memmove(dest.data, source.data, bytes);
   if (dest.buffer && source.buffer)
     dest.buffer->defined.copy(dest.offset, source.buffer->defined,

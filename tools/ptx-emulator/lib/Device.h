@@ -61,7 +61,10 @@ public:
 
   std::string launch(KernelHandle &kernel, LaunchConfig config, void **params,
                      uint64_t numParams, bool knowsNumParams);
-  std::string copy(void *to, const void *from, uint64_t bytes);
+  /// Where `late` is given, what goes to memory of the host is put there
+  /// instead.
+  std::string copy(void *to, const void *from, uint64_t bytes,
+                   std::vector<char> *late = nullptr);
   /// Writes `count` values of `width` bytes.
   std::string fill(void *to, uint32_t value, unsigned width, uint64_t count);
   void unload(LoadedModule *module);

@@ -1,0 +1,42 @@
+// Bad options are errors that name them; what a schedule cannot do is left to the host, with a remark.
+
+// DEFINE: %{options} =
+// DEFINE: %{fail} = not bngrad-opt %s --bngrad-cuda-pipeline="%{options}" -o /dev/null 2>&1 | FileCheck %s --implicit-check-not="error:"
+
+// REDEFINE: %{options} = chip=sm_42
+// RUN: %{fail} --check-prefix=UNKNOWN
+// UNKNOWN: error: expected chip to be some of sm_75, {{.*}}, got 'sm_42'
+// REDEFINE: %{options} = chip=sm_70
+// RUN: %{fail} --check-prefix=OLD
+// OLD: error: expected chip to be some of sm_75, {{.*}}, got 'sm_70'
+// REDEFINE: %{options} = chip=sm_90,
+// RUN: %{fail} --check-prefix=EMPTY
+// EMPTY: error: expected chip to be some of sm_75, {{.*}}, got ''
+
+// REDEFINE: %{options} = chip=sm_90 schedule={#bngrad.schedule<two_pass, threads = 100>}
+// RUN: %{fail} --check-prefix=THREADS
+// THREADS: error: {{.*}}#bngrad.schedule<two_pass, threads = 100>
+// REDEFINE: %{options} = chip=sm_80 schedule={#bngrad.schedule<one_pass, threads = 64, vector_bits = 128>}
+// RUN: %{fail} --check-prefix=CLUSTERS
+// CLUSTERS: error: expected schedule 'one_pass' on sm_90 or newer, got sm_80
+
+// DEFINE: %{schedule} =
+// DEFINE: %{host} = bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 stop-after=apply schedule={#bngrad.schedule<%{schedule}>}" \
+// DEFINE:   --remark-policy=all --remark-format=emitRemark --remarks-filter-missed=bngrad-apply-schedule 2>&1 | FileCheck %s --implicit-check-not=gpu.launch
+
+// REDEFINE: %{schedule} = one_pass, threads = 64, vector_bits = 128, columns = 3
+// RUN: %{host} --check-prefix=DIVIDE
+// DIVIDE: loops of the host instead of kernels: expected columns to divide the number of channels, 16, got 3
+// REDEFINE: %{schedule} = one_pass, threads = 64, vector_bits = 128, columns = 32
+// RUN: %{host} --check-prefix=MANY
+// MANY: loops of the host instead of kernels: expected columns to divide the number of channels, 16, got 32
+// REDEFINE: %{schedule} = one_pass, threads = 64, vector_bits = 128, columns = 16
+// RUN: %{host} --check-prefix=BYTES
+// BYTES: loops of the host instead of kernels: expected tiles and sums of at most 231424 bytes, got {{[0-9]+}}
+
+!t = tensor<512x16x8xf32>
+!p = tensor<16xf32>
+func.func @f(%dy: !t, %x: !t, %mean: !p, %variance: !p) -> (!t, !p) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !t) input(%x : !t) mean(%mean : !p) variance(%variance : !p) : !t, !p, !p
+  return %0#0, %0#1 : !t, !p
+}

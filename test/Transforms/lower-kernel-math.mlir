@@ -1,0 +1,58 @@
+// RUN: env CUDA_ROOT=%t bngrad-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(gpu.module(bngrad-lower-kernel-math))" | FileCheck %s
+
+// What PTX has an instruction for is an intrinsic; the reciprocal of a root, which it has as an approximation alone, is
+// a root and a division.
+// CHECK-LABEL: gpu.func @instructions(
+// CHECK:         llvm.call_intrinsic "llvm.sqrt"(%{{.+}}) : (f32) -> f32
+// CHECK:         %[[ROOT:.+]] = llvm.call_intrinsic "llvm.sqrt"(%{{.+}}) : (vector<4xf64>) -> vector<4xf64>
+// CHECK:         %[[ONE:.+]] = arith.constant dense<1.000000e+00> : vector<4xf64>
+// CHECK:         arith.divf %[[ONE]], %[[ROOT]] : vector<4xf64>
+// CHECK:         llvm.call_intrinsic "llvm.fma"
+// CHECK:         llvm.call_intrinsic "llvm.fabs"
+// CHECK:         llvm.call_intrinsic "llvm.copysign"
+// CHECK:         llvm.call_intrinsic "llvm.floor"
+// CHECK:         llvm.call_intrinsic "llvm.ceil"
+// CHECK:         llvm.call_intrinsic "llvm.trunc"
+// CHECK:         llvm.call_intrinsic "llvm.roundeven"
+// CHECK-NOT:     math.
+gpu.module @kernels {
+  gpu.func @instructions(%a: f32, %b: vector<4xf64>, %o: memref<7xf32>, %p: memref<4xf64>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %sqrt = math.sqrt %a : f32
+    memref.store %sqrt, %o[%c0] : memref<7xf32>
+    %rsqrt = math.rsqrt %b : vector<4xf64>
+    vector.store %rsqrt, %p[%c0] : memref<4xf64>, vector<4xf64>
+    %fma = math.fma %a, %sqrt, %a : f32
+    %abs = math.absf %fma : f32
+    %copysign = math.copysign %abs, %a : f32
+    %floor = math.floor %copysign : f32
+    %ceil = math.ceil %floor : f32
+    %trunc = math.trunc %ceil : f32
+    %even = math.roundeven %trunc : f32
+    memref.store %even, %o[%c1] : memref<7xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// Nothing to do.
+// CHECK-LABEL: gpu.func @none(
+// CHECK-NEXT:    gpu.return
+gpu.module @kernels {
+  gpu.func @none() kernel {
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  gpu.func @function(%a: f32, %o: memref<f32>) kernel {
+    // expected-error @below {{expected libdevice of the CUDA toolkit at '}}
+    %exp = math.exp %a : f32
+    memref.store %exp, %o[] : memref<f32>
+    gpu.return
+  }
+}
