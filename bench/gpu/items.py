@@ -52,7 +52,15 @@ SHARED_BYTES = 220 << 10
 FEW_SCHEDULES = ["", "two_pass narrow", "one_pass of 2"]
 VARIANTS = ["plain", "mask", "frozen", "dynamic"]
 # The sanitizers' set, and that of tests: all kernels, few elements.
-FEW = [(2, 3, 4, 4), (5, 3, 7, 2), (3, 16, 8, 8), (9, 8, 1, 33), (33, 5), (300, 8)]
+FEW = [
+    (2, 3, 4, 4),
+    (5, 3, 7, 2),
+    (3, 16, 8, 8),
+    (9, 8, 1, 33),
+    (16, 256, 3, 3),
+    (33, 5),
+    (300, 8),
+]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,6 +24,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 
@@ -308,7 +309,9 @@ void OnePass::emitCopies(OpBuilder &b, const Kernel &kernel, bool inPieces) {
   Index index = at(b);
   Value stride = index.constant(threads);
   for (auto [i, operand] : llvm::enumerate(layout.operands)) {
-    int64_t elements = inPieces ? 16 / layout.widths[i] : 1;
+    // Upstream's op counts the bits of i1, which has a byte in memory.
+    bool isPiece = inPieces && !getElementTypeOrSelf(operand).isInteger(1);
+    int64_t elements = isPiece ? 16 / layout.widths[i] : 1;
     // [row, channel, element], of which one runs fastest.
     Walk walk;
     walk.loops = llvm::to_vector(llvm::seq<unsigned>(0, group.numLoops));
@@ -334,7 +337,7 @@ void OnePass::emitCopies(OpBuilder &b, const Kernel &kernel, bool inPieces) {
           for (auto [at, start] : llvm::zip_equal(from, first))
             at = inside.add(at, start);
           auto emitPiece = [&](OpBuilder &piece) {
-            if (inPieces) {
+            if (isPiece) {
               nvgpu::DeviceAsyncCopyOp::create(
                   piece, loc, copy, to, source, from,
                   piece.getIndexAttr(elements), /*srcElements=*/Value(),
