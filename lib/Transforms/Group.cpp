@@ -398,8 +398,7 @@ private:
       return emitError() << "expected the schedule of a CPU, as no chip is "
                             "given, got "
                          << attr;
-    if (attr.getKind() != ScheduleKind::OnePass ||
-        oldestChip->hasClusters())
+    if (attr.getKind() != ScheduleKind::OnePass || oldestChip->hasClusters())
       return success();
     return emitError() << "expected schedule 'one_pass' on sm_90 or newer, got "
                        << oldestChip->name;
