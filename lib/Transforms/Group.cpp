@@ -384,7 +384,13 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
     for (linalg::GenericOp generic : generics) {
       if (!isParallel(generic) || grouped.contains(generic))
         continue;
-      if (Group group = collectFor(generic, grouped); !group.empty())
+      Group group = collectFor(generic, grouped);
+      // All that is left of a gradient may be one generic; a GPU has no loops
+      // of upstream's for it.
+      std::string reason;
+      if (group.empty() && oldestChip && ScheduledGroup::get({generic}, reason))
+        group.insert(generic);
+      if (!group.empty())
         close(group);
     }
   }

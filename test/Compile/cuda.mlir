@@ -38,6 +38,19 @@
 // LDD-NOT: {{MLIR|LLVM|mlir|libomp|not found}}
 // BESIDE: libBNGradCudaRuntime.so => [[FOLDER]]/libBNGradCudaRuntime.so
 
+// For several chips, the device's own is taken; the other texts are not even PTX here.
+// RUN: bngrad-compile %{source} -o %t/several.so --target=cuda --chip=sm_80,sm_90,sm_100
+// RUN: env PTX_EMULATOR_CHIP=sm_80 %t/loading %t/several.so | FileCheck %s
+// RUN: env PTX_EMULATOR_CHIP=sm_90 %t/loading %t/several.so | FileCheck %s
+// RUN: sed -e '/^\.version/{N;s/^\.version\(.*sm_80\)/.wersion\1/;s/^\.version\(.*sm_100\)/.wersion\1/;}' %t/several.so > %t/broken.so
+// RUN: env PTX_EMULATOR_CHIP=sm_90 %t/loading %t/broken.so | FileCheck %s
+// RUN: env PTX_EMULATOR_CHIP=sm_89 not %t/loading %t/broken.so 2>&1 | FileCheck %s --check-prefix=BROKEN
+// BROKEN: ptx-emulator: error: {{.*}}wersion
+// RUN: bngrad-compile %{source} -o %t/several.ll --target=cuda --chip=sm_80,sm_90
+// RUN: FileCheck %s --input-file=%t/several.ll --check-prefix=SEVERAL
+// SEVERAL: @llvm.global_ctors = {{.*}}@nchw_{{.*}}_load
+// SEVERAL: call {{.*}}@bngradCudaModuleLoad(ptr {{.*}}@nchw_{{.*}}_images, i64 2)
+
 // A computation that went wrong is told from one that did not, as is one without a GPU.
 // RUN: sed -e 's/1.0e-3 : f64}/1.0e-2 : f64}/' %{source} > %t/wrong.mlir
 // RUN: bngrad-compile %t/wrong.mlir -o %t/wrong.so --target=cuda
