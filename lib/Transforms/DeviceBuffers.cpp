@@ -239,9 +239,6 @@ Value DeviceBuffers::testAlignment(OpBuilder &b,
 }
 
 void DeviceBuffers::finish(OpBuilder &b) {
-  // Of nothing, where all calls stand in blocks of their own (see below).
-  if (allocated.empty() && results.empty())
-    allocate(b, MemRefType::get({0}, b.getI8Type()), {});
   for (auto [device, host] : results)
     copy(b, host, device);
   for (Value memref : allocated)
@@ -254,6 +251,7 @@ void DeviceBuffers::finish(OpBuilder &b) {
         async && async.getAsyncToken() && user->getBlock() == b.getBlock() &&
         (token == stream || token.getDefiningOp()->isBeforeInBlock(user)))
       token = async.getAsyncToken();
+  // All calls may stand in blocks of their own.
   if (token == stream) {
     Value byte = allocate(b, MemRefType::get({1}, b.getI8Type()), {});
     token = gpu::DeallocOp::create(b, loc, stream.getType(), stream, byte)
