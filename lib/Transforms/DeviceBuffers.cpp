@@ -254,11 +254,6 @@ void DeviceBuffers::finish(OpBuilder &b) {
         async && async.getAsyncToken() && user->getBlock() == b.getBlock() &&
         (token == stream || token.getDefiningOp()->isBeforeInBlock(user)))
       token = async.getAsyncToken();
-  if (token == stream) {
-    Value byte = allocate(b, MemRefType::get({1}, b.getI8Type()), {});
-    token = gpu::DeallocOp::create(b, loc, stream.getType(), stream, byte)
-                .getAsyncToken();
-  }
   gpu::WaitOp::create(b, loc, Type(), token);
   for (auto [dense, strided] : denseForms) {
     if (accesses.lookup(strided).isWritten)
