@@ -3,7 +3,7 @@
 #
 #   scripts/test.sh        the quick suite: at most 15 minutes on 2 cores
 #   scripts/test.sh --all  everything: the long tests, gcc, sanitizers, and the
-#                          mutants that fit into 75 minutes
+#                          mutants that fit into 68 minutes
 #
 # The last line is `bngrad: N passed, M failed, K skipped`. BNGRAD_REQUIRE=numpy
 # turns a skip of that kind into a failure; BNGRAD_CONFORMANCE_DIR names a folder
@@ -117,8 +117,8 @@ if [ $all -eq 1 ]; then
   [ ! -x "$build/asan/bin/bngrad-runner" ] ||
     run_lit "$build/asan" --filter-out 'Conformance|Properties'
 
-  # As many as fit into 75 minutes for everything.
-  left=$((75 * 60 - (SECONDS - start)))
+  # As many as fit into 68 minutes for everything.
+  left=$((68 * 60 - (SECONDS - start)))
   step mutants "$root/scripts/mutants.sh" --seconds=$((left > 0 ? left : 0))
   grep -E '^(killed [0-9]* of|not begun)' "$build/mutants.log" || true
 fi
