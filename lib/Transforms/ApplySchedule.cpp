@@ -258,6 +258,11 @@ static void applySchedule(RewriterBase &rewriter, GroupMembers members,
     std::string reason;
     std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
     bool isGpu = isGpuKind(schedule.getKind());
+    if (group && schedule.getKind() == ScheduleKind::OnePass &&
+        !fitsOnePass(*group, schedule, reason)) {
+      emitMissed(members.front(), "two passes instead of one: " + reason);
+      schedule = getTwoPassInstead(schedule);
+    }
     if (group &&
         succeeded(isGpu ? emitGpuLoops(rewriter, *group, schedule,
                                        deviceArguments, reason)

@@ -1,5 +1,4 @@
-//===- Arithmetic.h - index arithmetic, folded ------------------ -*- C++
-//-*-===//
+//===- Arithmetic.h - index arithmetic, folded ------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- DeviceBuffers.h - the buffers of a group on the device --- -*- C++
-//-*-===//
+//===- DeviceBuffers.h - the buffers of a group on the device ---*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

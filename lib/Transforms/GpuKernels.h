@@ -1,5 +1,4 @@
-//===- GpuKernels.h - what the kernels of a group share --------- -*- C++
-//-*-===//
+//===- GpuKernels.h - what the kernels of a group share ---------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -322,45 +322,6 @@ void TwoPass::emit(OpBuilder &b) {
     });
 }
 
-/// True if `one_pass` can be used on `group` as `schedule` says, or else a
-/// `reason`.
-static bool fitsOnePass(const ScheduledGroup &group, ScheduleAttr schedule,
-                        std::string &reason) {
-  std::optional<OnePassLayout> layout = OnePassLayout::get(group, reason);
-  if (!layout)
-    return false;
-  int64_t cluster = schedule.getCluster(), tile = schedule.getColumns();
-  if (tile > layout->channels ||
-      (!layout->channelsRunFastest && layout->channels % tile != 0)) {
-    reason = "expected columns to divide the number of channels, " +
-             std::to_string(layout->channels) + ", got " + std::to_string(tile);
-    return false;
-  }
-  int64_t threads = schedule.getThreads();
-  if (layout->channelsRunFastest && tile > threads) {
-    reason = "expected columns to be at most threads, " +
-             std::to_string(threads) + ", got " + std::to_string(tile);
-    return false;
-  }
-  int64_t staticBytes = layout->getStaticBytes(threads, tile);
-  if (staticBytes > OnePassLayout::kMostStaticBytes) {
-    reason = "expected sums of a block to take at most " +
-             std::to_string(OnePassLayout::kMostStaticBytes) + " bytes, got " +
-             std::to_string(staticBytes);
-    return false;
-  }
-  // What a block can have, but 1 KB for the rest.
-  constexpr int64_t kMostBytes = 226 << 10;
-  if (int64_t bytes = layout->getSharedBytes(cluster, tile) + staticBytes;
-      bytes > kMostBytes) {
-    reason = "expected tiles and sums of at most " +
-             std::to_string(kMostBytes) + " bytes, got " +
-             std::to_string(bytes);
-    return false;
-  }
-  return true;
-}
-
 /// Emits `one_pass` for data that are aligned as its copies need; for others,
 /// which only the run can tell, `two_pass`.
 static void emitAlignedOnePass(OpBuilder &b, const ScheduledGroup &group,
@@ -379,11 +340,8 @@ static void emitAlignedOnePass(OpBuilder &b, const ScheduledGroup &group,
         scf::YieldOp::create(nested, loc);
       },
       [&](OpBuilder &nested, Location) {
-        auto other = ScheduleAttr::get(
-            nested.getContext(), ScheduleKind::TwoPass, /*threads=*/256,
-            /*vector_bits=*/128, /*streaming_bytes=*/0, /*columns=*/32,
-            /*blocks=*/1024, schedule.getFma(), /*cluster=*/1);
-        TwoPass(nested, group, other, buffers).emit(nested);
+        TwoPass(nested, group, getTwoPassInstead(schedule), buffers)
+            .emit(nested);
         scf::YieldOp::create(nested, loc);
       });
 }
@@ -398,9 +356,6 @@ LogicalResult mlir::bngrad::emitGpuLoops(RewriterBase &rewriter,
       reason = "expected memrefs";
       return failure();
     }
-  if (schedule.getKind() == ScheduleKind::OnePass &&
-      !fitsOnePass(group, schedule, reason))
-    return failure();
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(group.getMembers().back());
   DeviceBuffers buffers(rewriter, group, deviceArguments);

@@ -1,5 +1,4 @@
-//===- GpuLoops.h - kernels for a group ------------------------- -*- C++
-//-*-===//
+//===- GpuLoops.h - kernels for a group -------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -20,8 +19,8 @@ namespace mlir::bngrad {
 /// does around them: copies, launches and a wait. `deviceArguments`: the
 /// arguments of the function are buffers of the device.
 ///
-/// Errors: failure and a `reason` without any change, where the group has no
-/// form that `schedule` takes.
+/// Errors: failure and a `reason` without any change, for tensors. `one_pass`
+/// must fit.
 LogicalResult emitGpuLoops(RewriterBase &rewriter, const ScheduledGroup &group,
                            ScheduleAttr schedule, bool deviceArguments,
                            std::string &reason);

@@ -120,6 +120,43 @@ int64_t OnePassLayout::getStaticBytes(int64_t threads, int64_t tile) const {
   return (tile + exchanged) * sumBytes;
 }
 
+bool mlir::bngrad::fitsOnePass(const ScheduledGroup &group,
+                               ScheduleAttr schedule, std::string &reason) {
+  std::optional<OnePassLayout> layout = OnePassLayout::get(group, reason);
+  if (!layout)
+    return false;
+  int64_t cluster = schedule.getCluster(), tile = schedule.getColumns();
+  if (tile > layout->channels ||
+      (!layout->channelsRunFastest && layout->channels % tile != 0)) {
+    reason = "expected columns to divide the number of channels, " +
+             std::to_string(layout->channels) + ", got " + std::to_string(tile);
+    return false;
+  }
+  int64_t threads = schedule.getThreads();
+  if (layout->channelsRunFastest && tile > threads) {
+    reason = "expected columns to be at most threads, " +
+             std::to_string(threads) + ", got " + std::to_string(tile);
+    return false;
+  }
+  int64_t staticBytes = layout->getStaticBytes(threads, tile);
+  if (staticBytes > OnePassLayout::kMostStaticBytes) {
+    reason = "expected sums of a block to take at most " +
+             std::to_string(OnePassLayout::kMostStaticBytes) + " bytes, got " +
+             std::to_string(staticBytes);
+    return false;
+  }
+  // What a block can have, but 1 KB for the rest.
+  constexpr int64_t kMostBytes = 226 << 10;
+  if (int64_t bytes = layout->getSharedBytes(cluster, tile) + staticBytes;
+      bytes > kMostBytes) {
+    reason = "expected tiles and sums of at most " +
+             std::to_string(kMostBytes) + " bytes, got " +
+             std::to_string(bytes);
+    return false;
+  }
+  return true;
+}
+
 int64_t mlir::bngrad::getMostLanes(ArrayRef<linalg::GenericOp> generics,
                                    int64_t vectorBits) {
   int64_t narrowest = 64, widest = 16;
@@ -219,6 +256,18 @@ static void joinChannels(const OnePassLayout &layout, const CudaChip &chip,
   }
 }
 
+ScheduleAttr mlir::bngrad::getTwoPassSchedule(MLIRContext *context,
+                                              int64_t blocks, bool fma) {
+  return ScheduleAttr::get(context, ScheduleKind::TwoPass, /*threads=*/256,
+                           /*vector_bits=*/128, /*streaming_bytes=*/0,
+                           /*columns=*/32, blocks, fma, /*cluster=*/1);
+}
+
+ScheduleAttr mlir::bngrad::getTwoPassInstead(ScheduleAttr onePass) {
+  return getTwoPassSchedule(onePass.getContext(), /*blocks=*/1024,
+                            onePass.getFma());
+}
+
 ScheduleAttr mlir::bngrad::chooseGpuSchedule(const ScheduledGroup &group,
                                              const CudaChip &chip) {
   MLIRContext *context = group.getMembers().front().getContext();
@@ -239,10 +288,7 @@ ScheduleAttr mlir::bngrad::chooseGpuSchedule(const ScheduledGroup &group,
                              /*columns=*/tile->channels, /*blocks=*/16,
                              /*fma=*/true, tile->cluster);
   }
-  // Blocks of 256 threads, eight of which fill a multiprocessor.
-  return ScheduleAttr::get(context, ScheduleKind::TwoPass, /*threads=*/256,
-                           /*vector_bits=*/128, /*streaming_bytes=*/0,
-                           /*columns=*/32,
-                           /*blocks=*/chip.multiprocessors * 8, /*fma=*/true,
-                           /*cluster=*/1);
+  // Eight blocks fill a multiprocessor.
+  return getTwoPassSchedule(context, /*blocks=*/chip.multiprocessors * 8,
+                            /*fma=*/true);
 }

@@ -1,5 +1,4 @@
-//===- GpuSchedule.h - the choice of a schedule for a GPU ------- -*- C++
-//-*-===//
+//===- GpuSchedule.h - the choice of a schedule for a GPU -------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -57,6 +56,11 @@ struct OnePassLayout {
   static constexpr int64_t kMostStaticBytes = 48 << 10;
 };
 
+/// True if `one_pass` can be used on `group`, on memrefs, as `schedule` says;
+/// or else a `reason`.
+bool fitsOnePass(const ScheduledGroup &group, ScheduleAttr schedule,
+                 std::string &reason);
+
 /// Elements that one step of a thread takes of the data of `generics`: accesses
 /// of `vectorBits` of the narrowest type, but two of the widest at most.
 int64_t getMostLanes(ArrayRef<linalg::GenericOp> generics, int64_t vectorBits);
@@ -65,6 +69,12 @@ int64_t getMostLanes(ArrayRef<linalg::GenericOp> generics, int64_t vectorBits);
 /// `lanes` elements each, along the rows: in each step the upper half of the
 /// rows hands its sums to the lower half.
 int64_t getScratchSize(int64_t rows, int64_t columns, int64_t lanes);
+
+/// `two_pass`, which takes any group, with `blocks` blocks at most.
+ScheduleAttr getTwoPassSchedule(MLIRContext *context, int64_t blocks, bool fma);
+
+/// What runs where `onePass` cannot.
+ScheduleAttr getTwoPassInstead(ScheduleAttr onePass);
 
 /// The schedule of `group`, on tensors or memrefs, on `chip`.
 ScheduleAttr chooseGpuSchedule(const ScheduledGroup &group,

@@ -234,14 +234,21 @@ static void closeGroup(ArrayRef<linalg::GenericOp> members,
 }
 
 FailureOr<ScheduleAttr> mlir::bngrad::parseSchedule(StringRef text,
-                                                    MLIRContext *context) {
+                                                    MLIRContext *context,
+                                                    std::string &reason) {
   // The parser's diagnostics point into the option; the caller's name it.
-  ScopedDiagnosticHandler ignore(context,
-                                 [](Diagnostic &) { return success(); });
-  auto schedule = dyn_cast_or_null<ScheduleAttr>(parseAttribute(text, context));
-  if (!schedule)
-    return failure();
-  return schedule;
+  std::string found;
+  ScopedDiagnosticHandler collect(context, [&](Diagnostic &diagnostic) {
+    if (found.empty())
+      found = diagnostic.str();
+    return success();
+  });
+  Attribute attr = parseAttribute(text, context);
+  if (auto schedule = dyn_cast_or_null<ScheduleAttr>(attr))
+    return schedule;
+  reason = "expected an attribute such as #bngrad.schedule<loops>, got '" +
+           text.str() + "'" + (found.empty() ? "" : ": " + found);
+  return failure();
 }
 
 /// The kind of loops for a group. Sizes that only the data know are left to the
@@ -344,15 +351,12 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
     }
     if (schedule.empty())
       return success();
-    FailureOr<ScheduleAttr> parsed = parseSchedule(schedule, context);
-    if (succeeded(parsed)) {
-      given = *parsed;
-      return checkChip(given, emitOptionError);
-    }
-    return emitError(UnknownLoc::get(context))
-           << "expected option 'schedule' to be an attribute such as "
-              "#bngrad.schedule<loops>, got '"
-           << schedule << "'";
+    std::string reason;
+    FailureOr<ScheduleAttr> parsed = parseSchedule(schedule, context, reason);
+    if (failed(parsed))
+      return emitOptionError() << "option 'schedule': " << reason;
+    given = *parsed;
+    return checkChip(given, emitOptionError);
   }
 
   void runOnOperation() override {

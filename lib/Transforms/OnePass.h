@@ -1,5 +1,4 @@
-//===- OnePass.h - one kernel that reads each byte once --------- -*- C++
-//-*-===//
+//===- OnePass.h - one kernel that reads each byte once ---------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

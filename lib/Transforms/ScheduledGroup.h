@@ -1,5 +1,4 @@
-//===- ScheduledGroup.h - the members of a group and their loops -*- C++
-//-*-===//
+//===- ScheduledGroup.h - members of a group, their loops -------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

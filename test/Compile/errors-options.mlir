@@ -62,8 +62,8 @@
 // RUN: %{no-count}
 // REDEFINE: %{value} = many
 // RUN: %{no-count}
-// RUN: %{fails} "expected --schedule to be an attribute such as #bngrad.schedule<loops>, got 'loops'" %{run} -o %t/a.o --schedule=loops
-// RUN: %{fails} "expected --schedule to be an attribute such as #bngrad.schedule<loops>, got ''" %{run} -o %t/a.o --schedule=
+// RUN: %{fails} "--schedule: expected an attribute such as #bngrad.schedule<loops>, got 'loops': expected attribute value" %{run} -o %t/a.o --schedule=loops
+// RUN: %{fails} "--schedule: expected an attribute such as #bngrad.schedule<loops>, got '': expected attribute value" %{run} -o %t/a.o --schedule=
 // RUN: bngrad-compile %s -o %t/a.mlir --schedule='#bngrad.schedule<loops>'
 
 // Without a linker; and with one that fails.

@@ -52,7 +52,7 @@
 // RUN: not bngrad-opt %s --bngrad-cpu-pipeline=schedule=fast -o /dev/null 2>&1 | FileCheck %s --check-prefix=SCHEDULE
 // STAGE: stop-after{{.*}}'loops'
 // LINALG: stop-after{{.*}}'group'
-// SCHEDULE: error: expected option 'schedule' to be an attribute such as #bngrad.schedule<loops>, got 'fast'
+// SCHEDULE: error: option 'schedule': expected an attribute such as #bngrad.schedule<loops>, got 'fast'
 
 // Training, NCHW, between an element-wise producer and a consumer: three
 // generics are left of it, with both in them, and three loop nests in parallel

@@ -1,4 +1,4 @@
-// Bad options are errors that name them; what a schedule cannot do is left to the host, with a remark.
+// Bad options are errors that name them; where the data do not fit one pass, two run, with a remark.
 
 // DEFINE: %{options} =
 // DEFINE: %{fail} = not bngrad-opt %s --bngrad-cuda-pipeline="%{options}" -o /dev/null 2>&1 | FileCheck %s --implicit-check-not="error:"
@@ -15,24 +15,26 @@
 
 // REDEFINE: %{options} = chip=sm_90 schedule={#bngrad.schedule<two_pass, threads = 100>}
 // RUN: %{fail} --check-prefix=THREADS
-// THREADS: error: {{.*}}#bngrad.schedule<two_pass, threads = 100>
+// THREADS: error: option 'schedule': expected an attribute such as #bngrad.schedule<loops>, got '#bngrad.schedule<two_pass, threads = 100>': expected threads of a block to be a multiple of 32, at most 1024, got 100
 // REDEFINE: %{options} = chip=sm_80 schedule={#bngrad.schedule<one_pass, threads = 64, vector_bits = 128>}
 // RUN: %{fail} --check-prefix=CLUSTERS
 // CLUSTERS: error: expected schedule 'one_pass' on sm_90 or newer, got sm_80
 
 // DEFINE: %{schedule} =
-// DEFINE: %{host} = bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 stop-after=apply schedule={#bngrad.schedule<%{schedule}>}" \
-// DEFINE:   --remark-policy=all --remark-format=emitRemark --remarks-filter-missed=bngrad-apply-schedule 2>&1 | FileCheck %s --implicit-check-not=gpu.launch
+// DEFINE: %{two} = bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 stop-after=apply schedule={#bngrad.schedule<%{schedule}>}" \
+// DEFINE:   --remark-policy=all --remark-format=emitRemark --remarks-filter-missed=bngrad-apply-schedule 2>&1 | FileCheck %s
 
 // REDEFINE: %{schedule} = one_pass, threads = 64, vector_bits = 128, columns = 3
-// RUN: %{host} --check-prefix=DIVIDE
-// DIVIDE: loops of the host instead of kernels: expected columns to divide the number of channels, 16, got 3
+// RUN: %{two} --check-prefixes=DIVIDE,TWO
+// DIVIDE: two passes instead of one: expected columns to divide the number of channels, 16, got 3
 // REDEFINE: %{schedule} = one_pass, threads = 64, vector_bits = 128, columns = 32
-// RUN: %{host} --check-prefix=MANY
-// MANY: loops of the host instead of kernels: expected columns to divide the number of channels, 16, got 32
+// RUN: %{two} --check-prefixes=MANY,TWO
+// MANY: two passes instead of one: expected columns to divide the number of channels, 16, got 32
 // REDEFINE: %{schedule} = one_pass, threads = 64, vector_bits = 128, columns = 16
-// RUN: %{host} --check-prefix=BYTES
-// BYTES: loops of the host instead of kernels: expected tiles and sums of at most 231424 bytes, got {{[0-9]+}}
+// RUN: %{two} --check-prefixes=BYTES,TWO
+// BYTES: two passes instead of one: expected tiles and sums of at most 231424 bytes, got {{[0-9]+}}
+
+// TWO-COUNT-3: gpu.launch
 
 !t = tensor<512x16x8xf32>
 !p = tensor<16xf32>

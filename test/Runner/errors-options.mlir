@@ -38,13 +38,16 @@
 
 // RUN: %{fails} "expected --target to be ..., got 'gpu'" %{run} --target=gpu
 // REDEFINE: %{value} = loops
-// DEFINE: %{no-schedule} = %{fails} "expected --schedule to be an attribute such as #bngrad.schedule<loops>, got '%{value}'" %{run} --schedule='%{value}'
-// RUN: %{no-schedule}
-// REDEFINE: %{value} = #bngrad.schedule<nope>
-// RUN: %{no-schedule}
-// REDEFINE: %{value} = #bngrad.statistics<batch>
+// DEFINE: %{no-schedule} = %{fails} "--schedule: expected an attribute such as #bngrad.schedule<loops>, got '%{value}'%{reason}" %{run} --schedule='%{value}'
+// DEFINE: %{reason} = : expected attribute value
 // RUN: %{no-schedule}
 // REDEFINE: %{value} =
+// RUN: %{no-schedule}
+// REDEFINE: %{value} = #bngrad.schedule<nope>
+// REDEFINE: %{reason} = : expected ... to be one of: loops, ...
+// RUN: %{no-schedule}
+// REDEFINE: %{value} = #bngrad.statistics<batch>
+// REDEFINE: %{reason} =
 // RUN: %{no-schedule}
 // RUN: %{run} --schedule='#bngrad.schedule<loops>'
 
@@ -70,7 +73,7 @@
 // SYNTAX-NOT: {{.}}
 // RUN: not bngrad-runner %s --entry=add --arg=random: --arg=%t/none.npy --result=%t --result=%t/none/b.npy --result=- --schedule=no 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=FACTS
-// FACTS: error: expected --schedule
+// FACTS: error: --schedule: expected
 // FACTS-NEXT: error: @add: expected at most 2 --result, got 3
 // FACTS-NEXT: cannot write: Is a directory
 // FACTS-NEXT: cannot write: No such file or directory

@@ -6,9 +6,9 @@
 // RUN: not bngrad-opt %s --bngrad-group="schedule=#bngrad.schedule<fast>" --allow-unregistered-dialect -o /dev/null 2>&1 | FileCheck %s --check-prefix=KIND
 
 // The option is named, whatever is wrong with it.
-// BAD: error: expected option 'schedule' to be an attribute such as #bngrad.schedule<loops>, got 'fast'
-// OTHER: error: expected option 'schedule' to be an attribute such as #bngrad.schedule<loops>, got '#bngrad.statistics<batch>'
-// KIND: error: expected option 'schedule' to be an attribute such as #bngrad.schedule<loops>, got '#bngrad.schedule<fast>'
+// BAD: error: option 'schedule': expected an attribute such as #bngrad.schedule<loops>, got 'fast'
+// OTHER: error: option 'schedule': expected an attribute such as #bngrad.schedule<loops>, got '#bngrad.statistics<batch>'
+// KIND: error: option 'schedule': expected an attribute such as #bngrad.schedule<loops>, got '#bngrad.schedule<fast>'
 
 #data = affine_map<(d0, d1) -> (d0, d1)>
 #feature = affine_map<(d0, d1) -> (d1)>

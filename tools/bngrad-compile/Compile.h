@@ -1,5 +1,4 @@
-//===- Compile.h - from the bngrad level to an output ---------- -*- C++
-//-*-===//
+//===- Compile.h - from the bngrad level to an output -----------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

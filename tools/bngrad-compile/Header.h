@@ -1,5 +1,4 @@
-//===- Header.h - C headers ------------------------------------ -*- C++
-//-*-===//
+//===- Header.h - C headers -------------------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

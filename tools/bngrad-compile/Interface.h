@@ -1,5 +1,4 @@
-//===- Interface.h - what an IR file exports ------------------- -*- C++
-//-*-===//
+//===- Interface.h - what an IR file exports --------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Outputs.h - files that are written whole or not at all -- -*- C++
-//-*-===//
+//===- Outputs.h - files that are written whole or not at all ---*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

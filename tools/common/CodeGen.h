@@ -1,5 +1,4 @@
-//===- CodeGen.h - machine code through LLVM ------------------- -*- C++
-//-*-===//
+//===- CodeGen.h - machine code through LLVM --------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

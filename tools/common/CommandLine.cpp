@@ -50,11 +50,10 @@ mlir::bngrad::parseInput(const llvm::opt::InputArgList &args,
 
 LogicalResult mlir::bngrad::verifySchedule(StringRef schedule,
                                            MLIRContext *context) {
-  if (succeeded(parseSchedule(schedule, context)))
+  std::string reason;
+  if (succeeded(parseSchedule(schedule, context, reason)))
     return success();
-  return reportError("expected --schedule to be an attribute such as "
-                     "#bngrad.schedule<loops>, got '" +
-                     schedule + "'");
+  return reportError("--schedule: " + reason);
 }
 
 std::error_code mlir::bngrad::findWriteError(StringRef path) {

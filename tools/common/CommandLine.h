@@ -1,5 +1,4 @@
-//===- CommandLine.h - values of options ----------------------- -*- C++
-//-*-===//
+//===- CommandLine.h - values of options ------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Input.h - reads IR files -------------------------------- -*- C++
-//-*-===//
+//===- Input.h - reads IR files ---------------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

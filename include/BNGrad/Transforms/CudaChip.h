@@ -1,5 +1,4 @@
-//===- CudaChip.h - what schedules depend on of a GPU ------------ -*- C++
-//-*-===//
+//===- CudaChip.h - what schedules depend on of a GPU -----------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

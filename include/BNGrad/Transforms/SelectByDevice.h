@@ -1,5 +1,4 @@
-//===- SelectByDevice.h - kernels for several chips -------------- -*- C++
-//-*-===//
+//===- SelectByDevice.h - kernels for several chips -------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -58,8 +58,9 @@ void populateExpandTruncFPatterns(RewritePatternSet &patterns);
 /// Parses what the option `schedule` of `--bngrad-group` takes, such as
 /// `#bngrad.schedule<loops>`.
 ///
-/// Errors: failure, silently: the caller knows how the option was given.
-FailureOr<ScheduleAttr> parseSchedule(StringRef text, MLIRContext *context);
+/// Errors: failure and a `reason`, which the caller reports with the option.
+FailureOr<ScheduleAttr> parseSchedule(StringRef text, MLIRContext *context,
+                                      std::string &reason);
 
 } // namespace mlir::bngrad
 

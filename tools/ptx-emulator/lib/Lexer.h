@@ -1,5 +1,4 @@
-//===- Lexer.h - the tokens of PTX -------------------------------*- C++
-//-*-===//
+//===- Lexer.h - the tokens of PTX ------------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

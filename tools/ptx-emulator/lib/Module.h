@@ -1,5 +1,4 @@
-//===- Module.h - parsed PTX -------------------------------------*- C++
-//-*-===//
+//===- Module.h - parsed PTX ------------------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

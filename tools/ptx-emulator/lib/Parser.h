@@ -1,5 +1,4 @@
-//===- Parser.h - PTX text to Module -----------------------------*- C++
-//-*-===//
+//===- Parser.h - PTX text to Module ----------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

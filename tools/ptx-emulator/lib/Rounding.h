@@ -1,5 +1,4 @@
-//===- Rounding.h - floating-point formats and rounding ----------*- C++
-//-*-===//
+//===- Rounding.h - floating-point formats and rounding ---------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Types.h - the scalar types of PTX -------------------------*- C++
-//-*-===//
+//===- Types.h - the scalar types of PTX ------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- FakeDriver.cpp - a CUDA driver that records what it is asked *- C++
-//-*-===//
+//===- FakeDriver.cpp - a CUDA driver that records calls ------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- FakeDriver.h - a CUDA driver that records what it is asked *- C++
-//-*-===//
+//===- FakeDriver.h - a CUDA driver that records calls ----------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
