@@ -38,8 +38,8 @@
 
 // RUN: %{fails} "expected --target to be ..., got 'gpu'" %{run} --target=gpu
 // REDEFINE: %{value} = loops
-// DEFINE: %{no-schedule} = %{fails} "--schedule: expected an attribute such as #bngrad.schedule<loops>, got '%{value}'%{reason}" %{run} --schedule='%{value}'
 // DEFINE: %{reason} = : expected attribute value
+// DEFINE: %{no-schedule} = %{fails} "--schedule: expected an attribute such as #bngrad.schedule<loops>, got '%{value}'%{reason}" %{run} --schedule='%{value}'
 // RUN: %{no-schedule}
 // REDEFINE: %{value} =
 // RUN: %{no-schedule}
