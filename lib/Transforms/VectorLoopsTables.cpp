@@ -18,9 +18,9 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Rows of at most kNarrowBytes of data are read side by side, kVisitBytes of
-/// them: as many as still look like one stream of memory.
-static constexpr int64_t kNarrowBytes = 3 << 10, kVisitBytes = 16 << 10;
+/// Columns whose sums stay in long registers from row to row. More would be
+/// read piece by piece, with jumps from row to row that caches do not foresee.
+static constexpr int64_t kNarrowColumns = 128;
 
 int64_t VectorLoops::getLineElements() const {
   int64_t width = kLineBytes;
@@ -134,18 +134,6 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
                                  function_ref<Run(OpBuilder &, Value)> getRun,
                                  Value from, Value to) {
   Index index = at(b);
-  Value one = index.constant(1);
-  Value rowBytes = index.max(
-      index.div(index.mul(bytes, columns), index.max(count, one)), one);
-  Value visit = index.select(
-      index.compare(arith::CmpIPredicate::ule, rowBytes,
-                    index.constant(kNarrowBytes)),
-      index.max(
-          index.min(index.div(index.constant(kVisitBytes), rowBytes), rowChain),
-          one),
-      one);
-  // CPUs with long registers have 32 of them: room for twice the columns.
-  int64_t most = schedule.getVectorBits() >= 512 ? 2 * wide : wide;
   auto loadTables = [&](OpBuilder &nested, ArrayRef<Value> from,
                         const Piece &piece) {
     SmallVector<Value> entries;
@@ -163,30 +151,45 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
     return {at(nested).add(entry, piece.position), piece.lanes, Value()};
   };
 
+  // Rows [row, end) side by side, in pieces of at most `most` columns.
+  auto emitRows = [&](OpBuilder &nested, Value row, Value end, int64_t most) {
+    emitColumns(
+        nested, columns,
+        [&](OpBuilder &column, const Piece &piece) {
+          Piece entries = inTables(column, piece);
+          auto rows = createFor(
+              column, loc, row, end, constant(column, 1),
+              loadTables(column, tables.chains, entries),
+              [&](OpBuilder &inRow, Location, Value iv, ValueRange sums) {
+                Run run = getRun(inRow, iv);
+                readCommon(inRow, group.reduction, run);
+                prefetch(inRow, group.reduction, run, piece);
+                scf::YieldOp::create(inRow, loc,
+                                     addTerms(inRow, run, piece, sums));
+              });
+          storeTables(column, SmallVector<Value>(rows.getResults()),
+                      tables.chains, entries);
+        },
+        most);
+  };
+  // CPUs with long registers have 32 of them.
+  int64_t most = schedule.getVectorBits() >= 512 ? 2 * wide : wide;
+  Value isNarrow = index.compare(arith::CmpIPredicate::ule, columns,
+                                 index.constant(kNarrowColumns));
+
   emitFor(b, from, to, rowChain, [&](OpBuilder &chain, Value firstRow) {
     Value endOfChain = at(chain).min(at(chain).add(firstRow, rowChain), to);
-    emitFor(
-        chain, firstRow, endOfChain, visit, [&](OpBuilder &nested, Value row) {
-          Value endOfVisit =
-              at(nested).min(at(nested).add(row, visit), endOfChain);
-          emitColumns(
-              nested, columns,
-              [&](OpBuilder &column, const Piece &piece) {
-                Piece entries = inTables(column, piece);
-                auto rows = createFor(
-                    column, loc, row, endOfVisit, constant(column, 1),
-                    loadTables(column, tables.chains, entries),
-                    [&](OpBuilder &inRow, Location, Value iv, ValueRange sums) {
-                      Run run = getRun(inRow, iv);
-                      readCommon(inRow, group.reduction, run);
-                      prefetch(inRow, group.reduction, run, piece);
-                      scf::YieldOp::create(inRow, loc,
-                                           addTerms(inRow, run, piece, sums));
-                    });
-                storeTables(column, SmallVector<Value>(rows.getResults()),
-                            tables.chains, entries);
-              },
-              most);
+    emitIf(
+        chain, isNarrow,
+        [&](OpBuilder &nested) {
+          emitRows(nested, firstRow, endOfChain, most);
+        },
+        [&](OpBuilder &nested) {
+          emitFor(nested, firstRow, endOfChain,
+                  [&](OpBuilder &inRow, Value row) {
+                    Value next = at(inRow).add(row, constant(inRow, 1));
+                    emitRows(inRow, row, next, wide);
+                  });
         });
     // The chains join the sums and start again at 0.
     emitColumns(chain, columns, [&](OpBuilder &column, const Piece &piece) {
