@@ -51,6 +51,8 @@ Target CpuPipelineOptions::getTarget() const {
   choose(target.lastLevelBytes, lastLevelBytes);
   if (fma != Feature::Host)
     target.fma = fma == Feature::Present;
+  if (bf16Conversion != Feature::Host)
+    target.bf16Conversion = bf16Conversion == Feature::Present;
   return target;
 }
 
@@ -104,8 +106,10 @@ void mlir::bngrad::addCpuApplyPasses(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
-void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm) {
-  pm.addPass(createBNGradExpandTruncFPass());
+void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
+  BNGradExpandTruncFPassOptions expand;
+  expand.bf16Conversion = target.bf16Conversion;
+  pm.addPass(createBNGradExpandTruncFPass(expand));
   pm.addPass(createBNGradShareLoopsPass());
   // The loops of several dims.
   pm.addPass(createConvertSCFToOpenMPPass());
@@ -160,7 +164,7 @@ void mlir::bngrad::buildCpuPipeline(OpPassManager &pm,
     // While there are buffers, whose types say how C passes them.
     if (options.exportC)
       pm.addPass(createBNGradExportCPass());
-    addCpuLowerPasses(pm);
+    addCpuLowerPasses(pm, options.getTarget());
   }
 }
 

@@ -11,6 +11,9 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -94,9 +97,11 @@ struct TruncThroughOdd : OpRewritePattern<arith::TruncFOp> {
 };
 
 /// f32 -> bf16 on the bits: add half of the last place kept (less one where
-/// that place is even already), then cut; a NaN stays one.
+/// that place is even already), then cut; a NaN stays one. With
+/// `bf16Conversion` only where it flushes.
 struct TruncToBF16 : OpRewritePattern<arith::TruncFOp> {
-  using OpRewritePattern::OpRewritePattern;
+  TruncToBF16(MLIRContext *context, bool bf16Conversion)
+      : OpRewritePattern(context), bf16Conversion(bf16Conversion) {}
 
   LogicalResult matchAndRewrite(arith::TruncFOp op,
                                 PatternRewriter &b) const override {
@@ -111,8 +116,20 @@ struct TruncToBF16 : OpRewritePattern<arith::TruncFOp> {
       return b.notifyMatchFailure(op, "tensor semantics");
 
     Location loc = op.getLoc();
-    Type i32 = withShapeOf(from, b.getI32Type());
-    Type i16 = withShapeOf(from, b.getI16Type());
+    auto vectorType = dyn_cast<VectorType>(from);
+    bool isConverted = bf16Conversion && vectorType &&
+                       vectorType.getRank() == 1 && !vectorType.isScalable();
+    Value rounded = isConverted ? convertOrRoundBits(b, loc, value, to)
+                                : roundBits(b, loc, value);
+    b.replaceOpWithNewOp<arith::BitcastOp>(op, to, rounded);
+    return success();
+  }
+
+private:
+  /// The bits of `value`, rounded.
+  static Value roundBits(OpBuilder &b, Location loc, Value value) {
+    Type i32 = withShapeOf(value.getType(), b.getI32Type());
+    Type i16 = withShapeOf(value.getType(), b.getI16Type());
     Value bits = arith::BitcastOp::create(b, loc, i32, value);
     Value sixteen = constantBits(b, loc, i32, 16);
     Value last = arith::AndIOp::create(
@@ -126,23 +143,58 @@ struct TruncToBF16 : OpRewritePattern<arith::TruncFOp> {
     rounded = arith::SelectOp::create(
         b, loc, isNaN, constantBits(b, loc, i32, 0x7fc00000), rounded);
     Value high = arith::ShRUIOp::create(b, loc, rounded, sixteen);
-    Value narrow = arith::TruncIOp::create(b, loc, i16, high);
-    b.replaceOpWithNewOp<arith::BitcastOp>(op, to, narrow);
-    return success();
+    return arith::TruncIOp::create(b, loc, i16, high);
   }
+
+  /// The same by the instruction, which is right where no element is below the
+  /// normal numbers.
+  static Value convertOrRoundBits(OpBuilder &b, Location loc, Value value,
+                                  Type to) {
+    Type i32 = withShapeOf(to, b.getI32Type());
+    Type i16 = withShapeOf(to, b.getI16Type());
+    Value bits = arith::BitcastOp::create(b, loc, i32, value);
+    Value exponent = arith::AndIOp::create(
+        b, loc, bits, constantBits(b, loc, i32, 0x7f800000));
+    Value isTiny =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, exponent,
+                              constantBits(b, loc, i32, 0));
+    Value anyIsTiny =
+        vector::ReductionOp::create(b, loc, vector::CombiningKind::OR, isTiny);
+    return scf::IfOp::create(
+               b, loc, anyIsTiny,
+               [&](OpBuilder &nested, Location) {
+                 scf::YieldOp::create(nested, loc,
+                                      roundBits(nested, loc, value));
+               },
+               [&](OpBuilder &nested, Location) {
+                 Value converted =
+                     LLVM::FPTruncOp::create(nested, loc, to, value);
+                 // As integers: LLVM forgets that stores of bf16 are streaming.
+                 converted =
+                     arith::BitcastOp::create(nested, loc, i16, converted);
+                 scf::YieldOp::create(nested, loc, converted);
+               })
+        .getResult(0);
+  }
+
+  bool bf16Conversion;
 };
 
 struct BNGradExpandTruncFPass
     : bngrad::impl::BNGradExpandTruncFPassBase<BNGradExpandTruncFPass> {
+  using Base::Base;
+
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    populateExpandTruncFPatterns(patterns);
+    populateExpandTruncFPatterns(patterns, bf16Conversion);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
 };
 } // namespace
 
-void mlir::bngrad::populateExpandTruncFPatterns(RewritePatternSet &patterns) {
-  patterns.add<TruncThroughOdd, TruncToBF16>(patterns.getContext());
+void mlir::bngrad::populateExpandTruncFPatterns(RewritePatternSet &patterns,
+                                                bool bf16Conversion) {
+  patterns.add<TruncThroughOdd>(patterns.getContext());
+  patterns.add<TruncToBF16>(patterns.getContext(), bf16Conversion);
 }

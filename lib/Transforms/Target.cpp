@@ -46,6 +46,7 @@ void Target::setFeatures(const llvm::Triple &triple,
   else if (has("avx2"))
     vectorBits = 256;
   fma = has("fma") || triple.isAArch64();
+  bf16Conversion = has("avx512f") && has("avx512bf16");
 }
 
 Target Target::host() {

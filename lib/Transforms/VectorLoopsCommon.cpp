@@ -205,7 +205,20 @@ void VectorLoops::store(OpBuilder &b, Value value, Value memref,
     return;
   }
   if (!isStreaming) {
-    vector::StoreOp::create(b, loc, value, memref, indices);
+    Type type = getElementTypeOrSelf(value);
+    bool isNarrow = type.isF16() || type.isBF16();
+    if (!isNarrow || piece.lanes <= lanes) {
+      vector::StoreOp::create(b, loc, value, memref, indices);
+      return;
+    }
+    // What one conversion gives is stored by itself; LLVM would join two first.
+    SmallVector<Value> position(indices);
+    for (int64_t first = 0; first < piece.lanes; first += lanes) {
+      Value part =
+          vector::ExtractStridedSliceOp::create(b, loc, value, first, lanes, 1);
+      position.back() = at(b).add(indices.back(), constant(b, first));
+      vector::StoreOp::create(b, loc, part, memref, position);
+    }
     return;
   }
   // LLVM drops the hint from stores of 16-bit floats.

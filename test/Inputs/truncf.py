@@ -1,9 +1,10 @@
 """Rounding of floats to a narrower type, against exact arithmetic.
 
-Usage: truncf.py make SOURCE TARGET OUT.npy
+Usage: truncf.py make SOURCE TARGET OUT.npy [column]
        truncf.py check SOURCE TARGET IN.npy OUT.npy
 
-`make` writes COUNT values of type SOURCE that are hard to round to TARGET.
+`make` writes COUNT values of type SOURCE that are hard to round to TARGET, with
+`column` as a matrix of one column.
 `check` compares OUT.npy, computed by someone else from IN.npy, bit by bit with
 the value that rational arithmetic gives: the nearest, ties to even. Types: f16,
 bf16, f32, f64.
@@ -118,6 +119,7 @@ def expected_bits(value: float, target: str) -> int:
 def check(source: str, target: str, inputs: np.ndarray,
           outputs: np.ndarray) -> int:
     assert inputs.dtype == FLOATS[source] and inputs.shape == outputs.shape
+    inputs, outputs = inputs.ravel(), outputs.ravel()
     failed = 0
     magnitude = (1 << (8 * BITS[target]().nbytes - 1)) - 1
     for value, got in zip(inputs, outputs.view(BITS[target])):
@@ -137,7 +139,8 @@ def main() -> int:
     what, source, target, *paths = sys.argv[1:]
     if what == "make":
         with np.errstate(over="ignore"):
-            np.save(paths[0], make(source, target))
+            values = make(source, target)
+            np.save(paths[0], values[:, None] if paths[1:] else values)
         return 0
     inputs, outputs = (np.load(path) for path in paths)
     return 1 if check(source, target, inputs, outputs) else 0

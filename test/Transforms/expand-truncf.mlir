@@ -1,4 +1,5 @@
 // RUN: bngrad-opt %s --bngrad-expand-truncf | FileCheck %s
+// RUN: bngrad-opt %s --bngrad-expand-truncf=bf16-conversion=true | FileCheck %s --check-prefix=CONVERT
 
 // The sixteen bits are cut from integers; no conversion instruction, which may
 // flush subnormals, is left. A NaN takes another way: rounding up must not turn
@@ -44,6 +45,25 @@ func.func @f64_to_bf16(%x: f64) -> bf16 {
   return %0 : bf16
 }
 
+// The instruction takes vectors without a number that it would flush.
+// CONVERT-LABEL: func @f32_to_bf16
+// CONVERT-NOT:     llvm.fptrunc
+// CONVERT-LABEL: func @vectors
+// CONVERT-SAME:    %[[A:[^:]+]]: vector<8xf32>
+// CONVERT-DAG:     %[[ZERO:.+]] = arith.constant dense<0> : vector<8xi32>
+// CONVERT-DAG:     %[[MASK:.+]] = arith.constant dense<2139095040> : vector<8xi32>
+// CONVERT:         %[[BITS:.+]] = arith.bitcast %[[A]] : vector<8xf32> to vector<8xi32>
+// CONVERT:         %[[EXPONENT:.+]] = arith.andi %[[BITS]], %[[MASK]]
+// CONVERT:         %[[IS_TINY:.+]] = arith.cmpi eq, %[[EXPONENT]], %[[ZERO]]
+// CONVERT:         %[[ANY:.+]] = vector.reduction <or>, %[[IS_TINY]]
+// CONVERT:         %[[RESULT:.+]] = scf.if %[[ANY]] -> (vector<8xi16>) {
+// CONVERT-NOT:       llvm.fptrunc
+// CONVERT:           arith.trunci
+// CONVERT:         } else {
+// CONVERT:           %[[CONVERTED:.+]] = llvm.fptrunc %[[A]] : vector<8xf32> to vector<8xbf16>
+// CONVERT:           arith.bitcast %[[CONVERTED]] : vector<8xbf16> to vector<8xi16>
+// CONVERT:         arith.bitcast %[[RESULT]] : vector<8xi16> to vector<8xbf16>
+// CONVERT-NOT:     llvm.fptrunc
 // CHECK-LABEL: func @vectors
 // CHECK-NOT:     arith.truncf {{.+}} to vector<{{.*}}xbf16>
 // CHECK:         %[[A:.+]] = arith.bitcast %{{.+}} : vector<8xi16> to vector<8xbf16>

@@ -53,7 +53,11 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options,
     pipeline.threads = target.threads;
     pipeline.l1Bytes = target.l1Bytes;
     pipeline.lastLevelBytes = target.lastLevelBytes;
-    pipeline.fma = target.fma ? Feature::Present : Feature::Absent;
+    auto toFeature = [](bool isPresent) {
+      return isPresent ? Feature::Present : Feature::Absent;
+    };
+    pipeline.fma = toFeature(target.fma);
+    pipeline.bf16Conversion = toFeature(target.bf16Conversion);
     pipeline.exportC = true;
     buildCpuPipeline(pm, pipeline);
     break;

@@ -320,7 +320,7 @@ LogicalResult Program::compile(const Execution &execution) {
     addGroupPasses(choose, execution.schedule, execution.target);
     addBufferizePasses(apply);
     addCpuApplyPasses(apply);
-    addCpuLowerPasses(apply);
+    addCpuLowerPasses(apply, execution.target);
   } else {
     CudaPipelineOptions options;
     options.chip = execution.chip;

@@ -713,10 +713,19 @@ def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
     Gives: truncation of f32 to bf16 in integer arithmetic (the conversion
            instruction of AVX-512 flushes subnormals), and of f64 to f16 or bf16
            through an f32 that is rounded to odd (a plain f32 in between would
-           round twice).
+           round twice). With `bf16-conversion` vectors take the instruction,
+           but for those with a number below the normal ones, or 0.
     Fails: never.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"bf16Conversion", "bf16-conversion", "bool", /*default=*/"false",
+           "An instruction converts vectors of f32 to bf16 and flushes "
+           "subnormals">,
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
 }
 
 def BNGradShareLoopsPass : Pass<"bngrad-share-loops", "::mlir::ModuleOp"> {

@@ -86,6 +86,14 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
       llvm::cl::values(clEnumValN(Feature::Host, "host", "as the host"),
                        clEnumValN(Feature::Present, "true", "yes"),
                        clEnumValN(Feature::Absent, "false", "no"))};
+  Option<Feature> bf16Conversion{
+      *this, "bf16-conversion",
+      llvm::cl::desc("Target: an instruction converts vectors of f32 to bf16 "
+                     "and flushes subnormals (host, true, false)"),
+      llvm::cl::init(Feature::Host),
+      llvm::cl::values(clEnumValN(Feature::Host, "host", "as the host"),
+                       clEnumValN(Feature::Present, "true", "yes"),
+                       clEnumValN(Feature::Absent, "false", "no"))};
 
   /// The target that the options describe.
   Target getTarget() const;
@@ -161,7 +169,7 @@ void addGroupPasses(OpPassManager &pm, StringRef schedule,
 void addCudaGroupPasses(OpPassManager &pm, StringRef schedule, StringRef chip);
 void addBufferizePasses(OpPassManager &pm);
 void addCpuApplyPasses(OpPassManager &pm);
-void addCpuLowerPasses(OpPassManager &pm);
+void addCpuLowerPasses(OpPassManager &pm, const Target &target = {});
 void addCudaApplyPasses(OpPassManager &pm, bool deviceArguments);
 void addCudaLowerPasses(OpPassManager &pm, const CudaPipelineOptions &options);
 

@@ -33,12 +33,15 @@ struct Target {
   int64_t lastLevelBytes = 32 << 20;
   /// Vectors have a fused multiply-add.
   bool fma = false;
+  /// Vectors of f32 are converted to bf16 by one instruction, as by AVX-512's,
+  /// which takes subnormal numbers for 0.
+  bool bf16Conversion = false;
 
   /// The machine this process runs on; what it does not tell keeps its default.
   static Target host();
 
-  /// Sets vectorBits and fma for a CPU that `has` a feature, such as avx2, as
-  /// LLVM names them.
+  /// Sets vectorBits, fma and bf16Conversion for a CPU that `has` a feature,
+  /// such as avx2, as LLVM names them.
   void setFeatures(const llvm::Triple &triple,
                    llvm::function_ref<bool(llvm::StringRef)> has);
 };

@@ -53,7 +53,9 @@ void populateFusePatterns(RewritePatternSet &patterns);
 
 /// Adds the patterns behind `--bngrad-expand-truncf`: `arith.truncf` to f16 and
 /// bf16 that rounds once, to nearest even, subnormals included.
-void populateExpandTruncFPatterns(RewritePatternSet &patterns);
+/// `bf16Conversion`: as in Target.
+void populateExpandTruncFPatterns(RewritePatternSet &patterns,
+                                  bool bf16Conversion = false);
 
 /// Parses what the option `schedule` of `--bngrad-group` takes, such as
 /// `#bngrad.schedule<loops>`.
