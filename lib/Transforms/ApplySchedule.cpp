@@ -215,14 +215,8 @@ void Loops::emitReduction(OpBuilder &b, ReductionValues reduction) {
   });
 }
 
-/// Says what `generic` does not become, and why.
-static void emitMissed(linalg::GenericOp generic, const Twine &reason) {
-  remark::missed(
-      generic.getLoc(),
-      remark::RemarkOpts::name("schedule")
-          .category("bngrad-apply-schedule")
-          .function(generic->getParentOfType<func::FuncOp>().getName()))
-      << reason.str();
+static void emitMissed(linalg::GenericOp generic, const Twine &text) {
+  emitMissed(generic, "bngrad-apply-schedule", text);
 }
 
 /// Replaces `generic` by loops, or says why not.
@@ -258,11 +252,6 @@ static void applySchedule(RewriterBase &rewriter, GroupMembers members,
     std::string reason;
     std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
     bool isGpu = isGpuKind(schedule.getKind());
-    if (group && schedule.getKind() == ScheduleKind::OnePass &&
-        !fitsOnePass(*group, schedule, reason)) {
-      emitMissed(members.front(), "two passes instead of one: " + reason);
-      schedule = getTwoPassInstead(schedule);
-    }
     if (group &&
         succeeded(isGpu ? emitGpuLoops(rewriter, *group, schedule,
                                        deviceArguments, reason)

@@ -26,6 +26,14 @@ static constexpr CudaChip kChips[] = {
 
 ArrayRef<CudaChip> CudaChip::getAll() { return kChips; }
 
+CudaChip CudaChip::getCommon(ArrayRef<const CudaChip *> chips) {
+  CudaChip common = **llvm::min_element(
+      chips, [](auto *a, auto *b) { return a->capability < b->capability; });
+  for (const CudaChip *chip : chips)
+    common.sharedBytes = std::min(common.sharedBytes, chip->sharedBytes);
+  return common;
+}
+
 const CudaChip *CudaChip::find(StringRef name) {
   const CudaChip *chip = llvm::find_if(
       kChips, [&](const CudaChip &known) { return known.name == name; });

@@ -42,45 +42,89 @@ static Value getRoot(Value memref) {
 
 static bool isMemRef(Value value) { return isa<MemRefType>(value.getType()); }
 
-/// True if `root` is an argument of its function.
-static bool isArgument(Value root) {
-  auto argument = dyn_cast<BlockArgument>(root);
+/// Whose memory `memref` is a view of, of whatever form.
+static Value getMemory(Value memref) {
+  while (Operation *def = memref.getDefiningOp()) {
+    if (auto view = dyn_cast<ViewLikeOpInterface>(def))
+      memref = view.getViewSource();
+    else if (isa<memref::ExtractStridedMetadataOp, UnrealizedConversionCastOp>(
+                 def) &&
+             def->getNumOperands() == 1)
+      memref = def->getOperand(0);
+    else
+      break;
+  }
+  return memref;
+}
+
+/// True if the memory of `memref` is an argument of its function.
+static bool isArgument(Value memref) {
+  auto argument = dyn_cast<BlockArgument>(getMemory(memref));
   return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
 }
 
-/// Everything that reads or writes `memref`, views included.
+/// Everything that reads or writes the memory of `memref`, views included.
 static void collectUsers(Value memref, SmallVectorImpl<Operation *> &users) {
   for (Operation *user : memref.getUsers()) {
     users.push_back(user);
-    if (user->getNumResults() == 1 && getViewSource(user->getResult(0)))
-      collectUsers(user->getResult(0), users);
+    for (Value result : user->getResults())
+      if (isa<BaseMemRefType>(result.getType()) &&
+          getMemory(result) == getMemory(memref))
+        collectUsers(result, users);
   }
 }
 
-/// True if nothing but `group` uses `root`: its host buffer is not needed.
-static bool isLocal(Value root, const ScheduledGroup &group) {
-  if (!root.getDefiningOp<memref::AllocOp>())
-    return false;
+/// `op` or what it is in, in `block`; null also where that repeats `op`.
+static Operation *findOnce(Block *block, Operation *op) {
+  while (op && op->getBlock() != block) {
+    op = op->getParentOp();
+    if (isa_and_present<LoopLikeOpInterface>(op))
+      return nullptr;
+  }
+  return op;
+}
+
+/// True if nothing but `group` uses `root`, filled by `fills` of it at most:
+/// its host buffer is not needed.
+static bool isLocal(Value root, const ScheduledGroup &group,
+                    const DenseSet<Operation *> &fills) {
+  auto alloc = root.getDefiningOp<memref::AllocOp>();
   SmallVector<linalg::GenericOp> members = group.getMembers();
+  if (!alloc || !findOnce(alloc->getBlock(), members.front()))
+    return false;
   SmallVector<Operation *> users;
   collectUsers(root, users);
   return llvm::all_of(users, [&](Operation *user) {
-    return isa<memref::DeallocOp>(user) || isa<linalg::FillOp>(user) ||
+    return isa<memref::DeallocOp>(user) || fills.contains(user) ||
            (user->getNumResults() == 1 && getViewSource(user->getResult(0))) ||
            llvm::is_contained(members, user);
   });
 }
 
-/// The fill that gives output `memref` of `generic` its value, or null.
+/// The fill that gives output `memref` of `generic` its value, or null: each
+/// time it is the last to write there.
 static linalg::FillOp findFill(Value memref, linalg::GenericOp generic) {
   SmallVector<Operation *> users;
   collectUsers(getRoot(memref), users);
   for (Operation *user : users) {
     auto fill = dyn_cast<linalg::FillOp>(user);
-    if (!fill)
+    if (!fill || getRoot(fill.getDpsInits()[0]) != getRoot(memref))
       continue;
-    Operation *later = fill->getBlock()->findAncestorOpInBlock(*generic);
-    if (later && fill->isBeforeInBlock(later))
+    Operation *later = findOnce(fill->getBlock(), generic);
+    if (!later || !fill->isBeforeInBlock(later))
+      continue;
+    bool isLast = llvm::none_of(users, [&](Operation *other) {
+      if (other == generic || isa<memref::DeallocOp>(other) ||
+          isMemoryEffectFree(other))
+        return false;
+      Operation *behind = fill->getBlock()->findAncestorOpInBlock(*other);
+      if (!behind || !fill->isBeforeInBlock(behind))
+        return false;
+      Operation *beside = generic->getBlock()->findAncestorOpInBlock(*other);
+      return !(beside ? generic->isBeforeInBlock(beside)
+                      : later->isBeforeInBlock(behind));
+    });
+    if (isLast)
       return fill;
   }
   return {};
@@ -100,6 +144,7 @@ DeviceBuffers::DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
       roots.push_back(root);
     return accesses[root];
   };
+  DenseSet<Operation *> fills;
   for (linalg::GenericOp member : group.getMembers()) {
     for (OpOperand *operand : member.getDpsInputOperands())
       if (isMemRef(operand->get()))
@@ -113,10 +158,12 @@ DeviceBuffers::DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
       linalg::FillOp fill;
       if (member == group.reduction)
         fill = findFill(init.get(), member);
-      if (fill)
+      if (fill) {
         initialValues[i] = fill.getInputs()[0];
-      else
+        fills.insert(fill);
+      } else {
         output.isRead = true;
+      }
     }
   }
   SmallVector<Operation *> dead;
@@ -124,7 +171,7 @@ DeviceBuffers::DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
     auto type = cast<MemRefType>(root.getType());
     if (deviceArguments && isArgument(root)) {
       devices[root] = root;
-    } else if (isLocal(root, group)) {
+    } else if (isLocal(root, group, fills)) {
       SmallVector<Value> sizes(
           root.getDefiningOp<memref::AllocOp>().getDynamicSizes());
       devices[root] = allocate(b, type, sizes);
@@ -273,12 +320,14 @@ LogicalResult mlir::bngrad::verifyDeviceArguments(func::FuncOp function) {
     collectUsers(argument, users);
     for (Operation *user : users) {
       auto effects = dyn_cast<MemoryEffectOpInterface>(user);
-      bool isOnHost = effects &&
-                      (effects.hasEffect<MemoryEffects::Read>() ||
-                       effects.hasEffect<MemoryEffects::Write>()) &&
-                      !user->getParentOfType<gpu::LaunchOp>() &&
-                      !isa<gpu::GPUDialect>(user->getDialect());
-      if (!isOnHost)
+      bool isAccess = effects && (effects.hasEffect<MemoryEffects::Read>() ||
+                                  effects.hasEffect<MemoryEffects::Write>());
+      // Behind these nobody can tell what the memory is.
+      bool isChoice = isa<arith::SelectOp>(user) ||
+                      (user->hasTrait<OpTrait::IsTerminator>() &&
+                       !isa<func::ReturnOp>(user));
+      if ((!isAccess && !isChoice) || user->getParentOfType<gpu::LaunchOp>() ||
+          isa<gpu::GPUDialect>(user->getDialect()))
         continue;
       return user->emitOpError()
              << "expected a kernel to access argument "

@@ -233,7 +233,9 @@ Value GpuKernels::loadPiece(OpBuilder &b, linalg::GenericOp generic,
     return memref; // a scalar input
   AffineMap map = generic.getMatchingIndexingMap(&operand);
   SmallVector<Value> position = applyMap(b, loc, map, indices);
-  if (auto copy = onChip.find(memref); copy != onChip.end()) {
+  // The tile has the elements of the block, not those of others.
+  if (auto copy = onChip.find(memref);
+      copy != onChip.end() && map.isIdentity()) {
     memref = copy->second.memref;
     for (auto [index, first] : llvm::zip_equal(position, copy->second.first))
       index = at(b).sub(index, first);

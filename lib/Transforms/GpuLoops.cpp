@@ -359,6 +359,13 @@ LogicalResult mlir::bngrad::emitGpuLoops(RewriterBase &rewriter,
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(group.getMembers().back());
   DeviceBuffers buffers(rewriter, group, deviceArguments);
+  // Asked now that the same data are the same value.
+  if (schedule.getKind() == ScheduleKind::OnePass &&
+      !fitsOnePass(group, schedule, reason)) {
+    emitMissed(group.getMembers().front(), "bngrad-apply-schedule",
+               "two passes instead of one: " + reason);
+    schedule = getTwoPassInstead(schedule);
+  }
   if (schedule.getKind() == ScheduleKind::TwoPass)
     TwoPass(rewriter, group, schedule, buffers).emit(rewriter);
   else

@@ -19,8 +19,9 @@ namespace mlir::bngrad {
 /// does around them: copies, launches and a wait. `deviceArguments`: the
 /// arguments of the function are buffers of the device.
 ///
-/// Errors: failure and a `reason` without any change, for tensors. `one_pass`
-/// must fit.
+/// Where `one_pass` does not fit, two passes run, with a remark.
+///
+/// Errors: failure and a `reason` without any change, for tensors.
 LogicalResult emitGpuLoops(RewriterBase &rewriter, const ScheduledGroup &group,
                            ScheduleAttr schedule, bool deviceArguments,
                            std::string &reason);

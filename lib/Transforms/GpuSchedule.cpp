@@ -126,6 +126,12 @@ bool mlir::bngrad::fitsOnePass(const ScheduledGroup &group,
   if (!layout)
     return false;
   int64_t cluster = schedule.getCluster(), tile = schedule.getColumns();
+  // Blocks of a cluster share the rows.
+  if (cluster > 1 && layout->rows == 1) {
+    reason = "expected cluster to be 1, as channels are one row each, got " +
+             std::to_string(cluster);
+    return false;
+  }
   if (tile > layout->channels ||
       (!layout->channelsRunFastest && layout->channels % tile != 0)) {
     reason = "expected columns to divide the number of channels, " +

@@ -56,8 +56,8 @@ struct OnePassLayout {
   static constexpr int64_t kMostStaticBytes = 48 << 10;
 };
 
-/// True if `one_pass` can be used on `group`, on memrefs, as `schedule` says;
-/// or else a `reason`.
+/// True if `one_pass` can be used on `group`, on buffers of the device, as
+/// `schedule` says; or else a `reason`.
 bool fitsOnePass(const ScheduledGroup &group, ScheduleAttr schedule,
                  std::string &reason);
 

@@ -49,29 +49,34 @@ static bool isFullSize(linalg::GenericOp generic, unsigned i) {
 }
 
 /// True if `generic` belongs to the group of `seed` because it reads results of
-/// members: a per-channel generic by the identity map, one over the same data
-/// where the channel is.
+/// members where it may: those per channel at its channel, those per element at
+/// its element, as the others may not be there yet.
 static bool readsAsMember(linalg::GenericOp generic, linalg::GenericOp seed,
-                          function_ref<bool(Value)> isChannelResult) {
+                          function_ref<bool(Value)> isChannelResult,
+                          function_ref<bool(Value)> isElementResult) {
   if (!isParallel(generic) || !generic.hasPureTensorSemantics() ||
       generic->hasAttr(ScheduleAttr::kAttrName))
     return false;
-  AffineMap expected;
+  AffineMap ofChannel, ofElement;
   if (generic.getNumLoops() == seed.getNumLoops()) {
     if (!haveSameLoops(generic, seed))
       return false;
     SmallVector<unsigned> features;
     seed.getParallelDims(features);
-    expected = getFeatureMap(seed.getContext(), seed.getNumLoops(), features);
+    ofChannel = getFeatureMap(seed.getContext(), seed.getNumLoops(), features);
+    ofElement = AffineMap::getMultiDimIdentityMap(seed.getNumLoops(),
+                                                  seed.getContext());
   } else if (generic.getNumLoops() == seed.getNumParallelLoops()) {
-    expected = AffineMap::getMultiDimIdentityMap(generic.getNumLoops(),
-                                                 seed.getContext());
+    ofChannel = AffineMap::getMultiDimIdentityMap(generic.getNumLoops(),
+                                                  seed.getContext());
   } else {
     return false;
   }
   return llvm::all_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
-    return !isChannelResult(operand->get()) ||
-           generic.getMatchingIndexingMap(operand) == expected;
+    AffineMap map = generic.getMatchingIndexingMap(operand);
+    if (isElementResult(operand->get()))
+      return map == ofElement;
+    return !isChannelResult(operand->get()) || map == ofChannel;
   });
 }
 
@@ -88,6 +93,14 @@ static Group growFrom(linalg::GenericOp seed,
   for (OpResult result : seed->getResults())
     if (!isFullSize(seed, result.getResultNumber()))
       channelResults.insert(result);
+  auto isChannelResult = [&](Value value) {
+    return channelResults.contains(value);
+  };
+  auto isElementResult = [&](Value value) {
+    Operation *def = value.getDefiningOp();
+    return def && group.contains(dyn_cast<linalg::GenericOp>(def)) &&
+           !isChannelResult(value);
+  };
   DenseSet<Operation *> foreign;
   bool hasForeignEffect = false;
   int64_t numLoops = seed.getNumLoops();
@@ -95,11 +108,11 @@ static Group growFrom(linalg::GenericOp seed,
     bool readsChannel = false, readsFullSize = false, readsForeign = false;
     auto visit = [&](Value value) {
       Operation *def = value.getDefiningOp();
-      if (channelResults.contains(value))
+      if (isChannelResult(value))
         readsChannel = true;
       else if (def && foreign.contains(def))
         readsForeign = true;
-      else if (def && group.contains(dyn_cast<linalg::GenericOp>(def)))
+      else if (isElementResult(value))
         readsFullSize = true;
     };
     llvm::for_each(op->getOperands(), visit);
@@ -112,8 +125,7 @@ static Group growFrom(linalg::GenericOp seed,
       continue;
     auto generic = dyn_cast<linalg::GenericOp>(op);
     if (readsForeign || !readsChannel || !generic || grouped.contains(op) ||
-        !readsAsMember(generic, seed,
-                       [&](Value v) { return channelResults.contains(v); })) {
+        !readsAsMember(generic, seed, isChannelResult, isElementResult)) {
       foreign.insert(op);
       hasForeignEffect |= !isMemoryEffectFree(op);
       continue;
@@ -122,7 +134,14 @@ static Group growFrom(linalg::GenericOp seed,
     if (static_cast<int64_t>(generic.getNumLoops()) < numLoops)
       channelResults.insert(op->result_begin(), op->result_end());
   }
-  return group;
+  // Per-channel members need no elements: they come before those that make
+  // them.
+  Group sorted;
+  for (bool isElementwise : {false, true})
+    for (linalg::GenericOp member : group)
+      if (isElementwise == (member != seed && member.getNumLoops() == numLoops))
+        sorted.insert(member);
+  return sorted;
 }
 
 /// The group of an element-wise generic that needs no sums: with it go the
@@ -198,7 +217,10 @@ static void moveReadersBehind(Operation *region) {
 static void closeGroup(ArrayRef<linalg::GenericOp> members,
                        ScheduleAttr schedule) {
   DenseSet<Operation *> inside(members.begin(), members.end());
-  linalg::GenericOp last = members.back();
+  linalg::GenericOp last =
+      *llvm::max_element(members, [](linalg::GenericOp a, linalg::GenericOp b) {
+        return a->isBeforeInBlock(b);
+      });
   Block *block = last->getBlock();
   auto escapes = [&](Value value) {
     return llvm::any_of(value.getUsers(), [&](Operation *user) {
@@ -298,11 +320,15 @@ static ScheduleKind chooseKind(const ScheduledGroup &group) {
 /// The schedule of a group on `target`.
 static ScheduleAttr chooseSchedule(MLIRContext *context,
                                    ArrayRef<linalg::GenericOp> members,
-                                   const Target &target, const CudaChip *chip) {
+                                   const Target &target,
+                                   std::optional<CudaChip> chip) {
   std::string reason;
   std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
   if (group && chip)
     return chooseGpuSchedule(*group, *chip);
+  if (chip)
+    emitMissed(members.front(), "bngrad-group",
+               "loops of the host instead of kernels: " + reason);
   ScheduleKind kind = group ? chooseKind(*group) : ScheduleKind::Loops;
   if (kind == ScheduleKind::Loops)
     return ScheduleAttr::get(context, kind);
@@ -343,11 +369,7 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
       auto chips = CudaChip::parse(chip, reason);
       if (failed(chips))
         return emitOptionError() << reason;
-      // What it can do, the others can do.
-      oldestChip =
-          *llvm::min_element(*chips, [](const CudaChip *a, const CudaChip *b) {
-            return a->capability < b->capability;
-          });
+      commonChip = CudaChip::getCommon(*chips);
     }
     if (schedule.empty())
       return success();
@@ -380,7 +402,7 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
       closeGroup(group.getArrayRef(),
                  given ? given
                        : chooseSchedule(&getContext(), group.getArrayRef(),
-                                        target, oldestChip));
+                                        target, commonChip));
     };
     for (linalg::GenericOp generic : generics)
       if (getReductionValues(generic) && !grouped.contains(generic))
@@ -392,7 +414,7 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
       // All that is left of a gradient may be one generic; a GPU has no loops
       // of upstream's for it.
       std::string reason;
-      if (group.empty() && oldestChip && ScheduledGroup::get({generic}, reason))
+      if (group.empty() && commonChip && ScheduledGroup::get({generic}, reason))
         group.insert(generic);
       if (!group.empty())
         close(group);
@@ -404,18 +426,18 @@ private:
   /// the clusters that its kernel needs.
   LogicalResult checkChip(ScheduleAttr attr,
                           function_ref<InFlightDiagnostic()> emitError) const {
-    if (isGpuKind(attr.getKind()) && !oldestChip)
+    if (isGpuKind(attr.getKind()) && !commonChip)
       return emitError() << "expected the schedule of a CPU, as no chip is "
                             "given, got "
                          << attr;
-    if (attr.getKind() != ScheduleKind::OnePass || oldestChip->hasClusters())
+    if (attr.getKind() != ScheduleKind::OnePass || commonChip->hasClusters())
       return success();
     return emitError() << "expected schedule 'one_pass' on sm_90 or newer, got "
-                       << oldestChip->name;
+                       << commonChip->name;
   }
 
   Target target;
-  const CudaChip *oldestChip = nullptr; // null: a CPU
-  ScheduleAttr given;                   // by the option; null: none
+  std::optional<CudaChip> commonChip; // of the chips given; nothing: a CPU
+  ScheduleAttr given;                 // by the option; null: none
 };
 } // namespace

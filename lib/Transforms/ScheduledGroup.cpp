@@ -9,8 +9,10 @@
 #include "ScheduledGroup.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -237,4 +239,14 @@ SmallVector<ReassociationIndices> ScheduledGroup::getMergeableLoops() const {
     runs.push_back({static_cast<int64_t>(loop)});
   }
   return runs;
+}
+
+void mlir::bngrad::emitMissed(linalg::GenericOp generic, StringRef pass,
+                              const Twine &text) {
+  remark::missed(
+      generic.getLoc(),
+      remark::RemarkOpts::name("schedule")
+          .category(pass)
+          .function(generic->getParentOfType<func::FuncOp>().getName()))
+      << text.str();
 }

@@ -93,6 +93,9 @@ struct ScheduledGroup {
   SmallVector<ReassociationIndices> getMergeableLoops() const;
 };
 
+/// Remarks in the name of `pass` what `generic` does not become, and why.
+void emitMissed(linalg::GenericOp generic, StringRef pass, const Twine &text);
+
 } // namespace mlir::bngrad
 
 #endif // BNGRAD_LIB_TRANSFORMS_SCHEDULEDGROUP_H

@@ -32,6 +32,9 @@ struct CudaChip {
   /// True if blocks of a cluster can read each other's shared memory.
   bool hasClusters() const { return capability >= 90; }
 
+  /// What all of `chips` can do, under the name of the oldest.
+  static CudaChip getCommon(ArrayRef<const CudaChip *> chips);
+
   /// The chip of that name, or null.
   static const CudaChip *find(StringRef name);
   /// All chips, oldest first.

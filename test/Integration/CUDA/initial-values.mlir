@@ -1,0 +1,88 @@
+// What sums start with: not only a fill that stands somewhere before. The data are small whole numbers, so that every
+// order of a sum gives the same.
+
+// REQUIRES: numpy
+// DEFINE: %{chip} = sm_80
+// DEFINE: %{run} = bngrad-runner %s --target=cuda-emulator --chip=%{chip} --arg=%t/dy.npy --arg=%t/x.npy --arg=%t/mean.npy \
+// DEFINE:   --result=%t/sum_dy.npy --result=%t/sum_dy_xmu.npy
+// DEFINE: %{check} = %python %S/initial_values.py check %t
+// RUN: %python %S/initial_values.py make %t
+
+// RUN: %{run} --entry=in_loop && %{check} 3 0
+// RUN: %{run} --entry=inserted && %{check} 1 7
+// RUN: %{run} --entry=filled_twice && %{check} 1 2
+// REDEFINE: %{chip} = sm_90
+// RUN: %{run} --entry=in_loop && %{check} 3 0
+// RUN: %{run} --entry=inserted && %{check} 1 7
+// RUN: %{run} --entry=filled_twice && %{check} 1 2
+
+!d = tensor<8x4xf32>
+!p = tensor<4xf32>
+#data = affine_map<(d0, d1) -> (d0, d1)>
+#channel = affine_map<(d0, d1) -> (d1)>
+#sums = {indexing_maps = [#data, #data, #channel, #channel, #channel], iterator_types = ["reduction", "parallel"]}
+
+// Each iteration goes on from the one before.
+func.func @in_loop(%dy: !d, %x: !d, %mean: !p) -> (!p, !p) {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %empty = tensor.empty() : !p
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : !p) -> !p
+  %r:2 = scf.for %i = %c0 to %c3 step %c1 iter_args(%a = %zeros, %b = %zeros) -> (!p, !p) {
+    %s:2 = linalg.generic #sums ins(%dy, %x, %mean : !d, !d, !p) outs(%a, %b : !p, !p) {
+    ^bb0(%d: f32, %xi: f32, %m: f32, %sum_dy: f32, %sum_product: f32):
+      %centered = arith.subf %xi, %m : f32
+      %product = arith.mulf %d, %centered : f32
+      %next_dy = arith.addf %sum_dy, %d fastmath<reassoc> : f32
+      %next_product = arith.addf %sum_product, %product fastmath<reassoc> : f32
+      linalg.yield %next_dy, %next_product : f32, f32
+    } -> (!p, !p)
+    scf.yield %s#0, %s#1 : !p, !p
+  }
+  return %r#0, %r#1 : !p, !p
+}
+
+// Behind the fill one element is set.
+func.func @inserted(%dy: !d, %x: !d, %mean: !p) -> (!p, !p) {
+  %zero = arith.constant 0.0 : f32
+  %seven = arith.constant 7.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %empty = tensor.empty() : !p
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : !p) -> !p
+  %a = tensor.insert %seven into %zeros[%c0] : !p
+  %b = tensor.insert %seven into %a[%c1] : !p
+  %c = tensor.insert %seven into %b[%c2] : !p
+  %sevens = tensor.insert %seven into %c[%c3] : !p
+  %s:2 = linalg.generic #sums ins(%dy, %x, %mean : !d, !d, !p) outs(%sevens, %sevens : !p, !p) {
+  ^bb0(%d: f32, %xi: f32, %m: f32, %sum_dy: f32, %sum_product: f32):
+    %centered = arith.subf %xi, %m : f32
+    %product = arith.mulf %d, %centered : f32
+    %next_dy = arith.addf %sum_dy, %d fastmath<reassoc> : f32
+    %next_product = arith.addf %sum_product, %product fastmath<reassoc> : f32
+    linalg.yield %next_dy, %next_product : f32, f32
+  } -> (!p, !p)
+  return %s#0, %s#1 : !p, !p
+}
+
+// The last fill counts.
+func.func @filled_twice(%dy: !d, %x: !d, %mean: !p) -> (!p, !p) {
+  %zero = arith.constant 0.0 : f32
+  %two = arith.constant 2.0 : f32
+  %empty = tensor.empty() : !p
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : !p) -> !p
+  %twos = linalg.fill ins(%two : f32) outs(%zeros : !p) -> !p
+  %s:2 = linalg.generic #sums ins(%dy, %x, %mean : !d, !d, !p) outs(%twos, %twos : !p, !p) {
+  ^bb0(%d: f32, %xi: f32, %m: f32, %sum_dy: f32, %sum_product: f32):
+    %centered = arith.subf %xi, %m : f32
+    %product = arith.mulf %d, %centered : f32
+    %next_dy = arith.addf %sum_dy, %d fastmath<reassoc> : f32
+    %next_product = arith.addf %sum_product, %product fastmath<reassoc> : f32
+    linalg.yield %next_dy, %next_product : f32, f32
+  } -> (!p, !p)
+  return %s#0, %s#1 : !p, !p
+}

@@ -1,0 +1,77 @@
+// Elements that are read where another one is written: one block has only its own on chip, and no block knows when
+// another is done.
+
+// DEFINE: %{chip} = sm_80
+// DEFINE: %{run} = bngrad-runner %s --target=cuda-emulator --chip=%{chip} --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --check
+// RUN: %{run} --entry=transposed && %{run} --entry=first_column && %{run} --entry=symmetric && %{run} --entry=parameters
+// REDEFINE: %{chip} = sm_90
+// RUN: %{run} --entry=transposed && %{run} --entry=first_column && %{run} --entry=symmetric && %{run} --entry=parameters
+
+// The parameters' step belongs to the group: no loops of the host.
+// RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 stop-after=group" | FileCheck %s --check-prefix=GROUP
+// RUN: bngrad-opt %s --bngrad-cpu-pipeline="stop-after=group" | FileCheck %s --check-prefix=CPU
+
+!d = tensor<32x32xf32>
+!p = tensor<32xf32>
+#data = affine_map<(d0, d1) -> (d0, d1)>
+#swapped = affine_map<(d0, d1) -> (d1, d0)>
+#first = affine_map<(d0, d1) -> (d0, 0)>
+#parallel = {indexing_maps = [#data, #swapped, #data], iterator_types = ["parallel", "parallel"]}
+
+func.func @transposed(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!d, !p) {
+  %dx, %dscale, %doffset = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !p) variance(%variance : !p) : !d, !p, !p
+  %empty = tensor.empty() : !d
+  %0 = linalg.generic #parallel ins(%dx, %dy : !d, !d) outs(%empty : !d) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %sum = arith.addf %a, %b : f32
+    linalg.yield %sum : f32
+  } -> !d
+  return %0, %dscale : !d, !p
+}
+
+func.func @first_column(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!d, !p) {
+  %dx, %dscale, %doffset = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !p) variance(%variance : !p) : !d, !p, !p
+  %empty = tensor.empty() : !d
+  %0 = linalg.generic {indexing_maps = [#data, #first, #data], iterator_types = ["parallel", "parallel"]} ins(%dx, %x : !d, !d) outs(%empty : !d) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %sum = arith.addf %a, %b : f32
+    linalg.yield %sum : f32
+  } -> !d
+  return %0, %dscale : !d, !p
+}
+
+// What reads all of grad_input is a group of its own.
+// GROUP-LABEL: func @symmetric
+// GROUP:         scf.execute_region
+// GROUP-NOT:     two_pass
+// GROUP:         scf.yield
+// GROUP:         scf.execute_region
+// GROUP-NOT:     one_pass
+// GROUP:         two_pass
+// GROUP:         scf.yield
+// GROUP:         return
+func.func @symmetric(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!d, !p) {
+  %dx, %dscale, %doffset = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !p) variance(%variance : !p) : !d, !p, !p
+  %empty = tensor.empty() : !d
+  %0 = linalg.generic #parallel ins(%dx, %dx : !d, !d) outs(%empty : !d) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %sum = arith.addf %a, %b : f32
+    linalg.yield %sum : f32
+  } -> !d
+  return %0, %dscale : !d, !p
+}
+
+// GROUP-LABEL: func @parameters
+// GROUP-NOT:     #bngrad.schedule<loops
+// GROUP:         bngrad.schedule = #bngrad.schedule<one_pass
+// GROUP-NOT:     #bngrad.schedule<loops
+// CPU-LABEL:   func @parameters
+// CPU-NOT:       #bngrad.schedule<loops
+// CPU:           bngrad.schedule = #bngrad.schedule<rows
+// CPU-NOT:       #bngrad.schedule<loops
+func.func @parameters(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!d, !p) {
+  %dx, %dscale, %doffset = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !p) variance(%variance : !p) : !d, !p, !p
+  %empty = tensor.empty() : !p
+  %step = linalg.sub ins(%mean, %dscale : !p, !p) outs(%empty : !p) -> !p
+  return %dx, %step : !d, !p
+}
