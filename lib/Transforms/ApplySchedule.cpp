@@ -309,8 +309,11 @@ struct BNGradApplySchedulePass
           region.setNoInline(false);
         applySchedule(rewriter, version, deviceArguments);
       }
-    if (deviceArguments && failed(verifyDeviceArguments(getOperation())))
-      return signalPassFailure();
+    if (!deviceArguments)
+      return;
+    copyDeviceArguments(rewriter, getOperation());
+    if (failed(verifyDeviceArguments(getOperation())))
+      signalPassFailure();
   }
 };
 } // namespace

@@ -87,7 +87,7 @@ static Operation *findOnce(Block *block, Operation *op) {
 /// True if nothing but `group` uses `root`, filled by `fills` of it at most:
 /// its host buffer is not needed.
 static bool isLocal(Value root, const ScheduledGroup &group,
-                    const DenseSet<Operation *> &fills) {
+                    const llvm::SetVector<Operation *> &fills) {
   auto alloc = root.getDefiningOp<memref::AllocOp>();
   SmallVector<linalg::GenericOp> members = group.getMembers();
   if (!alloc || !findOnce(alloc->getBlock(), members.front()))
@@ -144,7 +144,7 @@ DeviceBuffers::DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
       roots.push_back(root);
     return accesses[root];
   };
-  DenseSet<Operation *> fills;
+  llvm::SetVector<Operation *> fills;
   for (linalg::GenericOp member : group.getMembers()) {
     for (OpOperand *operand : member.getDpsInputOperands())
       if (isMemRef(operand->get()))
@@ -166,7 +166,8 @@ DeviceBuffers::DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
       }
     }
   }
-  SmallVector<Operation *> dead;
+  // Nobody reads what is filled: the sums are stored over it.
+  SmallVector<Operation *> dead(fills.begin(), fills.end());
   for (Value root : roots) {
     auto type = cast<MemRefType>(root.getType());
     if (deviceArguments && isArgument(root)) {
@@ -178,7 +179,7 @@ DeviceBuffers::DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
       SmallVector<Operation *> users;
       collectUsers(root, users);
       for (Operation *user : users)
-        if (isa<memref::DeallocOp, linalg::FillOp>(user))
+        if (isa<memref::DeallocOp>(user))
           dead.push_back(user);
     } else {
       devices[root] = mirror(b, root, accesses[root]);
@@ -309,6 +310,32 @@ void DeviceBuffers::finish(OpBuilder &b) {
     if (accesses.lookup(strided).isWritten)
       memref::CopyOp::create(b, loc, dense, strided);
     memref::DeallocOp::create(b, loc, dense);
+  }
+}
+
+void mlir::bngrad::copyDeviceArguments(RewriterBase &rewriter,
+                                       func::FuncOp function) {
+  SmallVector<memref::CopyOp> copies;
+  function.walk([&](memref::CopyOp copy) {
+    auto isDense = [](Value memref) {
+      auto type = dyn_cast<MemRefType>(memref.getType());
+      return type && type.getLayout().isIdentity();
+    };
+    if (isDense(copy.getSource()) && isDense(copy.getTarget()) &&
+        (isArgument(copy.getSource()) || isArgument(copy.getTarget())))
+      copies.push_back(copy);
+  });
+  auto tokenType = rewriter.getType<gpu::AsyncTokenType>();
+  for (memref::CopyOp copy : copies) {
+    Location loc = copy.getLoc();
+    rewriter.setInsertionPoint(copy);
+    Value stream = gpu::WaitOp::create(rewriter, loc, tokenType, ValueRange())
+                       .getAsyncToken();
+    Value token = gpu::MemcpyOp::create(rewriter, loc, tokenType, stream,
+                                        copy.getTarget(), copy.getSource())
+                      .getAsyncToken();
+    gpu::WaitOp::create(rewriter, loc, Type(), token);
+    rewriter.eraseOp(copy);
   }
 }
 

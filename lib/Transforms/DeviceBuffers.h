@@ -67,6 +67,10 @@ private:
   DenseMap<unsigned, Value> initialValues;
 };
 
+/// Makes copies of the device of copies from and to the arguments of
+/// `function`, which are buffers of the device, where both sides are dense.
+void copyDeviceArguments(RewriterBase &rewriter, func::FuncOp function);
+
 /// Checks that nothing but kernels and copies of the device accesses the
 /// arguments of `function`, which are buffers of the device.
 ///

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -173,6 +174,16 @@ ScheduledGroup::get(ArrayRef<linalg::GenericOp> members, std::string &reason) {
   if (group.features.empty() || group.features.size() == group.numLoops) {
     reason = "expected loops over channels and loops over their elements";
     return std::nullopt;
+  }
+  for (linalg::GenericOp member : members) {
+    bool readsBeside = false;
+    visitUsedValuesDefinedAbove(member.getRegion(), [&](OpOperand *operand) {
+      readsBeside |= isa<ShapedType>(operand->get().getType());
+    });
+    if (readsBeside) {
+      reason = "expected bodies that read no data but the operands";
+      return std::nullopt;
+    }
   }
   for (linalg::GenericOp generic : group.channelwise) {
     if (generic.getNumLoops() != group.features.size() ||

@@ -13,11 +13,30 @@ func.func @no_gradient(%a: tensor<4xf32>) -> tensor<4xf32> {
 
 !d = tensor<4x3xf32>
 !c = tensor<3xf32>
-func.func @passed_on(%dy: !d, %x: !d, %mean: !c, %variance: !c) -> (!d, !c) {
+func.func @strided_copy(%dy: !d, %x: !d, %mean: !c, %variance: !c, %to: memref<3xf32, strided<[2]>>) -> !d {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !c) variance(%variance : !c)
       : !d, !c, !c
   // expected-error @below {{'memref.copy' op expected a kernel to access argument 3}}
-  return %0#0, %variance : !d, !c
+  bufferization.materialize_in_destination %variance in restrict writable %to : (!c, memref<3xf32, strided<[2]>>) -> ()
+  return %0#0 : !d
+}
+
+// -----
+
+!d = tensor<4x3xf32>
+!c = tensor<3xf32>
+func.func @chosen(%dy: !d, %x: !d, %y: !d, %mean: !c, %variance: !c, %which: i1) -> !d {
+  %either = scf.if %which -> !d {
+    // expected-error @below {{'scf.yield' op expected a kernel to access argument 1}}
+    scf.yield %x : !d
+  } else {
+    %0:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%y : !d) mean(%mean : !c) variance(%variance : !c)
+        : !d, !c, !c
+    scf.yield %0#0 : !d
+  }
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%either : !d) mean(%mean : !c) variance(%variance : !c)
+      : !d, !c, !c
+  return %0#0 : !d
 }
 
 // -----

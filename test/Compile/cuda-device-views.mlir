@@ -1,0 +1,48 @@
+// Views of arrays in memory of the device are used in place, and what is only passed on is copied there.
+
+// UNSUPPORTED: sanitizer
+// REQUIRES: numpy
+
+// RUN: rm -rf %t && mkdir %t
+// RUN: bngrad-compile %s -o %t/gradient.so --target=cuda --device-arguments --chip=sm_90
+// RUN: %python %S/Inputs/use_device_views.py %bngrad_obj_root/lib/libBNGradCudaEmulator.so %t/gradient.so | FileCheck %s --check-prefix=COUNT
+// COUNT: 3 functions, 0 failed
+
+// RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 device-arguments stop-after=apply" | FileCheck %s
+
+!d = tensor<4x3x16xf32>
+!wide = tensor<4x8x16xf32>
+!c = tensor<3xf32>
+!strided = memref<4x3x16xf32, strided<[48, 1, 3]>>
+
+// CHECK-LABEL: func.func @slice
+// CHECK-NOT:     gpu.memcpy
+// CHECK:         return
+func.func @slice(%dy: !d, %x: !wide, %mean: !c, %variance: !c) -> (!d, !c, !c) {
+  %part = tensor.extract_slice %x[0, 5, 0] [4, 3, 16] [1, 1, 1] : !wide to !d
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%part : !d) mean(%mean : !c) variance(%variance : !c) : !d, !c, !c
+  return %0#0, %0#1, %0#2 : !d, !c, !c
+}
+
+// CHECK-LABEL: func.func @channels_last
+// CHECK-NOT:     gpu.memcpy
+// CHECK:         return
+func.func @channels_last(%dy: !strided, %x: !strided, %mean: memref<3xf32>, %variance: memref<3xf32>, %dx: !strided, %dscale: memref<3xf32>, %doffset: memref<3xf32>) {
+  %dy_t = bufferization.to_tensor %dy restrict : !strided to !d
+  %x_t = bufferization.to_tensor %x restrict : !strided to !d
+  %mean_t = bufferization.to_tensor %mean restrict : memref<3xf32> to !c
+  %variance_t = bufferization.to_tensor %variance restrict : memref<3xf32> to !c
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy_t : !d) input(%x_t : !d) mean(%mean_t : !c) variance(%variance_t : !c) : !d, !c, !c
+  bufferization.materialize_in_destination %0#0 in restrict writable %dx : (!d, !strided) -> ()
+  bufferization.materialize_in_destination %0#1 in restrict writable %dscale : (!c, memref<3xf32>) -> ()
+  bufferization.materialize_in_destination %0#2 in restrict writable %doffset : (!c, memref<3xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @passed_on
+// CHECK-SAME:    %[[VARIANCE:[^:]+]]: memref<3xf32>, %{{[^:]+}}: memref<4x3x16xf32>, %[[RESULT:[^:]+]]: memref<3xf32>
+// CHECK:         gpu.memcpy async [%{{.+}}] %[[RESULT]], %[[VARIANCE]]
+func.func @passed_on(%dy: !d, %x: !d, %mean: !c, %variance: !c) -> (!d, !c) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !c) variance(%variance : !c) : !d, !c, !c
+  return %0#0, %variance : !d, !c
+}
