@@ -33,12 +33,23 @@
 // REDEFINE: %{schedule} = one_pass, threads = 64, vector_bits = 128, columns = 16
 // RUN: %{two} --check-prefixes=BYTES,TWO
 // BYTES: two passes instead of one: expected tiles and sums of at most 231424 bytes, got {{[0-9]+}}
+// REDEFINE: %{schedule} = one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2
+// RUN: %{two} --check-prefix=CLUSTER
+// CLUSTER: two passes instead of one: expected cluster to be 1, as channels are one row each, got 2
 
 // TWO-COUNT-3: gpu.launch
 
-!t = tensor<512x16x8xf32>
+// Merged into three loops.
+!t = tensor<512x16x2x4xf32>
 !p = tensor<16xf32>
 func.func @f(%dy: !t, %x: !t, %mean: !p, %variance: !p) -> (!t, !p) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : !t) input(%x : !t) mean(%mean : !p) variance(%variance : !p) : !t, !p, !p
   return %0#0, %0#1 : !t, !p
+}
+
+!rows = tensor<4x64xf32>
+!few = tensor<4xf32>
+func.func @one_row_each(%dy: !rows, %x: !rows, %mean: !few, %variance: !few) -> !rows {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !rows) input(%x : !rows) mean(%mean : !few) variance(%variance : !few) {feature_dims = array<i64: 0>} : !rows, !few, !few
+  return %0#0 : !rows
 }

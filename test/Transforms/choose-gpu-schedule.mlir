@@ -15,6 +15,9 @@
 // What the oldest can do, the others can do.
 // REDEFINE: %{chip} = sm_90,sm_80
 // RUN: %{group} | FileCheck %s --check-prefixes=CHECK,SM_80
+// It need not have the least shared memory.
+// REDEFINE: %{chip} = sm_90,sm_120
+// RUN: %{group} | FileCheck %s --check-prefixes=CHECK,LEAST
 
 // Rows of 12544 elements: no cluster holds a channel.
 // CHECK-LABEL: func.func @long_rows(
@@ -36,6 +39,7 @@ func.func @long_rows(%dy: tensor<32x64x112x112xf32>, %x: tensor<32x64x112x112xf3
 // SM_90: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true, cluster = 2>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true, cluster = 2>}
 // SM_120: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true, cluster = 8>}
+// LEAST: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true, cluster = 8>}
 func.func @rows_of_784(%dy: tensor<32x512x28x28xf32>, %x: tensor<32x512x28x28xf32>, %p: tensor<512xf32>) -> (tensor<32x512x28x28xf32>, tensor<512xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x512x28x28xf32>) input(%x : tensor<32x512x28x28xf32>) mean(%p : tensor<512xf32>) variance(%p : tensor<512xf32>)
       {feature_dims = array<i64: 1>} : tensor<32x512x28x28xf32>, tensor<512xf32>, tensor<512xf32>

@@ -20,7 +20,7 @@ defm header : Eq<"header", "OUT.h", "C header of what the output exports">;
 defm target : Eq<"target", "cpu|cuda",
                  "Where the gradients are to run (default: cpu)">;
 defm chip : Eq<"chip", "sm_XX[,...]",
-               "GPUs, for --target=cuda; the schedule is that of the oldest "
+               "GPUs, for --target=cuda; the schedule is one that all can run "
                "(default: sm_90)">;
 defm format : Eq<"format", "isa|bin|fatbin",
                  "Form of kernels, for --target=cuda: PTX, cubin (needs ptxas), "

@@ -351,19 +351,6 @@ static std::string getResultName(OpResult result) {
   return name;
 }
 
-/// True if `op` may compute in another order than it is written in.
-static bool isReassociable(Operation *op) {
-  return op
-      ->walk([](arith::ArithFastMathInterface nested) {
-        auto flags = nested.getFastMathFlagsAttr();
-        bool mayReorder =
-            flags &&
-            bitEnumContainsAll(flags.getValue(), arith::FastMathFlags::reassoc);
-        return mayReorder ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
 void PlainProgram::visit(Operation *op, func::FuncOp reference) {
   SmallVector<Value> operands(op->getOperands());
   mlir::visitUsedValuesDefinedAbove(op->getRegions(), [&](OpOperand *use) {
@@ -399,9 +386,6 @@ void PlainProgram::visit(Operation *op, func::FuncOp reference) {
     return;
   }
 
-  if (reason.empty() && isReassociable(op))
-    reason = "a value that '" + op->getName().getStringRef().str() +
-             "' may compute in another order (fastmath<reassoc>)";
   // A size does not depend on the values.
   if ((isExact && reason.empty()) || isa<tensor::DimOp>(op))
     return;

@@ -456,7 +456,7 @@ def BNGradApplySchedulePass
     Fails: if an attribute `bngrad.schedule` is not a schedule. A generic that
            cannot be cloned keeps its form, with a remark that says why, and is
            left to upstream's loops; a group that has no loops with vectors gets
-           scalar ones, with a remark, too With `device-arguments`, if code
+           scalar ones, with a remark, too. With `device-arguments`, if code
            of the host is left that accesses an argument.
 
     Before:

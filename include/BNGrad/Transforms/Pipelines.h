@@ -123,7 +123,7 @@ struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
       *this, "schedule",
       llvm::cl::desc("Schedule for every group, such as "
                      "#bngrad.schedule<two_pass, threads = 256>; empty: "
-                     "chosen for the oldest chip"),
+                     "one that all chips can run"),
       llvm::cl::init("")};
   Option<std::string> chip{
       *this, "chip",
@@ -165,7 +165,7 @@ void addFusePasses(OpPassManager &pm);
 /// An empty `schedule` is chosen for `target`.
 void addGroupPasses(OpPassManager &pm, StringRef schedule,
                     const Target &target);
-/// An empty `schedule` is chosen for the oldest of the chips.
+/// An empty `schedule` becomes one that all the chips can run.
 void addCudaGroupPasses(OpPassManager &pm, StringRef schedule, StringRef chip);
 void addBufferizePasses(OpPassManager &pm);
 void addCpuApplyPasses(OpPassManager &pm);
