@@ -359,7 +359,8 @@ LogicalResult mlir::bngrad::verifyDeviceArguments(func::FuncOp function) {
       return user->emitOpError()
              << "expected a kernel to access argument "
              << argument.getArgNumber() << ", which is in memory of the "
-             << "device, got code of the host; only gradients, and what is "
+             << "device, got code of the host; only gradients with something "
+                "to sum over, and what is "
                 "fused with them, become kernels";
     }
   }
