@@ -81,10 +81,11 @@ void mgpuStreamWaitEvent(void *stream, void *event);
 /* From now on the calling thread works in `stream`, which the caller made in
  * the current context and keeps, until another is set or bngradCudaResetStream:
  * mgpuStreamCreate returns it, and mgpuStreamDestroy and mgpuStreamSynchronize
- * do nothing with it. Generated functions then return when their work is in the
- * stream, before it is done, so that callers order and time it and capture it
- * into graphs; with buffers of the host the caller synchronizes before results
- * are read. Null is the default stream. A function must have run once, outside
+ * do nothing with it, but that mgpuStreamSynchronize waits if something was
+ * copied from or to memory of the host. Generated functions on buffers of the
+ * device then return when their work is in the stream, before it is done, so
+ * that callers order and time it and capture it into graphs. Null is the
+ * default stream. A function must have run once, outside
  * of a capture, before it is captured: its first call loads modules. */
 void bngradCudaSetStream(void *stream);
 /* The calling thread's generated functions make streams of their own again, and

@@ -52,6 +52,15 @@ enum CUjit_option : int {
   CU_JIT_OPTIMIZATION_LEVEL = 7,
 };
 
+enum CUpointer_attribute : int {
+  CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2, // unsigned
+};
+
+enum : unsigned {
+  CU_MEMORYTYPE_HOST = 1,
+  CU_MEMORYTYPE_DEVICE = 2,
+};
+
 enum CUmemPool_attribute : int {
   CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4, // uint64_t
 };
@@ -156,6 +165,8 @@ static_assert(sizeof(CUmemPoolProps) == 88 &&
   X(cuMemFree, "cuMemFree_v2", CUdeviceptr)                                    \
   X(cuMemcpyAsync, "cuMemcpyAsync", CUdeviceptr, CUdeviceptr, size_t,          \
     CUstream)                                                                  \
+  X(cuPointerGetAttribute, "cuPointerGetAttribute", void *,                    \
+    CUpointer_attribute, CUdeviceptr)                                          \
   X(cuMemsetD16Async, "cuMemsetD16Async", CUdeviceptr, unsigned short, size_t, \
     CUstream)                                                                  \
   X(cuMemsetD32Async, "cuMemsetD32Async", CUdeviceptr, unsigned, size_t,       \

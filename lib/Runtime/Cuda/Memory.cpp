@@ -10,6 +10,7 @@
 #include "Context.h"
 #include "Errors.h"
 #include "Nvtx.h"
+#include "Streams.h"
 
 #include <algorithm>
 #include <mutex>
@@ -173,15 +174,29 @@ void mgpuMemFree(void *pointer, void *stream) {
     device->check(device->driver.cuMemFree(address), "cuMemFree");
 }
 
+/// True if `pointer` is memory of the host, whether registered or not.
+static bool isOfHost(const Context &context, void *pointer) {
+  unsigned type = CU_MEMORYTYPE_HOST;
+  // The driver knows nothing of memory that is not registered.
+  CUresult found = context.driver.cuPointerGetAttribute(
+      &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, deviceAddress(pointer));
+  return found != CUDA_SUCCESS || type == CU_MEMORYTYPE_HOST;
+}
+
 void mgpuMemcpy(void *to, void *from, uint64_t bytes, void *stream) {
   if (bytes == 0)
     return;
   Range range("bngrad: copy");
-  if (DeviceScope device; device)
-    device->check(device->driver.cuMemcpyAsync(deviceAddress(to),
-                                               deviceAddress(from), bytes,
-                                               static_cast<CUstream>(stream)),
-                  "cuMemcpyAsync");
+  DeviceScope device;
+  if (!device)
+    return;
+  if (isCallersStream(stream) &&
+      (isOfHost(*device, to) || isOfHost(*device, from)))
+    noteHostCopy(stream);
+  device->check(device->driver.cuMemcpyAsync(deviceAddress(to),
+                                             deviceAddress(from), bytes,
+                                             static_cast<CUstream>(stream)),
+                "cuMemcpyAsync");
 }
 
 void mgpuMemset16(void *to, uint16_t value, uint64_t count, void *stream) {

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Streams.h"
 #include "Abi.h"
 #include "Context.h"
 #include "Errors.h"
@@ -19,6 +20,7 @@
 
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace bngrad::cuda {
@@ -73,13 +75,18 @@ namespace {
 struct CallersStream {
   bool isSet = false;
   void *stream = nullptr;
+  bool hasHostCopies = false; // since the last wait
 };
 } // namespace
 
 static thread_local CallersStream callersStream;
 
-static bool isCallersStream(void *stream) {
+bool isCallersStream(void *stream) {
   return callersStream.isSet && callersStream.stream == stream;
+}
+
+void noteHostCopy(void *stream) {
+  callersStream.hasHostCopies |= isCallersStream(stream);
 }
 
 static HandlePool<CUstream> &streamPool() {
@@ -100,7 +107,11 @@ using namespace bngrad::cuda;
 // Streams
 //===----------------------------------------------------------------------===//
 
-void bngradCudaSetStream(void *stream) { callersStream = {true, stream}; }
+void bngradCudaSetStream(void *stream) {
+  callersStream = {};
+  callersStream.isSet = true;
+  callersStream.stream = stream;
+}
 
 void bngradCudaResetStream(void) { callersStream = {}; }
 
@@ -127,7 +138,8 @@ void mgpuStreamDestroy(void *stream) {
 }
 
 void mgpuStreamSynchronize(void *stream) {
-  if (isCallersStream(stream))
+  if (isCallersStream(stream) &&
+      !std::exchange(callersStream.hasHostCopies, false))
     return;
   Range range("bngrad: stream synchronize");
   if (DeviceScope device; device)

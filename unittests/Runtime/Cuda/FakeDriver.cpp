@@ -513,6 +513,16 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
   return release(pointer, state().plain);
 }
 
+CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute,
+                               CUdeviceptr pointer) {
+  Lock lock(state().mutex);
+  bool isKnown = state().pooled.count(pointer) || state().plain.count(pointer);
+  if (attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE || !isKnown)
+    return kInvalidValue;
+  *static_cast<unsigned *>(value) = CU_MEMORYTYPE_DEVICE;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
                        CUstream stream) {
   RETURN_IF_FAILED(

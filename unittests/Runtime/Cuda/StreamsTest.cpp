@@ -38,6 +38,29 @@ TEST_F(StreamsTest, StreamsStayInTheirContext) {
   EXPECT_EQ(mgpuStreamCreate(), stream);
 }
 
+TEST_F(StreamsTest, CallersStreamIsWaitedForAfterHostCopies) {
+  void *callers = mgpuStreamCreate();
+  bngradCudaSetStream(callers);
+  float host[4] = {};
+  void *device = mgpuMemAlloc(sizeof(host), callers, /*isHostShared=*/false);
+  void *other = mgpuMemAlloc(sizeof(host), callers, /*isHostShared=*/false);
+  auto countWaits = [&] {
+    fake::takeCalls();
+    mgpuStreamSynchronize(callers);
+    return fake::takeCalls().size();
+  };
+  mgpuMemcpy(other, device, sizeof(host), callers);
+  EXPECT_EQ(countWaits(), 0u);
+  mgpuMemcpy(device, host, sizeof(host), callers);
+  EXPECT_EQ(countWaits(), 1u);
+  EXPECT_EQ(countWaits(), 0u) << "nothing since";
+  mgpuMemcpy(host, device, sizeof(host), callers);
+  EXPECT_EQ(countWaits(), 1u);
+  mgpuMemFree(device, callers);
+  mgpuMemFree(other, callers);
+  bngradCudaResetStream();
+}
+
 TEST_F(StreamsTest, CallersStream) {
   void *own = mgpuStreamCreate();
   void *kernel = mgpuModuleGetFunction(loadModule(), "kernel");
