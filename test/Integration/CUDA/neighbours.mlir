@@ -3,9 +3,9 @@
 
 // DEFINE: %{chip} = sm_80
 // DEFINE: %{run} = bngrad-runner %s --target=cuda-emulator --chip=%{chip} --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --check
-// RUN: %{run} --entry=transposed && %{run} --entry=first_column && %{run} --entry=symmetric && %{run} --entry=parameters
+// RUN: %{run} --entry=transposed && %{run} --entry=first_column && %{run} --entry=symmetric && %{run} --entry=parameters && %{run} --entry=gathered
 // REDEFINE: %{chip} = sm_90
-// RUN: %{run} --entry=transposed && %{run} --entry=first_column && %{run} --entry=symmetric && %{run} --entry=parameters
+// RUN: %{run} --entry=transposed && %{run} --entry=first_column && %{run} --entry=symmetric && %{run} --entry=parameters && %{run} --entry=gathered
 
 // The parameters' step belongs to the group: no loops of the host.
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 stop-after=group" | FileCheck %s --check-prefix=GROUP
@@ -65,13 +65,33 @@ func.func @symmetric(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!d, !p) {
 // GROUP-NOT:     #bngrad.schedule<loops
 // GROUP:         bngrad.schedule = #bngrad.schedule<one_pass
 // GROUP-NOT:     #bngrad.schedule<loops
+// GROUP:         return
 // CPU-LABEL:   func @parameters
 // CPU-NOT:       #bngrad.schedule<loops
 // CPU:           bngrad.schedule = #bngrad.schedule<rows
 // CPU-NOT:       #bngrad.schedule<loops
+// CPU:           return
 func.func @parameters(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!d, !p) {
   %dx, %dscale, %doffset = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !p) variance(%variance : !p) : !d, !p, !p
   %empty = tensor.empty() : !p
   %step = linalg.sub ins(%mean, %dscale : !p, !p) outs(%empty : !p) -> !p
   return %dx, %step : !d, !p
+}
+
+// What is read beside the operands is in memory of the host.
+// GROUP-LABEL: func @gathered
+// GROUP-NOT:     one_pass
+// GROUP-NOT:     two_pass
+// GROUP:         return
+func.func @gathered(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!d, !p) {
+  %dx, %dscale, %doffset = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !p) variance(%variance : !p) : !d, !p, !p
+  %empty = tensor.empty() : !d
+  %0 = linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]} ins(%dx : !d) outs(%empty : !d) {
+  ^bb0(%a: f32, %out: f32):
+    %row = linalg.index 0 : index
+    %m = tensor.extract %mean[%row] : !p
+    %sum = arith.addf %a, %m : f32
+    linalg.yield %sum : f32
+  } -> !d
+  return %0, %dscale : !d, !p
 }
