@@ -31,7 +31,9 @@ void Warp::start(Block &owner, uint32_t warpIndex) {
   constants = program.constants.data();
   registers.resize(size_t(program.numRegisters) * 32);
   undefined.assign(program.numRegisters, ~0u);
+  undefinedParts.assign(registers.size(), 0xFF);
   undefinedSince.assign(program.numRegisters, 0);
+  carryUndefined = ~0u;
   predicates.assign(program.numPredicates, 0);
   predicates[1] = ~0u;
   predUndefined.assign(program.numPredicates, ~0u);
@@ -252,14 +254,23 @@ bool Warp::checkDefined(const Inst &inst, uint32_t mask) {
              "reads a predicate that was never written");
       return false;
     }
-  if (inst.undefinedRule != UndefinedRule::Report)
-    return true;
-  for (Column column : inst.source)
-    if (uint32_t bad = undefinedOf(column) & mask) {
-      report(__builtin_ctz(bad), "uninitialised",
+  return inst.undefinedRule != UndefinedRule::Report ||
+         checkSources(inst, mask, 0, inst.readBytes);
+}
+
+bool Warp::checkSources(const Inst &inst, uint32_t mask, unsigned first,
+                        uint8_t bytes) {
+  for (unsigned i = first; i < inst.source.count; ++i) {
+    Column column = inst.source[i];
+    for (uint32_t bad = undefinedOf(column) & mask; bad; bad &= bad - 1) {
+      unsigned lane = __builtin_ctz(bad);
+      if (!(undefinedBytes(column, lane) & bytes))
+        continue;
+      report(lane, "uninitialised",
              "reads a register " + describeUndefined(column));
       return false;
     }
+  }
   return true;
 }
 

@@ -14,6 +14,9 @@
 
 namespace bngrad::ptx {
 
+/// A bit for each of the `bytes` low bytes of a register.
+inline uint8_t lowBytes(unsigned bytes) { return (1u << bytes) - 1; }
+
 /// d = Op::apply(a), where d is of type D and a of type S.
 template <typename Op, typename D, typename S = D>
 void executeUnary(Warp &warp, const Inst &inst, uint32_t mask) {
