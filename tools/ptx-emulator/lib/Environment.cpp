@@ -8,8 +8,6 @@
 
 #include "Environment.h"
 
-#include "Lexer.h"
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -21,7 +19,7 @@ namespace bngrad::ptx {
 static std::string mismatch(const char *variable, const char *expected,
                             const std::string &value) {
   return std::string("environment: expected ") + variable + " to be " +
-         expected + ", got " + quote(value);
+         expected + ", got '" + value + "'";
 }
 
 std::string environment(const char *variable) {
