@@ -97,9 +97,20 @@ struct Max {
     return a > b ? a : b;
   }
 };
+template <typename Op> struct OfThree {
+  template <typename T> static T apply(T a, T b, T c) {
+    return Op::apply(Op::apply(a, b, c), c, c);
+  }
+};
+template <typename Op> struct OfMagnitudes {
+  template <typename T> static T apply(T a, T b, T c) {
+    return Op::apply(std::fabs(a), std::fabs(b), std::fabs(c));
+  }
+};
+/// Where there are two operands, `c` is one of them.
 template <typename Op> struct WithNaN {
   template <typename T> static T apply(T a, T b, T c) {
-    if (std::isnan(a) || std::isnan(b))
+    if (std::isnan(a) || std::isnan(b) || std::isnan(c))
       return std::numeric_limits<T>::quiet_NaN();
     return Op::apply(a, b, c);
   }
@@ -271,6 +282,13 @@ static bool decodeArithmetic(Decoder &decoder, Inst &inst,
   return integer ? integer(decoder, inst) : decoder.unknown();
 }
 
+template <typename Op>
+static bool finishMinMax(Decoder &decoder, Inst &inst, bool propagatesNaN,
+                         unsigned numSources) {
+  return propagatesNaN ? finishDecoding<WithNaN<Op>>(decoder, inst, numSources)
+                       : finishDecoding<Op>(decoder, inst, numSources);
+}
+
 template <typename Op, FloatOp Half>
 static bool decodeMinMax(Decoder &decoder, Inst &inst, DecodeFunction integer) {
   Type type = decoder.lastType();
@@ -279,9 +297,13 @@ static bool decodeMinMax(Decoder &decoder, Inst &inst, DecodeFunction integer) {
   if (!isFloat(type))
     return integer(decoder, inst);
   inst.flushSubnormals = decoder.take("ftz");
-  if (decoder.take("NaN"))
-    return finishDecoding<WithNaN<Op>>(decoder, inst, 2);
-  return finishDecoding<Op>(decoder, inst, 2);
+  bool propagatesNaN = decoder.take("NaN");
+  if (type != Type::F32 || decoder.numOperands() != 4)
+    return finishMinMax<Op>(decoder, inst, propagatesNaN, 2);
+  if (decoder.take("abs"))
+    return finishMinMax<OfMagnitudes<OfThree<Op>>>(decoder, inst, propagatesNaN,
+                                                   3);
+  return finishMinMax<OfThree<Op>>(decoder, inst, propagatesNaN, 3);
 }
 
 template <typename Op, FloatOp Half>

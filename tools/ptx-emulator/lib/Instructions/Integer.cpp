@@ -119,12 +119,40 @@ struct Sad {
   }
 };
 
+/// Nothing below zero.
+template <typename Op> struct Relu {
+  template <typename T> static T apply(T a, T b) {
+    return std::max(Op::apply(a, b), T(0));
+  }
+};
+
+/// Two of type T in 32 bits.
+template <typename Op, typename T> struct Pair {
+  static uint32_t apply(uint32_t a, uint32_t b) {
+    uint16_t low = Op::apply(T(a), T(b));
+    uint16_t high = Op::apply(T(a >> 16), T(b >> 16));
+    return low | uint32_t(high) << 16;
+  }
+};
+
 /// The first summand of add.cc and its like.
 struct First {
   template <typename T> static T apply(T a, T) { return a; }
 };
 
 } // namespace
+
+/// The handler of `Op` for integers or pairs of them, or null.
+template <typename Op> static Handler binaryOrPairFor(Type type) {
+  switch (type) {
+  case Type::U16x2:
+    return executeBinary<Pair<Op, uint16_t>, uint32_t>;
+  case Type::S16x2:
+    return executeBinary<Pair<Op, int16_t>, uint32_t>;
+  default:
+    return binaryFor<Op>(type);
+  }
+}
 
 /// The modes of an instruction with carry.
 enum CarryMode : uint16_t { kSubtracts = 1, kUsesCarry = 2, kSetsCarry = 4 };
@@ -197,7 +225,7 @@ static bool decodeAdd(Decoder &decoder, Inst &inst) {
   inst.handler =
       saturated ? (inst.type == Type::S32 ? executeBinary<AddSaturated, int32_t>
                                           : nullptr)
-                : binaryFor<Add>(inst.type);
+                : binaryOrPairFor<Add>(inst.type);
   return decodePlain(decoder, inst, 2);
 }
 
@@ -300,8 +328,18 @@ template <typename Op> static bool decodeBinary(Decoder &decoder, Inst &inst) {
   return decodePlain(decoder, inst, 2);
 }
 
-bool decodeIntegerMin(Decoder &d, Inst &i) { return decodeBinary<Min>(d, i); }
-bool decodeIntegerMax(Decoder &d, Inst &i) { return decodeBinary<Max>(d, i); }
+template <typename Op> static bool decodeMinMax(Decoder &decoder, Inst &inst) {
+  bool relu = decoder.take("relu");
+  inst.type = decoder.takeType();
+  if (!relu)
+    inst.handler = binaryOrPairFor<Op>(inst.type);
+  else if (inst.type == Type::S32 || inst.type == Type::S16x2)
+    inst.handler = binaryOrPairFor<Relu<Op>>(inst.type);
+  return decodePlain(decoder, inst, 2);
+}
+
+bool decodeIntegerMin(Decoder &d, Inst &i) { return decodeMinMax<Min>(d, i); }
+bool decodeIntegerMax(Decoder &d, Inst &i) { return decodeMinMax<Max>(d, i); }
 bool decodeIntegerDiv(Decoder &d, Inst &i) { return decodeBinary<Div>(d, i); }
 bool decodeIntegerNeg(Decoder &d, Inst &i) { return decodeUnary<Neg>(d, i); }
 bool decodeIntegerAbs(Decoder &d, Inst &i) { return decodeUnary<Abs>(d, i); }
