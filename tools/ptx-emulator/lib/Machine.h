@@ -129,6 +129,7 @@ private:
   bool pick();
   bool regroup();
   bool checkDefined(const Inst &inst, uint32_t mask);
+  void defineParts(const Inst &inst, uint32_t mask);
   void fillSpecials();
 
   Group current;

@@ -41,6 +41,7 @@ template <typename T, unsigned N> struct Few {
 /// How a handler treats registers that were never written.
 enum class UndefinedRule : uint8_t {
   Report, // any undefined source is an error
+  Parts,  // a part of the result is undefined where that of a source is
   Handler // the handler passes undefined bytes on, or checks by itself
 };
 
@@ -53,6 +54,7 @@ struct Inst {
   bool guardNegated = false;
   UndefinedRule undefinedRule = UndefinedRule::Report;
   uint8_t readBytes = 0xFF; // a bit for each byte of a source that is read
+  uint8_t partBytes = 0;    // of UndefinedRule::Parts
   Few<Column, 8> dest;
   Few<Column, 10> source;
   Few<int32_t, 2> predDest;

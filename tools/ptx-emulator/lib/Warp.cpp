@@ -258,6 +258,23 @@ bool Warp::checkDefined(const Inst &inst, uint32_t mask) {
          checkSources(inst, mask, 0, inst.readBytes);
 }
 
+/// Each part of the destination is undefined where one of the sources is.
+void Warp::defineParts(const Inst &inst, uint32_t mask) {
+  uint32_t affected = 0;
+  for (Column column : inst.source)
+    affected |= undefinedOf(column);
+  define(inst.dest[0], mask, affected, [&](unsigned lane) {
+    uint8_t bytes = 0, result = 0;
+    for (Column column : inst.source)
+      bytes |= undefinedBytes(column, lane);
+    uint8_t part = (1u << inst.partBytes) - 1;
+    for (unsigned at = 0; at < byteWidth(inst.type); at += inst.partBytes)
+      if (bytes >> at & part)
+        result |= part << at;
+    return result;
+  });
+}
+
 bool Warp::checkSources(const Inst &inst, uint32_t mask, unsigned first,
                         uint8_t bytes) {
   for (unsigned i = first; i < inst.source.count; ++i) {
@@ -322,6 +339,8 @@ void Warp::run(unsigned quantum) {
       if (inst.undefinedRule == UndefinedRule::Report)
         for (Column column : inst.dest)
           define(column, mask);
+      else if (inst.undefinedRule == UndefinedRule::Parts)
+        defineParts(inst, mask);
       for (int32_t predicate : inst.predDest)
         predUndefined[predicate] &= ~mask;
     }
