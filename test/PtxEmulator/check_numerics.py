@@ -274,6 +274,43 @@ def check_arithmetic(runner, rng, count):
             compare("div" + infix, format, got, exact, zip(a, b))
 
 
+def check_mixed(runner, rng, count):
+    for narrow in (F16, BF16):
+        for mode in ("rn", "rz", "rm", "rp"):
+            a, b = (operands(narrow, count, rng) for _ in range(2))
+            c = operands(F32, count, rng)
+            x, y = ([narrow.decode(v) for v in vs] for vs in (a, b))
+            z = [F32.decode(v) for v in c]
+            negative = [[bool(v & f.sign) for v in vs]
+                        for f, vs in ((narrow, a), (narrow, b), (F32, c))]
+            for sat in ("", ".sat"):
+                for op in ("add", "sub", "fma"):
+                    sources = [(16, a), (16, b), (32, c)]
+                    if op != "fma":
+                        del sources[1]
+                    name = f"{op}.{mode}{sat}.f32.{narrow.name}"
+                    places = ", ".join(f"${i}" for i in range(len(sources)))
+                    got = runner.run(f"{name} $d, {places};", sources, 32)
+                    exact = []
+                    for p, q, r, m, n, o in zip(x, y, z, *negative):
+                        if op == "fma":
+                            p, m = exact_product(p, q), m != n
+                        if op == "sub":
+                            r, o = -r, not o
+                        bits = rounded(exact_total(p, r), F32, mode,
+                                       zero_sign([m, o], mode))
+                        exact.append(saturated(bits) if sat else bits)
+                    compare(name, F32, got, exact,
+                            zip(*(values for _, values in sources)))
+
+
+def saturated(bits):
+    """A single clamped to [0, 1]; what is no number becomes 0."""
+    if bits is None or bits & F32.sign:
+        return 0
+    return min(bits, 0x3F800000)
+
+
 def divide_special(x, y, negative, format):
     sign = format.sign if negative else 0
     nan = lambda v: special(v) and math.isnan(v)
@@ -394,6 +431,7 @@ def main():
         runner = Runner(options.tool, folder)
         check_conversions(runner, rng, options.count)
         check_arithmetic(runner, rng, options.count)
+        check_mixed(runner, rng, options.count)
         check_integers(runner, rng, options.count)
 
 

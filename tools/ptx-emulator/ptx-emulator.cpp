@@ -15,10 +15,12 @@
 
 #include "BNGrad/Runtime/Cuda.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <new>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -42,6 +44,9 @@ with the bytes: @PATH.
 --print=I prints the buffer of argument I (from 0) after the launch, --dump
 writes its bytes. The exit code is 1 if the emulator reported an error.
 )";
+
+/// Of one buffer: more than that is a slip of the pen.
+static constexpr uint64_t kMostBytes = uint64_t(1) << 36;
 
 namespace {
 
@@ -97,13 +102,22 @@ static uint64_t parseInteger(const std::string &text) {
   return value;
 }
 
+/// An integer from 0 to `most`.
+static uint64_t parseCount(const std::string &text, uint64_t most) {
+  errno = 0;
+  uint64_t value = parseInteger(text);
+  if (text[0] == '-' || errno != 0 || value > most)
+    fail("expected an integer from 0 to " + std::to_string(most) + ", got '" +
+         text + "'");
+  return value;
+}
+
 static Dim3 parseDims(const std::string &text) {
   std::vector<std::string> parts = split(text, ',', 3);
-  Dim3 dims;
-  dims.x = parseInteger(parts[0]);
-  dims.y = parts.size() > 1 ? parseInteger(parts[1]) : 1;
-  dims.z = parts.size() > 2 ? parseInteger(parts[2]) : 1;
-  return dims;
+  uint32_t extents[3] = {1, 1, 1};
+  for (size_t i = 0; i < parts.size(); ++i)
+    extents[i] = parseCount(parts[i], UINT32_MAX);
+  return {extents[0], extents[1], extents[2]};
 }
 
 /// The bits of a number in `type`.
@@ -175,10 +189,10 @@ static Argument parseArgument(const std::string &spec) {
   argument.isBuffer = true;
   argument.isHost = parts[0] == "host" || parts[0] == "registered";
   argument.type = parseType(parts[1]);
-  argument.count = parseInteger(parts[2]);
   unsigned width = byteWidth(argument.type);
   if ((!argument.isHost && parts[0] != "buffer") || width == 0)
     fail("expected a buffer, got '" + spec + "'");
+  argument.count = parseCount(parts[2], kMostBytes / width);
   const std::string &fill = parts[3];
   if (fill[0] == '@') {
     argument.bytes = readFile(fill.substr(1));
@@ -235,16 +249,16 @@ static Options parseOptions(int argc, char **argv) {
       options.cluster = parseDims(value);
       options.hasCluster = true;
     } else if (name == "dynamic-shared") {
-      options.dynamicShared = parseInteger(value);
+      options.dynamicShared = parseCount(value, INT32_MAX);
     } else if (name == "arg") {
       options.arguments.push_back(parseArgument(value));
     } else if (name == "print") {
-      options.prints.push_back(parseInteger(value));
+      options.prints.push_back(parseCount(value, UINT32_MAX));
     } else if (name == "dump") {
       std::vector<std::string> dump = split(value, ':', 2);
       if (dump.size() != 2)
         fail("expected --dump=I:PATH");
-      options.dumps.emplace_back(parseInteger(dump[0]), dump[1]);
+      options.dumps.emplace_back(parseCount(dump[0], UINT32_MAX), dump[1]);
     } else {
       fail("unknown option '--" + name + "'");
     }
@@ -300,6 +314,7 @@ static void print(const Argument &argument, unsigned index) {
 }
 
 int main(int argc, char **argv) {
+  std::set_new_handler([] { fail("the arguments do not fit in memory"); });
   Options options = parseOptions(argc, argv);
   std::vector<char> text = readFile(options.file);
   text.push_back('\0');

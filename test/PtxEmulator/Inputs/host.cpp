@@ -1,11 +1,15 @@
 // A host program against the functions of Cuda.h: choice of an image, the
-// status of a thread, copies, registered memory, traffic.
+// status of a thread, copies, registered memory, traffic, the error handler.
 
 #include "BNGrad/Runtime/Cuda.h"
 #include "PtxEmulator/PtxEmulator.h"
 
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <thread>
+#include <vector>
 
 static void print(const char *message, void *user) {
   std::printf("%s: %s\n", static_cast<const char *>(user), message);
@@ -36,6 +40,47 @@ static const char *kSm90 = R"(
   ret;
 }
 )";
+
+/// Counts how often it runs, and whether it ever does in two threads at once.
+struct Handler {
+  std::atomic<int> inside{0}, calls{0};
+  std::atomic<bool> overlaps{false};
+
+  static void run(const char *, void *user) {
+    auto *handler = static_cast<Handler *>(user);
+    if (handler->inside++ != 0)
+      handler->overlaps = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ++handler->calls;
+    --handler->inside;
+  }
+  /// Takes itself away, as a handler may.
+  static void runOnce(const char *message, void *user) {
+    run(message, user);
+    bngradCudaSetErrorHandler(nullptr, nullptr);
+  }
+};
+
+static void testHandler() {
+  Handler handler;
+  bngradCudaSetErrorHandler(Handler::run, &handler);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([] {
+      for (int j = 0; j < 8; ++j) {
+        mgpuEventRecord(nullptr, nullptr);
+        bngradCudaTakeStatus();
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  std::printf("handler: %d calls, at once: %d\n", int(handler.calls),
+              bool(handler.overlaps));
+  bngradCudaSetErrorHandler(Handler::runOnce, &handler);
+  mgpuEventRecord(nullptr, nullptr);
+  std::printf("took itself away after %d\n", int(handler.calls));
+  bngradCudaTakeStatus();
+}
 
 static void launch(void *function, void *out) {
   void *params[] = {&out};
@@ -140,5 +185,7 @@ int main() {
   launch(mgpuModuleGetFunction(binary, "number"), device);
   mgpuModuleUnload(binary);
   mgpuModuleUnload(module);
+  bngradCudaTakeStatus();
+  testHandler();
   return 0;
 }

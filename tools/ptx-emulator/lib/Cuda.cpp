@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Device.h"
+#include "Environment.h"
 #include "Machine.h"
 
 // Nothing else is exported.
@@ -16,7 +17,6 @@
 #pragma GCC visibility pop
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 using namespace bngrad::ptx;
@@ -56,7 +56,9 @@ struct ErrorSink {
 
 static thread_local int32_t status = 0;
 static thread_local CallersStream callersStream;
-static std::mutex handlerMutex;
+/// Held while the handler runs, so that it runs in one thread at a time and not
+/// after it was taken away; recursive, so that it may take itself away.
+static std::recursive_mutex handlerMutex;
 static ErrorSink errorSink;
 
 /// Those that exist; used under the mutex of the device. Never destroyed, as
@@ -70,13 +72,9 @@ static std::set<Handle *> &handles() {
 static void fail(const std::string &error) {
   status = -1;
   std::string line = "ptx-emulator: error: " + error;
-  ErrorSink current;
-  {
-    std::lock_guard<std::mutex> lock(handlerMutex);
-    current = errorSink;
-  }
-  if (current.function)
-    current.function(line.c_str(), current.user);
+  std::lock_guard<std::recursive_mutex> lock(handlerMutex);
+  if (errorSink.function)
+    errorSink.function(line.c_str(), errorSink.user);
   else
     std::fprintf(stderr, "%s\n", line.c_str());
 }
@@ -458,8 +456,15 @@ void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor,
 void mgpuSetDefaultDevice(int32_t) {}
 
 int32_t bngradCudaGetCapability(void) {
-  const char *name = std::getenv("PTX_EMULATOR_CHIP");
-  return static_cast<int32_t>(chipNumber(name ? name : "sm_90"));
+  int32_t result = 0;
+  withDevice([&](Device &) {
+    std::string chip;
+    std::string error = readChip(chip);
+    if (error.empty())
+      result = static_cast<int32_t>(chipNumber(chip.empty() ? "sm_90" : chip));
+    return error;
+  });
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -473,7 +478,7 @@ int32_t bngradCudaTakeStatus(void) {
 }
 
 void bngradCudaSetErrorHandler(bngradCudaErrorHandler_t function, void *user) {
-  std::lock_guard<std::mutex> lock(handlerMutex);
+  std::lock_guard<std::recursive_mutex> lock(handlerMutex);
   errorSink = {function, user};
 }
 

@@ -8,6 +8,7 @@
 
 #include "Decoder.h"
 
+#include "Lexer.h"
 #include "Memory.h"
 
 #include <algorithm>
@@ -55,13 +56,12 @@ bool Decoder::fail(const std::string &kind, const std::string &message) {
 
 bool Decoder::unknown() {
   std::string where =
-      peek().empty() ? "" : " at '." + std::string(peek()) + "'";
-  return fail("unknown-instruction",
-              "'" + instruction->fullName() + "'" + where);
+      peek().empty() ? "" : " at " + quote("." + std::string(peek()));
+  return fail("unknown-instruction", quote(instruction->fullName()) + where);
 }
 
 bool Decoder::unsupported(const std::string &reason) {
-  return fail("unsupported", "'" + instruction->fullName() + "': " + reason);
+  return fail("unsupported", quote(instruction->fullName()) + ": " + reason);
 }
 
 //===----------------------------------------------------------------------===//
@@ -208,8 +208,8 @@ bool Decoder::closeScope() {
     auto found = scope.labels.find(fixup.label);
     if (found == scope.labels.end()) {
       if (scope.isFunction)
-        return fail("unsupported", "the label '" + fixup.label +
-                                       "' is not known in its function");
+        return fail("unsupported", "the label " + quote(fixup.label) +
+                                       " is not known in its function");
       scopes.back().fixups.push_back(std::move(fixup));
       continue;
     }
@@ -248,7 +248,7 @@ bool Decoder::decodeTableBranch(Inst inst) {
       table = &found->second;
   }
   if (!table)
-    return unsupported("the table '" + operand(1).name + "' is not known");
+    return unsupported("the table " + quote(operand(1).name) + " is not known");
   inst.targets.resize(table->size());
   for (size_t i = 0; i < table->size(); ++i)
     scopes.back().fixups.push_back(
@@ -272,17 +272,17 @@ bool Decoder::decodeCall(Inst inst) {
   auto found = module.functions.find(callee);
   if (found == module.functions.end())
     return unsupported(lookup(callee) ? "indirect calls"
-                                      : "unknown function '" + callee + "'");
+                                      : "unknown function " + quote(callee));
   const Function &function = found->second;
   if (!function.hasBody)
-    return unsupported("the function '" + callee +
-                       "' is only declared; link it into the PTX");
+    return unsupported("the function " + quote(callee) +
+                       " is only declared; link it into the PTX");
   if (std::find(callStack.begin(), callStack.end(), &function) !=
       callStack.end())
-    return unsupported("recursion in '" + callee + "'");
+    return unsupported("recursion in " + quote(callee));
   if (results.size() != function.results.size() ||
       arguments.size() != function.params.size())
-    return unsupported("'" + callee + "' has other parameters");
+    return unsupported(quote(callee) + " has other parameters");
 
   // The names of the parameters stand for what the caller gives.
   std::unordered_map<std::string, Symbol> names;
@@ -291,7 +291,7 @@ bool Decoder::decodeCall(Inst inst) {
     for (size_t k = 0; k < formals.size(); ++k) {
       const Symbol *actual = lookup(actuals[k].name);
       if (!actual)
-        return unsupported("'" + actuals[k].name + "' is not known here");
+        return unsupported(quote(actuals[k].name) + " is not known here");
       names[formals[k].name] = *actual;
     }
     return true;
@@ -330,8 +330,8 @@ bool Decoder::decodeInstruction(const Statement &statement) {
   if (!instruction->guard.empty()) {
     const Symbol *guard = lookup(instruction->guard);
     if (!guard || guard->kind != Symbol::Predicate)
-      return unsupported("the guard '" + instruction->guard +
-                         "' is no predicate");
+      return unsupported("the guard " + quote(instruction->guard) +
+                         " is no predicate");
     inst.guard = guard->index;
     inst.guardNegated = instruction->guardNegated;
   }

@@ -54,8 +54,13 @@ public:
   int takeOneOf(std::initializer_list<std::string_view> modifiers);
   /// Takes the next modifier if it is a type, else gives Type::None.
   Type takeType();
-  /// The type at the end of the name, which is not taken.
-  Type lastType() const { return parseType(instruction->name.back()); }
+  /// The type at the end of the name, or `before` modifiers before it, which is
+  /// not taken.
+  Type lastType(unsigned before = 0) const {
+    const std::vector<std::string> &name = instruction->name;
+    return before < name.size() ? parseType(name[name.size() - 1 - before])
+                                : Type::None;
+  }
   /// Takes the next modifier if it begins with `prefix`.
   bool takePrefix(std::string_view prefix);
   /// The next modifier; empty at the end.

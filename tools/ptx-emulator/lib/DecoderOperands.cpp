@@ -8,6 +8,7 @@
 
 #include "Decoder.h"
 
+#include "Lexer.h"
 #include "Memory.h"
 
 #include <algorithm>
@@ -177,7 +178,7 @@ bool Decoder::columnOf(const SyntaxOperand &operand, Type type,
     if (variable.name == operand.name && variable.space == Space::Shared)
       return symbolAddress(moduleShared[operand.name] = allocate(variable),
                            operand.integer, column);
-  return unsupported("'" + operand.name + "' is not known here");
+  return unsupported(quote(operand.name) + " is not known here");
 }
 
 bool Decoder::source(Inst &inst, const SyntaxOperand &operand, Type type) {

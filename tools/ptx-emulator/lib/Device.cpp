@@ -9,13 +9,9 @@
 #include "Device.h"
 
 #include "Decoder.h"
+#include "Environment.h"
 #include "Machine.h"
 #include "Parser.h"
-
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 namespace bngrad::ptx {
 
@@ -38,8 +34,10 @@ static bool fits(const std::string &image, const std::string &chip) {
 }
 
 std::string Device::load(LoadedModule &module) {
-  const char *environment = std::getenv("PTX_EMULATOR_CHIP");
-  std::string chip = environment ? environment : "";
+  std::string chip;
+  std::string error = readChip(chip);
+  if (!error.empty())
+    return error;
   const Image *best = nullptr;
   bool hasBinary = false;
   for (const Image &image : module.images) {
@@ -55,16 +53,9 @@ std::string Device::load(LoadedModule &module) {
                      : "unsupported: the module has no PTX for " + chip;
 
   std::string text = best->text;
-  if (const char *path = std::getenv("PTX_EMULATOR_REPLACE_PTX")) {
-    std::ifstream file(path);
-    std::stringstream content;
-    content << file.rdbuf();
-    if (!file)
-      return "unsupported: cannot read '" + std::string(path) +
-             "' (PTX_EMULATOR_REPLACE_PTX)";
-    text = content.str();
-  }
-  std::string error;
+  error = readReplacement(text);
+  if (!error.empty())
+    return error;
   if (!parseModule(text, module.module, error))
     return "unsupported: " + error;
   if (!fits(module.module.target, chip))
@@ -167,8 +158,7 @@ std::string Device::launch(KernelHandle &kernel, LaunchConfig config,
                 ++numLaunches);
   if (!launch.run())
     return launch.error;
-  record(launch);
-  return "";
+  return record(launch);
 }
 
 static std::string list(Dim3 dims) {
@@ -176,7 +166,7 @@ static std::string list(Dim3 dims) {
          std::to_string(dims.z) + "]";
 }
 
-static std::string quote(const std::string &text) {
+static std::string quoteJson(const std::string &text) {
   std::string result = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\')
@@ -188,7 +178,7 @@ static std::string quote(const std::string &text) {
 
 static std::string toJson(const Launch &launch) {
   const LaunchConfig &config = launch.config;
-  std::string json = "{\"kernel\": " + quote(launch.program.name);
+  std::string json = "{\"kernel\": " + quoteJson(launch.program.name);
   auto field = [&](const char *name, const std::string &value) {
     json +=
         std::string(json.back() == '{' ? "\"" : ", \"") + name + "\": " + value;
@@ -208,7 +198,7 @@ static std::string toJson(const Launch &launch) {
     const BufferTraffic &traffic = entry.second;
     json += isFirst ? "{" : ", {";
     isFirst = false;
-    field("name", quote(traffic.name));
+    field("name", quoteJson(traffic.name));
     number("bytes", traffic.bytes);
     number("load_bytes", traffic.loadBytes);
     number("load_sectors", traffic.loadSectors);
@@ -226,18 +216,12 @@ static std::string toJson(const Launch &launch) {
   return json + "]}";
 }
 
-void Device::record(const Launch &launch) {
+std::string Device::record(const Launch &launch) {
   LaunchRecord &record = records.emplace_back();
   record.kernel = launch.program.name;
   for (const auto &entry : launch.traffic.entries())
     record.buffers.push_back(entry.second);
-  const char *path = std::getenv("PTX_EMULATOR_TRAFFIC");
-  if (!path || !*path)
-    return;
-  std::ofstream file(path, std::ios::app);
-  file << toJson(launch) << '\n';
-  if (!file)
-    std::fprintf(stderr, "ptx-emulator: warning: cannot write '%s'\n", path);
+  return writeTraffic(toJson(launch));
 }
 
 //===----------------------------------------------------------------------===//

@@ -85,7 +85,7 @@ private:
   };
   std::string findPiece(const char *what, uint64_t address, uint64_t bytes,
                         Piece &piece);
-  void record(const class Launch &launch);
+  std::string record(const class Launch &launch);
 
   uint64_t numLaunches = 0;
 };

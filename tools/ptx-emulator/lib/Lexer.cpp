@@ -10,9 +10,9 @@
 
 #include "Types.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <string>
 
 namespace bngrad::ptx {
 
@@ -99,11 +99,11 @@ private:
 
   void lexString(Token &token) {
     size_t begin = ++position;
-    while (position < text.size() && text[position] != '"')
-      ++position;
+    // One that is not closed ends with its line.
+    position = std::min(text.find_first_of("\"\n", begin), text.size());
     token.kind = Token::String;
     token.text = text.substr(begin, position - begin);
-    position += position < text.size();
+    position += at(position) == '"';
   }
 
   void lexNumber(Token &token) {
@@ -155,6 +155,13 @@ private:
 };
 
 } // namespace
+
+std::string quote(std::string_view text) {
+  constexpr size_t kMost = 80;
+  size_t end = std::min({text.find_first_of("\r\n"), text.size(), kMost});
+  return "'" + std::string(text.substr(0, end)) +
+         (end < text.size() ? "...'" : "'");
+}
 
 std::vector<Token> tokenize(std::string_view text) {
   Lexer lexer(text);

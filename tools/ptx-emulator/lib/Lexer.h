@@ -10,6 +10,7 @@
 #define PTX_EMULATOR_LIB_LEXER_H
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -35,6 +36,9 @@ struct Token {
   }
   bool is(std::string_view word) const { return kind == Word && text == word; }
 };
+
+/// The first line of `text` in quotes, for a message; what is long is cut.
+std::string quote(std::string_view text);
 
 /// Splits `text`, which must outlive the tokens; the last token is End.
 std::vector<Token> tokenize(std::string_view text);

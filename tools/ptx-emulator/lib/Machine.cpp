@@ -8,8 +8,9 @@
 
 #include "Machine.h"
 
+#include "Environment.h"
+
 #include <algorithm>
-#include <cstdlib>
 
 namespace bngrad::ptx {
 
@@ -244,10 +245,6 @@ Launch::Launch(DeviceMemory &memory, const Program &program, const Chip &chip,
       config(std::move(launchConfig)), number(number) {
   params.create(0, config.params.size(), true);
   params.data = const_cast<uint8_t *>(config.params.data());
-  const char *text = std::getenv("PTX_EMULATOR_BUDGET");
-  budget = text ? std::strtoull(text, nullptr, 0) : 0;
-  if (budget == 0)
-    budget = 4000000000;
 }
 
 void Launch::report(const char *kind, const std::string &text) {
@@ -356,7 +353,8 @@ bool Launch::check() {
 }
 
 bool Launch::run() {
-  if (!check())
+  error = readBudget(budget);
+  if (failed() || !check())
     return false;
   uint64_t numClusters = config.grid.count() / config.cluster.count();
   // As many clusters as fit on the chip run together; a new one starts when

@@ -53,15 +53,38 @@ public:
                        : constants + size_t(~column) * 32;
   }
   uint64_t *out(Column column) { return &registers[size_t(column) * 32]; }
+  /// The lanes in which bytes of `column` were never written.
   uint32_t undefinedOf(Column column) const {
     return column >= 0 ? undefined[column] : 0;
   }
-  /// Marks the lanes of `mask` as written, but for those in `undefinedLanes`.
-  void define(Column column, uint32_t mask, uint32_t undefinedLanes = 0) {
-    undefined[column] = (undefined[column] & ~mask) | (undefinedLanes & mask);
-    if (undefinedLanes & mask)
-      undefinedSince[column] = currentLine();
+  /// Those bytes, a bit for each.
+  uint8_t undefinedBytes(Column column, unsigned lane) const {
+    return undefinedOf(column) >> lane & 1
+               ? undefinedParts[size_t(column) * 32 + lane]
+               : 0;
   }
+  /// Marks the lanes of `mask` as written.
+  void define(Column column, uint32_t mask) { undefined[column] &= ~mask; }
+  /// As well, but for the bytes `bytes(lane)` in the lanes of `affected`. They
+  /// may be those of the same column.
+  template <typename Fn>
+  void define(Column column, uint32_t mask, uint32_t affected, Fn bytes) {
+    define(column, mask & ~affected);
+    for (affected &= mask; affected; affected &= affected - 1) {
+      unsigned lane = __builtin_ctz(affected);
+      if (uint8_t parts = bytes(lane)) {
+        undefined[column] |= 1u << lane;
+        undefinedParts[size_t(column) * 32 + lane] = parts;
+        undefinedSince[column] = currentLine();
+      } else {
+        define(column, 1u << lane);
+      }
+    }
+  }
+  /// Reports the first of the sources from `first` on that has undefined bytes
+  /// among `bytes`.
+  bool checkSources(const Inst &inst, uint32_t mask, unsigned first = 0,
+                    uint8_t bytes = 0xFF);
   /// Says where the value of an undefined column comes from.
   std::string describeUndefined(Column column) const;
   /// The lanes in which predicate source `i` of `inst` holds.
@@ -93,8 +116,9 @@ public:
   Block *block = nullptr;
   Launch *launch = nullptr;
   uint32_t index = 0;
-  uint32_t existing = 0;     // lanes that have a thread
-  uint32_t carry = 0;        // flag of add.cc and its like
+  uint32_t existing = 0; // lanes that have a thread
+  uint32_t carry = 0;    // flag of add.cc and its like
+  uint32_t carryUndefined = ~0u;
   uint32_t alive = 0;        // of those, the ones that have not exited
   std::vector<Group> groups; // all but the running one
   std::vector<uint32_t> predicates;
@@ -105,6 +129,7 @@ private:
   bool pick();
   bool regroup();
   bool checkDefined(const Inst &inst, uint32_t mask);
+  void defineParts(const Inst &inst, uint32_t mask);
   void fillSpecials();
 
   Group current;
@@ -114,6 +139,7 @@ private:
   const uint64_t *constants = nullptr;
   std::vector<uint64_t> registers;
   std::vector<uint32_t> undefined;      // a bit for each lane
+  std::vector<uint8_t> undefinedParts;  // of the lanes in `undefined`
   std::vector<uint32_t> undefinedSince; // line; 0: from the beginning
 };
 

@@ -73,8 +73,8 @@ private:
   bool fail(std::string_view expected) {
     if (error.empty())
       error = "PTX line " + std::to_string(peek().line) + ": expected " +
-              std::string(expected) + ", got '" + std::string(peek().text) +
-              "'";
+              std::string(expected) + ", got " +
+              (peek().kind == Token::End ? "the end" : quote(peek().text));
     return false;
   }
   bool expect(char punctuation) {
@@ -331,7 +331,7 @@ bool Parser::parseVariable(Variable &variable) {
   if (!parseDeclarator(variable))
     return false;
   if (variable.type == Type::None)
-    return fail("a type for '" + variable.name + "' before this");
+    return fail("a type for " + quote(variable.name) + " before this");
   return true;
 }
 

@@ -41,7 +41,8 @@ template <typename T, unsigned N> struct Few {
 /// How a handler treats registers that were never written.
 enum class UndefinedRule : uint8_t {
   Report, // any undefined source is an error
-  Handler // the handler passes undefinedness on, or checks by itself
+  Parts,  // a part of the result is undefined where that of a source is
+  Handler // the handler passes undefined bytes on, or checks by itself
 };
 
 /// A decoded instruction. What a field means beyond its name is up to the
@@ -52,6 +53,8 @@ struct Inst {
   int32_t guard = -1; // predicate, or -1
   bool guardNegated = false;
   UndefinedRule undefinedRule = UndefinedRule::Report;
+  uint8_t readBytes = 0xFF; // a bit for each byte of a source that is read
+  uint8_t partBytes = 0;    // of UndefinedRule::Parts
   Few<Column, 8> dest;
   Few<Column, 10> source;
   Few<int32_t, 2> predDest;

@@ -28,6 +28,7 @@ static constexpr TypeName kTypes[] = {
     {"u32", Type::U32, 4},     {"u64", Type::U64, 8},
     {"s8", Type::S8, 1},       {"s16", Type::S16, 2},
     {"s32", Type::S32, 4},     {"s64", Type::S64, 8},
+    {"u16x2", Type::U16x2, 4}, {"s16x2", Type::S16x2, 4},
     {"f16", Type::F16, 2},     {"f16x2", Type::F16x2, 4},
     {"bf16", Type::BF16, 2},   {"bf16x2", Type::BF16x2, 4},
     {"tf32", Type::TF32, 4},   {"f32", Type::F32, 4},

@@ -31,6 +31,8 @@ enum class Type : uint8_t {
   S16,
   S32,
   S64,
+  U16x2,
+  S16x2,
   F16,
   F16x2,
   BF16,
@@ -50,7 +52,7 @@ unsigned byteWidth(Type type);
 bool isSigned(Type type);
 /// A scalar or packed floating-point type.
 bool isFloat(Type type);
-/// Bits, unsigned or signed.
+/// Bits, unsigned or signed; no pair.
 bool isInteger(Type type);
 
 /// Three extents or coordinates, as the driver gives them.

@@ -31,7 +31,9 @@ void Warp::start(Block &owner, uint32_t warpIndex) {
   constants = program.constants.data();
   registers.resize(size_t(program.numRegisters) * 32);
   undefined.assign(program.numRegisters, ~0u);
+  undefinedParts.assign(registers.size(), 0xFF);
   undefinedSince.assign(program.numRegisters, 0);
+  carryUndefined = ~0u;
   predicates.assign(program.numPredicates, 0);
   predicates[1] = ~0u;
   predUndefined.assign(program.numPredicates, ~0u);
@@ -252,14 +254,40 @@ bool Warp::checkDefined(const Inst &inst, uint32_t mask) {
              "reads a predicate that was never written");
       return false;
     }
-  if (inst.undefinedRule != UndefinedRule::Report)
-    return true;
+  return inst.undefinedRule != UndefinedRule::Report ||
+         checkSources(inst, mask, 0, inst.readBytes);
+}
+
+/// Each part of the destination is undefined where one of the sources is.
+void Warp::defineParts(const Inst &inst, uint32_t mask) {
+  uint32_t affected = 0;
   for (Column column : inst.source)
-    if (uint32_t bad = undefinedOf(column) & mask) {
-      report(__builtin_ctz(bad), "uninitialised",
+    affected |= undefinedOf(column);
+  define(inst.dest[0], mask, affected, [&](unsigned lane) {
+    uint8_t bytes = 0, result = 0;
+    for (Column column : inst.source)
+      bytes |= undefinedBytes(column, lane);
+    uint8_t part = (1u << inst.partBytes) - 1;
+    for (unsigned at = 0; at < byteWidth(inst.type); at += inst.partBytes)
+      if (bytes >> at & part)
+        result |= part << at;
+    return result;
+  });
+}
+
+bool Warp::checkSources(const Inst &inst, uint32_t mask, unsigned first,
+                        uint8_t bytes) {
+  for (unsigned i = first; i < inst.source.count; ++i) {
+    Column column = inst.source[i];
+    for (uint32_t bad = undefinedOf(column) & mask; bad; bad &= bad - 1) {
+      unsigned lane = __builtin_ctz(bad);
+      if (!(undefinedBytes(column, lane) & bytes))
+        continue;
+      report(lane, "uninitialised",
              "reads a register " + describeUndefined(column));
       return false;
     }
+  }
   return true;
 }
 
@@ -311,6 +339,8 @@ void Warp::run(unsigned quantum) {
       if (inst.undefinedRule == UndefinedRule::Report)
         for (Column column : inst.dest)
           define(column, mask);
+      else if (inst.undefinedRule == UndefinedRule::Parts)
+        defineParts(inst, mask);
       for (int32_t predicate : inst.predDest)
         predUndefined[predicate] &= ~mask;
     }

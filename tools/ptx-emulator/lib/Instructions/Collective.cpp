@@ -53,13 +53,15 @@ enum class Shuffle : uint8_t { Up, Down, Butterfly, Index };
 
 static void executeShuffle(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *members = warp.in(inst.source[3]);
-  if (!gather(warp, members, mask))
+  // The value may be undefined: it is passed on.
+  if (!warp.checkSources(inst, mask, 1) || !gather(warp, members, mask))
     return;
   const uint64_t *a = warp.in(inst.source[0]);
   const uint64_t *b = warp.in(inst.source[1]);
   const uint64_t *c = warp.in(inst.source[2]);
-  uint32_t inRange = 0;
+  uint32_t inRange = 0, affected = 0;
   uint64_t result[32];
+  uint8_t undefined[32];
   bool fine = forLanesWhile(mask, [&](unsigned lane) {
     uint32_t offset = b[lane] & 31, control = uint32_t(c[lane]);
     uint32_t clamp = control & 31, segment = control >> 8 & 31;
@@ -96,12 +98,16 @@ static void executeShuffle(Warp &warp, const Inst &inst, uint32_t mask) {
     }
     inRange |= uint32_t(valid) << lane;
     result[lane] = uint32_t(a[from]);
+    undefined[lane] = warp.undefinedBytes(inst.source[0], from) & lowBytes(4);
+    affected |= uint32_t(undefined[lane] != 0) << lane;
     return true;
   });
   if (!fine)
     return;
   uint64_t *d = warp.out(inst.dest[0]);
   forLanes(mask, [&](unsigned lane) { d[lane] = result[lane]; });
+  warp.define(inst.dest[0], mask, affected,
+              [&](unsigned lane) { return undefined[lane]; });
   if (inst.predDest.count)
     warp.setPredicate(inst, 0, mask, inRange);
 }
@@ -114,6 +120,7 @@ static bool decodeShuffle(Decoder &decoder, Inst &inst) {
   if (mode < 0 || inst.type != Type::B32)
     return decoder.unknown();
   inst.mode = mode;
+  inst.undefinedRule = UndefinedRule::Handler;
   inst.handler = executeShuffle;
   if (!decoder.dest(inst, 0, inst.type))
     return false;

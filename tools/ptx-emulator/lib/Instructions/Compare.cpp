@@ -224,8 +224,8 @@ static bool decodeSources(Decoder &decoder, Inst &inst) {
 }
 
 static bool isComparable(Type type) {
-  return byteWidth(type) >= 2 && type != Type::B128 && type != Type::TF32 &&
-         type != Type::F32x2;
+  return byteWidth(type) >= 2 && (isInteger(type) || isFloat(type)) &&
+         type != Type::TF32 && type != Type::F32x2;
 }
 
 static bool decodeSetPredicate(Decoder &decoder, Inst &inst) {

@@ -8,6 +8,7 @@
 
 #include "Lanes.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace bngrad::ptx {
@@ -271,6 +272,10 @@ static bool decodeConvert(Decoder &decoder, Inst &inst) {
     inst.handler = executeFloatToInteger;
   } else {
     inst.handler = executeIntegerToInteger;
+    // Only saturation looks at the bytes that a narrower type leaves out.
+    if (!inst.saturate)
+      inst.readBytes =
+          lowBytes(std::min(byteWidth(inst.type), byteWidth(inst.sourceType)));
   }
   inst.destBytes =
       decoder.registerBytes(decoder.operand(0), byteWidth(inst.type));

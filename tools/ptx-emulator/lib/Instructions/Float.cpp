@@ -97,9 +97,20 @@ struct Max {
     return a > b ? a : b;
   }
 };
+template <typename Op> struct OfThree {
+  template <typename T> static T apply(T a, T b, T c) {
+    return Op::apply(Op::apply(a, b, c), c, c);
+  }
+};
+template <typename Op> struct OfMagnitudes {
+  template <typename T> static T apply(T a, T b, T c) {
+    return Op::apply(std::fabs(a), std::fabs(b), std::fabs(c));
+  }
+};
+/// Where there are two operands, `c` is one of them.
 template <typename Op> struct WithNaN {
   template <typename T> static T apply(T a, T b, T c) {
-    if (std::isnan(a) || std::isnan(b))
+    if (std::isnan(a) || std::isnan(b) || std::isnan(c))
       return std::numeric_limits<T>::quiet_NaN();
     return Op::apply(a, b, c);
   }
@@ -133,6 +144,27 @@ static void executePlain(Warp &warp, const Inst &inst, uint32_t mask) {
   });
 }
 
+/// With the modifiers of `inst`.
+template <typename Op, typename T>
+static T compute(const Inst &inst, T a, T b, T c) {
+  volatile T x = a, y = b, z = c;
+  if (inst.flushSubnormals) {
+    x = flush<T>(x);
+    y = flush<T>(y);
+    z = flush<T>(z);
+  }
+  volatile T result;
+  {
+    RoundingScope scope(inst.round);
+    result = Op::apply(T(x), T(y), T(z));
+  }
+  if (inst.flushSubnormals)
+    result = flush<T>(result);
+  if (inst.saturate)
+    result = result > T(1) ? T(1) : result > T(0) ? T(result) : T(0);
+  return result;
+}
+
 template <typename Op, typename T, bool Canonical>
 static void executeGeneral(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *a = warp.in(inst.source[0]);
@@ -140,23 +172,24 @@ static void executeGeneral(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *c = inst.source.count > 2 ? warp.in(inst.source[2]) : a;
   uint64_t *d = warp.out(inst.dest[0]);
   forLanes(mask, [&](unsigned lane) {
-    volatile T x = fromBits<T>(a[lane]), y = fromBits<T>(b[lane]),
-               z = fromBits<T>(c[lane]);
-    if (inst.flushSubnormals) {
-      x = flush<T>(x);
-      y = flush<T>(y);
-      z = flush<T>(z);
-    }
-    volatile T result;
-    {
-      RoundingScope scope(inst.round);
-      result = Op::apply(T(x), T(y), T(z));
-    }
-    if (inst.flushSubnormals)
-      result = flush<T>(result);
-    if (inst.saturate)
-      result = result > T(1) ? T(1) : result > T(0) ? T(result) : T(0);
-    d[lane] = finish<T>(result, Canonical);
+    d[lane] = finish(compute<Op>(inst, fromBits<T>(a[lane]),
+                                 fromBits<T>(b[lane]), fromBits<T>(c[lane])),
+                     Canonical);
+  });
+}
+
+/// Singles, of which all operands but the last come as f16 or bf16.
+template <typename Op>
+static void executeMixed(Warp &warp, const Inst &inst, uint32_t mask) {
+  FloatFormat format = inst.sourceType == Type::F16 ? kHalf : kBFloat;
+  unsigned last = inst.source.count - 1;
+  uint64_t *d = warp.out(inst.dest[0]);
+  forLanes(mask, [&](unsigned lane) {
+    float in[3] = {};
+    for (unsigned i = 0; i < last; ++i)
+      in[i] = widen(warp.in(inst.source[i])[lane] & 0xFFFF, format);
+    in[last] = fromBits<float>(warp.in(inst.source[last])[lane]);
+    d[lane] = finish(compute<Op>(inst, in[0], in[1], in[2]), true);
   });
 }
 
@@ -170,22 +203,10 @@ static void executePair(Warp &warp, const Inst &inst, uint32_t mask) {
   forLanes(mask, [&](unsigned lane) {
     uint64_t result = 0;
     for (unsigned half = 0; half < 64; half += 32) {
-      volatile float x = fromBits<float>(in[0][lane] >> half);
-      volatile float y = fromBits<float>(in[1][lane] >> half);
-      volatile float z = fromBits<float>(in[2][lane] >> half);
-      if (inst.flushSubnormals) {
-        x = flush<float>(x);
-        y = flush<float>(y);
-        z = flush<float>(z);
-      }
-      volatile float value;
-      {
-        RoundingScope scope(inst.round);
-        value = Op::apply(float(x), float(y), float(z));
-      }
-      if (inst.flushSubnormals)
-        value = flush<float>(value);
-      result |= finish<float>(value, true) << half;
+      float value = compute<Op>(inst, fromBits<float>(in[0][lane] >> half),
+                                fromBits<float>(in[1][lane] >> half),
+                                fromBits<float>(in[2][lane] >> half));
+      result |= finish(value, true) << half;
     }
     d[lane] = result;
   });
@@ -228,15 +249,44 @@ static bool isHalf(Type type) {
   return type >= Type::F16 && type <= Type::BF16x2;
 }
 
-template <typename Op, FloatOp Half>
+/// Such as sub.rn.sat.f32.bf16; only `fma` must name its rounding.
+template <typename Op>
+static bool decodeMixed(Decoder &decoder, Inst &inst, unsigned numSources) {
+  if (!decoder.takeRound(inst.round) && numSources == 3)
+    return decoder.unknown();
+  inst.saturate = decoder.take("sat");
+  inst.type = decoder.takeType();
+  inst.sourceType = decoder.takeType();
+  if (inst.round == Round::NearestAway || inst.type != Type::F32 ||
+      (inst.sourceType != Type::F16 && inst.sourceType != Type::BF16))
+    return decoder.unknown();
+  inst.handler = executeMixed<Op>;
+  if (!decoder.dest(inst, 0, inst.type))
+    return false;
+  for (unsigned i = 1; i < numSources; ++i)
+    if (!decoder.source(inst, i, inst.sourceType))
+      return false;
+  return decoder.source(inst, numSources, inst.type);
+}
+
+template <typename Op, FloatOp Half, bool HasMixed = true>
 static bool decodeArithmetic(Decoder &decoder, Inst &inst,
                              DecodeFunction integer, unsigned numSources) {
   Type type = decoder.lastType();
+  if (HasMixed && isHalf(type) && decoder.lastType(1) == Type::F32)
+    return decodeMixed<Op>(decoder, inst, numSources);
   if (isHalf(type))
     return decodeHalf(decoder, inst, Half);
   if (isFloat(type))
     return decodeRounded<Op>(decoder, inst, numSources);
   return integer ? integer(decoder, inst) : decoder.unknown();
+}
+
+template <typename Op>
+static bool finishMinMax(Decoder &decoder, Inst &inst, bool propagatesNaN,
+                         unsigned numSources) {
+  return propagatesNaN ? finishDecoding<WithNaN<Op>>(decoder, inst, numSources)
+                       : finishDecoding<Op>(decoder, inst, numSources);
 }
 
 template <typename Op, FloatOp Half>
@@ -247,9 +297,13 @@ static bool decodeMinMax(Decoder &decoder, Inst &inst, DecodeFunction integer) {
   if (!isFloat(type))
     return integer(decoder, inst);
   inst.flushSubnormals = decoder.take("ftz");
-  if (decoder.take("NaN"))
-    return finishDecoding<WithNaN<Op>>(decoder, inst, 2);
-  return finishDecoding<Op>(decoder, inst, 2);
+  bool propagatesNaN = decoder.take("NaN");
+  if (type != Type::F32 || decoder.numOperands() != 4)
+    return finishMinMax<Op>(decoder, inst, propagatesNaN, 2);
+  if (decoder.take("abs"))
+    return finishMinMax<OfMagnitudes<OfThree<Op>>>(decoder, inst, propagatesNaN,
+                                                   3);
+  return finishMinMax<OfThree<Op>>(decoder, inst, propagatesNaN, 3);
 }
 
 template <typename Op, FloatOp Half>
@@ -350,13 +404,15 @@ void addFloatInstructions(DecodeTable &table) {
     return decodeArithmetic<Sub, FloatOp::Sub>(d, i, decodeIntegerSub, 2);
   };
   table["mul"] = [](Decoder &d, Inst &i) {
-    return decodeArithmetic<Mul, FloatOp::Mul>(d, i, decodeIntegerMul, 2);
+    return decodeArithmetic<Mul, FloatOp::Mul, false>(d, i, decodeIntegerMul,
+                                                      2);
   };
   table["fma"] = [](Decoder &d, Inst &i) {
     return decodeArithmetic<Fma, FloatOp::Fma>(d, i, nullptr, 3);
   };
   table["mad"] = [](Decoder &d, Inst &i) {
-    return decodeArithmetic<Fma, FloatOp::Fma>(d, i, decodeIntegerMad, 3);
+    return decodeArithmetic<Fma, FloatOp::Fma, false>(d, i, decodeIntegerMad,
+                                                      3);
   };
   table["min"] = [](Decoder &d, Inst &i) {
     return decodeMinMax<Min, FloatOp::Min>(d, i, decodeIntegerMin);

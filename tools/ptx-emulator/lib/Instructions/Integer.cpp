@@ -119,38 +119,104 @@ struct Sad {
   }
 };
 
+/// Nothing below zero.
+template <typename Op> struct Relu {
+  template <typename T> static T apply(T a, T b) {
+    return std::max(Op::apply(a, b), T(0));
+  }
+};
+
+/// Two of type T in 32 bits.
+template <typename Op, typename T> struct Pair {
+  static uint32_t apply(uint32_t a, uint32_t b) {
+    uint16_t low = Op::apply(T(a), T(b));
+    uint16_t high = Op::apply(T(a >> 16), T(b >> 16));
+    return low | uint32_t(high) << 16;
+  }
+};
+
+/// The first summand of add.cc and its like.
+struct First {
+  template <typename T> static T apply(T a, T) { return a; }
+};
+
 } // namespace
 
-template <typename T>
+/// The handler of `Op` for integers or pairs of them, or null.
+template <typename Op> static Handler binaryOrPairFor(Type type) {
+  switch (type) {
+  case Type::U16x2:
+    return executeBinary<Pair<Op, uint16_t>, uint32_t>;
+  case Type::S16x2:
+    return executeBinary<Pair<Op, int16_t>, uint32_t>;
+  default:
+    return binaryFor<Op>(type);
+  }
+}
+
+/// The modes of an instruction with carry.
+enum CarryMode : uint16_t { kSubtracts = 1, kUsesCarry = 2, kSetsCarry = 4 };
+
+/// d = Op::apply(a, b) + c, or a - c, with a carry, where `c` is the last
+/// operand.
+template <typename Op, typename T>
 static void executeCarry(Warp &warp, const Inst &inst, uint32_t mask) {
-  // mode: 0 add, 1 sub; mode2: bit 0 uses the carry, bit 1 sets it.
+  using Bits = std::make_unsigned_t<T>;
+  using Wide = unsigned __int128;
+  if ((inst.mode & kUsesCarry) && (warp.carryUndefined & mask)) {
+    warp.report(__builtin_ctz(warp.carryUndefined & mask), "uninitialised",
+                "reads the carry, which no instruction with .cc has written");
+    return;
+  }
   const uint64_t *a = warp.in(inst.source[0]);
   const uint64_t *b = warp.in(inst.source[1]);
+  const uint64_t *c = warp.in(inst.source[inst.source.count - 1]);
   uint64_t *d = warp.out(inst.dest[0]);
-  bool subtract = inst.mode == 1;
   forLanes(mask, [&](unsigned lane) {
-    using Wide = unsigned __int128;
-    Wide carry = (inst.mode2 & 1) ? warp.carry >> lane & 1 : 0;
-    Wide x = fromBits<T>(a[lane]), y = fromBits<T>(b[lane]);
-    Wide result = subtract ? x - y - carry : x + y + carry;
-    d[lane] = toBits<T>(T(result));
-    if (inst.mode2 & 2) {
+    Wide carry = (inst.mode & kUsesCarry) ? warp.carry >> lane & 1 : 0;
+    Wide x = Bits(Op::apply(fromBits<T>(a[lane]), fromBits<T>(b[lane])));
+    Wide y = fromBits<Bits>(c[lane]);
+    Wide result = (inst.mode & kSubtracts) ? x - y - carry : x + y + carry;
+    d[lane] = toBits(Bits(result));
+    if (inst.mode & kSetsCarry) {
       uint32_t out = uint32_t(result >> (sizeof(T) * 8)) & 1;
       warp.carry = (warp.carry & ~(1u << lane)) | out << lane;
     }
   });
+  if (inst.mode & kSetsCarry)
+    warp.carryUndefined &= ~mask;
 }
 
-static bool decodeCarry(Decoder &decoder, Inst &inst, bool subtract,
-                        bool useCarry) {
-  bool setCarry = decoder.take("cc");
-  inst.mode = subtract;
-  inst.mode2 = useCarry | setCarry << 1;
+template <typename Op>
+static bool decodeCarry(Decoder &decoder, Inst &inst, uint16_t mode,
+                        unsigned numSources) {
+  inst.mode = mode | (decoder.take("cc") ? kSetsCarry : 0);
   inst.type = decoder.takeType();
-  inst.handler = byteWidth(inst.type) == 4   ? executeCarry<uint32_t>
-                 : byteWidth(inst.type) == 8 ? executeCarry<uint64_t>
-                                             : nullptr;
-  return decodePlain(decoder, inst, 2);
+  switch (inst.type) {
+  case Type::U32:
+    inst.handler = executeCarry<Op, uint32_t>;
+    break;
+  case Type::S32:
+    inst.handler = executeCarry<Op, int32_t>;
+    break;
+  case Type::U64:
+    inst.handler = executeCarry<Op, uint64_t>;
+    break;
+  case Type::S64:
+    inst.handler = executeCarry<Op, int64_t>;
+    break;
+  default:
+    break;
+  }
+  return decodePlain(decoder, inst, numSources);
+}
+
+/// mad.cc and madc, of which there is no .wide.
+static bool decodeMadCarry(Decoder &decoder, Inst &inst, int part,
+                           uint16_t mode) {
+  return part == 0   ? decodeCarry<MulLow>(decoder, inst, mode, 3)
+         : part == 1 ? decodeCarry<MulHigh>(decoder, inst, mode, 3)
+                     : decoder.unknown();
 }
 
 static bool decodeAdd(Decoder &decoder, Inst &inst) {
@@ -159,7 +225,7 @@ static bool decodeAdd(Decoder &decoder, Inst &inst) {
   inst.handler =
       saturated ? (inst.type == Type::S32 ? executeBinary<AddSaturated, int32_t>
                                           : nullptr)
-                : binaryFor<Add>(inst.type);
+                : binaryOrPairFor<Add>(inst.type);
   return decodePlain(decoder, inst, 2);
 }
 
@@ -174,13 +240,14 @@ static bool decodeSub(Decoder &decoder, Inst &inst) {
 }
 
 bool decodeIntegerAdd(Decoder &decoder, Inst &inst) {
-  return decoder.peek() == "cc" ? decodeCarry(decoder, inst, false, false)
+  return decoder.peek() == "cc" ? decodeCarry<First>(decoder, inst, 0, 2)
                                 : decodeAdd(decoder, inst);
 }
 
 bool decodeIntegerSub(Decoder &decoder, Inst &inst) {
-  return decoder.peek() == "cc" ? decodeCarry(decoder, inst, true, false)
-                                : decodeSub(decoder, inst);
+  return decoder.peek() == "cc"
+             ? decodeCarry<First>(decoder, inst, kSubtracts, 2)
+             : decodeSub(decoder, inst);
 }
 
 bool decodeIntegerMul(Decoder &decoder, Inst &inst) {
@@ -213,6 +280,8 @@ bool decodeIntegerMul(Decoder &decoder, Inst &inst) {
 
 bool decodeIntegerMad(Decoder &decoder, Inst &inst) {
   int part = decoder.takeOneOf({"lo", "hi", "wide"});
+  if (decoder.peek() == "cc")
+    return decodeMadCarry(decoder, inst, part, 0);
   inst.type = decoder.takeType();
   Type addend = inst.type;
   if (part == 0) {
@@ -259,8 +328,18 @@ template <typename Op> static bool decodeBinary(Decoder &decoder, Inst &inst) {
   return decodePlain(decoder, inst, 2);
 }
 
-bool decodeIntegerMin(Decoder &d, Inst &i) { return decodeBinary<Min>(d, i); }
-bool decodeIntegerMax(Decoder &d, Inst &i) { return decodeBinary<Max>(d, i); }
+template <typename Op> static bool decodeMinMax(Decoder &decoder, Inst &inst) {
+  bool relu = decoder.take("relu");
+  inst.type = decoder.takeType();
+  if (!relu)
+    inst.handler = binaryOrPairFor<Op>(inst.type);
+  else if (inst.type == Type::S32 || inst.type == Type::S16x2)
+    inst.handler = binaryOrPairFor<Relu<Op>>(inst.type);
+  return decodePlain(decoder, inst, 2);
+}
+
+bool decodeIntegerMin(Decoder &d, Inst &i) { return decodeMinMax<Min>(d, i); }
+bool decodeIntegerMax(Decoder &d, Inst &i) { return decodeMinMax<Max>(d, i); }
 bool decodeIntegerDiv(Decoder &d, Inst &i) { return decodeBinary<Div>(d, i); }
 bool decodeIntegerNeg(Decoder &d, Inst &i) { return decodeUnary<Neg>(d, i); }
 bool decodeIntegerAbs(Decoder &d, Inst &i) { return decodeUnary<Abs>(d, i); }
@@ -268,10 +347,14 @@ bool decodeIntegerAbs(Decoder &d, Inst &i) { return decodeUnary<Abs>(d, i); }
 void addIntegerInstructions(DecodeTable &table) {
   table["rem"] = decodeBinary<Rem>;
   table["addc"] = [](Decoder &d, Inst &i) {
-    return decodeCarry(d, i, false, true);
+    return decodeCarry<First>(d, i, kUsesCarry, 2);
   };
   table["subc"] = [](Decoder &d, Inst &i) {
-    return decodeCarry(d, i, true, true);
+    return decodeCarry<First>(d, i, kSubtracts | kUsesCarry, 2);
+  };
+  table["madc"] = [](Decoder &d, Inst &i) {
+    int part = d.takeOneOf({"lo", "hi"});
+    return decodeMadCarry(d, i, part, kUsesCarry);
   };
   table["sad"] = [](Decoder &decoder, Inst &inst) {
     inst.type = decoder.takeType();

@@ -14,6 +14,9 @@
 
 namespace bngrad::ptx {
 
+/// A bit for each of the `bytes` low bytes of a register.
+inline uint8_t lowBytes(unsigned bytes) { return (1u << bytes) - 1; }
+
 /// d = Op::apply(a), where d is of type D and a of type S.
 template <typename Op, typename D, typename S = D>
 void executeUnary(Warp &warp, const Inst &inst, uint32_t mask) {
@@ -115,10 +118,29 @@ template <typename Op> Handler ternaryFor(Type type) {
   }
 }
 
+/// The width of the parts of a packed type, or 0. What is decoded with a packed
+/// type works on each part by itself.
+inline unsigned partBytes(Type type) {
+  switch (type) {
+  case Type::U16x2:
+  case Type::S16x2:
+  case Type::F16x2:
+  case Type::BF16x2:
+    return 2;
+  case Type::F32x2:
+    return 4;
+  default:
+    return 0;
+  }
+}
+
 /// Decodes `op.type d, a, ...` with `numSources` sources of the same type.
 inline bool decodePlain(Decoder &decoder, Inst &inst, unsigned numSources) {
   if (!inst.handler)
     return decoder.unknown();
+  inst.partBytes = partBytes(inst.type);
+  if (inst.partBytes)
+    inst.undefinedRule = UndefinedRule::Parts;
   if (!decoder.dest(inst, 0, inst.type))
     return false;
   for (unsigned i = 1; i <= numSources; ++i)

@@ -80,6 +80,16 @@ static uint64_t loadElement(const uint8_t *from, unsigned bytes, bool sign) {
   return value;
 }
 
+/// The bytes of a register that an element at `offset` leaves undefined; those
+/// that extend the element are so if any of its bytes is.
+static uint8_t undefinedBytes(const Region &region, uint64_t offset,
+                              const Inst &inst) {
+  uint8_t parts = 0;
+  for (unsigned i = 0; i < inst.bytes; ++i)
+    parts |= uint8_t(!region.defined.test(offset + i)) << i;
+  return parts ? parts | uint8_t(~lowBytes(inst.bytes)) : 0;
+}
+
 static void executeLoad(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *base = warp.in(inst.source[0]);
   uint32_t bytes = inst.bytes * inst.dest.count;
@@ -93,7 +103,8 @@ static void executeLoad(Warp &warp, const Inst &inst, uint32_t mask) {
   }
   Place places[32];
   unsigned count = 0;
-  uint32_t undefined[8] = {};
+  uint32_t affected = 0;
+  uint8_t undefined[8][32]; // of the lanes in `affected`
   uint64_t addresses[32];
   forLanes(mask,
            [&](unsigned lane) { addresses[lane] = base[lane] + inst.offset; });
@@ -114,17 +125,19 @@ static void executeLoad(Warp &warp, const Inst &inst, uint32_t mask) {
       uint64_t value =
           loadElement(from + i * inst.bytes, inst.bytes, inst.signExtend);
       warp.out(inst.dest[i])[lane] = value & keep;
-      if (!isDefined &&
-          !place.region->defined.all(place.offset + i * inst.bytes, inst.bytes))
-        undefined[i] |= 1u << lane;
+      if (!isDefined)
+        undefined[i][lane] =
+            undefinedBytes(*place.region, place.offset + i * inst.bytes, inst);
     }
+    affected |= uint32_t(!isDefined) << lane;
     acquireAfter(warp, inst, lane, place);
     return true;
   });
   if (!fine)
     return;
   for (unsigned i = 0; i < inst.dest.count; ++i)
-    warp.define(inst.dest[i], mask, undefined[i]);
+    warp.define(inst.dest[i], mask, affected,
+                [&](unsigned lane) { return undefined[i][lane]; });
   countRequest(warp, places, count, bytes, AccessKind::Read);
 }
 
@@ -135,9 +148,12 @@ static void executeStore(Warp &warp, const Inst &inst, uint32_t mask) {
   bool is32Bit = inst.space == Space::Shared ||
                  inst.space == Space::SharedCluster ||
                  inst.space == Space::Local || inst.space == Space::Param;
-  uint32_t undefined = 0;
+  uint32_t affected = 0;
   for (unsigned i = 0; i < numElements; ++i)
-    undefined |= warp.undefinedOf(inst.source[i + 1]);
+    affected |= warp.undefinedOf(inst.source[i + 1]);
+  auto undefinedBytes = [&](unsigned i, unsigned lane) -> uint8_t {
+    return warp.undefinedBytes(inst.source[i + 1], lane) & lowBytes(inst.bytes);
+  };
   if (uint32_t bad = warp.undefinedOf(inst.source[0]) & mask) {
     warp.report(__builtin_ctz(bad), "uninitialised",
                 "takes its address from a register " +
@@ -154,16 +170,15 @@ static void executeStore(Warp &warp, const Inst &inst, uint32_t mask) {
     if (!findPlace(warp, lane, inst.space, address, bytes, bytes, place) ||
         !checkAccess(warp, lane, place, bytes, AccessKind::Write, inst.strong))
       return false;
-    bool isUndefined = undefined >> lane & 1;
-    if (isUndefined && place.space == Space::Global) {
-      unsigned i = 1;
-      while (!(warp.undefinedOf(inst.source[i]) >> lane & 1))
-        ++i;
-      warp.report(lane, "uninitialised",
-                  "stores to global address " + hex(place.address) +
-                      " a register " + warp.describeUndefined(inst.source[i]));
-      return false;
-    }
+    bool isAffected = affected >> lane & 1;
+    for (unsigned i = 0; isAffected && i < numElements; ++i)
+      if (place.space == Space::Global && undefinedBytes(i, lane)) {
+        warp.report(lane, "uninitialised",
+                    "stores to global address " + hex(place.address) +
+                        " a register " +
+                        warp.describeUndefined(inst.source[i + 1]));
+        return false;
+      }
     releaseBefore(warp, inst, lane, place);
     uint8_t *to = place.data();
     for (unsigned i = 0; i < numElements; ++i)
@@ -171,9 +186,10 @@ static void executeStore(Warp &warp, const Inst &inst, uint32_t mask) {
                   inst.bytes);
     ByteFlags &defined = place.region->defined;
     defined.set(place.offset, bytes, true);
-    for (unsigned i = 0; isUndefined && i < numElements; ++i)
-      if (warp.undefinedOf(inst.source[i + 1]) >> lane & 1)
-        defined.set(place.offset + i * inst.bytes, inst.bytes, false);
+    for (unsigned i = 0; isAffected && i < numElements; ++i)
+      for (unsigned parts = undefinedBytes(i, lane); parts; parts &= parts - 1)
+        defined.set(place.offset + i * inst.bytes + __builtin_ctz(parts), 1,
+                    false);
     return true;
   });
   if (!fine)

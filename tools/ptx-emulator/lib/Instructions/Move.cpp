@@ -10,14 +10,23 @@
 
 namespace bngrad::ptx {
 
-/// Copies; the value may be one that was never written.
+// What copies passes on which bytes were never written.
+
+/// Of `bytes` bytes of `source`, which lie above `shift` others.
+static void passUndefined(Warp &warp, Column dest, Column source, uint32_t mask,
+                          unsigned bytes, unsigned shift = 0) {
+  warp.define(dest, mask, warp.undefinedOf(source), [&](unsigned lane) {
+    return warp.undefinedBytes(source, lane) >> shift & lowBytes(bytes);
+  });
+}
+
 static void executeMove(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *a = warp.in(inst.source[0]);
   uint64_t *d = warp.out(inst.dest[0]);
   unsigned bits = inst.bytes * 8;
   uint64_t keep = ~uint64_t(0) >> (64 - bits);
   forLanes(mask, [&](unsigned lane) { d[lane] = a[lane] & keep; });
-  warp.define(inst.dest[0], mask, warp.undefinedOf(inst.source[0]));
+  passUndefined(warp, inst.dest[0], inst.source[0], mask, inst.bytes);
 }
 
 /// Several sources to one destination, or the reverse.
@@ -25,17 +34,24 @@ static void executePack(Warp &warp, const Inst &inst, uint32_t mask) {
   uint64_t *d = warp.out(inst.dest[0]);
   unsigned bits = inst.bytes * 8;
   uint64_t keep = ~uint64_t(0) >> (64 - bits);
-  uint32_t undefined = 0;
+  uint32_t affected = 0;
   uint64_t result[32] = {};
   for (unsigned i = 0; i < inst.source.count; ++i) {
     const uint64_t *a = warp.in(inst.source[i]);
     forLanes(mask, [&](unsigned lane) {
       result[lane] |= (a[lane] & keep) << (i * bits);
     });
-    undefined |= warp.undefinedOf(inst.source[i]);
+    affected |= warp.undefinedOf(inst.source[i]);
   }
   forLanes(mask, [&](unsigned lane) { d[lane] = result[lane]; });
-  warp.define(inst.dest[0], mask, undefined);
+  warp.define(inst.dest[0], mask, affected, [&](unsigned lane) {
+    uint8_t parts = 0;
+    for (unsigned i = 0; i < inst.source.count; ++i)
+      parts |=
+          (warp.undefinedBytes(inst.source[i], lane) & lowBytes(inst.bytes))
+          << (i * inst.bytes);
+    return parts;
+  });
 }
 
 static void executeUnpack(Warp &warp, const Inst &inst, uint32_t mask) {
@@ -44,13 +60,13 @@ static void executeUnpack(Warp &warp, const Inst &inst, uint32_t mask) {
   uint64_t value[32];
   const uint64_t *a = warp.in(inst.source[0]);
   forLanes(mask, [&](unsigned lane) { value[lane] = a[lane]; });
-  uint32_t undefined = warp.undefinedOf(inst.source[0]);
   for (unsigned i = 0; i < inst.dest.count; ++i) {
     uint64_t *d = warp.out(inst.dest[i]);
     forLanes(mask, [&](unsigned lane) {
       d[lane] = value[lane] >> (i * bits) & keep;
     });
-    warp.define(inst.dest[i], mask, undefined);
+    passUndefined(warp, inst.dest[i], inst.source[0], mask, inst.bytes,
+                  i * inst.bytes);
   }
 }
 
@@ -60,7 +76,7 @@ static void executeMovePair(Warp &warp, const Inst &inst, uint32_t mask) {
     const uint64_t *a = warp.in(inst.source[i]);
     uint64_t *d = warp.out(inst.dest[i]);
     forLanes(mask, [&](unsigned lane) { d[lane] = a[lane]; });
-    warp.define(inst.dest[i], mask, warp.undefinedOf(inst.source[i]));
+    passUndefined(warp, inst.dest[i], inst.source[i], mask, 8);
   }
 }
 
@@ -160,9 +176,9 @@ static void executeSelect(Warp &warp, const Inst &inst, uint32_t mask) {
   forLanes(mask, [&](unsigned lane) {
     d[lane] = choice >> lane & 1 ? a[lane] : b[lane];
   });
-  warp.define(inst.dest[0], mask,
-              (warp.undefinedOf(inst.source[0]) & choice) |
-                  (warp.undefinedOf(inst.source[1]) & ~choice));
+  for (unsigned i = 0; i < 2; ++i)
+    passUndefined(warp, inst.dest[0], inst.source[i],
+                  mask & (i == 0 ? choice : ~choice), byteWidth(inst.type));
 }
 
 static bool decodeSelect(Decoder &decoder, Inst &inst) {

@@ -1,0 +1,87 @@
+//===- Environment.cpp - what the environment asks for ----------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Environment.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace bngrad::ptx {
+
+static std::string mismatch(const char *variable, const char *expected,
+                            const std::string &value) {
+  return std::string("environment: expected ") + variable + " to be " +
+         expected + ", got '" + value + "'";
+}
+
+std::string environment(const char *variable) {
+  const char *value = std::getenv(variable);
+  return value ? value : "";
+}
+
+/// Whether `text` is "sm_", two or three digits, and maybe "a" or "f".
+static bool isChip(const std::string &text) {
+  if (text.compare(0, 3, "sm_") != 0)
+    return false;
+  size_t end = std::min(text.find_first_not_of("0123456789", 3), text.size());
+  std::string suffix = text.substr(end);
+  return (end == 5 || end == 6) &&
+         (suffix.empty() || suffix == "a" || suffix == "f");
+}
+
+std::string readChip(std::string &chip) {
+  chip = environment("PTX_EMULATOR_CHIP");
+  return chip.empty() || isChip(chip)
+             ? ""
+             : mismatch("PTX_EMULATOR_CHIP", "a chip such as sm_90", chip);
+}
+
+std::string readBudget(uint64_t &budget) {
+  budget = 4000000000;
+  std::string text = environment("PTX_EMULATOR_BUDGET");
+  if (text.empty())
+    return "";
+  char *end = nullptr;
+  errno = 0;
+  budget = std::strtoull(text.c_str(), &end, 10);
+  bool isNumber = text.find_first_not_of("0123456789") == std::string::npos;
+  return isNumber && errno == 0 && budget != 0
+             ? ""
+             : mismatch("PTX_EMULATOR_BUDGET",
+                        "a number of instructions above zero", text);
+}
+
+std::string readReplacement(std::string &text) {
+  std::string path = environment("PTX_EMULATOR_REPLACE_PTX");
+  if (path.empty())
+    return "";
+  std::ifstream file(path);
+  std::stringstream content;
+  content << file.rdbuf();
+  if (!file)
+    return mismatch("PTX_EMULATOR_REPLACE_PTX", "a file that can be read",
+                    path);
+  text = content.str();
+  return "";
+}
+
+std::string writeTraffic(const std::string &line) {
+  std::string path = environment("PTX_EMULATOR_TRAFFIC");
+  if (path.empty())
+    return "";
+  std::ofstream file(path, std::ios::app);
+  file << line << std::endl;
+  return file ? ""
+              : mismatch("PTX_EMULATOR_TRAFFIC", "a file that can be written",
+                         path);
+}
+
+} // namespace bngrad::ptx

@@ -1,0 +1,38 @@
+//===- Environment.h - what the environment asks for ------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PTX_EMULATOR_LIB_ENVIRONMENT_H
+#define PTX_EMULATOR_LIB_ENVIRONMENT_H
+
+#include <cstdint>
+#include <string>
+
+namespace bngrad::ptx {
+
+// Variables that are empty count as not set. The functions give an error as
+// text, empty for none.
+
+/// The value of `variable`; empty if it is not set.
+std::string environment(const char *variable);
+
+/// PTX_EMULATOR_CHIP; `chip` is empty if it is not set.
+std::string readChip(std::string &chip);
+
+/// PTX_EMULATOR_BUDGET; a default if it is not set.
+std::string readBudget(uint64_t &budget);
+
+/// PTX_EMULATOR_REPLACE_PTX: puts what the file holds into `text`, which stays
+/// as it is if the variable is not set.
+std::string readReplacement(std::string &text);
+
+/// PTX_EMULATOR_TRAFFIC: appends `line` to the file, if the variable is set.
+std::string writeTraffic(const std::string &line);
+
+} // namespace bngrad::ptx
+
+#endif // PTX_EMULATOR_LIB_ENVIRONMENT_H
