@@ -8,13 +8,13 @@
 // DEFINE: %{check} = %python %S/initial_values.py check %t
 // RUN: %python %S/initial_values.py make %t
 
-// RUN: %{run} --entry=in_loop && %{check} 3 0
-// RUN: %{run} --entry=inserted && %{check} 1 7
-// RUN: %{run} --entry=filled_twice && %{check} 1 2
+// RUN: %{run} --entry=in_loop && %{check} 3 0 5
+// RUN: %{run} --entry=inserted && %{check} 1 7 5
+// RUN: %{run} --entry=filled_twice && %{check} 1 2 5
 // REDEFINE: %{chip} = sm_90
-// RUN: %{run} --entry=in_loop && %{check} 3 0
-// RUN: %{run} --entry=inserted && %{check} 1 7
-// RUN: %{run} --entry=filled_twice && %{check} 1 2
+// RUN: %{run} --entry=in_loop && %{check} 3 0 5
+// RUN: %{run} --entry=inserted && %{check} 1 7 5
+// RUN: %{run} --entry=filled_twice && %{check} 1 2 5
 
 !d = tensor<8x4xf32>
 !p = tensor<4xf32>
@@ -30,7 +30,10 @@ func.func @in_loop(%dy: !d, %x: !d, %mean: !p) -> (!p, !p) {
   %c3 = arith.constant 3 : index
   %empty = tensor.empty() : !p
   %zeros = linalg.fill ins(%zero : f32) outs(%empty : !p) -> !p
-  %r:2 = scf.for %i = %c0 to %c3 step %c1 iter_args(%a = %zeros, %b = %zeros) -> (!p, !p) {
+  %five = arith.constant 5.0 : f32
+  %empty2 = tensor.empty() : !p
+  %fives = linalg.fill ins(%five : f32) outs(%empty2 : !p) -> !p
+  %r:2 = scf.for %i = %c0 to %c3 step %c1 iter_args(%a = %zeros, %b = %fives) -> (!p, !p) {
     %s:2 = linalg.generic #sums ins(%dy, %x, %mean : !d, !d, !p) outs(%a, %b : !p, !p) {
     ^bb0(%d: f32, %xi: f32, %m: f32, %sum_dy: f32, %sum_product: f32):
       %centered = arith.subf %xi, %m : f32
@@ -54,11 +57,14 @@ func.func @inserted(%dy: !d, %x: !d, %mean: !p) -> (!p, !p) {
   %c3 = arith.constant 3 : index
   %empty = tensor.empty() : !p
   %zeros = linalg.fill ins(%zero : f32) outs(%empty : !p) -> !p
+  %five = arith.constant 5.0 : f32
+  %empty2 = tensor.empty() : !p
+  %fives = linalg.fill ins(%five : f32) outs(%empty2 : !p) -> !p
   %a = tensor.insert %seven into %zeros[%c0] : !p
   %b = tensor.insert %seven into %a[%c1] : !p
   %c = tensor.insert %seven into %b[%c2] : !p
   %sevens = tensor.insert %seven into %c[%c3] : !p
-  %s:2 = linalg.generic #sums ins(%dy, %x, %mean : !d, !d, !p) outs(%sevens, %sevens : !p, !p) {
+  %s:2 = linalg.generic #sums ins(%dy, %x, %mean : !d, !d, !p) outs(%sevens, %fives : !p, !p) {
   ^bb0(%d: f32, %xi: f32, %m: f32, %sum_dy: f32, %sum_product: f32):
     %centered = arith.subf %xi, %m : f32
     %product = arith.mulf %d, %centered : f32
@@ -75,8 +81,11 @@ func.func @filled_twice(%dy: !d, %x: !d, %mean: !p) -> (!p, !p) {
   %two = arith.constant 2.0 : f32
   %empty = tensor.empty() : !p
   %zeros = linalg.fill ins(%zero : f32) outs(%empty : !p) -> !p
+  %five = arith.constant 5.0 : f32
+  %empty2 = tensor.empty() : !p
+  %fives = linalg.fill ins(%five : f32) outs(%empty2 : !p) -> !p
   %twos = linalg.fill ins(%two : f32) outs(%zeros : !p) -> !p
-  %s:2 = linalg.generic #sums ins(%dy, %x, %mean : !d, !d, !p) outs(%twos, %twos : !p, !p) {
+  %s:2 = linalg.generic #sums ins(%dy, %x, %mean : !d, !d, !p) outs(%twos, %fives : !p, !p) {
   ^bb0(%d: f32, %xi: f32, %m: f32, %sum_dy: f32, %sum_product: f32):
     %centered = arith.subf %xi, %m : f32
     %product = arith.mulf %d, %centered : f32

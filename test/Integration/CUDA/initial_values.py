@@ -1,5 +1,6 @@
 """initial_values.py make DIR: writes the arguments of initial-values.mlir.
-initial_values.py check DIR TIMES START: compares sum_dy.npy and sum_dy_xmu.npy in DIR with START and TIMES their sums.
+initial_values.py check DIR TIMES DY PRODUCT: compares sum_dy.npy and sum_dy_xmu.npy in DIR with TIMES their sums, which
+start at DY and PRODUCT.
 """
 
 import os
@@ -17,13 +18,16 @@ def main():
         for name, shape in (("dy", (8, 4)), ("x", (8, 4)), ("mean", 4)):
             np.save(path(name), random.integers(-9, 10, shape).astype(np.float32))
         return 0
-    times, start = map(int, numbers)
+    times, start_dy, start_product = map(int, numbers)
     dy, x, mean = (np.load(path(name)) for name in ("dy", "x", "mean"))
-    expected = {"sum_dy": dy.sum(axis=0), "sum_dy_xmu": (dy * (x - mean)).sum(axis=0)}
+    expected = {
+        "sum_dy": start_dy + times * dy.sum(axis=0),
+        "sum_dy_xmu": start_product + times * (dy * (x - mean)).sum(axis=0),
+    }
     for name, sums in expected.items():
         got = np.load(path(name))
-        if not np.array_equal(got, start + times * sums):
-            print(f"{name}: expected {start + times * sums}, got {got}")
+        if not np.array_equal(got, sums):
+            print(f"{name}: expected {sums}, got {got}")
             return 1
     return 0
 

@@ -11,8 +11,8 @@
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 stop-after=group" | FileCheck %s --check-prefix=GROUP
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline="stop-after=group" | FileCheck %s --check-prefix=CPU
 
-!d = tensor<32x32xf32>
-!p = tensor<32xf32>
+!d = tensor<64x64xf32>
+!p = tensor<64xf32>
 #data = affine_map<(d0, d1) -> (d0, d1)>
 #swapped = affine_map<(d0, d1) -> (d1, d0)>
 #first = affine_map<(d0, d1) -> (d0, 0)>
