@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -35,6 +36,10 @@ void mlir::bngrad::addDecomposePasses(OpPassManager &pm) {
 
 void mlir::bngrad::addFusePasses(OpPassManager &pm) {
   pm.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
+  // Nothing lowers it later on.
+  math::MathExpandOpsPassOptions expand;
+  expand.opMnemonics = {"clampf"};
+  pm.addNestedPass<func::FuncOp>(math::createMathExpandOpsPass(expand));
   pm.addNestedPass<func::FuncOp>(createBNGradFusePass());
   pm.addPass(createCanonicalizerPass());
 }
