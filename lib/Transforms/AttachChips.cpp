@@ -33,9 +33,12 @@ struct BNGradAttachChipsPass
     if (failed(parsed))
       return emitError(loc) << reason;
     chips = *parsed;
+    if (!features.empty() &&
+        failed(CudaChip::parsePtxVersion(features, chips, reason)))
+      return emitError(loc) << reason;
     if (optLevel > 3)
-      return emitError(loc)
-             << "expected opt-level to be in [0, 3], got " << optLevel;
+      return emitError(loc) << "expected opt-level to be in [0, 3], got "
+                            << optLevel.getValue();
     return success();
   }
 

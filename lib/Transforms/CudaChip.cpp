@@ -12,17 +12,30 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <optional>
+
 using namespace mlir;
 using namespace mlir::bngrad;
 
 static constexpr CudaChip kChips[] = {
-    {"sm_75", 75, 72, 64 << 10, 80},      {"sm_80", 80, 108, 163 << 10, 80},
-    {"sm_86", 86, 84, 99 << 10, 80},      {"sm_87", 87, 16, 163 << 10, 80},
-    {"sm_89", 89, 142, 99 << 10, 80},     {"sm_90", 90, 132, 227 << 10, 80},
-    {"sm_90a", 90, 132, 227 << 10, 80},   {"sm_100", 100, 148, 227 << 10, 86},
-    {"sm_100a", 100, 148, 227 << 10, 86}, {"sm_103", 103, 148, 227 << 10, 88},
-    {"sm_120", 120, 170, 99 << 10, 87},   {"sm_121", 121, 48, 99 << 10, 88},
+    {"sm_75", 75, 72, 64 << 10, 63, 80},
+    {"sm_80", 80, 108, 163 << 10, 70, 80},
+    {"sm_86", 86, 84, 99 << 10, 71, 80},
+    {"sm_87", 87, 16, 163 << 10, 74, 80},
+    {"sm_89", 89, 142, 99 << 10, 78, 80},
+    {"sm_90", 90, 132, 227 << 10, 80, 80},
+    {"sm_90a", 90, 132, 227 << 10, 80, 80},
+    {"sm_100", 100, 148, 227 << 10, 86, 86},
+    {"sm_100a", 100, 148, 227 << 10, 86, 86},
+    {"sm_103", 103, 148, 227 << 10, 88, 88},
+    {"sm_120", 120, 170, 99 << 10, 87, 87},
+    {"sm_121", 121, 48, 99 << 10, 88, 88},
 };
+
+// Those of LLVM 22, from the first that has one of the chips.
+static constexpr unsigned kPtxVersions[] = {63, 64, 65, 70, 71, 72, 73, 74,
+                                            75, 76, 77, 78, 80, 81, 82, 83,
+                                            84, 85, 86, 87, 88, 90};
 
 ArrayRef<CudaChip> CudaChip::getAll() { return kChips; }
 
@@ -59,4 +72,38 @@ FailureOr<SmallVector<const CudaChip *>> CudaChip::parse(StringRef names,
       chips.push_back(chip);
   }
   return chips;
+}
+
+/// The version in `+ptx80`; none: `features` are others.
+static std::optional<unsigned> parseVersion(StringRef features) {
+  unsigned version;
+  if (features.consume_front("+ptx") && !features.getAsInteger(10, version))
+    return version;
+  return std::nullopt;
+}
+
+FailureOr<unsigned> CudaChip::parsePtxVersion(StringRef features,
+                                              ArrayRef<const CudaChip *> chips,
+                                              std::string &reason) {
+  const CudaChip *newest =
+      *llvm::max_element(chips, [](const CudaChip *a, const CudaChip *b) {
+        return a->firstPtxVersion < b->firstPtxVersion;
+      });
+  ArrayRef<unsigned> allowed =
+      ArrayRef(kPtxVersions).drop_while([&](unsigned version) {
+        return version < newest->firstPtxVersion;
+      });
+  std::optional<unsigned> version = parseVersion(features);
+  if (version && llvm::is_contained(allowed, *version))
+    return *version;
+  llvm::raw_string_ostream os(reason);
+  os << "expected features for " << newest->name << " to be one of ";
+  llvm::interleaveComma(allowed, os,
+                        [&](unsigned version) { os << "+ptx" << version; });
+  os << ", got '" << features << "'";
+  return failure();
+}
+
+uint64_t mlir::bngrad::getMostParameterBytes(StringRef features) {
+  return parseVersion(features).value_or(0) >= 81 ? 32764 : 4096;
 }

@@ -62,6 +62,8 @@ static void addKernelPasses(OpPassManager &pm,
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
+  // When arguments are what PTX has as parameters.
+  pm.addPass(createBNGradVerifyKernelsPass());
 }
 
 void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,

@@ -23,6 +23,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADEXPORTCPASS
@@ -68,11 +69,29 @@ static LogicalResult verify(func::FuncOp function) {
   return success();
 }
 
-/// Whether a pointer says all about a buffer of `type`.
-static bool isStatic(MemRefType type) {
-  auto [strides, offset] = type.getStridesAndOffset();
-  return type.hasStaticShape() && !ShapedType::isDynamic(offset) &&
+bool mlir::bngrad::isKnownFromPointer(MemRefType type) {
+  if (!type.hasStaticShape())
+    return false;
+  // Upstream has no strides for the identity where a size is 0.
+  if (type.getLayout().isIdentity())
+    return true;
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  return succeeded(type.getStridesAndOffset(strides, offset)) &&
+         !ShapedType::isDynamic(offset) &&
          !llvm::any_of(strides, ShapedType::isDynamic);
+}
+
+/// The descriptor of a buffer of `type`, which is known from `pointer`.
+static Value createDescriptor(OpBuilder &b, Location loc,
+                              const LLVMTypeConverter &converter,
+                              MemRefType type, Value pointer) {
+  if (type.getLayout().isIdentity())
+    type = MemRefType::get(
+        type.getShape(), type.getElementType(),
+        StridedLayoutAttr::get(type.getContext(), /*offset=*/0,
+                               computeSuffixProduct(type.getShape())));
+  return MemRefDescriptor::fromStaticShape(b, loc, converter, type, pointer);
 }
 
 /// The type that C passes for an argument of `type`.
@@ -178,8 +197,8 @@ void BNGradExportCPass::addPointerEntry(func::FuncOp function, StringRef name,
         operands.push_back(fromC(nested, loc, value, type));
         continue;
       }
-      Value descriptor = MemRefDescriptor::fromStaticShape(
-          nested, loc, converter, buffer, value);
+      Value descriptor =
+          createDescriptor(nested, loc, converter, buffer, value);
       operands.push_back(
           UnrealizedConversionCastOp::create(nested, loc, type, descriptor)
               .getResult(0));
@@ -284,7 +303,7 @@ void BNGradExportCPass::runOnOperation() {
   for (auto [function, name] : llvm::zip_equal(exported, names)) {
     bool hasPointers = llvm::all_of(function.getArgumentTypes(), [](Type type) {
       auto buffer = dyn_cast<MemRefType>(type);
-      return !buffer || isStatic(buffer);
+      return !buffer || isKnownFromPointer(buffer);
     });
     if (hasPointers)
       addPointerEntry(function, name, status);

@@ -22,7 +22,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// A symbol for the kernels of one more group of `function`.
+/// A symbol for the kernels of one more group of `function`. No other symbol
+/// begins with it: what embeds kernels makes `<symbol>_module` and the like.
 static std::string createModuleName(func::FuncOp function) {
   unsigned number = 0;
   function.walk([&](gpu::LaunchOp launch) {
@@ -31,7 +32,16 @@ static std::string createModuleName(func::FuncOp function) {
           !module.getValue().rsplit('_').second.getAsInteger(10, other))
         number = std::max(number, other + 1);
   });
-  return (function.getSymName() + "_group_" + Twine(number)).str();
+  auto makeName = [&] {
+    return (function.getSymName() + "_group_" + Twine(number)).str();
+  };
+  auto isTaken = [&](Operation &op) {
+    auto symbol = dyn_cast<SymbolOpInterface>(op);
+    return symbol && symbol.getName().starts_with(makeName());
+  };
+  while (llvm::any_of(*function->getBlock(), isTaken))
+    ++number;
+  return makeName();
 }
 
 GpuKernels::GpuKernels(OpBuilder &b, const ScheduledGroup &group,

@@ -25,19 +25,32 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// True if LLVM computes with elements of `type` as they are.
-static bool isF32OrF64(Type type) {
+/// True if the intrinsics take elements of `type`.
+static bool isKnown(Type type) {
   type = getElementTypeOrSelf(type);
-  return type.isF32() || type.isF64();
+  return type.isF16() || type.isBF16() || type.isF32() || type.isF64();
 }
 
 /// A call of the intrinsic `name`. The ops that upstream has for these are no
 /// longer legal in kernels.
 static Value createIntrinsic(OpBuilder &b, Operation *op, StringRef name) {
-  return LLVM::CallIntrinsicOp::create(b, op->getLoc(),
-                                       op->getResult(0).getType(),
-                                       b.getStringAttr(name), op->getOperands())
-      .getResult(0);
+  Location loc = op->getLoc();
+  Type type = op->getResult(0).getType(), computed = type;
+  SmallVector<Value> operands(op->getOperands());
+  // As LLVM does it for CPUs and for chips before sm_80: the same bits on all.
+  if (getElementTypeOrSelf(type).isBF16()) {
+    computed = b.getF32Type();
+    if (auto vector = dyn_cast<VectorType>(type))
+      computed = vector.clone(computed);
+    for (Value &operand : operands)
+      operand = arith::ExtFOp::create(b, loc, computed, operand);
+  }
+  Value result = LLVM::CallIntrinsicOp::create(b, loc, computed,
+                                               b.getStringAttr(name), operands)
+                     .getResult(0);
+  if (computed != type)
+    result = arith::TruncFOp::create(b, loc, type, result);
+  return result;
 }
 
 /// The intrinsic that PTX has an instruction for, or nothing.
@@ -56,7 +69,7 @@ static StringRef getIntrinsic(Operation *op) {
 
 static void lower(Operation *op) {
   StringRef name = getIntrinsic(op);
-  if (name.empty() || !isF32OrF64(op->getResult(0).getType()))
+  if (name.empty() || !isKnown(op->getResult(0).getType()))
     return;
   OpBuilder b(op);
   Value value = createIntrinsic(b, op, name);

@@ -13,6 +13,72 @@
 // RUN: %{fail} --check-prefix=EMPTY
 // EMPTY: error: expected chip to be some of sm_75, {{.*}}, got ''
 
+// REDEFINE: %{options} = opt-level=4
+// RUN: %{fail} --check-prefix=OPT-LEVEL
+// OPT-LEVEL: error: expected opt-level to be in [0, 3], got 4
+
+// DEFINE: %{features} = %{fail} --implicit-check-not=warning --check-prefix=FEATURES -DGOT=
+// REDEFINE: %{options} = features=+foo
+// RUN: %{features}+foo
+// FEATURES: error: expected features for sm_90 to be one of +ptx80, +ptx81, {{.*}}, +ptx90, got '[[GOT]]'
+// REDEFINE: %{options} = features=+ptx78
+// RUN: %{features}+ptx78
+// REDEFINE: %{options} = features=+ptx79
+// RUN: %{features}+ptx79
+// REDEFINE: %{options} = features=+ptx80,+foo
+// RUN: %{features}+ptx80,+foo
+// REDEFINE: %{options} = features=ptx80
+// RUN: %{features}ptx80
+// REDEFINE: %{options} = features=+ptx
+// RUN: %{features}+ptx
+// REDEFINE: %{options} = chip=sm_80,sm_100,sm_90 features=+ptx80
+// RUN: %{fail} --check-prefix=NEWEST
+// NEWEST: error: expected features for sm_100 to be one of +ptx86, {{.*}}, got '+ptx80'
+
+// The oldest and the newest that is allowed, of each of the chips.
+// DEFINE: %{chip} =
+// DEFINE: %{version} =
+// DEFINE: %{take} = bngrad-opt %s --bngrad-cuda-pipeline="chip=%{chip} features=+ptx%{version}" | FileCheck %s --check-prefix=VERSION -DVERSION=%{version}
+// VERSION: features = "+ptx[[VERSION]]"
+// REDEFINE: %{chip} = sm_90
+// REDEFINE: %{version} = 90
+// RUN: %{take}
+// REDEFINE: %{version} = 80
+// RUN: %{take}
+// REDEFINE: %{chip} = sm_75
+// REDEFINE: %{version} = 63
+// RUN: %{take}
+// REDEFINE: %{chip} = sm_80
+// REDEFINE: %{version} = 70
+// RUN: %{take}
+// REDEFINE: %{chip} = sm_86
+// REDEFINE: %{version} = 71
+// RUN: %{take}
+// REDEFINE: %{chip} = sm_87
+// REDEFINE: %{version} = 74
+// RUN: %{take}
+// REDEFINE: %{chip} = sm_89
+// REDEFINE: %{version} = 78
+// RUN: %{take}
+// REDEFINE: %{chip} = sm_90a
+// REDEFINE: %{version} = 80
+// RUN: %{take}
+// REDEFINE: %{chip} = sm_100
+// REDEFINE: %{version} = 86
+// RUN: %{take}
+// REDEFINE: %{chip} = sm_100a
+// REDEFINE: %{version} = 86
+// RUN: %{take}
+// REDEFINE: %{chip} = sm_103
+// REDEFINE: %{version} = 88
+// RUN: %{take}
+// REDEFINE: %{chip} = sm_120
+// REDEFINE: %{version} = 87
+// RUN: %{take}
+// REDEFINE: %{chip} = sm_121
+// REDEFINE: %{version} = 88
+// RUN: %{take}
+
 // REDEFINE: %{options} = chip=sm_90 schedule={#bngrad.schedule<two_pass, threads = 100>}
 // RUN: %{fail} --check-prefix=THREADS
 // THREADS: error: option 'schedule': expected an attribute such as #bngrad.schedule<loops>, got '#bngrad.schedule<two_pass, threads = 100>': expected threads of a block to be a multiple of 32, at most 1024, got 100

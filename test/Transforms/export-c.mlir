@@ -29,6 +29,10 @@ func.func @scalars(%a: i1, %b: index, %c: f16, %d: f64) {
 func.func @empty(%a: memref<0x4xf32>) {
   return
 }
+// Behind an extent of 0 as well, where upstream has no strides.
+func.func @empty_behind(%a: memref<4x0x2xf32>) {
+  return
+}
 func.func @strided(%a: memref<2x4xf32, strided<[8, 2], offset: 3>>, %b: memref<2xf32, strided<[?]>>) {
   return
 }
@@ -98,6 +102,17 @@ func.func private @other(i32)
 // CHECK-LABEL: func.func @empty(
 // CHECK-NOT: icmp
 // CHECK: call @empty.impl(
+
+// CHECK-LABEL: func.func @empty_behind(
+// CHECK-SAME: %{{.+}}: !llvm.ptr) -> i32
+// CHECK: [3, 0]
+// CHECK-NEXT: %[[ZERO:.+]] = llvm.mlir.constant(0 : index)
+// CHECK-NEXT: llvm.insertvalue %[[ZERO]], %{{.+}}[4, 0]
+// CHECK: %[[TWO:.+]] = llvm.mlir.constant(2 : index)
+// CHECK-NEXT: llvm.insertvalue %[[TWO]], %{{.+}}[4, 1]
+// CHECK: %[[ONE:.+]] = llvm.mlir.constant(1 : index)
+// CHECK-NEXT: llvm.insertvalue %[[ONE]], %{{.+}}[4, 2]
+// CHECK: call @empty_behind.impl(
 
 // CHECK-NOT: func.func @strided(
 // CHECK-LABEL: func.func @_mlir_ciface_strided(

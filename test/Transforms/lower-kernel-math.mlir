@@ -37,6 +37,34 @@ gpu.module @kernels {
 
 // -----
 
+// bf16 is computed in f32, with one rounding after each step; of f16 LLVM does the same where it must.
+// CHECK-LABEL: gpu.func @halves(
+// CHECK-SAME:    %[[A:.+]]: f16, %[[B:.+]]: vector<4xbf16>,
+// CHECK:         %[[ROOT:.+]] = llvm.call_intrinsic "llvm.sqrt"(%[[A]]) : (f16) -> f16
+// CHECK:         %[[ONE:.+]] = arith.constant 1.000000e+00 : f16
+// CHECK:         arith.divf %[[ONE]], %[[ROOT]] : f16
+// CHECK:         %[[WIDE:.+]] = arith.extf %[[B]] : vector<4xbf16> to vector<4xf32>
+// CHECK:         %[[ROOTS:.+]] = llvm.call_intrinsic "llvm.sqrt"(%[[WIDE]]) : (vector<4xf32>) -> vector<4xf32>
+// CHECK:         %[[NARROW:.+]] = arith.truncf %[[ROOTS]] : vector<4xf32> to vector<4xbf16>
+// CHECK:         %[[ONES:.+]] = arith.constant dense<1.000000e+00> : vector<4xbf16>
+// CHECK:         arith.divf %[[ONES]], %[[NARROW]] : vector<4xbf16>
+// CHECK-COUNT-3: arith.extf
+// CHECK:         llvm.call_intrinsic "llvm.fma"(%{{.+}}) : (vector<4xf32>, vector<4xf32>, vector<4xf32>) -> vector<4xf32>
+// CHECK:         arith.truncf
+gpu.module @kernels {
+  gpu.func @halves(%a: f16, %b: vector<4xbf16>, %o: memref<f16>, %p: memref<4xbf16>) kernel {
+    %c0 = arith.constant 0 : index
+    %scalar = math.rsqrt %a : f16
+    memref.store %scalar, %o[] : memref<f16>
+    %vector = math.rsqrt %b : vector<4xbf16>
+    %fma = math.fma %vector, %b, %b : vector<4xbf16>
+    vector.store %fma, %p[%c0] : memref<4xbf16>, vector<4xbf16>
+    gpu.return
+  }
+}
+
+// -----
+
 // Nothing to do.
 // CHECK-LABEL: gpu.func @none(
 // CHECK-NEXT:    gpu.return

@@ -23,22 +23,11 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 bool Parameter::isStatic() const {
-  auto shaped = dyn_cast<ShapedType>(type);
-  if (!shaped)
-    return true;
-  if (!shaped.hasStaticShape())
-    return false;
-  MemRefLayoutAttrInterface buffer = layout;
-  if (auto memref = dyn_cast<MemRefType>(type))
-    buffer = memref.getLayout();
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  if (!buffer)
-    return true;
-  return succeeded(
-             buffer.getStridesAndOffset(shaped.getShape(), strides, offset)) &&
-         !ShapedType::isDynamic(offset) &&
-         !llvm::any_of(strides, ShapedType::isDynamic);
+  auto memref = dyn_cast<MemRefType>(type);
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    memref =
+        MemRefType::get(tensor.getShape(), tensor.getElementType(), layout);
+  return !memref || isKnownFromPointer(memref);
 }
 
 bool ExportedFunction::hasPointerForm() const {

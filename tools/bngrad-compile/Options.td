@@ -6,13 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-include "llvm/Option/OptParser.td"
-
-multiclass Eq<string name, string metavar, string help> {
-  def NAME : Separate<["--"], name>;
-  def NAME#_eq : Joined<["--"], name#"=">, Alias<!cast<Separate>(NAME)>,
-                 MetaVarName<metavar>, HelpText<help>;
-}
+include "common/Options.td"
 
 def o : JoinedOrSeparate<["-"], "o">, MetaVarName<"OUT">,
         HelpText<"Output; its extension says what is made, see below">;
@@ -37,5 +31,3 @@ defm schedule : Eq<"schedule", "#bngrad.schedule<...>",
                    "Schedule for every group (default: chosen)">;
 defm threads : Eq<"threads", "N",
                   "Threads to share work among (default: this machine's cores)">;
-def help : Flag<["--"], "help">, HelpText<"Print this text">;
-def : Flag<["-"], "h">, Alias<help>;

@@ -14,17 +14,15 @@
 #include "common/CommandLine.h"
 #include "common/Diagnostics.h"
 #include "common/Input.h"
+#include "common/OptionTable.h"
 
 #include "BNGrad/InitAll.h"
 #include "BNGrad/Transforms/CudaChip.h"
 
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Option/ArgList.h"
-#include "llvm/Option/OptTable.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/StringSaver.h"
 #include "llvm/Support/TargetSelect.h"
 
 using namespace mlir;
@@ -32,32 +30,6 @@ using namespace mlir::bngrad;
 using namespace llvm::opt;
 
 namespace {
-enum OptionId {
-  OPT_INVALID = 0,
-#define OPTION(...) LLVM_MAKE_OPT_ID(__VA_ARGS__),
-#include "Options.inc"
-#undef OPTION
-};
-
-#define OPTTABLE_STR_TABLE_CODE
-#include "Options.inc"
-#undef OPTTABLE_STR_TABLE_CODE
-
-#define OPTTABLE_PREFIXES_TABLE_CODE
-#include "Options.inc"
-#undef OPTTABLE_PREFIXES_TABLE_CODE
-
-constexpr OptTable::Info kOptions[] = {
-#define OPTION(...) LLVM_CONSTRUCT_OPT_INFO(__VA_ARGS__),
-#include "Options.inc"
-#undef OPTION
-};
-
-struct CompileOptTable : llvm::opt::GenericOptTable {
-  CompileOptTable()
-      : GenericOptTable(OptionStrTable, OptionPrefixesTable, kOptions) {}
-};
-
 /// The command line.
 struct Options {
   CompileOptions compile;
@@ -272,15 +244,9 @@ static LogicalResult run(const Options &options) {
 
 int main(int argc, char **argv) {
   setToolName("bngrad-compile");
-  llvm::BumpPtrAllocator allocator;
-  llvm::StringSaver saver(allocator);
-  CompileOptTable table;
+  OptionTable table;
   bool hasError = false;
-  InputArgList args =
-      table.parseArgs(argc, argv, OPT_UNKNOWN, saver, [&](StringRef message) {
-        (void)reportError(message);
-        hasError = true;
-      });
+  InputArgList args = table.parse(argc, argv, hasError);
   if (args.hasArg(OPT_help) && !hasError) {
     table.printHelp(llvm::outs(), "bngrad-compile FILE|- -o OUT [options]",
                     "Compiles the public functions of an IR file (text or "

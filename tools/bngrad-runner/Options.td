@@ -5,19 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// An option table of its own: llvm::cl options are global, and libLLVM has
-// taken `threads`.
-//
-//===----------------------------------------------------------------------===//
 
-include "llvm/Option/OptParser.td"
-
-multiclass Eq<string name, string metavar, string help> {
-  def NAME : Separate<["--"], name>;
-  def NAME#_eq : Joined<["--"], name#"=">, Alias<!cast<Separate>(NAME)>,
-                 MetaVarName<metavar>, HelpText<help>;
-}
+include "common/Options.td"
 
 defm entry : Eq<"entry", "NAME",
                 "Function to run (default: the only public one)">;
@@ -36,5 +25,3 @@ def check : Flag<["--"], "check">,
 defm benchmark : Eq<"benchmark", "N",
                     "Time N runs against the bandwidth of memory">;
 defm threads : Eq<"threads", "N", "Threads (default: one per core)">;
-def help : Flag<["--"], "help">, HelpText<"Print this text">;
-def : Flag<["-"], "h">, Alias<help>;

@@ -14,15 +14,13 @@
 
 #include "common/CommandLine.h"
 #include "common/Diagnostics.h"
+#include "common/OptionTable.h"
 
 #include "BNGrad/InitAll.h"
 #include "BNGrad/Runtime/Npy.h"
 #include "BNGrad/Transforms/CudaChip.h"
 
 #include "mlir/Target/LLVMIR/Dialect/All.h"
-#include "llvm/Option/ArgList.h"
-#include "llvm/Option/OptTable.h"
-#include "llvm/Support/StringSaver.h"
 #include "llvm/Support/TargetSelect.h"
 
 using namespace mlir;
@@ -34,32 +32,6 @@ using ::bngrad::Array;
 extern "C" void omp_set_num_threads(int);
 
 namespace {
-enum OptionId {
-  OPT_INVALID = 0,
-#define OPTION(...) LLVM_MAKE_OPT_ID(__VA_ARGS__),
-#include "Options.inc"
-#undef OPTION
-};
-
-#define OPTTABLE_STR_TABLE_CODE
-#include "Options.inc"
-#undef OPTTABLE_STR_TABLE_CODE
-
-#define OPTTABLE_PREFIXES_TABLE_CODE
-#include "Options.inc"
-#undef OPTTABLE_PREFIXES_TABLE_CODE
-
-constexpr OptTable::Info kOptions[] = {
-#define OPTION(...) LLVM_CONSTRUCT_OPT_INFO(__VA_ARGS__),
-#include "Options.inc"
-#undef OPTION
-};
-
-struct RunnerOptTable : llvm::opt::GenericOptTable {
-  RunnerOptTable()
-      : GenericOptTable(OptionStrTable, OptionPrefixesTable, kOptions) {}
-};
-
 /// The command line.
 struct Options {
   std::string path, entry;
@@ -196,15 +168,9 @@ static LogicalResult run(const Options &options) {
 
 int main(int argc, char **argv) {
   setToolName("bngrad-runner");
-  llvm::BumpPtrAllocator allocator;
-  llvm::StringSaver saver(allocator);
-  RunnerOptTable table;
+  OptionTable table;
   bool hasError = false;
-  InputArgList args =
-      table.parseArgs(argc, argv, OPT_UNKNOWN, saver, [&](StringRef message) {
-        (void)reportError(message);
-        hasError = true;
-      });
+  InputArgList args = table.parse(argc, argv, hasError);
   if (args.hasArg(OPT_help) && !hasError) {
     table.printHelp(llvm::outs(), "bngrad-runner FILE|- [options]",
                     "Runs a function of an IR file (text or bytecode; - is "

@@ -26,6 +26,10 @@ struct CudaChip {
   int64_t multiprocessors;
   /// Shared memory that one block can have, in bytes.
   int64_t sharedBytes;
+  /// First version of PTX that has it, such as 71, and what kernels for it are
+  /// made of: bulk copies of sm_90 came with 80. Source: the PTX ISA's release
+  /// notes.
+  unsigned firstPtxVersion;
   /// Version of PTX that is emitted for it, such as 80.
   unsigned ptxVersion;
 
@@ -44,7 +48,18 @@ struct CudaChip {
   /// Errors: failure and a `reason` where a name is unknown or none is given.
   static FailureOr<SmallVector<const CudaChip *>> parse(StringRef names,
                                                         std::string &reason);
+  /// Parses the version of PTX in LLVM's `features`, such as 80 in `+ptx80`.
+  ///
+  /// Errors: failure and a `reason` where that is not all of them, or LLVM has
+  ///         no such version, or the version does not have all of `chips`.
+  static FailureOr<unsigned> parsePtxVersion(StringRef features,
+                                             ArrayRef<const CudaChip *> chips,
+                                             std::string &reason);
 };
+
+/// Bytes that the parameters of a kernel may take on the chips above, with
+/// LLVM's `features`. Source: the PTX ISA, "Kernel function parameters".
+uint64_t getMostParameterBytes(StringRef features);
 
 } // namespace mlir::bngrad
 

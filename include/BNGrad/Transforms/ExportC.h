@@ -9,7 +9,7 @@
 #ifndef BNGRAD_TRANSFORMS_EXPORTC_H
 #define BNGRAD_TRANSFORMS_EXPORTC_H
 
-#include "mlir/IR/Types.h"
+#include "mlir/IR/BuiltinTypes.h"
 
 namespace mlir::bngrad {
 
@@ -22,6 +22,10 @@ StringRef findExportNameError(StringRef name);
 
 /// Whether `--bngrad-export-c` exports scalars and buffers of this type.
 bool isExportedElementType(Type type);
+
+/// Whether a pointer says all about a buffer of `type`, so that
+/// `--bngrad-export-c` passes it so: its sizes, strides and offset are known.
+bool isKnownFromPointer(MemRefType type);
 
 } // namespace mlir::bngrad
 

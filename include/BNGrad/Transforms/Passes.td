@@ -607,7 +607,7 @@ def BNGradAttachChipsPass
     Needs: kernels.
     Gives: an `#nvvm.target` for each chip and, if there are several, the handler
            `#bngrad.select_by_device`.
-    Fails: if a chip is unknown or too old.
+    Fails: if a chip is unknown or too old, or `features` are not those of all.
 
     Before:
 
@@ -629,8 +629,8 @@ def BNGradAttachChipsPass
     Option<"chip", "chip", "std::string", /*default=*/"\"sm_90\"",
            "GPUs, comma-separated">,
     Option<"features", "features", "std::string", /*default=*/"\"\"",
-           "Features of every chip, such as +ptx80; empty: the version of PTX "
-           "that the chip needs">,
+           "Version of PTX for all chips, such as +ptx80; empty: that, or the "
+           "first that has the chip">,
     Option<"optLevel", "opt-level", "unsigned", /*default=*/"3",
            "Optimization, 0 to 3">
   ];
@@ -704,6 +704,17 @@ def BNGradLowerKernelMathPass
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect"
   ];
+}
+
+def BNGradVerifyKernelsPass
+    : Pass<"bngrad-verify-kernels", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Refuse kernels that PTX cannot express";
+  let description = [{
+    Needs: kernels in the LLVM dialect, for targets.
+    Gives: the same; the parameters of each kernel fit: they take at most 4096
+           bytes, and 32764 from PTX 8.1 on.
+    Fails: if they do not (error at the kernel).
+  }];
 }
 
 def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {

@@ -131,8 +131,8 @@ struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
       llvm::cl::init("sm_90")};
   Option<std::string> features{
       *this, "features",
-      llvm::cl::desc("Features of every chip, such as +ptx80; empty: the "
-                     "version of PTX that the chip needs"),
+      llvm::cl::desc("Version of PTX for all chips, such as +ptx80; empty: "
+                     "that, or the first that has the chip"),
       llvm::cl::init("")};
   Option<CudaFormat> format{
       *this, "format", llvm::cl::desc("How kernels are embedded"),

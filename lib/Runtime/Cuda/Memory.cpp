@@ -236,12 +236,12 @@ void mgpuMemHostRegisterMemRef(int64_t rank, void *descriptor,
 void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor,
                                  int64_t elementBytes) {
   ByteRange range;
-  if (hasError() || !getDenseRange("mgpuMemHostUnregisterMemRef", rank,
-                                   descriptor, elementBytes, range))
+  if (!getDenseRange("mgpuMemHostUnregisterMemRef", rank, descriptor,
+                     elementBytes, range))
     return;
   if (range.size == 0)
     return;
-  if (DeviceScope device; device)
+  if (DeviceScope device(/*releases=*/true); device)
     device->check(device->driver.cuMemHostUnregister(range.begin),
                   "cuMemHostUnregister");
 }

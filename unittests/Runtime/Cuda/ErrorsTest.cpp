@@ -95,6 +95,12 @@ TEST_F(ErrorsTest, NothingButReleasesUntilTheStatusIsTaken) {
   void *stream = mgpuStreamCreate();
   void *event = mgpuEventCreate();
   void *memory = mgpuMemAlloc(16, stream, 0);
+  float data = 0;
+  struct {
+    void *allocated, *aligned;
+    int64_t offset;
+  } memref = {&data, &data, 0};
+  mgpuMemHostRegisterMemRef(0, &memref, sizeof(data));
   fake::fail("cuStreamSynchronize", 1);
   mgpuStreamSynchronize(stream);
   fake::fail("cuStreamSynchronize", 2);
@@ -117,6 +123,7 @@ TEST_F(ErrorsTest, NothingButReleasesUntilTheStatusIsTaken) {
   mgpuMemcpy(memory, memory, 4, stream);
   mgpuMemset16(memory, 0, 1, stream);
   mgpuMemset32(memory, 0, 1, stream);
+  mgpuMemHostRegisterMemRef(0, &memref, sizeof(data));
   mgpuSetDefaultDevice(9);
   EXPECT_EQ(bngradCudaGetCapability(), 0);
   EXPECT_EQ(fake::takeCalls(), Calls());
@@ -131,10 +138,12 @@ TEST_F(ErrorsTest, NothingButReleasesUntilTheStatusIsTaken) {
   // What the thread holds it can give back.
   fake::takeCalls();
   mgpuMemFree(memory, stream);
+  mgpuMemHostUnregisterMemRef(0, &memref, sizeof(data));
   unloadModule(module);
   mgpuEventDestroy(event);
   mgpuStreamDestroy(stream);
-  EXPECT_EQ(fake::takeCalls(), Calls{"cuMemFreeAsync"});
+  EXPECT_EQ(fake::takeCalls(),
+            (Calls{"cuMemFreeAsync", "cuMemHostUnregister"}));
 
   expectError(1, "cuStreamSynchronize on device 1 (NVIDIA Fake): "
                  "CUDA_ERROR_INVALID_VALUE (1): invalid argument");

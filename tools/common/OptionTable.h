@@ -1,0 +1,70 @@
+//===- OptionTable.h - the options of a tool --------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The table that is made of the including tool's own Options.td; for its main
+// file alone.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TOOLS_COMMON_OPTIONTABLE_H
+#define BNGRAD_TOOLS_COMMON_OPTIONTABLE_H
+
+#include "common/Diagnostics.h"
+
+#include "llvm/Option/ArgList.h"
+#include "llvm/Option/OptTable.h"
+#include "llvm/Support/StringSaver.h"
+
+namespace mlir::bngrad {
+
+using llvm::opt::DefaultVis; // as the table calls it
+
+enum OptionId {
+  OPT_INVALID = 0,
+#define OPTION(...) LLVM_MAKE_OPT_ID(__VA_ARGS__),
+#include "Options.inc"
+#undef OPTION
+};
+
+#define OPTTABLE_STR_TABLE_CODE
+#include "Options.inc"
+#undef OPTTABLE_STR_TABLE_CODE
+
+#define OPTTABLE_PREFIXES_TABLE_CODE
+#include "Options.inc"
+#undef OPTTABLE_PREFIXES_TABLE_CODE
+
+static constexpr llvm::opt::OptTable::Info kOptions[] = {
+#define OPTION(...) LLVM_CONSTRUCT_OPT_INFO(__VA_ARGS__),
+#include "Options.inc"
+#undef OPTION
+};
+
+class OptionTable : public llvm::opt::GenericOptTable {
+public:
+  OptionTable()
+      : GenericOptTable(OptionStrTable, OptionPrefixesTable, kOptions) {}
+
+  /// Parses the command line; the result lives no longer than the table.
+  ///
+  /// Errors: one line on standard error each, and `hasError` is set.
+  llvm::opt::InputArgList parse(int argc, char **argv, bool &hasError) {
+    return parseArgs(argc, argv, OPT_UNKNOWN, saver, [&](StringRef message) {
+      (void)reportError(message);
+      hasError = true;
+    });
+  }
+
+private:
+  llvm::BumpPtrAllocator allocator;
+  llvm::StringSaver saver{allocator};
+};
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_TOOLS_COMMON_OPTIONTABLE_H
