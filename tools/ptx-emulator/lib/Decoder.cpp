@@ -409,6 +409,8 @@ bool Decoder::decode(const Function &kernel) {
     return fail("unsupported", "'" + kernel.name + "' has no body");
   scopes.emplace_back();
   scopes.back().isFunction = true;
+  if (module.version >= 8.1)
+    program.mostParamBytes = 32764;
   declareKernelParams(kernel);
   if (!decodeFunction(kernel))
     return false;

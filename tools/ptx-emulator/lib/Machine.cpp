@@ -344,9 +344,9 @@ bool Launch::check() {
     refuse("expected at most " + std::to_string(chip.sharedBytes) +
            " bytes of shared memory on " + chip.name + ", got " +
            std::to_string(sharedBytes()));
-  if (program.paramBytes > 4352 - 256)
-    refuse("expected at most 4096 bytes of parameters, got " +
-           std::to_string(program.paramBytes));
+  if (program.paramBytes > program.mostParamBytes)
+    refuse("expected at most " + std::to_string(program.mostParamBytes) +
+           " bytes of parameters, got " + std::to_string(program.paramBytes));
   if (!what.empty())
     error = "launch-bounds: kernel '" + program.name + "': " + what;
   return what.empty();

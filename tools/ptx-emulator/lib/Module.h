@@ -115,6 +115,8 @@ struct Function {
 };
 
 struct Module {
+  /// Of PTX, such as 8.1; 0 if it does not say.
+  double version = 0;
   std::string target;
   std::vector<Variable> variables;
   std::map<std::string, Function> functions;

@@ -15,6 +15,8 @@
 
 #include "Lexer.h"
 
+#include <cstdlib>
+
 namespace bngrad::ptx {
 
 std::string Instruction::fullName() const {
@@ -491,7 +493,11 @@ bool Parser::parse() {
   while (peek().kind != Token::End) {
     if (skipDebugDirective())
       continue;
-    if (takeIf(".version") || takeIf(".address_size")) {
+    if (takeIf(".version")) {
+      module.version = std::strtod(std::string(take().text).c_str(), nullptr);
+      continue;
+    }
+    if (takeIf(".address_size")) {
       take();
       continue;
     }

@@ -147,6 +147,7 @@ struct Program {
   };
   std::vector<Param> params;
   uint32_t paramBytes = 0;
+  uint32_t mostParamBytes = 4096; // from PTX 8.1 on it is more
   uint32_t staticSharedBytes = 0;
   uint32_t dynamicSharedOffset = 0;
   uint32_t localBytes = 0;
