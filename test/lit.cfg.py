@@ -1,5 +1,6 @@
 # Configuration of the test suite; see docs/testing.md.
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -44,6 +45,16 @@ def find_cuda_toolkit():
     return None
 
 
+def has_gpu():
+    """Whether an NVIDIA GPU and its driver are there."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int()
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
 # The long tests run under `scripts/test.sh --all` only.
 add_feature("long", os.environ.get("BNGRAD_LONG_TESTS") == "1")
 add_feature("numpy", has_numpy())
@@ -56,13 +67,14 @@ if conformance_dir:
         config.bngrad_src_root, conformance_dir)
 # Kernels are compiled without the toolkit; ptxas checks them, and libdevice has functions such as exp.
 cuda_toolkit = find_cuda_toolkit()
+add_feature("cuda", has_gpu())
 add_feature("ptxas", cuda_toolkit is not None)
 add_feature("libdevice", cuda_toolkit is not None and
             os.path.exists(os.path.join(cuda_toolkit, "nvvm", "libdevice", "libdevice.10.bc")))
 if cuda_toolkit:
     config.environment["CUDA_ROOT"] = cuda_toolkit
     config.substitutions.append(("%ptxas", os.path.join(cuda_toolkit, "bin", "ptxas")))
-known = {"conformance", "libdevice", "long", "numpy", "ptxas"}
+known = {"conformance", "cuda", "libdevice", "long", "numpy", "ptxas"}
 unknown = set(required) - known
 if unknown:
     lit_config.fatal(f"BNGRAD_REQUIRE: expected some of {sorted(known)}, "
