@@ -74,11 +74,11 @@ static void collectUsers(Value memref, SmallVectorImpl<Operation *> &users) {
   }
 }
 
-/// `op` or what it is in, in `block`; null also where that repeats `op`.
+/// `op` or what it is in, in `block`; null also where that runs `op` not once.
 static Operation *findOnce(Block *block, Operation *op) {
-  while (op && op->getBlock() != block) {
+  while (op->getBlock() != block) {
     op = op->getParentOp();
-    if (isa_and_present<LoopLikeOpInterface>(op))
+    if (!isa<scf::ExecuteRegionOp>(op))
       return nullptr;
   }
   return op;
@@ -340,6 +340,20 @@ void mlir::bngrad::copyDeviceArguments(RewriterBase &rewriter,
 }
 
 LogicalResult mlir::bngrad::verifyDeviceArguments(func::FuncOp function) {
+  // Those of a callee are in memory of the device, too.
+  WalkResult calls = function.walk([&](func::CallOp call) {
+    for (auto [i, operand] : llvm::enumerate(call.getOperands())) {
+      if (!isMemRef(operand) || isArgument(operand))
+        continue;
+      call.emitOpError() << "expected operand " << i
+                         << " to be an argument, in memory of the device, got "
+                            "a buffer of the host";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  if (calls.wasInterrupted())
+    return failure();
   for (BlockArgument argument : function.getArguments()) {
     if (!isMemRef(argument))
       continue;

@@ -336,9 +336,11 @@ IRMapping GpuKernels::clonePiece(OpBuilder &b, linalg::GenericOp generic,
     if (loop != inner || lanes == 1)
       return indices[loop];
     auto type = VectorType::get({lanes}, b.getIndexType());
+    // Kernels have no vector.step.
+    auto steps = llvm::to_vector(llvm::seq<int64_t>(lanes));
     return arith::AddIOp::create(
         b, loc, vector::BroadcastOp::create(b, loc, type, indices[loop]),
-        vector::StepOp::create(b, loc, type));
+        arith::ConstantOp::create(b, loc, b.getIndexVectorAttr(steps)));
   };
   return cloneElement(b, generic, {readOperand, readIndex}, lanes,
                       schedule.getFma());

@@ -356,6 +356,9 @@ LogicalResult mlir::bngrad::emitGpuLoops(RewriterBase &rewriter,
       reason = "expected memrefs";
       return failure();
     }
+  reason = findObstacleBetween(group.getMembers());
+  if (!reason.empty())
+    return failure();
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(group.getMembers().back());
   DeviceBuffers buffers(rewriter, group, deviceArguments);

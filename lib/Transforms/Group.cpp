@@ -41,13 +41,6 @@ using namespace mlir::bngrad;
 
 using Group = llvm::SmallSetVector<linalg::GenericOp, 4>;
 
-/// True if result `i` has an element per iteration: a value that was fused into
-/// the reduction and is needed elsewhere, too.
-static bool isFullSize(linalg::GenericOp generic, unsigned i) {
-  AffineMap map = generic.getMatchingIndexingMap(generic.getDpsInitOperand(i));
-  return map.getNumResults() == generic.getNumLoops();
-}
-
 /// True if `generic` belongs to the group of `seed` because it reads results of
 /// members where it may: those per channel at its channel, those per element at
 /// its element, as the others may not be there yet.
@@ -56,6 +49,11 @@ static bool readsAsMember(linalg::GenericOp generic, linalg::GenericOp seed,
                           function_ref<bool(Value)> isElementResult) {
   if (!isParallel(generic) || !generic.hasPureTensorSemantics() ||
       generic->hasAttr(ScheduleAttr::kAttrName))
+    return false;
+  // What is written over a result may be needed as it was.
+  if (llvm::any_of(generic.getDpsInits(), [&](Value init) {
+        return isChannelResult(init) || isElementResult(init);
+      }))
     return false;
   AffineMap ofChannel, ofElement;
   if (generic.getNumLoops() == seed.getNumLoops()) {
@@ -66,7 +64,8 @@ static bool readsAsMember(linalg::GenericOp generic, linalg::GenericOp seed,
     ofChannel = getFeatureMap(seed.getContext(), seed.getNumLoops(), features);
     ofElement = AffineMap::getMultiDimIdentityMap(seed.getNumLoops(),
                                                   seed.getContext());
-  } else if (generic.getNumLoops() == seed.getNumParallelLoops()) {
+  } else if (generic.getNumLoops() == seed.getNumParallelLoops() &&
+             isChannelwise(generic) && !readsBeside(generic)) {
     ofChannel = AffineMap::getMultiDimIdentityMap(generic.getNumLoops(),
                                                   seed.getContext());
   } else {
@@ -89,9 +88,13 @@ static Group growFrom(linalg::GenericOp seed,
   group.insert(seed);
   // Only per-channel results make a reader a member; full-size ones end the
   // group.
+  SmallVector<unsigned> features;
+  seed.getParallelDims(features);
+  AffineMap ofChannel =
+      getFeatureMap(seed.getContext(), seed.getNumLoops(), features);
   DenseSet<Value> channelResults;
   for (OpResult result : seed->getResults())
-    if (!isFullSize(seed, result.getResultNumber()))
+    if (seed.getIndexingMapMatchingResult(result) == ofChannel)
       channelResults.insert(result);
   auto isChannelResult = [&](Value value) {
     return channelResults.contains(value);
@@ -195,10 +198,11 @@ static void ownInit(OpBuilder &b, OpOperand &operand) {
 /// their order, and so do all effects.
 static void moveReadersBehind(Operation *region) {
   DenseSet<Operation *> late = {region};
+  bool hasLateEffect = false;
   Operation *end = region;
   for (Operation *op = &region->getBlock()->front(); op != region;) {
     Operation *next = op->getNextNode();
-    bool isLate = late.size() > 1 && !isMemoryEffectFree(op);
+    bool isLate = hasLateEffect && !isMemoryEffectFree(op);
     op->walk([&](Operation *nested) {
       for (Value operand : nested->getOperands())
         if (Operation *def = operand.getDefiningOp())
@@ -206,6 +210,7 @@ static void moveReadersBehind(Operation *region) {
     });
     if (isLate) {
       late.insert(op);
+      hasLateEffect |= !isMemoryEffectFree(op);
       op->moveAfter(end);
       end = op;
     }

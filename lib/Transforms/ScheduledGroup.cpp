@@ -57,6 +57,43 @@ mlir::bngrad::getReductionValues(linalg::GenericOp generic) {
   return values;
 }
 
+bool mlir::bngrad::readsBeside(linalg::GenericOp generic) {
+  bool found = false;
+  visitUsedValuesDefinedAbove(generic.getRegion(), [&](OpOperand *operand) {
+    found |= isa<ShapedType>(operand->get().getType());
+  });
+  return found;
+}
+
+bool mlir::bngrad::isChannelwise(linalg::GenericOp generic) {
+  return llvm::all_of(generic.getIndexingMapsArray(), [](AffineMap map) {
+    return map.isIdentity() || map.isConstant();
+  });
+}
+
+std::string
+mlir::bngrad::findObstacleBetween(ArrayRef<linalg::GenericOp> members) {
+  // Loops replace the members where the last one stands. What is filled in
+  // between must not be used before.
+  auto fillsForLater = [&](Operation *op) {
+    auto fill = dyn_cast<linalg::FillOp>(op);
+    return fill && llvm::none_of(members, [&](linalg::GenericOp member) {
+             return member->isBeforeInBlock(fill) &&
+                    llvm::is_contained(member->getOperands(),
+                                       fill.getDpsInits()[0]);
+           });
+  };
+  for (Operation *op = members.front(); op != members.back();
+       op = op->getNextNode())
+    if (!llvm::is_contained(members, dyn_cast<linalg::GenericOp>(op)) &&
+        !isa<memref::AllocOp>(op) && !isMemoryEffectFree(op) &&
+        !fillsForLater(op))
+      return ("expected no '" + op->getName().getStringRef() +
+              "' between the members")
+          .str();
+  return "";
+}
+
 Value mlir::bngrad::getViewed(Value value) {
   while (auto collapse = value.getDefiningOp<memref::CollapseShapeOp>())
     value = collapse.getSrc();
@@ -176,23 +213,27 @@ ScheduledGroup::get(ArrayRef<linalg::GenericOp> members, std::string &reason) {
     return std::nullopt;
   }
   for (linalg::GenericOp member : members) {
-    bool readsBeside = false;
-    visitUsedValuesDefinedAbove(member.getRegion(), [&](OpOperand *operand) {
-      readsBeside |= isa<ShapedType>(operand->get().getType());
-    });
-    if (readsBeside) {
+    if (readsBeside(member)) {
       reason = "expected bodies that read no data but the operands";
       return std::nullopt;
     }
   }
   for (linalg::GenericOp generic : group.channelwise) {
     if (generic.getNumLoops() != group.features.size() ||
-        !llvm::all_of(generic.getIndexingMapsArray(), [](AffineMap map) {
-          return map.isIdentity() || map.isConstant();
-        })) {
+        !isChannelwise(generic)) {
       reason = "expected the per-channel loops to be those of the sums";
       return std::nullopt;
     }
+  }
+  if (group.reduction) {
+    AffineMap featureMap = getFeatureMap(group.reduction.getContext(),
+                                         group.numLoops, group.features);
+    for (OpOperand &init : group.reduction.getDpsInitsMutable())
+      if (AffineMap map = group.reduction.getMatchingIndexingMap(&init);
+          !isDataMap(map) && map != featureMap) {
+        reason = "expected sums in the order of the loops over channels";
+        return std::nullopt;
+      }
   }
   reason = findConflict(group, members);
   if (!reason.empty())

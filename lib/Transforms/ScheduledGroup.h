@@ -57,6 +57,17 @@ struct ReductionValues {
   SmallVector<std::pair<unsigned, Value>> stores; // an element per iteration
 };
 
+/// True if the body of `generic` reads data that is no operand.
+bool readsBeside(linalg::GenericOp generic);
+
+/// True if `generic`, with a loop for each feature, reads and writes values of
+/// its channel, or one value for all.
+bool isChannelwise(linalg::GenericOp generic);
+
+/// What stands between the members that must not be behind or before all of
+/// their loops; empty: nothing.
+std::string findObstacleBetween(ArrayRef<linalg::GenericOp> members);
+
 /// The values of a generic whose results are sums with fastmath<reassoc>,
 /// indexed by its parallel loops, or have an element per iteration; nothing if
 /// one is neither, or if there is no sum.

@@ -121,26 +121,7 @@ static std::string findObstacle(const ScheduledGroup &group) {
         return "expected the last loop to index the last dim";
     }
   }
-  // Loops replace the members where the last one stands. What is filled in
-  // between must not be used before.
-  SmallVector<linalg::GenericOp> members = group.getMembers();
-  auto fillsForLater = [&](Operation *op) {
-    auto fill = dyn_cast<linalg::FillOp>(op);
-    return fill && llvm::none_of(members, [&](linalg::GenericOp member) {
-             return member->isBeforeInBlock(fill) &&
-                    llvm::is_contained(member->getOperands(),
-                                       fill.getDpsInits()[0]);
-           });
-  };
-  for (Operation *op = members.front(); op != members.back();
-       op = op->getNextNode())
-    if (!llvm::is_contained(members, dyn_cast<linalg::GenericOp>(op)) &&
-        !isa<memref::AllocOp>(op) && !isMemoryEffectFree(op) &&
-        !fillsForLater(op))
-      return ("expected no '" + op->getName().getStringRef() +
-              "' between the members")
-          .str();
-  return "";
+  return findObstacleBetween(group.getMembers());
 }
 
 LogicalResult mlir::bngrad::emitVectorLoops(RewriterBase &rewriter,

@@ -1,6 +1,7 @@
 // What the header declares for arrays without elements is there, wherever the 0 stands; the results of the others are
 // those of an empty batch.
 
+// UNSUPPORTED: sanitizer
 // DEFINE: %{cc} = %llvm_prefix/bin/clang -std=c11 -Wall -Wextra -pedantic -Werror -I%t
 // DEFINE: %{rpath} = -Wl,-rpath,%t -Wl,-rpath,%bngrad_obj_root/lib
 

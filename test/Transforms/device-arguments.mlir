@@ -48,3 +48,22 @@ func.func @gradient(%dy: !d, %x: !d, %mean: !c, %variance: !c) -> (!d, !c) {
       : !d, !c, !c
   return %0#0, %0#1 : !d, !c
 }
+
+// -----
+
+!d = tensor<4x3xf32>
+!c = tensor<3xf32>
+func.func private @callee(%dy: !d, %x: !d, %mean: !c, %variance: !c) -> !d attributes {no_inline} {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !c) variance(%variance : !c)
+      : !d, !c, !c
+  return %0#0 : !d
+}
+
+func.func @caller(%dy: !d, %x: !d, %mean: !c, %variance: !c) -> !d {
+  // The result is a buffer of the caller's.
+  // expected-error @below {{'func.call' op expected operand 4 to be an argument, in memory of the device, got a buffer of the host}}
+  %0 = func.call @callee(%dy, %x, %mean, %variance) : (!d, !d, !c, !c) -> !d
+  %1:3 = bngrad.batch_norm_backward grad_output(%0 : !d) input(%x : !d) mean(%mean : !c) variance(%variance : !c)
+      : !d, !c, !c
+  return %1#0 : !d
+}
