@@ -346,16 +346,39 @@ static void emitAlignedOnePass(OpBuilder &b, const ScheduledGroup &group,
       });
 }
 
+/// True if the integers in `generic` fill bytes, or are i1. Vectors of others
+/// are packed by some of what lowers kernels, and not by the rest.
+static bool hasWholeBytes(linalg::GenericOp generic) {
+  auto isWhole = [](Type type) {
+    auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(type));
+    return !integer || integer.getWidth() == 1 ||
+           (integer.getWidth() >= 8 && llvm::isPowerOf2_32(integer.getWidth()));
+  };
+  WalkResult walk = generic.getRegion().walk([&](Operation *op) {
+    return llvm::all_of(op->getOperandTypes(), isWhole) &&
+                   llvm::all_of(op->getResultTypes(), isWhole)
+               ? WalkResult::advance()
+               : WalkResult::interrupt();
+  });
+  return !walk.wasInterrupted() &&
+         llvm::all_of(generic.getRegion().getArgumentTypes(), isWhole);
+}
+
 LogicalResult mlir::bngrad::emitGpuLoops(RewriterBase &rewriter,
                                          const ScheduledGroup &group,
                                          ScheduleAttr schedule,
                                          bool deviceArguments,
                                          std::string &reason) {
-  for (linalg::GenericOp generic : group.getMembers())
-    if (!generic.hasPureBufferSemantics()) {
-      reason = "expected memrefs";
-      return failure();
-    }
+  if (!llvm::all_of(group.getMembers(), [](linalg::GenericOp generic) {
+        return generic.hasPureBufferSemantics();
+      })) {
+    reason = "expected memrefs";
+    return failure();
+  }
+  if (!llvm::all_of(group.getMembers(), hasWholeBytes)) {
+    reason = "expected integers of 1, 8, 16, 32 or 64 bits";
+    return failure();
+  }
   reason = findObstacleBetween(group.getMembers());
   if (!reason.empty())
     return failure();

@@ -21,8 +21,8 @@ namespace mlir::bngrad {
 ///
 /// Where `one_pass` does not fit, two passes run, with a remark.
 ///
-/// Errors: failure and a `reason` without any change, for tensors and where
-/// something stands between the members.
+/// Errors: failure and a `reason` without any change, for tensors, integers of
+/// part of a byte, and where something stands between the members.
 LogicalResult emitGpuLoops(RewriterBase &rewriter, const ScheduledGroup &group,
                            ScheduleAttr schedule, bool deviceArguments,
                            std::string &reason);

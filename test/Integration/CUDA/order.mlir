@@ -23,6 +23,8 @@
 // RUN: %{same}
 // REDEFINE: %{entry} = columns
 // RUN: %{same}
+// REDEFINE: %{entry} = nibbles
+// RUN: %{same}
 // REDEFINE: %{args} = --arg=random:1
 // REDEFINE: %{entry} = swapped_sums
 // RUN: %{same}
@@ -99,6 +101,23 @@ func.func @columns(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!d, !p) {
     %column = linalg.index 2 : index
     %integer = arith.index_cast %column : index to i32
     %number = arith.sitofp %integer : i32 to f32
+    %new = arith.addf %a, %number : f32
+    linalg.yield %new : f32
+  } -> !d
+  return %sum, %dscale : !d, !p
+}
+
+// Integers that fill no byte are left to the host.
+func.func @nibbles(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!d, !p) {
+  %dx, %dscale, %doffset = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !p) variance(%variance : !p) : !d, !p, !p
+  %three = arith.constant dense<3> : tensor<8x4x16xi4>
+  %empty = tensor.empty() : !d
+  %sum = linalg.generic {indexing_maps = [#data, #data, #data], iterator_types = ["parallel", "parallel", "parallel"]} ins(%dx, %three : !d, tensor<8x4x16xi4>) outs(%empty : !d) {
+  ^bb0(%a: f32, %i: i4, %out: f32):
+    %column = linalg.index 2 : index
+    %low = arith.index_cast %column : index to i4
+    %integer = arith.addi %low, %i : i4
+    %number = arith.sitofp %integer : i4 to f32
     %new = arith.addf %a, %number : f32
     linalg.yield %new : f32
   } -> !d
