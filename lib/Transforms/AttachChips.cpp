@@ -34,7 +34,7 @@ struct BNGradAttachChipsPass
       return emitError(loc) << reason;
     chips = *parsed;
     if (!features.empty() &&
-        failed(CudaChip::parsePtxVersion(features, chips, reason)))
+        failed(CudaChip::verifyFeatures(features, chips, reason)))
       return emitError(loc) << reason;
     if (optLevel > 3)
       return emitError(loc) << "expected opt-level to be in [0, 3], got "

@@ -82,9 +82,9 @@ static std::optional<unsigned> parseVersion(StringRef features) {
   return std::nullopt;
 }
 
-FailureOr<unsigned> CudaChip::parsePtxVersion(StringRef features,
-                                              ArrayRef<const CudaChip *> chips,
-                                              std::string &reason) {
+LogicalResult CudaChip::verifyFeatures(StringRef features,
+                                       ArrayRef<const CudaChip *> chips,
+                                       std::string &reason) {
   const CudaChip *newest =
       *llvm::max_element(chips, [](const CudaChip *a, const CudaChip *b) {
         return a->firstPtxVersion < b->firstPtxVersion;
@@ -95,7 +95,7 @@ FailureOr<unsigned> CudaChip::parsePtxVersion(StringRef features,
       });
   std::optional<unsigned> version = parseVersion(features);
   if (version && llvm::is_contained(allowed, *version))
-    return *version;
+    return success();
   llvm::raw_string_ostream os(reason);
   os << "expected features for " << newest->name << " to be one of ";
   llvm::interleaveComma(allowed, os,

@@ -374,8 +374,7 @@ LogicalResult mlir::bngrad::verifyDeviceArguments(func::FuncOp function) {
              << "expected a kernel to access argument "
              << argument.getArgNumber() << ", which is in memory of the "
              << "device, got code of the host; only gradients with something "
-                "to sum over, and what is "
-                "fused with them, become kernels";
+                "to sum over, and what is fused with them, become kernels";
     }
   }
   return success();

@@ -86,8 +86,8 @@ static Group growFrom(linalg::GenericOp seed,
                       const DenseSet<Operation *> &grouped) {
   Group group;
   group.insert(seed);
-  // Only per-channel results make a reader a member; full-size ones end the
-  // group.
+  // Only per-channel results, in the order of the loops, make a reader a
+  // member; others end the group.
   SmallVector<unsigned> features;
   seed.getParallelDims(features);
   AffineMap ofChannel =

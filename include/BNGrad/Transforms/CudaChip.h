@@ -48,13 +48,13 @@ struct CudaChip {
   /// Errors: failure and a `reason` where a name is unknown or none is given.
   static FailureOr<SmallVector<const CudaChip *>> parse(StringRef names,
                                                         std::string &reason);
-  /// Parses the version of PTX in LLVM's `features`, such as 80 in `+ptx80`.
+  /// Checks LLVM's `features`, a version of PTX such as `+ptx80`.
   ///
   /// Errors: failure and a `reason` where that is not all of them, or LLVM has
   ///         no such version, or the version does not have all of `chips`.
-  static FailureOr<unsigned> parsePtxVersion(StringRef features,
-                                             ArrayRef<const CudaChip *> chips,
-                                             std::string &reason);
+  static LogicalResult verifyFeatures(StringRef features,
+                                      ArrayRef<const CudaChip *> chips,
+                                      std::string &reason);
 };
 
 /// Bytes that the parameters of a kernel may take on the chips above, with

@@ -25,6 +25,13 @@ enum class Stage { Import, Decompose, Fuse, Group, Bufferize, Apply, Lower };
 /// A property that a target may be said to have or not.
 enum class Feature { Host, Present, Absent };
 
+/// The values of an option for a Feature.
+inline auto getFeatureValues() {
+  return llvm::cl::values(clEnumValN(Feature::Host, "host", "as the host"),
+                          clEnumValN(Feature::Present, "true", "yes"),
+                          clEnumValN(Feature::Absent, "false", "no"));
+}
+
 /// Options of `--bngrad-to-linalg`.
 struct ToLinalgPipelineOptions : PassPipelineOptions<ToLinalgPipelineOptions> {
   Option<Stage> stopAfter{
@@ -82,18 +89,12 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
       *this, "fma",
       llvm::cl::desc("Target: vectors have a fused multiply-add (host, true, "
                      "false)"),
-      llvm::cl::init(Feature::Host),
-      llvm::cl::values(clEnumValN(Feature::Host, "host", "as the host"),
-                       clEnumValN(Feature::Present, "true", "yes"),
-                       clEnumValN(Feature::Absent, "false", "no"))};
+      llvm::cl::init(Feature::Host), getFeatureValues()};
   Option<Feature> bf16Conversion{
       *this, "bf16-conversion",
       llvm::cl::desc("Target: an instruction converts vectors of f32 to bf16 "
                      "and flushes subnormals (host, true, false)"),
-      llvm::cl::init(Feature::Host),
-      llvm::cl::values(clEnumValN(Feature::Host, "host", "as the host"),
-                       clEnumValN(Feature::Present, "true", "yes"),
-                       clEnumValN(Feature::Absent, "false", "no"))};
+      llvm::cl::init(Feature::Host), getFeatureValues()};
 
   /// The target that the options describe.
   Target getTarget() const;

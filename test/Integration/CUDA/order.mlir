@@ -31,6 +31,9 @@
 // REDEFINE: %{entry} = not_reached
 // RUN: %{same}
 
+// What is written over a result is no member: the gradient keeps its kernel.
+// RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 stop-after=apply" | FileCheck %s
+
 !d = tensor<8x4x16xf32>
 !p = tensor<4xf32>
 #data = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
@@ -40,6 +43,9 @@
 #pair = affine_map<(d0, d1) -> (d0, d1)>
 
 // The step is written over grad_scale, which is returned as it was.
+// CHECK-LABEL: func.func @over_a_result(
+// CHECK:         gpu.launch
+// CHECK:         return
 func.func @over_a_result(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!p, !p) {
   %dx, %dscale, %doffset = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !p) variance(%variance : !p) : !d, !p, !p
   %step = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%mean : !p) outs(%dscale : !p) {
@@ -50,6 +56,9 @@ func.func @over_a_result(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!p, !p) 
   return %step, %dscale : !p, !p
 }
 
+// CHECK-LABEL: func.func @over_elements(
+// CHECK:         gpu.launch
+// CHECK:         return
 func.func @over_elements(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!d, !d) {
   %dx, %dscale, %doffset = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !p) variance(%variance : !p) : !d, !p, !p
   %sum = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d1)>, #data], iterator_types = ["parallel", "parallel", "parallel"]} ins(%dscale : !p) outs(%dx : !d) {
