@@ -315,11 +315,25 @@ static ScheduleKind chooseKind(const ScheduledGroup &group) {
   bool hasTileLoops = loops.size() <= 3 &&
                       llvm::count_if(loops, isFeature) == 1 &&
                       isFeature(loops[loops.size() - 2]);
-  int64_t shortRow = elements < limits::kFarElements ? limits::kShortRowNear
-                                                     : limits::kShortRow;
-  return row < shortRow && hasTileLoops && elements >= limits::kSerialElements
+  int64_t manyRows = row < limits::kVeryShortRow ? limits::kManyVeryShortRows
+                                                 : limits::kManyRows;
+  return row < limits::kShortRow && elements / row >= manyRows && hasTileLoops
              ? ScheduleKind::Tiles
              : ScheduleKind::Channels;
+}
+
+/// Bytes of the widest element of the data of `group`.
+static int64_t getElementBytes(const ScheduledGroup &group) {
+  int64_t bytes = 1;
+  for (linalg::GenericOp generic : group.getDataGenerics())
+    for (OpOperand &operand : generic->getOpOperands()) {
+      Type type = getElementTypeOrSelf(operand.get());
+      if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
+          type.isIntOrFloat())
+        bytes = std::max<int64_t>(
+            bytes, llvm::divideCeil(type.getIntOrFloatBitWidth(), 8));
+    }
+  return bytes;
 }
 
 /// The schedule of a group on `target`.
@@ -337,10 +351,14 @@ static ScheduleAttr chooseSchedule(MLIRContext *context,
   ScheduleKind kind = group ? chooseKind(*group) : ScheduleKind::Loops;
   if (kind == ScheduleKind::Loops)
     return ScheduleAttr::get(context, kind);
-  // Nine tables of a tile or a row and the lines that pass through fit into the
-  // first-level cache: sums with their errors, coefficients, mean.
-  int64_t columns = llvm::bit_floor(
-      static_cast<uint64_t>(std::max<int64_t>(target.l1Bytes / 48, 64)));
+  // The tables of a pass, each an f32 or wider for a column, and the lines that
+  // pass through fit into the first-level cache. A tile has long runs of bytes
+  // besides, so of more elements the narrower they are; rows lie in one stream
+  // whatever their tables.
+  int64_t columnBytes =
+      kind == ScheduleKind::Rows ? 48 : 12 * getElementBytes(*group);
+  int64_t columns = llvm::bit_floor(static_cast<uint64_t>(
+      std::max<int64_t>(target.l1Bytes / columnBytes, 64)));
   // As many blocks whatever the number of threads, so that sums do not depend
   // on it.
   constexpr int64_t blocks = 32;

@@ -30,11 +30,11 @@ namespace limits {
 inline constexpr int64_t kFewChannels = 8;
 /// Fewer elements than this are work for one thread.
 inline constexpr int64_t kSerialElements = 16 << 10;
-/// Rows of fewer elements than this are short: `tiles`. Fewer elements
-/// than kFarElements stay near in caches; how they are read matters less there
-/// than what a tile costs, and only rows below kShortRowNear are short.
-inline constexpr int64_t kShortRow = 512, kShortRowNear = 32,
-                         kFarElements = 1 << 20;
+/// Rows of fewer elements than kShortRow are read by `tiles` if there are
+/// kManyRows of them. Fewer stay near in caches, where how they are read
+/// matters less than what a tile costs, unless each is less than a vector.
+inline constexpr int64_t kShortRow = 256, kManyRows = 8 << 10,
+                         kVeryShortRow = 16, kManyVeryShortRows = 64;
 } // namespace limits
 
 /// True if `map` has every loop once, in any order.

@@ -67,20 +67,24 @@ void VectorLoops::emitBySizes(OpBuilder &b) {
   auto both = [&](Value l, Value r) {
     return b.createOrFold<arith::AndIOp>(loc, l, r);
   };
+  auto isBelow = [&](Value size, int64_t limit) {
+    return index.compare(arith::CmpIPredicate::ult, size,
+                         index.constant(limit));
+  };
   Value isLarge = index.compare(arith::CmpIPredicate::uge, count,
                                 index.constant(limits::kSerialElements));
   Value hasFew =
-      both(isLarge,
-           index.compare(arith::CmpIPredicate::ult, index.product(featureSizes),
-                         index.constant(limits::kFewChannels)));
-  Value shortRow = index.select(
-      index.compare(arith::CmpIPredicate::ult, count,
-                    index.constant(limits::kFarElements)),
-      index.constant(limits::kShortRowNear), index.constant(limits::kShortRow));
-  Value isShort = fits(group, ScheduleKind::Tiles)
-                      ? both(isLarge, index.compare(arith::CmpIPredicate::ult,
-                                                    sizes.back(), shortRow))
-                      : arith::ConstantIntOp::create(b, loc, 0, 1).getResult();
+      both(isLarge, isBelow(index.product(featureSizes), limits::kFewChannels));
+  Value manyRows = index.select(isBelow(sizes.back(), limits::kVeryShortRow),
+                                index.constant(limits::kManyVeryShortRows),
+                                index.constant(limits::kManyRows));
+  Value hasManyRows = index.compare(
+      arith::CmpIPredicate::uge,
+      index.product(ArrayRef<Value>(sizes).drop_back()), manyRows);
+  Value isShort =
+      fits(group, ScheduleKind::Tiles)
+          ? both(isBelow(sizes.back(), limits::kShortRow), hasManyRows)
+          : arith::ConstantIntOp::create(b, loc, 0, 1).getResult();
   emitIf(
       b, hasFew, [&](OpBuilder &nested) { emitSplit(nested); },
       [&](OpBuilder &many) {

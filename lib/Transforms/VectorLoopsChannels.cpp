@@ -72,8 +72,14 @@ void VectorLoops::emitChannels(OpBuilder &b) {
           for (linalg::GenericOp generic : group.elementwise)
             emitLoops(channel, outer, ivs,
                       [&](OpBuilder &row, ArrayRef<Value> rowIvs) {
+                        // Backwards: what was read last is still in a cache.
+                        SmallVector<Value> back(rowIvs);
+                        for (unsigned loop : outer)
+                          back[loop] = at(row).sub(
+                              at(row).sub(sizes[loop], constant(row, 1)),
+                              rowIvs[loop]);
                         // The next channel's row comes next in memory.
-                        Run run = getRun(row, rowIvs);
+                        Run run = getRun(row, back);
                         run.ahead = sizes[inner];
                         emitElementwiseRun(row, generic, run, zeroIndex,
                                            sizes[inner]);

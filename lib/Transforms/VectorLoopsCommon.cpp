@@ -374,15 +374,39 @@ Value VectorLoops::createMask(OpBuilder &b, Value count,
       b, loc, VectorType::get({maskLanes}, b.getI1Type()), bounded);
 }
 
-void VectorLoops::emitMasked(
-    OpBuilder &b, Value from, Value to, int64_t pieceLanes,
-    function_ref<void(OpBuilder &, const Piece &)> body) const {
-  emitFor(b, from, to, constant(b, pieceLanes),
+void VectorLoops::emitMasked(OpBuilder &b, Value from, Value to,
+                             PieceBody body) const {
+  emitFor(b, from, to, constant(b, lanes),
           [&](OpBuilder &nested, Value position) {
             Value rest = at(nested).sub(to, position);
-            body(nested,
-                 {position, pieceLanes, createMask(nested, rest, pieceLanes)});
+            body(nested, {position, lanes, createMask(nested, rest, lanes)});
           });
+}
+
+void VectorLoops::emitPieces(OpBuilder &b, Value from, Value to, int64_t most,
+                             PieceBody body) const {
+  Index index = at(b);
+  SmallVector<int64_t> lengths;
+  for (int64_t length = most; length >= wide; length /= 2)
+    lengths.push_back(length);
+  lengths.push_back(lanes);
+  Value left = index.max(index.sub(to, from), index.constant(0));
+  for (int64_t length : lengths) {
+    Value rest = index.rem(left, index.constant(length));
+    Value whole = index.sub(left, rest);
+    if (!matchPattern(whole, m_Zero())) {
+      Value end = index.add(from, whole);
+      emitFor(b, from, end, index.constant(length),
+              [&](OpBuilder &nested, Value position) {
+                body(nested, {position, length, Value()});
+              });
+      from = end;
+    }
+    if (matchPattern(rest, m_Zero()))
+      return;
+    left = rest;
+  }
+  emitMasked(b, from, to, body);
 }
 
 void VectorLoops::prefetch(OpBuilder &b, linalg::GenericOp generic,
@@ -437,17 +461,20 @@ void VectorLoops::emitElementwiseRun(OpBuilder &b, linalg::GenericOp generic,
                                      const Run &run, Value from, Value to,
                                      bool isStreaming) {
   Index index = at(b);
+  Value result = getFlat(b, generic.getDpsInitOperand(0)->get());
+  int64_t width =
+      llvm::divideCeil(getElementTypeOrSelf(result).getIntOrFloatBitWidth(), 8);
   auto emitPiece = [&](OpBuilder &nested, const Piece &piece) {
-    if (isStreaming && !piece.mask)
+    // Whole lines go past the caches.
+    bool isStreamed =
+        isStreaming && !piece.mask && piece.lanes * width % kLineBytes == 0;
+    if (isStreamed)
       prefetch(nested, generic, run, piece);
     IRMapping mapping = clonePiece(nested, generic, run, piece);
-    storePiece(nested, generic, run, piece, mapping,
-               isStreaming && !piece.mask);
+    storePiece(nested, generic, run, piece, mapping, isStreamed);
   };
   if (isStreaming) {
     // Up to the first line of the result.
-    Value result = getFlat(b, generic.getDpsInitOperand(0)->get());
-    int64_t width = getElementTypeOrSelf(result).getIntOrFloatBitWidth() / 8;
     Value address =
         memref::ExtractAlignedPointerAsIndexOp::create(b, loc, result);
     Value start = index.mul(index.add(run.base, from), index.constant(width));
@@ -457,15 +484,8 @@ void VectorLoops::emitElementwiseRun(OpBuilder &b, linalg::GenericOp generic,
                            index.constant(kLineBytes));
     Value body =
         index.min(index.add(from, index.div(head, index.constant(width))), to);
-    emitMasked(b, from, body, lanes, emitPiece);
+    emitMasked(b, from, body, emitPiece);
     from = body;
   }
-  Value length = index.max(index.sub(to, from), index.constant(0));
-  Value rest = index.rem(length, index.constant(wide));
-  Value end = index.sub(index.add(from, length), rest);
-  emitFor(b, from, end, index.constant(wide),
-          [&](OpBuilder &nested, Value position) {
-            emitPiece(nested, {position, wide, Value()});
-          });
-  emitMasked(b, end, to, lanes, emitPiece);
+  emitPieces(b, from, to, wide, emitPiece);
 }

@@ -160,9 +160,13 @@ private:
   /// Fetches what will be read `run.ahead` elements after a piece.
   void prefetch(OpBuilder &b, linalg::GenericOp generic, const Run &run,
                 const Piece &piece);
+  using PieceBody = function_ref<void(OpBuilder &, const Piece &)>;
   /// Pieces of at most `lanes` elements, masked, for [from, to).
-  void emitMasked(OpBuilder &b, Value from, Value to, int64_t lanes,
-                  function_ref<void(OpBuilder &, const Piece &)> body) const;
+  void emitMasked(OpBuilder &b, Value from, Value to, PieceBody body) const;
+  /// Pieces for [from, to): of `most` elements, a multiple of `wide`, of half
+  /// of that, and so on down to `wide`; of `lanes`; one masked.
+  void emitPieces(OpBuilder &b, Value from, Value to, int64_t most,
+                  PieceBody body) const;
   /// The element-wise part of elements [from, to) of a run.
   void emitElementwiseRun(OpBuilder &b, linalg::GenericOp generic, Run run,
                           Value from, Value to);
@@ -184,6 +188,10 @@ private:
   SmallVector<Value> emitSumRows(OpBuilder &b, Value rows,
                                  function_ref<Run(OpBuilder &, Value)> getRun,
                                  Value from, Value to);
+  /// `sums`, of `wide` lanes, and the terms of the `rest` elements from
+  /// `position` on, fewer than that, lane by lane.
+  SmallVector<Value> addRest(OpBuilder &b, const Run &run, Value position,
+                             Value rest, ValueRange sums);
   /// `sums` and the terms of a piece, lane by lane.
   SmallVector<Value> addTerms(OpBuilder &b, const Run &run, const Piece &piece,
                               ValueRange sums);
@@ -205,15 +213,6 @@ private:
                       Value columns,
                       function_ref<Run(OpBuilder &, Value)> getRun, Value from,
                       Value to);
-  /// Pieces for all columns, most of them of `wide` elements.
-  void emitColumns(OpBuilder &b, Value columns,
-                   function_ref<void(OpBuilder &, const Piece &)> body) const {
-    emitColumns(b, columns, body, wide);
-  }
-  /// The same with pieces of up to `most` elements, a multiple of `wide`.
-  void emitColumns(OpBuilder &b, Value columns,
-                   function_ref<void(OpBuilder &, const Piece &)> body,
-                   int64_t most) const;
   void emitZeroTables(OpBuilder &b, const SumTables &tables, Value entry,
                       Value columns) const;
   /// Adds the types of sum tables to `types`; takes the tables of the first

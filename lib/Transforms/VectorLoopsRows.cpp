@@ -55,12 +55,13 @@ void VectorLoops::emitRows(OpBuilder &b) {
     for (Value operand : getChannelOperands(generics)) {
       Value table = tables.lookup(operand);
       if (isMemRefWithIdentity(operand)) {
-        emitColumns(b, channels, [&](OpBuilder &nested, const Piece &piece) {
-          Piece all = {piece.position, piece.lanes, Value()};
-          store(nested, load(nested, operand, piece.position, piece),
-                getStored(nested, table), at(nested).add(first, piece.position),
-                all, false);
-        });
+        emitPieces(b, zeroIndex, channels, wide,
+                   [&](OpBuilder &nested, const Piece &piece) {
+                     Piece all = {piece.position, piece.lanes, Value()};
+                     store(nested, load(nested, operand, piece.position, piece),
+                           getStored(nested, table),
+                           at(nested).add(first, piece.position), all, false);
+                   });
         continue;
       }
       emitFor(b, zeroIndex, channels, [&](OpBuilder &nested, Value channel) {
@@ -237,9 +238,10 @@ void VectorLoops::emitRows(OpBuilder &b) {
   } else {
     create({});
     if (hasChannelVectors())
-      emitColumns(b, channels, [&](OpBuilder &nested, const Piece &piece) {
-        emitChannelwise(nested, piece);
-      });
+      emitPieces(b, zeroIndex, channels, wide,
+                 [&](OpBuilder &nested, const Piece &piece) {
+                   emitChannelwise(nested, piece);
+                 });
     else
       emitFor(b, zeroIndex, channels, [&](OpBuilder &nested, Value channel) {
         emitChannelwise(nested, channel);
@@ -297,7 +299,7 @@ void VectorLoops::emitRows(OpBuilder &b) {
                 at(share).compare(arith::CmpIPredicate::eq, number, zeroIndex);
             emitMasked(
                 share, zeroIndex, at(share).select(isFirst, shift, zeroIndex),
-                lanes, [&](OpBuilder &nested, const Piece &piece) {
+                [&](OpBuilder &nested, const Piece &piece) {
                   IRMapping mapping = clonePiece(nested, generic, run, piece);
                   storePiece(nested, generic, run, piece, mapping, false);
                 });

@@ -50,6 +50,50 @@ SmallVector<Value> VectorLoops::addTerms(OpBuilder &b, const Run &run,
   return next;
 }
 
+SmallVector<Value> VectorLoops::addRest(OpBuilder &b, const Run &run,
+                                        Value position, Value rest,
+                                        ValueRange sums) {
+  auto addPiece = [&](OpBuilder &nested, int64_t first, ValueRange before) {
+    Value left = at(nested).sub(rest, constant(nested, first));
+    std::optional<int64_t> count = getConstantIntValue(left);
+    Piece piece = {at(nested).add(position, constant(nested, first)), lanes,
+                   Value()};
+    if (!count || *count < lanes)
+      piece.mask = createMask(nested, left, lanes);
+    SmallVector<Value> parts;
+    for (Value sum : before)
+      parts.push_back(vector::ExtractStridedSliceOp::create(nested, loc, sum,
+                                                            first, lanes, 1));
+    SmallVector<Value> after = addTerms(nested, run, piece, parts);
+    for (auto [sum, part] : llvm::zip_equal(before, after))
+      part = vector::InsertStridedSliceOp::create(nested, loc, part, sum, first,
+                                                  1);
+    return after;
+  };
+  SmallVector<Value> carried(sums);
+  for (int64_t first = 0; first < wide; first += lanes) {
+    Value isThere =
+        at(b).compare(arith::CmpIPredicate::ugt, rest, constant(b, first));
+    if (matchPattern(isThere, m_Zero()))
+      break;
+    if (matchPattern(isThere, m_One())) {
+      carried = addPiece(b, first, carried);
+      continue;
+    }
+    carried = scf::IfOp::create(
+                  b, loc, isThere,
+                  [&](OpBuilder &nested, Location) {
+                    scf::YieldOp::create(nested, loc,
+                                         addPiece(nested, first, carried));
+                  },
+                  [&](OpBuilder &nested, Location) {
+                    scf::YieldOp::create(nested, loc, carried);
+                  })
+                  .getResults();
+  }
+  return carried;
+}
+
 SmallVector<Value>
 VectorLoops::emitSumRows(OpBuilder &b, Value rows,
                          function_ref<Run(OpBuilder &, Value)> getRun,
@@ -82,10 +126,8 @@ VectorLoops::emitSumRows(OpBuilder &b, Value rows,
                   at(row).compare(arith::CmpIPredicate::ne, rest,
                                   constant(row, 0))),
               [&](OpBuilder &nested, Location) {
-                Value mask = createMask(nested, rest, wide);
-                scf::YieldOp::create(
-                    nested, loc,
-                    addTerms(nested, run, {end, wide, mask}, partials));
+                scf::YieldOp::create(nested, loc,
+                                     addRest(nested, run, end, rest, partials));
               },
               [&](OpBuilder &nested, Location) {
                 scf::YieldOp::create(nested, loc, partials);

@@ -109,26 +109,6 @@ void VectorLoops::emitZeroTables(OpBuilder &b, const SumTables &tables,
           });
 }
 
-void VectorLoops::emitColumns(
-    OpBuilder &b, Value columns,
-    function_ref<void(OpBuilder &, const Piece &)> body, int64_t most) const {
-  Index index = at(b);
-  Value start = index.constant(0);
-  for (int64_t pieceLanes = most; pieceLanes >= wide; pieceLanes /= 2) {
-    Value rest = index.rem(columns, index.constant(pieceLanes));
-    Value end = index.sub(columns, rest);
-    if (!matchPattern(end, m_Zero()))
-      emitFor(b, start, end, index.constant(pieceLanes),
-              [&](OpBuilder &nested, Value column) {
-                body(nested, {column, pieceLanes, Value()});
-              });
-    if (matchPattern(rest, m_Zero()))
-      return;
-    start = end;
-  }
-  emitMasked(b, start, columns, lanes, body);
-}
-
 void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
                                  Value entry, Value columns,
                                  function_ref<Run(OpBuilder &, Value)> getRun,
@@ -153,8 +133,8 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
 
   // Rows [row, end) side by side, in pieces of at most `most` columns.
   auto emitRows = [&](OpBuilder &nested, Value row, Value end, int64_t most) {
-    emitColumns(
-        nested, columns,
+    emitPieces(
+        nested, constant(nested, 0), columns, most,
         [&](OpBuilder &column, const Piece &piece) {
           Piece entries = inTables(column, piece);
           auto rows = createFor(
@@ -169,8 +149,7 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
               });
           storeTables(column, SmallVector<Value>(rows.getResults()),
                       tables.chains, entries);
-        },
-        most);
+        });
   };
   // CPUs with long registers have 32 of them.
   int64_t most = schedule.getVectorBits() >= 512 ? 2 * wide : wide;
@@ -192,16 +171,17 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
                   });
         });
     // The chains join the sums and start again at 0.
-    emitColumns(chain, columns, [&](OpBuilder &column, const Piece &piece) {
-      Piece entries = inTables(column, piece);
-      SmallVector<Value> sums =
-          addCompensated(column, loc, loadTables(column, tables.sums, entries),
-                         loadTables(column, tables.chains, entries));
-      storeTables(column, sums, tables.sums, entries);
-      SmallVector<Value> zeros;
-      for (unsigned i : llvm::seq(numSums()))
-        zeros.push_back(zero(column, i, piece.lanes));
-      storeTables(column, zeros, tables.chains, entries);
-    });
+    emitPieces(chain, constant(chain, 0), columns, wide,
+               [&](OpBuilder &column, const Piece &piece) {
+                 Piece entries = inTables(column, piece);
+                 SmallVector<Value> sums = addCompensated(
+                     column, loc, loadTables(column, tables.sums, entries),
+                     loadTables(column, tables.chains, entries));
+                 storeTables(column, sums, tables.sums, entries);
+                 SmallVector<Value> zeros;
+                 for (unsigned i : llvm::seq(numSums()))
+                   zeros.push_back(zero(column, i, piece.lanes));
+                 storeTables(column, zeros, tables.chains, entries);
+               });
   });
 }

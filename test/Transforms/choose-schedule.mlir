@@ -58,7 +58,7 @@ func.func @shorter_rows(%dy: tensor<32x2048x7x7xf32>, %x: tensor<32x2048x7x7xf32
   return %0#0 : tensor<32x2048x7x7xf32>
 }
 
-// Rows of 323, 49 and 16 elements in small problems.
+// Rows of 323, 49 and 9 elements in small problems.
 // CHECK-LABEL: func @short_rows_near(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, blocks = 32>}
 // OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
@@ -83,10 +83,92 @@ func.func @shorter_rows_near(%dy: tensor<32x64x7x7xf32>, %x: tensor<32x64x7x7xf3
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, blocks = 32>}
 // OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
 // CHECK:         return
-func.func @shortest_rows_near(%dy: tensor<32x64x4x4xf32>, %x: tensor<32x64x4x4xf32>, %p: tensor<64xf32>) -> tensor<32x64x4x4xf32> {
-  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x64x4x4xf32>) input(%x : tensor<32x64x4x4xf32>)
-      mean(%p : tensor<64xf32>) variance(%p : tensor<64xf32>) {feature_dims = array<i64: 1>} : tensor<32x64x4x4xf32>, tensor<64xf32>, tensor<64xf32>
-  return %0#0 : tensor<32x64x4x4xf32>
+func.func @shortest_rows_near(%dy: tensor<32x64x3x3xf32>, %x: tensor<32x64x3x3xf32>, %p: tensor<64xf32>) -> tensor<32x64x3x3xf32> {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x64x3x3xf32>) input(%x : tensor<32x64x3x3xf32>)
+      mean(%p : tensor<64xf32>) variance(%p : tensor<64xf32>) {feature_dims = array<i64: 1>} : tensor<32x64x3x3xf32>, tensor<64xf32>, tensor<64xf32>
+  return %0#0 : tensor<32x64x3x3xf32>
+}
+
+// Short rows: 8192 and 8160 of them; 256 elements are not short; 63 rows of 9 elements are few.
+// CHECK-LABEL: func @many_short_rows(
+// DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
+// CHECK:         return
+func.func @many_short_rows(%dy: tensor<32x256x7x7xf32>, %x: tensor<32x256x7x7xf32>, %p: tensor<256xf32>) -> tensor<32x256x7x7xf32> {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x256x7x7xf32>) input(%x : tensor<32x256x7x7xf32>)
+      mean(%p : tensor<256xf32>) variance(%p : tensor<256xf32>) {feature_dims = array<i64: 1>} : tensor<32x256x7x7xf32>, tensor<256xf32>, tensor<256xf32>
+  return %0#0 : tensor<32x256x7x7xf32>
+}
+
+// CHECK-LABEL: func @few_short_rows(
+// DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
+// CHECK:         return
+func.func @few_short_rows(%dy: tensor<32x255x7x7xf32>, %x: tensor<32x255x7x7xf32>, %p: tensor<255xf32>) -> tensor<32x255x7x7xf32> {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x255x7x7xf32>) input(%x : tensor<32x255x7x7xf32>)
+      mean(%p : tensor<255xf32>) variance(%p : tensor<255xf32>) {feature_dims = array<i64: 1>} : tensor<32x255x7x7xf32>, tensor<255xf32>, tensor<255xf32>
+  return %0#0 : tensor<32x255x7x7xf32>
+}
+
+// CHECK-LABEL: func @rows_of_255(
+// DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
+// CHECK:         return
+func.func @rows_of_255(%dy: tensor<32x256x15x17xf32>, %x: tensor<32x256x15x17xf32>, %p: tensor<256xf32>) -> tensor<32x256x15x17xf32> {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x256x15x17xf32>) input(%x : tensor<32x256x15x17xf32>)
+      mean(%p : tensor<256xf32>) variance(%p : tensor<256xf32>) {feature_dims = array<i64: 1>} : tensor<32x256x15x17xf32>, tensor<256xf32>, tensor<256xf32>
+  return %0#0 : tensor<32x256x15x17xf32>
+}
+
+// CHECK-LABEL: func @rows_of_256(
+// DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
+// CHECK:         return
+func.func @rows_of_256(%dy: tensor<32x256x16x16xf32>, %x: tensor<32x256x16x16xf32>, %p: tensor<256xf32>) -> tensor<32x256x16x16xf32> {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x256x16x16xf32>) input(%x : tensor<32x256x16x16xf32>)
+      mean(%p : tensor<256xf32>) variance(%p : tensor<256xf32>) {feature_dims = array<i64: 1>} : tensor<32x256x16x16xf32>, tensor<256xf32>, tensor<256xf32>
+  return %0#0 : tensor<32x256x16x16xf32>
+}
+
+// CHECK-LABEL: func @many_shortest_rows(
+// DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
+// CHECK:         return
+func.func @many_shortest_rows(%dy: tensor<4x16x3x3xf32>, %x: tensor<4x16x3x3xf32>, %p: tensor<16xf32>) -> tensor<4x16x3x3xf32> {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<4x16x3x3xf32>) input(%x : tensor<4x16x3x3xf32>)
+      mean(%p : tensor<16xf32>) variance(%p : tensor<16xf32>) {feature_dims = array<i64: 1>} : tensor<4x16x3x3xf32>, tensor<16xf32>, tensor<16xf32>
+  return %0#0 : tensor<4x16x3x3xf32>
+}
+
+// CHECK-LABEL: func @few_shortest_rows(
+// DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
+// CHECK:         return
+func.func @few_shortest_rows(%dy: tensor<7x9x3x3xf32>, %x: tensor<7x9x3x3xf32>, %p: tensor<9xf32>) -> tensor<7x9x3x3xf32> {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<7x9x3x3xf32>) input(%x : tensor<7x9x3x3xf32>)
+      mean(%p : tensor<9xf32>) variance(%p : tensor<9xf32>) {feature_dims = array<i64: 1>} : tensor<7x9x3x3xf32>, tensor<9xf32>, tensor<9xf32>
+  return %0#0 : tensor<7x9x3x3xf32>
+}
+
+// A row of a tile has as many bytes whatever the type.
+// CHECK-LABEL: func @narrow_tiles(
+// DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, columns = 2048, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, blocks = 32, fma = true>}
+// CHECK:         return
+func.func @narrow_tiles(%dy: tensor<32x1024x14x14xbf16>, %x: tensor<32x1024x14x14xbf16>, %p: tensor<1024xf32>) -> tensor<32x1024x14x14xbf16> {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x1024x14x14xbf16>) input(%x : tensor<32x1024x14x14xbf16>)
+      mean(%p : tensor<1024xf32>) variance(%p : tensor<1024xf32>) {feature_dims = array<i64: 1>} : tensor<32x1024x14x14xbf16>, tensor<1024xf32>, tensor<1024xf32>
+  return %0#0 : tensor<32x1024x14x14xbf16>
+}
+
+// CHECK-LABEL: func @wide_tiles(
+// DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, columns = 512, blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 256, blocks = 32, fma = true>}
+// CHECK:         return
+func.func @wide_tiles(%dy: tensor<32x1024x14x14xf64>, %x: tensor<32x1024x14x14xf64>, %p: tensor<1024xf32>) -> tensor<32x1024x14x14xf64> {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x1024x14x14xf64>) input(%x : tensor<32x1024x14x14xf64>)
+      mean(%p : tensor<1024xf32>) variance(%p : tensor<1024xf32>) {feature_dims = array<i64: 1>} : tensor<32x1024x14x14xf64>, tensor<1024xf32>, tensor<1024xf32>
+  return %0#0 : tensor<32x1024x14x14xf64>
 }
 
 // Fewer channels than 8.

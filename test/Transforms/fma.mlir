@@ -10,7 +10,7 @@
 // CHECK:         %[[X:.+]] = vector.maskedload
 // CHECK:         %[[Y:.+]] = vector.maskedload
 // CHECK-NOT:     arith.mulf
-// CHECK:         llvm.intr.fma(%[[X]], %[[Y]], %{{.+}}) : (vector<64xf32>, vector<64xf32>, vector<64xf32>) -> vector<64xf32>
+// CHECK:         llvm.intr.fma(%[[X]], %[[Y]], %{{.+}}) : (vector<16xf32>, vector<16xf32>, vector<16xf32>) -> vector<16xf32>
 // CHECK:         %[[X:.+]] = vector.load
 // CHECK:         %[[Y:.+]] = vector.load
 // CHECK-NOT:     arith.mulf

@@ -9,8 +9,8 @@
 #channel = affine_map<(c) -> (c)>
 
 // A group under `channels`: each thread takes a share of the channels; of each it adds up the terms of rows in chains of
-// 32 vectors of four registers, and before the first what whole vectors leave over, masked; then it computes what is one
-// per channel, and then it reads the channel again.
+// 32 vectors of four registers, and before the first what whole vectors leave over, each element in the lane it would
+// have in one more vector; then it computes what is one per channel, and then it reads the channel again, backwards.
 // CHECK-LABEL: func @channels
 // CHECK-SAME:    (%[[X:.+]]: memref<8x6x3100xf32>, %[[SUM:.+]]: memref<6xf32>, %[[FACTOR:.+]]: memref<6xf32>, %[[DX:.+]]: memref<8x6x3100xf32>)
 // CHECK-DAG:     %[[FLAT_X:.+]] = memref.collapse_shape %[[X]] {{\[\[}}0, 1, 2]]
@@ -19,9 +19,14 @@
 // CHECK:           scf.for %[[C:.+]] = %{{.+}} to %{{.+}} step %c1 {
 // CHECK:             scf.for %{{.+}} = %c0 to %c8 step %c1
 // CHECK:               scf.for %{{.+}} = %c0 to %c3072 step %c2048
+// CHECK:                   %[[PART:.+]] = vector.extract_strided_slice %[[SUMS:.+]] {offsets = [0], sizes = [16], strides = [1]}
+// CHECK:                   %[[REST:.+]] = vector.load %[[FLAT_X]]
+// CHECK-NEXT:              %[[TERM:.+]] = arith.addf %[[PART]], %[[REST]] : vector<16xf32>
+// CHECK-NEXT:              vector.insert_strided_slice %[[TERM]], %[[SUMS]] {offsets = [0], strides = [1]}
 // CHECK:                   %[[REST:.+]] = vector.maskedload %[[FLAT_X]]
-// CHECK-NEXT:              %[[TERM:.+]] = arith.addf %{{.+}}, %[[REST]] : vector<64xf32>
-// CHECK-NEXT:              arith.select %{{.+}}, %[[TERM]], %{{.+}} : vector<64xi1>, vector<64xf32>
+// CHECK-NEXT:              %[[TERM:.+]] = arith.addf %{{.+}}, %[[REST]] : vector<16xf32>
+// CHECK-NEXT:              %[[NEXT:.+]] = arith.select %{{.+}}, %[[TERM]], %{{.+}} : vector<16xi1>, vector<16xf32>
+// CHECK-NEXT:              vector.insert_strided_slice %[[NEXT]], %{{.+}} {offsets = [16], strides = [1]}
 // CHECK:                 scf.for {{.+}} step %c64
 // CHECK:                   vector.load %[[FLAT_X]][%{{.+}}] : memref<148800xf32>, vector<64xf32>
 // CHECK-NEXT:              arith.addf %{{.+}}, %{{.+}} : vector<64xf32>
@@ -30,7 +35,8 @@
 // CHECK:             memref.store %{{.+}}, %[[SUM]][%[[C]]]
 // CHECK:             math.sqrt
 // CHECK:             memref.store %{{.+}}, %[[FACTOR]][%[[C]]]
-// CHECK:             scf.for
+// CHECK:             scf.for %[[ROW:.+]] = %c0 to %c8 step %c1
+// CHECK:               arith.subi %c7, %[[ROW]]
 // CHECK:               %[[F:.+]] = memref.load %[[FACTOR]][%[[C]]]
 // To the first line of the result, masked:
 // CHECK:               memref.extract_aligned_pointer_as_index %[[FLAT_DX]]
