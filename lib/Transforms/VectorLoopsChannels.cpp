@@ -53,12 +53,22 @@ void VectorLoops::emitChannels(OpBuilder &b) {
           for (unsigned loop : group.features)
             features.push_back(ivs[loop]);
           Value zeroIndex = constant(channel, 0);
+          // What all rows of the channel have in common is read once.
+          auto readForChannel = [&](linalg::GenericOp generic) {
+            Run all;
+            all.ivs = ivs;
+            readCommon(channel, generic, all);
+            return all.common;
+          };
           if (group.reduction) {
+            auto common = readForChannel(group.reduction);
             auto getRow = [&](OpBuilder &nested, Value row) {
               SmallVector<Value> rowIvs(ivs);
               if (!outer.empty())
                 delinearize(nested, row, outer, rowIvs);
-              return getRun(nested, rowIvs);
+              Run run = getRun(nested, rowIvs);
+              run.common = common;
+              return run;
             };
             SmallVector<Value> sums =
                 emitSumRows(channel, at(channel).product(outerSizes), getRow,
@@ -69,7 +79,8 @@ void VectorLoops::emitChannels(OpBuilder &b) {
             storeSums(channel, features, totals);
           }
           emitChannelwise(channel, features);
-          for (linalg::GenericOp generic : group.elementwise)
+          for (linalg::GenericOp generic : group.elementwise) {
+            auto common = readForChannel(generic);
             emitLoops(channel, outer, ivs,
                       [&](OpBuilder &row, ArrayRef<Value> rowIvs) {
                         // Backwards: what was read last is still in a cache.
@@ -81,9 +92,11 @@ void VectorLoops::emitChannels(OpBuilder &b) {
                         // The next channel's row comes next in memory.
                         Run run = getRun(row, back);
                         run.ahead = sizes[inner];
+                        run.common = common;
                         emitElementwiseRun(row, generic, run, zeroIndex,
                                            sizes[inner]);
                       });
+          }
         });
       });
 }

@@ -295,7 +295,7 @@ void VectorLoops::readCommon(OpBuilder &b, linalg::GenericOp generic,
                              Run &run) const {
   for (OpOperand &operand : generic->getOpOperands()) {
     if (generic.getMatchingBlockArgument(&operand).use_empty() ||
-        differsInRun(generic, operand, run))
+        run.common.contains(&operand) || differsInRun(generic, operand, run))
       continue;
     if (generic.isDpsInit(&operand))
       continue; // the accumulator of a sum

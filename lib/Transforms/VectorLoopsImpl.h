@@ -146,7 +146,7 @@ private:
                                ArrayRef<Value> ivs) const;
   bool differsInRun(linalg::GenericOp generic, OpOperand &operand,
                     const Run &run) const;
-  /// Reads what the elements of `run` have in common.
+  /// Reads what the elements of `run` have in common, but for what it has.
   void readCommon(OpBuilder &b, linalg::GenericOp generic, Run &run) const;
   /// `sums`: what the accumulators of a reduction hold; none: what adds to them
   /// is left out.
