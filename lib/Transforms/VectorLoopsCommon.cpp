@@ -105,8 +105,6 @@ void VectorLoops::emitShares(OpBuilder &b, Value total, ShareBody body,
   Value shares = getShares(b);
   if (matchPattern(shares, m_One()))
     return body(b, zero, zero, total);
-  if (isLittle)
-    shares = index.select(isLittle, one, shares);
   scf::ParallelOp::create(
       b, loc, zero, shares, one,
       [&](OpBuilder &nested, Location, ValueRange iv) {
@@ -114,6 +112,12 @@ void VectorLoops::emitShares(OpBuilder &b, Value total, ShareBody body,
         Value from = inside.div(inside.mul(iv[0], total), shares);
         Value next = inside.add(iv[0], inside.constant(1));
         Value to = inside.div(inside.mul(next, total), shares);
+        if (isLittle) {
+          Value isFirst = inside.compare(arith::CmpIPredicate::eq, iv[0], zero);
+          from = inside.select(isLittle, inside.select(isFirst, zero, total),
+                               from);
+          to = inside.select(isLittle, total, to);
+        }
         body(nested, iv[0], from, to);
         // Streaming stores are not ordered with what another thread reads.
         LLVM::FenceOp::create(nested, loc, LLVM::AtomicOrdering::seq_cst);
