@@ -64,17 +64,14 @@ void VectorLoops::emitBySizes(OpBuilder &b) {
   SmallVector<Value> featureSizes;
   for (unsigned loop : group.features)
     featureSizes.push_back(sizes[loop]);
-  auto both = [&](Value l, Value r) {
-    return b.createOrFold<arith::AndIOp>(loc, l, r);
-  };
   auto isBelow = [&](Value size, int64_t limit) {
     return index.compare(arith::CmpIPredicate::ult, size,
                          index.constant(limit));
   };
   Value isLarge = index.compare(arith::CmpIPredicate::uge, count,
                                 index.constant(limits::kSerialElements));
-  Value hasFew =
-      both(isLarge, isBelow(index.product(featureSizes), limits::kFewChannels));
+  Value hasFew = index.both(
+      isLarge, isBelow(index.product(featureSizes), limits::kFewChannels));
   Value manyRows = index.select(isBelow(sizes.back(), limits::kVeryShortRow),
                                 index.constant(limits::kManyVeryShortRows),
                                 index.constant(limits::kManyRows));
@@ -83,7 +80,7 @@ void VectorLoops::emitBySizes(OpBuilder &b) {
       index.product(ArrayRef<Value>(sizes).drop_back()), manyRows);
   Value isShort =
       fits(group, ScheduleKind::Tiles)
-          ? both(isBelow(sizes.back(), limits::kShortRow), hasManyRows)
+          ? index.both(isBelow(sizes.back(), limits::kShortRow), hasManyRows)
           : arith::ConstantIntOp::create(b, loc, 0, 1).getResult();
   emitIf(
       b, hasFew, [&](OpBuilder &nested) { emitSplit(nested); },

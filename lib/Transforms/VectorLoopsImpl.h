@@ -116,8 +116,8 @@ private:
                  function_ref<void(OpBuilder &, ArrayRef<Value>)> body) const;
   /// How many shares loops are cut into: one, if the problem is small.
   Value getShares(OpBuilder &b) const;
-  /// Cuts [0, count) into shares for the threads. Where `isLittle` the first has
-  /// all of it, so that what is before and behind can stay in one region.
+  /// Cuts [0, count) into shares for the threads. Where `isLittle` the first
+  /// has all of it, so that what is before and behind can stay in one region.
   void emitShares(OpBuilder &b, Value count, ShareBody body,
                   Value isLittle = {}) const;
   void emitIf(OpBuilder &b, Value condition, Body thenBody,

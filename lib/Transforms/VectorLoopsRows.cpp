@@ -121,12 +121,12 @@ void VectorLoops::emitRows(OpBuilder &b) {
   };
 
   if (group.reduction) {
-    // Short rows, so that those of a visit are one stream of memory; of whole
-    // vectors, if that does not make them long.
+    // Short rows, whose sums stay in registers; of whole vectors, if that does
+    // not make them long.
     Value whole = getFold(wide, wide);
     Value fold = index.select(index.compare(arith::CmpIPredicate::ule,
                                             index.mul(whole, channels),
-                                            index.constant(4 * wide)),
+                                            index.constant(2 * wide)),
                               whole, getFold(lanes, wide));
     Value columns = index.mul(fold, channels);
     Value rows = index.div(height, fold);
@@ -178,34 +178,68 @@ void VectorLoops::emitRows(OpBuilder &b) {
                   inside.select(isLast, inside.add(rows, one), rows));
           });
         });
-    // The sums of a channel: over the blocks, and the rows taken as one.
+    // The sums of a channel: over the blocks, and the rows taken as one. If
+    // these are many for few channels, over the blocks for all columns first.
+    Value isLittle = index.compare(arith::CmpIPredicate::ule, channels,
+                                   index.constant(kSerialChannels));
+    auto addBlocks = [&](OpBuilder &nested, Value position, int64_t pieceLanes,
+                         Value number, ValueRange before) {
+      Piece all = {at(nested).add(position, at(nested).mul(number, stride)),
+                   pieceLanes, Value()};
+      SmallVector<Value> addends;
+      for (unsigned i : llvm::seq(numSums()))
+        addends.push_back(addPair(nested, sumTables, i, all));
+      return addCompensated(nested, loc, before, addends);
+    };
+    auto emitSumsOfBlocks = [&](OpBuilder &first) {
+      emitPieces(
+          first, zeroIndex, columns, wide,
+          [&](OpBuilder &nested, const Piece &piece) {
+            auto overBlocks = createFor(
+                nested, loc, zeroIndex, blocks, constant(nested, 1),
+                zeroSums(nested, piece.lanes),
+                [&](OpBuilder &inBlock, Location, Value block,
+                    ValueRange sums) {
+                  scf::YieldOp::create(inBlock, loc,
+                                       addBlocks(inBlock, piece.position,
+                                                 piece.lanes, block, sums));
+                });
+            // Tables are padded, and need no mask.
+            for (auto [table, sum] :
+                 llvm::zip_equal(sumTables.sums, overBlocks.getResults()))
+              store(nested, sum, table, piece.position,
+                    {piece.position, piece.lanes, Value()}, false);
+          });
+    };
+    Value blocksLeft = index.select(isLittle, one, blocks);
     emitShares(
         b, index.ceilDiv(channels, index.constant(lanes)),
-        [&](OpBuilder &share, Value, Value from, Value to) {
+        [&](OpBuilder &share, Value number, Value from, Value to) {
+          Index outer = at(share);
+          Value isFirst =
+              outer.compare(arith::CmpIPredicate::eq, number, zeroIndex);
+          Value hasBlocks =
+              outer.compare(arith::CmpIPredicate::ugt, blocks, one);
+          emitIf(share, outer.both(isLittle, outer.both(isFirst, hasBlocks)),
+                 emitSumsOfBlocks, [](OpBuilder &) {});
           emitFor(share, from, to, [&](OpBuilder &nested, Value piece) {
             Index inside = at(nested);
             Value first = inside.mul(piece, inside.constant(lanes));
             auto overBlocks = createFor(
-                nested, loc, zeroIndex, blocks, constant(nested, 1),
+                nested, loc, zeroIndex, blocksLeft, constant(nested, 1),
                 zeroSums(nested, lanes),
                 [&](OpBuilder &inBlock, Location, Value block,
                     ValueRange carried) {
-                  Value start =
-                      at(inBlock).add(at(inBlock).mul(block, stride), first);
                   auto overRows = createFor(
                       inBlock, loc, zeroIndex, fold, constant(inBlock, 1),
                       carried,
                       [&](OpBuilder &inRow, Location, Value row,
                           ValueRange sums) {
                         Value position =
-                            at(inRow).add(start, at(inRow).mul(row, channels));
-                        Piece all = {position, lanes, Value()};
-                        SmallVector<Value> addends;
-                        for (unsigned i : llvm::seq(numSums()))
-                          addends.push_back(addPair(inRow, sumTables, i, all));
+                            at(inRow).add(first, at(inRow).mul(row, channels));
                         scf::YieldOp::create(
                             inRow, loc,
-                            addCompensated(inRow, loc, sums, addends));
+                            addBlocks(inRow, position, lanes, block, sums));
                       });
                   scf::YieldOp::create(inBlock, loc, overRows.getResults());
                 });
@@ -233,8 +267,7 @@ void VectorLoops::emitRows(OpBuilder &b) {
             });
           });
         },
-        index.compare(arith::CmpIPredicate::ule, channels,
-                      index.constant(kSerialChannels)));
+        isLittle);
   } else {
     create({});
     if (hasChannelVectors())

@@ -131,28 +131,55 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
     return {at(nested).add(entry, piece.position), piece.lanes, Value()};
   };
 
-  // Rows [row, end) side by side, in pieces of at most `most` columns.
-  auto emitRows = [&](OpBuilder &nested, Value row, Value end, int64_t most) {
-    emitPieces(
-        nested, constant(nested, 0), columns, most,
-        [&](OpBuilder &column, const Piece &piece) {
-          Piece entries = inTables(column, piece);
-          auto rows = createFor(
-              column, loc, row, end, constant(column, 1),
-              loadTables(column, tables.chains, entries),
-              [&](OpBuilder &inRow, Location, Value iv, ValueRange sums) {
-                Run run = getRun(inRow, iv);
-                readCommon(inRow, group.reduction, run);
-                prefetch(inRow, group.reduction, run, piece);
-                scf::YieldOp::create(inRow, loc,
-                                     addTerms(inRow, run, piece, sums));
-              });
-          storeTables(column, SmallVector<Value>(rows.getResults()),
-                      tables.chains, entries);
-        });
+  // The terms of `pieces` of rows [row, end), whose sums stay in registers.
+  auto emitRows = [&](OpBuilder &nested, Value row, Value end,
+                      ArrayRef<Piece> pieces) {
+    SmallVector<Value> chains;
+    for (const Piece &piece : pieces)
+      llvm::append_range(
+          chains, loadTables(nested, tables.chains, inTables(nested, piece)));
+    auto rows =
+        createFor(nested, loc, row, end, constant(nested, 1), chains,
+                  [&](OpBuilder &inRow, Location, Value iv, ValueRange sums) {
+                    Run run = getRun(inRow, iv);
+                    readCommon(inRow, group.reduction, run);
+                    SmallVector<Value> next;
+                    for (auto [i, piece] : llvm::enumerate(pieces)) {
+                      prefetch(inRow, group.reduction, run, piece);
+                      llvm::append_range(
+                          next, addTerms(inRow, run, piece,
+                                         sums.slice(i * numSums(), numSums())));
+                    }
+                    scf::YieldOp::create(inRow, loc, next);
+                  });
+    for (auto [i, piece] : llvm::enumerate(pieces))
+      storeTables(
+          nested,
+          SmallVector<Value>(rows.getResults().slice(i * numSums(), numSums())),
+          tables.chains, inTables(nested, piece));
   };
+  // The same for all columns, as many at a time as there are registers for.
   // CPUs with long registers have 32 of them.
   int64_t most = schedule.getVectorBits() >= 512 ? 2 * wide : wide;
+  auto emitNarrowRows = [&](OpBuilder &nested, Value row, Value end) {
+    std::optional<int64_t> known = getConstantIntValue(columns);
+    if (!known || *known > most)
+      return emitPieces(nested, constant(nested, 0), columns, most,
+                        [&](OpBuilder &column, const Piece &piece) {
+                          emitRows(column, row, end, piece);
+                        });
+    SmallVector<Piece> pieces;
+    for (int64_t column = 0; column < *known;) {
+      int64_t left = *known - column;
+      Piece piece = {constant(nested, column), left < wide ? lanes : wide,
+                     Value()};
+      if (left < lanes)
+        piece.mask = createMask(nested, constant(nested, left), lanes);
+      column += piece.lanes;
+      pieces.push_back(piece);
+    }
+    emitRows(nested, row, end, pieces);
+  };
   Value isNarrow = index.compare(arith::CmpIPredicate::ule, columns,
                                  index.constant(kNarrowColumns));
 
@@ -161,13 +188,16 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
     emitIf(
         chain, isNarrow,
         [&](OpBuilder &nested) {
-          emitRows(nested, firstRow, endOfChain, most);
+          emitNarrowRows(nested, firstRow, endOfChain);
         },
         [&](OpBuilder &nested) {
           emitFor(nested, firstRow, endOfChain,
                   [&](OpBuilder &inRow, Value row) {
                     Value next = at(inRow).add(row, constant(inRow, 1));
-                    emitRows(inRow, row, next, wide);
+                    emitPieces(inRow, constant(inRow, 0), columns, wide,
+                               [&](OpBuilder &column, const Piece &piece) {
+                                 emitRows(column, row, next, piece);
+                               });
                   });
         });
     // The chains join the sums and start again at 0.

@@ -35,9 +35,9 @@
 // CHECK:             memref.store %{{.+}}, %[[SUM]][%[[C]]]
 // CHECK:             math.sqrt
 // CHECK:             memref.store %{{.+}}, %[[FACTOR]][%[[C]]]
+// CHECK:             %[[F:.+]] = memref.load %[[FACTOR]][%[[C]]]
 // CHECK:             scf.for %[[ROW:.+]] = %c0 to %c8 step %c1
 // CHECK:               arith.subi %c7, %[[ROW]]
-// CHECK:               %[[F:.+]] = memref.load %[[FACTOR]][%[[C]]]
 // To the first line of the result, masked:
 // CHECK:               memref.extract_aligned_pointer_as_index %[[FLAT_DX]]
 // CHECK:               vector.maskedstore %[[FLAT_DX]]
@@ -118,16 +118,24 @@ func.func @small_masked(%k: memref<2x3x64xi1>, %x: memref<2x3x64xf32>, %f: memre
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
 
-// `rows`: blocks of rows, each with sums of its own; three channels fold 64 rows into one of 192 elements. 16-bit
-// results are stored as integers, of which LLVM keeps the hint.
+// `rows`: blocks of rows, each with sums of its own; three channels fold 32 rows into one of 96 elements, whose sums
+// stay in registers. 16-bit results are stored as integers, of which LLVM keeps the hint.
 // CHECK-LABEL: func @rows
 // CHECK-SAME:    (%[[X:.+]]: memref<100000x3xf32>, %[[SUM:.+]]: memref<3xf32>, %[[DX:.+]]: memref<100000x3xbf16>)
 // CHECK:         %[[FLAT_X:.+]] = memref.collapse_shape %[[X]]
 // CHECK:         scf.parallel {{.*}} to (%c2)
-// CHECK:           scf.for %{{.+}} = %c0 to %c192 step %c64
-// CHECK:             vector.load %[[FLAT_X]]
-// The sums of the blocks, in their order, of all channels:
-// CHECK:         vector.maskedstore %[[SUM]]
+// CHECK:             %{{.+}}:3 = scf.for {{.+}} -> (vector<64xf32>, vector<16xf32>, vector<16xf32>)
+// CHECK-COUNT-3:       vector.load %[[FLAT_X]]
+// CHECK-NOT:           vector.load
+// CHECK:               scf.yield
+// The first share adds the sums of the four blocks, in their order, for each column, and then those of the 32 columns of
+// a channel:
+// CHECK:         scf.parallel (%[[SHARE:.+]]) = {{.*}} to (%c2)
+// CHECK:           %[[FIRST:.+]] = arith.cmpi eq, %[[SHARE]], %c0
+// CHECK:           scf.if %[[FIRST]] {
+// CHECK:             scf.for %{{.+}} = %c0 to %c4 step %c1 iter_args({{.+}}) -> (vector<64xf32>, vector<64xf32>)
+// CHECK:           scf.for %{{.+}} = %c0 to %c32 step %c1 iter_args({{.+}}) -> (vector<16xf32>, vector<16xf32>)
+// CHECK:           vector.maskedstore %[[SUM]]
 // What belongs to a channel is copied to where its elements are, in steps of twice the length, by each thread:
 // CHECK:         scf.parallel {{.*}} to (%c2)
 // CHECK:           vector.maskedload %[[SUM]]
