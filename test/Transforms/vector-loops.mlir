@@ -141,6 +141,9 @@ func.func @small_masked(%k: memref<2x3x64xi1>, %x: memref<2x3x64xf32>, %f: memre
 // CHECK:           vector.maskedload %[[SUM]]
 // CHECK:           scf.while
 // CHECK:           vector.store %{{.+}} {alignment = 64 : i64, nontemporal = true} : memref<300000xi16>, vector<64xi16>
+// Part of a line is not streamed:
+// CHECK-NOT:       nontemporal
+// CHECK:           vector.store %{{.+}} : memref<300000xbf16>, vector<16xbf16>
 // CHECK-NOT:     linalg.generic
 func.func @rows(%x: memref<100000x3xf32>, %sum: memref<3xf32>, %dx: memref<100000x3xbf16>) {
   scf.execute_region no_inline {
