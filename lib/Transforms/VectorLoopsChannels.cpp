@@ -18,6 +18,19 @@ using namespace mlir::bngrad;
 
 /// Elements of a piece of `split`.
 static constexpr int64_t kPieceElements = 16 << 10;
+/// Bytes that are read for an element, at most, if what the next channel will
+/// read is fetched besides. More keep the memory busy by themselves.
+static constexpr int64_t kFetchedBytes = 8;
+
+/// Bytes of the data that `generic` reads for an element.
+static int64_t getReadBytes(linalg::GenericOp generic) {
+  int64_t bytes = 0;
+  for (OpOperand *operand : generic.getDpsInputOperands())
+    if (isDataMap(generic.getMatchingIndexingMap(operand)))
+      bytes += llvm::divideCeil(
+          getElementTypeOrSelf(operand->get()).getIntOrFloatBitWidth(), 8);
+  return bytes;
+}
 
 //===----------------------------------------------------------------------===//
 // channels
@@ -91,7 +104,8 @@ void VectorLoops::emitChannels(OpBuilder &b) {
                               rowIvs[loop]);
                         // The next channel's row comes next in memory.
                         Run run = getRun(row, back);
-                        run.ahead = sizes[inner];
+                        if (getReadBytes(generic) <= kFetchedBytes)
+                          run.ahead = sizes[inner];
                         run.common = common;
                         emitElementwiseRun(row, generic, run, zeroIndex,
                                            sizes[inner]);

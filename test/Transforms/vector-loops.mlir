@@ -85,6 +85,44 @@ func.func @channels(%x: memref<8x6x3100xf32>, %sum: memref<6xf32>, %factor: memr
 #data = affine_map<(n, c, s) -> (n, c, s)>
 #feature = affine_map<(n, c, s) -> (c)>
 
+// Two tensors of f32 are fetched ahead, a third one is too much.
+// CHECK-LABEL: func @eight_bytes
+// CHECK-COUNT-8: memref.prefetch
+// CHECK:         return
+func.func @eight_bytes(%x: memref<8x6x3100xf32>, %y: memref<8x6x3100xf32>, %a: memref<6xf32>, %dx: memref<8x6x3100xf32>) {
+  linalg.generic {indexing_maps = [#data, #data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %y, %a : memref<8x6x3100xf32>, memref<8x6x3100xf32>, memref<6xf32>) outs(%dx : memref<8x6x3100xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+  ^bb0(%e: f32, %f: f32, %factor: f32, %out: f32):
+    %0 = arith.mulf %e, %factor : f32
+    %1 = arith.addf %0, %f : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// CHECK-LABEL: func @ten_bytes
+// CHECK-NOT:     memref.prefetch
+// CHECK:         return
+func.func @ten_bytes(%x: memref<8x6x3100xf32>, %y: memref<8x6x3100xf32>, %z: memref<8x6x3100xf16>, %a: memref<6xf32>, %dx: memref<8x6x3100xf32>) {
+  linalg.generic {indexing_maps = [#data, #data, #data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %y, %z, %a : memref<8x6x3100xf32>, memref<8x6x3100xf32>, memref<8x6x3100xf16>, memref<6xf32>) outs(%dx : memref<8x6x3100xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+  ^bb0(%e: f32, %f: f32, %g: f16, %factor: f32, %out: f32):
+    %0 = arith.extf %g : f16 to f32
+    %1 = arith.mulf %e, %factor : f32
+    %2 = arith.addf %1, %0 : f32
+    %3 = arith.addf %2, %f : f32
+    linalg.yield %3 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
 // Small data are one share, which needs no threads, and stay in the caches. A mask is read as the bytes it is,
 // and what it chooses from is loaded first.
 // CHECK-LABEL: func @small_masked
