@@ -209,11 +209,12 @@ private:
 
   // `tiles` and `rows`.
   /// Adds the terms of rows [from, to) to the entries of `tables` from `entry`
-  /// on, one for each of `columns` columns.
+  /// on, one for each of `columns` columns. `rowsAreAlike`: behind each row is
+  /// another of the same channels.
   void emitColumnSums(OpBuilder &b, const SumTables &tables, Value entry,
                       Value columns,
                       function_ref<Run(OpBuilder &, Value)> getRun, Value from,
-                      Value to);
+                      Value to, bool rowsAreAlike);
   void emitZeroTables(OpBuilder &b, const SumTables &tables, Value entry,
                       Value columns) const;
   /// Adds the types of sum tables to `types`; takes the tables of the first

@@ -145,6 +145,10 @@ void VectorLoops::emitRows(OpBuilder &b) {
     Tables tables = takeTables(left, group.reduction);
     SumTables sumTables = takeSumTables(left);
     Value chains = index.div(rows, rowChain);
+    bool storesData = llvm::any_of(
+        group.reduction.getDpsInitsMutable(), [&](OpOperand &init) {
+          return isDataMap(group.reduction.getMatchingIndexingMap(&init));
+        });
     emitShares(
         b, blocks, [&](OpBuilder &share, Value number, Value from, Value to) {
           Value first = at(share).mul(number, getTableStride(columns));
@@ -170,12 +174,13 @@ void VectorLoops::emitRows(OpBuilder &b) {
             Value end = inside.select(isLast, rows, startOf(next));
             emitZeroTables(nested, sumTables, entry, columns);
             emitColumnSums(nested, sumTables, entry, columns, getRun,
-                           startOf(block), end);
+                           startOf(block), end, /*rowsAreAlike=*/!storesData);
             // What is left is less than a row.
             if (!matchPattern(restColumns, m_Zero()))
-              emitColumnSums(
-                  nested, sumTables, entry, restColumns, getRun, rows,
-                  inside.select(isLast, inside.add(rows, one), rows));
+              emitColumnSums(nested, sumTables, entry, restColumns, getRun,
+                             rows,
+                             inside.select(isLast, inside.add(rows, one), rows),
+                             /*rowsAreAlike=*/false);
           });
         });
     // The sums of a channel: over the blocks, and the rows taken as one. If

@@ -112,7 +112,7 @@ void VectorLoops::emitZeroTables(OpBuilder &b, const SumTables &tables,
 void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
                                  Value entry, Value columns,
                                  function_ref<Run(OpBuilder &, Value)> getRun,
-                                 Value from, Value to) {
+                                 Value from, Value to, bool rowsAreAlike) {
   Index index = at(b);
   auto loadTables = [&](OpBuilder &nested, ArrayRef<Value> from,
                         const Piece &piece) {
@@ -158,16 +158,51 @@ void VectorLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
           SmallVector<Value>(rows.getResults().slice(i * numSums(), numSums())),
           tables.chains, inTables(nested, piece));
   };
-  // The same for all columns, as many at a time as there are registers for.
-  // CPUs with long registers have 32 of them.
+  // Columns that there are registers for: CPUs with long ones have 32 of them.
   int64_t most = schedule.getVectorBits() >= 512 ? 2 * wide : wide;
+  // All columns as one piece, which reads on into the next row; `otherwise`
+  // where there is none or they are more. Tables are padded for what that adds
+  // up behind the columns.
+  auto emitWholeRows = [&](OpBuilder &nested, Value row, Value end,
+                           Body otherwise) {
+    Index inside = at(nested);
+    Value length = inside.select(inside.compare(arith::CmpIPredicate::ule,
+                                                columns, inside.constant(wide)),
+                                 inside.constant(wide), inside.constant(most));
+    Value last = getRun(nested, inside.sub(end, inside.constant(1))).base;
+    Value fits =
+        inside.both(inside.compare(arith::CmpIPredicate::ule, columns, length),
+                    inside.compare(arith::CmpIPredicate::ule,
+                                   inside.add(last, length), count));
+    auto emitPiece = [&](int64_t lanesOfPiece) {
+      return [&, lanesOfPiece](OpBuilder &piece) {
+        emitRows(piece, row, end,
+                 Piece{constant(piece, 0), lanesOfPiece, Value()});
+      };
+    };
+    emitIf(
+        nested, fits,
+        [&](OpBuilder &whole) {
+          emitIf(whole,
+                 at(whole).compare(arith::CmpIPredicate::eq, length,
+                                   constant(whole, wide)),
+                 emitPiece(wide), emitPiece(most));
+        },
+        otherwise);
+  };
+  // All columns, as many at a time as there are registers for.
   auto emitNarrowRows = [&](OpBuilder &nested, Value row, Value end) {
     std::optional<int64_t> known = getConstantIntValue(columns);
+    auto emitEachPiece = [&](OpBuilder &each) {
+      emitPieces(each, constant(each, 0), columns, most,
+                 [&](OpBuilder &column, const Piece &piece) {
+                   emitRows(column, row, end, piece);
+                 });
+    };
+    if (!known && rowsAreAlike)
+      return emitWholeRows(nested, row, end, emitEachPiece);
     if (!known || *known > most)
-      return emitPieces(nested, constant(nested, 0), columns, most,
-                        [&](OpBuilder &column, const Piece &piece) {
-                          emitRows(column, row, end, piece);
-                        });
+      return emitEachPiece(nested);
     SmallVector<Piece> pieces;
     for (int64_t column = 0; column < *known;) {
       int64_t left = *known - column;

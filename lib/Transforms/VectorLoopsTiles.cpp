@@ -100,7 +100,7 @@ void VectorLoops::emitTiles(OpBuilder &b) {
                   run.ahead = at(nested).mul(channels, rowSize);
                   return run;
                 },
-                zeroIndex, rows);
+                zeroIndex, rows, /*rowsAreAlike=*/false);
             emitEachChannel([&](OpBuilder &nested, Value channel) {
               Value start = at(nested).mul(channel, rowSize);
               auto loop = createFor(

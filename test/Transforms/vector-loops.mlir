@@ -156,6 +156,41 @@ func.func @small_masked(%k: memref<2x3x64xi1>, %x: memref<2x3x64xf32>, %f: memre
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
 
+// Few columns whose number is known at run time only: as many as fill four or eight registers are read at once, with what
+// follows of the next row, as long as the data go on.
+// CHECK-LABEL: func @dynamic_rows
+// CHECK-SAME:    (%[[X:.+]]: memref<?x?xf32>,
+// CHECK-DAG:     %[[ROWS:.+]] = memref.dim %[[X]], %c0
+// CHECK-DAG:     %[[CHANNELS:.+]] = memref.dim %[[X]], %c1
+// CHECK-DAG:     %[[COUNT:.+]] = arith.muli %[[ROWS]], %[[CHANNELS]]
+// CHECK:         %[[SHORT:.+]] = arith.cmpi ule, %[[COLUMNS:.+]], %c64
+// CHECK-NEXT:    %[[LENGTH:.+]] = arith.select %[[SHORT]], %c64, %c128
+// CHECK-NEXT:    %[[LAST:.+]] = arith.subi %[[END:.+]], %c1
+// CHECK-NEXT:    %[[BASE:.+]] = arith.muli %[[LAST]], %[[COLUMNS]]
+// CHECK-NEXT:    %[[ENOUGH:.+]] = arith.cmpi ule, %[[COLUMNS]], %[[LENGTH]]
+// CHECK-NEXT:    %[[BEHIND:.+]] = arith.addi %[[BASE]], %[[LENGTH]]
+// CHECK-NEXT:    %[[INSIDE:.+]] = arith.cmpi ule, %[[BEHIND]], %[[COUNT]]
+// CHECK-NEXT:    %[[FITS:.+]] = arith.andi %[[ENOUGH]], %[[INSIDE]]
+// CHECK-NEXT:    scf.if %[[FITS]] {
+// CHECK:           scf.for %{{.+}} to %[[END]] step %c1 iter_args({{.+}}) -> (vector<64xf32>)
+// CHECK:         } else {
+// CHECK:           scf.for %{{.+}} to %[[END]] step %c1 iter_args({{.+}}) -> (vector<128xf32>)
+func.func @dynamic_rows(%x: memref<?x?xf32>, %sum: memref<?xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<?x?xf32>) outs(%sum : memref<?xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %e, %acc fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
 // `rows`: blocks of rows, each with sums of its own; three channels fold 32 rows into one of 96 elements, whose sums
 // stay in registers. 16-bit results are stored as integers, of which LLVM keeps the hint.
 // CHECK-LABEL: func @rows
