@@ -236,8 +236,10 @@ void VectorLoops::store(OpBuilder &b, Value value, Value memref,
                                                 memref)
                  .getResult(0);
   }
-  vector::StoreOp::create(b, loc, value, memref, indices,
-                          /*nontemporal=*/true, llvm::MaybeAlign(kLineBytes));
+  int64_t pieceBytes =
+      piece.lanes * getElementTypeOrSelf(value).getIntOrFloatBitWidth() / 8;
+  vector::StoreOp::create(b, loc, value, memref, indices, /*nontemporal=*/true,
+                          llvm::MaybeAlign(std::min(kLineBytes, pieceBytes)));
 }
 
 SmallVector<Value> VectorLoops::createTables(OpBuilder &b,
@@ -469,9 +471,10 @@ void VectorLoops::emitElementwiseRun(OpBuilder &b, linalg::GenericOp generic,
   int64_t width =
       llvm::divideCeil(getElementTypeOrSelf(result).getIntOrFloatBitWidth(), 8);
   auto emitPiece = [&](OpBuilder &nested, const Piece &piece) {
-    // Whole lines go past the caches.
-    bool isStreamed =
-        isStreaming && !piece.mask && piece.lanes * width % kLineBytes == 0;
+    // Whole lines go past the caches, in one piece or several.
+    bool fillsLines =
+        piece.lanes == wide || piece.lanes * width % kLineBytes == 0;
+    bool isStreamed = isStreaming && !piece.mask && fillsLines;
     if (isStreamed)
       prefetch(nested, generic, run, piece);
     IRMapping mapping = clonePiece(nested, generic, run, piece);
