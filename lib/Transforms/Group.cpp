@@ -351,10 +351,9 @@ static ScheduleAttr chooseSchedule(MLIRContext *context,
   ScheduleKind kind = group ? chooseKind(*group) : ScheduleKind::Loops;
   if (kind == ScheduleKind::Loops)
     return ScheduleAttr::get(context, kind);
-  // The tables of a pass, each an f32 or wider for a column, and the lines that
-  // pass through fit into the first-level cache. A tile has long runs of bytes
-  // besides, so of more elements the narrower they are; rows lie in one stream
-  // whatever their tables.
+  // The tables of a pass, which has up to four, and the lines that pass through
+  // fit into the first-level cache. The rows of a tile lie apart, so each is to
+  // be a long run of bytes: of more elements the narrower they are.
   int64_t columnBytes =
       kind == ScheduleKind::Rows ? 48 : 12 * getElementBytes(*group);
   int64_t columns = llvm::bit_floor(static_cast<uint64_t>(

@@ -121,8 +121,8 @@ VectorLoops::emitSumRows(OpBuilder &b, Value rows,
       carried =
           scf::IfOp::create(
               row, loc,
-              row.createOrFold<arith::AndIOp>(
-                  loc, at(row).compare(arith::CmpIPredicate::eq, start, from),
+              at(row).both(
+                  at(row).compare(arith::CmpIPredicate::eq, start, from),
                   at(row).compare(arith::CmpIPredicate::ne, rest,
                                   constant(row, 0))),
               [&](OpBuilder &nested, Location) {
