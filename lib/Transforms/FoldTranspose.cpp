@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Utils.h"
+
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Passes.h"
 #include "BNGrad/Transforms/Transforms.h"
@@ -14,7 +16,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/IR/PatternMatch.h"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADFOLDTRANSPOSEPASS
@@ -129,10 +131,8 @@ struct BNGradFoldTransposePass
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     populateFoldTransposePatterns(patterns);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns)))) {
-      getOperation().emitError() << "expected folding to reach a fixed point";
-      signalPassFailure();
-    }
+    applyToFixedPoint(getOperation(), std::move(patterns),
+                      "folding of transposes");
   }
 };
 } // namespace

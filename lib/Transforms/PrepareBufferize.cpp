@@ -94,34 +94,74 @@ static tensor::EmptyOp getOverwritten(Value value) {
   return empty && empty->hasOneUse() ? empty : tensor::EmptyOp();
 }
 
+/// The sizes of the result of `collapse`, given those of its source.
+static SmallVector<OpFoldResult> getSizes(OpBuilder &b,
+                                          tensor::CollapseShapeOp collapse,
+                                          ArrayRef<OpFoldResult> sizes) {
+  Location loc = collapse.getLoc();
+  SmallVector<OpFoldResult> collapsedSizes;
+  for (const ReassociationIndices &dims : collapse.getReassociationIndices()) {
+    Value size = arith::ConstantIndexOp::create(b, loc, 1);
+    for (int64_t dim : dims)
+      size = b.createOrFold<arith::MulIOp>(
+          loc, size, getValueOrCreateConstantIndexOp(b, loc, sizes[dim]));
+    collapsedSizes.push_back(getAsOpFoldResult(size));
+  }
+  return collapsedSizes;
+}
+
+/// The sizes of the result of `expand`, given those of its source; failure if
+/// they do not follow: more than one of a group is dynamic.
+static FailureOr<SmallVector<OpFoldResult>>
+getSizes(OpBuilder &b, tensor::ExpandShapeOp expand,
+         ArrayRef<OpFoldResult> sizes) {
+  std::optional<SmallVector<OpFoldResult>> expandedSizes =
+      inferExpandShapeOutputShape(b, expand.getLoc(), expand.getResultType(),
+                                  expand.getReassociationIndices(), sizes);
+  if (!expandedSizes)
+    return failure();
+  return *expandedSizes;
+}
+
+/// If the source of `reshape` overwrites a tensor.empty, makes it overwrite one
+/// of the shape of the result, which is then written without a copy.
+static void writeThrough(Operation *reshape) {
+  tensor::EmptyOp empty = getOverwritten(reshape->getOperand(0));
+  if (!empty)
+    return;
+  OpBuilder b(empty);
+  Location loc = reshape->getLoc();
+  SmallVector<OpFoldResult> sizes = empty.getMixedSizes();
+  auto collapse = dyn_cast<tensor::CollapseShapeOp>(reshape);
+  FailureOr<SmallVector<OpFoldResult>> resultSizes =
+      collapse ? getSizes(b, collapse, sizes)
+               : getSizes(b, cast<tensor::ExpandShapeOp>(reshape), sizes);
+  if (failed(resultSizes))
+    return;
+  Value target = tensor::EmptyOp::create(b, loc, *resultSizes,
+                                         empty.getType().getElementType());
+  if (Type type = reshape->getResult(0).getType(); target.getType() != type)
+    target = tensor::CastOp::create(b, loc, type, target);
+  Value init =
+      collapse
+          ? tensor::ExpandShapeOp::create(b, loc, empty.getType(), target,
+                                          collapse.getReassociationIndices(),
+                                          sizes)
+                .getResult()
+          : tensor::CollapseShapeOp::create(
+                b, loc, empty.getType(), target,
+                cast<tensor::ExpandShapeOp>(reshape).getReassociationIndices())
+                .getResult();
+  empty.replaceAllUsesWith(init);
+  empty.erase();
+}
+
 /// A result that is returned in another shape is made in a buffer of that
 /// shape.
 static void writeThroughReshapes(func::FuncOp function) {
-  function.walk([](tensor::CollapseShapeOp collapse) {
-    tensor::EmptyOp empty = getOverwritten(collapse.getSrc());
-    if (!empty)
-      return;
-    OpBuilder b(empty);
-    Location loc = collapse.getLoc();
-    SmallVector<OpFoldResult> sizes = empty.getMixedSizes(), collapsedSizes;
-    for (const ReassociationIndices &dims :
-         collapse.getReassociationIndices()) {
-      Value size = arith::ConstantIndexOp::create(b, loc, 1);
-      for (int64_t dim : dims)
-        size = b.createOrFold<arith::MulIOp>(
-            loc, size, getValueOrCreateConstantIndexOp(b, loc, sizes[dim]));
-      collapsedSizes.push_back(getAsOpFoldResult(size));
-    }
-    Value target = tensor::EmptyOp::create(b, loc, collapsedSizes,
-                                           empty.getType().getElementType());
-    auto targetType = collapse.getResultType();
-    if (target.getType() != targetType)
-      target = tensor::CastOp::create(b, loc, targetType, target);
-    Value expanded = tensor::ExpandShapeOp::create(
-        b, loc, empty.getType(), target, collapse.getReassociationIndices(),
-        sizes);
-    empty.replaceAllUsesWith(expanded);
-    empty.erase();
+  function.walk([](Operation *op) {
+    if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op))
+      writeThrough(op);
   });
 }
 

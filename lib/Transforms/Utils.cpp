@@ -9,6 +9,7 @@
 #include "Utils.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
 
@@ -25,4 +26,18 @@ Value mlir::bngrad::cloneInit(OpBuilder &b, Value init) {
     return {};
   }
   return b.clone(*def, mapping)->getResult(0);
+}
+
+void mlir::bngrad::applyToFixedPoint(Operation *op, RewritePatternSet patterns,
+                                     StringRef work) {
+  // An op is rewritten a few times: generalized, its reshapes folded, fused
+  // with its producers, its operands made fewer.
+  int64_t ops = 0;
+  op->walk([&](Operation *) { ++ops; });
+  const int64_t limit = 1000 + 100 * ops;
+  GreedyRewriteConfig config;
+  config.setMaxNumRewrites(limit);
+  if (failed(applyPatternsGreedily(op, std::move(patterns), config)))
+    op->emitWarning() << "expected " << work << " to end within " << limit
+                      << " rewrites; it was stopped there";
 }

@@ -11,6 +11,10 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
+namespace mlir {
+class RewritePatternSet;
+} // namespace mlir
+
 namespace mlir::bngrad {
 
 /// True if all loops of `op` are parallel.
@@ -21,6 +25,16 @@ inline bool isParallel(linalg::LinalgOp op) {
 /// Clones the tensor.empty, or the linalg.fill of one, that defines `init`, at
 /// the insertion point of `b`; null if it is neither.
 Value cloneInit(OpBuilder &b, Value init);
+
+/// Applies `patterns` below `op` until none matches. The measures that rewrites
+/// lower promise an end; should one be broken, for an excess of rewrites, IR
+/// that is correct but not finished is left, with a warning that names `work`.
+void applyToFixedPoint(Operation *op, RewritePatternSet patterns,
+                       StringRef work);
+
+/// Adds patterns that give the loops of generics the finer shape of the
+/// reshapes between them.
+void populateFoldReshapePatterns(RewritePatternSet &patterns);
 
 } // namespace mlir::bngrad
 

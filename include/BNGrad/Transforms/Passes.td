@@ -222,7 +222,8 @@ def BNGradFusePass : Pass<"bngrad-fuse", "::mlir::func::FuncOp"> {
            if every reader can take it: both generics of a gradient take the
            producers of grad_output and input, its element-wise generic is taken
            by the consumer of grad_input. Per-channel values stay per channel,
-           and no generic with a reduction is repeated.
+           and no generic with a reduction is repeated. A reshape between two
+           generics is folded: the loops of the coarser shape are split.
     Fails: never; what cannot be fused is left as it is.
 
     Before:
@@ -273,6 +274,7 @@ def BNGradFusePass : Pass<"bngrad-fuse", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
   ];
 }
@@ -395,7 +397,7 @@ def BNGradPrepareBufferizePass
     ```
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect",
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
     "::mlir::bufferization::BufferizationDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
   ];
