@@ -10,6 +10,7 @@
 #include "BNGrad/Transforms/Pipelines.h"
 
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -111,10 +112,26 @@ void mlir::bngrad::addCpuApplyPasses(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
-void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
+void mlir::bngrad::addRoundingPasses(OpPassManager &pm, bool bf16Conversion) {
+  // LLVM would round each result with the CPU's conversion to bf16, which makes
+  // subnormals 0; a truncf is rounded right below.
+  {
+    arith::ArithEmulateUnsupportedFloatsOptions options;
+    options.sourceTypeStrs = {"bf16"};
+    pm.addPass(arith::createArithEmulateUnsupportedFloats(options));
+  }
+  {
+    math::MathExtendToSupportedTypesOptions options;
+    options.extraTypeStrs = {"f16"};
+    pm.addPass(math::createMathExtendToSupportedTypes(options));
+  }
   BNGradExpandTruncFPassOptions expand;
-  expand.bf16Conversion = target.bf16Conversion;
+  expand.bf16Conversion = bf16Conversion;
   pm.addPass(createBNGradExpandTruncFPass(expand));
+}
+
+void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
+  addRoundingPasses(pm, target.bf16Conversion);
   pm.addPass(createBNGradShareLoopsPass());
   // The loops of several dims.
   pm.addPass(createConvertSCFToOpenMPPass());

@@ -68,7 +68,7 @@ static void addKernelPasses(OpPassManager &pm,
 
 void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
                                       const CudaPipelineOptions &options) {
-  pm.addNestedPass<func::FuncOp>(createBNGradExpandTruncFPass());
+  addRoundingPasses(pm.nest<func::FuncOp>(), /*bf16Conversion=*/false);
   // Constants are parts of a kernel, not its parameters.
   pm.addPass(createGpuLaunchSinkIndexComputationsPass());
   pm.addPass(createGpuKernelOutliningPass());

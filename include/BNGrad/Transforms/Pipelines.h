@@ -170,6 +170,9 @@ void addGroupPasses(OpPassManager &pm, StringRef schedule,
 void addCudaGroupPasses(OpPassManager &pm, StringRef schedule, StringRef chip);
 void addBufferizePasses(OpPassManager &pm);
 void addCpuApplyPasses(OpPassManager &pm);
+/// Arithmetic on bf16 in f32, and roundings to f16 and bf16 that round once.
+/// `bf16Conversion`: as in Target.
+void addRoundingPasses(OpPassManager &pm, bool bf16Conversion);
 void addCpuLowerPasses(OpPassManager &pm, const Target &target = {});
 void addCudaApplyPasses(OpPassManager &pm, bool deviceArguments);
 void addCudaLowerPasses(OpPassManager &pm, const CudaPipelineOptions &options);
