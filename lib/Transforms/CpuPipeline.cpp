@@ -23,7 +23,16 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+/// Slices, as canonicalization looks at them already.
+static void addExpandSlicesPass(OpPassManager &pm) {
+  BNGradExpandViewsPassOptions options;
+  options.reshapes = false;
+  pm.addPass(createBNGradExpandViewsPass(options));
+}
+
 void mlir::bngrad::addImportPasses(OpPassManager &pm) {
+  // Those of the user, before anything else.
+  addExpandSlicesPass(pm);
   pm.addNestedPass<func::FuncOp>(createBNGradImportPass());
 }
 
@@ -85,6 +94,8 @@ void mlir::bngrad::addBufferizePasses(OpPassManager &pm) {
         bufferization::LayoutMapOption::IdentityLayoutMap;
     pm.addPass(bufferization::createOneShotBufferizePass(options));
   }
+  // Those that were slices of tensors.
+  addExpandSlicesPass(pm);
   // Forwards the buffers that leave a group's region; without it the
   // out-parameters below would be filled by full-size copies.
   pm.addPass(createCanonicalizerPass());
@@ -115,6 +126,7 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   BNGradExpandTruncFPassOptions expand;
   expand.bf16Conversion = target.bf16Conversion;
   pm.addPass(createBNGradExpandTruncFPass(expand));
+  pm.addPass(createBNGradExpandMathPass());
   pm.addPass(createBNGradShareLoopsPass());
   // The loops of several dims.
   pm.addPass(createConvertSCFToOpenMPPass());
@@ -122,6 +134,7 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   // finalize-memref-to-llvm does not take.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createLowerAffinePass());
+  pm.addPass(createBNGradExpandViewsPass());
   pm.addPass(memref::createExpandStridedMetadataPass());
   // expand-strided-metadata makes affine.apply again.
   pm.addPass(createLowerAffinePass());
