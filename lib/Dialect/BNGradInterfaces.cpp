@@ -199,6 +199,11 @@ void BatchNormBackwardReduceOp::generateRuntimeVerification(
 // BatchNormBackwardElemtOp
 //===----------------------------------------------------------------------===//
 
+void BatchNormBackwardElemtOp::getAsmResultNames(
+    function_ref<void(Value, StringRef)> setName) {
+  setName(getGradInput(), "grad_input");
+}
+
 Speculation::Speculatability BatchNormBackwardElemtOp::getSpeculatability() {
   return speculatabilityOf(getOperation());
 }

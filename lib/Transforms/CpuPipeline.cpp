@@ -24,7 +24,16 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+/// Slices, as canonicalization looks at them already.
+static void addExpandSlicesPass(OpPassManager &pm) {
+  BNGradExpandViewsPassOptions options;
+  options.reshapes = false;
+  pm.addPass(createBNGradExpandViewsPass(options));
+}
+
 void mlir::bngrad::addImportPasses(OpPassManager &pm) {
+  // Those of the user, before anything else.
+  addExpandSlicesPass(pm);
   pm.addNestedPass<func::FuncOp>(createBNGradImportPass());
 }
 
@@ -86,6 +95,8 @@ void mlir::bngrad::addBufferizePasses(OpPassManager &pm) {
         bufferization::LayoutMapOption::IdentityLayoutMap;
     pm.addPass(bufferization::createOneShotBufferizePass(options));
   }
+  // Those that were slices of tensors.
+  addExpandSlicesPass(pm);
   // Forwards the buffers that leave a group's region; without it the
   // out-parameters below would be filled by full-size copies.
   pm.addPass(createCanonicalizerPass());
@@ -132,6 +143,7 @@ void mlir::bngrad::addRoundingPasses(OpPassManager &pm, bool bf16Conversion) {
 
 void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   addRoundingPasses(pm, target.bf16Conversion);
+  pm.addPass(createBNGradExpandMathPass());
   pm.addPass(createBNGradShareLoopsPass());
   // The loops of several dims.
   pm.addPass(createConvertSCFToOpenMPPass());
@@ -139,6 +151,7 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   // finalize-memref-to-llvm does not take.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createLowerAffinePass());
+  pm.addPass(createBNGradExpandViewsPass());
   pm.addPass(memref::createExpandStridedMetadataPass());
   // expand-strided-metadata makes affine.apply again.
   pm.addPass(createLowerAffinePass());

@@ -18,6 +18,11 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADPREPAREBUFFERIZEPASS
@@ -166,10 +171,89 @@ static void writeThroughReshapes(func::FuncOp function) {
   });
 }
 
+/// The value whose memory `buffer` is a view of.
+static Value getMemory(Value buffer) {
+  while (auto view = buffer.getDefiningOp<ViewLikeOpInterface>())
+    buffer = view.getViewSource();
+  return buffer;
+}
+
+/// What reads the elements of `tensor`, as it is or in another shape.
+static void collectReaders(Value tensor,
+                           SmallVectorImpl<Operation *> &readers) {
+  for (Operation *user : tensor.getUsers()) {
+    if (isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp,
+            tensor::ExtractSliceOp>(user))
+      collectReaders(user->getResult(0), readers);
+    else if (!isa<tensor::DimOp>(user))
+      readers.push_back(user);
+  }
+}
+
+/// True if `write`, which comes after `start`, may run before `reader` does.
+static bool mayRunBefore(Operation *write, Operation *reader, Operation *start,
+                         const DominanceInfo &dominance) {
+  // The region that holds both, and whether it runs again for one `start`.
+  Region *region = write->getParentRegion();
+  while (!region->findAncestorOpInRegion(*reader))
+    region = region->getParentRegion();
+  for (Operation *op = region->getParentOp(); op && !op->isAncestor(start);
+       op = op->getParentOp())
+    if (isa<LoopLikeOpInterface>(op))
+      return true;
+  Operation *first = region->findAncestorOpInRegion(*write);
+  Operation *second = region->findAncestorOpInRegion(*reader);
+  return first != second && dominance.properlyDominates(first, second);
+}
+
+/// An error at each write to a buffer between bufferization.to_tensor and what
+/// reads its tensor. By now ops are where they will run, so that what was in
+/// order when it was written, and no longer is, is seen as well.
+static LogicalResult verifyBuffers(func::FuncOp function,
+                                   const DominanceInfo &dominance) {
+  llvm::MapVector<Value, SmallVector<bufferization::ToTensorOp>> tensors;
+  function.walk([&](bufferization::ToTensorOp op) {
+    tensors[getMemory(op.getBuffer())].push_back(op);
+  });
+  if (tensors.empty())
+    return success();
+  WalkResult walk = function.walk([&](MemoryEffectOpInterface op) {
+    SmallVector<MemoryEffects::EffectInstance> effects;
+    op.getEffects(effects);
+    for (const MemoryEffects::EffectInstance &effect : effects) {
+      Value value = effect.getValue();
+      if (!value ||
+          !isa<MemoryEffects::Write, MemoryEffects::Free>(effect.getEffect()))
+        continue;
+      for (bufferization::ToTensorOp start : tensors.lookup(getMemory(value))) {
+        if (!dominance.properlyDominates(start.getOperation(), op))
+          continue;
+        SmallVector<Operation *> readers;
+        collectReaders(start.getResult(), readers);
+        for (Operation *reader : readers) {
+          if (!mayRunBefore(op, reader, start, dominance))
+            continue;
+          InFlightDiagnostic error =
+              op->emitOpError()
+              << "expected a buffer that is not written before the last use "
+                 "of its tensor, got a write before '"
+              << reader->getName() << "' reads it";
+          error.attachNote(start.getLoc()) << "the buffer's tensor";
+          return WalkResult::interrupt();
+        }
+      }
+    }
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 namespace {
 struct BNGradPrepareBufferizePass
     : bngrad::impl::BNGradPrepareBufferizePassBase<BNGradPrepareBufferizePass> {
   void runOnOperation() override {
+    if (failed(verifyBuffers(getOperation(), getAnalysis<DominanceInfo>())))
+      return signalPassFailure();
     unshareInits(getOperation());
     writeThroughReshapes(getOperation());
     protectArguments(getOperation());

@@ -8,6 +8,8 @@
 
 #include "Interface.h"
 
+#include "common/ResultName.h"
+
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/ExportC.h"
 
@@ -115,23 +117,6 @@ static std::string getArgumentName(BlockArgument argument) {
   return "";
 }
 
-static std::string getResultName(Value value) {
-  while (auto cast = value.getDefiningOp<tensor::CastOp>())
-    value = cast.getSource();
-  Operation *op = value.getDefiningOp();
-  if (!isa_and_present<BatchNormBackwardOp, BatchNormBackwardReduceOp,
-                       BatchNormBackwardElemtOp>(op))
-    return "";
-  // Names of several results are part of the assembly; one result has none.
-  std::string name = "grad_input";
-  cast<OpAsmOpInterface>(op).getAsmResultNames(
-      [&](Value result, StringRef resultName) {
-        if (result == value)
-          name = resultName.str();
-      });
-  return name;
-}
-
 /// Makes the names identifiers that differ: the first of a kind keeps its name
 /// if it is the only one, the others are numbered.
 static void makeUnique(std::vector<Parameter> &parameters) {
@@ -228,9 +213,12 @@ mlir::bngrad::findExportedFunctions(ModuleOp module) {
     for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
       hasFailed |= failed(verifyType(function, "result", i, type));
       Parameter &parameter = exported.parameters.emplace_back();
-      if (isOneBlock)
-        parameter.name =
-            getResultName(function.front().getTerminator()->getOperand(i));
+      if (isOneBlock) {
+        Value value = function.front().getTerminator()->getOperand(i);
+        while (auto cast = value.getDefiningOp<tensor::CastOp>())
+          value = cast.getSource();
+        parameter.name = getResultName(value);
+      }
       parameter.type = type;
       parameter.isResult = true;
     }

@@ -9,6 +9,7 @@
 #include "PlainProgram.h"
 #include "ErrorBounds.h"
 #include "common/Diagnostics.h"
+#include "common/ResultName.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Pipelines.h"
@@ -338,18 +339,6 @@ private:
   DenseMap<Value, std::string> names;
 };
 } // namespace
-
-/// The name of a result of a bngrad op.
-static std::string getResultName(OpResult result) {
-  // Names of several results are part of the assembly; one result has none.
-  std::string name = "grad_input";
-  if (auto named = dyn_cast<OpAsmOpInterface>(result.getOwner()))
-    named.getAsmResultNames([&](Value value, StringRef valueName) {
-      if (value == result)
-        name = valueName.str();
-    });
-  return name;
-}
 
 void PlainProgram::visit(Operation *op, func::FuncOp reference) {
   SmallVector<Value> operands(op->getOperands());

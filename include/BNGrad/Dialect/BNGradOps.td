@@ -10,6 +10,7 @@
 #define BNGRAD_DIALECT_BNGRADOPS_TD
 
 include "BNGrad/Dialect/BNGradAttrs.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/RuntimeVerifiableOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -241,7 +242,10 @@ def BNGrad_BatchNormBackwardReduceOp
 
 def BNGrad_BatchNormBackwardElemtOp
     : BNGrad_GradientOp<"batch_norm_backward_elemt",
-                        [AttrSizedOperandSegments]> {
+                        [AttrSizedOperandSegments,
+                         // Generated only where there are several results.
+                         DeclareOpInterfaceMethods<OpAsmOpInterface,
+                                                   ["getAsmResultNames"]>]> {
   let summary = "grad_input from the sums of a whole batch";
   let description = [{
     The second half of `bngrad.batch_norm_backward`: grad_input of a part of the

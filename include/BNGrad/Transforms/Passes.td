@@ -366,7 +366,10 @@ def BNGradPrepareBufferizePass
            returned twice is copied, since each result has a buffer of its own.
            What is overwritten and then collapsed is made in a buffer of the
            collapsed shape.
-    Fails: never.
+    Fails: if a buffer is written, through any view of it, between
+           `bufferization.to_tensor` and what reads the tensor: bufferization
+           takes it that nothing does, and fusion and groups have moved readers
+           accordingly (error at the write, a note at the tensor).
 
     Before:
 
@@ -400,6 +403,53 @@ def BNGradPrepareBufferizePass
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
     "::mlir::bufferization::BufferizationDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def BNGradExpandViewsPass : Pass<"bngrad-expand-views"> {
+  let summary = "Spell out views that upstream lowers wrongly";
+  let description = [{
+    Needs: memrefs.
+    Gives: a `memref.subview` that drops some of several unit dims, or has a
+           dynamic size that may turn out to be 1, drops none; dims are dropped
+           by a `memref.reinterpret_cast`. With `reshapes`, a
+           `memref.expand_shape` with several dynamic sizes in a group is a
+           `memref.reinterpret_cast`, too. Upstream crashes on such ops or takes
+           other dims (docs/upstream.md). Reshapes are left alone as long as
+           they may fold with others.
+    Fails: if the sizes and the strides of a slice's type name different dims,
+           which the verifier lets pass (error at the slice).
+
+    Before:
+
+    ```mlir
+    func.func @f(%a: memref<?x8xf32>, %n: index, %m: index)
+        -> memref<?x?x8xf32> {
+      %0 = memref.expand_shape %a [[0, 1], [2]] output_shape [%n, %m, 8]
+          : memref<?x8xf32> into memref<?x?x8xf32>
+      return %0 : memref<?x?x8xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%a: memref<?x8xf32>, %n: index, %m: index)
+        -> memref<?x?x8xf32> {
+      %c8 = arith.constant 8 : index
+      %0 = arith.muli %m, %c8 : index
+      %1 = memref.reinterpret_cast %a to offset: [0], sizes: [%n, %m, 8],
+          strides: [%0, 8, 1] : memref<?x8xf32> to memref<?x?x8xf32>
+      return %1 : memref<?x?x8xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"reshapes", "reshapes", "bool", /*default=*/"true",
+           "Slices and reshapes, not slices alone">
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"
   ];
 }
 
@@ -717,6 +767,43 @@ def BNGradVerifyKernelsPass
            bytes, and 32764 from PTX 8.1 on.
     Fails: if they do not (error at the kernel).
   }];
+}
+
+def BNGradExpandMathPass : Pass<"bngrad-expand-math"> {
+  let summary = "Spell out math that upstream has no lowering for";
+  let description = [{
+    Needs: `math` ops on scalars or vectors, on a CPU or in kernels.
+    Gives: `math.isinf`, `math.isnan`, `math.isfinite` and `math.isnormal` as
+           comparisons, which hold for each type of float and need no library;
+           fast-math flags do not reach them; `math.ipowi` as a loop of
+           multiplications, with 0 for a negative power of 0; `math.fpowi` of a
+           vector element by element; `math.clampf` as upstream expands it.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    func.func @f(%x: f32) -> i1 {
+      %0 = math.isinf %x : f32
+      return %0 : i1
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%x: f32) -> i1 {
+      %inf = arith.constant 0x7F800000 : f32
+      %0 = math.absf %x : f32
+      %1 = arith.cmpf oeq, %0, %inf : f32
+      return %1 : i1
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
 }
 
 def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {

@@ -1,0 +1,163 @@
+//===- ExpandMath.cpp - bngrad-expand-math --------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
+
+namespace mlir::bngrad {
+#define GEN_PASS_DEF_BNGRADEXPANDMATHPASS
+#include "BNGrad/Transforms/Passes.h.inc"
+} // namespace mlir::bngrad
+
+using namespace mlir;
+using arith::CmpFPredicate;
+
+/// `element` as a value of `type`, in each lane if it has some.
+static Value createConstant(ImplicitLocOpBuilder &b, Type type,
+                            TypedAttr element) {
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    element = DenseElementsAttr::get(shaped, element);
+  return arith::ConstantOp::create(b, element);
+}
+
+namespace {
+/// The class of `OpTy` as comparisons of the absolute value, of which a NaN
+/// passes none that is ordered.
+template <typename OpTy> struct ExpandClass : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    Value x = op.getOperand();
+    auto element = dyn_cast<FloatType>(getElementTypeOrSelf(x));
+    if (!element || !APFloat::semanticsHasInf(element.getFloatSemantics()))
+      return rewriter.notifyMatchFailure(op, "not a float with infinities");
+    const llvm::fltSemantics &semantics = element.getFloatSemantics();
+    auto compare = [&](CmpFPredicate predicate, Value left, Value right) {
+      return arith::CmpFOp::create(b, predicate, left, right);
+    };
+    auto constant = [&](const APFloat &value) {
+      return createConstant(b, x.getType(), b.getFloatAttr(element, value));
+    };
+    if constexpr (std::is_same_v<OpTy, math::IsNaNOp>) {
+      rewriter.replaceOp(op, compare(CmpFPredicate::UNO, x, x));
+      return success();
+    }
+    Value size = math::AbsFOp::create(b, x);
+    Value infinity = constant(APFloat::getInf(semantics));
+    if constexpr (std::is_same_v<OpTy, math::IsInfOp>) {
+      rewriter.replaceOp(op, compare(CmpFPredicate::OEQ, size, infinity));
+      return success();
+    }
+    Value isFinite = compare(CmpFPredicate::OLT, size, infinity);
+    if constexpr (std::is_same_v<OpTy, math::IsNormalOp>) {
+      Value smallest = constant(APFloat::getSmallestNormalized(semantics));
+      Value isLarge = compare(CmpFPredicate::OGE, size, smallest);
+      isFinite = arith::AndIOp::create(b, isFinite, isLarge);
+    }
+    rewriter.replaceOp(op, isFinite);
+    return success();
+  }
+};
+
+/// As many steps as the exponent has bits, so that all lanes take the same.
+struct ExpandIPowI : OpRewritePattern<math::IPowIOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::IPowIOp op,
+                                PatternRewriter &rewriter) const override {
+    Type type = op.getType(), element = getElementTypeOrSelf(type);
+    unsigned width = element.isIndex() ? IndexType::kInternalStorageBitWidth
+                                       : element.getIntOrFloatBitWidth();
+    if (width < 2 || isa<TensorType>(type))
+      return rewriter.notifyMatchFailure(op, "a bit, or a tensor");
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    auto constant = [&](int64_t value) {
+      return createConstant(b, type, b.getIntegerAttr(element, value));
+    };
+    auto compare = [&](arith::CmpIPredicate predicate, Value l, Value r) {
+      return arith::CmpIOp::create(b, predicate, l, r);
+    };
+    Value zero = constant(0), one = constant(1);
+    auto index = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(b, value);
+    };
+    auto power = scf::ForOp::create(
+        b, index(0), index(width), index(1),
+        ValueRange{one, op.getLhs(), op.getRhs()},
+        [&](OpBuilder &nested, Location loc, Value, ValueRange values) {
+          ImplicitLocOpBuilder n(loc, nested);
+          Value product = arith::MulIOp::create(n, values[0], values[1]);
+          Value bit = arith::AndIOp::create(n, values[2], one);
+          Value isSet =
+              arith::CmpIOp::create(n, arith::CmpIPredicate::ne, bit, zero);
+          Value next[] = {arith::SelectOp::create(n, isSet, product, values[0]),
+                          arith::MulIOp::create(n, values[1], values[1]),
+                          arith::ShRUIOp::create(n, values[2], one)};
+          scf::YieldOp::create(n, next);
+        });
+    // The rounded quotient of 1 and a power; that of 1 and -1 is itself.
+    Value isOne = compare(arith::CmpIPredicate::eq, op.getLhs(), one);
+    Value isMinusOne =
+        compare(arith::CmpIPredicate::eq, op.getLhs(), constant(-1));
+    Value isUnit = arith::OrIOp::create(b, isOne, isMinusOne);
+    Value isPositive = compare(arith::CmpIPredicate::sge, op.getRhs(), zero);
+    Value isWhole = arith::OrIOp::create(b, isUnit, isPositive);
+    rewriter.replaceOpWithNewOp<arith::SelectOp>(op, isWhole,
+                                                 power.getResult(0), zero);
+    return success();
+  }
+};
+
+/// LLVM has one exponent for all lanes.
+struct UnrollFPowI : OpRewritePattern<math::FPowIOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::FPowIOp op,
+                                PatternRewriter &rewriter) const override {
+    auto type = dyn_cast<VectorType>(op.getType());
+    if (!type || type.isScalable())
+      return rewriter.notifyMatchFailure(op, "no vector of known length");
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    Value result =
+        createConstant(b, type, b.getZeroAttr(type.getElementType()));
+    SmallVector<int64_t> tile(type.getRank(), 1);
+    for (const SmallVector<int64_t> &lane :
+         StaticTileOffsetRange(type.getShape(), tile)) {
+      Value power = math::FPowIOp::create(
+          b, vector::ExtractOp::create(b, op.getLhs(), lane),
+          vector::ExtractOp::create(b, op.getRhs(), lane), op.getFastmath());
+      result = vector::InsertOp::create(b, power, result, lane);
+    }
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+struct BNGradExpandMathPass
+    : bngrad::impl::BNGradExpandMathPassBase<BNGradExpandMathPass> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<ExpandClass<math::IsFiniteOp>, ExpandClass<math::IsInfOp>,
+                 ExpandClass<math::IsNaNOp>, ExpandClass<math::IsNormalOp>,
+                 ExpandIPowI, UnrollFPowI>(&getContext());
+    math::populateExpansionPatterns(patterns, {"clampf"});
+    walkAndApplyPatterns(getOperation(), std::move(patterns));
+  }
+};
+} // namespace
