@@ -33,10 +33,13 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (threads < 1 || threads > kMost)
     return emitError() << "expected threads to be in [1, " << kMost << "], got "
                        << threads;
-  if (vectorBits < 64 || vectorBits > 65536 || !llvm::isPowerOf2_64(vectorBits))
+  // The longest registers are those of SVE. Code grows with the length: each
+  // vector is cut into as many as the target needs.
+  constexpr int64_t kMostVectorBits = 2048;
+  if (vectorBits < 64 || vectorBits > kMostVectorBits ||
+      !llvm::isPowerOf2_64(vectorBits))
     return emitError() << "expected vector_bits to be a power of 2 in [64, "
-                          "65536], got "
-                       << vectorBits;
+                       << kMostVectorBits << "], got " << vectorBits;
   if (kind == ScheduleKind::TwoPass || kind == ScheduleKind::OnePass) {
     if (threads % 32 != 0 || threads > 1024)
       return emitError() << "expected threads of a block to be a multiple of "

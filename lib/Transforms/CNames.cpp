@@ -9,99 +9,170 @@
 #include "BNGrad/Transforms/ExportC.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/TargetParser/Triple.h"
 
 using namespace mlir;
 
-/// Words of C11 and C++17, and macros of gcc.
-static const llvm::StringSet<> &getKeywords() {
-  static const llvm::StringSet<> keywords = {
-      // clang-format off
-      "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor",
-      "bool", "break", "case", "catch", "char", "char16_t", "char32_t", "class",
-      "compl", "const", "const_cast", "constexpr", "continue", "decltype",
-      "default", "delete", "do", "double", "dynamic_cast", "else", "enum",
-      "explicit", "export", "extern", "false", "float", "for", "friend", "goto",
-      "if", "inline", "int", "linux", "long", "mutable", "namespace", "new",
-      "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq",
-      "private", "protected", "public", "register", "reinterpret_cast",
-      "restrict", "return", "short", "signed", "sizeof", "static",
-      "static_assert", "static_cast", "struct", "switch", "template", "this",
-      "thread_local", "throw", "true", "try", "typedef", "typeid", "typename",
-      "typeof", "union", "unix", "unsigned", "using", "virtual", "void",
-      "volatile", "wchar_t", "while", "xor", "xor_eq"
-      // clang-format on
-  };
-  return keywords;
-}
+namespace {
+enum class Kind { Keyword, Macro, UsedType, Declared, Math, Namespace };
 
-/// Functions of mathematics that LLVM does not list; each is one for float and
-/// one for long double, too.
-static const llvm::StringSet<> &getMathNames() {
-  static const llvm::StringSet<> names = {
-      // clang-format off
-      "drem", "erfc", "finite", "fma", "gamma", "j0", "j1", "jn", "lgamma",
-      "llrint", "llround", "lrint", "lround", "scalb", "significand", "y0",
-      "y1", "yn"
-      // clang-format on
+/// A row of CNames.def.
+struct Row {
+  Kind kind;
+  StringLiteral where, c, cClause, cxx, cxxClause, names;
+};
+
+/// What a name already is.
+struct Meaning {
+  const Row *row = nullptr;
+  /// Of a function of mathematics for a type that C has since then.
+  bool isSinceC23 = false;
+
+  explicit operator bool() const { return row; }
+};
+} // namespace
+
+static constexpr Row kRows[] = {
+#define BNGRAD_C_NAMES(kind, ...) {Kind::kind, __VA_ARGS__},
+#include "CNames.def"
+};
+
+// C99 7.12 and 7.3; C23 7.12, H.11 and 7.12 for decimal types.
+static constexpr StringLiteral kSuffixes[] = {"f", "l"};
+static constexpr StringLiteral kSuffixesOfC23[] = {
+    "d32", "d64", "d96", "d128", "d64x", "d128x", "f16",
+    "f32", "f64", "f96", "f128", "f32x", "f64x",  "f128x"};
+
+/// Meanings by name, and of prefixes.
+static const auto &getNames() {
+  struct Names {
+    llvm::StringMap<const Row *> exact;
+    SmallVector<std::pair<StringRef, const Row *>> prefixes;
   };
+  static const Names names = [] {
+    Names result;
+    for (const Row &row : kRows) {
+      SmallVector<StringRef> words;
+      row.names.split(words, ' ');
+      for (StringRef word : words) {
+        if (word.consume_back("*"))
+          result.prefixes.push_back({word, &row});
+        else
+          result.exact.try_emplace(word, &row);
+      }
+    }
+    return result;
+  }();
   return names;
 }
 
-/// Other functions and variables of C11 and POSIX that LLVM does not list.
-static const llvm::StringSet<> &getOtherNames() {
-  static const llvm::StringSet<> names = {
-      // clang-format off
-      "accept", "alarm", "asctime", "at_quick_exit", "bind", "brk", "bsearch",
-      "clock", "clone", "close", "connect", "ctime", "daemon", "difftime",
-      "div", "dup", "environ", "errno", "feclearexcept", "fegetenv",
-      "fegetexceptflag", "fegetround", "feholdexcept", "feraiseexcept",
-      "fesetenv", "fesetexceptflag", "fesetround", "fetestexcept",
-      "feupdateenv", "freopen", "getpid", "gmtime", "imaxabs", "imaxdiv",
-      "index", "isalnum", "isalpha", "isblank", "iscntrl", "isgraph", "islower",
-      "isprint", "ispunct", "isspace", "isupper", "isxdigit", "kill", "ldiv",
-      "link", "listen", "lldiv", "localeconv", "localtime", "longjmp", "main",
-      "mblen", "mbstowcs", "mbtowc", "mmap", "munmap", "nice", "open", "pause",
-      "pipe", "poll", "quick_exit", "raise", "rand", "random", "recv", "rindex",
-      "sbrk", "select", "send", "setjmp", "setlocale", "signal", "signgam",
-      "sleep", "socket", "srand", "srandom", "stderr", "stdin", "stdout",
-      "strerror", "strftime", "strtoimax", "strtoumax", "swab", "sync", "time",
-      "timespec_get", "tmpnam", "tolower", "toupper", "truncate", "usleep",
-      "wait", "wcstoimax", "wcstombs", "wcstoumax", "wctomb"
-      // clang-format on
+static Meaning findMeaning(StringRef name) {
+  const auto &names = getNames();
+  if (const Row *row = names.exact.lookup(name))
+    return {row};
+  for (auto [prefix, row] : names.prefixes)
+    if (name.starts_with(prefix))
+      return {row};
+  auto findMath = [&](ArrayRef<StringLiteral> suffixes) -> const Row * {
+    for (StringRef suffix : suffixes)
+      if (name.ends_with(suffix))
+        if (const Row *row = names.exact.lookup(name.drop_back(suffix.size()));
+            row && row->kind == Kind::Math)
+          return row;
+    return nullptr;
   };
-  return names;
+  if (const Row *row = findMath(kSuffixes))
+    return {row};
+  if (const Row *row = findMath(kSuffixesOfC23))
+    return {row, /*isSinceC23=*/true};
+  return {};
 }
 
-bool mlir::bngrad::isCLibraryName(StringRef name) {
+static std::string describe(Meaning meaning) {
+  const Row &row = *meaning.row;
+  std::string text;
+  switch (row.kind) {
+  case Kind::Keyword:
+    text = "a keyword";
+    break;
+  case Kind::Macro:
+    text = "a macro of " + row.where.str();
+    break;
+  case Kind::Namespace:
+    text = "a namespace";
+    break;
+  case Kind::UsedType:
+  case Kind::Declared:
+  case Kind::Math:
+    text = row.where.empty() ? "a function" : "declared in " + row.where.str();
+    break;
+  }
+  if (meaning.isSinceC23)
+    return text + " since C23";
+  bool isStandardC =
+      row.c.empty() || row.c == "C99" || row.c == "C11" || row.c == "C23";
+  text += isStandardC ? " since " : " in ";
+  text += row.c;
+  if (!row.c.empty() && !row.cxx.empty())
+    text += " and ";
+  return text + row.cxx.str();
+}
+
+/// Whether `name` is made of letters of ASCII, digits and `_`, as every version
+/// of C allows.
+static bool isIdentifier(StringRef name) {
+  auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  return !name.empty() && !llvm::isDigit(name.front()) &&
+         llvm::all_of(name, isWord);
+}
+
+/// Names of our headers and of the libraries that outputs are linked with.
+static bool isOfRuntime(StringRef name) {
+  static constexpr StringLiteral kPrefixes[] = {
+      "bngrad", "BNGRAD_", "kmp_", "kmpc_", "mgpu", "omp_", "ompc_", "ompt_"};
+  return llvm::any_of(
+      kPrefixes, [&](StringRef prefix) { return name.starts_with(prefix); });
+}
+
+/// Whether LLVM takes `name` for a function of the library of C.
+static bool isKnownToLLVM(StringRef name) {
   static const llvm::TargetLibraryInfoImpl library(
       llvm::Triple("x86_64-unknown-linux-gnu"));
   llvm::LibFunc function;
-  if (library.getLibFunc(name, function) || getOtherNames().contains(name) ||
-      getMathNames().contains(name))
-    return true;
-  return (name.consume_back("f") || name.consume_back("l")) &&
-         getMathNames().contains(name);
+  return library.getLibFunc(name, function);
 }
 
-StringRef mlir::bngrad::findExportNameError(StringRef name) {
-  auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
-  if (name.empty() || llvm::isDigit(name.front()) ||
-      !llvm::all_of(name, isWord))
+bool mlir::bngrad::isCLibraryName(StringRef name) {
+  Meaning meaning = findMeaning(name);
+  return isKnownToLLVM(name) ||
+         (meaning && (meaning.row->kind == Kind::Declared ||
+                      meaning.row->kind == Kind::Math));
+}
+
+bool mlir::bngrad::isCParameterName(StringRef name) {
+  // C99 7.1.3, C++11 [global.names]: an underscore in front is reserved in some
+  // scopes or in all, for what follows it.
+  if (!isIdentifier(name) || name.front() == '_' || isOfRuntime(name))
+    return false;
+  Meaning meaning = findMeaning(name);
+  return !meaning || meaning.row->kind == Kind::Declared ||
+         meaning.row->kind == Kind::Math ||
+         meaning.row->kind == Kind::Namespace;
+}
+
+std::string mlir::bngrad::findExportNameError(StringRef name) {
+  if (!isIdentifier(name))
     return "not an identifier of C";
-  if (getKeywords().contains(name))
-    return "a word of C or C++";
+  // Those of file scope are reserved: C99 7.1.3, C++11 [global.names].
   if (name.front() == '_')
-    return "an underscore in front is reserved";
-  if (name.starts_with("bngrad") || name.starts_with("mgpu") ||
-      name.starts_with("omp_") || name.starts_with("kmp_"))
+    return "an underscore in front is reserved since C99 and C++11";
+  if (isOfRuntime(name))
     return "reserved for the runtime libraries";
-  if (name.ends_with("_t") &&
-      (name.starts_with("int") || name.starts_with("uint")))
-    return "reserved for a type of C";
-  if (isCLibraryName(name))
+  if (Meaning meaning = findMeaning(name))
+    return describe(meaning);
+  if (isKnownToLLVM(name))
     return "reserved for the library of C";
-  return {};
+  return "";
 }

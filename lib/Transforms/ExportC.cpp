@@ -24,6 +24,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADEXPORTCPASS
@@ -49,11 +50,18 @@ static bool isBuffer(Type type) {
 }
 
 static LogicalResult verify(func::FuncOp function) {
-  StringRef error = findExportNameError(function.getSymName());
-  if (!error.empty())
-    return function.emitError()
-           << "expected a name that C can call, got '" << function.getSymName()
-           << "' (" << error << ")";
+  std::string error = findExportNameError(function.getSymName());
+  if (!error.empty()) {
+    // On one line, whatever is in it, and not too long for one.
+    constexpr size_t kMost = 80;
+    StringRef name = function.getSymName();
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    llvm::printEscapedString(name.take_front(kMost), os);
+    os << (name.size() > kMost ? "..." : "");
+    return function.emitError() << "expected a name that C can call, got '"
+                                << text << "' (" << error << ")";
+  }
   if (function.getNumResults() != 0)
     return function.emitError()
            << "expected results of '" << function.getSymName()
@@ -289,9 +297,26 @@ void BNGradExportCPass::runOnOperation() {
   }
 
   hideRest(module);
+  // What is no func.func has kept its name.
+  for (StringRef name : names) {
+    std::string entry = ("_mlir_ciface_" + name).str();
+    if (Operation *other = symbols.lookup(entry)) {
+      emitError(other->getLoc())
+          << "expected no symbol called '" << entry << "' beside @" << name
+          << ", which C calls so";
+      return signalPassFailure();
+    }
+  }
   func::FuncOp status;
   if (!statusFunction.empty() && !exported.empty()) {
-    status = symbols.lookup<func::FuncOp>(statusFunction);
+    Operation *other = symbols.lookup(statusFunction);
+    status = dyn_cast_if_present<func::FuncOp>(other);
+    if (other && !status) {
+      emitError(other->getLoc())
+          << "expected '" << statusFunction << "' to be a func.func, got '"
+          << other->getName() << "'";
+      return signalPassFailure();
+    }
     if (!status) {
       OpBuilder b(module.getBodyRegion());
       status = func::FuncOp::create(b, module.getLoc(), statusFunction,

@@ -40,8 +40,24 @@
 // REDEFINE: %{message} = 1:1: expected argument 0 of @f to be ..., got 'vector<2xf32>'
 // RUN: %{run}
 // REDEFINE: %{file} = print
-// REDEFINE: %{message} = expected ops that need the libraries of C, mathematics and OpenMP only, got a call of 'print...'
-// RUN: %{fails} "%t/print.mlir: %{message}" bngrad-compile %t/print.mlir -o %t/out.o
+// REDEFINE: %{message} = 2:3: expected no op that prints, got 'vector.print'
+// RUN: %{run}
+// REDEFINE: %{file} = call
+// REDEFINE: %{message} = expected ops that need the libraries of C, mathematics and OpenMP only, got a call of 'elsewhere'
+// RUN: %{fails} "%t/call.mlir: %{message}" bngrad-compile %t/call.mlir -o %t/out.o
+// REDEFINE: %{file} = complex_op
+// REDEFINE: %{message} = 3:8: expected an op that can be lowered to LLVM IR, got 'complex.create'
+// RUN: %{run}
+// RUN: %{fails} "%t/%{file}.mlir:%{message}" bngrad-compile %t/%{file}.mlir -o %t/out.o --target=cuda
+// REDEFINE: %{file} = entry
+// REDEFINE: %{message} = 2:1: expected no symbol called '_mlir_ciface_f' beside @f, which C calls so
+// RUN: %{run}
+// REDEFINE: %{file} = status
+// REDEFINE: %{message} = 2:1: expected 'bngradCudaTakeStatus' to be a func.func, got 'llvm.func'
+// RUN: %{fails} "%t/%{file}.mlir:%{message}" bngrad-compile %t/%{file}.mlir -o %t/out.o --target=cuda
+
+// What is at no place is in the file.
+// RUN: %{fails} "%t/nowhere.mlir: expected argument 0 of @f to be ..., got 'i7'" bngrad-compile %t/nowhere.mlir -o %t/out.o
 // REDEFINE: %{file} = import
 // REDEFINE: %{message} = 2:10: ...
 // RUN: %{run}
@@ -49,9 +65,10 @@
 // Names that C or a library has.
 // REDEFINE: %{run} = sed 's/NAME/%{file}/' %t/names.mlir > %t/name.mlir && %{fails} "%t/name.mlir:1:1: expected a name that C can call, got '%{file}' (%{message})" bngrad-compile %t/name.mlir -o %t/out.o
 // REDEFINE: %{file} = main
-// REDEFINE: %{message} = reserved for the library of C
+// REDEFINE: %{message} = a function since C99 and C++11
 // RUN: %{run}
 // REDEFINE: %{file} = malloc
+// REDEFINE: %{message} = declared in ... since C99 and C++11
 // RUN: %{run}
 // REDEFINE: %{file} = expf
 // RUN: %{run}
@@ -63,16 +80,16 @@
 // RUN: %{run}
 // REDEFINE: %{file} = abort
 // RUN: %{run}
+// REDEFINE: %{file} = int32_t
+// RUN: %{run}
 // REDEFINE: %{file} = int
-// REDEFINE: %{message} = a word of C or C++
+// REDEFINE: %{message} = a keyword since C99 and C++11
 // RUN: %{run}
 // REDEFINE: %{file} = template
-// RUN: %{run}
-// REDEFINE: %{file} = int32_t
-// REDEFINE: %{message} = reserved for a type of C
+// REDEFINE: %{message} = a keyword since C++11
 // RUN: %{run}
 // REDEFINE: %{file} = _f
-// REDEFINE: %{message} = an underscore in front is reserved
+// REDEFINE: %{message} = an underscore in front is reserved since C99 and C++11
 // RUN: %{run}
 // REDEFINE: %{file} = bngradCudaTakeStatus
 // REDEFINE: %{message} = reserved for the runtime libraries
@@ -139,6 +156,28 @@ func.func @f(%a: f32) {
   vector.print %a : f32
   return
 }
+//--- call.mlir
+llvm.func @elsewhere()
+func.func @f(%a: f32) {
+  llvm.call @elsewhere() : () -> ()
+  return
+}
+//--- complex_op.mlir
+func.func @f(%a: f32, %b: memref<f32>) {
+  // The first of two.
+  %0 = complex.create %a, %a : complex<f32>
+  %1 = complex.im %0 : complex<f32>
+  memref.store %1, %b[] : memref<f32>
+  return
+}
+//--- entry.mlir
+func.func @f(%a: f32) { return }
+llvm.func @_mlir_ciface_f() { llvm.return }
+//--- status.mlir
+func.func @f(%a: f32) { return }
+llvm.func @bngradCudaTakeStatus() -> i64
+//--- nowhere.mlir
+func.func @f(%a: i7) { return } loc(unknown)
 //--- import.mlir
 func.func @f(%x: tensor<8x4xf32>, %p: tensor<4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>) {
   %0:3 = "stablehlo.batch_norm_grad"(%x, %p, %p, %p, %x) <{epsilon = 0.001 : f32, feature_index = 7 : i64}>

@@ -53,17 +53,55 @@
 // RUN: %{fails} "expected --mcpu to be a CPU of aarch64, got 'native', which is this machine's ..." %{run} -o %t/a.o --mtriple=aarch64-linux-gnu --mcpu=native
 // RUN: %{fails} "expected --mtriple to be one such as ..., got 'nope'" %{run} -o %t/a.o --mtriple=nope
 // RUN: %{fails} "expected --mtriple to be one such as ..., got ''" %{run} -o %t/a.o --mtriple=
-// RUN: %{fails} "expected --mtriple to have 64 bits and ELF object files, such as ..., got 'i386-linux-gnu'" %{run} -o %t/a.o --mtriple=i386-linux-gnu
-// RUN: %{fails} "expected --mtriple to have 64 bits and ELF object files, such as ..., got 'arm64-apple-darwin'" %{run} -o %t/a.o --mtriple=arm64-apple-darwin
+// LLVM has more machines than we have tested, and CPUs of 32 bits among those of x86_64.
+// DEFINE: %{value} =
+// DEFINE: %{no-machine} = %{fails} "expected --mtriple to be an x86_64 or aarch64 with pointers of 64 bits and ELF object files, such as ..., got '%{value}'" %{run} -o %t/a.o --mtriple=%{value}
+// REDEFINE: %{value} = i386-linux-gnu
+// RUN: %{no-machine}
+// REDEFINE: %{value} = arm64-apple-darwin
+// RUN: %{no-machine}
+// REDEFINE: %{value} = bpf
+// RUN: %{no-machine}
+// REDEFINE: %{value} = nvptx64
+// RUN: %{no-machine}
+// REDEFINE: %{value} = amdgcn-amd-amdhsa
+// RUN: %{no-machine}
+// REDEFINE: %{value} = riscv64-linux-gnu
+// RUN: %{no-machine}
+// REDEFINE: %{value} = spirv64
+// RUN: %{no-machine}
+// REDEFINE: %{value} = wasm64
+// RUN: %{no-machine}
+// REDEFINE: %{value} = systemz
+// RUN: %{no-machine}
+// REDEFINE: %{value} = aarch64_be-linux-gnu
+// RUN: %{no-machine}
+// REDEFINE: %{value} = x86_64-linux-gnux32
+// RUN: %{no-machine}
+// REDEFINE: %{value} = aarch64-linux-gnu_ilp32
+// RUN: %{no-machine}
+// REDEFINE: %{value} = x86_64-pc-windows-elf
+// RUN: %{no-machine}
+// DEFINE: %{no-cpu} = %{fails} "expected --mcpu to be a CPU of 64 bits, such as x86-64, got '%{value}'" %{run} -o %t/a.o --mtriple=x86_64-linux-gnu --mcpu=%{value}
+// REDEFINE: %{value} = i386
+// RUN: %{no-cpu}
+// REDEFINE: %{value} = pentium4
+// RUN: %{no-cpu}
+// REDEFINE: %{value} = yonah
+// RUN: %{no-cpu}
 // RUN: %{fails} "expected -o to end in .o, .s, .ll or .mlir with --mtriple, got '%t/a.so'" %{run} -o %t/a.so --mtriple=aarch64-linux-gnu
 
 // DEFINE: %{no-count} = %{fails} "expected --threads to be a whole number from 1 to 1024, got '%{value}'" %{run} -o %t/a.o --threads=%{value}
-// DEFINE: %{value} = 0
+// REDEFINE: %{value} =
+// RUN: %{no-count}
+// REDEFINE: %{value} = 0
 // RUN: %{no-count}
 // REDEFINE: %{value} = many
 // RUN: %{no-count}
 // RUN: %{fails} "--schedule: expected an attribute such as #bngrad.schedule<loops>, got 'loops': expected attribute value" %{run} -o %t/a.o --schedule=loops
 // RUN: %{fails} "--schedule: expected an attribute such as #bngrad.schedule<loops>, got '': expected attribute value" %{run} -o %t/a.o --schedule=
+// Vectors of this length took minutes to compile.
+// RUN: %{fails} "--schedule: ...: expected vector_bits to be a power of 2 in [64, 2048], got 65536" %{run} -o %t/a.o --schedule='#bngrad.schedule<tiles, vector_bits = 65536>'
 // RUN: bngrad-compile %s -o %t/a.mlir --schedule='#bngrad.schedule<loops>'
 
 // Without a linker; and with one that fails.

@@ -1,4 +1,4 @@
-// The header says all there is to know, and compiles as C11 and as C++17, beside another one.
+// The header says all there is to know, and compiles as C11 and as C++17, beside others (names.test: in every version).
 
 // RUN: rm -rf %t && mkdir %t
 // RUN: bngrad-compile %s -o %t/a.o --header=%t/a.h
@@ -9,9 +9,14 @@
 // RUN: cp %t/use.c %t/use.cpp
 // RUN: %llvm_prefix/bin/clang++ -std=c++17 -Wall -Wextra -pedantic -Werror -fsyntax-only %t/use.cpp
 
+// Another header of the same name is read, too.
+// RUN: mkdir %t/other && bngrad-compile %S/errors-options.mlir -o %t/other/a.o --header=%t/other/a.h
+// RUN: echo '#include "a.h"' > %t/both.c && echo '#include "other/a.h"' >> %t/both.c && echo 'void *f = (void *)&negated;' >> %t/both.c
+// RUN: %llvm_prefix/bin/clang -std=c11 -Wall -Wextra -Werror -fsyntax-only %t/both.c
+
 // CHECK: Made by bngrad-compile
-// CHECK: #ifndef BNGRAD_GENERATED_A_H
-// CHECK-NEXT: #define BNGRAD_GENERATED_A_H
+// CHECK: #ifndef BNGRAD_GENERATED_A_H_[[GUARD:[0-9A-F]+$]]
+// CHECK-NEXT: #define BNGRAD_GENERATED_A_H_[[GUARD]]
 // CHECK: extern "C" {
 
 // CHECK: #ifndef BNGRAD_MEMREF_BF16_2_T_DEFINED

@@ -18,6 +18,16 @@
 // RUN: bngrad-runner %t/functions.mlir --entry=g --arg=random:1
 // RUN: bngrad-runner %t/functions.mlir --entry=private --arg=random:1
 
+// A name is on one line, whatever is in it.
+// RUN: %{fails} "%t/functions.mlir: expected a function @a b\22\0Ac\C3\AF with a body, got none" bngrad-runner %t/functions.mlir "--entry=$(printf 'a b\"\nc\303\257')"
+// RUN: %{fails} "@a\0Ab: expected 1 --arg, one per argument, got 0" bngrad-runner %t/names.mlir
+// RUN: bngrad-runner %t/names.mlir --arg=random:1
+
+// What the pipelines do not lower, in the program alone and beside a reference.
+// RUN: %{fails} "%t/prints.mlir:4:3: expected no op that prints, got 'vector.print'" bngrad-runner %t/prints.mlir --arg=random:1
+// RUN: %{fails} "%t/complex_op.mlir:4:8: expected an op that can be lowered to LLVM IR, got 'complex.create'" bngrad-runner %t/complex_op.mlir --arg=random:1
+// RUN: %{fails} "%t/complex_op.mlir:4:8: expected an op that can be lowered to LLVM IR, got 'complex.create'" bngrad-runner %t/complex_op.mlir --arg=random:1 --target=cuda-emulator
+
 // DEFINE: %{entry} =
 // DEFINE: %{type} =
 // DEFINE: %{bad-type} = %{fails} "@%{entry}: expected argument 0 to be a ranked tensor of f16, bf16, f32, f64, i1 or i64, got '%{type}'" \
@@ -45,6 +55,26 @@
 // RUN: %{bad-type}
 // RUN: %{fails} "@result: expected result 0 to be a ranked tensor of ..., got 'i32'" bngrad-runner %t/types.mlir --entry=result
 
+//--- names.mlir
+func.func @"a\0Ab"(%a: tensor<2xf32>) {
+  return
+}
+//--- prints.mlir
+func.func @f(%a: tensor<1xf32>) -> tensor<1xf32> {
+  %c0 = arith.constant 0 : index
+  %0 = tensor.extract %a[%c0] : tensor<1xf32>
+  vector.print %0 : f32
+  return %a : tensor<1xf32>
+}
+//--- complex_op.mlir
+func.func @f(%a: tensor<1xf32>) -> tensor<1xf32> {
+  %c0 = arith.constant 0 : index
+  %0 = tensor.extract %a[%c0] : tensor<1xf32>
+  %1 = complex.create %0, %0 : complex<f32>
+  %2 = complex.im %1 : complex<f32>
+  %3 = tensor.from_elements %2 : tensor<1xf32>
+  return %3 : tensor<1xf32>
+}
 //--- syntax.mlir
 func.func @f(%a: tensor<
 //--- invalid.mlir

@@ -10,6 +10,8 @@
 // RUN: %{fails} "unknown argument '--checks', did you mean '--check'?" %{run} --checks
 // RUN: %{fails} "unknown argument '--check=yes'" %{run} --check=yes
 // RUN: %{fails} "expected one file, got '%s' and '%t'" %{run} %t
+// RUN: %{fails} "expected --entry to be a function, got ''" %{run} --entry=
+// RUN: %{fails} "--schedule: ...: expected vector_bits to be a power of 2 in [64, 2048], got 4096" %{run} --schedule='#bngrad.schedule<rows, vector_bits = 4096>'
 // RUN: %{fails} "expected a file, got none; - is standard input" bngrad-runner --check
 
 // DEFINE: %{option} =

@@ -12,7 +12,7 @@
 // L1-NOT: error
 // THREADS: error: expected threads to be in [1, 1048576], got 0
 // THREADS-NOT: error
-// BITS: error: expected vector_bits to be a power of 2 in [64, 65536], got 100
+// BITS: error: expected vector_bits to be a power of 2 in [64, 2048], got 100
 // BITS-NOT: error
 
 

@@ -169,6 +169,8 @@ FailureOr<std::string> mlir::bngrad::compile(ModuleOp module,
   std::unique_ptr<llvm::Module> llvmModule;
   {
     OneLineDiagnostics diagnostics(module.getContext());
+    if (failed(verifyLowered(module)))
+      return failure();
     llvmModule = translateModuleToLLVMIR(module, llvmContext, "bngrad");
   }
   if (!llvmModule)

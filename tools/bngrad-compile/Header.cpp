@@ -9,7 +9,9 @@
 #include "Header.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -131,11 +133,13 @@ static void printDeclaration(raw_ostream &os, StringRef result, StringRef name,
   os << ");\n";
 }
 
-static std::string makeGuard(StringRef fileName) {
+/// Headers of one name, or of names that differ in what no macro can have, are
+/// told apart by what they declare.
+static std::string makeGuard(StringRef fileName, StringRef declarations) {
   std::string guard = "BNGRAD_GENERATED_";
   for (char c : fileName)
     guard += llvm::isAlnum(c) ? llvm::toUpper(c) : '_';
-  return guard;
+  return guard + "_" + llvm::utohexstr(llvm::xxh3_64bits(declarations));
 }
 
 // In the order of the header.
@@ -212,22 +216,14 @@ static void printIntroduction(raw_ostream &os, Device device,
   os << (isCuda ? kCudaThreads : kCpuThreads);
 }
 
-std::string mlir::bngrad::makeHeader(ArrayRef<ExportedFunction> functions,
-                                     StringRef fileName, Device device,
-                                     bool deviceArguments) {
+static std::string printDeclarations(ArrayRef<ExportedFunction> functions) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  std::string guard = makeGuard(fileName);
-  printIntroduction(os, device, deviceArguments);
-  os << "\n#ifndef " << guard << "\n#define " << guard
-     << "\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n"
-     << "#endif\n\n";
-
-  llvm::StringMap<bool> seen;
+  llvm::StringSet<> seen;
   for (const ExportedFunction &function : functions)
     for (const Parameter &parameter : function.parameters)
       if (!parameter.isScalar() &&
-          seen.try_emplace(getDescriptorType(parameter.type)).second)
+          seen.insert(getDescriptorType(parameter.type)).second)
         printDescriptorType(os, parameter.type);
 
   for (const ExportedFunction &function : functions) {
@@ -251,7 +247,22 @@ std::string mlir::bngrad::makeHeader(ArrayRef<ExportedFunction> functions,
       printDeclaration(os, "int32_t", function.name, pointers);
     printDeclaration(os, "void", "_mlir_ciface_" + function.name, addresses);
   }
-  os << "\n#ifdef __cplusplus\n} /* extern \"C\" */\n#endif\n\n#endif /* "
+  return text;
+}
+
+std::string mlir::bngrad::makeHeader(ArrayRef<ExportedFunction> functions,
+                                     StringRef fileName, Device device,
+                                     bool deviceArguments) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  std::string declarations = printDeclarations(functions);
+  std::string guard = makeGuard(fileName, declarations);
+  printIntroduction(os, device, deviceArguments);
+  os << "\n#ifndef " << guard << "\n#define " << guard
+     << "\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n"
+     << "#endif\n\n"
+     << declarations
+     << "\n#ifdef __cplusplus\n} /* extern \"C\" */\n#endif\n\n#endif /* "
      << guard << " */\n";
   return text;
 }

@@ -14,8 +14,8 @@
 
 namespace mlir::bngrad {
 
-/// The text of a header for C11 and C++17 that declares `functions`. `fileName`
-/// makes the include guard. `deviceArguments`: arrays are in memory of
+/// The text of a header for C from C99 and C++ from C++11 that declares
+/// `functions`. `fileName` and what is declared make the include guard. `deviceArguments`: arrays are in memory of
 /// `device`.
 std::string makeHeader(ArrayRef<ExportedFunction> functions, StringRef fileName,
                        Device device, bool deviceArguments);

@@ -8,6 +8,7 @@
 
 #include "Interface.h"
 
+#include "common/Diagnostics.h"
 #include "common/ResultName.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
@@ -52,8 +53,8 @@ static LogicalResult verifyType(func::FuncOp function, StringRef what,
   if (isKnown)
     return success();
   return function.emitError()
-         << "expected " << what << " " << i << " of @" << function.getSymName()
-         << " to be a ranked tensor"
+         << "expected " << what << " " << i << " of "
+         << printSymbol(function.getSymName()) << " to be a ranked tensor"
          << (isResult ? "" : ", a strided memref or a scalar")
          << " of index, i1, i8, i16, i32, i64, f16, bf16, f32 or f64, got "
          << type;
@@ -102,7 +103,7 @@ static std::string getOperandRole(OpOperand &operand) {
 /// What the IR says of the argument's name.
 static std::string getArgumentName(BlockArgument argument) {
   if (auto named = dyn_cast<NameLoc>(argument.getLoc()))
-    if (findExportNameError(named.getName()).empty())
+    if (isCParameterName(named.getName()))
       return named.getName().str();
   SmallVector<Value> worklist = {argument};
   while (!worklist.empty()) {
@@ -194,7 +195,7 @@ mlir::bngrad::findExportedFunctions(ModuleOp module) {
   for (auto function : module.getOps<func::FuncOp>()) {
     if (function.isExternal())
       return function.emitError()
-             << "expected @" << function.getSymName()
+             << "expected " << printSymbol(function.getSymName())
              << ", which is called, to have a body: what is compiled calls no "
                 "other code";
     if (!function.isPublic())

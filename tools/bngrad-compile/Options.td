@@ -25,8 +25,8 @@ def device_arguments : Flag<["--"], "device-arguments">,
 defm mcpu : Eq<"mcpu", "CPU",
                "CPU as LLVM names it, such as x86-64-v3 (default: native)">;
 defm mtriple : Eq<"mtriple", "TRIPLE",
-                  "Machine to compile for, such as aarch64-linux-gnu, not for "
-                  ".so (default: this one)">;
+                  "Machine to compile for, an x86_64 or aarch64 such as "
+                  "aarch64-linux-gnu, not for .so (default: this one)">;
 defm schedule : Eq<"schedule", "#bngrad.schedule<...>",
                    "Schedule for every group (default: chosen)">;
 defm threads : Eq<"threads", "N",

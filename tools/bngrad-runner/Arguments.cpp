@@ -162,7 +162,7 @@ FailureOr<std::vector<Array>>
 mlir::bngrad::makeArguments(Program &program, ArrayRef<std::string> specs) {
   size_t expected = program.getArgumentTypes().size();
   if (specs.size() != expected)
-    return reportError(Twine("@") + program.getEntry() + ": expected " +
+    return reportError(printSymbol(program.getEntry()) + ": expected " +
                        Twine(expected) + " --arg, one per argument, got " +
                        Twine(specs.size()));
   std::vector<Array> arguments;

@@ -22,6 +22,8 @@ std::unique_ptr<Jit> Jit::create(ModuleOp module, ArrayRef<Symbol> symbols,
     (void)reportError(llvm::toString(std::move(error)));
     return nullptr;
   };
+  if (failed(verifyLowered(module)))
+    return nullptr;
   CodeGenTarget target;
   target.isJit = true;
   std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(target);

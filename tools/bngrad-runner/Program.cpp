@@ -98,7 +98,7 @@ static FailureOr<func::FuncOp> findEntry(ModuleOp module, StringRef path,
       candidates.push_back(function);
   }
   if (!entry.empty())
-    return reportError(path + ": expected a function @" + entry +
+    return reportError(path + ": expected a function " + printSymbol(entry) +
                        " with a body, got none");
   if (candidates.size() != 1)
     return reportError(path + ": expected exactly one public function, got " +
@@ -129,7 +129,7 @@ FailureOr<Program> Program::load(MLIRContext *context, StringRef path,
     if (!arrayType) {
       std::string text;
       llvm::raw_string_ostream(text) << type;
-      return reportError(Twine("@") + program.entry + ": expected " + what +
+      return reportError(printSymbol(program.entry) + ": expected " + what +
                          " " + Twine(i) +
                          " to be a ranked tensor of f16, bf16, f32, f64, i1 or "
                          "i64, got '" +

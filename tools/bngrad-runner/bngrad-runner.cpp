@@ -53,6 +53,8 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
   else
     result = failure();
   options.entry = args.getLastArgValue(OPT_entry).str();
+  if (args.hasArg(OPT_entry) && options.entry.empty())
+    result = reportError("expected --entry to be a function, got ''");
   if (const Arg *schedule = args.getLastArg(OPT_schedule))
     options.schedule = schedule->getValue();
   options.arguments = args.getAllArgValues(OPT_arg);
@@ -99,9 +101,9 @@ static LogicalResult verifyOptions(const Options &options,
     result = verifySchedule(*options.schedule, context);
   size_t numResults = program.getResultTypes().size();
   if (options.results.size() > numResults)
-    result = reportError("@" + program.getEntry() + ": expected at most " +
-                         Twine(numResults) + " --result, got " +
-                         Twine(options.results.size()));
+    result = reportError(printSymbol(program.getEntry()) +
+                         ": expected at most " + Twine(numResults) +
+                         " --result, got " + Twine(options.results.size()));
   for (const std::string &path : options.results)
     if (std::error_code error = findWriteError(path); error && path != "-")
       result = reportError(path + ": cannot write: " + error.message());

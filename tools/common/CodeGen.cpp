@@ -10,6 +10,8 @@
 #include "common/Diagnostics.h"
 
 #include "mlir/ExecutionEngine/OptUtils.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Target/LLVMIR/LLVMTranslationInterface.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -38,6 +40,19 @@ static llvm::Triple getTriple(const CodeGenTarget &target) {
   return llvm::Triple(llvm::Triple::normalize(target.triple));
 }
 
+/// Machines whose way of calling C functions and of converting f16 and bf16
+/// generated code keeps to.
+static bool isSupported(const llvm::Triple &triple) {
+  bool isKnown = triple.getArch() == llvm::Triple::x86_64 ||
+                 triple.getArch() == llvm::Triple::aarch64;
+  // x32 and ILP32 have pointers of 32 bits; Windows has a way of its own to
+  // pass arguments.
+  bool isShort =
+      triple.isX32() || triple.getEnvironment() == llvm::Triple::GNUILP32;
+  return isKnown && !isShort && triple.isOSBinFormatELF() &&
+         !triple.isOSWindows();
+}
+
 bool mlir::bngrad::isNative(const CodeGenTarget &target) {
   llvm::Triple host(llvm::sys::getProcessTriple());
   return getTriple(target).getArch() == host.getArch() &&
@@ -58,9 +73,9 @@ mlir::bngrad::createTargetMachine(const CodeGenTarget &target) {
   if (!registered)
     return fail("expected --mtriple to be one such as " + host.str() +
                 ", got '" + target.triple + "'");
-  if (!triple.isArch64Bit() || !triple.isOSBinFormatELF())
-    return fail("expected --mtriple to have 64 bits and ELF object files, such "
-                "as " +
+  if (!target.triple.empty() && !isSupported(triple))
+    return fail("expected --mtriple to be an x86_64 or aarch64 with pointers "
+                "of 64 bits and ELF object files, such as " +
                 host.str() + ", got '" + target.triple + "'");
 
   std::string cpu = target.cpu.empty() ? "generic" : target.cpu, features;
@@ -78,6 +93,11 @@ mlir::bngrad::createTargetMachine(const CodeGenTarget &target) {
       return fail("expected --mcpu to be native or a CPU that LLVM knows, such "
                   "as this machine's " +
                   llvm::sys::getHostCPUName() + ", got '" + cpu + "'");
+    subtarget.reset(registered->createMCSubtargetInfo(triple, cpu, ""));
+    if (triple.isX86() && !subtarget->checkFeatures("+64bit"))
+      return fail("expected --mcpu to be a CPU of 64 bits, such as x86-64, got "
+                  "'" +
+                  cpu + "'");
   }
   std::optional<llvm::Reloc::Model> relocation;
   if (!target.isJit)
@@ -90,4 +110,32 @@ mlir::bngrad::createTargetMachine(const CodeGenTarget &target) {
 std::function<llvm::Error(llvm::Module *)>
 mlir::bngrad::makeOptimizer(llvm::TargetMachine &machine) {
   return makeOptimizingTransformer(/*optLevel=*/3, /*sizeLevel=*/0, &machine);
+}
+
+LogicalResult mlir::bngrad::verifyLowered(ModuleOp module) {
+  // Casts are what is left where an op stays; the op says more.
+  Operation *cast = nullptr;
+  WalkResult walk = module.walk([&](Operation *op) {
+    if (isa<UnrealizedConversionCastOp>(op)) {
+      cast = cast ? cast : op;
+      return WalkResult::advance();
+    }
+    if (op->getName().getDialect() &&
+        op->getName()
+            .getDialect()
+            ->getRegisteredInterface<LLVMTranslationDialectInterface>())
+      return WalkResult::advance();
+    emitError(op->getLoc())
+        << "expected an op that can be lowered to LLVM IR, got '"
+        << op->getName() << "'";
+    return WalkResult::interrupt();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  if (cast)
+    return emitError(cast->getLoc())
+           << "expected types that can be lowered to LLVM IR, got "
+           << cast->getOperandTypes().front() << " to "
+           << cast->getResultTypes().front();
+  return success();
 }

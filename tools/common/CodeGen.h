@@ -9,7 +9,7 @@
 #ifndef BNGRAD_TOOLS_COMMON_CODEGEN_H
 #define BNGRAD_TOOLS_COMMON_CODEGEN_H
 
-#include "mlir/Support/LLVM.h"
+#include "mlir/IR/BuiltinOps.h"
 
 #include <functional>
 #include <memory>
@@ -43,9 +43,17 @@ bool isNative(const CodeGenTarget &target);
 /// native part of them, have registered.
 ///
 /// Errors: one line on standard error and null: a triple or CPU that LLVM does
-///         not know, a triple of another pointer size or object format.
+///         not know; a triple given that is not an x86_64 or aarch64 with
+///         pointers of 64 bits and ELF, which is all that we have tested; an
+///         x86 CPU of 32 bits.
 std::unique_ptr<llvm::TargetMachine>
 createTargetMachine(const CodeGenTarget &target);
+
+/// Checks that `module`, which the pipelines have lowered, has nothing left
+/// that is not translated to LLVM IR.
+///
+/// Errors: a diagnostic at the op, and failure.
+LogicalResult verifyLowered(ModuleOp module);
 
 /// LLVM's optimizations for `machine`, which must outlive the function.
 std::function<llvm::Error(llvm::Module *)>

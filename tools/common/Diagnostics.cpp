@@ -9,14 +9,18 @@
 #include "common/Diagnostics.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
 
 static StringRef toolName = "bngrad";
+static std::string inputName;
 
 void mlir::bngrad::setToolName(StringRef name) { toolName = name; }
+
+void mlir::bngrad::setInputName(StringRef name) { inputName = name.str(); }
 
 LogicalResult mlir::bngrad::reportError(const Twine &message) {
   std::string text = message.str();
@@ -32,7 +36,18 @@ std::string mlir::bngrad::printLocation(Location location) {
     os << file.getFilename().getValue() << ":" << file.getLine() << ":"
        << file.getColumn();
   else
-    os << location;
+    os << inputName;
+  return text;
+}
+
+std::string mlir::bngrad::printSymbol(StringRef name) {
+  constexpr size_t kMost = 80;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "@";
+  llvm::printEscapedString(name.take_front(kMost), os);
+  if (name.size() > kMost)
+    os << "... (" << name.size() << " characters)";
   return text;
 }
 

@@ -16,6 +16,9 @@ namespace mlir::bngrad {
 /// Sets the name that errors begin with; `name` lives as long as the process.
 void setToolName(StringRef name);
 
+/// Sets what locations that are in no file are printed as: the tool's input.
+void setInputName(StringRef name);
+
 /// Prints `<tool>: error: <message>` on one line and returns failure.
 LogicalResult reportError(const Twine &message);
 
@@ -30,8 +33,12 @@ private:
   ScopedDiagnosticHandler handler;
 };
 
-/// `<file>:<line>:<column>` where `location` has one, else what MLIR prints.
+/// `<file>:<line>:<column>` where `location` has one, else the name of the
+/// input.
 std::string printLocation(Location location);
+
+/// `@name`, on one line whatever is in `name`, and not too long for one.
+std::string printSymbol(StringRef name);
 
 } // namespace mlir::bngrad
 

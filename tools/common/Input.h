@@ -23,7 +23,8 @@ OwningOpRef<ModuleOp> readModule(MLIRContext *context, StringRef path);
 /// foreign gradients are imported, what is called is inlined, and private
 /// functions that nothing calls any more are dropped.
 ///
-/// Errors: a diagnostic and failure, for an op that no dialect knows, too.
+/// Errors: a diagnostic and failure, for an op that no dialect knows or that
+///         prints, too.
 LogicalResult importModule(ModuleOp module);
 
 } // namespace mlir::bngrad

@@ -11,14 +11,21 @@
 
 #include "mlir/IR/BuiltinTypes.h"
 
+#include <string>
+
 namespace mlir::bngrad {
 
 /// Whether the libraries of C and mathematics have something called `name`.
 bool isCLibraryName(StringRef name);
 
+/// Whether a header can call a parameter `name` in every version of C from C99
+/// and of C++ from C++11, whatever headers of the standards precede it.
+bool isCParameterName(StringRef name);
+
 /// Why `--bngrad-export-c` exports no function called `name`: it is no
-/// identifier of C, a keyword of C or C++, or reserved. Empty: it does.
-StringRef findExportNameError(StringRef name);
+/// identifier of C, or C or C++ have it for something else, and since which
+/// version. Empty: it does.
+std::string findExportNameError(StringRef name);
 
 /// Whether `--bngrad-export-c` exports scalars and buffers of this type.
 bool isExportedElementType(Type type);

@@ -12,6 +12,7 @@
 #include "BNGrad/Transforms/Target.h"
 
 #include "mlir/Pass/PassOptions.h"
+#include "llvm/ADT/Sequence.h"
 
 namespace mlir {
 class OpPassManager;
@@ -25,6 +26,33 @@ enum class Stage { Import, Decompose, Fuse, Group, Bufferize, Apply, Lower };
 /// A property that a target may be said to have or not.
 enum class Feature { Host, Present, Absent };
 
+/// An option with one of several names; the error about any other lists them.
+template <typename EnumT>
+class EnumOption : public ::mlir::detail::PassOptions::Option<EnumT> {
+public:
+  using Base = ::mlir::detail::PassOptions::Option<EnumT>;
+  using Base::Base;
+  using Base::operator=;
+
+private:
+  bool handleOccurrence(unsigned, StringRef name, StringRef text) final {
+    auto &parser = this->getParser();
+    std::string names;
+    for (unsigned i : llvm::seq(parser.getNumOptions())) {
+      if (parser.getOption(i) == text) {
+        *this = static_cast<const llvm::cl::OptionValue<EnumT> &>(
+                    parser.getOptionValue(i))
+                    .getValue();
+        return false;
+      }
+      if (i > 0)
+        names += i + 1 < parser.getNumOptions() ? ", " : " or ";
+      names += parser.getOption(i);
+    }
+    return this->error("expected " + names + ", got '" + text + "'", name);
+  }
+};
+
 /// The values of an option for a Feature.
 inline auto getFeatureValues() {
   return llvm::cl::values(clEnumValN(Feature::Host, "host", "as the host"),
@@ -34,7 +62,7 @@ inline auto getFeatureValues() {
 
 /// Options of `--bngrad-to-linalg`.
 struct ToLinalgPipelineOptions : PassPipelineOptions<ToLinalgPipelineOptions> {
-  Option<Stage> stopAfter{
+  EnumOption<Stage> stopAfter{
       *this, "stop-after",
       llvm::cl::desc("Last stage to run (import, decompose, fuse)"),
       llvm::cl::init(Stage::Fuse),
@@ -46,7 +74,7 @@ struct ToLinalgPipelineOptions : PassPipelineOptions<ToLinalgPipelineOptions> {
 
 /// Options of `--bngrad-cpu-pipeline`.
 struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
-  Option<Stage> stopAfter{
+  EnumOption<Stage> stopAfter{
       *this, "stop-after",
       llvm::cl::desc("Last stage to run (import, decompose, fuse, group, "
                      "bufferize, apply, lower)"),
@@ -85,12 +113,12 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
       *this, "export-c",
       llvm::cl::desc("Export public functions to C (--bngrad-export-c)"),
       llvm::cl::init(false)};
-  Option<Feature> fma{
+  EnumOption<Feature> fma{
       *this, "fma",
       llvm::cl::desc("Target: vectors have a fused multiply-add (host, true, "
                      "false)"),
       llvm::cl::init(Feature::Host), getFeatureValues()};
-  Option<Feature> bf16Conversion{
+  EnumOption<Feature> bf16Conversion{
       *this, "bf16-conversion",
       llvm::cl::desc("Target: an instruction converts vectors of f32 to bf16 "
                      "and flushes subnormals (host, true, false)"),
@@ -105,7 +133,7 @@ enum class CudaFormat { Isa, Bin, Fatbin };
 
 /// Options of `--bngrad-cuda-pipeline`.
 struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
-  Option<Stage> stopAfter{
+  EnumOption<Stage> stopAfter{
       *this, "stop-after",
       llvm::cl::desc("Last stage to run (import, decompose, fuse, group, "
                      "bufferize, apply, lower)"),
@@ -135,7 +163,7 @@ struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
       llvm::cl::desc("Version of PTX for all chips, such as +ptx80; empty: "
                      "that, or the first that has the chip"),
       llvm::cl::init("")};
-  Option<CudaFormat> format{
+  EnumOption<CudaFormat> format{
       *this, "format", llvm::cl::desc("How kernels are embedded"),
       llvm::cl::init(CudaFormat::Isa),
       llvm::cl::values(
