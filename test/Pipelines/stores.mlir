@@ -8,7 +8,7 @@
 // CHECK-NOT: error:
 
 // RUN: not bngrad-compile %s -o %t.o 2>&1 | FileCheck %s --check-prefix=TOOL
-// TOOL: bngrad-compile: error: {{.+}}stores.mlir:[[#@LINE+14]]:{{[0-9]+}}: 'memref.store' op expected a buffer
+// TOOL: bngrad-compile: error: {{.+}}stores.mlir:[[#@LINE+14]]:{{[0-9]+}}: 'memref.store' op expected a buffer that is not written before the last use of its tensor, got a write before 'linalg.generic' reads it{{$}}
 // TOOL-NOT: {{.}}
 
 // RUN: sed s/between/elsewhere/ %s | grep -v BAD | bngrad-opt --bngrad-cpu-pipeline -o /dev/null
