@@ -13,9 +13,11 @@ for the target stops. `cpu` and `cuda` call a shared object of bngrad-compile, w
 import os
 import pickle
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -90,14 +92,32 @@ def run(command: Sequence, seconds: float, environment: Optional[Dict[str, str]]
     return process.returncode, err.decode(errors="replace"), out
 
 
-def failed(case_seed: int, way: str, code: Optional[int], error: str, what: str) -> Fault:
+NOISE = re.compile(r"raise|abort|__|mem(cpy|move|set)|llvm::(sys|report)|PrintStack|Signal|std::|operator new|void mlir::Pattern|"
+                   r"mlir::(PatternApplicator|applyPatterns|PassManager|detail::OpToOp)")
+
+
+def where(command: Sequence, stdin: Optional[bytes]) -> str:
+    """The functions in which a command crashes, if there is a gdb to say so."""
+    if not shutil.which("gdb"):
+        return ""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(stdin or b"")
+        file.flush()
+        _, _, out = run(["gdb", "-batch", "-nx", "-ex", f"run < {file.name} > /dev/null 2>&1", "-ex", "bt 40",
+                         "--args", *command], 6 * COMPILE_SECONDS)
+    frames = re.findall(r"^#\d+ +(?:0x\w+ in )?([^(\n]*(?:\([^)]*\))?[\w:~<>, ]*)", out.decode(errors="replace"), re.M)
+    names = [f.split("(")[0].strip() for f in frames]
+    return " < ".join([n for n in names if n and n != "??" and not NOISE.match(n)][:2])
+
+
+def failed(seed: int, way: str, code: Optional[int], error: str, what: str, command: Sequence = (),
+           stdin: Optional[bytes] = None) -> Fault:
     if code is None:
-        return Fault(case_seed, way, "hang", f"{what}: no end within the limit")
+        return Fault(seed, way, "hang", f"{what}: no end within the limit")
     if code < 0 or code >= 128 or "PLEASE submit a bug" in error:
-        frames = re.findall(r"#\d+ 0x\w+ (?:in )?([\w:~]+)\(", error)
-        own = [f for f in frames if not f.startswith(("llvm::sys", "SignalHandler", "PrintStackTrace"))]
-        return Fault(case_seed, way, "crash", f"{what}: status {code}: error: crash in {' < '.join(own[:3])}\n{error[-3000:]}")
-    return Fault(case_seed, way, "refused", f"{error[:3000]}")
+        place = where(command, stdin) if command else ""
+        return Fault(seed, way, "crash", f"{what}: status {code}: error: crash in {place}\n{error[-3000:]}")
+    return Fault(seed, way, "refused", f"{error[:3000]}")
 
 
 def module(cases: Sequence[Case]) -> bytes:
@@ -116,16 +136,20 @@ def compile_cases(tools: Tools, cases: Sequence[Case], way: str, output: Path) -
         passes = [] if not start else ["--bngrad-to-linalg"] if start == "to-linalg" else [pipeline]
         forms = {"generic": ["--mlir-print-op-generic"], "bytecode": ["--emit-bytecode"],
                  "locations": ["--mlir-print-debuginfo"], "verified": ["--verify-roundtrip"], None: []}[form]
-        code, error, text = run([tools.binaries / "bngrad-opt", "-", *passes, *forms], seconds, stdin=text)
+        command, before = [tools.binaries / "bngrad-opt", "-", *passes, *forms], text
+        code, error, text = run(command, seconds, stdin=text)
         if code != 0:
-            return failed(seed, way, code, error, "bngrad-opt")
+            return failed(seed, way, code, error, "bngrad-opt", command, before)
     if options["how"] == "cuda":
         flags += ["--target=cuda", f"--chip={options['chip']}"]
     for name in ("threads", "schedule", "mcpu"):
         if name in options:
             flags.append(f"--{name}={options[name]}")
-    code, error, _ = run([tools.binaries / "bngrad-compile", "-", "-o", output, *flags], seconds, stdin=text)
-    return failed(seed, way, code, error, "bngrad-compile") if code != 0 else None
+    command = [tools.binaries / "bngrad-compile", "-", "-o", output, *flags]
+    code, error, _ = run(command, seconds, stdin=text)
+    if code == 0:
+        return None
+    return failed(seed, way, code, error, "bngrad-compile", command if len(cases) == 1 else (), text)
 
 
 def array_spec(type, layout, shift: int, bits: Optional[np.ndarray] = None) -> Dict:
