@@ -13,6 +13,7 @@ for the target stops. `cpu` and `cuda` call a shared object of bngrad-compile, w
 import os
 import pickle
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -30,6 +31,7 @@ from writer import result_types, write
 
 HERE = Path(__file__).resolve().parent
 COMPILE_SECONDS = 20  # for one program of ordinary size
+MEMORY = 16 << 30  # bytes of address space
 
 
 class Tools(NamedTuple):
@@ -77,17 +79,27 @@ def parse(way: str) -> Dict[str, str]:
     return options
 
 
+def limit(seconds: float) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 def run(command: Sequence, seconds: float, environment: Optional[Dict[str, str]] = None,
-        stdin: Optional[bytes] = None) -> Tuple[int, str, bytes]:
-    """The exit status (None: it took too long), standard error, standard output."""
+        stdin: Optional[bytes] = None) -> Tuple[Optional[int], str, bytes]:
+    """The exit status (None: it took too long), standard error, standard output. The limit is one of time on a
+    CPU, so that a busy machine makes no faults; what sleeps ends as well."""
     full = {**os.environ, "OMP_NUM_THREADS": "3", **(environment or {})}
     process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, env=full, start_new_session=True)
+                               stderr=subprocess.PIPE, env=full, start_new_session=True,
+                               preexec_fn=lambda: limit(seconds))
     try:
-        out, err = process.communicate(stdin, timeout=seconds)
+        out, err = process.communicate(stdin, timeout=20 * seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
+        return None, "", b""
+    if process.returncode in (-signal.SIGXCPU, 128 + signal.SIGXCPU):
         return None, "", b""
     return process.returncode, err.decode(errors="replace"), out
 

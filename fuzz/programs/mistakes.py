@@ -39,7 +39,7 @@ def mistakes(program: Program, values: List[Bounded], bits: List[np.ndarray]) ->
         beyond = exact.copy()
         # Just outside of the bound: to the next number of the type but one.
         beyond[place] = (value.value[place] + value.error[place] * 1.001
-                         + 4 * FLOATS[type.element].roundoff * np.abs(value.value[place])
+                         + 4 * FLOATS[type.element].roundoff * (np.abs(value.value[place]) + value.error[place])
                          + 2 * FLOATS[type.element].smallest)
         yield "beyond the bound", but(encode(beyond, type.element))
         yield "sign", but(encode(-exact, type.element))

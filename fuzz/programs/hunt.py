@@ -1,7 +1,7 @@
 """Runs random programs in many ways and compares with what they must give.
 
 Usage: hunt.py --bin=DIR [--kind=programs|views|special] [--seed=N [--keep]] [--first=N] [--count=N] [--seconds=N]
-               [--processes=N] [--way=WAY] [--output=DIR] [--reduce=SECONDS] [--replay=FILE...] [--self-test]
+               [--processes=N] [--way=WAY] [--output=DIR] [--reduce=SECONDS] [--by-commit] [--replay=FILE...] [--self-test]
 
 One seed is one program: `--seed=N` runs it in all ways, `--way` in that of a report. A batch of seeds shares the ways
 that its first seed draws. Each fault is a line `FAULT --kind=K --seed=N --way='...': what`; the first of a sort is
@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -95,7 +96,7 @@ def case_text(case: Case, ways: List[str], fault: str) -> str:
     """A case for test/Fuzz/cases: the program for people, and as the evaluator needs it."""
     first = fault.splitlines()[0] if fault else ""
     lines = [f"// {first[:300]}", "", "// REQUIRES: numpy",
-             "// RUN: %python %bngrad_src_root/fuzz/hunt.py --bin=%bngrad_obj_root/bin --replay=%s", ""]
+             "// RUN: %python %bngrad_src_root/fuzz/programs/hunt.py --bin=%bngrad_obj_root/bin --replay=%s", ""]
     lines += [f"// WAY: {way}" for way in ways]
     lines += [f"// PROGRAM: {json.dumps(case.program.to_json())}", f"// SEED: {case.seed}", ""]
     return "\n".join(lines) + "\n" + write(case.program, case.name)
@@ -193,6 +194,13 @@ def run_one(options, tools: Tools) -> int:
     return 1 if faults else 0
 
 
+def count_commits() -> int:
+    """Of this repository, 1 where there is none."""
+    done = subprocess.run(["git", "-C", Path(__file__).parent, "rev-list", "--count", "HEAD"], capture_output=True,
+                          text=True)
+    return int(done.stdout) if done.returncode == 0 else 1
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", type=Path, required=True, help="folder of bngrad-compile, bngrad-opt, bngrad-runner")
@@ -202,6 +210,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int)
     parser.add_argument("--seconds", type=float)
+    parser.add_argument("--by-commit", action="store_true", help="first seed: 1000 times the number of commits")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--way")
     parser.add_argument("--output", type=Path, default=Path("fuzz-output"))
@@ -217,6 +226,8 @@ def main() -> int:
             from mistakes import self_test
             return self_test(options, tools)
         options.output.mkdir(parents=True, exist_ok=True)
+        if options.by_commit:
+            options.first = 1000 * count_commits()
         if options.seed is not None:
             return run_one(options, tools)
         if options.count is None and options.seconds is None:
