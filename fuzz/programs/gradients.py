@@ -92,7 +92,8 @@ def sums(c: Channel, inv_std: Optional[Bounded] = None):
     product = c.dy * c.centered
     sizes = c.dy.magnitude(), times(c.dy.magnitude(), c.centered.magnitude())
     totals = [size.sum(axis=c.reduced) for size in sizes]
-    c.watch(*totals)
+    # Also beside infinities: an overflow of the other sign would make NaN of them.
+    c.watch(*(np.where(np.isfinite(size), size, Real(0)).sum(axis=c.reduced) for size in sizes))
     sum_dy_xmu = c.total(product)
     if inv_std is not None:
         # Times infinity, whether it is 0 or only almost, and its sign, is not for rounding to decide.

@@ -4,6 +4,7 @@ from typing import Dict, List, Sequence
 
 import numpy as np
 
+import known
 import scalars
 from bounded import SLACK, Bounded, extremum
 from floats import FLOATS, Real
@@ -156,7 +157,7 @@ class Reduce(Kind):
         error = total.error + SLACK * relative * sizes
         # Sums that pass the range on the way may be infinite.
         error = np.where(np.isfinite(total.value) & (sizes >= kind.largest / 4), Real(np.inf), error)
-        return [Bounded(total.value, error).moved(lambda a: a.transpose(order))]
+        return [known.flushed(Bounded(total.value, error), element).moved(lambda a: a.transpose(order))]
 
     def write(self, writer, op, operands, results):
         (name, type), result = operands[0], results[0]

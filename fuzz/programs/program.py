@@ -84,6 +84,7 @@ class Program:
     returns: List[int] = field(default_factory=list)
     form: str = "tensor"  # or "memref": arguments and results are memrefs
     result_layouts: List[Optional[Dict[str, Any]]] = field(default_factory=list)
+    joined: int = -1  # if not -1: the results of the first one's type are slices of one memref, along this dim
 
     def to_json(self) -> Dict[str, Any]:
         return {
@@ -92,7 +93,7 @@ class Program:
                           for a in self.arguments],
             "ops": [{"kind": op.kind, "operands": op.operands, "attrs": op.attrs,
                      **({"body": op.body.to_json()} if op.body else {})} for op in self.ops],
-            "returns": self.returns, "form": self.form, "result_layouts": self.result_layouts,
+            "returns": self.returns, "form": self.form, "result_layouts": self.result_layouts, "joined": self.joined,
         }
 
     @staticmethod
@@ -101,7 +102,7 @@ class Program:
                               a["special"], a["layout"], tuple(a["by_channel"])) for a in data["arguments"]]
         ops = [Op(op["kind"], op["operands"], op["attrs"],
                   Program.from_json(op["body"]) if "body" in op else None) for op in data["ops"]]
-        return Program(arguments, ops, data["returns"], data["form"], data["result_layouts"])
+        return Program(arguments, ops, data["returns"], data["form"], data["result_layouts"], data.get("joined", -1))
 
     def copy(self) -> "Program":
         return Program.from_json(json.loads(json.dumps(self.to_json())))
@@ -126,6 +127,16 @@ class Program:
             values += KINDS[op.kind].evaluate(op, operands, [values[o] for o in op.operands])
             types += KINDS[op.kind].infer(op, operands)
         return values
+
+    def joined_results(self) -> List[int]:
+        """Which results are slices of one memref."""
+        if self.joined < 0 or self.form != "memref":
+            return []
+        types = self.types()
+        first = types[self.returns[0]]
+        if any(first.dynamic) or self.joined > first.rank:
+            return []
+        return [i for i, r in enumerate(self.returns) if types[r] == first]
 
     def result_ranges(self) -> Iterator[Tuple[Op, range]]:
         """Each operation, and the numbers of its results."""
@@ -160,7 +171,8 @@ class Program:
                 number[result] = count
                 count += 1
             ops.append(Op(op.kind, [number[o] for o in op.operands], op.attrs, op.body))
-        return Program(arguments, ops, [number[r] for r in self.returns], self.form, list(self.result_layouts))
+        return Program(arguments, ops, [number[r] for r in self.returns], self.form, list(self.result_layouts),
+                       self.joined)
 
 
 def channel_pattern(shape: Tuple[int, ...], dims: Sequence[int], random: np.random.Generator) -> np.ndarray:

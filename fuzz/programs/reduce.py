@@ -22,6 +22,10 @@ def smaller(program: Program) -> Iterator[Program]:
         for argument in p.arguments:
             argument.layout = None
         yield p
+    if program.joined >= 0:
+        p = program.copy()
+        p.joined = -1
+        yield p
     yield from without_ops(program)
     yield from with_smaller_sizes(program)
     yield from with_plain_types(program)

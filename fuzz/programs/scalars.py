@@ -9,6 +9,7 @@ from typing import List, Sequence
 
 import numpy as np
 
+import known
 from bounded import Bounded, compare, extremum, select
 from floats import FLOATS, Real
 from program import Invalid
@@ -98,6 +99,8 @@ def evaluate(steps: Sequence[List], inputs: Sequence[Bounded], elements: Sequenc
             value = values[step[1]].through(*FUNCTIONS[what])
             error = value.error + LIBRARY_ERROR * FLOATS[element].roundoff * np.abs(value.value)
             values.append(Bounded(value.value, error).rounded(element))
+        if what not in ("const", "cmpf", "select", "extf", "negf", "absf"):
+            values[-1] = known.flushed(values[-1], element)
     return values
 
 

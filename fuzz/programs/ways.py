@@ -14,6 +14,7 @@ import os
 import pickle
 import re
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -27,7 +28,7 @@ import numpy as np
 from bounded import Bounded, accept
 from floats import STORAGE, decode
 from program import Program, expected, make_data
-from writer import result_types, write
+from writer import join, result_types, write
 
 HERE = Path(__file__).resolve().parent
 COMPILE_SECONDS = 20  # for one program of ordinary size
@@ -115,8 +116,9 @@ def where(command: Sequence, stdin: Optional[bytes]) -> str:
     with tempfile.NamedTemporaryFile() as file:
         file.write(stdin or b"")
         file.flush()
-        _, _, out = run(["gdb", "-batch", "-nx", "-ex", f"run < {file.name} > /dev/null 2>&1", "-ex", "bt 40",
-                         "--args", *command], 6 * COMPILE_SECONDS)
+        arguments = shlex.join(str(c) for c in command[1:])
+        _, _, out = run(["gdb", "-batch", "-nx", "-ex", f"run {arguments} < {file.name} > /dev/null 2>&1", "-ex",
+                         "bt 40", command[0]], 6 * COMPILE_SECONDS)
     frames = re.findall(r"^#\d+ +(?:0x\w+ in )?([^(\n]*(?:\([^)]*\))?[\w:~<>, ]*)", out.decode(errors="replace"), re.M)
     names = [f.split("(")[0].strip() for f in frames]
     return " < ".join([n for n in names if n and n != "??" and not NOISE.match(n)][:2])
@@ -178,11 +180,24 @@ def call_spec(case: Case, way: str) -> Dict:
     def shift() -> int:
         return int(random.integers(4)) * int(random.integers(2))
     layouts = program.result_layouts or [None] * len(program.returns)
+    joined = program.joined_results()
+    results = [(join(t, program.joined, len(joined)), None) if i in joined else (t, l)
+               for i, (t, l) in enumerate(zip(result_types(program), layouts)) if i not in joined[1:]]
     return {
         "name": case.name, "entry": "static" if is_static and "entry=ciface" not in way else "ciface",
         "arguments": [array_spec(a.type, a.layout, shift(), make_data(a)) for a in program.arguments],
-        "results": [array_spec(t, l, shift()) for t, l in zip(result_types(program), layouts)],
+        "results": [array_spec(t, l, shift()) for t, l in results],
     }
+
+
+def parts_of(program: Program, results: List[np.ndarray]) -> List[np.ndarray]:
+    """One array for each result, where several share one."""
+    joined = program.joined_results()
+    if not joined:
+        return results
+    parts, rest = iter(np.moveaxis(results[joined[0]], program.joined, 0)), iter(
+        results[:joined[0]] + results[joined[0] + 1:])
+    return [np.ascontiguousarray(next(parts if i in joined else rest)) for i in range(len(program.returns))]
 
 
 def describe(expected_value: Bounded, got: np.ndarray, good: np.ndarray, index: int, element: str) -> str:
@@ -229,12 +244,25 @@ def call_cases(tools: Tools, cases: Sequence[Case], way: str, output: Path):
             if text.strip():
                 # One line of the emulator says more than what the results are then.
                 faults = [Fault(case.seed, way, "emulator", text.strip())]
-            found.append((answer["results"], faults))
+            found.append((parts_of(case.program, answer["results"]), faults))
     if not found:
         return [(None, [failed(case.seed, way, code, error, "loading")]) for case in cases]
     if len(found) < len(cases):  # What comes after a crash runs again without it.
         found += call_cases(tools, cases[len(found):], way, output)
     return found
+
+
+def named_by(fault: Fault, cases: Sequence[Case]):
+    """The program that a diagnostic names by its line, and the others."""
+    line = re.search(r"<stdin>:(\d+):", fault.text)
+    if fault.kind != "refused" or not line:
+        return None
+    end = 1
+    for place, case in enumerate(cases):
+        end += write(case.program, case.name).count("\n") + 1
+        if int(line[1]) < end:
+            return [case], [*cases[:place], *cases[place + 1:]]
+    return None
 
 
 def run_way(tools: Tools, cases: Sequence[Case], way: str, values: Dict[int, List[Bounded]], kept: Dict) -> List[Fault]:
@@ -247,8 +275,8 @@ def run_way(tools: Tools, cases: Sequence[Case], way: str, values: Dict[int, Lis
     if fault is not None:
         if len(cases) == 1:
             return [fault]
-        middle = len(cases) // 2
-        return (run_way(tools, cases[:middle], way, values, kept) + run_way(tools, cases[middle:], way, values, kept))
+        parts = named_by(fault, cases) or (cases[:len(cases) // 2], cases[len(cases) // 2:])
+        return [f for part in parts for f in run_way(tools, part, way, values, kept)]
     faults: List[Fault] = []
     for case, (results, found) in zip(cases, call_cases(tools, cases, way, output)):
         if results is not None and not any(f.kind in ("status", "emulator") for f in found):

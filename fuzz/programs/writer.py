@@ -1,5 +1,6 @@
 """The text of programs: MLIR on tensors, or on memrefs around them."""
 
+import math
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from program import Argument, Program, Type
@@ -117,6 +118,17 @@ class Writer:
         self.lines, self.indent = outer, outer_indent
         return [type for _, type in results]
 
+    def write_slice(self, value: str, type: Type, dim: int, place: int, count: int) -> None:
+        """Writes a result into its slice of the memref that several share."""
+        whole = join(type, dim, count)
+        strides = [math.prod(whole.shape[d + 1:]) for d in range(whole.rank)]
+        offsets = [place if d == dim else 0 for d in range(whole.rank)]
+        sizes = [1 if d == dim else n for d, n in enumerate(whole.shape)]
+        kept = [s for d, s in enumerate(strides) if d != dim]
+        target = f"memref<{type.sizes()}{type.element}, strided<{kept}, offset: {place * strides[dim]}>>"
+        part = self.define(f"memref.subview %joined{offsets} {sizes} {[1] * whole.rank} : {memref(whole, None)} to {target}")
+        self.line(f"bufferization.materialize_in_destination {value} in restrict writable {part} : ({type}, {target}) -> ()")
+
     def memref_function(self, name: str, program: Program) -> None:
         """A function on memrefs; each result goes into one more of them."""
         self.lines, self.indent = [], "  "
@@ -126,13 +138,24 @@ class Writer:
             tensor = self.define(f"bufferization.to_tensor %a{index} restrict : "
                                  f"{memref(argument.type, argument.layout)} to {argument.type}")
             values.append((tensor, argument.type))
+        joined = program.joined_results()
         for index, (value, type) in enumerate(self.body(program, values)):
+            if index in joined:
+                if index == joined[0]:
+                    listed.append(f"%joined: {memref(join(type, program.joined, len(joined)), None)}")
+                self.write_slice(value, type, program.joined, joined.index(index), len(joined))
+                continue
             target = memref(type, program.result_layouts[index])
             listed.append(f"%r{index}: {target}")
             self.line(f"bufferization.materialize_in_destination {value} in restrict writable %r{index} : "
                       f"({type}, {target}) -> ()")
         body = "\n".join(self.lines)
         self.functions.append(f"func.func @{name}({', '.join(listed)}) {{\n{body}\n  return\n}}\n")
+
+
+def join(type: Type, dim: int, count: int) -> Type:
+    """Of `count` tensors of this type, along a new dim."""
+    return Type(type.shape[:dim] + (count,) + type.shape[dim:], type.element, type.dynamic + (False,))
 
 
 def write(program: Program, name: str = "f") -> str:
