@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Tuple
@@ -67,6 +68,9 @@ def work(task: Task) -> Tuple[Task, List[Fault], int]:
             more, count = run_case(tools, chosen, [f"runner target={target}"])
             faults, runs = faults + more, runs + count
         return task, faults, runs
+    except Exception:
+        # A mistake of the hunter is a fault, and the hunt goes on.
+        return task, [Fault(task.seeds[0], task.ways[0], "hunter", traceback.format_exc())], 0
     finally:
         shutil.rmtree(tools.directory, ignore_errors=True)
 

@@ -15,7 +15,7 @@ AVOID: List[str] = ["element returned", "unit dims of slices", "expanded to two 
 # Element types whose subnormal numbers the arithmetic of neighbours may take for 0.
 FLUSHED: List[str] = ["bf16"]
 REPORTS: List[str] = ["expected fusion to reach a fixed point", "offset is out-of-bounds",
-                      "expected expanded type to be"]
+                      "expected expanded type to be", "crash in mlir::OpAsmOpInterface", "must be -bit signless"]
 
 
 def is_known(signature: str) -> bool:

@@ -82,7 +82,7 @@ def call(library: ctypes.CDLL, spec: Dict[str, Any]) -> Dict[str, Any]:
         broken = array.broken(False)
         if broken:
             faults.append(f"guard: result {index}: {broken}")
-    return {"faults": faults, "results": [np.ascontiguousarray(r.view) for r in results]}
+    return {"faults": faults, "results": [r.view.copy(order="C") for r in results]}
 
 
 def main() -> None:

@@ -23,9 +23,9 @@ def gpu_schedule(random: np.random.Generator, chip: str) -> str:
         return values[int(random.integers(len(values)))]
 
     if chip == "sm_90" and pick([True, False]):
-        return (f"#bngrad.schedule<one_pass,threads={pick([32, 64, 128])},vector_bits={pick([128, 64, 32])},"
+        return (f"#bngrad.schedule<one_pass,threads={pick([32, 64, 128])},vector_bits={pick([128, 64])},"
                 f"columns={pick([1, 1, 2, 4])},fma=true,cluster={pick([1, 1, 2, 4])}>")
-    return (f"#bngrad.schedule<two_pass,threads={pick([32, 64, 128, 256])},vector_bits={pick([128, 64, 32])},"
+    return (f"#bngrad.schedule<two_pass,threads={pick([32, 64, 128, 256])},vector_bits={pick([128, 64])},"
             f"columns={pick([32, 8, 1])},blocks={pick([1, 4, 64])},fma={pick(['true', 'false'])}>")
 
 

@@ -197,7 +197,7 @@ def parts_of(program: Program, results: List[np.ndarray]) -> List[np.ndarray]:
         return results
     parts, rest = iter(np.moveaxis(results[joined[0]], program.joined, 0)), iter(
         results[:joined[0]] + results[joined[0] + 1:])
-    return [np.ascontiguousarray(next(parts if i in joined else rest)) for i in range(len(program.returns))]
+    return [np.array(next(parts if i in joined else rest), order="C") for i in range(len(program.returns))]
 
 
 def describe(expected_value: Bounded, got: np.ndarray, good: np.ndarray, index: int, element: str) -> str:
