@@ -69,6 +69,7 @@ def call(library: ctypes.CDLL, spec: Dict[str, Any]) -> Dict[str, Any]:
         status = function(*(ctypes.c_void_p(a.pointer) for a in arguments + results))
         if status != 0:
             faults.append(f"status: expected 0, got {status}")
+            return {"faults": faults, "results": [r.view.copy(order="C") for r in results]}
     else:
         function = getattr(library, "_mlir_ciface_" + spec["name"])
         function.restype = None
@@ -92,8 +93,11 @@ def main() -> None:
     with open(sys.argv[2], "wb") as file:
         for number, spec in enumerate(job["calls"]):
             os.write(2, f"@@call {number}\n".encode())
-            pickle.dump(call(library, spec), file)
+            answer = call(library, spec)
+            pickle.dump(answer, file)
             file.flush()
+            if job["cuda"] and (answer["faults"] or ctypes.CDLL(None).bngradCudaTakeStatus() != 0):
+                break  # What follows an error of the device is not to be trusted.
 
 
 if __name__ == "__main__":

@@ -224,7 +224,7 @@ def call_cases(tools: Tools, cases: Sequence[Case], way: str, output: Path):
     """Calls each: (its results or None, its faults)."""
     options = parse(way)
     job, answers = output.with_suffix(".job"), output.with_suffix(".answers")
-    job.write_bytes(pickle.dumps({"so": str(output), "calls": [call_spec(case, way) for case in cases]}))
+    job.write_bytes(pickle.dumps({"so": str(output), "cuda": options["how"] == "cuda", "calls": [call_spec(case, way) for case in cases]}))
     answers.write_bytes(b"")
     environment = {}
     if options["how"] == "cuda":
