@@ -276,7 +276,7 @@ def add_layouts(builder: Builder, program: Program) -> None:
         argument.layout = layout(builder, argument.type, False)
     if builder.chance(0.15):
         program.joined = int(builder.random.integers(types[program.returns[0]].rank + 1))
-        if len(program.joined_results()) == 1:
+        if len(program.joined_results()) == 1:  # The value goes to both slices.
             program.returns.append(program.returns[0])
     program.result_layouts = [layout(builder, types[r], True) for r in program.returns]
 

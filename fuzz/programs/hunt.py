@@ -1,7 +1,7 @@
 """Runs random programs in many ways and compares with what they must give.
 
 Usage: hunt.py --bin=DIR [--kind=programs|views|special] [--seed=N [--keep]] [--first=N] [--count=N] [--seconds=N]
-               [--processes=N] [--way=WAY] [--output=DIR] [--reduce=SECONDS] [--by-commit] [--replay=FILE...] [--self-test]
+               [--processes=N] [--way=WAY] [--output=DIR] [--reduce=SECONDS] [--by-commit] [--ignore-known] [--replay=FILE...] [--self-test]
 
 One seed is one program: `--seed=N` runs it in all ways, `--way` in that of a report. A batch of seeds shares the ways
 that its first seed draws. Each fault is a line `FAULT --kind=K --seed=N --way='...': what`; the first of a sort is
@@ -33,7 +33,7 @@ from ways import Case, Fault, Tools, differ, run_way, values_of
 from writer import write
 
 BATCH = 10
-RUNNER_SHARE = 5  # of how many batches one program runs under bngrad-runner
+RUNNER_SHARE = 2  # of how many batches one program runs under bngrad-runner
 
 
 class Task(NamedTuple):
@@ -219,9 +219,12 @@ def main() -> int:
     parser.add_argument("--way")
     parser.add_argument("--output", type=Path, default=Path("fuzz-output"))
     parser.add_argument("--reduce", type=float, default=0, help="seconds for each sort of fault")
+    parser.add_argument("--ignore-known", action="store_true", help="as if known.py were empty")
     parser.add_argument("--replay", nargs="+")
     parser.add_argument("--self-test", action="store_true")
     options = parser.parse_args()
+    if options.ignore_known:
+        known.forget()
     with tempfile.TemporaryDirectory(prefix="bngrad-fuzz-") as directory:
         tools = Tools(options.bin.resolve(), Path(directory))
         if options.replay:

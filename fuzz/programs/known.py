@@ -18,6 +18,11 @@ REPORTS: List[str] = ["expected fusion to reach a fixed point", "offset is out-o
                       "expected expanded type to be", "crash in mlir::OpAsmOpInterface", "must be -bit signless"]
 
 
+def forget() -> None:
+    """Hunts for what is known as well."""
+    AVOID.clear(), FLUSHED.clear(), REPORTS.clear()
+
+
 def is_known(signature: str) -> bool:
     return any(re.search(pattern, signature) for pattern in REPORTS)
 

@@ -63,7 +63,7 @@ class Map(Kind):
                 return np.broadcast_to(array.transpose(order).reshape(shape), loops.shape)
             inputs.append(value.moved(spread))
         elements = scalars.infer(op.attrs["steps"], [t.element for t in types])
-        results = scalars.evaluate(op.attrs["steps"], inputs, elements)
+        results = scalars.evaluate(op.attrs["steps"], inputs, elements, op.attrs.get("flags", ""))
         return [results[out].moved(lambda a: np.broadcast_to(a, loops.shape)) for out in op.attrs["outs"]]
 
     def write(self, writer, op, operands, results):

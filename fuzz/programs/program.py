@@ -134,7 +134,7 @@ class Program:
             return []
         types = self.types()
         first = types[self.returns[0]]
-        if any(first.dynamic) or self.joined > first.rank:
+        if any(first.dynamic) or self.joined > first.rank or not first.count:
             return []
         return [i for i, r in enumerate(self.returns) if types[r] == first]
 

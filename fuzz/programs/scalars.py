@@ -10,7 +10,7 @@ from typing import List, Sequence
 import numpy as np
 
 import known
-from bounded import Bounded, compare, extremum, select
+from bounded import Bounded, compare, extremum, select, times
 from floats import FLOATS, Real
 from program import Invalid
 
@@ -67,8 +67,18 @@ def infer(steps: Sequence[List], elements: Sequence[str]) -> List[str]:
     return elements
 
 
-def evaluate(steps: Sequence[List], inputs: Sequence[Bounded], elements: Sequence[str]) -> List[Bounded]:
+def gross(step: List, sizes: Sequence[np.ndarray], value: Bounded) -> np.ndarray:
+    """A bound of whatever reassociation may have on the way: the same with absolute values."""
+    if step[0] in ("addf", "subf"):
+        return sizes[step[1]] + sizes[step[2]]
+    if step[0] == "mulf":
+        return times(sizes[step[1]], sizes[step[2]])
+    return value.magnitude()
+
+
+def evaluate(steps: Sequence[List], inputs: Sequence[Bounded], elements: Sequence[str], flags: str) -> List[Bounded]:
     values = list(inputs)
+    sizes = [value.magnitude() for value in values]
     for step, element in zip(steps, elements[len(inputs):]):
         what = step[0]
         if what == "const":
@@ -101,6 +111,11 @@ def evaluate(steps: Sequence[List], inputs: Sequence[Bounded], elements: Sequenc
             values.append(Bounded(value.value, error).rounded(element))
         if what not in ("const", "cmpf", "select", "extf", "negf", "absf"):
             values[-1] = known.flushed(values[-1], element)
+        sizes.append(gross(step, sizes, values[-1]))
+        if "reassoc" in flags and what in BINARY:
+            value, size = values[-1], sizes[-1]
+            error = value.error + len(steps) * FLOATS[element].roundoff * size
+            values[-1] = Bounded(value.value, np.where(size < FLOATS[element].largest, error, Real(np.inf)))
     return values
 
 

@@ -32,7 +32,8 @@ def gpu_schedule(random: np.random.Generator, chip: str) -> str:
 def cuda_way(random: np.random.Generator) -> str:
     chip = CHIPS[int(random.integers(len(CHIPS)))]
     schedule = f" schedule={gpu_schedule(random, chip)}" if random.random() < 0.4 else ""
-    return f"cuda chip={chip}{schedule}"
+    start = ["", "", "", " from=to-linalg", " from=fuse", " form=bytecode"][int(random.integers(6))]
+    return f"cuda chip={chip}{schedule}{start}"
 
 
 def round_trip(random: np.random.Generator) -> str:
@@ -54,6 +55,7 @@ def ways_of(seed: int, everything: bool = False) -> List[str]:
         return found + ["runner target=cpu", "runner target=cuda-emulator chip=sm_90"]
     choices = [
         lambda: ["cpu threads=2"], lambda: ["cpu threads=3"], lambda: ["cpu entry=ciface mcpu=x86-64-v3"],
+        lambda: ["cpu mcpu=x86-64"],
         lambda: [f"cpu schedule={cpu_schedule(random)}"], lambda: [f"cpu schedule={cpu_schedule(random)}"],
         lambda: [round_trip(random)], lambda: [round_trip(random)],
         lambda: [cuda_way(random)], lambda: [cuda_way(random)],

@@ -54,6 +54,7 @@ class Fault(NamedTuple):
     def signature(self) -> str:
         """What two programs with the same fault have in common."""
         text = re.sub(r"'[^']*' op", "op", self.text) if self.kind == "refused" else self.text
+        text = re.sub(r"/\S+/", "", text)
         text = re.sub(r"0x[0-9a-f]+|[0-9]+|%\w+|tensor<[^>]*>|memref<[^>]*(>>|>)|\([^()]*\)", "", text)
         first = next((line for line in text.splitlines() if "error" in line or "Assertion" in line),
                      text.splitlines()[0] if text else "")
