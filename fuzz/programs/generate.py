@@ -251,7 +251,6 @@ def attempt(random: np.random.Generator, limits: Limits, kind: str) -> Program:
             used = grown(used, lambda: use(builder, value))
         except Invalid:
             continue
-    used = [u for u in used if builder.types[u].element != "i1" or True]
     count = int(random.integers(1, min(len(used), 4) + 1))
     returns = sorted(random.choice(len(used), count, replace=False).tolist())
     program = builder.program

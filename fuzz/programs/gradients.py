@@ -145,7 +145,8 @@ class GradientKind(Kind):
         channels = tuple(data.shape[d] for d in features)
         parameters = [types[n] for n in ("scale", "mean", "variance", "inv_std") if n in types]
         require(all(p.shape == channels and p.element == parameters[0].element for p in parameters), "C3")
-        require(all(t.element in FLOATS for n, t in zip(types.names, types.items) if n not in ("mask", "count")), "types")
+        floats = [t for n, t in zip(types.names, types.items) if n not in ("mask", "count")]
+        require(all(t.element in FLOATS for t in floats), "types")
         return parameters[0]
 
     def write(self, writer, op, operands, results):

@@ -1,7 +1,8 @@
 """Runs random programs in many ways and compares with what they must give.
 
 Usage: hunt.py --bin=DIR [--kind=programs|views|special] [--seed=N [--keep]] [--first=N] [--count=N] [--seconds=N]
-               [--processes=N] [--way=WAY] [--output=DIR] [--reduce=SECONDS] [--by-commit] [--ignore-known] [--replay=FILE...] [--self-test]
+               [--processes=N] [--way=WAY] [--output=DIR] [--reduce=SECONDS] [--by-commit]
+               [--ignore-known] [--replay=FILE...] [--self-test]
 
 One seed is one program: `--seed=N` runs it in all ways, `--way` in that of a report. A batch of seeds shares the ways
 that its first seed draws. Each fault is a line `FAULT --kind=K --seed=N --way='...': what`; the first of a sort is
@@ -228,6 +229,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="bngrad-fuzz-") as directory:
         tools = Tools(options.bin.resolve(), Path(directory))
         if options.replay:
+            known.forget()
             return max(replay(tools, path) for path in options.replay)
         if options.self_test:
             from mistakes import self_test

@@ -1,7 +1,6 @@
 """The self-test: what is wrong on purpose must be reported, what is right must not."""
 
-from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Tuple
+from typing import Dict, Iterator, List, Tuple
 
 import numpy as np
 
@@ -73,7 +72,9 @@ def broken_guards(tools: Tools) -> List[str]:
     source.write_text(
         "#include <stdint.h>\n"
         "struct d { float *a, *p; int64_t offset, sizes[1], strides[1]; };\n"
-        "static void fill(struct d *r, int64_t n) { for (int64_t i = 0; i < n; ++i) r->p[r->offset + i * r->strides[0]] = 1; }\n"
+        "static void fill(struct d *r, int64_t n) {\n"
+        "  for (int64_t i = 0; i < n; ++i) r->p[r->offset + i * r->strides[0]] = 1;\n"
+        "}\n"
         "void _mlir_ciface_good(struct d *x, struct d *r) { fill(r, r->sizes[0]); }\n"
         "void _mlir_ciface_after(struct d *x, struct d *r) { fill(r, r->sizes[0] + 1); }\n"
         "void _mlir_ciface_before(struct d *x, struct d *r) { fill(r, r->sizes[0]); r->p[r->offset - 1] = 0; }\n"

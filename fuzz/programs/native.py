@@ -32,8 +32,7 @@ class Array:
         base = self.memory.ctypes.data
         start = (-base) % 64 + GUARD - GUARD % 64 + spec.get("shift", 0) * size - min(low, 0) * size
         self.pointer, self.offset, self.strides = base + start, offset, strides
-        flat = self.memory[start:start + high * size] if low >= 0 else None
-        if flat is None:
+        if low < 0:
             raise ValueError("an array begins before its pointer")
         self.view = np.ndarray(shape, storage, self.memory.data, start + offset * size, [s * size for s in strides])
         if "bits" in spec:
@@ -41,7 +40,8 @@ class Array:
         # Which bytes belong to the array.
         self.inside = np.zeros(self.memory.shape, dtype=bool)
         for byte in range(size):
-            np.ndarray(shape, "|b1", self.inside.data, start + offset * size + byte, [s * size for s in strides])[...] = True
+            place = start + offset * size + byte
+            np.ndarray(shape, "|b1", self.inside.data, place, [s * size for s in strides])[...] = True
         self.before = self.memory.copy()
 
     def descriptor(self) -> np.ndarray:

@@ -1,12 +1,12 @@
 """What stands beside gradients: makers of a value of a given type, and users of a value."""
 
-from typing import Callable, List, Sequence
+from typing import Callable, List
 
 import numpy as np
 
 from floats import FLOATS
 from generate import CONSTANTS, Builder, Limits
-from program import Invalid, Program
+from program import Invalid
 
 FLAGS = ["", "", "", "contract", "reassoc", "contract, reassoc"]
 
@@ -268,7 +268,6 @@ def region(b: Builder, value: int) -> List[int]:
     inner = Builder(b.random, Limits(b.limits.elements, 1, 3), None)
     inner.dynamic, inner.special, inner.features = b.dynamic, b.special, b.features
     inner.outer = b
-    before = len(b.program.arguments)
     count = [value]
 
     class Outer:

@@ -17,7 +17,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 import numpy as np
 
 from bounded import Bounded
-from floats import FLOATS, Real, decode, encode
+from floats import FLOATS, decode, encode
 
 
 class Invalid(Exception):

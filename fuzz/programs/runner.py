@@ -7,7 +7,7 @@ from typing import List, Sequence
 import numpy as np
 
 from bounded import Bounded
-from floats import FLOATS, STORAGE
+from floats import STORAGE
 from program import make_data
 from ways import COMPILE_SECONDS, Case, Fault, Tools, compare, failed, parse, run
 from writer import result_types, write

@@ -106,7 +106,8 @@ def run(command: Sequence, seconds: float, environment: Optional[Dict[str, str]]
     return process.returncode, err.decode(errors="replace"), out
 
 
-NOISE = re.compile(r"raise|abort|__|mem(cpy|move|set)|llvm::(sys|report)|PrintStack|Signal|std::|operator new|void mlir::Pattern|"
+NOISE = re.compile(r"raise|abort|__|mem(cpy|move|set)|llvm::(sys|report)|PrintStack|Signal|std::|operator new|"
+                   r"void mlir::Pattern|"
                    r"mlir::(PatternApplicator|applyPatterns|PassManager|detail::OpToOp)")
 
 
@@ -225,7 +226,8 @@ def call_cases(tools: Tools, cases: Sequence[Case], way: str, output: Path):
     """Calls each: (its results or None, its faults)."""
     options = parse(way)
     job, answers = output.with_suffix(".job"), output.with_suffix(".answers")
-    job.write_bytes(pickle.dumps({"so": str(output), "cuda": options["how"] == "cuda", "calls": [call_spec(case, way) for case in cases]}))
+    calls = [call_spec(case, way) for case in cases]
+    job.write_bytes(pickle.dumps({"so": str(output), "cuda": options["how"] == "cuda", "calls": calls}))
     answers.write_bytes(b"")
     environment = {}
     if options["how"] == "cuda":

@@ -3,7 +3,7 @@
 import math
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from program import Argument, Program, Type
+from program import Program, Type
 
 Named = Tuple[str, Type]  # an SSA value and its type
 
@@ -113,7 +113,7 @@ class Writer:
         listed = ", ".join(f"{n}: {t}" for n, t in arguments)
         result_types = ", ".join(str(t) for _, t in results)
         text = f"func.func {visibility}@{name}({listed}) -> ({result_types}) {{\n" + "\n".join(self.lines)
-        text += f"\n  return {', '.join(n for n, _ in results)} : {result_types}\n}}\n" if results else "\n  return\n}\n"
+        text += f"\n  return {', '.join(n for n, _ in results)} : {result_types}\n}}\n"
         self.functions.append(text)
         self.lines, self.indent = outer, outer_indent
         return [type for _, type in results]
@@ -126,8 +126,10 @@ class Writer:
         sizes = [1 if d == dim else n for d, n in enumerate(whole.shape)]
         kept = [s for d, s in enumerate(strides) if d != dim]
         target = f"memref<{type.sizes()}{type.element}, strided<{kept}, offset: {place * strides[dim]}>>"
-        part = self.define(f"memref.subview %joined{offsets} {sizes} {[1] * whole.rank} : {memref(whole, None)} to {target}")
-        self.line(f"bufferization.materialize_in_destination {value} in restrict writable {part} : ({type}, {target}) -> ()")
+        part = self.define(f"memref.subview %joined{offsets} {sizes} {[1] * whole.rank} : "
+                           f"{memref(whole, None)} to {target}")
+        self.line(f"bufferization.materialize_in_destination {value} in restrict writable {part} : "
+                  f"({type}, {target}) -> ()")
 
     def memref_function(self, name: str, program: Program) -> None:
         """A function on memrefs; each result goes into one more of them."""
