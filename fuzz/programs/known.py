@@ -1,0 +1,65 @@
+"""Faults that are known and hide others: programs that have them are changed, or their reports set aside.
+
+Empty unless somebody is mending something. Each entry of REPORTS is a regular expression for the signature of a
+fault; AVOID names what the generator changes.
+"""
+
+import re
+from typing import List
+
+from bounded import Bounded
+from floats import Real
+from program import Invalid, Op, Program
+
+AVOID: List[str] = ["element returned", "unit dims of slices", "expanded to two unknown sizes"]
+# Element types whose subnormal numbers the arithmetic of neighbours may take for 0.
+FLUSHED: List[str] = ["bf16"]
+REPORTS: List[str] = ["expected fusion to reach a fixed point", "offset is out-of-bounds",
+                      "expected expanded type to be", "crash in mlir::OpAsmOpInterface", "must be -bit signless"]
+
+
+def forget() -> None:
+    """Hunts for what is known as well."""
+    AVOID.clear(), FLUSHED.clear(), REPORTS.clear()
+
+
+def is_known(signature: str) -> bool:
+    return any(re.search(pattern, signature) for pattern in REPORTS)
+
+
+def avoid(program: Program) -> Program:
+    """Negates what elemt gives before it is returned; refuses slices of lower rank with unit dims."""
+    if "unit dims of slices" in AVOID:
+        for op in program.ops:
+            units = [d for d, size in enumerate(op.attrs.get("sizes", [])) if size == 1]
+            if op.kind == "slice" and op.attrs["dropped"] and (
+                    units != op.attrs["dropped"] or any(op.attrs["strides"][d] != 1 for d in units)):
+                raise Invalid("known")
+    if "expanded to two unknown sizes" in AVOID:
+        types = program.types()
+        for op, results in program.result_ranges():
+            if op.kind == "expand" and any(
+                    sum(types[results[0]].dynamic[d] for d in group) > 1 for group in op.attrs["groups"]):
+                raise Invalid("known")
+            # Fusion makes such an expand of a collapse.
+            if op.kind == "collapse" and any(
+                    sum(types[op.operands[0]].dynamic[d] for d in group) > 1 for group in op.attrs["groups"]):
+                raise Invalid("known")
+    if "element returned" not in AVOID:
+        return program
+    for op, results in list(program.result_ranges()):
+        if op.kind == "element" and results[0] in program.returns:
+            types = program.types()
+            number = len(types)
+            program.ops.append(Op("map", [results[0]], {
+                "style": "arith", "maps": [list(range(types[results[0]].rank))], "steps": [["negf", 0]], "outs": [1],
+                "flags": ""}))
+            program.returns = [number if r == results[0] else r for r in program.returns]
+    return program
+
+
+def flushed(value: Bounded, element: str) -> Bounded:
+    """With what FLUSHED allows."""
+    if element not in FLUSHED:
+        return value
+    return Bounded(value.value, value.error + Real(2) ** -125)

@@ -1,0 +1,239 @@
+"""Programs: what the generator makes, the evaluator computes, and reduction makes smaller.
+
+A program has arguments, operations in the order of their computation, and
+returned values. Values are numbered, arguments first. An operation says its
+kind (operations.py has what each kind means: its types, its text, its values),
+its operands and its attributes; the types of its results follow from those of
+its operands, so that arguments can be made smaller and all else follows.
+
+Everything is data that JSON can hold: a stored case is a program.
+"""
+
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from bounded import Bounded
+from floats import FLOATS, decode, encode
+
+
+class Invalid(Exception):
+    """No program: types do not fit, as after a size was made smaller."""
+
+
+class Type(NamedTuple):
+    """A tensor: its sizes when it runs, its element type, and which sizes the type does not say."""
+
+    shape: Tuple[int, ...]
+    element: str
+    dynamic: Tuple[bool, ...]
+
+    def __str__(self) -> str:
+        return f"tensor<{self.sizes()}{self.element}>"
+
+    def sizes(self) -> str:
+        return "".join(("?" if unknown else str(size)) + "x" for size, unknown in zip(self.shape, self.dynamic))
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape)
+
+    def of(self, element: str) -> "Type":
+        return self._replace(element=element)
+
+    def at(self, dims: Sequence[int]) -> "Type":
+        """With these dimensions, in this order."""
+        return Type(tuple(self.shape[d] for d in dims), self.element, tuple(self.dynamic[d] for d in dims))
+
+
+def static(shape: Sequence[int], element: str) -> Type:
+    return Type(tuple(shape), element, (False,) * len(shape))
+
+
+@dataclass
+class Argument:
+    """An argument, where its values come from, and how a memref of it lies in memory (views.py)."""
+
+    type: Type
+    role: str = "plain"  # see make_data
+    seed: int = 0
+    special: str = ""
+    layout: Optional[Dict[str, Any]] = None
+    by_channel: Tuple[int, ...] = ()  # dims along which means differ
+
+
+@dataclass
+class Op:
+    kind: str
+    operands: List[int]
+    attrs: Dict[str, Any] = field(default_factory=dict)
+    body: Optional["Program"] = None
+
+
+@dataclass
+class Program:
+    arguments: List[Argument] = field(default_factory=list)
+    ops: List[Op] = field(default_factory=list)
+    returns: List[int] = field(default_factory=list)
+    form: str = "tensor"  # or "memref": arguments and results are memrefs
+    result_layouts: List[Optional[Dict[str, Any]]] = field(default_factory=list)
+    joined: int = -1  # if not -1: the results of the first one's type are slices of one memref, along this dim
+
+    def to_json(self) -> Dict[str, Any]:
+        return {
+            "arguments": [{"shape": a.type.shape, "element": a.type.element, "dynamic": a.type.dynamic, "role": a.role,
+                           "seed": a.seed, "special": a.special, "layout": a.layout, "by_channel": a.by_channel}
+                          for a in self.arguments],
+            "ops": [{"kind": op.kind, "operands": op.operands, "attrs": op.attrs,
+                     **({"body": op.body.to_json()} if op.body else {})} for op in self.ops],
+            "returns": self.returns, "form": self.form, "result_layouts": self.result_layouts, "joined": self.joined,
+        }
+
+    @staticmethod
+    def from_json(data: Dict[str, Any]) -> "Program":
+        arguments = [Argument(Type(tuple(a["shape"]), a["element"], tuple(a["dynamic"])), a["role"], a["seed"],
+                              a["special"], a["layout"], tuple(a["by_channel"])) for a in data["arguments"]]
+        ops = [Op(op["kind"], op["operands"], op["attrs"],
+                  Program.from_json(op["body"]) if "body" in op else None) for op in data["ops"]]
+        return Program(arguments, ops, data["returns"], data["form"], data["result_layouts"], data.get("joined", -1))
+
+    def copy(self) -> "Program":
+        return Program.from_json(json.loads(json.dumps(self.to_json())))
+
+    def types(self, given: Optional[Sequence[Type]] = None) -> List[Type]:
+        """Of all values; raises Invalid."""
+        from operations import KINDS
+
+        types = list(given) if given is not None else [a.type for a in self.arguments]
+        for op in self.ops:
+            types += KINDS[op.kind].infer(op, [types[o] for o in op.operands])
+        return types
+
+    def evaluate(self, values: Sequence[Bounded], given: Optional[Sequence[Type]] = None) -> List[Bounded]:
+        """All values, with bounds of their errors, from those of the arguments."""
+        from operations import KINDS
+
+        types = list(given) if given is not None else [a.type for a in self.arguments]
+        values = list(values)
+        for op in self.ops:
+            operands = [types[o] for o in op.operands]
+            values += KINDS[op.kind].evaluate(op, operands, [values[o] for o in op.operands])
+            types += KINDS[op.kind].infer(op, operands)
+        return values
+
+    def joined_results(self) -> List[int]:
+        """Which results are slices of one memref."""
+        if self.joined < 0 or self.form != "memref":
+            return []
+        types = self.types()
+        first = types[self.returns[0]]
+        if any(first.dynamic) or self.joined > first.rank or not first.count:
+            return []
+        return [i for i, r in enumerate(self.returns) if types[r] == first]
+
+    def result_ranges(self) -> Iterator[Tuple[Op, range]]:
+        """Each operation, and the numbers of its results."""
+        types = [a.type for a in self.arguments]
+        from operations import KINDS
+
+        for op in self.ops:
+            results = KINDS[op.kind].infer(op, [types[o] for o in op.operands])
+            yield op, range(len(types), len(types) + len(results))
+            types += results
+
+    def without_dead(self) -> "Program":
+        """Without operations and arguments that no returned value needs."""
+        needed = set(self.returns)
+        ranges = list(self.result_ranges())
+        kept = []
+        for op, results in reversed(ranges):
+            if needed & set(results):
+                needed |= set(op.operands)
+                kept.insert(0, (op, results))
+        number: Dict[int, int] = {}
+        arguments = []
+        for index, argument in enumerate(self.arguments):
+            if index in needed or not self.arguments[1:]:
+                number[index] = len(arguments)
+                arguments.append(argument)
+        if not arguments:  # A function of nothing is fine.
+            number = {}
+        count, ops = len(arguments), []
+        for op, results in kept:
+            for result in results:
+                number[result] = count
+                count += 1
+            ops.append(Op(op.kind, [number[o] for o in op.operands], op.attrs, op.body))
+        return Program(arguments, ops, [number[r] for r in self.returns], self.form, list(self.result_layouts),
+                       self.joined)
+
+
+def channel_pattern(shape: Tuple[int, ...], dims: Sequence[int], random: np.random.Generator) -> np.ndarray:
+    """A location for each channel, so that an exchange of two is seen."""
+    sizes = [shape[d] if d in dims else 1 for d in range(len(shape))]
+    return random.uniform(-0.75, 1.25, sizes)
+
+
+SPECIALS = {
+    "nan": [np.nan], "inf": [np.inf, -np.inf], "mixed": [np.nan, np.inf, -np.inf, 0.0, -0.0],
+    "zero": [0.0, -0.0], "subnormal": ["subnormal"], "tiny": ["tiny"], "huge": ["huge"], "largest": ["largest"],
+}
+
+
+def make_data(argument: Argument) -> np.ndarray:
+    """The bits of an argument; along dims with stride 0 all elements are the first."""
+    bits = independent_data(argument)
+    if argument.layout and bits.size:
+        for dim, stride in enumerate(argument.layout["strides"]):
+            if stride == 0:
+                bits = np.broadcast_to(bits.take([0], dim), bits.shape)
+    return bits
+
+
+def independent_data(argument: Argument) -> np.ndarray:
+    """Roles: plain, positive (0.5 to 2), mask, count."""
+    type = argument.type
+    random = np.random.default_rng([argument.seed, 7])
+    if argument.role == "mask":
+        return (random.random(type.shape) < 0.7).astype("|u1")
+    if argument.role == "count":
+        return np.full(type.shape, 3 + argument.seed % 50, "<i8")
+    if argument.role == "positive":
+        values = random.uniform(0.5, 2, type.shape)
+    else:
+        values = random.uniform(-1, 1, type.shape) + channel_pattern(type.shape, argument.by_channel, random)
+    if argument.special and type.count:
+        kind = FLOATS[type.element]
+        sizes = {"subnormal": float(kind.smallest) * 5, "tiny": float(kind.largest) ** -0.5,
+                 "huge": float(kind.largest) ** 0.45, "largest": float(kind.largest)}
+        choices = SPECIALS[argument.special]
+        share = [0.02, 0.3, 1.0][int(random.integers(3))]
+        flat = values.reshape(-1)
+        picked = np.flatnonzero(random.random(flat.size) < share)
+        if not len(picked):
+            picked = [int(random.integers(flat.size))]
+        for index in picked:
+            choice = choices[int(random.integers(len(choices)))]
+            if isinstance(choice, str):
+                choice = sizes[choice] * (1 if argument.role == "positive" else np.sign(flat[index] or 1))
+            flat[index] = abs(choice) if argument.role == "positive" else choice
+    with np.errstate(all="ignore"):
+        return encode(values, type.element).reshape(type.shape)
+
+
+def exact(argument: Argument) -> Bounded:
+    return Bounded(decode(make_data(argument), argument.type.element))
+
+
+def expected(program: Program) -> List[Bounded]:
+    """The returned values."""
+    with np.errstate(all="ignore"):
+        values = program.evaluate([exact(a) for a in program.arguments])
+    return [values[r] for r in program.returns]

@@ -1,0 +1,303 @@
+"""The ways in which a program is compiled and run, and what is wrong with what comes out.
+
+A way is a string, so that a line of a report can name it:
+
+    cpu [threads=N] [schedule=TEXT] [entry=ciface] [mcpu=NAME] [from=PIPELINE] [form=generic|bytecode]
+    cuda chip=sm_XX [schedule=TEXT] [from=...] [form=...]
+    runner target=cpu|cuda-emulator [chip=sm_XX]
+
+`from` runs a pipeline of bngrad-opt before and compiles what it prints: to-linalg, or a stage at which the pipeline
+for the target stops. `cpu` and `cuda` call a shared object of bngrad-compile, which may hold many programs.
+"""
+
+import os
+import pickle
+import re
+import resource
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from bounded import Bounded, accept
+from floats import STORAGE, decode
+from program import Program, expected, make_data
+from writer import join, result_types, write
+
+HERE = Path(__file__).resolve().parent
+COMPILE_SECONDS = 20  # for one program of ordinary size
+MEMORY = 16 << 30  # bytes of address space
+
+
+class Tools(NamedTuple):
+    binaries: Path  # with bngrad-compile, bngrad-opt, bngrad-runner
+    directory: Path
+
+    @property
+    def emulator(self) -> Path:
+        return self.binaries.parent / "lib" / "libBNGradCudaEmulator.so"
+
+
+class Fault(NamedTuple):
+    seed: int
+    way: str
+    kind: str  # wrong, guard, status, threads, crash, hang, refused, emulator
+    text: str
+
+    @property
+    def signature(self) -> str:
+        """What two programs with the same fault have in common."""
+        text = re.sub(r"'[^']*' op", "op", self.text) if self.kind == "refused" else self.text
+        text = re.sub(r"/\S+/", "", text)
+        text = re.sub(r"0x[0-9a-f]+|[0-9]+|%\w+|tensor<[^>]*>|memref<[^>]*(>>|>)|\([^()]*\)", "", text)
+        first = next((line for line in text.splitlines() if "error" in line or "Assertion" in line),
+                     text.splitlines()[0] if text else "")
+        first = re.sub(r"^.*?error: ", "", first)
+        target = self.way.split()[0]
+        return f"{target} {self.kind}" + ("" if self.kind in ("wrong", "guard", "threads", "hang")
+                                          else ": " + re.sub(r"\s+", " ", first)[:110])
+
+
+class Case(NamedTuple):
+    seed: int
+    program: Program
+
+    @property
+    def name(self) -> str:
+        return f"f{self.seed}"
+
+
+def parse(way: str) -> Dict[str, str]:
+    words = re.findall(r"(\w[\w-]*)(?:=(#[^>]*>|\S+))?", way)
+    options = dict(words[1:])
+    options["target"] = options.get("target", words[0][0])
+    options["how"] = words[0][0]
+    return options
+
+
+def limit(seconds: float) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def run(command: Sequence, seconds: float, environment: Optional[Dict[str, str]] = None,
+        stdin: Optional[bytes] = None) -> Tuple[Optional[int], str, bytes]:
+    """The exit status (None: it took too long), standard error, standard output. The limit is one of time on a
+    CPU, so that a busy machine makes no faults; what sleeps ends as well."""
+    full = {**os.environ, "OMP_NUM_THREADS": "3", **(environment or {})}
+    process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, env=full, start_new_session=True,
+                               preexec_fn=lambda: limit(seconds))
+    try:
+        out, err = process.communicate(stdin, timeout=20 * seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return None, "", b""
+    if process.returncode in (-signal.SIGXCPU, 128 + signal.SIGXCPU):
+        return None, "", b""
+    return process.returncode, err.decode(errors="replace"), out
+
+
+NOISE = re.compile(r"raise|abort|__|mem(cpy|move|set)|llvm::(sys|report)|PrintStack|Signal|std::|operator new|"
+                   r"void mlir::Pattern|"
+                   r"mlir::(PatternApplicator|applyPatterns|PassManager|detail::OpToOp)")
+
+
+def where(command: Sequence, stdin: Optional[bytes]) -> str:
+    """The functions in which a command crashes, if there is a gdb to say so."""
+    if not shutil.which("gdb"):
+        return ""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(stdin or b"")
+        file.flush()
+        arguments = shlex.join(str(c) for c in command[1:])
+        _, _, out = run(["gdb", "-batch", "-nx", "-ex", f"run {arguments} < {file.name} > /dev/null 2>&1", "-ex",
+                         "bt 40", command[0]], 6 * COMPILE_SECONDS)
+    frames = re.findall(r"^#\d+ +(?:0x\w+ in )?([^(\n]*(?:\([^)]*\))?[\w:~<>, ]*)", out.decode(errors="replace"), re.M)
+    names = [f.split("(")[0].strip() for f in frames]
+    return " < ".join([n for n in names if n and n != "??" and not NOISE.match(n)][:2])
+
+
+def failed(seed: int, way: str, code: Optional[int], error: str, what: str, command: Sequence = (),
+           stdin: Optional[bytes] = None) -> Fault:
+    if code is None:
+        return Fault(seed, way, "hang", f"{what}: no end within the limit")
+    if code < 0 or code >= 128 or "PLEASE submit a bug" in error:
+        place = where(command, stdin) if command else ""
+        return Fault(seed, way, "crash", f"{what}: status {code}: error: crash in {place}\n{error[-3000:]}")
+    return Fault(seed, way, "refused", f"{error[:3000]}")
+
+
+def module(cases: Sequence[Case]) -> bytes:
+    return "\n".join(write(case.program, case.name) for case in cases).encode()
+
+
+def compile_cases(tools: Tools, cases: Sequence[Case], way: str, output: Path) -> Optional[Fault]:
+    options = parse(way)
+    seconds = COMPILE_SECONDS * (1 if len(cases) == 1 else 3)
+    text, seed = module(cases), cases[0].seed
+    flags = []
+    start, form = options.get("from"), options.get("form")
+    if start or form:
+        words = f"stop-after={start}" + (f" chip={options['chip']}" if "chip" in options else "")
+        pipeline = f"--bngrad-{'cpu' if options['how'] == 'cpu' else 'cuda'}-pipeline={words}"
+        passes = [] if not start else ["--bngrad-to-linalg"] if start == "to-linalg" else [pipeline]
+        forms = {"generic": ["--mlir-print-op-generic"], "bytecode": ["--emit-bytecode"],
+                 "locations": ["--mlir-print-debuginfo"], "verified": ["--verify-roundtrip"], None: []}[form]
+        command, before = [tools.binaries / "bngrad-opt", "-", *passes, *forms], text
+        code, error, text = run(command, seconds, stdin=text)
+        if code != 0:
+            return failed(seed, way, code, error, "bngrad-opt", command, before)
+    if options["how"] == "cuda":
+        flags += ["--target=cuda", f"--chip={options['chip']}"]
+    for name in ("threads", "schedule", "mcpu"):
+        if name in options:
+            flags.append(f"--{name}={options[name]}")
+    command = [tools.binaries / "bngrad-compile", "-", "-o", output, *flags]
+    code, error, _ = run(command, seconds, stdin=text)
+    if code == 0:
+        return None
+    return failed(seed, way, code, error, "bngrad-compile", command if len(cases) == 1 else (), text)
+
+
+def array_spec(type, layout, shift: int, bits: Optional[np.ndarray] = None) -> Dict:
+    spec = {"shape": type.shape, "storage": STORAGE[type.element], "layout": layout, "shift": shift}
+    return {**spec, "bits": bits} if bits is not None else spec
+
+
+def call_spec(case: Case, way: str) -> Dict:
+    program = case.program
+    is_static = program.form == "tensor" and not any(any(a.type.dynamic) for a in program.arguments)
+    is_static &= not any(any(t.dynamic) for t in result_types(program))
+    random = np.random.default_rng([case.seed, 11])
+
+    def shift() -> int:
+        return int(random.integers(4)) * int(random.integers(2))
+    layouts = program.result_layouts or [None] * len(program.returns)
+    joined = program.joined_results()
+    results = [(join(t, program.joined, len(joined)), None) if i in joined else (t, l)
+               for i, (t, l) in enumerate(zip(result_types(program), layouts)) if i not in joined[1:]]
+    return {
+        "name": case.name, "entry": "static" if is_static and "entry=ciface" not in way else "ciface",
+        "arguments": [array_spec(a.type, a.layout, shift(), make_data(a)) for a in program.arguments],
+        "results": [array_spec(t, l, shift()) for t, l in results],
+    }
+
+
+def parts_of(program: Program, results: List[np.ndarray]) -> List[np.ndarray]:
+    """One array for each result, where several share one."""
+    joined = program.joined_results()
+    if not joined:
+        return results
+    parts, rest = iter(np.moveaxis(results[joined[0]], program.joined, 0)), iter(
+        results[:joined[0]] + results[joined[0] + 1:])
+    return [np.array(next(parts if i in joined else rest), order="C") for i in range(len(program.returns))]
+
+
+def describe(expected_value: Bounded, got: np.ndarray, good: np.ndarray, index: int, element: str) -> str:
+    place = tuple(int(i) for i in np.argwhere(~good)[0])
+    value, error = expected_value.value[place], expected_value.error[place]
+    distance = abs(got[place] - value)
+    return (f"result {index} ({element}) at {list(place)}: expected {float(value):.9g} within {float(error):.3g}, "
+            f"got {float(got[place]):.9g} ({float(distance / error) if error else 0:.3g} of the bound), "
+            f"{int((~good).sum())} of {good.size} elements")
+
+
+def compare(case: Case, way: str, bits: Sequence[np.ndarray], values: Sequence[Bounded]) -> List[Fault]:
+    faults = []
+    for index, (type, result, value) in enumerate(zip(result_types(case.program), bits, values)):
+        with np.errstate(all="ignore"):
+            got = decode(result, type.element)
+            good = accept(got, value)
+        if not good.all():
+            faults.append(Fault(case.seed, way, "wrong", describe(value, got, good, index, type.element)))
+    return faults
+
+
+def call_cases(tools: Tools, cases: Sequence[Case], way: str, output: Path):
+    """Calls each: (its results or None, its faults)."""
+    options = parse(way)
+    job, answers = output.with_suffix(".job"), output.with_suffix(".answers")
+    calls = [call_spec(case, way) for case in cases]
+    job.write_bytes(pickle.dumps({"so": str(output), "cuda": options["how"] == "cuda", "calls": calls}))
+    answers.write_bytes(b"")
+    environment = {}
+    if options["how"] == "cuda":
+        environment = {"LD_PRELOAD": str(tools.emulator), "PTX_EMULATOR_CHIP": options["chip"].split(",")[0],
+                       "PTX_EMULATOR_BUDGET": "200000000"}
+    code, error, _ = run([sys.executable, HERE / "native.py", job, answers], 60 + 20 * len(cases), environment)
+    texts = re.split(r"@@call \d+\n", error)[1:]
+    found = []
+    with open(answers, "rb") as file:
+        for case, text in zip(cases, texts):
+            try:
+                answer = pickle.load(file)
+            except EOFError:
+                found.append((None, [failed(case.seed, way, code, text, "the call")]))
+                break
+            faults = [Fault(case.seed, way, f.split(":")[0], f) for f in answer["faults"]]
+            if text.strip():
+                # One line of the emulator says more than what the results are then.
+                faults = [Fault(case.seed, way, "emulator", text.strip())]
+            found.append((parts_of(case.program, answer["results"]), faults))
+    if not found:
+        return [(None, [failed(case.seed, way, code, error, "loading")]) for case in cases]
+    if len(found) < len(cases):  # What comes after a crash runs again without it.
+        found += call_cases(tools, cases[len(found):], way, output)
+    return found
+
+
+def named_by(fault: Fault, cases: Sequence[Case]):
+    """The program that a diagnostic names by its line, and the others."""
+    line = re.search(r"<stdin>:(\d+):", fault.text)
+    if fault.kind != "refused" or not line:
+        return None
+    end = 1
+    for place, case in enumerate(cases):
+        end += write(case.program, case.name).count("\n") + 1
+        if int(line[1]) < end:
+            return [case], [*cases[:place], *cases[place + 1:]]
+    return None
+
+
+def run_way(tools: Tools, cases: Sequence[Case], way: str, values: Dict[int, List[Bounded]], kept: Dict) -> List[Fault]:
+    """Runs all; `kept` has the results of each seed by way, for comparisons of bits."""
+    if parse(way)["how"] == "runner":
+        from runner import run_runner
+        return [fault for case in cases for fault in run_runner(tools, case, way, values[case.seed])]
+    output = tools.directory / f"{os.getpid()}.so"
+    fault = compile_cases(tools, cases, way, output)
+    if fault is not None:
+        if len(cases) == 1:
+            return [fault]
+        parts = named_by(fault, cases) or (cases[:len(cases) // 2], cases[len(cases) // 2:])
+        return [f for part in parts for f in run_way(tools, part, way, values, kept)]
+    faults: List[Fault] = []
+    for case, (results, found) in zip(cases, call_cases(tools, cases, way, output)):
+        if results is not None and not any(f.kind in ("status", "emulator") for f in found):
+            found = found + compare(case, way, results, values[case.seed])
+            kept.setdefault(case.seed, {})[way] = results
+        faults += found
+    return faults
+
+
+def differ(case: Case, way: str, kept: Dict) -> List[Fault]:
+    """Results of the same code for other numbers of threads are the same bits."""
+    base = re.sub(r" threads=\d+", " threads=1", way)
+    ways = kept.get(case.seed, {})
+    if base == way or base not in ways or way not in ways:
+        return []
+    same = all(np.array_equal(a, b) for a, b in zip(ways[base], ways[way]))
+    return [] if same else [Fault(case.seed, way, "threads", f"results differ from those of '{base}'")]
+
+
+def values_of(cases: Sequence[Case]) -> Dict[int, List[Bounded]]:
+    return {case.seed: expected(case.program) for case in cases}
