@@ -63,7 +63,8 @@ def hunt(target: str, directory: Path, work: Path, seconds: int, seed: int) -> P
     for folder in (corpus, artifacts):
         folder.mkdir(parents=True, exist_ok=True)
     log = here / "log"
-    leaks = int(target in ("npy", "ptx"))
+    # LeakSanitizer takes 0.2 s where an input leaves memory behind on purpose.
+    leaks = int(target == "npy")
     command = [str(directory / "fuzz" / f"fuzz-{target}"), "-fork=1", "-ignore_crashes=1", "-ignore_timeouts=1",
                "-ignore_ooms=1", f"-max_total_time={seconds}", f"-timeout={triage.HANG_SECONDS}",
                "-rss_limit_mb=4096", "-max_len=16384", "-len_control=0", f"-seed={seed}", f"-detect_leaks={leaks}",
@@ -147,6 +148,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="0: by the clock; printed")
     parser.add_argument("--only", choices=TARGETS, help="one target")
     parser.add_argument("--build-dir", type=Path, default=ROOT / "build" / "asan")
+    parser.add_argument("--no-build", action="store_true", help="the fuzzers are there")
     parser.add_argument("--store", action="store_true", help="puts inputs of our faults into test/Fuzz/inputs")
     arguments = parser.parse_args()
     if arguments.seconds < 1:
@@ -158,7 +160,8 @@ def main() -> int:
     arguments = parse_arguments()
     seed = arguments.seed or int(time.time()) % 2**31
     print(f"fuzz: seed {seed}", flush=True)
-    build(arguments.build_dir)
+    if not arguments.no_build:
+        build(arguments.build_dir)
     work = arguments.build_dir / "fuzz" / "work"
     targets = {arguments.only: 1} if arguments.only else TARGETS
     shares = sum(targets.values())
