@@ -33,8 +33,7 @@ static int numErrors = 0;
 
 static void countError(const char *message, void *) {
   numErrors += 1;
-  if (std::strchr(message, '\n') &&
-      std::strchr(message, '\n')[1] != '\0')
+  if (std::strchr(message, '\n') && std::strchr(message, '\n')[1] != '\0')
     std::abort();
 }
 

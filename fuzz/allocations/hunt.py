@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the first, second, third ... allocation fail; see fuzz/README.md.
+"""Makes the first, second, third ... allocation fail; see fuzz/libfuzzer/README.md.
 
   hunt.py BUILD_DIR [--only=compiled|runtime|tools] [--most=N]
 

@@ -60,8 +60,7 @@ static std::string makeInput(Random &random) {
   if (!splitInput(text, pipeline, ir))
     return "";
   std::string bytes = getSession().toBytecode(ir);
-  return bytes.empty() ? ""
-                       : kHeader.str() + pipeline.str() + "\n" + bytes;
+  return bytes.empty() ? "" : kHeader.str() + pipeline.str() + "\n" + bytes;
 }
 
 /// What lies in the sections: indices and lengths of one byte, mostly.
@@ -101,7 +100,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size,
   size = std::min(input.size(), maxSize);
   std::memcpy(data, input.data(), size);
   if (below(random, 8) == 0 && begin < size)
-    size = begin + LLVMFuzzerMutate(data + begin, size - begin,
-                                    maxSize - begin);
+    size =
+        begin + LLVMFuzzerMutate(data + begin, size - begin, maxSize - begin);
   return size;
 }

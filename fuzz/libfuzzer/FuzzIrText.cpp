@@ -49,9 +49,9 @@ extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t *first,
                                             const uint8_t *second,
                                             size_t secondSize, uint8_t *out,
                                             size_t maxSize, unsigned seed) {
-  return give(IrMutator(seed).splice(
-                  std::string(reinterpret_cast<const char *>(first), firstSize),
-                  std::string(reinterpret_cast<const char *>(second),
-                              secondSize)),
-              out, maxSize);
+  return give(
+      IrMutator(seed).splice(
+          std::string(reinterpret_cast<const char *>(first), firstSize),
+          std::string(reinterpret_cast<const char *>(second), secondSize)),
+      out, maxSize);
 }

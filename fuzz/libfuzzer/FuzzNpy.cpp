@@ -83,13 +83,36 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t maxSize);
 
 /// Pieces of headers.
-static const char *const kPieces[] = {
-    "'descr': '<f4'", "'descr': '<f2'", "'descr': '<V2'", "'descr': '|V2'",
-    "'descr': '|b1'", "'descr': '<i8'", "'descr': '>f4'", "'descr': [('a', '<f4')]",
-    "'fortran_order': False", "'fortran_order': True", "'shape': ()",
-    "'shape': (3,)", "'shape': (0, 5)", "'shape': (9223372036854775807, 2)",
-    "'shape': (4294967296, 4294967296)", "'shape': (-1,)", "{", "}", "(", ")",
-    ", ", "\"", "'", "\\", "#", "\n", "None", "1L", "0x10", "1_000"};
+static const char *const kPieces[] = {"'descr': '<f4'",
+                                      "'descr': '<f2'",
+                                      "'descr': '<V2'",
+                                      "'descr': '|V2'",
+                                      "'descr': '|b1'",
+                                      "'descr': '<i8'",
+                                      "'descr': '>f4'",
+                                      "'descr': [('a', '<f4')]",
+                                      "'fortran_order': False",
+                                      "'fortran_order': True",
+                                      "'shape': ()",
+                                      "'shape': (3,)",
+                                      "'shape': (0, 5)",
+                                      "'shape': (9223372036854775807, 2)",
+                                      "'shape': (4294967296, 4294967296)",
+                                      "'shape': (-1,)",
+                                      "{",
+                                      "}",
+                                      "(",
+                                      ")",
+                                      ", ",
+                                      "\"",
+                                      "'",
+                                      "\\",
+                                      "#",
+                                      "\n",
+                                      "None",
+                                      "1L",
+                                      "0x10",
+                                      "1_000"};
 
 static size_t changeHeader(uint8_t *data, size_t size, size_t maxSize,
                            unsigned seed) {

@@ -196,9 +196,9 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size,
                                           size_t maxSize, unsigned seed) {
   if (seed % 32 == 0)
     return LLVMFuzzerMutate(data, size, maxSize);
-  return give(mutatePtx(std::string(reinterpret_cast<char *>(data), size),
-                        seed),
-              data, maxSize);
+  return give(
+      mutatePtx(std::string(reinterpret_cast<char *>(data), size), seed), data,
+      maxSize);
 }
 
 extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t *first,

@@ -31,7 +31,7 @@ static void replaceAll(std::string &text, const std::string &from,
 }
 
 static Strings findWords(const std::string &text, const Strings &words,
-                    std::vector<size_t> &places) {
+                         std::vector<size_t> &places) {
   Strings found;
   for (const std::string &word : words)
     for (size_t at = text.find(word); at != std::string::npos;
@@ -267,8 +267,8 @@ bool IrMutator::changeStatements(std::string &ir) {
 
 bool IrMutator::changeOp(std::string &ir) {
   static const std::vector<Strings> kFamilies = {
-      {"arith.addf", "arith.subf", "arith.mulf", "arith.divf",
-       "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.remf"},
+      {"arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.maximumf",
+       "arith.minimumf", "arith.maxnumf", "arith.remf"},
       {"arith.negf", "math.absf", "math.sqrt", "math.rsqrt", "math.exp",
        "math.log", "math.tanh", "math.erf", "math.floor", "math.sin"},
       {"arith.addi", "arith.subi", "arith.muli", "arith.divsi", "arith.remsi",
@@ -318,12 +318,30 @@ bool IrMutator::changeOperand(std::string &ir) {
 }
 
 std::string IrMutator::number() {
-  static const Strings kNumbers = {
-      "0",  "1",  "2",  "3",   "4",          "5",
-      "7",  "8",  "16", "-1",  "-2",         "31",
-      "32", "33", "64", "100", "1024",       "65536",
-      "127", "-128", "2147483647", "4294967296", "9223372036854775807",
-      "-9223372036854775808"};
+  static const Strings kNumbers = {"0",
+                                   "1",
+                                   "2",
+                                   "3",
+                                   "4",
+                                   "5",
+                                   "7",
+                                   "8",
+                                   "16",
+                                   "-1",
+                                   "-2",
+                                   "31",
+                                   "32",
+                                   "33",
+                                   "64",
+                                   "100",
+                                   "1024",
+                                   "65536",
+                                   "127",
+                                   "-128",
+                                   "2147483647",
+                                   "4294967296",
+                                   "9223372036854775807",
+                                   "-9223372036854775808"};
   // The last are beyond most bounds.
   return kNumbers[below(random, below(random, 5) ? 10 : kNumbers.size())];
 }
@@ -361,9 +379,9 @@ bool IrMutator::changeNumber(std::string &ir) {
   if (numbers.empty())
     return false;
   Range at = pick(random, numbers);
-  static const Strings kFloats = {"0x7FC00000", "0x7F800000",  "0xFF800000",
-                                  "1.0e-45",    "3.4e38",      "-0.0",
-                                  "1.0",        "1.0e-320",    "0.5"};
+  static const Strings kFloats = {"0x7FC00000", "0x7F800000", "0xFF800000",
+                                  "1.0e-45",    "3.4e38",     "-0.0",
+                                  "1.0",        "1.0e-320",   "0.5"};
   bool isFloat = at.end < ir.size() && ir[at.end] == '.';
   ir.replace(at.begin, at.end - at.begin,
              isFloat && below(random, 3) ? pick(random, kFloats) : number());
@@ -371,13 +389,15 @@ bool IrMutator::changeNumber(std::string &ir) {
 }
 
 bool IrMutator::changeMap(std::string &ir) {
-  static const Strings kResults = {"d0", "d1", "d2", "0", "1", "d0 + d1",
-                                   "d0 * 2", "-d0", "d0 floordiv 2",
-                                   "d1 mod 2", "s0", "d3"};
+  static const Strings kResults = {"d0",       "d1",  "d2",
+                                   "0",        "1",   "d0 + d1",
+                                   "d0 * 2",   "-d0", "d0 floordiv 2",
+                                   "d1 mod 2", "s0",  "d3"};
   std::vector<size_t> maps;
-  findWords(ir, {"affine_map<", "permutation = [", "feature_dims = array<i64: ",
-            "dimensions = [", "iterator_types = ["},
-       maps);
+  findWords(ir,
+            {"affine_map<", "permutation = [", "feature_dims = array<i64: ",
+             "dimensions = [", "iterator_types = ["},
+            maps);
   if (maps.empty())
     return false;
   size_t begin = pick(random, maps);
@@ -486,7 +506,8 @@ std::string IrMutator::makeSchedule(bool gpu) {
   static const Strings kGpu = {"two_pass", "one_pass"};
   static const std::vector<std::pair<std::string, Strings>> kFields = {
       {"threads", {"1", "2", "3", "32", "128", "256", "1024", "0", "33", "-1"}},
-      {"vector_bits", {"512", "256", "128", "64", "32", "0", "96", "8", "4096"}},
+      {"vector_bits",
+       {"512", "256", "128", "64", "32", "0", "96", "8", "4096"}},
       {"streaming_bytes", {"0", "1", "64", "1048576", "-1"}},
       {"columns", {"1", "2", "8", "32", "1024", "0", "7", "100000", "-8"}},
       {"blocks", {"1", "2", "16", "132", "0", "100000", "1000000000"}},

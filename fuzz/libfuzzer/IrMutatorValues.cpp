@@ -23,7 +23,8 @@ static Strings splitList(const std::string &text) {
   int depth = 0;
   std::string part;
   for (char c : text) {
-    depth += (c == '<' || c == '(' || c == '[') - (c == '>' || c == ')' || c == ']');
+    depth +=
+        (c == '<' || c == '(' || c == '[') - (c == '>' || c == ')' || c == ']');
     if (c == ',' && depth == 0) {
       parts.push_back(part);
       part.clear();
@@ -264,16 +265,16 @@ private:
     std::string zero = add("arith.constant 0.0 : " + element());
     std::string result = name(), arguments;
     for (size_t i = 0; i < low.size(); ++i)
-      arguments += (i ? ", " : "") + prefix + "_i" + std::to_string(i) +
-                   ": index";
+      arguments +=
+          (i ? ", " : "") + prefix + "_i" + std::to_string(i) + ": index";
     text += "    " + result + " = tensor.pad " + value + " low[" +
             join(low, ", ") + "] high[" + join(high, ", ") + "] {\n    ^bb0(" +
             arguments + "):\n      tensor.yield " + zero + " : " + element() +
             "\n    } : " + type.print() + " to " + padded.print() + "\n";
-    value = add("tensor.extract_slice " + result + "[" + join(low, ", ") +
-                "] [" + join(type.sizes, ", ") + "] [" +
-                join(repeat("1"), ", ") + "] : " + padded.print() + " to " +
-                type.print());
+    value =
+        add("tensor.extract_slice " + result + "[" + join(low, ", ") + "] [" +
+            join(type.sizes, ", ") + "] [" + join(repeat("1"), ", ") +
+            "] : " + padded.print() + " to " + type.print());
   }
 
   /// Every other element of something larger.
@@ -298,8 +299,8 @@ private:
     buffer.kind = "memref";
     std::string memory = add("bufferization.to_buffer " + value + " : " +
                              type.print() + " to " + buffer.print());
-    value = add("bufferization.to_tensor " + memory + " restrict : " +
-                buffer.print() + " to " + type.print());
+    value = add("bufferization.to_tensor " + memory +
+                " restrict : " + buffer.print() + " to " + type.print());
   }
 
   std::string map(const Strings &results) const {
@@ -322,10 +323,10 @@ private:
             map(dims) + ", " + map(dims) + "], iterator_types = [" +
             join(repeat("\"parallel\""), ", ") + "]} ins(" + value + " : " +
             type.print() + ") outs(" + init + " : " + type.print() +
-            ") {\n    ^bb0(" + prefix + "_a: " + e + ", " + prefix + "_b: " +
-            e + "):\n      " + prefix + "_c = arith.mulf " + prefix + "_a, " +
-            prefix + "_a : " + e + "\n      linalg.yield " + prefix + "_c : " +
-            e + "\n    } -> " + type.print() + "\n";
+            ") {\n    ^bb0(" + prefix + "_a: " + e + ", " + prefix +
+            "_b: " + e + "):\n      " + prefix + "_c = arith.mulf " + prefix +
+            "_a, " + prefix + "_a : " + e + "\n      linalg.yield " + prefix +
+            "_c : " + e + "\n    } -> " + type.print() + "\n";
     value = result;
   }
 
@@ -337,9 +338,9 @@ private:
     less.sizes.erase(less.sizes.begin() + dim);
     std::string zero = add("arith.constant 0.0 : " + element());
     std::string init = empty(less);
-    std::string start = add("linalg.fill ins(" + zero + " : " + element() +
-                            ") outs(" + init + " : " + less.print() + ") -> " +
-                            less.print());
+    std::string start =
+        add("linalg.fill ins(" + zero + " : " + element() + ") outs(" + init +
+            " : " + less.print() + ") -> " + less.print());
     std::string sum = name(), wide = name();
     std::string dims = " dimensions = [" + std::to_string(dim) + "]";
     text += "    " + sum + " = linalg.reduce { arith.addf } ins(" + value +
@@ -378,14 +379,20 @@ bool IrMutator::insertNeighbour(std::string &ir) {
 }
 
 std::string IrMutator::mutatePipeline() {
-  static const Strings kStages = {"import", "decompose", "fuse", "group",
-                                  "bufferize", "apply", "lower"};
-  static const Strings kChips = {"sm_75", "sm_80", "sm_90", "sm_100", "sm_75,sm_90"};
-  static const Strings kFuncPasses = {
-      "bngrad-import", "bngrad-fold-transpose", "bngrad-split",
-      "bngrad-decompose", "bngrad-fuse", "bngrad-group",
-      "bngrad-prepare-bufferize", "bngrad-return-allocs",
-      "bngrad-apply-schedule", "bngrad-expand-copies"};
+  static const Strings kStages = {"import",    "decompose", "fuse", "group",
+                                  "bufferize", "apply",     "lower"};
+  static const Strings kChips = {"sm_75", "sm_80", "sm_90", "sm_100",
+                                 "sm_75,sm_90"};
+  static const Strings kFuncPasses = {"bngrad-import",
+                                      "bngrad-fold-transpose",
+                                      "bngrad-split",
+                                      "bngrad-decompose",
+                                      "bngrad-fuse",
+                                      "bngrad-group",
+                                      "bngrad-prepare-bufferize",
+                                      "bngrad-return-allocs",
+                                      "bngrad-apply-schedule",
+                                      "bngrad-expand-copies"};
   auto func = [](const std::string &passes) {
     return "builtin.module(func.func(" + passes + "))";
   };
@@ -397,7 +404,8 @@ std::string IrMutator::mutatePipeline() {
   case 0:
   case 1:
     return "builtin.module(bngrad-cpu-pipeline{stop-after=" +
-           pick(random, kStages) + " threads=2 vector-bits=512 fma=true "
+           pick(random, kStages) +
+           " threads=2 vector-bits=512 fma=true "
            "bf16-conversion=false l1-bytes=49152 last-level-bytes=33554432})";
   case 2:
     return "builtin.module(bngrad-cuda-pipeline{stop-after=" +

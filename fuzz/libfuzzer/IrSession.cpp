@@ -160,15 +160,14 @@ void IrSession::renewContext() {
       state->registry, MLIRContext::Threading::DISABLED);
   state->context->allowUnregisteredDialects();
   state->numInputs = 0;
-  state->context->getDiagEngine().registerHandler(
-      [this](Diagnostic &diagnostic) {
-        if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
-          ++state->numErrors;
-        if (state->isVerbose)
-          llvm::errs() << diagnostic.getLocation() << ": " << diagnostic
-                       << "\n";
-        return success();
-      });
+  state->context->getDiagEngine().registerHandler([this](
+                                                      Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      ++state->numErrors;
+    if (state->isVerbose)
+      llvm::errs() << diagnostic.getLocation() << ": " << diagnostic << "\n";
+    return success();
+  });
 }
 
 OwningOpRef<ModuleOp> IrSession::parse(StringRef ir) {

@@ -41,12 +41,10 @@ int main(int argc, char **argv) {
         if (text.size() > kMaxSize)
           continue;
         std::error_code error;
-        llvm::raw_fd_ostream file((out + "/" + stem + "-" +
-                                   llvm::Twine(numSeeds) + ".mlir")
-                                      .str(),
-                                  error);
-        file << kHeader << IrMutator(++numSeeds * 7919).mutatePipeline()
-             << "\n"
+        llvm::raw_fd_ostream file(
+            (out + "/" + stem + "-" + llvm::Twine(numSeeds) + ".mlir").str(),
+            error);
+        file << kHeader << IrMutator(++numSeeds * 7919).mutatePipeline() << "\n"
              << text;
       }
   }

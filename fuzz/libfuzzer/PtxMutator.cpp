@@ -32,22 +32,99 @@ static std::string joinLines(const Strings &lines) {
   return text;
 }
 
-static const Strings kModifiers = {
-    ".s8",  ".u8",  ".b8",  ".s16",  ".u16", ".b16",  ".s32",  ".u32",
-    ".b32", ".s64", ".u64", ".b64",  ".f16", ".bf16", ".f32",  ".f64",
-    ".f16x2", ".b128", ".pred", ".rn", ".rz", ".rni", ".ftz", ".sat", ".lo",
-    ".hi", ".wide", ".v2", ".v4", ".v8", ".shared", ".global", ".param",
-    ".local", ".const", ".cta", ".cluster", ".gpu", ".sys", ".relaxed",
-    ".acquire", ".release", ".acq_rel", ".volatile", ".sync", ".aligned",
-    ".up", ".down", ".bfly", ".idx", ".add", ".exch", ".cas", ".min", ".max",
-    ".approx", ".full", ".uni", ".x", ".cc", ".shared::cluster", ".bulk",
-    ".mbarrier::complete_tx::bytes", ".unified", ".nc", ".L1::no_allocate"};
+static const Strings kModifiers = {".s8",
+                                   ".u8",
+                                   ".b8",
+                                   ".s16",
+                                   ".u16",
+                                   ".b16",
+                                   ".s32",
+                                   ".u32",
+                                   ".b32",
+                                   ".s64",
+                                   ".u64",
+                                   ".b64",
+                                   ".f16",
+                                   ".bf16",
+                                   ".f32",
+                                   ".f64",
+                                   ".f16x2",
+                                   ".b128",
+                                   ".pred",
+                                   ".rn",
+                                   ".rz",
+                                   ".rni",
+                                   ".ftz",
+                                   ".sat",
+                                   ".lo",
+                                   ".hi",
+                                   ".wide",
+                                   ".v2",
+                                   ".v4",
+                                   ".v8",
+                                   ".shared",
+                                   ".global",
+                                   ".param",
+                                   ".local",
+                                   ".const",
+                                   ".cta",
+                                   ".cluster",
+                                   ".gpu",
+                                   ".sys",
+                                   ".relaxed",
+                                   ".acquire",
+                                   ".release",
+                                   ".acq_rel",
+                                   ".volatile",
+                                   ".sync",
+                                   ".aligned",
+                                   ".up",
+                                   ".down",
+                                   ".bfly",
+                                   ".idx",
+                                   ".add",
+                                   ".exch",
+                                   ".cas",
+                                   ".min",
+                                   ".max",
+                                   ".approx",
+                                   ".full",
+                                   ".uni",
+                                   ".x",
+                                   ".cc",
+                                   ".shared::cluster",
+                                   ".bulk",
+                                   ".mbarrier::complete_tx::bytes",
+                                   ".unified",
+                                   ".nc",
+                                   ".L1::no_allocate"};
 
-static const Strings kNumbers = {
-    "0", "1", "2", "-1", "3", "4", "7", "8", "16", "31", "32", "33", "64",
-    "255", "1024", "65536", "0x7fffffff", "0x80000000", "0xffffffff",
-    "4294967296", "0x7fffffffffffffff", "0xffffffffffffffff",
-    "18446744073709551616", "0f7FC00000", "0f00000001", "0dFFF0000000000000"};
+static const Strings kNumbers = {"0",
+                                 "1",
+                                 "2",
+                                 "-1",
+                                 "3",
+                                 "4",
+                                 "7",
+                                 "8",
+                                 "16",
+                                 "31",
+                                 "32",
+                                 "33",
+                                 "64",
+                                 "255",
+                                 "1024",
+                                 "65536",
+                                 "0x7fffffff",
+                                 "0x80000000",
+                                 "0xffffffff",
+                                 "4294967296",
+                                 "0x7fffffffffffffff",
+                                 "0xffffffffffffffff",
+                                 "18446744073709551616",
+                                 "0f7FC00000",
+                                 "0f00000001",
+                                 "0dFFF0000000000000"};
 
 struct Word {
   size_t begin, end;
@@ -73,8 +150,7 @@ static std::vector<Word> findWords(const std::string &line) {
 }
 
 static bool isNumber(const std::string &word) {
-  return std::isdigit(static_cast<unsigned char>(word[0])) ||
-         word[0] == '-';
+  return std::isdigit(static_cast<unsigned char>(word[0])) || word[0] == '-';
 }
 
 /// One modifier of an instruction is another, goes, or comes.
@@ -132,12 +208,16 @@ static void changeWord(Strings &lines, size_t at, Random &random) {
 }
 
 static void changeLaunch(std::string &line, Random &random) {
-  static const Strings kDims = {"1", "2", "3", "4", "32", "33", "64", "128",
-                                "1024", "1025", "0", "2,2", "8,4,2", "1,1,65"};
-  static const Strings kArguments = {
-      " --arg=u32:5", " --arg=u64:0", " --arg=f32:0x3fc00000",
-      " --arg=buffer:f32:64:iota", " --arg=buffer:u32:1:zero",
-      " --arg=buffer:b64:16:uninit", " --arg=u64:0xffffffffffffffff"};
+  static const Strings kDims = {"1",  "2",   "3",     "4",     "32",
+                                "33", "64",  "128",   "1024",  "1025",
+                                "0",  "2,2", "8,4,2", "1,1,65"};
+  static const Strings kArguments = {" --arg=u32:5",
+                                     " --arg=u64:0",
+                                     " --arg=f32:0x3fc00000",
+                                     " --arg=buffer:f32:64:iota",
+                                     " --arg=buffer:u32:1:zero",
+                                     " --arg=buffer:b64:16:uninit",
+                                     " --arg=u64:0xffffffffffffffff"};
   switch (below(random, 4)) {
   case 0:
     line += pick(random, kArguments);
@@ -149,13 +229,12 @@ static void changeLaunch(std::string &line, Random &random) {
     return;
   }
   default: {
-    static const Strings kOptions = {" --grid=", " --block=", " --cluster=",
-                                     " --dynamic-shared="};
+    static const Strings kOptions = {
+        " --grid=", " --block=", " --cluster=", " --dynamic-shared="};
     const std::string &option = pick(random, kOptions);
     size_t at = line.find(option);
-    std::string text =
-        option + (option == kOptions[3] ? pick(random, kNumbers)
-                                        : pick(random, kDims));
+    std::string text = option + (option == kOptions[3] ? pick(random, kNumbers)
+                                                       : pick(random, kDims));
     if (at == std::string::npos)
       line += text;
     else

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Hunts for crashes, hangs and silent failures with libFuzzer; see fuzz/README.md.
+"""Hunts for crashes, hangs and silent failures with libFuzzer; see fuzz/libfuzzer/README.md.
 
   run.py --seconds=N [--seed=N] [--only=TARGET] [--build-dir=DIR] [--store]
 

@@ -49,7 +49,8 @@ def split_kernels(text: str) -> tuple[str, dict[str, str]]:
 def write_ptx(out: Path, build: Path) -> None:
     """One seed for each launch in the tests, with its kernel alone, and each kernel of bngrad-compile."""
     inputs = ROOT / "test" / "PtxEmulator" / "Inputs"
-    files = {path.name: split_kernels(path.read_text()) for path in inputs.glob("*.ptx")}
+    files = {path.name: split_kernels(re.sub(r"^//.*\n|^\s*\n", "", path.read_text(), flags=re.M))
+             for path in inputs.glob("*.ptx")}
     launches = set()
     for test in sorted((ROOT / "test" / "PtxEmulator").glob("*.test")):
         text = re.sub(r"\\\nRUN: *", " ", test.read_text())
