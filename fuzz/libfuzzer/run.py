@@ -66,15 +66,18 @@ def hunt(target: str, directory: Path, work: Path, seconds: int, seed: int) -> P
     # LeakSanitizer takes 0.2 s where an input leaves memory behind on purpose.
     leaks = int(target == "npy")
     command = [str(directory / "fuzz" / f"fuzz-{target}"), "-fork=1", "-ignore_crashes=1", "-ignore_timeouts=1",
-               "-ignore_ooms=1", f"-max_total_time={seconds}", f"-timeout={triage.HANG_SECONDS}",
+               "-ignore_ooms=1", f"-max_total_time={seconds}", f"-timeout={triage.SLOW_SECONDS}",
                "-rss_limit_mb=4096", "-max_len=16384", "-len_control=0", f"-seed={seed}", f"-detect_leaks={leaks}",
-               "-report_slow_units=30", "-print_funcs=0", "-close_fd_mask=1", f"-artifact_prefix={artifacts}/", str(corpus),
+               "-print_funcs=0", "-close_fd_mask=1", f"-artifact_prefix={artifacts}/", str(corpus),
                str(here / "seeds")]
+    # A stack that is not seen again lies here.
+    env = triage.environment(directory, work)
+    env["ASAN_OPTIONS"] = ":".join(filter(None, [env.get("ASAN_OPTIONS"), f"log_path={artifacts}/stack"]))
     with open(log, "wb") as file:
         # A hang that libFuzzer does not see ends here.
         try:
             subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                           env=triage.environment(directory, work), timeout=seconds + 120)
+                           env=env, timeout=seconds + 120)
         except subprocess.TimeoutExpired:
             pass
     return log
@@ -92,7 +95,7 @@ def judge(result: Result, directory: Path, work: Path, seconds: float, store: bo
     known: set[str] = set()
     deadline = time.monotonic() + seconds
     artifacts = [path for path in (work / result.target / "artifacts").iterdir()
-                 if not path.name.startswith("slow-unit")]
+                 if not path.name.startswith(("slow-unit", "stack"))]
     for path in sorted(artifacts, key=lambda each: each.stat().st_size):
         left = deadline - time.monotonic()
         if left < 0:

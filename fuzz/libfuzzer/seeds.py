@@ -97,7 +97,8 @@ def write_seeds(target: str, build: Path, work: Path, most: int, seed: int) -> P
     if target in ("ir-text", "schedule"):
         sources = sorted((ROOT / "test").rglob("*.mlir")) if target == "ir-text" else []
         command = [build / "fuzz" / "fuzz-make-seeds", out, SEEDS / "schedule.mlir", *sources]
-        subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       stdin=subprocess.DEVNULL)
     elif target == "npy":
         write_npy(out)
     elif target == "ptx":

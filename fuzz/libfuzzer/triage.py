@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HANG_SECONDS = 20
+# While hunting; what takes longer is run again, alone.
+SLOW_SECONDS = 6
 HEADER = b"// passes: "
 IR_TARGETS = ("ir-text", "ir-bytecode", "schedule")
 # Frames that say nothing of where a fault is.
@@ -41,7 +43,7 @@ class Outcome:
 def find_llvm_bin(build: Path) -> Path:
     """The folder of LLVM's tools that a build uses."""
     cache = (build / "CMakeCache.txt").read_text()
-    match = re.search(r"^LLVM_DIR:PATH=(.*)/lib/cmake/llvm$", cache, flags=re.M)
+    match = re.search(r"^LLVM_DIR:\w+=(.*)/lib/cmake/llvm$", cache, flags=re.M)
     return Path(match.group(1) if match else "/usr") / "bin"
 
 
