@@ -70,7 +70,8 @@ def write_ptx(out: Path, build: Path) -> None:
         for chip in ("sm_75", "sm_90"):
             ptx = out / "compiled.ptx"
             subprocess.run([build / "bin" / "bngrad-compile", source, "-o", ptx, "--target=cuda", f"--chip={chip}"],
-                           check=True, capture_output=True, env={"ASAN_OPTIONS": "allow_user_poisoning=0:detect_leaks=0"})
+                           check=True, capture_output=True,
+                           env={"ASAN_OPTIONS": "allow_user_poisoning=0:detect_leaks=0"})
             rest, kernels = split_kernels(ptx.read_text())
             ptx.unlink()
             for name, kernel in kernels.items():
