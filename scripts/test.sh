@@ -111,11 +111,17 @@ if [ $all -eq 1 ]; then
   printf 'bngrad: building with sanitizers\n'
   step asan-ubsan env BNGRAD_BUILD_DIR="$build/asan" \
     BNGRAD_BUILD_TYPE=RelWithDebInfo \
-    BNGRAD_CMAKE_FLAGS="-DLLVM_USE_SANITIZER=Address;Undefined -DBNGRAD_ENABLE_ASSERTS=ON" \
+    BNGRAD_CMAKE_FLAGS="-DLLVM_USE_SANITIZER=Address;Undefined -DBNGRAD_ENABLE_ASSERTS=ON -DBNGRAD_BUILD_FUZZERS=ON" \
     "$root/scripts/build.sh"
   # What takes longest runs the same code once more.
   [ ! -x "$build/asan/bin/bngrad-runner" ] ||
     run_lit "$build/asan" --filter-out 'Conformance|Properties'
+
+  # A share of the hunt; scripts/fuzz.sh does it for a night.
+  step fuzz-libfuzzer "$root/fuzz/libfuzzer/run.py" --seconds=120 --build-dir="$build/asan"
+  grep -E '^fuzz: ' "$build/fuzz-libfuzzer.log" || true
+  step fuzz-allocations "$root/fuzz/allocations/hunt.py" "$build" --most=6
+  tail -n 1 "$build/fuzz-allocations.log"
 
   # As many as fit into 68 minutes for everything.
   left=$((68 * 60 - (SECONDS - start)))

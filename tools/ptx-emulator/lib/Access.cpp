@@ -101,7 +101,7 @@ bool findPlace(Warp &warp, unsigned lane, Space space, uint64_t address,
   case Space::SharedCluster:
     return findShared(warp, lane, space, address, bytes, place);
   case Space::Local: {
-    uint32_t perThread = launch.program.localBytes;
+    uint64_t perThread = launch.program.localBytes;
     if (address > perThread || bytes > perThread - address)
       return outOfBounds(warp, lane, space, address, bytes,
                          "expected offsets to " + hex(perThread));

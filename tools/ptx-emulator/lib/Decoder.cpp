@@ -176,6 +176,10 @@ bool Decoder::declare(const Variable &variable, Space registerSpace) {
   }
   if (variable.vector != 1)
     return fail("unsupported", "vector registers");
+  if (program.numRegisters + program.numPredicates + variable.range >
+      kMaxRegisters)
+    return fail("unsupported",
+                "more than " + std::to_string(kMaxRegisters) + " registers");
   if (variable.range == 0)
     declareRegister(variable.name, variable.type);
   for (uint32_t i = 0; i < variable.range; ++i)

@@ -150,8 +150,10 @@ std::string Device::launch(KernelHandle &kernel, LaunchConfig config,
     return "launch-bounds: kernel '" + kernel.name + "': expected " +
            std::to_string(program.params.size()) + " parameters, got " +
            std::to_string(numParams);
-  config.params.resize(program.paramBytes);
-  for (size_t i = 0; i < program.params.size(); ++i)
+  // Too many are refused below.
+  bool fits = program.paramBytes <= program.mostParamBytes;
+  config.params.resize(fits ? program.paramBytes : 0);
+  for (size_t i = 0; fits && i < program.params.size(); ++i)
     std::memcpy(config.params.data() + program.params[i].offset, params[i],
                 program.params[i].bytes);
   Launch launch(memory, program, kernel.module->chip, std::move(config),

@@ -344,6 +344,10 @@ bool Launch::check() {
     refuse("expected at most " + std::to_string(chip.sharedBytes) +
            " bytes of shared memory on " + chip.name + ", got " +
            std::to_string(sharedBytes()));
+  // The CUDA C++ Programming Guide, "Technical Specifications".
+  if (program.localBytes > 512 << 10)
+    refuse("expected at most 524288 bytes of local memory per thread, got " +
+           std::to_string(program.localBytes));
   if (program.paramBytes > program.mostParamBytes)
     refuse("expected at most " + std::to_string(program.mostParamBytes) +
            " bytes of parameters, got " + std::to_string(program.paramBytes));

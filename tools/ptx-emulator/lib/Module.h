@@ -69,6 +69,14 @@ struct Initializer {
   uint64_t bits = 0; // a literal, or the offset from `symbol`
 };
 
+/// Of a kernel: more than compilers make, and few enough that the registers of
+/// a block fit into memory.
+inline constexpr uint32_t kMaxRegisters = 1 << 18;
+/// Of an array: more than any memory has.
+inline constexpr uint64_t kMaxElements = uint64_t(1) << 40;
+/// Of a variable, in bytes: more than any access needs.
+inline constexpr uint64_t kMaxAlign = uint64_t(1) << 20;
+
 struct Variable {
   std::string name;
   Space space = Space::Register;

@@ -291,13 +291,25 @@ bool Parser::parseDeclarator(Variable &variable) {
     return fail("a name");
   variable.name = take().text;
   if (takeIf('<')) {
+    if (peek().kind != Token::Integer || uint64_t(peek().integer) < 1 ||
+        uint64_t(peek().integer) > kMaxRegisters)
+      return fail("a number of names from 1 to " +
+                  std::to_string(kMaxRegisters));
     variable.range = take().integer;
     if (!expect('>'))
       return false;
   }
   while (takeIf('[')) {
     variable.isArray = true;
-    variable.elements *= peek().kind == Token::Integer ? take().integer : 0;
+    uint64_t extent = 0; // where there is none
+    if (peek().kind == Token::Integer)
+      extent = peek().integer;
+    if (extent != 0 && variable.elements > kMaxElements / extent)
+      return fail("an array of at most " + std::to_string(kMaxElements) +
+                  " elements");
+    if (peek().kind == Token::Integer)
+      take();
+    variable.elements *= extent;
     if (!expect(']'))
       return false;
   }
@@ -318,7 +330,12 @@ bool Parser::parseVariable(Variable &variable) {
   while (peek().kind == Token::Word && peek().text[0] == '.') {
     std::string_view word = take().text;
     if (word == ".align") {
-      uint64_t align = take().integer;
+      uint64_t align = 0;
+      if (peek().kind == Token::Integer)
+        align = peek().integer;
+      if (align == 0 || (align & (align - 1)) != 0 || align > kMaxAlign)
+        return fail("a power of two up to " + std::to_string(kMaxAlign));
+      take();
       if (!isPointee)
         variable.align = align;
     } else if (word == ".v2" || word == ".v4" || word == ".v8") {

@@ -146,11 +146,11 @@ struct Program {
     uint32_t bytes;
   };
   std::vector<Param> params;
-  uint32_t paramBytes = 0;
+  uint64_t paramBytes = 0;
   uint32_t mostParamBytes = 4096; // from PTX 8.1 on it is more
-  uint32_t staticSharedBytes = 0;
+  uint64_t staticSharedBytes = 0;
   uint32_t dynamicSharedOffset = 0;
-  uint32_t localBytes = 0;
+  uint64_t localBytes = 0;
 };
 
 } // namespace bngrad::ptx
