@@ -16,6 +16,10 @@ namespace mlir::bngrad {
 /// Sets the name that errors begin with; `name` lives as long as the process.
 void setToolName(StringRef name);
 
+/// From now on memory that runs out ends the process with one line, in the form
+/// of reportError, and status 1.
+void reportOutOfMemory();
+
 /// Prints `<tool>: error: <message>` on one line and returns failure.
 LogicalResult reportError(const Twine &message);
 
