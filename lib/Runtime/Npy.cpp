@@ -539,11 +539,7 @@ static const char *dtypeOf(ElementType type) {
   return "";
 }
 
-bool writeNpy(const std::string &path, const Array &array, std::string &error) {
-  auto fail = [&](const std::string &what) {
-    error = path + ": cannot write: " + what;
-    return false;
-  };
+bool writeNpy(int descriptor, const Array &array, std::string &error) {
   assert(computeByteSize(array.type, array.shape) ==
              static_cast<int64_t>(array.data.size()) &&
          "expected the data of the shape");
@@ -555,22 +551,35 @@ bool writeNpy(const std::string &path, const Array &array, std::string &error) {
   size_t size = kPrefixSizeV1 + header.size() + 1;
   header.append((kDataAlignment - size % kDataAlignment) % kDataAlignment, ' ');
   header += '\n';
-  if (header.size() > UINT16_MAX)
-    return fail("expected a header of at most 65535 bytes, got " +
-                std::to_string(header.size()));
+  if (header.size() > UINT16_MAX) {
+    error = "expected a header of at most 65535 bytes, got " +
+            std::to_string(header.size());
+    return false;
+  }
   std::string prefix(kMagic);
   prefix += {'\x01', '\x00', static_cast<char>(header.size() & 0xff),
              static_cast<char>(header.size() >> 8)};
   prefix += header;
 
+  if (writeBytes(descriptor, prefix.data(), prefix.size()) &&
+      writeBytes(descriptor, array.data.data(), array.data.size()))
+    return true;
+  error = systemText(errno);
+  return false;
+}
+
+bool writeNpy(const std::string &path, const Array &array, std::string &error) {
+  std::string what;
   File file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
                    S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH));
-  if (file.descriptor < 0 ||
-      !writeBytes(file.descriptor, prefix.data(), prefix.size()) ||
-      !writeBytes(file.descriptor, array.data.data(), array.data.size()) ||
-      file.close() != 0)
-    return fail(systemText(errno));
-  return true;
+  if (file.descriptor < 0)
+    what = systemText(errno);
+  else if (writeNpy(file.descriptor, array, what) && file.close() != 0)
+    what = systemText(errno);
+  if (what.empty())
+    return true;
+  error = path + ": cannot write: " + what;
+  return false;
 }
 
 } // namespace bngrad

@@ -155,8 +155,10 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   pm.addPass(memref::createExpandStridedMetadataPass());
   // expand-strided-metadata makes affine.apply again.
   pm.addPass(createLowerAffinePass());
-  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
   pm.addPass(createSCFToControlFlowPass());
+  // When a function ends by a branch, and sizes are still those of buffers.
+  pm.addPass(createBNGradLowerAllocationsPass());
+  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
   pm.addPass(createConvertMathToLLVMPass());
   // What has no intrinsic is a call, of each element of a vector.
   pm.addPass(createConvertMathToLibmPass());

@@ -82,6 +82,7 @@ void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
   pm.addPass(memref::createExpandStridedMetadataPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createBNGradLowerAllocationsPass());
   pm.addPass(createConvertMathToLLVMPass());
   // What has no intrinsic is a call.
   pm.addPass(createConvertMathToLibmPass());

@@ -130,13 +130,38 @@ static linalg::FillOp findFill(Value memref, linalg::GenericOp generic) {
   return {};
 }
 
+static MemRefType getDenseType(Value memref) {
+  auto type = cast<MemRefType>(memref.getType());
+  return MemRefType::get(type.getShape(), type.getElementType());
+}
+
+static SmallVector<Value> getDynamicSizes(OpBuilder &b, Location loc,
+                                          Value memref) {
+  auto type = cast<MemRefType>(memref.getType());
+  SmallVector<Value> sizes;
+  for (int64_t dim : llvm::seq(type.getRank()))
+    if (type.isDynamicDim(dim))
+      sizes.push_back(memref::DimOp::create(b, loc, memref, dim));
+  return sizes;
+}
+
+/// A dense copy of `root` on the host, with its elements if it `isRead`; null:
+/// it is dense itself.
+static Value createDense(OpBuilder &b, Location loc, Value root, bool isRead) {
+  MemRefType denseType = getDenseType(root);
+  if (root.getType() == denseType)
+    return Value();
+  Value dense =
+      memref::AllocOp::create(b, loc, denseType, getDynamicSizes(b, loc, root));
+  if (isRead)
+    memref::CopyOp::create(b, loc, root, dense);
+  return dense;
+}
+
 DeviceBuffers::DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
                              bool deviceArguments)
     : loc(group.getMembers().front().getLoc()),
       deviceArguments(deviceArguments) {
-  auto tokenType = b.getType<gpu::AsyncTokenType>();
-  stream = gpu::WaitOp::create(b, loc, tokenType, ValueRange()).getAsyncToken();
-
   SmallVector<Value> roots;
   auto access = [&](Value memref) -> Access & {
     Value root = getRoot(memref);
@@ -168,6 +193,14 @@ DeviceBuffers::DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
   }
   // Nobody reads what is filled: the sums are stored over it.
   SmallVector<Operation *> dead(fills.begin(), fills.end());
+  // Memory of the host first: where it runs out the function returns, and there
+  // is nothing yet that only the device could release.
+  for (Value root : roots)
+    if (!(deviceArguments && isArgument(root)) && !isLocal(root, group, fills))
+      if (Value dense = createDense(b, loc, root, accesses[root].isRead))
+        denseForms.push_back({dense, root});
+  auto tokenType = b.getType<gpu::AsyncTokenType>();
+  stream = gpu::WaitOp::create(b, loc, tokenType, ValueRange()).getAsyncToken();
   for (Value root : roots) {
     auto type = cast<MemRefType>(root.getType());
     if (deviceArguments && isArgument(root)) {
@@ -212,18 +245,12 @@ void DeviceBuffers::copy(OpBuilder &b, Value to, Value from) const {
 
 Value DeviceBuffers::mirror(OpBuilder &b, Value root, Access access) {
   auto type = cast<MemRefType>(root.getType());
-  SmallVector<Value> sizes;
-  for (int64_t dim : llvm::seq(type.getRank()))
-    if (type.isDynamicDim(dim))
-      sizes.push_back(memref::DimOp::create(b, loc, root, dim));
-  auto denseType = MemRefType::get(type.getShape(), type.getElementType());
+  MemRefType denseType = getDenseType(root);
+  SmallVector<Value> sizes = getDynamicSizes(b, loc, root);
   Value host = root;
-  if (type != denseType) {
-    host = memref::AllocOp::create(b, loc, denseType, sizes);
-    denseForms.push_back({host, root});
-    if (access.isRead)
-      memref::CopyOp::create(b, loc, root, host);
-  }
+  for (auto [dense, strided] : denseForms)
+    if (strided == root)
+      host = dense;
   std::string text;
   llvm::raw_string_ostream(text)
       << "copied " << (access.isRead ? "to" : "from")

@@ -15,6 +15,7 @@
 #include "BNGrad/Transforms/ExportC.h"
 
 #include "BNGrad/Transforms/Passes.h"
+#include "BNGrad/Transforms/Status.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
@@ -129,6 +130,15 @@ static Value fromC(OpBuilder &b, Location loc, Value value, Type type) {
   return value;
 }
 
+/// Calls `function`; the i32 is its status.
+static Value callForStatus(OpBuilder &b, Location loc, func::FuncOp function,
+                           ValueRange operands) {
+  auto call = func::CallOp::create(b, loc, function, operands);
+  if (returnsStatus(function))
+    return call.getResults().back();
+  return arith::ConstantIntOp::create(b, loc, 0, 32);
+}
+
 /// Makes what the file defines in other dialects internal, too.
 static void hideRest(ModuleOp module) {
   for (auto global : module.getOps<memref::GlobalOp>())
@@ -211,11 +221,18 @@ void BNGradExportCPass::addPointerEntry(func::FuncOp function, StringRef name,
           UnrealizedConversionCastOp::create(nested, loc, type, descriptor)
               .getResult(0));
     }
-    func::CallOp::create(nested, loc, function, operands);
-    if (status)
-      return func::CallOp::create(nested, loc, status, ValueRange())
-          .getResult(0);
-    return arith::ConstantIntOp::create(nested, loc, 0, 32);
+    Value result = callForStatus(nested, loc, function, operands);
+    if (!status)
+      return result;
+    // Taken in any case, or the next call would return it.
+    Value taken =
+        func::CallOp::create(nested, loc, status, ValueRange()).getResult(0);
+    if (!returnsStatus(function))
+      return taken;
+    Value zero = arith::ConstantIntOp::create(nested, loc, 0, 32);
+    Value isFailure = arith::CmpIOp::create(
+        nested, loc, arith::CmpIPredicate::ne, result, zero);
+    return arith::SelectOp::create(nested, loc, isFailure, result, taken);
   };
   Value result;
   if (!isNull) {
@@ -224,7 +241,8 @@ void BNGradExportCPass::addPointerEntry(func::FuncOp function, StringRef name,
     auto choice = scf::IfOp::create(
         b, loc, isNull,
         [](OpBuilder &nested, Location loc) {
-          Value failed = arith::ConstantIntOp::create(nested, loc, -1, 32);
+          Value failed =
+              arith::ConstantIntOp::create(nested, loc, kNullPointerStatus, 32);
           scf::YieldOp::create(nested, loc, failed);
         },
         [&](OpBuilder &nested, Location loc) {
@@ -236,14 +254,15 @@ void BNGradExportCPass::addPointerEntry(func::FuncOp function, StringRef name,
   func::ReturnOp::create(b, loc, result);
 }
 
-/// void _mlir_ciface_NAME(a pointer to a descriptor per buffer, scalars by
+/// int32_t _mlir_ciface_NAME(a pointer to a descriptor per buffer, scalars by
 /// value).
 void BNGradExportCPass::addDescriptorEntry(func::FuncOp function,
                                            StringRef name,
                                            const LLVMTypeConverter &converter) {
   OpBuilder b(&getContext());
   Location loc = function.getLoc();
-  func::FuncOp entry = addEntry(b, function, "_mlir_ciface_" + name, {});
+  func::FuncOp entry =
+      addEntry(b, function, "_mlir_ciface_" + name, b.getI32Type());
   SmallVector<Value> operands;
   for (auto [type, value] :
        llvm::zip(function.getArgumentTypes(), entry.getArguments())) {
@@ -257,8 +276,7 @@ void BNGradExportCPass::addDescriptorEntry(func::FuncOp function,
         UnrealizedConversionCastOp::create(b, loc, type, descriptor)
             .getResult(0));
   }
-  func::CallOp::create(b, loc, function, operands);
-  func::ReturnOp::create(b, loc);
+  func::ReturnOp::create(b, loc, callForStatus(b, loc, function, operands));
 }
 
 void BNGradExportCPass::runOnOperation() {
@@ -276,6 +294,7 @@ void BNGradExportCPass::runOnOperation() {
   }
   if (hasFailed)
     return signalPassFailure();
+  addStatuses(module);
 
   // No function keeps a name that another library could have, or that the
   // lowering looks for: malloc, exp.

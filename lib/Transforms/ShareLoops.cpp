@@ -17,6 +17,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/OpenMP/OpenMPDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -77,6 +78,42 @@ static void emitPart(OpBuilder &b, scf::ParallelOp loop, Value number,
   loop.erase();
 }
 
+/// Whether `loop` has a second iteration.
+static Value hasSecondIteration(OpBuilder &b, scf::ParallelOp loop) {
+  Location loc = loop.getLoc();
+  Value second = b.createOrFold<arith::AddIOp>(loc, loop.getLowerBound()[0],
+                                               loop.getStep()[0]);
+  return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, second,
+                                       loop.getUpperBound()[0]);
+}
+
+/// Replaces `loop`, an iteration of which may end where memory runs out, by a
+/// worksharing loop, whose body says where that is.
+static void shareIterations(scf::ParallelOp loop) {
+  Location loc = loop.getLoc();
+  OpBuilder b(loop);
+  omp::ParallelOperands clauses;
+  Value isWork = hasSecondIteration(b, loop);
+  if (!matchPattern(isWork, m_One()))
+    clauses.ifExpr = isWork;
+  auto parallel = omp::ParallelOp::create(b, loc, clauses);
+  b.createBlock(&parallel.getRegion());
+  auto shared = omp::WsloopOp::create(b, loc, omp::WsloopOperands());
+  omp::TerminatorOp::create(b, loc);
+  b.createBlock(&shared.getRegion());
+  omp::LoopNestOperands bounds;
+  bounds.loopLowerBounds.push_back(loop.getLowerBound()[0]);
+  bounds.loopUpperBounds.push_back(loop.getUpperBound()[0]);
+  bounds.loopSteps.push_back(loop.getStep()[0]);
+  auto nest = omp::LoopNestOp::create(b, loc, bounds);
+  nest.getRegion().takeBody(loop.getRegion());
+  Operation *reduce = nest.getRegion().front().getTerminator();
+  b.setInsertionPoint(reduce);
+  omp::YieldOp::create(b, loc, ValueRange());
+  reduce->erase();
+  loop.erase();
+}
+
 /// Replaces `loops`, one behind the other, by a parallel region in which each
 /// thread runs a part of each.
 static void shareLoops(MutableArrayRef<scf::ParallelOp> loops,
@@ -85,11 +122,8 @@ static void shareLoops(MutableArrayRef<scf::ParallelOp> loops,
   OpBuilder b(loops.front());
   Value isWork = arith::ConstantIntOp::create(b, loc, 0, 1);
   for (scf::ParallelOp loop : loops) {
-    Value second = b.createOrFold<arith::AddIOp>(loc, loop.getLowerBound()[0],
-                                                 loop.getStep()[0]);
-    Value hasSecond = b.createOrFold<arith::CmpIOp>(
-        loc, arith::CmpIPredicate::slt, second, loop.getUpperBound()[0]);
-    isWork = b.createOrFold<arith::OrIOp>(loc, isWork, hasSecond);
+    isWork =
+        b.createOrFold<arith::OrIOp>(loc, isWork, hasSecondIteration(b, loop));
   }
   omp::ParallelOperands clauses;
   if (!matchPattern(isWork, m_One()))
@@ -110,6 +144,16 @@ static void shareLoops(MutableArrayRef<scf::ParallelOp> loops,
   omp::TerminatorOp::create(b, loc);
 }
 
+/// Whether an iteration of `loop` may end where memory runs out. Threads cannot
+/// leave a region of ours then, whose barriers others wait at.
+static bool mayFail(scf::ParallelOp loop) {
+  WalkResult result = loop.walk([](Operation *op) {
+    return isa<memref::AllocOp, func::CallOp>(op) ? WalkResult::interrupt()
+                                                  : WalkResult::advance();
+  });
+  return result.wasInterrupted();
+}
+
 /// Appends to `runs` the loops of `block` that can be shared, those together
 /// that have nothing between them but what can stand before the first, and is
 /// moved there.
@@ -119,7 +163,8 @@ static void findRuns(Block &block,
   bool isOpen = false;
   for (Operation &op : block) {
     auto loop = dyn_cast<scf::ParallelOp>(op);
-    if (loop && loop.getNumLoops() == 1 && loop.getNumResults() == 0) {
+    if (loop && loop.getNumLoops() == 1 && loop.getNumResults() == 0 &&
+        !mayFail(loop)) {
       if (!isOpen)
         runs.emplace_back();
       for (Operation *early : between)
@@ -140,6 +185,13 @@ namespace {
 struct BNGradShareLoopsPass
     : bngrad::impl::BNGradShareLoopsPassBase<BNGradShareLoopsPass> {
   void runOnOperation() override {
+    SmallVector<scf::ParallelOp> alone;
+    getOperation()->walk([&](scf::ParallelOp loop) {
+      if (loop.getNumLoops() == 1 && loop.getNumResults() == 0 && mayFail(loop))
+        alone.push_back(loop);
+    });
+    for (scf::ParallelOp loop : alone)
+      shareIterations(loop);
     SmallVector<SmallVector<scf::ParallelOp>> runs;
     getOperation()->walk([&](Block *block) { findRuns(*block, runs); });
     if (runs.empty())

@@ -12,8 +12,7 @@
 // RUN: %{fails} "expected one file, got '%s' and '%t'" %{run} %t -o %t.o
 
 // RUN: %{fails} "expected -o OUT, got none" %{run}
-// RUN: not %{run} -o 2>&1 | FileCheck %s --check-prefix=MISSING
-// MISSING: error: -o: missing argument
+// RUN: %{fails} "-o: missing argument" %{run} -o
 // RUN: %{fails} "expected one -o, got '%t.o' and '%t.s'" %{run} -o %t.o -o %t.s
 // RUN: %{fails} "expected -o to end in .so, .o, .s, .ll, .ptx or .mlir, got '%t.exe'" %{run} -o %t.exe
 // RUN: %{fails} "expected -o to end in ..., got 'so'" %{run} -o so
@@ -22,6 +21,9 @@
 // RUN: %{fails} "expected --header to be a file, got ''" %{run} -o %t.o --header=
 // RUN: %{fails} "expected one --header, got '%t.h' and '%t.hpp'" %{run} -o %t.o --header=%t.h --header=%t.hpp
 // RUN: %{fails} "expected --header to be another file than -o, got '%t.o'" %{run} -o %t.o --header=%t.o
+// RUN: rm -rf %t.d && mkdir %t.d && ln -s a.o %t.d/link.h && touch %t.d/a.o
+// RUN: %{fails} "expected --header to be another file than -o, got '%t.d/link.h'" %{run} -o %t.d/a.o --header=%t.d/link.h
+// RUN: %{fails} "expected --header to be another file than -o, got '%t.d/../%basename_t.tmp.d/a.o'" %{run} -o %t.d/a.o --header=%t.d/../%basename_t.tmp.d/a.o
 
 // RUN: rm -rf %t && mkdir -p %t/folder.o && mkfifo %t/pipe.o
 // RUN: %{fails} "%t/none/a.o: cannot write: No such file or directory" %{run} -o %t/none/a.o
@@ -31,9 +33,12 @@
 // RUN: %{fails} "%s: cannot write: it is the input" %{run} -o %s
 // RUN: ln -s %s %t/link.mlir
 // RUN: %{fails} "%t/link.mlir: cannot write: it is the input" %{run} -o %t/link.mlir
+// RUN: cp %s %t.d/input.mlir
+// RUN: %{fails} "%t.d/input.mlir: cannot write: it is the input" bngrad-compile %t.d/input.mlir -o %t/a.o --header=%t.d/input.mlir
 // RUN: %{fails} "%t/none/a.h: cannot write: No such file or directory" %{run} -o %t/a.o --header=%t/none/a.h
 
 // RUN: %{fails} "expected --target to be cpu or cuda, got 'gpu'" %{run} -o %t/a.o --target=gpu
+// RUN: %{fails} "expected --target to be cpu or cuda, got 'gpu'" %{run} -o %t/a.o --target=gpu --chip=sm_90
 // RUN: %{fails} "expected --target=cuda for a .ptx, got cpu" %{run} -o %t/a.ptx
 // RUN: %{fails} "expected --target=cuda with --chip, got cpu" %{run} -o %t/a.o --chip=sm_90
 // RUN: %{fails} "expected --target=cuda with --format, got cpu" %{run} -o %t/a.o --format=isa

@@ -43,7 +43,7 @@
 // CHECK-NEXT: const float *scale, const float *mean, const float *inv_std,
 // CHECK-NEXT: const uint8_t *mask, uint16_t *grad_input, float *grad_scale,
 // CHECK-NEXT: uint16_t *result2);
-// CHECK-NEXT: void _mlir_ciface_roles(const bngrad_memref_bf16_2_t *grad_output,
+// CHECK-NEXT: int32_t _mlir_ciface_roles(const bngrad_memref_bf16_2_t *grad_output,
 !d = tensor<8x4xbf16>
 !c = tensor<4xf32>
 func.func @roles(%a: !d, %b: !d, %c: !c, %d: !c, %e: !c, %f: tensor<8x4xi1>) -> (!d, !c, !d) {
@@ -68,7 +68,7 @@ func.func @names(%a: tensor<4xf32> loc("rows"), %b: tensor<4xf32> loc("double"),
 // CHECK-NEXT: sizes[0] = [[INPUT:.*]]->sizes[0]
 // CHECK: By descriptors only
 // CHECK-NOT: of_any_size(
-// CHECK: void _mlir_ciface_of_any_size(
+// CHECK: int32_t _mlir_ciface_of_any_size(
 !u = tensor<?x4xf32>
 func.func @of_any_size(%a: !u, %b: !u, %m: !c, %v: !c) -> !u {
   %0:3 = bngrad.batch_norm_backward grad_output(%a : !u) input(%b : !u) mean(%m : !c) variance(%v : !c) : !u, !c, !c
@@ -86,7 +86,7 @@ func.func @buffers(%a: memref<2x3xf32, strided<[4, 1], offset: 1>>, %b: tensor<i
 
 // Nothing passed, nothing returned.
 // CHECK: int32_t nothing(void);
-// CHECK-NEXT: void _mlir_ciface_nothing(void);
+// CHECK-NEXT: int32_t _mlir_ciface_nothing(void);
 func.func @nothing() {
   return
 }

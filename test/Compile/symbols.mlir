@@ -6,11 +6,11 @@
 // RUN: %{nm} -D --defined-only %t/a.so | sort | FileCheck %s --check-prefix=EXPORTED --match-full-lines
 // RUN: bngrad-compile %s -o %t/a.o
 // RUN: %{nm} --defined-only --extern-only %t/a.o | sort | FileCheck %s --check-prefix=EXPORTED --match-full-lines
-// EXPORTED: _mlir_ciface_dynamic
+// EXPORTED: _mlir_ciface_calling
+// EXPORTED-NEXT: _mlir_ciface_dynamic
 // EXPORTED-NEXT: _mlir_ciface_gradient
-// EXPORTED-NEXT: _mlir_ciface_recursive
+// EXPORTED-NEXT: calling
 // EXPORTED-NEXT: gradient
-// EXPORTED-NEXT: recursive
 // EXPORTED-NOT: {{.+}}
 
 // Neither MLIR nor LLVM, but for libomp; nor a library that nothing is called of.
@@ -57,21 +57,21 @@ func.func private @malloc(%a: !d) -> !d {
   %0 = arith.addf %a, %a : !d
   return %0 : !d
 }
-func.func @recursive(%n: index, %a: tensor<2xf32>) -> tensor<2xf32> {
-  %0 = call @exp(%n, %a) : (index, tensor<2xf32>) -> tensor<2xf32>
-  return %0 : tensor<2xf32>
-}
-func.func private @exp(%n: index, %a: tensor<2xf32>) -> tensor<2xf32> {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %done = arith.cmpi eq, %n, %c0 : index
-  %0 = scf.if %done -> tensor<2xf32> {
-    scf.yield %a : tensor<2xf32>
+// It is not inlined, as a region has one block.
+func.func @calling(%flag: i1, %a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = scf.if %flag -> tensor<2xf32> {
+    %1 = func.call @exp(%flag, %a) : (i1, tensor<2xf32>) -> tensor<2xf32>
+    scf.yield %1 : tensor<2xf32>
   } else {
-    %less = arith.subi %n, %c1 : index
-    %1 = math.exp %a : tensor<2xf32>
-    %2 = func.call @exp(%less, %1) : (index, tensor<2xf32>) -> tensor<2xf32>
-    scf.yield %2 : tensor<2xf32>
+    scf.yield %a : tensor<2xf32>
   }
   return %0 : tensor<2xf32>
+}
+func.func private @exp(%flag: i1, %a: tensor<2xf32>) -> tensor<2xf32> {
+  cf.cond_br %flag, ^exp, ^return(%a : tensor<2xf32>)
+^exp:
+  %0 = math.exp %a : tensor<2xf32>
+  cf.br ^return(%0 : tensor<2xf32>)
+^return(%1: tensor<2xf32>):
+  return %1 : tensor<2xf32>
 }

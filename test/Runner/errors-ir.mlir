@@ -27,6 +27,22 @@
 // RUN: %{fails} "%t/prints.mlir:4:3: expected no op that prints, got 'vector.print'" bngrad-runner %t/prints.mlir --arg=random:1
 // RUN: %{fails} "%t/complex_op.mlir:4:8: expected an op that can be lowered to LLVM IR, got 'complex.create'" bngrad-runner %t/complex_op.mlir --arg=random:1
 // RUN: %{fails} "%t/complex_op.mlir:4:8: expected an op that can be lowered to LLVM IR, got 'complex.create'" bngrad-runner %t/complex_op.mlir --arg=random:1 --target=cuda-emulator
+// What has no end is read up to a limit.
+// RUN: %{fails} "cannot open input file '/dev/zero': expected at most 2^30 bytes of what is no file, got more" bngrad-runner /dev/zero
+// RUN: %{fails} "argument 0: /dev/zero: cannot open: ...a regular file" bngrad-runner %t/functions.mlir --entry=g --arg=/dev/zero
+
+// Functions are inlined: they have a body, and do not call themselves.
+// RUN: %{fails} "%t/external.mlir:1:1: expected @other, which is called, to have a body: what is compiled calls no other code" \
+// RUN:   bngrad-runner %t/external.mlir --arg=random:1
+// RUN: %{fails} "expected ops that need the libraries of C, mathematics and OpenMP only, got a use of 'other'" \
+// RUN:   bngrad-runner %t/external_llvm.mlir --arg=random:1
+// DEFINE: %{recursive} =
+// DEFINE: %{recursion} = %{fails} "%t/%{recursive}.mlir:2:8: expected @%{recursive} ...to call itself, got a call" \
+// DEFINE:   bngrad-runner %t/%{recursive}.mlir --entry=%{recursive} --arg=random:1
+// REDEFINE: %{recursive} = itself
+// RUN: %{recursion}
+// RUN: %{fails} "%t/by_another.mlir:6:8: expected @by_another ...to call itself, got a call by @another" \
+// RUN:   bngrad-runner %t/by_another.mlir --entry=by_another --arg=random:1
 
 // DEFINE: %{entry} =
 // DEFINE: %{type} =
@@ -77,6 +93,34 @@ func.func @f(%a: tensor<1xf32>) -> tensor<1xf32> {
 }
 //--- syntax.mlir
 func.func @f(%a: tensor<
+//--- external.mlir
+func.func private @other(tensor<2xf32>) -> tensor<2xf32>
+func.func @f(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @other(%a) : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+//--- external_llvm.mlir
+llvm.func @other(f32) -> f32
+func.func @f(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %c = arith.constant 1.0 : f32
+  %0 = llvm.call @other(%c) : (f32) -> f32
+  %1 = tensor.from_elements %0, %0 : tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+//--- itself.mlir
+func.func @itself(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @itself(%a) : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+//--- by_another.mlir
+func.func @by_another(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @another(%a) : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+func.func private @another(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = call @by_another(%a) : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
 //--- invalid.mlir
 !d = tensor<2x3xf32>
 !p = tensor<2xf32>

@@ -37,6 +37,9 @@
 // REDEFINE: %{value} = often
 // RUN: %{no-count}
 // RUN: %{fails} "--threads: missing argument" %{run} --threads
+// RUN: %{fails} "expected --threads with --target=cpu alone, got --target=cuda-emulator" %{run} --threads=2 --target=cuda-emulator
+// RUN: %{fails} "--target: missing argument" bngrad-runner --target
+// RUN: %{fails} "argument 0: expected PATH.npy or random:..., got ''" bngrad-runner %s --entry=identity --arg=
 
 // RUN: %{fails} "expected --target to be ..., got 'gpu'" %{run} --target=gpu
 // REDEFINE: %{value} = loops
@@ -59,6 +62,17 @@
 // RUN: %{fails} "%s/result.npy: cannot write: Not a directory" %{run} --result=%s/result.npy
 // RUN: %{fails} "expected --result to be PATH.npy or -, got ''" %{run} --result=
 // RUN: %{fails} "/dev/full: cannot write: No space left on device" %{run} --result=/dev/full
+
+// A result has a file of its own.
+// RUN: rm -rf %t.d && mkdir %t.d
+// RUN: %{fails} "%t.npy: cannot write: it is --result number 0, too" \
+// RUN:   bngrad-runner %s --entry=add --arg=random:1 --arg=random:1 --result=%t.npy --result=%t.npy
+// RUN: %{fails} "%t.d/../%basename_t.tmp.d/same.npy: cannot write: it is --result number 0, too" \
+// RUN:   bngrad-runner %s --entry=add --arg=random:1 --arg=random:1 --result=%t.d/same.npy --result=%t.d/../%basename_t.tmp.d/same.npy
+// RUN: cp %s %t.program && ln -sf %t.program %t.link
+// RUN: %{fails} "%t.link: cannot write: it is the program" bngrad-runner %t.program --arg=random:1 --result=%t.link --entry=identity
+// RUN: %{run} --result=%t.npy
+// RUN: %{fails} "%t.npy: cannot write: it is argument 0" bngrad-runner %s --entry=identity --arg=%t.npy --result=%t.npy
 
 // Neither a file that could be written nor one that could not is touched.
 // RUN: rm -rf %t && mkdir %t

@@ -10,8 +10,8 @@
 // RUN: not cmp %t/all/b.npy %t/all/c.npy
 // RUN: ls %t/some | count 1
 
-// A file that was longer before is cut; the same path may be given twice, the last result stays.
-// RUN: %{run} --result=%t/all/a.npy --result=%t/long.npy --result=%t/long.npy
+// A file that was longer before is replaced.
+// RUN: %{run} --result=%t/long.npy
 // RUN: %{run} --result=- --result=%t/long.npy
 // RUN: cmp %t/all/b.npy %t/long.npy
 

@@ -169,14 +169,18 @@ static constexpr StringLiteral kCudaDevice =
 
 static constexpr StringLiteral kCpuStatus =
     R"( * NAME takes pointers to the data and returns 0; or -1, with nothing computed,
- * if a pointer to an array that is not empty is null.
+ * if a pointer to an array that is not empty is null; or -2 if there was not
+ * enough memory for what it needs beside its arrays: then [out] arrays hold
+ * nothing of use, and nothing is leaked.
 )";
 
 static constexpr StringLiteral kCudaStatus =
     R"( * NAME takes pointers to the data and returns 0; or -1, with nothing computed,
- * if a pointer to an array that is not empty is null; or the code of the first
- * error (a CUresult, or -1), whose text goes to the handler of
- * bngradCudaSetErrorHandler or to standard error.
+ * if a pointer to an array that is not empty is null; or -2 if there was not
+ * enough memory of the host for what it needs beside its arrays; or the code of
+ * the first error (a CUresult, or -1), whose text goes to the handler of
+ * bngradCudaSetErrorHandler or to standard error. [out] arrays hold nothing of
+ * use then, and nothing is leaked.
 )";
 
 static constexpr StringLiteral kDescriptors = R"( *
@@ -184,11 +188,12 @@ static constexpr StringLiteral kDescriptors = R"( *
  * aligned[offset + i*strides[0] + j*strides[1]]; but of an array without given
  * strides the offset must be 0 and the strides row-major. Sizes that the shape
  * gives must be those; nothing of this is checked, nor that the sizes fit each
- * other. [out] arrays have their sizes before the call.
+ * other. [out] arrays have their sizes before the call. Returns 0 or -2; where
+ * that is of no interest it may be declared as void.
 )";
 
 static constexpr StringLiteral kCudaDescriptors =
-    R"( * bngradCudaTakeStatus() says afterwards whether it failed.
+    R"( * bngradCudaTakeStatus() says afterwards whether anything else failed.
 )";
 
 static constexpr StringLiteral kCpuThreads = R"( *
@@ -245,7 +250,7 @@ static std::string printDeclarations(ArrayRef<ExportedFunction> functions) {
     }
     if (function.hasPointerForm())
       printDeclaration(os, "int32_t", function.name, pointers);
-    printDeclaration(os, "void", "_mlir_ciface_" + function.name, addresses);
+    printDeclaration(os, "int32_t", "_mlir_ciface_" + function.name, addresses);
   }
   return text;
 }

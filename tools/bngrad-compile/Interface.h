@@ -46,8 +46,7 @@ struct ExportedFunction {
 /// names their parameters: by the location of an argument, or by the operand or
 /// result of a gradient that it is, or by number.
 ///
-/// Errors: a diagnostic and failure: a function without a body, a type that C
-///         cannot pass.
+/// Errors: a diagnostic and failure: a type that C cannot pass.
 FailureOr<std::vector<ExportedFunction>> findExportedFunctions(ModuleOp module);
 
 } // namespace mlir::bngrad

@@ -9,19 +9,19 @@
 #include "Compile.h"
 #include "Header.h"
 #include "Interface.h"
-#include "Outputs.h"
+#include "SharedObject.h"
 
 #include "common/CommandLine.h"
 #include "common/Diagnostics.h"
 #include "common/Input.h"
 #include "common/OptionTable.h"
+#include "common/Outputs.h"
 
 #include "BNGrad/InitAll.h"
 #include "BNGrad/Transforms/CudaChip.h"
 
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/TargetSelect.h"
 
@@ -85,25 +85,23 @@ static LogicalResult verifyOutputs(const InputArgList &args,
     report("expected one --header, got '" + headers[0] + "' and '" +
            headers[1] + "'");
 
-  namespace fs = llvm::sys::fs;
-  for (const std::string &path : {options.output, options.header}) {
-    if (path.empty())
-      continue;
-    std::error_code error = findWriteError(path);
-    // It is written beside and then renamed.
-    if (!error)
-      error = findWriteError(path + ".tmp");
-    if (error)
-      report(path + ": cannot write: " + error.message());
-    else if (fs::exists(path) && !fs::is_regular_file(path))
-      report(path + ": cannot write: no regular file");
-    else if (path == options.compile.path ||
-             fs::equivalent(path, options.compile.path))
-      report(path + ": cannot write: it is the input");
-  }
-  if (!options.output.empty() && options.output == options.header)
+  bool isOneFile = !options.output.empty() && !options.header.empty() &&
+                   isSameFile(options.output, options.header);
+  if (isOneFile)
     report("expected --header to be another file than -o, got '" +
            options.header + "'");
+  for (const std::string &path :
+       {options.output, isOneFile ? std::string() : options.header}) {
+    if (path.empty())
+      continue;
+    std::string error = findWriteError(path);
+    if (error.empty() && isWrittenInPlace(path))
+      error = "no regular file";
+    if (!error.empty())
+      report(path + ": cannot write: " + error);
+    else if (isSameFile(path, options.compile.path))
+      report(path + ": cannot write: it is the input");
+  }
   return result;
 }
 
@@ -173,7 +171,8 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
     report("expected --target to be cpu or cuda, got '" + target + "'");
   if (compile.kind == OutputKind::PTX && target == "cpu")
     report("expected --target=cuda for a .ptx, got cpu");
-  if (failed(parseCudaOptions(args, compile)))
+  bool isKnown = target == "cpu" || target == "cuda";
+  if (isKnown && failed(parseCudaOptions(args, compile)))
     result = failure();
 
   compile.codeGen.cpu = args.getLastArgValue(OPT_mcpu).str();
@@ -228,9 +227,8 @@ static LogicalResult run(const Options &options) {
   Outputs outputs;
   Device device = options.compile.device;
   if (failed(options.compile.kind == OutputKind::SharedObject
-                 ? outputs.addSharedObject(options.output, *compiled,
-                                           getLibraries(device),
-                                           device == Device::Cuda)
+                 ? addSharedObject(outputs, options.output, *compiled,
+                                   getLibraries(device), device == Device::Cuda)
                  : outputs.add(options.output, *compiled)))
     return failure();
   if (!options.header.empty() &&
@@ -244,6 +242,7 @@ static LogicalResult run(const Options &options) {
 
 int main(int argc, char **argv) {
   setToolName("bngrad-compile");
+  reportOutOfMemory();
   OptionTable table;
   bool hasError = false;
   InputArgList args = table.parse(argc, argv, hasError);
@@ -254,6 +253,8 @@ int main(int argc, char **argv) {
     llvm::outs() << "\n" << kHelp;
     return 0;
   }
+  if (table.isIncomplete())
+    return 1;
   FailureOr<Options> options = parseOptions(args);
   if (hasError || failed(options))
     return 1;

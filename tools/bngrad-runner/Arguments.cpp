@@ -120,6 +120,9 @@ static FailureOr<Array> makeArgument(Program &program, unsigned i,
   Array array;
   std::string error;
   StringRef spec = text;
+  if (text.empty())
+    return reportError("argument " + Twine(i) +
+                       ": expected PATH.npy or random:..., got ''");
   if (!spec.consume_front("random:")) {
     if (!::bngrad::readNpy(text.str(), array, error))
       return reportError("argument " + Twine(i) + ": " + error);

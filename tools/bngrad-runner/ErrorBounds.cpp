@@ -19,89 +19,74 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
 
-namespace {
-/// Scalar f64 arithmetic beside the body of an element-wise op.
-class BodyErrors {
-public:
-  BodyErrors(OpBuilder &b, Location loc) : b(b), loc(loc) {}
+Value BodyErrors::constant(double value) {
+  return arith::ConstantOp::create(b, loc, b.getF64FloatAttr(value));
+}
 
-  void setError(Value value, Value error) {
-    if (error)
-      errors[value] = error;
-  }
-  Value getError(Value value) const { return errors.lookup(value); }
+Value BodyErrors::add(Value l, Value r) {
+  if (!l || !r)
+    return l ? l : r;
+  return arith::AddFOp::create(b, loc, l, r);
+}
 
-  /// Computes the error of the result of `op`, a clone in the new body.
-  LogicalResult visit(Operation *op);
+Value BodyErrors::mul(Value l, Value r) {
+  if (!l || !r)
+    return Value();
+  return arith::MulFOp::create(b, loc, l, r);
+}
 
-private:
-  Value constant(double value) {
-    return arith::ConstantOp::create(b, loc, b.getF64FloatAttr(value));
-  }
-  Value add(Value l, Value r) { // null: 0
-    if (!l || !r)
-      return l ? l : r;
-    return arith::AddFOp::create(b, loc, l, r);
-  }
-  Value mul(Value l, Value r) {
-    if (!l || !r)
-      return Value();
-    return arith::MulFOp::create(b, loc, l, r);
-  }
-  Value div(Value l, Value r) {
-    return l ? Value(arith::DivFOp::create(b, loc, l, r)) : Value();
-  }
-  Value max(Value l, Value r) {
-    if (!l || !r)
-      return l ? l : r;
-    return arith::MaximumFOp::create(b, loc, l, r);
-  }
-  /// |value| as an f64.
-  Value magnitude(Value value) {
-    Value wide = value;
-    if (!value.getType().isF64())
-      wide = arith::ExtFOp::create(b, loc, b.getF64Type(), value);
-    return math::AbsFOp::create(b, loc, wide);
-  }
-  /// The error of the result of `op`, which rounds, if those of its operands
-  /// make `total` of it.
-  ///
-  /// With a = fl(x) here and b = fl(y) there, |x - y| <= total, and
-  /// |a - x| <= u|a|, |b - y| <= u|y|, so that |y| <= (1 + u)|a| + total:
-  ///
-  ///   |a - b| <= (1 + u) (total + 2u|a|)
-  ///
-  /// and one smallest subnormal. 2^-49 and the other three are for the
-  /// roundings of this in f64.
-  Value rounded(Operation *op, Value total) {
-    Value result = op->getResult(0);
-    const llvm::fltSemantics &semantics =
-        cast<FloatType>(result.getType()).getFloatSemantics();
-    double unit = std::ldexp(
-        1.0, -static_cast<int>(APFloat::semanticsPrecision(semantics)));
-    double smallest = APFloat::getSmallest(semantics).convertToDouble();
-    Value sum = add(total, mul(constant(2 * unit), magnitude(result)));
-    Value error =
-        add(mul(constant(1 + unit + 0x1p-49), sum), constant(4 * smallest));
-    // Where an operand is infinite there is nothing to round.
-    Value infinity = constant(std::numeric_limits<double>::infinity());
-    for (Value operand : op->getOperands()) {
-      Value isInfinite = arith::CmpFOp::create(
-          b, loc, arith::CmpFPredicate::OEQ, magnitude(operand), infinity);
-      error = arith::SelectOp::create(b, loc, isInfinite, total, error);
-    }
-    return error;
-  }
+Value BodyErrors::div(Value l, Value r) {
+  return l ? Value(arith::DivFOp::create(b, loc, l, r)) : Value();
+}
 
-  OpBuilder &b;
-  Location loc;
-  DenseMap<Value, Value> errors;
-};
-} // namespace
+Value BodyErrors::max(Value l, Value r) {
+  if (!l || !r)
+    return l ? l : r;
+  return arith::MaximumFOp::create(b, loc, l, r);
+}
+
+/// |value| as an f64.
+Value BodyErrors::magnitude(Value value) {
+  Value wide = value;
+  if (!value.getType().isF64())
+    wide = arith::ExtFOp::create(b, loc, b.getF64Type(), value);
+  return math::AbsFOp::create(b, loc, wide);
+}
+
+/// The error of the result of `op`, which rounds, if those of its operands
+/// make `total` of it.
+///
+/// With a = fl(x) here and b = fl(y) there, |x - y| <= total, and
+/// |a - x| <= u|a|, |b - y| <= u|y|, so that |y| <= (1 + u)|a| + total:
+///
+///   |a - b| <= (1 + u) (total + 2u|a|)
+///
+/// and one smallest subnormal. 2^-49 and the other three are for the
+/// roundings of this in f64.
+Value BodyErrors::rounded(Operation *op, Value total) {
+  Value result = op->getResult(0);
+  const llvm::fltSemantics &semantics =
+      cast<FloatType>(result.getType()).getFloatSemantics();
+  double unit = std::ldexp(
+      1.0, -static_cast<int>(APFloat::semanticsPrecision(semantics)));
+  double smallest = APFloat::getSmallest(semantics).convertToDouble();
+  Value sum = add(total, mul(constant(2 * unit), magnitude(result)));
+  Value error =
+      add(mul(constant(1 + unit + 0x1p-49), sum), constant(4 * smallest));
+  // Where an operand is infinite there is nothing to round.
+  Value infinity = constant(std::numeric_limits<double>::infinity());
+  for (Value operand : op->getOperands()) {
+    Value isInfinite = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                             magnitude(operand), infinity);
+    error = arith::SelectOp::create(b, loc, isInfinite, total, error);
+  }
+  return error;
+}
 
 LogicalResult BodyErrors::visit(Operation *op) {
   bool isExact = llvm::none_of(op->getOperands(), [&](Value operand) {
@@ -147,13 +132,22 @@ LogicalResult BodyErrors::visit(Operation *op) {
   return success();
 }
 
+bool mlir::bngrad::readsErrorsBeside(Operation *op,
+                                     function_ref<Value(Value)> getError) {
+  bool found = false;
+  visitUsedValuesDefinedAbove(op->getRegions(), [&](OpOperand *use) {
+    found |= getError(use->get()) != nullptr;
+  });
+  return found;
+}
+
 /// The bounds of an element-wise generic, by one that computes them beside its
 /// values.
 static FailureOr<SmallVector<Value>>
 buildForGeneric(OpBuilder &b, linalg::GenericOp generic,
                 function_ref<Value(Value)> getError) {
   if (generic.getNumLoops() != generic.getNumParallelLoops() ||
-      !generic.hasPureTensorSemantics())
+      !generic.hasPureTensorSemantics() || readsErrorsBeside(generic, getError))
     return failure();
   Location loc = generic.getLoc();
   SmallVector<Value> inputs;

@@ -13,6 +13,42 @@
 
 namespace mlir::bngrad {
 
+/// Scalar f64 arithmetic beside the body of a linalg.generic.
+class BodyErrors {
+public:
+  BodyErrors(OpBuilder &b, Location loc) : b(b), loc(loc) {}
+
+  void setError(Value value, Value error) {
+    if (error)
+      errors[value] = error;
+  }
+  /// Null: exact.
+  Value getError(Value value) const { return errors.lookup(value); }
+
+  /// Computes the error of the result of `op`, a clone in the new body.
+  ///
+  /// Errors: failure, silently, if none follows.
+  LogicalResult visit(Operation *op);
+
+private:
+  Value constant(double value);
+  // Null: 0.
+  Value add(Value l, Value r);
+  Value mul(Value l, Value r);
+  Value div(Value l, Value r);
+  Value max(Value l, Value r);
+  Value magnitude(Value value);
+  Value rounded(Operation *op, Value total);
+
+  OpBuilder &b;
+  Location loc;
+  DenseMap<Value, Value> errors;
+};
+
+/// Whether the body of `op` reads a value from outside, other than by an
+/// operand, that `getError` is not null for.
+bool readsErrorsBeside(Operation *op, function_ref<Value(Value)> getError);
+
 /// Builds, for each result of `op`, an f64 tensor of its shape: how far an
 /// element may be from the one computed here if the operands may be off by
 /// `getError` of them (an f64 tensor of the operand's shape, null: exact), and

@@ -10,11 +10,38 @@
 #include "common/CodeGen.h"
 #include "common/Diagnostics.h"
 
+#include "llvm/IR/Module.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Target/TargetMachine.h"
 
+#include <dlfcn.h>
+
 using namespace mlir;
 using namespace mlir::bngrad;
+
+/// The first symbol that `module` uses and nobody defines; empty: none.
+static std::string findUnknownSymbol(const llvm::Module &module,
+                                     ArrayRef<Jit::Symbol> symbols,
+                                     StringRef library) {
+  void *handle = library.empty() ? nullptr
+                                 : dlopen(library.str().c_str(),
+                                          RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  std::string unknown;
+  for (const llvm::GlobalValue &value : module.global_values()) {
+    StringRef name = value.getName();
+    if (!value.isDeclaration() || value.use_empty() ||
+        name.starts_with("llvm.") ||
+        llvm::is_contained(llvm::make_first_range(symbols), name) ||
+        dlsym(RTLD_DEFAULT, name.str().c_str()) ||
+        (handle && dlsym(handle, name.str().c_str())))
+      continue;
+    unknown = name.str();
+    break;
+  }
+  if (handle)
+    dlclose(handle);
+  return unknown;
+}
 
 std::unique_ptr<Jit> Jit::create(ModuleOp module, ArrayRef<Symbol> symbols,
                                  StringRef library) {
@@ -31,8 +58,14 @@ std::unique_ptr<Jit> Jit::create(ModuleOp module, ArrayRef<Symbol> symbols,
     return nullptr;
   ExecutionEngineOptions options;
   // A function_ref: the callable must outlive create().
-  auto optimizer = makeOptimizer(*machine);
-  options.transformer = optimizer;
+  std::string unknown;
+  auto optimize = makeOptimizer(*machine);
+  auto transform = [&](llvm::Module *module) {
+    llvm::Error error = optimize(module);
+    unknown = findUnknownSymbol(*module, symbols, library);
+    return error;
+  };
+  options.transformer = transform;
   SmallVector<StringRef> libraries;
   if (!library.empty())
     libraries.push_back(library);
@@ -42,6 +75,13 @@ std::unique_ptr<Jit> Jit::create(ModuleOp module, ArrayRef<Symbol> symbols,
   auto engine = ExecutionEngine::create(module, options, std::move(machine));
   if (!engine)
     return fail(engine.takeError());
+  // LLVM would report it in words of its own.
+  if (!unknown.empty()) {
+    (void)reportError("expected ops that need the libraries of C, mathematics "
+                      "and OpenMP only, got a use of '" +
+                      Twine(unknown) + "'");
+    return nullptr;
+  }
 
   auto jit = std::make_unique<Jit>();
   jit->engine = std::move(*engine);
@@ -93,8 +133,14 @@ LogicalResult Jit::call(StringRef function,
     pointers.push_back(descriptor.data());
   for (void *&pointer : pointers)
     packed.push_back(&pointer);
+  // Of functions that return none it is left alone.
+  int32_t status = 0;
+  packed.push_back(&status);
   if (llvm::Error error =
           engine->invokePacked(("_mlir_ciface_" + function).str(), packed))
     return reportError(llvm::toString(std::move(error)));
+  if (status != 0)
+    return reportError("out of memory: cannot allocate what a function needs "
+                       "beside its arguments and results");
   return success();
 }

@@ -35,7 +35,8 @@ public:
   /// Calls `function` with the arrays as memrefs, arguments before results.
   ///
   /// Errors: one line on standard error and failure if there is no such
-  ///         function.
+  ///         function, or if it returns a status (--bngrad-return-status) other
+  ///         than 0.
   LogicalResult call(StringRef function,
                      MutableArrayRef<::bngrad::Array> arguments,
                      MutableArrayRef<::bngrad::Array> results = {});

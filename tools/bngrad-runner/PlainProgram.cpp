@@ -8,10 +8,12 @@
 
 #include "PlainProgram.h"
 #include "ErrorBounds.h"
+#include "SumBounds.h"
 #include "common/Diagnostics.h"
 #include "common/ResultName.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/Passes.h"
 #include "BNGrad/Transforms/Pipelines.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -308,8 +310,8 @@ namespace {
 /// from it.
 class PlainProgram {
 public:
-  PlainProgram(ModuleOp module, func::FuncOp function)
-      : module(module), function(function) {}
+  PlainProgram(ModuleOp module, func::FuncOp function, SumOrder sumOrder)
+      : module(module), function(function), sumOrder(sumOrder) {}
 
   /// Rewrites the function. It then returns its results and after them the
   /// bounds that the expectations refer to.
@@ -323,10 +325,12 @@ public:
 
 private:
   void visit(Operation *op, func::FuncOp reference);
+  LogicalResult visitSums(Operation *op);
   FailureOr<Source> findSource(unsigned i, Value value);
 
   ModuleOp module;
   func::FuncOp function;
+  SumOrder sumOrder;
   std::vector<Source> sources; // by result
   SmallVector<Value> returnedErrors;
 
@@ -339,6 +343,23 @@ private:
   DenseMap<Value, std::string> names;
 };
 } // namespace
+
+/// Replaces the sums of `op`, whose order is free.
+LogicalResult PlainProgram::visitSums(Operation *op) {
+  OpBuilder b(op->getContext());
+  b.setInsertionPointAfter(op);
+  FailureOr<SmallVector<BoundedValue>> sums = buildSums(
+      b, op, sumOrder, [&](Value value) { return errors.lookup(value); });
+  if (failed(sums))
+    return failure();
+  for (auto [result, sum] : llvm::zip_equal(op->getResults(), *sums)) {
+    if (sum.value != result)
+      result.replaceAllUsesWith(sum.value);
+    if (sum.error)
+      errors[sum.value] = sum.error;
+  }
+  return success();
+}
 
 void PlainProgram::visit(Operation *op, func::FuncOp reference) {
   SmallVector<Value> operands(op->getOperands());
@@ -358,7 +379,8 @@ void PlainProgram::visit(Operation *op, func::FuncOp reference) {
       if (errors.contains(operand.get()) && !isLinearIn(operand) &&
           reason.empty())
         reason = "a gradient by '" + op->getName().getStringRef().str() +
-                 "' of an operand that was computed from another gradient";
+                 "' of an operand that was computed from another gradient or a "
+                 "sum in any order";
     SmallVector<std::string> resultNames;
     for (OpResult result : op->getResults())
       resultNames.push_back(getResultName(result));
@@ -376,8 +398,15 @@ void PlainProgram::visit(Operation *op, func::FuncOp reference) {
   }
 
   // A size does not depend on the values.
-  if ((isExact && reason.empty()) || isa<tensor::DimOp>(op))
+  bool isSum = isOrderFree(op);
+  if ((isExact && reason.empty() && !isSum) || isa<tensor::DimOp>(op))
     return;
+  if (reason.empty() && isSum) {
+    if (succeeded(visitSums(op)))
+      return;
+    reason =
+        "a sum in any order by '" + op->getName().getStringRef().str() + "'";
+  }
   if (reason.empty()) {
     OpBuilder b(op->getContext());
     b.setInsertionPointAfter(op);
@@ -494,6 +523,7 @@ PlainProgram::run(Program &program, MutableArrayRef<Array> arguments) {
   PassManager pm(module.getContext());
   addBufferizePasses(pm);
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  pm.addPass(createBNGradReturnStatusPass());
   addCpuLowerPasses(pm);
   if (failed(pm.run(module)))
     return failure();
@@ -536,8 +566,9 @@ FailureOr<std::vector<Expectation>>
 mlir::bngrad::evaluatePlainly(Program &program,
                               MutableArrayRef<Array> arguments) {
   OwningOpRef<ModuleOp> module = program.getModule().clone();
-  PlainProgram plain(*module,
-                     module->lookupSymbol<func::FuncOp>(Program::kSymbol));
+  PlainProgram plain(
+      *module, module->lookupSymbol<func::FuncOp>(Program::kSymbol),
+      program.hasScheduledSums() ? SumOrder::Scheduled : SumOrder::Any);
   if (failed(plain.build()))
     return failure();
   return plain.run(program, arguments);

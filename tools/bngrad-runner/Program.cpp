@@ -14,11 +14,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Program.h"
+#include "SumBounds.h"
 
 #include "common/Diagnostics.h"
 #include "common/Input.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/Passes.h"
 #include "BNGrad/Transforms/Pipelines.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -80,7 +82,7 @@ static LogicalResult isolate(ModuleOp module, StringRef entry) {
   if (failed(importModule(module)))
     return failure();
   // Unlike SymbolTable::rename this leaves the rest of the file alone; nothing
-  // is left that could refer to it.
+  // refers to it, as it does not call itself.
   module.lookupSymbol<func::FuncOp>(entry).setName(Program::kSymbol);
   return success();
 }
@@ -301,6 +303,16 @@ static std::string collectSchedules(func::FuncOp function) {
   return found.empty() ? "none" : llvm::join(found, ",");
 }
 
+static bool areSumsScheduled(func::FuncOp function) {
+  WalkResult result = function.walk([](Operation *op) {
+    return isa<linalg::LinalgOp>(op) && isOrderFree(op) &&
+                   !op->hasAttr(ScheduleAttr::kAttrName)
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  });
+  return !result.wasInterrupted();
+}
+
 LogicalResult Program::compile(const Execution &execution) {
   auto start = std::chrono::steady_clock::now();
   MLIRContext *context = source->getContext();
@@ -320,6 +332,7 @@ LogicalResult Program::compile(const Execution &execution) {
     addGroupPasses(choose, execution.schedule, execution.target);
     addBufferizePasses(apply);
     addCpuApplyPasses(apply);
+    apply.addPass(createBNGradReturnStatusPass());
     addCpuLowerPasses(apply, execution.target);
   } else {
     CudaPipelineOptions options;
@@ -327,11 +340,14 @@ LogicalResult Program::compile(const Execution &execution) {
     addCudaGroupPasses(choose, execution.schedule, options.chip);
     addBufferizePasses(apply);
     addCudaApplyPasses(apply, options.deviceArguments);
+    apply.addPass(createBNGradReturnStatusPass());
     addCudaLowerPasses(apply, options);
   }
   if (failed(choose.run(*module)))
     return failure();
-  schedules = collectSchedules(module->lookupSymbol<func::FuncOp>(kSymbol));
+  auto scheduled = module->lookupSymbol<func::FuncOp>(kSymbol);
+  schedules = collectSchedules(scheduled);
+  scheduledSums = areSumsScheduled(scheduled);
   if (failed(apply.run(*module)))
     return failure();
   jit =

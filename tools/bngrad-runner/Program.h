@@ -74,6 +74,9 @@ public:
   /// groups.
   StringRef getSchedules() const { return schedules; }
 
+  /// Whether each sum whose order is free is that of a schedule.
+  bool hasScheduledSums() const { return scheduledSums; }
+
   /// Checks the arguments' sizes against each other and allocates the results.
   FailureOr<std::vector<::bngrad::Array>>
   prepareResults(MutableArrayRef<::bngrad::Array> arguments);
@@ -93,6 +96,7 @@ private:
   /// What each run-time check of sizes says and where it stands.
   std::vector<std::string> sizeErrors;
   std::string schedules;
+  bool scheduledSums = true;
   double compileMilliseconds = 0;
 };
 

@@ -15,6 +15,7 @@
 #include "common/CommandLine.h"
 #include "common/Diagnostics.h"
 #include "common/OptionTable.h"
+#include "common/Outputs.h"
 
 #include "BNGrad/InitAll.h"
 #include "BNGrad/Runtime/Npy.h"
@@ -86,9 +87,29 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
   // libomp aborts the process where it cannot start a thread.
   if (failed(parseCount(args, OPT_threads, "threads", 1024, options.threads)))
     result = failure();
+  // What runs beside kernels runs in one thread.
+  else if (options.threads && options.target != RunTarget::Cpu)
+    result = reportError("expected --threads with --target=cpu alone, got "
+                         "--target=" +
+                         target);
   if (failed(result))
     return failure();
   return options;
+}
+
+/// Which file of the command line --result number `i` would overwrite; empty:
+/// none.
+static std::string findSameFile(const Options &options, size_t i) {
+  StringRef path = options.results[i];
+  if (options.path != "-" && isSameFile(path, options.path))
+    return "it is the program";
+  for (auto [j, spec] : llvm::enumerate(options.arguments))
+    if (!StringRef(spec).starts_with("random:") && isSameFile(path, spec))
+      return "it is argument " + std::to_string(j);
+  for (size_t j = 0; j < i; ++j)
+    if (options.results[j] != "-" && isSameFile(path, options.results[j]))
+      return "it is --result number " + std::to_string(j) + ", too";
+  return "";
 }
 
 /// What must hold of the options beside --arg before anything is compiled;
@@ -104,20 +125,29 @@ static LogicalResult verifyOptions(const Options &options,
     result = reportError(printSymbol(program.getEntry()) +
                          ": expected at most " + Twine(numResults) +
                          " --result, got " + Twine(options.results.size()));
-  for (const std::string &path : options.results)
-    if (std::error_code error = findWriteError(path); error && path != "-")
-      result = reportError(path + ": cannot write: " + error.message());
+  for (auto [i, path] : llvm::enumerate(options.results)) {
+    if (path == "-")
+      continue;
+    std::string error = findWriteError(path);
+    if (error.empty() && !isWrittenInPlace(path))
+      error = findSameFile(options, i);
+    if (!error.empty())
+      result = reportError(path + ": cannot write: " + error);
+  }
   return result;
 }
 
 static LogicalResult writeResults(ArrayRef<std::string> paths,
                                   ArrayRef<Array> results) {
+  Outputs outputs;
   for (auto [path, result] : llvm::zip(paths, results)) {
-    std::string error;
-    if (path != "-" && !::bngrad::writeNpy(path, result, error))
-      return reportError(error);
+    auto write = [&result = result](int descriptor, std::string &error) {
+      return ::bngrad::writeNpy(descriptor, result, error);
+    };
+    if (path != "-" && failed(outputs.add(path, write)))
+      return failure();
   }
-  return success();
+  return outputs.keep();
 }
 
 static LogicalResult run(const Options &options) {
@@ -170,6 +200,7 @@ static LogicalResult run(const Options &options) {
 
 int main(int argc, char **argv) {
   setToolName("bngrad-runner");
+  reportOutOfMemory();
   OptionTable table;
   bool hasError = false;
   InputArgList args = table.parse(argc, argv, hasError);
@@ -180,6 +211,8 @@ int main(int argc, char **argv) {
     llvm::outs() << "\n" << kSpecHelp;
     return 0;
   }
+  if (table.isIncomplete())
+    return 1;
   FailureOr<Options> options = parseOptions(args);
   if (hasError || failed(options))
     return 1;

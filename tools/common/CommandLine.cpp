@@ -56,20 +56,6 @@ LogicalResult mlir::bngrad::verifySchedule(StringRef schedule,
   return reportError("--schedule: " + reason);
 }
 
-std::error_code mlir::bngrad::findWriteError(StringRef path) {
-  namespace fs = llvm::sys::fs;
-  if (fs::is_directory(path))
-    return std::make_error_code(std::errc::is_a_directory);
-  if (fs::exists(path))
-    return fs::access(path, fs::AccessMode::Write);
-  StringRef folder = llvm::sys::path::parent_path(path);
-  if (folder.empty())
-    folder = ".";
-  if (fs::exists(folder) && !fs::is_directory(folder))
-    return std::make_error_code(std::errc::not_a_directory);
-  return fs::access(folder, fs::AccessMode::Write);
-}
-
 std::string mlir::bngrad::getOwnLibrary(StringRef name) {
   static int anchor;
   SmallString<128> path(llvm::sys::fs::getMainExecutable(nullptr, &anchor));

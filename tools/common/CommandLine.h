@@ -13,7 +13,6 @@
 
 #include <optional>
 #include <string>
-#include <system_error>
 
 namespace llvm::opt {
 class InputArgList;
@@ -43,10 +42,6 @@ FailureOr<std::string> parseInput(const llvm::opt::InputArgList &args,
 ///
 /// Errors: one line on standard error and failure.
 LogicalResult verifySchedule(StringRef schedule, MLIRContext *context);
-
-/// Why a file at `path` cannot be written, as far as can be known without
-/// touching it.
-std::error_code findWriteError(StringRef path);
 
 /// The path of BNGrad's shared library `name` in the folder of libraries that
 /// belongs to the folder of the running tool.

@@ -10,7 +10,13 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <array>
+#include <new>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -21,6 +27,21 @@ static std::string inputName;
 void mlir::bngrad::setToolName(StringRef name) { toolName = name; }
 
 void mlir::bngrad::setInputName(StringRef name) { inputName = name.str(); }
+/// Allocates nothing.
+[[noreturn]] static void exitOutOfMemory() {
+  std::array<StringRef, 2> parts = {toolName, ": error: out of memory\n"};
+  for (StringRef part : parts)
+    (void)!::write(STDERR_FILENO, part.data(), part.size());
+  // Removes what has been written in part.
+  llvm::sys::RunInterruptHandlers();
+  ::_exit(1);
+}
+
+void mlir::bngrad::reportOutOfMemory() {
+  std::set_new_handler(exitOutOfMemory);
+  llvm::install_bad_alloc_error_handler(
+      [](void *, const char *, bool) { exitOutOfMemory(); });
+}
 
 LogicalResult mlir::bngrad::reportError(const Twine &message) {
   std::string text = message.str();

@@ -18,6 +18,9 @@ void setToolName(StringRef name);
 
 /// Sets what locations that are in no file are printed as: the tool's input.
 void setInputName(StringRef name);
+/// From now on memory that runs out ends the process with one line, in the form
+/// of reportError, and status 1.
+void reportOutOfMemory();
 
 /// Prints `<tool>: error: <message>` on one line and returns failure.
 LogicalResult reportError(const Twine &message);

@@ -11,15 +11,63 @@
 
 #include "BNGrad/Transforms/Pipelines.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/SourceMgr.h"
+
+#include <unistd.h>
 
 using namespace mlir;
 using namespace mlir::bngrad;
+
+/// More than this of what is no file is not read: it may have no end.
+static constexpr size_t kMostBytes = size_t(1) << 30;
+
+/// The bytes of `path`, "-" being standard input; null and what is wrong.
+static std::unique_ptr<llvm::MemoryBuffer> readInput(StringRef path,
+                                                     std::string &error) {
+  namespace fs = llvm::sys::fs;
+  fs::file_status status;
+  std::error_code code =
+      path == "-" ? fs::status(STDIN_FILENO, status) : fs::status(path, status);
+  if (code || fs::is_regular_file(status) || fs::is_directory(status))
+    return openInputFile(path, &error);
+  llvm::Expected<fs::file_t> file =
+      path == "-" ? llvm::Expected<fs::file_t>(fs::getStdinHandle())
+                  : fs::openNativeFileForRead(path);
+  auto fail = [&](const Twine &why) {
+    error = ("cannot open input file '" + path + "': " + why).str();
+    return nullptr;
+  };
+  if (!file)
+    return fail(llvm::toString(file.takeError()));
+  llvm::scope_exit close([&] {
+    if (path != "-")
+      (void)fs::closeFile(*file);
+  });
+  std::string bytes;
+  constexpr size_t kChunk = size_t(1) << 20;
+  while (bytes.size() <= kMostBytes) {
+    size_t size = bytes.size();
+    bytes.resize(size + kChunk);
+    llvm::Expected<size_t> count =
+        fs::readNativeFile(*file, {bytes.data() + size, kChunk});
+    if (!count)
+      return fail(llvm::toString(count.takeError()));
+    bytes.resize(size + *count);
+    if (*count == 0)
+      return llvm::MemoryBuffer::getMemBufferCopy(bytes, path == "-" ? "<stdin>"
+                                                                     : path);
+  }
+  return fail("expected at most 2^30 bytes of what is no file, got more");
+}
 
 OwningOpRef<ModuleOp> mlir::bngrad::readModule(MLIRContext *context,
                                                StringRef path) {
@@ -28,7 +76,7 @@ OwningOpRef<ModuleOp> mlir::bngrad::readModule(MLIRContext *context,
     return {};
   }
   std::string error;
-  std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(path, &error);
+  std::unique_ptr<llvm::MemoryBuffer> buffer = readInput(path, error);
   if (!buffer) {
     (void)reportError(error);
     return {};
@@ -38,6 +86,51 @@ OwningOpRef<ModuleOp> mlir::bngrad::readModule(MLIRContext *context,
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   OneLineDiagnostics diagnostics(context);
   return parseSourceFile<ModuleOp>(sources, context);
+}
+
+/// Reports a function that calls itself, directly or by others: it cannot be
+/// inlined, and what it does depends on data, which nobody checks for an end.
+/// `active` are the callers of `function`, `done` those that call none of them.
+static LogicalResult verifyNoRecursion(func::FuncOp function, ModuleOp module,
+                                       SetVector<Operation *> &active,
+                                       DenseSet<Operation *> &done) {
+  if (done.contains(function))
+    return success();
+  active.insert(function);
+  WalkResult result = function.walk([&](func::CallOp call) {
+    auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+    if (!callee)
+      return WalkResult::advance();
+    if (!active.contains(callee))
+      return failed(verifyNoRecursion(callee, module, active, done))
+                 ? WalkResult::interrupt()
+                 : WalkResult::advance();
+    InFlightDiagnostic error = call.emitError()
+                               << "expected @" << callee.getSymName()
+                               << " not to call itself, got a call";
+    if (callee != function)
+      error << " by @" << function.getSymName();
+    return WalkResult::interrupt();
+  });
+  active.remove(function);
+  done.insert(function);
+  return failure(result.wasInterrupted());
+}
+
+/// What must hold of the functions that are left.
+static LogicalResult verifyFunctions(ModuleOp module) {
+  SetVector<Operation *> active;
+  DenseSet<Operation *> done;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.isExternal())
+      return function.emitError()
+             << "expected @" << function.getSymName()
+             << ", which is called, to have a body: what is compiled calls no "
+                "other code";
+    if (failed(verifyNoRecursion(function, module, active, done)))
+      return failure();
+  }
+  return success();
 }
 
 LogicalResult mlir::bngrad::importModule(ModuleOp module) {
@@ -60,5 +153,5 @@ LogicalResult mlir::bngrad::importModule(ModuleOp module) {
         << ", got '" << op->getName() << "'";
     return WalkResult::interrupt();
   });
-  return failure(unknown.wasInterrupted());
+  return failure(unknown.wasInterrupted() || failed(verifyFunctions(module)));
 }

@@ -14,7 +14,8 @@
 
 namespace mlir::bngrad {
 
-/// Reads the IR of `path` ("-": standard input), text or bytecode.
+/// Reads the IR of `path` ("-": standard input), text or bytecode; of what is
+/// no file, such as a pipe, at most 1 GiB.
 ///
 /// Errors: one line on standard error and null.
 OwningOpRef<ModuleOp> readModule(MLIRContext *context, StringRef path);
@@ -23,8 +24,8 @@ OwningOpRef<ModuleOp> readModule(MLIRContext *context, StringRef path);
 /// foreign gradients are imported, what is called is inlined, and private
 /// functions that nothing calls any more are dropped.
 ///
-/// Errors: a diagnostic and failure, for an op that no dialect knows or that
-///         prints, too.
+/// Errors: a diagnostic and failure, also for an op that no dialect knows or
+///         that prints, a function without a body, and one that calls itself.
 LogicalResult importModule(ModuleOp module);
 
 } // namespace mlir::bngrad

@@ -57,10 +57,16 @@ public:
     return parseArgs(argc, argv, OPT_UNKNOWN, saver, [&](StringRef message) {
       (void)reportError(message);
       hasError = true;
+      isCutOff |= message.ends_with("missing argument");
     });
   }
 
+  /// Whether the last option lacks its value: what else is missing may be part
+  /// of the same error.
+  bool isIncomplete() const { return isCutOff; }
+
 private:
+  bool isCutOff = false;
   llvm::BumpPtrAllocator allocator;
   llvm::StringSaver saver{allocator};
 };

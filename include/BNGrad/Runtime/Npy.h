@@ -26,6 +26,12 @@ namespace bngrad {
 [[nodiscard]] bool readNpy(const std::string &path, Array &array,
                            std::string &error);
 
+/// Writes `array` to a descriptor, as below.
+///
+/// Errors: false and a few words in `error`.
+[[nodiscard]] bool writeNpy(int descriptor, const Array &array,
+                            std::string &error);
+
 /// Writes `array` as version 1.0, bf16 as `<V2`. The data starts at a multiple
 /// of 64 bytes.
 ///

@@ -599,6 +599,42 @@ def BNGradExpandCopiesPass
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
+def BNGradReturnStatusPass : Pass<"bngrad-return-status", "::mlir::ModuleOp"> {
+  let summary = "Let functions say that they ran out of memory";
+  let description = [{
+    Needs: functions on buffers.
+    Gives: a function that may allocate memory, or calls one that may, has an i32
+           as its last result, which is 0; `bngrad-lower-allocations` returns
+           another where memory runs out. `bngrad-export-c` does this, too.
+           Functions whose address is taken are left alone.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    func.func @f(%n: index) {
+      %0 = memref.alloc(%n) : memref<?xf32>
+      memref.dealloc %0 : memref<?xf32>
+      return
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%n: index) -> i32 attributes {bngrad.returns_status} {
+      %0 = memref.alloc(%n) : memref<?xf32>
+      memref.dealloc %0 : memref<?xf32>
+      %c0_i32 = arith.constant 0 : i32
+      return %c0_i32 : i32
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect"
+  ];
+}
+
 def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
   let summary = "Give public functions entry points that C can call";
   let description = [{
@@ -607,9 +643,10 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
     Gives: for each public function NAME, two that call it:
            `int32_t NAME(...)`, if every shape and stride is static, takes a
            pointer to the data of each buffer, and returns -1 without a call if
-           one that is not empty is null, else 0 or what `status-function`
-           returns after the call; and `void _mlir_ciface_NAME(...)` takes a
-           pointer to the descriptor of each buffer. Both take scalars by value:
+           one that is not empty is null, else 0, or -2 if memory ran out, or
+           what `status-function` returns after the call; and `int32_t
+           _mlir_ciface_NAME(...)` takes a pointer to the descriptor of each
+           buffer, and returns 0, or -2. Both take scalars by value:
            index as int64_t, i1 as uint8_t (0 is false), f16 and bf16 as the
            uint16_t of their bits. The function itself, like every private one,
            is internal and has a name with a dot, which no library has; so are
@@ -638,13 +675,13 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
     // Makes descriptors of the pointers, and calls.
     func.func private @f(!llvm.ptr, !llvm.ptr) -> i32
     // Loads the descriptors, and calls.
-    func.func private @_mlir_ciface_f(!llvm.ptr, !llvm.ptr)
+    func.func private @_mlir_ciface_f(!llvm.ptr, !llvm.ptr) -> i32
     ```
   }];
   let options = [
     Option<"statusFunction", "status-function", "std::string",
            /*default=*/"\"\"",
-           "A function int32_t(void) whose value NAME returns; empty: 0">
+           "A function int32_t(void) whose value NAME returns if it did not run out of memory; empty: 0">
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
@@ -832,7 +869,8 @@ def BNGradShareLoopsPass : Pass<"bngrad-share-loops", "::mlir::ModuleOp"> {
   let summary = "Divide parallel loops among OpenMP's threads";
   let description = [{
     Needs: `scf.parallel`.
-    Gives: instead of one with a single loop and no results, an `omp.parallel` in
+    Gives: instead of one with a single loop and no results, which allocates no
+           memory and calls nothing, an `omp.parallel` in
            which each thread runs a contiguous part of the iterations, without
            the calls and the barrier of a worksharing loop. Loops with nothing
            between them that reads or writes memory lie in one, with barriers.
@@ -886,6 +924,64 @@ def BNGradShareLoopsPass : Pass<"bngrad-share-loops", "::mlir::ModuleOp"> {
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
     "::mlir::omp::OpenMPDialect", "::mlir::scf::SCFDialect"
+  ];
+}
+
+def BNGradLowerAllocationsPass
+    : Pass<"bngrad-lower-allocations", "::mlir::ModuleOp"> {
+  let summary = "Let a function that runs out of memory return";
+  let description = [{
+    Needs: functions on buffers whose control flow is that of `cf`; parallel loops
+           are those of OpenMP.
+    Gives: each `memref.alloc` of the host is a call of malloc, with the node of a
+           list before the data. Where that returns null, or the size is none
+           that an i64 holds, the function frees all that is in its list and
+           returns the status -2 (`bngrad-return-status`); one without a status
+           calls abort. Calls of functions with a status return it in the same
+           way. In a parallel loop the iteration ends, then the function after
+           the loop; each iteration has a list of its own.
+    Fails: if memory is allocated in any other region, or the module has other
+           symbols named malloc, free or abort.
+
+    Before:
+
+    ```mlir
+    func.func @f(%n: index) -> i32 attributes {bngrad.returns_status} {
+      %0 = memref.alloc(%n) : memref<?xf32>
+      memref.dealloc %0 : memref<?xf32>
+      %c0_i32 = arith.constant 0 : i32
+      return %c0_i32 : i32
+    }
+    ```
+
+    After, abridged:
+
+    ```mlir
+    llvm.func @bngrad_allocate(i64, !llvm.ptr) -> !llvm.ptr
+    llvm.func @bngrad_free(!llvm.ptr)
+    llvm.func @bngrad_free_all(!llvm.ptr)
+    func.func @f(%n: i64) -> i32 {
+      %size = arith.constant 16 : i32
+      %head = llvm.alloca %size x i8 : (i32) -> !llvm.ptr
+      %0 = llvm.call @bngrad_allocate(%n, %head) : (i64, !llvm.ptr) -> !llvm.ptr
+      %null = llvm.mlir.zero : !llvm.ptr
+      %failed = llvm.icmp "eq" %0, %null : !llvm.ptr
+      %status = arith.constant -2 : i32
+      cf.cond_br %failed, ^bb2(%status : i32), ^bb1
+    ^bb1:
+      llvm.call @bngrad_free(%0) : (!llvm.ptr) -> ()
+      %c0_i32 = arith.constant 0 : i32
+      return %c0_i32 : i32
+    ^bb2(%code: i32):
+      llvm.call @bngrad_free_all(%head) : (!llvm.ptr) -> ()
+      return %code : i32
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+    "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::omp::OpenMPDialect"
   ];
 }
 

@@ -1,4 +1,4 @@
-//===- Outputs.cpp - files that are written whole or not at all -----------===//
+//===- SharedObject.cpp - links shared objects ----------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Outputs.h"
+#include "SharedObject.h"
 
 #include "common/Diagnostics.h"
 
@@ -14,38 +14,12 @@
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
-#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
 namespace fs = llvm::sys::fs;
-
-static LogicalResult reportUnwritable(StringRef path, const Twine &why) {
-  return reportError(path + ": cannot write: " + why);
-}
-
-Outputs::~Outputs() {
-  for (const File &file : files) {
-    (void)fs::remove(file.temporary);
-    llvm::sys::DontRemoveFileOnSignal(file.temporary);
-  }
-}
-
-/// Returns a descriptor to write to.
-FailureOr<int> Outputs::create(StringRef path) {
-  // In the same folder, or it could not be renamed.
-  std::string temporary =
-      (path + "." + Twine(llvm::sys::Process::getProcessId()) + ".tmp").str();
-  int descriptor;
-  if (std::error_code error = fs::openFileForWrite(temporary, descriptor))
-    return reportUnwritable(path, error.message());
-  llvm::sys::RemoveFileOnSignal(temporary);
-  files.push_back({path.str(), temporary});
-  return descriptor;
-}
 
 /// Writes all of `content` to `descriptor`, and closes it.
 static std::error_code write(int descriptor, StringRef content) {
@@ -55,15 +29,6 @@ static std::error_code write(int descriptor, StringRef content) {
   std::error_code error = os.error();
   os.clear_error();
   return error;
-}
-
-LogicalResult Outputs::add(StringRef path, StringRef content) {
-  FailureOr<int> descriptor = create(path);
-  if (failed(descriptor))
-    return failure();
-  if (std::error_code error = write(*descriptor, content))
-    return reportUnwritable(path, error.message());
-  return success();
 }
 
 namespace {
@@ -85,9 +50,10 @@ static FailureOr<Linker> findLinker() {
                      "ld on PATH to link a .so, got none");
 }
 
-LogicalResult Outputs::addSharedObject(StringRef path, StringRef object,
-                                       ArrayRef<std::string> libraries,
-                                       bool besideToo) {
+LogicalResult mlir::bngrad::addSharedObject(Outputs &outputs, StringRef path,
+                                            StringRef object,
+                                            ArrayRef<std::string> libraries,
+                                            bool besideToo) {
   FailureOr<Linker> linker = findLinker();
   if (failed(linker))
     return failure();
@@ -103,10 +69,9 @@ LogicalResult Outputs::addSharedObject(StringRef path, StringRef object,
   llvm::FileRemover removeLog(logPath);
   if (error)
     return reportError("temporary file: cannot write: " + error.message());
-  FailureOr<int> descriptor = create(path);
-  if (failed(descriptor))
+  FailureOr<std::string> temporary = outputs.addForProcess(path);
+  if (failed(temporary))
     return failure();
-  llvm::sys::Process::SafelyCloseFileDescriptor(*descriptor);
 
   StringRef name = llvm::sys::path::filename(path);
   SmallVector<StringRef> options = {
@@ -127,7 +92,7 @@ LogicalResult Outputs::addSharedObject(StringRef path, StringRef object,
     args.append({"-L/usr/local/lib", "-L/lib64", "-L/usr/lib64", "-L/lib",
                  "-L/usr/lib", "-L/usr/lib/x86_64-linux-gnu",
                  "-L/usr/lib/aarch64-linux-gnu"});
-  args.append({"-o", files.back().temporary, objectPath});
+  args.append({"-o", *temporary, objectPath});
   llvm::append_range(args, libraries);
   args.append({"-lm", "-lc"});
 
@@ -144,17 +109,4 @@ LogicalResult Outputs::addSharedObject(StringRef path, StringRef object,
                        " failed: " + message);
   }
   return success();
-}
-
-LogicalResult Outputs::keep() {
-  LogicalResult result = success();
-  for (const File &file : files) {
-    if (std::error_code error = fs::rename(file.temporary, file.path)) {
-      result = reportUnwritable(file.path, error.message());
-      (void)fs::remove(file.temporary);
-    }
-    llvm::sys::DontRemoveFileOnSignal(file.temporary);
-  }
-  files.clear();
-  return result;
 }

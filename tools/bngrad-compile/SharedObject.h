@@ -1,0 +1,28 @@
+//===- SharedObject.h - links shared objects --------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_COMPILE_SHAREDOBJECT_H
+#define BNGRAD_COMPILE_SHAREDOBJECT_H
+
+#include "common/Outputs.h"
+
+namespace mlir::bngrad {
+
+/// Adds to `outputs` a shared object linked of the object file `object`, libm
+/// and, where something is called of them, `libraries`, which it finds beside
+/// it, if `besideToo`, or where they lie now.
+///
+/// Errors: one line on standard error and failure: no linker on PATH, what the
+///         linker says first.
+LogicalResult addSharedObject(Outputs &outputs, StringRef path,
+                              StringRef object, ArrayRef<std::string> libraries,
+                              bool besideToo);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_COMPILE_SHAREDOBJECT_H
