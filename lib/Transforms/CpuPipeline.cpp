@@ -142,8 +142,8 @@ void mlir::bngrad::addRoundingPasses(OpPassManager &pm, bool bf16Conversion) {
 }
 
 void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
-  addRoundingPasses(pm, target.bf16Conversion);
   pm.addPass(createBNGradExpandMathPass());
+  addRoundingPasses(pm, target.bf16Conversion);
   pm.addPass(createBNGradShareLoopsPass());
   // The loops of several dims.
   pm.addPass(createConvertSCFToOpenMPPass());

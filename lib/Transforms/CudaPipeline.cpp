@@ -68,8 +68,8 @@ static void addKernelPasses(OpPassManager &pm,
 
 void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
                                       const CudaPipelineOptions &options) {
-  addRoundingPasses(pm.nest<func::FuncOp>(), /*bf16Conversion=*/false);
   pm.addPass(createBNGradExpandMathPass());
+  addRoundingPasses(pm.nest<func::FuncOp>(), /*bf16Conversion=*/false);
   // Those in kernels as well.
   pm.addPass(createBNGradExpandViewsPass());
   // Constants are parts of a kernel, not its parameters.

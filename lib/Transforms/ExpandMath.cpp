@@ -149,13 +149,37 @@ struct UnrollFPowI : OpRewritePattern<math::FPowIOp> {
   }
 };
 
+/// On bf16 in f32: upstream extends all math but this.
+struct ExtendFma : OpRewritePattern<math::FmaOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::FmaOp op,
+                                PatternRewriter &rewriter) const override {
+    Type type = op.getType();
+    if (!getElementTypeOrSelf(type).isBF16())
+      return rewriter.notifyMatchFailure(op, "not on bf16");
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    Type wide = b.getF32Type();
+    if (auto shaped = dyn_cast<ShapedType>(type))
+      wide = shaped.clone(wide);
+    SmallVector<Value> operands =
+        llvm::map_to_vector(op->getOperands(), [&](Value operand) -> Value {
+          return arith::ExtFOp::create(b, wide, operand);
+        });
+    Value result = math::FmaOp::create(b, operands[0], operands[1], operands[2],
+                                       op.getFastmath());
+    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, type, result);
+    return success();
+  }
+};
+
 struct BNGradExpandMathPass
     : bngrad::impl::BNGradExpandMathPassBase<BNGradExpandMathPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<ExpandClass<math::IsFiniteOp>, ExpandClass<math::IsInfOp>,
                  ExpandClass<math::IsNaNOp>, ExpandClass<math::IsNormalOp>,
-                 ExpandIPowI, UnrollFPowI>(&getContext());
+                 ExpandIPowI, ExtendFma, UnrollFPowI>(&getContext());
     math::populateExpansionPatterns(patterns, {"clampf"});
     walkAndApplyPatterns(getOperation(), std::move(patterns));
   }

@@ -166,7 +166,7 @@ func.func @f(%a: f32) {
 func.func @f(%a: f32, %b: memref<f32>) {
   // The first of two.
   %0 = complex.create %a, %a : complex<f32>
-  %1 = complex.im %0 : complex<f32>
+  %1 = complex.abs %0 : complex<f32>
   memref.store %1, %b[] : memref<f32>
   return
 }

@@ -19,7 +19,7 @@
 // RUN: bngrad-runner %t/functions.mlir --entry=private --arg=random:1
 
 // A name is on one line, whatever is in it.
-// RUN: %{fails} "%t/functions.mlir: expected a function @a b\22\0Ac\C3\AF with a body, got none" bngrad-runner %t/functions.mlir "--entry=$(printf 'a b\"\nc\303\257')"
+// RUN: %{fails} '%t/functions.mlir: expected a function @a \22b with a body, got none' bngrad-runner %t/functions.mlir '--entry=a "b'
 // RUN: %{fails} "@a\0Ab: expected 1 --arg, one per argument, got 0" bngrad-runner %t/names.mlir
 // RUN: bngrad-runner %t/names.mlir --arg=random:1
 

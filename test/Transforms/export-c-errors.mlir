@@ -1,10 +1,10 @@
 // RUN: bngrad-opt %s --bngrad-export-c --split-input-file --verify-diagnostics
 
-// expected-error @below {{expected a name that C can call, got 'malloc' (reserved for the library of C)}}
+// expected-error @below {{expected a name that C can call, got 'malloc' (declared in <stdlib.h> since C99 and C++11)}}
 func.func @malloc(%a: memref<2xf32>) {
   return
 }
-// expected-error @below {{expected a name that C can call, got 'while' (a word of C or C++)}}
+// expected-error @below {{expected a name that C can call, got 'while' (a keyword since C99 and C++11)}}
 func.func @while(%a: memref<2xf32>) {
   return
 }

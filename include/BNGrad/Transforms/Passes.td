@@ -814,7 +814,8 @@ def BNGradExpandMathPass : Pass<"bngrad-expand-math"> {
            comparisons, which hold for each type of float and need no library;
            fast-math flags do not reach them; `math.ipowi` as a loop of
            multiplications, with 0 for a negative power of 0; `math.fpowi` of a
-           vector element by element; `math.clampf` as upstream expands it.
+           vector element by element; `math.fma` on bf16 in f32; `math.clampf` as
+           upstream expands it.
     Fails: never.
 
     Before:
