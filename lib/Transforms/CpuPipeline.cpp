@@ -159,6 +159,8 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   // When a function ends by a branch, and sizes are still those of buffers.
   pm.addPass(createBNGradLowerAllocationsPass());
   pm.addPass(createFinalizeMemRefToLLVMConversionPass());
+  pm.addPass(createConvertComplexToStandardPass());
+  pm.addPass(createConvertComplexToLLVMPass());
   pm.addPass(createConvertMathToLLVMPass());
   // What has no intrinsic is a call, of each element of a vector.
   pm.addPass(createConvertMathToLibmPass());

@@ -25,8 +25,8 @@
 
 // What the pipelines do not lower, in the program alone and beside a reference.
 // RUN: %{fails} "%t/prints.mlir:4:3: expected no op that prints, got 'vector.print'" bngrad-runner %t/prints.mlir --arg=random:1
-// RUN: %{fails} "%t/complex_op.mlir:4:8: expected an op that can be lowered to LLVM IR, got 'complex.create'" bngrad-runner %t/complex_op.mlir --arg=random:1
-// RUN: %{fails} "%t/complex_op.mlir:4:8: expected an op that can be lowered to LLVM IR, got 'complex.create'" bngrad-runner %t/complex_op.mlir --arg=random:1 --target=cuda-emulator
+// RUN: %{fails} "%t/foreign_op.mlir:2:8: expected an op that can be lowered to LLVM IR, got 'emitc.literal'" bngrad-runner %t/foreign_op.mlir --arg=random:1
+// RUN: %{fails} "%t/foreign_op.mlir:2:8: expected an op that can be lowered to LLVM IR, got 'emitc.literal'" bngrad-runner %t/foreign_op.mlir --arg=random:1 --target=cuda-emulator
 // What has no end is read up to a limit.
 // RUN: %{fails} "cannot open input file '/dev/zero': expected at most 2^30 bytes of what is no file, got more" bngrad-runner /dev/zero
 // RUN: %{fails} "argument 0: /dev/zero: cannot open: ...a regular file" bngrad-runner %t/functions.mlir --entry=g --arg=/dev/zero
@@ -82,14 +82,11 @@ func.func @f(%a: tensor<1xf32>) -> tensor<1xf32> {
   vector.print %0 : f32
   return %a : tensor<1xf32>
 }
-//--- complex_op.mlir
+//--- foreign_op.mlir
 func.func @f(%a: tensor<1xf32>) -> tensor<1xf32> {
-  %c0 = arith.constant 0 : index
-  %0 = tensor.extract %a[%c0] : tensor<1xf32>
-  %1 = complex.create %0, %0 : complex<f32>
-  %2 = complex.im %1 : complex<f32>
-  %3 = tensor.from_elements %2 : tensor<1xf32>
-  return %3 : tensor<1xf32>
+  %0 = emitc.literal "M_PI" : f32
+  %1 = tensor.from_elements %0 : tensor<1xf32>
+  return %1 : tensor<1xf32>
 }
 //--- syntax.mlir
 func.func @f(%a: tensor<
