@@ -248,12 +248,43 @@ static LogicalResult verifyBuffers(func::FuncOp function,
   return failure(walk.wasInterrupted());
 }
 
+/// A pad of nothing is padding everywhere. Bufferization would look at nothing
+/// where it lies, which may be past the end.
+static void fillEmptyPads(func::FuncOp function) {
+  SmallVector<tensor::PadOp> pads;
+  function.walk([&](tensor::PadOp pad) {
+    if (llvm::is_contained(pad.getSourceType().getShape(), 0))
+      pads.push_back(pad);
+  });
+  for (tensor::PadOp pad : pads) {
+    OpBuilder b(pad);
+    Location loc = pad.getLoc();
+    AffineExpr source, low, high;
+    bindSymbols(b.getContext(), source, low, high);
+    SmallVector<Value> dynamicSizes;
+    for (int64_t dim : llvm::seq(pad.getResultType().getRank()))
+      if (pad.getResultType().isDynamicDim(dim))
+        dynamicSizes.push_back(getValueOrCreateConstantIndexOp(
+            b, loc,
+            affine::makeComposedFoldedAffineApply(
+                b, loc, source + low + high,
+                {tensor::getMixedSize(b, loc, pad.getSource(), dim),
+                 pad.getMixedLowPad()[dim], pad.getMixedHighPad()[dim]})));
+    auto padding =
+        tensor::GenerateOp::create(b, loc, pad.getResultType(), dynamicSizes);
+    padding.getBody().takeBody(pad.getRegion());
+    pad.replaceAllUsesWith(padding.getResult());
+    pad.erase();
+  }
+}
+
 namespace {
 struct BNGradPrepareBufferizePass
     : bngrad::impl::BNGradPrepareBufferizePassBase<BNGradPrepareBufferizePass> {
   void runOnOperation() override {
     if (failed(verifyBuffers(getOperation(), getAnalysis<DominanceInfo>())))
       return signalPassFailure();
+    fillEmptyPads(getOperation());
     unshareInits(getOperation());
     writeThroughReshapes(getOperation());
     protectArguments(getOperation());

@@ -13,7 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <new>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
@@ -47,8 +47,10 @@ public:
   /// Errors: false, and an empty buffer, if there is not enough memory.
   [[nodiscard]] bool allocate(size_t size) {
     release();
-    bytes = static_cast<char *>(::operator new(
-        size == 0 ? 1 : size, std::align_val_t(kAlignment), std::nothrow));
+    // Not operator new: its handler may end the process.
+    size_t lines = size / kAlignment + 1;
+    bytes =
+        static_cast<char *>(std::aligned_alloc(kAlignment, lines * kAlignment));
     numBytes = bytes ? size : 0;
     return bytes != nullptr;
   }
@@ -61,7 +63,7 @@ public:
 
 private:
   void release() {
-    ::operator delete(bytes, std::align_val_t(kAlignment));
+    std::free(bytes);
     bytes = nullptr;
     numBytes = 0;
   }
