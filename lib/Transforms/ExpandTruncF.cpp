@@ -185,6 +185,12 @@ struct BNGradExpandTruncFPass
   using Base::Base;
 
   void runOnOperation() override {
+    // Upstream's emulation of narrow floats allows its roundings to be skipped
+    // between two operations. Each operation rounds, wherever it is compiled.
+    getOperation()->walk([](arith::TruncFOp op) {
+      if (getElementTypeOrSelf(op.getType()).isBF16())
+        op->removeAttr(op.getFastmathAttrName());
+    });
     RewritePatternSet patterns(&getContext());
     populateExpandTruncFPatterns(patterns, bf16Conversion);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))

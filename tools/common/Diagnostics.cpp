@@ -10,6 +10,7 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Compiler.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
@@ -37,10 +38,31 @@ void mlir::bngrad::setInputName(StringRef name) { inputName = name.str(); }
   ::_exit(1);
 }
 
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) &&                    \
+    !LLVM_ADDRESS_SANITIZER_BUILD
+/// Below it nobody expects an allocation to fail.
+static constexpr size_t kSmallAllocation = 1 << 20;
+
+extern "C" void *__libc_malloc(size_t size);
+/// MLIR writes to the memory of each new op without a look at the pointer.
+extern "C" void *malloc(size_t size) {
+  void *memory = __libc_malloc(size);
+  if (!memory && size < kSmallAllocation)
+    exitOutOfMemory();
+  return memory;
+}
+#endif
+
 void mlir::bngrad::reportOutOfMemory() {
   std::set_new_handler(exitOutOfMemory);
   llvm::install_bad_alloc_error_handler(
       [](void *, const char *, bool) { exitOutOfMemory(); });
+  // Such as threads that cannot be created.
+  llvm::install_fatal_error_handler([](void *, const char *reason, bool) {
+    (void)reportError(reason);
+    llvm::sys::RunInterruptHandlers();
+    ::_exit(1);
+  });
 }
 
 LogicalResult mlir::bngrad::reportError(const Twine &message) {
