@@ -67,18 +67,25 @@ setup() {
   rm -f "$log"
 }
 
+# configuration: how CMake is called, but for the folders, one argument a line.
+configuration() {
+  printf '%s\n' cmake -G Ninja \
+    -DCMAKE_BUILD_TYPE="${BNGRAD_BUILD_TYPE:-Release}" \
+    -DCMAKE_C_COMPILER="${CC:-clang-$llvm_version}" \
+    -DCMAKE_CXX_COMPILER="${CXX:-clang++-$llvm_version}" \
+    -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
+    -DMLIR_DIR="$llvm_prefix/lib/cmake/mlir" \
+    -DLLVM_DIR="$llvm_prefix/lib/cmake/llvm" \
+    -DPython3_EXECUTABLE="$python"
+}
+
 # Configures $build (once; BNGRAD_CMAKE_FLAGS adds options) and builds the given targets (default: all).
 build() {
   require_space 1000 "$build"
   if [ ! -f "$build/build.ninja" ]; then
-    cmake -S "$root" -B "$build" -G Ninja \
-      -DCMAKE_BUILD_TYPE="${BNGRAD_BUILD_TYPE:-Release}" \
-      -DCMAKE_C_COMPILER="${CC:-clang-$llvm_version}" \
-      -DCMAKE_CXX_COMPILER="${CXX:-clang++-$llvm_version}" \
-      -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
-      -DMLIR_DIR="$llvm_prefix/lib/cmake/mlir" \
-      -DLLVM_DIR="$llvm_prefix/lib/cmake/llvm" \
-      -DPython3_EXECUTABLE="$python" ${BNGRAD_CMAKE_FLAGS:-} >"$build/configure.log" 2>&1 ||
+    local arguments
+    mapfile -t arguments < <(configuration)
+    "${arguments[@]}" -S "$root" -B "$build" ${BNGRAD_CMAKE_FLAGS:-} >"$build/configure.log" 2>&1 ||
       fail "configuring failed: $(grep -m1 -A2 'CMake Error' "$build/configure.log" | tr -s ' \n' ' ') (see $build/configure.log)"
   fi
   cmake --build "$build" ${@:+--target "$@"} >"$build/build.log" 2>&1 ||
