@@ -91,3 +91,13 @@ build() {
   cmake --build "$build" ${@:+--target "$@"} >"$build/build.log" 2>&1 ||
     fail "building failed: $(grep -m1 -E 'error|FAILED' "$build/build.log") (see $build/build.log)"
 }
+
+# Installs what parses C++ for generated mutants, 5 MB, into the build; needs the package python3-venv.
+install_parser() {
+  local venv=$build/mutation-venv
+  [ ! -f "$venv/installed" ] || return 0
+  mkdir -p "$build"
+  { "$python" -m venv "$venv" &&
+    "$venv/bin/pip" install --upgrade tree-sitter==0.26.1 tree-sitter-cpp==0.23.4 &&
+    touch "$venv/installed"; } >"$build/mutation-venv.log" 2>&1
+}

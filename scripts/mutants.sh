@@ -18,17 +18,10 @@
 
 . "$(dirname "$0")/common.sh"
 
-# Installs what parses C++ into the build.
-install_parser() {
-  local venv=$build/mutation-venv packages=(tree-sitter==0.26.1 tree-sitter-cpp==0.23.4)
-  [ ! -f "$venv/installed" ] || return 0
-  "$python" -m venv "$venv" && "$venv/bin/pip" install --upgrade "${packages[@]}" && touch "$venv/installed"
-}
-
 if [ "${1:-}" = --generate ]; then
   packages+=(python3-venv)
   setup
-  install_parser >"$build/mutation-venv.log" 2>&1 ||
+  install_parser ||
     fail "expected tree-sitter and tree-sitter-cpp from PyPI, see $build/mutation-venv.log"
   BNGRAD_CONFIGURE=$(configuration) BNGRAD_LIT_PATH=$llvm_prefix/utils/lit \
     exec "$build/mutation-venv/bin/python" "$root/scripts/mutation" "${@:2}"
