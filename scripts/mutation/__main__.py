@@ -66,11 +66,16 @@ def find_enums() -> dict[str, list[str]]:
 def find_pool(files: str) -> list[Mutant]:
     """All mutants of the files that match, in a fixed order."""
     enums = find_enums()
+    paths = sorted([*ROOT.glob("lib/**/*.cpp"), *ROOT.glob("lib/**/*.h")])
+    signatures: dict[str, list[list[str]]] = defaultdict(list)
+    for path in [*paths, *ROOT.glob("include/**/*.h")]:
+        for name, types in sites.signatures_of(path.read_bytes()).items():
+            signatures[name] += types
     pool: list[Mutant] = []
-    for path in sorted([*ROOT.glob("lib/**/*.cpp"), *ROOT.glob("lib/**/*.h")]):
+    for path in paths:
         name = str(path.relative_to(ROOT))
         if re.search(files, name):
-            pool += sites.find_mutants(name, path.read_bytes(), enums)
+            pool += sites.find_mutants(name, path.read_bytes(), enums, signatures)
     return pool
 
 
@@ -121,9 +126,16 @@ class Run:
             self.schemata.dropped = set(self.state["dropped"])
         else:
             self.state["recordings"] = {}
+            # What did not compile last time does not now.
+            self.schemata.dropped = {m.number for m in share if self.results.get(m.key, {}).get("certain")}
         environment = dict(os.environ, CCACHE_BASEDIR=str(self.schemata.source), CCACHE_NOHASHDIR="1")
-        # Includes are not looked up by their time, which the copy changed.
-        self.schemata.make(dict(files), self.configure_command(), environment)
+        try:
+            self.schemata.make(dict(files), self.configure_command(), environment)
+        finally:
+            for mutant in share:
+                if mutant.number in self.schemata.certain:
+                    self.results[mutant.key] = {"status": DOES_NOT_COMPILE, "certain": True}
+            self.save()
         self.state.update(digest=self.digest, dropped=sorted(self.schemata.dropped))
         self.save()
 
@@ -205,7 +217,7 @@ class Run:
               f"{len(self.schemata.dropped)} do not compile", flush=True)
         for mutant in share:
             if mutant.number in self.schemata.dropped:
-                self.results[mutant.key] = {"status": DOES_NOT_COMPILE}
+                self.results.setdefault(mutant.key, {})["status"] = DOES_NOT_COMPILE
         share = [m for m in share if m.number not in self.schemata.dropped]
         if self.arguments.only:
             share = [m for m in share if re.search(self.arguments.only, m.key)]

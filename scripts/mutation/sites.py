@@ -93,6 +93,7 @@ class Source:
     file: str
     data: bytes
     enums: dict[str, list[str]]
+    signatures: dict[str, list[list[str]]]
     constants: set[str] = field(default_factory=set)
 
     def text(self, node: Node) -> str:
@@ -311,6 +312,44 @@ def call(source: Source, node: Node) -> Edits:
     yield from swapped(source, node, name, arguments)
 
 
+def signatures_of(data: bytes) -> dict[str, list[list[str]]]:
+    """The types of the parameters of each function and lambda with a name that a file declares."""
+    found: dict[str, list[list[str]]] = defaultdict(list)
+
+    def visit(node: Node) -> None:
+        name = parameters = None
+        if node.type == "function_declarator":
+            name, parameters = node.child_by_field_name("declarator"), node.child_by_field_name("parameters")
+        elif node.type == "init_declarator":
+            value = node.child_by_field_name("value")
+            if value and value.type == "lambda_expression" and value.child_by_field_name("declarator"):
+                name = node.child_by_field_name("declarator")
+                parameters = value.child_by_field_name("declarator").child_by_field_name("parameters")
+        if name and parameters:
+            types = [flat(data[p.start_byte:last_of_type(p)].decode()) for p in parameters.named_children
+                     if p.type.endswith("parameter_declaration")]
+            found[data[name.start_byte:name.end_byte].decode().split("::")[-1]].append(types)
+        for child in node.named_children:
+            visit(child)
+
+    visit(parse(data))
+    return found
+
+
+def last_of_type(parameter: Node) -> int:
+    """Where the type ends: at the name, but for what makes it a reference or pointer."""
+    declarator = parameter.child_by_field_name("declarator")
+    while declarator and declarator.type != "identifier" and declarator.named_children:
+        declarator = declarator.named_children[-1]
+    return declarator.start_byte if declarator else parameter.end_byte
+
+
+def may_swap(source: Source, name: str, count: int, at: int) -> bool:
+    """Whether some function of ours with this name, or none that is known, takes `at` and the next swapped."""
+    known = [types for types in source.signatures.get(name, []) if len(types) >= count]
+    return not known or any(types[at] == types[at + 1] for types in known)
+
+
 def swapped(source: Source, node: Node, name: str, arguments: Node) -> Edits:
     if name in COMMUTATIVE or any(op + "::create" in source.text(node) for op in COMMUTATIVE):
         return
@@ -319,7 +358,7 @@ def swapped(source: Source, node: Node, name: str, arguments: Node) -> Edits:
     texts = [source.text(p) for p in parts]
     for i in range(len(parts) - 1):
         if any(p.type in ("lambda_expression", "string_literal", "initializer_list") for p in parts[i:i + 2]) or \
-                texts[i] == texts[i + 1] or any(PLUMBING.search(flat(t)) for t in texts[i:i + 2]):
+                texts[i] == texts[i + 1] or not may_swap(source, name, len(parts), i) or any(PLUMBING.search(flat(t)) for t in texts[i:i + 2]):
             continue
         order = texts[:i] + [texts[i + 1], texts[i]] + texts[i + 2:]
         yield "arguments", [(f"{function}({', '.join(order)})", EXPRESSION)]
@@ -432,10 +471,16 @@ def constant_mutants(source: Source, root: Node) -> Iterator[Mutant]:
             yield make(source, nodes[0], "constant", f"{name} -> {name} {step}", sites)
 
 
-def find_mutants(file: str, data: bytes, enums: dict[str, list[str]]) -> list[Mutant]:
-    """All mutants of a file, in the order of the file; equal keys are numbered."""
-    source = Source(file, data, enums)
-    root = Parser(Language(tree_sitter_cpp.language())).parse(data).root_node
+def parse(data: bytes) -> Node:
+    return Parser(Language(tree_sitter_cpp.language())).parse(data).root_node
+
+
+def find_mutants(file: str, data: bytes, enums: dict[str, list[str]],
+                 signatures: dict[str, list[list[str]]]) -> list[Mutant]:
+    """All mutants of a file, in the order of the file; equal keys are numbered. `enums` has the enumerators of
+    each enum, `signatures` the types that functions take; what is not in them is not known."""
+    source = Source(file, data, enums, signatures)
+    root = parse(data)
     collect_constants(source, root)
     found: list[Mutant] = []
     for node, kind, edits in walk(source, root):

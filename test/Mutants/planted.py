@@ -58,7 +58,7 @@ def write_tests(program: Path) -> None:
 def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     data = (Path(__file__).parent / "Inputs" / "planted.cpp").read_bytes()
-    mutants = sites.find_mutants("planted.cpp", data, {"Shape": ["Round", "Square"]})
+    mutants = sites.find_mutants("planted.cpp", data, {"Shape": ["Round", "Square"]}, {})
     # main is the test.
     mutants = [m for m in mutants if m.function != "main"]
     for number, mutant in enumerate(mutants, 1):
