@@ -223,7 +223,10 @@ class Schemata:
                                 "--", "-k", "0"], environment)
             if output is None:
                 return
-            if not self._drop(output, writers, radius=attempt):
+            radius = attempt
+            while not self._drop(output, writers, radius) and radius < 100_000:
+                radius = 3 * radius + 1
+            if radius >= 100_000:
                 break
         raise SystemExit(f"bngrad: error: the mutated sources do not build (see {self.log})")
 

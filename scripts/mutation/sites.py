@@ -305,8 +305,8 @@ def call(source: Source, node: Node) -> Edits:
         first, second = (source.text(c) for c in arguments.named_children)
         news = [f"({first}) / ({second})"] if name == "divideCeil" else [f"({first})"]
         yield "call", [(f"decltype({text})({new})", EXPRESSION) for new in news]
-    match = re.search(r"\b([A-Z]\w*Op)\b(::create|>)$", source.text(function))
-    if match and match.group(1) in OPS:
+    match = re.search(r"\b([A-Z]\w*Op)(::create$|>$)", source.text(function))
+    if match and match.group(1) in OPS and (match.group(2) == "::create" or name == "createOrFold"):
         new = source.text(function)[:match.start(1)] + OPS[match.group(1)] + source.text(function)[match.end(1):]
         yield "call", [(new + rest, VALUE)]
     yield from swapped(source, node, name, arguments)
