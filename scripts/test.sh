@@ -120,7 +120,7 @@ if [ $all -eq 1 ]; then
     run_lit "$build/asan" --filter-out 'Conformance|Properties'
 
   # Another share of the generated mutants with every commit.
-  step generated-mutants "$root/scripts/mutants.sh" --generate --seconds=420 --count=150 --most-files=5 \
+  step generated-mutants "$root/scripts/mutants.sh" --generate --percent=11 --seconds=420 --count=150 --most-files=5 \
     --seed="$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0)"
   grep -E '^(SURVIVED|generated mutants:)' "$build/generated-mutants.log" || true
 

@@ -29,15 +29,19 @@ from schemata import Schemata
 from sites import Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = r"^lib/(Dialect|Transforms)/"
+# The mathematics, the stages from fuse to apply, kernels, and the verifier.
+FILES = (r"^lib/(Dialect/BNGrad(Ops|Dialect)|Transforms/(GradientBuilder|Fuse|Group|ScheduledGroup|Target|CudaChip"
+         r"|ApplySchedule|VectorLoops\w*|DenseForms|Sums|ElementCloner|Gpu\w*|OnePass\w*))\.cpp$")
 DOES_NOT_COMPILE, UNREACHED, SURVIVED, KILLED = "does not compile", "not reached", "survived", "killed"
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/mutants.sh --generate", allow_abbrev=False)
     parser.add_argument("--seconds", type=float, help="stop beginning mutants after this time, build included")
-    parser.add_argument("--count", type=int, help="how many mutants (default: all)")
-    parser.add_argument("--seed", type=int, default=0, help="which share is taken")
+    parser.add_argument("--percent", type=float, default=100,
+                        help="how many of all are looked at, always the same ones")
+    parser.add_argument("--count", type=int, help="how many of those are run (default: all)")
+    parser.add_argument("--seed", type=int, default=0, help="which of those are run")
     parser.add_argument("--files", default=FILES, help="a regular expression for the files to mutate")
     parser.add_argument("--most-files", type=int, help="how many files the share is taken from (default: all)")
     parser.add_argument("--again", action="store_true", help="those that survived the last run, in the same build")
@@ -81,9 +85,10 @@ def find_pool(files: str) -> list[Mutant]:
 
 def take_share(pool: list[Mutant], arguments: argparse.Namespace) -> list[Mutant]:
     """A random share that depends on the seed and on what the mutants are, not on where they stand."""
-    def rank(text: str) -> str:
-        return hashlib.sha1(f"{arguments.seed} {text}".encode()).hexdigest()
+    def luck(seed: int, text: str) -> float:
+        return int(hashlib.sha1(f"{seed} {text}".encode()).hexdigest()[:12], 16) / 16**12
 
+    pool = [m for m in pool if 100 * luck(1, m.key) < arguments.percent]
     if arguments.most_files:
         # Files by chance, large ones rather.
         sizes = Counter(m.file for m in pool)
@@ -91,7 +96,7 @@ def take_share(pool: list[Mutant], arguments: argparse.Namespace) -> list[Mutant
         order = sorted(sizes, key=lambda f: chance.random() ** (1 / sizes[f]), reverse=True)
         pool = [m for m in pool if m.file in order[:arguments.most_files]]
     if arguments.count is not None:
-        pool = sorted(pool, key=lambda m: rank(m.key))[:arguments.count]
+        pool = sorted(pool, key=lambda m: luck(arguments.seed, m.key))[:arguments.count]
     pool.sort(key=lambda m: (m.file, m.row, m.key))
     for number, mutant in enumerate(pool, 1):
         mutant.number = number
