@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # The mathematics, the stages from fuse to apply, kernels, and the verifier.
 FILES = (r"^lib/(Dialect/BNGrad(Ops|Dialect)|Transforms/(GradientBuilder|Fuse|Group|ScheduledGroup|Target|CudaChip"
          r"|ApplySchedule|VectorLoops\w*|DenseForms|Sums|ElementCloner|Gpu\w*|OnePass\w*))\.cpp$")
+NUMBERS_OF_FILE = 2000
 DOES_NOT_COMPILE, UNREACHED, SURVIVED, KILLED = "does not compile", "not reached", "survived", "killed"
 
 
@@ -98,7 +99,12 @@ def take_share(pool: list[Mutant], arguments: argparse.Namespace) -> list[Mutant
     if arguments.count is not None:
         pool = sorted(pool, key=lambda m: luck(arguments.seed, m.key))[:arguments.count]
     pool.sort(key=lambda m: (m.file, m.row, m.key))
-    for number, mutant in enumerate(pool, 1):
+    # Numbers of a file do not depend on other files, so that those need not be compiled again.
+    names = sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("lib/**/*.[ch]*"))
+    number, file = 0, ""
+    for mutant in pool:
+        number = number + 1 if mutant.file == file else NUMBERS_OF_FILE * (names.index(mutant.file) + 1)
+        file = mutant.file
         mutant.number = number
     return pool
 
@@ -127,21 +133,21 @@ class Run:
             files[mutant.file].append(mutant)
         sources = "".join((ROOT / f).read_text() for f in sorted(files)) + "".join(m.key for m in share)
         self.digest = hashlib.sha1(sources.encode()).hexdigest()
-        if self.state.get("digest") == self.digest:
-            self.schemata.dropped = set(self.state["dropped"])
-        else:
+        if self.state.get("digest") != self.digest:
             self.state["recordings"] = {}
-            # What did not compile last time does not now.
-            self.schemata.dropped = {m.number for m in share if self.results.get(m.key, {}).get("certain")}
+        # What did not compile last time does not now.
+        digests = {f: hashlib.sha1((ROOT / f).read_bytes()).hexdigest() for f in files}
+        self.schemata.dropped = {m.number for m in share
+                                 if self.results.get(m.key, {}).get("source") == digests[m.file]}
         environment = dict(os.environ, CCACHE_BASEDIR=str(self.schemata.source), CCACHE_NOHASHDIR="1")
         try:
             self.schemata.make(dict(files), self.configure_command(), environment)
         finally:
             for mutant in share:
-                if mutant.number in self.schemata.certain:
-                    self.results[mutant.key] = {"status": DOES_NOT_COMPILE, "certain": True}
+                if mutant.number in self.schemata.dropped:
+                    self.results[mutant.key] = {"status": DOES_NOT_COMPILE, "source": digests[mutant.file]}
             self.save()
-        self.state.update(digest=self.digest, dropped=sorted(self.schemata.dropped))
+        self.state["digest"] = self.digest
         self.save()
 
     def configure_command(self) -> list[str]:
@@ -215,14 +221,11 @@ class Run:
 
     def go(self, share: list[Mutant]) -> list[Mutant]:
         """Runs the share; gives the mutants that were run to the end."""
-        self.state["count"] = len(share)
+        self.state["count"] = max((m.number for m in share), default=0)
         before = dict(self.results)
         self.build(share)
         print(f"built after {time.monotonic() - STARTED:.0f} s: {len(share)} mutants, "
               f"{len(self.schemata.dropped)} do not compile", flush=True)
-        for mutant in share:
-            if mutant.number in self.schemata.dropped:
-                self.results.setdefault(mutant.key, {})["status"] = DOES_NOT_COMPILE
         share = [m for m in share if m.number not in self.schemata.dropped]
         if self.arguments.only:
             share = [m for m in share if re.search(self.arguments.only, m.key)]

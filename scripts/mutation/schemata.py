@@ -148,8 +148,6 @@ class Schemata:
         self.precompiled = work / "bngrad_mutants.pch"
         self.log = work / "build.log"
         self.dropped: set[int] = set()
-        # Those of them that an error stood in, not only near.
-        self.certain: set[int] = set()
 
     def copy(self, mutated: set[str]) -> None:
         """Copies what git knows or would take; files that are alike stay, so that little is built again."""
@@ -284,9 +282,7 @@ class Schemata:
         if not around:
             return False
         least = min(span.end - span.start for span in around)
-        found = {span.number for span in around if span.end - span.start == least}
-        self.dropped |= found
-        self.certain |= found
+        self.dropped |= {span.number for span in around if span.end - span.start == least}
         return True
 
     def _drop_around(self, writer: Writer, line: int, radius: int) -> None:
