@@ -242,9 +242,10 @@ class Run:
         reached = {n for r in self.state["recordings"].values() for n in r["reached"]}
         if time.monotonic() > self.deadline:
             print("out of time: the mutants that are left have not been run to the end")
-            share = [m for m in share if m not in left]
+            left_numbers = {m.number for m in left}
+            share = [m for m in share if m.number not in left_numbers]
         for mutant in share:
-            if mutant.number not in reached:
+            if mutant.number not in reached and self.arguments.stages == len(runs.STAGES):
                 self.results[mutant.key] = {"status": UNREACHED}
         for worker in self.work.glob("worker*"):
             shutil.rmtree(worker, ignore_errors=True)
@@ -265,6 +266,7 @@ def main() -> int:
         print(f"LISTED, BUT NO MUTANT: {key}")
     run = Run(arguments, STARTED)
     done = run.go(share)
+    done = [m for m in done if m.key in run.results]
     survivors = [m for m in done if run.results[m.key]["status"] in (SURVIVED, UNREACHED)]
     new = [m for m in survivors if m.key not in listed]
     for mutant in new:
