@@ -34,6 +34,8 @@ static int subtract(int left, int right) {
   return result;
 }
 
+static int seven() { return subtract(9, 2); }
+
 static const char *nameOf(Shape shape) {
   return shape == Shape::Round ? "round" : "square";
 }
@@ -70,7 +72,7 @@ int main(int argc, char **argv) {
   if (which == "first") {
     remember(seen, 1);
     std::printf("%d %d %s %s\n", isLarge(10), isLarge(11), sizeOf(3), sizeOf(7));
-    std::printf("%d %d\n", subtract(9, 2), scaled<3>(5));
+    std::printf("%d %d\n", seven(), scaled<3>(5));
   } else if (which == "second") {
     std::printf("%s %s\n", nameOf(Shape::Round), nameOf(Shape::Square));
     std::printf("%d %d %d %d\n", isBetween(1, 1, 3), isBetween(3, 1, 3), isBetween(0, 1, 3), isBetween(4, 1, 3));
