@@ -120,9 +120,16 @@ class Run:
         self.state = json.loads(self.state_file.read_text()) if self.state_file.exists() else {}
         self.results: dict[str, dict] = self.state.setdefault("results", {})
         self.schemata = Schemata(ROOT, self.work)
+        self.saved = started
         self.killers: dict[str, list[str]] = defaultdict(list)
 
+    def save_sometimes(self) -> None:
+        """A run that is ended loses half a minute."""
+        if time.monotonic() - self.saved > 30:
+            self.save()
+
     def save(self) -> None:
+        self.saved = time.monotonic()
         temporary = self.state_file.with_suffix(".tmp")
         temporary.write_text(json.dumps(self.state))
         temporary.replace(self.state_file)
@@ -166,6 +173,7 @@ class Run:
             if recording.outcome not in (PASSED, SKIPPED):
                 print(f"FAILS WITHOUT A MUTANT: {name}", flush=True)
             recordings[name] = asdict(recording)
+            self.save_sometimes()
 
         runs.work_through(suite, self.arguments.jobs, names, lambda n: runs.record(suite, n, count), take,
                           self.deadline)
@@ -214,6 +222,7 @@ class Run:
                 if killer[0] in killers:
                     killers.remove(killer[0])
                 killers.insert(0, killer[0])
+            self.save_sometimes()
 
         runs.work_through(suite, self.arguments.jobs, items(), do, take, self.deadline)
         self.save()
