@@ -67,20 +67,37 @@ setup() {
   rm -f "$log"
 }
 
+# configuration: how CMake is called, but for the folders, one argument a line.
+configuration() {
+  printf '%s\n' cmake -G Ninja \
+    -DCMAKE_BUILD_TYPE="${BNGRAD_BUILD_TYPE:-Release}" \
+    -DCMAKE_C_COMPILER="${CC:-clang-$llvm_version}" \
+    -DCMAKE_CXX_COMPILER="${CXX:-clang++-$llvm_version}" \
+    -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
+    -DMLIR_DIR="$llvm_prefix/lib/cmake/mlir" \
+    -DLLVM_DIR="$llvm_prefix/lib/cmake/llvm" \
+    -DPython3_EXECUTABLE="$python"
+}
+
 # Configures $build (once; BNGRAD_CMAKE_FLAGS adds options) and builds the given targets (default: all).
 build() {
   require_space 1000 "$build"
   if [ ! -f "$build/build.ninja" ]; then
-    cmake -S "$root" -B "$build" -G Ninja \
-      -DCMAKE_BUILD_TYPE="${BNGRAD_BUILD_TYPE:-Release}" \
-      -DCMAKE_C_COMPILER="${CC:-clang-$llvm_version}" \
-      -DCMAKE_CXX_COMPILER="${CXX:-clang++-$llvm_version}" \
-      -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
-      -DMLIR_DIR="$llvm_prefix/lib/cmake/mlir" \
-      -DLLVM_DIR="$llvm_prefix/lib/cmake/llvm" \
-      -DPython3_EXECUTABLE="$python" ${BNGRAD_CMAKE_FLAGS:-} >"$build/configure.log" 2>&1 ||
+    local arguments
+    mapfile -t arguments < <(configuration)
+    "${arguments[@]}" -S "$root" -B "$build" ${BNGRAD_CMAKE_FLAGS:-} >"$build/configure.log" 2>&1 ||
       fail "configuring failed: $(grep -m1 -A2 'CMake Error' "$build/configure.log" | tr -s ' \n' ' ') (see $build/configure.log)"
   fi
   cmake --build "$build" ${@:+--target "$@"} >"$build/build.log" 2>&1 ||
     fail "building failed: $(grep -m1 -E 'error|FAILED' "$build/build.log") (see $build/build.log)"
+}
+
+# Installs what parses C++ for generated mutants, 5 MB, into the build; needs the package python3-venv.
+install_parser() {
+  local venv=$build/mutation-venv
+  [ ! -f "$venv/installed" ] || return 0
+  mkdir -p "$build"
+  { "$python" -m venv "$venv" &&
+    "$venv/bin/pip" install --upgrade tree-sitter==0.26.1 tree-sitter-cpp==0.23.4 &&
+    touch "$venv/installed"; } >"$build/mutation-venv.log" 2>&1
 }

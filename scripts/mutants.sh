@@ -10,8 +10,22 @@
 # A line of test/mutants.txt is FILE, OLD and NEW, separated by ` ## `; OLD must
 # occur exactly once in FILE. A fourth field is the number of tests that must
 # fail (default 1).
+#
+#   scripts/mutants.sh --generate [--seconds=N] [--count=N] [--seed=N]
+#                      [--files=REGEX] [--report] ...
+#                                     mutants of lib/ made by machine, compiled in
+#                                     at once (scripts/mutation, --generate --help)
 
 . "$(dirname "$0")/common.sh"
+
+if [ "${1:-}" = --generate ]; then
+  packages+=(python3-venv)
+  setup
+  install_parser ||
+    fail "expected tree-sitter and tree-sitter-cpp from PyPI, see $build/mutation-venv.log"
+  BNGRAD_CONFIGURE=$(configuration) BNGRAD_LIT_PATH=$llvm_prefix/utils/lit \
+    exec "$build/mutation-venv/bin/python" "$root/scripts/mutation" "${@:2}"
+fi
 
 seconds=''
 case "${1:-}" in

@@ -69,8 +69,10 @@ install_ptxas() {
 }
 
 start=$SECONDS
-has_ptxas || packages+=(python3-venv)
+packages+=(python3-venv)
 setup
+install_parser ||
+  printf 'bngrad: no tree-sitter, tests of generated mutants are skipped: see %s\n' "$build/mutation-venv.log"
 if ! has_ptxas; then
   printf 'bngrad: installing ptxas\n'
   require_space 600 "$build"
@@ -80,7 +82,7 @@ if ! has_ptxas; then
 fi
 if [ $all -eq 1 ]; then
   has_ptxas || fail "expected ptxas, see $build/ptxas.log"
-  export BNGRAD_REQUIRE=ptxas${BNGRAD_REQUIRE:+,$BNGRAD_REQUIRE}
+  export BNGRAD_REQUIRE=ptxas,tree-sitter${BNGRAD_REQUIRE:+,$BNGRAD_REQUIRE}
 fi
 printf 'bngrad: building\n'
 build
@@ -122,6 +124,11 @@ if [ $all -eq 1 ]; then
   grep -E '^fuzz: ' "$build/fuzz-libfuzzer.log" || true
   step fuzz-allocations "$root/fuzz/allocations/hunt.py" "$build" --most=6
   tail -n 1 "$build/fuzz-allocations.log"
+
+  # Another share of the generated mutants with every commit.
+  step generated-mutants "$root/scripts/mutants.sh" --generate --percent=11 --seconds=420 --count=150 --most-files=5 \
+    --seed="$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0)"
+  grep -E '^(SURVIVED|generated mutants:)' "$build/generated-mutants.log" || true
 
   # As many as fit into 68 minutes for everything.
   left=$((68 * 60 - (SECONDS - start)))

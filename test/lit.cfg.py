@@ -68,13 +68,17 @@ if conformance_dir:
 # Kernels are compiled without the toolkit; ptxas checks them, and libdevice has functions such as exp.
 cuda_toolkit = find_cuda_toolkit()
 add_feature("cuda", has_gpu())
+# What parses C++ for mutants: scripts/mutants.sh installs it.
+mutation_python = os.path.join(config.bngrad_obj_root, "mutation-venv", "bin", "python")
+add_feature("tree-sitter", os.path.exists(os.path.join(config.bngrad_obj_root, "mutation-venv", "installed")))
+config.substitutions.append(("%mutation_python", mutation_python))
 add_feature("ptxas", cuda_toolkit is not None)
 add_feature("libdevice", cuda_toolkit is not None and
             os.path.exists(os.path.join(cuda_toolkit, "nvvm", "libdevice", "libdevice.10.bc")))
 if cuda_toolkit:
     config.environment["CUDA_ROOT"] = cuda_toolkit
     config.substitutions.append(("%ptxas", os.path.join(cuda_toolkit, "bin", "ptxas")))
-known = {"conformance", "cuda", "libdevice", "long", "numpy", "ptxas"}
+known = {"conformance", "cuda", "libdevice", "long", "numpy", "ptxas", "tree-sitter"}
 unknown = set(required) - known
 if unknown:
     lit_config.fatal(f"BNGRAD_REQUIRE: expected some of {sorted(known)}, "
