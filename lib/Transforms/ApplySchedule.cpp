@@ -247,19 +247,21 @@ static void applySchedule(RewriterBase &rewriter, GroupMembers members,
                           bool deviceArguments) {
   auto schedule =
       members.front()->getAttrOfType<ScheduleAttr>(ScheduleAttr::kAttrName);
-  mergeLoops(rewriter, members);
-  if (schedule.getKind() != ScheduleKind::Loops) {
-    std::string reason;
-    std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
-    bool isGpu = isGpuKind(schedule.getKind());
-    if (group &&
-        succeeded(isGpu ? emitGpuLoops(rewriter, *group, schedule,
-                                       deviceArguments, reason)
-                        : emitVectorLoops(rewriter, *group, schedule, reason)))
+  std::string reason;
+  bool isGpu = isGpuKind(schedule.getKind());
+  if (isGpu) {
+    if (succeeded(
+            emitGpuLoops(rewriter, members, schedule, deviceArguments, reason)))
       return;
     emitMissed(members.front(),
-               isGpu ? "loops of the host instead of kernels: " + reason
-                     : "scalar loops instead of vectors: " + reason);
+               "loops of the host instead of kernels: " + reason);
+  }
+  mergeLoops(rewriter, members);
+  if (!isGpu && schedule.getKind() != ScheduleKind::Loops) {
+    std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
+    if (group && succeeded(emitVectorLoops(rewriter, *group, schedule, reason)))
+      return;
+    emitMissed(members.front(), "scalar loops instead of vectors: " + reason);
   }
   for (linalg::GenericOp generic : members)
     applyLoops(generic);

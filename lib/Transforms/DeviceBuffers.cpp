@@ -29,7 +29,8 @@ using namespace mlir::bngrad;
 static Value getViewSource(Value memref) {
   Operation *def = memref.getDefiningOp();
   if (isa_and_present<memref::CollapseShapeOp, memref::ExpandShapeOp,
-                      memref::CastOp>(def))
+                      memref::CastOp>(def) &&
+      isa<MemRefType>(def->getOperand(0).getType()))
     return def->getOperand(0);
   return {};
 }
@@ -248,12 +249,20 @@ Value DeviceBuffers::getDevice(OpBuilder &b, Value memref) {
   if (!source)
     return memref;
   Value device = getDevice(b, source);
+  auto type = cast<MemRefType>(memref.getType());
+  // What has strides is dense in a copy, and so are views of it.
+  if (device.getType() != source.getType())
+    type = MemRefType::get(type.getShape(), type.getElementType());
+  if (device.getType() == type)
+    return devices[memref] = device;
   // Views of the same data are the same value, so that readers of it can tell.
-  Value &view = views[{device, memref.getType()}];
+  Value &view = views[{device, type}];
   if (!view) {
     IRMapping mapping;
     mapping.map(source, device);
-    view = b.clone(*memref.getDefiningOp(), mapping)->getResult(0);
+    Operation *op = b.clone(*memref.getDefiningOp(), mapping);
+    op->getResult(0).setType(type);
+    view = op->getResult(0);
   }
   return devices[memref] = view;
 }
