@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CopyTargets.h"
 #include "DenseForms.h"
 #include "DeviceBuffers.h"
 #include "ElementCloner.h"
@@ -304,6 +305,8 @@ struct BNGradApplySchedulePass
     if (walk.wasInterrupted())
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
+    for (auto &[op, members] : groups)
+      writeToCopyTargets(rewriter, members);
     for (auto &[op, members] : groups)
       for (GroupMembers &version : versionByStrides(rewriter, members)) {
         if (auto region =

@@ -14,9 +14,11 @@
 
 #include "DeviceBuffers.h"
 #include "Arithmetic.h"
+#include "Utils.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Remarks.h"
@@ -42,21 +44,6 @@ static Value getRoot(Value memref) {
 }
 
 static bool isMemRef(Value value) { return isa<MemRefType>(value.getType()); }
-
-/// Whose memory `memref` is a view of, of whatever form.
-static Value getMemory(Value memref) {
-  while (Operation *def = memref.getDefiningOp()) {
-    if (auto view = dyn_cast<ViewLikeOpInterface>(def))
-      memref = view.getViewSource();
-    else if (isa<memref::ExtractStridedMetadataOp, UnrealizedConversionCastOp>(
-                 def) &&
-             def->getNumOperands() == 1)
-      memref = def->getOperand(0);
-    else
-      break;
-  }
-  return memref;
-}
 
 /// True if the memory of `memref` is an argument of its function.
 static bool isArgument(Value memref) {
@@ -106,7 +93,7 @@ static bool isLocal(Value root, const ScheduledGroup &group,
 /// time it is the last to write there.
 static linalg::FillOp findFill(Value memref, linalg::GenericOp generic) {
   SmallVector<Operation *> users;
-  collectUsers(getRoot(memref), users);
+  collectUsers(getMemory(memref), users);
   for (Operation *user : users) {
     auto fill = dyn_cast<linalg::FillOp>(user);
     if (!fill || getRoot(fill.getDpsInits()[0]) != getRoot(memref))
@@ -322,30 +309,76 @@ void DeviceBuffers::finish(OpBuilder &b) {
   }
 }
 
+/// The dense argument that `op`, code of the host, writes as a whole and does
+/// not read; null: something else.
+static OpOperand *getWrittenArgument(Operation *op) {
+  OpOperand *written = nullptr;
+  if (auto fill = dyn_cast<linalg::FillOp>(op))
+    written = fill.getDpsInitOperand(0);
+  else if (auto store = dyn_cast<memref::StoreOp>(op))
+    written = &store.getMemrefMutable();
+  auto type =
+      written ? dyn_cast<MemRefType>(written->get().getType()) : MemRefType();
+  bool isWhole = type && type.getLayout().isIdentity() &&
+                 (isa<linalg::FillOp>(op) || type.getRank() == 0);
+  return isWhole && isArgument(written->get()) ? written : nullptr;
+}
+
+/// Copies on the device, at the rewriter's insertion point.
+static void copyOnDevice(RewriterBase &rewriter, Location loc, Value target,
+                         Value source) {
+  auto tokenType = rewriter.getType<gpu::AsyncTokenType>();
+  Value stream = gpu::WaitOp::create(rewriter, loc, tokenType, ValueRange())
+                     .getAsyncToken();
+  Value token = gpu::MemcpyOp::create(rewriter, loc, tokenType, stream, target,
+                                      source)
+                    .getAsyncToken();
+  gpu::WaitOp::create(rewriter, loc, Type(), token);
+}
+
+/// Makes `op` write a buffer of the host, which is copied to the argument.
+static void writeOnHost(RewriterBase &rewriter, Operation *op,
+                        OpOperand &written) {
+  Location loc = op->getLoc();
+  Value argument = written.get();
+  auto type = cast<MemRefType>(argument.getType());
+  rewriter.setInsertionPoint(op);
+  SmallVector<Value> sizes;
+  for (int64_t dim : llvm::seq(type.getRank()))
+    if (type.isDynamicDim(dim))
+      sizes.push_back(memref::DimOp::create(rewriter, loc, argument, dim));
+  Value host = memref::AllocOp::create(rewriter, loc, type, sizes);
+  written.set(host);
+  rewriter.setInsertionPointAfter(op);
+  copyOnDevice(rewriter, loc, argument, host);
+  memref::DeallocOp::create(rewriter, loc, host);
+}
+
 void mlir::bngrad::copyDeviceArguments(RewriterBase &rewriter,
                                        func::FuncOp function) {
   SmallVector<memref::CopyOp> copies;
-  function.walk([&](memref::CopyOp copy) {
-    auto isDense = [](Value memref) {
-      auto type = dyn_cast<MemRefType>(memref.getType());
-      return type && type.getLayout().isIdentity();
-    };
-    if (isDense(copy.getSource()) && isDense(copy.getTarget()) &&
+  SmallVector<std::pair<Operation *, OpOperand *>> writes;
+  auto isDense = [](Value memref) {
+    auto type = dyn_cast<MemRefType>(memref.getType());
+    return type && type.getLayout().isIdentity();
+  };
+  function.walk([&](Operation *op) {
+    if (op->getParentOfType<gpu::LaunchOp>())
+      return;
+    auto copy = dyn_cast<memref::CopyOp>(op);
+    if (copy && isDense(copy.getSource()) && isDense(copy.getTarget()) &&
         (isArgument(copy.getSource()) || isArgument(copy.getTarget())))
       copies.push_back(copy);
+    if (OpOperand *written = getWrittenArgument(op))
+      writes.push_back({op, written});
   });
-  auto tokenType = rewriter.getType<gpu::AsyncTokenType>();
   for (memref::CopyOp copy : copies) {
-    Location loc = copy.getLoc();
     rewriter.setInsertionPoint(copy);
-    Value stream = gpu::WaitOp::create(rewriter, loc, tokenType, ValueRange())
-                       .getAsyncToken();
-    Value token = gpu::MemcpyOp::create(rewriter, loc, tokenType, stream,
-                                        copy.getTarget(), copy.getSource())
-                      .getAsyncToken();
-    gpu::WaitOp::create(rewriter, loc, Type(), token);
+    copyOnDevice(rewriter, copy.getLoc(), copy.getTarget(), copy.getSource());
     rewriter.eraseOp(copy);
   }
+  for (auto [op, written] : writes)
+    writeOnHost(rewriter, op, *written);
 }
 
 LogicalResult mlir::bngrad::verifyDeviceArguments(func::FuncOp function) {

@@ -8,6 +8,7 @@
 
 #include "Utils.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -25,4 +26,18 @@ Value mlir::bngrad::cloneInit(OpBuilder &b, Value init) {
     return {};
   }
   return b.clone(*def, mapping)->getResult(0);
+}
+
+Value mlir::bngrad::getMemory(Value memref) {
+  while (Operation *def = memref.getDefiningOp()) {
+    if (auto view = dyn_cast<ViewLikeOpInterface>(def))
+      memref = view.getViewSource();
+    else if (isa<memref::ExtractStridedMetadataOp, UnrealizedConversionCastOp>(
+                 def) &&
+             def->getNumOperands() == 1)
+      memref = def->getOperand(0);
+    else
+      break;
+  }
+  return memref;
 }

@@ -22,6 +22,9 @@ inline bool isParallel(linalg::LinalgOp op) {
 /// the insertion point of `b`; null if it is neither.
 Value cloneInit(OpBuilder &b, Value init);
 
+/// Whose memory `memref` is a view of, of whatever form.
+Value getMemory(Value memref);
+
 } // namespace mlir::bngrad
 
 #endif // BNGRAD_LIB_TRANSFORMS_UTILS_H
