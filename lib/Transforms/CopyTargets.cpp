@@ -13,7 +13,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Dominance.h"
-#include "mlir/Interfaces/ValueBoundsOpInterface.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -58,19 +58,6 @@ static std::optional<Detour> findDetour(Value output,
       detour.first = inBlock;
   }
   return detour.copy ? std::optional(detour) : std::nullopt;
-}
-
-/// True if `memref` and `target`, of the same memory, are parts of it that have
-/// nothing in common.
-static bool areDisjoint(Value memref, Value target) {
-  auto part = memref.getDefiningOp<memref::SubViewOp>();
-  auto other = target.getDefiningOp<memref::SubViewOp>();
-  if (!part || !other || part.getSource() != other.getSource())
-    return false;
-  FailureOr<bool> overlap = ValueBoundsConstraintSet::areOverlappingSlices(
-      target.getContext(), HyperrectangularSlice(part),
-      HyperrectangularSlice(other));
-  return succeeded(overlap) && !*overlap;
 }
 
 /// True if `memory`, which is no view, differs from all other such memory.
@@ -129,11 +116,14 @@ static bool hoistTarget(RewriterBase &rewriter, const Detour &detour) {
 
 void mlir::bngrad::writeToCopyTargets(RewriterBase &rewriter,
                                       ArrayRef<linalg::GenericOp> members) {
+  unsigned numLoops = 0; // over the data
+  for (linalg::GenericOp member : members)
+    numLoops = std::max(numLoops, member.getNumLoops());
   llvm::SmallSetVector<Value, 4> outputs;
   for (linalg::GenericOp member : members)
     for (OpOperand &init : member.getDpsInitsMutable())
-      if (!isDataMap(member.getMatchingIndexingMap(&init)) ||
-          isChannelwise(member))
+      if (member.getNumLoops() < numLoops ||
+          !isDataMap(member.getMatchingIndexingMap(&init)))
         outputs.insert(init.get());
   for (Value output : outputs) {
     std::optional<Detour> detour = findDetour(output, members);

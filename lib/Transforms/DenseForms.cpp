@@ -285,11 +285,12 @@ Value LoopMerger::getView(Location loc, Value operand, AffineMap map,
   auto type = dyn_cast<MemRefType>(operand.getType());
   if (!type || llvm::none_of(dims, isMerged))
     return operand;
-  MemRefType viewType = memref::CollapseShapeOp::computeCollapsedType(type, dims);
+  MemRefType viewType =
+      memref::CollapseShapeOp::computeCollapsedType(type, dims);
   Value &view = views[{operand, viewType}];
   if (!view)
-    view = memref::CollapseShapeOp::create(rewriter, loc, viewType, operand,
-                                           dims);
+    view =
+        memref::CollapseShapeOp::create(rewriter, loc, viewType, operand, dims);
   return view;
 }
 

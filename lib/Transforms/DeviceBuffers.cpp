@@ -94,6 +94,12 @@ static bool isLocal(Value root, const ScheduledGroup &group,
 static linalg::FillOp findFill(Value memref, linalg::GenericOp generic) {
   SmallVector<Operation *> users;
   collectUsers(getMemory(memref), users);
+  auto isOfOtherPart = [&](Operation *op) {
+    return llvm::all_of(op->getOperands(), [&](Value operand) {
+      return !isMemRef(operand) || areDisjoint(operand, getRoot(memref)) ||
+             getMemory(operand) != getMemory(memref);
+    });
+  };
   for (Operation *user : users) {
     auto fill = dyn_cast<linalg::FillOp>(user);
     if (!fill || getRoot(fill.getDpsInits()[0]) != getRoot(memref))
@@ -103,7 +109,7 @@ static linalg::FillOp findFill(Value memref, linalg::GenericOp generic) {
       continue;
     bool isLast = llvm::none_of(users, [&](Operation *other) {
       if (other == generic || isa<memref::DeallocOp>(other) ||
-          isMemoryEffectFree(other))
+          isMemoryEffectFree(other) || isOfOtherPart(other))
         return false;
       Operation *behind = fill->getBlock()->findAncestorOpInBlock(*other);
       if (!behind || !fill->isBeforeInBlock(behind))
@@ -330,9 +336,9 @@ static void copyOnDevice(RewriterBase &rewriter, Location loc, Value target,
   auto tokenType = rewriter.getType<gpu::AsyncTokenType>();
   Value stream = gpu::WaitOp::create(rewriter, loc, tokenType, ValueRange())
                      .getAsyncToken();
-  Value token = gpu::MemcpyOp::create(rewriter, loc, tokenType, stream, target,
-                                      source)
-                    .getAsyncToken();
+  Value token =
+      gpu::MemcpyOp::create(rewriter, loc, tokenType, stream, target, source)
+          .getAsyncToken();
   gpu::WaitOp::create(rewriter, loc, Type(), token);
 }
 

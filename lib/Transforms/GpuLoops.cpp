@@ -327,8 +327,18 @@ void TwoPass::emit(OpBuilder &b) {
 static void emitAlignedOnePass(OpBuilder &b, const ScheduledGroup &group,
                                ScheduleAttr schedule, DeviceBuffers &buffers) {
   Location loc = group.getMembers().front().getLoc();
-  Value isAligned =
-      buffers.testAlignment(b, group.getDataGenerics(), group.numLoops - 1);
+  SmallVector<linalg::GenericOp> generics = group.getDataGenerics();
+  // Data with gaps are read element by element, wherever they start.
+  bool isDense = llvm::all_of(generics, [](linalg::GenericOp generic) {
+    return llvm::all_of(generic->getOpOperands(), [&](OpOperand &operand) {
+      auto type = dyn_cast<MemRefType>(operand.get().getType());
+      return !type || type.getLayout().isIdentity() ||
+             !isDataMap(generic.getMatchingIndexingMap(&operand));
+    });
+  });
+  Value isAligned;
+  if (isDense)
+    isAligned = buffers.testAlignment(b, generics, group.numLoops - 1);
   if (!isAligned)
     return emitOnePass(b, group, schedule, buffers);
   scf::IfOp::create(

@@ -322,10 +322,9 @@ ScheduledGroup::getChannelLoops(const ReassociationIndices &run) const {
 
 SmallVector<ReassociationIndices> ScheduledGroup::getMergeableLoops() const {
   auto isMergeable = [&](const ReassociationIndices &run) {
-    return llvm::all_of(getDataGenerics(),
-                        [&](auto generic) {
-                          return keepsTogether(generic, run);
-                        }) &&
+    return llvm::all_of(
+               getDataGenerics(),
+               [&](auto generic) { return keepsTogether(generic, run); }) &&
            (!isFeature(run.front()) ||
             llvm::all_of(channelwise, [&](auto generic) {
               return keepsTogether(generic, getChannelLoops(run));

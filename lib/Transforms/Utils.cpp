@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 
 using namespace mlir;
 
@@ -40,4 +41,15 @@ Value mlir::bngrad::getMemory(Value memref) {
       break;
   }
   return memref;
+}
+
+bool mlir::bngrad::areDisjoint(Value a, Value b) {
+  auto part = a.getDefiningOp<memref::SubViewOp>();
+  auto other = b.getDefiningOp<memref::SubViewOp>();
+  if (!part || !other || part.getSource() != other.getSource())
+    return false;
+  FailureOr<bool> overlap = ValueBoundsConstraintSet::areOverlappingSlices(
+      a.getContext(), HyperrectangularSlice(part),
+      HyperrectangularSlice(other));
+  return succeeded(overlap) && !*overlap;
 }

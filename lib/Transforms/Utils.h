@@ -25,6 +25,10 @@ Value cloneInit(OpBuilder &b, Value init);
 /// Whose memory `memref` is a view of, of whatever form.
 Value getMemory(Value memref);
 
+/// True if `a` and `b`, of the same memory, are parts of it that are known to
+/// have nothing in common.
+bool areDisjoint(Value a, Value b);
+
 } // namespace mlir::bngrad
 
 #endif // BNGRAD_LIB_TRANSFORMS_UTILS_H
