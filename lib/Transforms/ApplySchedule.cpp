@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CopyTargets.h"
 #include "DenseForms.h"
 #include "DeviceBuffers.h"
 #include "ElementCloner.h"
@@ -247,19 +248,21 @@ static void applySchedule(RewriterBase &rewriter, GroupMembers members,
                           bool deviceArguments) {
   auto schedule =
       members.front()->getAttrOfType<ScheduleAttr>(ScheduleAttr::kAttrName);
-  mergeLoops(rewriter, members);
-  if (schedule.getKind() != ScheduleKind::Loops) {
-    std::string reason;
-    std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
-    bool isGpu = isGpuKind(schedule.getKind());
-    if (group &&
-        succeeded(isGpu ? emitGpuLoops(rewriter, *group, schedule,
-                                       deviceArguments, reason)
-                        : emitVectorLoops(rewriter, *group, schedule, reason)))
+  std::string reason;
+  bool isGpu = isGpuKind(schedule.getKind());
+  if (isGpu) {
+    if (succeeded(
+            emitGpuLoops(rewriter, members, schedule, deviceArguments, reason)))
       return;
     emitMissed(members.front(),
-               isGpu ? "loops of the host instead of kernels: " + reason
-                     : "scalar loops instead of vectors: " + reason);
+               "loops of the host instead of kernels: " + reason);
+  }
+  mergeLoops(rewriter, members);
+  if (!isGpu && schedule.getKind() != ScheduleKind::Loops) {
+    std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
+    if (group && succeeded(emitVectorLoops(rewriter, *group, schedule, reason)))
+      return;
+    emitMissed(members.front(), "scalar loops instead of vectors: " + reason);
   }
   for (linalg::GenericOp generic : members)
     applyLoops(generic);
@@ -302,6 +305,8 @@ struct BNGradApplySchedulePass
     if (walk.wasInterrupted())
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
+    for (auto &[op, members] : groups)
+      writeToCopyTargets(rewriter, members);
     for (auto &[op, members] : groups)
       for (GroupMembers &version : versionByStrides(rewriter, members)) {
         if (auto region =

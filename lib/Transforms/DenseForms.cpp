@@ -254,6 +254,111 @@ mlir::bngrad::versionByStrides(RewriterBase &rewriter,
   return versions;
 }
 
+namespace {
+/// Makes generics with the loops of each run as one.
+class LoopMerger {
+public:
+  explicit LoopMerger(RewriterBase &rewriter) : rewriter(rewriter) {}
+
+  /// `generic` with merged loops, in its place.
+  linalg::GenericOp merge(linalg::GenericOp generic,
+                          ArrayRef<ReassociationIndices> runs);
+
+private:
+  Value getView(Location loc, Value operand, AffineMap map,
+                ArrayRef<ReassociationIndices> runs);
+  /// Writes what `linalg.index` gives in terms of the merged loops.
+  void splitIndices(linalg::GenericOp merged,
+                    ArrayRef<ReassociationIndices> runs, ValueRange sizes);
+
+  RewriterBase &rewriter;
+  // By source and type: readers of the same data see the same value.
+  DenseMap<std::pair<Value, Type>, Value> views;
+};
+} // namespace
+
+static bool isMerged(const ReassociationIndices &run) { return run.size() > 1; }
+
+Value LoopMerger::getView(Location loc, Value operand, AffineMap map,
+                          ArrayRef<ReassociationIndices> runs) {
+  SmallVector<ReassociationIndices> dims = getMergedDims(map, runs);
+  auto type = dyn_cast<MemRefType>(operand.getType());
+  if (!type || llvm::none_of(dims, isMerged))
+    return operand;
+  MemRefType viewType =
+      memref::CollapseShapeOp::computeCollapsedType(type, dims);
+  Value &view = views[{operand, viewType}];
+  if (!view)
+    view =
+        memref::CollapseShapeOp::create(rewriter, loc, viewType, operand, dims);
+  return view;
+}
+
+void LoopMerger::splitIndices(linalg::GenericOp merged,
+                              ArrayRef<ReassociationIndices> runs,
+                              ValueRange sizes) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  for (auto op : llvm::to_vector(merged.getBody()->getOps<linalg::IndexOp>())) {
+    int64_t loop = op.getDim();
+    auto run = llvm::find_if(runs, [&](const ReassociationIndices &loops) {
+      return llvm::is_contained(loops, loop);
+    });
+    rewriter.setInsertionPoint(op);
+    Location loc = op.getLoc();
+    Value index = linalg::IndexOp::create(rewriter, loc, run - runs.begin());
+    for (int64_t inner : llvm::reverse(*run)) {
+      if (inner == loop)
+        break;
+      index = rewriter.createOrFold<arith::DivSIOp>(loc, index, sizes[inner]);
+    }
+    if (loop != run->front())
+      index = rewriter.createOrFold<arith::RemSIOp>(loc, index, sizes[loop]);
+    rewriter.replaceOp(op, index);
+  }
+}
+
+linalg::GenericOp LoopMerger::merge(linalg::GenericOp generic,
+                                    ArrayRef<ReassociationIndices> runs) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(generic);
+  Location loc = generic.getLoc();
+  SmallVector<Value> operands, sizes;
+  SmallVector<AffineMap> maps;
+  for (OpOperand &operand : generic->getOpOperands()) {
+    AffineMap map = generic.getMatchingIndexingMap(&operand);
+    SmallVector<AffineExpr> exprs;
+    for (AffineExpr expr : map.getResults()) {
+      auto dim = dyn_cast<AffineDimExpr>(expr);
+      if (!dim)
+        exprs.push_back(expr); // a constant
+      // The first loop of a run stands for all.
+      for (auto [i, run] : llvm::enumerate(runs))
+        if (dim && dim.getPosition() == run.front())
+          exprs.push_back(rewriter.getAffineDimExpr(i));
+    }
+    operands.push_back(getView(loc, operand.get(), map, runs));
+    maps.push_back(
+        AffineMap::get(runs.size(), 0, exprs, rewriter.getContext()));
+  }
+  SmallVector<utils::IteratorType> iterators;
+  for (const ReassociationIndices &run : runs)
+    iterators.push_back(generic.getIteratorTypesArray()[run.front()]);
+  if (generic.hasIndexSemantics())
+    for (Range range : cast<linalg::LinalgOp>(generic.getOperation())
+                           .createLoopRanges(rewriter, loc))
+      sizes.push_back(
+          getValueOrCreateConstantIndexOp(rewriter, loc, range.size));
+  ArrayRef<Value> all = operands;
+  auto merged = linalg::GenericOp::create(
+      rewriter, loc, all.take_front(generic.getNumDpsInputs()),
+      all.drop_front(generic.getNumDpsInputs()), maps, iterators);
+  merged->setDiscardableAttrs(generic->getDiscardableAttrDictionary());
+  merged.getRegion().takeBody(generic.getRegion());
+  splitIndices(merged, runs, sizes);
+  rewriter.eraseOp(generic);
+  return merged;
+}
+
 void mlir::bngrad::mergeLoops(RewriterBase &rewriter, GroupMembers &members) {
   if (!areOnMemRefs(members))
     return;
@@ -263,47 +368,15 @@ void mlir::bngrad::mergeLoops(RewriterBase &rewriter, GroupMembers &members) {
     return;
   SmallVector<ReassociationIndices> runs = group->getMergeableLoops();
   // The loops of per-channel generics are the features.
-  SmallVector<ReassociationIndices> featureRuns;
-  int64_t numFeatures = 0;
+  SmallVector<ReassociationIndices> channelRuns;
   for (const ReassociationIndices &run : runs)
-    if (group->isFeature(run.front())) {
-      auto positions =
-          llvm::seq<int64_t>(numFeatures, numFeatures + run.size());
-      featureRuns.emplace_back(positions.begin(), positions.end());
-      numFeatures += run.size();
-    }
-  auto isMerged = [](const ReassociationIndices &run) {
-    return run.size() > 1;
-  };
-  // An operand with fewer dims than loops may be an argument with strides; that
-  // matters only if its dims are merged.
-  auto isCollapsible = [&](linalg::GenericOp generic) {
-    bool isData = generic.getNumLoops() == group->numLoops;
-    return llvm::all_of(generic->getOpOperands(), [&](OpOperand &operand) {
-      if (!isa<MemRefType>(operand.get().getType()) || isDense(operand.get()))
-        return true;
-      AffineMap map = generic.getMatchingIndexingMap(&operand);
-      return llvm::none_of(
-          isData ? runs : featureRuns, [&](const ReassociationIndices &run) {
-            return isMerged(run) && map.isFunctionOfDim(run.front());
-          });
-    });
-  };
-  if (llvm::none_of(runs, isMerged) || !llvm::all_of(members, isCollapsible))
-    return;
+    if (group->isFeature(run.front()))
+      channelRuns.push_back(group->getChannelLoops(run));
+  LoopMerger merger(rewriter);
   for (linalg::GenericOp &member : members) {
-    bool isData = member.getNumLoops() == group->numLoops;
-    ArrayRef<ReassociationIndices> merged = isData ? runs : featureRuns;
-    if (llvm::none_of(merged, isMerged))
-      continue;
-    rewriter.setInsertionPoint(member);
-    FailureOr<linalg::CollapseResult> collapsed =
-        linalg::collapseOpIterationDims(member, merged, rewriter);
-    if (failed(collapsed))
-      llvm_unreachable("the loops can be merged");
-    auto generic = cast<linalg::GenericOp>(collapsed->collapsedOp);
-    generic->setDiscardableAttrs(member->getDiscardableAttrDictionary());
-    rewriter.eraseOp(member);
-    member = generic;
+    ArrayRef<ReassociationIndices> merged =
+        member.getNumLoops() == group->numLoops ? runs : channelRuns;
+    if (llvm::any_of(merged, isMerged))
+      member = merger.merge(member, merged);
   }
 }

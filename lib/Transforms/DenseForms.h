@@ -29,7 +29,8 @@ SmallVector<GroupMembers> versionByStrides(RewriterBase &rewriter,
                                            const GroupMembers &members);
 
 /// Merges adjacent loops where every operand of `members` allows it, so that
-/// dense NCHW data have three loops and NHWC data two.
+/// dense NCHW data have three loops and NHWC data two. Operands that were the
+/// same value still are.
 void mergeLoops(RewriterBase &rewriter, GroupMembers &members);
 
 } // namespace mlir::bngrad

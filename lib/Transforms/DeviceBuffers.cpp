@@ -14,9 +14,11 @@
 
 #include "DeviceBuffers.h"
 #include "Arithmetic.h"
+#include "Utils.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Remarks.h"
@@ -29,7 +31,8 @@ using namespace mlir::bngrad;
 static Value getViewSource(Value memref) {
   Operation *def = memref.getDefiningOp();
   if (isa_and_present<memref::CollapseShapeOp, memref::ExpandShapeOp,
-                      memref::CastOp>(def))
+                      memref::CastOp>(def) &&
+      isa<MemRefType>(def->getOperand(0).getType()))
     return def->getOperand(0);
   return {};
 }
@@ -41,21 +44,6 @@ static Value getRoot(Value memref) {
 }
 
 static bool isMemRef(Value value) { return isa<MemRefType>(value.getType()); }
-
-/// Whose memory `memref` is a view of, of whatever form.
-static Value getMemory(Value memref) {
-  while (Operation *def = memref.getDefiningOp()) {
-    if (auto view = dyn_cast<ViewLikeOpInterface>(def))
-      memref = view.getViewSource();
-    else if (isa<memref::ExtractStridedMetadataOp, UnrealizedConversionCastOp>(
-                 def) &&
-             def->getNumOperands() == 1)
-      memref = def->getOperand(0);
-    else
-      break;
-  }
-  return memref;
-}
 
 /// True if the memory of `memref` is an argument of its function.
 static bool isArgument(Value memref) {
@@ -105,7 +93,13 @@ static bool isLocal(Value root, const ScheduledGroup &group,
 /// time it is the last to write there.
 static linalg::FillOp findFill(Value memref, linalg::GenericOp generic) {
   SmallVector<Operation *> users;
-  collectUsers(getRoot(memref), users);
+  collectUsers(getMemory(memref), users);
+  auto isOfOtherPart = [&](Operation *op) {
+    return llvm::all_of(op->getOperands(), [&](Value operand) {
+      return !isMemRef(operand) || areDisjoint(operand, getRoot(memref)) ||
+             getMemory(operand) != getMemory(memref);
+    });
+  };
   for (Operation *user : users) {
     auto fill = dyn_cast<linalg::FillOp>(user);
     if (!fill || getRoot(fill.getDpsInits()[0]) != getRoot(memref))
@@ -115,7 +109,7 @@ static linalg::FillOp findFill(Value memref, linalg::GenericOp generic) {
       continue;
     bool isLast = llvm::none_of(users, [&](Operation *other) {
       if (other == generic || isa<memref::DeallocOp>(other) ||
-          isMemoryEffectFree(other))
+          isMemoryEffectFree(other) || isOfOtherPart(other))
         return false;
       Operation *behind = fill->getBlock()->findAncestorOpInBlock(*other);
       if (!behind || !fill->isBeforeInBlock(behind))
@@ -275,12 +269,20 @@ Value DeviceBuffers::getDevice(OpBuilder &b, Value memref) {
   if (!source)
     return memref;
   Value device = getDevice(b, source);
+  auto type = cast<MemRefType>(memref.getType());
+  // What has strides is dense in a copy, and so are views of it.
+  if (device.getType() != source.getType())
+    type = MemRefType::get(type.getShape(), type.getElementType());
+  if (device.getType() == type)
+    return devices[memref] = device;
   // Views of the same data are the same value, so that readers of it can tell.
-  Value &view = views[{device, memref.getType()}];
+  Value &view = views[{device, type}];
   if (!view) {
     IRMapping mapping;
     mapping.map(source, device);
-    view = b.clone(*memref.getDefiningOp(), mapping)->getResult(0);
+    Operation *op = b.clone(*memref.getDefiningOp(), mapping);
+    op->getResult(0).setType(type);
+    view = op->getResult(0);
   }
   return devices[memref] = view;
 }
@@ -340,30 +342,76 @@ void DeviceBuffers::finish(OpBuilder &b) {
   }
 }
 
+/// The dense argument that `op`, code of the host, writes as a whole and does
+/// not read; null: something else.
+static OpOperand *getWrittenArgument(Operation *op) {
+  OpOperand *written = nullptr;
+  if (auto fill = dyn_cast<linalg::FillOp>(op))
+    written = fill.getDpsInitOperand(0);
+  else if (auto store = dyn_cast<memref::StoreOp>(op))
+    written = &store.getMemrefMutable();
+  auto type =
+      written ? dyn_cast<MemRefType>(written->get().getType()) : MemRefType();
+  bool isWhole = type && type.getLayout().isIdentity() &&
+                 (isa<linalg::FillOp>(op) || type.getRank() == 0);
+  return isWhole && isArgument(written->get()) ? written : nullptr;
+}
+
+/// Copies on the device, at the rewriter's insertion point.
+static void copyOnDevice(RewriterBase &rewriter, Location loc, Value target,
+                         Value source) {
+  auto tokenType = rewriter.getType<gpu::AsyncTokenType>();
+  Value stream = gpu::WaitOp::create(rewriter, loc, tokenType, ValueRange())
+                     .getAsyncToken();
+  Value token =
+      gpu::MemcpyOp::create(rewriter, loc, tokenType, stream, target, source)
+          .getAsyncToken();
+  gpu::WaitOp::create(rewriter, loc, Type(), token);
+}
+
+/// Makes `op` write a buffer of the host, which is copied to the argument.
+static void writeOnHost(RewriterBase &rewriter, Operation *op,
+                        OpOperand &written) {
+  Location loc = op->getLoc();
+  Value argument = written.get();
+  auto type = cast<MemRefType>(argument.getType());
+  rewriter.setInsertionPoint(op);
+  SmallVector<Value> sizes;
+  for (int64_t dim : llvm::seq(type.getRank()))
+    if (type.isDynamicDim(dim))
+      sizes.push_back(memref::DimOp::create(rewriter, loc, argument, dim));
+  Value host = memref::AllocOp::create(rewriter, loc, type, sizes);
+  written.set(host);
+  rewriter.setInsertionPointAfter(op);
+  copyOnDevice(rewriter, loc, argument, host);
+  memref::DeallocOp::create(rewriter, loc, host);
+}
+
 void mlir::bngrad::copyDeviceArguments(RewriterBase &rewriter,
                                        func::FuncOp function) {
   SmallVector<memref::CopyOp> copies;
-  function.walk([&](memref::CopyOp copy) {
-    auto isDense = [](Value memref) {
-      auto type = dyn_cast<MemRefType>(memref.getType());
-      return type && type.getLayout().isIdentity();
-    };
-    if (isDense(copy.getSource()) && isDense(copy.getTarget()) &&
+  SmallVector<std::pair<Operation *, OpOperand *>> writes;
+  auto isDense = [](Value memref) {
+    auto type = dyn_cast<MemRefType>(memref.getType());
+    return type && type.getLayout().isIdentity();
+  };
+  function.walk([&](Operation *op) {
+    if (op->getParentOfType<gpu::LaunchOp>())
+      return;
+    auto copy = dyn_cast<memref::CopyOp>(op);
+    if (copy && isDense(copy.getSource()) && isDense(copy.getTarget()) &&
         (isArgument(copy.getSource()) || isArgument(copy.getTarget())))
       copies.push_back(copy);
+    if (OpOperand *written = getWrittenArgument(op))
+      writes.push_back({op, written});
   });
-  auto tokenType = rewriter.getType<gpu::AsyncTokenType>();
   for (memref::CopyOp copy : copies) {
-    Location loc = copy.getLoc();
     rewriter.setInsertionPoint(copy);
-    Value stream = gpu::WaitOp::create(rewriter, loc, tokenType, ValueRange())
-                       .getAsyncToken();
-    Value token = gpu::MemcpyOp::create(rewriter, loc, tokenType, stream,
-                                        copy.getTarget(), copy.getSource())
-                      .getAsyncToken();
-    gpu::WaitOp::create(rewriter, loc, Type(), token);
+    copyOnDevice(rewriter, copy.getLoc(), copy.getTarget(), copy.getSource());
     rewriter.eraseOp(copy);
   }
+  for (auto [op, written] : writes)
+    writeOnHost(rewriter, op, *written);
 }
 
 LogicalResult mlir::bngrad::verifyDeviceArguments(func::FuncOp function) {

@@ -69,6 +69,8 @@ private:
 
 /// Makes copies of the device of copies from and to the arguments of
 /// `function`, which are buffers of the device, where both sides are dense.
+/// What the host gives a dense argument as a whole (a count, zeros where there
+/// is nothing to sum) it writes to a buffer of its own, which is copied.
 void copyDeviceArguments(RewriterBase &rewriter, func::FuncOp function);
 
 /// Checks that nothing but kernels and copies of the device accesses the

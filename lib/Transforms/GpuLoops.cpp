@@ -327,8 +327,18 @@ void TwoPass::emit(OpBuilder &b) {
 static void emitAlignedOnePass(OpBuilder &b, const ScheduledGroup &group,
                                ScheduleAttr schedule, DeviceBuffers &buffers) {
   Location loc = group.getMembers().front().getLoc();
-  Value isAligned =
-      buffers.testAlignment(b, group.getDataGenerics(), group.numLoops - 1);
+  SmallVector<linalg::GenericOp> generics = group.getDataGenerics();
+  // Data with gaps are read element by element, wherever they start.
+  bool isDense = llvm::all_of(generics, [](linalg::GenericOp generic) {
+    return llvm::all_of(generic->getOpOperands(), [&](OpOperand &operand) {
+      auto type = dyn_cast<MemRefType>(operand.get().getType());
+      return !type || type.getLayout().isIdentity() ||
+             !isDataMap(generic.getMatchingIndexingMap(&operand));
+    });
+  });
+  Value isAligned;
+  if (isDense)
+    isAligned = buffers.testAlignment(b, generics, group.numLoops - 1);
   if (!isAligned)
     return emitOnePass(b, group, schedule, buffers);
   scf::IfOp::create(
@@ -365,39 +375,48 @@ static bool hasWholeBytes(linalg::GenericOp generic) {
 }
 
 LogicalResult mlir::bngrad::emitGpuLoops(RewriterBase &rewriter,
-                                         const ScheduledGroup &group,
+                                         const GroupMembers &members,
                                          ScheduleAttr schedule,
                                          bool deviceArguments,
                                          std::string &reason) {
-  if (!llvm::all_of(group.getMembers(), [](linalg::GenericOp generic) {
+  std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
+  if (!group)
+    return failure();
+  if (!llvm::all_of(members, [](linalg::GenericOp generic) {
         return generic.hasPureBufferSemantics();
       })) {
     reason = "expected memrefs";
     return failure();
   }
-  if (!llvm::all_of(group.getMembers(), hasWholeBytes)) {
+  if (!llvm::all_of(members, hasWholeBytes)) {
     reason = "expected integers of 1, 8, 16, 32 or 64 bits";
     return failure();
   }
-  reason = findObstacleBetween(group.getMembers());
+  reason = findObstacleBetween(members);
   if (!reason.empty())
     return failure();
   OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPoint(group.getMembers().back());
-  DeviceBuffers buffers(rewriter, group, deviceArguments);
-  // Asked now that the same data are the same value.
+  // The members beside each other, after all that makes their operands.
+  GroupMembers onDevice(members);
+  for (linalg::GenericOp member : ArrayRef(members).drop_back())
+    rewriter.moveOpBefore(member, members.back());
+  rewriter.setInsertionPoint(members.front());
+  DeviceBuffers buffers(rewriter, *group, deviceArguments);
+  mergeLoops(rewriter, onDevice);
+  group = ScheduledGroup::get(onDevice, reason);
+  rewriter.setInsertionPoint(onDevice.back());
   if (schedule.getKind() == ScheduleKind::OnePass &&
-      !fitsOnePass(group, schedule, reason)) {
-    emitMissed(group.getMembers().front(), "bngrad-apply-schedule",
+      !fitsOnePass(*group, schedule, reason)) {
+    emitMissed(onDevice.front(), "bngrad-apply-schedule",
                "two passes instead of one: " + reason);
     schedule = getTwoPassInstead(schedule);
   }
   if (schedule.getKind() == ScheduleKind::TwoPass)
-    TwoPass(rewriter, group, schedule, buffers).emit(rewriter);
+    TwoPass(rewriter, *group, schedule, buffers).emit(rewriter);
   else
-    emitAlignedOnePass(rewriter, group, schedule, buffers);
+    emitAlignedOnePass(rewriter, *group, schedule, buffers);
   buffers.finish(rewriter);
-  for (linalg::GenericOp generic : group.getMembers())
+  for (linalg::GenericOp generic : onDevice)
     rewriter.eraseOp(generic);
   return success();
 }

@@ -9,21 +9,24 @@
 #ifndef BNGRAD_LIB_TRANSFORMS_GPULOOPS_H
 #define BNGRAD_LIB_TRANSFORMS_GPULOOPS_H
 
-#include "ScheduledGroup.h"
+#include "DenseForms.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 
 namespace mlir::bngrad {
 
-/// Replaces the members of `group`, on memrefs, by kernels and what the host
+/// Replaces the `members` of a group, on memrefs, by kernels and what the host
 /// does around them: copies, launches and a wait. `deviceArguments`: the
 /// arguments of the function are buffers of the device.
 ///
-/// Where `one_pass` does not fit, two passes run, with a remark.
+/// Loops are merged once the buffers of the device are known, as a copy of data
+/// with strides is dense. Where `one_pass` does not fit the loops that are left,
+/// two passes run, with a remark.
 ///
-/// Errors: failure and a `reason` without any change, for tensors, integers of
-/// part of a byte, and where something stands between the members.
-LogicalResult emitGpuLoops(RewriterBase &rewriter, const ScheduledGroup &group,
+/// Errors: failure and a `reason` without any change, for what is no group,
+/// tensors, integers of part of a byte, and where something stands between the
+/// members.
+LogicalResult emitGpuLoops(RewriterBase &rewriter, const GroupMembers &members,
                            ScheduleAttr schedule, bool deviceArguments,
                            std::string &reason);
 

@@ -52,7 +52,14 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
     reason = "expected static sizes, none of them 0";
     return std::nullopt;
   }
-  SmallVector<ReassociationIndices> runs = group.getMergeableLoops();
+  // Over memrefs, what can be merged has been: a loop is a run.
+  SmallVector<ReassociationIndices> runs;
+  linalg::GenericOp reduction = group.reduction;
+  if (reduction.hasPureTensorSemantics())
+    runs = group.getMergeableLoops();
+  else
+    for (int64_t loop : llvm::seq<int64_t>(group.numLoops))
+      runs.push_back({loop});
   SmallVector<bool> isFeature;
   SmallVector<int64_t> lengths;
   for (const ReassociationIndices &run : runs) {
@@ -81,7 +88,6 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
     return std::nullopt;
   }
   layout.sumBytes = 0;
-  linalg::GenericOp reduction = group.reduction;
   for (OpOperand &init : reduction.getDpsInitsMutable())
     if (!isDataMap(reduction.getMatchingIndexingMap(&init)))
       layout.sumBytes += llvm::divideCeil(

@@ -197,8 +197,7 @@ ElementCount GradientBuilder::countOf(Value count) {
   return countOfInteger(tensor::ExtractOp::create(b, loc, count, ValueRange()));
 }
 
-ChannelSums GradientBuilder::buildSums(bool needsSumDy, bool needsSumDyXmu,
-                                       ValueRange inits) {
+ChannelSums GradientBuilder::buildSums(bool needsSumDy, bool needsSumDyXmu) {
   if (!needsSumDy && !needsSumDyXmu)
     return {};
   SmallVector<Value> inputs = {operands.gradOutput};
@@ -212,7 +211,7 @@ ChannelSums GradientBuilder::buildSums(bool needsSumDy, bool needsSumDyXmu,
     maps.append({dataMap(), featureMap()});
   }
   // Each sum has an init of its own: bufferization would copy a shared one.
-  SmallVector<Value> outputs(inits);
+  SmallVector<Value> outputs;
   unsigned numSums = needsSumDy + needsSumDyXmu;
   while (outputs.size() < numSums)
     outputs.push_back(buildZeroChannel(type));
@@ -268,21 +267,12 @@ Value GradientBuilder::buildStackedSums() {
   SmallVector<OpFoldResult> sizes = channelSizes();
   SmallVector<OpFoldResult> stackedSizes = {b.getIndexAttr(2)};
   llvm::append_range(stackedSizes, sizes);
-  Value zero = arith::ConstantOp::create(b, loc, b.getFloatAttr(type, 0.0));
   Value stacked = tensor::EmptyOp::create(b, loc, stackedSizes, type);
-  stacked = linalg::FillOp::create(b, loc, zero, stacked).getResult(0);
-  if (isCountZero() || hasNoChannels())
-    return stacked;
-
-  // The sums are accumulated in the rows of the result.
-  auto rowType = RankedTensorType::get(channelShape, type);
-  SmallVector<Value> rows;
-  for (int64_t row : {0, 1}) {
-    auto [offsets, rowSizes, strides] = rowOf(b, row, sizes);
-    rows.push_back(tensor::ExtractSliceOp::create(b, loc, rowType, stacked,
-                                                  offsets, rowSizes, strides));
+  if (isCountZero() || hasNoChannels()) {
+    Value zero = arith::ConstantOp::create(b, loc, b.getFloatAttr(type, 0.0));
+    return linalg::FillOp::create(b, loc, zero, stacked).getResult(0);
   }
-  ChannelSums sums = buildSums(true, true, rows);
+  ChannelSums sums = buildSums(true, true);
   for (auto [row, sum] :
        llvm::enumerate(ArrayRef({sums.sumDy, sums.sumDyXmu}))) {
     auto [offsets, rowSizes, strides] = rowOf(b, row, sizes);

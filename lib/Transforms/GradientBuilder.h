@@ -72,10 +72,9 @@ public:
   /// M of input as a tensor<i64>.
   Value buildCountTensor();
 
-  /// One reduction that reads what the needed sums need. `inits`, if given,
-  /// receive the sums; else they start at 0 in tensors of their own.
-  ChannelSums buildSums(bool needsSumDy, bool needsSumDyXmu,
-                        ValueRange inits = {});
+  /// One reduction that reads what the needed sums need, each from 0 on in a
+  /// tensor of its own.
+  ChannelSums buildSums(bool needsSumDy, bool needsSumDyXmu);
   /// Both sums as one tensor, [sum_dy, sum_dy_xmu] by channel.
   Value buildStackedSums();
   /// The sums of such a tensor.

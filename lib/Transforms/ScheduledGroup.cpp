@@ -268,22 +268,74 @@ SmallVector<int64_t> ScheduledGroup::getLoopSizes() const {
   return sizes;
 }
 
-SmallVector<ReassociationIndices> ScheduledGroup::getMergeableLoops() const {
-  // Per-channel loops are merged with the features they stand for.
-  auto keepsTogether = [&](const ReassociationIndices &run) {
-    return llvm::all_of(getDataGenerics(), [&](linalg::GenericOp generic) {
-      return llvm::all_of(generic.getIndexingMapsArray(), [&](AffineMap map) {
-        return map.isProjectedPermutation() &&
-               linalg::isDimSequencePreserved(map, run);
-      });
+SmallVector<ReassociationIndices>
+mlir::bngrad::getMergedDims(AffineMap map,
+                            ArrayRef<ReassociationIndices> runs) {
+  SmallVector<ReassociationIndices> dims;
+  const ReassociationIndices *last = nullptr;
+  for (auto [position, expr] : llvm::enumerate(map.getResults())) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    const ReassociationIndices *run = llvm::find_if(runs, [&](auto &loops) {
+      return dim && llvm::is_contained(loops, dim.getPosition());
     });
+    if (run == runs.end())
+      run = nullptr;
+    if (!run || run != last)
+      dims.emplace_back();
+    dims.back().push_back(position);
+    last = run;
+  }
+  return dims;
+}
+
+/// True if the dims of `operand` that `map` indexes by the loops of `run` can
+/// be one dim: neighbours in that order, and in a memref of one stride. A
+/// tensor will be dense.
+static bool keepsTogether(Value operand, AffineMap map,
+                          const ReassociationIndices &run) {
+  if (!map.isProjectedPermutation() ||
+      !linalg::isDimSequencePreserved(map, run))
+    return false;
+  auto type = dyn_cast<MemRefType>(operand.getType());
+  return !type || memref::CollapseShapeOp::isGuaranteedCollapsible(
+                      type, getMergedDims(map, run));
+}
+
+/// True if every operand of `generic` allows `run` to be one loop.
+static bool keepsTogether(linalg::GenericOp generic,
+                          const ReassociationIndices &run) {
+  return llvm::all_of(generic->getOpOperands(), [&](OpOperand &operand) {
+    AffineMap map = generic.getMatchingIndexingMap(&operand);
+    // Scalars of per-channel loops.
+    return map.isConstant() || keepsTogether(operand.get(), map, run);
+  });
+}
+
+ReassociationIndices
+ScheduledGroup::getChannelLoops(const ReassociationIndices &run) const {
+  ReassociationIndices loops;
+  for (auto [position, loop] : llvm::enumerate(features))
+    if (llvm::is_contained(run, loop))
+      loops.push_back(position);
+  return loops;
+}
+
+SmallVector<ReassociationIndices> ScheduledGroup::getMergeableLoops() const {
+  auto isMergeable = [&](const ReassociationIndices &run) {
+    return llvm::all_of(
+               getDataGenerics(),
+               [&](auto generic) { return keepsTogether(generic, run); }) &&
+           (!isFeature(run.front()) ||
+            llvm::all_of(channelwise, [&](auto generic) {
+              return keepsTogether(generic, getChannelLoops(run));
+            }));
   };
   SmallVector<ReassociationIndices> runs;
   for (unsigned loop : llvm::seq(numLoops)) {
     if (!runs.empty() && isFeature(runs.back().back()) == isFeature(loop)) {
       ReassociationIndices longer = runs.back();
       longer.push_back(loop);
-      if (keepsTogether(longer)) {
+      if (isMergeable(longer)) {
         runs.back() = longer;
         continue;
       }

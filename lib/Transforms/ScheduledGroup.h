@@ -51,6 +51,11 @@ Value getViewed(Value value);
 AffineMap getFeatureMap(MLIRContext *context, unsigned numLoops,
                         ArrayRef<unsigned> features);
 
+/// The dims of an operand that `map` indexes, those of the loops of a run
+/// together.
+SmallVector<ReassociationIndices>
+getMergedDims(AffineMap map, ArrayRef<ReassociationIndices> runs);
+
 /// What a reduction yields, as (result, value in the body).
 struct ReductionValues {
   SmallVector<std::pair<unsigned, Value>> terms;  // of the sums
@@ -99,9 +104,13 @@ struct ScheduledGroup {
   SmallVector<linalg::GenericOp> getMembers() const;
   /// The static or dynamic sizes of the loops over the data.
   SmallVector<int64_t> getLoopSizes() const;
-  /// Runs of adjacent loops of one kind that every operand keeps together, and
-  /// so may be merged into one loop if the data are dense.
+  /// All loops over the data, those that may be merged into one as one run:
+  /// adjacent loops of one kind that every operand of every member keeps
+  /// together, in the order of its dims and, of a memref, by its strides. What
+  /// is a tensor yet will be dense.
   SmallVector<ReassociationIndices> getMergeableLoops() const;
+  /// The per-channel loops that stand for those of `run`.
+  ReassociationIndices getChannelLoops(const ReassociationIndices &run) const;
 };
 
 /// Remarks in the name of `pass` what `generic` does not become, and why.

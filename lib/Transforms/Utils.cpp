@@ -8,7 +8,9 @@
 
 #include "Utils.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -40,4 +42,29 @@ void mlir::bngrad::applyToFixedPoint(Operation *op, RewritePatternSet patterns,
   if (failed(applyPatternsGreedily(op, std::move(patterns), config)))
     op->emitWarning() << "expected " << work << " to end within " << limit
                       << " rewrites; it was stopped there";
+}
+
+Value mlir::bngrad::getMemory(Value memref) {
+  while (Operation *def = memref.getDefiningOp()) {
+    if (auto view = dyn_cast<ViewLikeOpInterface>(def))
+      memref = view.getViewSource();
+    else if (isa<memref::ExtractStridedMetadataOp, UnrealizedConversionCastOp>(
+                 def) &&
+             def->getNumOperands() == 1)
+      memref = def->getOperand(0);
+    else
+      break;
+  }
+  return memref;
+}
+
+bool mlir::bngrad::areDisjoint(Value a, Value b) {
+  auto part = a.getDefiningOp<memref::SubViewOp>();
+  auto other = b.getDefiningOp<memref::SubViewOp>();
+  if (!part || !other || part.getSource() != other.getSource())
+    return false;
+  FailureOr<bool> overlap = ValueBoundsConstraintSet::areOverlappingSlices(
+      a.getContext(), HyperrectangularSlice(part),
+      HyperrectangularSlice(other));
+  return succeeded(overlap) && !*overlap;
 }

@@ -36,6 +36,13 @@ void applyToFixedPoint(Operation *op, RewritePatternSet patterns,
 /// reshapes between them.
 void populateFoldReshapePatterns(RewritePatternSet &patterns);
 
+/// Whose memory `memref` is a view of, of whatever form.
+Value getMemory(Value memref);
+
+/// True if `a` and `b`, of the same memory, are parts of it that are known to
+/// have nothing in common.
+bool areDisjoint(Value a, Value b);
+
 } // namespace mlir::bngrad
 
 #endif // BNGRAD_LIB_TRANSFORMS_UTILS_H

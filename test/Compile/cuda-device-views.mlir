@@ -6,7 +6,7 @@
 // RUN: rm -rf %t && mkdir %t
 // RUN: bngrad-compile %s -o %t/gradient.so --target=cuda --device-arguments --chip=sm_90
 // RUN: %python %S/Inputs/use_device_views.py %bngrad_obj_root/lib/libBNGradCudaEmulator.so %t/gradient.so | FileCheck %s --check-prefix=COUNT
-// COUNT: 3 functions, 0 failed
+// COUNT: 7 functions, 0 failed
 
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 device-arguments stop-after=apply" | FileCheck %s
 
@@ -45,4 +45,35 @@ func.func @channels_last(%dy: !strided, %x: !strided, %mean: memref<3xf32>, %var
 func.func @passed_on(%dy: !d, %x: !d, %mean: !c, %variance: !c) -> (!d, !c) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !c) variance(%variance : !c) : !d, !c, !c
   return %0#0, %variance : !d, !c
+}
+
+// The rows of the sums are where the kernel writes; only the count comes from the host.
+// CHECK-LABEL: func.func @reduce(
+// CHECK-SAME:    %[[SUMS:[^:]+]]: memref<2x3xf32>, %[[COUNT:[^:]+]]: memref<i64>)
+// CHECK-NOT:     memref.alloc
+// CHECK:         gpu.memcpy async [%{{.+}}] %[[COUNT]]
+// CHECK-NOT:     gpu.memcpy
+// CHECK:         return
+func.func @reduce(%dy: !d, %x: !d, %mean: !c) -> (tensor<2x3xf32>, tensor<i64>) {
+  %sums, %count = bngrad.batch_norm_backward_reduce grad_output(%dy : !d) input(%x : !d) mean(%mean : !c) : tensor<2x3xf32>, tensor<i64>
+  return %sums, %count : tensor<2x3xf32>, tensor<i64>
+}
+
+func.func @reduce_any(%dy: tensor<?x?x?xf32>, %x: tensor<?x?x?xf32>, %mean: tensor<?xf32>) -> (tensor<2x?xf32>, tensor<i64>) {
+  %sums, %count = bngrad.batch_norm_backward_reduce grad_output(%dy : tensor<?x?x?xf32>) input(%x : tensor<?x?x?xf32>) mean(%mean : tensor<?xf32>) : tensor<2x?xf32>, tensor<i64>
+  return %sums, %count : tensor<2x?xf32>, tensor<i64>
+}
+
+// Nothing to sum.
+func.func @reduce_nothing(%dy: tensor<0x3x16xf32>, %x: tensor<0x3x16xf32>, %mean: !c) -> (tensor<2x3xf32>, tensor<i64>) {
+  %sums, %count = bngrad.batch_norm_backward_reduce grad_output(%dy : tensor<0x3x16xf32>) input(%x : tensor<0x3x16xf32>) mean(%mean : !c) : tensor<2x3xf32>, tensor<i64>
+  return %sums, %count : tensor<2x3xf32>, tensor<i64>
+}
+
+// The sums of features that were one dim.
+func.func @elemt(%dy: !d, %x: !d, %mean: !c, %variance: !c, %sums: tensor<2x3xf32>) -> tensor<4x3x1x16xf32> {
+  %0 = bngrad.batch_norm_backward_elemt grad_output(%dy : !d) input(%x : !d) mean(%mean : !c) variance(%variance : !c) sums(%sums : tensor<2x3xf32>) {epsilon = 1.0e-5 : f64} : !d
+  %1 = tensor.expand_shape %0 [[0], [1, 2], [3]] output_shape [4, 3, 1, 16] : !d into tensor<4x3x1x16xf32>
+  %2 = arith.negf %1 : tensor<4x3x1x16xf32>
+  return %2 : tensor<4x3x1x16xf32>
 }

@@ -95,3 +95,67 @@ func.func @mixed(%x: memref<2x3x5xf32, strided<[15, 1, 3]>>, %y: memref<2x3x5xf3
   }
   return
 }
+
+#image = affine_map<(n, c, h, w) -> (n, c, h, w)>
+#channel = affine_map<(n, c, h, w) -> (c)>
+
+// Loops are merged where the strides of every operand allow it: here within a channel, but not where rows are cropped.
+// CHECK-LABEL: func @cropped_channels
+// CHECK:         memref.collapse_shape %{{.+}} {{\[\[}}0], [1], [2, 3]] : memref<2x3x4x5xf32, strided<[160, 20, 5, 1], offset: 40>> into memref<2x3x20xf32, strided<[160, 20, 1], offset: 40>>
+// CHECK:         return
+func.func @cropped_channels(%x: memref<2x3x4x5xf32, strided<[160, 20, 5, 1], offset: 40>>, %sum: memref<3xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#image, #channel], iterator_types = ["reduction", "parallel", "reduction", "reduction"]}
+        ins(%x : memref<2x3x4x5xf32, strided<[160, 20, 5, 1], offset: 40>>) outs(%sum : memref<3xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// CHECK-LABEL: func @cropped_rows
+// CHECK-NOT:     memref.collapse_shape
+// CHECK:         return
+func.func @cropped_rows(%x: memref<2x3x4x5xf32, strided<[84, 28, 7, 1]>>, %y: memref<2x3x4x5xf32>, %sum: memref<3xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#image, #image, #channel], iterator_types = ["reduction", "parallel", "reduction", "reduction"]}
+        ins(%x, %y : memref<2x3x4x5xf32, strided<[84, 28, 7, 1]>>, memref<2x3x4x5xf32>) outs(%sum : memref<3xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
+    ^bb0(%e: f32, %f: f32, %acc: f32):
+      %0 = arith.mulf %e, %f : f32
+      %1 = arith.addf %acc, %0 fastmath<reassoc> : f32
+      linalg.yield %1 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// The index of a loop that is merged.
+// CHECK-LABEL: func @indices
+// CHECK:         memref.collapse_shape %{{.+}} {{\[\[}}0], [1], [2, 3]] : memref<2x3x4x5xf32>
+// CHECK:         scf.for %[[I:.+]] = %c0
+// CHECK:           %[[ROW:.+]] = arith.divsi %{{.+}}, %c5
+// CHECK:           arith.remsi %{{.+}}, %c5
+func.func @indices(%x: memref<2x3x4x5xf32>, %sum: memref<3xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#image, #channel], iterator_types = ["reduction", "parallel", "reduction", "reduction"]}
+        ins(%x : memref<2x3x4x5xf32>) outs(%sum : memref<3xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
+    ^bb0(%e: f32, %acc: f32):
+      %h = linalg.index 2 : index
+      %w = linalg.index 3 : index
+      %same = arith.cmpi eq, %h, %w : index
+      %zero = arith.constant 0.0 : f32
+      %term = arith.select %same, %e, %zero : f32
+      %0 = arith.addf %acc, %term fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}

@@ -67,3 +67,32 @@ func.func @caller(%dy: !d, %x: !d, %mean: !c, %variance: !c) -> !d {
       : !d, !c, !c
   return %1#0 : !d
 }
+
+// -----
+
+// The sums are written by a kernel, the count is copied.
+func.func @reduce(%dy: tensor<4x3x2xf32>, %x: tensor<4x3x2xf32>, %mean: tensor<3x2xf32>) -> (tensor<2x3x2xf32>, tensor<i64>) {
+  %sums, %count = bngrad.batch_norm_backward_reduce grad_output(%dy : tensor<4x3x2xf32>) input(%x : tensor<4x3x2xf32>)
+      mean(%mean : tensor<3x2xf32>) {feature_dims = array<i64: 1, 2>} : tensor<2x3x2xf32>, tensor<i64>
+  return %sums, %count : tensor<2x3x2xf32>, tensor<i64>
+}
+
+// -----
+
+!d = tensor<?x?x?xf32>
+func.func @reduce_dynamic(%dy: !d, %x: !d, %mean: tensor<?x?xf32>) -> (tensor<2x?x?xf32>, tensor<i64>) {
+  %sums, %count = bngrad.batch_norm_backward_reduce grad_output(%dy : !d) input(%x : !d) mean(%mean : tensor<?x?xf32>)
+      {feature_dims = array<i64: 1, 2>} : tensor<2x?x?xf32>, tensor<i64>
+  return %sums, %count : tensor<2x?x?xf32>, tensor<i64>
+}
+
+// -----
+
+// An element is no whole argument.
+func.func @element(%to: memref<3xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  // expected-error @below {{'memref.store' op expected a kernel to access argument 0}}
+  memref.store %zero, %to[%c0] : memref<3xf32>
+  return
+}

@@ -27,6 +27,21 @@ def call(name, *arrays):
         cuda.mgpuMemcpy(array.ctypes.data, pointer, array.nbytes, None)
 
 
+def call_any(name, *arrays):
+    """As call, for sizes that only the run knows."""
+    pointers = [to_device(array) for array in arrays]
+    descriptors = []
+    for array, pointer in zip(arrays, pointers):
+        strides = [stride // array.itemsize for stride in array.strides]
+        fields = [pointer, pointer, 0, *array.shape, *strides]
+        descriptors.append((ctypes.c_int64 * len(fields))(*fields))
+    getattr(library, "_mlir_ciface_" + name)(*map(ctypes.byref, descriptors))
+    if cuda.bngradCudaTakeStatus() != 0:
+        raise SystemExit(f"{name} failed")
+    for array, pointer in zip(arrays, pointers):
+        cuda.mgpuMemcpy(array.ctypes.data, pointer, array.nbytes, None)
+
+
 def gradient(dy, x, mean, variance):
     """In float64; [N, C, S], epsilon is 1e-5."""
     dy, x, mean, variance = (array.astype(np.float64) for array in (dy, x, mean, variance))
@@ -68,7 +83,21 @@ def main():
     dx, copied, _ = results()
     call("passed_on", dy, x, mean, variance, dx, copied)
     failed += not (is_close(dx, expected[0]) and np.array_equal(copied, variance))
-    print(f"3 functions, {failed} failed")
+    sums = np.stack([expected[2], expected[1] * np.sqrt(variance.astype(np.float64) + 1e-5)])
+    got, count = np.full((2, 3), 7, np.float32), np.zeros((), np.int64)
+    call("reduce", dy, x, mean, got, count)
+    failed += not (is_close(got, sums) and count == 64)
+    got, count = np.full((2, 3), 7, np.float32), np.zeros((), np.int64)
+    call_any("reduce_any", dy, x, mean, got, count)
+    failed += not (is_close(got, sums) and count == 64)
+    none, count = np.zeros((0, 3, 16), np.float32), np.ones((), np.int64)
+    call("reduce_nothing", none, none, mean, got, count)
+    failed += not (np.all(got == 0) and count == 0)
+
+    dx = np.zeros_like(dy)
+    call("elemt", dy, x, mean, variance, sums.astype(np.float32), dx)
+    failed += not is_close(-dx, expected[0])
+    print(f"7 functions, {failed} failed")
 
 
 main()

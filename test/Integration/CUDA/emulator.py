@@ -4,6 +4,7 @@ Large shapes' schedules are forced on small data. Every case says which kernels 
 they get their data. Prints the time of the slowest and `N executions, 0 failed`.
 """
 
+import dataclasses
 import os
 import sys
 import time
@@ -71,9 +72,18 @@ def quick_cases():
     yield Case((6, 4, 3, 5), features=(0, 2), kernels=TWO_PASS)
     yield Case((0, 4, 3), kernels=())
     yield Case((1, 1, 1), kernels=("one_pass",))
+    # Parts of larger tensors, which are dense on the device.
+    yield Case((4, 6, 8, 8), crops=("dy",), cropped=(2, 3), kernels=("one_pass",))
+    yield Case((4, 5, 6, 8), features=(3,), crops=("dy", "x"), cropped=(1, 3), step=2, kernels=("one_pass",))
 
 
 def long_cases():
+    for form in FORMS:
+        for data in TYPES:
+            case = one_pass_forms(form, data, 2)
+            for cropped in ((0,), (1,), (2,), (0, 1, 2)):
+                for crops, step in ((("dy",), 1), (("x",), 2), (("dy", "x"), 1)):
+                    yield dataclasses.replace(case, crops=crops, cropped=cropped, step=step)
     for form in FORMS:
         for data in TYPES:
             for cluster in (1, 2, 4, 8):

@@ -6,6 +6,7 @@
 // RUN: %{run} --entry=transposed && %{run} --entry=first_column && %{run} --entry=symmetric && %{run} --entry=parameters && %{run} --entry=gathered
 // REDEFINE: %{chip} = sm_90
 // RUN: %{run} --entry=transposed && %{run} --entry=first_column && %{run} --entry=symmetric && %{run} --entry=parameters && %{run} --entry=gathered
+// RUN: %{run} --arg=random:5 --entry=expanded_sums
 
 // The parameters' step belongs to the group: no loops of the host.
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 stop-after=group" | FileCheck %s --check-prefix=GROUP
@@ -94,4 +95,13 @@ func.func @gathered(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!d, !p) {
     linalg.yield %sum : f32
   } -> !d
   return %0, %dscale : !d, !p
+}
+
+// Sums whose channels are unflattened: a view, of another shape, of a row with strides.
+func.func @expanded_sums(%dy: !d, %x: !d, %mean: !p, %inv_std: !p, %sums: tensor<2x64xf32>) -> tensor<64x4x16xf32> {
+  %0 = bngrad.batch_norm_backward_elemt grad_output(%dy : !d) input(%x : !d) mean(%mean : !p) inv_std(%inv_std : !p)
+      sums(%sums : tensor<2x64xf32>) : !d
+  %1 = tensor.expand_shape %0 [[0], [1, 2]] output_shape [64, 4, 16] : !d into tensor<64x4x16xf32>
+  %2 = arith.negf %1 : tensor<64x4x16xf32>
+  return %2 : tensor<64x4x16xf32>
 }

@@ -26,6 +26,9 @@ class Case:
     producer: str = ""  # what makes grad_output: see PRODUCERS
     consumer: str = ""  # what takes grad_input: see CONSUMERS
     dynamic: bool = False
+    crops: tuple = ()  # of dy and x, which is a part of a tensor that is larger by 2 in every dim of `cropped`
+    cropped: tuple = ()
+    step: int = 1  # between the elements of such a part
     kernels: tuple = None  # that must be launched, in this order; None: those of the schedule's kind
     copy: str = ""  # how a one-pass kernel gets its data: bulk, pieces or elements
 
@@ -103,8 +106,21 @@ class Program:
             self.arguments.append((name, tensor(element, shape), shape))
 
         body = ""
-        add("dz" if case.producer else "dy", "f16" if case.producer == "cast" else case.data, case.shape)
-        add("x", case.data, case.shape)
+        larger = tuple(case.step * s + 2 if d in case.cropped else s for d, s in enumerate(case.shape))
+        steps = [str(case.step if d in case.cropped else 1) for d in range(len(larger))]
+        starts = [str(int(d in case.cropped)) for d in range(len(larger))]
+        slice = f"[{', '.join(starts)}] [{', '.join(map(str, case.shape))}] [{', '.join(steps)}]"
+
+        def add_data(name, element):
+            if name not in case.crops:
+                add(name, element, case.shape)
+                return ""
+            add(f"{name}_all", element, larger)
+            whole = tensor(element, larger)
+            return (f"  %{name} = tensor.extract_slice %{name}_all{slice} : {whole} to {tensor(element, case.shape)}\n")
+
+        body += add_data("dz" if case.producer else "dy", "f16" if case.producer == "cast" else case.data)
+        body += add_data("x", case.data)
         if case.producer:
             operands, text = PRODUCERS[case.producer]
             for name, element, shape in operands:
@@ -140,7 +156,7 @@ class Program:
 
     def specs(self):
         """Data of which no two channels have the same sums, and sums are far from 0."""
-        ranges = {"dy": ":-1:2", "dz": ":-1:2", "x": ":-2:1", "scale": ":0.5:2", "statistic": ":0.5:1.5", "mask": "",
+        ranges = {"dy": ":-1:2", "dz": ":-1:2", "x": ":-2:1", "dy_all": ":-1:2", "x_all": ":-2:1", "scale": ":0.5:2", "statistic": ":0.5:1.5", "mask": "",
                   "y": ":-1:1"}
         for seed, (name, _, shape) in enumerate(self.arguments):
             size = "@" + "x".join(map(str, shape)) if self.case.dynamic else ""
