@@ -171,13 +171,6 @@ static void writeThroughReshapes(func::FuncOp function) {
   });
 }
 
-/// The value whose memory `buffer` is a view of.
-static Value getMemory(Value buffer) {
-  while (auto view = buffer.getDefiningOp<ViewLikeOpInterface>())
-    buffer = view.getViewSource();
-  return buffer;
-}
-
 /// What reads the elements of `tensor`, as it is or in another shape.
 static void collectReaders(Value tensor,
                            SmallVectorImpl<Operation *> &readers) {
