@@ -125,11 +125,6 @@ if [ $all -eq 1 ]; then
   step fuzz-allocations "$root/fuzz/allocations/hunt.py" "$build" --most=6
   tail -n 1 "$build/fuzz-allocations.log"
 
-  # Another share of the generated mutants with every commit.
-  step generated-mutants "$root/scripts/mutants.sh" --generate --percent=11 --seconds=420 --count=150 --most-files=5 \
-    --seed="$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0)"
-  grep -E '^(SURVIVED|generated mutants:)' "$build/generated-mutants.log" || true
-
   # As many as fit into 68 minutes for everything.
   left=$((68 * 60 - (SECONDS - start)))
   step mutants "$root/scripts/mutants.sh" --seconds=$((left > 0 ? left : 0))

@@ -47,6 +47,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--most-files", type=int, help="how many files the share is taken from (default: all)")
     parser.add_argument("--again", action="store_true", help="those that survived the last run, in the same build")
     parser.add_argument("--only", help="a regular expression for the mutants of the last run to run again")
+    parser.add_argument("--first-stage", type=int, default=1, help="where to begin, with --again after a run that was ended")
     parser.add_argument("--stages", type=int, default=len(runs.STAGES), help="how many stages of tests")
     parser.add_argument("--report", action="store_true", help="write docs/mutation.md from all runs of this work folder")
     parser.add_argument("--list", action="store_true", help="print the share and end")
@@ -242,7 +243,7 @@ class Run:
             share = [m for m in share if before.get(m.key, {}).get("status") not in (KILLED,)]
         suite = Suite(os.environ["BNGRAD_LIT_PATH"], self.schemata.build / "test", self.work)
         left = share
-        for stage in range(self.arguments.stages):
+        for stage in range(self.arguments.first_stage - 1, self.arguments.stages):
             self.record(suite, stage)
             tested = len(left)
             left = self.kill(suite, stage, left)

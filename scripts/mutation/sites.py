@@ -351,10 +351,13 @@ def may_swap(source: Source, name: str, count: int, at: int) -> bool:
 
 
 def swapped(source: Source, node: Node, name: str, arguments: Node) -> Edits:
-    if name in COMMUTATIVE or any(op + "::create" in source.text(node) for op in COMMUTATIVE):
-        return
     parts = [c for c in arguments.named_children if c.type != "comment"]
     function = source.text(node.child_by_field_name("function"))
+    if name in COMMUTATIVE or any(function.endswith((op + "::create", op + ">")) for op in COMMUTATIVE):
+        return
+    # Equality holds either way.
+    if re.search(r"Predicate::(eq|ne)$", source.text(parts[0]) if parts else ""):
+        return
     texts = [source.text(p) for p in parts]
     for i in range(len(parts) - 1):
         if any(p.type in ("lambda_expression", "string_literal", "initializer_list") for p in parts[i:i + 2]) or \
