@@ -112,8 +112,17 @@ static Value shuffle(OpBuilder &b, Location loc, Value value, int64_t offset) {
                                   gpu::ShuffleMode::XOR)
         .getShuffleResult();
   };
-  if (!value.getType().isF64())
+  Type type = value.getType();
+  if (type.isF32())
     return exchange(value);
+  // A word holds one of 16 bits: a user's sum may be of such a type.
+  if (type.getIntOrFloatBitWidth() == 16) {
+    Value bits = arith::BitcastOp::create(b, loc, b.getI16Type(), value);
+    Value word =
+        exchange(arith::ExtUIOp::create(b, loc, b.getI32Type(), bits));
+    return arith::BitcastOp::create(
+        b, loc, type, arith::TruncIOp::create(b, loc, b.getI16Type(), word));
+  }
   // There are no shuffles of 64 bits.
   auto words = VectorType::get({2}, b.getI32Type());
   auto one = VectorType::get({1}, b.getF64Type());
