@@ -17,6 +17,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -45,6 +46,16 @@ static Value castTo(OpBuilder &b, Location loc, MemRefType type, Value source,
       b, loc, type, source, choose(knownOffset, offset), newSizes, newStrides);
 }
 
+/// True if `size` is that of a dim of an argument of a function, which no pass
+/// will know.
+static bool staysUnknown(OpFoldResult size) {
+  auto value = dyn_cast<Value>(size);
+  auto dim = value ? value.getDefiningOp<memref::DimOp>() : memref::DimOp();
+  auto argument =
+      dim ? dyn_cast<BlockArgument>(dim.getSource()) : BlockArgument();
+  return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
+}
+
 /// True if the sizes alone say which dims `op` drops, whatever sizes turn out
 /// to be constants later.
 static bool isPlain(memref::SubViewOp op) {
@@ -53,7 +64,18 @@ static bool isPlain(memref::SubViewOp op) {
   auto isOther = [](int64_t size) {
     return !ShapedType::isDynamic(size) && size != 1;
   };
-  return llvm::all_of(op.getType().getShape(), isOther);
+  if (llvm::all_of(op.getType().getShape(), isOther))
+    return true;
+  return llvm::all_of(op.getStaticStrides(),
+                      [](int64_t s) { return s == 1; }) &&
+         llvm::all_of(op.getMixedSizes(),
+                      [&](OpFoldResult size) {
+                        std::optional<int64_t> known =
+                            getConstantIntValue(size);
+                        return known || staysUnknown(size);
+                      }) &&
+         llvm::count(op.getStaticSizes(), 1) ==
+             op.getSourceType().getRank() - op.getType().getRank();
 }
 
 /// The dims of `full`, the type of a slice before dims are dropped, that

@@ -12,7 +12,8 @@
 // into the loop over the elements. The rules here are about both.
 //
 // Measure, of which every rewrite lowers the first number that it changes:
-// named element-wise ops; generics; groups of dims that reshapes split or merge
+// named element-wise ops; generics; the generics that each generic follows
+// from, added up path by path; groups of dims that reshapes split or merge
 // (FoldReshape.cpp); inits that are some value although nothing reads them;
 // operands and results of generics.
 //
@@ -146,11 +147,12 @@ static bool mayYieldResults(linalg::GenericOp producer,
   return collectReshapesBefore(producer, consumer, moved);
 }
 
-/// The first operand by which `consumer` reads `producer`, or null.
+/// The first operand by which `consumer` reads `producer` where that can be
+/// fused, or null.
 static OpOperand *getRead(linalg::GenericOp consumer,
                           linalg::GenericOp producer) {
   for (OpOperand *operand : consumer.getDpsInputOperands())
-    if (operand->get().getDefiningOp() == producer)
+    if (operand->get().getDefiningOp() == producer && isFusable(*operand))
       return operand;
   return nullptr;
 }
@@ -163,8 +165,8 @@ static bool isFusableEverywhere(linalg::GenericOp producer,
   });
 }
 
-/// Fuses `producer` into `consumer`. If `yieldsResults`, its results become
-/// results of the consumer, for all that reads them later.
+/// Fuses `producer` into `consumer`, where it can be. If `yieldsResults`, its
+/// results become results of the consumer, for all that reads them later.
 static LogicalResult fuseInto(PatternRewriter &rewriter,
                               linalg::GenericOp producer,
                               linalg::GenericOp consumer, bool yieldsResults) {
@@ -188,7 +190,8 @@ static LogicalResult fuseInto(PatternRewriter &rewriter,
 }
 
 namespace {
-/// Every rewrite lowers the number of generics: the producer disappears.
+/// Every rewrite removes a generic, the producer, or leaves its reader with one
+/// generic less to follow from.
 struct FuseIntoReaders : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -196,8 +199,20 @@ struct FuseIntoReaders : OpRewritePattern<linalg::GenericOp> {
                                 PatternRewriter &rewriter) const override {
     for (OpOperand *operand : consumer.getDpsInputOperands()) {
       auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
-      if (!producer || !isFusableEverywhere(producer, consumer))
+      if (!producer || !isFusable(*operand))
         continue;
+      // A gradient whose elements are read in other places, too, is computed
+      // once more: with its own elements the reader is a group, or a kernel.
+      if (!isFusableEverywhere(producer, consumer)) {
+        bool isInit = llvm::any_of(consumer.getDpsInits(), [&](Value init) {
+          return init.getDefiningOp() == producer;
+        }); // until UseEmptyInits has seen it
+        if (!isInit && isElementwisePart(producer) &&
+            succeeded(fuseInto(rewriter, producer, consumer,
+                               /*yieldsResults=*/false)))
+          return success();
+        continue;
+      }
       // What sums and another loop read is repeated in both. A gradient is not:
       // like a value that is needed in memory anyway, or that only element-wise
       // loops read, it becomes a result of its first reader.

@@ -118,8 +118,7 @@ static Value shuffle(OpBuilder &b, Location loc, Value value, int64_t offset) {
   // A word holds one of 16 bits: a user's sum may be of such a type.
   if (type.getIntOrFloatBitWidth() == 16) {
     Value bits = arith::BitcastOp::create(b, loc, b.getI16Type(), value);
-    Value word =
-        exchange(arith::ExtUIOp::create(b, loc, b.getI32Type(), bits));
+    Value word = exchange(arith::ExtUIOp::create(b, loc, b.getI32Type(), bits));
     return arith::BitcastOp::create(
         b, loc, type, arith::TruncIOp::create(b, loc, b.getI16Type(), word));
   }

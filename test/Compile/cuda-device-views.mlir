@@ -49,9 +49,9 @@ func.func @passed_on(%dy: !d, %x: !d, %mean: !c, %variance: !c) -> (!d, !c) {
 
 // The rows of the sums are where the kernel writes; only the count comes from the host.
 // CHECK-LABEL: func.func @reduce(
-// CHECK-SAME:    %[[SUMS:[^:]+]]: memref<2x3xf32>, %[[COUNT:[^:]+]]: memref<i64>)
+// CHECK-SAME:    %[[SUMS:[^:]+]]: memref<2x3xf32>, %[[NUMBER:[^:]+]]: memref<i64>)
 // CHECK-NOT:     memref.alloc
-// CHECK:         gpu.memcpy async [%{{.+}}] %[[COUNT]]
+// CHECK:         gpu.memcpy async [%{{.+}}] %[[NUMBER]]
 // CHECK-NOT:     gpu.memcpy
 // CHECK:         return
 func.func @reduce(%dy: !d, %x: !d, %mean: !c) -> (tensor<2x3xf32>, tensor<i64>) {

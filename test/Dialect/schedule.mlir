@@ -4,10 +4,10 @@
 
 // CHECK-LABEL: func private @limits()
 // CHECK-SAME:    test.least = #bngrad.schedule<rows, vector_bits = 64, columns = 1, blocks = 1>
-// CHECK-SAME:    test.most = #bngrad.schedule<rows, threads = 1048576, vector_bits = 65536, streaming_bytes = 9223372036854775807, columns = 1048576, blocks = 1048576>
+// CHECK-SAME:    test.most = #bngrad.schedule<rows, threads = 1048576, vector_bits = 2048, streaming_bytes = 9223372036854775807, columns = 1048576, blocks = 1048576>
 func.func private @limits() attributes {
   test.least = #bngrad.schedule<rows, threads = 1, vector_bits = 64, streaming_bytes = 0, columns = 1, blocks = 1>,
-  test.most = #bngrad.schedule<rows, threads = 1048576, vector_bits = 65536, streaming_bytes = 9223372036854775807, columns = 1048576, blocks = 1048576>}
+  test.most = #bngrad.schedule<rows, threads = 1048576, vector_bits = 2048, streaming_bytes = 9223372036854775807, columns = 1048576, blocks = 1048576>}
 
 // CHECK-LABEL: func private @limits_of_a_gpu()
 // CHECK-SAME:    test.least = #bngrad.schedule<two_pass, threads = 32, vector_bits = 64>
@@ -28,23 +28,23 @@ func.func private @limits_of_a_gpu() attributes {
 
 // -----
 
-// expected-error @below {{expected vector_bits to be a power of 2 in [64, 65536], got 32}}
+// expected-error @below {{expected vector_bits to be a power of 2 in [64, 2048], got 32}}
 #schedule = #bngrad.schedule<rows, vector_bits = 32>
 
 // -----
 
-// expected-error @below {{expected vector_bits to be a power of 2 in [64, 65536], got 131072}}
+// expected-error @below {{expected vector_bits to be a power of 2 in [64, 2048], got 131072}}
 #schedule = #bngrad.schedule<rows, vector_bits = 131072>
 
 // -----
 
-// expected-error @below {{expected vector_bits to be a power of 2 in [64, 65536], got 96}}
+// expected-error @below {{expected vector_bits to be a power of 2 in [64, 2048], got 96}}
 #schedule = #bngrad.schedule<rows, vector_bits = 96>
 
 // -----
 
 // A power of two as an unsigned number.
-// expected-error @below {{expected vector_bits to be a power of 2 in [64, 65536], got -9223372036854775808}}
+// expected-error @below {{expected vector_bits to be a power of 2 in [64, 2048], got -9223372036854775808}}
 #schedule = #bngrad.schedule<rows, vector_bits = -9223372036854775808>
 
 // -----
