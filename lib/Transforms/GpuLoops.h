@@ -20,8 +20,8 @@ namespace mlir::bngrad {
 /// arguments of the function are buffers of the device.
 ///
 /// Loops are merged once the buffers of the device are known, as a copy of data
-/// with strides is dense. Where `one_pass` does not fit the loops that are left,
-/// two passes run, with a remark.
+/// with strides is dense. Where `one_pass` does not fit the loops that are
+/// left, two passes run, with a remark.
 ///
 /// Errors: failure and a `reason` without any change, for what is no group,
 /// tensors, integers of part of a byte, and where something stands between the

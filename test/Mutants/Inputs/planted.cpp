@@ -1,5 +1,6 @@
 // What planted.py mutates. The comments name the mutants that its two tests
 // must not notice; they must notice all others.
+// clang-format off: a comment belongs to its line.
 
 #include <algorithm>
 #include <cstdio>
