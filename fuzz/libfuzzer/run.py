@@ -150,7 +150,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, required=True, help="for all targets together, on two cores")
     parser.add_argument("--seed", type=int, default=0, help="0: by the clock; printed")
     parser.add_argument("--only", choices=TARGETS, help="one target")
-    parser.add_argument("--build-dir", type=Path, default=ROOT / "build" / "asan")
+    parser.add_argument("--build-dir", type=lambda text: Path(text).resolve(), default=ROOT / "build" / "asan")
     parser.add_argument("--no-build", action="store_true", help="the fuzzers are there")
     parser.add_argument("--store", action="store_true", help="puts inputs of our faults into test/Fuzz/inputs")
     arguments = parser.parse_args()
