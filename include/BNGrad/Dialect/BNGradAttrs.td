@@ -96,7 +96,8 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
     - `threads` (1): into how many shares parallel loops are cut; results do not
       depend on it. On a GPU: threads of a block, whole warps, which the order
       of summation does depend on.
-    - `vector_bits` (512): length of a vector register; on a GPU, of an access.
+    - `vector_bits` (512): length of a vector register, a power of 2 from 64 to
+      2048; on a GPU, of an access, 64 or 128.
     - `streaming_bytes` (0): results are stored past the caches where the data
       of the group are larger than this; 0: never.
     - `columns` (1024): elements that `tiles` and `rows` take as one row, about;
