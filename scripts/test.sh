@@ -120,7 +120,7 @@ if [ $all -eq 1 ]; then
     run_lit "$build/asan" --filter-out 'Conformance|Properties'
 
   # A share of the hunt; scripts/fuzz.sh does it for a night.
-  step fuzz-libfuzzer "$root/fuzz/libfuzzer/run.py" --seconds=120 --build-dir="$build/asan"
+  step fuzz-libfuzzer "$root/fuzz/libfuzzer/run.py" --seconds=60 --build-dir="$build/asan"
   grep -E '^fuzz: ' "$build/fuzz-libfuzzer.log" || true
   step fuzz-allocations "$root/fuzz/allocations/hunt.py" "$build" --only=compiled --most=6
   tail -n 1 "$build/fuzz-allocations.log"

@@ -241,12 +241,52 @@ static LogicalResult verifyBuffers(func::FuncOp function,
   return failure(walk.wasInterrupted());
 }
 
-/// A pad of nothing is padding everywhere. Bufferization would look at nothing
-/// where it lies, which may be past the end.
+static bool isEmpty(Value tensor) {
+  return llvm::is_contained(cast<RankedTensorType>(tensor.getType()).getShape(),
+                            0);
+}
+
+/// Parts without elements are not put together with others, nor inserted:
+/// bufferization would look at them where they lie, which may be past the end.
+static void dropEmptyParts(func::FuncOp function) {
+  SmallVector<Operation *> ops;
+  function.walk([&](Operation *op) {
+    if (isa<tensor::ConcatOp, tensor::InsertSliceOp>(op))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops) {
+    if (auto insert = dyn_cast<tensor::InsertSliceOp>(op)) {
+      if (!isEmpty(insert.getSource()))
+        continue;
+      insert.replaceAllUsesWith(insert.getDest());
+      insert.erase();
+      continue;
+    }
+    auto concat = cast<tensor::ConcatOp>(op);
+    SmallVector<Value> parts = llvm::to_vector(llvm::make_filter_range(
+        concat.getInputs(), [](Value part) { return !isEmpty(part); }));
+    if (parts.size() == concat.getInputs().size())
+      continue;
+    if (parts.empty())
+      parts.push_back(concat.getInputs().front());
+    OpBuilder b(concat);
+    Value joined = parts.front();
+    if (parts.size() > 1)
+      joined = tensor::ConcatOp::create(
+          b, concat.getLoc(), concat.getResultType(), concat.getDim(), parts);
+    else if (joined.getType() != concat.getType())
+      joined =
+          tensor::CastOp::create(b, concat.getLoc(), concat.getType(), joined);
+    concat.replaceAllUsesWith(joined);
+    concat.erase();
+  }
+}
+
+/// A pad of nothing is padding everywhere, for the same reason.
 static void fillEmptyPads(func::FuncOp function) {
   SmallVector<tensor::PadOp> pads;
   function.walk([&](tensor::PadOp pad) {
-    if (llvm::is_contained(pad.getSourceType().getShape(), 0))
+    if (isEmpty(pad.getSource()))
       pads.push_back(pad);
   });
   for (tensor::PadOp pad : pads) {
@@ -278,6 +318,7 @@ struct BNGradPrepareBufferizePass
     if (failed(verifyBuffers(getOperation(), getAnalysis<DominanceInfo>())))
       return signalPassFailure();
     fillEmptyPads(getOperation());
+    dropEmptyParts(getOperation());
     unshareInits(getOperation());
     writeThroughReshapes(getOperation());
     protectArguments(getOperation());
