@@ -57,6 +57,8 @@ def has_gpu():
 
 # The long tests run under `scripts/test.sh --all` only.
 add_feature("long", os.environ.get("BNGRAD_LONG_TESTS") == "1")
+# Those that take too long even for that: lit --param night=1.
+add_feature("night", lit_config.params.get("night") == "1")
 add_feature("numpy", has_numpy())
 # Cases with expected values, which are not in the repository; a relative path
 # is one from the root of the sources, wherever lit was started.
