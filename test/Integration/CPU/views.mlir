@@ -16,7 +16,7 @@
 // DEFINE:     --arg=random:5@2 | FileCheck %s --check-prefix=BESIDE
 
 // RUN: %{all}
-// REDEFINE: %{target} = cuda-emulator --chip=sm_80
+// REDEFINE: %{target} = cuda-emulator
 // RUN: %{all}
 
 // UNFLATTEN: result 0 value {{.+}} ok
