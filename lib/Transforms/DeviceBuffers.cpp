@@ -111,12 +111,12 @@ static linalg::FillOp findFill(Value memref, linalg::GenericOp generic) {
       if (other == generic || isa<memref::DeallocOp>(other) ||
           isMemoryEffectFree(other) || isOfOtherPart(other))
         return false;
-      Operation *behind = fill->getBlock()->findAncestorOpInBlock(*other);
-      if (!behind || !fill->isBeforeInBlock(behind))
+      Operation *inBlock = fill->getBlock()->findAncestorOpInBlock(*other);
+      if (!inBlock || !fill->isBeforeInBlock(inBlock))
         return false;
       Operation *beside = generic->getBlock()->findAncestorOpInBlock(*other);
       return !(beside ? generic->isBeforeInBlock(beside)
-                      : later->isBeforeInBlock(behind));
+                      : later->isBeforeInBlock(inBlock));
     });
     if (isLast)
       return fill;
@@ -321,7 +321,7 @@ void DeviceBuffers::finish(OpBuilder &b) {
   for (Value memref : allocated)
     gpu::DeallocOp::create(b, loc, stream.getType(), stream, memref);
   // Upstream folds a wait for the token of another wait away. Any other token
-  // of the stream stands for it as well: behind it are all calls so far.
+  // of the stream stands for it as well: it comes after all calls so far.
   Value token = stream;
   for (Operation *user : stream.getUsers())
     if (auto async = dyn_cast<gpu::AsyncOpInterface>(user);
@@ -376,11 +376,8 @@ static void writeOnHost(RewriterBase &rewriter, Operation *op,
   Value argument = written.get();
   auto type = cast<MemRefType>(argument.getType());
   rewriter.setInsertionPoint(op);
-  SmallVector<Value> sizes;
-  for (int64_t dim : llvm::seq(type.getRank()))
-    if (type.isDynamicDim(dim))
-      sizes.push_back(memref::DimOp::create(rewriter, loc, argument, dim));
-  Value host = memref::AllocOp::create(rewriter, loc, type, sizes);
+  Value host = memref::AllocOp::create(
+      rewriter, loc, type, getDynamicSizes(rewriter, loc, argument));
   written.set(host);
   rewriter.setInsertionPointAfter(op);
   copyOnDevice(rewriter, loc, argument, host);
@@ -438,7 +435,7 @@ LogicalResult mlir::bngrad::verifyDeviceArguments(func::FuncOp function) {
       auto effects = dyn_cast<MemoryEffectOpInterface>(user);
       bool isAccess = effects && (effects.hasEffect<MemoryEffects::Read>() ||
                                   effects.hasEffect<MemoryEffects::Write>());
-      // Behind these nobody can tell what the memory is.
+      // After these nobody can tell what the memory is.
       bool isChoice = isa<arith::SelectOp>(user) ||
                       (user->hasTrait<OpTrait::IsTerminator>() &&
                        !isa<func::ReturnOp>(user));
