@@ -246,8 +246,26 @@ static bool isEmpty(Value tensor) {
                             0);
 }
 
-/// Parts without elements are not put together with others, nor inserted:
-/// bufferization would look at them where they lie, which may be past the end.
+/// The inputs of `concat` that may have elements.
+static SmallVector<Value> getParts(tensor::ConcatOp concat) {
+  int64_t dim = concat.getDim(), known = 0;
+  auto sizeOf = [&](Value part) {
+    return cast<RankedTensorType>(part.getType()).getDimSize(dim);
+  };
+  for (Value part : concat.getInputs())
+    if (!ShapedType::isDynamic(sizeOf(part)))
+      known += sizeOf(part);
+  // The sizes that are known may leave nothing for the others.
+  bool isComplete = concat.getResultType().getDimSize(dim) == known;
+  SmallVector<Value> parts;
+  for (Value part : concat.getInputs())
+    if (!isEmpty(part) && !(isComplete && ShapedType::isDynamic(sizeOf(part))))
+      parts.push_back(part);
+  return parts;
+}
+
+/// Drops parts without elements from concatenations and insertions:
+/// bufferization would take a view of them, which may start past the end.
 static void dropEmptyParts(func::FuncOp function) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) {
@@ -263,8 +281,7 @@ static void dropEmptyParts(func::FuncOp function) {
       continue;
     }
     auto concat = cast<tensor::ConcatOp>(op);
-    SmallVector<Value> parts = llvm::to_vector(llvm::make_filter_range(
-        concat.getInputs(), [](Value part) { return !isEmpty(part); }));
+    SmallVector<Value> parts = getParts(concat);
     if (parts.size() == concat.getInputs().size())
       continue;
     if (parts.empty())
@@ -282,11 +299,27 @@ static void dropEmptyParts(func::FuncOp function) {
   }
 }
 
-/// A pad of nothing is padding everywhere, for the same reason.
+/// True if no element of `pad` is one of its source.
+static bool isAllPadding(tensor::PadOp pad) {
+  if (isEmpty(pad.getSource()))
+    return true;
+  // Padding that fills the result leaves nothing for a dynamic size.
+  return llvm::any_of(llvm::zip_equal(pad.getStaticLow(), pad.getStaticHigh(),
+                                      pad.getResultType().getShape()),
+                      [](auto sizes) {
+                        auto [low, high, size] = sizes;
+                        int64_t padding =
+                            (ShapedType::isDynamic(low) ? 0 : low) +
+                            (ShapedType::isDynamic(high) ? 0 : high);
+                        return !ShapedType::isDynamic(size) && padding >= size;
+                      });
+}
+
+/// Generates pads that are all padding, for the same reason.
 static void fillEmptyPads(func::FuncOp function) {
   SmallVector<tensor::PadOp> pads;
   function.walk([&](tensor::PadOp pad) {
-    if (isEmpty(pad.getSource()))
+    if (isAllPadding(pad))
       pads.push_back(pad);
   });
   for (tensor::PadOp pad : pads) {

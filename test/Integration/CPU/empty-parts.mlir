@@ -1,7 +1,8 @@
 // Parts without elements beside a gradient: bufferization looked at them past
 // the end of what they are put into.
 
-// RUN: bngrad-runner %s --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5 | FileCheck %s
+// RUN: bngrad-runner %s --entry=f --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5 | FileCheck %s
+// RUN: bngrad-runner %s --entry=dynamic --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5@0x4 | FileCheck %s
 // CHECK: result 0 value {{.*}} ok
 // CHECK-NEXT: result 1 value max_error 0 bound 0 ok
 // CHECK-NEXT: result 2 value max_error 0 bound 0 ok
@@ -18,4 +19,19 @@ func.func @f(%dy: tensor<8x4xf32>, %x: tensor<8x4xf32>, %m: tensor<4xf32>, %v: t
   } : tensor<0x4xf32> to tensor<1x4xf32>
   %inserted = tensor.insert_slice %none into %x[7, 0] [0, 4] [1, 1] : tensor<0x4xf32> into tensor<8x4xf32>
   return %n, %padded, %inserted : tensor<8x4xf32>, tensor<1x4xf32>, tensor<8x4xf32>
+}
+
+// Sizes that are not known, but leave nothing to other parts.
+func.func @dynamic(%dy: tensor<8x4xf32>, %x: tensor<8x4xf32>, %m: tensor<4xf32>, %v: tensor<4xf32>, %none: tensor<?x4xf32>)
+    -> (tensor<8x4xf32>, tensor<1x4xf32>, tensor<8x4xf32>) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>)
+      mean(%m : tensor<4xf32>) variance(%v : tensor<4xf32>) : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>
+  %joined = tensor.concat dim(0) %x, %none : (tensor<8x4xf32>, tensor<?x4xf32>) -> tensor<8x4xf32>
+  %n = arith.addf %0#0, %joined : tensor<8x4xf32>
+  %c = arith.constant 2.0 : f32
+  %padded = tensor.pad %none low[1, 0] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %c : f32
+  } : tensor<?x4xf32> to tensor<1x4xf32>
+  return %n, %padded, %joined : tensor<8x4xf32>, tensor<1x4xf32>, tensor<8x4xf32>
 }
