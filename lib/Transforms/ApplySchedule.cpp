@@ -14,6 +14,7 @@
 #include "CopyTargets.h"
 #include "DenseForms.h"
 #include "DeviceBuffers.h"
+#include "DeviceScalars.h"
 #include "ElementCloner.h"
 #include "GpuLoops.h"
 #include "GpuSchedule.h"
@@ -305,6 +306,10 @@ struct BNGradApplySchedulePass
     if (walk.wasInterrupted())
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
+    if (deviceArguments)
+      for (auto &[op, members] : groups)
+        for (linalg::GenericOp &member : members)
+          member = readScalarsAsOperands(rewriter, member);
     for (auto &[op, members] : groups)
       writeToCopyTargets(rewriter, members);
     for (auto &[op, members] : groups)

@@ -45,23 +45,6 @@ static Value getRoot(Value memref) {
 
 static bool isMemRef(Value value) { return isa<MemRefType>(value.getType()); }
 
-/// True if the memory of `memref` is an argument of its function.
-static bool isArgument(Value memref) {
-  auto argument = dyn_cast<BlockArgument>(getMemory(memref));
-  return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
-}
-
-/// Everything that reads or writes the memory of `memref`, views included.
-static void collectUsers(Value memref, SmallVectorImpl<Operation *> &users) {
-  for (Operation *user : memref.getUsers()) {
-    users.push_back(user);
-    for (Value result : user->getResults())
-      if (isa<BaseMemRefType>(result.getType()) &&
-          getMemory(result) == getMemory(memref))
-        collectUsers(result, users);
-  }
-}
-
 /// `op` or what it is in, in `block`; null also where that runs `op` not once.
 static Operation *findOnce(Block *block, Operation *op) {
   while (op->getBlock() != block) {

@@ -246,7 +246,7 @@ static bool isEmpty(Value tensor) {
                             0);
 }
 
-/// The inputs of `concat` that may have elements.
+/// The inputs of `concat` whose size in its dim may be more than 0.
 static SmallVector<Value> getParts(tensor::ConcatOp concat) {
   int64_t dim = concat.getDim(), known = 0;
   auto sizeOf = [&](Value part) {
@@ -259,9 +259,34 @@ static SmallVector<Value> getParts(tensor::ConcatOp concat) {
   bool isComplete = concat.getResultType().getDimSize(dim) == known;
   SmallVector<Value> parts;
   for (Value part : concat.getInputs())
-    if (!isEmpty(part) && !(isComplete && ShapedType::isDynamic(sizeOf(part))))
+    if (sizeOf(part) != 0 &&
+        !(isComplete && ShapedType::isDynamic(sizeOf(part))))
       parts.push_back(part);
   return parts;
+}
+
+/// `concat` without parts that have no elements; null: it has none.
+static Value dropEmptyParts(OpBuilder &b, tensor::ConcatOp concat) {
+  Location loc = concat.getLoc();
+  RankedTensorType type = concat.getResultType();
+  SmallVector<Value> parts = getParts(concat);
+  // Without a size of 0 in its own dim, an empty part has one in another dim,
+  // and so does the result.
+  if (llvm::any_of(parts, isEmpty)) {
+    ReifiedRankedShapedTypeDims sizes;
+    if (failed(reifyResultShapes(b, concat, sizes)))
+      return {};
+    Value empty =
+        tensor::EmptyOp::create(b, loc, sizes[0], type.getElementType());
+    return tensor::CastOp::create(b, loc, type, empty);
+  }
+  if (parts.size() == concat.getInputs().size())
+    return {};
+  if (parts.empty())
+    parts.push_back(concat.getInputs().front());
+  if (parts.size() > 1)
+    return tensor::ConcatOp::create(b, loc, type, concat.getDim(), parts);
+  return tensor::CastOp::create(b, loc, type, parts.front());
 }
 
 /// Drops parts without elements from concatenations and insertions:
@@ -280,22 +305,11 @@ static void dropEmptyParts(func::FuncOp function) {
       insert.erase();
       continue;
     }
-    auto concat = cast<tensor::ConcatOp>(op);
-    SmallVector<Value> parts = getParts(concat);
-    if (parts.size() == concat.getInputs().size())
-      continue;
-    if (parts.empty())
-      parts.push_back(concat.getInputs().front());
-    OpBuilder b(concat);
-    Value joined = parts.front();
-    if (parts.size() > 1)
-      joined = tensor::ConcatOp::create(
-          b, concat.getLoc(), concat.getResultType(), concat.getDim(), parts);
-    else if (joined.getType() != concat.getType())
-      joined =
-          tensor::CastOp::create(b, concat.getLoc(), concat.getType(), joined);
-    concat.replaceAllUsesWith(joined);
-    concat.erase();
+    OpBuilder b(op);
+    if (Value joined = dropEmptyParts(b, cast<tensor::ConcatOp>(op))) {
+      op->replaceAllUsesWith(ValueRange(joined));
+      op->erase();
+    }
   }
 }
 

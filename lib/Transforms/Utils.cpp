@@ -8,6 +8,7 @@
 
 #include "Utils.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
@@ -56,6 +57,22 @@ Value mlir::bngrad::getMemory(Value memref) {
       break;
   }
   return memref;
+}
+
+bool mlir::bngrad::isArgument(Value memref) {
+  auto argument = dyn_cast<BlockArgument>(getMemory(memref));
+  return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
+}
+
+void mlir::bngrad::collectUsers(Value memref,
+                                SmallVectorImpl<Operation *> &users) {
+  for (Operation *user : memref.getUsers()) {
+    users.push_back(user);
+    for (Value result : user->getResults())
+      if (isa<BaseMemRefType>(result.getType()) &&
+          getMemory(result) == getMemory(memref))
+        collectUsers(result, users);
+  }
 }
 
 bool mlir::bngrad::areDisjoint(Value a, Value b) {

@@ -39,6 +39,12 @@ void populateFoldReshapePatterns(RewritePatternSet &patterns);
 /// Whose memory `memref` is a view of, of whatever form.
 Value getMemory(Value memref);
 
+/// True if the memory of `memref` is an argument of its function.
+bool isArgument(Value memref);
+
+/// Appends all users of the memory of `memref` to `users`, through views of it.
+void collectUsers(Value memref, SmallVectorImpl<Operation *> &users);
+
 /// True if `a` and `b`, of the same memory, are parts of it that are known to
 /// have nothing in common.
 bool areDisjoint(Value a, Value b);

@@ -6,7 +6,7 @@
 // RUN: rm -rf %t && mkdir %t
 // RUN: bngrad-compile %s -o %t/gradient.so --target=cuda --device-arguments --chip=sm_90
 // RUN: %python %S/Inputs/use_device_views.py %bngrad_obj_root/lib/libBNGradCudaEmulator.so %t/gradient.so | FileCheck %s --check-prefix=COUNT
-// COUNT: 7 functions, 0 failed
+// COUNT: 9 functions, 0 failed
 
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 device-arguments stop-after=apply" | FileCheck %s
 
@@ -76,4 +76,33 @@ func.func @elemt(%dy: !d, %x: !d, %mean: !c, %variance: !c, %sums: tensor<2x3xf3
   %1 = tensor.expand_shape %0 [[0], [1, 2], [3]] output_shape [4, 3, 1, 16] : !d into tensor<4x3x1x16xf32>
   %2 = arith.negf %1 : tensor<4x3x1x16xf32>
   return %2 : tensor<4x3x1x16xf32>
+}
+
+// The kernel reads the count, which the host cannot.
+// CHECK-LABEL: func.func @elemt_count
+// CHECK-SAME:    %[[ELEMENTS:[^:]+]]: memref<i64>
+// CHECK-NOT:     memref.load
+// CHECK:         gpu.launch
+// CHECK:         memref.load %[[ELEMENTS]][]
+func.func @elemt_count(%dy: !d, %x: !d, %mean: !c, %variance: !c, %sums: tensor<2x3xf32>, %count: tensor<i64>) -> !d {
+  %0 = bngrad.batch_norm_backward_elemt grad_output(%dy : !d) input(%x : !d) mean(%mean : !c) variance(%variance : !c) sums(%sums : tensor<2x3xf32>) count(%count : tensor<i64>) {epsilon = 1.0e-5 : f64} : !d
+  return %0 : !d
+}
+
+// Scalars of the data as well: one of rank 0, and one of several.
+#data = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+func.func @scaled(%dy: !d, %x: !d, %mean: !c, %variance: !c, %scale: tensor<f32>, %more: tensor<4xf32>) -> !d {
+  %c2 = arith.constant 2 : index
+  %s = tensor.extract %scale[] : tensor<f32>
+  %m = tensor.extract %more[%c2] : tensor<4xf32>
+  %factor = arith.addf %s, %m : f32
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !c) variance(%variance : !c) {epsilon = 1.0e-5 : f64} : !d, !c, !c
+  %empty = tensor.empty() : !d
+  %1 = linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%0#0 : !d) outs(%empty : !d) {
+  ^bb0(%e: f32, %out: f32):
+    %2 = arith.mulf %e, %factor : f32
+    linalg.yield %2 : f32
+  } -> !d
+  return %1 : !d
 }

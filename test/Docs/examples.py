@@ -53,7 +53,7 @@ def find_blocks(path: Path) -> Iterator[Block]:
     for number, line in enumerate(
             path.read_text(encoding="utf-8").splitlines(), 1):
         if fence is None:
-            if start := re.match(r"( *)```+ *(\w*)", line):
+            if start := re.match(r"( *)```+ *(.*)", line):
                 fence, language = start.groups()
                 first, lines = number + 1, []
             elif named := re.search(r'\bPass<"([\w-]+)"', line):

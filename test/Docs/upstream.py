@@ -2,7 +2,7 @@
 
 Usage: upstream.py DOCUMENT
 
-A program is an ```mlir block, followed by a ```console block of commands that
+A program is an ```mlir block (```mlir invalid if it does not parse), followed by a ```console block of commands that
 take it. The line after a command must be part of what it prints, and
 `Segmentation fault` stands for any crash; a command with no line after it
 succeeds. Both pipelines compile a program unless one of its commands is a
@@ -40,7 +40,7 @@ def find_commands(console: str) -> Iterator[Command]:
 
 
 def find_programs(document: str) -> Iterator[Program]:
-    pattern = r"^```mlir\n(.*?)^```$\s*(?:^```console\n(.*?)^```$)?"
+    pattern = r"^```mlir[^\n]*\n(.*?)^```$\s*(?:^```console\n(.*?)^```$)?"
     for match in re.finditer(pattern, document, re.M | re.S):
         line = document.count("\n", 0, match.start()) + 1
         commands = list(find_commands(match[2] or ""))

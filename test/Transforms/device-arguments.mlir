@@ -88,6 +88,23 @@ func.func @reduce_dynamic(%dy: !d, %x: !d, %mean: tensor<?x?xf32>) -> (tensor<2x
 
 // -----
 
+// A scalar that the function writes is not read by a kernel later on.
+!d = tensor<4x3xf32>
+!c = tensor<3xf32>
+func.func @written(%dy: !d, %x: !d, %mean: !c, %inv_std: !c, %sums: tensor<2x3xf32>, %counts: memref<i64>) -> !d {
+  %one = arith.constant 1 : i64
+  // expected-error @below {{'memref.load' op expected a kernel to access argument 5}}
+  %count = memref.load %counts[] : memref<i64>
+  %more = arith.addi %count, %one : i64
+  %tensor = tensor.from_elements %more : tensor<i64>
+  %0 = bngrad.batch_norm_backward_elemt grad_output(%dy : !d) input(%x : !d) mean(%mean : !c) inv_std(%inv_std : !c)
+      sums(%sums : tensor<2x3xf32>) count(%tensor : tensor<i64>) : !d
+  memref.store %more, %counts[] : memref<i64>
+  return %0 : !d
+}
+
+// -----
+
 // An element is no whole argument.
 func.func @element(%to: memref<3xf32>) {
   %zero = arith.constant 0.0 : f32

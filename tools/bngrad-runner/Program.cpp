@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Program.h"
+#include "SizeChecks.h"
 #include "SumBounds.h"
 
 #include "common/Diagnostics.h"
@@ -252,6 +253,7 @@ static LogicalResult addShapeFunction(ModuleOp module, func::FuncOp function,
   };
   if (failed(runOn(createGenerateRuntimeVerificationPass())))
     return failure();
+  addSizeChecks(shapes);
   reportInsteadOfAbort(shapes, reportMismatch, texts);
 
   OpBuilder b(shapes.getContext());

@@ -97,7 +97,18 @@ def main():
     dx = np.zeros_like(dy)
     call("elemt", dy, x, mean, variance, sums.astype(np.float32), dx)
     failed += not is_close(-dx, expected[0])
-    print(f"7 functions, {failed} failed")
+    # A batch of twice as many elements.
+    dx, count = np.zeros_like(dy), np.array(128)
+    call("elemt_count", dy, x, mean, variance, sums.astype(np.float32), count, dx)
+    inv_std = 1 / np.sqrt(variance.astype(np.float64) + 1e-5)[:, None]
+    halves = dy.astype(np.float64) - (sums[0] / 128)[:, None]
+    halves -= (x.astype(np.float64) - mean[:, None]) * inv_std**2 * (sums[1] / 128)[:, None]
+    failed += not is_close(dx, inv_std * halves)
+
+    dx, scale, more = np.zeros_like(dy), np.array(0.5, np.float32), np.array([9, 9, 0.25, 9], np.float32)
+    call("scaled", dy, x, mean, variance, scale, more, dx)
+    failed += not is_close(dx, 0.75 * expected[0])
+    print(f"9 functions, {failed} failed")
 
 
 main()

@@ -2,6 +2,9 @@
 // the end of what they are put into.
 
 // RUN: bngrad-runner %s --entry=f --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5 | FileCheck %s
+// RUN: bngrad-runner %s --entry=other_dim --result=%t.npy --arg=random:1 --arg=random:2 --arg=random:3@1x0
+// RUN: %python -c "import numpy, sys; print(numpy.load(sys.argv[1]).shape)" %t.npy | FileCheck %s --check-prefix=SHAPE
+// SHAPE: (6, 0)
 // RUN: bngrad-runner %s --entry=dynamic --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5@0x4 | FileCheck %s
 // CHECK: result 0 value {{.*}} ok
 // CHECK-NEXT: result 1 value max_error 0 bound 0 ok
@@ -34,4 +37,10 @@ func.func @dynamic(%dy: tensor<8x4xf32>, %x: tensor<8x4xf32>, %m: tensor<4xf32>,
     tensor.yield %c : f32
   } : tensor<?x4xf32> to tensor<1x4xf32>
   return %n, %padded, %joined : tensor<8x4xf32>, tensor<1x4xf32>, tensor<8x4xf32>
+}
+
+// Parts that are empty in another dim count for the size of the result.
+func.func @other_dim(%a: tensor<2x0xf32>, %b: tensor<3x0xf32>, %c: tensor<?x0xf32>) -> tensor<?x0xf32> {
+  %0 = tensor.concat dim(0) %a, %b, %c : (tensor<2x0xf32>, tensor<3x0xf32>, tensor<?x0xf32>) -> tensor<?x0xf32>
+  return %0 : tensor<?x0xf32>
 }

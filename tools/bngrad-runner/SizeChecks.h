@@ -1,0 +1,24 @@
+//===- SizeChecks.h - run-time checks of tensor ops -------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TOOLS_RUNNER_SIZECHECKS_H
+#define BNGRAD_TOOLS_RUNNER_SIZECHECKS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir::bngrad {
+
+/// Adds the run-time checks of sizes that upstream lacks, as cf.assert before
+/// each op: of `tensor.concat`, `tensor.expand_shape`, `tensor.insert_slice`,
+/// `tensor.pad` and `tensor.reshape`. Each compares two index values, the
+/// actual and the expected one.
+void addSizeChecks(func::FuncOp function);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_TOOLS_RUNNER_SIZECHECKS_H
