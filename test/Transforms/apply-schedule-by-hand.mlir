@@ -35,6 +35,84 @@ func.func @sums_come_second(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %sum: memr
 #data = affine_map<(n, c) -> (n, c)>
 #feature = affine_map<(n, c) -> (c)>
 
+// What is made per channel comes last, too late for the loop over the data before it.
+// CHECK-LABEL: func @channels_come_last
+// CHECK-NOT:     vector
+func.func @channels_come_last(%x: memref<8x4xf32>, %f: memref<4xf32>, %y: memref<8x4xf32>) {
+  scf.execute_region no_inline {
+    // expected-remark @below {{scalar loops instead of vectors: expected the reduction, then per-channel loops, then loops over the data}}
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %f : memref<8x4xf32>, memref<4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.addf %e, %g : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [affine_map<(c) -> (c)>], iterator_types = ["parallel"]}
+        outs(%f : memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%out: f32):
+      %0 = arith.negf %out : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// The sum of another channel is read, which may not be there yet.
+// CHECK-LABEL: func @sums_of_other_channels
+// CHECK-NOT:     vector
+func.func @sums_of_other_channels(%x: memref<4x4xf32>, %sum: memref<4xf32>, %y: memref<4x4xf32>) {
+  scf.execute_region no_inline {
+    // expected-remark @below {{scalar loops instead of vectors: expected per-channel values to be read at the channel}}
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<4x4xf32>) outs(%sum : memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, affine_map<(n, c) -> (n)>, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %sum : memref<4x4xf32>, memref<4xf32>) outs(%y : memref<4x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.addf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// Data that are no operand.
+// CHECK-LABEL: func @data_from_outside
+// CHECK-NOT:     vector
+func.func @data_from_outside(%x: memref<8x4xf32>, %f: memref<4xf32>, %y: memref<8x4xf32>) {
+  // expected-remark @below {{scalar loops instead of vectors: expected bodies that read no data but the operands}}
+  linalg.generic {indexing_maps = [#feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%f : memref<4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+  ^bb0(%g: f32, %out: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %e = memref.load %x[%i, %j] : memref<8x4xf32>
+    %0 = arith.addf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
 // The data that were summed are overwritten before the second member.
 // CHECK-LABEL: func @filled_between
 // CHECK-NOT:     vector
