@@ -47,9 +47,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--most-files", type=int, help="how many files the share is taken from (default: all)")
     parser.add_argument("--again", action="store_true", help="those that survived the last run, in the same build")
     parser.add_argument("--only", help="a regular expression for the mutants of the last run to run again")
-    parser.add_argument("--first-stage", type=int, default=1, help="where to begin, with --again after a run that was ended")
+    parser.add_argument("--first-stage", type=int, default=1,
+                        help="where to begin, with --again after a run that was ended")
     parser.add_argument("--stages", type=int, default=len(runs.STAGES), help="how many stages of tests")
-    parser.add_argument("--report", action="store_true", help="write docs/mutation.md from all runs of this work folder")
+    parser.add_argument("--report", action="store_true",
+                        help="write docs/mutation.md from all runs of this work folder")
     parser.add_argument("--list", action="store_true", help="print the share and end")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "generated-mutants")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
@@ -247,8 +249,8 @@ class Run:
             self.record(suite, stage)
             tested = len(left)
             left = self.kill(suite, stage, left)
-            print(f"stage {stage + 1} after {time.monotonic() - STARTED:.0f} s: {tested - len(left)} of {tested} killed",
-                  flush=True)
+            print(f"stage {stage + 1} after {time.monotonic() - STARTED:.0f} s: "
+                  f"{tested - len(left)} of {tested} killed", flush=True)
         reached = {n for r in self.state["recordings"].values() for n in r["reached"]}
         if time.monotonic() > self.deadline:
             print("out of time: the mutants that are left have not been run to the end")

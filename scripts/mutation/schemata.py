@@ -170,8 +170,9 @@ class Schemata:
         """Headers of IR that the sources include: parsed once, they cost a fraction of the time. Those of
         transformations and utilities declare names such as mlir::Loops, which some source uses for its own."""
         found: set[str] = set()
+        include = re.compile(r'^#include "((?:mlir/Dialect/\w+/IR|mlir/IR|llvm/ADT)/\w+\.h)"', re.M)
         for name in mutated:
-            found |= set(re.findall(r'^#include "((?:mlir/Dialect/\w+/IR|mlir/IR|llvm/ADT)/\w+\.h)"', (self.root / name).read_text(), re.M))
+            found |= set(include.findall((self.root / name).read_text()))
         return "".join(f'#include "{name}"\n' for name in sorted(found))
 
     def _precompile(self, mutated: set[str], environment: dict[str, str]) -> None:
@@ -197,8 +198,10 @@ class Schemata:
     def _options(self, folder: Path, mutated: set[str]) -> bytes:
         """Mutated sources are compiled fast; all errors are wanted, no warnings."""
         files = " ".join(sorted(Path(f).name for f in mutated if Path(f).parent == folder))
+        if not files:
+            return b""
         options = ";".join(FLAGS + ["-include-pch", str(self.precompiled)])
-        return f'\nset_source_files_properties({files} PROPERTIES COMPILE_OPTIONS "{options}")\n'.encode() if files else b""
+        return f'\nset_source_files_properties({files} PROPERTIES COMPILE_OPTIONS "{options}")\n'.encode()
 
     def write(self, files: dict[str, list[Mutant]]) -> dict[str, Writer]:
         writers = {}

@@ -360,8 +360,9 @@ def swapped(source: Source, node: Node, name: str, arguments: Node) -> Edits:
         return
     texts = [source.text(p) for p in parts]
     for i in range(len(parts) - 1):
-        if any(p.type in ("lambda_expression", "string_literal", "initializer_list") for p in parts[i:i + 2]) or \
-                texts[i] == texts[i + 1] or not may_swap(source, name, len(parts), i) or any(PLUMBING.search(flat(t)) for t in texts[i:i + 2]):
+        if texts[i] == texts[i + 1] or not may_swap(source, name, len(parts), i) or \
+                any(p.type in ("lambda_expression", "string_literal", "initializer_list") for p in parts[i:i + 2]) or \
+                any(PLUMBING.search(flat(t)) for t in texts[i:i + 2]):
             continue
         order = texts[:i] + [texts[i + 1], texts[i]] + texts[i + 2:]
         yield "arguments", [(f"{function}({', '.join(order)})", EXPRESSION)]

@@ -112,6 +112,17 @@ func.func @two_dynamic_dims(%x: tensor<?x4xf32>, %n: index, %m: index) -> tensor
   return %exp : tensor<?x?x4xf32>
 }
 
+// A dynamic dim of a group has a size where that of the whole is known.
+// CHECK-LABEL: func @dynamic_dim_of_a_static_size
+// CHECK:         tensor.expand_shape %{{.+}} {{\[\[}}0, 1], [2]] output_shape [2, 3, 4] : tensor<6x4xf32> into tensor<2x3x4xf32>
+// CHECK:         linalg.generic {{.+}} iterator_types = ["parallel", "parallel", "parallel"]}
+func.func @dynamic_dim_of_a_static_size(%x: tensor<?x4xf32>, %y: tensor<6x4xf32>, %e: tensor<?x4xf32>, %e3: tensor<?x3x4xf32>, %n: index) -> tensor<?x3x4xf32> {
+  %sum = linalg.add ins(%x, %y : tensor<?x4xf32>, tensor<6x4xf32>) outs(%e : tensor<?x4xf32>) -> tensor<?x4xf32>
+  %image = tensor.expand_shape %sum [[0, 1], [2]] output_shape [%n, 3, 4] : tensor<?x4xf32> into tensor<?x3x4xf32>
+  %exp = linalg.exp ins(%image : tensor<?x3x4xf32>) outs(%e3 : tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
+  return %exp : tensor<?x3x4xf32>
+}
+
 // A size that one operand knows is that of all.
 // CHECK-LABEL: func @static_and_dynamic
 // CHECK:         %[[CAST:.+]] = tensor.cast %{{.+}} : tensor<?x4xf32> to tensor<6x4xf32>
