@@ -25,7 +25,7 @@ import report
 import runs
 import sites
 from runs import FAILED, HUNG, PASSED, SKIPPED, Recording, Suite
-from schemata import Schemata
+from schemata import OutOfTime, Schemata
 from sites import Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +38,8 @@ DOES_NOT_COMPILE, UNREACHED, SURVIVED, KILLED = "does not compile", "not reached
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/mutants.sh --generate", allow_abbrev=False)
-    parser.add_argument("--seconds", type=float, help="stop beginning mutants after this time, build included")
+    parser.add_argument("--seconds", type=float,
+                        help="end the build, and begin no further test of a mutant, after this time")
     parser.add_argument("--percent", type=float, default=100,
                         help="how many of all are looked at, always the same ones")
     parser.add_argument("--count", type=int, help="how many of those are run (default: all)")
@@ -52,6 +53,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--stages", type=int, default=len(runs.STAGES), help="how many stages of tests")
     parser.add_argument("--report", action="store_true",
                         help="write docs/mutation.md from all runs of this work folder")
+    parser.add_argument("--least", type=float,
+                        help="fail if fewer percent are killed, not at the first survivor")
     parser.add_argument("--list", action="store_true", help="print the share and end")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "generated-mutants")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
@@ -122,8 +125,9 @@ class Run:
         self.state_file = self.work / "state.json"
         self.state = json.loads(self.state_file.read_text()) if self.state_file.exists() else {}
         self.results: dict[str, dict] = self.state.setdefault("results", {})
-        self.schemata = Schemata(ROOT, self.work)
+        self.schemata = Schemata(ROOT, self.work, self.deadline)
         self.saved = started
+        self.unfinished = 0
         self.killers: dict[str, list[str]] = defaultdict(list)
 
     def save_sometimes(self) -> None:
@@ -235,7 +239,12 @@ class Run:
         """Runs the share; gives the mutants that were run to the end."""
         self.state["count"] = max((m.number for m in share), default=0)
         before = dict(self.results)
-        self.build(share)
+        try:
+            self.build(share)
+        except OutOfTime:
+            print("out of time: the mutated sources are not built")
+            self.unfinished = len(share)
+            return []
         print(f"built after {time.monotonic() - STARTED:.0f} s: {len(share)} mutants, "
               f"{len(self.schemata.dropped)} do not compile", flush=True)
         share = [m for m in share if m.number not in self.schemata.dropped]
@@ -253,7 +262,7 @@ class Run:
                   f"{tested - len(left)} of {tested} killed", flush=True)
         reached = {n for r in self.state["recordings"].values() for n in r["reached"]}
         if time.monotonic() > self.deadline:
-            print("out of time: the mutants that are left have not been run to the end")
+            self.unfinished = len(left)
             left_numbers = {m.number for m in left}
             share = [m for m in share if m.number not in left_numbers]
         for mutant in share:
@@ -277,17 +286,26 @@ def main() -> int:
     for key in stale:
         print(f"LISTED, BUT NO MUTANT: {key}")
     run = Run(arguments, STARTED)
+    if arguments.seconds:
+        # Every test that reaches an equivalent mutant would be run.
+        share = [m for m in share if listed.get(m.key, report.OPEN).startswith(report.OPEN)]
     done = run.go(share)
     done = [m for m in done if m.key in run.results]
     survivors = [m for m in done if run.results[m.key]["status"] in (SURVIVED, UNREACHED)]
     new = [m for m in survivors if m.key not in listed]
+    wrong = [m.key for m in done if run.results[m.key]["status"] == KILLED and m.key in listed]
+    for key in wrong:
+        print(f"LISTED, BUT KILLED: {key}")
     for mutant in new:
         print(f"SURVIVED ({run.results[mutant.key]['status']}): {mutant.key}")
     if arguments.report:
         report.write(ROOT / "docs" / "mutation.md", pool, run.results, listed)
     killed = sum(run.results[m.key]["status"] == KILLED for m in done)
-    print(f"generated mutants: {len(done)}, killed {killed}, listed {len(survivors) - len(new)}, survived {len(new)}")
-    return 1 if new or stale and arguments.report else 0
+    print(f"generated mutants: {len(done)}, killed {killed}, listed {len(survivors) - len(new)}, survived {len(new)}, "
+          f"not run to the end {run.unfinished}")
+    if arguments.least is not None:
+        return 1 if 100 * killed < arguments.least * (killed + len(new)) else 0
+    return 1 if new or wrong or stale and arguments.report else 0
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
+import time
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +60,10 @@ inline bool on(long number) {
 
 
 FLAGS = ["-O0", "-w", "-ferror-limit=0", "-Wno-c++11-narrowing"]
+
+
+class OutOfTime(Exception):
+    """A build that did not end in time."""
 
 
 @dataclass
@@ -141,8 +147,9 @@ def on_one_line(text: str) -> str:
 class Schemata:
     """The mutated copy of the sources and its build."""
 
-    def __init__(self, root: Path, work: Path) -> None:
+    def __init__(self, root: Path, work: Path, deadline: float) -> None:
         self.root, self.source = root, work / "source"
+        self.deadline = deadline
         self.build = self.source / "build"
         self.header = work / "bngrad_mutants.h"
         self.precompiled = work / "bngrad_mutants.pch"
@@ -212,7 +219,7 @@ class Schemata:
         return writers
 
     def make(self, files: dict[str, list[Mutant]], configure: list[str], environment: dict[str, str]) -> None:
-        """Builds, dropping what does not compile."""
+        """Builds, dropping what does not compile; raises OutOfTime at the deadline."""
         self.copy(set(files))
         self.write(files)
         if not (self.build / "build.ninja").exists():
@@ -233,14 +240,21 @@ class Schemata:
 
     def _run(self, command: list[str], environment: dict[str, str]) -> str | None:
         """None if the command succeeded, else its output."""
-        result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                text=True, errors="replace")
-        self.log.write_text(result.stdout)
-        if result.returncode == 0:
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   text=True, errors="replace", start_new_session=True)
+        left = None if self.deadline == float("inf") else max(self.deadline - time.monotonic(), 0)
+        try:
+            output = process.communicate(timeout=left)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise OutOfTime from None
+        self.log.write_text(output)
+        if process.returncode == 0:
             return None
         if "-S" in command:
             raise SystemExit(f"bngrad: error: configuring the mutated sources failed (see {self.log})")
-        return result.stdout
+        return output
 
     def _drop(self, output: str, writers: dict[str, Writer], radius: int) -> bool:
         """Drops the mutants that the errors name; further ones with every attempt where none is at the place."""
