@@ -147,7 +147,7 @@ def on_one_line(text: str) -> str:
 class Schemata:
     """The mutated copy of the sources and its build."""
 
-    def __init__(self, root: Path, work: Path, deadline: float) -> None:
+    def __init__(self, root: Path, work: Path, deadline: float = float("inf")) -> None:
         self.root, self.source = root, work / "source"
         self.deadline = deadline
         self.build = self.source / "build"
