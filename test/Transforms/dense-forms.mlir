@@ -222,3 +222,30 @@ func.func @indices(%x: memref<2x3x4x5xf32>, %sum: memref<3xf32>) {
   }
   return
 }
+
+// Readers of the same data share a view of it, so that what is known of it holds for both.
+// CHECK-LABEL: func @shared_view
+// CHECK-SAME:    (%[[X:[^:]+]]: memref<2x3x4x5xf32>,
+// CHECK:         memref.collapse_shape %[[X]]
+// CHECK-NOT:     memref.collapse_shape %[[X]]
+// CHECK:         return
+func.func @shared_view(%x: memref<2x3x4x5xf32>, %sum: memref<3xf32>, %y: memref<2x3x4x5xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#image, #channel], iterator_types = ["reduction", "parallel", "reduction", "reduction"]}
+        ins(%x : memref<2x3x4x5xf32>) outs(%sum : memref<3xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#image, #channel, #image], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+        ins(%x, %sum : memref<2x3x4x5xf32>, memref<3xf32>) outs(%y : memref<2x3x4x5xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}

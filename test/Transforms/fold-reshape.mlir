@@ -299,3 +299,39 @@ func.func @unit_dims_of_a_producer(%x: tensor<7xf32>) -> tensor<1x7xf32> {
   } -> tensor<1x7xf32>
   return %r : tensor<1x7xf32>
 }
+
+// CHECK-LABEL: func @unit_dims_beside_the_whole
+// CHECK:         tensor.expand_shape %{{.+}} {{\[\[}}0, 1]] output_shape [1, 7]
+// CHECK:         linalg.generic {{.+}} iterator_types = ["parallel", "reduction"]}
+// CHECK:         return
+func.func @unit_dims_beside_the_whole(%x: tensor<7xf32>, %init: tensor<7xf32>) -> tensor<7xf32> {
+  %e = tensor.empty() : tensor<7xf32>
+  %p = linalg.negf ins(%x : tensor<7xf32>) outs(%e : tensor<7xf32>) -> tensor<7xf32>
+  %p1 = tensor.expand_shape %p [[0, 1]] output_shape [1, 7] : tensor<7xf32> into tensor<1x7xf32>
+  %s = linalg.generic {indexing_maps = [#transposed, #row, #row], iterator_types = ["parallel", "reduction"]} ins(%p1, %p : tensor<1x7xf32>, tensor<7xf32>) outs(%init : tensor<7xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<7xf32>
+  return %s : tensor<7xf32>
+}
+
+// The dim is the same on both sides of the second reshape, which splits the other one.
+// CHECK-LABEL: func @unit_dims_beside_another_reshape
+// CHECK:         tensor.expand_shape %{{.+}} {{\[\[}}0, 1], [2], [3]] output_shape [1, 7, 2, 2]
+// CHECK:         return
+func.func @unit_dims_beside_another_reshape(%x: tensor<7x4xf32>, %init: tensor<7xf32>) -> tensor<7xf32> {
+  %e = tensor.empty() : tensor<7x4xf32>
+  %p = linalg.negf ins(%x : tensor<7x4xf32>) outs(%e : tensor<7x4xf32>) -> tensor<7x4xf32>
+  %p1 = tensor.expand_shape %p [[0, 1], [2]] output_shape [1, 7, 4] : tensor<7x4xf32> into tensor<1x7x4xf32>
+  %p2 = tensor.expand_shape %p [[0], [1, 2]] output_shape [7, 2, 2] : tensor<7x4xf32> into tensor<7x2x2xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d1, d0, d2)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d3, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0)>],
+      iterator_types = ["parallel", "reduction", "reduction", "reduction", "reduction"]} ins(%p1, %p2 : tensor<1x7x4xf32>, tensor<7x2x2xf32>) outs(%init : tensor<7xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<7xf32>
+  return %s : tensor<7xf32>
+}

@@ -455,6 +455,25 @@ func.func @grad_input_not_into_the_next_sums(%dy: tensor<8x4xf32>, %f: tensor<4x
 
 // === nothing to do ===
 
+// What is computed before a loop is not computed in each of its iterations.
+// CHECK-LABEL: func @producer_before_a_loop
+// CHECK:         math.exp
+// CHECK:         scf.for
+// CHECK-NOT:       math.exp
+// CHECK:           arith.addf
+// CHECK:         return
+func.func @producer_before_a_loop(%x: tensor<8x4xf32>, %n: index) -> tensor<8x4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %e = tensor.empty() : tensor<8x4xf32>
+  %y = linalg.exp ins(%x : tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) -> tensor<8x4xf32>
+  %z = scf.for %i = %c0 to %n step %c1 iter_args(%w = %x) -> tensor<8x4xf32> {
+    %0 = linalg.add ins(%y, %w : tensor<8x4xf32>, tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) -> tensor<8x4xf32>
+    scf.yield %0 : tensor<8x4xf32>
+  }
+  return %z : tensor<8x4xf32>
+}
+
 // CHECK-LABEL: func @nothing_to_fuse
 // CHECK-SAME:    (%[[X:.+]]: tensor<8x4xf32>, %[[INIT:.+]]: tensor<4xf32>)
 // CHECK-NEXT:    %[[SUM:.+]] = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>], iterator_types = ["reduction", "parallel"]} ins(%[[X]] : tensor<8x4xf32>) outs(%[[INIT]] : tensor<4xf32>) attrs = {kept = 1 : i64} {
