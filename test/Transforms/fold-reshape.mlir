@@ -1,4 +1,4 @@
-// RUN: bngrad-opt %s --bngrad-fuse --mlir-print-local-scope --split-input-file | FileCheck %s
+// RUN: bngrad-opt %s --bngrad-fuse --verify-diagnostics --mlir-print-local-scope --split-input-file | FileCheck %s
 
 // Reshapes between generics: the loops of the coarse shape are split, with all
 // that shares them, and the generics are fused. Every case ends at once; a

@@ -1,4 +1,4 @@
-// RUN: bngrad-opt %s --bngrad-fuse --mlir-print-local-scope | FileCheck %s
+// RUN: bngrad-opt %s --bngrad-fuse --verify-diagnostics --mlir-print-local-scope | FileCheck %s
 
 #data = affine_map<(d0, d1) -> (d0, d1)>
 #transposed = affine_map<(d0, d1) -> (d1, d0)>
