@@ -214,6 +214,26 @@ func.func @two_blocks(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %f: memref<4xf32
 // -----
 
 #data = affine_map<(n, c) -> (n, c)>
+
+// A kernel is of a group, which has channels.
+// CHECK-LABEL: func @kernel_without_channels
+// CHECK-NOT:     gpu.launch
+// CHECK:         scf.parallel
+// CHECK:         return
+func.func @kernel_without_channels(%x: memref<8x4xf32>, %y: memref<8x4xf32>) {
+  // expected-remark @below {{loops of the host instead of kernels: expected loops over channels and loops over their elements}}
+  linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<8x4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128>} {
+  ^bb0(%e: f32, %out: f32):
+    %0 = arith.negf %e : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
 #feature = affine_map<(n, c) -> (c)>
 
 func.func @two_schedules(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %f: memref<4xf32>) {

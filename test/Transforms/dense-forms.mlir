@@ -249,3 +249,31 @@ func.func @shared_view(%x: memref<2x3x4x5xf32>, %sum: memref<3xf32>, %y: memref<
   }
   return
 }
+
+// Two dims of channels are one loop everywhere, also where there are no others.
+// CHECK-LABEL: func @merged_channels
+// CHECK-SAME:    (%[[X:[^:]+]]: memref<2x3x4x5xf32>, %[[SUM:[^:]+]]: memref<3x4xf32>, %[[FACTOR:[^:]+]]: memref<3x4xf32>)
+// CHECK:         memref.collapse_shape %[[X]] {{\[\[}}0], [1, 2], [3]] : memref<2x3x4x5xf32> into memref<2x12x5xf32>
+// CHECK:         memref.collapse_shape %[[SUM]] {{\[\[}}0, 1]] : memref<3x4xf32> into memref<12xf32>
+// CHECK:         memref.collapse_shape %[[FACTOR]] {{\[\[}}0, 1]] : memref<3x4xf32> into memref<12xf32>
+// CHECK:         return
+func.func @merged_channels(%x: memref<2x3x4x5xf32>, %sum: memref<3x4xf32>, %factor: memref<3x4xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#image, affine_map<(n, c, d, s) -> (c, d)>], iterator_types = ["reduction", "parallel", "parallel", "reduction"]}
+        ins(%x : memref<2x3x4x5xf32>) outs(%sum : memref<3x4xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [affine_map<(c, d) -> (c, d)>, affine_map<(c, d) -> (c, d)>], iterator_types = ["parallel", "parallel"]}
+        ins(%sum : memref<3x4xf32>) outs(%factor : memref<3x4xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<loops>} {
+    ^bb0(%s: f32, %out: f32):
+      %0 = math.sqrt %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
