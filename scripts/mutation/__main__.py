@@ -186,6 +186,11 @@ class Run:
                           self.deadline)
         self.save()
 
+    def get_passed(self, mutant: Mutant) -> dict[str, str]:
+        """The tests that have not noticed a mutant of this build, and their digests."""
+        result = self.results.get(mutant.key, {})
+        return dict(result["passed"]) if result.get("build") == self.digest else {}
+
     def kill(self, suite: Suite, stage: int, mutants: list[Mutant]) -> list[Mutant]:
         """Runs the tests of a stage on the mutants; gives those that are left."""
         recordings = self.state["recordings"]
@@ -194,6 +199,10 @@ class Run:
             if name in suite.tests and suite.stage_of(name) == stage and recording["outcome"] == PASSED:
                 for number in recording["reached"]:
                     reaching[number].append(name)
+        for mutant in mutants:
+            passed = self.get_passed(mutant)
+            reaching[mutant.number] = [n for n in reaching[mutant.number]
+                                       if passed.get(n) != recordings[n]["digest"]]
         by_number = {m.number: m for m in mutants}
         left = {m.number for m in mutants}
 
@@ -221,8 +230,12 @@ class Run:
         def take(item, killer) -> None:
             number, names = item
             mutant = by_number[number]
+            passed = self.get_passed(mutant)
             self.results[mutant.key] = {"status": KILLED if killer else SURVIVED, "tests": len(names),
                                         "by": killer and killer[0], "how": killer and killer[1]}
+            if not killer:
+                passed |= {n: recordings[n]["digest"] for n in names}
+                self.results[mutant.key] |= {"passed": passed, "build": self.digest}
             if killer:
                 left.discard(number)
                 killers = self.killers[mutant.function]
