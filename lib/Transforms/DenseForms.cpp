@@ -183,8 +183,8 @@ mlir::bngrad::versionByStrides(RewriterBase &rewriter,
     return !isDense(memref) &&
            region.getRegion().isAncestor(memref.getParentRegion());
   };
-  if (!data || llvm::all_of(*data, isDense) ||
-      !llvm::all_of(*data, hasBytes) || llvm::any_of(*data, isStridedInside))
+  if (!data || llvm::all_of(*data, isDense) || !llvm::all_of(*data, hasBytes) ||
+      llvm::any_of(*data, isStridedInside))
     return {members};
   // Dense data have no other order.
   bool mayReorder = llvm::all_of(*data, [&](Value memref) {

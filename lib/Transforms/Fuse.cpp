@@ -166,8 +166,8 @@ static bool isFusableEverywhere(linalg::GenericOp producer,
 }
 
 /// Fuses `producer` into `consumer` by all operands where it can be, of which
-/// there is one. If `yieldsResults`, its results become results of the consumer,
-/// for all that reads them later.
+/// there is one. If `yieldsResults`, its results become results of the
+/// consumer, for all that reads them later.
 static LogicalResult fuseInto(PatternRewriter &rewriter,
                               linalg::GenericOp producer,
                               linalg::GenericOp consumer, bool yieldsResults) {
