@@ -1,0 +1,64 @@
+// The kernels of `two_pass` by their shape: how many blocks, what they share, how long their vectors are.
+
+// RUN: bngrad-opt %s --bngrad-apply-schedule --canonicalize --cse --mlir-print-local-scope | FileCheck %s
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// Columns of 8 numbers, 64 bytes for the two sums of each: 80 rows of 8 columns are what 40 KB hold. Pairs of rows are
+// added through memory, from 64 rows on. A block takes 128 rows at a time, four of those at least: 64 blocks are enough
+// for all.
+// CHECK-LABEL: func @rows_that_fit(
+// CHECK:         gpu.launch {{.*}} in (%{{.+}} = %c64, {{.*}} function(@reduce) workgroup(%{{.+}} : memref<4096xf32, #gpu.address_space<workgroup>>, %{{.+}} : memref<4096xf32, #gpu.address_space<workgroup>>)
+// CHECK:           arith.cmpi ult, %{{.+}}, %c80
+// CHECK:         gpu.launch {{.*}} function(@finish)
+func.func @rows_that_fit(%x: memref<32768x64xf16>, %y: memref<32768x64xf16>, %sum0: memref<64xf32>, %sum1: memref<64xf32>) {
+  linalg.generic {indexing_maps = [#data, #data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %y : memref<32768x64xf16>, memref<32768x64xf16>) outs(%sum0, %sum1 : memref<64xf32>, memref<64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 1024, vector_bits = 128, columns = 8, blocks = 1000>} {
+  ^bb0(%e: f16, %f: f16, %acc0: f32, %acc1: f32):
+    %0 = arith.extf %e : f16 to f32
+    %1 = arith.extf %f : f16 to f32
+    %2 = arith.addf %acc0, %0 fastmath<reassoc> : f32
+    %3 = arith.addf %acc1, %1 fastmath<reassoc> : f32
+    linalg.yield %2, %3 : f32, f32
+  }
+  return
+}
+
+// As many columns as 40 KB hold, one row of them.
+// CHECK-LABEL: func @columns_that_fit(
+// CHECK:         gpu.launch {{.*}} function(@reduce) workgroup(%{{.+}} : memref<5120xf32, #gpu.address_space<workgroup>>, %{{.+}} : memref<5120xf32, #gpu.address_space<workgroup>>)
+func.func @columns_that_fit(%x: memref<64x8192xf16>, %y: memref<64x8192xf16>, %sum0: memref<8192xf32>, %sum1: memref<8192xf32>) {
+  linalg.generic {indexing_maps = [#data, #data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %y : memref<64x8192xf16>, memref<64x8192xf16>) outs(%sum0, %sum1 : memref<8192xf32>, memref<8192xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 1024, vector_bits = 128, columns = 1024>} {
+  ^bb0(%e: f16, %f: f16, %acc0: f32, %acc1: f32):
+    %0 = arith.extf %e : f16 to f32
+    %1 = arith.extf %f : f16 to f32
+    %2 = arith.addf %acc0, %0 fastmath<reassoc> : f32
+    %3 = arith.addf %acc1, %1 fastmath<reassoc> : f32
+    linalg.yield %2, %3 : f32, f32
+  }
+  return
+}
+
+// Elements of two widths: vectors that fill a register with the narrow ones, and two with the wide ones. Without sums
+// nothing is finished.
+// CHECK-LABEL: func @two_widths(
+// CHECK:         gpu.launch {{.*}} function(@apply)
+// CHECK:           vector.load %{{.+}} : memref<4096x64xf16>, vector<8xf16>
+// CHECK:           vector.store %{{.+}} : memref<4096x64xf32>, vector<8xf32>
+// CHECK-NOT:     function(@finish)
+// CHECK:         return
+func.func @two_widths(%x: memref<4096x64xf16>, %f: memref<64xf32>, %y: memref<4096x64xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<4096x64xf16>, memref<64xf32>) outs(%y : memref<4096x64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 128, vector_bits = 128>} {
+  ^bb0(%e: f16, %g: f32, %out: f32):
+    %0 = arith.extf %e : f16 to f32
+    %1 = arith.mulf %0, %g : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
