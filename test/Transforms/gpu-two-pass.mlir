@@ -1,6 +1,7 @@
 // The kernels of `two_pass` by their shape: how many blocks, what they share, how long their vectors are.
 
 // RUN: bngrad-opt %s --bngrad-apply-schedule --canonicalize --cse --mlir-print-local-scope | FileCheck %s
+// RUN: bngrad-opt %s --bngrad-apply-schedule | FileCheck %s --check-prefix=RAW
 
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
@@ -45,8 +46,10 @@ func.func @columns_that_fit(%x: memref<64x8192xf16>, %y: memref<64x8192xf16>, %s
 
 // Elements of two widths: vectors that fill a register with the narrow ones, and two with the wide ones. Without sums
 // nothing is finished.
+// RAW-LABEL:   func.func @two_widths(
+// RAW-NOT:       function(@finish)
+// RAW:           return
 // CHECK-LABEL: func @two_widths(
-// CHECK-NOT:     gpu.launch
 // CHECK:         gpu.launch {{.*}} function(@apply)
 // CHECK:           vector.load %{{.+}} : memref<4096x64xf16>, vector<8xf16>
 // CHECK:           vector.store %{{.+}} : memref<4096x64xf32>, vector<8xf32>
