@@ -214,6 +214,26 @@ func.func @two_blocks(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %f: memref<4xf32
 // -----
 
 #data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// Elements that no register holds.
+// CHECK-LABEL: func @long_elements
+// CHECK-NOT:     vector
+// CHECK:         return
+func.func @long_elements(%x: memref<8x4xf80>, %f: memref<4xf80>, %y: memref<8x4xf80>) {
+  // expected-remark @below {{scalar loops instead of vectors: expected elements of 1, 8, 16, 32 or 64 bits}}
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<8x4xf80>, memref<4xf80>) outs(%y : memref<8x4xf80>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+  ^bb0(%e: f80, %g: f80, %out: f80):
+    %0 = arith.addf %e, %g : f80
+    linalg.yield %0 : f80
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
 
 // A kernel is of a group, which has channels.
 // CHECK-LABEL: func @kernel_without_channels
