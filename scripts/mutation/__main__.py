@@ -52,7 +52,7 @@ def parse_arguments() -> argparse.Namespace:
                         help="where to begin, with --again after a run that was ended")
     parser.add_argument("--stages", type=int, default=len(runs.STAGES), help="how many stages of tests")
     parser.add_argument("--report", action="store_true",
-                        help="write docs/mutation.md from all runs of this work folder")
+                        help="write docs/mutation.md")
     parser.add_argument("--least", type=float,
                         help="fail if fewer percent are killed, not at the first survivor")
     parser.add_argument("--list", action="store_true", help="print the share and end")
@@ -312,7 +312,8 @@ def main() -> int:
     for mutant in new:
         print(f"SURVIVED ({run.results[mutant.key]['status']}): {mutant.key}")
     if arguments.report:
-        report.write(ROOT / "docs" / "mutation.md", pool, run.results, listed)
+        command = f"scripts/mutants.sh --generate --percent={arguments.percent:g} --report"
+        report.write(ROOT / "docs" / "mutation.md", command, len(pool), share, run.results, listed)
     killed = sum(run.results[m.key]["status"] == KILLED for m in done)
     print(f"generated mutants: {len(done)}, killed {killed}, listed {len(survivors) - len(new)}, survived {len(new)}, "
           f"not run to the end {run.unfinished}")
