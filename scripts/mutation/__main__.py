@@ -263,7 +263,7 @@ class Run:
         share = [m for m in share if m.number not in self.schemata.dropped]
         if self.arguments.only:
             share = [m for m in share if re.search(self.arguments.only, m.key)]
-        elif self.arguments.again:
+        if self.arguments.again:
             share = [m for m in share if before.get(m.key, {}).get("status") not in (KILLED,)]
         suite = Suite(os.environ["BNGRAD_LIT_PATH"], self.schemata.build / "test", self.work)
         left = share
