@@ -140,6 +140,34 @@ func.func @filled_between(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %sum: memref
 
 // -----
 
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// What has no effect may stand between.
+// CHECK-LABEL: func @view_between
+// CHECK:         vector
+func.func @view_between(%x: memref<8x4xf32>, %y: memref<4x2x4xf32>, %sum: memref<4xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<8x4xf32>) outs(%sum : memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    %view = memref.collapse_shape %y [[0, 1], [2]] : memref<4x2x4xf32> into memref<8x4xf32>
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %sum : memref<8x4xf32>, memref<4xf32>) outs(%view : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.addf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
 #data = affine_map<(n, c, h, w) -> (n, c, h, w)>
 #feature = affine_map<(n, c, h, w) -> (c)>
 

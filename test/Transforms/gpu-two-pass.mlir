@@ -2,6 +2,7 @@
 
 // RUN: bngrad-opt %s --bngrad-apply-schedule --canonicalize --cse --mlir-print-local-scope | FileCheck %s
 // RUN: bngrad-opt %s --bngrad-apply-schedule | FileCheck %s --check-prefix=RAW
+// RUN: bngrad-opt %s --bngrad-apply-schedule=device-arguments=true --canonicalize --cse | FileCheck %s --check-prefix=DEVICE
 
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
@@ -63,6 +64,75 @@ func.func @two_widths(%x: memref<4096x64xf16>, %f: memref<64xf32>, %y: memref<40
     %0 = arith.extf %e : f16 to f32
     %1 = arith.mulf %0, %g : f32
     linalg.yield %1 : f32
+  }
+  return
+}
+
+#image = affine_map<(n, c, s, d, t) -> (n, c, s, d, t)>
+#channel = affine_map<(n, c, s, d, t) -> (c, d)>
+
+// A block for each channel, which is a pair of indices.
+// CHECK-LABEL: func @two_dims_of_channels(
+// CHECK:         gpu.launch {{.*}}blocks(%[[BLOCK:[^,]+]],{{.*}} function(@reduce)
+// CHECK:           %[[D:.+]] = arith.remui %[[BLOCK]], %c5
+// CHECK:           %[[C:.+]] = arith.divui %[[BLOCK]], %c5
+// CHECK:           memref.load %{{.+}}[%{{.+}}, %[[C]], %{{.+}}, %[[D]], %{{.+}}] : memref<2x3x4x5x6xf32>
+// CHECK:         gpu.launch {{.*}} function(@finish)
+func.func @two_dims_of_channels(%x: memref<2x3x4x5x6xf32>, %sum: memref<3x5xf32>) {
+  linalg.generic {indexing_maps = [#image, #channel], iterator_types = ["reduction", "parallel", "reduction", "parallel", "reduction"]}
+      ins(%x : memref<2x3x4x5x6xf32>) outs(%sum : memref<3x5xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128, blocks = 1>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// The kernels of each group are in a module of their own.
+// CHECK-LABEL: func @two_groups(
+// CHECK:         gpu.launch {{.*}} module(@two_groups_group_0)
+// CHECK:         gpu.launch {{.*}} module(@two_groups_group_1)
+func.func @two_groups(%x: memref<4096x64xf32>, %f: memref<64xf32>, %y: memref<4096x64xf32>, %z: memref<4096x64xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<4096x64xf32>, memref<64xf32>) outs(%y : memref<4096x64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 128, vector_bits = 128>} {
+  ^bb0(%e: f32, %g: f32, %out: f32):
+    %0 = arith.mulf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<4096x64xf32>, memref<64xf32>) outs(%z : memref<4096x64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 128, vector_bits = 128>} {
+  ^bb0(%e: f32, %g: f32, %out: f32):
+    %0 = arith.addf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// Memory of the device that a caller gives may start anywhere: vectors only where all of it is aligned.
+// DEVICE-LABEL: func @aligned_arguments(
+// DEVICE-SAME:    %[[X:[^:,]+]]: memref<4096x64xf32>, %{{[^:,]+}}: memref<64xf32>, %[[Y:[^:,]+]]: memref<4096x64xf32>)
+// DEVICE-DAG:     %[[ADDRESS_X:.+]] = memref.extract_aligned_pointer_as_index %[[X]]
+// DEVICE-DAG:     %[[REST_X:.+]] = arith.remui %[[ADDRESS_X]], %c16
+// DEVICE-DAG:     %[[IS_X:.+]] = arith.cmpi eq, %[[REST_X]], %c0
+// DEVICE-DAG:     %[[ADDRESS_Y:.+]] = memref.extract_aligned_pointer_as_index %[[Y]]
+// DEVICE:         scf.if
+// DEVICE:           gpu.launch {{.*}} function(@apply)
+// DEVICE:             vector.load %[[X]]{{.+}} {alignment = 16 : i64}
+// DEVICE:         } else {
+// DEVICE:           gpu.launch {{.*}} function(@apply)
+// DEVICE-NOT:         vector.load
+// DEVICE:             memref.load %[[X]]
+// DEVICE:         return
+func.func @aligned_arguments(%x: memref<4096x64xf32>, %f: memref<64xf32>, %y: memref<4096x64xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<4096x64xf32>, memref<64xf32>) outs(%y : memref<4096x64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 128, vector_bits = 128>} {
+  ^bb0(%e: f32, %g: f32, %out: f32):
+    %0 = arith.mulf %e, %g : f32
+    linalg.yield %0 : f32
   }
   return
 }
