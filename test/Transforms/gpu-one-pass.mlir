@@ -117,3 +117,64 @@ func.func @turned(%x: memref<4x8x32xf32>, %turned: memref<4x32x8xf32>, %sum: mem
   }
   return
 }
+
+// What is known to be aligned in one branch is not in the other.
+// CHECK-LABEL: func @either_branch(
+// CHECK:         %[[X:.+]] = arith.cmpi eq
+// CHECK:         %[[Y:.+]] = arith.cmpi eq
+// CHECK:         %[[BOTH:.+]] = arith.andi %[[X]], %[[Y]]
+// CHECK:         scf.if %[[BOTH]] {
+// CHECK:           gpu.launch {{.*}} function(@one_pass)
+// CHECK:           scf.if %[[X]] {
+// CHECK:             gpu.launch {{.*}} function(@reduce)
+// CHECK:           gpu.launch {{.*}} function(@finish)
+// CHECK:           scf.if %[[BOTH]] {
+// CHECK:             gpu.launch {{.*}} function(@apply)
+// CHECK:         return
+func.func @either_branch(%x: memref<4x8x32xf32>, %sum: memref<8xf32>, %y: memref<4x8x32xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : memref<4x8x32xf32>) outs(%sum : memref<8xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #channel, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %sum : memref<4x8x32xf32>, memref<8xf32>) outs(%y : memref<4x8x32xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// The threads of a block take as many whole chunks each, here four of the 1024 vectors of a tile.
+// CHECK-LABEL: func @whole_chunks(
+// CHECK:         gpu.launch {{.*}} function(@one_pass)
+// CHECK:           scf.for %{{.+}} = %c0 to %c4 step %c1 iter_args({{.+}}) -> (index, index) {
+// CHECK-COUNT-4:     vector.store %{{.+}} : memref<64x64xf32>, vector<4xf32>
+// CHECK:           gpu.terminator
+func.func @whole_chunks(%x: memref<64x64xf32>, %sum: memref<64xf32>, %y: memref<64x64xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#last, #channel_of_last], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<64x64xf32>) outs(%sum : memref<64xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 64>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#last, #channel_of_last, #last], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %sum : memref<64x64xf32>, memref<64xf32>) outs(%y : memref<64x64xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 64>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}

@@ -12,7 +12,8 @@
 // for all.
 // CHECK-LABEL: func @rows_that_fit(
 // CHECK:         gpu.launch {{.*}} in (%{{.+}} = %c64, {{.*}} function(@reduce) workgroup(%{{.+}} : memref<4096xf32, #gpu.address_space<workgroup>>, %{{.+}} : memref<4096xf32, #gpu.address_space<workgroup>>)
-// CHECK:           arith.cmpi ult, %{{.+}}, %c80
+// CHECK:           arith.cmpi ult, %{{.+}}, %c8 : index
+// CHECK-NEXT:      arith.cmpi ult, %{{.+}}, %c80 : index
 // CHECK:         gpu.launch {{.*}} function(@finish)
 func.func @rows_that_fit(%x: memref<32768x64xf16>, %y: memref<32768x64xf16>, %sum0: memref<64xf32>, %sum1: memref<64xf32>) {
   linalg.generic {indexing_maps = [#data, #data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
@@ -106,6 +107,39 @@ func.func @two_groups(%x: memref<4096x64xf32>, %f: memref<64xf32>, %y: memref<40
       attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 128, vector_bits = 128>} {
   ^bb0(%e: f32, %g: f32, %out: f32):
     %0 = arith.addf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// Several blocks for each channel: blocks beside each other have shares of the same one.
+// CHECK-LABEL: func @shares_of_a_channel(
+// CHECK:         gpu.launch {{.*}}blocks(%[[BLOCK:[^,]+]],{{.*}} in (%{{.+}} = %c12, {{.*}} function(@reduce)
+// CHECK:           %[[CHANNEL:.+]] = arith.divui %[[BLOCK]], %c4
+// CHECK:           %[[SHARE:.+]] = arith.remui %[[BLOCK]], %c4
+// CHECK:           memref.store %{{.+}}, %{{.+}}[%[[SHARE]], %[[CHANNEL]]]
+// CHECK:         gpu.launch {{.*}} function(@finish)
+func.func @shares_of_a_channel(%x: memref<3x8192xf32>, %sum: memref<3xf32>) {
+  linalg.generic {indexing_maps = [#data, affine_map<(r, c) -> (r)>], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<3x8192xf32>) outs(%sum : memref<3xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128, blocks = 12>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// Tiles of columns for each of the outer channels.
+// CHECK-LABEL: func @outer_channels(
+// CHECK:         gpu.launch {{.*}} in (%{{.+}} = %c24, {{.*}} function(@reduce)
+// CHECK:         gpu.launch {{.*}} function(@finish)
+func.func @outer_channels(%x: memref<6x40x64xf32>, %sum: memref<6x64xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(c, r, d) -> (c, r, d)>, affine_map<(c, r, d) -> (c, d)>], iterator_types = ["parallel", "reduction", "parallel"]}
+      ins(%x : memref<6x40x64xf32>) outs(%sum : memref<6x64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128, columns = 4, blocks = 1>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   }
   return
