@@ -262,6 +262,36 @@ func.func @long_elements(%x: memref<8x4xf80>, %f: memref<4xf80>, %y: memref<8x4x
 // -----
 
 #data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// Rows are read one after the other as if they were one: what differs from row to row has no place.
+// CHECK-LABEL: func @values_of_rows
+// CHECK-NOT:     vector
+// CHECK:         return
+func.func @values_of_rows(%x: memref<8x4xf32>, %r: memref<8xf32>, %f: memref<4xf32>, %y: memref<8x4xf32>) {
+  scf.execute_region no_inline {
+    // expected-remark @below {{scalar loops instead of vectors: expected loops [N, C, S], [C, S] or [N, C] over dense data}}
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<8x4xf32>) outs(%f : memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, affine_map<(n, c) -> (n)>, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %r, %f : memref<8x4xf32>, memref<8xf32>, memref<4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %u: f32, %g: f32, %out: f32):
+      %0 = arith.mulf %e, %g : f32
+      %1 = arith.addf %0, %u : f32
+      linalg.yield %1 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
 
 // A kernel is of a group, which has channels.
 // CHECK-LABEL: func @kernel_without_channels

@@ -472,3 +472,84 @@ func.func @dynamic_rest(%x: memref<8x6x?xf32>, %sum: memref<6xf32>) {
   }
   return
 }
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// Short rows of a channel are taken as tiles, each thread those of its own.
+// CHECK-LABEL: func @tiles
+// CHECK:         vector.load %{{.+}} : memref<100352xf32>, vector<64xf32>
+// CHECK:         vector.constant_mask [49] : vector<64xi1>
+// CHECK-NOT:     linalg.generic
+// CHECK:         return
+func.func @tiles(%x: memref<64x32x49xf32>, %sum: memref<32xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x : memref<64x32x49xf32>) outs(%sum : memref<32xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<tiles>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// What is chosen when the sizes are known: few channels of much data are split, many short rows are tiles.
+// CHECK-LABEL: func @sizes
+// CHECK-SAME:    (%[[X:.+]]: memref<?x?x?xf32>,
+// CHECK-DAG:     %[[N:.+]] = memref.dim %[[X]], %c0
+// CHECK-DAG:     %[[C:.+]] = memref.dim %[[X]], %c1
+// CHECK-DAG:     %[[S:.+]] = memref.dim %[[X]], %c2
+// CHECK-DAG:     %[[ROWS:.+]] = arith.muli %[[N]], %[[C]]
+// CHECK-DAG:     %[[COUNT:.+]] = arith.muli %[[ROWS]], %[[S]]
+// CHECK-DAG:     %[[MUCH:.+]] = arith.cmpi uge, %[[COUNT]], %c16384
+// CHECK-DAG:     %[[FEW:.+]] = arith.cmpi ult, %[[C]], %c8
+// CHECK-DAG:     %[[SPLIT:.+]] = arith.andi %[[MUCH]], %[[FEW]]
+// CHECK-DAG:     %[[VERY:.+]] = arith.cmpi ult, %[[S]], %c16
+// CHECK-DAG:     %[[LEAST:.+]] = arith.select %[[VERY]], %c64, %c8192
+// CHECK-DAG:     %[[MANY:.+]] = arith.cmpi uge, %[[ROWS]], %[[LEAST]]
+// CHECK-DAG:     %[[SHORT:.+]] = arith.cmpi ult, %[[S]], %c256
+// CHECK-DAG:     %[[TILES:.+]] = arith.andi %[[SHORT]], %[[MANY]]
+// CHECK:         scf.if %[[SPLIT]] {
+// CHECK-NEXT:      arith.addi %[[S]], %c16383
+// CHECK:         } else {
+// CHECK:           scf.if %[[TILES]] {
+func.func @sizes(%x: memref<?x?x?xf32>, %sum: memref<?xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x : memref<?x?x?xf32>) outs(%sum : memref<?xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<sizes>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// A scalar is read once, beside the tables of what is one per channel.
+// CHECK-LABEL: func @scalar_beside_channels
+// CHECK-SAME:    %[[S:[^:,]+]]: memref<f32>,
+// CHECK:         memref.load %[[S]][]
+// CHECK:         vector.store
+// CHECK:         return
+func.func @scalar_beside_channels(%x: memref<1000x64xf32>, %s: memref<f32>, %f: memref<64xf32>, %y: memref<1000x64xf32>) {
+  linalg.generic {indexing_maps = [#data, affine_map<(r, c) -> ()>, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s, %f : memref<1000x64xf32>, memref<f32>, memref<64xf32>) outs(%y : memref<1000x64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+  ^bb0(%e: f32, %u: f32, %g: f32, %out: f32):
+    %0 = arith.mulf %e, %g : f32
+    %1 = arith.addf %0, %u : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
