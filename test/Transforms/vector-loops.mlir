@@ -553,3 +553,48 @@ func.func @scalar_beside_channels(%x: memref<1000x64xf32>, %s: memref<f32>, %f: 
   }
   return
 }
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+
+// A mask by position, the same for all rows, is read as the bytes it is.
+// CHECK-LABEL: func @mask_by_position
+// CHECK-SAME:    %[[K:[^:,]+]]: memref<3100xi1>,
+// CHECK:         %[[BYTES:.+]] = builtin.unrealized_conversion_cast %[[K]] : memref<3100xi1> to memref<3100xi8>
+// CHECK:         %[[M:.+]] = vector.load %[[BYTES]]{{.+}} : memref<3100xi8>, vector<64xi8>
+// CHECK:         arith.cmpi ne, %[[M]],
+// CHECK:         return
+func.func @mask_by_position(%x: memref<8x6x3100xf32>, %k: memref<3100xi1>, %sum: memref<6xf32>) {
+  linalg.generic {indexing_maps = [#data, affine_map<(n, c, s) -> (s)>, affine_map<(n, c, s) -> (c)>], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x, %k : memref<8x6x3100xf32>, memref<3100xi1>) outs(%sum : memref<6xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: f32, %m: i1, %acc: f32):
+    %zero = arith.constant 0.0 : f32
+    %0 = arith.select %m, %e, %zero : f32
+    %1 = arith.addf %acc, %0 fastmath<reassoc> : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// A mask by channel is copied to where the elements of the channel are, and read there.
+// CHECK-LABEL: func @mask_of_channels
+// CHECK:         %[[M:.+]] = arith.cmpi ne, %{{.+}}, %{{.+}} : vector<64xi8>
+// CHECK:         arith.select %[[M]], %{{.+}}, %{{.+}} : vector<64xi1>, vector<64xf32>
+// CHECK:         return
+func.func @mask_of_channels(%x: memref<1000x64xf32>, %k: memref<64xi1>, %f: memref<64xf32>, %y: memref<1000x64xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %k, %f : memref<1000x64xf32>, memref<64xi1>, memref<64xf32>) outs(%y : memref<1000x64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+  ^bb0(%e: f32, %m: i1, %g: f32, %out: f32):
+    %0 = arith.select %m, %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
