@@ -101,6 +101,19 @@ llvm.func internal @bngrad_free_all(%head: !llvm.ptr) {
 /// What malloc, and so allocate, aligns to.
 static constexpr int64_t kMallocAlignment = 16;
 
+/// Checks that `symbol` of the user is the function of the C library with that
+/// type.
+static LogicalResult verifyLibraryFunction(Operation *symbol, Type type,
+                                           StringRef purpose) {
+  auto function = dyn_cast<LLVM::LLVMFuncOp>(symbol);
+  if (function && function.getFunctionType() == type)
+    return success();
+  return symbol->emitError()
+         << "expected no symbol called '"
+         << SymbolTable::getSymbolName(symbol).getValue() << "', which "
+         << purpose << ", got '" << symbol->getName() << "'";
+}
+
 /// Adds the functions above to `module`.
 static LogicalResult addHelpers(ModuleOp module) {
   OwningOpRef<ModuleOp> helpers =
@@ -109,13 +122,10 @@ static LogicalResult addHelpers(ModuleOp module) {
   for (auto helper :
        llvm::make_early_inc_range(helpers->getOps<LLVM::LLVMFuncOp>())) {
     if (Operation *there = module.lookupSymbol(helper.getSymName())) {
-      auto function = dyn_cast<LLVM::LLVMFuncOp>(there);
-      if (!helper.isExternal() || !function ||
-          function.getFunctionType() != helper.getFunctionType())
-        return there->emitError()
-               << "expected no symbol called '" << helper.getSymName()
-               << "', which allocates or frees memory, got '"
-               << there->getName() << "'";
+      Type type = helper.isExternal() ? Type(helper.getFunctionType()) : Type();
+      if (failed(
+              verifyLibraryFunction(there, type, "allocates or frees memory")))
+        return failure();
       continue;
     }
     helper->remove();
@@ -156,7 +166,7 @@ public:
 private:
   FailureOr<Scope> getScope(Operation *op);
   Value createHead(Operation *owner);
-  Block *createFailure(Value head);
+  FailureOr<Block *> createFailure(Value head);
   FailureOr<Block *> createFailure(omp::LoopNestOp loops, Value head);
 
   /// Goes on at `op` if `isFailure` is false.
@@ -190,7 +200,10 @@ FailureOr<Scope> AllocationLowering::getScope(Operation *op) {
   Scope scope;
   if (owner == function) {
     scope.head = createHead(function);
-    scope.failure = createFailure(scope.head);
+    FailureOr<Block *> block = createFailure(scope.head);
+    if (failed(block))
+      return failure();
+    scope.failure = *block;
   } else if (auto loops = dyn_cast<omp::LoopNestOp>(owner)) {
     // A list for each iteration, in memory that each thread allocates once.
     Operation *thread = owner->getParentOp();
@@ -232,19 +245,21 @@ Value AllocationLowering::createHead(Operation *owner) {
 
 /// Ends the function. Without a status to return nobody would know, so the
 /// process ends.
-Block *AllocationLowering::createFailure(Value head) {
+FailureOr<Block *> AllocationLowering::createFailure(Value head) {
   OpBuilder b(function.getContext());
   Location loc = function.getLoc();
   Region &body = function.getBody();
   Block *block = b.createBlock(&body, body.end(), statusType, loc);
   if (!returnsStatus(function)) {
     auto module = function->getParentOfType<ModuleOp>();
-    if (!module.lookupSymbol(kAbort)) {
+    auto type = LLVM::LLVMFunctionType::get(
+        LLVM::LLVMVoidType::get(function.getContext()), {});
+    if (Operation *there = module.lookupSymbol(kAbort)) {
+      if (failed(verifyLibraryFunction(there, type, "ends the process")))
+        return failure();
+    } else {
       OpBuilder atStart = OpBuilder::atBlockBegin(module.getBody());
-      LLVM::LLVMFuncOp::create(
-          atStart, module.getLoc(), kAbort,
-          LLVM::LLVMFunctionType::get(
-              LLVM::LLVMVoidType::get(function.getContext()), {}));
+      LLVM::LLVMFuncOp::create(atStart, module.getLoc(), kAbort, type);
     }
     callHelper(b, loc, kAbort, {});
     LLVM::UnreachableOp::create(b, loc);

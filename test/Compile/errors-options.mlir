@@ -43,6 +43,9 @@
 // RUN: %{fails} "expected --target=cuda with --chip, got cpu" %{run} -o %t/a.o --chip=sm_90
 // RUN: %{fails} "expected --target=cuda with --format, got cpu" %{run} -o %t/a.o --format=isa
 // RUN: %{fails} "expected --target=cuda with --device-arguments, got cpu" %{run} -o %t/a.o --device-arguments
+// RUN: %{fails} "expected --target=cuda with --format, got cpu" %{run} -o %t/a.o --format=maybe
+// RUN: %{fails} "expected --target=cuda with --chip, got cpu" %{run} -o %t/a.o --chip=
+// RUN: %{fails} "expected -o to end in .so, .o, .s, .ll, .ptx or .mlir, got '/dev/full'" %{run} -o /dev/full
 // RUN: %{fails} "expected --target=cpu with --threads, got cuda" %{run} -o %t/a.o --target=cuda --threads=2
 // RUN: %{fails} "--chip: expected chip to be some of sm_75, ..., got 'sm_52'" %{run} -o %t/a.o --target=cuda --chip=sm_52
 // RUN: %{fails} "--chip: expected chip to be some of sm_75, ..., got ''" %{run} -o %t/a.o --target=cuda --chip=sm_90,

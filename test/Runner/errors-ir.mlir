@@ -43,6 +43,10 @@
 // RUN: %{recursion}
 // RUN: %{fails} "%t/by_another.mlir:6:8: expected @by_another ...to call itself, got a call by @another" \
 // RUN:   bngrad-runner %t/by_another.mlir --entry=by_another --arg=random:1
+// RUN: %{fails} "%t/by_value.mlir:2:8: expected @by_value ...to call itself, got a call" \
+// RUN:   bngrad-runner %t/by_value.mlir --arg=random:1
+// RUN: %{fails} "%t/by_value.mlir:2:8: expected @by_value ...to call itself, got a call" \
+// RUN:   bngrad-compile %t/by_value.mlir -o %t/by_value.o
 
 // DEFINE: %{entry} =
 // DEFINE: %{type} =
@@ -150,6 +154,12 @@ func.func private @private(%a: tensor<2xf32>) -> tensor<2xf32> {
   return %a : tensor<2xf32>
 }
 func.func private @external(%a: tensor<2xf32>) -> tensor<2xf32>
+//--- by_value.mlir
+func.func @by_value(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = func.constant @by_value : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = func.call_indirect %0(%a) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
 //--- types.mlir
 func.func @index(%a: index) {
   return

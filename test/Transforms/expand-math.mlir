@@ -68,6 +68,26 @@ func.func @powers(%x: vector<2xf32>, %n: vector<2xi32>) -> vector<2xf32> {
   return %0 : vector<2xf32>
 }
 
+// LLVM's exponent is an i32.
+// CHECK-LABEL: func.func @short_exponent(
+// CHECK: %[[WIDE:.+]] = arith.extsi %{{.+}} : i8 to i32
+// CHECK: math.fpowi %{{.+}}, %[[WIDE]] : f32, i32
+func.func @short_exponent(%x: f32, %n: i8) -> f32 {
+  %0 = math.fpowi %x, %n : f32, i8
+  return %0 : f32
+}
+
+// CHECK-LABEL: func.func @long_exponent(
+// CHECK-NOT: math.fpowi
+// CHECK: arith.extf %{{.+}} : f16 to f32
+// CHECK: scf.for
+// CHECK-NOT: math.fpowi
+// CHECK: arith.truncf %{{.+}} : f32 to f16
+func.func @long_exponent(%x: f16, %n: i64) -> f16 {
+  %0 = math.fpowi %x, %n : f16, i64
+  return %0 : f16
+}
+
 // CHECK-LABEL: func.func @integers(
 // CHECK: %[[C8:.+]] = arith.constant 8 : index
 // CHECK: %[[LOOP:.+]]:3 = scf.for %{{.+}} = %{{.+}} to %[[C8]] {{.+}} -> (vector<4xi8>, vector<4xi8>, vector<4xi8>)

@@ -97,15 +97,21 @@ static LogicalResult verifyNoRecursion(func::FuncOp function, ModuleOp module,
   if (done.contains(function))
     return success();
   active.insert(function);
-  WalkResult result = function.walk([&](func::CallOp call) {
-    auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
-    if (!callee)
+  WalkResult result = function.walk([&](Operation *op) {
+    // A function whose address is taken counts as called there.
+    StringRef name;
+    if (auto call = dyn_cast<func::CallOp>(op))
+      name = call.getCallee();
+    else if (auto constant = dyn_cast<func::ConstantOp>(op))
+      name = constant.getValue();
+    auto callee = module.lookupSymbol<func::FuncOp>(name);
+    if (name.empty() || !callee)
       return WalkResult::advance();
     if (!active.contains(callee))
       return failed(verifyNoRecursion(callee, module, active, done))
                  ? WalkResult::interrupt()
                  : WalkResult::advance();
-    InFlightDiagnostic error = call.emitError()
+    InFlightDiagnostic error = op->emitError()
                                << "expected @" << callee.getSymName()
                                << " not to call itself, got a call";
     if (callee != function)
