@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 namespace mlir::bngrad {
@@ -160,6 +161,16 @@ static void expand(memref::ExpandShapeOp op) {
   op.erase();
 }
 
+/// Drops the steps of a slice of tensors in dims of size 1, in which they have
+/// no effect: upstream would make strides of them, and drop other dims.
+template <typename OpTy> static void dropSteps(OpTy op) {
+  SmallVector<int64_t> strides(op.getStaticStrides());
+  for (auto [stride, size] : llvm::zip_equal(strides, op.getStaticSizes()))
+    if (size == 1 && !ShapedType::isDynamic(stride))
+      stride = 1;
+  op.setStaticStrides(strides);
+}
+
 namespace {
 struct BNGradExpandViewsPass
     : bngrad::impl::BNGradExpandViewsPassBase<BNGradExpandViewsPass> {
@@ -173,6 +184,10 @@ struct BNGradExpandViewsPass
       } else if (auto reshape = dyn_cast<memref::ExpandShapeOp>(op)) {
         if (reshapes)
           expand(reshape);
+      } else if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
+        dropSteps(slice);
+      } else if (auto slice = dyn_cast<tensor::InsertSliceOp>(op)) {
+        dropSteps(slice);
       }
       return WalkResult::advance();
     });

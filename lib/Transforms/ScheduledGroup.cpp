@@ -189,6 +189,11 @@ ScheduledGroup::get(ArrayRef<linalg::GenericOp> members, std::string &reason) {
         return std::nullopt;
       }
       group.reduction = member;
+      if (!getReductionValues(member)) {
+        reason = "expected every result of the reduction to be a sum with "
+                 "fastmath<reassoc>, indexed by the parallel loops";
+        return std::nullopt;
+      }
     } else if (member.getNumLoops() == group.numLoops) {
       group.elementwise.push_back(member);
     } else {

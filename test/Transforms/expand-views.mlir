@@ -73,6 +73,18 @@ func.func @does_nothing(%m: memref<4x1x2x8xf32>, %d: memref<?x8xf32>, %n: index)
 
 // -----
 
+// A step has no effect on one element.
+// CHECK-LABEL: func.func @tensors(
+// CHECK: tensor.extract_slice %{{.+}}[0, 0, 0, 0] [8, 1, 1, 1] [1, 1, 1, 1]
+// CHECK: tensor.insert_slice %{{.+}}[0, 0, 0, 0] [4, 1, 1, 1] [2, 1, 1, %{{.+}}]
+func.func @tensors(%t: tensor<8x1x1x1xf32>, %u: tensor<4xf32>, %n: index) -> (tensor<8x1x1xf32>, tensor<8x1x1x1xf32>) {
+  %0 = tensor.extract_slice %t[0, 0, 0, 0] [8, 1, 1, 1] [1, 1, 2, 1] : tensor<8x1x1x1xf32> to tensor<8x1x1xf32>
+  %1 = tensor.insert_slice %u into %t[0, 0, 0, 0] [4, 1, 1, 1] [2, 3, 1, %n] : tensor<4xf32> into tensor<8x1x1x1xf32>
+  return %0, %1 : tensor<8x1x1xf32>, tensor<8x1x1x1xf32>
+}
+
+// -----
+
 func.func @mixed(%m: memref<6x4x6x8xf32>) -> memref<1x4x8xf32, strided<[48, 8, 1]>> {
   // expected-error @below {{expected sizes and strides of the result to be those of the same dims of 'memref<1x4x1x8xf32, strided<[192, 48, 8, 1]>>', got 'memref<1x4x8xf32, strided<[48, 8, 1]>>'}}
   %0 = memref.subview %m[0, 0, 0, 0] [1, 4, 1, 8] [1, 1, 1, 1]
