@@ -11,10 +11,10 @@
  * mgpu functions are those that MLIR's lowering of the gpu dialect calls; sizes
  * are in bytes, and a null stream is the default stream.
  *
- * Errors: no function returns an error. The first error of a thread is passed to
- * the error handler as one line of text, and becomes the thread's status. Until
- * the thread takes the status, its calls only release resources (and return
- * null).
+ * Errors: no function returns an error. The first error of a thread is passed
+ * to the error handler as one line of text, and becomes the thread's status.
+ * Until the thread takes the status, its calls only release resources (and
+ * return null).
  */
 
 #ifndef BNGRAD_RUNTIME_CUDA_H

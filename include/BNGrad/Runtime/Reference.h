@@ -96,9 +96,10 @@ struct ReferenceResults {
 ///   global: grad_input = scale*r * grad_output
 ///
 /// computed in long double with compensated sums, and so more exactly than the
-/// bound of f64. Infinities and NaN follow from these formulas in that order. A masked-out grad_output is 0, so its NaN does
-/// not spread, but input there still takes part as 0 * (input - mean). M = 0:
-/// grad_scale and grad_offset are 0, whatever r is.
+/// bound of f64. Infinities and NaN follow from these formulas in that order. A
+/// masked-out grad_output is 0, so its NaN does not spread, but input there
+/// still takes part as 0 * (input - mean). M = 0: grad_scale and grad_offset
+/// are 0, whatever r is.
 ///
 /// The bound of a result is
 ///
@@ -129,13 +130,13 @@ ReferenceResult computeReferenceSums(const ReferenceProblem &problem,
 /// Shapes: `type` is a float type.
 bool isWithinBound(double result, double exact, double bound, ElementType type);
 
-/// The comparison of one result with its bounds. `maxError` and `bound` belong to
-/// the element with the greatest ratio of error to bound: since each element has
-/// its own bound, the greatest error alone is not meaningful.
+/// The comparison of one result with its bounds. `maxError` and `bound` belong
+/// to the element with the greatest ratio of error to bound: since each element
+/// has its own bound, the greatest error alone is not meaningful.
 struct CheckSummary {
-  /// |result - exact|. Infinite for an unexpected or missing NaN or infinity; at
-  /// most `bound` for an infinity that is accepted
-  /// because the type overflows there.
+  /// |result - exact|. Infinite for an unexpected or missing NaN or infinity;
+  /// at most `bound` for an infinity that is accepted because the type
+  /// overflows there.
   double maxError = 0;
   double bound = 0;
   /// Row-major; -1 if there are no elements.

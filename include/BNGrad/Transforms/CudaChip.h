@@ -27,8 +27,8 @@ struct CudaChip {
   /// Largest shared memory of a block, in bytes.
   int64_t sharedBytes;
   /// First version of PTX, such as 71, that supports the chip and all
-  /// instructions of its kernels: bulk copies of sm_90 came with 80. Source: the
-  /// release notes of the PTX ISA.
+  /// instructions of its kernels: bulk copies of sm_90 came with 80. Source:
+  /// the release notes of the PTX ISA.
   unsigned firstPtxVersion;
   /// Version of PTX that is emitted for it, such as 80.
   unsigned ptxVersion;
@@ -57,7 +57,8 @@ struct CudaChip {
                                       std::string &reason);
 };
 
-/// Largest size of the parameters of a kernel, in bytes, with LLVM's `features`. Source: the PTX ISA, "Kernel function parameters".
+/// Largest size of the parameters of a kernel, in bytes, with LLVM's
+/// `features`. Source: the PTX ISA, "Kernel function parameters".
 uint64_t getMostParameterBytes(StringRef features);
 
 } // namespace mlir::bngrad

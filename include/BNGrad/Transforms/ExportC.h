@@ -22,16 +22,16 @@ bool isCLibraryName(StringRef name);
 /// of C++ from C++11, after any headers of the standards.
 bool isCParameterName(StringRef name);
 
-/// The reason why `--bngrad-export-c` cannot export a function called `name`: it
-/// is not an identifier of C, or C or C++ reserve it, since which version. Empty
-/// if it can be exported.
+/// The reason why `--bngrad-export-c` cannot export a function called `name`:
+/// it is not an identifier of C, or C or C++ reserve it, since which version.
+/// Empty if it can be exported.
 std::string findExportNameError(StringRef name);
 
 /// Whether `--bngrad-export-c` exports scalars and buffers of this type.
 bool isExportedElementType(Type type);
 
-/// Whether `--bngrad-export-c` passes a buffer of `type` as a pointer: its sizes,
-/// strides and offset are static.
+/// Whether `--bngrad-export-c` passes a buffer of `type` as a pointer: its
+/// sizes, strides and offset are static.
 bool isKnownFromPointer(MemRefType type);
 
 } // namespace mlir::bngrad

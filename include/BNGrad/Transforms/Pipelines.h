@@ -205,7 +205,8 @@ void addCpuLowerPasses(OpPassManager &pm, const Target &target = {});
 void addCudaApplyPasses(OpPassManager &pm, bool deviceArguments);
 void addCudaLowerPasses(OpPassManager &pm, const CudaPipelineOptions &options);
 
-/// bngrad on tensors to linalg on tensors, for other compilers to continue from.
+/// bngrad on tensors to linalg on tensors, for other compilers to continue
+/// from.
 void buildToLinalgPipeline(OpPassManager &pm,
                            const ToLinalgPipelineOptions &options);
 

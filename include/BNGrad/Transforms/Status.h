@@ -24,9 +24,10 @@ inline constexpr int32_t kOutOfMemoryStatus = -2;
 /// On functions whose last result is a status.
 inline constexpr llvm::StringLiteral kStatusAttrName = "bngrad.returns_status";
 
-/// Adds an i32 as the last result of each function of `module` that may allocate
-/// memory, or calls one that may. It is 0; `--bngrad-lower-allocations` adds paths
-/// with another status. A function whose address is taken is unchanged.
+/// Adds an i32 as the last result of each function of `module` that may
+/// allocate memory, or calls one that may. It is 0;
+/// `--bngrad-lower-allocations` adds paths with another status. A function
+/// whose address is taken is unchanged.
 ///
 /// Needs: functions on buffers.
 void addStatuses(ModuleOp module);

@@ -27,8 +27,8 @@ class ScheduleAttr;
 void populateDecomposePatterns(RewritePatternSet &patterns);
 
 /// Adds the patterns of `--bngrad-fold-transpose`: if grad_output, input and
-/// mask are transposed in the same way, the op takes their sources, with permuted
-/// feature_dims, and grad_input is transposed instead.
+/// mask are transposed in the same way, the op takes their sources, with
+/// permuted feature_dims, and grad_input is transposed instead.
 ///
 /// Errors: none; an op that does not match is unchanged.
 void populateFoldTransposePatterns(RewritePatternSet &patterns);
@@ -42,17 +42,17 @@ void populateFoldTransposePatterns(RewritePatternSet &patterns);
 void populateSplitPatterns(RewritePatternSet &patterns);
 
 /// Adds the patterns of `--bngrad-fuse`: element-wise generics are fused into
-/// their readers. Unlike upstream's element-wise fusion, a producer with several
-/// readers is fused into all of them, and per-channel values are never recomputed
-/// per element.
+/// their readers. Unlike upstream's element-wise fusion, a producer with
+/// several readers is fused into all of them, and per-channel values are never
+/// recomputed per element.
 ///
 /// Errors: none; a generic that does not match is unchanged.
 /// Source: docs/rationale.md, section "Fusion".
 void populateFusePatterns(RewritePatternSet &patterns);
 
-/// Adds the patterns of `--bngrad-expand-truncf`: `arith.truncf` to f16 and bf16
-/// rounds once, to nearest even, also to subnormals.
-/// `bf16Conversion`: as in Target.
+/// Adds the patterns of `--bngrad-expand-truncf`: `arith.truncf` to f16 and
+/// bf16 rounds once, to nearest even, also to subnormals. `bf16Conversion`: as
+/// in Target.
 void populateExpandTruncFPatterns(RewritePatternSet &patterns,
                                   bool bf16Conversion = false);
 
