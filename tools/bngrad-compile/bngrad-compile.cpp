@@ -64,7 +64,7 @@ static std::optional<OutputKind> getKind(StringRef path) {
       .Default(std::nullopt);
 }
 
-/// What must hold of the outputs before anything is compiled.
+/// Checks the outputs before anything is compiled.
 static LogicalResult verifyOutputs(const InputArgList &args,
                                    const Options &options) {
   LogicalResult result = success();
@@ -105,7 +105,7 @@ static LogicalResult verifyOutputs(const InputArgList &args,
   return result;
 }
 
-/// What is of use for one target alone.
+/// Parses the options of --target=cuda; they are errors for other targets.
 static LogicalResult parseCudaOptions(const InputArgList &args,
                                       CompileOptions &options) {
   LogicalResult result = success();
