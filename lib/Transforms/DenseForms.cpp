@@ -182,7 +182,7 @@ mlir::bngrad::versionByStrides(RewriterBase &rewriter,
   };
   if (!data || llvm::all_of(*data, isDense) || !llvm::all_of(*data, hasBytes))
     return {members};
-  // What is made inside is dense and has no other order.
+  // Buffers allocated inside are dense and row-major.
   auto isOutside = [&](Value value) {
     return !region->isProperAncestor(value.getParentBlock()->getParentOp()) &&
            value.getParentBlock()->getParentOp() != region;
@@ -267,7 +267,7 @@ public:
 private:
   Value getView(Location loc, Value operand, AffineMap map,
                 ArrayRef<ReassociationIndices> runs);
-  /// Writes what `linalg.index` gives in terms of the merged loops.
+  /// Expresses `linalg.index` in terms of the merged loops.
   void splitIndices(linalg::GenericOp merged,
                     ArrayRef<ReassociationIndices> runs, ValueRange sizes);
 

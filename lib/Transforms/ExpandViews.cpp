@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Upstream guesses what it could read: which dims a slice drops from strides
-// before they are multiplied, and the sizes of a group from those that are
-// static. docs/upstream.md has the programs that it gets wrong. What is left to
-// it here is what leaves nothing to guess.
+// Upstream infers the dims that a slice drops from strides before they are
+// multiplied by the steps, and the sizes of an expanded group from the static
+// ones. docs/upstream.md has programs for which it fails. Here, ops are
+// rewritten so that there is nothing to infer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,8 @@ namespace mlir::bngrad {
 
 using namespace mlir;
 
-/// `source` seen with the sizes, strides and offset of `type`; what `type` does
-/// not know is taken from `sizes`, `strides` and `offset`.
+/// A view of `source` with the sizes, strides and offset of `type`; those that
+/// are dynamic are taken from `sizes`, `strides` and `offset`.
 static Value castTo(OpBuilder &b, Location loc, MemRefType type, Value source,
                     Value offset, ArrayRef<OpFoldResult> sizes,
                     ArrayRef<OpFoldResult> strides) {

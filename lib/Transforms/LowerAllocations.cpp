@@ -6,13 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A call that runs out of memory ends there, and frees what it has allocated.
-// What that is depends on the path: buffers are made in loops, carried on by
-// them, and freed under conditions. So the buffers of a call are a list, which
-// links what lies before the data of each. A thread that runs iterations of a
-// parallel loop has a list for each: it cannot leave the loop, in which others
-// may wait for it, but ends the iteration, and the function ends after the
-// loop.
+// A function that runs out of memory returns, and frees its buffers. Which
+// buffers exist depends on the path: they are allocated in loops, carried by
+// them, and freed under conditions. So each call keeps a list of its buffers,
+// with the nodes before their data. In a parallel loop, each iteration has its
+// own list. A thread cannot leave the loop, since others may wait for it there;
+// it ends the iteration, and the function returns after the loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,7 +97,7 @@ llvm.func internal @bngrad_free_all(%head: !llvm.ptr) {
 }
 )mlir";
 
-/// What malloc, and so allocate, aligns to.
+/// Alignment of malloc, and so of allocate, in bytes.
 static constexpr int64_t kMallocAlignment = 16;
 
 /// Checks that `symbol` of the user is the function of the C library with that
@@ -188,7 +187,7 @@ private:
 };
 } // namespace
 
-/// The op that a branch out of the block of `op` ends, for what stands in it.
+/// The op that ends if a branch leaves the region of `op`.
 static Operation *getOwner(Operation *op) {
   return op->getParentRegion()->getParentOp();
 }
@@ -277,10 +276,10 @@ FailureOr<Block *> AllocationLowering::createFailure(Value head) {
   return block;
 }
 
-/// Ends an iteration of `loops`, and after them what they are in.
+/// Ends an iteration of `loops`, and after them their owner.
 FailureOr<Block *> AllocationLowering::createFailure(omp::LoopNestOp loops,
                                                      Value head) {
-  // What is left as a whole: others may wait for this thread inside of it.
+  // Left only at its end: others may wait for this thread inside of it.
   Operation *whole = loops;
   while (!isa<omp::LoopNestOp, func::FuncOp>(getOwner(whole)))
     whole = getOwner(whole);

@@ -206,7 +206,7 @@ static void writeThroughReshapes(func::FuncOp function) {
   });
 }
 
-/// What reads the elements of `tensor`, as it is or in another shape.
+/// The ops that read the elements of `tensor`, also through reshapes.
 static void collectReaders(Value tensor,
                            SmallVectorImpl<Operation *> &readers) {
   for (Operation *user : tensor.getUsers()) {
@@ -273,9 +273,9 @@ static bool mayWrite(Operation *op, Value memref, Value buffer) {
   return failed(overlap) || *overlap;
 }
 
-/// An error at each write to a buffer between bufferization.to_tensor and what
-/// reads its tensor. By now ops are where they will run, so that what was in
-/// order when it was written, and no longer is, is seen as well.
+/// Emits an error at each write to a buffer between a bufferization.to_tensor
+/// and a reader of its tensor. Ops are in their final order here, so this
+/// includes writes that preceded or followed the reader in the source.
 static LogicalResult verifyBuffers(func::FuncOp function,
                                    const DominanceInfo &dominance) {
   SmallVector<bufferization::ToTensorOp> tensors;

@@ -36,7 +36,7 @@ static std::string printShape(ArrayRef<int64_t> shape) {
   return text + "]";
 }
 
-/// Parses what follows `random:`.
+/// Parses the text after `random:`.
 static std::optional<RandomSpec> parseRandomSpec(StringRef text) {
   RandomSpec spec;
   auto [values, shape] = text.split('@');

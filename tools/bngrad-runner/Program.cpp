@@ -113,7 +113,7 @@ static FailureOr<func::FuncOp> findEntry(ModuleOp module, StringRef path,
 
 FailureOr<Program> Program::load(MLIRContext *context, StringRef path,
                                  StringRef entry) {
-  // What the shape function is made of.
+  // The dialects of the shape function.
   context->loadDialect<arith::ArithDialect, scf::SCFDialect,
                        tensor::TensorDialect>();
   Program program;
@@ -276,7 +276,7 @@ static LogicalResult addShapeFunction(ModuleOp module, func::FuncOp function,
 }
 
 namespace {
-/// What the shape function reports while it runs. Generated code calls plain
+/// The report of the shape function while it runs. Generated code calls plain
 /// functions, so there is one at a time.
 struct ShapeReport {
   ArrayRef<std::string> errors;              // of the checks, by number
@@ -385,7 +385,7 @@ Program::prepareResults(MutableArrayRef<Array> arguments) {
     if (!allocateArray(type.elementType, type.shape, results.emplace_back(),
                        error))
       return reportError("result " + Twine(i) + ": " + error);
-    // All bits set is NaN in every float type: what is not written is seen.
+    // All bits set is NaN in every float type, so missing writes are noticed.
     std::memset(results.back().data.data(), 0xff, results.back().data.size());
   }
   return results;

@@ -33,7 +33,7 @@ void mlir::bngrad::setInputName(StringRef name) { inputName = name.str(); }
   std::array<StringRef, 2> parts = {toolName, ": error: out of memory\n"};
   for (StringRef part : parts)
     (void)!::write(STDERR_FILENO, part.data(), part.size());
-  // Removes what has been written in part.
+  // Removes incomplete files.
   llvm::sys::RunInterruptHandlers();
   ::_exit(1);
 }

@@ -27,10 +27,10 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// More than this of what is no file is not read: it may have no end.
+/// Limit for inputs other than files, which may be endless.
 static constexpr size_t kMostBytes = size_t(1) << 30;
 
-/// The bytes of `path`, "-" being standard input; null and what is wrong.
+/// The bytes of `path` ("-": standard input); null and an error.
 static std::unique_ptr<llvm::MemoryBuffer> readInput(StringRef path,
                                                      std::string &error) {
   namespace fs = llvm::sys::fs;
@@ -88,9 +88,9 @@ OwningOpRef<ModuleOp> mlir::bngrad::readModule(MLIRContext *context,
   return parseSourceFile<ModuleOp>(sources, context);
 }
 
-/// Reports a function that calls itself, directly or by others: it cannot be
-/// inlined, and what it does depends on data, which nobody checks for an end.
-/// `active` are the callers of `function`, `done` those that call none of them.
+/// Reports a recursive function: it cannot be inlined, and whether it ends
+/// depends on data. `active` are the callers of `function`, `done` those that
+/// call none of them.
 static LogicalResult verifyNoRecursion(func::FuncOp function, ModuleOp module,
                                        SetVector<Operation *> &active,
                                        DenseSet<Operation *> &done) {
@@ -123,7 +123,7 @@ static LogicalResult verifyNoRecursion(func::FuncOp function, ModuleOp module,
   return failure(result.wasInterrupted());
 }
 
-/// What must hold of the functions that are left.
+/// Checks the functions that remain after inlining.
 static LogicalResult verifyFunctions(ModuleOp module) {
   SetVector<Operation *> active;
   DenseSet<Operation *> done;
