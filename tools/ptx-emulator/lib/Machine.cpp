@@ -14,11 +14,11 @@
 
 namespace bngrad::ptx {
 
-/// Instructions of a warp before the next one runs.
+/// Instructions of a warp before the next warp runs.
 static constexpr unsigned kQuantum = 4096;
 /// Rounds over the warps of a cluster before more clusters become resident.
 static constexpr unsigned kRoundsAlone = 64;
-/// Rounds in which all waits were in vain before that is a deadlock.
+/// Rounds of failed waits before a deadlock is reported.
 static constexpr unsigned kIdleRounds = 64;
 
 static std::string coordinates(Dim3 at) {
@@ -189,7 +189,7 @@ void Cluster::reportStuck() {
   const char *kind = "deadlock";
   Warp *stuck = nullptr;
   const Group *where = nullptr;
-  // The most telling reason first.
+  // The most specific reason first.
   for (Wait wait : {Wait::Lanes, Wait::WarpBarrier, Wait::Barrier,
                     Wait::Cluster, Wait::None}) {
     for (Block &block : blocks)
@@ -202,7 +202,7 @@ void Cluster::reportStuck() {
   }
   uint32_t pc = where->pc;
   if (where->wait == Wait::Barrier)
-    --pc; // its lanes go on behind the barrier
+    --pc; // its lanes continue after the barrier
   unsigned lane = __builtin_ctz(where->mask);
   const Inst &inst = launch.program.code[pc];
   std::string text = "waits for ever";
@@ -299,7 +299,7 @@ static std::string extents(Dim3 dims) {
   return extents(values);
 }
 
-/// Checks what the driver refuses.
+/// Checks the limits of the driver.
 bool Launch::check() {
   const Function &function = *program.function;
   std::string what;
@@ -361,8 +361,8 @@ bool Launch::run() {
   if (failed() || !check())
     return false;
   uint64_t numClusters = config.grid.count() / config.cluster.count();
-  // As many clusters as fit on the chip run together; a new one starts when
-  // the others wait, or have run for long.
+  // As many clusters as fit on the chip run concurrently; a new one starts when
+  // the others wait, or have run for a long time.
   uint64_t perProcessor = std::min<uint64_t>(
       32, chip.threadsPerMultiprocessor / ((threadsPerBlock() + 31) / 32 * 32));
   if (sharedBytes())
