@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails if a C++ file is not formatted, where clang-format 22 is installed.
+# Fails if a C++ file is not formatted, if clang-format 22 is installed.
 
 . "$(dirname "$0")/common.sh"
 
