@@ -30,8 +30,8 @@ SMALL_FOLDER = 500
 LONGEST_SENTENCE = 40
 WORST_FILES = 10
 
-# Tables of measurements written by a program.
-GENERATED = ("bench/results/",)
+# Tables of measurements, and assembly written by a compiler.
+GENERATED = re.compile(r"bench/results/|.*\.sm_\d+\.ptx$")
 
 WORD = re.compile(r"[A-Za-z][A-Za-z'’-]*")
 LICENCE = re.compile(r"Licensed under the Apache|See LICENSE for|SPDX-License")
@@ -116,12 +116,12 @@ def read_mlir(source: str) -> list[Text]:
 
 
 def read_lit(source: str) -> list[Text]:
-    """Reads a `.test`: prose and directives up to the first `//---`."""
+    """Reads a `.test`: prose and directives up to the first `//---` or `#---`."""
     texts = []
     for number, line in enumerate(source.splitlines(), start=1):
-        if line.startswith("//---"):
+        line = re.sub(r"^(?://|#)", "", line)
+        if line.startswith("---"):
             break
-        line = line.removeprefix("//")
         if not DIRECTIVE.match(line):
             texts.append((number, line))
     return texts
@@ -175,7 +175,7 @@ def check_word(root: Path, files: list[str], word: str, show_all: bool) -> bool:
     """Counts `word` by folder; returns whether each is within the limit."""
     words, found = defaultdict(int), defaultdict(dict)
     for file in files:
-        if not (root / file).is_file() or file.startswith(GENERATED):
+        if not (root / file).is_file() or GENERATED.match(file):
             continue
         folder = file.split("/")[0] if "/" in file else "."
         places = []
