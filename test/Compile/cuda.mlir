@@ -13,7 +13,7 @@
 // RUN: %t/linked | FileCheck %s
 // CHECK: {{^}}0 failed{{$}}
 
-// A shared object uses the emulator if a program has linked it before, and the right kernels and host code.
+// A shared object uses the emulator if it is already loaded; clang compiles the kernels and host code of LLVM IR.
 // RUN: bngrad-compile %{source} -o %t/gradients.so --target=cuda --chip=sm_80
 // RUN: %{cc} -DBNGRAD_DLOPEN %S/Inputs/check.c -Wl,--no-as-needed %{emulator} -o %t/loading
 // RUN: %t/loading %t/gradients.so | FileCheck %s
@@ -51,7 +51,7 @@
 // SEVERAL: @llvm.global_ctors = {{.*}}@nchw_{{.*}}_load
 // SEVERAL: call {{.*}}@bngradCudaModuleLoad(ptr {{.*}}@nchw_{{.*}}_images, i64 2)
 
-// The status tells a failed computation from a successful one; so it does without a GPU.
+// The program detects a wrong computation and a missing GPU.
 // RUN: sed -e 's/1.0e-3 : f64}/1.0e-2 : f64}/' %{source} > %t/wrong.mlir
 // RUN: bngrad-compile %t/wrong.mlir -o %t/wrong.so --target=cuda
 // RUN: not %t/loading %t/wrong.so | FileCheck %s --check-prefix=WRONG
