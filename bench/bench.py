@@ -26,7 +26,7 @@ def parse_arguments():
         "--assert",
         dest="check",
         action="store_true",
-        help="exit 1 and list every limit that is not kept",
+        help="exit 1 and list every exceeded limit",
     )
     parser.add_argument(
         "--quick", action="store_true", help="few shapes and rounds, under a minute"

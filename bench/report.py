@@ -1,4 +1,4 @@
-"""The table, the data behind it, and the plot."""
+"""The table, its data, and the plot."""
 
 import json
 

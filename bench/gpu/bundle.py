@@ -147,7 +147,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--output", type=pathlib.Path, required=True)
     parser.add_argument("--chip", default="sm_90")
-    parser.add_argument("--shapes", default="", help="items whose name matches")
+    parser.add_argument("--shapes", default="", help="only items whose name matches")
     parser.add_argument("--few", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()

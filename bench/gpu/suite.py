@@ -287,9 +287,9 @@ def main():
     default = os.environ.get("OUT", "results")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path(default))
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
-    parser.add_argument("--shapes", default="", help="items whose name matches")
+    parser.add_argument("--shapes", default="", help="only items whose name matches")
     parser.add_argument("--library", default=HERE / "libBNGradCudaRuntime.so")
-    parser.add_argument("--dry-run", action="store_true", help="without GPU and PyTorch")
+    parser.add_argument("--dry-run", action="store_true", help="run on the emulator, without GPU and PyTorch")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:

@@ -148,12 +148,12 @@ def run_target(target: str, directory: Path, work: Path, seconds: int, seed: int
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, required=True, help="for all targets together, on two cores")
-    parser.add_argument("--seed", type=int, default=0, help="0: by the clock; printed")
+    parser.add_argument("--seconds", type=int, required=True, help="total time for all targets, on two cores")
+    parser.add_argument("--seed", type=int, default=0, help="0: from the clock; printed")
     parser.add_argument("--only", choices=TARGETS, help="one target")
     parser.add_argument("--build-dir", type=lambda text: Path(text).resolve(), default=ROOT / "build" / "asan")
-    parser.add_argument("--no-build", action="store_true", help="the fuzzers are there")
-    parser.add_argument("--store", action="store_true", help="puts inputs of our faults into test/Fuzz/inputs")
+    parser.add_argument("--no-build", action="store_true", help="use the existing fuzzers")
+    parser.add_argument("--store", action="store_true", help="copy inputs with our faults to test/Fuzz/inputs")
     arguments = parser.parse_args()
     if arguments.seconds < 1:
         parser.error(f"expected --seconds to be at least 1, got {arguments.seconds}")

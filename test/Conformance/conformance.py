@@ -193,7 +193,7 @@ def run_all(items: List[Item], tools: Tools) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin-dir", type=Path, required=True,
-                        help="where bngrad-opt and bngrad-runner are")
+                        help="folder of bngrad-opt and bngrad-runner")
     parser.add_argument("folder", nargs="?",
                         default=os.environ.get("BNGRAD_CONFORMANCE_DIR"))
     options = parser.parse_args()

@@ -95,7 +95,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--keep", action="store_true",
-                        help="leave programs, arguments and results")
+                        help="keep programs, arguments and results")
     parser.add_argument("--self-test", action="store_true")
     options = parser.parse_args()
     seeds = range(options.first, options.first + options.count)

@@ -82,7 +82,7 @@ class Runs:
         gradient.returned = self.add_gradient(gradient, self.operands())
         variants, names = self.build_variants()
         reduce, elemt = self.build_reduce(), None
-        # The arguments of `elemt` are what `reduce` returns.
+        # The arguments of `elemt` are the results of `reduce`.
         texts = [gradient.text(), variants.text()]
         texts += [reduce.text()] if reduce else []
         self.program.write_text("".join(texts))

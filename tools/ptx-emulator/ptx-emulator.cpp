@@ -271,7 +271,7 @@ static Options parseOptions(int argc, char **argv) {
 /// Reads back the buffer of argument `index`.
 static Argument &fetch(Options &options, unsigned index) {
   if (index >= options.arguments.size() || !options.arguments[index].isBuffer)
-    fail("argument " + std::to_string(index) + " is no buffer");
+    fail("argument " + std::to_string(index) + " is not a buffer");
   Argument &argument = options.arguments[index];
   if (!argument.isHost)
     mgpuMemcpy(argument.bytes.data(), reinterpret_cast<void *>(argument.scalar),

@@ -140,7 +140,7 @@ int main() {
   mgpuMemcpy(value, device, 4, stream);
   std::printf("before the wait %u, ", value[0]);
   mgpuMemcpy(device, value, 4, stream);
-  std::printf("what reads them waits for them: %x, ", value[0]);
+  std::printf("readers wait for them: %x, ", value[0]);
   mgpuMemset16(device, 0x202, 2, stream);
   mgpuMemcpy(value, device, 4, stream);
   mgpuStreamSynchronize(stream);

@@ -107,8 +107,8 @@ static std::string checkHandle(const char *function, void *handle,
   auto found = handles().find(static_cast<Handle *>(handle));
   if (found != handles().end() && (*found)->isStream == isStream)
     return "";
-  return std::string("unsupported: ") + function + ": this is no " +
-         (isStream ? "stream" : "event") + " that exists";
+  return std::string("unsupported: ") + function + ": expected an existing " +
+         (isStream ? "stream" : "event");
 }
 
 /// The stream, or null for the default stream and the caller's, which do not
@@ -201,7 +201,7 @@ static std::string launch(void *function, LaunchConfig config, void *stream,
                           void **params, uint64_t numParams,
                           bool knowsNumParams, Device &device) {
   if (!function)
-    return "unsupported: launch of no kernel";
+    return "unsupported: launch of a null kernel";
   std::string error = checkHandle("launch", stream, true);
   if (!error.empty())
     return error;
@@ -275,7 +275,7 @@ static void destroyHandle(const char *function, void *handle, bool isStream) {
       if (bytes > 0)
         error = std::string("missing-wait: ") + function + ": " +
                 std::to_string(bytes) +
-                " bytes are on their way to the host; expected "
+                " bytes are still being copied to the host; expected "
                 "mgpuStreamSynchronize before";
       handles().erase(static_cast<Handle *>(handle));
       delete static_cast<Handle *>(handle);

@@ -335,7 +335,7 @@ bool Decoder::decodeInstruction(const Statement &statement) {
     const Symbol *guard = lookup(instruction->guard);
     if (!guard || guard->kind != Symbol::Predicate)
       return unsupported("the guard " + quote(instruction->guard) +
-                         " is no predicate");
+                         " is not a predicate");
     inst.guard = guard->index;
     inst.guardNegated = instruction->guardNegated;
   }

@@ -89,7 +89,7 @@ std::string Device::createGlobals(LoadedModule &module) {
         auto found = module.globals.find(value.symbol);
         if (found == module.globals.end())
           return "unsupported: PTX line " + std::to_string(variable->line) +
-                 ": '" + value.symbol + "' in an initialiser is no variable";
+                 ": '" + value.symbol + "' in an initialiser is not a variable";
         bits += found->second;
       }
       if (offset + width > variable->bytes())

@@ -121,8 +121,8 @@ void Cluster::finish() {
     launch.report("missing-wait",
                   "PTX line " + std::to_string(copy->line) + ", " +
                       launch.describeActor(order.idOf(copy->issuer)) +
-                      ": all threads have exited and nothing waited for this "
-                      "copy of " +
+                      ": all threads have exited without a wait for this copy "
+                      "of " +
                       std::to_string(copy->bytes) + " bytes");
 }
 
@@ -205,7 +205,7 @@ void Cluster::reportStuck() {
     --pc; // its lanes continue after the barrier
   unsigned lane = __builtin_ctz(where->mask);
   const Inst &inst = launch.program.code[pc];
-  std::string text = "waits for ever";
+  std::string text = "waits forever";
   uint32_t threads = launch.threadsPerBlock();
   if (where->wait == Wait::Lanes || where->wait == Wait::WarpBarrier) {
     bool isBarrier = inst.aligned;
@@ -217,17 +217,17 @@ void Cluster::reportStuck() {
     const NamedBarrier &barrier = stuck->block->barriers[where->detail];
     kind = "divergent-barrier";
     text = std::to_string(barrier.arrived) + " of " +
-           std::to_string(barrier.expected) + " threads came to barrier " +
+           std::to_string(barrier.expected) + " threads reached barrier " +
            std::to_string(where->detail) + "; " +
            std::to_string(stuck->block->exited) + " of the " +
            std::to_string(threads) + " threads of the block have exited";
   } else if (where->wait == Wait::Cluster) {
     text = std::to_string(clusterArrived) +
-           " threads of the cluster came to barrier.cluster, and the others "
-           "wait for something else";
+           " threads of the cluster reached barrier.cluster; the others wait "
+           "elsewhere";
   } else {
-    text = "all threads that have not exited wait, and what they wait for "
-           "does not happen";
+    text = "all threads that have not exited wait for events that cannot "
+           "occur";
   }
   launch.report(kind,
                 "PTX line " + std::to_string(inst.line) + ", " +

@@ -173,7 +173,7 @@ std::string DeviceMemory::describe(uint64_t address) const {
     return std::to_string(next->first - address) + " bytes before '" +
            next->second->name + "'";
   return address < kDeviceBase
-             ? "which is host memory that was not registered, or no address"
+             ? "which is unregistered host memory or an invalid address"
              : "which is in no buffer";
 }
 
