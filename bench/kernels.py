@@ -1,5 +1,4 @@
-"""BNGrad's kernels: the IR of a case, and its compilation to a function
-pointer."""
+"""BNGrad's kernels: the IR of a case, and its compilation to a function pointer."""
 
 import ctypes
 import hashlib

@@ -100,8 +100,7 @@ def describe(address, sizes, strides):
 
 
 def build(source, output, *flags):
-    """Compiles one file of native/ unless `output` is newer; raises a one-line
-    error."""
+    """Compiles one file of native/ unless `output` is newer. Raises one-line errors."""
     source = HERE / source
     newest = max(path.stat().st_mtime for path in (source, HERE / "Peer.h"))
     output = pathlib.Path(output)

@@ -9,8 +9,7 @@ import native
 
 
 class Peer:
-    """One library; `absent` is the reason why it cannot be measured, or
-    None."""
+    """One library; `absent` is the reason why it cannot be measured, or None."""
 
     def __init__(self, name, title, foreign_threads=False):
         self.name = name
@@ -53,8 +52,7 @@ def _build(peer, folder, source, flags):
 
 
 def _missing(folder, wheel):
-    """The reason why a wheel is missing, which scripts/bench.sh writes if its
-    installation fails."""
+    """The reason why a wheel is missing, as scripts/bench.sh recorded it."""
     reason = pathlib.Path(folder) / (wheel + ".absent")
     if reason.exists():
         return "not installed: " + reason.read_text().strip()

@@ -156,8 +156,7 @@ def markdown(document):
 
 
 def plot(document, path):
-    """A plot of times over the floor, with a row per shape and a colour per
-    library."""
+    """A plot of times over the floor, with a row per shape and a colour per library."""
     import matplotlib
 
     matplotlib.use("svg")

@@ -65,8 +65,7 @@ def finish(document):
 
 
 def merge(documents):
-    """Merges documents; a part of a later one replaces the same part of an
-    earlier one."""
+    """Merges documents; a part of a later one replaces the same part of an earlier one."""
     merged = {}
     for document in documents:
         # A repeated part is no longer failed.

@@ -1,5 +1,4 @@
-"""compute-sanitizer and ncu, each around a process that calls compiled gradients
-without PyTorch."""
+"""compute-sanitizer and ncu, each around a process that calls compiled gradients without PyTorch."""
 
 import csv
 import io

@@ -102,8 +102,7 @@ def lift(value) -> Value:
 
 
 def backward(loss: Value) -> None:
-    """Adds d loss / d value to `grad` of every value that `loss` depends
-    on."""
+    """Adds d loss / d value to `grad` of every value that `loss` depends on."""
     order, seen, stack = [], set(), [(loss, False)]
     while stack:
         value, ready = stack.pop()

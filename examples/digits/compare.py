@@ -69,8 +69,7 @@ def allowed(name: str, expected: np.ndarray) -> np.ndarray:
 
 
 def compare(result_path: str, expected_path: str) -> bool:
-    """Prints one line for one pair; returns whether the result is within its
-    bound."""
+    """Prints one line for one pair; returns whether the bound holds."""
     name = Path(expected_path).stem.replace("expected_", "")
     if name not in ("grad_input", "grad_scale", "grad_offset"):
         raise ValueError(f"{expected_path}: not one of expected_grad_*.npy")

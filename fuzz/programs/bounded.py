@@ -135,8 +135,7 @@ class Bounded:
         return Bounded(value, error + np.where(np.isfinite(arithmetic), arithmetic, Real(0)))
 
     def through(self, function: Callable, slope: Callable) -> "Bounded":
-        """Applies a monotonic function whose slope within the error is at most `slope(|low|,
-        |high|)`."""
+        """Applies a monotonic function whose slope within the error is at most `slope(|low|, |high|)`."""
         value = function(self.value)
         low, high = self.value - self.error, self.value + self.error
         error = np.where(self.error == 0, Real(0), times(slope(low, high), self.error)) * SLACK

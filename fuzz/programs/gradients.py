@@ -70,8 +70,7 @@ class Channel:
         return Bounded(np.asarray(Real(1))) / root
 
     def watch(self, *sizes: np.ndarray) -> None:
-        """Records channels in which one of these may leave the range, although no operand is
-        infinite."""
+        """Records channels in which one of these may leave the range, although no operand is infinite."""
         for size in sizes:
             over = np.isfinite(size) & (size > self.kind.largest / 8)
             self.is_unsafe = self.is_unsafe | over

@@ -28,8 +28,7 @@ def is_known(signature: str) -> bool:
 
 
 def avoid(program: Program) -> Program:
-    """Negates results of elemt before they are returned; rejects rank-reducing slices with unit
-    dims."""
+    """Negates results of elemt before they are returned; rejects rank-reducing slices with unit dims."""
     if "unit dims of slices" in AVOID:
         for op in program.ops:
             units = [d for d, size in enumerate(op.attrs.get("sizes", [])) if size == 1]

@@ -68,8 +68,7 @@ def infer(steps: Sequence[List], elements: Sequence[str]) -> List[str]:
 
 
 def gross(step: List, sizes: Sequence[np.ndarray], value: Bounded) -> np.ndarray:
-    """A bound of all intermediate values under reassociation: the same steps on absolute
-    values."""
+    """A bound of all intermediate values under reassociation: the same steps on absolute values."""
     if step[0] in ("addf", "subf"):
         return sizes[step[1]] + sizes[step[2]]
     if step[0] == "mulf":

@@ -1,5 +1,4 @@
-"""Cases with expected values: the contents of the JSON, and comparison with
-it."""
+"""Cases with expected values: contents of the JSON, and comparison."""
 
 import math
 import re
@@ -101,8 +100,7 @@ def read_feature_dims(attributes: Dict[str, Any], rank: int) -> Tuple[int, ...]:
 
 def read_elements(attributes: Dict[str, Any],
                   tolerance: Any) -> List[Tuple[str, str]]:
-    """The types of the tolerance, otherwise those of dtype: data, then
-    parameters."""
+    """The types of the tolerance or of dtype: data, then parameters."""
     named = element_types(attributes.get("dtype", ""))
     if "dtype" in attributes and not named:
         raise SchemaError(f"expected dtype to name a float type, got "
@@ -224,8 +222,7 @@ def read_case(case: Dict[str, Any]) -> Case:
 
 
 def read_tolerance(tolerance: Any, element: str, output: str) -> Tolerance:
-    """A number is absolute; otherwise by element type, by output, or for
-    all."""
+    """A number is absolute; otherwise by element type, by output or for all."""
     if isinstance(tolerance, (int, float)):
         return Tolerance(absolute=tolerance)
     if not isinstance(tolerance, dict):

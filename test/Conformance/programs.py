@@ -59,8 +59,7 @@ def function(gradient: Gradient, body: str) -> str:
 
 
 def bngrad_op(gradient: Gradient, mnemonic: str = "batch_norm_backward") -> str:
-    """Only the op; a half omits the attributes of the whole op that it
-    lacks."""
+    """Only the op; a half omits attributes of the whole op that it lacks."""
     clauses = " ".join(f"{name}(%{name} : {type})"
                        for name, type in gradient.operands.items())
     dims = ", ".join(map(str, gradient.feature_dims))
@@ -95,8 +94,7 @@ def stablehlo_program(gradient: Gradient, dialect: str = "stablehlo") -> str:
 
 
 def torch_program(gradient: Gradient) -> str:
-    """aten.native_batch_norm_backward: inv_std in training, otherwise
-    variance."""
+    """aten.native_batch_norm_backward: inv_std in training, or variance."""
     train = gradient.statistics == "batch"
     has_scale = "scale" in gradient.operands
     operands = ["%grad_output", "%input", "%scale" if has_scale else "%none"]

@@ -166,8 +166,7 @@ class Variant:
                 self.check(name, sums[row], expected[name], operands)
 
     def run_shards(self) -> None:
-        """Both halves of a batch in parts, with sums and counts added in
-        between."""
+        """Both halves of a batch in parts; adds sums and counts in between."""
         parts = [{name: values[shard.rows] if name in DATA else values
                   for name, values in self.case.operands.items()}
                  for shard in self.case.shards]

@@ -106,8 +106,7 @@ def read_gradient(case: Dict[str, Any], others: List[Any]) -> Gradient:
 
 
 def require_error(outcome: Outcome) -> None:
-    """Exactly one error, from an op: a syntax error would be this test's
-    own."""
+    """Exactly one error, from an op; a syntax error would be the test's own."""
     errors = re.findall(r"^\S+: error: (.*)$", outcome.errors, re.M)
     if outcome.status == 0:
         raise Failure("expected an error, got none")
@@ -126,8 +125,7 @@ def require_success(outcome: Outcome) -> str:
 
 
 def check_inference(gradient: Gradient, sizes: str, tools: Tools) -> None:
-    """`sizes` like `dynamic rank, {?,5}, {5}`: the result of
-    canonicalization."""
+    """`sizes` like `dynamic rank, {?,5}, {5}` after canonicalization."""
     output = require_success(tools.call("bngrad-opt", ["--canonicalize"],
                                         bngrad_program(gradient)))
     found = re.search(r"= bngrad\.batch_norm_backward .* : (.*)$", output, re.M)
@@ -146,8 +144,7 @@ def check_inference(gradient: Gradient, sizes: str, tools: Tools) -> None:
 
 def check_speculation(gradient: Gradient, is_speculatable: bool,
                       tools: Tools) -> None:
-    """Only a speculatable op is hoisted from a loop that may have no
-    iterations."""
+    """Only a speculatable op leaves a loop that may have no iterations."""
     arguments = ", ".join(f"%{name}: {type}"
                           for name, type in gradient.operands.items())
     output = require_success(tools.call(

@@ -137,8 +137,7 @@ class Case:
         return self.output(x, scale, self.offset, mean, variance)
 
     def moving_output(self, x: np.ndarray) -> np.ndarray:
-        """Statistics that start at the given ones and change like those of a
-        batch."""
+        """Statistics that start at the given ones and change like a batch's."""
         center = self.keep(self.given_mean)
         return self.output(
             x, self.scale, self.offset,
@@ -335,8 +334,7 @@ def check_terms(f: SimpleNamespace, case: Case) -> Iterator[Check]:
 
 
 def check_rounding(f: SimpleNamespace) -> Iterator[Check]:
-    """The formulas in float32 are within the bound; the claims on schedules
-    hold."""
+    """Checks the bound for the formulas in float32, and the schedules."""
     u, dims = 2.0 ** -24, (1,)
     random = np.random.RandomState(1)
     d, x = random.uniform(-1, 1, (2, 48, 3, 50)).astype(np.float32)
@@ -393,8 +391,7 @@ def check_heights(f: SimpleNamespace) -> Iterator[Check]:
                     0.0 if result.terms == terms else math.inf)
 
     def within(name: str, count: np.ndarray, height: np.ndarray) -> Check:
-        """Whether the bound exceeds the longest path by more than 1, in
-        f32."""
+        """Whether the bound exceeds the longest path by more than 1, in f32."""
         is_power = np.log2(count) % 1 == 0
         roundings = height + np.where(
             is_power, 18, np.where(count <= 2**24, 19, 20))

@@ -62,8 +62,7 @@ def value_of(bits: int, name: str) -> float:
 
 
 def hard_values(source: str, target: str) -> np.ndarray:
-    """Numbers of the target, the midpoints between them, and numbers close to
-    them."""
+    """Numbers of the target, the midpoints between them, and neighbours."""
     kind, precision = FLOATS[source], FORMATS[target][0]
     width = 1 << (precision - 1)
     fractions = (0, 1, 2, width // 2, width - 2, width - 1)

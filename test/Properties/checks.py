@@ -124,8 +124,7 @@ def after_sums(o: Outcome, errors: List[np.ndarray]):
 
 
 def split(o: Outcome) -> Iterator[Difference]:
-    """(d) --bngrad-split: sums of the accumulator type, and dependent
-    results."""
+    """(d) --bngrad-split: sums of the accumulator type and their results."""
     c, p = o.c, o.problem
     errors = [sum_.bound(c.accumulator, c.accumulator, p.count)
               for sum_ in p.sums]

@@ -54,8 +54,7 @@ def channel_mistakes(o: Outcome, name: str, index: int):
 
 
 def mistakes(o: Outcome) -> Iterator[Tuple[str, str, Outcome]]:
-    """(property, mistake, outcome with it), for mistakes that have an
-    effect."""
+    """(property, mistake, outcome with it), for effective mistakes."""
     def each(name: str, index: int, makers: List[Callable]) -> Iterator:
         for maker in makers:
             for what, values in maker:

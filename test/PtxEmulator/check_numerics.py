@@ -100,8 +100,7 @@ def operands(format, count, rng):
 
 
 def ties(source, target, count, rng):
-    """Values of `source` halfway between two of `target`, and their
-    neighbours."""
+    """Values of `source` halfway between two of `target`, and their neighbours."""
     values = []
     for _ in range(count):
         low = rng.getrandbits(target.bits) & ~target.sign

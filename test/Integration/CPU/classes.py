@@ -17,8 +17,7 @@ TYPES = {"f16": (16, 5, 10), "bf16": (16, 8, 7), "f32": (32, 8, 23),
 
 
 def make_bits(bits: int, exponent: int, fraction: int) -> np.ndarray:
-    """The smallest and largest number of each class and some between, with
-    both signs."""
+    """Both signs of the extremes of each class, and of some numbers between."""
     infinity = ((1 << exponent) - 1) << fraction
     smallest = 1 << fraction
     positive = [0, 1, smallest // 2, smallest - 1, smallest, smallest + 1,

@@ -1,5 +1,4 @@
-"""Programs of one gradient each, and their execution on the emulator; used by the other scripts in this
-folder."""
+"""Programs of one gradient each, and their execution on the emulator; used by the other scripts in this folder."""
 
 import dataclasses
 import json
@@ -166,8 +165,7 @@ class Program:
 
 
 def run(runner, case, path, *options, environment=None):
-    """Writes the program of `case` to `path` and runs it; returns its output and the traffic by
-    launch."""
+    """Writes the program of `case` to `path` and runs it; returns its output and the traffic by launch."""
     program = Program(case)
     with open(path, "w") as file:
         file.write(program.mlir)
@@ -205,8 +203,7 @@ def used_copy(launch):
 
 
 def check(case, done, launches):
-    """Raises AssertionError unless a run with --check succeeded with the kernels that `case`
-    expects."""
+    """Raises AssertionError unless a run with --check succeeded with the kernels that `case` expects."""
     text = done.stdout + done.stderr
     assert done.returncode == 0, text + f"exit status {done.returncode}"
     assert done.stderr == "", text
