@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks the prose of comments and docs for two marks of bad style.
 
-* The word "what" occurs at most once per 1000 words in every top-level folder
-  with more than 500 words. The field's noun is better: "the prefetch distance"
-  rather than "what is read ahead".
+* The word `what` occurs at most once per 1000 words in every top-level folder
+  with more than 500 words. The field's noun is better: `the prefetch distance`
+  rather than `what is read ahead`.
 * No sentence of README.md has more than 40 words.
 
 Counted are comments of C, C++, Python, shell, CMake and PTX, docstrings, comments
@@ -225,7 +225,7 @@ def list_files(root: Path) -> list[str]:
     return [file for file in listed.split("\0") if file]
 
 
-# Each has one "what" in its prose, on line 2, and one outside of it.
+# Each has one `what` in its prose, on line 2, and one outside of it.
 SAMPLES = {
     "a.cpp": 'f("what", 1\'000); // Text.\n// So what is this?\n',
     "a.h": '/* Text\n   of what, */ f(R"(what)");\n',

@@ -132,7 +132,7 @@ void *harnessAllocate(int64_t bytes) {
   return memory + offset;
 }
 
-/// Whether each OpenMP thread is bound to a core of its own.
+/// Whether each OpenMP thread is bound to its own core.
 int32_t harnessIsBound() {
   cpu_set_t all;
   CPU_ZERO(&all);

@@ -233,7 +233,7 @@ class For(Kind):
 
 
 class If(Kind):
-    """scf.if; its else branch yields an operand. attrs: otherwise (its number), taken, by (operand whose size decides)."""
+    """scf.if; its else branch yields an operand. attrs: otherwise (its number), taken, by (deciding operand)."""
 
     def infer(self, op, types):
         inner = op.body.types(types)

@@ -395,7 +395,7 @@ def test_tools(test: SelfTest) -> None:
 
 
 def test_forms(test: SelfTest) -> None:
-    """A runner that fails on one form of a case; if noticed, the form is run."""
+    """A runner that fails on one form of a case: if noticed, it is run."""
     case = make_case("case", (4, 3), (1,), BOTH)
     shards = make_case("case", (4, 3), (1,), F32)
     shards["shards"] = [{"rows": [0, 1]}, {"rows": [1, 4]}]

@@ -73,8 +73,7 @@ def hard_values(source: str, target: str) -> np.ndarray:
         middle = kind((below + above) / 2)
         values += [kind(below), middle, np.nextafter(middle, kind(0)),
                    np.nextafter(middle, kind(np.inf))]
-        # So close to the midpoint that rounding to f32 would give the
-        # midpoint.
+        # So close to the midpoint that f32 would round them to it.
         values += [middle * kind(1 + sign * 2.0 ** -power)
                    for sign in (1, -1) for power in (30, 45)]
     limits = np.finfo(kind)

@@ -309,7 +309,7 @@ TEST(ReferenceTest, BoundGrowsWithTheLogarithm) {
     testCase.statistic = {1};
     testCase.dataType = testCase.parameterType = ElementType::F32;
     testCase.resultType = ElementType::F32;
-    // sum_dy is 1 for M = 1, else 0 + 1.
+    // sum_dy is 1 for M = 1, otherwise 0 + 1.
     double exact = 1, absolute = count == 1 ? 1 : 2.0 * double(count) - 3;
     ReferenceResults results = testCase.compute();
     ASSERT_EQ(results.gradOffset.value[0], exact);

@@ -78,7 +78,7 @@ bool Block::isDone() const {
 void Cluster::start(uint64_t index) {
   uint32_t numBlocks = launch.config.cluster.count();
   uint32_t threads = launch.threadsPerBlock() * numBlocks;
-  // The asynchronous copies of each block are an actor of their own.
+  // The asynchronous copies of each block are a separate actor.
   order.start(index, threads + numBlocks);
   copies.start();
   clusterPhases.assign(threads, 0);

@@ -6,7 +6,7 @@
 |*
 \*===----------------------------------------------------------------------===*/
 /*
- * libBNGradCudaEmulator.so exports these functions beside those of
+ * libBNGradCudaEmulator.so exports these functions and those of
  * BNGrad/Runtime/Cuda.h. They may be called from any thread.
  */
 
