@@ -1,6 +1,6 @@
 // RUN: bngrad-opt %s --bngrad-expand-math | FileCheck %s
 
-// Flags that say there are no such numbers do not decide.
+// Fast-math flags that exclude such numbers are ignored.
 
 // CHECK-LABEL: func.func @isinf(
 // CHECK-SAME: %[[X:.+]]: f16)
@@ -52,7 +52,7 @@ func.func @lanes(%x: vector<4xbf16>) -> vector<4xi1> {
   return %0 : vector<4xi1>
 }
 
-// Each lane has an exponent of its own.
+// Each lane has its own exponent.
 
 // CHECK-LABEL: func.func @powers(
 // CHECK-SAME: %[[X:.+]]: vector<2xf32>, %[[N:.+]]: vector<2xi32>)
@@ -104,7 +104,7 @@ func.func @clamp(%x: f32, %low: f32, %high: f32) -> f32 {
   return %0 : f32
 }
 
-// What upstream lowers, and what has no infinities, stays.
+// Ops that upstream lowers, and types without infinities, are unchanged.
 
 // CHECK-LABEL: func.func @does_nothing(
 // CHECK-NEXT: math.fpowi

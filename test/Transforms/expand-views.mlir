@@ -2,7 +2,7 @@
 // RUN: bngrad-opt %s --split-input-file --bngrad-expand-views=reshapes=false --verify-diagnostics \
 // RUN:   | FileCheck %s --check-prefix=SLICES
 
-// A slice with steps: the dims are those whose strides, times the steps, the type has.
+// A slice with steps: the kept dims are those whose strides, times the steps, are in the type.
 
 // CHECK-LABEL: func.func @step(
 // CHECK-SAME: %[[M:.+]]: memref<4x1x2x8xf32>, %[[N:.+]]: index)
@@ -19,7 +19,7 @@ func.func @step(%m: memref<4x1x2x8xf32>, %n: index) -> memref<?x1x8xf32, strided
 
 // -----
 
-// Strides that are not known: sizes decide, and offset and strides are those of the slice.
+// Dynamic strides: sizes decide, and offset and strides are those of the slice.
 
 // CHECK-LABEL: func.func @sizes(
 // CHECK-SAME: %{{.+}}: memref<{{.+}}>, %[[N:.+]]: index, %[[K:.+]]: index)
@@ -58,7 +58,7 @@ func.func @groups(%m: memref<?x?xf32, strided<[?, ?], offset: ?>>, %a: index, %b
 
 // -----
 
-// What upstream gets right is left to it: sizes that say which dims are dropped, none dropped, one size to work out.
+// Views that upstream lowers correctly are unchanged: sizes determine the dropped dims, none dropped, one size to infer.
 
 // CHECK-LABEL: func.func @does_nothing(
 // CHECK-NOT: reinterpret_cast

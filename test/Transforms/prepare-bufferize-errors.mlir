@@ -64,7 +64,7 @@ func.func @loop(%m: memref<4xf32>, %n: index) {
 
 // -----
 
-// A result put into the buffer that another reads after it.
+// A result written to a buffer that another op reads later.
 
 func.func @materialized(%m: memref<4xf32>, %r: tensor<4xf32>) -> tensor<4xf32> {
   // expected-note @below {{the buffer's tensor}}
@@ -78,8 +78,8 @@ func.func @materialized(%m: memref<4xf32>, %r: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Before the tensor, after all that reads it, to another buffer, one that is its own in each iteration; a size is no
-// element.
+// Valid writes: before the tensor, after all of its readers, to another buffer, to a buffer of the iteration; reading
+// a size reads no element.
 
 func.func @good(%m: memref<?xf32>, %other: memref<?xf32>, %i: index, %x: f32, %n: index) -> (tensor<?xf32>, index) {
   %c0 = arith.constant 0 : index

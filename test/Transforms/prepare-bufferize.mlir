@@ -41,9 +41,9 @@ func.func @two_sums_share_a_fill(%x: tensor<8x4xf32>) -> (tensor<4xf32>, tensor<
 
 // -----
 
-// An init with contents of its own is not copied.
+// An init with other contents is not copied.
 
-// Arguments are read-only, but for those that say otherwise.
+// Arguments are read-only unless they have the attribute.
 
 // CHECK-LABEL: func.func @arguments(
 // CHECK-SAME: %{{[^:]+}}: tensor<4xf32> {bufferization.writable = false}, %{{[^:]+}}: tensor<4xf32> {bufferization.writable = true}, %{{[^:]+}}: memref<4xf32>)
@@ -53,7 +53,7 @@ func.func @arguments(%a: tensor<4xf32>, %b: tensor<4xf32> {bufferization.writabl
 
 // -----
 
-// Each result has a buffer of its own.
+// Each result has its own buffer.
 
 // CHECK-LABEL: func.func @returned_twice(
 // CHECK: %[[R:.+]] = linalg.exp

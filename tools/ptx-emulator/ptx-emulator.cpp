@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A host program in one: it allocates the arguments, launches the kernel once
+// A complete host program: it allocates the arguments, launches the kernel once
 // through the functions of Cuda.h, and prints buffers.
 //
 //===----------------------------------------------------------------------===//
@@ -45,7 +45,7 @@ with the bytes: @PATH.
 writes its bytes. The exit code is 1 if the emulator reported an error.
 )";
 
-/// Of one buffer: more than that is a slip of the pen.
+/// Largest size of one buffer; a larger one is probably a typing error.
 static constexpr uint64_t kMostBytes = uint64_t(1) << 36;
 
 namespace {
@@ -53,7 +53,7 @@ namespace {
 struct Argument {
   Type type = Type::None;
   uint64_t scalar = 0; // the value, or the address of the buffer
-  uint64_t rest = 0;   // of a parameter of 16 bytes
+  uint64_t rest = 0;   // upper half of a parameter of 16 bytes
   bool isBuffer = false;
   bool isHost = false;
   uint64_t count = 0;
@@ -268,10 +268,10 @@ static Options parseOptions(int argc, char **argv) {
   return options;
 }
 
-/// Gets what the kernel left in the buffer of argument `index`.
+/// Reads back the buffer of argument `index`.
 static Argument &fetch(Options &options, unsigned index) {
   if (index >= options.arguments.size() || !options.arguments[index].isBuffer)
-    fail("argument " + std::to_string(index) + " is no buffer");
+    fail("argument " + std::to_string(index) + " is not a buffer");
   Argument &argument = options.arguments[index];
   if (!argument.isHost)
     mgpuMemcpy(argument.bytes.data(), reinterpret_cast<void *>(argument.scalar),

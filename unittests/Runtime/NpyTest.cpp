@@ -35,8 +35,8 @@ protected:
   void TearDown() override { std::remove(path.c_str()); }
 
   void writeFile(const std::string &bytes) {
-    // Some file systems flush a file that was truncated before it was written,
-    // which would take most of the time of this test.
+    // Some file systems flush a truncated file before it is written, which
+    // would take most of the time of this test.
     std::remove(path.c_str());
     std::ofstream file(path, std::ios::binary);
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -47,7 +47,7 @@ protected:
     return std::string(std::istreambuf_iterator<char>(file), {});
   }
 
-  /// What reading a file of `bytes` says after its name; "" if it is read.
+  /// The error of reading a file of `bytes`, without its name; "" on success.
   std::string errorOf(const std::string &bytes) {
     writeFile(bytes);
     std::string error;
@@ -67,7 +67,7 @@ protected:
 };
 } // namespace
 
-/// A file of the given header text, unpadded.
+/// A file with the given header text, without padding.
 static std::string fileOf(const std::string &header, const std::string &data,
                           int major = 1) {
   std::string file = "\x93NUMPY";
@@ -130,7 +130,8 @@ TEST_F(NpyTest, KeepsSpecialValues) {
   expectEqual(array, written);
 }
 
-/// The bytes numpy.save writes for the same arrays (but `|V2` for bf16).
+/// The bytes that numpy.save writes for the same arrays (except `|V2` for
+/// bf16).
 TEST_F(NpyTest, WritesWhatNumpyWrites) {
   struct {
     ElementType type;
@@ -223,7 +224,7 @@ TEST_F(NpyTest, CannotOpen) {
   writeFile("x");
   EXPECT_FALSE(readNpy(path + "/y.npy", array, error));
   EXPECT_EQ(error, path + "/y.npy: cannot open: Not a directory");
-  // A pipe nobody writes to must not block.
+  // A pipe without a writer must not block.
   std::remove(path.c_str());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   EXPECT_FALSE(readNpy(path, array, error));
@@ -240,7 +241,7 @@ TEST_F(NpyTest, CannotWrite) {
   EXPECT_EQ(error, ".: cannot write: Is a directory");
   EXPECT_FALSE(writeNpy("/dev/full", written, error));
   EXPECT_EQ(error, "/dev/full: cannot write: No space left on device");
-  // The header alone.
+  // Only the header.
   written = makeArray(ElementType::F32, {0});
   EXPECT_FALSE(writeNpy("/dev/full", written, error));
   EXPECT_EQ(error, "/dev/full: cannot write: No space left on device");
@@ -409,8 +410,8 @@ TEST_F(NpyTest, HeaderSyntax) {
             "expected ')' at byte 60052 of the header, got '}'");
 }
 
-/// Files damaged at random: read or refused with one line, never more. Nothing
-/// that is read may differ from what its bytes say.
+/// Randomly damaged files are read, or rejected with one line. An array that is
+/// read must agree with its bytes.
 TEST_F(NpyTest, SurvivesDamage) {
   std::mt19937 random(20240607);
   auto below = [&](size_t limit) { return random() % limit; };
@@ -428,7 +429,7 @@ TEST_F(NpyTest, SurvivesDamage) {
   for (int round = 0; round < 5000; ++round) {
     std::string file = files[below(files.size())];
     for (size_t edits = 1 + below(2); edits != 0; --edits) {
-      // Half of them in the first 80 bytes, where the header is not padding.
+      // Half of them in the first 80 bytes, before the padding of the header.
       size_t at = below(below(2) == 0 ? file.size() : 80) % file.size();
       size_t kind = below(10);
       if (kind < 4)

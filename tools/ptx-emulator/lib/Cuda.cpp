@@ -23,14 +23,14 @@ using namespace bngrad::ptx;
 
 namespace {
 
-/// Bytes on their way to memory of the host.
+/// A pending copy to host memory.
 struct HostCopy {
   char *to;
   std::vector<char> data;
 };
 
-/// A stream or an event. A stream holds back what it copies to the host, until
-/// it is waited for.
+/// A stream or an event. A stream delays its copies to the host until a wait
+/// for the stream.
 struct Handle {
   bool isStream;
   std::vector<HostCopy> copies;
@@ -42,7 +42,7 @@ struct Handle {
   }
 };
 
-/// The caller's stream; it may be null, which is a stream, too.
+/// The caller's stream; null is a valid stream.
 struct CallersStream {
   bool isSet = false;
   void *stream = nullptr;
@@ -56,13 +56,13 @@ struct ErrorSink {
 
 static thread_local int32_t status = 0;
 static thread_local CallersStream callersStream;
-/// Held while the handler runs, so that it runs in one thread at a time and not
-/// after it was taken away; recursive, so that it may take itself away.
+/// Held while the handler runs, so that it runs in one thread at a time and
+/// never after its removal. Recursive, so that the handler may remove itself.
 static std::recursive_mutex handlerMutex;
 static ErrorSink errorSink;
 
-/// Those that exist; used under the mutex of the device. Never destroyed, as
-/// programs clean up in destructors of their own.
+/// All existing handles, protected by the mutex of the device. Never destroyed,
+/// as destructors of the program may still use it.
 static std::set<Handle *> &handles() {
   static auto *set = new std::set<Handle *>;
   return *set;
@@ -79,8 +79,8 @@ static void fail(const std::string &error) {
     std::fprintf(stderr, "%s\n", line.c_str());
 }
 
-/// Calls `fn(device)`, which gives an error as text, unless this thread has
-/// one already.
+/// Calls `fn(device)`, which returns an error message, unless this thread
+/// already has an error.
 template <typename Fn> static void withDevice(Fn fn) {
   if (status != 0)
     return;
@@ -98,8 +98,8 @@ static bool isCallersStream(void *stream) {
   return callersStream.isSet && callersStream.stream == stream;
 }
 
-/// Empty if `handle` is one of ours, the default stream or the
-/// caller's.
+/// Returns an empty string if `handle` is an existing one, the default stream
+/// or the caller's stream.
 static std::string checkHandle(const char *function, void *handle,
                                bool isStream) {
   if (isStream && (!handle || isCallersStream(handle)))
@@ -107,12 +107,12 @@ static std::string checkHandle(const char *function, void *handle,
   auto found = handles().find(static_cast<Handle *>(handle));
   if (found != handles().end() && (*found)->isStream == isStream)
     return "";
-  return std::string("unsupported: ") + function + ": this is no " +
-         (isStream ? "stream" : "event") + " that exists";
+  return std::string("unsupported: ") + function + ": expected an existing " +
+         (isStream ? "stream" : "event");
 }
 
-/// The stream, or null for the default and the caller's, which hold nothing
-/// back.
+/// The stream, or null for the default stream and the caller's, which do not
+/// delay copies.
 static Handle *findStream(void *stream) {
   if (!stream || isCallersStream(stream))
     return nullptr;
@@ -188,7 +188,7 @@ void *mgpuModuleGetFunction(void *module, const char *name) {
 // Launches
 //===----------------------------------------------------------------------===//
 
-/// Gives false for what does not fit in 32 bits.
+/// Returns false if an extent does not fit in 32 bits.
 static bool toDim3(intptr_t x, intptr_t y, intptr_t z, Dim3 &result) {
   for (intptr_t extent : {x, y, z})
     if (extent < 0 || extent > INT32_MAX)
@@ -201,7 +201,7 @@ static std::string launch(void *function, LaunchConfig config, void *stream,
                           void **params, uint64_t numParams,
                           bool knowsNumParams, Device &device) {
   if (!function)
-    return "unsupported: launch of no kernel";
+    return "unsupported: launch of a null kernel";
   std::string error = checkHandle("launch", stream, true);
   if (!error.empty())
     return error;
@@ -251,7 +251,7 @@ void mgpuLaunchClusterKernel(void *function, intptr_t cluster_x,
 }
 
 //===----------------------------------------------------------------------===//
-// Streams and events: all but copies to the host is over when a call returns
+// Streams and events. All work but copies to the host is done on return.
 //===----------------------------------------------------------------------===//
 
 static void *createHandle(bool isStream) {
@@ -275,7 +275,7 @@ static void destroyHandle(const char *function, void *handle, bool isStream) {
       if (bytes > 0)
         error = std::string("missing-wait: ") + function + ": " +
                 std::to_string(bytes) +
-                " bytes are on their way to the host; expected "
+                " bytes are still being copied to the host; expected "
                 "mgpuStreamSynchronize before";
       handles().erase(static_cast<Handle *>(handle));
       delete static_cast<Handle *>(handle);
@@ -325,7 +325,7 @@ void mgpuEventDestroy(void *event) {
 
 void mgpuEventSynchronize(void *event) {
   withDevice([&](Device &) {
-    // Which stream has recorded it is not known.
+    // The stream that recorded the event is unknown.
     for (Handle *handle : handles())
       handle->finish();
     return checkHandle("mgpuEventSynchronize", event, false);

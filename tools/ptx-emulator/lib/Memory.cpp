@@ -15,8 +15,8 @@
 
 namespace bngrad::ptx {
 
-/// Buffers start at multiples of this, as the driver's do, and are at least
-/// this far apart.
+/// Alignment of buffers, as of the driver, and the smallest distance between
+/// them.
 static constexpr uint64_t kBufferAlign = 256;
 static constexpr uint64_t kRedZone = 4096;
 
@@ -101,7 +101,7 @@ Buffer *DeviceMemory::allocate(uint64_t bytes, bool host) {
     address = nextAddress;
     nextAddress += rounded + kRedZone;
   }
-  // What the host can write itself is taken as written.
+  // Memory that the host can write counts as initialised.
   buffer->create(address, bytes, host);
   buffers[address] = buffer;
   freed.erase(address);
@@ -173,7 +173,7 @@ std::string DeviceMemory::describe(uint64_t address) const {
     return std::to_string(next->first - address) + " bytes before '" +
            next->second->name + "'";
   return address < kDeviceBase
-             ? "which is host memory that was not registered, or no address"
+             ? "which is unregistered host memory or an invalid address"
              : "which is in no buffer";
 }
 

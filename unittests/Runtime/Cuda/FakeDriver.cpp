@@ -51,7 +51,7 @@ static constexpr CUresult kInvalidPtx = CUresult(218);
 static constexpr CUresult kInvalidHandle = CUresult(400);
 static constexpr CUresult kNotFound = CUresult(500);
 static constexpr CUresult kInvalidClusterSize = CUresult(912);
-// Of every kernel.
+// Static shared memory of every kernel.
 static constexpr int kStaticShared = 1024;
 static constexpr int kMaxShared = 227 << 10;
 
@@ -67,10 +67,10 @@ struct State {
   std::vector<fake::Launch> launches;
   std::map<std::string, CUresult> failures;
   int optLevel = -1;
-  /// What cuMemFreeAsync and cuMemFree accept.
+  /// Memory that cuMemFreeAsync and cuMemFree accept.
   std::set<CUdeviceptr> pooled;
   std::set<CUdeviceptr> plain;
-  /// What is never freed, reachable for leak checkers.
+  /// Memory that is never freed, reachable for leak checkers.
   std::vector<void *> kept;
 
   template <typename T> T *keep(T *object) {
@@ -167,7 +167,7 @@ void fake::succeedAgain() {
 // The driver
 //===----------------------------------------------------------------------===//
 
-/// Counts a call that only asks; what it is to fail with.
+/// Counts a query; returns its result.
 static CUresult ask(const char *function) {
   Lock lock(state().mutex);
   ++state().numCalls;
@@ -175,14 +175,14 @@ static CUresult ask(const char *function) {
   return found == state().failures.end() ? CUDA_SUCCESS : found->second;
 }
 
-/// Records a call; what it is to fail with.
+/// Records a call; returns its result.
 static CUresult record(const char *function, const std::string &detail = "") {
   Lock lock(state().mutex);
   state().calls.push_back(function + (detail.empty() ? "" : " " + detail));
   return ask(function);
 }
 
-/// The same for one that needs a context.
+/// As record, for a call that needs a context.
 static CUresult recordInContext(const char *function,
                                 const std::string &detail = "") {
   CUresult result = record(function, detail);
@@ -191,7 +191,7 @@ static CUresult recordInContext(const char *function,
   return result;
 }
 
-/// The same for one that works in `stream`.
+/// As record, for a call in `stream`.
 static CUresult recordInStream(const char *function, CUstream stream,
                                const std::string &detail = "") {
   CUresult result = recordInContext(function, detail);
@@ -309,7 +309,7 @@ CUresult cuCtxGetId(CUcontext context, unsigned long long *id) {
   return CUDA_SUCCESS;
 }
 
-/// Records the first word of `image`. PTX that starts with `bad` is refused.
+/// Records the first word of `image`. PTX that starts with `bad` is rejected.
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
                             unsigned numOptions, CUjit_option *options,
                             void **values) {
@@ -341,7 +341,7 @@ CUresult cuModuleUnload(CUmodule module) {
   return module->contextId == current()->id ? CUDA_SUCCESS : kInvalidHandle;
 }
 
-/// A kernel called `missing` is not there.
+/// A kernel called `missing` does not exist.
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
                              const char *name) {
   RETURN_IF_FAILED(recordInContext("cuModuleGetFunction", name));
@@ -463,7 +463,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
   return CUDA_SUCCESS;
 }
 
-/// A new piece of host memory, in `set`.
+/// Allocates host memory and adds it to `set`.
 static CUdeviceptr allocate(size_t bytes, std::set<CUdeviceptr> &set) {
   Lock lock(state().mutex);
   auto result = reinterpret_cast<uintptr_t>(std::malloc(bytes));
@@ -576,7 +576,7 @@ static int popRange() {
   return 0;
 }
 
-/// What a profiler's library does when the process starts to use NVTX.
+/// The entry point of a profiler's library, called at the first use of NVTX.
 int InitializeInjectionNvtx2(const void *(*getExportTable)(uint32_t)) {
   using Slot = void (*)();
   struct Callbacks {
@@ -589,7 +589,7 @@ int InitializeInjectionNvtx2(const void *(*getExportTable)(uint32_t)) {
   for (int module = 1; module <= 6; ++module) {
     if (!callbacks->getTable(module, &table, &size))
       return 0;
-    // As a profiler that takes every function.
+    // As a profiler that replaces every function.
     for (unsigned i = 1; i < size; ++i)
       *table[i] = [] {};
   }

@@ -35,7 +35,7 @@ TEST_F(MemoryTest, FromAPoolInTheOrderOfAStream) {
   ASSERT_TRUE(first && second);
   mgpuMemFree(first, stream);
   mgpuMemFree(second, nullptr);
-  // The pool keeps what was freed; the fake driver insists on that.
+  // The pool keeps freed memory; the fake driver checks that.
   EXPECT_EQ(fake::takeCalls(),
             (Calls{"cuMemPoolCreate 1", "cuMemPoolSetAttribute 4",
                    "cuMemAllocFromPoolAsync 100", "cuMemAllocFromPoolAsync 200",
