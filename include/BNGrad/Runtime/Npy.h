@@ -21,7 +21,8 @@ namespace bngrad {
 /// Types:  `<f2 <f4 <f8 |b1 <i8`, and `<V2` or `|V2`, which is bf16.
 /// Errors: false, `array` as it was, and in `error` one line
 ///         `<path>: <what>`; the file is trusted in nothing, and nothing is
-///         allocated that it does not fill.
+///         allocated that it does not fill. Memory that runs out is such an
+///         error, whose line has no path if there is no memory for it.
 /// Source: numpy.lib.format, "Format Version 1.0" to "3.0".
 [[nodiscard]] bool readNpy(const std::string &path, Array &array,
                            std::string &error);
