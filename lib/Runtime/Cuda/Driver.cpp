@@ -40,6 +40,8 @@ private:
 
   std::mutex mutex;
   std::atomic<bool> isReady{false};
+  /// The library is there, but must not be used.
+  bool isBroken = false;
   /// Never closed once its functions are known.
   void *library = nullptr;
   Driver functions;
@@ -50,12 +52,15 @@ bool Loader::openLibrary() {
   const char *name = std::getenv("BNGRAD_CUDA_DRIVER");
   if (!name || !*name)
     name = "libcuda.so.1";
-  void *opened = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  void *opened = isBroken ? nullptr : dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!opened) {
-    const char *reason = dlerror();
-    report(kNoDriverCode,
-           Line("cannot load ", name, ": ", reason ? reason : "unknown error",
-                "; expected an NVIDIA driver"));
+    const char *reason = isBroken ? nullptr : dlerror();
+    report(kNoDriverCode, Line("cannot load ", name, ": ",
+                               reason ? reason : "out of host memory",
+                               "; expected an NVIDIA driver"));
+    // glibc (2.36) keeps a library for which memory ran out late, and hands it
+    // out, without its initialization, to whoever asks next.
+    isBroken |= dlopen(name, RTLD_NOW | RTLD_NOLOAD) != nullptr;
     return false;
   }
 

@@ -220,15 +220,30 @@ static CUresult recordInStream(const char *function, CUstream stream,
   if (CUresult result = call; result != CUDA_SUCCESS)                          \
     return result;
 
-static const std::map<int, std::pair<const char *, const char *>> kErrors = {
-    {1, {"CUDA_ERROR_INVALID_VALUE", "invalid argument"}},
-    {2, {"CUDA_ERROR_OUT_OF_MEMORY", "out of memory"}},
-    {100, {"CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"}},
-    {101, {"CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"}},
-    {218, {"CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"}},
-    {400, {"CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"}},
-    {500, {"CUDA_ERROR_NOT_FOUND", "named symbol not found"}},
+namespace {
+struct ErrorText {
+  int code;
+  const char *name;
+  const char *text;
 };
+} // namespace
+
+static constexpr ErrorText kErrors[] = {
+    {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    {218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
+    {400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+    {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+};
+
+static const ErrorText *findError(CUresult error) {
+  for (const ErrorText &each : kErrors)
+    if (each.code == error)
+      return &each;
+  return nullptr;
+}
 
 extern "C" {
 CUresult cuInit(unsigned) {
@@ -237,16 +252,14 @@ CUresult cuInit(unsigned) {
 }
 
 CUresult cuGetErrorName(CUresult error, const char **name) {
-  SparedScope spared;
-  auto found = kErrors.find(error);
-  *name = found == kErrors.end() ? nullptr : found->second.first;
+  const ErrorText *found = findError(error);
+  *name = found ? found->name : nullptr;
   return *name ? CUDA_SUCCESS : kInvalidValue;
 }
 
 CUresult cuGetErrorString(CUresult error, const char **text) {
-  SparedScope spared;
-  auto found = kErrors.find(error);
-  *text = found == kErrors.end() ? nullptr : found->second.second;
+  const ErrorText *found = findError(error);
+  *text = found ? found->text : nullptr;
   return *text ? CUDA_SUCCESS : kInvalidValue;
 }
 
