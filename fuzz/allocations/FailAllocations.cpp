@@ -11,7 +11,8 @@
 // where that is set (a part of the name of the calling library), and number
 // FAIL_ALLOCATION fails, and those after it with FAIL_ALLOCATION_FOREVER. The
 // program may set the number itself; at its end the count goes to the file
-// FAIL_ALLOCATION_REPORT.
+// FAIL_ALLOCATION_REPORT. A program with a malloc of its own, as the tools have
+// it, is counted where that calls __libc_malloc.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +28,6 @@
 #include <unistd.h>
 
 extern "C" {
-void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
@@ -64,6 +64,12 @@ static bool mustFail(size_t bytes, void *from) {
   return true;
 }
 
+static void *allocate(size_t bytes) {
+  static auto *real =
+      reinterpret_cast<void *(*)(size_t)>(dlsym(RTLD_NEXT, "__libc_malloc"));
+  return real(bytes);
+}
+
 #define FAIL_HERE(bytes)                                                       \
   if (mustFail(bytes, __builtin_return_address(0)))                            \
   return nullptr
@@ -89,7 +95,12 @@ void free(void *pointer) {
 
 void *malloc(size_t bytes) {
   FAIL_HERE(bytes);
-  return __libc_malloc(bytes);
+  return allocate(bytes);
+}
+
+void *__libc_malloc(size_t bytes) {
+  FAIL_HERE(bytes);
+  return allocate(bytes);
 }
 
 void *calloc(size_t elements, size_t bytes) {

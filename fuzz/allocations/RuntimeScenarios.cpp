@@ -75,10 +75,16 @@ static bool readFile() {
   return true;
 }
 
+static char text[] = ".version 8.0\n"
+                     ".target sm_90\n"
+                     ".address_size 64\n"
+                     ".global .align 4 .b8 variable[64];\n"
+                     ".visible .entry one(.param .u64 p) { ret; }\n"
+                     ".visible .entry none() { ret; }\n";
+
 static bool launch() {
-  static char text[] = ".version 8.0";
   void *module = mgpuModuleLoadJIT(text, 3);
-  void *function = mgpuModuleGetFunction(module, "kernel");
+  void *function = mgpuModuleGetFunction(module, "one");
   void *stream = mgpuStreamCreate();
   void *event = mgpuEventCreate();
   uint64_t value = 5;
@@ -96,12 +102,11 @@ static bool launch() {
 }
 
 static bool images() {
-  static const char kText[] = ".version 8.0";
   bngradCudaImage_t images[] = {
-      {"sm_80", BNGRAD_CUDA_IMAGE_PTX, 3, sizeof(kText) - 1, kText},
-      {"sm_90", BNGRAD_CUDA_IMAGE_PTX, 3, sizeof(kText) - 1, kText}};
+      {"sm_80", BNGRAD_CUDA_IMAGE_PTX, 3, sizeof(text) - 1, text},
+      {"sm_90", BNGRAD_CUDA_IMAGE_PTX, 3, sizeof(text) - 1, text}};
   void *module = bngradCudaModuleLoad(images, 2);
-  void *function = mgpuModuleGetFunction(module, "kernel");
+  void *function = mgpuModuleGetFunction(module, "none");
   mgpuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr,
                    0);
   mgpuModuleUnload(module);

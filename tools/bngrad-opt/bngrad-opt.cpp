@@ -7,10 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "BNGrad/InitAll.h"
+#include "common/Diagnostics.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char **argv) {
+  mlir::bngrad::setToolName("bngrad-opt");
+  mlir::bngrad::reportOutOfMemory();
   mlir::DialectRegistry registry;
   mlir::bngrad::registerAllDialects(registry);
   mlir::bngrad::registerAllPasses();
