@@ -12,7 +12,7 @@
 // FAIL_ALLOCATION fails, and those after it with FAIL_ALLOCATION_FOREVER. The
 // program may set the number itself; at its end the count goes to the file
 // FAIL_ALLOCATION_REPORT. A program with a malloc of its own, as the tools have
-// it, is counted where that calls __libc_malloc.
+// it, is counted where that calls __libc_malloc and __libc_calloc.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,6 @@
 #include <unistd.h>
 
 extern "C" {
-void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 void __libc_free(void *);
@@ -70,6 +69,12 @@ static void *allocate(size_t bytes) {
   return real(bytes);
 }
 
+static void *allocateZeros(size_t elements, size_t bytes) {
+  static auto *real = reinterpret_cast<void *(*)(size_t, size_t)>(
+      dlsym(RTLD_NEXT, "__libc_calloc"));
+  return real(elements, bytes);
+}
+
 #define FAIL_HERE(bytes)                                                       \
   if (mustFail(bytes, __builtin_return_address(0)))                            \
   return nullptr
@@ -105,7 +110,12 @@ void *__libc_malloc(size_t bytes) {
 
 void *calloc(size_t elements, size_t bytes) {
   FAIL_HERE(elements * bytes);
-  return __libc_calloc(elements, bytes);
+  return allocateZeros(elements, bytes);
+}
+
+void *__libc_calloc(size_t elements, size_t bytes) {
+  FAIL_HERE(elements * bytes);
+  return allocateZeros(elements, bytes);
 }
 
 void *realloc(void *pointer, size_t bytes) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the first, second, third ... allocation fail; see fuzz/libfuzzer/README.md.
 
-  hunt.py BUILD_DIR [--only=compiled|runtime|tools] [--most=N]
+  hunt.py BUILD_DIR [--only=compiled|runtime|tools] [--most=N] [--seed=N]
 
 `compiled`: functions of bngrad-compile, in which every allocation fails once.
 They must return a status, or the results that they give without a failure, and
@@ -101,8 +101,8 @@ KERNEL = """.version 8.0
 class Hunter:
     """Counts, and says what is wrong."""
 
-    def __init__(self, build: Path, scratch: Path, most: int):
-        self.build, self.scratch, self.most = build, scratch, most
+    def __init__(self, build: Path, scratch: Path, most: int, seed: int):
+        self.build, self.scratch, self.most, self.seed = build, scratch, most, seed
         self.failed = self.faults = 0
         self.inputs: set[str] = set()
         self.library = scratch / "libfailallocations.so"
@@ -129,10 +129,11 @@ class Hunter:
             return None
 
     def numbers(self, count: int) -> list[int]:
-        """All, or `most` of them, spread out."""
+        """All, or `most` of them, spread out: the first and the last for seed 0."""
         if count <= self.most:
             return list(range(1, count + 1))
-        return sorted({1 + i * (count - 1) // (self.most - 1) for i in range(self.most)})
+        offset = self.seed * 2654435761
+        return sorted({1 + (i * (count - 1) // (self.most - 1) + offset) % count for i in range(self.most)})
 
     def try_driver(self, name: str, command: list, **variables: object) -> None:
         """A program whose argument is the number, and which prints what came of it."""
@@ -270,9 +271,10 @@ def main() -> int:
     kinds = ("compiled", "runtime", "tools")
     parser.add_argument("--only", choices=kinds)
     parser.add_argument("--most", type=int, default=40, help="of the allocations of each program (default: 40)")
+    parser.add_argument("--seed", type=int, default=0, help="which of them, if there are more (default: 0)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        hunter = Hunter(arguments.build.resolve(), Path(name), max(2, arguments.most))
+        hunter = Hunter(arguments.build.resolve(), Path(name), max(2, arguments.most), arguments.seed)
         for kind in [arguments.only] if arguments.only else kinds:
             getattr(hunter, kind)()
     print(f"allocations: {hunter.failed} failed, {hunter.faults} faults")
