@@ -37,7 +37,7 @@ run() {
   local name=$1 seconds=$2 hunter=$root/fuzz/programs/hunt.py
   case "$name" in
     libfuzzer) "$python" "$root/fuzz/libfuzzer/run.py" --seconds="$seconds" --seed="$seed" ;;
-    allocations) timeout "$((seconds + 60))" "$python" "$root/fuzz/allocations/hunt.py" "$build" ;;
+    allocations) timeout "$((seconds + 60))" "$python" "$root/fuzz/allocations/hunt.py" "$build" --seed="$seed" ;;
     *) "$python" "$hunter" --bin="$build/bin" --kind="$name" --first="$((seed * 1000))" \
       --seconds="$seconds" --processes="$(nproc)" --reduce=300 --output="$build/fuzz" ;;
   esac

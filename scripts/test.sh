@@ -126,7 +126,8 @@ if [ $all -eq 1 ]; then
   # A short search; scripts/fuzz.sh runs for a night.
   step fuzz-libfuzzer "$root/fuzz/libfuzzer/run.py" --seconds=60 --build-dir="$build/asan"
   grep -E '^fuzz: ' "$build/fuzz-libfuzzer.log" || true
-  step fuzz-allocations "$root/fuzz/allocations/hunt.py" "$build" --only=compiled --most=6
+  step fuzz-allocations "$root/fuzz/allocations/hunt.py" "$build" --most=12 \
+    --seed="$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 1)"
   tail -n 1 "$build/fuzz-allocations.log"
 
   # As many as fit into 68 minutes in total.

@@ -42,6 +42,7 @@ func.func @outer(%a: tensor<?xf32>) -> tensor<1xf32> {
 // RUN: %{any} bngrad-runner %s --entry=gradient --arg=random:1@8x4 --arg=random:2@8x4 --arg=random:3@4 \
 // RUN:   --arg=random:4@4 --target=cuda-emulator | FileCheck %s
 // RUN: %{any} bngrad-compile %s -o %t.o | FileCheck %s
+// RUN: %{any} bngrad-opt %s --bngrad-cpu-pipeline -o %t.mlir | FileCheck %s
 // CHECK: succeeds, fails with less: yes
 !u = tensor<?x?xf32>
 !v = tensor<?xf32>

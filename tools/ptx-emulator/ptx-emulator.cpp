@@ -19,10 +19,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <new>
 #include <sstream>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 using namespace bngrad::ptx;
@@ -75,6 +77,13 @@ struct Options {
 [[noreturn]] static void fail(const std::string &message) {
   std::fprintf(stderr, "ptx-emulator: %s\n", message.c_str());
   std::exit(2);
+}
+
+/// Allocates nothing.
+[[noreturn]] static void exitOutOfMemory() {
+  constexpr char kText[] = "ptx-emulator: error: out of memory\n";
+  (void)!::write(STDERR_FILENO, kText, sizeof(kText) - 1);
+  ::_exit(1);
 }
 
 static std::vector<std::string> split(const std::string &text, char at,
@@ -149,6 +158,21 @@ static std::vector<char> readFile(const std::string &path) {
   content << file.rdbuf();
   std::string text = content.str();
   return std::vector<char>(text.begin(), text.end());
+}
+
+/// Allocates nothing, so that no file is left in part where memory runs out.
+static bool writeFile(const char *path, const std::vector<char> &bytes) {
+  int file = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0)
+    return false;
+  size_t done = 0;
+  while (done < bytes.size()) {
+    ssize_t count = ::write(file, bytes.data() + done, bytes.size() - done);
+    if (count <= 0 && errno != EINTR)
+      break;
+    done += count > 0 ? count : 0;
+  }
+  return ::close(file) == 0 && done == bytes.size();
 }
 
 static std::vector<char> makeBytes(Type type, uint64_t count,
@@ -314,7 +338,7 @@ static void print(const Argument &argument, unsigned index) {
 }
 
 int main(int argc, char **argv) {
-  std::set_new_handler([] { fail("the arguments do not fit in memory"); });
+  std::set_new_handler(exitOutOfMemory);
   Options options = parseOptions(argc, argv);
   std::vector<char> text = readFile(options.file);
   text.push_back('\0');
@@ -340,9 +364,7 @@ int main(int argc, char **argv) {
     print(fetch(options, index), index);
   for (const auto &dump : options.dumps) {
     const Argument &argument = fetch(options, dump.first);
-    std::ofstream file(dump.second, std::ios::binary);
-    file.write(argument.bytes.data(), argument.bytes.size());
-    if (!file)
+    if (!writeFile(dump.second.c_str(), argument.bytes))
       fail("cannot write '" + dump.second + "'");
   }
   mgpuModuleUnload(module);

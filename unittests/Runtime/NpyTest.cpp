@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BNGrad/Runtime/Npy.h"
+#include "FailingNew.h"
 
 #include <gtest/gtest.h>
 
@@ -15,6 +16,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <random>
@@ -498,4 +500,50 @@ TEST(ArrayTest, AllocatesAlignedAndMoves) {
   EXPECT_FALSE(allocateArray(ElementType::F32, {2, -1}, moved, error));
   EXPECT_EQ(error, "expected extents >= 0 and a size below 2^63 bytes");
   EXPECT_EQ(moved.shape, std::vector<int64_t>{0});
+}
+
+/// Lets each allocation of `call` fail, which must be an error and no more, and
+/// then each with all that follow it.
+static void expectOutOfMemory(const std::string &line,
+                              const std::function<bool(std::string &)> &call) {
+  for (bool forever : {false, true}) {
+    for (long number = 1;; ++number) {
+      SCOPED_TRACE("allocation " + std::to_string(number));
+      bool isDone = true;
+      std::string error;
+      FailedNew failed =
+          callWithFailingNew(number, forever, [&] { isDone = call(error); });
+      EXPECT_EQ(isDone, !failed.hasFailed);
+      if (!failed.hasFailed) {
+        EXPECT_EQ(error, "");
+        EXPECT_GT(number, 1) << "nothing was allocated";
+        break;
+      }
+      EXPECT_EQ(error, forever ? "out of memory" : line);
+      EXPECT_LE(failed.numLive, forever ? 0 : 1) << "the line alone";
+    }
+  }
+}
+
+TEST_F(NpyTest, OutOfMemory) {
+  Array written = makeArray(ElementType::F32, {3, 5});
+  std::string line = path + ": out of memory";
+  expectOutOfMemory(
+      line, [&](std::string &error) { return writeNpy(path, written, error); });
+  expectOutOfMemory(line, [&](std::string &error) {
+    // Gone when the call ends, as blocks are counted.
+    Array read;
+    bool isRead = readNpy(path, read, error);
+    EXPECT_EQ(read.data.size(), isRead ? 60u : 0u);
+    return isRead;
+  });
+  std::vector<int64_t> shape = {3, 5};
+  expectOutOfMemory("out of memory", [&](std::string &error) {
+    Array array;
+    bool isDone = allocateArray(ElementType::F64, shape, array, error);
+    EXPECT_EQ(array.type, isDone ? ElementType::F64 : ElementType::F32);
+    EXPECT_EQ(array.shape.size(), isDone ? 2u : 0u);
+    return isDone;
+  });
+  std::remove(path.c_str());
 }

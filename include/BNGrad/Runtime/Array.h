@@ -117,25 +117,9 @@ computeByteSize(ElementType type, const std::vector<int64_t> &shape) {
 ///
 /// Errors: false, an unchanged `array`, and one line in `error` if the shape is
 ///         invalid or memory runs out.
-[[nodiscard]] inline bool allocateArray(ElementType type,
-                                        const std::vector<int64_t> &shape,
-                                        Array &array, std::string &error) {
-  std::optional<int64_t> size = computeByteSize(type, shape);
-  if (!size) {
-    error = "expected extents >= 0 and a size below 2^63 bytes";
-    return false;
-  }
-  AlignedBuffer data;
-  if (!data.allocate(static_cast<size_t>(*size))) {
-    error =
-        "out of memory: cannot allocate " + std::to_string(*size) + " bytes";
-    return false;
-  }
-  array.type = type;
-  array.shape = shape;
-  array.data = std::move(data);
-  return true;
-}
+[[nodiscard]] bool allocateArray(ElementType type,
+                                 const std::vector<int64_t> &shape,
+                                 Array &array, std::string &error);
 
 } // namespace bngrad
 

@@ -115,7 +115,8 @@ int32_t bngradCudaGetCapability(void);
 /* Errors. */
 
 /* Takes the calling thread's status: 0, or the code of its first error since
- * the status was last taken (a CUresult; -1 where it is none). */
+ * the status was last taken (a CUresult; -1 where it is none; -2 where there
+ * was not enough memory of the host). */
 int32_t bngradCudaTakeStatus(void);
 /* Called with one line for each error, from the thread that made it; without a
  * handler the line goes to standard error. Null takes the handler away. It runs

@@ -21,7 +21,8 @@ namespace bngrad {
 /// Types:  `<f2 <f4 <f8 |b1 <i8`, and `<V2` or `|V2`, which is bf16.
 /// Errors: false, an unchanged `array`, and one line `<path>: <reason>` in
 ///         `error`. The file may be malformed in any way; no more memory is
-///         allocated than its data fill.
+///         allocated than its data fill. If memory runs out, the line may lack
+///         the path.
 /// Source: numpy.lib.format, "Format Version 1.0" to "3.0".
 [[nodiscard]] bool readNpy(const std::string &path, Array &array,
                            std::string &error);

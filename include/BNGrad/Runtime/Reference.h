@@ -110,6 +110,7 @@ struct ReferenceResults {
 /// accumulator type: the widest of the operands' types, at least f32.
 ///
 /// Units:  one thread, about 40 ns per element of input.
+/// Errors: throws std::bad_alloc if there is not enough memory.
 /// Source: S. Ioffe, C. Szegedy, "Batch Normalization", 2015, section 3. The
 ///         bound: N. Higham, "Accuracy and Stability of Numerical Algorithms",
 ///         section 4.2, for sums of logarithmic depth; the 4 + and the factor 4
@@ -119,6 +120,8 @@ ReferenceResults computeReference(const ReferenceProblem &problem);
 /// The sums that the gradients start from, [sum_dy, sum_dy_xmu] by channel,
 /// with the bound of a sum of type `sumsType`. Scale, statistic and given sums
 /// are ignored.
+///
+/// Errors: throws std::bad_alloc if memory runs out.
 ReferenceResult computeReferenceSums(const ReferenceProblem &problem,
                                      ElementType sumsType);
 

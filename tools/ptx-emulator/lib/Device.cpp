@@ -34,6 +34,9 @@ static bool fits(const std::string &image, const std::string &chip) {
 }
 
 std::string Device::load(LoadedModule &module) {
+  // What is left of a load for which there was not enough memory.
+  releaseGlobals(module);
+  module.module = Module();
   std::string chip;
   std::string error = readChip(chip);
   if (!error.empty())
@@ -105,8 +108,8 @@ std::string Device::createGlobals(LoadedModule &module) {
 std::string Device::prepare(KernelHandle &kernel) {
   LoadedModule &module = *kernel.module;
   if (!module.isLoaded) {
-    module.isLoaded = true;
     module.error = load(module);
+    module.isLoaded = true;
   }
   if (!module.error.empty())
     return module.error;
@@ -125,11 +128,16 @@ std::string Device::prepare(KernelHandle &kernel) {
   return "";
 }
 
+void Device::releaseGlobals(LoadedModule &module) {
+  for (const auto &global : module.globals)
+    memory.release(global.second);
+  module.globals.clear();
+}
+
 void Device::unload(LoadedModule *module) {
   for (auto it = modules.begin(); it != modules.end(); ++it)
     if (it->get() == module) {
-      for (const auto &global : module->globals)
-        memory.release(global.second);
+      releaseGlobals(*module);
       modules.erase(it);
       return;
     }

@@ -76,6 +76,7 @@ public:
 private:
   std::string load(LoadedModule &module);
   std::string createGlobals(LoadedModule &module);
+  void releaseGlobals(LoadedModule &module);
   std::string prepare(KernelHandle &kernel);
   struct Piece {
     uint8_t *data = nullptr;

@@ -78,6 +78,9 @@ struct Buffer : Region {
   bool isHost = false;
   bool isRegistered = false; // owned by the host
   bool readOnly = false;
+  /// What remembers it once it is freed, made before as that must not need
+  /// memory: its address and size.
+  std::map<uint64_t, uint64_t>::node_type grave;
 };
 
 class DeviceMemory {

@@ -9,6 +9,7 @@
 #ifndef BNGRAD_UNITTESTS_CUDATEST_H
 #define BNGRAD_UNITTESTS_CUDATEST_H
 
+#include "../FailingNew.h"
 #include "BNGrad/Runtime/Cuda.h"
 #include "FakeDriver.h"
 
@@ -64,10 +65,15 @@ protected:
     setenv("BNGRAD_CUDA_DRIVER", "libfakecuda.so", 1);
     bngradCudaSetErrorHandler(
         [](const char *message, void *user) {
+          // There is memory for the test where there is none for the library.
+          spareAllocations(true);
           auto *test = static_cast<CudaTest *>(user);
-          std::lock_guard<std::mutex> lock(test->mutex);
-          test->errors += message;
-          test->errors += '\n';
+          {
+            std::lock_guard<std::mutex> lock(test->mutex);
+            test->errors += message;
+            test->errors += '\n';
+          }
+          spareAllocations(false);
         },
         this);
     fake::setDevice(kDevice, {});

@@ -16,6 +16,22 @@
 #include <string_view>
 #include <utility>
 
+extern "C" __attribute__((weak)) void spareAllocations(bool isSpared);
+
+namespace {
+/// Where tests make allocations fail, the driver's own do not.
+struct SparedScope {
+  SparedScope() {
+    if (spareAllocations)
+      spareAllocations(true);
+  }
+  ~SparedScope() {
+    if (spareAllocations)
+      spareAllocations(false);
+  }
+};
+} // namespace
+
 namespace bngrad::cuda {
 struct CUctx_st {
   int device;
@@ -204,32 +220,51 @@ static CUresult recordInStream(const char *function, CUstream stream,
   if (CUresult result = call; result != CUDA_SUCCESS)                          \
     return result;
 
-static const std::map<int, std::pair<const char *, const char *>> kErrors = {
-    {1, {"CUDA_ERROR_INVALID_VALUE", "invalid argument"}},
-    {2, {"CUDA_ERROR_OUT_OF_MEMORY", "out of memory"}},
-    {100, {"CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"}},
-    {101, {"CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"}},
-    {218, {"CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"}},
-    {400, {"CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"}},
-    {500, {"CUDA_ERROR_NOT_FOUND", "named symbol not found"}},
+namespace {
+struct ErrorText {
+  int code;
+  const char *name;
+  const char *text;
+};
+} // namespace
+
+static constexpr ErrorText kErrors[] = {
+    {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    {218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
+    {400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+    {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
 };
 
+static const ErrorText *findError(CUresult error) {
+  for (const ErrorText &each : kErrors)
+    if (each.code == error)
+      return &each;
+  return nullptr;
+}
+
 extern "C" {
-CUresult cuInit(unsigned) { return ask("cuInit"); }
+CUresult cuInit(unsigned) {
+  SparedScope spared;
+  return ask("cuInit");
+}
 
 CUresult cuGetErrorName(CUresult error, const char **name) {
-  auto found = kErrors.find(error);
-  *name = found == kErrors.end() ? nullptr : found->second.first;
+  const ErrorText *found = findError(error);
+  *name = found ? found->name : nullptr;
   return *name ? CUDA_SUCCESS : kInvalidValue;
 }
 
 CUresult cuGetErrorString(CUresult error, const char **text) {
-  auto found = kErrors.find(error);
-  *text = found == kErrors.end() ? nullptr : found->second.second;
+  const ErrorText *found = findError(error);
+  *text = found ? found->text : nullptr;
   return *text ? CUDA_SUCCESS : kInvalidValue;
 }
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuDeviceGet"));
   if (ordinal < 0 || ordinal >= fake::kNumDevices)
     return kInvalidDevice;
@@ -238,6 +273,7 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal) {
 }
 
 CUresult cuDeviceGetName(char *name, int size, CUdevice) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuDeviceGetName"));
   std::strncpy(name, "NVIDIA Fake", size);
   return CUDA_SUCCESS;
@@ -245,6 +281,7 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice) {
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute,
                               CUdevice device) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuDeviceGetAttribute"));
   Lock lock(state().mutex);
   const fake::DeviceInfo &info = state().devices[device];
@@ -263,6 +300,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute,
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+  SparedScope spared;
   RETURN_IF_FAILED(record("cuDevicePrimaryCtxRetain", std::to_string(device)));
   Lock lock(state().mutex);
   CUcontext &primary = state().primary[device];
@@ -273,12 +311,14 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
 }
 
 CUresult cuCtxGetCurrent(CUcontext *context) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuCtxGetCurrent"));
   *context = current();
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuCtxPushCurrent"));
   if (!context || !context->alive)
     return kInvalidContext;
@@ -287,6 +327,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext context) {
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext *context) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuCtxPopCurrent"));
   if (contextStack.empty())
     return kInvalidContext;
@@ -296,6 +337,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context) {
 }
 
 CUresult cuCtxGetDevice(CUdevice *device) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuCtxGetDevice"));
   if (!current())
     return kInvalidContext;
@@ -304,6 +346,7 @@ CUresult cuCtxGetDevice(CUdevice *device) {
 }
 
 CUresult cuCtxGetId(CUcontext context, unsigned long long *id) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuCtxGetId"));
   *id = context->id;
   return CUDA_SUCCESS;
@@ -313,6 +356,7 @@ CUresult cuCtxGetId(CUcontext context, unsigned long long *id) {
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
                             unsigned numOptions, CUjit_option *options,
                             void **values) {
+  SparedScope spared;
   std::string_view text = static_cast<const char *>(image);
   text = text.substr(0, text.find(' '));
   RETURN_IF_FAILED(recordInContext("cuModuleLoadDataEx", std::string(text)));
@@ -337,6 +381,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
 }
 
 CUresult cuModuleUnload(CUmodule module) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInContext("cuModuleUnload"));
   return module->contextId == current()->id ? CUDA_SUCCESS : kInvalidHandle;
 }
@@ -344,6 +389,7 @@ CUresult cuModuleUnload(CUmodule module) {
 /// A kernel called `missing` does not exist.
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
                              const char *name) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInContext("cuModuleGetFunction", name));
   if (module->contextId != current()->id)
     return kInvalidHandle;
@@ -357,6 +403,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
 
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute,
                             CUfunction function) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuFuncGetAttribute"));
   Lock lock(state().mutex);
   *value = function->maxDynamicShared;
@@ -365,6 +412,7 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute,
 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
                             int value) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       record("cuFuncSetAttribute",
              std::to_string(attribute) + " " + std::to_string(value)));
@@ -381,6 +429,7 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
                           void **params, void **extra) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       recordInStream("cuLaunchKernelEx", config->hStream, function->name));
   Lock lock(state().mutex);
@@ -412,6 +461,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
 }
 
 CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInContext("cuStreamCreate", std::to_string(flags)));
   Lock lock(state().mutex);
   *stream = state().keep(new CUstream_st{current()});
@@ -419,16 +469,19 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {
+  SparedScope spared;
   return recordInStream("cuStreamSynchronize", stream);
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       recordInStream("cuStreamWaitEvent", stream, std::to_string(flags)));
   return event ? CUDA_SUCCESS : kInvalidHandle;
 }
 
 CUresult cuEventCreate(CUevent *event, unsigned flags) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInContext("cuEventCreate", std::to_string(flags)));
   Lock lock(state().mutex);
   *event = state().keep(new CUevent_st{current()});
@@ -436,16 +489,19 @@ CUresult cuEventCreate(CUevent *event, unsigned flags) {
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInStream("cuEventRecord", stream));
   return event && event->context == current() ? CUDA_SUCCESS : kInvalidHandle;
 }
 
 CUresult cuEventSynchronize(CUevent event) {
+  SparedScope spared;
   RETURN_IF_FAILED(record("cuEventSynchronize"));
   return event ? CUDA_SUCCESS : kInvalidHandle;
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       record("cuMemPoolCreate", std::to_string(properties->location.id)));
   if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
@@ -458,6 +514,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
                                void *value) {
+  SparedScope spared;
   RETURN_IF_FAILED(record("cuMemPoolSetAttribute", std::to_string(attribute)));
   std::memcpy(&pool->releaseThreshold, value, sizeof(uint64_t));
   return CUDA_SUCCESS;
@@ -481,6 +538,7 @@ static CUresult release(CUdeviceptr pointer, std::set<CUdeviceptr> &set) {
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *result, size_t bytes,
                                  CUmemoryPool pool, CUstream stream) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       recordInStream("cuMemAllocFromPoolAsync", stream, std::to_string(bytes)));
   if (bytes == 0 || !pool || pool->releaseThreshold == 0)
@@ -490,17 +548,20 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *result, size_t bytes,
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInStream("cuMemFreeAsync", stream));
   return release(pointer, state().pooled);
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *result, size_t bytes) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInContext("cuMemAlloc", std::to_string(bytes)));
   *result = allocate(bytes, state().plain);
   return CUDA_SUCCESS;
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *result, size_t bytes, unsigned flags) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       recordInContext("cuMemAllocManaged",
                       std::to_string(bytes) + " " + std::to_string(flags)));
@@ -509,12 +570,14 @@ CUresult cuMemAllocManaged(CUdeviceptr *result, size_t bytes, unsigned flags) {
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInContext("cuMemFree"));
   return release(pointer, state().plain);
 }
 
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute,
                                CUdeviceptr pointer) {
+  SparedScope spared;
   Lock lock(state().mutex);
   bool isKnown = state().pooled.count(pointer) || state().plain.count(pointer);
   if (attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE || !isKnown)
@@ -525,6 +588,7 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute,
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
                        CUstream stream) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       recordInStream("cuMemcpyAsync", stream, std::to_string(bytes)));
   std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from),
@@ -534,6 +598,7 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
 
 CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count,
                           CUstream stream) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       recordInStream("cuMemsetD16Async", stream, std::to_string(count)));
   for (size_t i = 0; i < count; ++i)
@@ -543,6 +608,7 @@ CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count,
 
 CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count,
                           CUstream stream) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       recordInStream("cuMemsetD32Async", stream, std::to_string(count)));
   for (size_t i = 0; i < count; ++i)
@@ -551,6 +617,7 @@ CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count,
 }
 
 CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       recordInContext("cuMemHostRegister",
                       std::to_string(bytes) + " " + std::to_string(flags)));
@@ -558,6 +625,7 @@ CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags) {
 }
 
 CUresult cuMemHostUnregister(void *pointer) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInContext("cuMemHostUnregister"));
   return pointer ? CUDA_SUCCESS : kInvalidValue;
 }
@@ -567,11 +635,13 @@ CUresult cuMemHostUnregister(void *pointer) {
 //===----------------------------------------------------------------------===//
 
 static int pushRange(const char *text) {
+  SparedScope spared;
   record("push", text);
   return 0;
 }
 
 static int popRange() {
+  SparedScope spared;
   record("pop");
   return 0;
 }
