@@ -1,4 +1,4 @@
-"""Measures BNGrad's CPU code beside other libraries. Run by scripts/bench.sh."""
+"""Compares BNGrad's CPU code with other libraries. Run by scripts/bench.sh."""
 
 import argparse
 import os
@@ -26,7 +26,7 @@ def parse_arguments():
         "--assert",
         dest="check",
         action="store_true",
-        help="exit 1 and list every limit that is not kept",
+        help="exit 1 and list every exceeded limit",
     )
     parser.add_argument(
         "--quick", action="store_true", help="few shapes and rounds, under a minute"
@@ -110,7 +110,7 @@ class Bench:
         ]
 
     def verify(self, case, contenders, variants=None):
-        """Checks everyone's results; `variants` where the references differ."""
+        """Checks the results of all contenders; `variants` lists the ones with different references."""
         reference = None
         for i, contender in enumerate(contenders):
             if not contender.run:
@@ -162,7 +162,7 @@ class Bench:
         return self.entry(case, results, ratios, failures)
 
     def run_fused(self, case):
-        """BNGrad alone, with neighbours fused."""
+        """BNGrad alone, with fused neighbours."""
         variants = ["static"] + list(kernels.FUSED)
         contenders = self.prepare(case, variants)
         self.verify(case, contenders, variants)
@@ -177,7 +177,7 @@ class Bench:
         return entry
 
     def entry(self, case, results, ratios, failures):
-        """What is written about a case."""
+        """The entry of a case in the document."""
         return {
             "name": case.name,
             "sizes": "x".join(map(str, case.sizes)),
@@ -193,7 +193,7 @@ class Bench:
         }
 
     def run(self):
-        """Everything; the document that report.py writes."""
+        """Runs all cases; returns the document that report.py writes."""
         arguments = self.arguments
         document = {
             "machine": machine.describe(ROOT, self.threads),

@@ -1,4 +1,4 @@
-"""What is measured: shapes, layouts, element types."""
+"""The benchmark cases: shapes, layouts, element types."""
 
 import dataclasses
 import re
@@ -45,7 +45,7 @@ class Case:
 
     @property
     def is_large(self):
-        """Whether the three tensors leave the caches behind them."""
+        """Whether the three tensors exceed the caches."""
         return 3 * self.tensor_bytes >= 20e6
 
     @property
@@ -62,7 +62,7 @@ class Case:
 
     @property
     def floor_tensors(self):
-        """Tensors that the limit of the issue counts: 3 or 5."""
+        """Number of tensors in the floor: 3 or 5."""
         return 5 if self.layout == "nhwc" else 3
 
 
@@ -85,16 +85,16 @@ CHANNEL_MAJOR = [(64, 512, 1024)]
 ROW_MAJOR = [(8192, 1024), (1048576, 32), (4096, 256), (32, 13, 112, 112)]
 
 TINY = (2, 3, 4, 4)
-# The shapes on which fused neighbours are measured, f32 in both layouts.
+# The shapes for measurements of fused neighbours, f32 in both layouts.
 FUSED = [(32, 64, 112, 112), (32, 512, 28, 28)]
-# The shape whose compilation is timed, f32 in both layouts.
+# The shape for measurements of compile time, f32 in both layouts.
 COMPILED = (32, 64, 56, 56)
 
 QUICK = r"^(32x64x56x56 .* f32|32x2048x7x7 nchw f32|32x3x224x224 nhwc f32|2x3x4x4 nchw f32|32x128x28x28 nhwc bf16)$"
 
 
 def select(pattern):
-    """All cases whose name `pattern` matches somewhere."""
+    """All cases with a match of `pattern` in their name."""
     found = []
     for element_type in TYPES:
         for layout, shapes in (

@@ -1,4 +1,4 @@
-"""The data of every case and the reference its results are held to."""
+"""The data of every case and the reference for its results."""
 
 import numpy
 
@@ -13,7 +13,7 @@ ROUNDING = {"f32": 2.0**-24, "bf16": 2.0**-8, "f16": 2.0**-11}
 
 
 def to_f32(array, element_type):
-    """A copy as f32; bf16 is held as its 16 bits."""
+    """A copy as f32; bf16 is stored as its 16 bits."""
     if element_type == "bf16":
         return (array.astype(numpy.uint32) << 16).view(numpy.float32)
     return array.astype(numpy.float32)
@@ -62,7 +62,7 @@ class Store:
         return self.data[name, element_type or case.type][: case.elements]
 
     def clear_results(self, case):
-        """Fills the results with NaN, so that nothing counts that was not written."""
+        """Fills the results with NaN, so that a missing write is an error."""
         nan = from_f32(numpy.zeros(1, numpy.float32), case.type)
         nan[:] = 0x7FC0 if case.type == "bf16" else numpy.nan
         self.array("grad_input", case)[:] = nan
@@ -128,7 +128,7 @@ class Reference:
             yield begin, min(self.shape[0], begin + step)
 
     def error(self, store, factor):
-        """The largest error of the results in `store`, 1 being the bound.
+        """The largest error of the results in `store`, relative to the bound.
 
         The bound is one rounding of the result and `factor` * 1e-6 of the sum
         of the terms' absolute values: loose enough for any order of summation

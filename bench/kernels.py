@@ -1,4 +1,4 @@
-"""BNGrad's kernels: the IR of a case, and its way to a function pointer."""
+"""BNGrad's kernels: the IR of a case, and its compilation to a function pointer."""
 
 import ctypes
 import hashlib
@@ -7,15 +7,15 @@ import re
 import subprocess
 
 # Variants of a kernel: `static` and `dynamic` are functions on tensors;
-# `strided` is one on memrefs of any strides; the rest are `static` with a
-# neighbour fused.
+# `strided` is one on memrefs of any strides; the others are `static` with a
+# fused neighbour.
 FUSED = ("relu", "residual", "cast", "consumer")
 EPSILON = 1.0e-5
 EPSILON_TEXT = "1.0e-05"
 
 
 class CompileError(Exception):
-    """One line about what did not compile."""
+    """A compilation error, in one line."""
 
 
 def _shape(sizes, element_type, dynamic, kind="tensor", layout=""):
@@ -71,7 +71,7 @@ def _on_tensors(case, variant):
 
 
 def _on_memrefs(case):
-    """NCHW by its sizes; how memory lies is known at run time only."""
+    """NCHW sizes; the strides are dynamic."""
     strides = "[" + ", ".join("?" for _ in case.sizes) + "]"
     data = _shape(
         case.sizes, case.type, True, "memref", f", strided<{strides}, offset: ?>"
@@ -105,13 +105,14 @@ def write(case, variant):
 
 
 class Compiler:
-    """Compiles IR ahead of time; keeps what it compiled in `folder`."""
+    """Compiles IR ahead of time; caches the results in `folder`."""
 
     def __init__(self, tools, llvm, folder, threads):
         self.opt = pathlib.Path(tools) / "bngrad-opt"
         self.runner = pathlib.Path(tools) / "bngrad-runner"
         self.llvm = pathlib.Path(llvm)
-        # Not those this process may run on: the OpenMP runtime has bound it.
+        # Not from the affinity of this process: the OpenMP runtime has bound
+        # it.
         self.threads = threads
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -208,7 +209,7 @@ class Compiler:
         return getattr(library, "_mlir_ciface_gradient")
 
     def schedule(self, case, variant):
-        """What `--bngrad-group` chose, or an empty string."""
+        """The schedule that `--bngrad-group` chose, or an empty string."""
         path = self.folder / "schedule.mlir"
         path.write_text(write(case, variant))
         try:

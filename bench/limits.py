@@ -14,7 +14,7 @@ FUSED_BYTES = 1.1
 CALL_US = 1.0
 COMPILE_MS = 100
 PASSES_MS = 30
-# The hand-written kernel counts where it is this near to its floor.
+# The hand-written kernel is a limit if its ratio to its floor is at most this.
 HAND_FLOOR3 = 1.5
 HAND_FLOOR5 = 1.15
 
@@ -33,10 +33,10 @@ def floor_limit(case):
 
 
 def hand_counts(case, hand):
-    """Whether the hand-written kernel is near enough to its floor to be a bar.
+    """Whether the hand-written kernel is close enough to its floor to be a limit.
 
-    In cache the floor means nothing, and it always is; the smallest shape is
-    judged by the time of a call instead.
+    In cache no floor applies, so it always is, except for the smallest shape,
+    which is limited by the time of a call.
     """
     if not case.is_large:
         return case.sizes != cases.TINY
@@ -46,13 +46,13 @@ def hand_counts(case, hand):
 
 
 def is_at_floor(case, peer):
-    """Whether a peer leaves nothing to win but noise."""
+    """Whether a peer is at the floor, within noise."""
     tensors = case.floor_tensors
     return peer["warm_over_floor%d" % tensors] <= 1 + CLOSE
 
 
 def judge(case, results, ratios):
-    """One line per limit that `case` does not keep.
+    """One line per limit that `case` exceeds.
 
     `results` maps contenders to their summaries, `ratios` maps (first, second)
     to the ratio of their times.
@@ -100,8 +100,8 @@ def added_passes(case, variant):
 
 
 def fused_limit(case, variant):
-    """The limit of a fused kernel's time over that of the base: each added byte
-    may cost 1.1 of what the base's bytes cost; fewer bytes may cost no more."""
+    """The limit of a fused kernel's time over that of the base: an added byte
+    may cost 1.1 times a byte of the base; fewer bytes must not cost time."""
     base = 5 if case.layout == "nhwc" else 3
     added = added_passes(case, variant)
     return 1 + FUSED_BYTES * added / base if added > 0 else 1 + NOISE

@@ -1,4 +1,4 @@
-"""What a result has to say about where it was measured."""
+"""The machine on which a result was measured."""
 
 import datetime
 import os
@@ -21,7 +21,7 @@ def _size(text):
 
 
 def caches():
-    """Level and type to bytes, of the first core; nothing where unknown."""
+    """Bytes by level and type of the caches of the first core; empty if unknown."""
     found = {}
     for index in sorted(pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         level = (index / "level").read_text().strip()
@@ -32,7 +32,7 @@ def caches():
 
 
 def last_level_cache():
-    """Bytes of the last-level cache; 32 MiB where unknown."""
+    """Size of the last-level cache in bytes; 32 MiB if unknown."""
     return max(caches().values(), default=32 << 20)
 
 

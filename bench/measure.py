@@ -1,4 +1,4 @@
-"""Measures one case: everyone who can run it, in turns."""
+"""Measures one case: all libraries that can run it, in turn."""
 
 import ctypes
 import math
@@ -10,26 +10,27 @@ import kernels
 import machine
 import native
 
-# A window is disturbed, and repeated, if bandwidth before and after differ by
-# more than this, or if something else ran on our cores: more switches than the
-# system's own threads cause in so many seconds.
+# A measurement is disturbed, and repeated, if the bandwidths before and after
+# differ by more than this, or if another process ran on our cores: more
+# switches than the system's own threads cause in that time.
 BANDWIDTH_DRIFT = 0.15
 SECONDS_PER_SWITCH = 0.1
-# Rounds after which what is this much slower than the fastest is left out.
+# Rounds after which a library slower than the fastest by this factor is
+# dropped.
 SLOW_ROUNDS, SLOW_FACTOR = 10, 4
-# Rounds, over those asked for, that disturbed windows may cost, and seconds to
-# wait for a quiet machine: at first, twice that each time, and per round asked
-# for in all.
+# Ratio of all rounds to the requested ones, to repeat disturbed measurements;
+# and seconds to wait for an idle machine: the first time, doubled each time,
+# and in total per requested round.
 PATIENCE = 2.5
 WAIT, WAIT_PER_ROUND = 0.1, 0.7
-# So few rounds are not a measurement: no waiting.
+# So few rounds are not a measurement, so do not wait.
 FEW_ROUNDS = 5
-# Seconds that repeated calls of a short kernel fill.
+# Duration of the repeated calls of a short kernel, in seconds.
 SHORT_WINDOW = 400e-6
 
 
 class Contender:
-    """One thing to time in one case, and its samples."""
+    """One implementation in one case, and its samples."""
 
     def __init__(self, name, run=None, state=None, foreign_threads=False):
         self.name = name
@@ -88,7 +89,7 @@ def bngrad_contender(harness, compiler, store, case, variant):
 
 
 def problem_of(store, case, threads):
-    """The case as native/Peer.h describes it."""
+    """The case as a Problem of native/Peer.h."""
     spatial = (1, 1) + case.sizes[2:]
     return native.Problem(
         len(case.sizes),
@@ -128,7 +129,7 @@ def peer_contenders(peer, problem):
 
 
 def check(contender, store, reference):
-    """Runs once and compares with the reference; says what is wrong."""
+    """Runs once and compares with the reference; returns an error message."""
     store.clear_results(reference.case)
     if contender.name.startswith("bngrad"):
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(contender.run)
@@ -143,7 +144,7 @@ def check(contender, store, reference):
 
 
 def _calls(contender):
-    """Estimates how many calls fill SHORT_WINDOW."""
+    """Estimates the number of calls that take SHORT_WINDOW."""
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(contender.run)
     seconds = math.inf
     for _ in range(3):
@@ -200,7 +201,7 @@ def run_rounds(harness, contenders, rounds):
         if all(len(c.samples) >= rounds for c in active):
             break
     for contender in contenders:
-        # A machine that is never quiet: all windows, and the result says so.
+        # The machine is never idle: use all measurements, and mark the result.
         contender.noisy = len(contender.samples) < len(contender.disturbed) / 2
         if contender.noisy:
             contender.samples.update(contender.disturbed)
@@ -212,7 +213,7 @@ def _median_warm(contender):
 
 
 def summarize(contender, case):
-    """What is reported about a contender: microseconds and ratios."""
+    """The report of a contender: microseconds and ratios."""
     result = {"name": contender.name}
     for key in ("absent", "error", "schedule"):
         if getattr(contender, key):

@@ -1,4 +1,4 @@
-"""The C++ side of the benchmark: building, loading, and what crosses over."""
+"""The C++ side of the benchmark: building, loading, and shared types."""
 
 import ctypes
 import pathlib
@@ -100,7 +100,7 @@ def describe(address, sizes, strides):
 
 
 def build(source, output, *flags):
-    """Compiles one file of native/ unless `output` is newer; one line on failure."""
+    """Compiles one file of native/ unless `output` is newer. Raises one-line errors."""
     source = HERE / source
     newest = max(path.stat().st_mtime for path in (source, HERE / "Peer.h"))
     output = pathlib.Path(output)
@@ -155,7 +155,7 @@ class Harness:
         return ctypes.cast(getattr(self.library, name), ctypes.c_void_p).value
 
     def round(self, runners, order):
-        """Measures each of `runners` once; their samples by index."""
+        """Measures each of `runners` once; returns their samples by index."""
         samples = (Sample * len(runners))()
         self.library.harnessRound(
             runners,

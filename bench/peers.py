@@ -1,4 +1,4 @@
-"""The libraries that BNGrad is compared with, the kernel written by hand included."""
+"""The libraries that BNGrad is compared with, including the hand-written kernel."""
 
 import ctypes
 import os
@@ -9,7 +9,7 @@ import native
 
 
 class Peer:
-    """One library; `absent` says why it cannot be measured, or is None."""
+    """One library; `absent` is the reason why it cannot be measured, or None."""
 
     def __init__(self, name, title, foreign_threads=False):
         self.name = name
@@ -34,7 +34,7 @@ class Peer:
         self.version = text.value.decode()
 
     def create(self, problem, variant):
-        """The state of one problem, and None or why there is none."""
+        """The state of one problem and None, or None and the error."""
         error = ctypes.create_string_buffer(300)
         state = self.library.peerCreate(
             ctypes.byref(problem), variant, error, ctypes.c_int64(300)
@@ -52,7 +52,7 @@ def _build(peer, folder, source, flags):
 
 
 def _missing(folder, wheel):
-    """Why a wheel is missing: what scripts/bench.sh wrote when installing failed."""
+    """The reason why a wheel is missing, as scripts/bench.sh recorded it."""
     reason = pathlib.Path(folder) / (wheel + ".absent")
     if reason.exists():
         return "not installed: " + reason.read_text().strip()
@@ -65,13 +65,13 @@ def hand(folder):
 
 
 def onednn(folder):
-    """The newest release, from PyPI: threads are TBB's."""
+    """The newest release on PyPI, with TBB threads."""
     peer = Peer("onednn", "oneDNN", foreign_threads=True)
     prefix = pathlib.Path(sys.prefix)
     if not (prefix / "lib/libdnnl.so.3").exists():
         peer.absent = _missing(folder, "oneDNN")
         return peer
-    # Its CPU device comes from this OpenCL driver.
+    # This OpenCL driver provides its CPU device.
     os.environ.setdefault("OCL_ICD_FILENAMES", str(prefix / "lib/libintelocl.so"))
     return _build(
         peer,
@@ -122,8 +122,9 @@ def torch(folder):
 
 
 def load(folder):
-    """All peers, absent ones included. Threads that are not OpenMP's start first,
-    before OpenMP binds this thread to one core and they inherit that."""
+    """All peers, including absent ones. Threads other than OpenMP's start
+    first: OpenMP binds this thread to one core, and later threads would
+    inherit that."""
     peers = [onednn(folder)]
     if not peers[0].absent:
         _start_threads(peers[0])

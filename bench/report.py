@@ -1,4 +1,4 @@
-"""The table, the data behind it, and the plot."""
+"""The table, its data, and the plot."""
 
 import json
 
@@ -25,7 +25,7 @@ COLORS = {
 
 
 def _cell(result, tensors):
-    """`time (over floor)`, or why there is none."""
+    """`time (over floor)`, or the reason why there is none."""
     if result is None:
         return ""
     if "warm_us" not in result:
@@ -118,7 +118,7 @@ def _fused_table(cases):
 
 
 def markdown(document):
-    """The table that is kept in the repository."""
+    """The table in the repository."""
     lines = ["# CPU benchmark", ""]
     lines += ["How to read this: [README](../README.md).", ""]
     lines += _machine_lines(document) + [""]
@@ -156,7 +156,7 @@ def markdown(document):
 
 
 def plot(document, path):
-    """Time over the floor, a row per shape and a colour per library."""
+    """A plot of times over the floor, with a row per shape and a colour per library."""
     import matplotlib
 
     matplotlib.use("svg")

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Sets up a fresh machine, builds, and measures the CPU code beside oneDNN,
-# PyTorch, a kernel written by hand, and the bandwidth of memory.
+# Sets up a fresh machine, builds, and compares the CPU code with oneDNN,
+# PyTorch, a hand-written kernel and the memory bandwidth.
 #
 #   scripts/bench.sh            everything, into bench/results/cpu.{md,json,svg}
 #   scripts/bench.sh --quick    few shapes and rounds, into build/bench/quick.*
-#   scripts/bench.sh --assert   exit 1 and list every limit that is not kept
+#   scripts/bench.sh --assert   exit 1 and list every exceeded limit
 #   scripts/bench.sh --shapes=REGEX --peers=REGEX --rounds=N --output=BASE
 #
 # BNGRAD_TOOLS names a folder with a finished bngrad-opt and bngrad-runner;
 # BNGRAD_BENCH_PEERS=none measures without downloading PyTorch and oneDNN (1.3
-# GB). OMP_NUM_THREADS is 2 unless it is set. bench/README.md says how to read
-# the result.
+# GB). OMP_NUM_THREADS is 2 unless it is set. bench/README.md explains the
+# result.
 
 . "$(dirname "$0")/common.sh"
 
@@ -18,8 +18,8 @@ packages+=(python3-venv libdnnl-dev git)
 work=$build/bench
 venv=$work/venv
 
-# install_peer NAME COMMAND...: installs once. What fails leaves the peer absent
-# and NAME.absent with the reason, and is tried again next time.
+# install_peer NAME COMMAND...: installs a peer once. A failure leaves the peer
+# absent, with the reason in NAME.absent, and is tried again next time.
 install_peer() {
   local log=$work/$1.log
   [ ! -f "$venv/$1.stamp" ] || return 0
@@ -33,8 +33,8 @@ install_peer() {
   fi
 }
 
-# libtorch_cpu links two small libraries of CUDA, of the versions that the wheel
-# names; the gigabytes that only GPUs need stay away.
+# libtorch_cpu links two small CUDA libraries, of the versions that the wheel
+# requires. Gigabytes of libraries for GPUs are not installed.
 install_torch() {
   "$venv/bin/pip" install --no-deps torch || return
   "$venv/bin/python" - >"$work/cuda.txt" <<'PYTHON' || return
@@ -64,9 +64,9 @@ if [ "${BNGRAD_BENCH_PEERS:-}" != none ]; then
   install_peer PyTorch install_torch
 fi
 
-# One OpenMP runtime for everyone, its threads bound to cores. Not by
-# OMP_PROC_BIND: GNU's runtime, which is loaded as well but never called, would
-# bind the first thread on its own and leave the other runtime one core.
+# One OpenMP runtime for all libraries, its threads bound to cores. Not by
+# OMP_PROC_BIND: GNU's runtime, which is also loaded but never called, would
+# bind the first thread and leave the other runtime one core.
 unset OMP_PROC_BIND OMP_PLACES GOMP_CPU_AFFINITY
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2} OMP_DYNAMIC=false
 export KMP_AFFINITY=granularity=core,compact

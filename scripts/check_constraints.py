@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that every numbered constraint of an op has its code and its test.
+"""Checks that every numbered constraint of an op has code and a test.
 
 BNGradOps.td lists the constraints of an op as (C1), (C2), ... in its
 description. For each there must be
@@ -8,7 +8,7 @@ description. For each there must be
 * a function `@<op>_c<n>` or `@<op>_c<n>_<case>` with an expected error in
   test/Dialect/invalid.mlir,
 
-and neither file may name a constraint that no op has.
+and neither file may name a constraint that does not exist.
 
 Usage: check_constraints.py SOURCE_ROOT
 """

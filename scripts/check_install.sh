@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs BNGrad into a scratch folder and builds examples/embed against it, as
-# another project would; then the same against the build tree.
+# another project would; then builds it against the build tree.
 
 . "$(dirname "$0")/common.sh"
 

@@ -1,7 +1,7 @@
-# Shared by the scripts beside it; sourced, never run.
+# Common code of the scripts in this folder; sourced, never run.
 #
-# Sets `root`, `build`, `llvm_prefix` and `python`; gives `fail`, `setup` and
-# `build`. Everything that can go wrong on a fresh machine ends in one line.
+# Sets `root`, `build`, `llvm_prefix` and `python`; defines `fail`, `setup` and
+# `build`. Every error on a fresh machine is one line.
 
 set -euo pipefail
 
@@ -10,11 +10,11 @@ build=${BNGRAD_BUILD_DIR:-$root/build}
 llvm_version=22
 llvm_prefix=/usr/lib/llvm-$llvm_version
 python=/usr/bin/python3
-# Several builds compile the same sources: gcc and sanitizers aside, mutants do.
+# Several builds compile the same sources, such as those of the mutants.
 export CCACHE_DIR=${CCACHE_DIR:-$root/build/ccache} CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
-# What a build and the tests need, as Debian 12 names it. The same names exist
-# on apt.llvm.org for Ubuntu.
+# Packages for the build and the tests, with the names of Debian 12.
+# apt.llvm.org has the same names for Ubuntu.
 packages=(
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools clang-22 lld-22
   libomp-22-dev libclang-rt-22-dev libgtest-dev zlib1g-dev libzstd-dev
@@ -44,7 +44,7 @@ missing_packages() {
   done
 }
 
-# Installs the packages that are missing; quick when there are none.
+# Installs missing packages.
 setup() {
   command -v dpkg-query >/dev/null ||
     fail "expected Debian 12 or Ubuntu (dpkg), got $(uname -sr); install LLVM/MLIR 22.1 by hand and build with CMake"
@@ -67,7 +67,7 @@ setup() {
   rm -f "$log"
 }
 
-# configuration: how CMake is called, but for the folders, one argument a line.
+# configuration: the arguments of CMake except for the folders, one per line.
 configuration() {
   printf '%s\n' cmake -G Ninja \
     -DCMAKE_BUILD_TYPE="${BNGRAD_BUILD_TYPE:-Release}" \
@@ -92,7 +92,7 @@ build() {
     fail "building failed: $(grep -m1 -E 'error|FAILED' "$build/build.log") (see $build/build.log)"
 }
 
-# Installs what parses C++ for generated mutants, 5 MB, into the build; needs the package python3-venv.
+# Installs the C++ parser for generated mutants, 5 MB, into the build; needs the package python3-venv.
 install_parser() {
   local venv=$build/mutation-venv
   [ ! -f "$venv/installed" ] || return 0

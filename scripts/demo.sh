@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets up a fresh machine, builds, and shows what BNGrad does: the gradient of a
+# Sets up a fresh machine, builds, and demonstrates BNGrad: the gradient of a
 # batch norm over real images, then the time of a ResNet-50 layer.
 
 . "$(dirname "$0")/common.sh"

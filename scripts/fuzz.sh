@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Hunts for faults with all fuzzers (fuzz/README.md), one after the other.
+# Searches for faults with all fuzzers (fuzz/README.md), one after the other.
 #
 #   scripts/fuzz.sh [--minutes=N] [--seed=N] [--only=NAME]
 #
-# N minutes in all (default: 480), shared among them; NAME is programs, views,
-# special, libfuzzer or allocations. What is found is left in build/fuzz, made
-# smaller. Prints a progress line now and then, and at the end one line for each
-# fuzzer: inputs, faults, seeds. Fails if a fault was found.
+# N minutes in total (default: 480), divided among them; NAME is programs,
+# views, special, libfuzzer or allocations. Failing inputs are minimized and
+# kept in build/fuzz. Prints progress lines, and at the end one line per fuzzer:
+# inputs, faults, seeds. Fails if a fault was found.
 
 . "$(dirname "$0")/common.sh"
 
@@ -20,7 +20,7 @@ for option in "$@"; do
   esac
 done
 
-# By name: its share of the time.
+# The share of the time of each fuzzer.
 declare -A shares=([programs]=9 [views]=4 [special]=2 [libfuzzer]=8 [allocations]=1)
 names=(programs views special libfuzzer allocations)
 [ -z "$only" ] || {
@@ -32,12 +32,12 @@ for name in "${names[@]}"; do
   total=$((total + shares[$name]))
 done
 
-# run NAME SECONDS: one fuzzer; its own lines tell what it does.
+# run NAME SECONDS: runs one fuzzer, which prints its progress.
 run() {
   local name=$1 seconds=$2 hunter=$root/fuzz/programs/hunt.py
   case "$name" in
     libfuzzer) "$python" "$root/fuzz/libfuzzer/run.py" --seconds="$seconds" --seed="$seed" ;;
-    allocations) timeout "$((seconds + 60))" "$python" "$root/fuzz/allocations/hunt.py" "$build" ;;
+    allocations) timeout "$((seconds + 60))" "$python" "$root/fuzz/allocations/hunt.py" "$build" --seed="$seed" ;;
     *) "$python" "$hunter" --bin="$build/bin" --kind="$name" --first="$((seed * 1000))" \
       --seconds="$seconds" --processes="$(nproc)" --reduce=300 --output="$build/fuzz" ;;
   esac

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Builds what the GPU suite runs, ahead of time and without a GPU, packs it, and
-# runs it: correctness, compute-sanitizer, times beside PyTorch's, DRAM bytes.
+# Compiles the functions of the GPU suite ahead of time, without a GPU, packs
+# them, and runs the suite: correctness, compute-sanitizer, times of BNGrad and
+# PyTorch, DRAM bytes.
 #
 #   scripts/gpu.sh                           on a machine with an NVIDIA GPU and
 #                                            PyTorch: into bench/results/gpu.*
 #   scripts/gpu.sh --dry-run                 on the emulator, into build/gpu/results
-#   scripts/gpu.sh --bundle-only=OUT.tar.gz  pack alone. Where the GPU is:
+#   scripts/gpu.sh --bundle-only=OUT.tar.gz  only pack; on the machine with the GPU:
 #     tar xf OUT.tar.gz && python3 bngrad-gpu/suite.py --output=FOLDER
 #   scripts/gpu.sh --few --shapes=REGEX --only=PART,... --output=FOLDER
 #
-# BNGRAD_TOOLS names a folder with finished tools, beside a folder lib.
-# BNGRAD_PYTHON is the Python with PyTorch (python3). bench/README.md says how to
-# read the result.
+# BNGRAD_TOOLS names a folder with built tools, next to a folder lib.
+# BNGRAD_PYTHON is the Python with PyTorch (python3). bench/README.md explains
+# the result.
 
 . "$(dirname "$0")/common.sh"
 

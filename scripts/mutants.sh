@@ -41,12 +41,12 @@ rm -rf "$copy"
 mkdir -p "$copy/source"
 (cd "$root" && git ls-files -co --exclude-standard | tar -cf - -T -) |
   tar -xf - -C "$copy/source"
-# Where it lies in the sources as in the original, so that ccache knows it.
+# The same place in the sources as in the original, so that ccache hits.
 export BNGRAD_BUILD_DIR=$copy/source/build
 export CCACHE_BASEDIR=$copy/source
 unset BNGRAD_LONG_TESTS
 
-# tests_of FILE: which tests are there for it, as a filter of lit.
+# tests_of FILE: the tests of FILE, as a filter of lit.
 tests_of() {
   case "$1" in
     lib/Dialect/*) echo ':: (Dialect|Transforms|Pipelines)/' ;;
@@ -64,9 +64,9 @@ tests_of() {
   esac
 }
 
-# run_tests [OPTION...]: prints PASSED FAILED SKIPPED. The tests that take
-# longest are left out: with them each mutant would take minutes. A mutant that
-# hangs has been noticed.
+# run_tests [OPTION...]: prints PASSED FAILED SKIPPED. The slowest tests are
+# omitted: with them each mutant would take minutes. A mutant that hangs counts
+# as noticed.
 run_tests() {
   rm -f "$copy/lit.json"
   (
@@ -106,11 +106,11 @@ for i in "${!mutants[@]}"; do
   file=${line%% ## *}
   if cmake --build "$BNGRAD_BUILD_DIR" --target all check-bngrad-depends \
     >"$copy/build.log" 2>&1; then
-    # As many failures as are asked for are enough to know.
+    # Stop after the required number of failures.
     read -r passed failed skipped < <(
       run_tests --filter "$(tests_of "$file")" --max-failures "$least"
     )
-    # Noticed elsewhere counts as well.
+    # Failures of other tests also count.
     [ "$failed" -ge "$least" ] ||
       read -r passed failed skipped < <(run_tests --max-failures "$least")
     if [ "$failed" -ge "$least" ]; then

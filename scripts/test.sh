@@ -51,8 +51,8 @@ run_lit() {
   count $("$python" "$root/scripts/count_results.py" "$results")
 }
 
-# True if a CUDA toolkit with ptxas is where test/lit.cfg.py looks for one. Sets
-# CUDA_ROOT for the builds beside this one.
+# True if test/lit.cfg.py would find a CUDA toolkit with ptxas. Sets CUDA_ROOT
+# for the other builds.
 has_ptxas() {
   local root
   command -v ptxas >/dev/null && return
@@ -62,7 +62,8 @@ has_ptxas() {
   return 1
 }
 
-# Installs what the tests need of the CUDA toolkit, 250 MB, into the build.
+# Installs the parts of the CUDA toolkit that the tests need, 250 MB, into the
+# build.
 install_ptxas() {
   "$python" -m venv "$build/cuda-venv" &&
     "$build/cuda-venv/bin/pip" install --no-deps --upgrade --target "$build/cuda" \
@@ -106,26 +107,27 @@ if [ $all -eq 1 ]; then
   step format "$root/scripts/check_format.sh"
   step install "$root/scripts/check_install.sh"
 
-  # Every warning of gcc is an error; the result is only built.
+  # Every warning of gcc is an error. The result is built but not run.
   printf 'bngrad: building with gcc\n'
   step gcc env BNGRAD_BUILD_DIR="$build/gcc" CC=gcc CXX=g++ \
     BNGRAD_CMAKE_FLAGS=-DBNGRAD_ENABLE_WERROR=ON "$root/scripts/build.sh"
 
-  # The quick suite once more, with asserts and sanitizers in BNGrad's code.
+  # The quick suite again, with asserts and sanitizers in BNGrad's code.
   printf 'bngrad: building with sanitizers\n'
   step asan-ubsan env BNGRAD_BUILD_DIR="$build/asan" \
     BNGRAD_BUILD_TYPE=RelWithDebInfo \
     BNGRAD_CMAKE_FLAGS="-DLLVM_USE_SANITIZER=Address;Undefined -DBNGRAD_ENABLE_ASSERTS=ON -DBNGRAD_BUILD_FUZZERS=ON" \
     "$root/scripts/build.sh"
-  # Left out is what takes longest and runs the same code once more, and the
-  # mutants, whose tools are in the first build.
+  # The slowest tests are omitted, as they repeat code of other tests, and so
+  # are the mutants, whose tools are in the first build.
   [ ! -x "$build/asan/bin/bngrad-runner" ] ||
     run_lit "$build/asan" --filter-out 'Conformance|Properties|Mutants'
 
-  # A share of the hunt; scripts/fuzz.sh does it for a night.
+  # A short search; scripts/fuzz.sh runs for a night.
   step fuzz-libfuzzer "$root/fuzz/libfuzzer/run.py" --seconds=60 --build-dir="$build/asan"
   grep -E '^fuzz: ' "$build/fuzz-libfuzzer.log" || true
-  step fuzz-allocations "$root/fuzz/allocations/hunt.py" "$build" --only=compiled --most=6
+  step fuzz-allocations "$root/fuzz/allocations/hunt.py" "$build" --most=12 \
+    --seed="$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 1)"
   tail -n 1 "$build/fuzz-allocations.log"
 
   # Those of a few files, others with every commit, of the share that is run as a whole now and then
@@ -134,7 +136,7 @@ if [ $all -eq 1 ]; then
     --seed="$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0)"
   grep -E '^(SURVIVED|generated mutants:)' "$build/generated-mutants.log" || true
 
-  # As many as fit into 68 minutes for everything.
+  # As many as fit into 68 minutes in total.
   left=$((68 * 60 - (SECONDS - start)))
   step mutants "$root/scripts/mutants.sh" --seconds=$((left > 0 ? left : 0))
   grep -E '^(killed [0-9]* of|not begun)' "$build/mutants.log" || true

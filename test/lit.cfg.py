@@ -34,7 +34,7 @@ def has_numpy():
 
 
 def find_cuda_toolkit():
-    """The root of a CUDA toolkit with ptxas: where variables say, of the PATH, where it is usually, of scripts/test.sh."""
+    """The root of a CUDA toolkit with ptxas, from variables, the PATH, the usual folder, or scripts/test.sh."""
     ptxas = shutil.which("ptxas")
     roots = [os.environ.get(name) for name in ("CUDA_ROOT", "CUDA_HOME", "CUDA_PATH")]
     roots += [ptxas and os.path.dirname(os.path.dirname(os.path.realpath(ptxas))), "/usr/local/cuda",
@@ -46,7 +46,7 @@ def find_cuda_toolkit():
 
 
 def has_gpu():
-    """Whether an NVIDIA GPU and its driver are there."""
+    """Whether there is an NVIDIA GPU with its driver."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -55,13 +55,13 @@ def has_gpu():
     return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 
-# The long tests run under `scripts/test.sh --all` only.
+# The long tests run only by `scripts/test.sh --all`.
 add_feature("long", os.environ.get("BNGRAD_LONG_TESTS") == "1")
 # Those that take too long even for that: lit --param night=1.
 add_feature("night", lit_config.params.get("night") == "1")
 add_feature("numpy", has_numpy())
 # Cases with expected values, which are not in the repository; a relative path
-# is one from the root of the sources, wherever lit was started.
+# starts at the root of the sources.
 conformance_dir = os.environ.get("BNGRAD_CONFORMANCE_DIR")
 add_feature("conformance", bool(conformance_dir))
 if conformance_dir:
@@ -70,7 +70,7 @@ if conformance_dir:
 # Kernels are compiled without the toolkit; ptxas checks them, and libdevice has functions such as exp.
 cuda_toolkit = find_cuda_toolkit()
 add_feature("cuda", has_gpu())
-# What parses C++ for mutants: scripts/mutants.sh installs it.
+# The C++ parser for mutants, installed by scripts/mutants.sh.
 mutation_python = os.path.join(config.bngrad_obj_root, "mutation-venv", "bin", "python")
 add_feature("tree-sitter", os.path.exists(os.path.join(config.bngrad_obj_root, "mutation-venv", "installed")))
 config.substitutions.append(("%mutation_python", mutation_python))

@@ -1,9 +1,9 @@
-"""Times gradients on the GPU, with PyTorch's beside them.
+"""Compares the times of gradients on the GPU with those of PyTorch.
 
-Everyone is captured into a CUDA graph that works on several copies of the data
-in turn, together larger than the last-level cache; a figure is the median over
-replays of the time per call. Compiled gradients are captured through
-bngradCudaSetStream."""
+Every implementation is captured into a CUDA graph that processes several
+copies of the data in turn, together larger than the last-level cache. A figure
+is the median over replays of the time per call. Compiled gradients are
+captured through bngradCudaSetStream."""
 
 import statistics
 import time
@@ -23,7 +23,7 @@ DTYPES = {
 DEVICE = "cuda"
 ROUNDS = 15
 WARM_ROUNDS = 3
-# Data of the copies together over the last-level cache.
+# Ratio of the size of all copies to the last-level cache.
 CACHE_FACTOR = 3
 MOST_BYTES = 24e9
 # A graph takes at least this long, so that events resolve it.
@@ -61,7 +61,7 @@ class Data:
         self.grad_output = [normal().add_(offset.to(data)) for _ in range(count)]
 
     def results(self):
-        """Poisoned ones."""
+        """Poisoned results."""
         found = []
         for _, element_type, per_channel in self.item.results:
             like = self.mean if per_channel else self.input[0]
@@ -75,7 +75,7 @@ class Data:
         return (self.grad_output[copy], self.input[copy], *rest)
 
     def logical(self, tensor):
-        """`tensor` with the sizes that PyTorch takes, without a copy."""
+        """A view of `tensor` with the sizes for PyTorch."""
         case = self.item.case
         shaped = tensor.reshape(case.memory_sizes)
         if case.layout == "nchw" or len(case.sizes) == 2:
@@ -83,7 +83,7 @@ class Data:
         return shaped.permute(0, shaped.dim() - 1, *range(1, shaped.dim() - 1))
 
     def compare(self, results):
-        """The greatest error over its bound, channel by channel in float64."""
+        """The largest ratio of error to bound, channel by channel in float64."""
         item = self.item
         sizes, dims = item.folded
         axis = next(dim for dim in range(3) if dim not in dims)
@@ -129,7 +129,7 @@ class _Case:
 
 
 class _Piece:
-    """Some channels of an item, as correctness.reference sees it."""
+    """Some channels of an item, for correctness.reference."""
 
     def __init__(self, item, channels):
         sizes, dims = item.folded
@@ -142,16 +142,16 @@ class _Piece:
 
 
 def count_copies(item):
-    """Copies of the data that do not fit in the last-level cache together."""
+    """The number of copies of the data that exceeds the last-level cache."""
     cache = torch.cuda.get_device_properties(0).L2_cache_size
     each = 3 * item.case.tensor_bytes
     wanted = -(-CACHE_FACTOR * cache // each)
-    # Tiny ones are bound by launches; there is no need for many.
+    # Tiny ones are bound by launches, so a few copies suffice.
     return int(max(2, min(wanted, MOST_BYTES // each, 64)))
 
 
 def capture(calls, repeat):
-    """A graph of all `calls`, `repeat` times. Every call is made once before."""
+    """A graph of all `calls`, `repeat` times. Each call also runs once before capture."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     kept = []
@@ -163,7 +163,7 @@ def capture(calls, repeat):
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=stream, capture_error_mode="relaxed"):
             for _ in range(repeat):
-                # What is returned stays, so that no result takes its place.
+                # Keeps the results alive, so that their memory is not reused.
                 kept[:] = [call() for call in calls]
     torch.cuda.current_stream().wait_stream(stream)
     return graph, kept
@@ -195,8 +195,8 @@ def measure(calls, rounds=ROUNDS, estimate_us=None):
 
 
 def measure_stream(calls, rounds=ROUNDS):
-    """Median microseconds of a call, the calls one after the other in a stream:
-    what a program without graphs sees, gaps between launches included."""
+    """Median microseconds of a call in a sequence of calls in a stream: the
+    time in a program without graphs, including gaps between launches."""
     calls = calls * max(1, 32 // len(calls))
     times = []
     for number in range(WARM_ROUNDS + rounds):
@@ -265,7 +265,7 @@ def cudnn_calls(data):
     )
     if data.input[0].dim() and len(data.item.sizes) == 2:
         raise device.Error("PyTorch does not call cuDNN for 2-D data")
-    # The reserve that the forward pass leaves for the backward pass.
+    # The reserve space from the forward pass.
     x = data.logical(data.input[0])
     *_, reserve = torch.ops.aten.cudnn_batch_norm(
         x, scale, torch.zeros_like(scale), None, None, True, 0.1, items.EPSILON
@@ -282,7 +282,7 @@ def cudnn_calls(data):
 
 
 def compiled_calls(data):
-    """torch.compile of the formula as PyTorch decomposes it."""
+    """torch.compile of PyTorch's decomposition."""
     torch._dynamo.reset()
     scale, mean, inv_std = (
         t.flatten() for t in (data.scale, data.mean, data.inv_std)
@@ -353,7 +353,7 @@ def measure_item(library, item, path, peers, deadline):
     attempt("bngrad", lambda: own.calls)
     stream_us = measure_stream(own.calls, rounds=5)
     if "us" not in found["bngrad"]:
-        # Times without a graph are better than none; the table says so.
+        # Falls back to times without a graph; the table shows this.
         why = found["bngrad"]["absent"]
         found["bngrad"] = {"us": stream_us, "not_captured": why}
     found["bngrad"]["stream_us"] = stream_us

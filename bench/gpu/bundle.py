@@ -1,8 +1,8 @@
 """bundle.py --tools=BIN --libraries=LIB --work=FOLDER --output=OUT.tar.gz: compiles
-what the GPU suite runs, ahead of time, and packs it with the suite.
+the functions of the GPU suite ahead of time, and packs them with the suite.
 
-Nothing in the bundle needs MLIR, LLVM or a compiler. --few takes the items of
-tests alone."""
+The bundle needs neither MLIR, LLVM nor a compiler. --few compiles only the
+items of the tests."""
 
 import argparse
 import concurrent.futures
@@ -75,7 +75,7 @@ def compile_item(item, stem, options, measured):
         run(*command)
         entry["object"] = f"objects/{stem.with_suffix('.so').name}"
     except RuntimeError as error:
-        # A schedule that the shape does not take, or a lack of ptxas: the suite
+        # The shape does not allow the schedule, or ptxas is missing: the suite
         # counts these.
         message = re.sub(r".*\.mlir:(\d+:\d+: )?", "", str(error))
         if item.schedule and "expected a kernel to access" in message:
@@ -88,7 +88,7 @@ def compile_item(item, stem, options, measured):
 
 
 def build(options):
-    """Compiles everything into a folder; its manifest."""
+    """Compiles all items into a folder; returns the manifest."""
     folder = options.work / "bngrad-gpu"
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "objects").mkdir(parents=True)
@@ -147,7 +147,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--output", type=pathlib.Path, required=True)
     parser.add_argument("--chip", default="sm_90")
-    parser.add_argument("--shapes", default="", help="items whose name matches")
+    parser.add_argument("--shapes", default="", help="only items whose name matches")
     parser.add_argument("--few", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
@@ -165,7 +165,7 @@ def main():
     )
     if size > LIMIT_MB:
         print(f"expected at most {LIMIT_MB} MB, got {size:.1f}", file=sys.stderr)
-    # What was not compiled is counted by the suite, which runs the rest.
+    # The suite counts items that were not compiled, and runs the others.
     return 1 if size > LIMIT_MB else 0
 
 

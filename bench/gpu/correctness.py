@@ -1,5 +1,5 @@
-"""Compares results with docs/mathematics.md in a wider type, under the bound of
-docs/numerics.md. Works on arrays of numpy and of torch alike."""
+"""Compares results with docs/mathematics.md in a wider type, by the bound of
+docs/numerics.md. Works on arrays of numpy and of torch."""
 
 import math
 
@@ -14,9 +14,9 @@ SMALLEST = {"f16": 2.0**-24, "bf16": 2.0**-133, "f32": 2.0**-149, "f64": 5e-324}
 def reference(item, arguments, where, absolute):
     """Exact results and their A, each [N, C, S] or [C].
 
-    `arguments` are in a wide type, data as item.folded says and what is per
-    channel shaped to broadcast; `where(mask, value)` gives 0 where a mask is
-    false; `absolute` is |.|.
+    `arguments` are in a wide type, data in the shape item.folded and
+    per-channel values in a shape that broadcasts; `where(mask, value)` gives 0
+    where a mask is false; `absolute` is |.|.
     """
     sizes, dims = item.folded
     dy, x, mean = (arguments[name] for name in ("grad_output", "input", "mean"))
@@ -56,8 +56,8 @@ def bound(item, element_type, exact, terms, count, absolute):
 
 
 def make_arguments(item, seed):
-    """Random arguments that differ from channel to channel, in the types of the
-    function: data as item.folded, i1 as 0 and 1."""
+    """Random arguments that differ from channel to channel, in the types of
+    the function: data in the shape item.folded, i1 as 0 and 1."""
     random = np.random.default_rng([seed, *item.sizes, item.layout == "nchw"])
     sizes, dims = item.folded
     channel = [1 if dim in dims else size for dim, size in enumerate(sizes)]
@@ -77,7 +77,7 @@ def make_arguments(item, seed):
 
 
 def compare(item, arguments, results):
-    """The greatest error over its bound; numpy, in long double."""
+    """The largest ratio of error to bound; numpy, in long double."""
     wide = {
         name: device.from_bits(array, element_type).astype(np.longdouble)
         for (name, element_type, _), array in zip(item.arguments, arguments)
@@ -92,7 +92,7 @@ def compare(item, arguments, results):
         allowed = bound(item, element_type, value, term, count, np.abs).ravel()
         got = device.from_bits(result, element_type).astype(np.longdouble)
         error = np.abs(got - value.ravel()) / allowed
-        # A NaN is wrong, too.
+        # A NaN is also wrong.
         if not (error <= 1).all():
             first = int(np.argmax(~(error <= 1)))
             raise device.Error(
@@ -105,7 +105,7 @@ def compare(item, arguments, results):
 
 
 def check_small(library, item, path, shifts=(0, 1)):
-    """Runs `item` with aligned and with shifted arrays; error over bound."""
+    """Runs `item` with aligned and with shifted arrays; returns the ratio of error to bound."""
     gradient = device.Gradient(item, path)
     arguments = make_arguments(item, 1)
     worst = 0.0
@@ -118,7 +118,7 @@ def check_small(library, item, path, shifts=(0, 1)):
         finally:
             buffers.free()
         worst = max(worst, compare(item, arguments, results))
-        # The same call gives the same bits.
+        # Results of the same call are bitwise identical.
         if shift == 0 and before is not None:
             if not all(np.array_equal(a, b) for a, b in zip(before, results)):
                 raise device.Error("expected the same bits again, got others")

@@ -1,5 +1,5 @@
 """Calls compiled gradients through libBNGradCudaRuntime.so, or the emulator in
-its place, with ctypes and numpy alone."""
+its place, with only ctypes and numpy."""
 
 import ctypes
 import pathlib
@@ -7,7 +7,7 @@ import pathlib
 import numpy as np
 
 POISON = 0xFF  # bytes of results before a call: NaN in every type
-GUARD = 256  # bytes before and after a result that must stay as they were
+GUARD = 256  # bytes before and after a result that must not change
 GUARD_BYTE = 0x5A
 
 
@@ -16,7 +16,7 @@ class Error(Exception):
 
 
 def from_bits(array, element_type):
-    """Values of `array`, which holds bf16 as uint16, in float64 or wider."""
+    """Values of `array`, in which bf16 is uint16, in float64 or wider."""
     if element_type == "bf16":
         return (array.astype(np.uint32) << 16).view(np.float32)
     return array
@@ -43,7 +43,7 @@ class Library:
     """The functions of BNGrad/Runtime/Cuda.h."""
 
     def __init__(self, path):
-        # Before any object is loaded, whose calls then come here.
+        # Loaded before any object, so that calls of objects resolve to it.
         self.library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
         for name in ("mgpuMemAlloc", "mgpuStreamCreate"):
             getattr(self.library, name).restype = ctypes.c_void_p
@@ -53,7 +53,7 @@ class Library:
         self.library.bngradCudaSetErrorHandler(self._handler, None)
 
     def check(self, status=0):
-        """Raises what was reported since the last time."""
+        """Raises the errors reported since the last check."""
         status = self.library.bngradCudaTakeStatus() or status
         messages, self.messages = self.messages, []
         if status or messages:
@@ -113,13 +113,13 @@ class Gradient:
         arguments = [ctypes.c_void_p(d.ctypes.data) for d in descriptors]
         function = self.object._mlir_ciface_gradient
         function.restype = None
-        # The descriptors live as long as the call can be made.
+        # The descriptors live as long as the returned function.
         return lambda kept=descriptors: function(*arguments) or 0
 
 
 class Buffers:
-    """Arguments and poisoned results of one call, each `shift` elements behind a
-    multiple of 256 bytes, with guards."""
+    """Arguments and poisoned results of one call, each `shift` elements after
+    a multiple of 256 bytes, with guards."""
 
     def __init__(self, library, item, arguments, shift=0):
         self.library = library

@@ -1,4 +1,4 @@
-"""What the GPU suite compiles and runs: shapes, types, variants, schedules."""
+"""The items of the GPU suite: shapes, types, variants, schedules."""
 
 import dataclasses
 import re
@@ -11,7 +11,7 @@ BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 EPSILON = 1e-3
 
 RESNET_256 = [(256,) + shape[1:] for shape in cases.RESNET]
-# The same sizes in both layouts, where the types are those of table columns.
+# Sizes that are measured in both layouts and in every type.
 HALF = [(32, 64, 56, 56), (32, 512, 28, 28), (32, 2048, 7, 7)]
 # DRAM bytes are counted for these.
 COUNTED = [
@@ -47,11 +47,11 @@ SCHEDULES = {
     "one_pass of 4": "one_pass, threads = 512, vector_bits = 64, columns = 2, cluster = 4",
     "one_pass of 8": "one_pass, threads = 96, vector_bits = 128, columns = 8, cluster = 8",
 }
-# Shared memory that a forced schedule may ask for: that of sm_90.
+# Largest shared memory of a forced schedule: that of sm_90.
 SHARED_BYTES = 220 << 10
 FEW_SCHEDULES = ["", "two_pass narrow", "one_pass of 2"]
 VARIANTS = ["plain", "mask", "frozen", "dynamic"]
-# The sanitizers' set, and that of tests: all kernels, few elements.
+# The items of the sanitizers and of the tests: all kernels, few elements.
 FEW = [
     (2, 3, 4, 4),
     (5, 3, 7, 2),
@@ -133,7 +133,7 @@ class Item:
 
     @property
     def folded(self):
-        """Sizes of memory as (N, C, S), and which of them are summed over."""
+        """Sizes of memory as (N, C, S), and which of them are reduced."""
         n, c = self.sizes[0], self.case.channels
         s = self.case.row
         return ((n, c, s), (0, 2)) if self.layout == "nchw" else ((n * s, 1, c), (0, 1))
@@ -163,7 +163,7 @@ def make_ir(item):
 
 
 def large():
-    """What is measured."""
+    """The items of the benchmark."""
     found = []
     for element_type in ("f32", "bf16"):
         shapes = cases.RESNET + RESNET_256 + cases.BOTH_LAYOUTS[len(cases.RESNET) :]
@@ -174,7 +174,7 @@ def large():
 
 
 def small(few=False):
-    """What tests correctness: odd sizes, every type, forced schedules."""
+    """The items of the correctness tests: odd sizes, every type, forced schedules."""
     found = []
     both = SMALL if not few else [shape for shape in FEW if len(shape) == 4]
     for layout, more in (("nchw", SMALL_CHANNEL_MAJOR), ("nhwc", SMALL_ROW_MAJOR)):
@@ -184,7 +184,7 @@ def small(few=False):
                 all_schedules = element_type in ("f32", "bf16")
                 schedules = list(SCHEDULES) if all_schedules else FEW_SCHEDULES
                 if few:
-                    # Every schedule, spread over the shapes.
+                    # Every schedule, distributed over the shapes.
                     schedules = schedules[number % 2 :: 2]
                     if element_type != ("f32", "bf16", "f16", "f64")[number % 4]:
                         schedules = schedules[:1]
@@ -194,7 +194,7 @@ def small(few=False):
                 ]
             for variant in VARIANTS[1:]:
                 found.append(Item(shape, layout, ("f32", "bf16")[number % 2], variant))
-    # The other forms of kernels, where ptxas and fatbinary were there.
+    # The other formats of kernels, if ptxas and fatbinary are installed.
     for format in ("bin", "fatbin"):
         found.append(Item((16, 33, 14, 14), "nchw", "f32", format=format))
     return [item for item in dict.fromkeys(found) if item.fits]

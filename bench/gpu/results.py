@@ -1,7 +1,7 @@
 """The table, the data and the plot of the GPU suite.
 
 As a program, results.py A.json [B.json...] --output=BASE writes BASE.{md,json,svg}
-from what several runs of suite.py left, each with some of the parts."""
+from several runs of suite.py, each with some of the parts."""
 
 import argparse
 import json
@@ -29,12 +29,12 @@ LIMIT_TWO_PASS = 1.15  # of the 5-pass time
 
 
 def floors_us(case, bandwidth):
-    """Microseconds that 3 and 5 tensors take at `bandwidth` GB/s."""
+    """Times of 3 and 5 tensors at `bandwidth` GB/s, in microseconds."""
     return [passes * case["tensor_bytes"] / bandwidth / 1e3 for passes in (3, 5)]
 
 
 def finish(document):
-    """Adds what follows from the times: ratios and limits that are not kept."""
+    """Adds the ratios and the exceeded limits."""
     bandwidth = document.get("bandwidth_gbps", {}).get("median")
     for case in document.get("benchmark", []):
         case.pop("ratios", None)
@@ -65,11 +65,10 @@ def finish(document):
 
 
 def merge(documents):
-    """One document of several; a part of a later one takes the place of the same
-    part of an earlier one."""
+    """Merges documents; a part of a later one replaces the same part of an earlier one."""
     merged = {}
     for document in documents:
-        # A part that ran again has not failed any more.
+        # A repeated part is no longer failed.
         for part in document.get("seconds", {}):
             merged.get("failed", {}).pop(part, None)
         for key, value in document.items():
@@ -89,7 +88,7 @@ def summarize_bandwidth(samples):
 
 
 def wrong_items(document):
-    """(part, item, why) of all that is not correct."""
+    """(part, item, reason) of all incorrect items."""
     found = []
     for part, entries in document.get("correctness", {}).items():
         found += [(part, e["name"], e["error"]) for e in entries if "error" in e]
@@ -157,7 +156,7 @@ def _machine_lines(document):
 
 
 def _count(entries):
-    """How many are correct, wrong, not run."""
+    """The numbers of correct, wrong and skipped items."""
     wrong = sum("error" in entry for entry in entries)
     skipped = sum("skipped" in entry for entry in entries)
     return len(entries) - wrong - skipped, wrong, skipped
@@ -239,7 +238,7 @@ def markdown(document):
 
 
 def plot(document, path):
-    """Times over the 3-pass time of large shapes, as SVG."""
+    """Ratios of times to the 3-pass time for large shapes, as SVG."""
     bandwidth = document.get("bandwidth_gbps", {}).get("median")
     rows = [
         case
@@ -296,7 +295,7 @@ def plot(document, path):
 
 
 def summary(document):
-    """A few lines to end a run with."""
+    """A summary in a few lines."""
     lines = []
     for part, entries in document.get("correctness", {}).items():
         correct, wrong, skipped = _count(entries)
@@ -327,7 +326,7 @@ def summary(document):
 
 
 def write(document, base):
-    """BASE.json, BASE.md and BASE.svg."""
+    """Writes BASE.json, BASE.md and BASE.svg."""
     base.parent.mkdir(parents=True, exist_ok=True)
     base.with_suffix(".json").write_text(json.dumps(document, indent=1) + "\n")
     base.with_suffix(".md").write_text(markdown(document))

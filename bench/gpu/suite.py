@@ -1,12 +1,12 @@
-"""The GPU suite: runs what bundle.py packed, beside it.
+"""The GPU suite: runs the functions that bundle.py packed with it.
 
     python3 suite.py --output=FOLDER [--only=PART,...] [--shapes=REGEX]
     python3 suite.py --dry-run --library=libBNGradCudaEmulator.so --output=FOLDER
 
 Parts: correctness, sanitizer, benchmark, counters. Needs numpy; an NVIDIA GPU and
-PyTorch for more than a dry run. Writes FOLDER/gpu.{md,json,svg}, after each part,
-and exits 1 if something is not correct. What fails is recorded, and the rest
-goes on."""
+PyTorch for more than a dry run. Writes FOLDER/gpu.{md,json,svg} after each
+part, and exits with 1 if a result is incorrect. Failures are recorded, and the
+run continues."""
 
 import argparse
 import datetime
@@ -28,8 +28,8 @@ import results
 import tools
 
 PARTS = ["correctness", "sanitizer", "benchmark", "counters"]
-# Seconds after which a part takes no new item: about 12 minutes in all.
-# torch.compile compiles for seconds per shape and has seconds of its own.
+# Seconds after which a part starts no new item: about 12 minutes in total.
+# torch.compile takes seconds per shape and has its own limit.
 SECONDS = {
     "correctness": 120,  # each of small and large
     "sanitizer": 100,  # each tool
@@ -97,7 +97,7 @@ class Suite:
         return found
 
     def load_previous(self):
-        """What other parts left in the folder, of this commit and this GPU."""
+        """Results of other parts in the folder, for this commit and this GPU."""
         path = self.options.output / "gpu.json"
         try:
             previous = json.loads(path.read_text())
@@ -114,7 +114,7 @@ class Suite:
         results.write(merged, self.options.output / "gpu")
 
     def run_all(self, name, wanted, check, entries):
-        """Appends one entry per item of `wanted`, of what `check` gives."""
+        """Appends the result of `check` for each item of `wanted`."""
         deadline = time.monotonic() + SECONDS[name]
         for item in wanted:
             if time.monotonic() > deadline:
@@ -129,7 +129,7 @@ class Suite:
             entries.append(entry)
 
     def recover(self):
-        """Forgets an error of the library, so that the next item can run."""
+        """Clears an error of the library, so that the next item can run."""
         self.library.library.bngradCudaTakeStatus()
         self.library.messages = []
 
@@ -151,7 +151,7 @@ class Suite:
         self.run_all("correctness", wanted, check_small, found.setdefault("small", []))
         print(f"correctness: {len(found['small'])} small functions", flush=True)
         if self.options.dry_run:
-            # What is too large for the emulator, and what it cannot interpret.
+            # Items that are too large for the emulator, or that it cannot interpret.
             rest = [item for item in self.objects if not (item.is_small and item.format == "isa")]
 
             def load(item):
@@ -214,7 +214,7 @@ class Suite:
         self.document["bandwidth_gbps"] = results.summarize_bandwidth(samples)
         self.save()
         print(f"benchmark: {len(cases)} cases; torch.compile now", flush=True)
-        # Large shapes first: there it counts.
+        # Large shapes first: they matter most.
         deadline = time.monotonic() + SECONDS["compile"]
         order = sorted(zip(self.large, cases), key=lambda pair: -pair[0].case.tensor_bytes)
         for item, case in order:
@@ -268,7 +268,7 @@ class Suite:
 
 
 def run_child(names):
-    """Calls the items `names` once each; for tools that watch the process."""
+    """Calls each item of `names` once; for tools that observe the process."""
     manifest = json.loads((HERE / "manifest.json").read_text())
     library = device.Library(HERE / "libBNGradCudaRuntime.so")
     for entry in manifest["items"]:
@@ -287,9 +287,9 @@ def main():
     default = os.environ.get("OUT", "results")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path(default))
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
-    parser.add_argument("--shapes", default="", help="items whose name matches")
+    parser.add_argument("--shapes", default="", help="only items whose name matches")
     parser.add_argument("--library", default=HERE / "libBNGradCudaRuntime.so")
-    parser.add_argument("--dry-run", action="store_true", help="without GPU and PyTorch")
+    parser.add_argument("--dry-run", action="store_true", help="run on the emulator, without GPU and PyTorch")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:

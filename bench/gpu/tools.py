@@ -1,5 +1,4 @@
-"""compute-sanitizer and ncu, each around a process that calls compiled gradients
-without PyTorch."""
+"""compute-sanitizer and ncu, each around a process that calls compiled gradients without PyTorch."""
 
 import csv
 import io
@@ -35,7 +34,7 @@ def _run(command, timeout):
 
 
 def sanitize(tool, names, timeout):
-    """What compute-sanitizer's `tool` says of the items `names`."""
+    """The report of compute-sanitizer's `tool` on the items `names`."""
     program = find("compute-sanitizer")
     if not program:
         return {"absent": "expected compute-sanitizer, found none"}
@@ -75,7 +74,7 @@ def count_bytes(name, timeout):
     found = {"kernels": []}
     for row in csv.DictReader(io.StringIO("\n".join(lines[header:]))):
         if not (row.get("ID") or "").strip():
-            continue  # the row of units
+            continue  # row of units
         kernel = {"name": row.get("Kernel Name", "?")}
         for metric, key in METRICS.items():
             kernel[key] = float((row.get(metric) or "0").replace(",", ""))

@@ -1,4 +1,4 @@
-//===- Hand.cpp - the gradient written by hand ----------------------------===//
+//===- Hand.cpp - hand-written gradient -----------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,18 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// AVX-512 and OpenMP, f32, bf16 and f16 data. The bar for generated code: three
-// schedules, chosen by layout and row length.
+// AVX-512 and OpenMP, f32, bf16 and f16 data. The baseline for generated code:
+// three schedules, chosen by layout and row length.
 //
 //   long rows    a thread takes a channel: sums, then grad_input, while the
 //                channel is in cache. Fewer than 8 channels: all threads share
 //                each channel.
-//   short rows   a thread takes as many channels as make a run of 6 KB; per
-//                element of the run one accumulator.
+//   short rows   a thread takes enough channels for a run of 6 KB, with one
+//                accumulator per element of the run.
 //   row-major    a thread takes a range of rows; rows are folded until they
 //                fill vectors.
 //
-// Results do not depend on timing, but on the number of threads.
+// Results depend on the number of threads, but not on timing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ struct F32 {
   static void stream(float *p, const __m512 *v) { _mm512_stream_ps(p, v[0]); }
 };
 
-/// What the two 16-bit types share; `Convert` goes to f32 and back.
+/// Common code of the two 16-bit types; `Convert` converts to f32 and back.
 template <typename Convert> struct Half {
   using Type = uint16_t;
   static __m512 load(const uint16_t *p) {
@@ -95,7 +95,7 @@ using F16 = Half<ConvertF16>;
 __mmask16 firstLanes(int64_t count) { return (1u << count) - 1; }
 
 //===----------------------------------------------------------------------===//
-// What every schedule shares
+// Common code of the schedules
 //===----------------------------------------------------------------------===//
 
 /// grad_input = gradOutput * a + (input - mean) * b + k.
@@ -111,9 +111,9 @@ struct State {
   Problem p;
   /// Elements per channel.
   double count;
-  /// grad_input goes past the caches.
+  /// Whether grad_input is written by streaming stores.
   bool streaming;
-  /// Scratch of each thread, in floats, cache lines apart.
+  /// Scratch memory of each thread, in floats, on separate cache lines.
   std::vector<float *> scratch;
 
   ~State() {
@@ -194,8 +194,8 @@ template <bool kPrefetch> void prefetch(const void *address) {
     _mm_prefetch(static_cast<const char *>(address), _MM_HINT_T1);
 }
 
-/// grad_input of one row. With kPrefetch, `ahead` elements later is what will
-/// be read next.
+/// grad_input of one row. With kPrefetch, `ahead` is the prefetch distance in
+/// elements.
 template <typename E, bool kPrefetch>
 void applyRow(const typename E::Type *dy, const typename E::Type *x,
               typename E::Type *dx, int64_t n, const Coefficients &f,
@@ -252,7 +252,7 @@ void applyRows(const State &s, int64_t c, const Coefficients &f,
   }
 }
 
-/// Elements of a row from which a channel by itself is worth a thread.
+/// Smallest row length, in elements, for which a thread takes a single channel.
 constexpr int64_t kLongRow = 256;
 
 template <typename E> void runLongRows(State &s) {
@@ -275,7 +275,7 @@ template <typename E> void runLongRows(State &s) {
   }
 }
 
-/// All threads share each channel, a range of images each.
+/// All threads share each channel; each takes a range of images.
 template <typename E> void runFewChannels(State &s) {
   const Problem &p = s.p;
   // Two sets of partial sums: with one barrier per channel, a thread may be a
@@ -310,10 +310,10 @@ template <typename E> void runFewChannels(State &s) {
 // Runs: short rows and row-major
 //===----------------------------------------------------------------------===//
 //
-// A run is a stretch of elements whose channels repeat from run to run, so that
-// element i has the coefficients at i of a table.
+// A run is a sequence of elements. All runs have the same sequence of channels,
+// so element i uses entry i of the tables of coefficients.
 
-/// Tables of a run, one behind the other in scratch.
+/// Tables of a run, contiguous in scratch memory.
 struct Tables {
   float *sumDy, *sumDyXmu, *mean;
   float *a, *b, *k;
@@ -324,7 +324,7 @@ struct Tables {
 };
 
 /// Adds kRuns runs of n elements, `stride` elements apart, to the tables. With
-/// kPrefetch, `stride` elements later is what will be read next.
+/// kPrefetch, `stride` is the prefetch distance in elements.
 template <typename E, int kRuns, bool kPrefetch = false>
 void addRuns(const typename E::Type *dy, const typename E::Type *x, int64_t n,
              int64_t stride, const Tables &t) {
@@ -382,7 +382,7 @@ void addNarrowRuns(const typename E::Type *dy, const typename E::Type *x,
   }
 }
 
-/// grad_input of one run. With kPrefetch, the run behind it will be read next.
+/// grad_input of one run. With kPrefetch, the following run is prefetched.
 template <typename E, bool kPrefetch = false>
 void applyRun(const typename E::Type *dy, const typename E::Type *x,
               typename E::Type *dx, int64_t n, const Tables &t,
@@ -415,8 +415,8 @@ void applyRun(const typename E::Type *dy, const typename E::Type *x,
            mask);
 }
 
-/// Elements of a run of short rows: long enough for whole pages of prefetching,
-/// short enough for five tables in the L1 cache.
+/// Elements per run of short rows: long enough to prefetch whole pages, short
+/// enough for five tables in the L1 cache.
 constexpr int64_t kRunElements = 1568;
 
 double sumOf(const float *values, int64_t n) {
@@ -436,7 +436,7 @@ template <typename E> void runShortRows(State &s) {
   for (; unit > 1 && unit / 2 * n % 32 == 0; unit /= 2)
     ;
   int64_t block = std::max<int64_t>(1, kRunElements / (unit * n)) * unit;
-  // Every thread gets work where there are few channels.
+  // If there are few channels, every thread still gets some.
   while (block > unit && (p.channels + block - 1) / block < p.threads)
     block -= unit;
   if (p.channels <= block)
@@ -537,8 +537,8 @@ template <typename E> void runRowMajor(State &s) {
     if (whole < range.end)
       addRuns<E, 1>(dy + whole * n, x + whole * n, elements - whole * n, 0, t);
 #pragma omp barrier
-    // Every thread adds all partial sums; the tables of a and b take the place
-    // of the sums, so they are built behind them.
+    // Every thread adds all partial sums. The tables of a and b replace the
+    // sums, so they are built after them.
     float *a = s.scratch[thread] + 4 * n, *b = a + n;
     for (int64_t c = 0; c < channels; ++c) {
       Sums sums;
@@ -563,8 +563,8 @@ template <typename E> void runRowMajor(State &s) {
     }
     t.a = a;
     t.b = b;
-    // Blocks backwards, as the last ones are still in cache; forwards in a
-    // block, as prefetching goes.
+    // Blocks in reverse order, as the last ones are still in cache; forwards
+    // within a block, in the direction of prefetching.
     int64_t block = std::max<int64_t>(1, kBlockBytes / (n * sizeof(T)));
     for (int64_t end = range.end; end > range.begin; end -= block)
       for (int64_t run = std::max(range.begin, end - block); run < end; ++run)

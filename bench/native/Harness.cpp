@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Everything that is timed is timed here. All times are in seconds, all rates
-// in bytes per second.
+// All timing is in this file. Times are in seconds, rates in bytes per second.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,13 +27,13 @@ extern "C" void kmp_set_blocktime(int milliseconds);
 
 namespace {
 
-/// What is measured: `run(state)` is one call.
+/// A measured function: `run(state)` is one call.
 struct Runner {
   void (*run)(void *state);
   void *state;
   /// Calls between two readings of the clock when caches are warm.
   int64_t calls;
-  /// 1 if the library has threads that are not OpenMP's.
+  /// 1 if the library has threads other than OpenMP's.
   int32_t foreignThreads;
 };
 
@@ -42,12 +41,12 @@ struct Runner {
 struct Sample {
   /// The call right after a pass over more memory than the caches hold.
   double cold;
-  /// The call after that, or the mean of `calls` of them.
+  /// The following call, or the mean of `calls` of them.
   double warm;
   /// Bandwidth measured before and after the two.
   double bandwidthBefore, bandwidthAfter;
-  /// Involuntary context switches from the one measurement of bandwidth to the
-  /// other, both included.
+  /// Involuntary context switches during the calls and both measurements of
+  /// bandwidth.
   int64_t switches;
 };
 
@@ -72,8 +71,8 @@ static int64_t involuntarySwitches() {
   return usage.ru_nivcsw;
 }
 
-/// Lets OpenMP's idle threads sleep, so that they do not spin beside threads of
-/// another runtime, or brings them back.
+/// Lets OpenMP's idle threads sleep, so that they do not compete with threads
+/// of another runtime, or wakes them.
 static void letOpenMPSleep(bool sleep) {
   kmp_set_blocktime(sleep ? 0 : 200);
 #pragma omp parallel
@@ -117,9 +116,9 @@ static double bandwidth() {
 
 extern "C" {
 
-/// Zeroed memory on huge pages where the system has them, never freed. Arrays
-/// start on lines, but at different offsets in their pages, so that the same
-/// element of two arrays does not fall into the same set of a cache.
+/// Zeroed memory, on huge pages if the system has them, never freed. Arrays are
+/// aligned to cache lines, but at different page offsets, so that the same
+/// element of two arrays is not in the same cache set.
 void *harnessAllocate(int64_t bytes) {
   constexpr int64_t kPage = 2 << 20, kStagger = 11 * 4096 + 9 * 64;
   static int64_t offset = 0;
@@ -133,7 +132,7 @@ void *harnessAllocate(int64_t bytes) {
   return memory + offset;
 }
 
-/// Whether each OpenMP thread is bound to a core of its own.
+/// Whether each OpenMP thread is bound to its own core.
 int32_t harnessIsBound() {
   cpu_set_t all;
   CPU_ZERO(&all);
@@ -184,7 +183,7 @@ void harnessCallFunction(void *state) {
   }
 }
 
-/// Does nothing; what remains is the cost of timing a call.
+/// Does nothing: measures the overhead of timing a call.
 void harnessNothing(void *) {}
 
 /// Measures every runner once, in `order`.
@@ -209,7 +208,7 @@ void harnessRound(const Runner *runners, const int32_t *order, int64_t count,
     sample.cold = middle - start;
     sample.warm = (end - begin) / runner.calls;
     if (runner.foreignThreads) {
-      // Its idle threads spin for a moment as well.
+      // The idle threads of this library also spin for a moment.
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       letOpenMPSleep(false);
     }

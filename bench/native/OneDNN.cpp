@@ -73,7 +73,7 @@ static void *create(const Problem &p) {
   add(DNNL_ARG_MEAN, perChannel, p.mean);
   add(DNNL_ARG_VARIANCE, perChannel, p.variance);
   add(DNNL_ARG_SCALE, perChannel, p.scale);
-  // Version 2 wants a shift, which no result depends on.
+  // Version 2 requires a shift, although no result depends on it.
   add(DNNL_ARG_SHIFT, perChannel, p.scale);
   add(DNNL_ARG_DIFF_SCALE, perChannel, p.gradScale);
   add(DNNL_ARG_DIFF_SHIFT, perChannel, p.gradOffset);

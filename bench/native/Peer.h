@@ -1,4 +1,4 @@
-//===- Peer.h - what every measured library provides ----------------------===//
+//===- Peer.h - interface of measured libraries ---------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -30,9 +30,9 @@ struct Problem {
   int32_t channelsLast;
   int32_t elementType;
   int32_t threads;
-  /// Extents in elements; 1 where the rank has none.
+  /// Extents in elements; 1 if the rank has no such dim.
   int64_t images, channels, height, width;
-  /// Of the machine's last-level cache.
+  /// Size of the machine's last-level cache.
   int64_t cacheBytes;
   double epsilon;
   const void *gradOutput, *input;
@@ -45,25 +45,26 @@ struct Problem {
 };
 
 extern "C" {
-/// Prepares `problem`, which must outlive the result. Null and one line in
-/// `error` if the library cannot do it. `variant` is the library's own.
+/// Prepares `problem`, which must outlive the result. Returns null and sets
+/// `error` to one line if the library cannot run it. The library defines the
+/// meaning of `variant`.
 void *peerCreate(const Problem *problem, int32_t variant, char *error,
                  int64_t size);
 
-/// One gradient; what is timed.
+/// One gradient; this call is timed.
 void peerRun(void *state);
 
-/// One gradient whose results are in the problem's buffers afterwards, also
-/// where the library allocates them itself.
+/// One gradient whose results are in the problem's buffers afterwards, even if
+/// the library allocates its own.
 void peerRunInto(void *state);
 
 void peerDestroy(void *state);
 
-/// The library's version and how it runs threads, one line.
+/// The library's version and threading runtime, in one line.
 void peerVersion(char *text, int64_t size);
 }
 
-/// Runs `create` and turns an exception into the message.
+/// Runs `create` and converts an exception to `error`.
 template <typename Create>
 void *createOrExplain(Create create, char *error, int64_t size) {
   try {

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Calls `native_batch_norm_backward` of libtorch_cpu, which needs neither
-// Python nor a GPU. PyTorch has no form of it that writes to a given output.
-// Variant 0 allocates as PyTorch does; variant 1 hands out the same buffers
-// again and again, which takes page faults out of the time.
+// Python nor a GPU. PyTorch cannot write its results to given outputs. Variant
+// 0 allocates as PyTorch does; variant 1 reuses the same buffers, which
+// excludes page faults from the time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@
 
 namespace {
 
-/// Keeps what is freed, for the next allocation of the same size.
+/// Keeps freed memory for the next allocation of the same size.
 class KeepingAllocator final : public c10::Allocator {
 public:
   c10::DataPtr allocate(size_t bytes) override {
@@ -42,7 +42,7 @@ public:
       memory = found->second;
       kept.erase(found);
     } else {
-      // As the benchmark allocates everyone's data.
+      // The alignment of the benchmark's data.
       size_t alignment = bytes < (2 << 20) ? 64 : 2 << 20;
       size_t rounded = (bytes + alignment - 1) / alignment * alignment;
       memory = std::aligned_alloc(alignment, rounded);

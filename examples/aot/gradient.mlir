@@ -1,5 +1,5 @@
-// The gradient of a batch norm that is followed by a ReLU and, on the way back,
-// joined by the gradient of a skip connection: NHWC, bf16 data, f32 parameters.
+// The gradient of a batch norm followed by a ReLU. The backward pass adds the
+// gradient of a skip connection. NHWC, bf16 data, f32 parameters.
 !data = tensor<32x14x14x256xbf16>
 !mask = tensor<32x14x14x256xi1>
 !channel = tensor<256xf32>

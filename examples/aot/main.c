@@ -39,7 +39,7 @@ int main(void) {
                                   result, grad_scale, grad_offset);
   if (status != 0)
     return 1;
-  /* Of 5 pixels in a row 2 have a positive input, which sum to 3. */
+  /* Of 5 consecutive pixels, 2 have a positive input, with sum 3. */
   printf("grad_offset %.1f, expected %d\n", grad_offset[0], kPixels * 2 / 5);
   printf("grad_scale %.1f, expected %.1f\n", grad_scale[0],
          kPixels * 3 / 5 * 0.70710678);

@@ -1,11 +1,11 @@
 """A small tape for reverse-mode differentiation of numpy float64 programs.
 
-Every operation below is elementary (its derivative is one line), and nothing
-here knows of batch norm: a gradient taken with this tape shares no formula
-with the closed forms it is compared with.
+Every operation below is elementary (its derivative is one line), and none is
+specific to batch norm: a gradient from this tape shares no formula with the
+closed forms it is compared with.
 
-All sums are correctly rounded (`math.fsum`), so a result depends neither on an
-order of summation nor on the machine's vector width.
+All sums are correctly rounded (`math.fsum`), so results do not depend on the
+order of summation or the vector width.
 """
 
 import math
@@ -34,7 +34,7 @@ def sum_to(array: np.ndarray, shape: Tuple[int, ...]) -> np.ndarray:
 
 
 class Value:
-    """An array, and how to hand its gradient on to what it was made from."""
+    """An array, and a function that propagates its gradient to its parents."""
 
     def __init__(self, data, parents: Sequence["Value"] = (),
                  pull: Callable[[np.ndarray], Sequence[np.ndarray]] = None):
@@ -102,7 +102,7 @@ def lift(value) -> Value:
 
 
 def backward(loss: Value) -> None:
-    """Adds d loss / d value to `grad` of every value that `loss` came from."""
+    """Adds d loss / d value to `grad` of every value that `loss` depends on."""
     order, seen, stack = [], set(), [(loss, False)]
     while stack:
         value, ready = stack.pop()

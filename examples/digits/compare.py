@@ -9,12 +9,13 @@ float32 result may differ from the expected value `exact` by
 
 where M = N*H*W is the number of elements summed per channel and A is the
 gradient's formula with every term replaced by its absolute value, in float64.
-The first part is the one rounding of the result, the second what float32
-arithmetic may lose on the way; docs/numerics.md explains both. The expected
-gradients belong to exact statistics and the stored ones are rounded to float32:
-STATISTICS_UNITS allows for that. It is measured; make_digits.py asserts it.
+The first part is the rounding of the result, the second the rounding errors of
+float32 arithmetic; docs/numerics.md explains both. The expected gradients use
+exact statistics, but the stored statistics are rounded to float32:
+STATISTICS_UNITS allows for that. It is measured, and make_digits.py asserts
+it.
 
-Exit status: 0 if all agree, 1 if not or if something cannot be read.
+Exit status: 0 if all agree; 1 otherwise, or if a file cannot be read.
 """
 
 import math
@@ -68,7 +69,7 @@ def allowed(name: str, expected: np.ndarray) -> np.ndarray:
 
 
 def compare(result_path: str, expected_path: str) -> bool:
-    """Prints one line for one pair; returns whether the result is good."""
+    """Prints one line for one pair; returns whether the bound holds."""
     name = Path(expected_path).stem.replace("expected_", "")
     if name not in ("grad_input", "grad_scale", "grad_offset"):
         raise ValueError(f"{expected_path}: not one of expected_grad_*.npy")

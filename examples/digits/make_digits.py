@@ -1,12 +1,13 @@
 """Writes the arrays of this example: one batch norm of a small trained network.
 
 The network is conv 3x3 -> batch norm -> ReLU -> 2x2 average pool -> linear ->
-softmax cross entropy, on real images. It is trained for a few steps, then one
-more step is cut open at the batch norm. The expected gradients come from the
-tape in autodiff.py, which differentiates through mean and variance as functions
-of the input; they are checked here against finite differences of the loss.
+softmax cross entropy, on real images. It is trained for a few steps, then the
+arrays at the batch norm are recorded in one more step. The expected gradients
+are computed by the tape in autodiff.py, which differentiates through mean and
+variance as functions of the input; they are checked here against finite
+differences of the loss.
 
-Running it again leaves every file as it is, bit for bit.
+A second run writes bitwise identical files.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from typing import Dict, NamedTuple
 
 import numpy as np
 
-sys.dont_write_bytecode = True  # leave nothing but the arrays behind
+sys.dont_write_bytecode = True  # write only the arrays
 import compare
 from autodiff import Value, backward, exact_sum, lift
 
@@ -118,8 +119,8 @@ def check_differences(network: Network, x: np.ndarray, labels: np.ndarray,
     """Compares sampled entries with central differences of the whole loss.
 
     `x` NCHW is the batch norm's input. Entries of `x` whose output is close to
-    the kink of the ReLU are left out: there the loss has no derivative. Asserts
-    that the worst difference is small against the largest entry.
+    the kink of the ReLU are omitted: there the loss has no derivative. Asserts
+    that the largest difference is small relative to the largest entry.
     """
     places = {"grad_input": x.copy(), "grad_scale": network.scale.copy(),
               "grad_offset": network.offset.copy()}
@@ -152,8 +153,8 @@ def check_differences(network: Network, x: np.ndarray, labels: np.ndarray,
 
 def check_statistics(arrays: Dict[str, np.ndarray],
                      gradients: Dict[str, np.ndarray]) -> None:
-    """Prints what rounding mean and variance to float32 does to the gradients,
-    and asserts that compare.py allows for it."""
+    """Prints the effect of rounding mean and variance to float32 on the
+    gradients, and asserts that compare.py allows for it."""
     rounded = compare.closed_form(arrays)
     terms = compare.closed_form(arrays, absolute=True)
     for name, expected in gradients.items():
@@ -186,7 +187,7 @@ def main() -> None:
     patches = taps(images / 16.0)  # grey values are 0..16
     network = train(initial_network(), patches, labels)
 
-    # What the files hold is float32, so the rest starts from rounded values.
+    # The files contain float32, so the rest uses rounded values.
     x32 = convolve(network, patches).astype(np.float32)
     scale32 = network.scale.astype(np.float32)
     network = network._replace(scale=scale32.astype(np.float64))

@@ -1,4 +1,4 @@
-//===- embed.cpp - BNGrad inside another compiler -------------------------===//
+//===- embed.cpp - BNGrad in another compiler -----------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Builds a gradient with the C++ API, decomposes it with BNGrad's patterns
-// beside a pass of its own pipeline, and prints the linalg that comes out.
+// Builds a gradient with the C++ API, decomposes it with BNGrad's patterns next
+// to a pass of its own pipeline, and prints the resulting linalg.
 //
 //===----------------------------------------------------------------------===//
 

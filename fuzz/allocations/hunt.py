@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Makes the first, second, third ... allocation fail; see fuzz/libfuzzer/README.md.
 
-  hunt.py BUILD_DIR [--only=compiled|runtime|tools] [--most=N]
+  hunt.py BUILD_DIR [--only=compiled|runtime|tools] [--most=N] [--seed=N]
 
 `compiled`: functions of bngrad-compile, in which every allocation fails once.
 They must return a status, or the results that they give without a failure, and
-free what they have. `runtime`: lib/Runtime, the CUDA runtime over the driver of
-the unit tests. `tools`: bngrad-runner, bngrad-compile and ptx-emulator, whose
-allocations of 1 MiB and more fail; smaller ones are LLVM's, which gives up.
-They must exit with 0 or 1, and one line with 1.
+free what they have. `runtime`: lib/Runtime, over the driver of the unit tests,
+and the emulator of PTX, which must be usable afterwards. `tools`: all but the language
+server. They must exit with 0 and their whole output, or with 1, one line, and
+no output in part.
 
 The last line is `allocations: N failed, M faults`.
 """
@@ -75,13 +75,36 @@ int main(int argc, char **argv) {
 }
 """
 
+# Doubles each element.
+KERNEL = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry f(.param .u64 p) {
+  .reg .b32 %r<4>;
+  .reg .f32 %f<2>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [p];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %ntid.x;
+  mov.u32 %r3, %tid.x;
+  mad.lo.s32 %r1, %r1, %r2, %r3;
+  mul.wide.s32 %rd2, %r1, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  ld.global.f32 %f1, [%rd3];
+  add.f32 %f1, %f1, %f1;
+  st.global.f32 [%rd3], %f1;
+  ret;
+}
+"""
+
 
 class Hunter:
     """Counts, and says what is wrong."""
 
-    def __init__(self, build: Path, scratch: Path, most: int):
-        self.build, self.scratch, self.most = build, scratch, most
+    def __init__(self, build: Path, scratch: Path, most: int, seed: int):
+        self.build, self.scratch, self.most, self.seed = build, scratch, most, seed
         self.failed = self.faults = 0
+        self.inputs: set[str] = set()
         self.library = scratch / "libfailallocations.so"
         self.compiler = next((each for each in ("clang++-22", "clang++", "g++") if shutil.which(each)), "c++")
         self.run([self.compiler, "-shared", "-fPIC", "-O1", "-o", self.library, HERE / "FailAllocations.cpp", "-ldl"])
@@ -106,10 +129,11 @@ class Hunter:
             return None
 
     def numbers(self, count: int) -> list[int]:
-        """All, or `most` of them, spread out."""
+        """All, or `most` of them, spread out: the first and the last for seed 0."""
         if count <= self.most:
             return list(range(1, count + 1))
-        return sorted({1 + i * (count - 1) // (self.most - 1) for i in range(self.most)})
+        offset = self.seed * 2654435761
+        return sorted({1 + (i * (count - 1) // (self.most - 1) + offset) % count for i in range(self.most)})
 
     def try_driver(self, name: str, command: list, **variables: object) -> None:
         """A program whose argument is the number, and which prints what came of it."""
@@ -164,48 +188,81 @@ class Hunter:
             self.try_driver(f"compiled {name}", [folder / "main"], FAIL_ALLOCATION_IN="libunderhunt")
 
     def runtime(self) -> None:
-        program = self.scratch / "scenario"
         fake = self.build / "unittests" / "Runtime" / "Cuda"
-        self.run([self.compiler, "-std=c++17", "-O1", f"-I{ROOT}/include", "-o", program,
-                  HERE / "RuntimeScenarios.cpp", self.build / "lib" / "libBNGradRuntime.a",
-                  self.build / "lib" / "libBNGradCudaRuntime.so", f"-Wl,-rpath,{self.build}/lib:{fake}", "-ldl"])
-        for scenario in ("write", "read", "launch", "images", "copies"):
-            self.try_driver(f"runtime {scenario}", [program, scenario], LD_LIBRARY_PATH=fake)
+        for library in ("CudaRuntime", "CudaEmulator"):
+            program = self.scratch / library
+            self.run([self.compiler, "-std=c++17", "-O1", f"-I{ROOT}/include", "-o", program,
+                      HERE / "RuntimeScenarios.cpp", self.build / "lib" / "libBNGradRuntime.a",
+                      self.build / "lib" / f"libBNGrad{library}.so", f"-Wl,-rpath,{self.build}/lib:{fake}", "-ldl"])
+            files = ("write", "read") if library == "CudaRuntime" else ()
+            for scenario in (*files, "launch", "images", "copies"):
+                self.try_driver(f"{library} {scenario}", [program, scenario], LD_LIBRARY_PATH=fake)
 
     def tools(self) -> None:
-        program = self.scratch / "large.mlir"
-        program.write_text(GRADIENT.format(n=64, c=64, s=128, t="f32", feature=1, before="", dy="%dy"))
-        temporary = self.scratch / "temporary.mlir"
+        large, small, temporary = (self.scratch / f"{name}.mlir" for name in ("large", "small", "temporary"))
         shape = {"n": 64, "c": 64, "s": 128, "t": "f32", "feature": 1}
+        large.write_text(GRADIENT.format(before="", dy="%dy", **shape))
         temporary.write_text(GRADIENT.format(before=REDUCED.format(**shape), dy="%w", **shape))
+        shape |= {"n": 4, "c": 3, "s": 16}
+        small.write_text(GRADIENT.format(before="", dy="%dy", **shape))
+        kernel = self.scratch / "kernel.ptx"
+        kernel.write_text(KERNEL)
         arguments = [f"--arg=random:{i}" for i in range(4)]
-        bins = self.build / "bin"
+        runner, compile, opt, emulator = (
+            self.build / "bin" / name for name in ("bngrad-runner", "bngrad-compile", "bngrad-opt", "ptx-emulator"))
+        # Large allocations are few and our own, small ones mostly LLVM's.
         commands = {
-            "bngrad-runner": [bins / "bngrad-runner", program, *arguments, "--threads=2", "--result=o.npy"],
-            "bngrad-runner with a temporary": [bins / "bngrad-runner", temporary, *arguments, "--threads=2"],
-            "bngrad-runner --check": [bins / "bngrad-runner", program, *arguments, "--check", "--threads=2"],
-            "bngrad-runner --benchmark": [bins / "bngrad-runner", program, *arguments, "--benchmark=1", "--threads=2"],
-            "bngrad-runner, emulator": [bins / "bngrad-runner", program, *arguments, "--target=cuda-emulator"],
-            "bngrad-compile": [bins / "bngrad-compile", program, "-o", "o.o"],
+            "bngrad-runner": (MIB, [runner, large, *arguments, "--threads=2", "--result=out.npy"]),
+            "bngrad-runner with a temporary": (MIB, [runner, temporary, *arguments, "--threads=2"]),
+            "bngrad-runner --check": (MIB, [runner, large, *arguments, "--check", "--threads=2"]),
+            "bngrad-runner --benchmark": (MIB, [runner, large, *arguments, "--benchmark=1", "--threads=2"]),
+            "bngrad-runner, emulator": (MIB, [runner, large, *arguments, "--target=cuda-emulator"]),
+            "bngrad-runner, any": (1, [runner, small, *arguments, "--check", "--threads=2", "--result=out.npy"]),
+            "bngrad-runner, emulator, any": (
+                1, [runner, small, *arguments, "--target=cuda-emulator", "--result=out.npy"]),
+            "bngrad-compile, any": (1, [compile, small, "-o", "out.so", "--header=out.h"]),
+            "bngrad-compile, CUDA, any": (1, [compile, small, "-o", "out.o", "--target=cuda", "--format=isa"]),
+            "bngrad-opt, any": (1, [opt, small, "--bngrad-cpu-pipeline", "-o", "out.mlir"]),
+            "ptx-emulator, any": (1, [emulator, kernel, "--kernel=f", "--grid=8", "--block=128",
+                                      "--arg=buffer:f32:1024:iota", "--dump=0:out.raw"]),
         }
-        for name, command in commands.items():
-            self.try_tool(name, command)
+        for name, (least, command) in commands.items():
+            self.try_tool(name, least, command)
 
-    def try_tool(self, name: str, command: list) -> None:
+    def take_outputs(self) -> dict[str, bytes]:
+        """What the last command left, which is gone then."""
+        outputs = {}
+        for path in sorted(self.scratch.iterdir()):
+            if path.name not in self.inputs:
+                outputs[path.name] = path.read_bytes()
+                path.unlink()
+        return outputs
+
+    def try_tool(self, name: str, least: int, command: list) -> None:
+        """Allocations of `least` bytes and more fail."""
         report = self.scratch / "report"
-        common = {"FAIL_ALLOCATION_BYTES": MIB, "FAIL_ALLOCATION_REPORT": report}
+        report.touch()
+        self.inputs = {path.name for path in self.scratch.iterdir()}
+        common = {"FAIL_ALLOCATION_BYTES": least, "FAIL_ALLOCATION_REPORT": report}
         whole = self.call(command, **common)
-        if not whole or whole.returncode != 0 or not report.exists():
+        if not whole or whole.returncode != 0 or not report.read_text():
             return self.fault(f"{name}: without a failure: {whole.stderr.strip() if whole else 'no end'}")
-        for number in self.numbers(int(report.read_text())):
-            done = self.call(command, FAIL_ALLOCATION=number, **common)
+        expected = self.take_outputs()
+        for index, number in enumerate(self.numbers(int(report.read_text()))):
+            forever = index % 2
+            done = self.call(command, FAIL_ALLOCATION=number, FAIL_ALLOCATION_FOREVER=forever, **common)
             self.failed += 1
-            here = f"{name}: allocation {number}: "
+            here = f"{name}: allocation {number}{' and all after it' if forever else ''}: "
+            outputs = self.take_outputs()
             if not done or done.returncode not in (0, 1):
                 how = "no end" if not done else f"exit {done.returncode}: {done.stderr.strip()[:200]}"
                 self.fault(here + "expected 0 or 1, got " + how)
             elif done.returncode == 1 and len(done.stderr.strip().splitlines()) != 1:
                 self.fault(here + f"expected one line, got '{done.stderr.strip()[:300]}'")
+            elif done.returncode == 0 and outputs != expected:
+                self.fault(here + f"expected {', '.join(expected)} as without a failure")
+            elif done.returncode == 1 and any(expected.get(each) != outputs[each] for each in outputs):
+                self.fault(here + f"expected no output or a whole one, got {', '.join(outputs)}")
 
 
 def main() -> int:
@@ -214,9 +271,10 @@ def main() -> int:
     kinds = ("compiled", "runtime", "tools")
     parser.add_argument("--only", choices=kinds)
     parser.add_argument("--most", type=int, default=40, help="of the allocations of each program (default: 40)")
+    parser.add_argument("--seed", type=int, default=0, help="which of them, if there are more (default: 0)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        hunter = Hunter(arguments.build.resolve(), Path(name), max(2, arguments.most))
+        hunter = Hunter(arguments.build.resolve(), Path(name), max(2, arguments.most), arguments.seed)
         for kind in [arguments.only] if arguments.only else kinds:
             getattr(hunter, kind)()
     print(f"allocations: {hunter.failed} failed, {hunter.faults} faults")

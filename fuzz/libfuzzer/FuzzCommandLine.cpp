@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An input has one argument a line; the tool's main runs in the process, in a
-// scratch directory with the files of BNGRAD_FUZZ_FILES. No argument names a
-// path elsewhere. What may take long (large arrays, many runs) is left out.
+// An input has one argument per line. The tool's main runs in the process, in a
+// scratch directory with the files of BNGRAD_FUZZ_FILES. Skipped are inputs
+// with a path elsewhere, and those that may take long (large arrays, many
+// runs).
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +27,7 @@
 using namespace bngrad::fuzz;
 using Strings = std::vector<std::string>;
 
-/// The main of the tool this is linked with.
+/// The main function of the tool under test.
 int toolMain(int argc, char **argv);
 
 static Strings splitLines(const std::string &text) {
@@ -71,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static char name[] = "tool";
   argv.push_back(name);
   for (std::string &argument : arguments) {
-    // A path elsewhere, standard input, or what no command line can hold.
+    // A path elsewhere, standard input, or an invalid argument.
     if (argument.find('/') != std::string::npos || !isBounded(argument) ||
         argument.find('\0') != std::string::npos || argument == "-")
       return -1;

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An input is a header line and bytecode. New ones come from text: an input of
-// BNGRAD_FUZZ_TEXTS is changed, written as bytecode, and its bytes are changed.
+// An input is a header line and bytecode. To create one, an input of
+// BNGRAD_FUZZ_TEXTS is mutated as text, written as bytecode, and mutated as
+// bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +34,7 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***) {
        !error && it != end; it.increment(error))
     if (auto buffer = llvm::MemoryBuffer::getFile(it->path()))
       texts.push_back((*buffer)->getBuffer().str());
-  // Directories are in no order.
+  // The order of directory entries is unspecified.
   std::sort(texts.begin(), texts.end());
   return 0;
 }
@@ -49,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t maxSize);
 
-/// A new input from a text; empty if that is not valid.
+/// A new input from a text; empty if the text is invalid.
 static std::string makeInput(Random &random) {
   if (texts.empty())
     return "";
@@ -63,7 +64,7 @@ static std::string makeInput(Random &random) {
   return bytes.empty() ? "" : kHeader.str() + pipeline.str() + "\n" + bytes;
 }
 
-/// What lies in the sections: indices and lengths of one byte, mostly.
+/// Changes a byte in a section: mostly an index or a length of one byte.
 static void changeByte(std::string &input, size_t begin, Random &random) {
   if (begin >= input.size())
     return;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What is read is written and read again: it must be the same. Half of the
-// changes are of the header's text alone, its length set right.
+// An array that is read, written and read again must not change. Half of the
+// mutations change only the text of the header, and correct its length.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,11 +72,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   Array again;
   if (!bngrad::writeNpy(copy.path(), array, error) ||
       !bngrad::readNpy(copy.path(), again, error))
-    reportFault("what was read cannot be written and read: ", error);
+    reportFault("an array that was read cannot be written and read: ", error);
   if (again.type != array.type || again.shape != array.shape ||
       again.data.size() != array.data.size() ||
       std::memcmp(again.data.data(), array.data.data(), array.data.size()) != 0)
-    reportFault("what was written is not what is read");
+    reportFault("the array differs after writing and reading it");
   return 0;
 }
 

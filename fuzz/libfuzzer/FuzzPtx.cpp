@@ -70,7 +70,7 @@ static bool parseArgument(const std::string &text, Launch &launch) {
     parts.push_back(part);
   Launch::Argument argument;
   if (parts.size() == 2) {
-    // Bits of a float are as good as any others.
+    // Floats are also given as integers: any bits serve.
     argument.low = std::strtoull(parts[1].c_str(), nullptr, 0);
     launch.arguments.push_back(argument);
     return true;
@@ -151,7 +151,8 @@ static void run(Launch &launch, std::string text) {
     params.push_back(&argument.low);
   const auto &g = launch.grid, &b = launch.block, &c = launch.cluster;
   if (launch.hasCluster)
-    // It takes no number of parameters: there are as many as any kernel reads.
+    // The launch function has no number of parameters; provide as many as any
+    // kernel reads.
     params.resize(std::max<size_t>(params.size(), 4096), &launch.arguments);
   if (launch.hasCluster)
     mgpuLaunchClusterKernel(function, c[0], c[1], c[2], g[0], g[1], g[2], b[0],
@@ -173,8 +174,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   Launch launch;
   bool isLaunch =
       parseLaunch(text.substr(kLaunch.size(), end - kLaunch.size()), launch);
-  // The module begins with the line of the launch, so that lines are the
-  // file's.
+  // The module begins with the line of the launch, so that line numbers are
+  // those of the file.
   if (isLaunch)
     run(launch, text);
   for (Launch::Argument &argument : launch.arguments)

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An input is as that of FuzzIrText, but what changes is the schedule of the
-// pipeline, its text, and sizes; so the passes see every schedule that parses.
+// As FuzzIrText, but the mutations change the schedule of the pipeline, as
+// fields and as text, and sizes. So the passes see every schedule that parses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t maxSize);
 
-/// Another schedule, changed as text from time to time.
+/// Another schedule, sometimes mutated as text.
 static std::string makeSchedule(Random &random, bool gpu) {
   std::string text =
       IrMutator(random()).makeSchedule(below(random, 8) ? gpu : !gpu);
@@ -46,7 +46,7 @@ static std::string makeSchedule(Random &random, bool gpu) {
   std::memcpy(bytes, text.data(), text.size());
   size_t size = LLVMFuzzerMutate(bytes, text.size(), sizeof(bytes));
   text.assign(reinterpret_cast<char *>(bytes), size);
-  // What would end the option or the line.
+  // Characters that would end the option or the line.
   text.erase(std::remove_if(text.begin(), text.end(),
                             [](char c) {
                               return c == '"' || c == '\n' || c == '\0' ||

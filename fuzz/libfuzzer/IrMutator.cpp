@@ -112,7 +112,7 @@ bool IrMutator::changeSize(std::string &ir) {
     ir.replace(range.begin, range.end - range.begin, type.print());
     return true;
   }
-  // Wherever the size stands in a type, from the end on.
+  // Every type with that size, from the last one on.
   std::sort(types.begin(), types.end(),
             [](Range a, Range b) { return a.begin > b.begin; });
   for (Range each : types) {
@@ -127,7 +127,7 @@ bool IrMutator::changeSize(std::string &ir) {
 bool IrMutator::changeElementType(std::string &ir) {
   static const Strings kTypes = {"f32", "f16", "bf16", "f64",   "i1",
                                  "i8",  "i32", "i64",  "index", "complex<f32>"};
-  // The first four more often: the others are seldom valid.
+  // The first four are more frequent: the others are rarely valid.
   auto any = [&] { return kTypes[below(random, below(random, 3) ? 4 : 10)]; };
   std::string from = any(), to = any();
   std::vector<size_t> places;
@@ -204,7 +204,7 @@ bool IrMutator::changeType(std::string &ir) {
 /// Lines, each with the lines of its regions.
 std::vector<IrMutator::Range> IrMutator::findStatements(const std::string &ir) {
   std::vector<Range> statements;
-  std::vector<size_t> open; // where the lines begin that open what is open
+  std::vector<size_t> open; // line starts of the open regions
   for (size_t begin = 0, end; begin < ir.size(); begin = end) {
     end = std::min(ir.find('\n', begin), ir.size() - 1) + 1;
     size_t depth = open.size();
@@ -236,7 +236,7 @@ bool IrMutator::changeStatements(std::string &ir) {
   case 0:
     ir.erase(one.begin, one.end - one.begin);
     return true;
-  case 1: { // once more, under other names
+  case 1: { // duplicated, with new names
     std::string copy = text;
     size_t equals = copy.find(" = ");
     size_t percent = copy.find('%');
@@ -259,7 +259,7 @@ bool IrMutator::changeStatements(std::string &ir) {
            ir.substr(one.begin, one.end - one.begin);
     ir.replace(one.begin, two.end - one.begin, text);
     return true;
-  default: // put elsewhere
+  default: // moved
     ir.insert(two.begin, text);
     return true;
   }
@@ -342,7 +342,7 @@ std::string IrMutator::number() {
                                    "4294967296",
                                    "9223372036854775807",
                                    "-9223372036854775808"};
-  // The last are beyond most bounds.
+  // The last ones are beyond most limits.
   return kNumbers[below(random, below(random, 5) ? 10 : kNumbers.size())];
 }
 

@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Random bytes hardly ever make IR that parses. This works on what textual IR
-// is made of: statements with their regions, types, sizes, maps, attributes,
-// numbers. Half of the changes keep IR valid (a size is changed wherever it
-// stands, an op is put between a value and its use), so that passes see them;
-// the others test what the parser and the verifiers let through.
+// Random bytes rarely form IR that parses. So the mutator works on the parts of
+// textual IR: statements with their regions, types, sizes, maps, attributes,
+// numbers. Half of the mutations keep IR valid (a size changes in all types, an
+// op is inserted between a value and its use), so that passes see them. The
+// others test the parser and the verifiers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,11 +41,11 @@ public:
   explicit IrMutator(uint32_t seed) : random(seed ? seed : 1) {}
 
   std::string mutate(std::string input);
-  /// The first with a piece of the second.
+  /// The first input with a part of the second.
   std::string splice(const std::string &first, const std::string &second);
-  /// The pass, or the pipeline, alone.
+  /// Changes only the pass or the pipeline.
   std::string mutatePipeline();
-  /// Text of a schedule, not always a valid one.
+  /// Text of a schedule, sometimes invalid.
   std::string makeSchedule(bool gpu);
 
 private:
@@ -54,18 +54,18 @@ private:
   };
   struct Value {
     std::string name, type;
-    size_t use = 0; // where its name stands
+    size_t use = 0; // position of its name
   };
 
   bool mutateOnce(std::string &ir);
 
-  // What the text is made of.
+  // The parts of the text.
   std::vector<Range> findStatements(const std::string &ir);
   std::vector<Range> findShapedTypes(const std::string &ir);
   std::vector<Range> findNumbers(const std::string &ir);
   std::vector<Value> findUses(const std::string &ir);
 
-  // Each gives false if it finds nothing to change.
+  // Each returns false if it finds nothing to change.
   bool changeSize(std::string &ir);
   bool changeElementType(std::string &ir);
   bool changeType(std::string &ir);
@@ -85,11 +85,11 @@ private:
   unsigned numFresh = 0;
 };
 
-/// `tensor<4x?xf32>` taken apart.
+/// The parts of `tensor<4x?xf32>`.
 struct ShapedType {
   std::string kind; // tensor, memref, vector
   std::vector<std::string> sizes;
-  std::string rest; // element type and what follows it
+  std::string rest; // element type and the rest
 
   static bool parse(const std::string &text, ShapedType &type);
   std::string print() const;

@@ -1,4 +1,4 @@
-//===- IrMutatorValues.cpp - puts ops between values and their uses -------===//
+//===- IrMutatorValues.cpp - inserts ops between values and their uses ----===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -17,7 +17,7 @@ namespace bngrad::fuzz {
 
 using Strings = std::vector<std::string>;
 
-/// Splits at commas that are in no brackets.
+/// Splits at commas outside of brackets.
 static Strings splitList(const std::string &text) {
   Strings parts;
   int depth = 0;
@@ -43,7 +43,7 @@ static std::string join(const Strings &parts, const std::string &with) {
   return text;
 }
 
-/// Values with their types, as `(%a, %b : T, U)` has them.
+/// Uses of values with their types, in the form `(%a, %b : T, U)`.
 std::vector<IrMutator::Value> IrMutator::findUses(const std::string &ir) {
   std::vector<Value> uses;
   for (size_t open = ir.find("(%"); open != std::string::npos;
@@ -74,7 +74,7 @@ std::vector<IrMutator::Value> IrMutator::findUses(const std::string &ir) {
 
 namespace {
 
-/// Ops that give a value back as it was, or another of its type.
+/// A chain of ops that yields the same value, or another one of its type.
 class Chain {
 public:
   Chain(Random &random, const std::string &prefix, const std::string &value,
@@ -228,7 +228,7 @@ private:
                 type.print());
   }
 
-  /// With a size of 1 put in, and out again.
+  /// Expands by a dim of size 1, and collapses it again.
   void addExpand() {
     size_t rank = type.sizes.size();
     if (!type.isStatic() || rank == 0)
@@ -277,7 +277,7 @@ private:
             "] : " + padded.print() + " to " + type.print());
   }
 
-  /// Every other element of something larger.
+  /// Inserts into every other element of a larger tensor, and extracts again.
   void addInsert() {
     if (!type.isStatic() || type.sizes.empty())
       return;

@@ -26,7 +26,7 @@ using llvm::StringRef;
 
 namespace bngrad::fuzz {
 
-/// Attributes and types are never freed before the context is.
+/// Attributes and types are only freed with the context.
 static constexpr unsigned kInputsPerContext = 2000;
 static constexpr size_t kMaxPipelines = 64;
 
@@ -42,8 +42,8 @@ bool splitInput(StringRef data, StringRef &pipeline, StringRef &ir) {
   return true;
 }
 
-/// Whether all passes of the text are ours, or those that simplify IR: the
-/// others' faults are not ours.
+/// Whether all passes of the text are BNGrad's, or upstream's passes that
+/// simplify IR: faults of other passes are upstream's.
 static bool hasOnlyOwnPasses(StringRef text) {
   if (text.size() > 1000)
     return false;
@@ -73,7 +73,7 @@ static bool hasOnlyOwnPasses(StringRef text) {
 
 namespace {
 
-/// Holds each pass to what a pass must do, and writes what it was given.
+/// Checks the duties of a pass, and writes its input.
 class Judge : public PassInstrumentation {
 public:
   explicit Judge(const unsigned &numErrors) : numErrors(numErrors) {
@@ -230,7 +230,7 @@ std::vector<std::string> IrSession::splitFunctions(StringRef ir) {
     op.print(os, OpPrintingFlags().useLocalScope());
     os << "\n";
   }
-  // Those that need others are no IR alone.
+  // A function that uses others is not valid IR alone.
   if (functions.size() > 1)
     llvm::erase_if(functions,
                    [&](const std::string &text) { return !parse(text); });

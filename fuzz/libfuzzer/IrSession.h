@@ -23,7 +23,7 @@
 
 namespace bngrad::fuzz {
 
-/// What an input begins with; a pass pipeline follows, and a line's end.
+/// The start of an input; a pass pipeline and a line break follow.
 inline constexpr llvm::StringLiteral kHeader = "// passes: ";
 
 /// Splits an input into its pipeline and its IR; false if it does not begin
@@ -31,27 +31,27 @@ inline constexpr llvm::StringLiteral kHeader = "// passes: ";
 bool splitInput(llvm::StringRef data, llvm::StringRef &pipeline,
                 llvm::StringRef &ir);
 
-/// One context for many inputs; the dialects are loaded once. A fault that is
-/// not a crash ends the process: a pass that fails without an error, and IR
-/// that is not valid after a pass of ours.
+/// One context for many inputs; the dialects are loaded once. Faults other than
+/// crashes also end the process: a pass that fails without an error, and
+/// invalid IR after a pass of BNGrad.
 ///
-/// With BNGRAD_FUZZ_TRACE=<dir>, the IR before each pass is left in
-/// `<dir>/before.mlir` and the pass in `<dir>/pass`, so that a crash can be
-/// tried without us.
+/// With BNGRAD_FUZZ_TRACE=<dir>, the IR before each pass is written to
+/// `<dir>/before.mlir` and the pass to `<dir>/pass`, so that a crash can be
+/// reproduced without BNGrad.
 class IrSession {
 public:
   IrSession();
   ~IrSession();
 
-  /// Parses `ir`, text or bytecode, and runs `pipeline`. False if the pipeline
-  /// is none of ours or the IR is not valid.
+  /// Parses `ir`, text or bytecode, and runs `pipeline`. Returns false if the
+  /// pipeline is not BNGrad's or the IR is invalid.
   bool run(llvm::StringRef pipeline, llvm::StringRef ir);
 
-  /// Bytecode of textual IR; empty if it is not valid.
+  /// Bytecode of textual IR; empty if the IR is invalid.
   std::string toBytecode(llvm::StringRef ir);
 
-  /// Each function (or other op) of a module that is valid alone, as text with
-  /// nothing shared between ops.
+  /// Each function (or other op) of a module that is valid alone, as text
+  /// without attribute aliases.
   std::vector<std::string> splitFunctions(llvm::StringRef ir);
 
 private:

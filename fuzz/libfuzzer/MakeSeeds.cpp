@@ -9,7 +9,7 @@
 //   fuzz-make-seeds OUT FILE.mlir...
 //
 // Splits each file at `// -----` and writes each function that is valid alone
-// to OUT, with nothing shared between ops and a pipeline in its first line.
+// to OUT, without attribute aliases and with a pipeline in its first line.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@
 using namespace bngrad::fuzz;
 using llvm::StringRef;
 
-/// Larger ones are slow, and hard to read where they fail.
+/// Larger ones are slow, and failures are hard to read.
 static constexpr size_t kMaxSize = 8192;
 
 int main(int argc, char **argv) {

@@ -153,7 +153,7 @@ static bool isNumber(const std::string &word) {
   return std::isdigit(static_cast<unsigned char>(word[0])) || word[0] == '-';
 }
 
-/// One modifier of an instruction is another, goes, or comes.
+/// Replaces, removes or adds a modifier of an instruction.
 static void changeModifier(std::string &word, Random &random) {
   size_t dot = word.find('.', 1);
   if (dot == std::string::npos) {
@@ -190,7 +190,7 @@ static void changeWord(Strings &lines, size_t at, Random &random) {
   } else if (word.find('.') != std::string::npos && below(random, 3)) {
     changeModifier(word, random);
   } else {
-    // Another of the same kind from anywhere.
+    // Another one of the same kind from anywhere.
     for (unsigned tries = 0; tries < 20; ++tries) {
       const std::string &other = pick(random, lines);
       std::vector<Word> others = findWords(other);

@@ -18,7 +18,7 @@ namespace bngrad::fuzz {
 /// or the launch in its first line.
 std::string mutatePtx(std::string input, uint32_t seed);
 
-/// The first with lines of the second.
+/// The first input with lines of the second.
 std::string splicePtx(const std::string &first, const std::string &second,
                       uint32_t seed);
 

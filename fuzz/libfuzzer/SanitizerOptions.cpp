@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 /// LLVM's allocators poison memory in headers, which are instrumented here, and
-/// unpoison it in libLLVM, which is not. What is too large to be had is null,
+/// unpoison it in libLLVM, which is not. A too large allocation returns null,
 /// as without a sanitizer.
 extern "C" const char *__asan_default_options() {
   return "allow_user_poisoning=0:allocator_may_return_null=1:"

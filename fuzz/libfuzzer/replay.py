@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Gives stored inputs to the tools that users have; each must end as it should.
+"""Runs the tools on stored inputs, and checks how they exit.
 
   replay.py BIN_DIR INPUTS_DIR
 
@@ -20,12 +20,12 @@ HANG_SECONDS = 20
 
 
 def make_command(target: str, path: Path, bins: Path, scratch: Path) -> list[str]:
-    """The tool and its arguments; files it needs go to `scratch`."""
+    """The tool and its arguments; its files are written to `scratch`."""
     data = path.read_bytes()
     first, _, rest = data.partition(b"\n")
     if target in ("ir-text", "ir-bytecode", "schedule"):
         ir = scratch / "input"
-        # The line stays, as a comment, so that locations are the file's.
+        # The first line stays, as a comment, so that locations are those of the file.
         ir.write_bytes(rest if target == "ir-bytecode" else data)
         pipeline = first.decode(errors="replace").removeprefix("// passes: ")
         return [str(bins / "bngrad-opt"), "--allow-unregistered-dialect", str(ir), "-o", str(scratch / "out"),
@@ -43,7 +43,7 @@ def make_command(target: str, path: Path, bins: Path, scratch: Path) -> list[str
 
 
 def replay(target: str, path: Path, bins: Path) -> str:
-    """What is wrong; empty if nothing is."""
+    """A description of the fault; empty if there is none."""
     with tempfile.TemporaryDirectory() as name:
         command = make_command(target, path, bins, Path(name))
         env = dict(os.environ, PTX_EMULATOR_BUDGET="300000")
@@ -53,7 +53,7 @@ def replay(target: str, path: Path, bins: Path) -> str:
         except subprocess.TimeoutExpired:
             return f"expected an end within {HANG_SECONDS} s, got none"
     errors = done.stderr.decode(errors="replace")
-    # ptx-emulator tells a command line that is wrong from a kernel that is.
+    # ptx-emulator exits with 2 for a wrong command line, with 1 for a faulty kernel.
     if done.returncode not in ((0, 1, 2) if target == "ptx" else (0, 1)):
         return f"expected exit 0 or 1, got {done.returncode}: {errors[-400:]}"
     if done.returncode and not any(mark in errors for mark in ("error:", "ptx-emulator: ")):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Hunts for crashes, hangs and silent failures with libFuzzer; see fuzz/libfuzzer/README.md.
+"""Searches for crashes, hangs and silent failures with libFuzzer; see
+fuzz/libfuzzer/README.md.
 
   run.py --seconds=N [--seed=N] [--only=TARGET] [--build-dir=DIR] [--store]
 
-N seconds in all, on two cores. Prints one line for each target; exit 1 if a
-fault is ours.
+Runs for N seconds in total, on two cores. Prints one line per target; exits
+with 1 if a fault is ours.
 """
 
 import argparse
@@ -26,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TARGETS = {"ir-text": 5, "ir-bytecode": 2, "schedule": 3, "npy": 1, "ptx": 3, "runner-options": 1,
            "compile-options": 1}
 CORES = 2
-# Of one fault.
+# Time limit per fault.
 MINIMIZE_SECONDS = 60
 
 
@@ -43,7 +44,7 @@ class Result:
 
 
 def build(directory: Path) -> None:
-    """Builds the fuzzers if they are missing or old, as scripts/test.sh does."""
+    """Builds the fuzzers if they are missing or out of date, as scripts/test.sh does."""
     env = dict(os.environ, BNGRAD_BUILD_DIR=str(directory), BNGRAD_BUILD_TYPE="RelWithDebInfo",
                BNGRAD_CMAKE_FLAGS="-DLLVM_USE_SANITIZER=Address;Undefined -DBNGRAD_ENABLE_ASSERTS=ON "
                                   "-DBNGRAD_BUILD_FUZZERS=ON")
@@ -56,25 +57,25 @@ def build(directory: Path) -> None:
 
 
 def hunt(target: str, directory: Path, work: Path, seconds: int, seed: int) -> Path:
-    """Runs a fuzzer for its share; its log."""
+    """Runs a fuzzer for its share of the time."""
     here = work / target
     corpus, artifacts = here / "corpus", here / "artifacts"
     shutil.rmtree(artifacts, ignore_errors=True)
     for folder in (corpus, artifacts):
         folder.mkdir(parents=True, exist_ok=True)
     log = here / "log"
-    # LeakSanitizer takes 0.2 s where an input leaves memory behind on purpose.
+    # LeakSanitizer takes 0.2 s for an input that leaks on purpose.
     leaks = int(target == "npy")
     command = [str(directory / "fuzz" / f"fuzz-{target}"), "-fork=1", "-ignore_crashes=1", "-ignore_timeouts=1",
                "-ignore_ooms=1", f"-max_total_time={seconds}", f"-timeout={triage.SLOW_SECONDS}",
                "-rss_limit_mb=4096", "-max_len=16384", "-len_control=0", f"-seed={seed}", f"-detect_leaks={leaks}",
                "-print_funcs=0", "-close_fd_mask=1", f"-artifact_prefix={artifacts}/", str(corpus),
                str(here / "seeds")]
-    # A stack that is not seen again lies here.
+    # Contains stacks that may not be seen again.
     env = triage.environment(directory, work)
     env["ASAN_OPTIONS"] = ":".join(filter(None, [env.get("ASAN_OPTIONS"), f"log_path={artifacts}/stack"]))
     with open(log, "wb") as file:
-        # A hang that libFuzzer does not see ends here.
+        # Ends hangs that libFuzzer does not detect.
         try:
             subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                            env=env, timeout=seconds + 120)
@@ -89,7 +90,7 @@ def count_inputs(log: Path) -> int:
 
 
 def judge(result: Result, directory: Path, work: Path, seconds: float, store: bool) -> None:
-    """Runs what failed again, sets upstream's faults aside, minimizes ours."""
+    """Runs failing inputs again, separates upstream's faults, minimizes ours."""
     fuzzer = triage.Fuzzer(result.target, directory, work)
     llvm_bin = triage.find_llvm_bin(directory)
     known: set[str] = set()
@@ -113,7 +114,7 @@ def judge(result: Result, directory: Path, work: Path, seconds: float, store: bo
 
 def keep(result: Result, fuzzer: triage.Fuzzer, data: bytes, outcome: triage.Outcome, reason: str, work: Path,
          seconds: float, store: bool) -> None:
-    """Leaves a fault in the folder `ours` or `upstream`, with its log."""
+    """Writes a fault to the folder `ours` or `upstream`, with its log."""
     folder = work / result.target / ("upstream" if reason else "ours")
     folder.mkdir(exist_ok=True)
     path = folder / triage.name_of(outcome.signature)
@@ -147,12 +148,12 @@ def run_target(target: str, directory: Path, work: Path, seconds: int, seed: int
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, required=True, help="for all targets together, on two cores")
-    parser.add_argument("--seed", type=int, default=0, help="0: by the clock; printed")
+    parser.add_argument("--seconds", type=int, required=True, help="total time for all targets, on two cores")
+    parser.add_argument("--seed", type=int, default=0, help="0: from the clock; printed")
     parser.add_argument("--only", choices=TARGETS, help="one target")
     parser.add_argument("--build-dir", type=lambda text: Path(text).resolve(), default=ROOT / "build" / "asan")
-    parser.add_argument("--no-build", action="store_true", help="the fuzzers are there")
-    parser.add_argument("--store", action="store_true", help="puts inputs of our faults into test/Fuzz/inputs")
+    parser.add_argument("--no-build", action="store_true", help="use the existing fuzzers")
+    parser.add_argument("--store", action="store_true", help="copy inputs with our faults to test/Fuzz/inputs")
     arguments = parser.parse_args()
     if arguments.seconds < 1:
         parser.error(f"expected --seconds to be at least 1, got {arguments.seconds}")
@@ -171,7 +172,7 @@ def main() -> int:
     cores = min(CORES, len(targets))
     (work / "files").mkdir(parents=True, exist_ok=True)
     seconds = {target: max(3, arguments.seconds * cores * share // shares) for target, share in targets.items()}
-    # Every seed is run first; few, so that there is time for more. Bytecode is made of the texts.
+    # All seeds run first, so use few to leave time for mutations. Bytecode is generated from text.
     for target in {**targets, **({"ir-text": 0} if "ir-bytecode" in targets else {})}:
         seeds.write_seeds(target, arguments.build_dir, work, max(20, seconds.get(target, 200)), seed)
     with concurrent.futures.ThreadPoolExecutor(cores) as pool:

@@ -1,4 +1,4 @@
-"""The inputs that hunting begins with: from the tests, and from fuzz/libfuzzer/seeds."""
+"""The initial inputs of the fuzzers, from the tests and from fuzz/libfuzzer/seeds."""
 
 import random
 import re
@@ -29,7 +29,7 @@ def write_npy(out: Path) -> None:
 
 
 def split_kernels(text: str) -> tuple[str, dict[str, str]]:
-    """What is outside of kernels, and each kernel."""
+    """The text outside of kernels, and each kernel."""
     kernels, rest, at = {}, "", 0
     for match in re.finditer(r"^(?:\.visible |\.weak )?\.entry\s+([\w$]+)", text, flags=re.M):
         depth, end = 0, text.find("{", match.end())
@@ -82,7 +82,7 @@ def write_ptx(out: Path, build: Path) -> None:
 
 
 def write_files(out: Path) -> None:
-    """What the command lines name."""
+    """The files that the command lines name."""
     for path in (SEEDS / "files").glob("*.mlir"):
         shutil.copy(path, out)
     (out / "x.npy").write_bytes(make_npy("'<f4'", "(3, 4)", bytes(48)))
@@ -116,5 +116,5 @@ def write_seeds(target: str, build: Path, work: Path, most: int, seed: int) -> P
 
 
 def launch_options(line: str) -> list[str]:
-    """The command line that the first line of a PTX input stands for."""
+    """The command line of the first line of a PTX input."""
     return shlex.split(line.removeprefix("// launch: "))

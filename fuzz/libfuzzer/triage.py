@@ -1,12 +1,12 @@
-"""Whose a fault is, and the smallest input that shows it; for run.py.
+"""Tells our faults from upstream's, and minimizes inputs; for run.py.
 
-A fault is upstream's where MLIR alone has it: mlir-opt of the packaged MLIR
-ends in the same way (a signal, an abort, 20 seconds) on the input, which it
-parses, verifies and prints, or on the IR before the pass that failed, with the
-same pass if that is upstream's, and with --canonicalize and --cse if it is
-ours: these run what our pass runs of upstream's, folders and verifiers. All
-else is ours, also where it was upstream's code that failed: then it was called
-in a way that no pass of upstream's does.
+A fault is upstream's if MLIR alone has it: the packaged mlir-opt fails in the
+same way (a signal, an abort, 20 seconds). It is run on the input, which it
+parses, verifies and prints, and on the IR before the failing pass, with the
+same pass if that is upstream's, otherwise with --canonicalize and --cse: these
+run the same folders and verifiers of upstream as our pass. All other faults
+are ours, even if upstream's code fails: then we called it in a way that no
+upstream pass does.
 """
 
 import hashlib
@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HANG_SECONDS = 20
-# While hunting; what takes longer is run again, alone.
+# Limit during the search; slower inputs are run again, alone.
 SLOW_SECONDS = 6
 HEADER = b"// passes: "
 IR_TARGETS = ("ir-text", "ir-bytecode", "schedule")
-# Frames that say nothing of where a fault is.
+# Frames that do not identify a fault.
 NOISE = re.compile(
     r"^(__interceptor_|__sanitizer|__asan|__ubsan|__assert_fail|raise|abort|gsignal|pthread_kill|fuzzer::|"
     r"operator new|operator delete|malloc|calloc|realloc|free|__libc|_start|main$|LLVMFuzzer|"
@@ -34,14 +34,14 @@ FRAME = re.compile(r"^\s+#\d+ 0x[0-9a-f]+ (?:in )?(.*?)(?: (?:/|\(/|<null>).*)?$
 
 @dataclass
 class Outcome:
-    """How one run of a fuzzer on one input ended."""
+    """The result of a fuzzer on one input."""
     failed: bool
     signature: str = ""
     log: str = ""
 
 
 def find_llvm_bin(build: Path) -> Path:
-    """The folder of LLVM's tools that a build uses."""
+    """The folder of the LLVM tools of a build."""
     cache = (build / "CMakeCache.txt").read_text()
     match = re.search(r"^LLVM_DIR:\w+=(.*)/lib/cmake/llvm$", cache, flags=re.M)
     return Path(match.group(1) if match else "/usr") / "bin"
@@ -59,7 +59,7 @@ def environment(build: Path, work: Path) -> dict[str, str]:
 
 
 def sign(log: str) -> str:
-    """What is alike in the logs of one fault: what it is, and where."""
+    """The signature of a fault: its kind and its place."""
     kind = "crash"
     for pattern in (r"bngrad-fuzz: fault: (.*)", r"(LLVM ERROR: .*)", r"Assertion `(.*)' failed",
                     r"runtime error: (.*)", r"ERROR: AddressSanitizer: (\S+)", r"ERROR: LeakSanitizer: (.*)",
@@ -69,7 +69,7 @@ def sign(log: str) -> str:
             kind = re.sub(r"0x[0-9a-f]+|\d+", "N", match.group(1))[:100]
             break
     if kind == "timeout" or "out-of-memory" in kind or kind.startswith("LLVM ERROR"):
-        # Where it was stopped is chance.
+        # The place where a hang was stopped is random.
         in_pass = re.search(r"bngrad-fuzz: in pass (\S+)", log)
         return f"{kind} {in_pass.group(1) if in_pass else ''}".strip()
     if "expected" in kind or "not valid after" in kind or "without an error" in kind:
@@ -102,7 +102,7 @@ class Fuzzer:
         with tempfile.TemporaryDirectory() as name:
             path = Path(name) / "input"
             path.write_bytes(data)
-            # libFuzzer's own limit comes first.
+            # libFuzzer's own limit applies first.
             command = [str(self.executable), f"-timeout={HANG_SECONDS}", "-rss_limit_mb=4096",
                        f"-artifact_prefix={name}/", str(path)]
             try:
@@ -133,7 +133,7 @@ def mlir_opt_fails(llvm_bin: Path, path: Path, *options: str) -> bool:
 
 
 def is_upstreams(fuzzer: Fuzzer, data: bytes, llvm_bin: Path) -> str:
-    """Why the fault of an input is upstream's; empty if it is ours."""
+    """The reason why a fault is upstream's; empty if it is ours."""
     if fuzzer.target not in IR_TARGETS:
         return ""
     with tempfile.TemporaryDirectory() as name:
@@ -161,7 +161,7 @@ def is_upstreams(fuzzer: Fuzzer, data: bytes, llvm_bin: Path) -> str:
 
 
 def minimize(fuzzer: Fuzzer, data: bytes, signature: str, seconds: float) -> bytes:
-    """Leaves out lines, then bytes of what is not text, while the fault stays."""
+    """Removes lines, or bytes of inputs that are not text, as long as the fault remains."""
     deadline = time.monotonic() + seconds
 
     def fails(candidate: bytes) -> bool:
@@ -193,6 +193,6 @@ def minimize(fuzzer: Fuzzer, data: bytes, signature: str, seconds: float) -> byt
 
 
 def name_of(signature: str) -> str:
-    """A file name: words of the signature, and a digest."""
+    """A file name from words of the signature and a digest."""
     words = re.sub(r"[^a-z0-9]+", "-", signature.lower()).strip("-")[:48].strip("-")
     return f"{words}-{hashlib.sha256(signature.encode()).hexdigest()[:8]}"

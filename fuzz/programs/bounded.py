@@ -1,20 +1,20 @@
 """Numbers with error bounds: running error analysis in numpy.
 
-A Bounded stands for a tensor of a program. `value` is what exact arithmetic
-would give at this place for the operands as they are stored, in long double;
-`error` bounds how far a correct program's value may be from it. Each operation
-propagates the bounds of its operands (|a + b| moves by at most the sum of both
-errors, a product by |a| eb + |b| ea + ea eb, a quotient by (ea + |q| eb) /
-(|b| - eb), a root by ea / sqrt(a), a sum by the sum of the errors), and
-`rounded` adds what rounding to a type may: u (|value| + error), and a smallest
-subnormal number. A program that rounds less often, as fused multiply-add does,
-is within the same bound. The order in which a sum of n terms is computed moves
-it by at most (n + 1) u times the sum of its absolute terms, to first order.
+A Bounded represents a tensor of a program. `value` is the result of exact
+arithmetic for the stored operands, in long double; `error` bounds the distance
+of a correct program's value from it. Each operation propagates the bounds of
+its operands (|a + b| moves by at most the sum of both errors, a product by |a|
+eb + |b| ea + ea eb, a quotient by (ea + |q| eb) / (|b| - eb), a root by ea /
+sqrt(a), a sum by the sum of the errors), and `rounded` adds the error of
+rounding to a type: u (|value| + error), and a smallest subnormal number. A
+program that rounds less often, as fused multiply-add does, is within the same
+bound. The order of summation of n terms changes the sum by at most (n + 1) u
+times the sum of the absolute terms, to first order.
 
 Values that are not finite: `error` is 0 if every correct program has this NaN or
-infinity, infinite if the value is not determined (the divisor's bound includes
-0, a condition's difference is within its error, an overflow may or may not have
-happened). Of what is not determined nothing is asked.
+infinity, infinite if the value is undetermined (the divisor's bound includes
+0, a condition's difference is within its error, an overflow may or may not
+have happened). Any value is accepted for an undetermined one.
 
 All operations have a factor of 1 + 2^-6 for terms of higher order, and for the
 arithmetic here.
@@ -31,7 +31,7 @@ INFINITY = Real(np.inf)
 
 
 def times(a, b):
-    """The product, where 0 times infinity is 0."""
+    """The product; 0 times infinity is 0."""
     return np.where((a == 0) | (b == 0), Real(0), a * b)
 
 
@@ -44,7 +44,7 @@ class Bounded:
             error = np.zeros_like(self.value)
         error = np.broadcast_to(np.asarray(error, dtype=Real), self.value.shape)
         error = np.where(np.isnan(error), INFINITY, error)
-        # Where the value is certain to be NaN or infinite, it has no error.
+        # A value that is certain to be NaN or infinite has no error.
         self.error = np.where(np.isfinite(self.value) | ~np.isfinite(error), error, Real(0))
 
     @property
@@ -52,7 +52,7 @@ class Bounded:
         return self.value.shape
 
     def moved(self, move: Callable[[np.ndarray], np.ndarray]) -> "Bounded":
-        """Applies what moves elements without changing them."""
+        """Applies a function that only moves elements."""
         return Bounded(move(self.value), move(self.error))
 
     def is_known(self):
@@ -65,7 +65,7 @@ class Bounded:
         return np.abs(self.value) + self.error
 
     def rounded(self, element: str) -> "Bounded":
-        """Rounded to a type once."""
+        """The value rounded once to a type."""
         if element not in FLOATS:
             return self
         kind = FLOATS[element]
@@ -74,7 +74,7 @@ class Bounded:
         return Bounded(self.value, error).overflowed(element)
 
     def overflowed(self, element: str) -> "Bounded":
-        """Infinite, or not determined, where values leave the range of a type."""
+        """Makes values outside the range of a type infinite or undetermined."""
         kind = FLOATS[element]
         limit = kind.largest * (1 + kind.roundoff)
         is_finite = np.isfinite(self.value)
@@ -105,7 +105,7 @@ class Bounded:
         return Bounded(value, np.where(special, np.where(certain, Real(0), INFINITY), error))
 
     def is_sure(self):
-        """Whether the sign, or that it is 0, is known."""
+        """Whether the sign is known, or that the value is 0."""
         return self.is_known() & ((self.error == 0) | (np.abs(self.value) > self.error))
 
     def __truediv__(self, other: "Bounded") -> "Bounded":
@@ -135,7 +135,7 @@ class Bounded:
         return Bounded(value, error + np.where(np.isfinite(arithmetic), arithmetic, Real(0)))
 
     def through(self, function: Callable, slope: Callable) -> "Bounded":
-        """Of a monotonic function whose slope within the error is at most `slope(|low|, |high|)`."""
+        """Applies a monotonic function whose slope within the error is at most `slope(|low|, |high|)`."""
         value = function(self.value)
         low, high = self.value - self.error, self.value + self.error
         error = np.where(self.error == 0, Real(0), times(slope(low, high), self.error)) * SLACK
@@ -143,7 +143,7 @@ class Bounded:
 
 
 def compare(predicate: str, a: Bounded, b: Bounded) -> Bounded:
-    """A condition: 1 or 0, not determined where the error decides."""
+    """A condition: 1 or 0; undetermined if it depends on the error."""
     ordered = ~(np.isnan(a.value) | np.isnan(b.value))
     relation = {"gt": np.greater, "lt": np.less, "ge": np.greater_equal, "le": np.less_equal,
                 "eq": np.equal, "ne": np.not_equal}[predicate[1:]](a.value, b.value)
@@ -166,13 +166,13 @@ def extremum(function: Callable, a: Bounded, b: Bounded) -> Bounded:
     """np.maximum or np.minimum, which propagate NaN."""
     error = np.maximum(a.error, b.error)
     value = function(a.value, b.value)
-    # A NaN beside what is not determined is a NaN all the same.
+    # A NaN and an undetermined value give NaN.
     certain_nan = (np.isnan(a.value) & a.is_known()) | (np.isnan(b.value) & b.is_known())
     return Bounded(value, np.where(certain_nan, Real(0), error))
 
 
 def accept(result: np.ndarray, expected: Bounded) -> np.ndarray:
-    """For each element, whether a result may be what a program gives."""
+    """For each element, whether a correct program may return this result."""
     with np.errstate(invalid="ignore"):
         near = np.abs(result - expected.value) <= expected.error
     same = (result == expected.value) | (np.isnan(result) & np.isnan(expected.value))

@@ -1,4 +1,4 @@
-"""Element types: their precision, their range, and how their bits are stored."""
+"""Element types: precision, range, and storage."""
 
 from typing import Dict, NamedTuple
 
@@ -13,7 +13,7 @@ class Float(NamedTuple):
     bits: int
     mantissa: int  # with the leading one
     largest_exponent: int
-    storage: str  # of numpy, for the bits
+    storage: str  # numpy type of the bits
 
     @property
     def roundoff(self) -> Real:
@@ -46,7 +46,7 @@ def widest(*elements: str) -> str:
 
 
 def encode(values: np.ndarray, element: str) -> np.ndarray:
-    """Rounds to `element`, to nearest; gives the bits."""
+    """Rounds to the nearest number of type `element`; returns the bits."""
     values = np.asarray(values)
     shape, values = values.shape, np.atleast_1d(values)
     if element in ("i1", "i64"):

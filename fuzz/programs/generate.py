@@ -1,7 +1,7 @@
-"""Random programs: gradients among what may stand beside them.
+"""Random programs: gradients among other operations.
 
-What a gradient reads is made from its shape backwards (`make`), what uses its
-results forwards (`use`). A program follows from its seed alone.
+The operands of a gradient are generated backwards from its shapes (`make`),
+the users of its results forwards (`use`). The seed determines the program.
 """
 
 import math
@@ -20,7 +20,7 @@ LARGE = [127, 128, 129, 257, 784, 1000, 1031, 4096, 8193, 16384, 17001]
 
 
 class Limits:
-    """How large a program of a kind is."""
+    """Limits of the size of programs of a kind."""
 
     def __init__(self, elements: int = 3000, depth: int = 3, ops: int = 14):
         self.elements, self.depth, self.ops = elements, depth, ops
@@ -34,7 +34,8 @@ class Builder:
         self.dynamic = outer.dynamic if outer else self.pick([0, 0, 0.3, 0.6, 1])
         self.special = outer.special if outer else ""
         self.features: Tuple[int, ...] = ()
-        self.given: List[int] = []  # of the outer builder, what this one's arguments are
+        self.given: List[int] = []  # values of the outer builder that are this one's
+                                    # arguments
         self.seed = int(random.integers(2**31))
 
     def pick(self, values: Sequence):
@@ -47,7 +48,7 @@ class Builder:
         return [self.chance(self.dynamic) for _ in range(count)]
 
     def argument(self, shape: Sequence[int], element: str, role: str = "plain") -> int:
-        """A new one, before all operations: numbers of their results move up."""
+        """A new argument; the numbers of all operations' results increase."""
         type = Type(tuple(shape), element, tuple(self.unknown(len(shape))))
         if self.outer:
             number = self.outer.make(shape, element, 1, role)
@@ -75,7 +76,7 @@ class Builder:
         return list(range(first, len(self.types)))
 
     def make_all(self, wanted: Sequence[Tuple]) -> List[int]:
-        """Several values; a new argument moves the numbers of those before."""
+        """Several values; a new argument renumbers the earlier ones."""
         made: List[int] = []
         for what in wanted:
             before = len(self.program.arguments)
@@ -127,7 +128,7 @@ class Builder:
         return data, self.pick([data, "f32", self.pick(list(FLOATS))])
 
     def operands_of(self, names, shape, channels, data, parameter, depth, first=None) -> List[int]:
-        """In the order of `names`; `first` is given."""
+        """Operands in the order of `names`; `first` is given."""
         types = {"grad_output": (shape, data), "input": (shape, data), "mask": (shape, "i1", 0, "mask"),
                  "sums": ((2,) + channels, parameter), "count": ((), "i64", 0, "count")}
         wanted = []
@@ -147,7 +148,7 @@ class Builder:
         return [next(made) if w else value for w in wanted]
 
     def gradient(self, shape, depth: int, first: Optional[Tuple[str, int]] = None, half: str = "") -> List[int]:
-        """Any of the three ops; `first` is the operand (grad_output or input) that is given."""
+        """Any of the three ops; `first` is the given operand, grad_output or input."""
         shape = tuple(shape)
         rank = len(shape)
         half = half or self.pick(["gradient"] * 5 + ["sums", "element"])
@@ -180,7 +181,7 @@ class Builder:
 
 
 def random_shape(builder: Builder, limit: int) -> Tuple[int, ...]:
-    """Ranks 1 to 6; sizes 0, 1, odd, prime, now and then large."""
+    """Ranks 1 to 6; sizes 0, 1, odd, prime, rarely large."""
     rank = builder.pick([1, 2, 2, 3, 3, 3, 4, 4, 4, 5, 6])
     shape: List[int] = []
     for _ in range(rank):
@@ -202,7 +203,7 @@ def random_shape(builder: Builder, limit: int) -> Tuple[int, ...]:
 
 
 def layout(builder: Builder, type: Type, is_result: bool) -> dict:
-    """How a memref lies in memory: cropped, stepped, transposed, offset, expanded, reversed."""
+    """Layout of a memref: cropped, stepped, transposed, offset, expanded, reversed."""
     rank = type.rank
     order = list(builder.random.permutation(rank)) if builder.chance(0.5) else list(range(rank))
     strides, extent = [0] * rank, 1
@@ -235,7 +236,7 @@ def attempt(random: np.random.Generator, limits: Limits, kind: str) -> Program:
     results: List[int] = []
 
     def grown(numbers: List[int], action) -> List[int]:
-        """Calls what may add arguments; all of `numbers` move with them."""
+        """Calls a function that may add arguments, and renumbers all of `numbers`."""
         before = len(builder.program.arguments)
         new = action()
         added = len(builder.program.arguments) - before
@@ -268,7 +269,7 @@ def attempt(random: np.random.Generator, limits: Limits, kind: str) -> Program:
 
 
 def add_layouts(builder: Builder, program: Program) -> None:
-    """Makes a program one on memrefs; each result has a memref of its own."""
+    """Converts a program to memrefs; each result has its own memref."""
     program.form = "memref"
     types = program.types()
     for argument in program.arguments:
@@ -291,7 +292,7 @@ def generate(seed: int, kind: str = "programs") -> Program:
             values = expected(program)
         except Invalid:
             continue
-        # Values that grow beyond all bounds test nothing.
+        # Overflowing values test nothing.
         with np.errstate(all="ignore"):
             errors = [v.error[np.isfinite(v.value)] for v in values if v.value.size]
             is_tame = all(np.isfinite(e).mean() > 0.5 if e.size else True for e in errors)

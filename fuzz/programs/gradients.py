@@ -1,12 +1,13 @@
 """The ops of the dialect, evaluated from their formulas and bounded.
 
-The bound of a result is that of docs/numerics.md, 4 u (4 + log2(M + 1)) A for the
-roundings of the op, where A takes operands at the largest absolute values that
-their errors allow, and what the errors of the operands make of the exact formula
-(bounded.py). Two things are added that the documented bound leaves to its
-conditions: products that underflow lose up to a smallest subnormal number each,
-which later factors enlarge; and a result is not determined where something on
-the way may leave the range of the accumulator type.
+The bound of a result is that of docs/numerics.md, 4 u (4 + log2(M + 1)) A for
+the roundings of the op, plus the errors of the operands propagated through the
+exact formula (bounded.py). A is computed from the largest absolute values that
+the errors of the operands allow. Two cases are added, which the documented
+bound excludes by its conditions. Each product that underflows loses up to a
+smallest subnormal number, which later factors enlarge. A result is
+undetermined if an intermediate value may leave the range of the accumulator
+type.
 """
 
 from typing import Dict, List, NamedTuple, Optional, Sequence
@@ -20,7 +21,7 @@ from program import Op, Type
 
 
 class Operands(NamedTuple):
-    """By name, what is present."""
+    """The operands that are present, by name."""
 
     names: List[str]
     items: Sequence
@@ -33,7 +34,7 @@ class Operands(NamedTuple):
 
 
 class Channel:
-    """The parts of the formulas: exact values with the operands' errors, and what rounding may add."""
+    """The parts of the formulas: exact values with the operands' errors, and the errors of rounding."""
 
     def __init__(self, op: Op, types: Operands, values: Operands):
         shape, features = types["input"].shape, op.attrs["features"]
@@ -69,7 +70,7 @@ class Channel:
         return Bounded(np.asarray(Real(1))) / root
 
     def watch(self, *sizes: np.ndarray) -> None:
-        """Notes channels in which one of these may leave the range, though no operand is infinite."""
+        """Records channels in which one of these may leave the range, although no operand is infinite."""
         for size in sizes:
             over = np.isfinite(size) & (size > self.kind.largest / 8)
             self.is_unsafe = self.is_unsafe | over
@@ -79,24 +80,25 @@ class Channel:
 
     def finish(self, value: Bounded, terms: np.ndarray, underflow: np.ndarray, element: str, count,
                unsafe: np.ndarray) -> Bounded:
-        """Adds what rounding may do, then rounds to the type of the result."""
+        """Adds the errors of rounding, then rounds to the type of the result."""
         error = value.error + SLACK * (self.allowed(count) * terms + 4 * underflow + 4 * self.kind.smallest)
         error = np.where(np.isfinite(value.value), error, value.error)
-        # In a channel with an overflow on the way, results may be NaN or infinite.
+        # In a channel with an intermediate overflow, results may be NaN or infinite.
         error = np.where(unsafe, Real(np.inf), error)
         return Bounded(value.value, error).rounded(element)
 
 
 def sums(c: Channel, inv_std: Optional[Bounded] = None):
-    """sum_dy and sum_dy_xmu, their sums of absolute values, and what underflow may add to the second."""
+    """sum_dy and sum_dy_xmu, their sums of absolute values, and the error of underflow in the second."""
     product = c.dy * c.centered
     sizes = c.dy.magnitude(), times(c.dy.magnitude(), c.centered.magnitude())
     totals = [size.sum(axis=c.reduced) for size in sizes]
-    # Also beside infinities: an overflow of the other sign would make NaN of them.
+    # Also next to infinities: an overflow of the other sign would give NaN.
     c.watch(*(np.where(np.isfinite(size), size, Real(0)).sum(axis=c.reduced) for size in sizes))
     sum_dy_xmu = c.total(product)
     if inv_std is not None:
-        # Times infinity, whether it is 0 or only almost, and its sign, is not for rounding to decide.
+        # If 1/sigma is infinite, the sign of the sum, or whether it is 0, must not
+        # depend on rounding.
         rounding = SLACK * c.allowed(c.count) * totals[1]
         sum_dy_xmu = Bounded(sum_dy_xmu.value, np.where(np.isfinite(inv_std.value), sum_dy_xmu.error,
                                                         sum_dy_xmu.error + rounding))
@@ -104,7 +106,7 @@ def sums(c: Channel, inv_std: Optional[Bounded] = None):
 
 
 def grad_input(c: Channel, gain: Bounded, inv_std: Bounded, given, count: Bounded, element: str) -> Bounded:
-    """From the sums in `given`, or without them for global statistics."""
+    """Computed from the sums in `given`, or without sums for global statistics."""
     factor = gain * inv_std
     sizes = np.abs(factor.magnitude())
     value, terms, tiny = c.dy, c.dy.magnitude(), np.zeros(c.shape, dtype=Real)
@@ -121,7 +123,7 @@ def grad_input(c: Channel, gain: Bounded, inv_std: Bounded, given, count: Bounde
         terms = terms + c.spread_array(all_dy / number) + third
         lost = times((times(underflow / number + smallest, r) + smallest), r) + smallest
         tiny = smallest * 2 + times(c.centered.magnitude(), c.spread_array(lost))
-    # s * r may leave the range, upwards, or lose digits.
+    # s * r may overflow or lose digits.
     c.watch(sizes)
     value = c.spread(factor) * value
     underflow = times(c.spread_array(sizes), tiny) + c.kind.smallest * (terms + 1)
@@ -200,7 +202,7 @@ class Gradient(GradientKind):
 
 
 class Sums(GradientKind):
-    """The first half."""
+    """bngrad.batch_norm_backward_reduce."""
 
     mnemonic = "batch_norm_backward_reduce"
 
@@ -221,7 +223,7 @@ class Sums(GradientKind):
 
 
 class Element(GradientKind):
-    """The second half. attrs: element of the result as elements[0]."""
+    """bngrad.batch_norm_backward_elemt. attrs: element of the result as elements[0]."""
 
     mnemonic = "batch_norm_backward_elemt"
 

@@ -1,12 +1,12 @@
-"""Runs random programs in many ways and compares with what they must give.
+"""Runs random programs in many ways and compares their results with bounds.
 
 Usage: hunt.py --bin=DIR [--kind=programs|views|special] [--seed=N [--keep]] [--first=N] [--count=N] [--seconds=N]
                [--processes=N] [--way=WAY] [--output=DIR] [--reduce=SECONDS] [--by-commit]
                [--ignore-known] [--replay=FILE...] [--self-test]
 
-One seed is one program: `--seed=N` runs it in all ways, `--way` in that of a report. A batch of seeds shares the ways
-that its first seed draws. Each fault is a line `FAULT --kind=K --seed=N --way='...': what`; the first of a sort is
-made smaller and left in the output folder as a case (test/Fuzz/cases). The last line is
+One seed is one program: `--seed=N` runs it in all ways, `--way` in the way of a report. A batch of seeds shares the
+ways that its first seed selects. Each fault is a line `FAULT --kind=K --seed=N --way='...': TEXT`; the first of a sort
+is reduced and written to the output folder as a case (test/Fuzz/cases). The last line is
 `KIND: N programs, R runs, F faults (S sorts), seeds A to B`.
 """
 
@@ -34,7 +34,7 @@ from ways import Case, Fault, Tools, differ, run_way, values_of
 from writer import write
 
 BATCH = 10
-RUNNER_SHARE = 2  # of how many batches one program runs under bngrad-runner
+RUNNER_SHARE = 2  # one of this many batches runs a program by bngrad-runner
 
 
 class Task(NamedTuple):
@@ -70,14 +70,14 @@ def work(task: Task) -> Tuple[Task, List[Fault], int]:
             faults, runs = faults + more, runs + count
         return task, faults, runs
     except Exception:
-        # A mistake of the hunter is a fault, and the hunt goes on.
+        # An error of the hunter counts as a fault, and the search continues.
         return task, [Fault(task.seeds[0], task.ways[0], "hunter", traceback.format_exc())], 0
     finally:
         shutil.rmtree(tools.directory, ignore_errors=True)
 
 
 def ways_for(fault: Fault) -> List[str]:
-    """The way of a fault, and what it was compared with."""
+    """The way of a fault, and the way that it was compared with."""
     if fault.kind == "threads":
         return [re.sub(r" threads=\d+", " threads=1", fault.way), fault.way]
     return [fault.way]
@@ -98,7 +98,7 @@ def make_smaller(tools: Tools, kind: str, fault: Fault, seconds: float) -> Progr
 
 
 def case_text(case: Case, ways: List[str], fault: str) -> str:
-    """A case for test/Fuzz/cases: the program for people, and as the evaluator needs it."""
+    """A case for test/Fuzz/cases: the program as IR for readers, and as data for the evaluator."""
     first = fault.splitlines()[0] if fault else ""
     lines = [f"// {first[:300]}", "", "// REQUIRES: numpy",
              "// RUN: %python %bngrad_src_root/fuzz/programs/hunt.py --bin=%bngrad_obj_root/bin --replay=%s", ""]
@@ -108,7 +108,7 @@ def case_text(case: Case, ways: List[str], fault: str) -> str:
 
 
 def replay(tools: Tools, path: str) -> int:
-    """Runs a stored case; 0 if nothing is wrong."""
+    """Runs a stored case; 0 if there is no fault."""
     text = Path(path).read_text()
     ways = re.findall(r"^// WAY: (.*)$", text, re.M)
     program = Program.from_json(json.loads(re.search(r"^// PROGRAM: (.*)$", text, re.M)[1]))
@@ -200,7 +200,7 @@ def run_one(options, tools: Tools) -> int:
 
 
 def count_commits() -> int:
-    """Of this repository, 1 where there is none."""
+    """The number of commits of this repository; 1 if there is no repository."""
     done = subprocess.run(["git", "-C", Path(__file__).parent, "rev-list", "--count", "HEAD"], capture_output=True,
                           text=True)
     return int(done.stdout) if done.returncode == 0 else 1
@@ -211,7 +211,7 @@ def main() -> int:
     parser.add_argument("--bin", type=Path, required=True, help="folder of bngrad-compile, bngrad-opt, bngrad-runner")
     parser.add_argument("--kind", choices=["programs", "views", "special"], default="programs")
     parser.add_argument("--seed", type=int)
-    parser.add_argument("--keep", action="store_true", help="leave the program of --seed in the output folder")
+    parser.add_argument("--keep", action="store_true", help="write the program of --seed to the output folder")
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int)
     parser.add_argument("--seconds", type=float)
@@ -219,7 +219,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--way")
     parser.add_argument("--output", type=Path, default=Path("fuzz-output"))
-    parser.add_argument("--reduce", type=float, default=0, help="seconds for each sort of fault")
+    parser.add_argument("--reduce", type=float, default=0, help="seconds per sort of fault")
     parser.add_argument("--ignore-known", action="store_true", help="as if known.py were empty")
     parser.add_argument("--replay", nargs="+")
     parser.add_argument("--self-test", action="store_true")

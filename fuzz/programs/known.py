@@ -1,7 +1,7 @@
-"""Faults that are known and hide others: programs that have them are changed, or their reports set aside.
+"""Known faults that hide others: programs are changed to avoid them, or their reports are ignored.
 
-Empty unless somebody is mending something. Each entry of REPORTS is a regular expression for the signature of a
-fault; AVOID names what the generator changes.
+Empty unless a fault is being fixed. Each entry of REPORTS is a regular expression for the signature of a fault;
+AVOID names constructs that the generator avoids.
 """
 
 import re
@@ -12,13 +12,14 @@ from floats import Real
 from program import Invalid, Op, Program
 
 AVOID: List[str] = []
-# Element types whose subnormal numbers the arithmetic of neighbours may take for 0.
+# Element types whose subnormal numbers arithmetic outside of gradients may flush to
+# 0.
 FLUSHED: List[str] = []
 REPORTS: List[str] = []
 
 
 def forget() -> None:
-    """Hunts for what is known as well."""
+    """Includes known faults in the search."""
     AVOID.clear(), FLUSHED.clear(), REPORTS.clear()
 
 
@@ -27,7 +28,7 @@ def is_known(signature: str) -> bool:
 
 
 def avoid(program: Program) -> Program:
-    """Negates what elemt gives before it is returned; refuses slices of lower rank with unit dims."""
+    """Negates results of elemt before they are returned; rejects rank-reducing slices with unit dims."""
     if "unit dims of slices" in AVOID:
         for op in program.ops:
             units = [d for d, size in enumerate(op.attrs.get("sizes", [])) if size == 1]
@@ -40,7 +41,7 @@ def avoid(program: Program) -> Program:
             if op.kind == "expand" and any(
                     sum(types[results[0]].dynamic[d] for d in group) > 1 for group in op.attrs["groups"]):
                 raise Invalid("known")
-            # Fusion makes such an expand of a collapse.
+            # Fusion converts a collapse to such an expand.
             if op.kind == "collapse" and any(
                     sum(types[op.operands[0]].dynamic[d] for d in group) > 1 for group in op.attrs["groups"]):
                 raise Invalid("known")
@@ -58,7 +59,7 @@ def avoid(program: Program) -> Program:
 
 
 def flushed(value: Bounded, element: str) -> Bounded:
-    """With what FLUSHED allows."""
+    """Extends the bound by the flushing that FLUSHED allows."""
     if element not in FLUSHED:
         return value
     return Bounded(value.value, value.error + Real(2) ** -125)

@@ -1,4 +1,4 @@
-"""The self-test: what is wrong on purpose must be reported, what is right must not."""
+"""The self-test: deliberate mistakes must be reported, correct results must not."""
 
 from typing import Dict, Iterator, List, Tuple
 
@@ -13,18 +13,18 @@ from writer import result_types
 
 
 def rounded(program: Program, values: List[Bounded]) -> List[np.ndarray]:
-    """What a perfect program gives."""
+    """The correctly rounded results."""
     with np.errstate(all="ignore"):
         return [encode(value.value, type.element) for value, type in zip(values, result_types(program))]
 
 
 def exchanged(bits: np.ndarray) -> np.ndarray:
-    """Neighbours along the largest dim."""
+    """The elements, exchanged along the largest dim."""
     return np.roll(bits, 1, int(np.argmax(bits.shape))) if bits.ndim and max(bits.shape) > 1 else bits
 
 
 def mistakes(program: Program, values: List[Bounded], bits: List[np.ndarray]) -> Iterator[Tuple[str, List[np.ndarray]]]:
-    """(what, results with it), for the first result that can have it."""
+    """(mistake, results with it), for the first result that can have it."""
     for index, (type, value) in enumerate(zip(result_types(program), values)):
         known = np.isfinite(value.error) & np.isfinite(value.value)
         if type.element not in FLOATS or not known.any():
@@ -36,7 +36,7 @@ def mistakes(program: Program, values: List[Bounded], bits: List[np.ndarray]) ->
         exact = decode(bits[index], type.element)
         place = tuple(np.argwhere(known)[-1])
         beyond = exact.copy()
-        # Just outside of the bound: to the next number of the type but one.
+        # Just outside of the bound, by about two numbers of the type.
         beyond[place] = (value.value[place] + value.error[place] * 1.001
                          + 4 * FLOATS[type.element].roundoff * (np.abs(value.value[place]) + value.error[place])
                          + 2 * FLOATS[type.element].smallest)
@@ -50,7 +50,7 @@ def mistakes(program: Program, values: List[Bounded], bits: List[np.ndarray]) ->
 
 
 def is_change(values: List[Bounded], before: List[np.ndarray], after: List[np.ndarray], what: str) -> bool:
-    """Whether a mistake is one: an exchange of equal channels is none, nor is one within the bound."""
+    """Whether a mistake has an effect: not if exchanged channels are equal, nor within the bound."""
     for value, a, b in zip(values, before, after):
         if not np.array_equal(a, b):
             known = np.isfinite(value.error)
@@ -63,7 +63,7 @@ def is_change(values: List[Bounded], before: List[np.ndarray], after: List[np.nd
 
 
 def broken_guards(tools: Tools) -> List[str]:
-    """Functions that write where they must not, in C, called as if they were compiled programs."""
+    """C functions that write out of bounds, called as if they were compiled programs."""
     import native
     import ctypes
     import subprocess
@@ -94,7 +94,7 @@ def broken_guards(tools: Tools) -> List[str]:
 
 
 def wrong_data(tools: Tools, case: Case, values: Dict) -> List[Fault]:
-    """A compiled program that computes something else: its values must not pass."""
+    """A compiled program that computes other values must be reported."""
     program = case.program.copy()
     for op in program.ops:
         if op.kind == "gradient" and "variance" in op.attrs["names"] and op.attrs["epsilon"]:

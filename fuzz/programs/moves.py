@@ -1,4 +1,4 @@
-"""The kinds of operations that move elements and compute nothing: slices, reshapes, transposes, casts."""
+"""The kinds of operations that only move elements: slices, reshapes, transposes, casts."""
 
 import math
 from typing import List, Sequence
@@ -16,7 +16,7 @@ def listed(values: Sequence) -> str:
 
 
 class Move(Kind):
-    """Of one operand, by what numpy calls it."""
+    """An operation on one operand, by its numpy function."""
 
     def move(self, op: Op, type: Type, array: np.ndarray) -> np.ndarray:
         raise NotImplementedError
@@ -70,8 +70,8 @@ class Broadcast(Move):
 
 
 class Slice(Move):
-    """attrs: offsets, sizes, strides, dropped (dims of size 1 that the result lacks), unknown (sizes that the
-    type does not say), moving (offsets that are values)."""
+    """attrs: offsets, sizes, strides, dropped (dims of size 1 that the result lacks), unknown (dynamic sizes of
+    the type), moving (offsets that are values)."""
 
     def infer(self, op, types):
         a, type = op.attrs, types[0]
@@ -213,7 +213,7 @@ class Concat(Kind):
             require(type.element == first.element and type.rank == first.rank, "types of a concatenation")
             require(all(a == b for d, (a, b) in enumerate(zip(type.shape, first.shape)) if d != dim), "sizes")
         shape, unknown = list(first.shape), [any(t.dynamic[d] for t in types) for d in range(first.rank)]
-        # As MLIR infers it: a size that one operand knows is known.
+        # As MLIR infers it: a size that is static in one operand is static.
         for d in range(first.rank):
             if d != dim:
                 unknown[d] = all(t.dynamic[d] for t in types)

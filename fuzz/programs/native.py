@@ -1,9 +1,9 @@
-"""native.py JOB RESULTS: calls compiled functions through ctypes, in a process of its own.
+"""native.py JOB RESULTS: calls compiled functions through ctypes, in a separate process.
 
 JOB is a pickled dict: `so`, and `calls`, each with the name of a function, `entry` (static or ciface), `arguments`
 and `results`: dicts of the bits (or the shape and storage), a layout, and a shift of the data from the alignment of
-a line. Arrays lie between guard bytes; what is not the array's, and every argument, must be the same after the call.
-RESULTS gets one pickled answer per call, as it ends: a crash loses only what comes after.
+a line. Arrays are between guard bytes; guard bytes, gaps and arguments must not change in the call. RESULTS gets one
+pickled answer after each call, so a crash loses only later calls.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ GUARD = 256  # bytes
 
 
 class Array:
-    """An array in memory of its own, as a view with strides."""
+    """A strided view of an array in its own memory."""
 
     def __init__(self, spec: Dict[str, Any], pattern: int):
         shape, storage = tuple(spec["shape"]), np.dtype(spec["storage"])
@@ -37,7 +37,7 @@ class Array:
         self.view = np.ndarray(shape, storage, self.memory.data, start + offset * size, [s * size for s in strides])
         if "bits" in spec:
             self.view[...] = spec["bits"].reshape(shape)
-        # Which bytes belong to the array.
+        # The bytes that belong to the array.
         self.inside = np.zeros(self.memory.shape, dtype=bool)
         for byte in range(size):
             place = start + offset * size + byte
@@ -48,7 +48,7 @@ class Array:
         return np.array([self.pointer, self.pointer, self.offset, *self.shape, *self.strides], dtype=np.int64)
 
     def broken(self, inside: bool) -> Optional[str]:
-        """What changed outside of the array, or anywhere."""
+        """The bytes that changed, outside of the array or anywhere."""
         changed = self.memory != self.before
         if not inside:
             changed &= ~self.inside
@@ -97,7 +97,7 @@ def main() -> None:
             pickle.dump(answer, file)
             file.flush()
             if job["cuda"] and (answer["faults"] or ctypes.CDLL(None).bngradCudaTakeStatus() != 0):
-                break  # What follows an error of the device is not to be trusted.
+                break  # Later results are unreliable after an error of the device.
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What stands beside gradients: makers of a value of a given type, and users of a value."""
+"""Operations beside gradients: producers of a value of a given type, and users of a value."""
 
 from typing import Callable, List
 
@@ -12,7 +12,7 @@ FLAGS = ["", "", "", "contract", "reassoc", "contract, reassoc"]
 
 
 def factor(b: Builder, size: int, parts: int) -> List[int]:
-    """Sizes whose product this is."""
+    """Sizes with this product."""
     found = []
     for _ in range(parts - 1):
         divisors = [d for d in range(1, size + 1) if size % d == 0] if size else [b.pick([0, 1, 2])]
@@ -84,7 +84,7 @@ def combine(b: Builder, step: Callable, value: int, other, element: str) -> int:
 
 
 def elementwise(b: Builder, shape, element, depth, first=None) -> List[int]:
-    """Of one to three operands; `first` is given."""
+    """An operation on one to three operands; `first` is given."""
     rank = len(shape)
     style = b.pick(["arith", "arith", "generic", "generic", "map"])
     wanted, maps = [], []
@@ -239,7 +239,7 @@ def make_constant(b, shape, element, depth):
 
 
 def make_gradient(b, shape, element, depth):
-    """A chain: what another gradient gives."""
+    """A chain: a result of another gradient."""
     if not shape:
         raise Invalid("rank 0")
     value = b.make(shape, element, depth - 1)
@@ -271,7 +271,7 @@ def region(b: Builder, value: int) -> List[int]:
     count = [value]
 
     class Outer:
-        """Makes what the body captures, in the outer program."""
+        """Generates the captured values in the outer program."""
 
         def make(self, shape, element, depth, role):
             start = len(b.program.arguments)
@@ -311,7 +311,7 @@ MAKERS = [make_elementwise] * 6 + [make_transpose, make_broadcast, make_slice, m
 
 
 def use(b: Builder, value: int) -> List[int]:
-    """One operation more, of a value that is there."""
+    """Another operation on an existing value."""
     type = b.types[value]
     if type.element == "i64":
         raise Invalid("no operation of a count")

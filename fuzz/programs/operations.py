@@ -1,4 +1,4 @@
-"""The kinds of operations beside gradients: their types, their values, their text."""
+"""The kinds of operations beside gradients: types, values, text."""
 
 from typing import Dict, List, Sequence
 
@@ -18,7 +18,7 @@ def require(condition: bool, what: str) -> None:
 
 
 class Kind:
-    """What a kind of operation means."""
+    """The semantics of a kind of operation."""
 
     def infer(self, op: Op, types: Sequence[Type]) -> List[Type]:
         raise NotImplementedError
@@ -88,7 +88,7 @@ class Map(Kind):
         return self.write_region(writer, op, operands, results, inits, ins, elements, loops)
 
     def sources(self, op, operands, loops) -> List[Named]:
-        """Operands whose dims are where the loops are, first."""
+        """The operands sorted: those with all loops as dims first."""
         return sorted(operands, key=lambda o: o[1].rank != loops.rank)
 
     def write_region(self, writer, op, operands, results, inits, ins, elements, loops):
@@ -199,13 +199,13 @@ class Constant(Kind):
 
 
 class For(Kind):
-    """scf.for. attrs: iters (how many operands go round), trips."""
+    """scf.for. attrs: iters (number of iter_args), trips."""
 
     def infer(self, op, types):
         count = op.attrs["iters"]
         inner = op.body.types(types)
         for number, type in zip(op.body.returns, types[:count]):
-            require((inner[number].shape, inner[number].element) == (type.shape, type.element), "what goes round")
+            require((inner[number].shape, inner[number].element) == (type.shape, type.element), "types of iter_args")
         return list(types[:count])
 
     def evaluate(self, op, types, values):
@@ -233,7 +233,7 @@ class For(Kind):
 
 
 class If(Kind):
-    """scf.if; else gives an operand. attrs: otherwise (its number), taken, by (an operand whose size decides)."""
+    """scf.if; its else branch yields an operand. attrs: otherwise (its number), taken, by (deciding operand)."""
 
     def infer(self, op, types):
         inner = op.body.types(types)

@@ -1,12 +1,12 @@
-"""Programs: what the generator makes, the evaluator computes, and reduction makes smaller.
+"""Programs, as the generator, the evaluator and the reducer use them.
 
-A program has arguments, operations in the order of their computation, and
-returned values. Values are numbered, arguments first. An operation says its
-kind (operations.py has what each kind means: its types, its text, its values),
-its operands and its attributes; the types of its results follow from those of
-its operands, so that arguments can be made smaller and all else follows.
+A program has arguments, operations in order, and returned values. Values are
+numbered, arguments first. An operation has a kind (operations.py defines the
+types, text and values of each kind), operands and attributes. The types of its
+results follow from those of its operands, so reducing an argument reduces all
+dependent values.
 
-Everything is data that JSON can hold: a stored case is a program.
+All data can be stored as JSON: a stored case is a program.
 """
 
 import json
@@ -21,11 +21,11 @@ from floats import FLOATS, decode, encode
 
 
 class Invalid(Exception):
-    """No program: types do not fit, as after a size was made smaller."""
+    """An invalid program: its types do not match, for example after a size was reduced."""
 
 
 class Type(NamedTuple):
-    """A tensor: its sizes when it runs, its element type, and which sizes the type does not say."""
+    """A tensor: its sizes at run time, its element type, and which sizes are dynamic."""
 
     shape: Tuple[int, ...]
     element: str
@@ -49,7 +49,7 @@ class Type(NamedTuple):
         return self._replace(element=element)
 
     def at(self, dims: Sequence[int]) -> "Type":
-        """With these dimensions, in this order."""
+        """The type with these dims in this order."""
         return Type(tuple(self.shape[d] for d in dims), self.element, tuple(self.dynamic[d] for d in dims))
 
 
@@ -59,14 +59,14 @@ def static(shape: Sequence[int], element: str) -> Type:
 
 @dataclass
 class Argument:
-    """An argument, where its values come from, and how a memref of it lies in memory (views.py)."""
+    """An argument, the origin of its values, and the layout of its memref (views.py)."""
 
     type: Type
     role: str = "plain"  # see make_data
     seed: int = 0
     special: str = ""
     layout: Optional[Dict[str, Any]] = None
-    by_channel: Tuple[int, ...] = ()  # dims along which means differ
+    by_channel: Tuple[int, ...] = ()  # dims along which the mean differs
 
 
 @dataclass
@@ -84,7 +84,7 @@ class Program:
     returns: List[int] = field(default_factory=list)
     form: str = "tensor"  # or "memref": arguments and results are memrefs
     result_layouts: List[Optional[Dict[str, Any]]] = field(default_factory=list)
-    joined: int = -1  # if not -1: the results of the first one's type are slices of one memref, along this dim
+    joined: int = -1  # unless -1: the results of the first one's type are slices of one memref, along this dim
 
     def to_json(self) -> Dict[str, Any]:
         return {
@@ -108,7 +108,7 @@ class Program:
         return Program.from_json(json.loads(json.dumps(self.to_json())))
 
     def types(self, given: Optional[Sequence[Type]] = None) -> List[Type]:
-        """Of all values; raises Invalid."""
+        """The types of all values; raises Invalid."""
         from operations import KINDS
 
         types = list(given) if given is not None else [a.type for a in self.arguments]
@@ -117,7 +117,7 @@ class Program:
         return types
 
     def evaluate(self, values: Sequence[Bounded], given: Optional[Sequence[Type]] = None) -> List[Bounded]:
-        """All values, with bounds of their errors, from those of the arguments."""
+        """All values with error bounds, computed from the arguments."""
         from operations import KINDS
 
         types = list(given) if given is not None else [a.type for a in self.arguments]
@@ -129,7 +129,7 @@ class Program:
         return values
 
     def joined_results(self) -> List[int]:
-        """Which results are slices of one memref."""
+        """The results that are slices of one memref."""
         if self.joined < 0 or self.form != "memref":
             return []
         types = self.types()
@@ -149,7 +149,7 @@ class Program:
             types += results
 
     def without_dead(self) -> "Program":
-        """Without operations and arguments that no returned value needs."""
+        """The program without unused operations and arguments."""
         needed = set(self.returns)
         ranges = list(self.result_ranges())
         kept = []
@@ -163,7 +163,7 @@ class Program:
             if index in needed or not self.arguments[1:]:
                 number[index] = len(arguments)
                 arguments.append(argument)
-        if not arguments:  # A function of nothing is fine.
+        if not arguments:  # A function without arguments is valid.
             number = {}
         count, ops = len(arguments), []
         for op, results in kept:
@@ -176,7 +176,7 @@ class Program:
 
 
 def channel_pattern(shape: Tuple[int, ...], dims: Sequence[int], random: np.random.Generator) -> np.ndarray:
-    """A location for each channel, so that an exchange of two is seen."""
+    """A mean for each channel, so that an exchange of two is noticed."""
     sizes = [shape[d] if d in dims else 1 for d in range(len(shape))]
     return random.uniform(-0.75, 1.25, sizes)
 
@@ -188,7 +188,7 @@ SPECIALS = {
 
 
 def make_data(argument: Argument) -> np.ndarray:
-    """The bits of an argument; along dims with stride 0 all elements are the first."""
+    """The bits of an argument; along dims with stride 0 all elements equal the first."""
     bits = independent_data(argument)
     if argument.layout and bits.size:
         for dim, stride in enumerate(argument.layout["strides"]):

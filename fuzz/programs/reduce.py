@@ -1,4 +1,4 @@
-"""Makes a failing program smaller, as long as it fails in the same way."""
+"""Reduces a failing program as long as it fails in the same way."""
 
 import time
 from typing import Callable, Iterator, List
@@ -8,7 +8,7 @@ from writer import write
 
 
 def smaller(program: Program) -> Iterator[Program]:
-    """Programs with one thing less, the largest steps first."""
+    """Programs reduced in one place, the largest reductions first."""
     for index in range(len(program.returns)):
         if len(program.returns) > 1:
             p = program.copy()
@@ -33,7 +33,7 @@ def smaller(program: Program) -> Iterator[Program]:
 
 
 def without_ops(program: Program) -> Iterator[Program]:
-    """An operation's result becomes an argument, or one of its operands."""
+    """Replaces an operation's result by an argument or by one of its operands."""
     types = program.types()
     ranges = list(program.result_ranges())
     for place in reversed(range(len(ranges))):
@@ -72,7 +72,7 @@ def replaced(program: Program, by: dict) -> Program:
 
 
 def with_arguments(program: Program, place: int, types: List[Type]) -> Program:
-    """Without the operation at `place`: its results are arguments."""
+    """The program without the operation at `place`; its results become arguments."""
     results = list(program.result_ranges())[place][1]
     old, new = len(program.arguments), len(results)
     number = {}
@@ -102,7 +102,7 @@ def with_arguments(program: Program, place: int, types: List[Type]) -> Program:
 
 
 def with_smaller_sizes(program: Program) -> Iterator[Program]:
-    """All dims of arguments of one size become smaller, and what follows from them."""
+    """Reduces all dims of arguments that have the same size, and all dependent dims."""
     if program.form == "memref":
         return
     sizes = sorted({s for a in program.arguments for s in a.type.shape if s > 1}, reverse=True)
@@ -203,7 +203,7 @@ def with_fewer_attributes(program: Program) -> Iterator[Program]:
 
 
 def with_fewer_steps(program: Program, place: int, op: Op) -> Iterator[Program]:
-    """The results of a map become those of earlier steps."""
+    """Replaces the results of a map by those of earlier steps."""
     inputs = len(op.operands)
     for step in range(len(op.attrs["steps"])):
         p = program.copy()
@@ -220,7 +220,7 @@ def size_of(program: Program) -> tuple:
 
 
 def reduce(program: Program, fails: Callable[[Program], bool], seconds: float) -> Program:
-    """The smallest program found in that time for which `fails` holds."""
+    """The smallest program that is found in time and for which `fails` holds."""
     end = time.monotonic() + seconds
     progress = True
     while progress and time.monotonic() < end:

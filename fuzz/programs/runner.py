@@ -1,4 +1,4 @@
-"""Programs under bngrad-runner, with --check and npy files."""
+"""Runs programs by bngrad-runner, with --check and npy files."""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ from program import make_data
 from ways import COMPILE_SECONDS, Case, Fault, Tools, compare, failed, parse, run
 from writer import result_types, write
 
-# What --check says where a bound does not follow; the results are there all the same, without it.
+# Messages of --check without a bound; then the results are compared without --check.
 NO_BOUND = re.compile(r"expected a bound that can be derived|--check: expected gradients outside of regions")
 
 

@@ -1,8 +1,8 @@
-"""What element-wise operations compute: steps on scalars, one after the other.
+"""The bodies of element-wise operations: a sequence of steps on scalars.
 
-A step is a list: what, then the numbers of its operands among inputs and earlier
-steps, then attributes. The same steps are written as arith on whole tensors, or
-in the region of a linalg operation.
+A step is a list: the operation, the numbers of its operands among inputs and
+earlier steps, and attributes. The same steps are written as arith on whole
+tensors, or in the region of a linalg operation.
 """
 
 from typing import List, Sequence
@@ -15,7 +15,7 @@ from floats import FLOATS, Real
 from program import Invalid
 
 BINARY = {"addf": Bounded.__add__, "subf": Bounded.__sub__, "mulf": Bounded.__mul__, "divf": Bounded.__truediv__}
-# By name: the function, and the largest slope between two points.
+# By name: the function, and its largest slope between two points.
 FUNCTIONS = {
     "exp": (np.exp, lambda low, high: np.exp(high)),
     "tanh": (np.tanh, lambda low, high: Real(1)),
@@ -23,7 +23,7 @@ FUNCTIONS = {
     "log1p": (np.log1p, lambda low, high: np.where(low > -1, 1 / (1 + low), Real(np.inf))),
     "rsqrt": (lambda x: 1 / np.sqrt(x), lambda low, high: np.where(low > 0, low ** Real(-1.5), Real(np.inf))),
 }
-# Of functions of a mathematical library, in units of roundoff.
+# Error of functions of a mathematical library, in units of roundoff.
 LIBRARY_ERROR = 8
 ARITHMETIC = [*BINARY, "maximumf", "minimumf"]
 
@@ -68,7 +68,7 @@ def infer(steps: Sequence[List], elements: Sequence[str]) -> List[str]:
 
 
 def gross(step: List, sizes: Sequence[np.ndarray], value: Bounded) -> np.ndarray:
-    """A bound of whatever reassociation may have on the way: the same with absolute values."""
+    """A bound of all intermediate values under reassociation: the same steps on absolute values."""
     if step[0] in ("addf", "subf"):
         return sizes[step[1]] + sizes[step[2]]
     if step[0] == "mulf":
@@ -86,7 +86,7 @@ def evaluate(steps: Sequence[List], inputs: Sequence[Bounded], elements: Sequenc
         elif what in BINARY:
             values.append(BINARY[what](values[step[1]], values[step[2]]).rounded(element))
         elif what == "fma":
-            # With one rounding or with two: math.fma is exact, its bound is that of both.
+            # The product is rounded or not: a bound for both.
             values.append((values[step[1]] * values[step[2]] + values[step[3]]).rounded(element))
         elif what in ("maximumf", "minimumf"):
             function = np.maximum if what == "maximumf" else np.minimum

@@ -1,4 +1,4 @@
-"""The ways that a program is tried in."""
+"""Choice of the ways in which a program is run."""
 
 from typing import List
 
@@ -43,7 +43,7 @@ def round_trip(random: np.random.Generator) -> str:
 
 
 def ways_of(seed: int, everything: bool = False) -> List[str]:
-    """The ways for a batch that begins with this seed; the first is compared with others, bit by bit."""
+    """The ways for a batch that begins with this seed; others are compared bitwise with the first."""
     random = np.random.default_rng([seed, 5])
     if everything:
         found = ["cpu threads=1", "cpu threads=2", "cpu threads=3", "cpu entry=ciface", "cpu mcpu=x86-64-v3",

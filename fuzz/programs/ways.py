@@ -1,13 +1,13 @@
-"""The ways in which a program is compiled and run, and what is wrong with what comes out.
+"""The ways in which a program is compiled and run, and the check of its results.
 
-A way is a string, so that a line of a report can name it:
+A way is a string, so that a report can name it:
 
     cpu [threads=N] [schedule=TEXT] [entry=ciface] [mcpu=NAME] [from=PIPELINE] [form=generic|bytecode]
     cuda chip=sm_XX [schedule=TEXT] [from=...] [form=...]
     runner target=cpu|cuda-emulator [chip=sm_XX]
 
-`from` runs a pipeline of bngrad-opt before and compiles what it prints: to-linalg, or a stage at which the pipeline
-for the target stops. `cpu` and `cuda` call a shared object of bngrad-compile, which may hold many programs.
+`from` first runs a pipeline of bngrad-opt and compiles its output: to-linalg, or a stage at which the pipeline of the
+target stops. `cpu` and `cuda` call a shared object of bngrad-compile, which may hold many programs.
 """
 
 import os
@@ -36,7 +36,7 @@ MEMORY = 16 << 30  # bytes of address space
 
 
 class Tools(NamedTuple):
-    binaries: Path  # with bngrad-compile, bngrad-opt, bngrad-runner
+    binaries: Path  # folder of bngrad-compile, bngrad-opt, bngrad-runner
     directory: Path
 
     @property
@@ -52,7 +52,7 @@ class Fault(NamedTuple):
 
     @property
     def signature(self) -> str:
-        """What two programs with the same fault have in common."""
+        """A signature of the fault, equal for all programs that have it."""
         text = re.sub(r"'[^']*' op", "op", self.text) if self.kind == "refused" else self.text
         text = re.sub(r"/\S+/", "", text)
         text = re.sub(r"0x[0-9a-f]+|[0-9]+|%\w+|tensor<[^>]*>|memref<[^>]*(>>|>)|\([^()]*\)", "", text)
@@ -89,8 +89,8 @@ def limit(seconds: float) -> None:
 
 def run(command: Sequence, seconds: float, environment: Optional[Dict[str, str]] = None,
         stdin: Optional[bytes] = None) -> Tuple[Optional[int], str, bytes]:
-    """The exit status (None: it took too long), standard error, standard output. The limit is one of time on a
-    CPU, so that a busy machine makes no faults; what sleeps ends as well."""
+    """The exit status (None: timeout), standard error, standard output. CPU time is limited, so that a busy
+    machine causes no faults; a sleeping process also ends."""
     full = {**os.environ, "OMP_NUM_THREADS": "3", **(environment or {})}
     process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, env=full, start_new_session=True,
@@ -112,7 +112,7 @@ NOISE = re.compile(r"raise|abort|__|mem(cpy|move|set)|llvm::(sys|report)|PrintSt
 
 
 def where(command: Sequence, stdin: Optional[bytes]) -> str:
-    """The functions in which a command crashes, if there is a gdb to say so."""
+    """The functions in which a command crashes, if gdb is installed."""
     if not shutil.which("gdb"):
         return ""
     with tempfile.NamedTemporaryFile() as file:
@@ -193,7 +193,7 @@ def call_spec(case: Case, way: str) -> Dict:
 
 
 def parts_of(program: Program, results: List[np.ndarray]) -> List[np.ndarray]:
-    """One array for each result, where several share one."""
+    """One array for each result, split from shared ones."""
     joined = program.joined_results()
     if not joined:
         return results
@@ -223,7 +223,7 @@ def compare(case: Case, way: str, bits: Sequence[np.ndarray], values: Sequence[B
 
 
 def call_cases(tools: Tools, cases: Sequence[Case], way: str, output: Path):
-    """Calls each: (its results or None, its faults)."""
+    """For each case, its results or None, and its faults."""
     options = parse(way)
     job, answers = output.with_suffix(".job"), output.with_suffix(".answers")
     calls = [call_spec(case, way) for case in cases]
@@ -245,12 +245,12 @@ def call_cases(tools: Tools, cases: Sequence[Case], way: str, output: Path):
                 break
             faults = [Fault(case.seed, way, f.split(":")[0], f) for f in answer["faults"]]
             if text.strip():
-                # One line of the emulator says more than what the results are then.
+                # The error of the emulator is more informative than the results.
                 faults = [Fault(case.seed, way, "emulator", text.strip())]
             found.append((parts_of(case.program, answer["results"]), faults))
     if not found:
         return [(None, [failed(case.seed, way, code, error, "loading")]) for case in cases]
-    if len(found) < len(cases):  # What comes after a crash runs again without it.
+    if len(found) < len(cases):  # Cases after a crash run again without it.
         found += call_cases(tools, cases[len(found):], way, output)
     return found
 
@@ -269,7 +269,7 @@ def named_by(fault: Fault, cases: Sequence[Case]):
 
 
 def run_way(tools: Tools, cases: Sequence[Case], way: str, values: Dict[int, List[Bounded]], kept: Dict) -> List[Fault]:
-    """Runs all; `kept` has the results of each seed by way, for comparisons of bits."""
+    """Runs all cases; `kept` has the results of each seed by way, for bitwise comparison."""
     if parse(way)["how"] == "runner":
         from runner import run_runner
         return [fault for case in cases for fault in run_runner(tools, case, way, values[case.seed])]
@@ -290,7 +290,7 @@ def run_way(tools: Tools, cases: Sequence[Case], way: str, values: Dict[int, Lis
 
 
 def differ(case: Case, way: str, kept: Dict) -> List[Fault]:
-    """Results of the same code for other numbers of threads are the same bits."""
+    """Compares the results with those of 1 thread: they must be bitwise identical."""
     base = re.sub(r" threads=\d+", " threads=1", way)
     ways = kept.get(case.seed, {})
     if base == way or base not in ways or way not in ways:

@@ -23,7 +23,7 @@ def iterators(kinds: Sequence[str]) -> str:
 
 
 def layout_text(layout: Dict) -> str:
-    """What a memref type says of strides and offset."""
+    """The strides and offset of a memref type."""
     if layout["says"] == "identity":
         return ""
     if layout["says"] == "dynamic":
@@ -66,7 +66,7 @@ class Writer:
         return self.define(f"tensor.dim {source[0]}, {self.constant_index(dim)} : {source[1]}")
 
     def index(self, value: int, sources: Sequence[Named], dim: int = 0) -> str:
-        """An index of this value, from a size that is known only when it runs if there is one."""
+        """An index of this value, from a dynamic size if there is one."""
         for source in sources:
             for candidate in [dim] + list(range(source[1].rank)):
                 if candidate < source[1].rank and source[1].dynamic[candidate]:
@@ -78,7 +78,7 @@ class Writer:
         return self.constant_index(value)
 
     def empty(self, type: Type, sources: Sequence[Named], dims: Optional[Sequence[int]] = None) -> str:
-        """tensor.empty; dims[i] is where in the first source size i is."""
+        """tensor.empty; dims[i] is the dim of the first source with size i."""
         sizes = [self.index(size, sources, dims[i] if dims else i)
                  for i, (size, unknown) in enumerate(zip(type.shape, type.dynamic)) if unknown]
         return self.define(f"tensor.empty({', '.join(sizes)}) : {type}")
@@ -94,7 +94,7 @@ class Writer:
         return self.define(f"tensor.cast {value[0]} : {value[1]} to {to}")
 
     def body(self, program: Program, values: Sequence[Named]) -> List[Named]:
-        """Writes the operations of a program on these values; the returned ones."""
+        """Writes the operations of a program on these values; returns the results."""
         from operations import KINDS
 
         values = list(values)
@@ -106,7 +106,7 @@ class Writer:
         return [values[r] for r in program.returns]
 
     def function(self, name: str, program: Program, types: Sequence[Type], visibility: str = "") -> List[Type]:
-        """A function on tensors; gives the types of its results."""
+        """Writes a function on tensors; returns the types of its results."""
         outer, self.lines, outer_indent, self.indent = self.lines, [], self.indent, "  "
         arguments = [(f"%a{i}", type) for i, type in enumerate(types)]
         results = self.body(program, arguments)
@@ -119,7 +119,7 @@ class Writer:
         return [type for _, type in results]
 
     def write_slice(self, value: str, type: Type, dim: int, place: int, count: int) -> None:
-        """Writes a result into its slice of the memref that several share."""
+        """Writes a result to its slice of a shared memref."""
         whole = join(type, dim, count)
         strides = [math.prod(whole.shape[d + 1:]) for d in range(whole.rank)]
         offsets = [place if d == dim else 0 for d in range(whole.rank)]
@@ -132,7 +132,7 @@ class Writer:
                   f"({type}, {target}) -> ()")
 
     def memref_function(self, name: str, program: Program) -> None:
-        """A function on memrefs; each result goes into one more of them."""
+        """A function on memrefs; each result has another memref argument."""
         self.lines, self.indent = [], "  "
         listed, values = [], []
         for index, argument in enumerate(program.arguments):
@@ -156,7 +156,7 @@ class Writer:
 
 
 def join(type: Type, dim: int, count: int) -> Type:
-    """Of `count` tensors of this type, along a new dim."""
+    """The type of `count` tensors of this type, joined along a new dim."""
     return Type(type.shape[:dim] + (count,) + type.shape[dim:], type.element, type.dynamic + (False,))
 
 

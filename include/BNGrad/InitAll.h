@@ -22,8 +22,8 @@
 
 namespace mlir::bngrad {
 
-/// Adds every upstream dialect and extension, and ours, and what the CUDA
-/// pipeline needs to make code of a kernel.
+/// Adds every upstream dialect and extension, our dialect, and the translations
+/// with which the CUDA pipeline compiles kernels.
 inline void registerAllDialects(DialectRegistry &registry) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);

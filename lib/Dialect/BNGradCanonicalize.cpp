@@ -47,8 +47,8 @@ template <typename OpTy> struct FoldCastOfOperand : OpRewritePattern<OpTy> {
   }
 };
 
-/// Gives each result every size that the operands know, behind a tensor.cast to
-/// the type its users expect.
+/// Adds every size that the operands know to the result types. A tensor.cast
+/// converts each result to the type that its users expect.
 template <typename OpTy> struct RefineResultTypes : OpRewritePattern<OpTy> {
   using OpRewritePattern<OpTy>::OpRewritePattern;
 

@@ -28,8 +28,8 @@ static Speculation::Speculatability speculatabilityOf(Operation *op) {
              : Speculation::NotSpeculatable;
 }
 
-/// The sizes of a result of type `type`: attributes where the type knows them,
-/// else what `getSize` gives for the dim.
+/// The sizes of a result of type `type`: attributes for static sizes, the
+/// values of `getSize` for dynamic ones.
 static SmallVector<OpFoldResult>
 reifyShape(OpBuilder &builder, RankedTensorType type,
            function_ref<Value(int64_t)> getSize) {
@@ -145,7 +145,7 @@ LogicalResult BatchNormBackwardOp::reifyResultShapes(
   return success();
 }
 
-/// What the verifier could not know of (C2), (C3) and (C6).
+/// Checks (C2), (C3) and (C6) for dynamic sizes.
 void BatchNormBackwardOp::generateRuntimeVerification(
     OpBuilder &builder, Location loc,
     function_ref<std::string(Operation *, StringRef)> generateErrorMessage) {
@@ -183,7 +183,7 @@ LogicalResult BatchNormBackwardReduceOp::reifyResultShapes(
   return success();
 }
 
-/// What the verifier could not know of (C2), (C3) and (C5).
+/// Checks (C2), (C3) and (C5) for dynamic sizes.
 void BatchNormBackwardReduceOp::generateRuntimeVerification(
     OpBuilder &builder, Location loc,
     function_ref<std::string(Operation *, StringRef)> generateErrorMessage) {
@@ -217,7 +217,7 @@ LogicalResult BatchNormBackwardElemtOp::reifyResultShapes(
   return success();
 }
 
-/// What the verifier could not know of (C2), (C3), (C6) and (C8).
+/// Checks (C2), (C3), (C6) and (C8) for dynamic sizes.
 void BatchNormBackwardElemtOp::generateRuntimeVerification(
     OpBuilder &builder, Location loc,
     function_ref<std::string(Operation *, StringRef)> generateErrorMessage) {

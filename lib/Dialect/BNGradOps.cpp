@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One function checks the constraints and merges what is known of the shapes;
-// the verifier and type inference both call it. `// (C<n>)` marks the code of a
-// constraint of BNGradOps.td.
+// One function checks the constraints and merges the known sizes of all
+// operands; the verifier and type inference both call it. `// (C<n>)` marks the
+// code of a constraint of BNGradOps.td.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,7 @@ struct Operands {
   ArrayRef<int64_t> featureDims;
 };
 
-/// What is known of the shapes, merged over all operands.
+/// The known sizes, merged over all operands.
 struct Shapes {
   SmallVector<int64_t> data;    // of input, grad_output, mask, grad_input
   SmallVector<int64_t> channel; // of the per-channel operands and results
@@ -190,8 +190,8 @@ static SmallVector<int64_t> getShapeOfSums(const Shapes &shapes) {
   return shape;
 }
 
-/// Adds to the given result types every size that the operands know. What
-/// disagrees is left to the verifier, which names the constraint.
+/// Adds every size that the operands know to the given result types. The
+/// verifier reports sizes that disagree, with the constraint.
 static void refineTypes(ArrayRef<Type> inferred,
                         SmallVectorImpl<Type> &returnTypes) {
   if (returnTypes.empty()) {

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BNGrad/Runtime/Npy.h"
+#include "OutOfMemory.h"
 
 #include <algorithm>
 #include <cassert>
@@ -494,7 +495,8 @@ static bool readArray(int descriptor, size_t fileSize, Array &array,
   return true;
 }
 
-bool readNpy(const std::string &path, Array &array, std::string &error) {
+static bool readFile(const std::string &path, Array &array,
+                     std::string &error) {
   auto fail = [&](const std::string &what) {
     error = path + ": " + what;
     return false;
@@ -514,6 +516,11 @@ bool readNpy(const std::string &path, Array &array, std::string &error) {
                  what))
     return fail(what);
   return true;
+}
+
+bool readNpy(const std::string &path, Array &array, std::string &error) {
+  return orOutOfMemory(path, error,
+                       [&] { return readFile(path, array, error); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -539,7 +546,7 @@ static const char *dtypeOf(ElementType type) {
   return "";
 }
 
-bool writeNpy(int descriptor, const Array &array, std::string &error) {
+static bool writeArray(int descriptor, const Array &array, std::string &error) {
   assert(computeByteSize(array.type, array.shape) ==
              static_cast<int64_t>(array.data.size()) &&
          "expected the data of the shape");
@@ -568,18 +575,29 @@ bool writeNpy(int descriptor, const Array &array, std::string &error) {
   return false;
 }
 
-bool writeNpy(const std::string &path, const Array &array, std::string &error) {
+bool writeNpy(int descriptor, const Array &array, std::string &error) {
+  return orOutOfMemory("", error,
+                       [&] { return writeArray(descriptor, array, error); });
+}
+
+static bool writeFile(const std::string &path, const Array &array,
+                      std::string &error) {
   std::string what;
   File file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
                    S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH));
   if (file.descriptor < 0)
     what = systemText(errno);
-  else if (writeNpy(file.descriptor, array, what) && file.close() != 0)
+  else if (writeArray(file.descriptor, array, what) && file.close() != 0)
     what = systemText(errno);
   if (what.empty())
     return true;
   error = path + ": cannot write: " + what;
   return false;
+}
+
+bool writeNpy(const std::string &path, const Array &array, std::string &error) {
+  return orOutOfMemory(path, error,
+                       [&] { return writeFile(path, array, error); });
 }
 
 } // namespace bngrad

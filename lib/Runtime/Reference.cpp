@@ -222,8 +222,8 @@ struct Bound {
                     (4 + std::log2(static_cast<Real>(count) + 1))),
         smallest(smallestSubnormal(result)) {}
 
-  /// `error`: what comes of errors of the operands, which may enlarge the
-  /// result, and A, by as much.
+  /// `error`: the effect of the operands' errors, which may enlarge the result
+  /// and A by as much.
   double operator()(Real exact, Real absolute, Real error) const {
     return static_cast<double>(resultRoundoff * (std::fabs(exact) + error) +
                                accumulated * (absolute + error) + smallest +
@@ -231,8 +231,7 @@ struct Bound {
   }
 };
 
-/// What the element-wise part of grad_input needs of its channel: with
-/// k = scale*r,
+/// The coefficients of grad_input for a channel. With k = scale*r,
 ///   grad_input = k * ((dy - meanDy) - (x - mean) * slope)
 ///   A = |k| * (|dy| + absMeanDy + |x - mean| * absSlope).
 struct Coefficients {

@@ -201,7 +201,7 @@ void Loops::emitReduction(OpBuilder &b, ReductionValues reduction) {
   generic.getParallelDims(parallelDims);
   generic.getReductionDims(reductionDims);
   emitParallel(b, parallelDims, [&](OpBuilder &nested) {
-    // The sums are carried by the loops and start at what the outputs hold.
+    // The loops carry the sums, whose initial values are those of the outputs.
     SmallVector<Value> carried;
     for (auto [i, term] : llvm::enumerate(values.terms)) {
       carried.push_back(cloner.loadOutput(nested, ivs, term.first));
@@ -285,7 +285,8 @@ struct BNGradApplySchedulePass
   using Base::Base;
 
   void runOnOperation() override {
-    // What lies in one region is a group; a generic of its own is one, too.
+    // The generics of a region are a group; a generic outside of any is its
+    // own.
     llvm::MapVector<Operation *, GroupMembers> groups;
     WalkResult walk = getOperation().walk([&](linalg::GenericOp generic) {
       if (!generic->hasAttr(ScheduleAttr::kAttrName))

@@ -1,4 +1,4 @@
-//===- CNames.cpp - what C and its library call things --------------------===//
+//===- CNames.cpp - reserved names of C and C++ ---------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -24,7 +24,7 @@ struct Row {
   StringLiteral where, c, cClause, cxx, cxxClause, names;
 };
 
-/// What a name already is.
+/// The meaning that a reserved name has in C or C++.
 struct Meaning {
   const Row *row = nullptr;
   /// Of a function of mathematics for a type that C has since then.
@@ -152,8 +152,8 @@ bool mlir::bngrad::isCLibraryName(StringRef name) {
 }
 
 bool mlir::bngrad::isCParameterName(StringRef name) {
-  // C99 7.1.3, C++11 [global.names]: an underscore in front is reserved in some
-  // scopes or in all, for what follows it.
+  // C99 7.1.3, C++11 [global.names]: a leading underscore is reserved in some
+  // scopes or in all, depending on the next character.
   if (!isIdentifier(name) || name.front() == '_' || isOfRuntime(name))
     return false;
   Meaning meaning = findMeaning(name);

@@ -28,8 +28,8 @@ struct Detour {
 };
 } // namespace
 
-/// The detour of what is written to `output`, if all of it is in one block and
-/// the copy comes last.
+/// The detour of the values written to `output`, if all its ops are in one
+/// block and the copy is the last.
 static std::optional<Detour> findDetour(Value output,
                                         ArrayRef<linalg::GenericOp> members) {
   Detour detour;
@@ -77,7 +77,7 @@ static bool isUntouched(const Detour &detour) {
   auto mayTouch = [&](Operation *op) {
     if (isMemoryEffectFree(op))
       return false;
-    // What is inside is looked at by itself.
+    // The walk visits nested ops separately.
     if (!isa<MemoryEffectOpInterface>(op) &&
         !op->hasTrait<OpTrait::HasRecursiveMemoryEffects>())
       return true;

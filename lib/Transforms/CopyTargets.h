@@ -13,10 +13,11 @@
 
 namespace mlir::bngrad {
 
-/// Makes `members`, the generics of a group, write what they give per channel
-/// to where it would be copied, instead of to a temporary. Bufferization makes
-/// such copies of all but one of several results that are parts of one tensor.
-/// Data of full size keep their temporaries, which are dense.
+/// Makes `members`, the generics of a group, write per-channel results directly
+/// to the targets of copies instead of to temporaries. Bufferization creates
+/// such copies for all but one of several results that are parts of one tensor.
+/// Results with an element per iteration keep their temporaries, which are
+/// dense.
 void writeToCopyTargets(RewriterBase &rewriter,
                         ArrayRef<linalg::GenericOp> members);
 

@@ -1,4 +1,4 @@
-//===- CudaChip.cpp - what schedules depend on of a GPU -------------------===//
+//===- CudaChip.cpp - properties of NVIDIA GPUs ---------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

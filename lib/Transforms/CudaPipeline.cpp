@@ -62,7 +62,7 @@ static void addKernelPasses(OpPassManager &pm,
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
-  // When arguments are what PTX has as parameters.
+  // Once arguments are the parameters of PTX.
   pm.addPass(createBNGradVerifyKernelsPass());
 }
 
@@ -86,7 +86,7 @@ void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
   pm.addPass(createConvertComplexToStandardPass());
   pm.addPass(createConvertComplexToLLVMPass());
   pm.addPass(createConvertMathToLLVMPass());
-  // What has no intrinsic is a call.
+  // Functions without an intrinsic become calls.
   pm.addPass(createConvertMathToLibmPass());
   pm.addPass(createConvertIndexToLLVMPass());
   pm.addPass(createUBToLLVMConversionPass());

@@ -178,7 +178,7 @@ mlir::bngrad::versionByStrides(RewriterBase &rewriter,
     return type.isIntOrFloat() &&
            (type.isInteger(1) || type.getIntOrFloatBitWidth() % 8 == 0);
   };
-  // Strides are looked at before the region, where no view of its own is.
+  // Strides are read before the region, where its own views do not exist yet.
   auto isStridedInside = [&](Value memref) {
     return !isDense(memref) &&
            region.getRegion().isAncestor(memref.getParentRegion());
@@ -267,7 +267,7 @@ public:
 private:
   Value getView(Location loc, Value operand, AffineMap map,
                 ArrayRef<ReassociationIndices> runs);
-  /// Writes what `linalg.index` gives in terms of the merged loops.
+  /// Expresses `linalg.index` in terms of the merged loops.
   void splitIndices(linalg::GenericOp merged,
                     ArrayRef<ReassociationIndices> runs, ValueRange sizes);
 

@@ -23,8 +23,8 @@ using GroupMembers = SmallVector<linalg::GenericOp>;
 /// run time by the strides. In it the data are memrefs of identity layout and
 /// the loops follow their order in memory. The last version takes any strides.
 ///
-/// Returns the members of every version; of what is already dense, or cannot
-/// be versioned, just `members`.
+/// Returns the members of every version; just `members` if the data are dense
+/// or cannot be versioned.
 SmallVector<GroupMembers> versionByStrides(RewriterBase &rewriter,
                                            const GroupMembers &members);
 

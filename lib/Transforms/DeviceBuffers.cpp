@@ -45,7 +45,8 @@ static Value getRoot(Value memref) {
 
 static bool isMemRef(Value value) { return isa<MemRefType>(value.getType()); }
 
-/// `op` or what it is in, in `block`; null also where that runs `op` not once.
+/// The ancestor of `op` in `block`; null if there is none, or if an op between
+/// them may run `op` several times or not at all.
 static Operation *findOnce(Block *block, Operation *op) {
   while (op->getBlock() != block) {
     op = op->getParentOp();
@@ -168,10 +169,10 @@ DeviceBuffers::DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
       }
     }
   }
-  // Nobody reads what is filled: the sums are stored over it.
+  // The fills are dead: the sums overwrite them.
   SmallVector<Operation *> dead(fills.begin(), fills.end());
-  // Memory of the host first: where it runs out the function returns, and there
-  // is nothing yet that only the device could release.
+  // Host memory first: if it runs out the function returns, and no device
+  // memory is allocated yet.
   for (Value root : roots)
     if (!(deviceArguments && isArgument(root)) && !isLocal(root, group, fills))
       if (Value dense = createDense(b, loc, root, accesses[root].isRead))
@@ -253,7 +254,7 @@ Value DeviceBuffers::getDevice(OpBuilder &b, Value memref) {
     return memref;
   Value device = getDevice(b, source);
   auto type = cast<MemRefType>(memref.getType());
-  // What has strides is dense in a copy, and so are views of it.
+  // The copy of a strided buffer is dense, and so are its views.
   if (device.getType() != source.getType())
     type = MemRefType::get(type.getShape(), type.getElementType());
   if (device.getType() == type)
@@ -418,7 +419,7 @@ LogicalResult mlir::bngrad::verifyDeviceArguments(func::FuncOp function) {
       auto effects = dyn_cast<MemoryEffectOpInterface>(user);
       bool isAccess = effects && (effects.hasEffect<MemoryEffects::Read>() ||
                                   effects.hasEffect<MemoryEffects::Write>());
-      // After these nobody can tell what the memory is.
+      // Their results may be any of several buffers.
       bool isChoice = isa<arith::SelectOp>(user) ||
                       (user->hasTrait<OpTrait::IsTerminator>() &&
                        !isa<func::ReturnOp>(user));

@@ -21,20 +21,20 @@ class DeviceBuffers {
 public:
   /// Gives every operand of `group` a buffer on the device and makes its
   /// members read and write there: a copy of a buffer of the host, or the
-  /// buffer itself where it is an argument of the function and
-  /// `deviceArguments` says that those are on the device. Says in a remark what
-  /// is copied.
+  /// buffer itself if it is an argument of the function and `deviceArguments`,
+  /// which means that arguments are in device memory. A remark names the
+  /// copies.
   DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
                 bool deviceArguments);
 
   /// A token of the stream.
   Value getStream() const { return stream; }
-  /// What sum `i` of the reduction starts with; null: what its output holds.
+  /// The initial value of sum `i` of the reduction; null: that of its output.
   Value getInitialValue(unsigned i) const { return initialValues.lookup(i); }
-  /// True if `memref` starts at a multiple of 16 bytes, as far as is known.
+  /// True if `memref` is known to be aligned to 16 bytes.
   bool isAligned(Value memref) const;
-  /// An i1: what `generics` read or write along loop `inner` starts at
-  /// multiples of 16 bytes; null where that is known.
+  /// An i1: whether the operands of `generics` along loop `inner` are aligned
+  /// to 16 bytes; null if that is known.
   Value testAlignment(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
                       unsigned inner) const;
   /// In the scope of a test that has succeeded.
@@ -67,16 +67,16 @@ private:
   DenseMap<unsigned, Value> initialValues;
 };
 
-/// Makes copies of the device of copies from and to the arguments of
-/// `function`, which are buffers of the device, where both sides are dense.
-/// What the host gives a dense argument as a whole (a count, zeros where there
-/// is nothing to sum) it writes to a buffer of its own, which is copied.
+/// Converts dense copies from and to the arguments of `function`, which are in
+/// device memory, to copies of the device. If host code writes a dense argument
+/// as a whole (a count, or zeros if there is nothing to sum), it writes a host
+/// buffer, which is copied.
 void copyDeviceArguments(RewriterBase &rewriter, func::FuncOp function);
 
 /// Checks that nothing but kernels and copies of the device accesses the
 /// arguments of `function`, which are buffers of the device.
 ///
-/// Errors: a diagnostic at what accesses one, and failure.
+/// Errors: a diagnostic at the access, and failure.
 LogicalResult verifyDeviceArguments(func::FuncOp function);
 
 } // namespace mlir::bngrad

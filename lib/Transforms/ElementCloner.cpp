@@ -37,8 +37,8 @@ bool mlir::bngrad::isVectorizable(linalg::GenericOp generic) {
                       });
 }
 
-/// `value` as it is, if it was loaded behind a fence: x86 would turn a select
-/// of it into a masked load, which waits for what the condition depends on.
+/// A fence after the load of `value`: x86 would turn a select of it into a
+/// masked load, which waits for the condition.
 static Value fenceLoad(OpBuilder &b, Value value) {
   Operation *def = value.getDefiningOp();
   if (auto extend = dyn_cast_or_null<arith::ExtFOp>(def))
@@ -53,8 +53,8 @@ static Value fenceLoad(OpBuilder &b, Value value) {
       .getResult(0);
 }
 
-/// Takes away what would let LLVM compute one element in another way than its
-/// neighbour, in the rest of a loop, say.
+/// Drops fast-math flags, so that LLVM computes all elements alike, including
+/// those in the remainder of a loop.
 static void computeAsWritten(Operation *op) {
   auto arithmetic = dyn_cast<arith::ArithFastMathInterface>(op);
   if (!arithmetic || !arithmetic.getFastMathFlagsAttr() ||

@@ -19,19 +19,19 @@
 
 namespace mlir::bngrad {
 
-/// What the body of a generic reads, as scalars or vectors.
+/// Reads the arguments of a generic's body, as scalars or vectors.
 struct ElementReader {
-  /// The value of a block argument that is used; null: what depends on it is
-  /// not cloned.
+  /// The value of a used block argument; null: ops that depend on it are not
+  /// cloned.
   function_ref<Value(OpBuilder &, OpOperand &)> readOperand;
   /// The index of a loop.
   function_ref<Value(OpBuilder &, unsigned)> readIndex;
 };
 
-/// Clones the body of `generic` without its terminator. Where an op takes a
-/// vector of `lanes` elements, it becomes that op on vectors; what takes
-/// scalars alone stays scalar. With `fma`, a sum or difference of a product
-/// becomes one fused operation where both allow it. Returns the mapping from
+/// Clones the body of `generic` without its terminator. An op with an operand
+/// that is a vector of `lanes` elements becomes that op on vectors; the others
+/// stay scalar. With `fma`, a sum or difference of a product becomes one fused
+/// operation if both allow it. Returns the mapping from
 /// the body's values to the clones.
 ///
 /// Errors: none; vectors need `isVectorizable`.
@@ -61,13 +61,14 @@ public:
         unread(args.size()) {}
 
   /// Loads every operand that depends on no missing loop, once; inner loops
-  /// reuse what an outer one loaded.
+  /// reuse the loads of outer ones.
   void load(OpBuilder &b, ArrayRef<Value> ivs);
 
   /// The element of output `i`, indexed by loops that are all there.
   Value loadOutput(OpBuilder &b, ArrayRef<Value> ivs, unsigned i);
 
-  /// Leaves out output `i` and what depends on it: the sums are a schedule's.
+  /// Leaves out output `i` and the ops that depend on it: schedules add the
+  /// sums.
   void leaveOutOutput(unsigned i) { unread.set(generic.getNumDpsInputs() + i); }
 
   /// Clones the body without its terminator; all loops must be there. Returns

@@ -34,6 +34,48 @@ static Value createConstant(ImplicitLocOpBuilder &b, Type type,
   return arith::ConstantOp::create(b, element);
 }
 
+/// The power of scalars by squaring, for an exponent of any width.
+static Value expandPower(ImplicitLocOpBuilder &b, Value x, Value y) {
+  Type type = x.getType(), exponentType = y.getType();
+  bool isNarrow = type.getIntOrFloatBitWidth() < 32;
+  if (isNarrow)
+    x = arith::ExtFOp::create(b, b.getF32Type(), x);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, b.getIntegerAttr(exponentType, value));
+  };
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  Value zero = constant(0);
+  Value isNegative =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, y, zero);
+  // As an unsigned number, also for the least one.
+  Value size = arith::SelectOp::create(b, isNegative,
+                                       arith::SubIOp::create(b, zero, y), y);
+  Value one = arith::ConstantOp::create(b, b.getFloatAttr(x.getType(), 1.0));
+  unsigned width = exponentType.isIndex()
+                       ? IndexType::kInternalStorageBitWidth
+                       : exponentType.getIntOrFloatBitWidth();
+  auto power = scf::ForOp::create(
+      b, index(0), index(width), index(1), ValueRange{one, x, size},
+      [&](OpBuilder &nested, Location loc, Value, ValueRange values) {
+        ImplicitLocOpBuilder n(loc, nested);
+        Value product = arith::MulFOp::create(n, values[0], values[1]);
+        Value bit = arith::AndIOp::create(n, values[2], constant(1));
+        Value isSet =
+            arith::CmpIOp::create(n, arith::CmpIPredicate::ne, bit, zero);
+        Value next[] = {arith::SelectOp::create(n, isSet, product, values[0]),
+                        arith::MulFOp::create(n, values[1], values[1]),
+                        arith::ShRUIOp::create(n, values[2], constant(1))};
+        scf::YieldOp::create(n, next);
+      });
+  Value result = power.getResult(0);
+  result = arith::SelectOp::create(
+      b, isNegative, arith::DivFOp::create(b, one, result), result);
+  return isNarrow ? arith::TruncFOp::create(b, type, result).getResult()
+                  : result;
+}
+
 namespace {
 /// The class of `OpTy` as comparisons of the absolute value, of which a NaN
 /// passes none that is ordered.
@@ -124,24 +166,40 @@ struct ExpandIPowI : OpRewritePattern<math::IPowIOp> {
   }
 };
 
-/// LLVM has one exponent for all lanes.
-struct UnrollFPowI : OpRewritePattern<math::FPowIOp> {
+/// LLVM has one exponent for all lanes, an i32.
+struct ExpandFPowI : OpRewritePattern<math::FPowIOp> {
   using OpRewritePattern::OpRewritePattern;
+
+  static Value createPower(ImplicitLocOpBuilder &b, math::FPowIOp op, Value x,
+                           Value y) {
+    Type type = y.getType();
+    if (type.isIndex() || type.getIntOrFloatBitWidth() > 32)
+      return expandPower(b, x, y);
+    if (type.getIntOrFloatBitWidth() < 32)
+      y = arith::ExtSIOp::create(b, b.getI32Type(), y);
+    return math::FPowIOp::create(b, x, y, op.getFastmath());
+  }
 
   LogicalResult matchAndRewrite(math::FPowIOp op,
                                 PatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    if (isa<FloatType>(op.getType())) {
+      if (op.getRhs().getType().isInteger(32))
+        return rewriter.notifyMatchFailure(op, "LLVM has it");
+      rewriter.replaceOp(op, createPower(b, op, op.getLhs(), op.getRhs()));
+      return success();
+    }
     auto type = dyn_cast<VectorType>(op.getType());
     if (!type || type.isScalable())
       return rewriter.notifyMatchFailure(op, "no vector of known length");
-    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     Value result =
         createConstant(b, type, b.getZeroAttr(type.getElementType()));
     SmallVector<int64_t> tile(type.getRank(), 1);
     for (const SmallVector<int64_t> &lane :
          StaticTileOffsetRange(type.getShape(), tile)) {
-      Value power = math::FPowIOp::create(
-          b, vector::ExtractOp::create(b, op.getLhs(), lane),
-          vector::ExtractOp::create(b, op.getRhs(), lane), op.getFastmath());
+      Value power =
+          createPower(b, op, vector::ExtractOp::create(b, op.getLhs(), lane),
+                      vector::ExtractOp::create(b, op.getRhs(), lane));
       result = vector::InsertOp::create(b, power, result, lane);
     }
     rewriter.replaceOp(op, result);
@@ -179,7 +237,7 @@ struct BNGradExpandMathPass
     RewritePatternSet patterns(&getContext());
     patterns.add<ExpandClass<math::IsFiniteOp>, ExpandClass<math::IsInfOp>,
                  ExpandClass<math::IsNaNOp>, ExpandClass<math::IsNormalOp>,
-                 ExpandIPowI, ExtendFma, UnrollFPowI>(&getContext());
+                 ExpandFPowI, ExpandIPowI, ExtendFma>(&getContext());
     math::populateExpansionPatterns(patterns, {"clampf"});
     walkAndApplyPatterns(getOperation(), std::move(patterns));
   }

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Upstream guesses what it could read: which dims a slice drops from strides
-// before they are multiplied, and the sizes of a group from those that are
-// static. docs/upstream.md has the programs that it gets wrong. What is left to
-// it here is what leaves nothing to guess.
+// Upstream infers the dims that a slice drops from strides before they are
+// multiplied by the steps, and the sizes of an expanded group from the static
+// ones. docs/upstream.md has programs for which it fails. Here, ops are
+// rewritten so that there is nothing to infer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 namespace mlir::bngrad {
@@ -28,8 +29,8 @@ namespace mlir::bngrad {
 
 using namespace mlir;
 
-/// `source` seen with the sizes, strides and offset of `type`; what `type` does
-/// not know is taken from `sizes`, `strides` and `offset`.
+/// A view of `source` with the sizes, strides and offset of `type`; those that
+/// are dynamic are taken from `sizes`, `strides` and `offset`.
 static Value castTo(OpBuilder &b, Location loc, MemRefType type, Value source,
                     Value offset, ArrayRef<OpFoldResult> sizes,
                     ArrayRef<OpFoldResult> strides) {
@@ -160,6 +161,16 @@ static void expand(memref::ExpandShapeOp op) {
   op.erase();
 }
 
+/// Drops the steps of a slice of tensors in dims of size 1, in which they have
+/// no effect: upstream would make strides of them, and drop other dims.
+template <typename OpTy> static void dropSteps(OpTy op) {
+  SmallVector<int64_t> strides(op.getStaticStrides());
+  for (auto [stride, size] : llvm::zip_equal(strides, op.getStaticSizes()))
+    if (size == 1 && !ShapedType::isDynamic(stride))
+      stride = 1;
+  op.setStaticStrides(strides);
+}
+
 namespace {
 struct BNGradExpandViewsPass
     : bngrad::impl::BNGradExpandViewsPassBase<BNGradExpandViewsPass> {
@@ -173,6 +184,10 @@ struct BNGradExpandViewsPass
       } else if (auto reshape = dyn_cast<memref::ExpandShapeOp>(op)) {
         if (reshapes)
           expand(reshape);
+      } else if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
+        dropSteps(slice);
+      } else if (auto slice = dyn_cast<tensor::InsertSliceOp>(op)) {
+        dropSteps(slice);
       }
       return WalkResult::advance();
     });

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The entry points are made of buffers, before those become descriptors: a
-// buffer is put together from what C passes by a cast that the lowering to LLVM
-// takes apart again.
+// The entry points are functions on buffers, before those become descriptors: a
+// cast creates a buffer from the values that C passes, and the lowering to LLVM
+// folds the cast.
 //
 //===----------------------------------------------------------------------===//
 
@@ -139,7 +139,7 @@ static Value callForStatus(OpBuilder &b, Location loc, func::FuncOp function,
   return arith::ConstantIntOp::create(b, loc, 0, 32);
 }
 
-/// Makes what the file defines in other dialects internal, too.
+/// Makes symbols of other dialects internal, too.
 static void hideRest(ModuleOp module) {
   for (auto global : module.getOps<memref::GlobalOp>())
     if (!global.isExternal())
@@ -316,7 +316,7 @@ void BNGradExportCPass::runOnOperation() {
   }
 
   hideRest(module);
-  // What is no func.func has kept its name.
+  // Symbols of other dialects have kept their names.
   for (StringRef name : names) {
     std::string entry = ("_mlir_ciface_" + name).str();
     if (Operation *other = symbols.lookup(entry)) {

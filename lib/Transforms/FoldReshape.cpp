@@ -22,8 +22,8 @@
 // Measure: the number of groups of more than one dim, over all collapses that a
 // generic reads, and all expansions of a generic's result that a generic reads.
 // A rewrite removes at least one. It adds none: the reshapes that it makes are
-// where the class ends, at a value that no generic gives or that no generic
-// reads. What a class cannot split stays as it is.
+// where the class ends, at a value that no generic computes or that no generic
+// reads. Classes that cannot be split are unchanged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -339,7 +339,7 @@ void ClassSplitter::splitGeneric(linalg::GenericOp generic) {
   replacements.push_back({generic, std::move(collapsed)});
 }
 
-/// True if the dims `group` of `fine` are what a dim of the class becomes.
+/// True if a dim of the class is split into the dims `group` of `fine`.
 bool ClassSplitter::isMatched(const ReassociationIndices &group,
                               Value fine) const {
   auto type = cast<RankedTensorType>(fine.getType());
@@ -427,7 +427,7 @@ void ClassSplitter::splitReshape(const Reshape &reshape) {
     split = ExpandShapeOp::create(b, loc, type, split, groups, splitSizes);
   }
   splitValues[reshape.fine] = split;
-  // Without dims of the class it is what it was, for all that read it.
+  // Without dims of the class, its readers see the same value.
   if (!llvm::is_contained(fineDims, true))
     replacements.push_back({reshape.op, {castTo(loc, fineType, split)}});
 }
@@ -453,8 +453,7 @@ void ClassSplitter::split(ArrayRef<Operation *> ops) {
   eraseUnused(left);
 }
 
-/// A reshape that nothing reads must not look like a reader to what is fused
-/// next.
+/// Erases unused reshapes: fusion would count them as readers.
 void ClassSplitter::eraseUnused(SetVector<Operation *> &reshapes) {
   for (bool changed = true; changed;) {
     changed = reshapes.remove_if([&](Operation *op) {

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Upstream's element-wise fusion refuses a producer with two readers, which is
-// what grad_output and input have (the sums and grad_input), and with a control
-// function that always agrees it pulls per-channel square roots and divisions
-// into the loop over the elements. The rules here are about both.
+// Upstream's element-wise fusion does not fuse a producer with two readers,
+// such as grad_output and input, which the sums and grad_input read. With a
+// control function that always agrees, it moves per-channel square roots and
+// divisions into the loop over the elements. The rules here avoid both.
 //
 // Measure, of which every rewrite lowers the first number that it changes:
 // named element-wise ops; generics; the generics that each generic follows
@@ -40,8 +40,8 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// True if `value` follows from a reduction through per-channel generics. What
-/// is in `visited` does not.
+/// True if `value` depends on a reduction through per-channel generics. Those
+/// in `visited` do not.
 static bool followsFromReduction(Value value, DenseSet<Operation *> &visited) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   if (!generic || !visited.insert(generic).second)
@@ -53,7 +53,7 @@ static bool followsFromReduction(Value value, DenseSet<Operation *> &visited) {
   });
 }
 
-/// As below; `visited` holds what is known not to be.
+/// As below; `visited` holds generics that are known not to be such a part.
 static bool isElementwisePart(linalg::GenericOp generic,
                               DenseSet<Operation *> &visited) {
   if (!isParallel(generic) || !visited.insert(generic).second)
@@ -211,9 +211,9 @@ struct FuseIntoReaders : OpRewritePattern<linalg::GenericOp> {
                           /*yieldsResults=*/false);
         continue;
       }
-      // What sums and another loop read is repeated in both. A gradient is not:
-      // like a value that is needed in memory anyway, or that only element-wise
-      // loops read, it becomes a result of its first reader.
+      // A producer read by sums and by another loop is computed in both. A
+      // gradient is not: like a value that is needed in memory anyway, or that
+      // only element-wise loops read, it becomes a result of its first reader.
       bool isRepeated = mayDisappear(producer) && isReadBySums(producer) &&
                         !isElementwisePart(producer);
       if (isRepeated)

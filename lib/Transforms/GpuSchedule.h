@@ -73,7 +73,7 @@ int64_t getScratchSize(int64_t rows, int64_t columns, int64_t lanes);
 /// `two_pass`, which takes any group, with `blocks` blocks at most.
 ScheduleAttr getTwoPassSchedule(MLIRContext *context, int64_t blocks, bool fma);
 
-/// What runs where `onePass` cannot.
+/// The schedule to use if `onePass` does not apply.
 ScheduleAttr getTwoPassInstead(ScheduleAttr onePass);
 
 /// The schedule of `group`, on tensors or memrefs, on `chip`.

@@ -317,7 +317,7 @@ ChannelValues GradientBuilder::buildChannel(const ChannelRequest &request,
   int64_t scaleArg = addInput(operands.scale, request.gradInput);
   int64_t statisticArg = addInput(operands.getStatistic(), needsInvStd);
 
-  // (element type of the result, what receives it)
+  // (element type of the result, the field that receives it)
   ChannelValues values;
   SmallVector<std::pair<FloatType, Value *>> outputs;
   if (request.gradInput)

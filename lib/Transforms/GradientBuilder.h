@@ -16,7 +16,7 @@
 
 namespace mlir::bngrad {
 
-/// What a gradient is computed from; absent operands are null.
+/// The operands of a gradient; absent ones are null.
 struct GradientOperands {
   Value gradOutput, input, scale, mean, variance, invStd, mask;
   ArrayRef<int64_t> featureDims;
@@ -72,15 +72,14 @@ public:
   /// M of input as a tensor<i64>.
   Value buildCountTensor();
 
-  /// One reduction that reads what the needed sums need, each from 0 on in a
-  /// tensor of its own.
+  /// One reduction with the needed sums, each in its own tensor, from 0 on.
   ChannelSums buildSums(bool needsSumDy, bool needsSumDyXmu);
   /// Both sums as one tensor, [sum_dy, sum_dy_xmu] by channel.
   Value buildStackedSums();
   /// The sums of such a tensor.
   ChannelSums unstackSums(Value sums);
 
-  /// One per-channel generic with what is requested.
+  /// One per-channel generic with the requested values.
   ChannelValues buildChannel(const ChannelRequest &request, ChannelSums sums,
                              const ElementCount &count);
 

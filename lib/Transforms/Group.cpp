@@ -50,7 +50,7 @@ static bool readsAsMember(linalg::GenericOp generic, linalg::GenericOp seed,
   if (!isParallel(generic) || !generic.hasPureTensorSemantics() ||
       generic->hasAttr(ScheduleAttr::kAttrName))
     return false;
-  // What is written over a result may be needed as it was.
+  // A result that is overwritten may have other readers.
   if (llvm::any_of(generic.getDpsInits(), [&](Value init) {
         return isChannelResult(init) || isElementResult(init);
       }))
@@ -121,10 +121,10 @@ static Group growFrom(linalg::GenericOp seed) {
     llvm::for_each(op->getOperands(), visit);
     visitUsedValuesDefinedAbove(
         op->getRegions(), [&](OpOperand *operand) { visit(operand->get()); });
-    // The region will stand before the foreign ops, so an effect behind one of
-    // theirs stays behind.
-    bool isBehind = hasForeignEffect && !isMemoryEffectFree(op);
-    if (!readsChannel && !readsFullSize && !readsForeign && !isBehind)
+    // The region will precede the foreign ops, so an effect after one of theirs
+    // must stay after it.
+    bool isAfter = hasForeignEffect && !isMemoryEffectFree(op);
+    if (!readsChannel && !readsFullSize && !readsForeign && !isAfter)
       continue;
     auto generic = dyn_cast<linalg::GenericOp>(op);
     if (readsForeign || !readsChannel || !generic ||
@@ -189,9 +189,9 @@ static void ownInit(OpBuilder &b, OpOperand &operand) {
   }
 }
 
-/// Moves the ops before `region` that read its results behind it. They keep
-/// their order, and so do all effects.
-static void moveReadersBehind(Operation *region) {
+/// Moves the ops before `region` that read its results after it. Their order,
+/// and that of all effects, is kept.
+static void moveReadersAfter(Operation *region) {
   DenseSet<Operation *> late = {region};
   bool hasLateEffect = false;
   Operation *end = region;
@@ -239,7 +239,8 @@ static void closeGroup(ArrayRef<linalg::GenericOp> members,
   Block *body = b.createBlock(&region.getRegion());
   OpBuilder outside(region);
   for (linalg::GenericOp member : members) {
-    // What escapes is written where it will be read, so its init is outside.
+    // The inits of results that leave the region stay outside, so that results
+    // are written to their final buffers.
     for (auto [init, result] :
          llvm::zip_equal(member.getDpsInitsMutable(), member->getResults()))
       ownInit(llvm::is_contained(escaping, result) ? outside : b, init);
@@ -252,7 +253,7 @@ static void closeGroup(ArrayRef<linalg::GenericOp> members,
     value.replaceUsesWithIf(result, [&](OpOperand &use) {
       return !region->isProperAncestor(use.getOwner());
     });
-  moveReadersBehind(region);
+  moveReadersAfter(region);
 }
 
 FailureOr<ScheduleAttr> mlir::bngrad::parseSchedule(StringRef text,
@@ -279,7 +280,7 @@ static ScheduleKind chooseKind(const ScheduledGroup &group) {
   SmallVector<int64_t> sizes = group.getLoopSizes();
   if (llvm::is_contained(sizes, 0))
     return ScheduleKind::Loops;
-  // What the loops look like where the data are dense.
+  // The loops for dense data.
   SmallVector<ReassociationIndices> loops = group.getMergeableLoops();
   auto sizeOf = [&](ArrayRef<int64_t> dims) {
     int64_t size = 1;
@@ -401,7 +402,7 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
   void runOnOperation() override {
     SmallVector<linalg::GenericOp> generics;
     getOperation().walk([&](linalg::GenericOp generic) {
-      // What carries a schedule already keeps it.
+      // A generic with a schedule keeps it.
       if (generic.hasPureTensorSemantics() &&
           !generic->hasAttr(ScheduleAttr::kAttrName))
         generics.push_back(generic);

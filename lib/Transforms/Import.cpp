@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The dialects are not linked in: their ops are read in generic form, as
-// unregistered ops. What an op means is taken from its own specification;
-// whatever the bngrad op cannot express is an error at the op, never a guess.
+// unregistered ops. The meaning of an op is that of its own specification; an
+// op that the bngrad op cannot express is an error, never a guess.
 //
 //===----------------------------------------------------------------------===//
 
@@ -251,7 +251,7 @@ static std::optional<bool> getConstantBool(Value value) {
   return std::nullopt;
 }
 
-/// The operand as a builtin tensor, a !torch.vtensor behind a cast; null for
+/// The operand as a builtin tensor, by a cast from a !torch.vtensor; null for
 /// None.
 static FailureOr<Value> getTensor(OpBuilder &b, Operation *op, StringRef name,
                                   Value value) {
@@ -369,8 +369,8 @@ static LogicalResult importNativeBatchNormBackward(OpBuilder &b,
                         .getResult(0);
     result.replaceAllUsesWith(replacement);
   }
-  // The constants of a torch op have no use here: lists first, then what they
-  // were made of.
+  // The constants of a torch op have no further use: lists first, then their
+  // elements.
   llvm::SmallSetVector<Operation *, 8> lists, constants;
   auto collect = [&](Value value) {
     Operation *def = value.getDefiningOp();

@@ -36,7 +36,7 @@ struct BNGradLayOutSharedMemoryPass
       if (!type || type.getNumElements() != 0)
         return;
       global.setLinkage(LLVM::Linkage::External);
-      // What bulk copies like best.
+      // The preferred alignment of bulk copies.
       global.setAlignment(128);
     });
   }

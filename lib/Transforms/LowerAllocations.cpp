@@ -6,13 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A call that runs out of memory ends there, and frees what it has allocated.
-// What that is depends on the path: buffers are made in loops, carried on by
-// them, and freed under conditions. So the buffers of a call are a list, which
-// links what lies before the data of each. A thread that runs iterations of a
-// parallel loop has a list for each: it cannot leave the loop, in which others
-// may wait for it, but ends the iteration, and the function ends after the
-// loop.
+// A function that runs out of memory returns, and frees its buffers. Which
+// buffers exist depends on the path: they are allocated in loops, carried by
+// them, and freed under conditions. So each call keeps a list of its buffers,
+// with the nodes before their data. In a parallel loop, each iteration has its
+// own list. A thread cannot leave the loop, since others may wait for it there;
+// it ends the iteration, and the function returns after the loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,8 +97,21 @@ llvm.func internal @bngrad_free_all(%head: !llvm.ptr) {
 }
 )mlir";
 
-/// What malloc, and so allocate, aligns to.
+/// Alignment of malloc, and so of allocate, in bytes.
 static constexpr int64_t kMallocAlignment = 16;
+
+/// Checks that `symbol` of the user is the function of the C library with that
+/// type.
+static LogicalResult verifyLibraryFunction(Operation *symbol, Type type,
+                                           StringRef purpose) {
+  auto function = dyn_cast<LLVM::LLVMFuncOp>(symbol);
+  if (function && function.getFunctionType() == type)
+    return success();
+  return symbol->emitError()
+         << "expected no symbol called '"
+         << SymbolTable::getSymbolName(symbol).getValue() << "', which "
+         << purpose << ", got '" << symbol->getName() << "'";
+}
 
 /// Adds the functions above to `module`.
 static LogicalResult addHelpers(ModuleOp module) {
@@ -109,13 +121,10 @@ static LogicalResult addHelpers(ModuleOp module) {
   for (auto helper :
        llvm::make_early_inc_range(helpers->getOps<LLVM::LLVMFuncOp>())) {
     if (Operation *there = module.lookupSymbol(helper.getSymName())) {
-      auto function = dyn_cast<LLVM::LLVMFuncOp>(there);
-      if (!helper.isExternal() || !function ||
-          function.getFunctionType() != helper.getFunctionType())
-        return there->emitError()
-               << "expected no symbol called '" << helper.getSymName()
-               << "', which allocates or frees memory, got '"
-               << there->getName() << "'";
+      Type type = helper.isExternal() ? Type(helper.getFunctionType()) : Type();
+      if (failed(
+              verifyLibraryFunction(there, type, "allocates or frees memory")))
+        return failure();
       continue;
     }
     helper->remove();
@@ -156,7 +165,7 @@ public:
 private:
   FailureOr<Scope> getScope(Operation *op);
   Value createHead(Operation *owner);
-  Block *createFailure(Value head);
+  FailureOr<Block *> createFailure(Value head);
   FailureOr<Block *> createFailure(omp::LoopNestOp loops, Value head);
 
   /// Goes on at `op` if `isFailure` is false.
@@ -178,7 +187,7 @@ private:
 };
 } // namespace
 
-/// The op that a branch out of the block of `op` ends, for what stands in it.
+/// The op that ends if a branch leaves the region of `op`.
 static Operation *getOwner(Operation *op) {
   return op->getParentRegion()->getParentOp();
 }
@@ -190,7 +199,10 @@ FailureOr<Scope> AllocationLowering::getScope(Operation *op) {
   Scope scope;
   if (owner == function) {
     scope.head = createHead(function);
-    scope.failure = createFailure(scope.head);
+    FailureOr<Block *> block = createFailure(scope.head);
+    if (failed(block))
+      return failure();
+    scope.failure = *block;
   } else if (auto loops = dyn_cast<omp::LoopNestOp>(owner)) {
     // A list for each iteration, in memory that each thread allocates once.
     Operation *thread = owner->getParentOp();
@@ -232,19 +244,21 @@ Value AllocationLowering::createHead(Operation *owner) {
 
 /// Ends the function. Without a status to return nobody would know, so the
 /// process ends.
-Block *AllocationLowering::createFailure(Value head) {
+FailureOr<Block *> AllocationLowering::createFailure(Value head) {
   OpBuilder b(function.getContext());
   Location loc = function.getLoc();
   Region &body = function.getBody();
   Block *block = b.createBlock(&body, body.end(), statusType, loc);
   if (!returnsStatus(function)) {
     auto module = function->getParentOfType<ModuleOp>();
-    if (!module.lookupSymbol(kAbort)) {
+    auto type = LLVM::LLVMFunctionType::get(
+        LLVM::LLVMVoidType::get(function.getContext()), {});
+    if (Operation *there = module.lookupSymbol(kAbort)) {
+      if (failed(verifyLibraryFunction(there, type, "ends the process")))
+        return failure();
+    } else {
       OpBuilder atStart = OpBuilder::atBlockBegin(module.getBody());
-      LLVM::LLVMFuncOp::create(
-          atStart, module.getLoc(), kAbort,
-          LLVM::LLVMFunctionType::get(
-              LLVM::LLVMVoidType::get(function.getContext()), {}));
+      LLVM::LLVMFuncOp::create(atStart, module.getLoc(), kAbort, type);
     }
     callHelper(b, loc, kAbort, {});
     LLVM::UnreachableOp::create(b, loc);
@@ -262,10 +276,10 @@ Block *AllocationLowering::createFailure(Value head) {
   return block;
 }
 
-/// Ends an iteration of `loops`, and after them what they are in.
+/// Ends an iteration of `loops`, and after them their owner.
 FailureOr<Block *> AllocationLowering::createFailure(omp::LoopNestOp loops,
                                                      Value head) {
-  // What is left as a whole: others may wait for this thread inside of it.
+  // Left only at its end: others may wait for this thread inside of it.
   Operation *whole = loops;
   while (!isa<omp::LoopNestOp, func::FuncOp>(getOwner(whole)))
     whole = getOwner(whole);

@@ -16,11 +16,13 @@
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -46,6 +48,39 @@ static void unshareInits(func::FuncOp function) {
       if (Value cloned = cloneInit(b, init->get()))
         init->set(cloned);
     }
+}
+
+/// Fills large constants of one value at run time, and makes empty ones empty
+/// tensors: bufferization would make each a global, and LLVM a constant with
+/// all of its elements or sizes.
+static void fillLargeConstants(func::FuncOp function) {
+  constexpr int64_t kLargeElements = 1 << 18;
+  SmallVector<arith::ConstantOp> constants;
+  function.walk([&](arith::ConstantOp op) {
+    auto value = dyn_cast<DenseElementsAttr>(op.getValue());
+    auto type = dyn_cast<RankedTensorType>(op.getType());
+    if (!value || !type)
+      return;
+    bool isLarge = value.isSplat() && type.getNumElements() > kLargeElements &&
+                   type.getElementType().isIntOrIndexOrFloat();
+    if (type.getNumElements() == 0 || isLarge)
+      constants.push_back(op);
+  });
+  for (arith::ConstantOp op : constants) {
+    OpBuilder b(op);
+    Location loc = op.getLoc();
+    auto type = cast<RankedTensorType>(op.getType());
+    Value result =
+        tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
+    if (type.getNumElements() > 0) {
+      auto value = cast<DenseElementsAttr>(op.getValue());
+      Value element = arith::ConstantOp::create(
+          b, loc, cast<TypedAttr>(value.getSplatValue<Attribute>()));
+      result = linalg::FillOp::create(b, loc, element, result).getResult(0);
+    }
+    op.replaceAllUsesWith(result);
+    op.erase();
+  }
 }
 
 static void protectArguments(func::FuncOp function) {
@@ -171,7 +206,7 @@ static void writeThroughReshapes(func::FuncOp function) {
   });
 }
 
-/// What reads the elements of `tensor`, as it is or in another shape.
+/// The ops that read the elements of `tensor`, also through reshapes.
 static void collectReaders(Value tensor,
                            SmallVectorImpl<Operation *> &readers) {
   for (Operation *user : tensor.getUsers()) {
@@ -199,15 +234,52 @@ static bool mayRunBefore(Operation *write, Operation *reader, Operation *start,
   return first != second && dominance.properlyDominates(first, second);
 }
 
-/// An error at each write to a buffer between bufferization.to_tensor and what
-/// reads its tensor. By now ops are where they will run, so that what was in
-/// order when it was written, and no longer is, is seen as well.
+/// The memory that `memref` may be in: arguments and allocations. Returns false
+/// if it may be in any other, or in any of them.
+static bool collectMemory(Value memref, SmallVectorImpl<Value> &memory) {
+  memref = getMemory(memref);
+  if (auto select = memref.getDefiningOp<arith::SelectOp>())
+    return collectMemory(select.getTrueValue(), memory) &&
+           collectMemory(select.getFalseValue(), memory);
+  memory.push_back(memref);
+  if (auto argument = dyn_cast<BlockArgument>(memref))
+    return isa<func::FuncOp>(argument.getOwner()->getParentOp());
+  return isa<memref::AllocOp, memref::AllocaOp, memref::GetGlobalOp>(
+      memref.getDefiningOp());
+}
+
+/// True if `op`, which writes `memref`, may write `buffer`.
+static bool mayWrite(Operation *op, Value memref, Value buffer) {
+  SmallVector<Value> written, read;
+  if (!collectMemory(memref, written) || !collectMemory(buffer, read))
+    return true;
+  if (llvm::none_of(written, [&](Value memory) {
+        return llvm::is_contained(read, memory);
+      }))
+    return false;
+  if (areDisjoint(memref, buffer))
+    return false;
+  // One element, and a part that may not contain it.
+  auto store = dyn_cast<memref::StoreOp>(op);
+  auto part = buffer.getDefiningOp<memref::SubViewOp>();
+  if (!store || !part || part.getSource() != memref)
+    return true;
+  SmallVector<OpFoldResult> ones(store.getIndices().size(),
+                                 OpBuilder(op).getIndexAttr(1));
+  FailureOr<bool> overlap = ValueBoundsConstraintSet::areOverlappingSlices(
+      op->getContext(),
+      HyperrectangularSlice(getAsOpFoldResult(store.getIndices()), ones, ones),
+      HyperrectangularSlice(part));
+  return failed(overlap) || *overlap;
+}
+
+/// Emits an error at each write to a buffer between a bufferization.to_tensor
+/// and a reader of its tensor. Ops are in their final order here, so this
+/// includes writes that preceded or followed the reader in the source.
 static LogicalResult verifyBuffers(func::FuncOp function,
                                    const DominanceInfo &dominance) {
-  llvm::MapVector<Value, SmallVector<bufferization::ToTensorOp>> tensors;
-  function.walk([&](bufferization::ToTensorOp op) {
-    tensors[getMemory(op.getBuffer())].push_back(op);
-  });
+  SmallVector<bufferization::ToTensorOp> tensors;
+  function.walk([&](bufferization::ToTensorOp op) { tensors.push_back(op); });
   if (tensors.empty())
     return success();
   WalkResult walk = function.walk([&](MemoryEffectOpInterface op) {
@@ -215,11 +287,12 @@ static LogicalResult verifyBuffers(func::FuncOp function,
     op.getEffects(effects);
     for (const MemoryEffects::EffectInstance &effect : effects) {
       Value value = effect.getValue();
-      if (!value ||
+      if (!value || !isa<BaseMemRefType>(value.getType()) ||
           !isa<MemoryEffects::Write, MemoryEffects::Free>(effect.getEffect()))
         continue;
-      for (bufferization::ToTensorOp start : tensors.lookup(getMemory(value))) {
-        if (!dominance.properlyDominates(start.getOperation(), op))
+      for (bufferization::ToTensorOp start : tensors) {
+        if (!dominance.properlyDominates(start.getOperation(), op) ||
+            !mayWrite(op, value, start.getBuffer()))
           continue;
         SmallVector<Operation *> readers;
         collectReaders(start.getResult(), readers);
@@ -366,6 +439,7 @@ struct BNGradPrepareBufferizePass
       return signalPassFailure();
     fillEmptyPads(getOperation());
     dropEmptyParts(getOperation());
+    fillLargeConstants(getOperation());
     unshareInits(getOperation());
     writeThroughReshapes(getOperation());
     protectArguments(getOperation());

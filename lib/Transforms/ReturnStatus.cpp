@@ -24,7 +24,9 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 bool mlir::bngrad::returnsStatus(func::FuncOp function) {
-  return function->hasAttr(kStatusAttrName);
+  // The attribute alone may be the user's.
+  return function->hasAttr(kStatusAttrName) && function.getNumResults() > 0 &&
+         function.getResultTypes().back().isInteger(32);
 }
 
 /// The calls of `function`; nothing if it is used in any other way, so that its

@@ -73,8 +73,8 @@ bool mlir::bngrad::isChannelwise(linalg::GenericOp generic) {
 
 std::string
 mlir::bngrad::findObstacleBetween(ArrayRef<linalg::GenericOp> members) {
-  // Loops replace the members where the last one stands. What is filled in
-  // between must not be used before.
+  // The loops replace the last member. A buffer that is filled in between must
+  // not be used before.
   auto fillsForLater = [&](Operation *op) {
     auto fill = dyn_cast<linalg::FillOp>(op);
     return fill && llvm::none_of(members, [&](linalg::GenericOp member) {
@@ -108,7 +108,7 @@ bool mlir::bngrad::haveSameLoops(linalg::GenericOp a, linalg::GenericOp b) {
     return true;
   if (failed(verifyCompatibleShape(sizes, b.getStaticLoopRanges())))
     return false;
-  // Data that both index, also what one of them makes.
+  // Data that both index, including results of either.
   auto getData = [](linalg::GenericOp generic) {
     SmallVector<std::pair<Value, AffineMap>> data;
     for (OpOperand &operand : generic->getOpOperands())
@@ -138,7 +138,7 @@ AffineMap mlir::bngrad::getFeatureMap(MLIRContext *context, unsigned numLoops,
 /// they can.
 static std::string findConflict(const ScheduledGroup &group,
                                 ArrayRef<linalg::GenericOp> members) {
-  // The sums come first, then what follows from them.
+  // The sums precede the values that depend on them.
   auto rankOf = [&](linalg::GenericOp member) {
     if (member == group.reduction)
       return 0;
@@ -152,7 +152,7 @@ static std::string findConflict(const ScheduledGroup &group,
   for (linalg::GenericOp generic : data)
     if (!haveSameLoops(data.front(), generic))
       return "expected all loops over the data to have the same sizes";
-  // What is made per channel is read where the channel is.
+  // Per-channel results must be read at their channel.
   DenseSet<Value> channelValues;
   auto addOutputs = [&](linalg::GenericOp generic) {
     for (OpOperand &init : generic.getDpsInitsMutable()) {
@@ -189,6 +189,11 @@ ScheduledGroup::get(ArrayRef<linalg::GenericOp> members, std::string &reason) {
         return std::nullopt;
       }
       group.reduction = member;
+      if (!getReductionValues(member)) {
+        reason = "expected every result of the reduction to be a sum with "
+                 "fastmath<reassoc>, indexed by the parallel loops";
+        return std::nullopt;
+      }
     } else if (member.getNumLoops() == group.numLoops) {
       group.elementwise.push_back(member);
     } else {

@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What --bngrad-group and --bngrad-apply-schedule both need to know of a group:
-// which generic does what, and what its loops over the data look like in
-// memory.
+// The structure of a group, for --bngrad-group and --bngrad-apply-schedule: the
+// roles of its generics, and the order of its loops in memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +30,8 @@ inline constexpr int64_t kFewChannels = 8;
 /// Fewer elements than this are work for one thread.
 inline constexpr int64_t kSerialElements = 16 << 10;
 /// Rows of fewer elements than kShortRow are read by `tiles` if there are
-/// kManyRows of them. Fewer stay near in caches, where how they are read
-/// matters less than what a tile costs, unless each is less than a vector.
+/// kManyRows of them. Fewer stay in near caches, where the order of reading
+/// matters less than the cost of a tile, unless a row is less than a vector.
 inline constexpr int64_t kShortRow = 256, kManyRows = 8 << 10,
                          kVeryShortRow = 16, kManyVeryShortRows = 64;
 } // namespace limits
@@ -44,7 +43,7 @@ inline bool isDataMap(AffineMap map) { return map.isPermutation(); }
 /// ones, or those of an operand that both index alike.
 bool haveSameLoops(linalg::GenericOp a, linalg::GenericOp b);
 
-/// What `value` is a view of, as merging loops makes them.
+/// The source of `value`, if it is a view that merging loops creates.
 Value getViewed(Value value);
 
 /// The map from loops over data to those that are `features`.
@@ -56,7 +55,7 @@ AffineMap getFeatureMap(MLIRContext *context, unsigned numLoops,
 SmallVector<ReassociationIndices>
 getMergedDims(AffineMap map, ArrayRef<ReassociationIndices> runs);
 
-/// What a reduction yields, as (result, value in the body).
+/// The values that a reduction yields, as (result, value in the body).
 struct ReductionValues {
   SmallVector<std::pair<unsigned, Value>> terms;  // of the sums
   SmallVector<std::pair<unsigned, Value>> stores; // an element per iteration
@@ -69,8 +68,8 @@ bool readsBeside(linalg::GenericOp generic);
 /// its channel, or one value for all.
 bool isChannelwise(linalg::GenericOp generic);
 
-/// What stands between the members that must not be behind or before all of
-/// their loops; empty: nothing.
+/// Describes an op between the members that can move neither before nor after
+/// their loops; empty: there is none.
 std::string findObstacleBetween(ArrayRef<linalg::GenericOp> members);
 
 /// The values of a generic whose results are sums with fastmath<reassoc>,
@@ -78,7 +77,7 @@ std::string findObstacleBetween(ArrayRef<linalg::GenericOp> members);
 /// one is neither, or if there is no sum.
 std::optional<ReductionValues> getReductionValues(linalg::GenericOp generic);
 
-/// The generics of a group, on tensors or memrefs, by what they do.
+/// The generics of a group, on tensors or memrefs, by role.
 ///
 /// The loops over the data are those of the reduction and of the element-wise
 /// generics; `features` are the ones that tell channels apart, all others are
@@ -106,14 +105,14 @@ struct ScheduledGroup {
   SmallVector<int64_t> getLoopSizes() const;
   /// All loops over the data, those that may be merged into one as one run:
   /// adjacent loops of one kind that every operand of every member keeps
-  /// together, in the order of its dims and, of a memref, by its strides. What
-  /// is a tensor yet will be dense.
+  /// together, in the order of its dims and, of a memref, by its strides.
+  /// Tensors will be dense.
   SmallVector<ReassociationIndices> getMergeableLoops() const;
   /// The per-channel loops that stand for those of `run`.
   ReassociationIndices getChannelLoops(const ReassociationIndices &run) const;
 };
 
-/// Remarks in the name of `pass` what `generic` does not become, and why.
+/// Emits a remark of `pass` that `generic` was not converted, and why.
 void emitMissed(linalg::GenericOp generic, StringRef pass, const Twine &text);
 
 } // namespace mlir::bngrad

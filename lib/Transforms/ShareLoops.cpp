@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// OpenMP's worksharing loop costs a call that works out the bounds and a
-// barrier at its end, together as much as waking the threads. A loop that ends
-// where its parallel region ends needs neither; and what follows it needs a
-// barrier, but not the threads to be woken again.
+// OpenMP's worksharing loop costs a call that computes the bounds and a barrier
+// at its end, together as much as waking the threads. A loop at the end of its
+// parallel region needs neither. The next loop needs a barrier, but the threads
+// need not be woken again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -114,8 +114,8 @@ static void shareIterations(scf::ParallelOp loop) {
   loop.erase();
 }
 
-/// Replaces `loops`, one behind the other, by a parallel region in which each
-/// thread runs a part of each.
+/// Replaces the adjacent `loops` by a parallel region in which each thread runs
+/// a part of each.
 static void shareLoops(MutableArrayRef<scf::ParallelOp> loops,
                        func::FuncOp threadNumber, func::FuncOp threadCount) {
   Location loc = loops.front().getLoc();
@@ -154,9 +154,8 @@ static bool mayFail(scf::ParallelOp loop) {
   return result.wasInterrupted();
 }
 
-/// Appends to `runs` the loops of `block` that can be shared, those together
-/// that have nothing between them but what can stand before the first, and is
-/// moved there.
+/// Appends to `runs` the loops of `block` that can be shared. Loops are in one
+/// run if all ops between them can be moved before the first, which is done.
 static void findRuns(Block &block,
                      SmallVectorImpl<SmallVector<scf::ParallelOp>> &runs) {
   SmallVector<Operation *> between;

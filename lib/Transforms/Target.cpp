@@ -1,4 +1,4 @@
-//===- Target.cpp - what schedules depend on ------------------------------===//
+//===- Target.cpp - properties of a CPU for schedules ---------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -25,8 +25,8 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// What the parameters of `kernel` take. PTX aligns a scalar to its size, which
-/// is not what a module without a layout says of i64.
+/// Size of the parameters of `kernel`, in bytes. PTX aligns a scalar to its
+/// size, unlike a module without a data layout, for i64.
 static uint64_t countParameterBytes(LLVM::LLVMFuncOp kernel) {
   DataLayout layout = DataLayout::closest(kernel);
   uint64_t bytes = 0;

@@ -1,4 +1,4 @@
-// Views of arrays in memory of the device are used in place, and what is only passed on is copied there.
+// Views of arrays in device memory are used in place, and arguments that are only returned are copied there.
 
 // UNSUPPORTED: sanitizer
 // REQUIRES: numpy
@@ -47,7 +47,7 @@ func.func @passed_on(%dy: !d, %x: !d, %mean: !c, %variance: !c) -> (!d, !c) {
   return %0#0, %variance : !d, !c
 }
 
-// The rows of the sums are where the kernel writes; only the count comes from the host.
+// The kernel writes to the rows of the sums; only the count comes from the host.
 // CHECK-LABEL: func.func @reduce(
 // CHECK-SAME:    %[[SUMS:[^:]+]]: memref<2x3xf32>, %[[NUMBER:[^:]+]]: memref<i64>)
 // CHECK-NOT:     memref.alloc
@@ -64,13 +64,13 @@ func.func @reduce_any(%dy: tensor<?x?x?xf32>, %x: tensor<?x?x?xf32>, %mean: tens
   return %sums, %count : tensor<2x?xf32>, tensor<i64>
 }
 
-// Nothing to sum.
+// An empty sum.
 func.func @reduce_nothing(%dy: tensor<0x3x16xf32>, %x: tensor<0x3x16xf32>, %mean: !c) -> (tensor<2x3xf32>, tensor<i64>) {
   %sums, %count = bngrad.batch_norm_backward_reduce grad_output(%dy : tensor<0x3x16xf32>) input(%x : tensor<0x3x16xf32>) mean(%mean : !c) : tensor<2x3xf32>, tensor<i64>
   return %sums, %count : tensor<2x3xf32>, tensor<i64>
 }
 
-// The sums of features that were one dim.
+// The sums have one dim for several feature dims.
 func.func @elemt(%dy: !d, %x: !d, %mean: !c, %variance: !c, %sums: tensor<2x3xf32>) -> tensor<4x3x1x16xf32> {
   %0 = bngrad.batch_norm_backward_elemt grad_output(%dy : !d) input(%x : !d) mean(%mean : !c) variance(%variance : !c) sums(%sums : tensor<2x3xf32>) {epsilon = 1.0e-5 : f64} : !d
   %1 = tensor.expand_shape %0 [[0], [1, 2], [3]] output_shape [4, 3, 1, 16] : !d into tensor<4x3x1x16xf32>

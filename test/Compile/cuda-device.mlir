@@ -1,4 +1,4 @@
-// Arrays in memory of the device: nothing is copied. The header says where they are.
+// Arrays in device memory: nothing is copied. The header states where they are.
 
 // UNSUPPORTED: sanitizer
 
@@ -29,7 +29,7 @@
 // HEADER: int32_t gradient(const float *grad_output, const float *input,
 // HOST: Arrays are in memory of the host; they are copied to the GPU and back.
 
-// The kernels' text alone.
+// Only the text of the kernels.
 // RUN: bngrad-compile %s -o %t/gradient.ptx --target=cuda --chip=sm_80 --schedule='#bngrad.schedule<two_pass, threads = 64, vector_bits = 128>'
 // RUN: FileCheck %s --input-file=%t/gradient.ptx --check-prefix=PTX
 // PTX: .target sm_80

@@ -1,5 +1,5 @@
-// The same C program, which knows nothing of GPUs, calls what was compiled for one: here the emulator, which exports
-// what libBNGradCudaRuntime does.
+// The same C program, with no code for GPUs, calls functions compiled for one: here the emulator, which exports the
+// functions of libBNGradCudaRuntime.
 
 // UNSUPPORTED: sanitizer
 
@@ -13,7 +13,7 @@
 // RUN: %t/linked | FileCheck %s
 // CHECK: {{^}}0 failed{{$}}
 
-// A shared object takes the emulator where a program has linked it before, and tells kernels from host code.
+// A shared object uses the emulator if it is already loaded; clang compiles the kernels and host code of LLVM IR.
 // RUN: bngrad-compile %{source} -o %t/gradients.so --target=cuda --chip=sm_80
 // RUN: %{cc} -DBNGRAD_DLOPEN %S/Inputs/check.c -Wl,--no-as-needed %{emulator} -o %t/loading
 // RUN: %t/loading %t/gradients.so | FileCheck %s
@@ -22,7 +22,7 @@
 // RUN: %{cc} -Wno-override-module %S/Inputs/check.c %t/gradients.ll %{emulator} -o %t/compiled
 // RUN: %t/compiled | FileCheck %s
 
-// It needs the runtime and libc, finds the runtime beside it or where it was built, and no MLIR or LLVM.
+// It needs the runtime and libc, finds the runtime in its own folder or in the build, and needs no MLIR or LLVM.
 // RUN: %llvm_prefix/bin/llvm-readelf --needed-libs --dynamic-table %t/gradients.so | FileCheck %s --check-prefix=NEEDED
 // RUN: ldd %t/gradients.so | FileCheck %s --check-prefix=LDD
 // RUN: cp %bngrad_obj_root/lib/libBNGradCudaRuntime.so %t
@@ -38,7 +38,7 @@
 // LDD-NOT: {{MLIR|LLVM|mlir|libomp|not found}}
 // BESIDE: libBNGradCudaRuntime.so => [[FOLDER]]/libBNGradCudaRuntime.so
 
-// For several chips, the device's own is taken; the other texts are not even PTX here.
+// With several chips, the one of the device is used; the other texts are not even valid PTX here.
 // RUN: bngrad-compile %{source} -o %t/several.so --target=cuda --chip=sm_80,sm_90,sm_100
 // RUN: env PTX_EMULATOR_CHIP=sm_80 %t/loading %t/several.so | FileCheck %s
 // RUN: env PTX_EMULATOR_CHIP=sm_90 %t/loading %t/several.so | FileCheck %s
@@ -51,7 +51,7 @@
 // SEVERAL: @llvm.global_ctors = {{.*}}@nchw_{{.*}}_load
 // SEVERAL: call {{.*}}@bngradCudaModuleLoad(ptr {{.*}}@nchw_{{.*}}_images, i64 2)
 
-// A computation that went wrong is told from one that did not, as is one without a GPU.
+// The program detects a wrong computation and a missing GPU.
 // RUN: sed -e 's/1.0e-3 : f64}/1.0e-2 : f64}/' %{source} > %t/wrong.mlir
 // RUN: bngrad-compile %t/wrong.mlir -o %t/wrong.so --target=cuda
 // RUN: not %t/loading %t/wrong.so | FileCheck %s --check-prefix=WRONG

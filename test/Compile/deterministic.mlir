@@ -1,4 +1,4 @@
-// The same input gives the same bytes, wherever they are written to.
+// Outputs are bitwise identical for the same input, for any output path.
 
 // RUN: rm -rf %t && mkdir -p %t/a %t/b
 // DEFINE: %{kind} =

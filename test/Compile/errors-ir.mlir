@@ -1,4 +1,4 @@
-// Each input that cannot be compiled is one line that names the file, the place and the function.
+// Each input that cannot be compiled gives a one-line error with the file, the location and the function.
 
 // RUN: rm -rf %t && split-file %s %t
 // DEFINE: %{fails} = %python %S/../Inputs/expect_error.py
@@ -56,13 +56,13 @@
 // REDEFINE: %{message} = 2:1: expected 'bngradCudaTakeStatus' to be a func.func, got 'llvm.func'
 // RUN: %{fails} "%t/%{file}.mlir:%{message}" bngrad-compile %t/%{file}.mlir -o %t/out.o --target=cuda
 
-// What is at no place is in the file.
+// Without a location, the error names the file.
 // RUN: %{fails} "%t/nowhere.mlir: expected argument 0 of @f to be ..., got 'i7'" bngrad-compile %t/nowhere.mlir -o %t/out.o
 // REDEFINE: %{file} = import
 // REDEFINE: %{message} = 2:10: ...
 // RUN: %{run}
 
-// Names that C or a library has.
+// Names that C or a library defines.
 // REDEFINE: %{run} = sed 's/NAME/%{file}/' %t/names.mlir > %t/name.mlir && %{fails} "%t/name.mlir:1:1: expected a name that C can call, got '%{file}' (%{message})" bngrad-compile %t/name.mlir -o %t/out.o
 // REDEFINE: %{file} = main
 // REDEFINE: %{message} = a function since C99 and C++11

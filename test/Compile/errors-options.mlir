@@ -1,4 +1,4 @@
-// Each wrong option is one line that names it, before anything is compiled; several are several lines.
+// Each wrong option gives one line that names it, before anything is compiled; several give several lines.
 
 // DEFINE: %{fails} = %python %S/../Inputs/expect_error.py
 // DEFINE: %{run} = bngrad-compile %s
@@ -43,6 +43,9 @@
 // RUN: %{fails} "expected --target=cuda with --chip, got cpu" %{run} -o %t/a.o --chip=sm_90
 // RUN: %{fails} "expected --target=cuda with --format, got cpu" %{run} -o %t/a.o --format=isa
 // RUN: %{fails} "expected --target=cuda with --device-arguments, got cpu" %{run} -o %t/a.o --device-arguments
+// RUN: %{fails} "expected --target=cuda with --format, got cpu" %{run} -o %t/a.o --format=maybe
+// RUN: %{fails} "expected --target=cuda with --chip, got cpu" %{run} -o %t/a.o --chip=
+// RUN: %{fails} "expected -o to end in .so, .o, .s, .ll, .ptx or .mlir, got '/dev/full'" %{run} -o /dev/full
 // RUN: %{fails} "expected --target=cpu with --threads, got cuda" %{run} -o %t/a.o --target=cuda --threads=2
 // RUN: %{fails} "--chip: expected chip to be some of sm_75, ..., got 'sm_52'" %{run} -o %t/a.o --target=cuda --chip=sm_52
 // RUN: %{fails} "--chip: expected chip to be some of sm_75, ..., got ''" %{run} -o %t/a.o --target=cuda --chip=sm_90,
@@ -58,7 +61,7 @@
 // RUN: %{fails} "expected --mcpu to be a CPU of aarch64, got 'native', which is this machine's ..." %{run} -o %t/a.o --mtriple=aarch64-linux-gnu --mcpu=native
 // RUN: %{fails} "expected --mtriple to be one such as ..., got 'nope'" %{run} -o %t/a.o --mtriple=nope
 // RUN: %{fails} "expected --mtriple to be one such as ..., got ''" %{run} -o %t/a.o --mtriple=
-// LLVM has more machines than we have tested, and CPUs of 32 bits among those of x86_64.
+// LLVM has more machines than are tested here, and its x86_64 CPUs include 32-bit ones.
 // DEFINE: %{value} =
 // DEFINE: %{no-machine} = %{fails} "expected --mtriple to be an x86_64 or aarch64 with pointers of 64 bits and ELF object files, such as ..., got '%{value}'" %{run} -o %t/a.o --mtriple=%{value}
 // REDEFINE: %{value} = i386-linux-gnu
@@ -105,7 +108,7 @@
 // RUN: %{no-count}
 // RUN: %{fails} "--schedule: expected an attribute such as #bngrad.schedule<loops>, got 'loops': expected attribute value" %{run} -o %t/a.o --schedule=loops
 // RUN: %{fails} "--schedule: expected an attribute such as #bngrad.schedule<loops>, got '': expected attribute value" %{run} -o %t/a.o --schedule=
-// Vectors of this length took minutes to compile.
+// Vectors of this length take minutes to compile.
 // RUN: %{fails} "--schedule: ...: expected vector_bits to be a power of 2 in [64, 2048], got 65536" %{run} -o %t/a.o --schedule='#bngrad.schedule<tiles, vector_bits = 65536>'
 // RUN: bngrad-compile %s -o %t/a.mlir --schedule='#bngrad.schedule<loops>'
 
@@ -114,7 +117,7 @@
 // RUN: %{fails} "expected clang-22, clang, cc, gcc, ld.lld-22, ld.lld or ld on PATH to link a .so, got none" env PATH=%t/folder.o bngrad-compile %s -o %t/a.so
 // RUN: %{fails} "%t/a.so: linking with %t/path/cc failed: cannot link today" env PATH=%t/path bngrad-compile %s -o %t/a.so
 
-// Nothing is left of what failed, and what was there stays.
+// A failure leaves no new files and keeps existing ones.
 // RUN: ls %t | FileCheck %s --check-prefix=LEFT
 // LEFT: a.mlir
 // LEFT-NEXT: folder.o
@@ -124,12 +127,12 @@
 // LEFT-NOT: {{.}}
 // RUN: echo old > %t/old.o && not bngrad-compile %s -o %t/old.o --header=%t/none/a.h && grep old %t/old.o
 
-// A temporary name has no part in what names are allowed.
+// Temporary names do not restrict the names of outputs.
 // RUN: mkdir %t/100%% && bngrad-compile %s -o %t/100%%/a%%.so && ls %t/100%% | FileCheck %s --check-prefix=PERCENT
 // PERCENT: a%.so
 // PERCENT-NOT: {{.}}
 
-// All that is wrong with the command line at once.
+// All errors of the command line at once.
 // RUN: not bngrad-compile --nope -o a.exe --target=gpu --threads=0 2>&1 | FileCheck %s --check-prefix=ALL
 // ALL: error: unknown argument '--nope'
 // ALL-NEXT: error: expected a file

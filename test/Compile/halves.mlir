@@ -1,4 +1,4 @@
-// The halves of a gradient, whose results are named as they are in the IR, and one of a single result, too.
+// The halves of a gradient. Their results keep their names in the IR, and so does a single result.
 
 // RUN: bngrad-compile %s -o %t.o --header=%t.h
 // RUN: FileCheck %s --input-file=%t.h

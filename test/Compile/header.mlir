@@ -1,4 +1,4 @@
-// The header says all there is to know, and compiles as C11 and as C++17, beside others (names.test: in every version).
+// The header documents the interface, and compiles as C11 and C++17, with other headers (names.test: in every version).
 
 // RUN: rm -rf %t && mkdir %t
 // RUN: bngrad-compile %s -o %t/a.o --header=%t/a.h
@@ -9,7 +9,7 @@
 // RUN: cp %t/use.c %t/use.cpp
 // RUN: %llvm_prefix/bin/clang++ -std=c++17 -Wall -Wextra -pedantic -Werror -fsyntax-only %t/use.cpp
 
-// Another header of the same name is read, too.
+// Another header of the same name can also be included.
 // RUN: mkdir %t/other && bngrad-compile %S/errors-options.mlir -o %t/other/a.o --header=%t/other/a.h
 // RUN: echo '#include "a.h"' > %t/both.c && echo '#include "other/a.h"' >> %t/both.c && echo 'void *f = (void *)&negated;' >> %t/both.c
 // RUN: %llvm_prefix/bin/clang -std=c11 -Wall -Wextra -Werror -fsyntax-only %t/both.c
@@ -53,7 +53,7 @@ func.func @roles(%a: !d, %b: !d, %c: !c, %d: !c, %e: !c, %f: tensor<8x4xi1>) -> 
   return %0#0, %0#1, %1 : !d, !c, !d
 }
 
-// Names of the IR come first, unless C has them; two of a kind are numbered; what is used for nothing is, too.
+// Names of the IR are kept, unless C reserves them; duplicates and unused arguments are numbered.
 // CHECK: int32_t names(const float *rows, const float *arg1, const float *arg2,
 // CHECK-NEXT: const float *arg3, float arg4, float *result0);
 func.func @names(%a: tensor<4xf32> loc("rows"), %b: tensor<4xf32> loc("double"), %c: tensor<4xf32> loc("same"),
@@ -62,7 +62,7 @@ func.func @names(%a: tensor<4xf32> loc("rows"), %b: tensor<4xf32> loc("double"),
   return %0 : tensor<4xf32>
 }
 
-// Sizes of results in terms of the arguments'; no form with pointers.
+// Sizes of results in terms of the arguments' sizes; no form with pointers.
 // CHECK: * of_any_size
 // CHECK: [out] grad_input: ?x4xf32
 // CHECK-NEXT: sizes[0] = [[INPUT:.*]]->sizes[0]
@@ -75,7 +75,7 @@ func.func @of_any_size(%a: !u, %b: !u, %m: !c, %v: !c) -> !u {
   return %0#0 : !u
 }
 
-// Buffers of the caller, with strides.
+// Strided buffers of the caller.
 // CHECK: [in,out] arg0: 2x3xf32, strides [4, 1], offset 1
 // CHECK: int32_t buffers(float *arg0, const int64_t *arg1, int64_t *result0);
 func.func @buffers(%a: memref<2x3xf32, strided<[4, 1], offset: 1>>, %b: tensor<index>) -> tensor<index> {
@@ -84,7 +84,7 @@ func.func @buffers(%a: memref<2x3xf32, strided<[4, 1], offset: 1>>, %b: tensor<i
   return %b : tensor<index>
 }
 
-// Nothing passed, nothing returned.
+// No arguments and no results.
 // CHECK: int32_t nothing(void);
 // CHECK-NEXT: int32_t _mlir_ciface_nothing(void);
 func.func @nothing() {

@@ -1,5 +1,5 @@
-// A function that runs out of memory says so, frees what it has allocated, and can be called again: each allocation
-// fails in turn.
+// A function that runs out of memory returns an error, frees its allocations, and can be called again: each
+// allocation fails in turn.
 
 // UNSUPPORTED: sanitizer
 // DEFINE: %{cc} = %llvm_prefix/bin/clang -std=c11 -Wall -Wextra -pedantic -Werror -I%t -Wl,--wrap=malloc -Wl,--wrap=free
@@ -19,7 +19,7 @@
 // CHECK-NEXT: strided: allocates{{$}}
 // CHECK-NEXT: right
 
-// With a GPU memory of the host is for what runs there, and for arrays with gaps.
+// With a GPU, host memory is allocated for code of the host and for arrays with gaps.
 // RUN: bngrad-compile %s -o %t/kernels.o --header=%t/functions.h --target=cuda
 // RUN: %{cc} %S/Inputs/allocations.c %t/kernels.o -L%bngrad_obj_root/lib -Wl,-rpath,%bngrad_obj_root/lib \
 // RUN:   -lBNGradCudaEmulator -lm -o %t/launches
@@ -47,7 +47,7 @@ func.func @dynamic(%dy: !u, %x: !u, %m: !v, %v: !v) -> (!u, !v, !v) {
   return %0#0, %0#1, %0#2 : !u, !v, !v
 }
 
-// Several are there at once when one fails.
+// Several allocations are live when one fails.
 #rows = affine_map<(n, c) -> (n)>
 #transposed = affine_map<(n, c) -> (c, n)>
 #data = affine_map<(n, c) -> (n, c)>
@@ -73,7 +73,7 @@ func.func @temporaries(%a: !d, %b: !d) -> tensor<96x64xf32> {
   return %4 : tensor<96x64xf32>
 }
 
-// A buffer for each iteration, which the next one reads.
+// A buffer per iteration, which the next one reads.
 #v = affine_map<(n) -> (n)>
 #reversed = affine_map<(n, k) -> (k)>
 #kept = affine_map<(n, k) -> (n)>
@@ -97,7 +97,7 @@ func.func @carried(%n: index, %a: !v) -> !v {
   return %0 : !v
 }
 
-// A call that cannot be inlined: its status is that of the caller.
+// A call that cannot be inlined: the caller returns its status.
 func.func @calling(%flag: i1, %a: !d, %b: !d) -> tensor<96x64xf32> {
   %0 = scf.if %flag -> tensor<96x64xf32> {
     %1 = func.call @of_blocks(%flag, %a, %b) : (i1, !d, !d) -> tensor<96x64xf32>
@@ -155,7 +155,7 @@ func.func @strided(%dy: !s, %x: !s, %m: !c, %v: !c) -> !d {
   return %2#0 : !d
 }
 
-// The bytes of a temporary are no number.
+// The size of a temporary in bytes overflows.
 func.func @sized(%n: index) -> tensor<1xf32> {
   %one = arith.constant 1.0 : f32
   %empty = tensor.empty(%n, %n) : tensor<?x?xf32>

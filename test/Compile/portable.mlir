@@ -1,4 +1,4 @@
-// The least that x86-64 has: f16 is converted in software, by code of our own.
+// Baseline x86-64: f16 is converted in software, by our own code.
 
 // DEFINE: %{cc} = %llvm_prefix/bin/clang -Wall -Wextra -pedantic -Werror -O1 -I%t
 // RUN: rm -rf %t && mkdir %t

@@ -1,4 +1,4 @@
-// What the outputs export, and what they need.
+// Exported and required symbols of the outputs.
 
 // DEFINE: %{nm} = %llvm_prefix/bin/llvm-nm --format=just-symbols
 // RUN: rm -rf %t && mkdir %t
@@ -13,7 +13,7 @@
 // EXPORTED-NEXT: gradient
 // EXPORTED-NOT: {{.+}}
 
-// Neither MLIR nor LLVM, but for libomp; nor a library that nothing is called of.
+// Neither MLIR nor LLVM except libomp, and no library without a used symbol.
 // RUN: %llvm_prefix/bin/llvm-readelf --needed-libs %t/a.so | FileCheck %s --check-prefix=NEEDED
 // RUN: ldd %t/a.so | FileCheck %s --check-prefix=LDD
 // NEEDED: NeededLibraries [
@@ -25,13 +25,13 @@
 // LDD: libomp.so{{.*}} => {{/.*}}
 // LDD-NOT: {{MLIR|LLVM|mlir|libgcc|not found}}
 
-// All that an object file calls is libomp and the libraries of C.
+// An object file only calls libomp and the C libraries.
 // RUN: %{nm} --undefined-only %t/a.o | FileCheck %s --check-prefix=UNDEFINED
 // UNDEFINED-DAG: __kmpc_fork_call
 // UNDEFINED-DAG: malloc
 // RUN: %{nm} --undefined-only %t/a.o | not grep -vE '^(__kmpc_[a-z0-9_]+|omp_get_(num_threads|thread_num)|free|malloc|memset|memcpy|expf)$'
 
-// The name in DT_NEEDED of what links it.
+// The name in DT_NEEDED of programs that link it.
 // RUN: %llvm_prefix/bin/llvm-readelf -d %t/a.so | FileCheck %s --check-prefix=SONAME
 // SONAME: SONAME{{.*}}[a.so]
 
@@ -52,12 +52,12 @@ func.func @dynamic(%dy: !u, %x: !u, %mean: !v, %variance: !v) -> !u {
   return %1#0 : !u
 }
 
-// Private functions may be called anything.
+// Private functions may have any name.
 func.func private @malloc(%a: !d) -> !d {
   %0 = arith.addf %a, %a : !d
   return %0 : !d
 }
-// It is not inlined, as a region has one block.
+// Not inlined, as the region may have only one block.
 func.func @calling(%flag: i1, %a: tensor<2xf32>) -> tensor<2xf32> {
   %0 = scf.if %flag -> tensor<2xf32> {
     %1 = func.call @exp(%flag, %a) : (i1, tensor<2xf32>) -> tensor<2xf32>

@@ -1,4 +1,4 @@
-// The CPU decides on the length of vectors, in schedules and in code, whatever this machine is.
+// The target CPU, not this machine, determines the vector length in schedules and code.
 
 // DEFINE: %{cpu} =
 // DEFINE: %{asm} = bngrad-compile %s -o %t.s --mcpu=%{cpu} && FileCheck %s --input-file=%t.s --check-prefix=%{cpu}
@@ -23,7 +23,7 @@
 // RUN: %llvm_prefix/bin/llvm-readelf -h %t.o | FileCheck %s --check-prefix=ELF
 // ELF: Machine: AArch64
 
-// Text says what it was made for.
+// Text outputs name their target.
 // RUN: bngrad-compile %s -o %t.ll --mcpu=x86-64-v3
 // RUN: FileCheck %s --input-file=%t.ll --check-prefix=LL
 // LL: target triple = "x86_64-{{.*}}linux{{.*}}"
@@ -32,7 +32,7 @@
 // RUN: FileCheck %s --input-file=%t.mlir --check-prefix=MLIR
 // MLIR: llvm.target_triple = "aarch64-unknown-linux-gnu"
 
-// A triple of this architecture is still this machine.
+// A triple of this architecture still means this machine.
 // RUN: bngrad-compile %s -o %t.ll --mtriple=x86_64-linux-gnu && FileCheck %s --input-file=%t.ll --check-prefix=HOST
 // HOST-NOT: "target-cpu"="generic"
 // HOST: "target-cpu"=

@@ -1,5 +1,5 @@
-// What the header declares for arrays without elements is there, wherever the 0 stands; the results of the others are
-// those of an empty batch.
+// The functions that the header declares for arrays without elements exist, for every position of the 0; other results
+// are those of an empty batch.
 
 // UNSUPPORTED: sanitizer
 // DEFINE: %{cc} = %llvm_prefix/bin/clang -std=c11 -Wall -Wextra -pedantic -Werror -I%t

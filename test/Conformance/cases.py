@@ -1,4 +1,4 @@
-"""Cases with expected values: what the JSON says, and comparison with it."""
+"""Cases with expected values: contents of the JSON, and comparison."""
 
 import math
 import re
@@ -21,7 +21,7 @@ MIN_EXPONENTS = {"f16": -14, "bf16": -126, "f32": -126, "f64": -1022}
 
 
 class SchemaError(Failure):
-    """What a case does not say, or says in a way unknown here."""
+    """An error of a case: a missing or unknown entry."""
 
 
 class Tolerance(NamedTuple):
@@ -38,13 +38,14 @@ class Shard(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One case; arrays in float64 (mask: bool), absent operands left out."""
+    """One case; arrays in float64 (mask: bool), without absent operands."""
     operands: Dict[str, np.ndarray]
     expected: Dict[str, np.ndarray]
     feature_dims: Tuple[int, ...]
     epsilon: float
     statistics: str
-    elements: List[Tuple[str, str]]  # of data and parameters, each is run
+    elements: List[Tuple[str, str]]  # of data and parameters, each of them is
+                                     # run
     tolerance: Any
     shards: List[Shard]
     ignored: List[str]
@@ -99,7 +100,7 @@ def read_feature_dims(attributes: Dict[str, Any], rank: int) -> Tuple[int, ...]:
 
 def read_elements(attributes: Dict[str, Any],
                   tolerance: Any) -> List[Tuple[str, str]]:
-    """What the tolerance lists, else what dtype says: data, then parameters."""
+    """The types of the tolerance or of dtype: data, then parameters."""
     named = element_types(attributes.get("dtype", ""))
     if "dtype" in attributes and not named:
         raise SchemaError(f"expected dtype to name a float type, got "
@@ -193,7 +194,7 @@ def read_case(case: Dict[str, Any]) -> Case:
         if name not in RESULTS + SUMS or (SUMS[0] in operands
                                           and name != "grad_input"):
             ignored.append(name)
-        elif value is not None:  # null: not asked for
+        elif value is not None:  # null: not requested
             expected[name] = read_array(name, value)
     if not expected:
         raise SchemaError("expected at least one expected value")
@@ -209,7 +210,7 @@ def read_case(case: Dict[str, Any]) -> Case:
         operands={name: operands[name] for name in OPERANDS
                   if name in operands},
         expected=expected, feature_dims=dims,
-        # inv_std has its epsilon in it.
+        # inv_std includes its epsilon.
         epsilon=0.0 if statistic == "inv_std" else float(epsilon),
         statistics=read_statistics(attributes),
         elements=read_elements(attributes, tolerance), tolerance=tolerance,
@@ -221,7 +222,7 @@ def read_case(case: Dict[str, Any]) -> Case:
 
 
 def read_tolerance(tolerance: Any, element: str, output: str) -> Tolerance:
-    """A number is absolute; else by element type, by output, or for all."""
+    """A number is absolute; otherwise by element type, by output or for all."""
     if isinstance(tolerance, (int, float)):
         return Tolerance(absolute=tolerance)
     if not isinstance(tolerance, dict):
@@ -233,8 +234,8 @@ def read_tolerance(tolerance: Any, element: str, output: str) -> Tolerance:
         raise SchemaError(f"expected atol, rtol or ulps for {output}, "
                           f"got {', '.join(sorted(tolerance)) or 'nothing'}")
     limits = {key: tolerance.get(key, 0) for key in ("atol", "rtol", "ulps")}
-    # Literals that lost their digits to cancellation are further from the exact
-    # value than any number of ulps says; the note then suggests a tolerance.
+    # Literals that lost digits to cancellation differ from the exact value by
+    # more than the given ulps; the note then suggests a tolerance.
     for key, value in re.findall(r"\b(atol|rtol) ([0-9.]+(?:e[-+]?\d+)?)",
                                  str(tolerance.get("note"))):
         if "ulps" in tolerance and key not in tolerance:
@@ -251,7 +252,7 @@ def spacing(values: np.ndarray, element: str) -> np.ndarray:
 
 def compare(name: str, actual: np.ndarray, expected: np.ndarray,
             tolerance: Tolerance, element: str, slack: Any = 0.0) -> None:
-    """A failure if any element is off by more than `tolerance` and `slack`."""
+    """Fails if any element is off by more than `tolerance` and `slack`."""
     if actual.shape != expected.shape:
         raise Failure(f"expected {name} of shape {list(expected.shape)}, "
                       f"got {list(actual.shape)}")

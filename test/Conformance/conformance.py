@@ -2,21 +2,21 @@
 
 Usage: conformance.py --bin-dir DIR [FOLDER]
 
-FOLDER is that of BNGRAD_CONFORMANCE_DIR if it is not given; without either,
-nothing is run, which is an error if BNGRAD_REQUIRE names conformance. A file
-holds one case, a list `cases`, or a list `grids` of shapes without expected
-values. One line per case; the last one is
+The default of FOLDER is BNGRAD_CONFORMANCE_DIR. Without either, nothing is
+run, which is an error if BNGRAD_REQUIRE names conformance. A file contains one
+case, a list `cases`, or a list `grids` of shapes without expected values. One
+line per case; the last one is
 
     conformance: N passed, M failed, K out of scope
 
-Exit status 1 if a case failed or none passed. Grids are counted apart, on the
-line before, and print a line only for what fails or cannot be run;
-BNGRAD_LONG_TESTS=1 runs larger shapes and more combinations of a grid.
+Exit status 1 if a case failed or none passed. Grids are counted separately, on
+the previous line, and print a line only for entries that fail or cannot be
+run. BNGRAD_LONG_TESTS=1 runs larger shapes and more combinations of a grid.
 """
 
 import sys
 
-sys.dont_write_bytecode = True  # the folder may not be ours to write to
+sys.dont_write_bytecode = True  # the folder may be read-only
 
 import argparse
 import json
@@ -37,7 +37,7 @@ import values
 import verifier
 from programs import Failure, Tools
 
-# By id; everything else must run.
+# By id; all others must run.
 DOUBLE_BACKWARD = "the gradient of the gradient is not an op here"
 NO_OFFSET = "the gradient depends on no offset, so the op has no such operand"
 EMPTY_IS_LEGAL = "no channels are legal here: the results are empty"
@@ -60,7 +60,7 @@ Check = Callable[[Tools], Optional[str]]  # returns a remark, or raises Failure
 
 
 class Item(NamedTuple):
-    """What prints one line."""
+    """An item that prints one line."""
     id: str
     check: Check
     is_grid: bool = False
@@ -73,7 +73,7 @@ def fail(message: str) -> Check:
 
 
 def make_item(case: Any, others: List[Any], fallback: str) -> Item:
-    """`fallback` is the id of a case that has none."""
+    """`fallback` is the id of a case without one."""
     if not isinstance(case, dict):
         return Item(fallback, fail("expected a case to be a JSON object"))
     is_verifier = {"types", "expect"} <= case.keys()
@@ -147,14 +147,14 @@ def read_folder(folder: Path, is_long: bool) -> List[Item]:
 
 
 def run(item: Item, tools: Tools) -> Tuple[str, Optional[str]]:
-    """PASS, FAIL, SKIP or OUT OF SCOPE, and why."""
+    """PASS, FAIL, SKIP or OUT OF SCOPE, and the reason."""
     if item.id in OUT_OF_SCOPE:
         return "OUT OF SCOPE", OUT_OF_SCOPE[item.id]
     try:
         remark = item.check(tools)
     except Failure as failure:
         return "FAIL", str(failure)
-    except Exception as error:  # what a case may hold is not ours to foresee
+    except Exception as error:  # the contents of a case are arbitrary
         return "FAIL", f"cannot be read: {type(error).__name__}: {error}"
     if item.is_grid and remark:
         return "SKIP", remark
@@ -162,7 +162,7 @@ def run(item: Item, tools: Tools) -> Tuple[str, Optional[str]]:
 
 
 def describe(id: str, word: str, reason: Optional[str]) -> str:
-    """One line, whatever the texts hold."""
+    """One line, for any contents of the texts."""
     if word == "PASS":
         line = f"PASS {id}" + (f" ({reason})" if reason else "")
     else:
@@ -193,7 +193,7 @@ def run_all(items: List[Item], tools: Tools) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin-dir", type=Path, required=True,
-                        help="where bngrad-opt and bngrad-runner are")
+                        help="folder of bngrad-opt and bngrad-runner")
     parser.add_argument("folder", nargs="?",
                         default=os.environ.get("BNGRAD_CONFORMANCE_DIR"))
     options = parser.parse_args()

@@ -1,9 +1,10 @@
 """Grids of shapes without expected values: --check on random data.
 
-An entry stands for every combination of what it and its grid name: shapes,
-feature dims, memory layouts, flags (G: global statistics; C: a scale; R or A: a
-fused ReLU, so a mask), epsilons and element types. What only a caller sees is
-dropped: in-place, strides, accumulation, which gradients are wanted.
+An entry means every combination of the values in it and its grid: shapes,
+feature dims, memory layouts, flags (G: global statistics; C: a scale; R or A:
+a fused ReLU, so a mask), epsilons and element types. Properties that only a
+caller sees are dropped: in-place, strides, accumulation, the set of requested
+gradients.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ QUICK_ELEMENTS = 2_000_000
 LONG_ELEMENTS = 64_000_000
 DEFAULT_EPSILON = 1e-5
 LARGE = threading.Lock()  # the reference takes gigabytes: one at a time
-DEFAULT_SHAPE = [4, 3, 5, 2]  # of an entry that names a type but no shape
+DEFAULT_SHAPE = [4, 3, 5, 2]  # of an entry with a type but no shape
 
 Layout = Tuple[Tuple[int, ...], Tuple[int, ...]]  # shape, feature dims
 
@@ -52,7 +53,7 @@ def as_list(value: Any) -> List[Any]:
 
 
 def read_shapes(entry: Dict[str, Any]) -> List[List[int]]:
-    """One shape or a list of them; a letter is a size that the entry gives."""
+    """One shape or a list of them; a letter is a size in the entry."""
     shape = entry.get("shape")
     if shape is None and ("dtype" in entry or "dtypes" in entry):
         return [DEFAULT_SHAPE]
@@ -70,9 +71,9 @@ def read_shapes(entry: Dict[str, Any]) -> List[List[int]]:
 
 def layouts_of(sizes: List[int], entry: Dict[str, Any],
                tags: List[str]) -> List[Layout]:
-    """What the op sees. Sizes are those of N, C, ... where a layout is a memory
-    format (channels_last, nhwc, nChw16c), so it permutes or splits them; in
-    capitals it names the sizes themselves."""
+    """The shape of the op. If a layout is a memory format (channels_last,
+    nhwc, nChw16c), sizes are those of N, C, ..., and it permutes or splits
+    them; in capitals it names the sizes themselves."""
     shape, rank = tuple(sizes), len(sizes)
     if "reduce_axes" in entry:
         reduced = [dim % rank for dim in entry["reduce_axes"]]
@@ -126,7 +127,7 @@ def elements_of(grid: Dict[str, Any], entry: Dict[str, Any],
 
 def problems_of(grid: Dict[str, Any],
                 entry: Dict[str, Any]) -> List[List[Problem]]:
-    """For each layout of the entry all that is to be run with it."""
+    """All runs for each layout of the entry."""
     # `flags {none,G,C}` and the like in the text on the grid.
     sets = {name: values.split(",") for name, values in
             re.findall(r"(\w+) \{([^{}]*)\}", str(grid.get("what")))}
@@ -143,8 +144,8 @@ def problems_of(grid: Dict[str, Any],
 
 def select(problems: List[List[Problem]], index: int,
            is_long: bool) -> List[Problem]:
-    """2 per layout, 8 in a long test, 1 of a large shape there: evenly spread
-    and others from entry to entry."""
+    """2 per layout, 8 in a long test, or 1 of a large shape: evenly
+    distributed, and different from entry to entry."""
     chosen = []
     for i, combinations in enumerate(problems):
         total = len(combinations)
@@ -159,7 +160,7 @@ def select(problems: List[List[Problem]], index: int,
 
 
 def ranges_of(grid: Dict[str, Any], entry: Dict[str, Any]) -> Dict[str, str]:
-    """The range of the random values of an operand, where one is given."""
+    """The range of the random values of an operand, if given."""
     if "random_value_mean" in entry:
         mean, variance = (float(entry[f"random_value_{name}"])
                           for name in ("mean", "var"))
@@ -199,7 +200,7 @@ class Entry(NamedTuple):
     id: str
     problems: List[Problem]
     ranges: Dict[str, str]
-    skipped: Optional[str]  # why nothing of it can run
+    skipped: Optional[str]  # the reason why it cannot run
 
 
 def read_entries(grid: Dict[str, Any], is_long: bool) -> Iterator[Entry]:

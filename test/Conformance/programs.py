@@ -16,22 +16,22 @@ TIMEOUT_S = 900
 
 
 class Failure(Exception):
-    """Why a case does not hold, in one line."""
+    """The reason why a case fails, in one line."""
 
 
 def tensor_type(shape: Sequence[Optional[int]], element: str) -> str:
-    """`shape` has None for what is dynamic."""
+    """`shape` has None for dynamic sizes."""
     sizes = "".join(f"{'?' if size is None else size}x" for size in shape)
     return f"tensor<{sizes}{element}>"
 
 
 def number(value: float, element: str = "f64") -> str:
-    """A float attribute; 17 digits give back the same double."""
+    """A float attribute; 17 digits identify a double."""
     return f"{value:.17e} : {element}"
 
 
 class Gradient(NamedTuple):
-    """One batch_norm_backward as text, whichever op says it.
+    """One batch_norm_backward, independent of the op in the text.
 
     `operands` maps the names of the bngrad op's operands to their types, in the
     op's order, without the absent ones; `results` likewise. `returned` are the
@@ -59,7 +59,7 @@ def function(gradient: Gradient, body: str) -> str:
 
 
 def bngrad_op(gradient: Gradient, mnemonic: str = "batch_norm_backward") -> str:
-    """The op alone; a half has no attribute that the whole op has for it."""
+    """Only the op; a half omits attributes of the whole op that it lacks."""
     clauses = " ".join(f"{name}(%{name} : {type})"
                        for name, type in gradient.operands.items())
     dims = ", ".join(map(str, gradient.feature_dims))
@@ -81,7 +81,7 @@ def bngrad_program(gradient: Gradient,
 
 
 def stablehlo_program(gradient: Gradient, dialect: str = "stablehlo") -> str:
-    """StableHLO's or MHLO's op; epsilon is an f32 attribute there."""
+    """StableHLO's or MHLO's op; its epsilon is an f32 attribute."""
     operands = [(name, gradient.operands[name]) for name in
                 ("input", "scale", "mean", "variance", "grad_output")]
     return function(gradient, (
@@ -94,7 +94,7 @@ def stablehlo_program(gradient: Gradient, dialect: str = "stablehlo") -> str:
 
 
 def torch_program(gradient: Gradient) -> str:
-    """aten.native_batch_norm_backward: inv_std in training, else variance."""
+    """aten.native_batch_norm_backward: inv_std in training, or variance."""
     train = gradient.statistics == "batch"
     has_scale = "scale" in gradient.operands
     operands = ["%grad_output", "%input", "%scale" if has_scale else "%none"]
@@ -129,8 +129,9 @@ def torch_program(gradient: Gradient) -> str:
 def to_element(array: np.ndarray, element: str) -> np.ndarray:
     """`array` rounded to `element`; bf16 as uint16, its bits.
 
-    bf16 is rounded by way of f32, which may be off by one unit in a case in
-    65536: inputs carry no tolerance, so that only matters to who compares bits.
+    bf16 is rounded through f32, which may be off by one unit in one of 65536
+    cases. Inputs have no tolerance, so this only matters for bitwise
+    comparison.
     """
     if element != "bf16":
         return np.asarray(array).astype(NUMPY_TYPES[element])
@@ -172,7 +173,7 @@ class Argument(NamedTuple):
 
 
 class Tools:
-    """bngrad-opt and bngrad-runner of one build, run in a folder of its own."""
+    """bngrad-opt and bngrad-runner of one build, run in a separate folder."""
 
     def __init__(self, bin_dir: Path, folder: Path):
         self.bin_dir, self.folder = bin_dir, folder
@@ -188,7 +189,7 @@ class Tools:
             raise Failure(f"cannot run {tool}: {error.strerror}") from None
         except subprocess.TimeoutExpired:
             raise Failure(f"{tool} ran for more than {TIMEOUT_S} s") from None
-        # A shell reports a signal as 128 + N, the signal handlers of LLVM too.
+        # Shells report a signal as 128 + N, and so do LLVM's signal handlers.
         number = -done.returncode if done.returncode < 0 else (
             done.returncode - 128)
         if number > 0:

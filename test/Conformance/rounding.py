@@ -1,9 +1,9 @@
-"""How far the rounding of a case's own numbers moves its exact results.
+"""The change of a case's exact results by the rounding of its numbers.
 
-A case gives decimal numbers, often of 9 or 12 digits, that become numbers of a
-float type. Where a result is what cancellation leaves, that alone moves it by
-more than some tolerances allow, and no implementation could hold them. What is
-computed here is allowed on top of a tolerance, and said so where it was needed.
+A case has decimal numbers, often of 9 or 12 digits, that are rounded to a
+float type. If cancellation leaves few digits of a result, this rounding alone
+exceeds some tolerances, and no implementation could meet them. The change
+computed here is added to the tolerance, and reported if it was needed.
 """
 
 import math
@@ -19,7 +19,7 @@ Arrays = Dict[str, np.ndarray]
 
 
 def half_unit(values: np.ndarray) -> np.ndarray:
-    """Half of the last digit of each number, 0 where there are few digits."""
+    """Half of the last digit of each number, 0 for numbers with few digits."""
     def of_one(value: float) -> float:
         if not math.isfinite(value):
             return 0.0
@@ -58,8 +58,8 @@ def closed_form(operands: Arrays, dims: Tuple[int, ...], epsilon: float,
 def slack_of(operands: Arrays, round_to_type: Callable[[str, np.ndarray],
                                                        np.ndarray],
              evaluate: Callable[[Arrays], Arrays]) -> Arrays:
-    """By result: what rounding to the type changes, and up to twice what the
-    last digit does; the signs that matter are not known, so several are tried.
+    """By result: the change by rounding to the type, and up to twice the
+    change by the last digit. The signs are unknown, so several are tried.
     """
     numbers = {name: values for name, values in operands.items()
                if name not in ("mask", "count")}

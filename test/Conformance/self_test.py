@@ -1,11 +1,11 @@
-"""Checks that conformance.py sees what is wrong with a case.
+"""Checks that conformance.py detects errors of a case.
 
 Usage: self_test.py --bin-dir DIR
 
-Runs it on folders made here: good cases of every kind, the same cases with one
-expected value changed, malformed ones, and tools that crash or print nothing.
-Compares every line and the exit status; prints a line per folder, and exits
-with 1 if one was not as expected.
+Runs it on generated folders: good cases of every kind, the same cases with one
+changed expected value, malformed ones, and tools that crash or print nothing.
+Compares every line and the exit status. Prints a line per folder, and exits
+with 1 if one was unexpected.
 """
 
 import sys
@@ -41,7 +41,7 @@ def make_case(id: str, shape: Tuple[int, ...], dims: Tuple[int, ...],
               tolerance: Any, statistics: str = "batch",
               statistic: str = "variance", with_scale: bool = True,
               with_mask: bool = False, dtype: Optional[str] = None) -> Any:
-    """Data in multiples of 1/8, so that every element type holds it."""
+    """Data in multiples of 1/8, exact in every element type."""
     random = np.random.RandomState(len(id))
     channel = [shape[dim] for dim in dims]
     operands = {"grad_output": random.randint(-16, 17, shape) / 8,
@@ -67,7 +67,7 @@ def make_case(id: str, shape: Tuple[int, ...], dims: Tuple[int, ...],
 
 
 def make_cases() -> List[Any]:
-    """Good cases; each has something that the others have not."""
+    """Good cases; each covers a feature that the others lack."""
     cases = [
         make_case("nchw", (3, 4, 2, 5), (1,), BOTH),
         make_case("nhwc_frozen_masked", (2, 3, 5, 4), (3,), F32, "global",
@@ -146,18 +146,18 @@ def make_wrong_cases(cases: List[Any]) -> List[Any]:
             for name in shard.keys() - {"rows", "count"}:
                 add(case, f"{i}_{name}")["shards"][i][name][-1] += 0.25
             add(case, f"{i}_count")["shards"][i]["count"] += 1
-    slight = add(cases[0], "digit")  # within the tolerance of f32 alone
+    slight = add(cases[0], "digit")  # within the tolerance of f32 only
     slight["expected"]["grad_offset"]["data"][0] += 1e-7
     return wrong
 
 
 def make_malformed() -> List[Tuple[Any, str]]:
-    """Cases and what is said of them."""
+    """Cases and the expected lines."""
     good = make_case("good", (4, 3), (1,), F32)
     found = []
 
     def add(message: str, *path: Any, value: Any = None) -> None:
-        """Sets what is at `path`, or removes it."""
+        """Sets or removes the value at `path`."""
         case = copy.deepcopy(good)
         case["id"] = f"malformed_{len(found)}"
         at = case
@@ -239,7 +239,7 @@ class SelfTest:
     def run(self, name: str, files: Optional[Dict[str, Any]], lines: List[str],
             status: int, bin_dir: Optional[Path] = None, **env: str) -> None:
         """`files` are texts or JSON by name, None for no folder; `lines` are
-        regular expressions, one for each line that is to be printed."""
+        regular expressions, one for each expected line."""
         environment = {key: value for key, value in os.environ.items()
                        if not key.startswith("BNGRAD_")}
         environment.update(env)
@@ -288,7 +288,7 @@ def test_values(test: SelfTest) -> None:
     test.run("wrong numbers", {"cases.json": wrong},
              [rf"FAIL {case['id']}: .*expected .* got .*" for case in wrong]
              + [total(0, len(wrong))], 1)
-    # One more digit than an operand has: allowed for, and said so.
+    # One more digit than an operand has: accepted and reported.
     case = make_case("rounded", (4, 3), (1,), {"f64": {"atol": 1e-12}})
     for values in case["expected"].values():
         values["data"] = [float(f"{value:.9g}") for value in values["data"]]
@@ -395,7 +395,7 @@ def test_tools(test: SelfTest) -> None:
 
 
 def test_forms(test: SelfTest) -> None:
-    """A runner that fails on one form of a case shows that the form is run."""
+    """A runner that fails on one form of a case: if noticed, it is run."""
     case = make_case("case", (4, 3), (1,), BOTH)
     shards = make_case("case", (4, 3), (1,), F32)
     shards["shards"] = [{"rows": [0, 1]}, {"rows": [1, 4]}]

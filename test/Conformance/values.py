@@ -1,4 +1,4 @@
-"""Runs one case with expected values in every form that can say it."""
+"""Runs one case with expected values in every form that can express it."""
 
 from typing import Callable, Dict, List, Tuple
 
@@ -55,7 +55,7 @@ class Variant:
 
     def check(self, name: str, actual: np.ndarray, expected: np.ndarray,
               operands: Arrays, rows: slice = slice(None)) -> None:
-        """`actual` is what `operands` give, or `rows` of that."""
+        """`actual` is the result for `operands`, or `rows` of it."""
         element = self.element(name)
         actual = to_double(actual, element)
         tolerance = read_tolerance(self.case.tolerance, self.data, name)
@@ -74,7 +74,7 @@ class Variant:
 
     def run_whole(self, operands: Arrays, expected: Arrays,
                   has_forms: bool) -> None:
-        """batch_norm_backward and, with `has_forms`, what is imported to it."""
+        """batch_norm_backward and, with `has_forms`, ops imported to it."""
         channel = self.case.channel_shape()
         shapes = {"grad_input": operands["input"].shape,
                   "grad_scale": channel, "grad_offset": channel}
@@ -106,7 +106,7 @@ class Variant:
             run("torch", torch_program, self.for_torch(operands))
 
     def is_stablehlo(self, operands: Arrays) -> bool:
-        """Whether StableHLO's op can say this: its epsilon is an f32."""
+        """Whether StableHLO's op can express this: its epsilon is an f32."""
         epsilon = self.case.epsilon
         return ({"scale", "variance"} <= operands.keys()
                 and "mask" not in operands and len(self.case.feature_dims) == 1
@@ -115,7 +115,7 @@ class Variant:
                      or epsilon == float(np.float32(epsilon))))
 
     def for_torch(self, operands: Arrays) -> Arrays:
-        """With inv_std in training and variance otherwise, as torch has it."""
+        """With inv_std in training and variance otherwise, as in torch."""
         operands = dict(operands)
         if self.case.statistics == "batch" and "variance" in operands:
             operands["inv_std"] = 1 / np.sqrt(
@@ -151,7 +151,7 @@ class Variant:
             "grad_input": operands["input"].shape})["grad_input"]
 
     def run_elemt(self) -> None:
-        """Sums and counts are given: the second half alone."""
+        """Sums and counts are given: only the second half."""
         operands = dict(self.case.operands)
         operands["sums"] = np.stack([operands.pop(name) for name in SUMS])
         if "count" in operands:
@@ -166,7 +166,7 @@ class Variant:
                 self.check(name, sums[row], expected[name], operands)
 
     def run_shards(self) -> None:
-        """Both halves of a batch in parts; sums and counts added in between."""
+        """Both halves of a batch in parts; adds sums and counts in between."""
         parts = [{name: values[shard.rows] if name in DATA else values
                   for name, values in self.case.operands.items()}
                  for shard in self.case.shards]
@@ -180,7 +180,7 @@ class Variant:
                     raise Failure(f"expected a count of {shard.count}, "
                                   f"got {half['count']}")
                 self.check_sums(half["sums"], shard.expected, part)
-                # Parameter gradients that stay local are those of the part.
+                # Local parameter gradients are those of the part.
                 local = {name: values for name, values in shard.expected.items()
                          if name in RESULTS}
                 if local:
@@ -210,8 +210,8 @@ def run_variant(variant: Variant) -> None:
 
 
 def check_case(case: Case, tools: Tools) -> List[str]:
-    """Everything about `case`; returns the element types that needed slack, and
-    fails with the form that does not hold."""
+    """Runs `case` in all forms; returns the element types that needed slack,
+    and fails with the form that is wrong."""
     if case.shards and 0 in case.feature_dims:
         raise SchemaError("expected dim 0 of a batch in shards to be reduced")
     needed_slack = []

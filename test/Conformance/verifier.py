@@ -1,4 +1,4 @@
-"""Cases of verifiers: operands that are valid or an error, without values."""
+"""Cases of verifiers: valid or invalid operands, without values."""
 
 import re
 from typing import Any, Dict, List, Optional, Tuple
@@ -10,7 +10,7 @@ from programs import (Failure, Gradient, Outcome, Tools, bngrad_op,
 NAMES = {"gamma": "scale", "delta": "grad_output"}
 ORDER = ("grad_output", "input", "scale", "mean", "variance")
 UNUSED = ("beta", "bias")
-UNKNOWN_RANK = 4  # of data of which no operand gives the rank
+UNKNOWN_RANK = 4  # of data if no operand has a rank
 
 Size = Optional[int]
 
@@ -28,8 +28,8 @@ def read_sizes(name: str, value: Any) -> Optional[List[Size]]:
 
 
 def read_shapes(types: Dict[str, Any]) -> Tuple[Dict[str, str], List[str]]:
-    """Types from lists of sizes. A dynamic rank is read as unknown sizes, as
-    many as another operand of the kind has; results are all unknown."""
+    """Types from lists of sizes. A dynamic rank becomes dynamic sizes, with
+    the rank of another operand of the kind; results are all dynamic."""
     shapes = {NAMES.get(name, name): read_sizes(name, value)
               for name, value in types.items() if name != "element_types"}
     elements = types.get("element_types", "f32")
@@ -106,7 +106,7 @@ def read_gradient(case: Dict[str, Any], others: List[Any]) -> Gradient:
 
 
 def require_error(outcome: Outcome) -> None:
-    """Exactly one, from an op: a syntax error would be this test's own."""
+    """Exactly one error, from an op; a syntax error would be the test's own."""
     errors = re.findall(r"^\S+: error: (.*)$", outcome.errors, re.M)
     if outcome.status == 0:
         raise Failure("expected an error, got none")
@@ -125,7 +125,7 @@ def require_success(outcome: Outcome) -> str:
 
 
 def check_inference(gradient: Gradient, sizes: str, tools: Tools) -> None:
-    """`sizes` like `dynamic rank, {?,5}, {5}`: what canonicalization finds."""
+    """`sizes` like `dynamic rank, {?,5}, {5}` after canonicalization."""
     output = require_success(tools.call("bngrad-opt", ["--canonicalize"],
                                         bngrad_program(gradient)))
     found = re.search(r"= bngrad\.batch_norm_backward .* : (.*)$", output, re.M)
@@ -144,7 +144,7 @@ def check_inference(gradient: Gradient, sizes: str, tools: Tools) -> None:
 
 def check_speculation(gradient: Gradient, is_speculatable: bool,
                       tools: Tools) -> None:
-    """Only a speculatable op leaves a loop that may run no times."""
+    """Only a speculatable op leaves a loop that may have no iterations."""
     arguments = ", ".join(f"%{name}: {type}"
                           for name, type in gradient.operands.items())
     output = require_success(tools.call(

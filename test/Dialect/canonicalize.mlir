@@ -5,8 +5,8 @@
 
 // === tensor.cast of an operand ===
 
-// Every operand reads through a cast that only forgets sizes. An operand left
-// out would keep its sizes from the others.
+// Every operand folds a cast that only drops static sizes. A missed operand
+// would not propagate its sizes to the others.
 // CHECK-LABEL: func @casts_of_all_operands_fold
 // CHECK-SAME:    (%[[DY:.+]]: tensor<2x3xf32> loc({{.+}}), %[[X:.+]]: tensor<2x3xf32> loc({{.+}}), %[[S:.+]]: tensor<3xf32> loc({{.+}}), %[[M:.+]]: tensor<3xf32> loc({{.+}}), %[[V:.+]]: tensor<3xf32> loc({{.+}}), %[[K:.+]]: tensor<2x3xi1> loc({{.+}}))
 // CHECK-NEXT:    %[[DX:.+]], %[[DS:.+]], %[[DO:.+]] = bngrad.batch_norm_backward
@@ -30,7 +30,7 @@ func.func @casts_of_all_operands_fold(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>,
   return %0#0, %0#1, %0#2 : tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32>
 }
 
-// inv_std has a segment of its own.
+// inv_std has its own operand segment.
 // CHECK-LABEL: func @cast_of_inv_std_folds
 // CHECK-SAME:    %[[R:[^:]+]]: tensor<3xf32>
 // CHECK-NOT:     tensor.cast
@@ -43,7 +43,7 @@ func.func @cast_of_inv_std_folds(%x: tensor<2x3xf32>, %m: tensor<?xf32>, %r: ten
   return %0#0 : tensor<2x3xf32>
 }
 
-// A cast that some sizes are only known after must stay.
+// A cast that adds static sizes must stay.
 // CHECK-LABEL: func @cast_that_adds_sizes_stays
 // CHECK-SAME:    %[[X:[^:]+]]: tensor<?x3xf32>
 // CHECK-NEXT:    %[[CAST:.+]] = tensor.cast %[[X]] : tensor<?x3xf32> to tensor<2x3xf32>
@@ -56,7 +56,7 @@ func.func @cast_that_adds_sizes_stays(%x: tensor<?x3xf32>, %p: tensor<3xf32>) ->
   return %0#0 : tensor<2x3xf32>
 }
 
-// So must one that adds a size and forgets another.
+// So must one that adds a static size and drops another.
 // CHECK-LABEL: func @cast_that_trades_sizes_stays
 // CHECK-SAME:    %[[X:[^:]+]]: tensor<?x3xf32>
 // CHECK-NEXT:    %[[CAST:.+]] = tensor.cast %[[X]] : tensor<?x3xf32> to tensor<2x?xf32>
@@ -83,8 +83,8 @@ func.func @cast_from_unranked_stays(%x: tensor<*xf32>, %p: tensor<?xf32>) -> ten
 
 // === refinement of result types ===
 
-// Each size is known by one operand only: grad_output, input, mask, scale.
-// The element types are the results' own.
+// Each size is static in one operand only: grad_output, input, mask, scale. The
+// element types are the results' own.
 // CHECK-LABEL: func @results_take_sizes_of_every_operand
 // CHECK:         %[[DX:.+]], %[[DS:.+]], %[[DO:.+]] = bngrad.batch_norm_backward
 // CHECK-SAME:      : tensor<2x5x3x4xf16>, tensor<5xbf16>, tensor<5xf64>
@@ -113,7 +113,7 @@ func.func @results_take_sizes_at_their_feature_dim(%x: tensor<2x3x?xf32>, %m: te
   return %0#0, %0#1, %0#2 : tensor<?x?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>
 }
 
-// A result that knows its sizes already gets no cast.
+// A result that already has static sizes gets no cast.
 // CHECK-LABEL: func @only_results_that_change_get_a_cast
 // CHECK:         %[[DX:.+]], %[[DS:.+]], %[[DO:.+]] = bngrad.batch_norm_backward
 // CHECK-SAME:      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
@@ -127,7 +127,7 @@ func.func @only_results_that_change_get_a_cast(%x: tensor<2x3xf32>, %p: tensor<3
   return %0#0, %0#1, %0#2 : tensor<2x3xf32>, tensor<?xf32>, tensor<3xf32>
 }
 
-// A size that only the result knows is not forgotten.
+// A size that is static only in the result is kept.
 // CHECK-LABEL: func @sizes_of_results_stay
 // CHECK:         bngrad.batch_norm_backward
 // CHECK-SAME:      : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
@@ -140,7 +140,7 @@ func.func @sizes_of_results_stay(%x: tensor<?x3xf32>, %p: tensor<?xf32>) -> (ten
   return %0#0, %0#1, %0#2 : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
 }
 
-// The encoding of a result is no size.
+// The encoding of a result is kept.
 // CHECK-LABEL: func @encoding_of_result_kept
 // CHECK:         bngrad.batch_norm_backward
 // CHECK-SAME:      : tensor<2x3xf32, "rows">, tensor<3xf32>, tensor<3xf32>
@@ -152,8 +152,8 @@ func.func @encoding_of_result_kept(%x: tensor<2x3xf32>, %p: tensor<3xf32>) -> te
   return %0#0 : tensor<?x3xf32, "rows">
 }
 
-// What the op says of itself survives its new types: attributes and location,
-// which the casts share.
+// Attributes and location of the op survive its new types; the casts share the
+// location.
 // CHECK-LABEL: func @attributes_and_location_kept
 // CHECK:         bngrad.batch_norm_backward
 // CHECK-SAME:      {epsilon = 1.000000e-03 : f64, layer = "bn1", statistics = #bngrad.statistics<global>}
@@ -167,7 +167,7 @@ func.func @attributes_and_location_kept(%x: tensor<2x3xf32>, %p: tensor<3xf32>) 
   return %0#0 : tensor<?x3xf32>
 }
 
-// Types flow through a chain of gradients.
+// Types propagate through a chain of gradients.
 // CHECK-LABEL: func @sizes_flow_to_the_next_gradient
 // CHECK:         %[[DX:.+]], %{{.+}}, %{{.+}} = bngrad.batch_norm_backward
 // CHECK:         bngrad.batch_norm_backward grad_output(%[[DX]] : tensor<2x3xf32>)
@@ -229,7 +229,7 @@ func.func @unused_dynamic_op_erased(%x: tensor<?x?xf32>, %p: tensor<?xf32>) {
   return
 }
 
-// Equal ops become one; the default spelled out is no difference.
+// Equal ops are merged; an explicit default makes no difference.
 // CSE-LABEL: func @equal_ops_merge
 // CSE-NEXT:    %[[DX:.+]], %{{.+}}, %[[DO:.+]] = bngrad.batch_norm_backward
 // CSE-NEXT:    return %[[DX]], %[[DO]]
@@ -243,7 +243,7 @@ func.func @equal_ops_merge(%x: tensor<2x3xf32>, %p: tensor<3xf32>) -> (tensor<2x
   return %0#0, %1#2 : tensor<2x3xf32>, tensor<3xf32>
 }
 
-// Ops that differ in one attribute, or in which clause an operand is, do not.
+// Ops that differ in one attribute, or in the clause of an operand, are not.
 // CSE-LABEL: func @different_ops_stay
 // CSE-COUNT-4: bngrad.batch_norm_backward
 func.func @different_ops_stay(%x: tensor<2x3xf32>, %p: tensor<3xf32>)
@@ -265,7 +265,7 @@ func.func @different_ops_stay(%x: tensor<2x3xf32>, %p: tensor<3xf32>)
 
 // === speculation ===
 
-// A loop that may not run at all: only an op that cannot go wrong is hoisted.
+// A loop that may have no iterations: only a speculatable op is hoisted.
 // LICM-LABEL: func @static_op_hoisted
 // LICM:         bngrad.batch_norm_backward
 // LICM:         scf.for
@@ -283,8 +283,8 @@ func.func @static_op_hoisted(%x: tensor<2x3xf32>, %p: tensor<3xf32>, %n: index, 
   return %r : tensor<2x3xf32>
 }
 
-// Sizes that disagree at run time are undefined behaviour, unless the loop
-// does not run.
+// Sizes that disagree at run time are undefined behaviour, unless the loop has
+// no iterations.
 // LICM-LABEL: func @op_with_dynamic_operand_not_hoisted
 // LICM:         scf.for
 // LICM-NEXT:      bngrad.batch_norm_backward
@@ -318,7 +318,7 @@ func.func @op_with_dynamic_result_hoisted(%x: tensor<2x3xf32>, %p: tensor<3xf32>
 
 // === shapes of results ===
 
-// Sizes come from input; asking for one does not keep the op alive.
+// Sizes come from input; a query does not keep the op alive.
 // DIM-LABEL: func @sizes_of_grad_input
 // DIM-SAME:    (%[[DY:.+]]: tensor<?x?x?xf32>, %[[X:.+]]: tensor<?x?x?xf32>, %{{.+}}: tensor<?xf32>)
 // DIM-DAG:     %[[C0:.+]] = arith.constant 0 : index
@@ -364,8 +364,8 @@ func.func @sizes_of_channels(%x: tensor<?x?x?xf32>, %p: tensor<?x?xf32>) -> (ind
   return %s0, %s1, %o0, %o1 : index, index, index, index
 }
 
-// A size that input knows is a constant even where the result's type forgets
-// it, and the size a result's type knows is one where input forgets it.
+// A size that is static in input is a constant even if it is dynamic in the
+// result type, and the other way around.
 // DIM-LABEL: func @sizes_known_on_one_side
 // DIM-DAG:     %[[C5:.+]] = arith.constant 5 : index
 // DIM-DAG:     %[[C7:.+]] = arith.constant 7 : index

@@ -1,6 +1,6 @@
 // RUN: bngrad-opt %s --inline --symbol-dce | FileCheck %s
 
-// Gradients do not keep a function from being inlined.
+// Functions with gradients can be inlined.
 
 // CHECK-LABEL: func.func @caller(
 // CHECK-NOT: call

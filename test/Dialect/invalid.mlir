@@ -1,6 +1,6 @@
 // RUN: bngrad-opt %s --split-input-file --verify-diagnostics
 
-// One function or more per constraint of BNGradOps.td, named after it.
+// At least one function per constraint of BNGradOps.td, named after it.
 
 func.func @batch_norm_backward_c1(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>) {
   // expected-error @below {{'bngrad.batch_norm_backward' op expected feature_dims[0] to be in [0, 2), got 2}}
@@ -102,7 +102,7 @@ func.func @batch_norm_backward_c2_rank(%dy: tensor<2x3x1xf32>, %x: tensor<2x3xf3
 
 // -----
 
-// The mask disagrees with a size that only grad_output knows.
+// The mask disagrees with a size that is static only in grad_output.
 func.func @batch_norm_backward_c2_mask(%dy: tensor<2x3xf32>, %x: tensor<?x3xf32>, %p: tensor<3xf32>, %k: tensor<4x3xi1>) {
   // expected-error @below {{expected shape of mask to be compatible with that of input [2, 3], got [4, 3]}}
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<?x3xf32>)
@@ -163,7 +163,7 @@ func.func @batch_norm_backward_c3_element_type(%dy: tensor<2x3xf32>, %x: tensor<
 
 // -----
 
-// Sizes that input does not know are compared with each other.
+// Sizes that are dynamic in input are compared with each other.
 func.func @batch_norm_backward_c3_among_parameters(%dy: tensor<2x?xf32>, %x: tensor<2x?xf32>, %m: tensor<3xf32>, %v: tensor<4xf32>) {
   // expected-error @below {{expected shape of inv_std to be compatible with the sizes of input at feature_dims [3], got [4]}}
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x?xf32>) input(%x : tensor<2x?xf32>)
@@ -224,7 +224,7 @@ func.func @batch_norm_backward_c5_infinite(%dy: tensor<2x3xf32>, %x: tensor<2x3x
 
 // -----
 
-// inv_std holds epsilon already.
+// inv_std already includes epsilon.
 func.func @batch_norm_backward_c5_inv_std(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>) {
   // expected-error @below {{expected epsilon to be 0 with inv_std, got 1.000000e-05}}
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
@@ -265,7 +265,7 @@ func.func @batch_norm_backward_c6_grad_offset(%dy: tensor<2x3xf32>, %x: tensor<2
 
 // -----
 
-// grad_input knows the size of the channel, grad_scale contradicts it.
+// grad_input has a static number of channels, which grad_scale contradicts.
 func.func @batch_norm_backward_c6_among_results(%dy: tensor<2x?xf32>, %x: tensor<2x?xf32>, %p: tensor<?xf32>) {
   // expected-error @below {{expected shape of grad_scale to be compatible with that of mean [3], got [4]}}
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x?xf32>) input(%x : tensor<2x?xf32>)
@@ -430,7 +430,7 @@ func.func @count_of_rank_1(%dy: tensor<2x3xf32>, %m: tensor<3xf32>, %s: tensor<2
 
 // -----
 
-// The rest is stated by the operands' types.
+// The type constraints of the operands cover the rest.
 
 func.func @integer_input(%dy: tensor<2x3xi32>, %x: tensor<2x3xi32>, %p: tensor<3xf32>) {
   // expected-error @below {{operand #0 must be ranked tensor of 16-bit float or bfloat16 type or 32-bit float or 64-bit float values, but got 'tensor<2x3xi32>'}}

@@ -1,13 +1,13 @@
-// Text and bytecode give the same op back.
+// Text and bytecode round-trip.
 // RUN: bngrad-opt %s --verify-roundtrip | FileCheck %s
 // RUN: bngrad-opt %s --emit-bytecode | bngrad-opt | FileCheck %s
 
-// So does the generic form, which also shows what the short form leaves out.
+// So does the generic form, which also shows the parts omitted in the short form.
 // RUN: bngrad-opt %s --mlir-print-op-generic | bngrad-opt | FileCheck %s
 // RUN: bngrad-opt %s --mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
 
-// The clauses in their order, the results in theirs. Swapping two operands or
-// results of one type would show here and nowhere in the types.
+// The clauses and results in order. Swapped operands or results of one type
+// would only be noticed here, as their types are equal.
 // CHECK-LABEL: func @nchw_training
 // CHECK-SAME:    (%[[DY:.+]]: tensor<32x64x8x8xf32>, %[[X:.+]]: tensor<32x64x8x8xf32>, %[[SCALE:.+]]: tensor<64xf32>, %[[MEAN:.+]]: tensor<64xf32>, %[[VARIANCE:.+]]: tensor<64xf32>)
 // CHECK-NEXT:    %[[DX:.+]], %[[DSCALE:.+]], %[[DOFFSET:.+]] = bngrad.batch_norm_backward
@@ -30,8 +30,8 @@ func.func @nchw_training(%dy: tensor<32x64x8x8xf32>, %x: tensor<32x64x8x8xf32>, 
   return %dx, %dscale, %doffset : tensor<32x64x8x8xf32>, tensor<64xf32>, tensor<64xf32>
 }
 
-// Every attribute spelled out, in another order, with its default: none is
-// printed, braces included.
+// Every attribute written explicitly, in another order, with its default: none
+// is printed, nor are the braces.
 // CHECK-LABEL: func @defaults_spelled_out
 // CHECK:         variance(%{{.+}} : tensor<3xf32>) : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
 // GENERIC-LABEL: sym_name = "defaults_spelled_out"
@@ -44,7 +44,7 @@ func.func @defaults_spelled_out(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: t
   return
 }
 
-// The generic form may leave defaults out as well.
+// The generic form may also omit defaults.
 // CHECK-LABEL: func @generic_form_with_defaults
 // CHECK-SAME:    (%[[DY:.+]]: tensor<2x3xf32>, %[[X:.+]]: tensor<2x3xf32>, %[[MEAN:.+]]: tensor<3xf32>, %[[INV_STD:.+]]: tensor<3xf32>)
 // CHECK:         grad_output(%[[DY]] : tensor<2x3xf32>) input(%[[X]] : tensor<2x3xf32>) mean(%[[MEAN]] : tensor<3xf32>) inv_std(%[[INV_STD]] : tensor<3xf32>) : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
@@ -70,7 +70,7 @@ func.func @generic_form_in_full(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %scal
   return
 }
 
-// Each clause that may be absent, present and absent, in every combination.
+// Each optional clause, present and absent, in every combination.
 // CHECK-LABEL: func @every_combination_of_clauses
 // CHECK-SAME:    (%[[DY:.+]]: tensor<2x3xf32>, %[[X:.+]]: tensor<2x3xf32>, %[[S:.+]]: tensor<3xf32>, %[[M:.+]]: tensor<3xf32>, %[[V:.+]]: tensor<3xf32>, %[[K:.+]]: tensor<2x3xi1>)
 // CHECK:         input(%[[X]] : tensor<2x3xf32>) mean(%[[M]] : tensor<3xf32>) variance(%[[V]] : tensor<3xf32>) : tensor
@@ -137,7 +137,7 @@ func.func @each_attribute_alone(%x: tensor<3x3xf32>, %p: tensor<3xf32>) {
   return
 }
 
-// The smallest epsilon above 0 is not the default.
+// The smallest epsilon above 0 differs from the default.
 // CHECK-LABEL: func @epsilon_is_exact
 // CHECK:         {epsilon = {{.+}}e-324 : f64}
 func.func @epsilon_is_exact(%x: tensor<3x3xf32>, %p: tensor<3xf32>) {
@@ -147,7 +147,7 @@ func.func @epsilon_is_exact(%x: tensor<3x3xf32>, %p: tensor<3xf32>) {
   return
 }
 
-// Every element type as that of the data, of the parameters and of the results.
+// Every element type for the data, for the parameters and for the results.
 // CHECK-LABEL: func @every_element_type
 // CHECK:         input(%{{.+}} : tensor<2x3xf16>) mean(%{{.+}} : tensor<3xbf16>) variance(%{{.+}} : tensor<3xbf16>) : tensor<2x3xf32>, tensor<3xf64>, tensor<3xf16>
 // CHECK:         input(%{{.+}} : tensor<2x3xbf16>) mean(%{{.+}} : tensor<3xf32>) variance(%{{.+}} : tensor<3xf32>) : tensor<2x3xf64>, tensor<3xf16>, tensor<3xbf16>
@@ -192,7 +192,7 @@ func.func @every_kind_of_feature_dims(%x: tensor<2x3x4x5xf32>, %p: tensor<5xf32>
   return
 }
 
-// Sizes may be known on either side and on none, and may be 0 or 1.
+// Sizes may be static on either side or on neither, and may be 0 or 1.
 // CHECK-LABEL: func @dynamic_sizes
 // CHECK:         grad_output(%{{.+}} : tensor<?x?xf32>) input(%{{.+}} : tensor<?x?xf32>) mean(%{{.+}} : tensor<?xf32>) variance(%{{.+}} : tensor<?xf32>) : tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32>
 // CHECK:         grad_output(%{{.+}} : tensor<2x?xf32>) input(%{{.+}} : tensor<?x3xf32>) mean(%{{.+}} : tensor<?xf32>) variance(%{{.+}} : tensor<3xf32>) mask(%{{.+}} : tensor<?x?xi1>) : tensor<2x?xf32>, tensor<?xf32>, tensor<3xf32>
@@ -216,7 +216,7 @@ func.func @dynamic_sizes(%x: tensor<?x?xf32>, %p: tensor<?xf32>, %dy2: tensor<2x
   return
 }
 
-// Attributes that are not the op's own stay, in both dictionaries.
+// Discardable attributes are kept, in both dictionaries.
 // CHECK-LABEL: func @discardable_attributes_kept
 // CHECK:         {bngrad.schedule = #bngrad.schedule<loops>, epsilon = 1.000000e+00 : f64, frontend.layer = "bn1"}
 // GENERIC-LABEL: sym_name = "discardable_attributes_kept"
@@ -230,7 +230,7 @@ func.func @discardable_attributes_kept(%x: tensor<3x3xf32>, %p: tensor<3xf32>) {
   return
 }
 
-// The dialect's attributes stand anywhere an attribute may.
+// The dialect's attributes are allowed wherever an attribute is.
 // CHECK-LABEL: func private @attributes_of_a_function
 // CHECK-SAME:    test.schedule = #bngrad.schedule<loops>, test.statistics = [#bngrad.statistics<batch>, #bngrad.statistics<global>]
 func.func private @attributes_of_a_function() attributes {
@@ -238,7 +238,7 @@ func.func private @attributes_of_a_function() attributes {
   test.schedule = #bngrad.schedule<loops>
 }
 
-// The most elements per channel that an i64 counts; a size of 0 is none at all.
+// The largest number of elements per channel in an i64; a size of 0 means no elements.
 // CHECK-LABEL: func @many_elements
 func.func @many_elements(%dy: tensor<2147483648x3x4294967295xf32>, %m: tensor<3xf32>,
                          %none: tensor<4294967296x3x4294967296x0xf32>) {

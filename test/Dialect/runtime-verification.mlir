@@ -1,9 +1,9 @@
-// What the verifier cannot know of dynamic sizes is asserted at run time: each
-// size that is dynamic on one side of (C2), (C3) or (C6), and no other.
+// Constraints on dynamic sizes are asserted at run time: for each size that is
+// dynamic on one side of (C2), (C3) or (C6), and for no other.
 
 // RUN: bngrad-opt %s --generate-runtime-verification=verbose-level=0 --cse --canonicalize | FileCheck %s --implicit-check-not=cf.assert
 
-// No check is left to be folded away where both sides are known.
+// If both sides are static, no check is emitted, not even one that folds.
 // RUN: bngrad-opt %s --generate-runtime-verification | FileCheck %s --check-prefix=RAW
 
 // The order of operands and clauses; both sides are dynamic. A check against
@@ -44,7 +44,7 @@ func.func @every_operand_dynamic(%dy: tensor<?x?xf32>, %x: tensor<?x?xf32>, %s: 
   return %0#0 : tensor<?x?xf32>
 }
 
-// The message names the clause that is there.
+// The message names the present clause.
 // CHECK-LABEL: func @inv_std_dynamic
 // CHECK:         cf.assert {{.+}}expected size 0 of inv_std to be size 1 of input
 // CHECK:         bngrad.batch_norm_backward
@@ -55,7 +55,7 @@ func.func @inv_std_dynamic(%x: tensor<2x3xf32>, %m: tensor<3xf32>, %r: tensor<?x
   return %0#0 : tensor<2x3xf32>
 }
 
-// input knows the size, the operand does not: compared with a constant.
+// Static in input, dynamic in the operand: compared with a constant.
 // RAW-LABEL: func @operand_dynamic_input_static
 // RAW-COUNT-1: cf.assert
 // RAW-NOT:     cf.assert
@@ -74,7 +74,7 @@ func.func @operand_dynamic_input_static(%dy: tensor<?x3xf32>, %x: tensor<2x3xf32
   return %0#0 : tensor<2x3xf32>
 }
 
-// The operand knows the size, input does not.
+// Static in the operand, dynamic in input.
 // CHECK-LABEL: func @operand_static_input_dynamic
 // CHECK-SAME:    %[[X:[^:]+]]: tensor<2x?xf32>
 // CHECK-DAG:     %[[C3:.+]] = arith.constant 3 : index
@@ -91,8 +91,8 @@ func.func @operand_static_input_dynamic(%x: tensor<2x?xf32>, %dy: tensor<2x3xf32
   return %0#0 : tensor<2x?xf32>
 }
 
-// A result's type claims sizes that input does not know; no result is read for
-// that. A result that claims nothing is not checked.
+// Sizes that are static in a result's type and dynamic in input; the check does
+// not read the result. A result with dynamic sizes is not checked.
 // CHECK-LABEL: func @results_static_input_dynamic
 // CHECK-SAME:    %[[X:[^:]+]]: tensor<?x?xf32>
 // CHECK-DAG:     %[[C0:.+]] = arith.constant 0 : index
@@ -112,8 +112,8 @@ func.func @results_static_input_dynamic(%x: tensor<?x?xf32>, %p: tensor<?xf32>) 
   return %0#0 : tensor<2x?xf32>
 }
 
-// Dim i of a per-channel operand is dim feature_dims[i] of input. grad_output is
-// input: what is checked of it folds away.
+// Dim i of a per-channel operand is dim feature_dims[i] of input. grad_output
+// is input, so its checks fold away.
 // CHECK-LABEL: func @several_feature_dims
 // CHECK-SAME:    %[[X:[^:]+]]: tensor<?x4x?xf32>, %[[M:[^:]+]]: tensor<?x?xf32>
 // CHECK-DAG:     %[[C2:.+]] = arith.constant 2 : index
@@ -132,7 +132,7 @@ func.func @several_feature_dims(%x: tensor<?x4x?xf32>, %m: tensor<?x?xf32>) -> t
   return %0#1 : tensor<?x?xf32>
 }
 
-// The verifier knows every size; the implicit check forbids an assert here.
+// All sizes are static, so an assert fails the test (implicit check).
 // RAW-LABEL: func @static_op_unchanged
 // RAW-NEXT:    bngrad.batch_norm_backward
 // CHECK-LABEL: func @static_op_unchanged
@@ -145,8 +145,8 @@ func.func @static_op_unchanged(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %m: tenso
   return %0#0 : tensor<2x3xf32>
 }
 
-// Two sides known by nobody but checked elsewhere: a result without a size of
-// its own takes input's.
+// Sizes that are dynamic on both sides and checked elsewhere: a dynamic size of
+// a result is that of input.
 // CHECK-LABEL: func @results_without_sizes_unchecked
 // CHECK-NEXT:    bngrad.batch_norm_backward
 func.func @results_without_sizes_unchecked(%x: tensor<2x3xf32>, %p: tensor<3xf32>) -> tensor<?x?xf32> {

@@ -1,4 +1,4 @@
-// The least and the most that each field of a schedule may be, and what is beyond.
+// The smallest and largest value of each field of a schedule, and values outside of the range.
 
 // RUN: bngrad-opt %s --split-input-file --verify-diagnostics | bngrad-opt --split-input-file | FileCheck %s
 

@@ -3,10 +3,10 @@
 Usage: examples.py SOURCE_ROOT BNGRAD_OPT
 
 Every ```mlir block of README.md, docs/*.md and include/BNGrad/**/*.td must
-parse and verify. A block under `Before:` in the description of a pass, followed
-by one under `After:`, must become that one by the pass, apart from what
---canonicalize and --cse change, the names of values and the order of constants.
-Prints each block that fails as FILE:LINE and why, then `N examples, M failed`.
+parse and verify. In the description of a pass, the pass must convert a block
+under `Before:` to the following one under `After:`, apart from the changes of
+--canonicalize and --cse, the names of values and the order of constants.
+Prints FILE:LINE and the reason for each failing block, then `N examples, M failed`.
 """
 
 import itertools
@@ -23,14 +23,14 @@ NORMALIZE = ["--canonicalize", "--cse", "--mlir-print-local-scope"]
 class Block(NamedTuple):
     """A ```mlir block."""
     path: Path
-    line: int  # of its first line of IR, from 1
+    line: int  # number of its first line of IR, from 1
     text: str
-    title: str  # the line of text above it
-    flag: str  # command line of the pass that it describes, or empty
+    title: str  # the preceding line of text
+    flag: str  # command-line flag of the described pass, or empty
 
 
 class Failure(Exception):
-    """A block, and why it failed."""
+    """A block, and the reason of its failure."""
 
     def __init__(self, block: Block, reason: str):
         super().__init__(reason)
@@ -48,7 +48,7 @@ def find_files(root: Path) -> List[Path]:
 def find_blocks(path: Path) -> Iterator[Block]:
     """The blocks of one file."""
     title = flag = ""
-    fence: Optional[str] = None  # indentation of the fence we are in
+    fence: Optional[str] = None  # indentation of the current fence
     language, first, lines = "", 0, []
     for number, line in enumerate(
             path.read_text(encoding="utf-8").splitlines(), 1):
@@ -72,7 +72,7 @@ def find_blocks(path: Path) -> Iterator[Block]:
 
 
 def run(opt: str, block: Block, flags: List[str]) -> str:
-    """What `opt` makes of the block."""
+    """The output of `opt` for the block."""
     result = subprocess.run([opt, "-", "--allow-unregistered-dialect", *flags], input=block.text, text=True,
                             capture_output=True)
     if result.returncode == 0:
@@ -86,7 +86,7 @@ def run(opt: str, block: Block, flags: List[str]) -> str:
 
 
 def normalize(opt: str, block: Block, flags: List[str]) -> List[str]:
-    """The lines of the result, without what two equal ones may differ in."""
+    """The lines of the result, normalized for comparison."""
     lines = [line.strip()
              for line in run(opt, block, flags + NORMALIZE).splitlines()]
     sorted_lines = []
@@ -97,7 +97,7 @@ def normalize(opt: str, block: Block, flags: List[str]) -> List[str]:
 
 
 def check(opt: str, block: Block, before: Optional[Block]) -> None:
-    """Checks one block; `before` is the one it must be the result of."""
+    """Checks one block; if `before` is given, the block must be its result."""
     run(opt, block, [])
     if not before:
         return

@@ -2,13 +2,14 @@
 
 Usage: mathematics.py DOCUMENT.md... [--no-self-test]
 
-Runs the ```python blocks of the documents and compares what they define with
-derivatives of the forward pass taken by complex steps (exact to rounding: no
+Runs the ```python blocks of the documents and compares their functions with
+derivatives of the forward pass by complex steps (exact to rounding: no
 difference is formed), for inputs of rank 1 to 5 with one or more feature dims.
 No two channels have the same scale, mean or variance. The self-test changes
 one operator of the blocks at a time, and each change must fail a check.
 
-Prints one line per check; exit status 1 if one failed or a change went unseen.
+Prints one line per check; exit status 1 if one failed or a change was not
+noticed.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from typing import Callable, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
-EPSILON = 0.01  # large enough for its place in a formula to matter
+EPSILON = 0.01  # large enough to make its place in a formula matter
 TOLERANCE = 1e-11
 CASES = [  # shape, feature_dims
     ((3, 4, 2, 3), (1,)), ((7, 3), (1,)), ((5,), (0,)), ((3, 7), (0,)),
@@ -52,9 +53,10 @@ def complex_step(function: Callable[[np.ndarray], complex],
 
 
 class Rounded:
-    """How many roundings each term has gone through, by name.
+    """The number of roundings of each term, by name.
 
-    All but the sums and the direct term of grad_input are "exact" at first.
+    All terms but the sums and the direct term of grad_input are initially
+    exact.
     """
 
     def __init__(self, **terms: float):
@@ -135,7 +137,7 @@ class Case:
         return self.output(x, scale, self.offset, mean, variance)
 
     def moving_output(self, x: np.ndarray) -> np.ndarray:
-        """Statistics that start at the given ones and move like a batch's."""
+        """Statistics that start at the given ones and change like a batch's."""
         center = self.keep(self.given_mean)
         return self.output(
             x, self.scale, self.offset,
@@ -235,7 +237,7 @@ def check_gradients(f: SimpleNamespace, case: Case) -> Iterator[Check]:
 
 
 def check_identities(f: SimpleNamespace, case: Case) -> Iterator[Check]:
-    """What the document says of sums and of differences of gradients."""
+    """The document's claims on sums and on differences of gradients."""
     d, x, dims = case.grad_output, case.input, case.feature_dims
     inv_std = f.inv_std_of(case.variance, EPSILON)
     moments = f.moments_of_grad_input(
@@ -332,7 +334,7 @@ def check_terms(f: SimpleNamespace, case: Case) -> Iterator[Check]:
 
 
 def check_rounding(f: SimpleNamespace) -> Iterator[Check]:
-    """The formulas in float32 keep the bound; the claims on schedules hold."""
+    """Checks the bound for the formulas in float32, and the schedules."""
     u, dims = 2.0 ** -24, (1,)
     random = np.random.RandomState(1)
     d, x = random.uniform(-1, 1, (2, 48, 3, 50)).astype(np.float32)
@@ -372,7 +374,7 @@ def check_rounding(f: SimpleNamespace) -> Iterator[Check]:
 
 
 def check_heights(f: SimpleNamespace) -> Iterator[Check]:
-    """The table of roundings, and that it is within the bound."""
+    """Checks the table of roundings, and that it is within the bound."""
     height, exact = 1000, Rounded(exact=0)
     names = iter(("mean", "variance"))
 
@@ -389,7 +391,7 @@ def check_heights(f: SimpleNamespace) -> Iterator[Check]:
                     0.0 if result.terms == terms else math.inf)
 
     def within(name: str, count: np.ndarray, height: np.ndarray) -> Check:
-        """Whether more than 1 is left beside the longest way, in f32."""
+        """Whether the bound exceeds the longest path by more than 1, in f32."""
         is_power = np.log2(count) % 1 == 0
         roundings = height + np.where(
             is_power, 18, np.where(count <= 2**24, 19, 20))
@@ -409,7 +411,7 @@ def check_heights(f: SimpleNamespace) -> Iterator[Check]:
 
 
 def all_checks(f: SimpleNamespace, cases: List[Case]) -> Iterator[Check]:
-    """Every check, in an order in which mistakes show early."""
+    """Every check, in an order that finds mistakes early."""
     groups = [(group, case) for case in cases for group in (
         check_gradients, check_identities, check_halves, check_terms)]
     groups += [(check_degenerate, None), (check_rounding, None)]
@@ -443,7 +445,7 @@ def run(module: ast.Module) -> SimpleNamespace:
 
 
 class Mutator(ast.NodeTransformer):
-    """Changes the operator with number `target`; counts all it passes."""
+    """Changes the operator with number `target`, and counts operators."""
 
     OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div,
                  ast.Div: ast.Mult, ast.Pow: ast.Mult, ast.In: ast.NotIn,
@@ -454,7 +456,7 @@ class Mutator(ast.NodeTransformer):
 
     def change(self, node: ast.AST, new: Callable[[], ast.AST],
                what: str) -> ast.AST:
-        """`new()` if this is the place, else `node`."""
+        """`new()` if this is the target, otherwise `node`."""
         hit, self.seen = self.seen == self.target, self.seen + 1
         if not hit:
             return node
@@ -507,7 +509,7 @@ def is_noticed(module: ast.Module, cases: List[Case]) -> bool:
 
 
 def self_test(module: ast.Module, cases: List[Case]) -> int:
-    """Changes every operator once; returns how many changes went unseen."""
+    """Changes every operator once; returns the number of unnoticed changes."""
     count = unnoticed = 0
     while True:
         mutator = Mutator(count)

@@ -3,11 +3,11 @@
 Usage: upstream.py DOCUMENT
 
 A program is an ```mlir block (```mlir invalid if it does not parse), followed by a ```console block of commands that
-take it. The line after a command must be part of what it prints, and
-`Segmentation fault` stands for any crash; a command with no line after it
-succeeds. Both pipelines compile a program unless one of its commands is a
-pipeline. Prints what is not so as LINE and why, then `N faults, M commands,
-K failed`.
+read it. The line after a command must be part of its output; `Segmentation
+fault` means any crash. A command without such a line must succeed. Both
+pipelines must compile a program, unless one of its commands is a pipeline.
+Prints LINE and the reason for each difference, then `N faults, M commands, K
+failed`.
 """
 
 import re
@@ -28,7 +28,7 @@ class Command(NamedTuple):
 
 
 class Program(NamedTuple):
-    line: int  # of its block, from 1
+    line: int  # first line of its block, from 1
     text: str
     commands: List[Command]
 

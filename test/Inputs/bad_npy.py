@@ -1,4 +1,4 @@
-"""bad_npy.py DIR: npy files that are no tensor<3x4xf32>, and one that is."""
+"""bad_npy.py DIR: npy files that are not a tensor<3x4xf32>, and one that is."""
 
 import os
 import sys

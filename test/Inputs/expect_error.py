@@ -1,7 +1,7 @@
-"""expect_error.py MESSAGE COMMAND...: COMMAND must fail as our tools promise.
+"""expect_error.py MESSAGE COMMAND...: COMMAND must fail in the way that our tools document.
 
-That is: exit status 1, nothing on standard output, and on standard error one line
-`<tool>: error: MESSAGE`, where `...` in MESSAGE stands for any text.
+That is: exit status 1, nothing on standard output, and on standard error one
+line `<tool>: error: MESSAGE`, where `...` in MESSAGE means any text.
 """
 
 import os

@@ -1,7 +1,8 @@
 """special_values.py DIR: arrays with special values, float32, 6x4x5 with 4 channels in dim 1.
 
-Each operand comes plain (NAME.npy) and with NaN in channel 1, infinity in channel 2 and -infinity in
-channel 3 (NAME_special.npy); channel 0 is always plain. mask.npy is false where grad_output is special.
+Each operand is written plain (NAME.npy) and with NaN in channel 1, infinity in channel 2 and -infinity in
+channel 3 (NAME_special.npy); channel 0 is always plain. mask.npy is false for the special elements of
+grad_output.
 """
 
 import os

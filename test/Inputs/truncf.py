@@ -3,11 +3,10 @@
 Usage: truncf.py make SOURCE TARGET OUT.npy [column]
        truncf.py check SOURCE TARGET IN.npy OUT.npy
 
-`make` writes COUNT values of type SOURCE that are hard to round to TARGET, with
-`column` as a matrix of one column.
-`check` compares OUT.npy, computed by someone else from IN.npy, bit by bit with
-the value that rational arithmetic gives: the nearest, ties to even. Types: f16,
-bf16, f32, f64.
+`make` writes COUNT values of type SOURCE that are hard to round to TARGET,
+with `column` as a matrix of one column. `check` compares OUT.npy, computed
+from IN.npy, bitwise with the result of rational arithmetic: the nearest value,
+ties to even. Types: f16, bf16, f32, f64.
 """
 
 import itertools
@@ -41,7 +40,7 @@ def round_exactly(value: float, name: str) -> int:
     mantissa, exponent = math.frexp(value)
     significand, exponent = int(math.ldexp(mantissa, 53)), exponent - 53
     highest = max(exponent + significand.bit_length() - 1, low)
-    # In steps of the last place kept, exactly.
+    # In units of the last place, exactly.
     steps = Fraction(significand) * Fraction(2) ** (
         exponent - (highest - precision + 1))
     count, rest = divmod(steps.numerator, steps.denominator)
@@ -63,7 +62,7 @@ def value_of(bits: int, name: str) -> float:
 
 
 def hard_values(source: str, target: str) -> np.ndarray:
-    """Numbers of the target, the middles between them, and what is close."""
+    """Numbers of the target, the midpoints between them, and neighbours."""
     kind, precision = FLOATS[source], FORMATS[target][0]
     width = 1 << (precision - 1)
     fractions = (0, 1, 2, width // 2, width - 2, width - 1)
@@ -74,7 +73,7 @@ def hard_values(source: str, target: str) -> np.ndarray:
         middle = kind((below + above) / 2)
         values += [kind(below), middle, np.nextafter(middle, kind(0)),
                    np.nextafter(middle, kind(np.inf))]
-        # So close to the middle that rounding through f32 would end on it.
+        # So close to the midpoint that f32 would round them to it.
         values += [middle * kind(1 + sign * 2.0 ** -power)
                    for sign in (1, -1) for power in (30, 45)]
     limits = np.finfo(kind)
@@ -87,7 +86,7 @@ def hard_values(source: str, target: str) -> np.ndarray:
 
 
 def nans(source: str) -> np.ndarray:
-    """Quiet and signaling, with payloads that cutting bits would lose."""
+    """Quiet and signaling, with payloads that truncation would lose."""
     kind, precision = FLOATS[source], FORMATS[source][0]
     one = 1 << (precision - 1)
     payloads = (1, one >> 13, (one >> 13) - 1, one >> 1, one - 1)
@@ -98,7 +97,7 @@ def nans(source: str) -> np.ndarray:
 
 def make(source: str, target: str) -> np.ndarray:
     values = np.concatenate([hard_values(source, target), nans(source)])
-    # The rest: any bits at all.
+    # The rest: random bits.
     rest = COUNT - len(values)
     assert rest > 0, rest
     kind = FLOATS[source]
@@ -107,7 +106,7 @@ def make(source: str, target: str) -> np.ndarray:
 
 
 def expected_bits(value: float, target: str) -> int:
-    """The sign of NaN is nobody's concern."""
+    """The sign of NaN is unspecified."""
     if np.isnan(value):
         return -1
     sign = int(np.signbit(value)) << (8 * BITS[target]().nbytes - 1)

@@ -1,5 +1,5 @@
-// The result's type in the signature knows less than its operands do: still
-// written straight into the out-parameter.
+// The result type in the signature has fewer static sizes than the operands:
+// the result is still written directly to the out-parameter.
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline=stop-after=bufferize | FileCheck %s \
 // RUN:   --implicit-check-not=memref.copy --implicit-check-not='memref.alloc{{.*}} : memref<{{[0-9?]+x[0-9?]+x}}'
 

@@ -1,7 +1,7 @@
 // Indices, sizes and counts have 64 bits; 2^33 elements per channel here.
 
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline="schedule=#bngrad.schedule<loops>" | FileCheck %s --implicit-check-not="llvm.trunc" --implicit-check-not="llvm.mul {{.*}} : i32"
-// Vectors compare lanes, at most 2^16 of them, in 32 bits; nothing else is that short.
+// Vectors compare lanes, at most 2^16 of them, in 32 bits; all other integers are wider.
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline=vector-bits=512 | FileCheck %s --check-prefix=VECTORS --implicit-check-not="llvm.{{mul|sub|add|getelementptr}} {{.*}} : i32"
 
 // CHECK-LABEL: llvm.func @f

@@ -16,7 +16,7 @@ func.func @relu_gradient_is_returned_too(%dy: tensor<8x4xf32>, %y: tensor<8x4xf3
   return %dx, %d : tensor<8x4xf32>, tensor<8x4xf32>
 }
 
-// A value that the reduction stores is written where it is returned.
+// A value that the reduction stores is written to its out-parameter.
 // CHECK-LABEL: func @value_of_the_reduction
 // CHECK-NOT:     memref.copy
 // CHECK-NOT:     memref.alloc() {{.*}}: memref<8x4xf32>

@@ -1,4 +1,4 @@
-// What must hold after each stage, for every function below.
+// Properties of every function below after each stage.
 
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline=stop-after=decompose | FileCheck %s --check-prefix=DECOMPOSE \
 // RUN:   --implicit-check-not=bngrad.
@@ -21,21 +21,21 @@
 // REDEFINE: %{schedule} = schedule=#bngrad.schedule<channels>
 // RUN: %{lower}
 
-// The last stage is the default, and LLVM takes what comes out of it.
+// The last stage is the default, and LLVM accepts its output.
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline=stop-after=lower -o %t.lower.mlir
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline -o %t.default.mlir
 // RUN: diff %t.lower.mlir %t.default.mlir
 // RUN: mlir-translate --mlir-to-llvmir %t.lower.mlir -o /dev/null
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline="schedule=#bngrad.schedule<loops>" --canonicalize | FileCheck %s --check-prefix=UNUSED
 
-// The same pipelines under the name for other compilers.
+// The same pipelines, by the name for other compilers.
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline=stop-after=decompose -o %t.decompose.mlir
 // RUN: bngrad-opt %s --bngrad-to-linalg=stop-after=decompose | diff %t.decompose.mlir -
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline=stop-after=fuse -o %t.fuse.mlir
 // RUN: bngrad-opt %s --bngrad-to-linalg | diff %t.fuse.mlir -
 // RUN: bngrad-opt %s --bngrad-to-linalg=stop-after=fuse | diff %t.fuse.mlir -
 
-// What is printed reproduces the run, options included.
+// The printed pipeline reproduces the run, including options.
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline --dump-pass-pipeline -o /dev/null 2> %t.dump
 // RUN: sed -e "1s/.*/--pass-pipeline='/" -e "\$s/\$/'/" %t.dump > %t.arguments
 // RUN: bngrad-opt %s @%t.arguments | diff %t.lower.mlir -
@@ -46,7 +46,7 @@
 // DUMP: bngrad-group{{{.*}}schedule=#bngrad.schedule<loops>
 // DUMP-NOT: one-shot-bufferize
 
-// Bad options are errors that name them.
+// Errors name bad options.
 // RUN: not bngrad-opt %s --bngrad-cpu-pipeline=stop-after=loops -o /dev/null 2>&1 | FileCheck %s --check-prefix=STAGE
 // RUN: not bngrad-opt %s --bngrad-to-linalg=stop-after=group -o /dev/null 2>&1 | FileCheck %s --check-prefix=LINALG
 // RUN: not bngrad-opt %s --bngrad-cpu-pipeline=schedule=fast -o /dev/null 2>&1 | FileCheck %s --check-prefix=SCHEDULE
@@ -54,9 +54,9 @@
 // LINALG: stop-after{{.*}}'group'
 // SCHEDULE: error: option 'schedule': expected an attribute such as #bngrad.schedule<loops>, got 'fast'
 
-// Training, NCHW, between an element-wise producer and a consumer: three
-// generics are left of it, with both in them, and three loop nests in parallel
-// or per channel.
+// Training, NCHW, between an element-wise producer and a consumer: both are
+// fused into its three generics, which become three loop nests, parallel or per
+// channel.
 // DECOMPOSE-LABEL: func @training
 // DECOMPOSE-COUNT-3: linalg.generic
 // DECOMPOSE-NOT:   linalg.generic
@@ -108,7 +108,7 @@ func.func @training(%dy: tensor<4x6x5x7xf32>, %y: tensor<4x6x5x7xf32>, %x: tenso
   return %narrow, %dscale, %doffset : tensor<4x6x5x7xbf16>, tensor<6xf32>, tensor<6xf32>
 }
 
-// Dynamic sizes, NHWC, mixed types and a mask: the result is the caller's, too.
+// Dynamic sizes, NHWC, mixed types and a mask: the result is also in a buffer of the caller.
 // DECOMPOSE-LABEL: func @dynamic_nhwc
 // FUSE-LABEL: func @dynamic_nhwc
 // GROUP-LABEL: func @dynamic_nhwc
@@ -128,7 +128,7 @@ func.func @dynamic_nhwc(%dy: tensor<?x?x6xbf16>, %x: tensor<?x?x6xbf16>, %mean: 
   return %dx : tensor<?x?x6xbf16>
 }
 
-// Sizes that a cast forgot are known again before anything is built.
+// Static sizes dropped by a cast are restored before decomposition.
 // DECOMPOSE-LABEL: func @sizes_behind_a_cast
 // DECOMPOSE-NOT:   arith.select
 // DECOMPOSE:       return
@@ -146,8 +146,8 @@ func.func @sizes_behind_a_cast(%dy: tensor<8x6xf32>, %x: tensor<8x6xf32>, %p: te
   return %dscale : tensor<6xf32>
 }
 
-// Frozen statistics and grad_input alone: no reduction; input is not read, and
-// all that is allocated is one coefficient per channel.
+// Frozen statistics and only grad_input: no reduction; input is not read, and
+// only one coefficient per channel is allocated.
 // DECOMPOSE-LABEL: func @only_grad_input_of_global
 // FUSE-LABEL: func @only_grad_input_of_global
 // GROUP-LABEL: func @only_grad_input_of_global
@@ -167,8 +167,8 @@ func.func @only_grad_input_of_global(%dy: tensor<8x6xf32>, %x: tensor<8x6xf32>, 
   return %dx : tensor<8x6xf32>
 }
 
-// One sum, straight into the out-parameter. Nothing but grad_output is read,
-// nothing is allocated, and besides the zeros there is one nest of loops.
+// One sum, directly in the out-parameter. Only grad_output is read, nothing is
+// allocated, and besides the zeros there is one loop nest.
 // DECOMPOSE-LABEL: func @only_grad_offset
 // FUSE-LABEL: func @only_grad_offset
 // GROUP-LABEL: func @only_grad_offset
@@ -214,7 +214,7 @@ func.func @no_result_used(%dy: tensor<8x6xf32>, %x: tensor<8x6xf32>, %p: tensor<
   return
 }
 
-// What is not ours is compiled beside it by upstream's plain loops.
+// Other ops are compiled by upstream's scalar loops.
 // DECOMPOSE-LABEL: func @beside
 // FUSE-LABEL: func @beside
 // GROUP-LABEL: func @beside

@@ -1,4 +1,4 @@
-// Bad options are errors that name them; where the data do not fit one pass, two run, with a remark.
+// Errors name bad options. If the data do not fit one pass, two passes run, with a remark.
 
 // DEFINE: %{options} =
 // DEFINE: %{fail} = not bngrad-opt %s --bngrad-cuda-pipeline="%{options}" -o /dev/null 2>&1 | FileCheck %s --implicit-check-not="error:"
@@ -35,7 +35,7 @@
 // RUN: %{fail} --check-prefix=NEWEST
 // NEWEST: error: expected features for sm_100 to be one of +ptx86, {{.*}}, got '+ptx80'
 
-// The oldest and the newest that is allowed, of each of the chips.
+// The oldest and the newest allowed version for each chip.
 // DEFINE: %{chip} =
 // DEFINE: %{version} =
 // DEFINE: %{take} = bngrad-opt %s --bngrad-cuda-pipeline="chip=%{chip} features=+ptx%{version}" | FileCheck %s --check-prefix=VERSION -DVERSION=%{version}

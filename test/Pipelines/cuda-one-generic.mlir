@@ -1,6 +1,6 @@
-// With constant statistics, a given inv_std and no scale, a gradient is one
-// generic without anything per channel to compute: still a kernel, and the host
-// still waits for it although nothing is allocated.
+// With constant statistics, inv_std and no scale, a gradient is one generic
+// without per-channel computations. It is still a kernel, and the host still
+// waits for it although nothing is allocated.
 
 // RUN: bngrad-opt --bngrad-cuda-pipeline="device-arguments=true" %s | FileCheck %s
 // RUN: bngrad-runner %s --target=cuda-emulator --arg=random:1 --arg=random:2 \

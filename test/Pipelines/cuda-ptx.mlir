@@ -1,5 +1,5 @@
-// The text of kernels: accesses of 16 bytes, divisions and roots rounded to nearest, nothing in local memory, no
-// reciprocal square root (PTX has it as an approximation alone), no atomics.
+// The text of kernels: accesses of 16 bytes, divisions and roots rounded to nearest, no local memory, no
+// reciprocal square root (PTX only has an approximation), no atomics.
 
 // DEFINE: %{options} =
 // DEFINE: %{ptx} = bngrad-opt %s --bngrad-cuda-pipeline="%{options}" | sed -e "s/.0A/\n/g" -e "s/.09/ /g"
@@ -61,7 +61,7 @@
 // CLUSTER:      st.global.v4.b32
 // CLUSTER-NOT:  .local
 
-// A warp for each channel.
+// A warp per channel.
 // TILE:         .visible .entry one_pass(
 // TILE-NOT:     barrier.cluster
 // TILE:         cp.async.bulk
@@ -74,7 +74,7 @@ func.func @channels_first(%dy: !t, %x: !t, %scale: !p, %mean: !p, %variance: !p)
 
 // CHECK-LABEL: gpu.binary @channels_last_group_0
 
-// Two accesses of 16 bytes for sums of 8 lanes; pieces of 16 bytes into shared memory.
+// Two accesses of 16 bytes for sums of 8 lanes; copies of 16 bytes to shared memory.
 // TWO-PASS:     .visible .entry reduce(
 // TWO-PASS:     ld.global.v4.b32
 // TWO-PASS:     ld.global.v4.b32

@@ -1,4 +1,4 @@
-// What holds after the stages of the CUDA pipeline that differ from those of the CPU.
+// The stages of the CUDA pipeline that differ from those of the CPU.
 
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_80 stop-after=apply" | FileCheck %s --check-prefix=TWO-PASS
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 stop-after=apply" | FileCheck %s --check-prefix=ONE-PASS
@@ -8,7 +8,7 @@
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 stop-after=apply" -o /dev/null \
 // RUN:   --remark-policy=all --remark-format=emitRemark --remarks-filter=bngrad-apply-schedule 2>&1 | FileCheck %s --check-prefix=REMARK
 
-// What the pipeline is printed as reproduces the run.
+// The printed pipeline reproduces the run.
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 schedule={#bngrad.schedule<two_pass, threads = 64, vector_bits = 64>}" \
 // RUN:   --dump-pass-pipeline -o %t.mlir 2> %t.dump
 // RUN: sed -e "1s/.*/--pass-pipeline='/" -e "\$s/\$/'/" %t.dump > %t.arguments
@@ -24,7 +24,7 @@ func.func @f(%dy: !t, %x: !t, %scale: !p, %mean: !p, %variance: !p) -> (!t, !p, 
 }
 
 // Blocks for shares of every channel, one block of channels, blocks of 4 x 256 pieces of 4 elements. Copies to the
-// device come before, those back after; partial sums are freed when they are used up, and the host waits once.
+// device come first, copies back last; partial sums are freed after their last use, and the host waits once.
 // TWO-PASS-LABEL: func.func @f(
 // TWO-PASS-SAME:    %[[DY:[^:]+]]: memref<64x128x784xf32>, %[[X:[^:]+]]: memref<64x128x784xf32>
 // TWO-PASS-SAME:    %[[DX:[^:]+]]: memref<64x128x784xf32>, %{{[^:]+}}: memref<128xf32>, %{{[^:]+}}: memref<128xf32>)
@@ -49,7 +49,7 @@ func.func @f(%dy: !t, %x: !t, %scale: !p, %mean: !p, %variance: !p) -> (!t, !p, 
 // TWO-PASS-NOT:     gpu.wait
 // TWO-PASS:         return
 
-// A cluster of 4 blocks for each channel; both operands of a block, 16 rows of 784, in dynamic shared memory.
+// A cluster of 4 blocks per channel; both operands of a block, 16 rows of 784, in dynamic shared memory.
 // ONE-PASS-LABEL: func.func @f(
 // ONE-PASS:         gpu.launch async [%{{.+}}] clusters({{.*}}) in ({{.*}} = %c4, {{.*}}) blocks({{.*}}) in ({{.*}} = %c512, {{.*}}) threads({{.*}}) in ({{.*}} = %c256, {{.*}}) dynamic_shared_memory_size %c100352_i32 module(@f_group_0) function(@one_pass)
 // ONE-PASS:           gpu.dynamic_shared_memory
@@ -60,7 +60,7 @@ func.func @f(%dy: !t, %x: !t, %scale: !p, %mean: !p, %variance: !p) -> (!t, !p, 
 // ONE-PASS:           nvgpu.mbarrier.arrive.expect_tx
 // ONE-PASS-COUNT-2:   nvvm.cp.async.bulk.shared.cluster.global {{.*}}, %c3136_i32
 // ONE-PASS:           nvgpu.mbarrier.try_wait.parity
-// The data are read from there alone.
+// The data are only read from there.
 // ONE-PASS-NOT:       vector.load {{.*}} : memref<64x128x784xf32>
 // ONE-PASS:           nvvm.cluster.arrive {aligned}
 // ONE-PASS-NEXT:      nvvm.cluster.wait {aligned}
@@ -72,7 +72,7 @@ func.func @f(%dy: !t, %x: !t, %scale: !p, %mean: !p, %variance: !p) -> (!t, !p, 
 // ONE-PASS-NOT:     gpu.launch
 // ONE-PASS:         return
 
-// Nothing is copied; what needs alignment is tested for it.
+// No copies; alignment is tested if it is needed.
 // DEVICE-LABEL: func.func @f(
 // DEVICE-NOT:   gpu.memcpy
 // DEVICE:       memref.extract_aligned_pointer_as_index

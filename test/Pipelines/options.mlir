@@ -1,4 +1,4 @@
-// Options with names for values: what a pipeline takes them to be, and an error that lists them for any other.
+// Options with named values: their meaning in a pipeline, and an error that lists them for any other value.
 
 // DEFINE: %{option} =
 // DEFINE: %{value} =

@@ -1,5 +1,5 @@
-// A buffer that is written between bufferization.to_tensor and the last use of its tensor: groups would read it
-// later, with no word. One that is written before and after is fine.
+// A buffer that is written between bufferization.to_tensor and the last use of its tensor is an error, as groups
+// would read it later. Writes before and after are valid.
 
 // RUN: not bngrad-opt %s --bngrad-cpu-pipeline 2>&1 | FileCheck %s
 // RUN: not bngrad-opt %s --bngrad-cuda-pipeline 2>&1 | FileCheck %s

@@ -1,5 +1,5 @@
-"""The properties. Each yields differences that are 0 but for rounding, and
-tolerances derived from the bounds of the results in it (gradients.py)."""
+"""The properties. Each yields differences that are 0 except for rounding, and
+tolerances derived from the bounds of their results (gradients.py)."""
 
 from typing import Callable, Dict, Iterator, List, NamedTuple
 
@@ -17,7 +17,7 @@ class Difference(NamedTuple):
     tolerance: np.ndarray
 
     def failure(self) -> str:
-        """Empty if all is well."""
+        """Empty if the difference is within its tolerance."""
         good = abs(self.difference) <= self.tolerance
         if np.all(good):
             return ""
@@ -28,7 +28,7 @@ class Difference(NamedTuple):
 
 
 class Outcome:
-    """What ran, what it computed, and the bounds of that."""
+    """The programs, their results, and the bounds of the results."""
 
     def __init__(self, runs: Runs):
         c = runs.configuration
@@ -40,7 +40,7 @@ class Outcome:
         return problem.bounds(self.c.kinds, self.c.accumulator)
 
     def replaced(self, name: str, index: int, array) -> "Outcome":
-        """The same with another result in that place."""
+        """A copy with one result replaced."""
         other = object.__new__(Outcome)
         other.__dict__.update(self.__dict__)
         results = list(self.results[name])
@@ -50,7 +50,7 @@ class Outcome:
 
 
 def differ(o: Outcome, name: str, bounds: List[np.ndarray]):
-    """Results that are to equal those of the gradient itself."""
+    """Results that must equal those of the gradient itself."""
     for what, left, right, bound, other in zip(
             RESULTS, o.results[name], o.results["gradient"], bounds, o.bounds):
         yield Difference(what, left - right, bound + other)
@@ -64,8 +64,8 @@ def moments(o: Outcome) -> Iterator[Difference]:
       sum grad_input     = scale*r*P*r^2*(m - true mean)
       sum grad_input * c = scale*r*(P*(1 - r^2*mean square of c)
                                     - D*(true mean - m)).
-    The given statistics are the true ones but for their rounding, so that the
-    difference of the two from what is claimed is what that rounding does.
+    The given statistics are the true ones except for their rounding, which is
+    the only cause of differences from these equations.
     """
     p = o.problem
     if not o.c.is_true or p.count == 0:
@@ -108,11 +108,11 @@ def permutation(o: Outcome) -> Iterator[Difference]:
 
 
 def after_sums(o: Outcome, errors: List[np.ndarray]):
-    """How far results are off that follow from sums that are off by `errors`:
-    what the errors do to the formulas, and that plus the rounding of it.
+    """The errors of results computed from sums with these `errors`: their
+    effect on the formulas, and that effect plus rounding.
 
-    The bound of what follows has |E| and A of the formulas with those sums;
-    both are larger than the exact ones by at most what the errors do.
+    The bound of such results has |E| and A of the formulas with those sums;
+    both exceed the exact ones by at most the effect of the errors.
     """
     c, p = o.c, o.problem
     effects = [p.error_from_sums(*errors, p.count) if p.is_batch else real(0),
@@ -124,7 +124,7 @@ def after_sums(o: Outcome, errors: List[np.ndarray]):
 
 
 def split(o: Outcome) -> Iterator[Difference]:
-    """(d) --bngrad-split: sums of the accumulator type, and what follows."""
+    """(d) --bngrad-split: sums of the accumulator type and their results."""
     c, p = o.c, o.problem
     errors = [sum_.bound(c.accumulator, c.accumulator, p.count)
               for sum_ in p.sums]
@@ -132,7 +132,7 @@ def split(o: Outcome) -> Iterator[Difference]:
 
 
 def shards(o: Outcome) -> Iterator[Difference]:
-    """(d) The sums of each part, added up and rounded, and what follows."""
+    """(d) The sums of each part, added and rounded, and dependent results."""
     if "sums" not in o.results:
         return
     c, p, result = o.c, o.problem, o.results["gradient"]
@@ -159,10 +159,10 @@ def shards(o: Outcome) -> Iterator[Difference]:
 
 
 def statistic(o: Outcome) -> Iterator[Difference]:
-    """(e) inv_std for variance and epsilon, or the other way around.
+    """(e) inv_std instead of variance and epsilon, or the other way around.
 
-    The one is rounded after it is computed from the other, so that the r of
-    both differ by a factor of 1 + t; no term of a result has more than r^3.
+    One is computed from the other and rounded, so r differs by a factor of 1 +
+    t; no term of a result has more than r^3.
     """
     p = o.problem
     other = p.with_(inv_std=o.c.true_inv_std(not o.c.has_inv_std))
@@ -193,13 +193,12 @@ def doubled(o: Outcome) -> Iterator[Difference]:
 
 
 def derivative(o: Outcome) -> Iterator[Difference]:
-    """(g) For each channel, what the gradients say of a step along random
-    directions is the derivative of sum(grad_output * forward), by a complex
-    step: no difference is formed, and it is exact to rounding.
+    """(g) For each channel, the directional derivative from the gradients,
+    along random directions, is the derivative of sum(grad_output * forward) by
+    a complex step: no difference is formed, and it is exact to rounding.
 
     For batch statistics the forward pass computes its own. The given ones are
-    rounded, and the gradient with those differs from the gradient with the
-    others by as much as the formulas do.
+    rounded, so the two gradients differ by the difference of the formulas.
     """
     c, p = o.c, o.problem
     if c.is_batch and not c.is_true or p.count == 0:
@@ -240,6 +239,6 @@ PROPERTIES: Dict[str, Callable[[Outcome], Iterator[Difference]]] = {
 
 
 def failures(o: Outcome, name: str) -> List[str]:
-    """What is wrong with one property, in words."""
+    """Descriptions of the failures of one property."""
     texts = [difference.failure() for difference in PROPERTIES[name](o)]
     return [f"{name}: {text}" for text in texts if text]

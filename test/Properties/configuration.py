@@ -1,4 +1,4 @@
-"""A random configuration: shape, types, operands and their values."""
+"""A random configuration: shape, types, operands, values."""
 
 from typing import List, Optional, Tuple
 
@@ -18,17 +18,17 @@ def pick_features(random: np.random.RandomState, rank: int) -> Tuple[int, ...]:
     several = sorted(random.permutation(rank)[:random.randint(1, rank + 1)])
     choices = [(1,), (rank - 1,), (rank // 2,), tuple(map(int, several)),
                tuple(range(1, rank)), tuple(range(rank))]
-    # All and several are rare: few elements are left to a sum.
+    # `all` and `several` are rare: their sums have few elements.
     features = choices[random.choice(6, p=[.25, .25, .15, .2, .1, .05])]
     return features if features and features[-1] < rank else (0,)
 
 
 class Configuration:
-    """What `seed` stands for; two of the same seed are equal.
+    """The configuration of `seed`; equal seeds give equal configurations.
 
-    `dy` is on a grid that leaves room for the sum of two products of it with
-    +-1 or +-2, so that such a sum (`combined_dy`) is exact. It grows with
-    `input`, so that no sum is small against its terms by chance.
+    `dy` is on a grid on which the sum of two multiples of it by +-1 or +-2
+    (`combined_dy`) is exact. It grows with `input`, so that no sum is small
+    relative to its terms by chance.
     """
 
     def __init__(self, seed: int):
@@ -51,7 +51,7 @@ class Configuration:
         self.reduced = tuple(dim for dim in range(self.rank)
                              if dim not in self.features)
         self.channels = tuple(self.shape[dim] for dim in self.features)
-        # Of sizes that are static in no operand, in all, or in some.
+        # Share of the sizes that are dynamic: none, all, or some.
         self.dynamic = random.choice([0.0, 1.0, 0.5])
 
         self.data = random.choice(FLOATS)
@@ -62,7 +62,7 @@ class Configuration:
         self.is_batch = maybe(0.7)
         self.has_inv_std, self.has_scale = maybe(0.4), maybe(0.7)
         self.has_mask = maybe(0.35)
-        # For batch statistics; those of a global problem never are.
+        # For batch statistics; global ones are never true.
         self.is_true = self.is_batch and maybe(0.75)
         self.make_data()
 
@@ -77,13 +77,13 @@ class Configuration:
                                for dim, size in enumerate(self.shape)])
 
     def on_grid(self, values: np.ndarray) -> np.ndarray:
-        """In (-1, 1), with two bits less than the data type has."""
+        """Values in (-1, 1), with two bits less than the data type."""
         steps = real(2) ** (PRECISION[self.data] - 2)
         return np.clip(np.rint(values * steps), 1 - steps, steps - 1) / steps
 
     def make_data(self) -> None:
         random, shape = self.random, self.shape
-        # No two channels are alike.
+        # All channels differ.
         location = random.uniform(0.25, 2, self.channels) * random.choice(
             [-1, 1], self.channels)
         if self.data in ("f32", "f64") and random.random_sample() < 0.2:
@@ -120,13 +120,13 @@ class Configuration:
             variance = spread ** 2 * random.uniform(0.7, 1.4, self.channels)
         self.mean = Array.rounded(self.parameter, mean)
         self.variance = Array.rounded(self.parameter, variance)
-        # That of the forward pass; a variance of 0 needs one.
+        # Epsilon of the forward pass; a variance of 0 needs one.
         self.epsilon = random.choice([0.0, 1e-3, 0.5])
         if (self.variance.values < 0.01).any():
             self.epsilon = 0.5
         self.inv_std = Array.rounded(
             self.parameter, 1 / np.sqrt(variance.astype(real) + self.epsilon))
-        # The other of the two, for the same problem.
+        # The other statistic for the same problem.
         if self.has_inv_std:
             self.variance = Array.rounded(
                 self.parameter, 1 / self.inv_std.values ** 2)
@@ -135,7 +135,7 @@ class Configuration:
                 False))
 
     def true_inv_std(self, has_inv_std: bool) -> np.ndarray:
-        """r, as it follows from the operand that is given."""
+        """r, computed from the given operand."""
         if has_inv_std:
             return self.inv_std.values
         epsilon = 0.0 if self.has_inv_std else self.epsilon

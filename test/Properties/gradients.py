@@ -1,14 +1,14 @@
-"""The gradients in long double, and how far a computed result may be off.
+"""The gradients in long double, and the bounds of computed results.
 
-Nothing here is what a result is compared with, but what the *tolerances* of the
-properties are made of: a result y of a program differs from its exact value E
-by at most
+Results are not compared with these gradients, which only determine the
+*tolerances* of the properties: a result y of a program differs from its exact
+value E by at most
 
   B = u_out*|E| + 4*u_acc*(4 + log2(M + 1))*A + smallest subnormal of y's type
 
-where A is the formula of E with absolute values of all terms. A property says
-that some sum of results with known coefficients k_j has a known value, so that
-what was computed may be off by sum |k_j|*B_j and no more.
+where A is the formula of E with absolute values of all terms. A property
+states that a sum of results with known coefficients k_j has a known value, so
+the computed sum may be off by at most sum |k_j|*B_j.
 """
 
 from dataclasses import dataclass, replace
@@ -19,8 +19,8 @@ import numpy as np
 
 from floats import SMALLEST, real, unit_roundoff
 
-# What the long doubles of this script lose, relative to absolute values: they
-# have 2^-64 per operation, and no sum has a tree higher than 2^5.
+# Error of the long doubles of this script, relative to absolute values: 2^-64
+# per operation, and no summation tree is higher than 2^5.
 LOST = real(2) ** -56
 
 
@@ -99,12 +99,12 @@ class Problem:
             - self.centered * self.keep(slope))
 
     def terms_from_sums(self, terms_dy, terms_dy_xmu, count) -> np.ndarray:
-        """A of grad_input, from those of the sums."""
+        """A of grad_input, computed from the A of the sums."""
         return (abs(self.keep(self.factor) * self.grad_output)
                 + self.error_from_sums(terms_dy, terms_dy_xmu, count))
 
     def error_from_sums(self, error_dy, error_dy_xmu, count) -> np.ndarray:
-        """What errors of the sums make of grad_input, at most."""
+        """The largest effect of errors of the sums on grad_input."""
         count = max(count, 1)
         slope = self.inv_std**2 * error_dy_xmu / count
         return abs(self.keep(self.factor)) * (
@@ -127,7 +127,7 @@ class Problem:
         return [grad_input, scale, dy]
 
     def bounds(self, kinds: List[str], accumulator: str) -> List[np.ndarray]:
-        """B of each result, `kinds` being their element types."""
+        """B of each result; `kinds` are their element types."""
         return [result.bound(kind, accumulator, self.count)
                 for result, kind in zip(self.results, kinds)]
 

@@ -8,7 +8,7 @@ from checks import Outcome, failures
 
 
 def exchanged(o: Outcome, values: np.ndarray, dims) -> Optional[np.ndarray]:
-    """Each channel has the values of another."""
+    """The values, with channels exchanged."""
     sizes = [values.shape[dim] for dim in dims]
     if max(sizes, default=1) < 2:
         return None
@@ -16,7 +16,7 @@ def exchanged(o: Outcome, values: np.ndarray, dims) -> Optional[np.ndarray]:
 
 
 def grad_input_mistakes(o: Outcome, name: str):
-    """All that can be wrong with a first result."""
+    """Mistakes in a first result."""
     values = o.results[name][0]
     yield "sign", -values
     yield "channels exchanged", exchanged(o, values, o.c.features)
@@ -24,8 +24,8 @@ def grad_input_mistakes(o: Outcome, name: str):
 
 
 def term_mistakes(o: Outcome, name: str):
-    """What no property of a linear map can tell, but the properties that know
-    what is differentiated."""
+    """Mistakes that only properties of the differentiated function detect, not
+    those of a linear map."""
     p, values = o.problem, o.results[name][0]
     if p.count < 2:
         return
@@ -43,7 +43,7 @@ def term_mistakes(o: Outcome, name: str):
 
 
 def channel_mistakes(o: Outcome, name: str, index: int):
-    """All that can be wrong with a second or third result."""
+    """Mistakes in a second or third result."""
     values = o.results[name][index]
     yield "sign", -values
     yield "channels exchanged", exchanged(o, values, range(values.ndim))
@@ -54,7 +54,7 @@ def channel_mistakes(o: Outcome, name: str, index: int):
 
 
 def mistakes(o: Outcome) -> Iterator[Tuple[str, str, Outcome]]:
-    """(property, mistake, outcome with it), those that change something."""
+    """(property, mistake, outcome with it), for effective mistakes."""
     def each(name: str, index: int, makers: List[Callable]) -> Iterator:
         for maker in makers:
             for what, values in maker:
@@ -93,7 +93,7 @@ def mistakes(o: Outcome) -> Iterator[Tuple[str, str, Outcome]]:
 
 
 def count_noticed(o: Outcome) -> Dict[str, Tuple[int, int]]:
-    """By mistake: how often it was noticed, and how often it was made."""
+    """By mistake: how often it was noticed and how often it was made."""
     counts: Dict[str, Tuple[int, int]] = {}
     for property_, what, other in mistakes(o):
         key = f"{property_}, {what}"

@@ -38,7 +38,7 @@ class Function:
         self.returned: List[Value] = []
 
     def new(self, kind: str, shape: Sequence[int]) -> Value:
-        """A value of that shape, some of its sizes not in its type."""
+        """A value of that shape, with some dynamic sizes in its type."""
         sizes = [size if self.random.random_sample()
                  >= self.configuration.dynamic else "?" for size in shape]
         number = len(self.arguments) + len(self.lines)
@@ -54,7 +54,7 @@ class Function:
 
     def op(self, mnemonic: str, operands: Dict[str, object], attributes: str,
            results: List[Tuple[str, Sequence[int]]]) -> List[Value]:
-        """A bngrad op; operands are Arrays or Values, None where absent."""
+        """A bngrad op; operands are Arrays or Values, None if absent."""
         clauses = []
         for name, operand in operands.items():
             if isinstance(operand, Array):
@@ -99,7 +99,7 @@ class Function:
                            ) + "\n}\n"
 
     def run(self, runner: str, program: Path) -> List[Array]:
-        """The results. Raises RuntimeError where the run fails."""
+        """The results. Raises RuntimeError if the run fails."""
         directory = program.parent
         command = [runner, str(program), f"--entry={self.name}", "--check"]
         for i, (_, array) in enumerate(self.arguments):

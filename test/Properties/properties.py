@@ -3,11 +3,11 @@
 Usage: properties.py BNGRAD_RUNNER BNGRAD_OPT DIRECTORY
                      [--first=N] [--count=N] [--seed=N] [--keep] [--self-test]
 
-Nothing is compared with known values: the results of several programs are
-related to each other, or to a derivative (checks.py). Every program runs under
---check as well. A configuration follows from its seed alone; --seed=N is that
-of one. The self-test makes mistakes in the results, each of which a property
-must report in at least half of the configurations it is made in.
+Results are not compared with known values, but with results of other programs,
+or with a derivative (checks.py). Every program also runs with --check. The
+seed determines a configuration; --seed=N runs one of them. The self-test makes
+mistakes in the results; a property must report each in at least half of the
+configurations with that mistake.
 
 Prints the seeds, a line for each failure, and `N configurations, 0 failed`.
 """
@@ -95,7 +95,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--keep", action="store_true",
-                        help="leave programs, arguments and results")
+                        help="keep programs, arguments and results")
     parser.add_argument("--self-test", action="store_true")
     options = parser.parse_args()
     seeds = range(options.first, options.first + options.count)

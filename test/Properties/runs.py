@@ -1,4 +1,4 @@
-"""The programs of one configuration, and what they compute."""
+"""The programs of one configuration, and their results."""
 
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Sequence
@@ -22,18 +22,16 @@ def features_attribute(features: Sequence[int]) -> str:
 
 
 class Runs:
-    """Results of every program, by its name; `None` where it has no meaning.
+    """Results of every program, by its name; `None` if it does not apply.
 
     gradient   the op
     other      with other_dy
     combined   with combined_dy
-    permuted   the dims in another order; its results in the original one
-    statistic  inv_std in place of variance, or the other way around
-    doubled    every element twice along `axis`
-    sums       of each part, the batch cut at `cuts`
-    counts     of each part
-    parts      the first result, put together from that of each part
-    split      after --bngrad-split
+    permuted the dims in another order; its results in the original order
+    statistic inv_std instead of variance, or the other way around doubled
+    every element twice along `axis` sums of each part, the batch cut at `cuts`
+    counts of each part parts the first result, joined from those of the parts
+    split after --bngrad-split
     """
 
     def __init__(self, c: Configuration, tools: Tools, directory: Path):
@@ -84,7 +82,7 @@ class Runs:
         gradient.returned = self.add_gradient(gradient, self.operands())
         variants, names = self.build_variants()
         reduce, elemt = self.build_reduce(), None
-        # The arguments of `elemt` are what `reduce` returns.
+        # The arguments of `elemt` are the results of `reduce`.
         texts = [gradient.text(), variants.text()]
         texts += [reduce.text()] if reduce else []
         self.program.write_text("".join(texts))
@@ -152,7 +150,7 @@ class Runs:
                                  shapes=[shape, c.channels, c.channels])
 
     def channel_permutation(self) -> List[int]:
-        """Of the dims of per-channel arrays."""
+        """The permutation of the dims of per-channel arrays."""
         c = self.configuration
         return [c.features.index(dim) for dim in self.permutation
                 if dim in c.features]

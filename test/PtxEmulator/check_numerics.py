@@ -26,7 +26,7 @@ class Format:
         self.register = {16: "b16", 32: "b32", 64: "b64"}[self.bits]
 
     def decode(self, bits):
-        """A Fraction, or a float for what is no number."""
+        """A Fraction, or a float for NaN and infinity."""
         negative = bits & self.sign
         magnitude = bits & (self.sign - 1)
         exponent = magnitude >> self.fraction_bits
@@ -100,7 +100,7 @@ def operands(format, count, rng):
 
 
 def ties(source, target, count, rng):
-    """Values of `source` half way between two of `target`, and next to it."""
+    """Values of `source` halfway between two of `target`, and their neighbours."""
     values = []
     for _ in range(count):
         low = rng.getrandbits(target.bits) & ~target.sign
@@ -120,7 +120,7 @@ class Runner:
         self.folder = keep
 
     def run(self, instruction, sources, dest_bits):
-        """Runs `instruction` for each tuple of operands; gives the results.
+        """Runs `instruction` for each tuple of operands; returns the results.
         `sources` is a list of (bits, values)."""
         count = len(sources[0][1])
         register = {16: "%h", 32: "%r", 64: "%d"}
@@ -305,7 +305,7 @@ def check_mixed(runner, rng, count):
 
 
 def saturated(bits):
-    """A single clamped to [0, 1]; what is no number becomes 0."""
+    """A single clamped to [0, 1]; NaN becomes 0."""
     if bits is None or bits & F32.sign:
         return 0
     return min(bits, 0x3F800000)
@@ -351,7 +351,7 @@ def check_conversions(runner, rng, count):
         exact = [rounded(s.decode(v), d, "rn", bool(v & s.sign))
                  for v in values]
         compare(f"cvt.{to}.{source}", d, got, exact, zip(values))
-    # Two at once; the first source is the upper half.
+    # A pair; the first source is the upper half.
     for to in ("f16", "bf16"):
         d = formats[to]
         a, b = (operands(F32, count, rng) for _ in range(2))

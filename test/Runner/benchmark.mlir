@@ -1,4 +1,4 @@
-// --benchmark prints one line with every key, in order; what they say of each other holds.
+// --benchmark prints one line with every key, in order; their values are consistent.
 
 // DEFINE: %{run} = bngrad-runner %s --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4
 // RUN: %{run} --benchmark=3 > %t
@@ -7,7 +7,7 @@
 // RUN: %python %S/check_benchmark.py < %t
 // CHECK: median_us={{[0-9.e+-]+}} min_us={{[0-9.e+-]+}} bytes=208 gbps={{[0-9.e+-]+}} bandwidth_gbps={{[0-9.e+-]+}} ratio={{[0-9.e+-]+}} schedule={{[^ ]+}} compile_ms={{[0-9.e+-]+}}
 
-// A schedule that is asked for is the one that is reported; checks come first.
+// The reported schedule is the requested one; checks run first.
 // RUN: %{run} --benchmark=1 --check --threads=1 --schedule='#bngrad.schedule<loops>' | FileCheck %s --check-prefix=LOOPS
 // LOOPS: result 0 grad_input
 // LOOPS: result 2 grad_offset

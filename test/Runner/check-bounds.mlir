@@ -1,4 +1,4 @@
-// Bounds of what is computed from a gradient.
+// Bounds of values computed from a gradient.
 
 // DEFINE: %{fails} = %python %S/../Inputs/expect_error.py
 
@@ -8,7 +8,7 @@
 !d = tensor<4x3xf64>
 !p = tensor<3xf64>
 
-// A bound that overflows where the value does not accepts anything: no check. With one factor less it is one.
+// A bound that overflows without its value accepts anything, so there is no check. With one factor less, there is.
 // RUN: %{fails} "%s:...: result 1: expected a bound that can be derived, got one that overflows at element 0" \
 // RUN:   bngrad-runner %s --entry=overflow --check %{zero}
 // RUN: bngrad-runner %s --entry=overflow %{zero}
@@ -44,7 +44,7 @@ func.func @overflow_f16(%dy: !d, %x: !d, %m: !p, %v: !p) -> !h {
   return %2 : !h
 }
 
-// A value that overflows may have a bound that does: f32 from 1e38 on, in both programs alike.
+// For a value that overflows, the bound may overflow as well: f32 from 1e38 on, in both programs.
 // RUN: bngrad-runner %s --entry=value_overflows --check --arg=random:1:1:2 --arg=random:2 --arg=random:3 --arg=random:4 \
 // RUN:   | FileCheck %s --check-prefix=INFINITE
 // INFINITE: result 0 value {{.*}} ok
@@ -59,8 +59,8 @@ func.func @value_overflows(%dy: !f, %x: !f, %m: !pf, %v: !pf) -> !f {
   return %2 : !f
 }
 
-// Infinities of the gradient have no error, so what is cut off at 6, with and without an addition before, has a
-// bound: variance 0, so that inv_std is infinite.
+// Infinities of the gradient have no error, so values clamped at 6, with and without a previous addition, have a
+// bound. The variance is 0, so that inv_std is infinite.
 // RUN: bngrad-runner %s --entry=cut_off --check --arg=random:1:1:2 --arg=random:2 --arg=random:3 --arg=random:4:0:1e-60 \
 // RUN:   | FileCheck %s --check-prefix=CUT-OFF
 // CUT-OFF: result 0 grad_input max_error 0 bound {{[^ ]+}} ok
@@ -76,7 +76,7 @@ func.func @cut_off(%dy: !f, %x: !f, %m: !pf, %zero: !pf) -> (!f, !f, !f) {
   return %0#0, %1, %3 : !f, !f, !f
 }
 
-// What is rounded is off by what the operands are, too, not only by the result: 16 times (1 + 2^-8) is 1.064.
+// Rounding errors of operands propagate to the result: 16 times (1 + 2^-8) is 1.064.
 // RUN: bngrad-runner %s --entry=rounded --check %{zero} > %t
 // RUN: %python -c "import sys; first, last = (float(l.split()[6]) for l in open(sys.argv[1])); assert 1.06 * first < last < 1.08 * first" %t
 !b = tensor<4x3xbf16>

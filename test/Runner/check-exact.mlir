@@ -1,4 +1,4 @@
-// What depends on no gradient must be equal; where it is not, max_error is the difference. C's rand gives other numbers
+// Values that depend on no gradient must be equal; otherwise max_error is the difference. C's rand returns a new number
 // each time: 1804289383, 846930886, 1681692777, 1714636915, ...
 
 // RUN: not bngrad-runner %s --check --arg=random:1 | FileCheck %s

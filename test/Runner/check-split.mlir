@@ -1,5 +1,5 @@
-// --check follows the halves of a gradient: the sums of a reduce, added up or not, have errors, which pass
-// through elemt and through the per-channel ops for grad_scale and grad_offset.
+// --check supports the halves of a gradient: the sums of a reduce, added or not, have errors, which
+// propagate through elemt and through the per-channel ops for grad_scale and grad_offset.
 
 // DEFINE: %{data} = --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5
 

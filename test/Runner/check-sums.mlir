@@ -1,5 +1,5 @@
-// A sum whose order is free has the bound of a sum, with which the compiled program's is compared to the exact one. A
-// plain loop over 10^6 times 0.1 is off by 958; with a schedule the bound is 4u(4 + log2(10^6 + 1)) 10^5 and u 10^5, or
+// A sum with free order is compared with the exact one by the bound of sums. A plain loop over 10^6
+// times 0.1 is off by 958; with a schedule the bound is 4u(4 + log2(10^6 + 1)) 10^5 and u 10^5, or
 // 0.5766.
 
 // RUN: bngrad-runner %s --entry=beside --check --arg=random:1:0.1:0.100000002 --arg=random:2 --arg=random:3 --arg=random:4 \
@@ -22,13 +22,13 @@ func.func @beside(%x: !d, %dy: !d, %m: !p, %v: !p) -> (!d, !p, !p) {
     %1 = arith.addf %r, %l fastmath<reassoc> : f32
     linalg.yield %1 : f32
   } -> !p
-  // What is computed from it follows.
+  // Values computed from it.
   %one = arith.constant dense<1.0> : !p
   %2 = arith.addf %sum, %one : !p
   return %0#0, %sum, %2 : !d, !p, !p
 }
 
-// The terms, not the sum: it is near 0, as half of them have the other sign, and the initial value is 1000.
+// The bound depends on the terms, not on the sum, which is near 0: half of the terms are negative. It starts at 1000.
 // RUN: bngrad-runner %s --entry=cancels --check --arg=random:1:0.1:0.100000002 | FileCheck %s --check-prefix=CANCELS
 // CANCELS: result 0 value max_error {{[^ ]+}} bound 0.576 ok
 func.func @cancels(%x: !d) -> !p {
@@ -51,7 +51,7 @@ func.func @cancels(%x: !d) -> !p {
   return %sum : !p
 }
 
-// Of several parallel elements, each has its own: 101 terms of 0.1.
+// Several parallel sums have separate bounds: 101 terms of 0.1.
 // RUN: bngrad-runner %s --entry=window --check --arg=random:1:0.1:0.100000002 --arg=random:2 | FileCheck %s --check-prefix=WINDOW
 // WINDOW: result 0 value max_error {{[^ ]+}} bound 2.63e-05 ok
 func.func @window(%x: tensor<200xf32>, %w: tensor<101xf32>) -> tensor<100xf32> {
@@ -87,11 +87,11 @@ func.func @of_gradient(%dy: tensor<64x3xf32>, %x: tensor<64x3xf32>, %m: tensor<3
   return %sum : tensor<3xf32>
 }
 
-// Infinite terms, and sums that overflow in one order alone.
+// Infinite terms, and sums that overflow in only one order.
 // RUN: bngrad-runner %s --entry=window --check --arg=random:1:3e38:3.1e38 --arg=random:2 | FileCheck %s --check-prefix=INFINITE
 // INFINITE: result 0 value max_error 0 bound {{.*}} ok
 
-// Other ops whose order is free have no bound.
+// Other ops with free order have no bound.
 // DEFINE: %{fails} = %python %S/../Inputs/expect_error.py
 // RUN: %{fails} "%s:...: result 0: expected a bound that can be derived, got a sum in any order by 'scf.for'" \
 // RUN:   bngrad-runner %s --entry=loop --check --arg=random:1

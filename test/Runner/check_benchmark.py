@@ -1,4 +1,4 @@
-"""check_benchmark.py < LINE: what the values of a benchmark's line say of each other."""
+"""check_benchmark.py < LINE: checks that the values of a benchmark line are consistent."""
 
 import math
 import sys

@@ -1,7 +1,8 @@
-"""check_memory.py COMMAND...: with any amount of memory COMMAND succeeds, or fails as our tools promise.
+"""check_memory.py COMMAND...: with any memory limit COMMAND succeeds, or fails in the way that our tools
+document.
 
-That is: exit status 1 and on standard error one line `<tool>: error: out of memory...`, or one that says what the
-system did not give. Below what the loader needs it says so itself, with status 127.
+That is: exit status 1 and on standard error one line `<tool>: error: out of memory...`, or one that names the
+unavailable resource. If there is too little memory for the loader, the loader reports it with status 127.
 """
 
 import os
@@ -11,7 +12,7 @@ import sys
 
 command = sys.argv[1:]
 tool = os.path.basename(next(word for word in command if "bngrad-" in word))
-# Threads of libomp take memory of their own, and end the process where they do not get it.
+# Threads of libomp allocate memory, and end the process on failure.
 environment = {**os.environ, "OMP_NUM_THREADS": "1"}
 bytes, numFailures = 100 << 20, 0
 while bytes < 1 << 40:

@@ -1,4 +1,4 @@
-"""check_random.py DIR: judges the arrays that random.mlir wrote."""
+"""check_random.py DIR: checks the arrays that random.mlir wrote."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ def load(name):
 
 
 def check_range(name, low, high):
-    """Uniform in [low, high): four deviations of the mean, and nearly both ends."""
+    """Uniform in [low, high): the mean within four deviations, and values close to both ends."""
     values = load(name).astype(float)
     assert low <= values.min() and values.max() < high, (name, values.min(), values.max())
     assert values.min() < low + (high - low) / 100 and values.max() > high - (high - low) / 100, name

@@ -1,9 +1,9 @@
-// Each wrong --arg is one line that names the argument and says what it should have been; nothing runs.
+// Each wrong --arg gives one line that names the argument and the expected value; nothing runs.
 
 // DEFINE: %{fails} = %python %S/../Inputs/expect_error.py
 // DEFINE: %{first} = bngrad-runner %s --entry=gradient --arg=random:1 --arg=random:2 --arg=random:3
 
-// The runs below fail for the reason they state and no other.
+// The runs below fail only for the stated reason.
 // RUN: %{first} --arg=random:4
 // RUN: bngrad-runner %s --entry=dynamic --arg=random:1@3x4x5
 

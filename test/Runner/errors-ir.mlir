@@ -1,4 +1,4 @@
-// Each input that cannot be run is one line that names the file and, where there is one, the place.
+// Each input that cannot be run gives one line that names the file and, if there is one, the location.
 
 // RUN: split-file %s %t
 // DEFINE: %{fails} = %python %S/../Inputs/expect_error.py
@@ -18,20 +18,20 @@
 // RUN: bngrad-runner %t/functions.mlir --entry=g --arg=random:1
 // RUN: bngrad-runner %t/functions.mlir --entry=private --arg=random:1
 
-// A name is on one line, whatever is in it.
+// A name is printed on one line, for any contents.
 // RUN: %{fails} '%t/functions.mlir: expected a function @a \22b with a body, got none' bngrad-runner %t/functions.mlir '--entry=a "b'
 // RUN: %{fails} "@a\0Ab: expected 1 --arg, one per argument, got 0" bngrad-runner %t/names.mlir
 // RUN: bngrad-runner %t/names.mlir --arg=random:1
 
-// What the pipelines do not lower, in the program alone and beside a reference.
+// Ops that the pipelines do not lower, in the program alone and with a reference.
 // RUN: %{fails} "%t/prints.mlir:4:3: expected no op that prints, got 'vector.print'" bngrad-runner %t/prints.mlir --arg=random:1
 // RUN: %{fails} "%t/foreign_op.mlir:2:8: expected an op that can be lowered to LLVM IR, got 'emitc.literal'" bngrad-runner %t/foreign_op.mlir --arg=random:1
 // RUN: %{fails} "%t/foreign_op.mlir:2:8: expected an op that can be lowered to LLVM IR, got 'emitc.literal'" bngrad-runner %t/foreign_op.mlir --arg=random:1 --target=cuda-emulator
-// What has no end is read up to a limit.
+// Endless input is read up to a limit.
 // RUN: %{fails} "cannot open input file '/dev/zero': expected at most 2^30 bytes of what is no file, got more" bngrad-runner /dev/zero
 // RUN: %{fails} "argument 0: /dev/zero: cannot open: ...a regular file" bngrad-runner %t/functions.mlir --entry=g --arg=/dev/zero
 
-// Functions are inlined: they have a body, and do not call themselves.
+// Functions are inlined, so they must have a body and must not be recursive.
 // RUN: %{fails} "%t/external.mlir:1:1: expected @other, which is called, to have a body: what is compiled calls no other code" \
 // RUN:   bngrad-runner %t/external.mlir --arg=random:1
 // RUN: %{fails} "expected ops that need the libraries of C, mathematics and OpenMP only, got a use of 'other'" \
@@ -43,6 +43,10 @@
 // RUN: %{recursion}
 // RUN: %{fails} "%t/by_another.mlir:6:8: expected @by_another ...to call itself, got a call by @another" \
 // RUN:   bngrad-runner %t/by_another.mlir --entry=by_another --arg=random:1
+// RUN: %{fails} "%t/by_value.mlir:2:8: expected @by_value ...to call itself, got a call" \
+// RUN:   bngrad-runner %t/by_value.mlir --arg=random:1
+// RUN: %{fails} "%t/by_value.mlir:2:8: expected @by_value ...to call itself, got a call" \
+// RUN:   bngrad-compile %t/by_value.mlir -o %t/by_value.o
 
 // DEFINE: %{entry} =
 // DEFINE: %{type} =
@@ -150,6 +154,12 @@ func.func private @private(%a: tensor<2xf32>) -> tensor<2xf32> {
   return %a : tensor<2xf32>
 }
 func.func private @external(%a: tensor<2xf32>) -> tensor<2xf32>
+//--- by_value.mlir
+func.func @by_value(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = func.constant @by_value : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = func.call_indirect %0(%a) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
 //--- types.mlir
 func.func @index(%a: index) {
   return

@@ -1,4 +1,4 @@
-// Each npy file that cannot be an argument is one line that names argument, file and what is wrong with it.
+// Each npy file that cannot be an argument gives one line that names the argument, the file and the error.
 
 // REQUIRES: numpy
 // RUN: %python %S/../Inputs/bad_npy.py %t

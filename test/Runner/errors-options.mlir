@@ -1,4 +1,4 @@
-// Each wrong option is one line that names it, before anything is compiled or runs; several are several lines.
+// Each wrong option gives one line that names it, before anything is compiled or runs; several give several lines.
 
 // DEFINE: %{fails} = %python %S/../Inputs/expect_error.py
 // DEFINE: %{run} = bngrad-runner %s --arg=random:1
@@ -63,7 +63,7 @@
 // RUN: %{fails} "expected --result to be PATH.npy or -, got ''" %{run} --result=
 // RUN: %{fails} "/dev/full: cannot write: No space left on device" %{run} --result=/dev/full
 
-// A result has a file of its own.
+// Each result has a separate file.
 // RUN: rm -rf %t.d && mkdir %t.d
 // RUN: %{fails} "%t.npy: cannot write: it is --result number 0, too" \
 // RUN:   bngrad-runner %s --entry=add --arg=random:1 --arg=random:1 --result=%t.npy --result=%t.npy
@@ -74,12 +74,12 @@
 // RUN: %{run} --result=%t.npy
 // RUN: %{fails} "%t.npy: cannot write: it is argument 0" bngrad-runner %s --entry=identity --arg=%t.npy --result=%t.npy
 
-// Neither a file that could be written nor one that could not is touched.
+// No file is changed, writable or not.
 // RUN: rm -rf %t && mkdir %t
 // RUN: not bngrad-runner %s --entry=add --arg=random:1 --arg=random:1 --result=%t/a.npy --result=%t/none/b.npy
 // RUN: ls %t | count 0
 
-// All that is wrong with the command line at once; first what does not need the file.
+// All errors of the command line at once; first those that do not need the file.
 // RUN: not bngrad-runner --nope --target=gpu --threads=0 --benchmark=0 2>&1 | FileCheck %s --check-prefix=SYNTAX
 // SYNTAX: error: unknown argument '--nope'
 // SYNTAX-NEXT: error: expected a file
@@ -97,7 +97,7 @@
 // FACTS-NEXT: error: argument 1: {{.*}}none.npy: cannot open{{.*}}
 // FACTS-NOT: {{.}}
 
-// --help has the whole grammar, and what cannot be random.
+// --help describes the whole grammar, and the types that cannot be random.
 // RUN: bngrad-runner --help | FileCheck %s --check-prefix=HELP
 // HELP: USAGE: bngrad-runner FILE|- [options]
 // HELP-DAG: --arg=SPEC

@@ -1,4 +1,4 @@
-// Each malformed SPEC is one line that repeats it and the grammar.
+// Each malformed SPEC gives one line with the SPEC and the grammar.
 
 // DEFINE: %{fails} = %python %S/../Inputs/expect_error.py
 

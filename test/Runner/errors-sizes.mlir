@@ -68,3 +68,16 @@ func.func @reshape(%a: tensor<?x4xf32>, %shape: tensor<2xi64>) -> tensor<?x?xf32
   %0 = tensor.reshape %a(%shape) : (tensor<?x4xf32>, tensor<2xi64>) -> tensor<?x?xf32>
   return %0 : tensor<?x?xf32>
 }
+
+// The error ends the run at once, not after 2^40 rows.
+// RUN: %{fails} "...: out-of-bounds access" bngrad-runner %s --entry=rows --arg=random:1@10x4 --arg=%t/large.npy
+func.func @rows(%a: tensor<?x4xf32>, %count: tensor<i64>) -> tensor<?x4xf32> {
+  %i = tensor.extract %count[] : tensor<i64>
+  %n = arith.index_cast %i : i64 to index
+  %0 = tensor.generate %n {
+  ^bb0(%row: index, %column: index):
+    %x = tensor.extract %a[%row, %column] : tensor<?x4xf32>
+    tensor.yield %x : f32
+  } : tensor<?x4xf32>
+  return %0 : tensor<?x4xf32>
+}

@@ -1,5 +1,5 @@
-// What the runner reads: a file, standard input, text and bytecode; arguments of rank 0 and of types that no
-// gradient takes.
+// Inputs of the runner: a file, standard input, text and bytecode; arguments of rank 0 and of types that no
+// gradient supports.
 
 // DEFINE: %{args} = --entry=gradient --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4
 // RUN: bngrad-runner %s %{args} | FileCheck %s
@@ -10,7 +10,7 @@
 // CHECK: result 0 grad_input max_error {{[0-9.e+-]+}} bound {{[0-9.e+-]+}} ok
 // CHECK-NOT: {{.}}
 
-// An option may be separate from its value, and stand before the file.
+// An option may be separate from its value, and precede the file.
 // RUN: bngrad-runner --entry gradient --arg random:1 --arg random:2 --arg random:3 --arg random:4 --check %s | FileCheck %s
 
 !d = tensor<3x4xf32>

@@ -1,5 +1,5 @@
-// Arrays of every type and of rank 0, size 0 and more go in and out bit for bit, NaN and subnormals included,
-// and numpy reads what was written with the right type and shape. All three versions of the format are read.
+// Arrays of every type, of rank 0, size 0 and more, are bitwise identical after a round trip, including NaN and
+// subnormals, and numpy reads them with the right type and shape. All three versions of the format are read.
 
 // REQUIRES: numpy
 // RUN: %python %S/check_npy.py write %t

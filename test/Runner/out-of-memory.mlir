@@ -1,4 +1,4 @@
-// Where memory runs out there is one line, whoever needs it: the compiler, arrays, temporaries of the function, --check.
+// Out of memory gives one line, in each part: the compiler, arrays, temporaries of the function, --check.
 
 // UNSUPPORTED: sanitizer
 // DEFINE: %{fails} = %python %S/../Inputs/expect_error.py
@@ -23,7 +23,7 @@ func.func @outer(%a: tensor<?xf32>) -> tensor<1xf32> {
     %1 = arith.subf %l, %r : f32
     linalg.yield %1 : f32
   } -> tensor<?x?xf32>
-  // Read where no loop could compute it.
+  // Read by an op that no loop can compute.
   %last = arith.subi %n, %c1 : index
   %e = tensor.extract %0[%last, %c0] : tensor<?x?xf32>
   %r = tensor.from_elements %e : tensor<1xf32>
@@ -36,12 +36,13 @@ func.func @outer(%a: tensor<?xf32>) -> tensor<1xf32> {
 // RUN: %{fails} "argument 0 (random:1@4611686018427387904): expected extents >= 0 and a size below 2^63 bytes" \
 // RUN:   %{limited} --entry=outer --arg=random:1@4611686018427387904
 
-// Everything else.
+// Other memory.
 // RUN: %{any} bngrad-runner %s --entry=gradient --arg=random:1@4096x512 --arg=random:2@4096x512 --arg=random:3@512 \
 // RUN:   --arg=random:4@512 --check | FileCheck %s
 // RUN: %{any} bngrad-runner %s --entry=gradient --arg=random:1@8x4 --arg=random:2@8x4 --arg=random:3@4 \
 // RUN:   --arg=random:4@4 --target=cuda-emulator | FileCheck %s
 // RUN: %{any} bngrad-compile %s -o %t.o | FileCheck %s
+// RUN: %{any} bngrad-opt %s --bngrad-cpu-pipeline -o %t.mlir | FileCheck %s
 // CHECK: succeeds, fails with less: yes
 !u = tensor<?x?xf32>
 !v = tensor<?xf32>

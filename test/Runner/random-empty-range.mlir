@@ -1,4 +1,4 @@
-// A range that holds no value of the element type is an error, not an endless search for one.
+// A range without a value of the element type is an error, not an endless search for one.
 
 // DEFINE: %{fails} = %python %S/../Inputs/expect_error.py
 // RUN: %{fails} "argument 0 (random:1:0.1:0.10000000001): ..." timeout 5 bngrad-runner %s --entry=f32 --arg=random:1:0.1:0.10000000001

@@ -1,5 +1,5 @@
-// Element i of a random argument depends on SEED, LO, HI and i alone, not on shape, type or role; without LO
-// and HI the range is [-1, 1), or [0.5, 1.5) for a variance or inv_std; an i1 is as often true as false.
+// Element i of a random argument depends only on SEED, LO, HI and i, not on shape, type or role. The default
+// range is [-1, 1), or [0.5, 1.5) for a variance or inv_std; an i1 is true half of the time.
 
 // REQUIRES: numpy
 // RUN: rm -rf %t
@@ -27,7 +27,7 @@ func.func @roles(%dy: !d, %x: !d, %g: !p, %m: !p, %v: !p, %r: !p, %c: !p, %k: te
   return %dy, %x, %g, %m, %v, %r, %c, %k : !d, !d, !p, !p, !p, !p, !p, tensor<3x1000xi1>
 }
 
-// A range of its own overrides that of the role.
+// An explicit range overrides that of the role.
 // RUN: bngrad-runner %s --entry=types --arg=random:1:3:5 --arg=random:2:-2:-1 --arg=random:3:1:1.5 --arg=random:4:0:2 \
 // RUN:   --result=%t/f16.npy --result=%t/bf16.npy --result=%t/f64.npy --result=%t/given_variance.npy
 func.func @types(%a: tensor<1000xf16>, %b: tensor<1000xbf16>, %c: tensor<1000xf64>, %v: !p) -> (tensor<1000xf16>, tensor<1000xbf16>, tensor<1000xf64>, !p) {

@@ -1,4 +1,4 @@
-// Where results go: to one file after the other, `-` skips one, and those left over go nowhere.
+// Results are written to one file after the other; `-` skips one, and remaining ones are not written.
 
 // DEFINE: %{run} = bngrad-runner %s --arg=random:1 --arg=random:2 --arg=random:3
 // RUN: rm -rf %t
@@ -10,12 +10,12 @@
 // RUN: not cmp %t/all/b.npy %t/all/c.npy
 // RUN: ls %t/some | count 1
 
-// A file that was longer before is replaced.
+// A longer existing file is replaced.
 // RUN: %{run} --result=%t/long.npy
 // RUN: %{run} --result=- --result=%t/long.npy
 // RUN: cmp %t/all/b.npy %t/long.npy
 
-// Results are written whether or not they are checked and timed.
+// Results are written with and without checks and timing.
 // RUN: %{run} --result=%t/checked.npy --check --benchmark=1 | FileCheck %s
 // RUN: cmp %t/all/a.npy %t/checked.npy
 // CHECK: result 0 value max_error 0 bound 0 ok

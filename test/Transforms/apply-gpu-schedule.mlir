@@ -1,7 +1,7 @@
 // RUN: bngrad-opt %s --bngrad-apply-schedule="device-arguments=true" --canonicalize | FileCheck %s
 
-// The wait for the stream stays, where every launch is inside a test of alignment and the group needs no buffer of its
-// own: a wait for the token of another wait would be folded away.
+// The wait for the stream stays if every launch is inside a test of alignment and the group allocates no buffer: a wait
+// for the token of another wait would be folded away.
 // CHECK-LABEL: func.func @no_buffers(
 // CHECK:         gpu.wait async
 // CHECK:         scf.if
@@ -35,8 +35,8 @@ func.func @no_buffers(%x: !t, %sum: !p, %o: !t) {
   return
 }
 
-// Rows with gaps are no obstacle to one pass, which copies them element by element; channels whose rows cannot be one
-// loop are.
+// One pass supports rows with gaps, which it copies element by element, but not channels whose rows cannot be merged
+// into one loop.
 // CHECK-LABEL: func.func @cropped_rows(
 // CHECK:         gpu.launch {{.*}} function(@one_pass)
 // CHECK-NOT:     gpu.launch
@@ -110,7 +110,7 @@ func.func @cropped_images(%x: !images, %sum: !p, %o: !images) {
   return
 }
 
-// A fill is where a sum starts only if nothing is written after it, by any name of the memory.
+// A fill is the initial value of a sum only if no alias of its buffer is written after it.
 // CHECK-LABEL: func.func @written_by_another_name(
 // CHECK:         linalg.fill
 // CHECK:         memref.store

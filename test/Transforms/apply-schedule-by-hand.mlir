@@ -1,5 +1,5 @@
-// Schedules written by hand on IR that they do not fit: scalar loops and a remark, upstream's loops, or an error;
-// what comes out verifies.
+// Schedules set by hand on IR that they do not fit: scalar loops and a remark, upstream's loops, or an error; the
+// output verifies.
 
 // RUN: bngrad-opt %s --bngrad-apply-schedule --split-input-file --verify-diagnostics --mlir-print-local-scope \
 // RUN:   --remark-policy=all --remark-format=emitRemark --remarks-filter-missed=bngrad-apply-schedule | FileCheck %s
@@ -7,7 +7,7 @@
 #data = affine_map<(n, c) -> (n, c)>
 #feature = affine_map<(n, c) -> (c)>
 
-// The sums are of what an earlier member makes.
+// The sums read the result of an earlier member.
 // CHECK-LABEL: func @sums_come_second
 // CHECK-NOT:     vector
 func.func @sums_come_second(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %sum: memref<4xf32>) {
@@ -113,7 +113,7 @@ func.func @data_from_outside(%x: memref<8x4xf32>, %f: memref<4xf32>, %y: memref<
 #data = affine_map<(n, c) -> (n, c)>
 #feature = affine_map<(n, c) -> (c)>
 
-// The data that were summed are overwritten before the second member.
+// The summed data are overwritten before the second member.
 // CHECK-LABEL: func @filled_between
 // CHECK-NOT:     vector
 func.func @filled_between(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %sum: memref<4xf32>) {
@@ -171,7 +171,7 @@ func.func @view_between(%x: memref<8x4xf32>, %y: memref<4x2x4xf32>, %sum: memref
 #data = affine_map<(n, c, h, w) -> (n, c, h, w)>
 #feature = affine_map<(n, c, h, w) -> (c)>
 
-// Tensors are not the apply pass's.
+// The apply pass does not support tensors.
 // CHECK-LABEL: func @tensors
 // CHECK:         linalg.generic
 func.func @tensors(%x: tensor<2x3x4x5xf32>, %sum: tensor<3xf32>) -> tensor<3xf32> {
@@ -191,7 +191,7 @@ func.func @tensors(%x: tensor<2x3x4x5xf32>, %sum: tensor<3xf32>) -> tensor<3xf32
 #data = affine_map<(n, c) -> (n, c)>
 #feature = affine_map<(n, c) -> (c)>
 
-// Strided complex numbers have no dense form that is looked for.
+// No dense form is tested for strided complex numbers.
 // CHECK-LABEL: func @complex
 // CHECK:         complex.add
 func.func @complex(%x: memref<8x4xcomplex<f32>, strided<[?, ?]>>, %f: memref<4xcomplex<f32>>, %y: memref<8x4xcomplex<f32>, strided<[?, ?]>>) {
@@ -213,7 +213,7 @@ func.func @complex(%x: memref<8x4xcomplex<f32>, strided<[?, ?]>>, %f: memref<4xc
 #data = affine_map<(n, c) -> (n, c)>
 #feature = affine_map<(n, c) -> (c)>
 
-// Members in two blocks are no group.
+// Members in two blocks are not a group.
 // CHECK-LABEL: func @two_blocks
 // CHECK-NOT:     linalg.generic
 func.func @two_blocks(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %f: memref<4xf32>, %b: i1) {

@@ -1,9 +1,9 @@
-// What is left to upstream's loops is said in a remark, an error is an error;
-// both are expected below where they arise.
+// A remark reports ops that are left to upstream's loops; remarks and errors
+// are expected below at their ops.
 // RUN: bngrad-opt %s --bngrad-apply-schedule --split-input-file --verify-diagnostics --mlir-print-local-scope \
 // RUN:   --remark-policy=all --remark-format=emitRemark --remarks-filter-missed=bngrad-apply-schedule | FileCheck %s
 
-// Bufferized IR goes on to upstream's passes: the loops verify and lower.
+// Upstream's passes accept the output: the loops verify and lower.
 // RUN: bngrad-opt %s --bngrad-apply-schedule --split-input-file --verify-diagnostics \
 // RUN:   --remark-policy=all --remark-format=emitRemark --remarks-filter-missed=bngrad-apply-schedule \
 // RUN:   --canonicalize --cse --convert-scf-to-cf -o /dev/null
@@ -21,7 +21,7 @@
 
 // === element-wise ===
 
-// The innermost loop is a plain one, the others run in parallel.
+// The innermost loop is sequential, the others are parallel.
 // CHECK-LABEL: func @elementwise
 // CHECK-SAME:    (%[[A:.+]]: memref<8x4x5xf32>, %[[B:.+]]: memref<8x4x5xf32>)
 // CHECK-DAG:     %[[C0:.+]] = arith.constant 0 : index
@@ -46,7 +46,7 @@ func.func @elementwise(%a: memref<8x4x5xf32>, %b: memref<8x4x5xf32>) {
   return
 }
 
-// One loop is per channel: too small for threads. Every result is stored.
+// A single loop is per-channel: too small for threads. Every result is stored.
 // CHECK-LABEL: func @per_channel
 // CHECK-SAME:    (%[[A:.+]]: memref<4xf32>, %[[B:.+]]: memref<4xf32>, %[[C:.+]]: memref<4xf64>)
 // CHECK-NOT:     scf.parallel
@@ -69,9 +69,9 @@ func.func @per_channel(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf64>) 
   return
 }
 
-// A value that does not change in the inner loop is loaded outside of it, one
-// that does inside, and one that is not read not at all. A scalar operand is
-// used as it is.
+// A value that is invariant in the inner loop is loaded outside of it, a
+// varying one inside, and an unused one not at all. A scalar operand is used
+// directly.
 // CHECK-LABEL: func @loads_hoisted
 // CHECK-SAME:    (%[[X:.+]]: memref<8x4xf32>, %[[ROW:.+]]: memref<8xf32>, %[[COLUMN:.+]]: memref<4xf32>, %[[S:.+]]: f32, %[[ONE:.+]]: memref<f32>, %[[B:.+]]: memref<8x4xf32>)
 // CHECK:         scf.parallel (%[[I:.+]]) =
@@ -135,7 +135,7 @@ func.func @index_in_the_body(%b: memref<8x4xindex>) {
   return
 }
 
-// An output may be read: the element that is about to be written.
+// The body may read the output: the old value of the written element.
 // CHECK-LABEL: func @output_that_is_read
 // CHECK-SAME:    (%[[A:.+]]: memref<8x4xf32>, %[[B:.+]]: memref<8x4xf32>)
 // CHECK:         scf.parallel (%[[I:.+]]) =
@@ -193,7 +193,7 @@ func.func @dynamic_sizes(%a: memref<?x?xf32>, %b: memref<?x?xf32>) {
 // Channels in parallel; a term is added to its block, at most 8 of them, and the
 // block to the sum, whose rounding error is carried along (TwoSum: these six
 // operations, none of them free to be reassociated) and added at the end. The
-// sum starts from what the output holds. 20 = 2*8 + 4.
+// sum starts from the value of the output. 20 = 2*8 + 4.
 // CHECK-LABEL: func @sum
 // CHECK-SAME:    (%[[X:.+]]: memref<20x4xf32>, %[[MEAN:.+]]: memref<4xf32>, %[[OUT:.+]]: memref<4xf32>)
 // CHECK-DAG:     %[[C4:.+]] = arith.constant 4 : index
@@ -213,7 +213,7 @@ func.func @dynamic_sizes(%a: memref<?x?xf32>, %b: memref<?x?xf32>) {
 // CHECK-DAG:           %[[TERM:.+]] = arith.subf %[[E]], %[[MEAN_E]]
 // CHECK-DAG:           %[[NEXT:.+]] = arith.addf %[[ACC]], %[[TERM]]
 // CHECK:               scf.yield %[[NEXT]] : f32
-// The error so far joins the block before that is added.
+// The accumulated error is added to the block first.
 // CHECK:             %[[ADDEND:.+]] = arith.addf %[[PARTIAL]], %[[ERROR]] : f32
 // CHECK:             %[[TOTAL:.+]] = arith.addf %[[SUM]], %[[ADDEND]] : f32
 // CHECK-DAG:         %[[ADDEND_PART:.+]] = arith.subf %[[TOTAL]], %[[SUM]] : f32
@@ -221,11 +221,11 @@ func.func @dynamic_sizes(%a: memref<?x?xf32>, %b: memref<?x?xf32>) {
 // CHECK-DAG:         %[[SUM_ERROR:.+]] = arith.subf %[[SUM]], %[[SUM_PART]] : f32
 // CHECK-DAG:         %[[ADDEND_ERROR:.+]] = arith.subf %[[ADDEND]], %[[ADDEND_PART]] : f32
 // CHECK-DAG:         %[[STEP_ERROR:.+]] = arith.addf %[[SUM_ERROR]], %[[ADDEND_ERROR]] : f32
-// An infinite sum has an error that is no number: it stays infinite.
+// An infinite sum has a NaN error: it stays infinite.
 // CHECK-DAG:         %[[NO_ERROR:.+]] = arith.cmpf uno, %[[STEP_ERROR]], %[[STEP_ERROR]]
 // CHECK-DAG:         %[[NEXT_ERROR:.+]] = arith.select %[[NO_ERROR]], %{{.+}}, %[[STEP_ERROR]]
 // CHECK:             scf.yield %[[TOTAL]], %[[NEXT_ERROR]] : f32, f32
-// The terms that fill no block.
+// The terms of the incomplete block.
 // CHECK:           %[[LAST:.+]] = scf.for %{{.+}} = %[[END]] to %[[C20]] step
 // CHECK:           %[[LAST_ADDEND:.+]] = arith.addf %[[LAST]], %[[WHOLE]]#1 : f32
 // CHECK:           %[[LAST_SUM:.+]] = arith.addf %[[WHOLE]]#0, %[[LAST_ADDEND]] : f32
@@ -246,8 +246,8 @@ func.func @sum(%x: memref<20x4xf32>, %mean: memref<4xf32>, %out: memref<4xf32>) 
 }
 
 // NCHW, two sums of two types in one pass over the data, accumulator on either
-// side; the loops over the reduced dims nest in their order, and a product that
-// both terms need is computed once.
+// side; the loops over the reduced dims nest in order, and a product used by
+// both terms is computed once.
 // CHECK-LABEL: func @two_sums_over_two_dims
 // CHECK-SAME:    (%[[X:.+]]: memref<6x3x5xf32>, %[[OUT0:.+]]: memref<3xf32>, %[[OUT1:.+]]: memref<3xf64>)
 // CHECK-DAG:     %[[C6:.+]] = arith.constant 6 : index
@@ -354,7 +354,7 @@ func.func @sum_with_index(%x: memref<8x4xf32>, %out: memref<4xf32>) {
 
 // === groups ===
 
-// A group's region has done its work; one without scheduled ops is not ours.
+// A group's region may be inlined; one without scheduled ops is unchanged.
 // CHECK-LABEL: func @region_of_a_group
 // CHECK:         scf.execute_region {
 // CHECK:           scf.for
@@ -380,7 +380,7 @@ func.func @region_of_a_group(%a: memref<4xf32>, %b: memref<4xf32>) {
   return
 }
 
-// === what keeps its form ===
+// === unchanged ops ===
 
 // CHECK-LABEL: func @other_reduction
 // CHECK-NEXT:    linalg.generic {{.+}} attrs = {bngrad.schedule = #bngrad.schedule<loops>}
@@ -398,7 +398,7 @@ func.func @other_reduction(%x: memref<8x4xf32>, %out: memref<4xf32>) {
   return
 }
 
-// One of two results is no sum: neither is touched.
+// One of two results is not a sum: neither is changed.
 // CHECK-LABEL: func @sum_and_other_reduction
 // CHECK-NEXT:    linalg.generic
 // CHECK-NOT:     scf.
@@ -415,7 +415,7 @@ func.func @sum_and_other_reduction(%x: memref<8x4xf32>, %out0: memref<4xf32>, %o
   return
 }
 
-// The sum so far goes into the next term.
+// The next term depends on the sum so far.
 // CHECK-LABEL: func @sum_that_reads_its_accumulator_twice
 // CHECK-NEXT:    linalg.generic
 // CHECK-NOT:     scf.
@@ -462,7 +462,7 @@ func.func @no_loop(%a: memref<f32>, %b: memref<f32>) {
   return
 }
 
-// Before bufferization there is nothing to load from.
+// There are no buffers before bufferization.
 // CHECK-LABEL: func @tensors
 // CHECK-NEXT:    linalg.generic
 // CHECK-NOT:     scf.
@@ -508,7 +508,7 @@ func.func @not_a_schedule(%a: memref<4xf32>, %b: memref<4xf32>) {
 
 // -----
 
-// An attribute of ours, but of another kind.
+// An attribute of our dialect, but not a schedule.
 #channel = affine_map<(d0) -> (d0)>
 func.func @another_attribute(%a: memref<4xf32>, %b: memref<4xf32>) {
   // expected-error @below {{expected attribute 'bngrad.schedule' to be a #bngrad.schedule, got #bngrad.statistics<batch>}}

@@ -1,4 +1,4 @@
-// The schedule of a gradient, by shape and chip; what it means for kernels is tested apart.
+// The schedule of a gradient, by shape and chip; other tests cover its kernels.
 
 // DEFINE: %{chip} =
 // DEFINE: %{group} = bngrad-opt %s --bngrad-cuda-pipeline="chip=%{chip} stop-after=group"
@@ -12,14 +12,14 @@
 // RUN: %{group} | FileCheck %s --check-prefixes=CHECK,SM_100
 // REDEFINE: %{chip} = sm_120
 // RUN: %{group} | FileCheck %s --check-prefixes=CHECK,SM_120
-// What the oldest can do, the others can do.
+// The oldest chip determines the available features.
 // REDEFINE: %{chip} = sm_90,sm_80
 // RUN: %{group} | FileCheck %s --check-prefixes=CHECK,SM_80
-// It need not have the least shared memory.
+// The oldest chip need not have the least shared memory.
 // REDEFINE: %{chip} = sm_90,sm_120
 // RUN: %{group} | FileCheck %s --check-prefixes=CHECK,LEAST
 
-// Rows of 12544 elements: no cluster holds a channel.
+// Rows of 12544 elements: a channel does not fit in a cluster.
 // CHECK-LABEL: func.func @long_rows(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
@@ -32,7 +32,7 @@ func.func @long_rows(%dy: tensor<32x64x112x112xf32>, %x: tensor<32x64x112x112xf3
   return %0#0, %0#1 : tensor<32x64x112x112xf32>, tensor<64xf32>
 }
 
-// A cluster for each channel.
+// A cluster per channel.
 // CHECK-LABEL: func.func @rows_of_784(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
@@ -46,7 +46,7 @@ func.func @rows_of_784(%dy: tensor<32x512x28x28xf32>, %x: tensor<32x512x28x28xf3
   return %0#0, %0#1 : tensor<32x512x28x28xf32>, tensor<512xf32>
 }
 
-// Half as much, half the blocks.
+// Half of the data, half of the blocks.
 // CHECK-LABEL: func.func @rows_of_784_bf16(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
@@ -59,7 +59,7 @@ func.func @rows_of_784_bf16(%dy: tensor<32x512x28x28xbf16>, %x: tensor<32x512x28
   return %0#0, %0#1 : tensor<32x512x28x28xbf16>, tensor<512xf32>
 }
 
-// A block for each channel, two of which fit on a multiprocessor.
+// A block per channel, two of which fit on a multiprocessor.
 // CHECK-LABEL: func.func @rows_of_196(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
@@ -72,7 +72,7 @@ func.func @rows_of_196(%dy: tensor<32x1024x14x14xf32>, %x: tensor<32x1024x14x14x
   return %0#0, %0#1 : tensor<32x1024x14x14xf32>, tensor<1024xf32>
 }
 
-// Several channels in a block.
+// Several channels per block.
 // CHECK-LABEL: func.func @rows_of_49(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
@@ -109,7 +109,7 @@ func.func @three_dims(%dy: tensor<64x512x1024xbf16>, %x: tensor<64x512x1024xbf16
   return %0#0, %0#1 : tensor<64x512x1024xbf16>, tensor<512xf32>
 }
 
-// Channels run fastest: more rows than a cluster holds.
+// Innermost channels: more rows than fit in a cluster.
 // CHECK-LABEL: func.func @channels_last(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
@@ -196,7 +196,7 @@ func.func @one_row_per_channel(%dy: tensor<4096x256xf32>, %x: tensor<4096x256xf3
   return %0#0, %0#1 : tensor<4096x256xf32>, tensor<4096xf32>
 }
 
-// Features that alternate with what is summed over.
+// Feature dims that alternate with reduced dims.
 // CHECK-LABEL: func.func @alternating(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}

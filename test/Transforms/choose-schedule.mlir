@@ -1,4 +1,4 @@
-// The choice of a schedule, by shape and target; what it means for the loops is tested apart.
+// The choice of a schedule, by shape and target; other tests cover its loops.
 
 // RUN: bngrad-opt %s --bngrad-decompose --bngrad-group | FileCheck %s --check-prefixes=CHECK,DEFAULT
 // RUN: bngrad-opt %s --bngrad-decompose --bngrad-group="threads=7 vector-bits=256 l1-bytes=32768 last-level-bytes=1048576 fma=true" \
@@ -13,7 +13,7 @@
 // LESS-LABEL: func @nhwc(
 // LESS:         bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 33554432, columns = 512, blocks = 32>}
 
-// A target that is none is an error, once for all functions.
+// An unknown target gives one error for all functions.
 // RUN: not bngrad-opt %s --bngrad-decompose --bngrad-group="threads=0" -o /dev/null 2>&1 | FileCheck %s --check-prefix=THREADS
 // RUN: not bngrad-opt %s --bngrad-decompose --bngrad-group="vector-bits=100" -o /dev/null 2>&1 | FileCheck %s --check-prefix=BITS
 // RUN: not bngrad-opt %s --bngrad-decompose --bngrad-group="l1-bytes=-5" -o /dev/null 2>&1 | FileCheck %s --check-prefix=L1
@@ -159,7 +159,7 @@ func.func @few_shortest_rows(%dy: tensor<7x9x3x3xf32>, %x: tensor<7x9x3x3xf32>, 
   return %0#0 : tensor<7x9x3x3xf32>
 }
 
-// A row of a tile has as many bytes whatever the type.
+// A row of a tile has the same number of bytes for every type.
 // CHECK-LABEL: func @narrow_tiles(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, columns = 2048, blocks = 32>}
 // OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, blocks = 32, fma = true>}
@@ -180,7 +180,7 @@ func.func @wide_tiles(%dy: tensor<32x1024x14x14xf64>, %x: tensor<32x1024x14x14xf
   return %0#0 : tensor<32x1024x14x14xf64>
 }
 
-// Fewer channels than 8.
+// Fewer than 8 channels.
 // CHECK-LABEL: func @one_channel(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<split, streaming_bytes = 33554432, blocks = 32>}
 // OTHER:         bngrad.schedule = #bngrad.schedule<split, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
@@ -293,7 +293,7 @@ func.func @no_batch(%dy: tensor<64x14x20xf32>, %x: tensor<64x14x20xf32>, %p: ten
   return %0#0 : tensor<64x14x20xf32>
 }
 
-// Two features with a sum between, and one after.
+// Two feature dims with a reduced dim between, and one after.
 // CHECK-LABEL: func @two_features_apart(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, blocks = 32>}
 // OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
@@ -337,7 +337,7 @@ func.func @turned_coefficients(%x: tensor<64x8x8x100xf32>, %p: tensor<8x8xf32>) 
   return %0 : tensor<64x8x8x100xf32>
 }
 
-// Sizes that only the data know.
+// Dynamic sizes.
 // CHECK-LABEL: func @dynamic_batch(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<sizes, streaming_bytes = 33554432, blocks = 32>}
 // OTHER:         bngrad.schedule = #bngrad.schedule<sizes, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, blocks = 32, fma = true>}
@@ -368,7 +368,7 @@ func.func @dynamic_nhwc(%dy: tensor<?x?x?x?xf32>, %x: tensor<?x?x?x?xf32>, %p: t
   return %0#0 : tensor<?x?x?x?xf32>
 }
 
-// Nothing to do; no division by a size.
+// No elements; no division by a size.
 // CHECK-LABEL: func @empty(
 // CHECK-NOT:     bngrad.schedule
 // CHECK:         return

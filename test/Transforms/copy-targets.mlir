@@ -1,4 +1,4 @@
-// Sums are written where they would be copied to, unless something between could tell.
+// Sums are written directly to the target of their copy, unless an op in between would observe it.
 
 // RUN: bngrad-opt %s --bngrad-apply-schedule --canonicalize | FileCheck %s
 
@@ -6,7 +6,7 @@
 #feature = affine_map<(n, c) -> (c)>
 !row = memref<3xf32, strided<[1], offset: 3>>
 
-// The other row is no obstacle; the target is made before the sums.
+// Uses of the other row are allowed; the target view is created before the sums.
 // CHECK-LABEL: func @rows
 // CHECK-NOT:     memref.alloc
 // CHECK:         memref.subview %{{.+}}[1, 0]
@@ -35,7 +35,7 @@ func.func @rows(%x: memref<4x3xf32>, %stack: memref<2x3xf32>) {
   return
 }
 
-// What the sums read is where they would go.
+// The sums read memory that overlaps the target.
 // CHECK-LABEL: func @overlap
 // CHECK:         memref.alloc
 // CHECK:         memref.copy
@@ -83,7 +83,7 @@ func.func @same_part(%x: memref<4x3xf32>, %stack: memref<2x3xf32>) -> f32 {
   return %before : f32
 }
 
-// Read once more after the copy.
+// Read again after the copy.
 // CHECK-LABEL: func @read_later
 // CHECK:         memref.alloc
 // CHECK:         memref.copy

@@ -1,13 +1,13 @@
-// The order of summation is the schedule's to choose; that of other operations
-// is not.
+// The schedule may choose the order of summation, but not that of other
+// operations.
 // RUN: bngrad-opt %s --bngrad-decompose --mlir-print-local-scope | FileCheck %s --implicit-check-not="{{(mulf|subf|divf).*reassoc}}" --implicit-check-not=bngrad.batch_norm_backward
 // RUN: bngrad-opt %s --bngrad-decompose --cse --mlir-print-local-scope | FileCheck %s --check-prefix=CSE
 // RUN: bngrad-opt %s --bngrad-decompose --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefix=LOC
 
 // === the formulas ===
 
-// All of docs/mathematics.md at once: three generics, each sum with an init of
-// its own, M = 2*3 and epsilon in the accumulator type.
+// All of docs/mathematics.md: three generics, each sum with its own init, M =
+// 2*3 and epsilon in the accumulator type.
 // CHECK-LABEL: func @batch_variance
 // CHECK-SAME:    (%[[DY:.+]]: tensor<2x5x3xf32>, %[[X:.+]]: tensor<2x5x3xf32>, %[[SCALE:.+]]: tensor<5xf32>, %[[MEAN:.+]]: tensor<5xf32>, %[[VARIANCE:.+]]: tensor<5xf32>)
 // CHECK:         %[[EMPTY0:.+]] = tensor.empty() : tensor<5xf32>
@@ -64,7 +64,7 @@ func.func @batch_variance(%dy: tensor<2x5x3xf32>, %x: tensor<2x5x3xf32>, %scale:
   return %0#0, %0#1, %0#2 : tensor<2x5x3xf32>, tensor<5xf32>, tensor<5xf32>
 }
 
-// inv_std is r as given: no square root, no division but by M.
+// inv_std is r: no square root, and no division except by M.
 // CHECK-LABEL: func @batch_inv_std
 // CHECK-SAME:    %[[R:[^:]+]]: tensor<5xf32>)
 // CHECK-NOT:     math.sqrt
@@ -87,8 +87,8 @@ func.func @batch_inv_std(%dy: tensor<2x5x3xf32>, %x: tensor<2x5x3xf32>, %scale: 
   return %0#0, %0#1, %0#2 : tensor<2x5x3xf32>, tensor<5xf32>, tensor<5xf32>
 }
 
-// grad_input takes nothing from the sums: input is read for grad_scale only,
-// and nothing is divided by M.
+// grad_input does not depend on the sums: input is only read for grad_scale,
+// and there is no division by M.
 // CHECK-LABEL: func @global_variance
 // CHECK-SAME:    (%[[DY:.+]]: tensor<2x5x3xf32>, %[[X:.+]]: tensor<2x5x3xf32>,
 // CHECK:         %[[SUMS:.+]]:2 = linalg.generic {{.+}} ins(%[[DY]], %[[X]],
@@ -128,8 +128,8 @@ func.func @scale_absent(%dy: tensor<2x5x3xf32>, %x: tensor<2x5x3xf32>, %mean: te
   return %0#0 : tensor<2x5x3xf32>
 }
 
-// A select, not a product: a NaN that is masked does not spread. It is applied
-// to grad_output in the sums and in grad_input.
+// A select, not a product: a masked NaN does not propagate. It applies to
+// grad_output in the sums and in grad_input.
 // CHECK-LABEL: func @mask
 // CHECK-SAME:    (%[[DY:.+]]: tensor<2x5x3xf32>, %[[X:.+]]: tensor<2x5x3xf32>, %[[P:.+]]: tensor<5xf32>, %[[MASK:.+]]: tensor<2x5x3xi1>)
 // CHECK:         linalg.generic
@@ -193,7 +193,7 @@ func.func @several_feature_dims(%dy: tensor<2x5x3xf32>, %x: tensor<2x5x3xf32>, %
   return %0#0 : tensor<2x5x3xf32>
 }
 
-// A channel of one element: M = 1 is nothing special.
+// A channel of one element: M = 1 is not a special case.
 // CHECK-LABEL: func @all_dims_are_feature_dims
 // CHECK-NOT:     "reduction"
 // CHECK:         %[[SUMS:.+]]:2 = linalg.generic {{.+}} iterator_types = ["parallel", "parallel"]
@@ -212,8 +212,8 @@ func.func @all_dims_are_feature_dims(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, 
 
 // === types ===
 
-// bf16 data: widened before anything is computed, the sums kept in f32, each
-// result rounded once and last.
+// bf16 data: extended before any computation; the sums are f32, and each result
+// is rounded once, at the end.
 // CHECK-LABEL: func @bf16_data_f32_parameters
 // CHECK-SAME:    (%[[DY:.+]]: tensor<2x3xbf16>, %[[X:.+]]: tensor<2x3xbf16>, %[[P:.+]]: tensor<3xf32>)
 // CHECK-NOT:     arith.truncf
@@ -242,7 +242,7 @@ func.func @bf16_data_f32_parameters(%dy: tensor<2x3xbf16>, %x: tensor<2x3xbf16>,
   return %0#0, %0#1, %0#2 : tensor<2x3xbf16>, tensor<3xf32>, tensor<3xf32>
 }
 
-// Nothing wider than f16 and bf16 among the operands: still f32.
+// Only f16 and bf16 operands: still f32.
 // CHECK-LABEL: func @f16_data_bf16_parameters
 // CHECK:         linalg.generic {{.+}} outs(%{{.+}} : tensor<3xf32>, tensor<3xf32>)
 // CHECK-NEXT:    ^bb0(%{{[^:]+}}: f16, %{{[^:]+}}: f16, %{{[^:]+}}: bf16, %{{[^:]+}}: f32, %{{[^:]+}}: f32):
@@ -266,8 +266,8 @@ func.func @f16_data_bf16_parameters(%dy: tensor<2x3xf16>, %x: tensor<2x3xf16>, %
   return %0#0, %0#1, %0#2 : tensor<2x3xf16>, tensor<3xbf16>, tensor<3xbf16>
 }
 
-// f64 among the parameters is enough for f64 throughout, the constants
-// included; results may be narrower than the accumulator.
+// An f64 parameter makes all computations f64, including constants; results may
+// be narrower than the accumulator.
 // CHECK-LABEL: func @f32_data_f64_parameters
 // CHECK:         linalg.generic {{.+}} outs(%{{.+}} : tensor<3xf64>, tensor<3xf64>)
 // CHECK-NEXT:    ^bb0(%{{[^:]+}}: f32, %{{[^:]+}}: f32, %{{[^:]+}}: f64, %{{[^:]+}}: f64, %{{[^:]+}}: f64):
@@ -288,7 +288,7 @@ func.func @f32_data_f64_parameters(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p
   return %0#0, %0#1, %0#2 : tensor<2x3xbf16>, tensor<3xf16>, tensor<3xf64>
 }
 
-// So is f64 among the data.
+// So do f64 data.
 // CHECK-LABEL: func @f64_data_f32_parameters
 // CHECK:         linalg.generic {{.+}} outs(%{{.+}} : tensor<3xf64>, tensor<3xf64>)
 // CHECK-NEXT:    ^bb0(%{{[^:]+}}: f64, %{{[^:]+}}: f64, %[[MEAN:[^:]+]]: f32,
@@ -300,8 +300,8 @@ func.func @f64_data_f32_parameters(%dy: tensor<2x3xf64>, %x: tensor<2x3xf64>, %p
   return %0#0 : tensor<2x3xf64>
 }
 
-// The results' types have no say in the accumulator's; one that is wider is
-// filled up at the end.
+// The types of results do not affect the accumulator type; a wider result is
+// extended at the end.
 // CHECK-LABEL: func @results_wider_than_operands
 // CHECK:         linalg.generic {{.+}} outs(%{{.+}} : tensor<3xf32>, tensor<3xf32>)
 // CHECK:         linalg.generic
@@ -326,7 +326,7 @@ func.func @count_beyond_f32(%x: tensor<16777219x1xf32>, %p: tensor<1xf32>) -> te
   return %0#0 : tensor<16777219x1xf32>
 }
 
-// === what no result needs is not built ===
+// === ops of unused results are not built ===
 
 // CHECK-LABEL: func @only_grad_input_of_batch
 // CHECK:         %[[SUMS:.+]]:2 = linalg.generic
@@ -341,7 +341,7 @@ func.func @only_grad_input_of_batch(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %
   return %0#0 : tensor<2x3xf32>
 }
 
-// No sums: neither input nor mean is read at all.
+// No sums: neither input nor mean is read.
 // CHECK-LABEL: func @only_grad_input_of_global
 // CHECK-SAME:    (%[[DY:.+]]: tensor<2x3xf32>, %[[X:.+]]: tensor<2x3xf32>, %[[SCALE:.+]]: tensor<3xf32>, %[[MEAN:.+]]: tensor<3xf32>, %[[R:.+]]: tensor<3xf32>)
 // CHECK-NOT:     "reduction"
@@ -375,8 +375,8 @@ func.func @only_grad_scale(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %scale: te
   return %0#1 : tensor<3xf32>
 }
 
-// One sum of grad_output (and mask) alone: input, mean and the statistic are
-// not read, and no root is taken.
+// One sum of only grad_output (and mask): input, mean and the statistic are not
+// read, and there is no root.
 // CHECK-LABEL: func @only_grad_offset
 // CHECK-SAME:    (%[[DY:.+]]: tensor<2x3xf32>, %[[X:.+]]: tensor<2x3xf32>, %[[MEAN:.+]]: tensor<3xf32>, %[[VARIANCE:.+]]: tensor<3xf32>, %[[MASK:.+]]: tensor<2x3xi1>)
 // CHECK-NOT:     math.sqrt
@@ -419,7 +419,7 @@ func.func @no_result_used(%dy: tensor<?x3xf32>, %x: tensor<?x3xf32>, %p: tensor<
 
 // === sizes ===
 
-// Nothing to sum: zeros, whatever r is, and no division by M = 0.
+// Empty sums: zeros for any r, and no division by M = 0.
 // CHECK-LABEL: func @no_elements
 // CHECK-NOT:     linalg.generic
 // CHECK-NOT:     arith.divf
@@ -434,7 +434,7 @@ func.func @no_elements(%x: tensor<0x3x4xf16>, %p: tensor<3xf32>) -> (tensor<0x3x
   return %0#0, %0#1, %0#2 : tensor<0x3x4xf16>, tensor<3xf32>, tensor<3xf64>
 }
 
-// A dynamic size besides the 0 changes nothing.
+// The same with an additional dynamic size.
 // CHECK-LABEL: func @no_elements_among_dynamic_sizes
 // CHECK-SAME:    (%[[X:[^:]+]]: tensor<?x3x0xf32>
 // CHECK-NOT:     linalg.generic
@@ -448,7 +448,7 @@ func.func @no_elements_among_dynamic_sizes(%x: tensor<?x3x0xf32>, %p: tensor<3xf
   return %0#0 : tensor<?x3x0xf32>
 }
 
-// No channels is no special case: M is 2.
+// A shape without channels is not a special case: M is 2.
 // CHECK-LABEL: func @no_channels
 // CHECK:         linalg.generic
 // CHECK-SAME:      iterator_types = ["reduction", "parallel"]
@@ -459,8 +459,8 @@ func.func @no_channels(%x: tensor<2x0xf32>, %p: tensor<0xf32>) -> (tensor<2x0xf3
   return %0#0, %0#1 : tensor<2x0xf32>, tensor<0xf32>
 }
 
-// M may turn out to be 0: the division is by max(M, 1) and grad_scale is
-// selected, since 0 * r need not be 0. M is counted in integers.
+// M may be 0 at run time: the divisor is max(M, 1), and a select computes
+// grad_scale, since 0 * r may be NaN. M is computed in integers.
 // CSE-LABEL: func @dynamic_count(
 // CSE-SAME:    %[[DY:.+]]: tensor<?x3x?x5xf32>, %[[X:.+]]: tensor<?x3x?x5xf32>, %[[P:.+]]: tensor<3xf32>)
 // CSE-DAG:     %[[C0:.+]] = arith.constant 0 : index
@@ -491,7 +491,7 @@ func.func @dynamic_count(%dy: tensor<?x3x?x5xf32>, %x: tensor<?x3x?x5xf32>, %p: 
   return %0#0, %0#1, %0#2 : tensor<?x3x?x5xf32>, tensor<3xf32>, tensor<3xf32>
 }
 
-// grad_offset alone is a sum; it needs no guard and no count.
+// Only grad_offset, a sum: no guard and no count.
 // CHECK-LABEL: func @dynamic_count_unneeded
 // CHECK-NOT:     arith.muli
 // CHECK-NOT:     arith.select
@@ -503,7 +503,7 @@ func.func @dynamic_count_unneeded(%dy: tensor<?x3xf32>, %x: tensor<?x3xf32>, %p:
   return %0#2 : tensor<3xf32>
 }
 
-// Every size is dynamic: inits are as large as input says.
+// Every size is dynamic: inits take their sizes from input.
 // CSE-LABEL: func @dynamic_everything_nhwc
 // CSE-SAME:    (%[[DY:.+]]: tensor<?x?x?xbf16>, %[[X:.+]]: tensor<?x?x?xbf16>, %[[P:.+]]: tensor<?xf32>)
 // CSE-DAG:     %[[C0:.+]] = arith.constant 0 : index
@@ -525,8 +525,8 @@ func.func @dynamic_everything_nhwc(%dy: tensor<?x?x?xbf16>, %x: tensor<?x?x?xbf1
   return %0#0 : tensor<?x?x?xbf16>
 }
 
-// Sizes that any operand knows are used, and the results cast to what their
-// users expect.
+// Sizes that are static in any operand are used, and the results are cast to
+// the types of their users.
 // CHECK-LABEL: func @results_less_static_than_operands
 // CHECK:         arith.constant 8.000000e+00 : f32
 // CHECK:         %[[DX:.+]] = linalg.generic {{.+}} outs(%{{.+}} : tensor<2x3x4xf32>)
@@ -542,7 +542,7 @@ func.func @results_less_static_than_operands(%dy: tensor<2x?x?xf32>, %x: tensor<
   return %0#0, %0#1, %0#2 : tensor<?x?x?xf32>, tensor<?xf32>, tensor<?xf32>
 }
 
-// A per-channel result that knows more than the operands gets a cast, too.
+// A per-channel result with more static sizes than the operands also gets a cast.
 // CHECK-LABEL: func @results_more_static_than_operands
 // CHECK:         %[[CAST:.+]] = tensor.cast %{{.+}} : tensor<?xf32> to tensor<3xf32>
 // CHECK:         return %[[CAST]]
@@ -553,9 +553,9 @@ func.func @results_more_static_than_operands(%dy: tensor<?x?xf32>, %x: tensor<?x
   return %0#1 : tensor<3xf32>
 }
 
-// === the rest ===
+// === other properties ===
 
-// An op in a region is decomposed where it stands.
+// An op in a region is decomposed in place.
 // CHECK-LABEL: func @op_in_a_loop
 // CHECK:         scf.for
 // CHECK:           linalg.generic
@@ -574,7 +574,7 @@ func.func @op_in_a_loop(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3x
   return %r : tensor<2x3xf32>
 }
 
-// Two ops share nothing, inits included.
+// Two ops share no values, not even inits.
 // CHECK-LABEL: func @two_ops
 // CHECK-COUNT-4: linalg.fill
 // CHECK-NOT:     linalg.fill
@@ -589,7 +589,7 @@ func.func @two_ops(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32>)
   return %1#0 : tensor<2x3xf32>
 }
 
-// Every op that is built, those in bodies included, is where the gradient was.
+// Every new op, including those in bodies, has the location of the gradient.
 // LOC-LABEL: func @location_kept
 // LOC-SAME:    -> tensor<?x3xf32> {
 // LOC-NOT:     loc({{([^"]|"[^g]).*\)$}}

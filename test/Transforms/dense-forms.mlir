@@ -3,7 +3,7 @@
 #data = affine_map<(n, c, s) -> (n, c, s)>
 #feature = affine_map<(n, c, s) -> (c)>
 
-// Strides that are not known: a test for each order in memory, and code for any strides in the end.
+// Dynamic strides: a test for each order in memory, and code for any strides last.
 // CHECK-LABEL: func @unknown
 // CHECK-SAME:    (%[[X:.+]]: memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>,
 // CHECK:         %[[BASE:.+]], %[[OFFSET:.+]], %[[SIZES:.+]]:3, %[[STRIDES:.+]]:3 = memref.extract_strided_metadata %[[X]]
@@ -40,7 +40,7 @@ func.func @unknown(%x: memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>, %sum: m
   return
 }
 
-// Strides that are known need no test.
+// Static strides need no test.
 // CHECK-LABEL: func @channels_last
 // CHECK-NOT:     scf.if
 // The buffer is as long as the offset and 30 elements.
@@ -162,7 +162,7 @@ func.func @beside_another_generic(%x: memref<2x3x5xf32, strided<[15, 1, 3]>>, %y
 #image = affine_map<(n, c, h, w) -> (n, c, h, w)>
 #channel = affine_map<(n, c, h, w) -> (c)>
 
-// Loops are merged where the strides of every operand allow it: here within a channel, but not where rows are cropped.
+// Loops are merged if the strides of every operand allow it: here within a channel, but not across cropped rows.
 // CHECK-LABEL: func @cropped_channels
 // CHECK:         memref.collapse_shape %{{.+}} {{\[\[}}0], [1], [2, 3]] : memref<2x3x4x5xf32, strided<[160, 20, 5, 1], offset: 40>> into memref<2x3x20xf32, strided<[160, 20, 1], offset: 40>>
 // CHECK:         return
@@ -198,7 +198,7 @@ func.func @cropped_rows(%x: memref<2x3x4x5xf32, strided<[84, 28, 7, 1]>>, %y: me
   return
 }
 
-// The index of a loop that is merged.
+// The index of a merged loop.
 // CHECK-LABEL: func @indices
 // CHECK:         memref.collapse_shape %{{.+}} {{\[\[}}0], [1], [2, 3]] : memref<2x3x4x5xf32>
 // CHECK:         scf.for %[[I:.+]] = %c0

@@ -1,4 +1,4 @@
-// With arguments in memory of the device, code of the host that would access them is an error, not a crash.
+// With arguments in device memory, host code that would access them is an error, not a crash.
 
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="device-arguments=true stop-after=apply" --split-input-file --verify-diagnostics
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="stop-after=apply" --split-input-file -o %t
@@ -60,7 +60,7 @@ func.func private @callee(%dy: !d, %x: !d, %mean: !c, %variance: !c) -> !d attri
 }
 
 func.func @caller(%dy: !d, %x: !d, %mean: !c, %variance: !c) -> !d {
-  // The result is a buffer of the caller's.
+  // The result is in a buffer of the caller.
   // expected-error @below {{'func.call' op expected operand 4 to be an argument, in memory of the device, got a buffer of the host}}
   %0 = func.call @callee(%dy, %x, %mean, %variance) : (!d, !d, !c, !c) -> !d
   %1:3 = bngrad.batch_norm_backward grad_output(%0 : !d) input(%x : !d) mean(%mean : !c) variance(%variance : !c)
@@ -70,7 +70,7 @@ func.func @caller(%dy: !d, %x: !d, %mean: !c, %variance: !c) -> !d {
 
 // -----
 
-// The sums are written by a kernel, the count is copied.
+// A kernel writes the sums; the count is copied.
 func.func @reduce(%dy: tensor<4x3x2xf32>, %x: tensor<4x3x2xf32>, %mean: tensor<3x2xf32>) -> (tensor<2x3x2xf32>, tensor<i64>) {
   %sums, %count = bngrad.batch_norm_backward_reduce grad_output(%dy : tensor<4x3x2xf32>) input(%x : tensor<4x3x2xf32>)
       mean(%mean : tensor<3x2xf32>) {feature_dims = array<i64: 1, 2>} : tensor<2x3x2xf32>, tensor<i64>
@@ -105,7 +105,7 @@ func.func @written(%dy: !d, %x: !d, %mean: !c, %inv_std: !c, %sums: tensor<2x3xf
 
 // -----
 
-// An element is no whole argument.
+// An element is not a whole argument.
 func.func @element(%to: memref<3xf32>) {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index

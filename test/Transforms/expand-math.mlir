@@ -1,6 +1,6 @@
 // RUN: bngrad-opt %s --bngrad-expand-math | FileCheck %s
 
-// Flags that say there are no such numbers do not decide.
+// Fast-math flags that exclude such numbers are ignored.
 
 // CHECK-LABEL: func.func @isinf(
 // CHECK-SAME: %[[X:.+]]: f16)
@@ -52,7 +52,7 @@ func.func @lanes(%x: vector<4xbf16>) -> vector<4xi1> {
   return %0 : vector<4xi1>
 }
 
-// Each lane has an exponent of its own.
+// Each lane has its own exponent.
 
 // CHECK-LABEL: func.func @powers(
 // CHECK-SAME: %[[X:.+]]: vector<2xf32>, %[[N:.+]]: vector<2xi32>)
@@ -66,6 +66,26 @@ func.func @lanes(%x: vector<4xbf16>) -> vector<4xi1> {
 func.func @powers(%x: vector<2xf32>, %n: vector<2xi32>) -> vector<2xf32> {
   %0 = math.fpowi %x, %n fastmath<contract> : vector<2xf32>, vector<2xi32>
   return %0 : vector<2xf32>
+}
+
+// LLVM's exponent is an i32.
+// CHECK-LABEL: func.func @short_exponent(
+// CHECK: %[[WIDE:.+]] = arith.extsi %{{.+}} : i8 to i32
+// CHECK: math.fpowi %{{.+}}, %[[WIDE]] : f32, i32
+func.func @short_exponent(%x: f32, %n: i8) -> f32 {
+  %0 = math.fpowi %x, %n : f32, i8
+  return %0 : f32
+}
+
+// CHECK-LABEL: func.func @long_exponent(
+// CHECK-NOT: math.fpowi
+// CHECK: arith.extf %{{.+}} : f16 to f32
+// CHECK: scf.for
+// CHECK-NOT: math.fpowi
+// CHECK: arith.truncf %{{.+}} : f32 to f16
+func.func @long_exponent(%x: f16, %n: i64) -> f16 {
+  %0 = math.fpowi %x, %n : f16, i64
+  return %0 : f16
 }
 
 // CHECK-LABEL: func.func @integers(
@@ -84,7 +104,7 @@ func.func @clamp(%x: f32, %low: f32, %high: f32) -> f32 {
   return %0 : f32
 }
 
-// What upstream lowers, and what has no infinities, stays.
+// Ops that upstream lowers, and types without infinities, are unchanged.
 
 // CHECK-LABEL: func.func @does_nothing(
 // CHECK-NEXT: math.fpowi

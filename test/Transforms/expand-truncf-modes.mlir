@@ -1,5 +1,5 @@
 // RUN: bngrad-opt %s --bngrad-expand-truncf | FileCheck %s
-// A rounding mode of its own is not "to nearest even".
+// An op with an explicit rounding mode is unchanged.
 // CHECK-LABEL: func @f
 // CHECK-NEXT:    arith.truncf %{{.+}} upward : f32 to bf16
 func.func @f(%a: f32) -> bf16 {

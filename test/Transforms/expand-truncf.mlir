@@ -1,9 +1,9 @@
 // RUN: bngrad-opt %s --bngrad-expand-truncf | FileCheck %s
 // RUN: bngrad-opt %s --bngrad-expand-truncf=bf16-conversion=true | FileCheck %s --check-prefix=CONVERT
 
-// The sixteen bits are cut from integers; no conversion instruction, which may
-// flush subnormals, is left. A NaN takes another way: rounding up must not turn
-// it into an infinity.
+// Integer arithmetic computes the sixteen bits; no conversion instruction,
+// which may flush subnormals, remains. A NaN is handled separately: rounding up
+// must not turn it into an infinity.
 // CHECK-LABEL: func @f32_to_bf16
 // CHECK-SAME:    %[[X:[^:]+]]: f32
 // CHECK-NOT:     arith.truncf
@@ -19,8 +19,8 @@ func.func @f32_to_bf16(%x: f32) -> bf16 {
   return %0 : bf16
 }
 
-// Through f32, rounded to odd, so that the second rounding sees what the first
-// one lost.
+// Through f32, rounded to odd, so that the second rounding takes the lost bits
+// into account.
 // CHECK-LABEL: func @f64_to_f16
 // CHECK-SAME:    %[[X:[^:]+]]: f64
 // CHECK:         %[[NEAREST:.+]] = arith.truncf %[[X]] : f64 to f32
@@ -45,7 +45,7 @@ func.func @f64_to_bf16(%x: f64) -> bf16 {
   return %0 : bf16
 }
 
-// The instruction takes vectors without a number that it would flush.
+// The instruction converts vectors without numbers that it would flush.
 // CONVERT-LABEL: func @f32_to_bf16
 // CONVERT-NOT:     llvm.fptrunc
 // CONVERT-LABEL: func @vectors
@@ -79,7 +79,7 @@ func.func @vectors(%a: vector<8xf32>, %b: vector<2x4xf64>, %c: vector<[4]xf32>) 
   return %0, %1, %2 : vector<8xbf16>, vector<2x4xf16>, vector<[4]xbf16>
 }
 
-// These round once as they are.
+// The existing lowering of these rounds once.
 // CHECK-LABEL: func @other_types_unchanged
 // CHECK-SAME:    (%[[A:.+]]: f32, %[[B:.+]]: f64, %[[C:.+]]: vector<4xf32>)
 // CHECK-NEXT:    %[[A_R:.+]] = arith.truncf %[[A]] : f32 to f16
@@ -93,7 +93,7 @@ func.func @other_types_unchanged(%a: f32, %b: f64, %c: vector<4xf32>) -> (f16, f
   return %0, %1, %2 : f16, f32, vector<4xf16>
 }
 
-// A tensor is no value of a machine yet.
+// Tensors are not lowered yet.
 // CHECK-LABEL: func @tensors_unchanged
 // CHECK-NEXT:    arith.truncf %{{.+}} : tensor<4xf32> to tensor<4xbf16>
 // CHECK-NEXT:    arith.truncf %{{.+}} : tensor<?xf64> to tensor<?xf16>

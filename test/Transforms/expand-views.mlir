@@ -2,7 +2,7 @@
 // RUN: bngrad-opt %s --split-input-file --bngrad-expand-views=reshapes=false --verify-diagnostics \
 // RUN:   | FileCheck %s --check-prefix=SLICES
 
-// A slice with steps: the dims are those whose strides, times the steps, the type has.
+// A slice with steps: the kept dims are those whose strides, times the steps, are in the type.
 
 // CHECK-LABEL: func.func @step(
 // CHECK-SAME: %[[M:.+]]: memref<4x1x2x8xf32>, %[[N:.+]]: index)
@@ -19,7 +19,7 @@ func.func @step(%m: memref<4x1x2x8xf32>, %n: index) -> memref<?x1x8xf32, strided
 
 // -----
 
-// Strides that are not known: sizes decide, and offset and strides are those of the slice.
+// Dynamic strides: sizes decide, and offset and strides are those of the slice.
 
 // CHECK-LABEL: func.func @sizes(
 // CHECK-SAME: %{{.+}}: memref<{{.+}}>, %[[N:.+]]: index, %[[K:.+]]: index)
@@ -58,7 +58,7 @@ func.func @groups(%m: memref<?x?xf32, strided<[?, ?], offset: ?>>, %a: index, %b
 
 // -----
 
-// What upstream gets right is left to it: sizes that say which dims are dropped, none dropped, one size to work out.
+// Views that upstream lowers correctly are unchanged: sizes determine the dropped dims, none dropped, one size to infer.
 
 // CHECK-LABEL: func.func @does_nothing(
 // CHECK-NOT: reinterpret_cast
@@ -69,6 +69,18 @@ func.func @does_nothing(%m: memref<4x1x2x8xf32>, %d: memref<?x8xf32>, %n: index)
       : memref<4x1x2x8xf32> to memref<?x1x1x8xf32, strided<[16, 32, 8, 1]>>
   %2 = memref.expand_shape %d [[0, 1], [2]] output_shape [%n, 2, 8] : memref<?x8xf32> into memref<?x2x8xf32>
   return %0, %1, %2 : memref<4x8xf32, strided<[16, 1]>>, memref<?x1x1x8xf32, strided<[16, 32, 8, 1]>>, memref<?x2x8xf32>
+}
+
+// -----
+
+// A step has no effect on one element.
+// CHECK-LABEL: func.func @tensors(
+// CHECK: tensor.extract_slice %{{.+}}[0, 0, 0, 0] [8, 1, 1, 1] [1, 1, 1, 1]
+// CHECK: tensor.insert_slice %{{.+}}[0, 0, 0, 0] [4, 1, 1, 1] [2, 1, 1, %{{.+}}]
+func.func @tensors(%t: tensor<8x1x1x1xf32>, %u: tensor<4xf32>, %n: index) -> (tensor<8x1x1xf32>, tensor<8x1x1x1xf32>) {
+  %0 = tensor.extract_slice %t[0, 0, 0, 0] [8, 1, 1, 1] [1, 1, 2, 1] : tensor<8x1x1x1xf32> to tensor<8x1x1xf32>
+  %1 = tensor.insert_slice %u into %t[0, 0, 0, 0] [4, 1, 1, 1] [2, 3, 1, %n] : tensor<4xf32> into tensor<8x1x1x1xf32>
+  return %0, %1 : tensor<8x1x1xf32>, tensor<8x1x1x1xf32>
 }
 
 // -----

@@ -2,7 +2,7 @@
 // RUN: bngrad-opt %s --bngrad-export-c=status-function=take_status | FileCheck %s --check-prefix=STATUS
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline=export-c --mlir-print-local-scope | FileCheck %s --check-prefix=LLVM
 
-// Functions get a name and a linkage that clash with nothing; calls follow.
+// Functions get a unique name and private linkage; calls are updated.
 // CHECK: func.func private @fixed.impl(%{{.+}}: memref<2x3xf32>, %{{.+}}: memref<3xf16>)
 // CHECK-SAME: llvm.linkage = #llvm.linkage<internal>
 // CHECK: call @exp.impl(
@@ -25,11 +25,11 @@ func.func @dynamic(%a: memref<?xf32>) {
 func.func @scalars(%a: i1, %b: index, %c: f16, %d: f64) {
   return
 }
-// No pointer that may not be null.
+// All pointers may be null.
 func.func @empty(%a: memref<0x4xf32>) {
   return
 }
-// Behind an extent of 0 as well, where upstream has no strides.
+// Also after an extent of 0, for which upstream has no strides.
 func.func @empty_behind(%a: memref<4x0x2xf32>) {
   return
 }
@@ -47,11 +47,11 @@ llvm.mlir.global external @more(1 : i32) : i32
 llvm.func @helper() {
   llvm.return
 }
-// Calls code that is linked in later.
+// Calls code that is linked later.
 // CHECK: func.func private @other(i32)
 func.func private @other(i32)
 
-// A pointer for each buffer; none may be null.
+// A pointer per buffer; none may be null.
 // CHECK-LABEL: func.func @fixed(
 // CHECK-SAME: %[[A:.+]]: !llvm.ptr, %[[B:.+]]: !llvm.ptr) -> i32
 // CHECK: %[[A_NULL:.+]] = llvm.icmp "eq" %[[A]],
@@ -69,7 +69,7 @@ func.func private @other(i32)
 // CHECK: return %[[RESULT]]
 // LLVM: llvm.func @fixed(%{{.+}}: !llvm.ptr, %{{.+}}: !llvm.ptr) -> i32
 
-// A descriptor for each buffer.
+// A descriptor per buffer.
 // CHECK-LABEL: func.func @_mlir_ciface_fixed(
 // CHECK-SAME: %[[A:.+]]: !llvm.ptr, %[[B:.+]]: !llvm.ptr) -> i32 {
 // CHECK: %[[LOADED:.+]] = llvm.load %[[A]] : !llvm.ptr -> !llvm.struct<(ptr, ptr, i64, array<2 x i64>, array<2 x i64>)>
@@ -86,7 +86,7 @@ func.func private @other(i32)
 // STATUS: %[[STATUS:.+]] = func.call @take_status()
 // STATUS: scf.yield %[[STATUS]]
 
-// Sizes are not known from a pointer.
+// A pointer carries no sizes.
 // CHECK-NOT: func.func @dynamic(
 // CHECK-LABEL: func.func @_mlir_ciface_dynamic(
 // LLVM-NOT: llvm.func @dynamic(

@@ -1,11 +1,11 @@
 // RUN: bngrad-opt %s --bngrad-apply-schedule --canonicalize --cse --split-input-file | FileCheck %s
 
-// What the element-wise op is and what it is fused with: `fma = true` on what allows it.
+// The element-wise op and its fused neighbours: `fma = true` on ops that allow it.
 
 #data = affine_map<(n, c, s) -> (n, c, s)>
 #feature = affine_map<(n, c, s) -> (c)>
 
-// The term of a sum, in whole vectors and in the rest of a row alike.
+// The term of a sum, in whole vectors and in the remainder of a row.
 // CHECK-LABEL: func @sum(
 // CHECK:         %[[X:.+]] = vector.maskedload
 // CHECK:         %[[Y:.+]] = vector.maskedload
@@ -93,8 +93,8 @@ func.func @double(%x: memref<2x3x1024xf64>, %f: memref<3xf64>, %z: memref<2x3x10
 #data = affine_map<(n, c, s) -> (n, c, s)>
 #feature = affine_map<(n, c, s) -> (c)>
 
-// Not where the product has two uses, where one of the two does not allow it, or in a type that would be computed in
-// a wider one.
+// Not if the product has two uses, if one of the two ops does not allow it, or in a type that is computed in a wider
+// one.
 // CHECK-LABEL: func @refused(
 // CHECK-NOT:     llvm.intr.fma
 // CHECK:         return
@@ -124,7 +124,7 @@ func.func @refused(%x: memref<2x3x1024xf32>, %h: memref<2x3x1024xf16>, %f: memre
 #data = affine_map<(n, c, s) -> (n, c, s)>
 #feature = affine_map<(n, c, s) -> (c)>
 
-// Nor by itself.
+// Nor without `fma`.
 // CHECK-LABEL: func @without(
 // CHECK-NOT:     llvm.intr.fma
 // CHECK:         arith.mulf %{{.+}}, %{{.+}} : vector<64xf32>

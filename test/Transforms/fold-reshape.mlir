@@ -1,15 +1,15 @@
 // RUN: bngrad-opt %s --bngrad-fuse --verify-diagnostics --mlir-print-local-scope --split-input-file | FileCheck %s
 
-// Reshapes between generics: the loops of the coarse shape are split, with all
-// that shares them, and the generics are fused. Every case ends at once; a
-// warning would say that it did not.
+// Reshapes between generics: the loops of the coarser shape are split, with all
+// dims of their class, and the generics are fused. Every case terminates early;
+// otherwise there would be a warning.
 
 #data = affine_map<(d0, d1) -> (d0, d1)>
 #channel = affine_map<(d0, d1) -> (d1)>
 #fine = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 
-// Sums and grad_input are split alike, so that they stay one group; so is what
-// they read beside the producer.
+// Sums and grad_input are split in the same way, so that they stay one group;
+// so are their other operands.
 // CHECK-LABEL: func @collapsed_producer
 // CHECK-SAME:    (%[[DY:.+]]: tensor<2x3x4xf32>, %[[X:.+]]: tensor<6x4xf32>, %[[INIT:.+]]: tensor<4xf32>)
 // CHECK-NOT:     linalg.generic
@@ -65,7 +65,7 @@ func.func @expanded_consumer(%dy: tensor<6x4xf32>, %f: tensor<4xf32>) -> (tensor
 
 // -----
 
-// What is only returned in another shape changes no loops.
+// A result that is only returned in another shape changes no loops.
 // CHECK-LABEL: func @expanded_result
 // CHECK:         %[[Y:.+]] = linalg.generic {{.+}} iterator_types = ["parallel", "parallel"]}
 // CHECK:         tensor.expand_shape %[[Y]]
@@ -78,7 +78,7 @@ func.func @expanded_result(%x: tensor<6x4xf32>) -> tensor<2x3x4xf32> {
 
 // -----
 
-// One dim of a group may be dynamic; it follows from the others.
+// One dim of a group may be dynamic; its size is computed from the others.
 // CHECK-LABEL: func @dynamic
 // CHECK:         %[[Y:.+]] = linalg.generic {{.+}} iterator_types = ["parallel", "parallel", "parallel"]}
 // CHECK:           arith.negf
@@ -96,7 +96,7 @@ func.func @dynamic(%x: tensor<?x4xf32>, %n: index) -> tensor<?x3x4xf32> {
   return %exp : tensor<?x3x4xf32>
 }
 
-// Two do not follow: nothing is split.
+// Two dynamic dims cannot be computed: nothing is split.
 // CHECK-LABEL: func @two_dynamic_dims
 // CHECK:         linalg.generic {{.+}} iterator_types = ["parallel", "parallel"]}
 // CHECK:         tensor.expand_shape
@@ -123,7 +123,7 @@ func.func @dynamic_dim_of_a_static_size(%x: tensor<?x4xf32>, %y: tensor<6x4xf32>
   return %exp : tensor<?x3x4xf32>
 }
 
-// A size that one operand knows is that of all.
+// A size that is static in one operand holds for all.
 // CHECK-LABEL: func @static_and_dynamic
 // CHECK:         %[[CAST:.+]] = tensor.cast %{{.+}} : tensor<?x4xf32> to tensor<6x4xf32>
 // CHECK:         tensor.expand_shape %[[CAST]] {{\[\[}}0, 1], [2]] output_shape [2, 3, 4]
@@ -146,7 +146,7 @@ func.func @static_and_dynamic(%x: tensor<?x4xf32>, %y: tensor<6x4xf32>) -> tenso
 
 // -----
 
-// The index of a loop that was split is computed from those of its parts.
+// The index of a split loop is computed from those of its parts.
 // CHECK-LABEL: func @index_of_a_split_loop
 // CHECK:         linalg.generic {{.+}} iterator_types = ["parallel", "parallel", "parallel"]}
 // CHECK-DAG:       %[[OUTER:.+]] = linalg.index 0
@@ -211,7 +211,7 @@ func.func @two_groups(%x: tensor<6x8xf32>) -> tensor<2x3x2x4xf32> {
   return %r : tensor<2x3x2x4xf32>
 }
 
-// Two readers that split a dim in two ways: one of them is served.
+// Two readers that split a dim in two ways: only one of them is fused.
 // CHECK-LABEL: func @two_ways
 // CHECK:         linalg.generic
 // CHECK:         linalg.generic
@@ -229,8 +229,8 @@ func.func @two_ways(%x: tensor<8x5xf32>) -> (tensor<2x4x5xf32>, tensor<4x2x5xf32
   return %ra, %rb : tensor<2x4x5xf32>, tensor<4x2x5xf32>
 }
 
-// A vector of channels is reshaped, but the loops over all elements are not
-// split for it.
+// A reshape of a per-channel vector does not split the loops over all
+// elements.
 // CHECK-LABEL: func @channels_of_larger_loops
 // CHECK:         linalg.generic {{.+}} iterator_types = ["parallel", "parallel"]}
 // CHECK-NOT:     iterator_types = ["parallel", "parallel", "parallel"]
@@ -255,8 +255,8 @@ func.func @channels_of_larger_loops(%x: tensor<6x8xf32>, %c: tensor<8xf32>) -> (
 
 // -----
 
-// Programs in which a dim would have to contain itself. Splitting such dims one
-// generic after the other never ends.
+// Programs in which a class would contain a part of itself. Splitting one
+// generic after the other would not terminate.
 
 #data = affine_map<(d0, d1) -> (d0, d1)>
 #transposed = affine_map<(d0, d1) -> (d1, d0)>

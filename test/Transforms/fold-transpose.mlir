@@ -23,7 +23,7 @@ func.func @between_transposes(%a: tensor<2x8x5x4xf32>, %b: tensor<2x8x5x4xf32>, 
 
 // -----
 
-// grad_input is transposed where its reader wants it transposed; mask goes along.
+// grad_input is transposed only if its reader needs it; mask is transposed, too.
 
 // CHECK-LABEL: func.func @mask_and_dynamic_sizes(
 // CHECK-SAME: %[[A:[^:]+]]: tensor<?x8x4xf32>, %[[B:[^:]+]]: tensor<?x8x4xf32>, %[[M:[^:]+]]: tensor<?x8x4xi1>
@@ -66,7 +66,7 @@ func.func @halves(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>, %mean: tensor<4xf32>
 
 // -----
 
-// Transposes that differ, or one operand that has none, stay.
+// Different transposes, or an operand without one, stay.
 
 // CHECK-LABEL: func.func @different_transposes(
 // CHECK-COUNT-2: linalg.transpose
@@ -96,8 +96,8 @@ func.func @one_transpose(%a: tensor<4x4xf32>, %x: tensor<4x4xf32>, %mean: tensor
 
 // -----
 
-// The per-channel operands are [d1, d2] of the transposed data; without it they
-// would have to be [d2, d1].
+// The per-channel operands are [d1, d2] of the transposed data; without the
+// transpose they would be [d2, d1].
 
 // CHECK-LABEL: func.func @feature_dims_change_their_order(
 // CHECK-COUNT-2: linalg.transpose

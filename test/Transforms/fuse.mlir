@@ -7,9 +7,9 @@
 #channel = affine_map<(d0) -> (d0)>
 #scalar = affine_map<(d0, d1) -> ()>
 
-// The shape of a gradient: the sums and grad_input both read grad_output, which
-// upstream's fusion (one reader only) would leave in memory. The producer is
-// cloned into both and is gone.
+// The structure of a gradient: the sums and grad_input both read grad_output,
+// which upstream's fusion (only one reader) would leave in memory. The producer
+// is cloned into both and erased.
 // CHECK-LABEL: func @producer_into_both_readers
 // CHECK-SAME:    (%[[DY:.+]]: tensor<8x4xf32>, %[[Y:.+]]: tensor<8x4xf32>, %[[INIT:.+]]: tensor<4xf32>)
 // CHECK-NOT:     linalg.generic
@@ -49,7 +49,7 @@ func.func @producer_into_both_readers(%dy: tensor<8x4xf32>, %y: tensor<8x4xf32>,
 }
 
 // Producers of both operands of the sums, one of them a chain of two with a
-// change of type. Nothing of full size is left between them.
+// change of type. No full-size tensor remains between them.
 // CHECK-LABEL: func @chains_of_producers
 // CHECK-SAME:    (%[[DY:.+]]: tensor<8x4xbf16>, %[[X:.+]]: tensor<8x4xf32>, %[[INIT:.+]]: tensor<4xf32>)
 // CHECK-NOT:     linalg.generic
@@ -93,7 +93,7 @@ func.func @chains_of_producers(%dy: tensor<8x4xbf16>, %x: tensor<8x4xf32>, %init
   return %sum : tensor<4xf32>
 }
 
-// Two sums in one pass stay two sums in one pass.
+// Two sums in one pass stay in one pass.
 // CHECK-LABEL: func @producer_into_two_result_reduction
 // CHECK-SAME:    (%[[X:.+]]: tensor<8x4xf32>, %[[INIT0:.+]]: tensor<4xf32>, %[[INIT1:.+]]: tensor<4xf32>)
 // CHECK-NOT:     linalg.generic
@@ -120,7 +120,7 @@ func.func @producer_into_two_result_reduction(%x: tensor<8x4xf32>, %init0: tenso
   return %sums#0, %sums#1 : tensor<4xf32>, tensor<4xf32>
 }
 
-// An i1 mask that is computed, with the index of its element; dynamic sizes.
+// A computed i1 mask that depends on the index of its element; dynamic sizes.
 // CHECK-LABEL: func @producer_with_index
 // CHECK-SAME:    (%[[X:.+]]: tensor<?x?xf32>, %[[INIT:.+]]: tensor<?xf32>
 // CHECK-NOT:     linalg.generic
@@ -150,7 +150,7 @@ func.func @producer_with_index(%x: tensor<?x?xf32>, %init: tensor<?xf32>, %empty
   return %sum : tensor<?xf32>
 }
 
-// A broadcast scalar is no per-channel value.
+// A broadcast scalar is not a per-channel value.
 // CHECK-LABEL: func @producer_with_scalar_operand
 // CHECK-SAME:    (%[[X:.+]]: tensor<8x4xf32>, %[[S:.+]]: tensor<f32>, %[[INIT:.+]]: tensor<4xf32>)
 // CHECK-NOT:     linalg.generic
@@ -174,10 +174,10 @@ func.func @producer_with_scalar_operand(%x: tensor<8x4xf32>, %s: tensor<f32>, %i
   return %sum : tensor<4xf32>
 }
 
-// === what must not fuse ===
+// === ops that must not be fused ===
 
-// One root and one division per channel, not per element, though the value has
-// one reader only.
+// One root and one division per channel, not per element, although the value
+// has only one reader.
 // CHECK-LABEL: func @per_channel_value_stays_per_channel
 // CHECK-SAME:    (%[[X:.+]]: tensor<8x4xf32>, %[[V:.+]]: tensor<4xf32>)
 // CHECK:         %[[R:.+]] = linalg.generic {{.+}} iterator_types = ["parallel"]} ins(%[[V]] :
@@ -203,7 +203,7 @@ func.func @per_channel_value_stays_per_channel(%x: tensor<8x4xf32>, %v: tensor<4
   return %y : tensor<8x4xf32>
 }
 
-// Nor is it pulled into the loop of the sums.
+// Nor is it fused into the loop of the sums.
 // CHECK-LABEL: func @per_channel_value_of_the_sums_stays_per_channel
 // CHECK:         linalg.generic {{.+}} iterator_types = ["parallel"]}
 // CHECK:           math.rsqrt
@@ -268,7 +268,7 @@ func.func @producer_with_transposed_result_stays(%x: tensor<4x8xf32>, %init: ten
   return %sum : tensor<4xf32>
 }
 
-// The value is needed in memory anyway: the sums store it on their way.
+// The value is needed in memory anyway: the loop of the sums stores it.
 // CHECK-LABEL: func @producer_that_is_returned_becomes_a_result
 // CHECK:         %[[BOTH:.+]]:2 = linalg.generic
 // CHECK:           math.exp
@@ -292,8 +292,8 @@ func.func @producer_that_is_returned_becomes_a_result(%x: tensor<8x4xf32>, %init
   return %sum, %exp : tensor<4xf32>, tensor<8x4xf32>
 }
 
-// One of two readers cannot take it (it reads the transpose): the other computes
-// it once and stores it.
+// It cannot be fused into one of two readers (which reads the transpose): the
+// other computes it once and stores it.
 // CHECK-LABEL: func @producer_that_one_reader_cannot_take_becomes_a_result
 // CHECK:         %[[BOTH:.+]]:2 = linalg.generic
 // CHECK:           math.exp
@@ -323,7 +323,7 @@ func.func @producer_that_one_reader_cannot_take_becomes_a_result(%x: tensor<4x4x
   return %columns, %rows : tensor<4xf32>, tensor<4xf32>
 }
 
-// A sum is computed once, also where its only reader is element-wise.
+// A sum is computed once, even if its only reader is element-wise.
 // CHECK-LABEL: func @reduction_stays
 // CHECK:         %[[SUM:.+]] = linalg.generic {{.+}} iterator_types = ["reduction", "parallel"]}
 // CHECK:         linalg.generic {{.+}} iterator_types = ["parallel"]} ins(%[[SUM]] :
@@ -346,8 +346,8 @@ func.func @reduction_stays(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tensor<
 
 // === consumers of grad_input ===
 
-// Two consumers in a row, one with another full-size operand, join the loop
-// that computes grad_input.
+// Two consecutive consumers, one with another full-size operand, are fused into
+// the loop of grad_input.
 // CHECK-LABEL: func @consumers_of_grad_input
 // CHECK-SAME:    (%[[DY:.+]]: tensor<8x4xf32>, %[[F:.+]]: tensor<4xf32>, %[[OTHER:.+]]: tensor<8x4xf32>)
 // CHECK-NOT:     linalg.generic
@@ -414,8 +414,8 @@ func.func @grad_input_with_two_consumers_computed_once(%dy: tensor<8x4xf32>, %f:
   return %negated, %exp : tensor<8x4xf32>, tensor<8x4xf32>
 }
 
-// The next gradient's sums read grad_input through an element-wise op: that op
-// joins grad_input's loop or the sums', but the two gradients stay apart.
+// The next gradient's sums read grad_input through an element-wise op: that op is fused
+// into the loop of grad_input or of the sums, but the two gradients stay separate.
 // CHECK-LABEL: func @grad_input_not_into_the_next_sums
 // CHECK:         linalg.generic {{.+}} iterator_types = ["reduction", "parallel"]}
 // CHECK:         %[[DX:.+]] = linalg.generic {{.+}} iterator_types = ["parallel", "parallel"]}

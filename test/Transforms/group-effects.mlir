@@ -1,5 +1,5 @@
 // RUN: bngrad-opt %s --bngrad-group | FileCheck %s
-// Calls may do anything: their order is the program's.
+// Calls may have any effect, so they stay in program order.
 // CHECK-LABEL: func @f
 // CHECK:         call @use_sum
 // CHECK:         call @other

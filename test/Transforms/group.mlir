@@ -5,7 +5,7 @@
 // RUN: not bngrad-opt %s --bngrad-group="schedule=#bngrad.statistics<batch>" --allow-unregistered-dialect -o /dev/null 2>&1 | FileCheck %s --check-prefix=OTHER
 // RUN: not bngrad-opt %s --bngrad-group="schedule=#bngrad.schedule<fast>" --allow-unregistered-dialect -o /dev/null 2>&1 | FileCheck %s --check-prefix=KIND
 
-// The option is named, whatever is wrong with it.
+// The error names the option, for every kind of error.
 // BAD: error: option 'schedule': expected an attribute such as #bngrad.schedule<loops>, got 'fast'
 // OTHER: error: option 'schedule': expected an attribute such as #bngrad.schedule<loops>, got '#bngrad.statistics<batch>'
 // KIND: error: option 'schedule': expected an attribute such as #bngrad.schedule<loops>, got '#bngrad.schedule<fast>'
@@ -16,11 +16,11 @@
 #reversed = affine_map<(d0, d1) -> (3 - d1)>
 #channel = affine_map<(d0) -> (d0)>
 
-// === what a group is ===
+// === members of a group ===
 
-// The reduction, what follows from it per channel and the loop that reads that.
-// What leaves is yielded and has its init outside, where its reader will find
-// it; the rest has its init inside.
+// The reduction, the per-channel ops that depend on it, and the loop that reads
+// those. Results that leave the region have their init outside; other values
+// have it inside.
 // CHECK-LABEL: func @reduction_coefficients_elementwise
 // CHECK-SAME:    %[[X:[^:]+]]: tensor<8x4xf32>
 // CHECK-NOT:     linalg.generic
@@ -63,7 +63,7 @@ func.func @reduction_coefficients_elementwise(%x: tensor<8x4xf32>) -> tensor<8x4
   return %dx : tensor<8x4xf32>
 }
 
-// A reader of the sum over other sizes, or at another loop, has its own loops.
+// A reader of the sum with other sizes, or at another loop, has its own loops.
 // CHECK-LABEL: func @readers_elsewhere
 // CHECK:         scf.execute_region
 // CHECK-NEXT:      linalg.generic {{.+}} attrs = {bngrad.schedule = #bngrad.schedule<loops>}
@@ -92,7 +92,7 @@ func.func @readers_elsewhere(%x: tensor<4x4xf32>, %y: tensor<7x4xf32>, %init: te
   return %larger, %turned : tensor<7x4xf32>, tensor<4x4xf32>
 }
 
-// A sum that must keep its order is not taken.
+// A sum that must keep its order is not grouped.
 // CHECK-LABEL: func @strict_sum
 // CHECK-NOT:     bngrad.schedule
 // CHECK:         return
@@ -106,7 +106,7 @@ func.func @strict_sum(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tensor<4xf32
   return %sum : tensor<4xf32>
 }
 
-// A sum that is returned as well leaves the region beside grad_input; the
+// A sum that is also returned is a result of the region, like grad_input; the
 // accumulator may be either operand of the addition.
 // CHECK-LABEL: func @sum_that_escapes
 // CHECK:         %[[EMPTY:.+]] = tensor.empty() : tensor<4xf32>
@@ -136,7 +136,7 @@ func.func @sum_that_escapes(%x: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<4xf
   return %dx, %sum : tensor<8x4xf32>, tensor<4xf32>
 }
 
-// Sums alone are a group, with the init they were given.
+// Sums alone are a group, with their own init.
 // CHECK-LABEL: func @sums_alone
 // CHECK-SAME:    %[[INIT0:[^:]+]]: tensor<4xf32>, %[[INIT1:[^:]+]]: tensor<4xf32>)
 // CHECK:         scf.execute_region -> (tensor<4xf32>, tensor<4xf32>) no_inline {
@@ -153,8 +153,8 @@ func.func @sums_alone(%x: tensor<8x4xf32>, %init0: tensor<4xf32>, %init1: tensor
   return %sums#0, %sums#1 : tensor<4xf32>, tensor<4xf32>
 }
 
-// Global statistics, only grad_input: no sums, but the coefficients belong to
-// the loop that reads them.
+// Global statistics, only grad_input: no sums, but the coefficients are grouped
+// with the loop that reads them.
 // CHECK-LABEL: func @coefficients_and_elementwise_without_sums
 // CHECK-SAME:    (%[[DY:.+]]: tensor<8x4xf32>, %[[V:.+]]: tensor<4xf32>)
 // CHECK:         %[[DX:.+]] = scf.execute_region -> tensor<8x4xf32> no_inline {
@@ -268,7 +268,7 @@ func.func @elements_of_elements(%x: tensor<8x4xf32>, %init: tensor<4xf32>, %y: t
   return %0#0, %0#1 : tensor<4xf32>, tensor<8x4xf32>
 }
 
-// What reads grad_input, full-size, is beyond the group.
+// A full-size reader of grad_input is not in the group.
 // CHECK-LABEL: func @reader_of_grad_input
 // CHECK:         %[[DX:.+]] = scf.execute_region -> tensor<8x4xf32> no_inline {
 // CHECK-COUNT-2:   linalg.generic {{.+}} attrs = {bngrad.schedule = #bngrad.schedule<loops>}
@@ -300,8 +300,8 @@ func.func @reader_of_grad_input(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> (t
   return %dx, %negated : tensor<8x4xf32>, tensor<8x4xf32>
 }
 
-// Two gradients in a row: the second group starts where the first one's result
-// is complete.
+// Two consecutive gradients: the second group starts after the first one's
+// result is complete.
 // CHECK-LABEL: func @two_gradients_two_groups
 // CHECK-SAME:    %[[X:[^:]+]]: tensor<8x4xf32>
 // CHECK:         %[[DX0:.+]] = scf.execute_region -> tensor<8x4xf32> no_inline {
@@ -381,7 +381,7 @@ func.func @interleaved_gradients(%x: tensor<8x4xf32>, %y: tensor<8x4xf32>, %init
   return %dx, %dy : tensor<8x4xf32>, tensor<8x4xf32>
 }
 
-// Found where it stands, in a region.
+// A group inside a region.
 // CHECK-LABEL: func @group_in_a_loop
 // CHECK:         scf.for
 // CHECK-NEXT:      %[[SUM:.+]] = scf.execute_region -> tensor<4xf32> no_inline {
@@ -439,8 +439,8 @@ func.func @foreign_op_on_the_path(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> 
   return %dx : tensor<8x4xf32>
 }
 
-// A call is as foreign. What reads the sum beside its result depends on it too;
-// what reads the sum alone does not.
+// A call is also foreign. An op that reads the sum and the call's result
+// depends on the call; one that only reads the sum does not.
 func.func private @all_reduce(tensor<4xf32>) -> tensor<4xf32>
 // CHECK-LABEL: func @call_on_one_of_two_paths
 // CHECK:         %[[GROUP:.+]]:2 = scf.execute_region -> (tensor<4xf32>, tensor<4xf32>) no_inline {
@@ -477,8 +477,8 @@ func.func @call_on_one_of_two_paths(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -
   return %dx, %root : tensor<8x4xf32>, tensor<4xf32>
 }
 
-// A region reads the sums from outside of it, so grad_input, which reads them
-// beside its result, cannot be computed before it.
+// A region reads the sums from outside. grad_input reads the sums and the
+// region's result, so it cannot be computed before the region.
 // CHECK-LABEL: func @region_on_the_path
 // CHECK:         %[[SUM:.+]] = scf.execute_region -> tensor<4xf32> no_inline {
 // CHECK:         %[[TOTAL:.+]] = scf.if
@@ -508,8 +508,8 @@ func.func @region_on_the_path(%x: tensor<8x4xf32>, %init: tensor<4xf32>, %c: i1)
   return %dx : tensor<8x4xf32>
 }
 
-// Something reads grad_scale before grad_input is computed. It is on no path:
-// the group stays whole and its reader comes after it.
+// An op reads grad_scale before grad_input is computed. It is on no path: the
+// group stays whole, and the reader is moved after it.
 // CHECK-LABEL: func @reader_of_grad_scale_in_between
 // CHECK:         %[[GROUP:.+]]:2 = scf.execute_region -> (tensor<4xf32>, tensor<8x4xf32>) no_inline {
 // CHECK:           linalg.generic {{.+}} ["reduction", "parallel"]}
@@ -543,7 +543,7 @@ func.func @reader_of_grad_scale_in_between(%x: tensor<8x4xf32>, %init: tensor<4x
   return %dx, %updated : tensor<8x4xf32>, tensor<4xf32>
 }
 
-// What a member needs and is computed between the members comes before them.
+// Operands of members that are computed between the members are moved before the group.
 // CHECK-LABEL: func @operand_computed_in_between
 // CHECK:         %[[Z:.+]] = math.exp
 // CHECK:         scf.execute_region
@@ -567,7 +567,7 @@ func.func @operand_computed_in_between(%x: tensor<8x4xf32>, %init: tensor<4xf32>
   return %dx : tensor<8x4xf32>
 }
 
-// A reader that takes the channels in another order is no member.
+// A reader with another order of the channels is not a member.
 // CHECK-LABEL: func @channels_read_in_reverse
 // CHECK:         %[[SUM:.+]] = scf.execute_region -> tensor<4xf32> no_inline {
 // CHECK-NEXT:      linalg.generic {{.+}} ["reduction", "parallel"]}
@@ -595,9 +595,9 @@ func.func @channels_read_in_reverse(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -
 
 // === inits ===
 
-// CSE merges the fills and the empties; bufferization would copy where two
-// results start from one of them. Every result has its own again, and nothing
-// unused is left behind.
+// CSE merges the fills and the empties; bufferization would copy if two results
+// start from one of them. Every result gets its own again, and unused ones are
+// erased.
 // CSE-LABEL: func @merged_inits
 // CSE-NOT:     linalg.fill
 // CSE:         %[[OUTER_EMPTY:.+]] = tensor.empty() : tensor<4xf32>
@@ -633,7 +633,7 @@ func.func @merged_inits(%x: tensor<8x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   return %sums#0, %root : tensor<4xf32>, tensor<4xf32>
 }
 
-// Dynamic sizes travel with the inits.
+// Dynamic sizes are kept with the inits.
 // CSE-LABEL: func @merged_dynamic_inits
 // CSE-SAME:    %[[C:[^:]+]]: index)
 // CSE:         %[[E0:.+]] = tensor.empty(%[[C]]) : tensor<?xf32>
@@ -660,7 +660,7 @@ func.func @merged_dynamic_inits(%x: tensor<?x?xf32>, %c: index) -> (tensor<?xf32
 
 // === nothing to do ===
 
-// Reductions that are no floating-point sums, and what follows from them.
+// Reductions other than floating-point sums, and their readers.
 // CHECK-LABEL: func @other_reductions
 // CHECK-NOT:     scf.execute_region
 // CHECK-NOT:     bngrad.schedule
@@ -687,7 +687,7 @@ func.func @other_reductions(%x: tensor<8x4xf32>, %k: tensor<8x4xi32>, %f: tensor
     %1 = arith.addf %acc, %0 fastmath<reassoc> : f32
     linalg.yield %1 : f32
   } -> tensor<4xf32>
-  // Something is done to the sum at every step.
+  // The sum is modified at every step.
   %negated = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%f : tensor<4xf32>) {
   ^bb0(%e: f32, %acc: f32):
@@ -703,7 +703,7 @@ func.func @other_reductions(%x: tensor<8x4xf32>, %k: tensor<8x4xi32>, %f: tensor
     %1 = arith.addf %acc0, %e fastmath<reassoc> : f32
     linalg.yield %0, %1 : f32, f32
   } -> (tensor<4xf32>, tensor<4xf32>)
-  // One of two results is no sum.
+  // One of two results is not a sum.
   %mixed:2 = linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : tensor<8x4xf32>) outs(%f, %f : tensor<4xf32>, tensor<4xf32>) {
   ^bb0(%e: f32, %acc0: f32, %acc1: f32):
@@ -738,7 +738,7 @@ func.func @unrelated_ops(%x: tensor<8x4xf32>, %v: tensor<4xf32>) -> (tensor<8x4x
   return %exp, %bias, %sum : tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>
 }
 
-// On buffers nothing is known of who else writes there.
+// On buffers, other writers are unknown.
 // CHECK-LABEL: func @buffers
 // CHECK-NOT:     scf.execute_region
 // CHECK-NOT:     bngrad.schedule

@@ -1,6 +1,6 @@
 // RUN: bngrad-opt %s --split-input-file --allow-unregistered-dialect --verify-diagnostics --bngrad-import
 
-// What the bngrad op cannot express is an error at the op.
+// An op that the bngrad op cannot express gives an error at the op.
 
 func.func @quantized(%a0: tensor<8x4x!quant.uniform<i8:f32, 0.5>>, %a1: tensor<4xf32>, %a2: tensor<4xf32>, %a3: tensor<4xf32>, %a4: tensor<8x4x!quant.uniform<i8:f32, 0.5>>) {
   // expected-error @below {{'stablehlo.batch_norm_grad' op expected element type of operand to be f16, bf16, f32 or f64, got '!quant.uniform<i8:f32, 5.000000e-01>'}}

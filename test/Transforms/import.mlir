@@ -31,7 +31,7 @@ func.func @mhlo_attributes(%x: tensor<?x6x4xbf16>, %scale: tensor<?xbf16>, %mean
 
 // -----
 
-// Training: the saved statistics, and eps is in save_invstd already. Running
+// Training: the saved statistics; save_invstd already includes eps. Running
 // statistics may be None. The f16 weight is extended to the type of the
 // statistics.
 
@@ -57,7 +57,7 @@ func.func @torch_training(%dy: tensor<8x4xf16>, %x: tensor<8x4xf16>, %w: tensor<
 // -----
 
 // Evaluation: the running statistics are constants. No weight: scale is absent.
-// A vtensor is bridged by casts.
+// A vtensor is converted by casts.
 
 // CHECK-LABEL: func.func @torch_evaluation(
 func.func @torch_evaluation(%dy: !torch.vtensor<[8,4,?],f32>, %x: !torch.vtensor<[8,4,?],f32>,

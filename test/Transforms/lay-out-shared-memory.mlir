@@ -1,7 +1,7 @@
 // RUN: bngrad-opt %s --pass-pipeline="builtin.module(gpu.module(bngrad-lay-out-shared-memory))" | FileCheck %s
 
 gpu.module @kernels {
-  // Dynamic shared memory is what the launch says, external, and aligned for bulk copies.
+  // Dynamic shared memory is sized by the launch, external, and aligned for bulk copies.
   // CHECK: llvm.mlir.global external @dynamic() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<0 x i8>
   llvm.mlir.global internal @dynamic() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
   // Vectors are accessed as a whole.
@@ -9,7 +9,7 @@ gpu.module @kernels {
   llvm.mlir.global internal @sums() {addr_space = 3 : i32} : !llvm.array<8 x f32>
   // CHECK: llvm.mlir.global internal @aligned() {addr_space = 3 : i32, alignment = 64 : i64} : !llvm.array<8 x f32>
   llvm.mlir.global internal @aligned() {addr_space = 3 : i32, alignment = 64 : i64} : !llvm.array<8 x f32>
-  // Other memory is left alone.
+  // Other memory is unchanged.
   // CHECK: llvm.mlir.global internal @global() {addr_space = 1 : i32} : !llvm.array<0 x i8>
   llvm.mlir.global internal @global() {addr_space = 1 : i32} : !llvm.array<0 x i8>
 }

@@ -21,3 +21,15 @@ func.func @f(%n: index) {
   memref.dealloc %0 : memref<?xf32>
   return
 }
+
+// -----
+
+// expected-error @below {{expected no symbol called 'abort', which ends the process, got 'func.func'}}
+func.func private @abort(%n: index) {
+  return
+}
+func.func @f(%n: index) {
+  %0 = memref.alloc(%n) : memref<?xf32>
+  memref.dealloc %0 : memref<?xf32>
+  return
+}

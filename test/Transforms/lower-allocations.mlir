@@ -10,7 +10,7 @@
 // CHECK-SAME:    %[[N:.+]]: index) -> i32 {
 // CHECK:         %[[HEAD:.+]] = llvm.alloca
 // CHECK:         llvm.store %[[HEAD]], %[[HEAD]]
-// The bytes, or all bits set where they are too many.
+// The number of bytes, or all ones if it overflows.
 // CHECK:         arith.index_cast %[[N]] : index to i64
 // CHECK:         arith.mului_extended
 // CHECK:         %[[BYTES:.+]] = arith.select
@@ -31,7 +31,7 @@ func.func @status(%n: index) -> i32 attributes {bngrad.returns_status} {
   return %zero : i32
 }
 
-// Aligned by what is added.
+// Aligned by additional bytes.
 // CHECK-LABEL: func.func @aligned(
 // CHECK:         %[[PAD:.+]] = arith.constant 48 : i64
 // CHECK:         %[[SUM:.+]] = arith.addi %[[BYTES:.+]], %[[PAD]]
@@ -46,7 +46,7 @@ func.func @aligned() -> i32 attributes {bngrad.returns_status} {
   return %zero : i32
 }
 
-// A call's status is passed on, unless somebody looks at it.
+// A call's status is returned, unless it is used.
 // CHECK-LABEL: func.func @passes_on(
 // CHECK:         %[[HEAD:.+]] = llvm.alloca
 // CHECK:         %[[CALL:.+]] = call @status(
@@ -66,7 +66,7 @@ func.func @looks(%n: index) -> i32 {
   return %0 : i32
 }
 
-// An iteration ends by itself, the function after the loop.
+// A failure ends only its iteration; the function returns after the loop.
 // CHECK-LABEL: func.func @iterations(
 // CHECK:         %[[SHARED:.+]] = llvm.alloca %{{.+}} x i32
 // CHECK:         %[[HEAD:.+]] = llvm.alloca
@@ -106,7 +106,7 @@ func.func @iterations(%n: index) -> i32 attributes {bngrad.returns_status} {
 
 // -----
 
-// Nobody would know.
+// The function cannot return a status, so it aborts.
 // CHECK:       llvm.func @abort()
 // CHECK-LABEL: func.func @no_status(
 // CHECK:         cf.cond_br %{{.+}}, ^[[FAIL:.+]](%{{.+}} : i32), ^

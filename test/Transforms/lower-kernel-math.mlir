@@ -1,7 +1,7 @@
 // RUN: env CUDA_ROOT=%t bngrad-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(gpu.module(bngrad-lower-kernel-math))" | FileCheck %s
 
-// What PTX has an instruction for is an intrinsic; the reciprocal of a root, which it has as an approximation alone, is
-// a root and a division.
+// A function with a PTX instruction becomes an intrinsic. The reciprocal square root, of which PTX only has an
+// approximation, becomes a root and a division.
 // CHECK-LABEL: gpu.func @instructions(
 // CHECK:         llvm.call_intrinsic "llvm.sqrt"(%{{.+}}) : (f32) -> f32
 // CHECK:         %[[ROOT:.+]] = llvm.call_intrinsic "llvm.sqrt"(%{{.+}}) : (vector<4xf64>) -> vector<4xf64>
@@ -37,7 +37,7 @@ gpu.module @kernels {
 
 // -----
 
-// bf16 is computed in f32, with one rounding after each step; of f16 LLVM does the same where it must.
+// bf16 is computed in f32, with one rounding after each step; LLVM does the same for f16 if necessary.
 // CHECK-LABEL: gpu.func @halves(
 // CHECK-SAME:    %[[A:.+]]: f16, %[[B:.+]]: vector<4xbf16>,
 // CHECK:         %[[ROOT:.+]] = llvm.call_intrinsic "llvm.sqrt"(%[[A]]) : (f16) -> f16

@@ -64,7 +64,7 @@ func.func @loop(%m: memref<4xf32>, %n: index) {
 
 // -----
 
-// A result put into the buffer that another reads after it.
+// A result written to a buffer that another op reads later.
 
 func.func @materialized(%m: memref<4xf32>, %r: tensor<4xf32>) -> tensor<4xf32> {
   // expected-note @below {{the buffer's tensor}}
@@ -78,8 +78,8 @@ func.func @materialized(%m: memref<4xf32>, %r: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Before the tensor, after all that reads it, to another buffer, one that is its own in each iteration; a size is no
-// element.
+// Valid writes: before the tensor, after all of its readers, to another buffer, to a buffer of the iteration; reading
+// a size reads no element.
 
 func.func @good(%m: memref<?xf32>, %other: memref<?xf32>, %i: index, %x: f32, %n: index) -> (tensor<?xf32>, index) {
   %c0 = arith.constant 0 : index
@@ -99,4 +99,70 @@ func.func @good(%m: memref<?xf32>, %other: memref<?xf32>, %i: index, %x: f32, %n
     memref.store %e, %alloc[%j] : memref<4xf32>
   }
   return %0, %again : tensor<?xf32>, index
+}
+
+// -----
+
+// One of two buffers is written.
+
+func.func @chosen(%m: memref<4xf32>, %other: memref<4xf32>, %which: i1, %i: index, %x: f32) -> tensor<4xf32> {
+  // expected-note @below {{the buffer's tensor}}
+  %t = bufferization.to_tensor %m restrict : memref<4xf32> to tensor<4xf32>
+  %either = arith.select %which, %other, %m : memref<4xf32>
+  // expected-error @below {{'memref.store' op expected a buffer that is not written before the last use of its tensor, got a write before 'linalg.exp' reads it}}
+  memref.store %x, %either[%i] : memref<4xf32>
+  %empty = tensor.empty() : tensor<4xf32>
+  %0 = linalg.exp ins(%t : tensor<4xf32>) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// It may be any buffer.
+
+func.func private @get() -> memref<4xf32>
+func.func @unknown(%m: memref<4xf32>, %i: index, %x: f32) -> tensor<4xf32> {
+  // expected-note @below {{the buffer's tensor}}
+  %t = bufferization.to_tensor %m restrict : memref<4xf32> to tensor<4xf32>
+  %any = call @get() : () -> memref<4xf32>
+  // expected-error @below {{'memref.store' op expected a buffer that is not written}}
+  memref.store %x, %any[%i] : memref<4xf32>
+  %empty = tensor.empty() : tensor<4xf32>
+  %0 = linalg.exp ins(%t : tensor<4xf32>) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// An element of the part that is read.
+
+func.func @element(%m: memref<16xf32>, %x: f32) -> tensor<4xf32> {
+  %c3 = arith.constant 3 : index
+  %part = memref.subview %m[0] [4] [1] : memref<16xf32> to memref<4xf32, strided<[1]>>
+  // expected-note @below {{the buffer's tensor}}
+  %t = bufferization.to_tensor %part restrict : memref<4xf32, strided<[1]>> to tensor<4xf32>
+  // expected-error @below {{'memref.store' op expected a buffer that is not written}}
+  memref.store %x, %m[%c3] : memref<16xf32>
+  %empty = tensor.empty() : tensor<4xf32>
+  %0 = linalg.exp ins(%t : tensor<4xf32>) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// Other parts of the same buffer, and one of two other buffers.
+
+func.func @apart(%m: memref<16xf32>, %a: memref<4xf32>, %b: memref<4xf32>, %which: i1, %x: f32) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %part = memref.subview %m[0] [4] [1] : memref<16xf32> to memref<4xf32, strided<[1]>>
+  %t = bufferization.to_tensor %part restrict : memref<4xf32, strided<[1]>> to tensor<4xf32>
+  %rest = memref.subview %m[4] [12] [1] : memref<16xf32> to memref<12xf32, strided<[1], offset: 4>>
+  linalg.fill ins(%x : f32) outs(%rest : memref<12xf32, strided<[1], offset: 4>>)
+  memref.store %x, %m[%c4] : memref<16xf32>
+  %either = arith.select %which, %a, %b : memref<4xf32>
+  memref.store %x, %either[%c0] : memref<4xf32>
+  %empty = tensor.empty() : tensor<4xf32>
+  %0 = linalg.exp ins(%t : tensor<4xf32>) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
 }

@@ -41,9 +41,9 @@ func.func @two_sums_share_a_fill(%x: tensor<8x4xf32>) -> (tensor<4xf32>, tensor<
 
 // -----
 
-// An init with contents of its own is not copied.
+// An init with other contents is not copied.
 
-// Arguments are read-only, but for those that say otherwise.
+// Arguments are read-only unless they have the attribute.
 
 // CHECK-LABEL: func.func @arguments(
 // CHECK-SAME: %{{[^:]+}}: tensor<4xf32> {bufferization.writable = false}, %{{[^:]+}}: tensor<4xf32> {bufferization.writable = true}, %{{[^:]+}}: memref<4xf32>)
@@ -53,7 +53,7 @@ func.func @arguments(%a: tensor<4xf32>, %b: tensor<4xf32> {bufferization.writabl
 
 // -----
 
-// Each result has a buffer of its own.
+// Each result has its own buffer.
 
 // CHECK-LABEL: func.func @returned_twice(
 // CHECK: %[[R:.+]] = linalg.exp
@@ -84,4 +84,19 @@ func.func @does_nothing(%a: tensor<4xf32>) -> tensor<4xf32> {
   %empty = tensor.empty() : tensor<4xf32>
   %0 = linalg.exp ins(%a : tensor<4xf32>) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
+}
+
+// -----
+
+// A constant with very many elements, or sizes, is none for LLVM.
+// CHECK-LABEL: func.func @large_constants(
+// CHECK: %[[LARGE:.+]] = linalg.fill
+// CHECK: %[[NONE:.+]] = tensor.empty() : tensor<0x4611686018427387904xf32>
+// CHECK: %[[SMALL:.+]] = arith.constant dense<1.000000e+00> : tensor<262144xf32>
+// CHECK: return %[[LARGE]], %[[NONE]], %[[SMALL]]
+func.func @large_constants() -> (tensor<262145xf32>, tensor<0x4611686018427387904xf32>, tensor<262144xf32>) {
+  %0 = arith.constant dense<1.0> : tensor<262145xf32>
+  %1 = arith.constant dense<1.0> : tensor<0x4611686018427387904xf32>
+  %2 = arith.constant dense<1.0> : tensor<262144xf32>
+  return %0, %1, %2 : tensor<262145xf32>, tensor<0x4611686018427387904xf32>, tensor<262144xf32>
 }

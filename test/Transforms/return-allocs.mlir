@@ -15,7 +15,7 @@ func.func @forgotten_size(%x: f32) -> memref<?x6xf32> {
 
 // -----
 
-// What is not allocated here cannot be allocated otherwise.
+// The type of a buffer that is not allocated here cannot change.
 
 // CHECK-LABEL: func.func @does_nothing(
 // CHECK: memref.cast %{{.+}} : memref<8xf32> to memref<?xf32>

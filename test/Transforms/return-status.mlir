@@ -41,3 +41,11 @@ func.func @calls_value() {
 func.func @nothing() {
   return
 }
+// The attribute without a status is the user's.
+// CHECK-LABEL: func.func @marked() -> i32
+// CHECK:         return %{{.+}} : i32
+func.func @marked() attributes {bngrad.returns_status} {
+  %0 = memref.alloc() : memref<2xf32>
+  memref.dealloc %0 : memref<2xf32>
+  return
+}

@@ -27,7 +27,7 @@ func.func @dynamic(%m: memref<?xf32>, %from: index, %to: index, %step: index, %x
 
 // -----
 
-// Two iterations: no question.
+// Two static iterations: no test at run time.
 // CHECK-LABEL: func @static(
 // CHECK:         omp.parallel {
 // CHECK-NOT:     scf.parallel
@@ -43,8 +43,8 @@ func.func @static(%m: memref<2xf32>, %x: f32) {
 
 // -----
 
-// One behind the other: the threads are woken once, if either is work for them. What is between and has no effect
-// stands before.
+// Consecutive loops: the threads are woken once, if either loop has enough work. Ops without effects between them
+// are moved before.
 // CHECK-LABEL: func @runs(
 // CHECK-SAME:    %[[M:.+]]: memref<?xf32>, %[[N:.+]]: index, %[[K:.+]]: index
 // CHECK-DAG:     %[[FIRST:.+]] = arith.cmpi sgt, %[[N]], %c1
@@ -57,7 +57,7 @@ func.func @static(%m: memref<2xf32>, %x: f32) {
 // CHECK:           scf.for
 // CHECK:             memref.store
 // CHECK:           omp.terminator
-// A load is behind what it may read, and so is the next loop.
+// A load stays after the loop whose result it may read, and so does the next loop.
 // CHECK:         memref.load
 // CHECK:         omp.parallel
 // CHECK-NOT:       omp.barrier
@@ -133,7 +133,7 @@ func.func @temporary(%m: memref<?xf32>, %n: index, %x: f32) {
 
 // -----
 
-// Someone else's function of that name.
+// An unrelated function of that name.
 func.func private @omp_get_thread_num(i32) -> i32
 // CHECK-LABEL: func @taken(
 // CHECK:         scf.parallel

@@ -1,7 +1,7 @@
 // RUN: bngrad-opt %s --split-input-file --bngrad-split | FileCheck %s
 
-// grad_scale is row 1 times r, grad_offset row 0; the count of a dynamic batch
-// decides at run time whether there is anything to scale.
+// grad_scale is row 1 times r, grad_offset row 0; for a dynamic batch, the
+// count determines at run time whether there are elements.
 
 // CHECK-LABEL: func.func @all_results(
 // CHECK-SAME: %[[DY:[^:]+]]: tensor<?x3xf16>, %[[X:[^:]+]]: tensor<?x3xf16>, %[[SCALE:[^:]+]]: tensor<3xf32>, %[[MEAN:[^:]+]]: tensor<3xf32>, %[[VARIANCE:[^:]+]]: tensor<3xf32>, %[[MASK:[^:]+]]: tensor<?x3xi1>
@@ -44,7 +44,7 @@ func.func @global_grad_input_only(%dy: tensor<4x3xf32>, %x: tensor<4x3xf32>, %me
 
 // -----
 
-// A static count above 0 stays so however many shards are added: no guard.
+// A static count above 0 stays positive with any number of shards: no guard.
 
 // CHECK-LABEL: func.func @static_grad_scale_only(
 // CHECK: bngrad.batch_norm_backward_reduce

@@ -13,9 +13,9 @@
 #feature = affine_map<(n, c, s) -> (c)>
 #channel = affine_map<(c) -> (c)>
 
-// A group under `channels`: each thread takes a share of the channels; of each it adds up the terms of rows in chains of
-// 32 vectors of four registers, and before the first what whole vectors leave over, each element in the lane it would
-// have in one more vector; then it computes what is one per channel, and then it reads the channel again, backwards.
+// A group with `channels`: each thread takes a share of the channels. It adds the terms of rows in chains of 32 vectors
+// of four registers. The remainder of a row precedes the first vector, each element in the lane it would have in
+// another vector. Then it computes the per-channel values, and reads the channel again, in reverse order.
 // CHECK-LABEL: func @channels
 // CHECK-SAME:    (%[[X:.+]]: memref<8x6x3100xf32>, %[[SUM:.+]]: memref<6xf32>, %[[FACTOR:.+]]: memref<6xf32>, %[[DX:.+]]: memref<8x6x3100xf32>)
 // CHECK-DAG:     %[[FLAT_X:.+]] = memref.collapse_shape %[[X]] {{\[\[}}0, 1, 2]]
@@ -43,17 +43,17 @@
 // CHECK:             %[[F:.+]] = memref.load %[[FACTOR]][%[[C]]]
 // CHECK:             scf.for %[[ROW:.+]] = %c0 to %c8 step %c1
 // CHECK:               arith.subi %c7, %[[ROW]]
-// To the first line of the result, masked:
+// Up to the first whole line of the result, masked:
 // CHECK:               memref.extract_aligned_pointer_as_index %[[FLAT_DX]]
 // CHECK:               vector.maskedstore %[[FLAT_DX]]
-// Whole lines, past the caches; what the next channel will read is fetched:
+// Whole lines, by streaming stores; data of the next channel are prefetched:
 // CHECK:               scf.for
 // CHECK:                 memref.prefetch %[[FLAT_X]][%{{.+}}], read, locality<2>, data
 // CHECK:                 %[[V:.+]] = vector.load %[[FLAT_X]]
 // CHECK:                 vector.broadcast %[[F]]
 // CHECK-NOT:             vector.maskedstore
 // CHECK:                 vector.store %{{.+}}, %[[FLAT_DX]][%{{.+}}] {alignment = 64 : i64, nontemporal = true}
-// The rest, masked:
+// The remainder, masked:
 // CHECK:               vector.maskedstore %[[FLAT_DX]]
 // CHECK:           llvm.fence seq_cst
 // CHECK-NOT:     linalg.generic
@@ -90,7 +90,7 @@ func.func @channels(%x: memref<8x6x3100xf32>, %sum: memref<6xf32>, %factor: memr
 #data = affine_map<(n, c, s) -> (n, c, s)>
 #feature = affine_map<(n, c, s) -> (c)>
 
-// Two tensors of f32 are fetched ahead, a third one is too much.
+// Two tensors of f32 are prefetched, but not three.
 // CHECK-LABEL: func @eight_bytes
 // CHECK-COUNT-8: memref.prefetch
 // CHECK:         return
@@ -144,8 +144,8 @@ func.func @ten_bytes(%x: memref<8x6x3100xf32>, %y: memref<8x6x3100xf32>, %z: mem
 #data = affine_map<(n, c, s) -> (n, c, s)>
 #feature = affine_map<(n, c, s) -> (c)>
 
-// Small data are one share, which needs no threads, and stay in the caches. A mask is read as the bytes it is,
-// and what it chooses from is loaded first.
+// Small data are one share, which needs no threads, and stay in the caches. A mask is loaded as bytes, and the operand
+// of its select is loaded unconditionally.
 // CHECK-LABEL: func @small_masked
 // CHECK-SAME:    %[[K:[^:]+]]: memref<2x3x64xi1>
 // CHECK-NOT:     scf.parallel
@@ -177,8 +177,8 @@ func.func @small_masked(%k: memref<2x3x64xi1>, %x: memref<2x3x64xf32>, %f: memre
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
 
-// Few columns whose number is known at run time only: as many as fill four or eight registers are read at once, with what
-// follows of the next row, as long as the data go on.
+// A dynamic, small number of columns: a row is read as four or eight registers, including elements of the next rows,
+// unless that reads past the data.
 // CHECK-LABEL: func @dynamic_rows
 // CHECK-SAME:    (%[[X:.+]]: memref<?x?xf32>,
 // CHECK-DAG:     %[[ROWS:.+]] = memref.dim %[[X]], %c0
@@ -218,8 +218,8 @@ func.func @dynamic_rows(%x: memref<?x?xf32>, %sum: memref<?xf32>) {
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
 
-// `rows`: blocks of rows, each with sums of its own; three channels fold 32 rows into one of 96 elements, whose sums
-// stay in registers. 16-bit results are stored as integers, of which LLVM keeps the hint.
+// `rows`: blocks of rows, each with its own sums; with three channels, 32 rows are folded into one of 96 elements,
+// whose sums stay in registers. 16-bit results are stored as integers, for which LLVM keeps the streaming hint.
 // CHECK-LABEL: func @rows
 // CHECK-SAME:    (%[[X:.+]]: memref<100000x3xf32>, %[[SUM:.+]]: memref<3xf32>, %[[DX:.+]]: memref<100000x3xbf16>)
 // CHECK:         %[[FLAT_X:.+]] = memref.collapse_shape %[[X]]
@@ -228,22 +228,22 @@ func.func @dynamic_rows(%x: memref<?x?xf32>, %sum: memref<?xf32>) {
 // CHECK-COUNT-3:       vector.load %[[FLAT_X]]
 // CHECK-NOT:           vector.load
 // CHECK:               scf.yield
-// The first share adds the sums of the four blocks, in their order, for each column, and then those of the 32 columns of
-// a channel:
+// The first share adds the sums of the four blocks in order for each column, and then those of the 32 columns of a
+// channel:
 // CHECK:         scf.parallel (%[[SHARE:.+]]) = {{.*}} to (%c2)
 // CHECK:           %[[FIRST:.+]] = arith.cmpi eq, %[[SHARE]], %c0
 // CHECK:           scf.if %[[FIRST]] {
 // CHECK:             scf.for %{{.+}} = %c0 to %c4 step %c1 iter_args({{.+}}) -> (vector<64xf32>, vector<64xf32>)
 // CHECK:           scf.for %{{.+}} = %c0 to %c32 step %c1 iter_args({{.+}}) -> (vector<16xf32>, vector<16xf32>)
 // CHECK:           vector.maskedstore %[[SUM]]
-// What belongs to a channel is copied to where its elements are, in steps of twice the length, by each thread:
+// Each thread replicates the per-channel values into its table, by doubling:
 // CHECK:         scf.parallel {{.*}} to (%c2)
 // CHECK:           vector.maskedload %[[SUM]]
 // CHECK:           scf.while
 // 910 rows of 3456 bytes are 3 MB, which are read forward before stepping back:
 // CHECK:           arith.divui %{{.+}}, %c910
 // CHECK:           vector.store %{{.+}} {alignment = 64 : i64, nontemporal = true} : memref<300000xi16>, vector<64xi16>
-// Part of a line is not streamed:
+// Partial lines are not streamed:
 // CHECK-NOT:       nontemporal
 // CHECK:           vector.store %{{.+}} : memref<300000xbf16>, vector<16xbf16>
 // CHECK-NOT:     linalg.generic
@@ -275,7 +275,7 @@ func.func @rows(%x: memref<100000x3xf32>, %sum: memref<3xf32>, %dx: memref<10000
 #feature = affine_map<(n, c, s) -> (c)>
 #transposed = affine_map<(n, c, s) -> (s, c, n)>
 
-// What has no vectors gets scalar loops, and says why.
+// A group without vector loops gets scalar loops, with a remark.
 // CHECK-LABEL: func @transposed
 // CHECK-NOT:     vector
 // CHECK:         scf.parallel

@@ -1,11 +1,11 @@
 // RUN: bngrad-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(gpu.module(bngrad-verify-kernels))"
 
-// 4096 bytes, with what lies between: nothing is said of them.
+// 4096 bytes, including padding: no error.
 gpu.module @fits [#nvvm.target<chip = "sm_90", features = "+ptx80">] {
   llvm.func @all(%a: i8, %b: i64, %c: !llvm.array<508 x i64>, %d: !llvm.ptr, %e: i16, %f: f32) attributes {nvvm.kernel} {
     llvm.return
   }
-  // Of functions that are called there is no limit.
+  // Called functions have no limit.
   llvm.func @called(%a: !llvm.array<5000 x i64>) {
     llvm.return
   }
@@ -35,7 +35,7 @@ gpu.module @newer [#nvvm.target<chip = "sm_90", features = "+ptx81">] {
 
 // -----
 
-// No target, nothing to compile.
+// Without a target, nothing is compiled.
 gpu.module @none {
   llvm.func @kernel(%a: !llvm.array<5000 x i64>) attributes {nvvm.kernel} {
     llvm.return

@@ -26,8 +26,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The CPU that `machine` makes code for. What is this machine's alone, the
-/// sizes of caches, counts only where the code is for this machine.
+/// The CPU for which `machine` generates code. The cache sizes of this machine
+/// are used only if the code is for this machine.
 static Target getTarget(const llvm::TargetMachine &machine, bool isNative,
                         int64_t threads) {
   Target host = Target::host();
@@ -118,14 +118,14 @@ static void removeTimes(ModuleOp module) {
   }
 }
 
-/// What the names of the functions in those libraries begin with.
+/// The prefixes of the functions in those libraries.
 static ArrayRef<StringRef> getLibraryPrefixes(Device device) {
   static constexpr StringRef kCpu[] = {"__kmpc_", "omp_"};
   static constexpr StringRef kCuda[] = {"mgpu", "bngradCuda"};
   return device == Device::Cpu ? ArrayRef(kCpu) : ArrayRef(kCuda);
 }
 
-/// What a reader of the text must know to generate the same code.
+/// Adds the attributes with which other tools generate the same code from text.
 static void describeTarget(llvm::Module &module,
                            const llvm::TargetMachine &machine) {
   for (llvm::Function &function : module) {

@@ -20,7 +20,7 @@
 
 namespace mlir::bngrad {
 
-/// What is made, by the extension of its file.
+/// The kind of an output, by the extension of its file.
 enum class OutputKind { MLIR, LLVMIR, Assembly, Object, SharedObject, PTX };
 
 /// Where the gradients run; the code around them runs on a CPU.

@@ -44,7 +44,7 @@ static std::string print(Type type) {
   return text;
 }
 
-/// `8x?x4xf32`, and the strides of what is not row-major.
+/// `8x?x4xf32`, and the strides unless the buffer is row-major.
 static std::string printShape(const Parameter &parameter) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -133,8 +133,8 @@ static void printDeclaration(raw_ostream &os, StringRef result, StringRef name,
   os << ");\n";
 }
 
-/// Headers of one name, or of names that differ in what no macro can have, are
-/// told apart by what they declare.
+/// The guard contains a hash of the declarations: headers may have the same
+/// name, or names that differ only in characters that a macro cannot have.
 static std::string makeGuard(StringRef fileName, StringRef declarations) {
   std::string guard = "BNGRAD_GENERATED_";
   for (char c : fileName)

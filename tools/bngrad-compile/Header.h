@@ -15,7 +15,7 @@
 namespace mlir::bngrad {
 
 /// The text of a header for C from C99 and C++ from C++11 that declares
-/// `functions`. `fileName` and what is declared make the include guard.
+/// `functions`. The include guard depends on `fileName` and the declarations.
 /// `deviceArguments`: arrays are in memory of `device`.
 std::string makeHeader(ArrayRef<ExportedFunction> functions, StringRef fileName,
                        Device device, bool deviceArguments);

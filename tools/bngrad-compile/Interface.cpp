@@ -1,4 +1,4 @@
-//===- Interface.cpp - what an IR file exports ----------------------------===//
+//===- Interface.cpp - exported functions of an IR file -------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -100,7 +100,7 @@ static std::string getOperandRole(OpOperand &operand) {
   return "";
 }
 
-/// What the IR says of the argument's name.
+/// The argument's name, by its location.
 static std::string getArgumentName(BlockArgument argument) {
   if (auto named = dyn_cast<NameLoc>(argument.getLoc()))
     if (isCParameterName(named.getName()))
@@ -137,8 +137,7 @@ static void makeUnique(std::vector<Parameter> &parameters) {
   }
 }
 
-/// Says what the dynamic sizes of `function`'s results are, where they are
-/// sizes of arguments.
+/// Finds the dynamic sizes of `function`'s results that are sizes of arguments.
 static void findSizes(func::FuncOp function,
                       std::vector<Parameter> &parameters) {
   unsigned numArguments = function.getNumArguments();

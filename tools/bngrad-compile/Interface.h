@@ -1,4 +1,4 @@
-//===- Interface.h - what an IR file exports --------------------*- C++ -*-===//
+//===- Interface.h - exported functions of an IR file -----------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -25,7 +25,7 @@ struct Parameter {
   /// The strided layout of a tensor's buffer; null: row-major.
   MemRefLayoutAttrInterface layout;
   bool isResult = false;
-  /// By dim: what a dynamic size of a result is, in words; empty: not known.
+  /// By dim: the dynamic size of a result, in words; empty: unknown.
   std::vector<std::string> sizes;
 
   bool isScalar() const { return !isa<ShapedType>(type); }

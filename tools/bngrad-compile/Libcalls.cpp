@@ -1,4 +1,4 @@
-//===- Libcalls.cpp - what generated code calls ---------------------------===//
+//===- Libcalls.cpp - library functions of generated code -----------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

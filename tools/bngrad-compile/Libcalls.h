@@ -1,4 +1,4 @@
-//===- Libcalls.h - what generated code calls -------------------*- C++ -*-===//
+//===- Libcalls.h - library functions of generated code ---------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

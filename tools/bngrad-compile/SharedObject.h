@@ -17,8 +17,8 @@ namespace mlir::bngrad {
 /// and, where something is called of them, `libraries`, which it finds beside
 /// it, if `besideToo`, or where they lie now.
 ///
-/// Errors: one line on standard error and failure: no linker on PATH, what the
-///         linker says first.
+/// Errors: one line on standard error and failure: no linker on PATH, or the
+///         first error of the linker.
 LogicalResult addSharedObject(Outputs &outputs, StringRef path,
                               StringRef object, ArrayRef<std::string> libraries,
                               bool besideToo);

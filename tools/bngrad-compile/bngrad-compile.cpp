@@ -64,7 +64,7 @@ static std::optional<OutputKind> getKind(StringRef path) {
       .Default(std::nullopt);
 }
 
-/// What must hold of the outputs before anything is compiled.
+/// Checks the outputs before anything is compiled; reports one error for each.
 static LogicalResult verifyOutputs(const InputArgList &args,
                                    const Options &options) {
   LogicalResult result = success();
@@ -91,7 +91,8 @@ static LogicalResult verifyOutputs(const InputArgList &args,
     report("expected --header to be another file than -o, got '" +
            options.header + "'");
   for (const std::string &path :
-       {options.output, isOneFile ? std::string() : options.header}) {
+       {getKind(options.output) ? options.output : std::string(),
+        isOneFile ? std::string() : options.header}) {
     if (path.empty())
       continue;
     std::string error = findWriteError(path);
@@ -105,12 +106,27 @@ static LogicalResult verifyOutputs(const InputArgList &args,
   return result;
 }
 
-/// What is of use for one target alone.
+/// Checks that options for one target are given with that target alone.
+static LogicalResult verifyTarget(const InputArgList &args, bool isCuda) {
+  LogicalResult result = success();
+  auto needs = [&](unsigned id, StringRef name, bool cudaAlone) {
+    if (args.hasArg(id) && isCuda != cudaAlone)
+      result = reportError(Twine("expected --target=") +
+                           (cudaAlone ? "cuda" : "cpu") + " with --" + name +
+                           ", got " + (cudaAlone ? "cpu" : "cuda"));
+  };
+  needs(OPT_chip, "chip", true);
+  needs(OPT_format, "format", true);
+  needs(OPT_device_arguments, "device-arguments", true);
+  needs(OPT_threads, "threads", false);
+  return result;
+}
+
+/// Parses the options of --target=cuda.
 static LogicalResult parseCudaOptions(const InputArgList &args,
                                       CompileOptions &options) {
   LogicalResult result = success();
   auto report = [&](const Twine &message) { result = reportError(message); };
-  bool isCuda = options.device == Device::Cuda;
   CudaOptions &cuda = options.cuda;
   cuda.deviceArguments = args.hasArg(OPT_device_arguments);
   if (const Arg *chip = args.getLastArg(OPT_chip)) {
@@ -134,16 +150,6 @@ static LogicalResult parseCudaOptions(const InputArgList &args,
   else if (options.kind == OutputKind::PTX && *kind != CudaFormat::Isa)
     report("expected --format=isa for a .ptx, got " + format);
   cuda.format = kind.value_or(CudaFormat::Isa);
-
-  auto needs = [&](unsigned id, StringRef name, bool cudaAlone) {
-    if (args.hasArg(id) && isCuda != cudaAlone)
-      report(Twine("expected --target=") + (cudaAlone ? "cuda" : "cpu") +
-             " with --" + name + ", got " + (cudaAlone ? "cpu" : "cuda"));
-  };
-  needs(OPT_chip, "chip", true);
-  needs(OPT_format, "format", true);
-  needs(OPT_device_arguments, "device-arguments", true);
-  needs(OPT_threads, "threads", false);
   return result;
 }
 
@@ -172,7 +178,10 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
   if (compile.kind == OutputKind::PTX && target == "cpu")
     report("expected --target=cuda for a .ptx, got cpu");
   bool isKnown = target == "cpu" || target == "cuda";
-  if (isKnown && failed(parseCudaOptions(args, compile)))
+  bool isCuda = compile.device == Device::Cuda;
+  if (isKnown && failed(verifyTarget(args, isCuda)))
+    result = failure();
+  if (isCuda && failed(parseCudaOptions(args, compile)))
     result = failure();
 
   compile.codeGen.cpu = args.getLastArgValue(OPT_mcpu).str();

@@ -7,14 +7,66 @@
 //===----------------------------------------------------------------------===//
 
 #include "BNGrad/InitAll.h"
+#include "common/Diagnostics.h"
 
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+#include <unistd.h>
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// Reports errors of the pipeline's text and options as one line each. For an
+/// option with a bad value the parser of options has printed its line by then;
+/// what comes here has no first line.
+static LogicalResult setUpPipeline(const MlirOptMainConfig &config,
+                                   PassManager &pm) {
+  ScopedDiagnosticHandler handler(pm.getContext(), [](Diagnostic &diagnostic) {
+    std::string text = diagnostic.str();
+    if (!text.empty() && text.front() != '\n')
+      (void)reportError(text);
+    return success();
+  });
+  return config.setupPassPipeline(pm);
+}
 
 int main(int argc, char **argv) {
-  mlir::DialectRegistry registry;
+  setToolName("bngrad-opt");
+  reportOutOfMemory();
+  DialectRegistry registry;
   mlir::bngrad::registerAllDialects(registry);
   mlir::bngrad::registerAllPasses();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(
+  llvm::InitLLVM initialized(argc, argv);
+  auto [inputName, outputName] = registerAndParseCLIOptions(
       argc, argv, "BNGrad optimizer: gradients of batch normalization\n",
-      registry));
+      registry);
+  MlirOptMainConfig parsed = MlirOptMainConfig::createFromCLOptions();
+  if (parsed.shouldListPasses() || parsed.shouldShowDialects())
+    return asMainReturnCode(
+        MlirOptMain(argc, argv, inputName, outputName, registry));
+
+  if (inputName == "-" &&
+      llvm::sys::Process::FileDescriptorIsDisplayed(STDIN_FILENO))
+    llvm::errs() << "reading standard input\n";
+  std::string error;
+  std::unique_ptr<llvm::MemoryBuffer> input = openInputFile(inputName, &error);
+  if (!input)
+    return asMainReturnCode(reportError(error));
+  std::unique_ptr<llvm::ToolOutputFile> output =
+      openOutputFile(outputName, &error);
+  if (!output)
+    return asMainReturnCode(reportError(error));
+  MlirOptMainConfig config = parsed;
+  config.setPassPipelineSetupFn(
+      [&](PassManager &pm) { return setUpPipeline(parsed, pm); });
+  if (failed(MlirOptMain(output->os(), std::move(input), registry, config)))
+    return asMainReturnCode(failure());
+  output->keep();
+  return asMainReturnCode(success());
 }

@@ -36,7 +36,7 @@ static std::string printShape(ArrayRef<int64_t> shape) {
   return text + "]";
 }
 
-/// Parses what follows `random:`.
+/// Parses the text after `random:`.
 static std::optional<RandomSpec> parseRandomSpec(StringRef text) {
   RandomSpec spec;
   auto [values, shape] = text.split('@');
@@ -108,8 +108,14 @@ static bool hasNumber(ElementType type, double low, double high) {
   return first < high;
 }
 
+/// True for an error that the next argument would have, too.
+static bool isOutOfMemory(StringRef error) {
+  return error.contains("out of memory");
+}
+
+/// Sets `isEnd` where no further argument is worth a try.
 static FailureOr<Array> makeArgument(Program &program, unsigned i,
-                                     StringRef text) {
+                                     StringRef text, bool &isEnd) {
   const ArrayType &type = program.getArgumentTypes()[i];
   auto fail = [&](const Twine &what) {
     return reportError("argument " + Twine(i) + " (" + text + "): " + what);
@@ -124,8 +130,10 @@ static FailureOr<Array> makeArgument(Program &program, unsigned i,
     return reportError("argument " + Twine(i) +
                        ": expected PATH.npy or random:..., got ''");
   if (!spec.consume_front("random:")) {
-    if (!::bngrad::readNpy(text.str(), array, error))
+    if (!::bngrad::readNpy(text.str(), array, error)) {
+      isEnd = isOutOfMemory(error);
       return reportError("argument " + Twine(i) + ": " + error);
+    }
     if (array.type != type.elementType)
       return fail(Twine("expected element type ") +
                   ::bngrad::name(type.elementType) + ", got " +
@@ -148,8 +156,11 @@ static FailureOr<Array> makeArgument(Program &program, unsigned i,
     return fail("expected shape " + printShape(type.shape) + ", got " +
                 printShape(*random->shape));
   if (!allocateArray(type.elementType,
-                     random->shape ? *random->shape : type.shape, array, error))
+                     random->shape ? *random->shape : type.shape, array,
+                     error)) {
+    isEnd = isOutOfMemory(error);
     return fail(error);
+  }
   bool isStatistic = program.getRole(i) == ArgumentRole::Statistic;
   auto [low, high] = random->range.value_or(isStatistic ? std::pair(0.5, 1.5)
                                                         : std::pair(-1.0, 1.0));
@@ -169,10 +180,13 @@ mlir::bngrad::makeArguments(Program &program, ArrayRef<std::string> specs) {
                        Twine(expected) + " --arg, one per argument, got " +
                        Twine(specs.size()));
   std::vector<Array> arguments;
+  bool isEnd = false;
   for (auto [i, spec] : llvm::enumerate(specs)) {
-    FailureOr<Array> argument = makeArgument(program, i, spec);
+    FailureOr<Array> argument = makeArgument(program, i, spec, isEnd);
     if (succeeded(argument))
       arguments.push_back(std::move(*argument));
+    if (isEnd)
+      return failure();
   }
   if (arguments.size() != expected)
     return failure();

@@ -13,7 +13,7 @@
 
 namespace mlir::bngrad {
 
-/// What --help says of the values of --arg.
+/// The help text for the values of --arg.
 inline constexpr StringLiteral kSpecHelp = R"(SPEC, one for each argument:
   PATH.npy                         a file
   random:SEED[:LO:HI][@D0xD1x...]  pseudo-random numbers in [LO, HI)

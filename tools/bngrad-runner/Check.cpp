@@ -47,7 +47,7 @@ static double getDistance(ElementType type, const void *l, const void *r,
                               : distance;
 }
 
-/// Compares `result` with what it must be, bit for bit.
+/// Compares `result` with `expected` bit by bit.
 static ::bngrad::CheckSummary compareExactly(const Array &result,
                                              const Array &expected) {
   ::bngrad::CheckSummary summary;

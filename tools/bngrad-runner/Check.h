@@ -19,9 +19,9 @@ namespace mlir::bngrad {
 ///
 ///   result <i> <name> max_error <x> bound <y> ok|FAILED
 ///
-/// A result that is one of a bngrad op is held to the op's bound, one that is
-/// computed from it element by element to what follows from that bound; one
-/// that depends on no bngrad op must be equal bit for bit.
+/// A result of a bngrad op must be within the op's bound. A result computed
+/// from one element by element must be within the bound that follows. A result
+/// that depends on no bngrad op must be bitwise identical.
 ///
 /// Errors: one line on standard error and failure for a result whose bound
 ///         cannot be derived, or overflows where the exact value does not. A

@@ -20,7 +20,7 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Of the library: what it reports already begins with a word of its own.
+/// Prints an error of the library, which already has a prefix.
 static void reportLine(const char *message, void *) {
   llvm::errs() << message << "\n";
 }

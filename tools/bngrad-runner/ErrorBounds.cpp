@@ -1,4 +1,4 @@
-//===- ErrorBounds.cpp - bounds of what follows from a gradient -----------===//
+//===- ErrorBounds.cpp - bounds of values computed from a gradient --------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- ErrorBounds.h - bounds of what follows from a gradient - -*- C++ -*-===//
+//===- ErrorBounds.h - bounds of values after a gradient --------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -56,8 +56,9 @@ bool readsErrorsBeside(Operation *op, function_ref<Value(Value)> getError);
 ///
 /// `op` is an element-wise linalg.generic, or an op that only moves elements.
 ///
-/// Errors: failure, silently, if no bound follows: another op, or a comparison
-///         of what may be off.
+/// Errors: failure without a diagnostic if there is no bound: for another op,
+/// or
+///         a comparison of inexact values.
 FailureOr<SmallVector<Value>>
 buildErrorBounds(OpBuilder &b, Operation *op,
                  function_ref<Value(Value)> getError);

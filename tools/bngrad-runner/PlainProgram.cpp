@@ -36,7 +36,7 @@ static constexpr StringLiteral kCheck = "bngrad_runner_check";
 static constexpr StringLiteral kReference = "bngrad_runner_reference";
 
 namespace {
-/// One bngrad op and what the reference said of its results.
+/// One bngrad op and the reference of its results.
 struct Evaluation {
   ::bngrad::ReferenceProblem problem; // but for the sizes and pointers
   int64_t rank = 0;
@@ -53,7 +53,7 @@ struct Source {
   int64_t errorResult = -1; // result of kCheck with its bounds; -1: exact
 };
 
-/// What generated code hands over: addresses (0: absent) and sizes.
+/// The arguments from generated code: addresses (0: absent) and sizes.
 struct ReferenceTable {
   static constexpr unsigned kMaxResults = 3;
   enum {
@@ -153,7 +153,7 @@ static void evaluateReference(int64_t number, int64_t tableAddress) {
     ElementType type = evaluation.resultTypes[i];
     for (auto [j, value] : llvm::enumerate(result->value)) {
       ::bngrad::storeRounded(type, table->results[i], j, value);
-      // What goes on from here starts at the rounded value.
+      // Further ops use the rounded value.
       double stored = ::bngrad::loadAsDouble(type, table->results[i], j);
       table->errors[i][j] =
           getGreatestError(type, stored, value, result->bound[j]);
@@ -161,7 +161,7 @@ static void evaluateReference(int64_t number, int64_t tableAddress) {
   }
 }
 
-/// What the reference has to know of `op`; its operands in table order.
+/// Describes `op` to the reference. Returns its operands in table order.
 static SmallVector<Value> describe(Operation *op, Evaluation &evaluation) {
   ::bngrad::ReferenceProblem &problem = evaluation.problem;
   SmallVector<Value> operands(ReferenceTable::kNumOperands);
@@ -204,9 +204,9 @@ static SmallVector<Value> describe(Operation *op, Evaluation &evaluation) {
   return operands;
 }
 
-/// Replaces `op`, a bngrad op, by a call of kReference. Returns what has become
-/// of its results and the f64 tensors of their errors (null: exact); `errors`
-/// are those of the operands.
+/// Replaces `op`, a bngrad op, by a call of kReference. Returns the
+/// replacements of its results and the f64 tensors of their errors (null:
+/// exact); `errors` are those of the operands.
 static SmallVector<std::pair<Value, Value>>
 callReference(Operation *op, const DenseMap<Value, Value> &errors,
               func::FuncOp reference) {
@@ -295,8 +295,8 @@ static bool isGradientOp(Operation *op) {
   return isa_and_present<BNGradDialect>(op->getDialect());
 }
 
-/// True if the results of a bngrad op are linear in this operand of it, so that
-/// the reference knows what an error of it makes of them.
+/// True if the results of a bngrad op are linear in this operand, so that the
+/// reference can bound the effect of its error.
 static bool isLinearIn(OpOperand &operand) {
   auto elemt = dyn_cast<BatchNormBackwardElemtOp>(operand.getOwner());
   return operand.getOperandNumber() == 0 || // grad_output

@@ -17,7 +17,7 @@
 
 namespace mlir::bngrad {
 
-/// What one result of the function is held to.
+/// The reference of one result of the function.
 struct Expectation {
   /// Of the result of a bngrad op, else `value`.
   std::string name;

@@ -36,6 +36,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <chrono>
+#include <cstdlib>
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -112,7 +113,7 @@ static FailureOr<func::FuncOp> findEntry(ModuleOp module, StringRef path,
 
 FailureOr<Program> Program::load(MLIRContext *context, StringRef path,
                                  StringRef entry) {
-  // What the shape function is made of.
+  // The dialects of the shape function.
   context->loadDialect<arith::ArithDialect, scf::SCFDialect,
                        tensor::TensorDialect>();
   Program program;
@@ -275,19 +276,23 @@ static LogicalResult addShapeFunction(ModuleOp module, func::FuncOp function,
 }
 
 namespace {
-/// What the shape function reports while it runs. Generated code calls plain
+/// The report of the shape function while it runs. Generated code calls plain
 /// functions, so there is one at a time.
 struct ShapeReport {
-  std::optional<std::array<int64_t, 3>> mismatch; // number, actual, expected
-  std::vector<std::array<int64_t, 3>> sizes;      // result, dim, size
+  ArrayRef<std::string> errors;              // of the checks, by number
+  std::vector<std::array<int64_t, 3>> sizes; // result, dim, size
 };
 } // namespace
 
 static ShapeReport shapeReport;
 
 static void reportMismatch(int64_t number, int64_t actual, int64_t expected) {
-  if (!shapeReport.mismatch)
-    shapeReport.mismatch = {number, actual, expected};
+  std::string text = shapeReport.errors[number];
+  if (actual >= 0)
+    text += ", " + std::to_string(expected) + ", got " + std::to_string(actual);
+  (void)reportError(text);
+  // The rest of the function could access memory out of bounds, or take long.
+  std::_Exit(1);
 }
 
 static void reportSize(int64_t result, int64_t dim, int64_t size) {
@@ -368,16 +373,9 @@ LogicalResult Program::compile(const Execution &execution) {
 FailureOr<std::vector<Array>>
 Program::prepareResults(MutableArrayRef<Array> arguments) {
   shapeReport = ShapeReport();
+  shapeReport.errors = sizeErrors;
   if (failed(jit->call(kShapes, arguments)))
     return failure();
-  if (shapeReport.mismatch) {
-    auto [number, actual, expected] = *shapeReport.mismatch;
-    std::string text = sizeErrors[number];
-    if (actual >= 0)
-      text +=
-          ", " + std::to_string(expected) + ", got " + std::to_string(actual);
-    return reportError(text);
-  }
   for (auto [result, dim, size] : shapeReport.sizes)
     resultTypes[result].shape[dim] = size;
 
@@ -387,7 +385,7 @@ Program::prepareResults(MutableArrayRef<Array> arguments) {
     if (!allocateArray(type.elementType, type.shape, results.emplace_back(),
                        error))
       return reportError("result " + Twine(i) + ": " + error);
-    // All bits set is NaN in every float type: what is not written is seen.
+    // All bits set is NaN in every float type, so missing writes are noticed.
     std::memset(results.back().data.data(), 0xff, results.back().data.size());
   }
   return results;

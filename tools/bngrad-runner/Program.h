@@ -37,7 +37,7 @@ std::optional<::bngrad::ElementType> getElementType(Type type);
 struct Execution {
   /// Empty: chosen.
   std::string schedule;
-  /// The CPU, which runs what is not a group, too.
+  /// The CPU, which also runs ops outside of groups.
   Target target = Target::host();
   /// The GPUs to compile for, such as sm_90; empty: the CPU alone.
   std::string chip;
@@ -93,7 +93,7 @@ private:
   std::string entry;
   std::vector<ArrayType> argumentTypes, resultTypes;
   std::unique_ptr<Jit> jit;
-  /// What each run-time check of sizes says and where it stands.
+  /// The message and location of each run-time check of sizes.
   std::vector<std::string> sizeErrors;
   std::string schedules;
   bool scheduledSums = true;

@@ -117,7 +117,7 @@ private:
   Location loc;
   SumOrder order;
   function_ref<Value(Value)> getError;
-  /// By result: what is added to it; null: one value per iteration.
+  /// By result: the added term; null: one value per iteration.
   SmallVector<Value> terms;
   /// Of the new generic: operands of `generic`, with the argument of their
   /// errors (-1: exact).
@@ -203,7 +203,7 @@ Value SumBuilder::computeFactor(const llvm::fltSemantics &semantics) {
       wide.constant(std::numeric_limits<double>::infinity()));
 }
 
-/// What the parts of a sum that begins with `init` begin with.
+/// The initial values of the parts of a sum with the initial value `init`.
 SmallVector<Value> SumBuilder::makeInits(OpOperand &init) {
   SmallVector<Value> inputs = {init.get()};
   if (Value error = getError(init.get()))

@@ -87,7 +87,7 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
   // libomp aborts the process where it cannot start a thread.
   if (failed(parseCount(args, OPT_threads, "threads", 1024, options.threads)))
     result = failure();
-  // What runs beside kernels runs in one thread.
+  // Host code beside kernels runs in one thread.
   else if (options.threads && options.target != RunTarget::Cpu)
     result = reportError("expected --threads with --target=cpu alone, got "
                          "--target=" +
@@ -112,8 +112,8 @@ static std::string findSameFile(const Options &options, size_t i) {
   return "";
 }
 
-/// What must hold of the options beside --arg before anything is compiled;
-/// reports all that does not.
+/// Checks the options other than --arg before anything is compiled, and reports
+/// all errors.
 static LogicalResult verifyOptions(const Options &options,
                                    const Program &program,
                                    MLIRContext *context) {

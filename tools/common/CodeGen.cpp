@@ -23,7 +23,7 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// What this machine has and has not, as LLVM writes it.
+/// The features of this machine, in LLVM's notation.
 static std::string getHostFeatures() {
   llvm::SubtargetFeatures features;
   auto host = llvm::sys::getHostCPUFeatures();
@@ -113,7 +113,7 @@ mlir::bngrad::makeOptimizer(llvm::TargetMachine &machine) {
 }
 
 LogicalResult mlir::bngrad::verifyLowered(ModuleOp module) {
-  // Casts are what is left where an op stays; the op says more.
+  // An op that was not lowered leaves casts; the op makes the better message.
   Operation *cast = nullptr;
   WalkResult walk = module.walk([&](Operation *op) {
     if (isa<UnrealizedConversionCastOp>(op)) {

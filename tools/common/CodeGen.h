@@ -39,8 +39,8 @@ struct CodeGenTarget {
 bool isNative(const CodeGenTarget &target);
 
 /// Makes a target machine at the level of optimization that all code is
-/// compiled with. Takes what llvm::InitializeAllTargets() and the like, or the
-/// native part of them, have registered.
+/// compiled with. Needs the targets that llvm::InitializeAllTargets() and the
+/// like, or their native part, register.
 ///
 /// Errors: one line on standard error and null: a triple or CPU that LLVM does
 ///         not know; a triple given that is not an x86_64 or aarch64 with

@@ -16,6 +16,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <array>
+#include <cstdint>
 #include <new>
 #include <unistd.h>
 
@@ -33,7 +34,7 @@ void mlir::bngrad::setInputName(StringRef name) { inputName = name.str(); }
   std::array<StringRef, 2> parts = {toolName, ": error: out of memory\n"};
   for (StringRef part : parts)
     (void)!::write(STDERR_FILENO, part.data(), part.size());
-  // Removes what has been written in part.
+  // Removes incomplete files.
   llvm::sys::RunInterruptHandlers();
   ::_exit(1);
 }
@@ -43,13 +44,24 @@ void mlir::bngrad::setInputName(StringRef name) { inputName = name.str(); }
 /// Below it nobody expects an allocation to fail.
 static constexpr size_t kSmallAllocation = 1 << 20;
 
-extern "C" void *__libc_malloc(size_t size);
-/// MLIR writes to the memory of each new op without a look at the pointer.
-extern "C" void *malloc(size_t size) {
-  void *memory = __libc_malloc(size);
+/// MLIR writes to the memory of each new op and each interface of a dialect
+/// without a look at the pointer.
+static void *orExit(void *memory, size_t size) {
   if (!memory && size < kSmallAllocation)
     exitOutOfMemory();
   return memory;
+}
+
+extern "C" {
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+
+void *malloc(size_t size) { return orExit(__libc_malloc(size), size); }
+void *calloc(size_t count, size_t size) {
+  size_t bytes = 0;
+  bool isLarge = __builtin_mul_overflow(count, size, &bytes);
+  return orExit(__libc_calloc(count, size), isLarge ? SIZE_MAX : bytes);
+}
 }
 #endif
 

@@ -16,7 +16,7 @@ namespace mlir::bngrad {
 /// Sets the name that errors begin with; `name` lives as long as the process.
 void setToolName(StringRef name);
 
-/// Sets what locations that are in no file are printed as: the tool's input.
+/// Sets the name that is printed for locations outside of any file.
 void setInputName(StringRef name);
 /// From now on memory that runs out ends the process with one line, in the form
 /// of reportError, and status 1.
@@ -25,8 +25,9 @@ void reportOutOfMemory();
 /// Prints `<tool>: error: <message>` on one line and returns failure.
 LogicalResult reportError(const Twine &message);
 
-/// Prints the first error of MLIR as one line `<file>:<line>:<column>: <what>`,
-/// in the form of reportError, and drops what follows from it.
+/// Prints the first error of MLIR as one line
+/// `<file>:<line>:<column>: <message>`, in the form of reportError, and drops
+/// the others.
 class OneLineDiagnostics {
 public:
   explicit OneLineDiagnostics(MLIRContext *context);

@@ -27,10 +27,10 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// More than this of what is no file is not read: it may have no end.
+/// Limit for inputs other than files, which may be endless.
 static constexpr size_t kMostBytes = size_t(1) << 30;
 
-/// The bytes of `path`, "-" being standard input; null and what is wrong.
+/// The bytes of `path` ("-": standard input); null and an error.
 static std::unique_ptr<llvm::MemoryBuffer> readInput(StringRef path,
                                                      std::string &error) {
   namespace fs = llvm::sys::fs;
@@ -88,24 +88,30 @@ OwningOpRef<ModuleOp> mlir::bngrad::readModule(MLIRContext *context,
   return parseSourceFile<ModuleOp>(sources, context);
 }
 
-/// Reports a function that calls itself, directly or by others: it cannot be
-/// inlined, and what it does depends on data, which nobody checks for an end.
-/// `active` are the callers of `function`, `done` those that call none of them.
+/// Reports a recursive function: it cannot be inlined, and whether it ends
+/// depends on data. `active` are the callers of `function`, `done` those that
+/// call none of them.
 static LogicalResult verifyNoRecursion(func::FuncOp function, ModuleOp module,
                                        SetVector<Operation *> &active,
                                        DenseSet<Operation *> &done) {
   if (done.contains(function))
     return success();
   active.insert(function);
-  WalkResult result = function.walk([&](func::CallOp call) {
-    auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
-    if (!callee)
+  WalkResult result = function.walk([&](Operation *op) {
+    // A function whose address is taken counts as called there.
+    StringRef name;
+    if (auto call = dyn_cast<func::CallOp>(op))
+      name = call.getCallee();
+    else if (auto constant = dyn_cast<func::ConstantOp>(op))
+      name = constant.getValue();
+    auto callee = module.lookupSymbol<func::FuncOp>(name);
+    if (name.empty() || !callee)
       return WalkResult::advance();
     if (!active.contains(callee))
       return failed(verifyNoRecursion(callee, module, active, done))
                  ? WalkResult::interrupt()
                  : WalkResult::advance();
-    InFlightDiagnostic error = call.emitError()
+    InFlightDiagnostic error = op->emitError()
                                << "expected @" << callee.getSymName()
                                << " not to call itself, got a call";
     if (callee != function)
@@ -117,7 +123,7 @@ static LogicalResult verifyNoRecursion(func::FuncOp function, ModuleOp module,
   return failure(result.wasInterrupted());
 }
 
-/// What must hold of the functions that are left.
+/// Checks the functions that remain after inlining.
 static LogicalResult verifyFunctions(ModuleOp module) {
   SetVector<Operation *> active;
   DenseSet<Operation *> done;

@@ -14,15 +14,15 @@
 
 namespace mlir::bngrad {
 
-/// Reads the IR of `path` ("-": standard input), text or bytecode; of what is
-/// no file, such as a pipe, at most 1 GiB.
+/// Reads the IR of `path` ("-": standard input), text or bytecode; at most 1
+/// GiB from a pipe or device.
 ///
 /// Errors: one line on standard error and null.
 OwningOpRef<ModuleOp> readModule(MLIRContext *context, StringRef path);
 
 /// Brings `module` to the bngrad level, each public function on its own:
-/// foreign gradients are imported, what is called is inlined, and private
-/// functions that nothing calls any more are dropped.
+/// foreign gradients are imported, calls are inlined, and unused private
+/// functions are dropped.
 ///
 /// Errors: a diagnostic and failure, also for an op that no dialect knows or
 ///         that prints, a function without a body, and one that calls itself.

@@ -61,8 +61,8 @@ public:
     });
   }
 
-  /// Whether the last option lacks its value: what else is missing may be part
-  /// of the same error.
+  /// Whether the last option lacks its value: other missing options may be due
+  /// to the same error.
   bool isIncomplete() const { return isCutOff; }
 
 private:

@@ -120,7 +120,7 @@ FailureOr<int> Outputs::create(StringRef path) {
         fs::openFileForWrite(temporary, descriptor, fs::CD_CreateNew);
     if (!error)
       break;
-    // What a process left behind that had this number.
+    // A file left by another process with this number.
     if (error != std::errc::file_exists)
       return reportUnwritable(path, error.message());
   }
@@ -135,7 +135,7 @@ FailureOr<int> Outputs::create(StringRef path) {
   return descriptor;
 }
 
-/// Opens what is written in place; -1 and errno if that fails.
+/// Opens an output that is written in place; -1 and errno if that fails.
 static int openInPlace(StringRef path) {
   if (std::optional<int> descriptor = getDescriptor(path))
     return ::dup(*descriptor);

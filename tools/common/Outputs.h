@@ -40,8 +40,7 @@ public:
   Outputs &operator=(const Outputs &) = delete;
   ~Outputs();
 
-  /// Writes to a descriptor, which stays open; false and what is wrong, in a
-  /// few words.
+  /// Writes to a descriptor, which stays open; false and an error.
   using Writer = function_ref<bool(int descriptor, std::string &error)>;
 
   /// Adds a file that `write` writes, at once if it is written in place.

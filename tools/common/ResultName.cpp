@@ -1,4 +1,4 @@
-//===- ResultName.cpp - what a result is called ---------------------------===//
+//===- ResultName.cpp - names of results ----------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

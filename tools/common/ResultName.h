@@ -1,4 +1,4 @@
-//===- ResultName.h - what a result is called ------------------*- C++ -*-===//
+//===- ResultName.h - names of results -------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A host program in one: it allocates the arguments, launches the kernel once
+// A complete host program: it allocates the arguments, launches the kernel once
 // through the functions of Cuda.h, and prints buffers.
 //
 //===----------------------------------------------------------------------===//
@@ -19,10 +19,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <new>
 #include <sstream>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 using namespace bngrad::ptx;
@@ -45,7 +47,7 @@ with the bytes: @PATH.
 writes its bytes. The exit code is 1 if the emulator reported an error.
 )";
 
-/// Of one buffer: more than that is a slip of the pen.
+/// Largest size of one buffer; a larger one is probably a typing error.
 static constexpr uint64_t kMostBytes = uint64_t(1) << 36;
 
 namespace {
@@ -53,7 +55,7 @@ namespace {
 struct Argument {
   Type type = Type::None;
   uint64_t scalar = 0; // the value, or the address of the buffer
-  uint64_t rest = 0;   // of a parameter of 16 bytes
+  uint64_t rest = 0;   // upper half of a parameter of 16 bytes
   bool isBuffer = false;
   bool isHost = false;
   uint64_t count = 0;
@@ -75,6 +77,13 @@ struct Options {
 [[noreturn]] static void fail(const std::string &message) {
   std::fprintf(stderr, "ptx-emulator: %s\n", message.c_str());
   std::exit(2);
+}
+
+/// Allocates nothing.
+[[noreturn]] static void exitOutOfMemory() {
+  constexpr char kText[] = "ptx-emulator: error: out of memory\n";
+  (void)!::write(STDERR_FILENO, kText, sizeof(kText) - 1);
+  ::_exit(1);
 }
 
 static std::vector<std::string> split(const std::string &text, char at,
@@ -149,6 +158,21 @@ static std::vector<char> readFile(const std::string &path) {
   content << file.rdbuf();
   std::string text = content.str();
   return std::vector<char>(text.begin(), text.end());
+}
+
+/// Allocates nothing, so that no file is left in part where memory runs out.
+static bool writeFile(const char *path, const std::vector<char> &bytes) {
+  int file = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0)
+    return false;
+  size_t done = 0;
+  while (done < bytes.size()) {
+    ssize_t count = ::write(file, bytes.data() + done, bytes.size() - done);
+    if (count <= 0 && errno != EINTR)
+      break;
+    done += count > 0 ? count : 0;
+  }
+  return ::close(file) == 0 && done == bytes.size();
 }
 
 static std::vector<char> makeBytes(Type type, uint64_t count,
@@ -268,10 +292,10 @@ static Options parseOptions(int argc, char **argv) {
   return options;
 }
 
-/// Gets what the kernel left in the buffer of argument `index`.
+/// Reads back the buffer of argument `index`.
 static Argument &fetch(Options &options, unsigned index) {
   if (index >= options.arguments.size() || !options.arguments[index].isBuffer)
-    fail("argument " + std::to_string(index) + " is no buffer");
+    fail("argument " + std::to_string(index) + " is not a buffer");
   Argument &argument = options.arguments[index];
   if (!argument.isHost)
     mgpuMemcpy(argument.bytes.data(), reinterpret_cast<void *>(argument.scalar),
@@ -314,7 +338,7 @@ static void print(const Argument &argument, unsigned index) {
 }
 
 int main(int argc, char **argv) {
-  std::set_new_handler([] { fail("the arguments do not fit in memory"); });
+  std::set_new_handler(exitOutOfMemory);
   Options options = parseOptions(argc, argv);
   std::vector<char> text = readFile(options.file);
   text.push_back('\0');
@@ -340,9 +364,7 @@ int main(int argc, char **argv) {
     print(fetch(options, index), index);
   for (const auto &dump : options.dumps) {
     const Argument &argument = fetch(options, dump.first);
-    std::ofstream file(dump.second, std::ios::binary);
-    file.write(argument.bytes.data(), argument.bytes.size());
-    if (!file)
+    if (!writeFile(dump.second.c_str(), argument.bytes))
       fail("cannot write '" + dump.second + "'");
   }
   mgpuModuleUnload(module);

@@ -48,7 +48,7 @@ TEST(CheckTest, IsWithinBoundNearOverflow) {
   EXPECT_FALSE(isWithinBound(kInfinity, 65510, 5, kF16));
   EXPECT_TRUE(isWithinBound(-kInfinity, -1e9, 20, kF16));
   EXPECT_FALSE(isWithinBound(-65504, -1e9, 20, kF16));
-  // Between the two ends, not only at them.
+  // Between the two ends as well.
   EXPECT_TRUE(isWithinBound(65472, 65530, 200, kF16));
 }
 
@@ -57,7 +57,7 @@ TEST(CheckTest, FlagsOneWrongElement) {
   std::vector<double> result = {3, -7.25, 1, 11, 2.0625};
   CheckSummary summary =
       checkResult(ElementType::F64, result.data(), reference);
-  // Twice its bound; the greatest error of all, 0.5, is not the worst.
+  // Twice its bound; the largest error, 0.5, is not the worst.
   EXPECT_FALSE(summary.ok);
   EXPECT_EQ(summary.index, 1);
   EXPECT_EQ(summary.maxError, 0.25);

@@ -56,7 +56,7 @@ TEST(ElementTypeTest, Properties) {
   }
 }
 
-/// The constants are those of the arithmetic: 1 + u is halfway to the next
+/// The constants agree with the arithmetic: 1 + u is halfway to the next
 /// number, half the smallest subnormal is halfway to 0.
 TEST(ElementTypeTest, ConstantsAgreeWithRounding) {
   for (ElementType type : {ElementType::F16, ElementType::BF16,
@@ -100,7 +100,7 @@ TEST(ElementTypeTest, EveryPatternRoundTrips) {
   }
 }
 
-/// Values are checked against their definition, not against our own encoder.
+/// Checks values against their definition rather than the encoder.
 TEST(ElementTypeTest, EveryPatternHasItsValue) {
   for (ElementType type : kSmallFloats) {
     int mantissaBits = type == ElementType::F16 ? 10 : 7;
@@ -119,9 +119,9 @@ TEST(ElementTypeTest, EveryPatternHasItsValue) {
   }
 }
 
-/// Between every two neighbours: the middle goes to the even one, one double
-/// below and above it to the nearer one. Those two are both the middle once
-/// they are rounded to float, so a detour through float fails here.
+/// Between every two neighbours: the midpoint rounds to the even one, the
+/// doubles next to it to the nearer one. All three are the midpoint after
+/// rounding to float, so double rounding through float fails here.
 TEST(ElementTypeTest, RoundsToNearestEvenBetweenAllNeighbours) {
   for (ElementType type : kSmallFloats) {
     for (uint16_t low = 0; low < infinityBits(type) - 1; ++low) {
@@ -244,8 +244,8 @@ TEST(ElementTypeTest, Integers) {
   EXPECT_EQ(stored, 0);
 }
 
-/// Elements are where their index says, need no alignment, and the neighbours
-/// stay as they were.
+/// Indexes find elements without alignment, and a write leaves the neighbours
+/// unchanged.
 TEST(ElementTypeTest, IndexesUnalignedElements) {
   for (ElementType type :
        {ElementType::F16, ElementType::BF16, ElementType::F32, ElementType::F64,

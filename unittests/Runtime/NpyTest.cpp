@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BNGrad/Runtime/Npy.h"
+#include "FailingNew.h"
 
 #include <gtest/gtest.h>
 
@@ -15,6 +16,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <random>
@@ -35,8 +37,8 @@ protected:
   void TearDown() override { std::remove(path.c_str()); }
 
   void writeFile(const std::string &bytes) {
-    // Some file systems flush a file that was truncated before it was written,
-    // which would take most of the time of this test.
+    // Some file systems flush a truncated file before it is written, which
+    // would take most of the time of this test.
     std::remove(path.c_str());
     std::ofstream file(path, std::ios::binary);
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -47,7 +49,7 @@ protected:
     return std::string(std::istreambuf_iterator<char>(file), {});
   }
 
-  /// What reading a file of `bytes` says after its name; "" if it is read.
+  /// The error of reading a file of `bytes`, without its name; "" on success.
   std::string errorOf(const std::string &bytes) {
     writeFile(bytes);
     std::string error;
@@ -67,7 +69,7 @@ protected:
 };
 } // namespace
 
-/// A file of the given header text, unpadded.
+/// A file with the given header text, without padding.
 static std::string fileOf(const std::string &header, const std::string &data,
                           int major = 1) {
   std::string file = "\x93NUMPY";
@@ -130,7 +132,8 @@ TEST_F(NpyTest, KeepsSpecialValues) {
   expectEqual(array, written);
 }
 
-/// The bytes numpy.save writes for the same arrays (but `|V2` for bf16).
+/// The bytes that numpy.save writes for the same arrays (except `|V2` for
+/// bf16).
 TEST_F(NpyTest, WritesWhatNumpyWrites) {
   struct {
     ElementType type;
@@ -223,7 +226,7 @@ TEST_F(NpyTest, CannotOpen) {
   writeFile("x");
   EXPECT_FALSE(readNpy(path + "/y.npy", array, error));
   EXPECT_EQ(error, path + "/y.npy: cannot open: Not a directory");
-  // A pipe nobody writes to must not block.
+  // A pipe without a writer must not block.
   std::remove(path.c_str());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   EXPECT_FALSE(readNpy(path, array, error));
@@ -240,7 +243,7 @@ TEST_F(NpyTest, CannotWrite) {
   EXPECT_EQ(error, ".: cannot write: Is a directory");
   EXPECT_FALSE(writeNpy("/dev/full", written, error));
   EXPECT_EQ(error, "/dev/full: cannot write: No space left on device");
-  // The header alone.
+  // Only the header.
   written = makeArray(ElementType::F32, {0});
   EXPECT_FALSE(writeNpy("/dev/full", written, error));
   EXPECT_EQ(error, "/dev/full: cannot write: No space left on device");
@@ -409,8 +412,8 @@ TEST_F(NpyTest, HeaderSyntax) {
             "expected ')' at byte 60052 of the header, got '}'");
 }
 
-/// Files damaged at random: read or refused with one line, never more. Nothing
-/// that is read may differ from what its bytes say.
+/// Randomly damaged files are read, or rejected with one line. An array that is
+/// read must agree with its bytes.
 TEST_F(NpyTest, SurvivesDamage) {
   std::mt19937 random(20240607);
   auto below = [&](size_t limit) { return random() % limit; };
@@ -428,7 +431,7 @@ TEST_F(NpyTest, SurvivesDamage) {
   for (int round = 0; round < 5000; ++round) {
     std::string file = files[below(files.size())];
     for (size_t edits = 1 + below(2); edits != 0; --edits) {
-      // Half of them in the first 80 bytes, where the header is not padding.
+      // Half of them in the first 80 bytes, before the padding of the header.
       size_t at = below(below(2) == 0 ? file.size() : 80) % file.size();
       size_t kind = below(10);
       if (kind < 4)
@@ -497,4 +500,50 @@ TEST(ArrayTest, AllocatesAlignedAndMoves) {
   EXPECT_FALSE(allocateArray(ElementType::F32, {2, -1}, moved, error));
   EXPECT_EQ(error, "expected extents >= 0 and a size below 2^63 bytes");
   EXPECT_EQ(moved.shape, std::vector<int64_t>{0});
+}
+
+/// Lets each allocation of `call` fail, which must be an error and no more, and
+/// then each with all that follow it.
+static void expectOutOfMemory(const std::string &line,
+                              const std::function<bool(std::string &)> &call) {
+  for (bool forever : {false, true}) {
+    for (long number = 1;; ++number) {
+      SCOPED_TRACE("allocation " + std::to_string(number));
+      bool isDone = true;
+      std::string error;
+      FailedNew failed =
+          callWithFailingNew(number, forever, [&] { isDone = call(error); });
+      EXPECT_EQ(isDone, !failed.hasFailed);
+      if (!failed.hasFailed) {
+        EXPECT_EQ(error, "");
+        EXPECT_GT(number, 1) << "nothing was allocated";
+        break;
+      }
+      EXPECT_EQ(error, forever ? "out of memory" : line);
+      EXPECT_LE(failed.numLive, forever ? 0 : 1) << "the line alone";
+    }
+  }
+}
+
+TEST_F(NpyTest, OutOfMemory) {
+  Array written = makeArray(ElementType::F32, {3, 5});
+  std::string line = path + ": out of memory";
+  expectOutOfMemory(
+      line, [&](std::string &error) { return writeNpy(path, written, error); });
+  expectOutOfMemory(line, [&](std::string &error) {
+    // Gone when the call ends, as blocks are counted.
+    Array read;
+    bool isRead = readNpy(path, read, error);
+    EXPECT_EQ(read.data.size(), isRead ? 60u : 0u);
+    return isRead;
+  });
+  std::vector<int64_t> shape = {3, 5};
+  expectOutOfMemory("out of memory", [&](std::string &error) {
+    Array array;
+    bool isDone = allocateArray(ElementType::F64, shape, array, error);
+    EXPECT_EQ(array.type, isDone ? ElementType::F64 : ElementType::F32);
+    EXPECT_EQ(array.shape.size(), isDone ? 2u : 0u);
+    return isDone;
+  });
+  std::remove(path.c_str());
 }

@@ -73,8 +73,7 @@ struct Case {
     return computeReference(problem);
   }
 
-  /// Channel of every element of input, by division: not the way of the
-  /// reference.
+  /// Channel of every element of input, by division, unlike the reference.
   std::vector<int64_t> channels() const {
     std::vector<int64_t> result;
     for (size_t i = 0; i < input.size(); ++i) {
@@ -92,8 +91,8 @@ struct Case {
     return result;
   }
 
-  /// The loss sum(dy * y) whose derivatives the op computes, of the forward
-  /// pass y = scale * (x - mean) * r + offset. Needs a variance, not an
+  /// The loss sum(dy * y) of the forward pass y = scale * (x - mean) * r +
+  /// offset; the op computes its derivatives. Needs a variance rather than an
   /// inv_std.
   Real loss(const std::vector<Real> &x, const std::vector<Real> &gamma,
             const std::vector<Real> &beta) const {
@@ -236,7 +235,7 @@ TEST(ReferenceTest, AgreesWithDifferencesOfTheForwardPass) {
   }
 }
 
-/// Mean and variance are not those of input here, and are used as given.
+/// Mean and variance are not those of input, and are not recomputed.
 static Case makeLiteralCase() {
   Case result;
   result.shape = {3, 2};
@@ -310,7 +309,7 @@ TEST(ReferenceTest, BoundGrowsWithTheLogarithm) {
     testCase.statistic = {1};
     testCase.dataType = testCase.parameterType = ElementType::F32;
     testCase.resultType = ElementType::F32;
-    // sum_dy is 1 for M = 1, else 0 + 1.
+    // sum_dy is 1 for M = 1, otherwise 0 + 1.
     double exact = 1, absolute = count == 1 ? 1 : 2.0 * double(count) - 3;
     ReferenceResults results = testCase.compute();
     ASSERT_EQ(results.gradOffset.value[0], exact);
@@ -340,7 +339,7 @@ TEST(ReferenceTest, ReadsEveryOperandType) {
 }
 
 /// Sums of a million terms are exact to the last bit of a double, in rows and
-/// across rows, also where the terms cancel.
+/// across rows, even if the terms cancel.
 TEST(ReferenceTest, SumsAreMoreExactThanF64) {
   constexpr int64_t kCount = 1 << 20;
   for (const Shape &shape :
@@ -372,7 +371,7 @@ TEST(ReferenceTest, SumsAreMoreExactThanF64) {
   }
 }
 
-/// What a great term swallows comes back when the term is taken away.
+/// Digits lost in adding a large term are recovered after subtracting it.
 TEST(ReferenceTest, SumsAreCompensated) {
   for (int64_t rowLength : {1, 1024}) {
     Case testCase;
@@ -429,7 +428,7 @@ TEST(ReferenceTest, NoChannels) {
   }
 }
 
-/// M = 1 is not special: x - mean need not be 0.
+/// M = 1 is not a special case: x - mean need not be 0.
 TEST(ReferenceTest, OneElementPerChannel) {
   Case testCase;
   testCase.shape = {2};
@@ -536,7 +535,7 @@ TEST(ReferenceTest, MaskSelects) {
 // Bounds at work
 //===----------------------------------------------------------------------===//
 
-/// Results as a compiler would give them: the exact values rounded to `type`.
+/// Results of an ideal compiler: the exact values rounded to `type`.
 static std::vector<char> roundedResult(ElementType type,
                                        const ReferenceResult &reference) {
   return encode(type, reference.value);
@@ -569,7 +568,7 @@ TEST(ReferenceTest, ErrorsOfSumsEnterTheBound) {
   for (int i : {0, 1}) {
     double added = bound[i] - exact[i];
     EXPECT_NEAR(added, allowed[i], 1e-13);
-    // The roundings of a result that is larger by as much are larger, too.
+    // The rounding errors of the larger result are larger, too.
     EXPECT_GT(added, allowed[i] * (1 + 0x1p-52));
   }
 }
@@ -591,7 +590,7 @@ TEST(ReferenceTest, BoundsAcceptRoundedResults) {
   }
 }
 
-/// The bound is not idle: small mistakes of a compiler fail, in f32.
+/// The bound is effective: small mistakes of a compiler fail, in f32.
 TEST(ReferenceTest, BoundsFlagMistakes) {
   constexpr ElementType kF32 = ElementType::F32;
   Case base = makeCase({6, 3, 5}, {1}, false);

@@ -15,7 +15,7 @@ include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
 def BNGrad_Statistics : I32EnumAttr<
-    "Statistics", "Where mean and variance come from", [
+    "Statistics", "Origin of mean and variance", [
       I32EnumAttrCase<"Batch", 0, "batch">,
       I32EnumAttrCase<"Global", 1, "global">
     ]> {
@@ -34,7 +34,7 @@ def BNGrad_StatisticsAttr
 }
 
 def BNGrad_ScheduleKind : I32EnumAttr<
-    "ScheduleKind", "How one group of loops runs", [
+    "ScheduleKind", "Loop nest of a group", [
       I32EnumAttrCase<"Loops", 0, "loops">,
       I32EnumAttrCase<"Channels", 1, "channels">,
       I32EnumAttrCase<"Tiles", 2, "tiles">,
@@ -50,63 +50,63 @@ def BNGrad_ScheduleKind : I32EnumAttr<
 
 def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
   let mnemonic = "schedule";
-  let summary = "How one group (a gradient and what was fused into it) runs";
+  let summary = "Loop nest of a group: a gradient and the ops fused with it";
   let description = [{
-    Written by `--bngrad-group` on the `linalg` ops of a group and read by
-    `--bngrad-apply-schedule`; it may as well be written by hand.
+    `--bngrad-group` sets it on the `linalg` ops of a group, and
+    `--bngrad-apply-schedule` applies it. It may also be set by hand.
 
-    `loops`: channels in parallel; for each channel one pass of scalar loops
-    for the sums and one for the element-wise part. Takes any group.
+    `loops`: channels in parallel; for each channel, scalar loops for the sums,
+    then scalar loops for the element-wise part. For any group.
 
-    The others use vectors, on dense data whose loops, with adjacent ones of a
-    kind merged, are these (N and S are summed over, C tells channels apart):
+    The others use vectors, on dense data. Below are their loops after adjacent
+    loops of a kind are merged: N and S are reduced, C is the channel.
 
     `channels`, on [N, C, S], [C, S] or more of them with S last: threads share
     the channels; each channel is read for its sums and, while it is in cache,
     read again and written. For long rows S.
 
-    `tiles`, on [N, C, S] or [C, S]: as `channels`, but several channels at a
-    time, their rows taken as one; per-channel values are spread out to that
-    length. For short rows.
+    `tiles`, on [N, C, S] or [C, S]: as `channels`, but the rows of several
+    channels are taken as one; tables hold per-channel values for each of its
+    elements. For short rows.
 
     `rows`, on [N, C]: threads share blocks of rows; the sums of the blocks are
-    added in their order; then all is read again and written. Several rows are
-    taken as one where C is small.
+    added in order; then all rows are read again and written. If C is small,
+    several rows are taken as one.
 
     `split`, on [N, C, S] or [C, S]: as `channels`, but threads share pieces of
-    the rows, and the sums of the pieces are added in their order. For fewer
-    channels than threads need.
+    the rows, and the sums of the pieces are added in order. For fewer channels
+    than threads.
 
-    `sizes`: one of the above, chosen at run time by sizes that are not known
-    before.
+    `sizes`: one of the above, chosen at run time by dynamic sizes.
 
     On a GPU:
 
-    `two_pass`: a kernel for the sums of shares of each channel, one that
-    finishes them and computes what there is once per channel, and one for the
-    elements. Takes any group.
+    `two_pass`: one kernel sums shares of each channel, one adds the shares and
+    computes the per-channel values, and one computes the elements. For any
+    group.
 
-    `one_pass`, on [N, C, S], [C, S] or [N, C] of static size: one kernel, whose
-    blocks keep what both the sums and the elements read in shared memory. A
-    tile of `columns` channels belongs to a `cluster` of blocks that share the
-    N, and read each other's sums in their order. For what fits there, on chips
-    with clusters.
+    `one_pass`, on [N, C, S], [C, S] or [N, C] of static size: one kernel. Its
+    blocks keep the operands that both the sums and the elements read in shared
+    memory. The blocks of a `cluster` divide the N of a tile of `columns`
+    channels, and add each other's sums in order. For data that fit into shared
+    memory, on chips with clusters.
 
     Parameters, all with a default and optional:
-    - `threads` (1): into how many shares parallel loops are cut; results do not
-      depend on it. On a GPU: threads of a block, whole warps, which the order
-      of summation does depend on.
-    - `vector_bits` (512): length of a vector register, a power of 2 from 64 to
-      2048; on a GPU, of an access, 64 or 128.
-    - `streaming_bytes` (0): results are stored past the caches where the data
-      of the group are larger than this; 0: never.
-    - `columns` (1024): elements that `tiles` and `rows` take as one row, about;
-      of `two_pass`, accesses beside each other in a block where channels run
-      fastest; of `one_pass`, channels of a block.
-    - `blocks` (16): blocks of `rows`, at most; on a GPU, of the sums, about.
-    - `fma` (false): products that allow `contract` are fused with the sum they go
-      into, for targets with an instruction that does.
-    - `cluster` (1): blocks that share a tile of `one_pass`.
+    - `threads` (1): number of shares of a parallel loop; results do not depend
+      on it. On a GPU: threads per block, in whole warps; the order of summation
+      depends on it.
+    - `vector_bits` (512): length of a vector register in bits, a power of 2 from
+      64 to 2048; on a GPU, length of an access, 64 or 128.
+    - `streaming_bytes` (0): streaming stores are used if the data of the group
+      are larger than this; 0: never.
+    - `columns` (1024): approximate number of elements per row of `tiles` and
+      `rows`; of `two_pass`, adjacent accesses of a block if channels are
+      innermost; of `one_pass`, channels per block.
+    - `blocks` (16): largest number of blocks of `rows`; on a GPU, approximate
+      number of blocks for the sums.
+    - `fma` (false): products that allow `contract` are fused with the sums that
+      use them; the target must have the instruction.
+    - `cluster` (1): blocks per tile of `one_pass`.
   }];
   let parameters = (ins
     EnumParameter<BNGrad_ScheduleKind>:$kind,
@@ -136,7 +136,7 @@ def BNGrad_SelectByDeviceAttr
     : AttrDef<BNGrad_Dialect, "SelectByDevice",
               [OffloadingTranslationAttrTrait]> {
   let mnemonic = "select_by_device";
-  let summary = "Of the objects of a gpu.binary the device takes the one it runs";
+  let summary = "Select the object of a gpu.binary by the device at run time";
   let description = [{
     A handler of `gpu.module` and `gpu.binary`. All objects are embedded;
     `bngradCudaModuleLoad` of BNGrad/Runtime/Cuda.h chooses among them at the

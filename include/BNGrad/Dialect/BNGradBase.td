@@ -16,9 +16,9 @@ def BNGrad_Dialect : Dialect {
   let summary = "Gradients of batch normalization";
   let description = [{
     The `bngrad` dialect holds the gradient of batch normalization as one op on
-    tensors. The op says what is computed; `--bngrad-decompose` turns it into
-    `linalg` on the way to CPU or GPU code. See docs/mathematics.md for the
-    derivation and docs/rationale.md for the shape of the op.
+    tensors. `--bngrad-decompose` converts it to `linalg` on the way to CPU or GPU
+    code. See docs/mathematics.md for the derivation and docs/rationale.md for
+    the design of the op.
   }];
   let cppNamespace = "::mlir::bngrad";
   let dependentDialects = [

@@ -15,8 +15,8 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/RuntimeVerifiableOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-// What all ops here have in common: they compute, on tensors, and say what they
-// know of shapes and types.
+// Base class of the ops: pure computations on tensors with type and shape
+// inference.
 class BNGrad_GradientOp<string mnemonic, list<Trait> traits = []>
     : BNGrad_Op<mnemonic, !listconcat(traits, [
         ConditionallySpeculatable, NoMemoryEffect,
@@ -59,7 +59,7 @@ def BNGrad_BatchNormBackwardOp
     global: grad_input = scale*r * grad_output
     ```
 
-    Given statistics are used as given, never recomputed. All arithmetic is in
+    The statistics are operands, and are never recomputed. All arithmetic is in
     the widest element type among the operands, at least f32; each result is
     rounded once to its own element type.
 
@@ -121,7 +121,7 @@ def BNGrad_BatchNormBackwardOp
 
   let arguments = (ins
     Arg<BNGrad_FloatTensor, "gradient of the loss by the output; shape of input">:$grad_output,
-    Arg<BNGrad_FloatTensor, "what the forward pass normalized">:$input,
+    Arg<BNGrad_FloatTensor, "input of the forward pass">:$input,
     Arg<Optional<BNGrad_FloatTensor>, "per-channel factor, 1 if absent">:$scale,
     Arg<BNGrad_FloatTensor, "per-channel mean">:$mean,
     Arg<Optional<BNGrad_FloatTensor>, "per-channel biased variance">:$variance,
@@ -221,7 +221,7 @@ def BNGrad_BatchNormBackwardReduceOp
 
   let arguments = (ins
     Arg<BNGrad_FloatTensor, "gradient of the loss by the output; shape of input">:$grad_output,
-    Arg<BNGrad_FloatTensor, "what the forward pass normalized">:$input,
+    Arg<BNGrad_FloatTensor, "input of the forward pass">:$input,
     Arg<BNGrad_FloatTensor, "per-channel mean">:$mean,
     Arg<Optional<BNGrad_MaskTensor>, "false: grad_output counts as 0; shape of input">:$mask,
     DefaultValuedAttr<DenseI64ArrayAttr, "{1}">:$feature_dims
@@ -286,7 +286,7 @@ def BNGrad_BatchNormBackwardElemtOp
 
   let arguments = (ins
     Arg<BNGrad_FloatTensor, "gradient of the loss by the output; shape of input">:$grad_output,
-    Arg<BNGrad_FloatTensor, "what the forward pass normalized">:$input,
+    Arg<BNGrad_FloatTensor, "input of the forward pass">:$input,
     Arg<Optional<BNGrad_FloatTensor>, "per-channel factor, 1 if absent">:$scale,
     Arg<BNGrad_FloatTensor, "per-channel mean">:$mean,
     Arg<Optional<BNGrad_FloatTensor>, "per-channel biased variance">:$variance,

@@ -91,7 +91,7 @@ struct Array {
 
 /// Size of a dense array, in bytes.
 ///
-/// Shapes: any list of numbers, so that it can check what comes from outside.
+/// Shapes: any list of numbers, so that it can check untrusted input.
 /// Errors: nullopt if an extent is negative or if the product of the extents
 ///         other than 0 does not fit: row-major strides must be representable
 ///         even when the array is empty.
@@ -115,27 +115,11 @@ computeByteSize(ElementType type, const std::vector<int64_t> &shape) {
 /// Makes `array` an array of that type and shape; its elements are
 /// indeterminate.
 ///
-/// Errors: false, `array` as it was, and one line in `error` if the shape is
-///         not one or there is not enough memory.
-[[nodiscard]] inline bool allocateArray(ElementType type,
-                                        const std::vector<int64_t> &shape,
-                                        Array &array, std::string &error) {
-  std::optional<int64_t> size = computeByteSize(type, shape);
-  if (!size) {
-    error = "expected extents >= 0 and a size below 2^63 bytes";
-    return false;
-  }
-  AlignedBuffer data;
-  if (!data.allocate(static_cast<size_t>(*size))) {
-    error =
-        "out of memory: cannot allocate " + std::to_string(*size) + " bytes";
-    return false;
-  }
-  array.type = type;
-  array.shape = shape;
-  array.data = std::move(data);
-  return true;
-}
+/// Errors: false, an unchanged `array`, and one line in `error` if the shape is
+///         invalid or memory runs out.
+[[nodiscard]] bool allocateArray(ElementType type,
+                                 const std::vector<int64_t> &shape,
+                                 Array &array, std::string &error);
 
 } // namespace bngrad
 

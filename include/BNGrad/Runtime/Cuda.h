@@ -1,4 +1,4 @@
-/*===- Cuda.h - what generated CUDA host code calls ------------- -*- C -*-===*\
+/*===- Cuda.h - functions for generated CUDA host code ---------- -*- C -*-===*\
 |*
 |* Licensed under the Apache License v2.0 with LLVM Exceptions.
 |* See LICENSE for license information.
@@ -11,10 +11,10 @@
  * mgpu functions are those that MLIR's lowering of the gpu dialect calls; sizes
  * are in bytes, and a null stream is the default stream.
  *
- * Errors: no function fails by itself. The first error of a thread is given to
- * the error handler as one line of text and kept as the thread's status;
- * whatever the thread calls then does nothing but release what it holds (and
- * returns null) until it takes the status.
+ * Errors: no function returns an error. The first error of a thread is passed
+ * to the error handler as one line of text, and becomes the thread's status.
+ * Until the thread takes the status, its calls only release resources (and
+ * return null).
  */
 
 #ifndef BNGRAD_RUNTIME_CUDA_H
@@ -115,7 +115,8 @@ int32_t bngradCudaGetCapability(void);
 /* Errors. */
 
 /* Takes the calling thread's status: 0, or the code of its first error since
- * the status was last taken (a CUresult; -1 where it is none). */
+ * the status was last taken (a CUresult; -1 where it is none; -2 where there
+ * was not enough memory of the host). */
 int32_t bngradCudaTakeStatus(void);
 /* Called with one line for each error, from the thread that made it; without a
  * handler the line goes to standard error. Null takes the handler away. It runs

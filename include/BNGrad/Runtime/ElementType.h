@@ -54,9 +54,9 @@ double loadAsDouble(ElementType type, const void *data, int64_t index);
 
 /// Stores `value` as element `index` of `data`, rounded once to nearest even,
 /// directly from the double (a detour through float would round twice).
-/// Subnormals are kept, what is too large becomes infinity, a NaN stays a
-/// (quiet) NaN, and the sign of zero is kept. I1 stores `value != 0`. I64
-/// truncates toward zero, clamps what is out of range, and takes NaN as 0.
+/// Subnormals and the sign of zero are kept, overflow gives infinity, and a NaN
+/// stays a (quiet) NaN. I1 stores `value != 0`. I64 truncates toward zero,
+/// clamps to its range, and converts NaN to 0.
 ///
 /// Shapes: `data` holds more than `index` elements; it need not be aligned.
 /// Units:  `index` in elements.

@@ -19,24 +19,25 @@ namespace bngrad {
 ///
 /// Shapes: any, in C order; rank 0 and empty arrays included.
 /// Types:  `<f2 <f4 <f8 |b1 <i8`, and `<V2` or `|V2`, which is bf16.
-/// Errors: false, `array` as it was, and in `error` one line
-///         `<path>: <what>`; the file is trusted in nothing, and nothing is
-///         allocated that it does not fill.
+/// Errors: false, an unchanged `array`, and one line `<path>: <reason>` in
+///         `error`. The file may be malformed in any way; no more memory is
+///         allocated than its data fill. If memory runs out, the line may lack
+///         the path.
 /// Source: numpy.lib.format, "Format Version 1.0" to "3.0".
 [[nodiscard]] bool readNpy(const std::string &path, Array &array,
                            std::string &error);
 
 /// Writes `array` to a descriptor, as below.
 ///
-/// Errors: false and a few words in `error`.
+/// Errors: false and the reason in `error`.
 [[nodiscard]] bool writeNpy(int descriptor, const Array &array,
                             std::string &error);
 
 /// Writes `array` as version 1.0, bf16 as `<V2`. The data starts at a multiple
 /// of 64 bytes.
 ///
-/// Errors: false and one line `<path>: <what>` in `error`; the file may then
-///         exist in part.
+/// Errors: false and one line `<path>: <reason>` in `error`; the file may then
+///         be incomplete.
 /// Source: numpy.lib.format, "Format Version 1.0".
 [[nodiscard]] bool writeNpy(const std::string &path, const Array &array,
                             std::string &error);

@@ -59,15 +59,15 @@ struct ReferenceProblem {
   /// M of that batch. Nothing: that of input.
   std::optional<int64_t> count;
 
-  /// How far each element of the grad_output that the results were computed
-  /// from may be from `gradOutput`; the bounds grow by what comes of it. Null:
-  /// equal.
+  /// Bound on the error of each element of `gradOutput`, relative to the
+  /// grad_output of the computed results. The bounds of the results include its
+  /// effect. Null: no error.
   const double *gradOutputError = nullptr;
   /// The same for `sums`.
   const double *sumsError = nullptr;
 };
 
-/// One result, row-major, and how far a computed one may be from it.
+/// One result, row-major, and the bound of a computed result's error.
 struct ReferenceResult {
   /// The exact value, up to one rounding to double and errors far below
   /// `bound`.
@@ -95,11 +95,11 @@ struct ReferenceResults {
 ///                            - (input - mean) * ((sum_dy_xmu/M * r) * r))
 ///   global: grad_input = scale*r * grad_output
 ///
-/// computed in long double, the sums with compensation, so that what it says of
-/// f64 is more exact than the bound of f64. Infinities and NaN are what these
-/// formulae give in that order. A masked-out grad_output is 0, so its NaN does
-/// not spread, but input there still takes part as 0 * (input - mean). M = 0:
-/// grad_scale and grad_offset are 0, whatever r is.
+/// computed in long double with compensated sums, and so more exactly than the
+/// bound of f64. Infinities and NaN follow from these formulas in that order. A
+/// masked-out grad_output is 0, so its NaN does not spread, but input there
+/// still takes part as 0 * (input - mean). M = 0: grad_scale and grad_offset
+/// are 0, whatever r is.
 ///
 /// The bound of a result is
 ///
@@ -110,6 +110,7 @@ struct ReferenceResults {
 /// accumulator type: the widest of the operands' types, at least f32.
 ///
 /// Units:  one thread, about 40 ns per element of input.
+/// Errors: throws std::bad_alloc if there is not enough memory.
 /// Source: S. Ioffe, C. Szegedy, "Batch Normalization", 2015, section 3. The
 ///         bound: N. Higham, "Accuracy and Stability of Numerical Algorithms",
 ///         section 4.2, for sums of logarithmic depth; the 4 + and the factor 4
@@ -118,7 +119,9 @@ ReferenceResults computeReference(const ReferenceProblem &problem);
 
 /// The sums that the gradients start from, [sum_dy, sum_dy_xmu] by channel,
 /// with the bound of a sum of type `sumsType`. Scale, statistic and given sums
-/// are not looked at.
+/// are ignored.
+///
+/// Errors: throws std::bad_alloc if memory runs out.
 ReferenceResult computeReferenceSums(const ReferenceProblem &problem,
                                      ElementType sumsType);
 
@@ -130,13 +133,13 @@ ReferenceResult computeReferenceSums(const ReferenceProblem &problem,
 /// Shapes: `type` is a float type.
 bool isWithinBound(double result, double exact, double bound, ElementType type);
 
-/// What the comparison of one result found. `maxError` and `bound` belong to
-/// the same element, the one with the greatest ratio of error to bound: with a
-/// bound per element, the greatest error alone says nothing.
+/// The comparison of one result with its bounds. `maxError` and `bound` belong
+/// to the element with the greatest ratio of error to bound: since each element
+/// has its own bound, the greatest error alone is not meaningful.
 struct CheckSummary {
-  /// |result - exact|. Infinite for a NaN or an infinity that should not be
-  /// there or is missing; at most `bound` for an infinity that is accepted
-  /// because the type overflows there.
+  /// |result - exact|. Infinite for an unexpected or missing NaN or infinity;
+  /// at most `bound` for an infinity that is accepted because the type
+  /// overflows there.
   double maxError = 0;
   double bound = 0;
   /// Row-major; -1 if there are no elements.

@@ -1,4 +1,4 @@
-//===- CudaChip.h - what schedules depend on of a GPU -----------*- C++ -*-===//
+//===- CudaChip.h - properties of NVIDIA GPUs -------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -16,7 +16,7 @@
 
 namespace mlir::bngrad {
 
-/// A generation of NVIDIA GPUs, by the name that ptxas has for it. Source: the
+/// A generation of NVIDIA GPUs, under the name that ptxas uses. Source: the
 /// tables of compute capabilities in the CUDA C++ programming guide.
 struct CudaChip {
   StringRef name;
@@ -24,11 +24,11 @@ struct CudaChip {
   unsigned capability;
   /// Multiprocessors of its largest GPU.
   int64_t multiprocessors;
-  /// Shared memory that one block can have, in bytes.
+  /// Largest shared memory of a block, in bytes.
   int64_t sharedBytes;
-  /// First version of PTX that has it, such as 71, and what kernels for it are
-  /// made of: bulk copies of sm_90 came with 80. Source: the PTX ISA's release
-  /// notes.
+  /// First version of PTX, such as 71, that supports the chip and all
+  /// instructions of its kernels: bulk copies of sm_90 came with 80. Source:
+  /// the release notes of the PTX ISA.
   unsigned firstPtxVersion;
   /// Version of PTX that is emitted for it, such as 80.
   unsigned ptxVersion;
@@ -36,7 +36,7 @@ struct CudaChip {
   /// True if blocks of a cluster can read each other's shared memory.
   bool hasClusters() const { return capability >= 90; }
 
-  /// What all of `chips` can do, under the name of the oldest.
+  /// The common properties of `chips`, under the name of the oldest.
   static CudaChip getCommon(ArrayRef<const CudaChip *> chips);
 
   /// The chip of that name, or null.
@@ -45,20 +45,20 @@ struct CudaChip {
   static ArrayRef<CudaChip> getAll();
   /// Parses chips, comma-separated.
   ///
-  /// Errors: failure and a `reason` where a name is unknown or none is given.
+  /// Errors: failure and a `reason` if a name is unknown or none is given.
   static FailureOr<SmallVector<const CudaChip *>> parse(StringRef names,
                                                         std::string &reason);
   /// Checks LLVM's `features`, a version of PTX such as `+ptx80`.
   ///
-  /// Errors: failure and a `reason` where that is not all of them, or LLVM has
-  ///         no such version, or the version does not have all of `chips`.
+  /// Errors: failure and a `reason` if there are other features, LLVM does not
+  ///         know the version, or the version does not support all of `chips`.
   static LogicalResult verifyFeatures(StringRef features,
                                       ArrayRef<const CudaChip *> chips,
                                       std::string &reason);
 };
 
-/// Bytes that the parameters of a kernel may take on the chips above, with
-/// LLVM's `features`. Source: the PTX ISA, "Kernel function parameters".
+/// Largest size of the parameters of a kernel, in bytes, with LLVM's
+/// `features`. Source: the PTX ISA, "Kernel function parameters".
 uint64_t getMostParameterBytes(StringRef features);
 
 } // namespace mlir::bngrad

@@ -1,4 +1,4 @@
-//===- ExportC.h - what C can call and pass ------------------- -*- C++ -*-===//
+//===- ExportC.h - names and types of exported functions ------ -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -15,23 +15,23 @@
 
 namespace mlir::bngrad {
 
-/// Whether the libraries of C and mathematics have something called `name`.
+/// Whether libc or libm defines `name`.
 bool isCLibraryName(StringRef name);
 
-/// Whether a header can call a parameter `name` in every version of C from C99
-/// and of C++ from C++11, whatever headers of the standards precede it.
+/// Whether `name` is a valid parameter name in every version of C from C99 and
+/// of C++ from C++11, after any headers of the standards.
 bool isCParameterName(StringRef name);
 
-/// Why `--bngrad-export-c` exports no function called `name`: it is no
-/// identifier of C, or C or C++ have it for something else, and since which
-/// version. Empty: it does.
+/// The reason why `--bngrad-export-c` cannot export a function called `name`:
+/// it is not an identifier of C, or C or C++ reserve it, since which version.
+/// Empty if it can be exported.
 std::string findExportNameError(StringRef name);
 
 /// Whether `--bngrad-export-c` exports scalars and buffers of this type.
 bool isExportedElementType(Type type);
 
-/// Whether a pointer says all about a buffer of `type`, so that
-/// `--bngrad-export-c` passes it so: its sizes, strides and offset are known.
+/// Whether `--bngrad-export-c` passes a buffer of `type` as a pointer: its
+/// sizes, strides and offset are static.
 bool isKnownFromPointer(MemRefType type);
 
 } // namespace mlir::bngrad

@@ -19,11 +19,11 @@ def BNGradImportPass : Pass<"bngrad-import", "::mlir::func::FuncOp"> {
            form (`--allow-unregistered-dialect`); the scalar operands of the
            torch op are `torch.constant.*` and `torch.prim.ListConstruct`.
     Gives: `bngrad.batch_norm_backward` in their place, with the same types of
-           results. A torch op takes the saved statistics (inv_std) in training
-           and the running ones (variance, epsilon) else. Per-channel operands
-           of different types are extended to the widest; a `!torch.vtensor`
-           becomes a builtin tensor behind an `unrealized_conversion_cast`.
-    Fails: if an op means what the bngrad op cannot express (error at that op).
+           results. A torch op uses the saved statistics (inv_std) in training,
+           otherwise the running ones (variance, epsilon). Per-channel operands
+           of different types are extended to the widest. A `!torch.vtensor` is
+           converted to a builtin tensor by an `unrealized_conversion_cast`.
+    Fails: if the bngrad op cannot express an op (error at that op).
 
     Before:
 
@@ -65,10 +65,10 @@ def BNGradFoldTransposePass
   let summary = "Fold transposes of the data into feature_dims";
   let description = [{
     Needs: tensors.
-    Gives: where grad_output, input and mask are transposed alike by
-           `linalg.transpose`, the op takes them as they were, with other
-           `feature_dims`; its grad_input is transposed instead, which cancels
-           where a reader transposes it back.
+    Gives: if the same `linalg.transpose` is applied to grad_output, input and
+           mask, the op takes their sources, with permuted `feature_dims`. Its
+           grad_input is transposed instead, which cancels with a reader that
+           transposes it back.
     Fails: never. Transposes that differ, or that change the order of several
            feature dims, stay.
 
@@ -162,8 +162,8 @@ def BNGradDecomposePass : Pass<"bngrad-decompose", "::mlir::func::FuncOp"> {
     Gives: no bngrad op; for each one reduction `linalg.generic` that reads
            grad_output and input once, one per-channel generic with the
            coefficients and the per-channel results, one element-wise generic
-           with grad_input. Each sum has its own init. What no result needs is
-           not built.
+           with grad_input. Each sum has its own init. Ops for unused results
+           are not built.
     Fails: if an op has no decomposition (error at that op).
 
     Before:
@@ -218,13 +218,14 @@ def BNGradFusePass : Pass<"bngrad-fuse", "::mlir::func::FuncOp"> {
   let summary = "Fuse element-wise producers and consumers into the gradient";
   let description = [{
     Needs: linalg on tensors.
-    Gives: an element-wise `linalg.generic` is computed where its value is read,
-           if every reader can take it: both generics of a gradient take the
-           producers of grad_output and input, its element-wise generic is taken
-           by the consumer of grad_input. Per-channel values stay per channel,
-           and no generic with a reduction is repeated. A reshape between two
-           generics is folded: the loops of the coarser shape are split.
-    Fails: never; what cannot be fused is left as it is.
+    Gives: an element-wise `linalg.generic` is fused into all of its readers, if
+           each of them allows it. The producers of grad_output and input are
+           fused into both generics of a gradient; its element-wise generic is
+           fused into the consumer of grad_input. Per-channel values remain
+           per-channel, and no generic with a reduction is duplicated. A reshape
+           between two generics is folded: the loops of the coarser shape are
+           split.
+    Fails: never; ops that cannot be fused are unchanged.
 
     Before:
 
@@ -280,16 +281,16 @@ def BNGradFusePass : Pass<"bngrad-fuse", "::mlir::func::FuncOp"> {
 }
 
 def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
-  let summary = "Find the loops that belong together and choose their schedule";
+  let summary = "Group the parts of a gradient and choose their schedule";
   let description = [{
     Needs: linalg on tensors, after `--bngrad-fuse`.
     Gives: the reduction, the per-channel generics that follow from it and the
-           element-wise generic that reads those, found by their structure, lie
-           in one `scf.execute_region no_inline`; each carries the schedule as
-           the attribute `bngrad.schedule`, unless it has one already. Inits of
-           what does not leave the region lie inside.
-           A sum is taken if its addition has `fastmath<reassoc>`, which allows
-           the schedule to choose the order; one without keeps its own.
+           element-wise generic that reads those, found by their structure, are
+           enclosed in one `scf.execute_region no_inline`. Each gets the schedule
+           as the attribute `bngrad.schedule`, unless it already has one. Inits
+           of values used only in the region are inside it. A sum must have
+           `fastmath<reassoc>` on its addition, which allows the schedule to
+           choose the order; a sum without it is not grouped.
     Fails: if the option `schedule` is not a schedule.
 
     Before:
@@ -356,20 +357,21 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
 
 def BNGradPrepareBufferizePass
     : Pass<"bngrad-prepare-bufferize", "::mlir::func::FuncOp"> {
-  let summary = "Bring tensors into the form that bufferizes well";
+  let summary = "Prepare tensors for bufferization without copies";
   let description = [{
     Needs: linalg on tensors, right before bufferization.
     Gives: no `tensor.empty`, and no `linalg.fill` of one, is the init of two
            ops, or of one op twice: bufferization would allocate and copy.
-           Arguments are marked as read-only unless they say otherwise: results
-           must not be computed in the caller's operands. A value that is
-           returned twice is copied, since each result has a buffer of its own.
-           What is overwritten and then collapsed is made in a buffer of the
-           collapsed shape.
-    Fails: if a buffer is written, through any view of it, between
-           `bufferization.to_tensor` and what reads the tensor: bufferization
-           takes it that nothing does, and fusion and groups have moved readers
-           accordingly (error at the write, a note at the tensor).
+           Arguments are marked as read-only unless they have the attribute, so
+           that results are not computed in the caller's operands. A value that
+           is returned twice is copied, since each result has its own buffer. A
+           tensor that is overwritten and then reshaped is computed in a buffer
+           of the final shape. Parts without elements are dropped from
+           concatenations, insertions and pads.
+    Fails: if a buffer is written, through any view of it, between a
+           `bufferization.to_tensor` and a reader of the tensor. Bufferization
+           assumes that there is no such write, and fusion and grouping have
+           moved readers (error at the write, note at the tensor).
 
     Before:
 
@@ -407,18 +409,17 @@ def BNGradPrepareBufferizePass
 }
 
 def BNGradExpandViewsPass : Pass<"bngrad-expand-views"> {
-  let summary = "Spell out views that upstream lowers wrongly";
+  let summary = "Expand views that upstream lowers incorrectly";
   let description = [{
     Needs: memrefs.
     Gives: a `memref.subview` that drops some of several unit dims, or has a
-           dynamic size that may turn out to be 1, drops none; dims are dropped
-           by a `memref.reinterpret_cast`. With `reshapes`, a
-           `memref.expand_shape` with several dynamic sizes in a group is a
-           `memref.reinterpret_cast`, too. Upstream crashes on such ops or takes
-           other dims (docs/upstream.md). Reshapes are left alone as long as
-           they may fold with others.
-    Fails: if the sizes and the strides of a slice's type name different dims,
-           which the verifier lets pass (error at the slice).
+           dynamic size that may be 1, drops none; a `memref.reinterpret_cast`
+           drops them instead. With `reshapes`, a `memref.expand_shape` with
+           several dynamic sizes in a group becomes a `memref.reinterpret_cast`.
+           Upstream crashes on such ops or drops other dims (docs/upstream.md).
+           Without `reshapes`, reshapes can still fold with others.
+    Fails: if the sizes and the strides of a slice's type imply different dropped
+           dims, which the verifier accepts (error at the slice).
 
     Before:
 
@@ -446,7 +447,7 @@ def BNGradExpandViewsPass : Pass<"bngrad-expand-views"> {
   }];
   let options = [
     Option<"reshapes", "reshapes", "bool", /*default=*/"true",
-           "Slices and reshapes, not slices alone">
+           "Expand reshapes as well as slices">
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"
@@ -458,9 +459,9 @@ def BNGradReturnAllocsPass
   let summary = "Return buffers without a cast";
   let description = [{
     Needs: memrefs, before `--buffer-results-to-out-params`.
-    Gives: a buffer that is returned behind a cast to dynamic sizes is allocated
-           with them, so that it can be replaced by the out-parameter; a cast in
-           between would make it a copy.
+    Gives: a buffer that is returned after a cast to dynamic sizes is allocated
+           with these sizes, so that the out-parameter can replace it. The cast
+           would cause a copy.
     Fails: never.
 
     Before:
@@ -496,20 +497,18 @@ def BNGradApplySchedulePass
   let summary = "Turn scheduled linalg ops on buffers into loops";
   let description = [{
     Needs: `linalg.generic` ops on memrefs with the attribute `bngrad.schedule`.
-    Gives: loops in their place, those of the schedule (`#bngrad.schedule` says
-           which there are); the element computation is cloned from the
-           generics' regions. Operands with strides are tested for dense forms
-           at run time, of which each has loops of its own. A sum adds at most
-           16 terms in a row and carries the rounding error of adding those
-           chains along (TwoSum), so its error does not grow with its length.
-           The order of summation depends on shape and schedule alone, not on
-           the number of threads. The `scf.execute_region` of a group may be
-           inlined from here on.
-    Fails: if an attribute `bngrad.schedule` is not a schedule. A generic that
-           cannot be cloned keeps its form, with a remark that says why, and is
-           left to upstream's loops; a group that has no loops with vectors gets
-           scalar ones, with a remark, too. With `device-arguments`, if code
-           of the host is left that accesses an argument.
+    Gives: the loops of the schedule (see `#bngrad.schedule`), with the element's
+           computation cloned from the generics' regions. Strided operands are
+           tested for dense forms at run time; each form has its own loops. A
+           sum adds short chains, and carries the rounding error of adding them
+           (TwoSum), so its error does not grow with its length. The order of
+           summation depends only on the shape and the schedule, not on the
+           number of threads. The `scf.execute_region` of a group may be inlined
+           from now on.
+    Fails: if an attribute `bngrad.schedule` is not a schedule, or, with
+           `device-arguments`, if host code still accesses an argument. A generic
+           that cannot be cloned is left to upstream's loops, and a group without
+           vector loops gets scalar ones; a remark states the reason.
 
     Before:
 
@@ -550,8 +549,8 @@ def BNGradApplySchedulePass
   }];
   let options = [
     Option<"deviceArguments", "device-arguments", "bool", /*default=*/"false",
-           "Arguments of a function are buffers of the device, where a GPU's "
-           "schedule uses them">
+           "Arguments of functions are in device memory, where GPU kernels use "
+           "them in place">
   ];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
@@ -564,12 +563,12 @@ def BNGradApplySchedulePass
 
 def BNGradExpandCopiesPass
     : Pass<"bngrad-expand-copies", "::mlir::func::FuncOp"> {
-  let summary = "Turn copies between buffers with strides into linalg";
+  let summary = "Convert copies between strided buffers to linalg";
   let description = [{
     Needs: memrefs.
-    Gives: a `memref.copy` that upstream would make a call of its own runtime
-           library, since a buffer is not contiguous, is a `linalg.generic`; the
-           others become memcpy later.
+    Gives: a `memref.copy` with a buffer that is not contiguous becomes a
+           `linalg.generic`; upstream would call its own runtime library. Other
+           copies become memcpy later.
     Fails: never.
 
     Before:
@@ -600,13 +599,14 @@ def BNGradExpandCopiesPass
 }
 
 def BNGradReturnStatusPass : Pass<"bngrad-return-status", "::mlir::ModuleOp"> {
-  let summary = "Let functions say that they ran out of memory";
+  let summary = "Let functions return whether they ran out of memory";
   let description = [{
     Needs: functions on buffers.
-    Gives: a function that may allocate memory, or calls one that may, has an i32
-           as its last result, which is 0; `bngrad-lower-allocations` returns
-           another where memory runs out. `bngrad-export-c` does this, too.
-           Functions whose address is taken are left alone.
+    Gives: a function that may allocate memory, or calls one that may, returns an
+           i32 as its last result. It is 0 here; `bngrad-lower-allocations` adds
+           the paths that return another value when memory runs out.
+           `bngrad-export-c` does the same. Functions whose address is taken are
+           unchanged.
     Fails: never.
 
     Before:
@@ -640,20 +640,20 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
   let description = [{
     Needs: functions on buffers whose results are out-parameters, before they are
            lowered to LLVM.
-    Gives: for each public function NAME, two that call it:
-           `int32_t NAME(...)`, if every shape and stride is static, takes a
-           pointer to the data of each buffer, and returns -1 without a call if
-           one that is not empty is null, else 0, or -2 if memory ran out, or
-           what `status-function` returns after the call; and `int32_t
+    Gives: two entry points for each public function NAME. `int32_t NAME(...)`,
+           if every shape and stride is static, takes a pointer to the data of
+           each buffer. It returns -1 without a call if the pointer to a buffer
+           with elements is null, -2 if memory ran out, otherwise the value of
+           `status-function` after the call, or 0. `int32_t
            _mlir_ciface_NAME(...)` takes a pointer to the descriptor of each
-           buffer, and returns 0, or -2. Both take scalars by value:
-           index as int64_t, i1 as uint8_t (0 is false), f16 and bf16 as the
-           uint16_t of their bits. The function itself, like every private one,
-           is internal and has a name with a dot, which no library has; so are
-           globals. Functions without a body are left alone.
-    Fails: if a public function has a name that C cannot declare or that a library
-           has, has results, or has an argument that is neither a strided memref
-           nor a scalar of these types.
+           buffer, and returns 0 or -2. Both take scalars by value: index as
+           int64_t, i1 as uint8_t (0 is false), f16 and bf16 as the uint16_t of
+           their bits. The function itself, private functions and globals become
+           internal, with a dot in their names, so they cannot collide with
+           those of a library. Functions without a body are unchanged.
+    Fails: if a public function has a name that C or a library reserves, has
+           results, or has an argument that is neither a strided memref nor a
+           scalar of these types.
 
     Before:
 
@@ -681,7 +681,7 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
   let options = [
     Option<"statusFunction", "status-function", "std::string",
            /*default=*/"\"\"",
-           "A function int32_t(void) whose value NAME returns if it did not run out of memory; empty: 0">
+           "Function int32_t(void) whose value NAME returns unless memory ran out; empty: 0">
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
@@ -691,12 +691,12 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
 
 def BNGradAttachChipsPass
     : Pass<"bngrad-attach-chips", "::mlir::gpu::GPUModuleOp"> {
-  let summary = "Say which GPUs kernels are compiled for";
+  let summary = "Attach the GPUs for which kernels are compiled";
   let description = [{
     Needs: kernels.
     Gives: an `#nvvm.target` for each chip and, if there are several, the handler
            `#bngrad.select_by_device`.
-    Fails: if a chip is unknown or too old, or `features` are not those of all.
+    Fails: if a chip is unknown or too old, or does not support `features`.
 
     Before:
 
@@ -718,8 +718,8 @@ def BNGradAttachChipsPass
     Option<"chip", "chip", "std::string", /*default=*/"\"sm_90\"",
            "GPUs, comma-separated">,
     Option<"features", "features", "std::string", /*default=*/"\"\"",
-           "Version of PTX for all chips, such as +ptx80; empty: that, or the "
-           "first that has the chip">,
+           "Version of PTX for all chips, such as +ptx80; empty: ptx80, or the "
+           "first version that supports the chip">,
     Option<"optLevel", "opt-level", "unsigned", /*default=*/"3",
            "Optimization, 0 to 3">
   ];
@@ -730,12 +730,12 @@ def BNGradAttachChipsPass
 
 def BNGradLayOutSharedMemoryPass
     : Pass<"bngrad-lay-out-shared-memory", "::mlir::gpu::GPUModuleOp"> {
-  let summary = "Align shared memory; dynamic is what the launch gives";
+  let summary = "Align shared memory, and make the dynamic one external";
   let description = [{
     Needs: kernels in the LLVM dialect.
-    Gives: shared memory that starts at multiples of 16 bytes, as accesses with
-           vectors expect, and dynamic shared memory of external linkage: an
-           internal variable would be a static one of its own, without size.
+    Gives: shared memory aligned to 16 bytes, as vector accesses require, and
+           dynamic shared memory with external linkage. With internal linkage it
+           would be a static variable without a size.
     Fails: never.
 
     Before:
@@ -759,14 +759,14 @@ def BNGradLayOutSharedMemoryPass
 
 def BNGradLowerKernelMathPass
     : Pass<"bngrad-lower-kernel-math", "::mlir::gpu::GPUModuleOp"> {
-  let summary = "Lower math in kernels to instructions where there are some";
+  let summary = "Lower math in kernels to correctly rounded instructions";
   let description = [{
     Needs: kernels.
-    Gives: square roots and what else PTX has with one rounding, as intrinsics
-           of LLVM; upstream's conversion would take functions of libdevice,
-           which round otherwise and are not there without a toolkit. The rest
-           is left to it.
-    Fails: if something is left and libdevice is not found.
+    Gives: square roots, and other functions for which PTX has correctly rounded
+           instructions, become intrinsics of LLVM. Upstream's conversion calls
+           functions of libdevice, which round differently and need a toolkit;
+           it converts all other functions.
+    Fails: if a function needs libdevice and libdevice is not found.
 
     Before:
 
@@ -797,22 +797,22 @@ def BNGradLowerKernelMathPass
 
 def BNGradVerifyKernelsPass
     : Pass<"bngrad-verify-kernels", "::mlir::gpu::GPUModuleOp"> {
-  let summary = "Refuse kernels that PTX cannot express";
+  let summary = "Reject kernels that PTX cannot express";
   let description = [{
     Needs: kernels in the LLVM dialect, for targets.
-    Gives: the same; the parameters of each kernel fit: they take at most 4096
-           bytes, and 32764 from PTX 8.1 on.
-    Fails: if they do not (error at the kernel).
+    Gives: the same IR. The parameters of each kernel take at most 4096 bytes, or
+           32764 from PTX 8.1 on.
+    Fails: if they take more (error at the kernel).
   }];
 }
 
 def BNGradExpandMathPass : Pass<"bngrad-expand-math"> {
-  let summary = "Spell out math that upstream has no lowering for";
+  let summary = "Expand math that upstream cannot lower";
   let description = [{
     Needs: `math` ops on scalars or vectors, on a CPU or in kernels.
     Gives: `math.isinf`, `math.isnan`, `math.isfinite` and `math.isnormal` as
-           comparisons, which hold for each type of float and need no library;
-           fast-math flags do not reach them; `math.ipowi` as a loop of
+           comparisons, for every float type, without a library and without
+           fast-math flags; `math.ipowi` as a loop of
            multiplications, with 0 for a negative power of 0; `math.fpowi` of a
            vector element by element; `math.fma` on bf16 in f32; `math.clampf` as
            upstream expands it.
@@ -850,9 +850,9 @@ def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
     Needs: `arith.truncf` on scalars or vectors.
     Gives: truncation of f32 to bf16 in integer arithmetic (the conversion
            instruction of AVX-512 flushes subnormals), and of f64 to f16 or bf16
-           through an f32 that is rounded to odd (a plain f32 in between would
-           round twice). With `bf16-conversion` vectors take the instruction,
-           but for those with a number below the normal ones, or 0.
+           through an f32 that is rounded to odd (a plain f32 would round
+           twice). With `bf16-conversion`, vectors use the instruction unless
+           one of their elements is subnormal or 0.
     Fails: never.
   }];
   let options = [
@@ -870,16 +870,15 @@ def BNGradShareLoopsPass : Pass<"bngrad-share-loops", "::mlir::ModuleOp"> {
   let summary = "Divide parallel loops among OpenMP's threads";
   let description = [{
     Needs: `scf.parallel`.
-    Gives: instead of one with a single loop and no results, which allocates no
-           memory and calls nothing, an `omp.parallel` in
-           which each thread runs a contiguous part of the iterations, without
-           the calls and the barrier of a worksharing loop. Loops with nothing
-           between them that reads or writes memory lie in one, with barriers.
-           The threads are woken only if there is a second iteration: the schedules cut small problems
-           into one share.
-    Fails: never; where the module has other symbols named
-           `omp_get_thread_num` or `omp_get_num_threads`, loops are left to
-           upstream's conversion.
+    Gives: an `omp.parallel` for each `scf.parallel` that has one loop and no
+           results, allocates no memory and makes no calls. Each thread runs a
+           contiguous part of the iterations, without the calls and the barrier
+           of a worksharing loop. Adjacent loops without memory accesses between
+           them share one region, with barriers. Threads are woken only if there
+           is more than one iteration; schedules divide small problems into one
+           share.
+    Fails: never; if the module has other symbols named `omp_get_thread_num` or
+           `omp_get_num_threads`, upstream's conversion lowers the loops.
 
     Before:
 
@@ -930,17 +929,16 @@ def BNGradShareLoopsPass : Pass<"bngrad-share-loops", "::mlir::ModuleOp"> {
 
 def BNGradLowerAllocationsPass
     : Pass<"bngrad-lower-allocations", "::mlir::ModuleOp"> {
-  let summary = "Let a function that runs out of memory return";
+  let summary = "Lower allocations, with a return when memory runs out";
   let description = [{
-    Needs: functions on buffers whose control flow is that of `cf`; parallel loops
-           are those of OpenMP.
-    Gives: each `memref.alloc` of the host is a call of malloc, with the node of a
-           list before the data. Where that returns null, or the size is none
-           that an i64 holds, the function frees all that is in its list and
-           returns the status -2 (`bngrad-return-status`); one without a status
-           calls abort. Calls of functions with a status return it in the same
-           way. In a parallel loop the iteration ends, then the function after
-           the loop; each iteration has a list of its own.
+    Needs: functions on buffers, with `cf` control flow and OpenMP parallel loops.
+    Gives: each `memref.alloc` of the host calls malloc, with the node of a list
+           before the data. If malloc returns null, or the size exceeds an i64,
+           the function frees the buffers of its list and returns the status -2
+           (`bngrad-return-status`); a function without a status calls abort.
+           After a call that returned such a status, the caller does the same.
+           In a parallel loop, the iteration ends, and the function returns after
+           the loop; each iteration has its own list.
     Fails: if memory is allocated in any other region, or the module has other
            symbols named malloc, free or abort.
 
@@ -987,12 +985,12 @@ def BNGradLowerAllocationsPass
 }
 
 def BNGradLoopAnnotationsPass : Pass<"bngrad-loop-annotations"> {
-  let summary = "Put loop annotations where LLVM reads them";
+  let summary = "Move loop annotations to the branches that LLVM reads";
   let description = [{
     Needs: the LLVM dialect.
-    Gives: the attribute `llvm.loop_annotation` of an `scf.for`, which upstream's
-           conversions leave on the branch back to its head, is that branch's
-           `loop_annotation`.
+    Gives: upstream's conversions keep the attribute `llvm.loop_annotation` of an
+           `scf.for` on the back edge of the loop. It becomes the branch's
+           inherent `loop_annotation`.
     Fails: never.
 
     Before:

@@ -20,7 +20,7 @@ class OpPassManager;
 
 namespace mlir::bngrad {
 
-/// The stages of a pipeline, in order; what holds after each is in the README.
+/// The stages of a pipeline, in order. The README describes the IR after each.
 enum class Stage { Import, Decompose, Fuse, Group, Bufferize, Apply, Lower };
 
 /// A property that a target may be said to have or not.
@@ -198,14 +198,15 @@ void addGroupPasses(OpPassManager &pm, StringRef schedule,
 void addCudaGroupPasses(OpPassManager &pm, StringRef schedule, StringRef chip);
 void addBufferizePasses(OpPassManager &pm);
 void addCpuApplyPasses(OpPassManager &pm);
-/// Arithmetic on bf16 in f32, and roundings to f16 and bf16 that round once.
+/// Computes bf16 arithmetic in f32, and rounds once to f16 and bf16.
 /// `bf16Conversion`: as in Target.
 void addRoundingPasses(OpPassManager &pm, bool bf16Conversion);
 void addCpuLowerPasses(OpPassManager &pm, const Target &target = {});
 void addCudaApplyPasses(OpPassManager &pm, bool deviceArguments);
 void addCudaLowerPasses(OpPassManager &pm, const CudaPipelineOptions &options);
 
-/// bngrad on tensors to linalg on tensors, for other compilers to go on from.
+/// bngrad on tensors to linalg on tensors, for other compilers to continue
+/// from.
 void buildToLinalgPipeline(OpPassManager &pm,
                            const ToLinalgPipelineOptions &options);
 
@@ -215,8 +216,8 @@ void buildCpuPipeline(OpPassManager &pm, const CpuPipelineOptions &options);
 
 /// bngrad on tensors to kernels for NVIDIA GPUs, embedded into code of the host
 /// in the LLVM dialect that calls the functions of BNGrad/Runtime/Cuda.h. A
-/// function's results become out-parameters after its arguments. What is not a
-/// group runs on the host.
+/// function's results become out-parameters after its arguments. Ops outside of
+/// groups run on the host.
 void buildCudaPipeline(OpPassManager &pm, const CudaPipelineOptions &options);
 
 /// Registers `--bngrad-to-linalg`, `--bngrad-cpu-pipeline` and

@@ -17,7 +17,7 @@ namespace mlir::bngrad {
 
 /// Adds the translation of `#bngrad.select_by_device` to LLVM IR: every object
 /// of a gpu.binary is embedded, and bngradCudaModuleLoad
-/// (BNGrad/Runtime/Cuda.h) takes the one that the device runs.
+/// (BNGrad/Runtime/Cuda.h) selects the one for the device.
 void registerSelectByDeviceTranslation(DialectRegistry &registry);
 
 } // namespace mlir::bngrad

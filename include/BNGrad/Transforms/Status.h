@@ -1,4 +1,4 @@
-//===- Status.h - what a function returns that may fail ------- -*- C++ -*-===//
+//===- Status.h - status of compiled functions ---------------- -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -14,19 +14,20 @@
 
 namespace mlir::bngrad {
 
-/// What compiled functions return where a pointer is null that may not be.
+/// Status of a compiled function after an invalid null pointer.
 inline constexpr int32_t kNullPointerStatus = -1;
 
-/// What compiled functions return where memory of the host ran out. Results
-/// are then of no use, but nothing is leaked.
+/// Status of a compiled function after host memory ran out. Results are
+/// incomplete, but all memory is freed.
 inline constexpr int32_t kOutOfMemoryStatus = -2;
 
 /// On functions whose last result is a status.
 inline constexpr llvm::StringLiteral kStatusAttrName = "bngrad.returns_status";
 
-/// Gives each function of `module` that may allocate memory, or calls one that
-/// may, a last result: an i32, 0 unless `--bngrad-lower-allocations` makes it
-/// another status. A function whose address is taken is left alone.
+/// Adds an i32 as the last result of each function of `module` that may
+/// allocate memory, or calls one that may. It is 0;
+/// `--bngrad-lower-allocations` adds paths with another status. A function
+/// whose address is taken is unchanged.
 ///
 /// Needs: functions on buffers.
 void addStatuses(ModuleOp module);

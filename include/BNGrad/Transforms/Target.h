@@ -1,4 +1,4 @@
-//===- Target.h - what schedules depend on -------------------- -*- C++ -*-===//
+//===- Target.h - properties of a CPU for schedules ----------- -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -20,12 +20,12 @@ class Triple;
 
 namespace mlir::bngrad {
 
-/// A CPU, as far as the choice of a schedule depends on it. The defaults stand
-/// for no machine in particular, so that tests need not name them.
+/// The properties of a CPU on which the choice of a schedule depends. The
+/// defaults describe no particular machine, and serve tests.
 struct Target {
-  /// Length of a vector register.
+  /// Length of a vector register, in bits.
   int64_t vectorBits = 512;
-  /// Threads that run at a time.
+  /// Number of threads that run concurrently.
   int64_t threads = 1;
   /// First-level data cache of a core, in bytes.
   int64_t l1Bytes = 48 << 10;
@@ -33,11 +33,11 @@ struct Target {
   int64_t lastLevelBytes = 32 << 20;
   /// Vectors have a fused multiply-add.
   bool fma = false;
-  /// Vectors of f32 are converted to bf16 by one instruction, as by AVX-512's,
-  /// which takes subnormal numbers for 0.
+  /// One instruction converts vectors of f32 to bf16 and flushes subnormals, as
+  /// that of AVX-512.
   bool bf16Conversion = false;
 
-  /// The machine this process runs on; what it does not tell keeps its default.
+  /// The machine this process runs on. Unknown properties keep their defaults.
   static Target host();
 
   /// Sets vectorBits, fma and bf16Conversion for a CPU that `has` a feature,

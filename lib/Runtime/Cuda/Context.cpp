@@ -8,7 +8,7 @@
 
 #include "Context.h"
 #include "Abi.h"
-#include "Errors.h"
+#include "Immortal.h"
 
 #include <map>
 #include <memory>
@@ -24,42 +24,43 @@ struct ContextTable {
   std::mutex mutex;
   /// By `Context::id`.
   std::unordered_map<unsigned long long, std::unique_ptr<Context>> contexts;
-  /// The primary contexts this library retains, by device.
+  /// The primary contexts this library retains, by device; null while one is
+  /// being retained.
   std::map<int32_t, CUcontext> primary;
 };
 } // namespace
 
 static ContextTable &contextTable() {
-  // Never destroyed: destructors of the program may still unload modules.
-  static ContextTable &table = *new ContextTable;
-  return table;
+  static Immortal<ContextTable> table;
+  return *table;
 }
 
 //===----------------------------------------------------------------------===//
 // Context
 //===----------------------------------------------------------------------===//
 
-/// Context::check where there is no context yet.
-static bool check(const Driver &driver, CUresult result,
-                  const std::string &call) {
+/// Context::check where there is no context yet. `call` is what the line says
+/// of it.
+template <typename... Parts>
+static bool check(const Driver &driver, CUresult result, const Parts &...call) {
   if (result == CUDA_SUCCESS)
     return true;
-  report(result, call + ": " + describe(driver, result));
+  report(result, Line(call..., ": ", describe(driver, result)));
   return false;
 }
 
-std::string Context::describeDevice() const {
-  return "device " + std::to_string(device) + " (" + deviceName + ")";
+Line Context::describeDevice() const {
+  return Line("device ", device, " (", deviceName, ")");
 }
 
 bool Context::check(CUresult result, const char *call,
                     const char *kernel) const {
   if (result == CUDA_SUCCESS)
     return true;
-  std::string what = call;
+  Line what(call);
   if (kernel)
-    what += std::string(" of '") + kernel + "'";
-  return cuda::check(driver, result, what + " on " + describeDevice());
+    what.append(" of '", kernel, "'");
+  return cuda::check(driver, result, what, " on ", describeDevice());
 }
 
 /// `Context::id` of `handle`. Drivers that give none leave its address.
@@ -75,12 +76,12 @@ makeContext(const Driver &driver, CUcontext handle, unsigned long long id) {
   auto context = std::make_unique<Context>(driver, handle, id);
   if (!check(driver, driver.cuCtxGetDevice(&context->device), "cuCtxGetDevice"))
     return nullptr;
-  char name[256] = "";
   if (!check(driver,
-             driver.cuDeviceGetName(name, sizeof(name), context->device),
+             driver.cuDeviceGetName(context->deviceName,
+                                    sizeof(context->deviceName),
+                                    context->device),
              "cuDeviceGetName"))
     return nullptr;
-  context->deviceName = name;
 
   auto getAttribute = [&](int &value, CUdevice_attribute attribute) {
     return context->check(
@@ -127,20 +128,18 @@ static const Context *getContext(const Driver &driver, CUcontext handle) {
 static CUcontext retainPrimaryContext(const Driver &driver) {
   ContextTable &table = contextTable();
   std::lock_guard<std::mutex> lock(table.mutex);
-  auto found = table.primary.find(defaultDevice);
-  if (found != table.primary.end())
-    return found->second;
-
-  std::string where = " of device " + std::to_string(defaultDevice);
+  // The entry first: one that is retained and in no table would be lost.
+  CUcontext &handle = table.primary[defaultDevice];
+  if (handle)
+    return handle;
   CUdevice device = 0;
-  CUcontext handle = nullptr;
+  CUcontext retained = nullptr;
   if (!check(driver, driver.cuDeviceGet(&device, defaultDevice),
-             "cuDeviceGet" + where) ||
-      !check(driver, driver.cuDevicePrimaryCtxRetain(&handle, device),
-             "cuDevicePrimaryCtxRetain" + where))
+             "cuDeviceGet of device ", defaultDevice) ||
+      !check(driver, driver.cuDevicePrimaryCtxRetain(&retained, device),
+             "cuDevicePrimaryCtxRetain of device ", defaultDevice))
     return nullptr;
-  table.primary.emplace(defaultDevice, handle);
-  return handle;
+  return handle = retained;
 }
 
 bool isAlive(const Context &context) {
@@ -166,7 +165,7 @@ bool isAlive(const Context &context) {
 DeviceScope::DeviceScope(bool releases) {
   if (hasError() && !releases)
     return;
-  driver = getDriver();
+  const Driver *driver = getDriver();
   if (!driver)
     return;
   CUcontext handle = nullptr;
@@ -174,17 +173,22 @@ DeviceScope::DeviceScope(bool releases) {
     return;
   if (!handle) {
     handle = retainPrimaryContext(*driver);
-    if (!handle ||
-        !check(*driver, driver->cuCtxPushCurrent(handle), "cuCtxPushCurrent"))
+    if (!handle || !pushed.push(*driver, handle))
       return;
-    pushed = true;
   }
   context = getContext(*driver, handle);
 }
 
-DeviceScope::~DeviceScope() {
+bool DeviceScope::Pushed::push(const Driver &from, CUcontext handle) {
+  if (!check(from, from.cuCtxPushCurrent(handle), "cuCtxPushCurrent"))
+    return false;
+  driver = &from;
+  return true;
+}
+
+DeviceScope::Pushed::~Pushed() {
   CUcontext handle = nullptr;
-  if (pushed)
+  if (driver)
     check(*driver, driver->cuCtxPopCurrent(&handle), "cuCtxPopCurrent");
 }
 
@@ -198,8 +202,10 @@ void mgpuSetDefaultDevice(int32_t device) {
 }
 
 int32_t bngradCudaGetCapability(void) {
-  DeviceScope device;
-  if (!device)
-    return 0;
-  return device->capability.major * 10 + device->capability.minor;
+  return guard(__func__, [&] {
+    DeviceScope device;
+    if (!device)
+      return 0;
+    return device->capability.major * 10 + device->capability.minor;
+  });
 }

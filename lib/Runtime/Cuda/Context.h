@@ -9,9 +9,7 @@
 #ifndef BNGRAD_RUNTIME_CUDA_CONTEXT_H
 #define BNGRAD_RUNTIME_CUDA_CONTEXT_H
 
-#include "Driver.h"
-
-#include <string>
+#include "Errors.h"
 
 namespace bngrad::cuda {
 
@@ -29,7 +27,7 @@ struct Context {
   /// Tells it from another context that has the handle once this is destroyed.
   unsigned long long id;
   CUdevice device = 0;
-  std::string deviceName;
+  char deviceName[256] = "";
   Capability capability;
   bool hasMemoryPools = false;
 
@@ -37,7 +35,7 @@ struct Context {
       : driver(driver), handle(handle), id(id) {}
 
   /// Such as `device 0 (NVIDIA H200)`.
-  std::string describeDevice() const;
+  Line describeDevice() const;
 
   /// Whether `result`, what the driver's function `call` returned, is success;
   /// reports it if not. `kernel` is what the call was about, if not null.
@@ -55,18 +53,29 @@ struct Context {
 class DeviceScope {
 public:
   explicit DeviceScope(bool releases = false);
-  DeviceScope(const DeviceScope &) = delete;
-  DeviceScope &operator=(const DeviceScope &) = delete;
-  ~DeviceScope();
 
   explicit operator bool() const { return context != nullptr; }
   const Context &operator*() const { return *context; }
   const Context *operator->() const { return context; }
 
 private:
-  const Driver *driver = nullptr;
+  /// A context that is current for as long as this lives. A member, so that it
+  /// is popped where the constructor of the scope throws, too.
+  class Pushed {
+  public:
+    Pushed() = default;
+    Pushed(const Pushed &) = delete;
+    Pushed &operator=(const Pushed &) = delete;
+    ~Pushed();
+    /// False and a report if it cannot be.
+    bool push(const Driver &driver, CUcontext handle);
+
+  private:
+    const Driver *driver = nullptr;
+  };
+
+  Pushed pushed;
   const Context *context = nullptr;
-  bool pushed = false;
 };
 
 /// Whether `context` certainly exists: it is current, or a primary context that

@@ -8,65 +8,95 @@
 
 #include "Driver.h"
 #include "Errors.h"
+#include "Immortal.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <dlfcn.h>
-#include <string>
+#include <mutex>
 
 namespace bngrad::cuda {
 
 namespace {
-/// What came of loading the driver.
-struct LoadedDriver {
-  Driver functions;
-  /// Why it cannot be used; empty if it can.
-  std::string error;
-  int32_t errorCode = kNoDriverCode;
+/// Loads the driver. What fails is tried again by the next call: it may have
+/// been for want of memory.
+class Loader {
+public:
+  const Driver *get() {
+    if (isReady.load(std::memory_order_acquire))
+      return &functions;
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!isReady.load(std::memory_order_relaxed)) {
+      if ((!library && !openLibrary()) || !initialize())
+        return nullptr;
+      isReady.store(true, std::memory_order_release);
+    }
+    return &functions;
+  }
 
-  LoadedDriver();
+private:
+  bool openLibrary();
+  bool initialize();
+
+  std::mutex mutex;
+  std::atomic<bool> isReady{false};
+  /// The library is there, but must not be used.
+  bool isBroken = false;
+  /// Never closed once its functions are known.
+  void *library = nullptr;
+  Driver functions;
 };
 } // namespace
 
-LoadedDriver::LoadedDriver() {
+bool Loader::openLibrary() {
   const char *name = std::getenv("BNGRAD_CUDA_DRIVER");
   if (!name || !*name)
     name = "libcuda.so.1";
-  void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    error = std::string("cannot load ") + name + ": " + dlerror() +
-            "; expected an NVIDIA driver";
-    return;
+  void *opened = isBroken ? nullptr : dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!opened) {
+    const char *reason = isBroken ? nullptr : dlerror();
+    report(kNoDriverCode, Line("cannot load ", name, ": ",
+                               reason ? reason : "out of host memory",
+                               "; expected an NVIDIA driver"));
+    // glibc (2.36) keeps a library for which memory ran out late, and hands it
+    // out, without its initialization, to whoever asks next.
+    isBroken |= dlopen(name, RTLD_NOW | RTLD_NOLOAD) != nullptr;
+    return false;
   }
 
+  const char *missing = nullptr;
 #define BNGRAD_LOOK_UP(name, symbol, ...)                                      \
   functions.name =                                                             \
-      reinterpret_cast<CUresult (*)(__VA_ARGS__)>(dlsym(library, symbol));
+      reinterpret_cast<CUresult (*)(__VA_ARGS__)>(dlsym(opened, symbol));
 #define BNGRAD_CHECK(function, symbol, ...)                                    \
-  if (!functions.function && error.empty())                                    \
-    error = std::string(name) + " has no " symbol                              \
-                                "; expected a driver of CUDA 11.8 or newer";
+  if (!functions.function && !missing)                                         \
+    missing = symbol;
   BNGRAD_CUDA_DRIVER_FUNCTIONS(BNGRAD_LOOK_UP)
   BNGRAD_CUDA_OPTIONAL_DRIVER_FUNCTIONS(BNGRAD_LOOK_UP)
   BNGRAD_CUDA_DRIVER_FUNCTIONS(BNGRAD_CHECK)
 #undef BNGRAD_LOOK_UP
 #undef BNGRAD_CHECK
-  if (!error.empty())
-    return;
-
-  CUresult result = functions.cuInit(0);
-  if (result != CUDA_SUCCESS) {
-    error = "cuInit: " + describe(functions, result);
-    errorCode = result;
+  if (missing) {
+    report(kNoDriverCode, Line(name, " has no ", missing,
+                               "; expected a driver of CUDA 11.8 or newer"));
+    dlclose(opened);
+    return false;
   }
+  library = opened;
+  return true;
+}
+
+bool Loader::initialize() {
+  CUresult result = functions.cuInit(0);
+  if (result == CUDA_SUCCESS)
+    return true;
+  report(result, Line("cuInit: ", describe(functions, result)));
+  return false;
 }
 
 const Driver *getDriver() {
-  // Never destroyed: destructors of the program may still need it.
-  static const LoadedDriver &loaded = *new LoadedDriver;
-  if (loaded.error.empty())
-    return &loaded.functions;
-  report(loaded.errorCode, loaded.error);
-  return nullptr;
+  static Immortal<Loader> loader;
+  return (*loader).get();
 }
 
 } // namespace bngrad::cuda

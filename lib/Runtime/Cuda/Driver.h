@@ -189,7 +189,7 @@ struct Driver {
 
 /// The driver of this process: libcuda.so.1, or the library that the variable
 /// BNGRAD_CUDA_DRIVER of the environment names. It is loaded and initialized by
-/// the first call.
+/// the first call for which that succeeds.
 ///
 /// Errors: null, and the reason is reported.
 const Driver *getDriver();

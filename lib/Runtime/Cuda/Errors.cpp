@@ -8,8 +8,11 @@
 
 #include "Errors.h"
 #include "Abi.h"
+#include "Immortal.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <mutex>
 
 namespace bngrad::cuda {
@@ -27,18 +30,28 @@ struct ErrorHandler {
 } // namespace
 
 static ErrorHandler &errorHandler() {
-  // Never destroyed: an error may come while the program ends.
-  static ErrorHandler &handler = *new ErrorHandler;
-  return handler;
+  static Immortal<ErrorHandler> handler;
+  return *handler;
+}
+
+void Line::appendPart(std::string_view part) {
+  constexpr std::string_view kCut = "...";
+  constexpr size_t kMost = kCapacity - 1;
+  size_t count = std::min(part.size(), kMost - size);
+  std::memcpy(text + size, part.data(), count);
+  size += count;
+  text[size] = '\0';
+  if (count < part.size())
+    std::memcpy(text + kMost - kCut.size(), kCut.data(), kCut.size());
 }
 
 bool hasError() { return threadStatus != 0; }
 
-void report(int32_t code, const std::string &message) {
+void report(int32_t code, const Line &message) {
   if (hasError())
     return;
   threadStatus = code;
-  std::string line = "bngrad: error: " + message;
+  Line line("bngrad: error: ", message);
   ErrorHandler &handler = errorHandler();
   std::lock_guard<std::recursive_mutex> lock(handler.mutex);
   if (handler.function)
@@ -47,15 +60,17 @@ void report(int32_t code, const std::string &message) {
     std::fprintf(stderr, "%s\n", line.c_str());
 }
 
-std::string describe(const Driver &driver, CUresult result) {
+Line describe(const Driver &driver, CUresult result) {
   const char *name = nullptr;
   const char *text = nullptr;
-  std::string code = " (" + std::to_string(result) + ")";
   if (driver.cuGetErrorName(result, &name) != CUDA_SUCCESS || !name)
-    return "unknown error" + code;
-  if (driver.cuGetErrorString(result, &text) != CUDA_SUCCESS || !text)
-    return name + code;
-  return name + code + ": " + text;
+    name = "unknown error";
+  else if (driver.cuGetErrorString(result, &text) != CUDA_SUCCESS)
+    text = nullptr;
+  Line line(name, " (", int(result), ")");
+  if (text)
+    line.append(": ", text);
+  return line;
 }
 
 } // namespace bngrad::cuda

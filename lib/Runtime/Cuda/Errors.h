@@ -11,22 +11,79 @@
 
 #include "Driver.h"
 
-#include <string>
+#include <charconv>
+#include <exception>
+#include <new>
+#include <string_view>
+#include <type_traits>
 
 namespace bngrad::cuda {
 
 /// The status after an error that is no CUresult.
 constexpr int32_t kNoDriverCode = -1;
+/// The status where there was not enough memory of the host, which is also that
+/// of compiled functions.
+constexpr int32_t kOutOfHostMemory = -2;
+
+/// A line of text. It allocates nothing, as what failed may be an allocation;
+/// text that does not fit ends in `...`.
+class Line {
+public:
+  /// Each part is text, a character, an integer or a Line.
+  template <typename... Parts> explicit Line(const Parts &...parts) {
+    append(parts...);
+  }
+
+  template <typename... Parts> void append(const Parts &...parts) {
+    (appendPart(parts), ...);
+  }
+
+  bool empty() const { return size == 0; }
+  std::string_view view() const { return {text, size}; }
+  const char *c_str() const { return text; }
+
+private:
+  void appendPart(std::string_view part);
+  void appendPart(char part) { appendPart(std::string_view(&part, 1)); }
+  void appendPart(const Line &part) { appendPart(part.view()); }
+  template <typename Integer,
+            typename = std::enable_if_t<std::is_integral_v<Integer>>>
+  void appendPart(Integer part) {
+    char digits[24];
+    const char *end = std::to_chars(digits, std::end(digits), part).ptr;
+    appendPart(std::string_view(digits, size_t(end - digits)));
+  }
+
+  // The log of the driver's assembler is the longest part.
+  static constexpr size_t kCapacity = 8192;
+  char text[kCapacity] = "";
+  size_t size = 0;
+};
 
 /// Whether the calling thread has an error that was not taken yet.
 bool hasError();
 
 /// Keeps `code` as the status of the calling thread and gives the handler the
 /// line `bngrad: error: <message>`; does nothing if the thread has an error.
-void report(int32_t code, const std::string &message);
+/// Allocates nothing.
+void report(int32_t code, const Line &message);
 
 /// `result` as in `CUDA_ERROR_INVALID_VALUE (1): invalid argument`.
-std::string describe(const Driver &driver, CUresult result);
+Line describe(const Driver &driver, CUresult result);
+
+/// What `function` returns, the body of the exported function `call`. What it
+/// throws is reported, as its callers may be in C; the result is then null or
+/// 0. What is no std::exception is not caught: so threads are ended.
+template <typename Function> auto guard(const char *call, Function function) {
+  try {
+    return function();
+  } catch (const std::bad_alloc &) {
+    report(kOutOfHostMemory, Line(call, ": out of host memory"));
+  } catch (const std::exception &exception) {
+    report(kNoDriverCode, Line(call, ": ", exception.what()));
+  }
+  return decltype(function())();
+}
 
 } // namespace bngrad::cuda
 

@@ -36,11 +36,10 @@ std::optional<Chip> parseChip(std::string_view name) {
   return chip;
 }
 
-std::string printChip(Chip chip) {
-  std::string name = "sm_" + std::to_string(chip.capability.major) +
-                     std::to_string(chip.capability.minor);
+Line printChip(Chip chip) {
+  Line name("sm_", chip.capability.major, chip.capability.minor);
   if (chip.suffix)
-    name += chip.suffix;
+    name.append(chip.suffix);
   return name;
 }
 

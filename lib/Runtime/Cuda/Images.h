@@ -12,7 +12,6 @@
 #include "Context.h"
 
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,7 +28,7 @@ struct Chip {
 /// The chip that `name` names, such as "sm_90a"; none if it names none.
 std::optional<Chip> parseChip(std::string_view name);
 
-std::string printChip(Chip chip);
+Line printChip(Chip chip);
 
 /// One form of a module.
 struct Image {

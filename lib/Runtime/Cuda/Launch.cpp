@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Abi.h"
-#include "Errors.h"
 #include "Module.h"
 #include "Nvtx.h"
 
@@ -31,9 +30,8 @@ struct Extents {
       if (value >= min && uint64_t(value) <= UINT_MAX)
         continue;
       report(kNoDriverCode,
-             std::string("launch of '") + kernel + "': expected sizes of the " +
-                 what + " in [" + std::to_string(min) + ", " +
-                 std::to_string(UINT_MAX) + "], got " + std::to_string(value));
+             Line("launch of '", kernel, "': expected sizes of the ", what,
+                  " in [", min, ", ", UINT_MAX, "], got ", value));
       return false;
     }
     return true;
@@ -86,7 +84,7 @@ static void launch(void *function, const Extents *cluster, const Extents &grid,
   if (hasError())
     return;
   if (!function) {
-    report(kNoDriverCode, "launch: expected a kernel, got null");
+    report(kNoDriverCode, Line("launch: expected a kernel, got null"));
     return;
   }
   Kernel &kernel = *static_cast<Kernel *>(function);
@@ -95,10 +93,10 @@ static void launch(void *function, const Extents *cluster, const Extents &grid,
       (cluster && !cluster->check(name, 1)))
     return;
   if (dynamicShared < 0) {
-    report(kNoDriverCode, std::string("launch of '") + name +
-                              "': expected dynamic_shared_bytes of at least 0, "
-                              "got " +
-                              std::to_string(dynamicShared));
+    report(kNoDriverCode,
+           Line("launch of '", name,
+                "': expected dynamic_shared_bytes of at least 0, got ",
+                dynamicShared));
     return;
   }
   if (grid.x == 0 || grid.y == 0 || grid.z == 0)
@@ -150,9 +148,11 @@ void mgpuLaunchKernel(void *function, intptr_t gridX, intptr_t gridY,
                       intptr_t gridZ, intptr_t blockX, intptr_t blockY,
                       intptr_t blockZ, int32_t dynamicShared, void *stream,
                       void **params, void **extra, uint64_t) {
-  launch(function, nullptr, {"grid", gridX, gridY, gridZ},
-         {"block", blockX, blockY, blockZ}, dynamicShared, stream, params,
-         extra);
+  guard(__func__, [&] {
+    launch(function, nullptr, {"grid", gridX, gridY, gridZ},
+           {"block", blockX, blockY, blockZ}, dynamicShared, stream, params,
+           extra);
+  });
 }
 
 void mgpuLaunchClusterKernel(void *function, intptr_t clusterX,
@@ -162,7 +162,9 @@ void mgpuLaunchClusterKernel(void *function, intptr_t clusterX,
                              int32_t dynamicShared, void *stream, void **params,
                              void **extra) {
   Extents cluster = {"cluster", clusterX, clusterY, clusterZ};
-  launch(function, &cluster, {"grid", gridX, gridY, gridZ},
-         {"block", blockX, blockY, blockZ}, dynamicShared, stream, params,
-         extra);
+  guard(__func__, [&] {
+    launch(function, &cluster, {"grid", gridX, gridY, gridZ},
+           {"block", blockX, blockY, blockZ}, dynamicShared, stream, params,
+           extra);
+  });
 }

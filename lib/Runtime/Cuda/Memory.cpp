@@ -8,16 +8,15 @@
 
 #include "Abi.h"
 #include "Context.h"
-#include "Errors.h"
+#include "Immortal.h"
 #include "Nvtx.h"
 #include "Streams.h"
 
-#include <algorithm>
 #include <mutex>
+#include <set>
+#include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
-#include <vector>
 
 namespace bngrad::cuda {
 
@@ -27,13 +26,13 @@ struct MemoryTable {
   /// Where the allocations in the order of a stream come from.
   std::unordered_map<const Context *, CUmemoryPool> pools;
   /// What of that is in use; all else is freed by cuMemFree.
-  std::unordered_set<CUdeviceptr> pooled;
+  std::set<CUdeviceptr> pooled;
 };
 } // namespace
 
 static MemoryTable &memoryTable() {
-  static MemoryTable &table = *new MemoryTable;
-  return table;
+  static Immortal<MemoryTable> table;
+  return *table;
 }
 
 static CUdeviceptr deviceAddress(const void *pointer) {
@@ -67,14 +66,20 @@ static CUmemoryPool getMemoryPool(const Context &context) {
 static CUdeviceptr allocatePooled(const Context &context, uint64_t bytes,
                                   CUstream stream) {
   CUmemoryPool pool = getMemoryPool(context);
-  CUdeviceptr result = 0;
-  if (!pool || !context.check(context.driver.cuMemAllocFromPoolAsync(
-                                  &result, bytes, pool, stream),
-                              "cuMemAllocFromPoolAsync"))
+  if (!pool)
     return 0;
+  // The entry first: memory of a pool that is in no table could not be freed.
+  std::set<CUdeviceptr> made = {0};
+  auto entry = made.extract(made.begin());
+  CUdeviceptr result = 0;
+  if (!context.check(
+          context.driver.cuMemAllocFromPoolAsync(&result, bytes, pool, stream),
+          "cuMemAllocFromPoolAsync"))
+    return 0;
+  entry.value() = result;
   MemoryTable &table = memoryTable();
   std::lock_guard<std::mutex> lock(table.mutex);
-  table.pooled.insert(result);
+  table.pooled.insert(std::move(entry));
   return result;
 }
 
@@ -92,7 +97,8 @@ struct ByteRange {
 };
 
 /// What the memref of `descriptor` covers, if that is all between its first and
-/// its last byte, in whatever order; false and a report if not.
+/// its last byte, in whatever order; false and a report if not. Allocates
+/// nothing: what is released must not need memory.
 static bool getDenseRange(const char *call, int64_t rank,
                           const void *descriptor, int64_t elementBytes,
                           ByteRange &range) {
@@ -105,27 +111,36 @@ static bool getDenseRange(const char *call, int64_t rank,
   const auto *sizes = reinterpret_cast<const int64_t *>(header + 1);
   const int64_t *strides = sizes + rank;
 
-  std::vector<std::pair<int64_t, int64_t>> dims;
-  int64_t numElements = 1;
+  int64_t numElements = 1, numDims = 0;
   for (int64_t i = 0; i < rank; ++i) {
     numElements *= sizes[i];
-    if (sizes[i] != 1)
-      dims.emplace_back(strides[i], sizes[i]);
+    numDims += sizes[i] != 1;
   }
   range.begin = header->aligned + header->offset * elementBytes;
   range.size = uint64_t(numElements) * elementBytes;
   if (numElements == 0)
     return true;
 
-  std::sort(dims.begin(), dims.end());
+  // Dims by stride; those of size 1 do not count.
+  using Dim = std::tuple<int64_t, int64_t, int64_t>;
+  auto next = [&](const Dim &previous) {
+    Dim least(INT64_MAX, INT64_MAX, INT64_MAX);
+    for (int64_t i = 0; i < rank; ++i) {
+      Dim dim(strides[i], sizes[i], i);
+      if (sizes[i] != 1 && dim > previous && dim < least)
+        least = dim;
+    }
+    return least;
+  };
   int64_t expected = 1;
-  for (auto [stride, size] : dims) {
+  Dim dim(INT64_MIN, INT64_MIN, INT64_MIN);
+  for (int64_t i = 0; i < numDims; ++i) {
+    dim = next(dim);
+    auto [stride, size, index] = dim;
     if (stride != expected) {
       report(kNoDriverCode,
-             std::string(call) +
-                 ": expected a memref without gaps, got stride " +
-                 std::to_string(stride) + " in place of " +
-                 std::to_string(expected));
+             Line(call, ": expected a memref without gaps, got stride ", stride,
+                  " in place of ", expected));
       return false;
     }
     expected *= size;
@@ -133,13 +148,8 @@ static bool getDenseRange(const char *call, int64_t rank,
   return true;
 }
 
-} // namespace bngrad::cuda
-
-using namespace bngrad::cuda;
-
-void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t isHostShared) {
-  if (bytes == 0)
-    return nullptr;
+/// mgpuMemAlloc where there is something to allocate.
+static void *allocate(uint64_t bytes, void *stream, bool isHostShared) {
   DeviceScope device;
   if (!device)
     return nullptr;
@@ -155,9 +165,8 @@ void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t isHostShared) {
   return reinterpret_cast<void *>(static_cast<uintptr_t>(result));
 }
 
-void mgpuMemFree(void *pointer, void *stream) {
-  if (!pointer)
-    return;
+/// mgpuMemFree of what is not null.
+static void release(void *pointer, void *stream) {
   DeviceScope device(/*releases=*/true);
   if (!device)
     return;
@@ -183,65 +192,88 @@ static bool isOfHost(const Context &context, void *pointer) {
   return found != CUDA_SUCCESS || type == CU_MEMORYTYPE_HOST;
 }
 
+} // namespace bngrad::cuda
+
+using namespace bngrad::cuda;
+
+void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t isHostShared) {
+  if (bytes == 0)
+    return nullptr;
+  return guard(__func__, [&] { return allocate(bytes, stream, isHostShared); });
+}
+
+void mgpuMemFree(void *pointer, void *stream) {
+  if (!pointer)
+    return;
+  guard(__func__, [&] { release(pointer, stream); });
+}
+
 void mgpuMemcpy(void *to, void *from, uint64_t bytes, void *stream) {
   if (bytes == 0)
     return;
-  Range range("bngrad: copy");
-  DeviceScope device;
-  if (!device)
-    return;
-  if (isCallersStream(stream) &&
-      (isOfHost(*device, to) || isOfHost(*device, from)))
-    noteHostCopy(stream);
-  device->check(device->driver.cuMemcpyAsync(deviceAddress(to),
-                                             deviceAddress(from), bytes,
-                                             static_cast<CUstream>(stream)),
-                "cuMemcpyAsync");
+  guard(__func__, [&] {
+    Range range("bngrad: copy");
+    DeviceScope device;
+    if (!device)
+      return;
+    if (isCallersStream(stream) &&
+        (isOfHost(*device, to) || isOfHost(*device, from)))
+      noteHostCopy(stream);
+    device->check(device->driver.cuMemcpyAsync(deviceAddress(to),
+                                               deviceAddress(from), bytes,
+                                               static_cast<CUstream>(stream)),
+                  "cuMemcpyAsync");
+  });
 }
 
 void mgpuMemset16(void *to, uint16_t value, uint64_t count, void *stream) {
   if (count == 0)
     return;
-  if (DeviceScope device; device)
-    device->check(
-        device->driver.cuMemsetD16Async(deviceAddress(to), value, count,
-                                        static_cast<CUstream>(stream)),
-        "cuMemsetD16Async");
+  guard(__func__, [&] {
+    if (DeviceScope device; device)
+      device->check(
+          device->driver.cuMemsetD16Async(deviceAddress(to), value, count,
+                                          static_cast<CUstream>(stream)),
+          "cuMemsetD16Async");
+  });
 }
 
 void mgpuMemset32(void *to, uint32_t value, uint64_t count, void *stream) {
   if (count == 0)
     return;
-  if (DeviceScope device; device)
-    device->check(
-        device->driver.cuMemsetD32Async(deviceAddress(to), value, count,
-                                        static_cast<CUstream>(stream)),
-        "cuMemsetD32Async");
+  guard(__func__, [&] {
+    if (DeviceScope device; device)
+      device->check(
+          device->driver.cuMemsetD32Async(deviceAddress(to), value, count,
+                                          static_cast<CUstream>(stream)),
+          "cuMemsetD32Async");
+  });
 }
 
 void mgpuMemHostRegisterMemRef(int64_t rank, void *descriptor,
                                int64_t elementBytes) {
   ByteRange range;
-  if (hasError() || !getDenseRange("mgpuMemHostRegisterMemRef", rank,
-                                   descriptor, elementBytes, range))
+  if (hasError() ||
+      !getDenseRange(__func__, rank, descriptor, elementBytes, range) ||
+      range.size == 0)
     return;
-  if (range.size == 0)
-    return;
-  if (DeviceScope device; device)
-    device->check(device->driver.cuMemHostRegister(range.begin, range.size,
-                                                   CU_MEMHOSTREGISTER_PORTABLE),
-                  "cuMemHostRegister");
+  guard(__func__, [&] {
+    if (DeviceScope device; device)
+      device->check(device->driver.cuMemHostRegister(
+                        range.begin, range.size, CU_MEMHOSTREGISTER_PORTABLE),
+                    "cuMemHostRegister");
+  });
 }
 
 void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor,
                                  int64_t elementBytes) {
   ByteRange range;
-  if (!getDenseRange("mgpuMemHostUnregisterMemRef", rank, descriptor,
-                     elementBytes, range))
+  if (!getDenseRange(__func__, rank, descriptor, elementBytes, range) ||
+      range.size == 0)
     return;
-  if (range.size == 0)
-    return;
-  if (DeviceScope device(/*releases=*/true); device)
-    device->check(device->driver.cuMemHostUnregister(range.begin),
-                  "cuMemHostUnregister");
+  guard(__func__, [&] {
+    if (DeviceScope device(/*releases=*/true); device)
+      device->check(device->driver.cuMemHostUnregister(range.begin),
+                    "cuMemHostUnregister");
+  });
 }

@@ -8,7 +8,6 @@
 
 #include "Module.h"
 #include "Abi.h"
-#include "Errors.h"
 #include "Nvtx.h"
 
 #include <cstring>
@@ -21,39 +20,35 @@ namespace bngrad::cuda {
 //===----------------------------------------------------------------------===//
 
 /// `log`, what the driver's assembler wrote, as part of one line.
-static std::string onOneLine(std::string_view log) {
-  std::string result;
+static Line onOneLine(std::string_view log) {
+  Line result;
+  log = log.substr(0, log.find_last_not_of("\n; ") + 1);
   for (char c : log) {
-    if (c != '\n') {
-      result += c;
-      continue;
-    }
-    if (!result.empty() && result.back() != ';')
-      result += ';';
+    if (c != '\n')
+      result.append(c);
+    else if (!result.empty() && result.view().back() != ';')
+      result.append(';');
   }
-  while (!result.empty() && (result.back() == ';' || result.back() == ' '))
-    result.pop_back();
   return result;
 }
 
 /// Reports that none of `images` fits the device of `context`.
 static void reportNoImage(const std::vector<Image> &images,
                           const Context &context) {
-  std::string got;
-  for (const Image &image : images) {
-    if (!got.empty())
-      got += ", ";
-    got += printChip(*image.chip) + (image.isPtx ? " (PTX)" : " (binary)");
-  }
-  report(kNoDriverCode, "loading a module on " + context.describeDevice() +
-                            ": expected an image that fits " +
-                            printChip({context.capability}) + ", got " + got);
+  Line got;
+  for (const Image &image : images)
+    got.append(got.empty() ? "" : ", ", printChip(*image.chip),
+               image.isPtx ? " (PTX)" : " (binary)");
+  report(kNoDriverCode, Line("loading a module on ", context.describeDevice(),
+                             ": expected an image that fits ",
+                             printChip({context.capability}), ", got ", got));
 }
 
 CUmodule Module::load(const Context &context) {
-  auto found = loaded.find(&context);
-  if (found != loaded.end())
-    return found->second;
+  // The entry first: a module that is in no table would not be unloaded.
+  CUmodule &entry = loaded[&context];
+  if (entry)
+    return entry;
   Range range("bngrad: module load");
   const Image *image = chooseImage(images, context.capability);
   if (!image) {
@@ -73,21 +68,21 @@ CUmodule Module::load(const Context &context) {
   CUresult result = context.driver.cuModuleLoadDataEx(
       &handle, image->data, numOptions, options, values);
   if (result != CUDA_SUCCESS) {
-    std::string message = "cuModuleLoadDataEx on " + context.describeDevice() +
-                          ": " + describe(context.driver, result);
-    std::string text = onOneLine({log, strnlen(log, sizeof(log))});
+    Line message("cuModuleLoadDataEx on ", context.describeDevice(), ": ",
+                 describe(context.driver, result));
+    Line text = onOneLine({log, strnlen(log, sizeof(log))});
     if (!text.empty())
-      message += ": " + text;
+      message.append(": ", text);
     report(result, message);
     return nullptr;
   }
-  loaded.emplace(&context, handle);
+  entry = handle;
   return handle;
 }
 
 Module::~Module() {
   for (const auto &[context, handle] : loaded) {
-    if (!isAlive(*context))
+    if (!handle || !isAlive(*context))
       continue;
     const Driver &driver = context->driver;
     // What fails at the end of a process is the driver that ended before.
@@ -145,8 +140,10 @@ LoadedKernel *Kernel::load(const Context &context) {
                          function),
                      "cuFuncGetAttribute", name.c_str()))
     return nullptr;
-  owner = std::make_unique<LoadedKernel>(context, function, maxDynamicShared,
-                                         std::move(owner));
+  auto made =
+      std::make_unique<LoadedKernel>(context, function, maxDynamicShared);
+  made->next = std::move(owner);
+  owner = std::move(made);
   first.store(owner.get(), std::memory_order_release);
   return owner.get();
 }
@@ -155,9 +152,10 @@ LoadedKernel *Kernel::load(const Context &context) {
 // What is exported
 //===----------------------------------------------------------------------===//
 
-/// The error of the exported function `call`: `expected <expected>`.
-static void *reportExpected(const char *call, const std::string &expected) {
-  report(kNoDriverCode, std::string(call) + ": expected " + expected);
+/// The error of the exported function `call`: `expected <expected...>`.
+template <typename... Parts>
+static void *reportExpected(const char *call, const Parts &...expected) {
+  report(kNoDriverCode, Line(call, ": expected ", expected...));
   return nullptr;
 }
 
@@ -167,10 +165,30 @@ static void *makeModule(const char *call, std::vector<Image> images) {
     if (!image.data)
       return reportExpected(call, "the data of an image, got null");
     if (image.isPtx && (image.optLevel < 0 || image.optLevel > 4))
-      return reportExpected(call, "opt_level in [0, 4], got " +
-                                      std::to_string(image.optLevel));
+      return reportExpected(call, "opt_level in [0, 4], got ", image.optLevel);
   }
   return new Module(std::move(images));
+}
+
+/// bngradCudaModuleLoad, which is `call`.
+static void *makeModule(const char *call, const bngradCudaImage_t *images,
+                        int64_t numImages) {
+  if (!images || numImages < 1)
+    return reportExpected(call, "at least one image");
+  std::vector<Image> result;
+  for (int64_t i = 0; i < numImages; ++i) {
+    const bngradCudaImage_t &image = images[i];
+    std::string_view name = image.chip ? image.chip : "";
+    std::optional<Chip> chip = parseChip(name);
+    if (!chip)
+      return reportExpected(call, "a chip such as sm_90, got '", name, "'");
+    bool isPtx = image.format == BNGRAD_CUDA_IMAGE_PTX;
+    if (!isPtx && image.format != BNGRAD_CUDA_IMAGE_BINARY)
+      return reportExpected(call, "the format of an image in [0, 1], got ",
+                            image.format);
+    result.push_back({image.data, isPtx, image.opt_level, chip});
+  }
+  return makeModule(call, std::move(result));
 }
 
 } // namespace bngrad::cuda
@@ -180,46 +198,38 @@ using namespace bngrad::cuda;
 void *mgpuModuleLoad(void *data, uint64_t) {
   if (hasError())
     return nullptr;
-  return makeModule("mgpuModuleLoad",
-                    {{data, /*isPtx=*/false, /*optLevel=*/0, std::nullopt}});
+  return guard(__func__, [&, call = __func__] {
+    return makeModule(call, {{data, /*isPtx=*/false, /*optLevel=*/0, {}}});
+  });
 }
 
 void *mgpuModuleLoadJIT(void *data, int32_t optLevel) {
   if (hasError())
     return nullptr;
-  return makeModule("mgpuModuleLoadJIT",
-                    {{data, /*isPtx=*/true, optLevel, std::nullopt}});
+  return guard(__func__, [&, call = __func__] {
+    return makeModule(call, {{data, /*isPtx=*/true, optLevel, {}}});
+  });
 }
 
 void *bngradCudaModuleLoad(const bngradCudaImage_t *images, int64_t numImages) {
-  constexpr char kCall[] = "bngradCudaModuleLoad";
   if (hasError())
     return nullptr;
-  if (!images || numImages < 1)
-    return reportExpected(kCall, "at least one image");
-  std::vector<Image> result;
-  for (int64_t i = 0; i < numImages; ++i) {
-    const bngradCudaImage_t &image = images[i];
-    std::string name = image.chip ? image.chip : "";
-    std::optional<Chip> chip = parseChip(name);
-    if (!chip)
-      return reportExpected(kCall, "a chip such as sm_90, got '" + name + "'");
-    bool isPtx = image.format == BNGRAD_CUDA_IMAGE_PTX;
-    if (!isPtx && image.format != BNGRAD_CUDA_IMAGE_BINARY)
-      return reportExpected(kCall, "the format of an image in [0, 1], got " +
-                                       std::to_string(image.format));
-    result.push_back({image.data, isPtx, image.opt_level, chip});
-  }
-  return makeModule(kCall, std::move(result));
+  return guard(__func__, [&, call = __func__] {
+    return makeModule(call, images, numImages);
+  });
 }
 
-void mgpuModuleUnload(void *module) { delete static_cast<Module *>(module); }
+void mgpuModuleUnload(void *module) {
+  guard(__func__, [&] { delete static_cast<Module *>(module); });
+}
 
 void *mgpuModuleGetFunction(void *module, const char *name) {
   if (hasError())
     return nullptr;
   if (!module || !name)
-    return reportExpected("mgpuModuleGetFunction",
+    return reportExpected(__func__,
                           "a module and the name of a kernel, got null");
-  return static_cast<Module *>(module)->getKernel(name);
+  return guard(__func__, [&]() -> void * {
+    return static_cast<Module *>(module)->getKernel(name);
+  });
 }

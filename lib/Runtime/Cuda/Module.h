@@ -18,7 +18,6 @@
 #include "Images.h"
 
 #include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -44,9 +43,9 @@ struct LoadedKernel {
   std::unique_ptr<LoadedKernel> next;
 
   LoadedKernel(const Context &context, CUfunction function,
-               int maxDynamicShared, std::unique_ptr<LoadedKernel> next)
+               int maxDynamicShared)
       : context(context), function(function),
-        maxDynamicShared(maxDynamicShared), next(std::move(next)) {}
+        maxDynamicShared(maxDynamicShared) {}
 };
 
 class Module;
@@ -96,6 +95,7 @@ private:
   std::map<std::string, Kernel, std::less<>> kernels;
   /// Guards `loaded` and the lists of all kernels.
   std::mutex loadMutex;
+  /// Null where it could not be loaded.
   std::unordered_map<const Context *, CUmodule> loaded;
 };
 

@@ -15,18 +15,18 @@
 #include "Streams.h"
 #include "Abi.h"
 #include "Context.h"
-#include "Errors.h"
+#include "Immortal.h"
 #include "Nvtx.h"
 
+#include <map>
 #include <mutex>
-#include <unordered_map>
 #include <utility>
-#include <vector>
 
 namespace bngrad::cuda {
 
 namespace {
-/// The streams or events of all contexts, which are never destroyed.
+/// The streams or events of all contexts, which are never destroyed. Only a new
+/// one needs memory: its entry then moves between the tables.
 template <typename Handle> class HandlePool {
 public:
   /// A handle of `context`, and a new one if all are in use: what
@@ -35,20 +35,17 @@ public:
   Handle take(const Context &context, Create create) {
     {
       std::lock_guard<std::mutex> lock(mutex);
-      std::vector<Handle> &handles = unused[&context];
-      if (!handles.empty()) {
-        Handle handle = handles.back();
-        handles.pop_back();
-        used.insert_or_assign(handle, &context);
-        return handle;
-      }
+      Handles &handles = unused[&context];
+      if (!handles.empty())
+        return use(handles.extract(handles.begin()), context);
     }
-    Handle handle = nullptr;
-    if (!create(&handle))
+    // The entry first: a handle that is in no table would be lost.
+    Handles made = {{nullptr, &context}};
+    Entry entry = made.extract(made.begin());
+    if (!create(&entry.key()))
       return nullptr;
     std::lock_guard<std::mutex> lock(mutex);
-    used.insert_or_assign(handle, &context);
-    return handle;
+    return use(std::move(entry), context);
   }
 
   /// False if `handle` is not in use.
@@ -57,16 +54,24 @@ public:
     auto found = used.find(handle);
     if (found == used.end())
       return false;
-    unused[found->second].push_back(handle);
-    used.erase(found);
+    unused.find(found->second)->second.insert(used.extract(found));
     return true;
   }
 
 private:
+  using Handles = std::map<Handle, const Context *>;
+  using Entry = typename Handles::node_type;
+
+  Handle use(Entry entry, const Context &context) {
+    auto position = used.insert(std::move(entry)).position;
+    // Those of destroyed contexts come again in others.
+    position->second = &context;
+    return position->first;
+  }
+
   std::mutex mutex;
-  /// May have handles of destroyed contexts, which come again in others.
-  std::unordered_map<Handle, const Context *> used;
-  std::unordered_map<const Context *, std::vector<Handle>> unused;
+  Handles used;
+  std::map<const Context *, Handles> unused;
 };
 } // namespace
 
@@ -90,13 +95,13 @@ void noteHostCopy(void *stream) {
 }
 
 static HandlePool<CUstream> &streamPool() {
-  static HandlePool<CUstream> &pool = *new HandlePool<CUstream>;
-  return pool;
+  static Immortal<HandlePool<CUstream>> pool;
+  return *pool;
 }
 
 static HandlePool<CUevent> &eventPool() {
-  static HandlePool<CUevent> &pool = *new HandlePool<CUevent>;
-  return pool;
+  static Immortal<HandlePool<CUevent>> pool;
+  return *pool;
 }
 
 } // namespace bngrad::cuda
@@ -118,13 +123,15 @@ void bngradCudaResetStream(void) { callersStream = {}; }
 void *mgpuStreamCreate(void) {
   if (callersStream.isSet)
     return callersStream.stream;
-  DeviceScope device;
-  if (!device)
-    return nullptr;
-  return streamPool().take(*device, [&](CUstream *stream) {
-    return device->check(
-        device->driver.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING),
-        "cuStreamCreate");
+  return guard(__func__, [&]() -> void * {
+    DeviceScope device;
+    if (!device)
+      return nullptr;
+    return streamPool().take(*device, [&](CUstream *stream) {
+      return device->check(
+          device->driver.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING),
+          "cuStreamCreate");
+    });
   });
 }
 
@@ -133,27 +140,32 @@ void mgpuStreamDestroy(void *stream) {
   if (!stream || isCallersStream(stream))
     return;
   if (!streamPool().giveBack(static_cast<CUstream>(stream)))
-    report(kNoDriverCode, "mgpuStreamDestroy: expected a stream of "
-                          "mgpuStreamCreate that is not destroyed");
+    report(kNoDriverCode, Line(__func__, ": expected a stream of "
+                                         "mgpuStreamCreate that is not "
+                                         "destroyed"));
 }
 
 void mgpuStreamSynchronize(void *stream) {
   if (isCallersStream(stream) &&
       !std::exchange(callersStream.hasHostCopies, false))
     return;
-  Range range("bngrad: stream synchronize");
-  if (DeviceScope device; device)
-    device->check(
-        device->driver.cuStreamSynchronize(static_cast<CUstream>(stream)),
-        "cuStreamSynchronize");
+  guard(__func__, [&] {
+    Range range("bngrad: stream synchronize");
+    if (DeviceScope device; device)
+      device->check(
+          device->driver.cuStreamSynchronize(static_cast<CUstream>(stream)),
+          "cuStreamSynchronize");
+  });
 }
 
 void mgpuStreamWaitEvent(void *stream, void *event) {
-  if (DeviceScope device; device)
-    device->check(
-        device->driver.cuStreamWaitEvent(static_cast<CUstream>(stream),
-                                         static_cast<CUevent>(event), 0),
-        "cuStreamWaitEvent");
+  guard(__func__, [&] {
+    if (DeviceScope device; device)
+      device->check(
+          device->driver.cuStreamWaitEvent(static_cast<CUstream>(stream),
+                                           static_cast<CUevent>(event), 0),
+          "cuStreamWaitEvent");
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -161,13 +173,15 @@ void mgpuStreamWaitEvent(void *stream, void *event) {
 //===----------------------------------------------------------------------===//
 
 void *mgpuEventCreate(void) {
-  DeviceScope device;
-  if (!device)
-    return nullptr;
-  return eventPool().take(*device, [&](CUevent *event) {
-    return device->check(
-        device->driver.cuEventCreate(event, CU_EVENT_DISABLE_TIMING),
-        "cuEventCreate");
+  return guard(__func__, [&]() -> void * {
+    DeviceScope device;
+    if (!device)
+      return nullptr;
+    return eventPool().take(*device, [&](CUevent *event) {
+      return device->check(
+          device->driver.cuEventCreate(event, CU_EVENT_DISABLE_TIMING),
+          "cuEventCreate");
+    });
   });
 }
 
@@ -176,21 +190,26 @@ void mgpuEventDestroy(void *event) {
   if (!event)
     return;
   if (!eventPool().giveBack(static_cast<CUevent>(event)))
-    report(kNoDriverCode, "mgpuEventDestroy: expected an event of "
-                          "mgpuEventCreate that is not destroyed");
+    report(kNoDriverCode, Line(__func__, ": expected an event of "
+                                         "mgpuEventCreate that is not "
+                                         "destroyed"));
 }
 
 void mgpuEventSynchronize(void *event) {
-  Range range("bngrad: event synchronize");
-  if (DeviceScope device; device)
-    device->check(
-        device->driver.cuEventSynchronize(static_cast<CUevent>(event)),
-        "cuEventSynchronize");
+  guard(__func__, [&] {
+    Range range("bngrad: event synchronize");
+    if (DeviceScope device; device)
+      device->check(
+          device->driver.cuEventSynchronize(static_cast<CUevent>(event)),
+          "cuEventSynchronize");
+  });
 }
 
 void mgpuEventRecord(void *event, void *stream) {
-  if (DeviceScope device; device)
-    device->check(device->driver.cuEventRecord(static_cast<CUevent>(event),
-                                               static_cast<CUstream>(stream)),
-                  "cuEventRecord");
+  guard(__func__, [&] {
+    if (DeviceScope device; device)
+      device->check(device->driver.cuEventRecord(static_cast<CUevent>(event),
+                                                 static_cast<CUstream>(stream)),
+                    "cuEventRecord");
+  });
 }

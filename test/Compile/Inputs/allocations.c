@@ -1,6 +1,6 @@
-/* Lets each allocation of compiled functions fail in turn: the function must say so and leave nothing allocated, and
- * then compute what it does with enough memory. Linked with --wrap=malloc and --wrap=free, which reach the calls of
- * compiled functions, and not those of libomp. */
+/* Lets each allocation of compiled functions fail in turn: the function must return an error and free its memory.
+ * Afterwards it must compute the same results as with enough memory. Linked with --wrap=malloc and --wrap=free, which
+ * apply to the calls of compiled functions, but not to those of libomp. */
 
 #include "functions.h"
 
@@ -23,7 +23,7 @@ void *__wrap_malloc(size_t size) {
   if (atomic_fetch_add(&calls, 1) == failing)
     return NULL;
   void *memory = __real_malloc(size);
-  /* What is read before it is written is seen. */
+  /* Reads of uninitialized memory change results. */
   if (memory) {
     memset(memory, 0xff, size);
     atomic_fetch_add(&live, 1);
@@ -93,7 +93,7 @@ static void test(const char *name, int32_t (*call)(float *)) {
   printf("%s: %s\n", name, count ? "allocates" : "allocates nothing");
 }
 
-/* Sizes whose bytes are no number of 64 bits, or more than there are. */
+/* Sizes whose bytes overflow 64 bits or exceed the memory. */
 static void testSizes(void) {
   static const int64_t sizes[] = {INT64_C(1) << 32, INT64_C(1) << 31, INT64_C(3037000500), INT64_C(1) << 62, -1,
                                   INT64_MIN};

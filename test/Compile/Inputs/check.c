@@ -12,7 +12,7 @@
 #ifdef BNGRAD_DLOPEN
 #include <dlfcn.h>
 static void *library;
-/* A detour through memory: ISO C converts no object pointer to a function's. */
+/* Through memory: ISO C does not convert object pointers to function pointers. */
 static void load(const char *name, void *function) {
   void *symbol = dlsym(library, name);
   if (!symbol) {
@@ -39,7 +39,7 @@ static void expect(int condition, const char *what) {
   }
 }
 
-/* Conversions that share nothing with the compiler. */
+/* Conversions that share no code with the compiler. */
 static double fromF16(uint16_t bits) {
   int exponent = bits >> 10 & 31, fraction = bits & 1023;
   double magnitude = exponent ? ldexp(1024 + fraction, exponent - 25)
@@ -52,7 +52,7 @@ static double fromBF16(uint16_t bits) {
   memcpy(&value, &wide, sizeof value);
   return value;
 }
-/* A value whose f16 or bf16 is exact: k/64 for |k| <= 128. */
+/* A value that is exact in f16 and bf16: k/64 for |k| <= 128. */
 static uint16_t toBF16(double value) {
   float narrow = (float)value;
   uint32_t bits;
@@ -342,7 +342,7 @@ static void checkStrided(void) {
   Problem p = makeProblem(kOuter, kInner, 0x1p-24);
   setParameters(&p);
   solve(&p);
-  /* Channels last, begun at the second element; grad_input has every other. */
+  /* Channels last, from the second element on; grad_input has stride 2. */
   float dy[kCount + 1], x[kCount + 1], dx[2 * kCount + 1], dscale[3];
   memset(dx, 0, sizeof dx);
   for (int n = 0; n < kOuter; ++n)

@@ -1,7 +1,7 @@
-"""conversions.py DIR BNGRAD-COMPILE: f16 and bf16 on the least x86-64 has, against numpy.
+"""conversions.py DIR BNGRAD-COMPILE: f16 and bf16 on baseline x86-64, against numpy.
 
-Arithmetic is done in f16 and bf16 themselves, so that LLVM makes the conversions: x + 0, which rounds nothing, and
-products that round, of all signs and sizes, subnormals, infinities and NaN included.
+Arithmetic is in f16 and bf16 themselves, so that LLVM emits the conversions: x + 0, which is exact, and products
+that round, of all signs and sizes, including subnormals, infinities and NaN.
 """
 
 import ctypes
@@ -87,14 +87,15 @@ def main():
             return np.zeros(N, np.uint16)
 
         with np.errstate(all="ignore"):
-            # Sums and products of these are exact in f64, or rounded the same; bf16 goes through f32, as LLVM does.
+            # Sums and products of these are exact in f64, or round to the same number; bf16 goes through f32, as in
+            # LLVM.
             total = (a.astype(np.float32) + b.astype(np.float32)).astype(np.float64)
             product = (a.astype(np.float32) * b.astype(np.float32)).astype(np.float64)
         compare("sum", from_bits(kind, call("sum", bits(), every, other)), from_bits(kind, to_bits(kind, total)))
         compare("product", from_bits(kind, call("product", bits(), every, other)),
                 from_bits(kind, to_bits(kind, product)))
         compare("widened", call("widened", np.zeros(N, np.float32), every).astype(np.float64), a)
-        # Around ties: the mean of two neighbours, and a little beside it.
+        # Around ties: the mean of two neighbours, and numbers close to it.
         with np.errstate(all="ignore"):
             middle = (a + from_bits(kind, every + np.uint16(1))) / 2
             values = middle * (1 + random.integers(-1, 2, N) * 2.0**-40)

@@ -1,4 +1,4 @@
-// One of each kind of type, layout and form.
+// One function for each kind of type, layout and form.
 
 !d = tensor<5x3x7x2xf32>
 !c = tensor<3xf32>
@@ -24,7 +24,7 @@ func.func @doubles(%dy: !e, %x: !e, %scale: !f, %mean: !f, %variance: !f) -> (!e
   return %0#0, %0#2 : !e, !f
 }
 
-// Large enough to be shared among threads.
+// Large enough for several threads.
 !h = tensor<64x3x64x64xf16>
 func.func @halves(%dy: !h, %x: !h, %scale: !c, %mean: !c, %variance: !c) -> (!h, !c, !c) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : !h) input(%x : !h) scale(%scale : !c) mean(%mean : !c)
@@ -32,8 +32,8 @@ func.func @halves(%dy: !h, %x: !h, %scale: !c, %mean: !c, %variance: !c) -> (!h,
   return %0#0, %0#1, %0#2 : !h, !c, !c
 }
 
-// What is around the gradient joins its loops: a factor, and the gradient of another branch. It is a function of its
-// own, which is not exported.
+// Neighbours that fuse into the loops of the gradient: a factor, and the gradient of another branch. They are in a
+// private function, which is not exported.
 func.func private @scaled(%dy: !d, %factor: f32) -> !d {
   %splat = tensor.splat %factor : !d
   %0 = arith.mulf %dy, %splat : !d
@@ -48,7 +48,7 @@ func.func @fused(%dy: !d, %x: !d, %scale: !c, %mean: !c, %variance: !c, %other: 
   return %1, %0#1, %0#2 : !d, !c, !c
 }
 
-// Of another dialect.
+// An op of another dialect.
 func.func @imported(%x: !d, %scale: !c, %mean: !c, %variance: !c, %dy: !d) -> (!d, !c, !c) {
   %0:3 = "stablehlo.batch_norm_grad"(%x, %scale, %mean, %variance, %dy)
       <{epsilon = 0.0009765625 : f32, feature_index = 1 : i64}> : (!d, !c, !c, !c, !d) -> (!d, !c, !c)
@@ -63,7 +63,7 @@ func.func @dynamic(%dy: !u, %x: !u, %scale: !v, %mean: !v, %variance: !v) -> (!u
   return %0#0, %0#1, %0#2 : !u, !v, !v
 }
 
-// Channels last in memory, and a result in a buffer of the caller with strides.
+// Channels last in memory, and a result in a strided buffer of the caller.
 !s = memref<?x3x?xf32, strided<[?, ?, ?], offset: ?>>
 !t = tensor<?x3x?xf32>
 func.func @strided(%dy_m: !s, %x_m: !s, %scale: !c, %mean: !c, %variance: !c, %dx_m: !s) -> !c {
@@ -75,7 +75,7 @@ func.func @strided(%dy_m: !s, %x_m: !s, %scale: !c, %mean: !c, %variance: !c, %d
   return %0#1 : !c
 }
 
-// Every type of scalar, by value: 1 where each is what the test passes.
+// Every type of scalar, by value: returns 1 if each has the value that the test passes.
 func.func @scalars(%b: i1, %i8: i8, %i16: i16, %i32: i32, %i64: i64, %n: index, %h: f16, %bf: bf16, %f: f32, %d: f64)
     -> tensor<i32> {
   %i8w = arith.extsi %i8 : i8 to i64

@@ -1,9 +1,9 @@
-"""names.py TABLE DIR: headers compile whatever functions and parameters are called.
+"""names.py TABLE DIR: headers compile with any names of functions and parameters.
 
-Every name of TABLE (lib/Transforms/CNames.def), some for each of its patterns, and names that are like them
-are given to the parameters of functions: the header must compile in every version of C and C++, by clang and
-gcc where they have it, after all headers of the standards and before them. As the name of a function each must
-be refused with the name, what it is, and since which version; names that are like them must not be.
+The parameters of functions get every name of TABLE (lib/Transforms/CNames.def), some names for each of its
+patterns, and similar names. The header must compile in every version of C and C++ that clang and gcc support,
+after all headers of the standards and before them. As the name of a function, each must be rejected with the
+name, its meaning and the version that introduced it; similar names must be accepted.
 """
 
 import os
@@ -14,13 +14,13 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 ROW = re.compile(r"^BNGRAD_C_NAMES\((\w+),((?:\s*\"[^\"]*\",?)+)\)", re.MULTILINE)
-# What a `*` stands for, and what is appended to functions of mathematics.
+# Replacements of a `*`, and suffixes of functions of mathematics.
 RESTS = ["MAX", "8", "X_1"]
 SUFFIXES = ["", "f", "l", "f16", "d128x"]
-# No header and no library of the table has them.
+# Names that no header or library of the table defines.
 FREE = ["ok", "import", "module", "override", "final", "a__b", "a_", "gradient", "scale2", "X", "i", "Null", "eof",
         "std2", "total", "island", "strided", "memory", "EMA", "bn_grad_t", "naked", "x" * 10000]
-# Names that the header itself has, and such as are no identifiers.
+# Names that the header itself uses, and names that are not identifiers.
 OURS = ["bngrad_memref_f32_1_t", "bngradCudaTakeStatus", "BNGRAD_GENERATED_A_H", "omp_get_num_threads", "kmp_x",
         "mgpuLaunchKernel"]
 RESERVED = ["_x", "_X", "__x", "_mlir_ciface_ok", "_Bool", "_Alignas"]
@@ -38,7 +38,7 @@ VERSIONS = {"c": ["c99", "c11", "c17", "c2x", "gnu99", "gnu17"],
 
 
 def read_table(path: str) -> dict[str, tuple[str, str, list[str]]]:
-    """What each name is: kind, where, versions."""
+    """The meaning of each name: kind, place, versions."""
     names = {}
     with open(path) as file:
         rows = ROW.findall(file.read())
@@ -68,7 +68,7 @@ def compile_ir(folder: str, name: str, text: str) -> str:
 
 
 def find_compilers(clang: str) -> list[tuple[str, str, str]]:
-    """(language, compiler, version) that exist here."""
+    """The available (language, compiler, version)."""
     found = []
     for language, compilers in (("c", [clang, "gcc"]), ("c++", [clang, "g++"])):
         for compiler in filter(shutil.which, compilers):
@@ -81,7 +81,7 @@ def find_compilers(clang: str) -> list[tuple[str, str, str]]:
 
 
 def compile_header(folder: str, headers: list[str], job: tuple[str, str, str]) -> str:
-    """What the compiler of `job` says against `headers`."""
+    """The errors of the compiler of `job` for `headers`."""
     language, compiler, version = job
     includes = []
     for header in HEADERS[language].split():
@@ -90,7 +90,7 @@ def compile_header(folder: str, headers: list[str], job: tuple[str, str, str]) -
     ours = [f'#include "{header}"' for header in headers]
     problems = ""
     strict = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
-    # Some headers of the standards are deprecated by them, or want what a version has not.
+    # Some headers of the standards are deprecated, or need features that a version lacks.
     for order, text, flags in (("alone", ours, strict), ("first", ours + includes, ["-w"]),
                                ("last", includes + ours, ["-w"])):
         source = f"{folder}/{order}-{os.path.basename(compiler)}-{version}.{'c' if language == 'c' else 'cpp'}"
@@ -123,7 +123,7 @@ def check_parameters(folder: str, clang: str, names: dict[str, tuple[str, str, l
 
 
 def describe(meaning: tuple[str, str, list[str]]) -> str:
-    """What the error must say of a name, as a regular expression."""
+    """The expected error for a name, as a regular expression."""
     kind, where, versions = meaning
     what = {"Keyword": "a keyword", "Macro": f"a macro of {where}", "Namespace": "a namespace"}.get(
         kind, f"declared in {where}" if where else "a function")

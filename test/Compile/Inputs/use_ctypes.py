@@ -62,7 +62,7 @@ def main():
         arguments, got = inputs(random, shape, dtype), results(shape, dtype)
         assert library[name](*pointers(*arguments, *got)) == 0
         compare(got, gradients(*arguments), unit)
-        # The same by descriptors, to the bit.
+        # Bitwise identical results with descriptors.
         again = results(shape, dtype)
         library["_mlir_ciface_" + name](*pointers(*map(descriptor, (*arguments, *again))))
         assert all(np.array_equal(a, b) for a, b in zip(got, again))

@@ -23,7 +23,7 @@ static int call(void) {
                   device[5], device[6], device[7]);
 }
 
-/* Poisons the results, calls, and counts what is wrong. */
+/* Poisons the results, calls, and counts errors. */
 static int check(void) {
   for (int i = 5; i < kNumArrays; ++i)
     mgpuMemset32(device[i], 0x7fc00000, (uint64_t)kSizes[i], 0);

@@ -19,7 +19,7 @@ def to_device(array):
 
 
 def call(name, *arrays):
-    """Calls with contiguous arrays, which are replaced by what is on the device afterwards."""
+    """Calls with contiguous arrays, which are then replaced by the contents of device memory."""
     pointers = [to_device(array) for array in arrays]
     if getattr(library, name)(*map(ctypes.c_void_p, pointers)) != 0:
         raise SystemExit(f"{name} failed")
@@ -28,7 +28,7 @@ def call(name, *arrays):
 
 
 def call_any(name, *arrays):
-    """As call, for sizes that only the run knows."""
+    """As call, for dynamic sizes."""
     pointers = [to_device(array) for array in arrays]
     descriptors = []
     for array, pointer in zip(arrays, pointers):
@@ -54,7 +54,7 @@ def gradient(dy, x, mean, variance):
 
 
 def is_close(got, expected):
-    # 64 roundings of terms below 16, of which 64 are added.
+    # 64 roundings of sums of 64 terms below 16.
     return np.all(np.abs(got - expected) <= 64 * 2.0**-24 * 16 * 64)
 
 
@@ -73,7 +73,7 @@ def main():
     call("slice", dy, wide, mean, variance, *got)
     failed += not all(map(is_close, got, expected))
 
-    # The same memory order as the strides say.
+    # The memory order of the strides.
     last = lambda array: np.ascontiguousarray(array.transpose(0, 2, 1))
     dx, dscale, doffset = results()
     dx = last(dx)

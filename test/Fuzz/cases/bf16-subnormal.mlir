@@ -1,4 +1,4 @@
-// Arithmetic on bf16 beside a gradient took subnormal numbers for 0.
+// Arithmetic on bf16 next to a gradient flushed subnormal numbers to 0.
 
 // REQUIRES: numpy
 // RUN: %python %bngrad_src_root/fuzz/programs/hunt.py --bin=%bngrad_obj_root/bin --replay=%s

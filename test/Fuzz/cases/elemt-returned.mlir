@@ -1,4 +1,4 @@
-// The compiler crashed on a function that returns what batch_norm_backward_elemt gives.
+// The compiler crashed on a function that returns the result of batch_norm_backward_elemt.
 
 // REQUIRES: numpy
 // RUN: %python %bngrad_src_root/fuzz/programs/hunt.py --bin=%bngrad_obj_root/bin --replay=%s

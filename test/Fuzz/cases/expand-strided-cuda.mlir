@@ -1,4 +1,4 @@
-// An expanded strided memref was refused for a GPU.
+// An expanded strided memref was rejected for a GPU.
 
 // REQUIRES: numpy
 // RUN: %python %bngrad_src_root/fuzz/programs/hunt.py --bin=%bngrad_obj_root/bin --replay=%s

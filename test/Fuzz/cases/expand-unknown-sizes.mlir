@@ -1,4 +1,4 @@
-// A dim expanded to several sizes that are not known crashed the lowering of strides.
+// A dim expanded to several dynamic sizes crashed the lowering of strides.
 
 // REQUIRES: numpy
 // RUN: %python %bngrad_src_root/fuzz/programs/hunt.py --bin=%bngrad_obj_root/bin --replay=%s

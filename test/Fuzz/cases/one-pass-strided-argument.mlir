@@ -1,4 +1,4 @@
-// A one-pass kernel left shared memory where an argument has strides.
+// A one-pass kernel accessed shared memory out of bounds if an argument was strided.
 
 // REQUIRES: numpy
 // RUN: %python %bngrad_src_root/fuzz/programs/hunt.py --bin=%bngrad_obj_root/bin --replay=%s

@@ -1,4 +1,4 @@
-// As one-pass-strided-argument, with elements of 16 bits and a cluster.
+// As one-pass-strided-argument, with 16-bit elements and a cluster.
 
 // REQUIRES: numpy
 // RUN: %python %bngrad_src_root/fuzz/programs/hunt.py --bin=%bngrad_obj_root/bin --replay=%s

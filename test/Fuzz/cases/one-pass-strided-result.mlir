@@ -1,4 +1,4 @@
-// The compiler crashed on a one-pass kernel whose result has strides.
+// The compiler crashed on a one-pass kernel with a strided result.
 
 // REQUIRES: numpy
 // RUN: %python %bngrad_src_root/fuzz/programs/hunt.py --bin=%bngrad_obj_root/bin --replay=%s

@@ -1,4 +1,4 @@
-// A pad of a dim of size 0 was refused: an insertion of nothing at its end.
+// A pad of a dim of size 0 was rejected: an empty insertion at its end.
 
 // REQUIRES: numpy
 // RUN: %python %bngrad_src_root/fuzz/programs/hunt.py --bin=%bngrad_obj_root/bin --replay=%s

@@ -1,4 +1,4 @@
-// As slice-unit-dims, padded, for a GPU: the lowering asked for all memory.
+// As slice-unit-dims, padded, for a GPU: the lowering exhausted memory.
 
 // REQUIRES: numpy
 // RUN: %python %bngrad_src_root/fuzz/programs/hunt.py --bin=%bngrad_obj_root/bin --replay=%s

@@ -1,4 +1,4 @@
-// A slice of lower rank with a unit dim that has a stride, beside other unit dims, crashed the lowering of views.
+// A rank-reducing slice with a strided unit dim and other unit dims crashed the lowering of views.
 
 // REQUIRES: numpy
 // RUN: %python %bngrad_src_root/fuzz/programs/hunt.py --bin=%bngrad_obj_root/bin --replay=%s

@@ -1,4 +1,4 @@
-// A sum in bf16 that may be reassociated was refused for a GPU: its shuffles take 32 bits.
+// A sum in bf16 that may be reassociated was rejected for a GPU, whose shuffles need 32 bits.
 
 // REQUIRES: numpy
 // RUN: %python %bngrad_src_root/fuzz/programs/hunt.py --bin=%bngrad_obj_root/bin --replay=%s

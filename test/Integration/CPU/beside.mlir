@@ -1,5 +1,5 @@
-// Gradients beside other ops of a function. A producer that is fused wrongly, or into one of the two passes
-// over the data only, a buffer that two gradients share, or an op that is not lowered, shows here.
+// Gradients next to other ops of a function. This finds producers that are fused wrongly or into only one of
+// the two passes over the data, buffers shared by two gradients, and ops that are not lowered.
 
 // DEFINE: %{check} = bngrad-runner %s --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5
 
@@ -15,7 +15,7 @@
 // VALUE-NEXT: result 3 value max_error 0 bound 0 ok
 // CHECK-NOT: {{.}}
 
-// Two gradients that read the same arguments in exchanged roles.
+// Two gradients that read the same arguments with exchanged roles.
 // RUN: %{check} --entry=two_gradients | FileCheck %s --check-prefixes=CHECK,TWO
 func.func @two_gradients(%a: !d, %b: !d, %g: !p, %m: !p, %v: !p) -> (!d, !p, !p, !d, !p, !p) {
   %0:3 = bngrad.batch_norm_backward grad_output(%a : !d) input(%b : !d) scale(%g : !p) mean(%m : !p)
@@ -33,7 +33,7 @@ func.func @one_value(%a: !d, %b: !d, %g: !p, %m: !p, %v: !p) -> (!d, !p, !p) {
   return %0#0, %0#1, %0#2 : !d, !p, !p
 }
 
-// Casts that forget sizes, before and after.
+// Casts that drop static sizes, before and after.
 // RUN: %{check} --entry=casts | FileCheck %s
 !any = tensor<?x?x?x?xf32>
 func.func @casts(%dy: !d, %x: !d, %g: !p, %m: !p, %v: !p) -> (!d, tensor<?xf32>, !p) {
@@ -59,7 +59,7 @@ func.func @producers(%dy: !d, %x: !d, %g: !p, %m: !p, %v: !p) -> (!d, !p, !p) {
   return %0#0, %0#1, %0#2 : !d, !p, !p
 }
 
-// The gradient of a ReLU as producer, its own value returned as well.
+// The gradient of a ReLU as producer, whose value is also returned.
 // RUN: %{check} --entry=relu_gradient | FileCheck %s --check-prefixes=CHECK,VALUE
 #id = affine_map<(n, c, h, w) -> (n, c, h, w)>
 func.func @relu_gradient(%dz: !d, %y: !d, %g: !p, %m: !p, %v: !p) -> (!d, !p, !p, !d) {
@@ -115,7 +115,7 @@ func.func @constants(%dy: !d, %x: !d, %g: !p, %m: !p, %v: !p) -> (!d, !p, !p) {
   return %0#0, %0#1, %0#2 : !d, !p, !p
 }
 
-// A contraction that shares an argument; it depends on no gradient and must be equal bit for bit.
+// A contraction that shares an argument; it depends on no gradient and must be bitwise identical.
 // RUN: bngrad-runner %s --check --entry=matmul --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5 \
 // RUN:   | FileCheck %s --check-prefixes=CHECK,VALUE
 !a = tensor<13x7xf32>

@@ -1,5 +1,5 @@
-// A result whose bound does not follow from that of a gradient: --check says so instead of passing.
-// Without --check the function runs.
+// Results whose bound does not follow from that of a gradient: --check reports this instead of
+// passing. Without --check the function runs.
 
 // DEFINE: %{args} = --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4
 // DEFINE: %{fails} = %python %S/../../Inputs/expect_error.py
@@ -7,7 +7,7 @@
 !d = tensor<5x7xf32>
 !p = tensor<7xf32>
 
-// The exponential amplifies errors by more than is kept track of.
+// The exponential amplifies errors by more than the bounds track.
 // RUN: bngrad-runner %s --entry=consumer %{args}
 // RUN: %{fails} "%s:...: result 0: expected a bound that can be derived, got a value computed from a gradient by 'linalg.generic'" \
 // RUN:   bngrad-runner %s --entry=consumer %{args} --check
@@ -18,7 +18,7 @@ func.func @consumer(%dy: !d, %x: !d, %m: !p, %v: !p) -> !d {
   return %exp : !d
 }
 
-// A gradient of input that was computed from a gradient is not linear in it.
+// A gradient is not linear in an input that was computed from a gradient.
 // RUN: bngrad-runner %s --entry=gradient_at_gradient %{args}
 // RUN: %{fails} "%s:...: result 1: expected a bound that can be derived, got a gradient by 'bngrad.batch_norm_backward' of an operand that was computed from another gradient or a sum in any order" \
 // RUN:   bngrad-runner %s --entry=gradient_at_gradient %{args} --check
@@ -30,7 +30,7 @@ func.func @gradient_at_gradient(%dy: !d, %x: !d, %m: !p, %v: !p) -> (!d, !p) {
   return %0#0, %1#1 : !d, !p
 }
 
-// Nor where the gradient is grad_output as well.
+// Nor if that gradient is also grad_output.
 // RUN: %{fails} "%s:...: result 0: expected a bound that can be derived, got a gradient by 'bngrad.batch_norm_backward' of an operand that was computed from another gradient or a sum in any order" \
 // RUN:   bngrad-runner %s --entry=gradient_in_two_roles %{args} --check
 func.func @gradient_in_two_roles(%dy: !d, %x: !d, %m: !p, %v: !p) -> !d {

@@ -1,5 +1,5 @@
-// A gradient inside of a region has no bound that --check can derive: it says so. One in a called
-// function has.
+// --check cannot derive a bound for a gradient inside a region, and reports this. It can for one in
+// a called function.
 
 // DEFINE: %{args} = --arg=random:1 --arg=random:2 --arg=random:3:0.5:1 --arg=random:4
 // DEFINE: %{fails} = %python %S/../../Inputs/expect_error.py

@@ -1,6 +1,6 @@
-// Arithmetic on bf16 beside a gradient keeps subnormals, which the conversion
-// instruction of CPUs makes 0; in the loops of a gradient and out of them, for
-// functions of math, on a CPU and in kernels.
+// Arithmetic on bf16 next to a gradient keeps subnormals, which the conversion
+// instruction of CPUs flushes to 0; inside and outside of the loops of a
+// gradient, for functions of math, on a CPU and in kernels.
 
 // REQUIRES: numpy
 // RUN: mkdir -p %t
@@ -15,7 +15,7 @@ func.func @sum(%a: tensor<64x3xbf16>, %b: tensor<64x3xbf16>) -> (tensor<64x3xbf1
   return %0, %1 : tensor<64x3xbf16>, tensor<64x3xbf16>
 }
 
-// grad_output is subnormal too, with factor 1: grad_input is the sum.
+// grad_output is also subnormal, with factor 1: grad_input is the sum.
 // RUN: bngrad-runner %s --entry=fused --arg=%t/five.npy --arg=%t/three.npy --result=%t/sum.npy
 // RUN: %python -c "import numpy; assert (numpy.load(r'%t/sum.npy').view(numpy.uint16) == 8).all()"
 // RUN: bngrad-runner %s --target=cuda-emulator --chip=sm_80 --entry=fused --arg=%t/five.npy --arg=%t/three.npy --result=%t/sum.npy

@@ -1,4 +1,4 @@
-"""check_rounding.py write|compare DIR: the arguments of types_rounding.mlir, and what its results must be."""
+"""check_rounding.py write|compare DIR: the arguments of types_rounding.mlir, and the expected results."""
 
 import os
 import sys
@@ -11,12 +11,12 @@ FORMATS = {"f16": (11, -24, 15), "bf16": (8, -133, 127), "f32": (24, -149, 127)}
 
 
 def round_once(value, kind):
-    """`value`, rounded to nearest even in exact arithmetic."""
+    """`value` rounded to nearest even in exact arithmetic."""
     bits, smallest, largest = FORMATS[kind]
     if not np.isfinite(value) or value == 0:
         return value
     unit = Fraction(2) ** max(int(np.frexp(value)[1]) - bits, smallest)
-    rounded = round(Fraction(float(value)) / unit) * unit  # Python's round is to even
+    rounded = round(Fraction(float(value)) / unit) * unit  # Python rounds to even
     if abs(rounded) >= Fraction(2) ** (largest + 1):
         return np.copysign(np.inf, value)
     return np.copysign(float(rounded), value)

@@ -1,5 +1,5 @@
-// Classes of numbers, and powers, in loops of scalars and of vectors: MLIR has no lowering for some, and for others one
-// that takes one exponent alone (docs/upstream.md).
+// Classification of numbers, and powers, in scalar and vector loops: MLIR has no lowering for some, and for others only
+// one with a uniform exponent (docs/upstream.md).
 
 // REQUIRES: numpy
 // RUN: rm -rf %t && split-file %s %t
@@ -64,7 +64,7 @@ func.func @powers(%x: tensor<?xi64>, %n: tensor<?xi64>) -> tensor<?xi64> {
 !b = tensor<3x9x37xi1>
 !p = tensor<9xf32>
 func.func @masked(%dz: !t, %x: !t, %mean: !p, %r: !p) -> (!t, !p) {
-  // Some of 1/0, some of 0/0, some normal.
+  // Includes 1/0, 0/0 and normal numbers.
   %half = arith.constant dense<0.5> : !t
   %zero = arith.constant dense<0.0> : !t
   %size = math.absf %dz : !t

@@ -1,9 +1,9 @@
 """classes.py TYPE make FOLDER | classes.py TYPE check FOLDER
 
-Makes numbers of every class as FOLDER/x.npy, and checks what a program found
-each to be: FOLDER/isinf.npy, isnan.npy, isfinite.npy and isnormal.npy. TYPE is
-f16, bf16, f32 or f64; with i64, makes FOLDER/x.npy and n.npy, and checks that
-FOLDER/power.npy is x to the power of n.
+Writes numbers of every class to FOLDER/x.npy, and checks their classification
+by a program: FOLDER/isinf.npy, isnan.npy, isfinite.npy and isnormal.npy. TYPE
+is f16, bf16, f32 or f64. With i64, writes FOLDER/x.npy and n.npy, and checks
+that FOLDER/power.npy is x to the power of n.
 """
 
 import sys
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-# Bits of a number, of which of the exponent, of which of the fraction.
+# Bits of a number, of its exponent, and of its fraction.
 TYPES = {"f16": (16, 5, 10), "bf16": (16, 8, 7), "f32": (32, 8, 23),
          "f64": (64, 11, 52)}
 
 
 def make_bits(bits: int, exponent: int, fraction: int) -> np.ndarray:
-    """Both signs of the least and greatest of each class, and some between."""
+    """Both signs of the extremes of each class, and of some numbers between."""
     infinity = ((1 << exponent) - 1) << fraction
     smallest = 1 << fraction
     positive = [0, 1, smallest // 2, smallest - 1, smallest, smallest + 1,
@@ -38,7 +38,8 @@ def run_integers(verb: str, folder: Path) -> int:
         return 0
 
     def power(base: int, exponent: int) -> int:
-        """Modulo 2^64; the quotient of 1 rounded to 0, and 0 for that of 0."""
+        """Modulo 2^64; for negative exponents, the reciprocal rounded to 0,
+        and 0 for base 0."""
         if exponent < 0 and base not in (-1, 1):
             return 0
         result = pow(base, abs(exponent), 2**64)

@@ -1,8 +1,8 @@
 """compare.py [--f16] A.npy B.npy [A.npy B.npy]...: fails unless the float32 arrays of each pair agree.
 
-The two were computed from the same numbers in another order, each within its bound. What is allowed between
-them is 64 roundings of the largest element in f32 and, with --f16, one in f16: far less than one element in the
-wrong place makes.
+The two were computed from the same numbers in another order, each within its bound. Their difference may be 64
+roundings of the largest element in f32 and, with --f16, one in f16: far less than the effect of one element in
+the wrong place.
 """
 
 import sys

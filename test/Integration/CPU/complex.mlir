@@ -1,5 +1,5 @@
-// Complex numbers beside a gradient are lowered; what crosses the boundary of a
-// function is real.
+// Complex numbers next to a gradient are lowered; arguments and results of
+// functions are real.
 
 // RUN: bngrad-runner %s --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 | FileCheck %s
 // RUN: bngrad-runner %s --check --target=cuda-emulator --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 | FileCheck %s

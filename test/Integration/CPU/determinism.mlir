@@ -1,5 +1,5 @@
-// Results are bitwise equal from run to run and for any number of threads: what is summed in which order
-// depends on the schedule alone. A partial sum per thread, or partials combined as they arrive, differs.
+// Results are bitwise identical from run to run and for any number of threads: the order of summation depends
+// only on the schedule. A partial sum per thread, or partial sums added as they arrive, would differ.
 
 // DEFINE: %{small} = --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4
 // DEFINE: %{run} =
@@ -31,7 +31,7 @@
 // RUN: diff -r %t/one %t/seven
 // RUN: diff -r %t/one %t/seven_again
 
-// The same for loops that LLVM makes vectors of: an element in the rest of a loop is computed like any other.
+// The same for loops that LLVM vectorizes: an element in the remainder of a loop is computed like any other.
 // RUN: bngrad-runner %s --entry=small %{small} --threads=1 --schedule='#bngrad.schedule<loops>' \
 // RUN:   --result=%t/a0.npy --result=%t/a1.npy --result=%t/a2.npy
 // RUN: bngrad-runner %s --entry=small %{small} --threads=3 --schedule='#bngrad.schedule<loops>' \
@@ -72,7 +72,7 @@ func.func @layouts(%dy0: !nchw, %x0: !nchw, %dy1: !nhwc, %x1: !nhwc, %dy2: !rows
   return %0#0, %0#1, %0#2, %1#0, %1#1, %1#2, %2#0, %2#1, %2#2 : !nchw, !p, !p, !nhwc, !p, !p, !rows, !p, !p
 }
 
-// One channel, so that only a split of the sum could use the threads.
+// One channel, so that only a split sum can use several threads.
 // RUN: bngrad-runner %s --entry=one_channel --threads=1 --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --result=%t/channel1.npy
 // RUN: bngrad-runner %s --entry=one_channel --threads=5 --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --result=%t/channel5.npy
 // RUN: cmp %t/channel1.npy %t/channel5.npy

@@ -1,4 +1,4 @@
-// What may trap is computed for elements that are there, and for no lane beyond them.
+// Ops that may trap are executed only for elements, not for masked-off lanes.
 
 // DEFINE: %{run} = bngrad-runner %s --check --arg=random:1:1:2 --arg=random:2 --arg=random:3 --arg=random:4:0.5:1.5
 // RUN: %{run} | FileCheck %s

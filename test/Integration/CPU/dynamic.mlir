@@ -1,5 +1,5 @@
-// Sizes known at run time only: all of them, one at a time, and known on one operand alone. A loop bound,
-// a stride or the count taken from the wrong dim or operand gives wrong numbers.
+// Dynamic sizes: all of them, one at a time, and static in one operand only. A loop bound, a stride or the
+// count from the wrong dim or operand gives wrong numbers.
 
 // DEFINE: %{data} =
 // DEFINE: %{channels} =

@@ -1,5 +1,5 @@
-// Sizes that disagree at run time are one error that names the operand and both sizes; nothing runs. Without
-// the check generated code reads and writes out of bounds.
+// Sizes that disagree at run time give one error that names the operand and both sizes; nothing runs. Without
+// the check, generated code reads and writes out of bounds.
 
 // DEFINE: %{fails} = %python %S/../../Inputs/expect_error.py
 // DEFINE: %{dynamic} = bngrad-runner %s --entry=dynamic --arg=random:1@3x4x5
@@ -30,7 +30,7 @@ func.func @dynamic(%dy: !any, %x: !any, %g: !channel, %m: !channel, %v: !channel
   return %0#0 : !any
 }
 
-// A size that a type states is compared with one that only the data knows.
+// A static size is compared with a dynamic one.
 // RUN: %{fails} "%s:...: expected size 1 of inv_std to be size 2 of input, 6, got 5" bngrad-runner %s --entry=static \
 // RUN:   --arg=random:1@3x4x6 --arg=random:2@3x4x6 --arg=random:3@4x6 --arg=random:4
 // RUN: %{fails} "%s:...: expected size 0 of grad_output to be size 0 of input, 0, got 3" bngrad-runner %s --entry=static \
@@ -45,7 +45,7 @@ func.func @static(%dy: !data, %x: !any, %m: !anychannels, %r: !channels) -> !cha
   return %0#1 : !channels
 }
 
-// So is a size that only the type of a result states, whether or not the result is used.
+// So is a size that is static only in the type of a result, even if the result is unused.
 // RUN: %{fails} "%s:...: expected size 0 of grad_input to be size 0 of input, 4, got 3" bngrad-runner %s --entry=results \
 // RUN:   --arg=random:1@4x5 --arg=random:2@4x5 --arg=random:3@5 --arg=random:4@5
 // RUN: %{fails} "%s:...: expected size 0 of grad_scale to be size 1 of input, 6, got 5" bngrad-runner %s --entry=results \

@@ -1,5 +1,5 @@
-// Parts without elements beside a gradient: bufferization looked at them past
-// the end of what they are put into.
+// Parts without elements next to a gradient: bufferization accessed them past
+// the end of their target.
 
 // RUN: bngrad-runner %s --entry=f --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5 | FileCheck %s
 // RUN: bngrad-runner %s --entry=other_dim --result=%t.npy --arg=random:1 --arg=random:2 --arg=random:3@1x0
@@ -24,7 +24,7 @@ func.func @f(%dy: tensor<8x4xf32>, %x: tensor<8x4xf32>, %m: tensor<4xf32>, %v: t
   return %n, %padded, %inserted : tensor<8x4xf32>, tensor<1x4xf32>, tensor<8x4xf32>
 }
 
-// Sizes that are not known, but leave nothing to other parts.
+// Dynamic sizes that leave no elements to the other parts.
 func.func @dynamic(%dy: tensor<8x4xf32>, %x: tensor<8x4xf32>, %m: tensor<4xf32>, %v: tensor<4xf32>, %none: tensor<?x4xf32>)
     -> (tensor<8x4xf32>, tensor<1x4xf32>, tensor<8x4xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>)

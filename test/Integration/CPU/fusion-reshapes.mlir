@@ -1,9 +1,9 @@
-// Gradients between reshapes: compiled in a moment, right, and without copies of
+// Gradients between reshapes: fast to compile, correct, and without copies of
 // the data.
 
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline=stop-after=bufferize | FileCheck %s
 
-// Parameters in two shapes: a class of dims that contains itself is not split.
+// Parameters in two shapes: a class of dims that would contain itself is not split.
 // RUN: bngrad-runner %s --entry=unit_dims --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 \
 // RUN:   | FileCheck %s --check-prefix=RUN-UNIT
 // RUN-UNIT: result 0 grad_input {{.*}} ok
@@ -19,8 +19,8 @@ func.func @unit_dims(%dy: tensor<8x4xf32>, %x: tensor<8x4xf32>, %m: tensor<4xf32
   return %dx, %a : tensor<8x4xf32>, tensor<1x4xf32>
 }
 
-// One operand knows the size that another one does not. The result is written in
-// its shape, by a group that keeps its own.
+// A size that is static in one operand and dynamic in another. The result is
+// written in its shape, by a group that keeps its own.
 // RUN: bngrad-runner %s --entry=static_and_dynamic --check --arg=random:1@8x4 --arg=random:2 --arg=random:3 --arg=random:4 \
 // RUN:   | FileCheck %s --check-prefix=RUN-STATIC
 // RUN-STATIC: result 0 value {{.*}} ok
@@ -39,7 +39,7 @@ func.func @static_and_dynamic(%dy: tensor<?x4xf32>, %x: tensor<8x4xf32>, %m: ten
   return %e : tensor<2x4x4xf32>
 }
 
-// The same with a reader in between, which makes one loop with grad_input; the
+// The same with a reader in between, which shares a loop with grad_input; the
 // sums are split with it.
 // RUN: bngrad-runner %s --entry=static_and_dynamic_reader --check --arg=random:1@8x4 --arg=random:2 --arg=random:3 --arg=random:4 \
 // RUN:   | FileCheck %s --check-prefix=RUN-READER
@@ -59,8 +59,8 @@ func.func @static_and_dynamic_reader(%dy: tensor<?x4xf32>, %x: tensor<8x4xf32>, 
   return %r : tensor<2x4x4xf32>
 }
 
-// What a layer norm does with grad_input: its rows are collapsed dims, which are
-// split for it, and its own sums stay where they are.
+// A layer norm reads grad_input: its rows are collapsed dims, which are split
+// for it, and its own sums are not moved.
 // CHECK-LABEL: func.func @layer_norm(
 // CHECK-NOT: memref.copy
 // CHECK: iterator_types = ["reduction", "parallel", "reduction", "reduction"]{{.*}} attrs = {{.*}}bngrad.schedule

@@ -1,6 +1,6 @@
-// Element-wise neighbours of a gradient end up in its two loops, and the results
-// stay right. Every function is compiled as it is and with CSE between the
-// stages, which merges inits.
+// Element-wise neighbours of a gradient are fused into its two loops, and the
+// results are correct. Every function is compiled with and without CSE between
+// the stages, which merges inits.
 
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline=stop-after=bufferize | FileCheck %s
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline=stop-after=decompose | bngrad-opt --cse \
@@ -17,7 +17,7 @@
 // RUN-RELU-NEXT: result 3 value {{.*}} ok
 
 // CHECK-LABEL: func.func @relu_residual_consumer(
-// The masked gradient is a result of its own: the reduction stores it, and the
+// The masked gradient is also a result: the reduction stores it, and the
 // element-wise loop reads it.
 // CHECK-NOT: memref.alloc{{.*}}8x4x6x10
 // CHECK-NOT: memref.copy
@@ -55,8 +55,8 @@ func.func @relu_residual_consumer(
 // RUN-CHAIN-NEXT: result 1 grad_scale {{.*}} ok
 
 // CHECK-LABEL: func.func @chain(
-// One group per gradient; the first gives its grad_input, multiplied, to the
-// second, in the one buffer between them.
+// One group per gradient; the first passes its grad_input, multiplied, to the
+// second in the only buffer between them.
 // CHECK: memref.alloc() {{.*}} : memref<8x4x60xf32>
 // CHECK: scf.execute_region
 // CHECK-COUNT-3: linalg.generic
@@ -102,7 +102,7 @@ func.func @through_reshapes(%dz: tensor<2x3x5x7xbf16>, %y: tensor<2x3x5x7xbf16>,
 // RUN-SCALED: result 0 value {{.*}} ok
 // RUN-SCALED-NEXT: result 1 value {{.*}} ok
 
-// Two consumers: grad_input itself is not needed, its readers share one loop.
+// Two consumers: grad_input itself is not stored, its readers share one loop.
 // CHECK-LABEL: func.func @scaled_and_dequantized(
 // CHECK-NOT: memref.alloc{{.*}}9x5
 // CHECK-NOT: memref.copy

@@ -1,5 +1,5 @@
-// What reads a sum, or a value that follows from it, need not belong to its group: another shape, another place to
-// read it, another order of loops. None of them may run inside the gradient's loops.
+// Readers of a sum, or of a value computed from it, that do not belong to its group: another shape, another index,
+// another order of loops. None of them may run inside the gradient's loops.
 
 // DEFINE: %{entry} =
 // DEFINE: %{schedule} =
@@ -69,7 +69,7 @@ func.func @other_order(%x: !d, %s: !c, %unused0: !p, %unused1: !p, %unused2: !p)
   return %y : !d
 }
 
-// Sizes that are not known are the same only where both read the same data.
+// Dynamic sizes are equal only if both read the same data.
 !td = tensor<?x?x?xf32>
 !pd = tensor<?xf32>
 func.func @dynamic(%dy: !td, %x: !td, %mean: !pd, %r: !pd, %w: !td) -> (!td, !td) {

@@ -1,5 +1,5 @@
-// A fused function that has no intrinsic: a call of libm for each element of a vector; and one that upstream lowers by
-// other ops alone.
+// A fused function without an intrinsic: a call of libm for each element of a vector; and one that upstream lowers to
+// other ops.
 
 // REQUIRES: numpy
 // DEFINE: %{run} = bngrad-runner %s --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4:0.5:1.5

@@ -1,5 +1,5 @@
 // Statistics of the batch with every set of optional operands. A wrong sign, a coefficient of another
-// channel, a dropped scale, epsilon or mask, or a mask that applies to the sums or to grad_input alone
+// channel, a dropped scale, epsilon or mask, or a mask applied only to the sums or only to grad_input
 // exceeds the bound.
 
 // DEFINE: %{check} = bngrad-runner %s --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4

@@ -1,4 +1,4 @@
-// Constant statistics with every set of optional operands: grad_input takes no part of the sums. A sum in
+// Constant statistics with every set of optional operands: grad_input does not depend on the sums. A sum in
 // it, or a dropped scale, epsilon or mask, exceeds the bound.
 
 // DEFINE: %{check} = bngrad-runner %s --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4

@@ -1,6 +1,6 @@
-// Data that shows what an unsuitable order of operations would cost: each line
+// Data for which an unsuitable order of operations loses accuracy: each line
 // fails for an implementation that random numbers around 0 would not tell from
-// this one. --check holds every element to its bound (docs/numerics.md).
+// this one. --check compares every element with its bound (docs/numerics.md).
 
 // REQUIRES: numpy
 // DEFINE: %{write} = %python %S/../../Inputs/npy.py write
@@ -18,8 +18,8 @@
 // RUN: %{run}=batch64 --arg=random:1 --arg=random:2:99999998.5:100000001.5 \
 // RUN:   --arg=random:3 --arg=random:4:99999999.9:100000000.1 --arg=random:5:0.5:1
 
-// A variance that is tiny, or subnormal, and no epsilon: r*r is up to 1e40 and
-// must not be formed, where the data is as small as its deviation.
+// A tiny or subnormal variance without epsilon, with data as small as its
+// deviation: r*r is up to 1e40 and must not be computed.
 // RUN: %{run}=batch --arg=random:1 --arg=random:2:-2e-6:2e-6 \
 // RUN:   --arg=random:3 --arg=random:4:-1e-8:1e-8 --arg=random:5:1e-12:2e-12
 // RUN: %{run}=batch --arg=random:1:-1e-9:1e-9 --arg=random:2:-2e-20:2e-20 \
@@ -48,9 +48,9 @@ func.func @batch64(%dy: !nchw64, %x: !nchw64, %s: !p64, %m: !p64, %v: !p64)
   return %0#0, %0#1, %0#2 : !nchw64, !p64, !p64
 }
 
-// 10^7 elements of one sign, in one row. The errors of a running sum of them do
-// not cancel out: where all elements are equal (the only f32 in
-// [0.1, 0.1000000015)), those between two powers of two are all the same.
+// 10^7 elements of one sign, in one row. The errors of a running sum do not
+// cancel: if all elements are equal (the only f32 in [0.1, 0.1000000015)), the
+// errors between two powers of two are equal.
 // RUN: %{run}=one_channel --arg=random:1:0.1:0.1000000015 --arg=random:2 \
 // RUN:   --arg=random:3 --arg=random:4
 // RUN: %{run}=one_channel --arg=random:1:0:1 --arg=random:2:1:2 \
@@ -64,7 +64,7 @@ func.func @one_channel(%dy: !one, %x: !one, %m: !p1, %v: !p1)
   return %0#0, %0#1, %0#2 : !one, !p1, !p1
 }
 
-// The same in 3 channels, in rows that do not end with a whole block.
+// The same in 3 channels, in rows without a whole last block.
 // RUN: %{run}=three_channels --arg=random:1:0.70000002:0.7000001 --arg=random:2 \
 // RUN:   --arg=random:3 --arg=random:4
 // RUN: %{run}=three_channels --arg=random:1:0:1 --arg=random:2:1:2 \
@@ -77,7 +77,7 @@ func.func @three_channels(%dy: !three, %x: !three, %m: !p, %v: !p)
   return %0#1, %0#2 : !p, !p
 }
 
-// Rows of one element, so that no block has more.
+// Rows of one element, so that each block has one.
 // RUN: %{run}=short_rows --arg=random:1:0.1:0.1000000015 --arg=random:2 \
 // RUN:   --arg=random:3 --arg=random:4
 !rows = tensor<5000000x1x1xf32>
@@ -87,7 +87,7 @@ func.func @short_rows(%dy: !rows, %x: !rows, %m: !p1, %v: !p1) -> (!p1, !p1) {
   return %0#1, %0#2 : !p1, !p1
 }
 
-// Rows of 5 elements, of which several share a chain, read by channel.
+// Rows of 5 elements, several of which share a chain, read by channel.
 // RUN: bngrad-runner %s --check --schedule="#bngrad.schedule<channels>" \
 // RUN:   --entry=rows_of_5 --arg=random:1:0.1:0.1000000015 --arg=random:2 \
 // RUN:   --arg=random:3 --arg=random:4
@@ -122,8 +122,8 @@ func.func @batch_bf16(%dy: !bf16, %x: !bf16, %s: !p, %m: !p, %v: !p)
 }
 
 // The largest f16 as grad_output and input: input - mean and the products need
-// a wider type, and a result is infinite where it rounds to infinity, which is
-// from 65520 on, and only there.
+// a wider type. A result is infinite if and only if it rounds to infinity, from
+// 65520 on.
 // RUN: mkdir -p %t
 // RUN: %{write} %t/dy.npy f16 2x5 65504 65504 -65504 65504 65504 \
 // RUN:   16 15.9921875 -16 65504 -65504
@@ -160,7 +160,7 @@ func.func @global_f16(%dy: !f16, %x: !f16, %s: !p5, %m: !p5, %r: !p5)
   return %0#0, %0#1, %0#2 : !f16, !pf16, !pf16
 }
 
-// Many of them, at random.
+// Many random ones.
 // RUN: %{run}=many_f16 --arg=random:1:-65504:65504 --arg=random:2:-65504:65504 \
 // RUN:   --arg=random:3:0.5:2 --arg=random:4 --arg=random:5:1e-5:1
 !many = tensor<9x3x37xf16>
@@ -172,9 +172,9 @@ func.func @many_f16(%dy: !many, %x: !many, %s: !p, %m: !p, %r: !p)
   return %0#0, %0#1, %0#2 : !many, tensor<3xf16>, tensor<3xf16>
 }
 
-// What is not a number stays in its channel (docs/numerics.md, section 6). The
-// first of two channels has r = 1/0 and no deviation from its mean; then a NaN
-// where the mask is false, in grad_output and in input; then no elements.
+// NaN and infinity stay in their channel (docs/numerics.md, section 6). The
+// first of two channels has r = 1/0 and no deviation from its mean; then a
+// masked NaN in grad_output and in input; then no elements.
 // RUN: %{write} %t/mean.npy f32 2 0.5 0.25
 // RUN: %{write} %t/variance.npy f32 2 0 4
 // RUN: %{write} %t/one.npy f32 2 4 4

@@ -1,8 +1,8 @@
 """numpy_reference.py RUNNER DIR: compares compiled gradients with numpy's, for random configurations.
 
-The reference is written from the formulas alone, in numpy's long double, and shares nothing with the C++
-one: not the random numbers, not the npy files, not the bound. Each configuration is compared with wrong
-references as well, which must be noticed. Prints the seed and `N configurations, 0 failed`.
+The reference is written from the formulas, in numpy's long double, and is independent of the C++ one: it
+shares neither random numbers nor npy files nor the bound. Each configuration is also compared with wrong
+references, which must be noticed. Prints the seed and `N configurations, 0 failed`.
 """
 
 import concurrent.futures
@@ -15,7 +15,7 @@ import numpy as np
 SEED = 20260127
 COUNT = 48  # three times every pair of data and parameter type
 TYPES = ["f16", "bf16", "f32", "f64"]
-MANTISSA = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}  # bits, the leading one included
+MANTISSA = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}  # bits, including the leading one
 SMALLEST = {"f16": -24, "bf16": -133, "f32": -149, "f64": -1074}  # exponents of subnormals
 DTYPE = {"f16": "<f2", "f32": "<f4", "f64": "<f8", "i1": "|b1"}
 NAMES = ["grad_input", "grad_scale", "grad_offset"]
@@ -23,7 +23,7 @@ real = np.longdouble
 
 
 def save(path, kind, values):
-    """Rounds `values` to `kind` and returns what was saved."""
+    """Rounds `values` to `kind`, saves them, and returns the rounded values."""
     if kind != "bf16":
         values = np.asarray(values).astype(DTYPE[kind])
         np.save(path, values)
@@ -72,9 +72,9 @@ class Configuration:
         return f"configuration {self.number} ({self.mlir()})"
 
     def operands(self, directory):
-        """Writes the operands; (name, type, path, what is in the file)."""
+        """Writes the operands; yields (name, type, path, values in the file)."""
         random = np.random.default_rng(self.seed)
-        # Each channel has a location and a spread of its own.
+        # Each channel has its own mean and spread.
         location = self.per_channel(random.uniform(0.25, 2, self.channels))
         spread = self.per_channel(random.uniform(0.5, 1.5, self.channels))
         values = {
@@ -120,7 +120,7 @@ class Configuration:
 
 
 def reference(c, operands, wrong=None):
-    """(exact, bound) of each result; `wrong` names a mistake to make."""
+    """(exact, bound) of each result; `wrong` names a deliberate mistake."""
     dy, x, mean = operands["grad_output"], operands["input"], c.per_channel(operands["mean"])
     mask = operands.get("mask", True)
     r = operands["inv_std"] if c.has_inv_std else 1 / np.sqrt(operands["variance"] + real(c.epsilon))
@@ -134,7 +134,7 @@ def reference(c, operands, wrong=None):
         return terms.sum(axis=c.reduced, keepdims=True)
 
     def grad_input(dy, xmu, sum_dy, sum_dy_xmu, second, third):
-        """With signs -1 and -1 the gradient, with 1 and 1 and absolute values its A."""
+        """The gradient for signs -1 and -1; its A for 1 and 1 and absolute values."""
         if c.is_batch:
             dy = dy + second * (sum_dy / c.count) + third * (xmu * (r * r) * (sum_dy_xmu / c.count))
         return scale * r * dy
@@ -154,7 +154,7 @@ def reference(c, operands, wrong=None):
 
 
 def compare(results, expected):
-    """What is wrong, in words; empty if nothing is."""
+    """A description of the errors; empty if there are none."""
     problems = []
     for name, result, (exact, bound) in zip(NAMES, results, expected):
         is_finite = np.isfinite(exact)
@@ -179,7 +179,7 @@ def wrong_references(c, mask):
 
 
 def check(c, runner, directory):
-    """(what is wrong, number of wrong references, those that went unnoticed)."""
+    """(errors, number of wrong references, unnoticed ones)."""
     operands = list(c.operands(directory))
     program = os.path.join(directory, f"{c.number}.mlir")
     with open(program, "w") as file:

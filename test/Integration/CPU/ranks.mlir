@@ -1,5 +1,5 @@
-// Every rank from 1 to 5 with one feature dim, in every position. A dim that is reduced where it is the
-// feature, or the reverse, pairs data with another channel's parameters.
+// Every rank from 1 to 5 with one feature dim, in every position. If a feature dim is reduced, or a
+// reduced dim is not, data are paired with another channel's parameters.
 
 // DEFINE: %{check} = bngrad-runner %s --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5
 // RUN: %{check} --entry=rank_1 | FileCheck %s

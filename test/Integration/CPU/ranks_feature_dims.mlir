@@ -1,5 +1,5 @@
 // Several feature dims. Two features in the wrong order pair data with another channel's parameters: a
-// size error where sizes are distinct, wrong numbers where they are equal.
+// size error if sizes are distinct, wrong numbers if they are equal.
 
 // DEFINE: %{check} = bngrad-runner %s --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5
 // RUN: %{check} --entry=adjacent | FileCheck %s

@@ -1,5 +1,5 @@
-// Each set of results that is used. A sum that is dropped although a used result needs it, or kept for one
-// that is not, shows as a wrong number; results that are numbered without the unused ones change places.
+// Each set of used results. A sum that is dropped although a used result needs it, or kept for an unused
+// one, gives a wrong number; results numbered without the unused ones change places.
 
 // DEFINE: %{check} = bngrad-runner %s --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5
 
@@ -85,7 +85,7 @@ func.func @offset_input_scale(%dy: !d, %x: !d, %g: !p, %m: !p, %v: !p) -> (!p, !
   return %0#2, %0#0, %0#1 : !p, !d, !p
 }
 
-// None at all: what remains is the argument that is returned.
+// No result: only an argument is returned.
 // RUN: %{check} --entry=none | FileCheck %s --check-prefix=NONE
 // NONE: result 0 value max_error 0 bound 0 ok
 // NONE-NOT: {{.}}

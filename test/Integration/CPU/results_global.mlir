@@ -1,4 +1,4 @@
-// Each set of results that is used where the statistics are constants: grad_input then needs no sum.
+// Each set of used results with constant statistics: grad_input then needs no sum.
 
 // DEFINE: %{check} = bngrad-runner %s --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5
 

@@ -1,9 +1,9 @@
-"""schedules.py RUNNER DIR [COUNT]: runs random gradients under every schedule, written by hand.
+"""schedules.py RUNNER DIR [COUNT]: runs random gradients with every schedule, set by hand.
 
-Each is checked by `--check`, and its results are compared, bit for bit, with those of the same schedule cut into
-other numbers of shares and run on other numbers of threads. Sizes are chosen around what the loops depend on:
-vectors of 4, 16 and 64 elements, chains of 8 rows, lines of 64 bytes, tiles, pieces of 16384 elements. Prints the
-seed and `N executions, 0 failed`.
+Each is checked by `--check`, and its results must be bitwise identical to those of the same schedule with other
+numbers of shares and threads. Sizes are chosen around the parameters of the loops: vectors of 4, 16 and 64
+elements, chains of 8 rows, lines of 64 bytes, tiles, pieces of 16384 elements. Prints the seed and `N executions, 0
+failed`.
 """
 
 import os
@@ -89,7 +89,8 @@ def run(case, runner, path, shares, threads, check):
     suffix = ["@" + "x".join(map(str, s)) if case.is_dynamic else "" for s in shapes]
     outputs = [f"{path}.{shares}.{i}.npy" for i in range(len(case.used))]
     command = [runner, path, f"--schedule={case.schedule(shares)}", f"--threads={threads}"]
-    ranges = ["", "", "", "", ":0.5:1.5", ""]  # the variance is found through the op, also without it
+    ranges = ["", "", "", "", ":0.5:1.5", ""]  # the op determines the range of the variance, even
+                                               # without one here
     command += [f"--arg=random:{i + 1}{r}{s}" for i, (r, s) in enumerate(zip(ranges, suffix))]
     command += [f"--result={output}" for output in outputs] + ["--check"] * check
     done = subprocess.run(command, capture_output=True, text=True)

@@ -1,5 +1,5 @@
-// Odd sizes, sizes of 1 and sizes around a power of two. A loop that is unrolled or vectorized without
-// its tail, a stride of a size-1 dim, or a count that forgets a dim gives wrong numbers.
+// Odd sizes, sizes of 1 and sizes around a power of two. A loop unrolled or vectorized without its tail,
+// a stride of a size-1 dim, or a count that omits a dim gives wrong numbers.
 
 // DEFINE: %{check} = bngrad-runner %s --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5
 // RUN: %{check} --entry=odd_nchw | FileCheck %s

@@ -1,5 +1,5 @@
-// A size of 0 in every position, known at compile time and not. Without elements the sums are 0, nothing is
-// divided by 0, and no buffer of size 0 is touched; without channels all three results are empty.
+// A size of 0 in every position, static and dynamic. Without elements the sums are 0, there is no division by
+// 0, and no buffer of size 0 is accessed; without channels all three results are empty.
 
 // DEFINE: %{check} = bngrad-runner %s --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5
 // RUN: %{check} --entry=no_batch | FileCheck %s --check-prefix=NO-ELEMENTS

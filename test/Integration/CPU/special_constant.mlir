@@ -1,5 +1,5 @@
 // A million equal terms of one sign: rounding errors add up instead of cancelling, so a plain sum in the
-// accumulator type misses the bound by far. Each range below holds one value of its type only.
+// accumulator type is far outside the bound. Each range below contains only one value of its type.
 
 // RUN: bngrad-runner %s --check --entry=rows --arg=random:1:0.1:0.100000002 --arg=random:2:1:2 --arg=random:3:-2:-1 --arg=random:4 | FileCheck %s
 // RUN: bngrad-runner %s --check --entry=long_rows --arg=random:1:0.1:0.100000002 --arg=random:2:1:2 --arg=random:3:-2:-1 --arg=random:4 | FileCheck %s

@@ -1,4 +1,4 @@
-// Values that lose accuracy, or everything, unless sums are formed of input - mean in the accumulator type.
+// Values that lose some or all accuracy unless sums are formed from input - mean in the accumulator type.
 
 // DEFINE: %{check} = bngrad-runner %s --check
 // CHECK: result 0 grad_input max_error {{[0-9.e+-]+}} bound {{[0-9.e+-]+}} ok
@@ -15,7 +15,7 @@
 // RUN: %{check} --entry=f16 --arg=random:1:-6e-5:6e-5 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5 | FileCheck %s
 // RUN: %{check} --entry=f64 --arg=random:1:-2e-308:2e-308 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5 | FileCheck %s
 
-// Near the largest f16: results overflow where the exact value does and not before, as sums in f16 would.
+// Near the largest f16: results overflow only if the exact value does, unlike sums in f16.
 // RUN: %{check} --entry=f16 --arg=random:1:-65504:65504 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5 | FileCheck %s
 // RUN: %{check} --entry=f16 --arg=random:1:300:1100 --arg=random:2:-1:0.9 --arg=random:3 --arg=random:4:-0.1:0.1 --arg=random:5 | FileCheck %s
 

@@ -1,9 +1,9 @@
 // REQUIRES: numpy
 // RUN: %python %S/../../Inputs/special_values.py %t
 
-// NaN, infinity and -infinity in one operand after the other, each in a channel of its own: the results are
-// NaN or infinite where the formula says so, and the plain channel is not touched. A compensated sum that
-// makes NaN of infinity, or a maximum that drops NaN, shows here.
+// NaN, infinity and -infinity in one operand after the other, each in its own channel: the results are NaN or
+// infinite if the formula is, and the plain channel is not affected. This finds a compensated sum that
+// converts infinity to NaN, and a maximum that drops NaN.
 
 // DEFINE: %{both} = bngrad-runner %s --entry=both --check
 // RUN: %{both} --arg=%t/grad_output.npy --arg=%t/input.npy --arg=%t/scale.npy --arg=%t/mean.npy --arg=%t/variance.npy | FileCheck %s
@@ -13,7 +13,7 @@
 // RUN: %{both} --arg=%t/grad_output.npy --arg=%t/input.npy --arg=%t/scale.npy --arg=%t/mean_special.npy --arg=%t/variance.npy | FileCheck %s
 // RUN: %{both} --arg=%t/grad_output.npy --arg=%t/input.npy --arg=%t/scale.npy --arg=%t/mean.npy --arg=%t/variance_special.npy | FileCheck %s
 
-// A variance of 0 with epsilon 0 is no special case: inv_std is infinite.
+// A variance of 0 with epsilon 0 is not a special case: inv_std is infinite.
 // RUN: %{both} --arg=%t/grad_output.npy --arg=%t/input.npy --arg=%t/scale.npy --arg=%t/mean.npy --arg=%t/some_zero.npy | FileCheck %s
 
 // CHECK: result 0 grad_input max_error {{[0-9.e+-]+}} bound {{[0-9.e+-]+}} ok
@@ -31,8 +31,8 @@ func.func @both(%dy: !d, %x: !d, %g: !p, %m: !p, %v: !p) -> (!d, !p, !p, !d) {
   return %0#0, %0#1, %0#2, %1#0 : !d, !p, !p, !d
 }
 
-// A NaN or an infinity under a mask that is false does not spread: no result is NaN, as the reference's are
-// not. A mask that multiplies spreads it.
+// A NaN or an infinity that is masked out does not propagate: no result is NaN, as in the reference. A mask
+// by multiplication would propagate it.
 // RUN: bngrad-runner %s --entry=masked --check --arg=%t/grad_output_special.npy --arg=%t/input.npy --arg=%t/scale.npy \
 // RUN:   --arg=%t/mean.npy --arg=%t/variance.npy --arg=%t/mask.npy --result=%t/masked.npy | FileCheck %s
 // RUN: %python -c "import numpy; assert numpy.isfinite(numpy.load('%t/masked.npy')).all()"
@@ -46,7 +46,7 @@ func.func @masked(%dy: !d, %x: !d, %g: !p, %m: !p, %v: !p, %k: !k) -> (!d, !p, !
   return %0#0, %0#1, %0#2, %1#0 : !d, !p, !p, !d
 }
 
-// The same for an inv_std that is given.
+// The same for inv_std as operand.
 // RUN: bngrad-runner %s --entry=inv_std --check --arg=%t/grad_output.npy --arg=%t/input.npy --arg=%t/mean.npy --arg=%t/variance_special.npy | FileCheck %s
 
 func.func @inv_std(%dy: !d, %x: !d, %m: !p, %r: !p) -> (!d, !p, !p, !d) {
@@ -56,8 +56,8 @@ func.func @inv_std(%dy: !d, %x: !d, %m: !p, %r: !p) -> (!d, !p, !p, !d) {
   return %0#0, %0#1, %0#2, %1#0 : !d, !p, !p, !d
 }
 
-// Without elements the sums are 0 even where inv_std is infinite: 0, not 0 * infinity. Known when compiling
-// or not.
+// Without elements the sums are 0 even if inv_std is infinite: 0, not 0 * infinity. For static and dynamic
+// sizes.
 // RUN: bngrad-runner %s --entry=no_elements --check --arg=random:1@0x4x5 --arg=random:2@0x4x5 --arg=random:3@4 --arg=%t/zeros.npy \
 // RUN:   --result=- --result=%t/scale_of_none.npy --result=%t/offset_of_none.npy | FileCheck %s --check-prefix=NONE
 // RUN: cmp %t/scale_of_none.npy %t/zeros.npy

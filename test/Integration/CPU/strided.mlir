@@ -1,6 +1,6 @@
-// Memrefs with strides that are known at run time only: dense data in another order, padded rows, every second
-// row, x and grad_output in different orders. One function takes them all; what it gives is what the op gives
-// for the data themselves.
+// Memrefs with dynamic strides: dense data in another order, padded rows, every second row, x and
+// grad_output in different orders. One function takes them all; its results are those of the op for the same
+// data.
 
 // DEFINE: %{run} = bngrad-runner %s --arg=random:1 --arg=random:2 --arg=random:3:0.5:1.5 --arg=random:4 --arg=random:5:0.5:1.5
 // DEFINE: %{entry} =
@@ -22,14 +22,14 @@
 // REDEFINE: %{entry} = reversed
 // RUN: %{compare}
 
-// A result that begins between two lines of the cache, stored past it: rows are counted from the first line on, and
-// so are the tables of what belongs to a channel.
+// A result that begins within a cache line, written by streaming stores: rows start at the first whole line, and so
+// do the tables of per-channel values.
 // REDEFINE: %{run} = bngrad-runner %s --arg=random:1 --arg=random:2 --arg=random:3:0.5:1.5 --arg=random:4 --arg=random:5:0.5:1.5 --schedule='#bngrad.schedule<rows, streaming_bytes = 1, vector_bits = 128>'
 // REDEFINE: %{entry} = shifted
 // RUN: %{compare}
 // REDEFINE: %{run} = bngrad-runner %s --arg=random:1 --arg=random:2 --arg=random:3:0.5:1.5 --arg=random:4 --arg=random:5:0.5:1.5
 
-// An inserted slice is beyond --check.
+// --check does not support an inserted slice.
 // REDEFINE: %{entry} = padded
 // REDEFINE: %{check} =
 // RUN: %{compare}
@@ -38,7 +38,7 @@
 !t = tensor<?x?x?x?xf32>
 !p = tensor<3xf32>
 
-// The gradient of NCHW data, whatever their strides.
+// The gradient of NCHW data with any strides.
 func.func private @gradient(%dy_m: !s, %x_m: !s, %scale: !p, %mean: !p, %variance: !p, %dx_m: !s) -> (!p, !p)
     attributes {no_inline} {
   %dy = bufferization.to_tensor %dy_m restrict : !s to !t
@@ -97,7 +97,7 @@ func.func @channels_first_expected(%dy: !cnhw, %x: !cnhw, %scale: !p, %mean: !p,
 
 !nchw = tensor<4x3x5x7xf32>
 !nchw_m = memref<4x3x5x7xf32>
-// An offset of its own: the second half of a buffer.
+// With an offset: the second half of a buffer.
 func.func @row_major(%dy: !nchw, %x: !nchw, %scale: !p, %mean: !p, %variance: !p) -> (!nchw, !p, !p) {
   %dy_m = bufferization.to_buffer %dy : !nchw to !nchw_m
   %x_m = bufferization.to_buffer %x : !nchw to !nchw_m
@@ -119,7 +119,7 @@ func.func @row_major_expected(%dy: !nchw, %x: !nchw, %scale: !p, %mean: !p, %var
   return %0#0, %0#1, %0#2 : !nchw, !p, !p
 }
 
-// Rows with a gap behind each, and every second row of the result's buffer: what lies between keeps its value.
+// Rows with a gap after each, and every second row of the result's buffer: elements in between keep their values.
 !padded_v = memref<4x3x5x7xf32, strided<[192, 64, 12, 1], offset: 4>>
 !sparse = tensor<4x3x10x7xf32>
 !sparse_m = memref<4x3x10x7xf32>
@@ -151,7 +151,7 @@ func.func @padded_expected(%dy: !nchw, %x: !nchw, %scale: !p, %mean: !p, %varian
   return %dx, %0#1, %0#2 : !sparse, !p, !p
 }
 
-// grad_output is row-major, input and grad_input channels-last: no dense form has them all.
+// grad_output is row-major, input and grad_input channels-last: no dense form fits all of them.
 func.func @mixed(%dy: !nchw, %x: !nhwc, %scale: !p, %mean: !p, %variance: !p) -> (!nhwc, !p, !p) {
   %dy_m = bufferization.to_buffer %dy : !nchw to !nchw_m
   %x_m = bufferization.to_buffer %x : !nhwc to !nhwc_m
@@ -173,7 +173,7 @@ func.func @mixed_expected(%dy: !nchw, %x: !nhwc, %scale: !p, %mean: !p, %varianc
   return %0#0, %0#1, %0#2 : !nhwc, !p, !p
 }
 
-// The rows from the last to the first: a negative stride is as good as any.
+// The rows from the last to the first: negative strides.
 func.func @reversed(%dy: !nchw, %x: !nchw, %scale: !p, %mean: !p, %variance: !p) -> (!nchw, !p, !p) {
   %dy_m = bufferization.to_buffer %dy : !nchw to !nchw_m
   %x_m = bufferization.to_buffer %x : !nchw to !nchw_m

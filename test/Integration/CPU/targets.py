@@ -1,10 +1,10 @@
-"""targets.py TOOLS LLVM DIR: compiles gradients ahead of time for several CPUs and runs what this one can run.
+"""targets.py TOOLS LLVM DIR: compiles gradients ahead of time for several CPUs and runs those that this one
+supports.
 
-TOOLS holds bngrad-opt, LLVM/bin the tools of LLVM, LLVM/lib libomp. Every schedule with vectors is compiled for
-AVX-512, AVX2 and baseline x86-64 and compared with numpy in float64, under the bound of docs/numerics.md without
-its dependence on the operands: 64 roundings of the largest term. For AArch64 the assembly is looked at. Products are fused with
-sums where the CPU can, and nowhere else. Prints
-`N kernels executed, M compiled, 0 failed`.
+TOOLS contains bngrad-opt, LLVM/bin the tools of LLVM, LLVM/lib libomp. Every schedule with vectors is compiled for
+AVX-512, AVX2 and baseline x86-64 and compared with numpy in float64, by the bound of docs/numerics.md without its
+dependence on the operands: 64 roundings of the largest term. For AArch64, the assembly is checked. Products are fused
+with sums if and only if the CPU supports it. Prints `N kernels executed, M compiled, 0 failed`.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ import sys
 
 import numpy as np
 
-# Vector bits, whether products are fused with sums, and what this CPU must have.
+# Vector bits, whether products are fused with sums, and required CPU features.
 X86 = {
     "x86-64-v4": (512, True, "avx512f"),
     "x86-64-v3": (256, True, "fma"),

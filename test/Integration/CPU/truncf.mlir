@@ -1,7 +1,7 @@
-// Compiled code rounds once, to nearest even: middles between two numbers and
-// what is next to them, subnormals, overflow, NaN, and values of f64 that would
-// be rounded twice on their way through f32. The right bits come from rational
-// arithmetic in truncf.py.
+// Compiled code rounds once, to nearest even: midpoints of two numbers and
+// their neighbours, subnormals, overflow, NaN, and values of f64 that would be
+// rounded twice through f32. The expected bits come from rational arithmetic in
+// truncf.py.
 
 // REQUIRES: numpy
 // RUN: mkdir -p %t
@@ -25,12 +25,12 @@
 // RUN: bngrad-runner %s --entry=f64_to_f16 --arg=%t/in.npy --result=%t/out.npy
 // RUN: %python %S/../../Inputs/truncf.py check f64 f16 %t/in.npy %t/out.npy
 
-// What is left to the machine rounds once, too.
+// The conversions of the machine round once, too.
 // RUN: %python %S/../../Inputs/truncf.py make f32 f16 %t/in.npy
 // RUN: bngrad-runner %s --entry=f32_to_f16 --arg=%t/in.npy --result=%t/out.npy
 // RUN: %python %S/../../Inputs/truncf.py check f32 f16 %t/in.npy %t/out.npy
 
-// The check is not idle: an f64 rounded to f32 and then to f16 is wrong.
+// The check is effective: an f64 rounded to f32 and then to f16 is wrong.
 // RUN: %python %S/../../Inputs/truncf.py make f64 f16 %t/in.npy
 // RUN: bngrad-runner %s --entry=f64_to_f16_twice --arg=%t/in.npy --result=%t/out.npy
 // RUN: not %python %S/../../Inputs/truncf.py check f64 f16 %t/in.npy %t/out.npy | FileCheck %s

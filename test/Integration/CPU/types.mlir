@@ -1,4 +1,4 @@
-// Data and parameters of every element type and in mixtures. An operand that is not extended, or sums
+// Data and parameters of every element type, alone and mixed. An operand that is not extended, or sums
 // in a type narrower than the accumulator type (the widest operand's, at least f32), exceed the bound.
 
 // DEFINE: %{check} = bngrad-runner %s --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5

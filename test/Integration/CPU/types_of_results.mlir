@@ -1,5 +1,5 @@
-// Results of other types than the operands. A result that takes its type from an operand has the wrong
-// size; one that is rounded to an operand's type on its way exceeds the bound.
+// Results of other types than the operands. A result with the type of an operand has the wrong size; one
+// that is first rounded to an operand's type exceeds the bound.
 
 // DEFINE: %{check} = bngrad-runner %s --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5
 // RUN: %{check} --entry=f32_of_bf16 | FileCheck %s

@@ -1,6 +1,6 @@
-// Each result is rounded once, to nearest even, subnormals and overflow included: constant statistics with
-// inv_std 1 hand grad_output through. A detour through f32 rounds a value just above a tie down; the
-// hardware's conversion to bf16 flushes subnormals.
+// Each result is rounded once, to nearest even, including subnormals and overflow: with constant statistics
+// and inv_std 1, grad_input is grad_output. Double rounding through f32 rounds a value just above a tie
+// down; the hardware's conversion to bf16 flushes subnormals.
 
 // REQUIRES: numpy
 // RUN: %python %S/check_rounding.py write %t

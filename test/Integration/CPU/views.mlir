@@ -1,5 +1,5 @@
-// Reshapes and slices beside gradients that upstream's lowering crashes on or refuses (docs/upstream.md), in the
-// compiled program and in the one that --check compares with.
+// Reshapes and slices next to gradients for which upstream's lowering crashes or fails (docs/upstream.md), in the
+// compiled program and in the reference of --check.
 
 // DEFINE: %{target} = cpu
 // DEFINE: %{run} = bngrad-runner %s --target=%{target} --check
@@ -44,7 +44,7 @@ func.func @unflatten(%dy: tensor<?x8xf32>, %x: tensor<?x8xf32>, %mean: tensor<8x
   return %e, %0#1 : tensor<?x?x8xf32>, tensor<8xf32>
 }
 
-// The same expand is made by fusion.
+// Fusion creates the same expand.
 func.func @flatten(%dy: tensor<?x?xf32>, %x: tensor<?x?x?xf32>, %mean: tensor<?xf32>, %r: tensor<?xf32>,
                    %sums: tensor<2x?xf32>) -> tensor<?x?xf32> {
   %c = tensor.collapse_shape %x [[0, 1], [2]] : tensor<?x?x?xf32> into tensor<?x?xf32>
@@ -53,7 +53,7 @@ func.func @flatten(%dy: tensor<?x?xf32>, %x: tensor<?x?x?xf32>, %mean: tensor<?x
   return %dx : tensor<?x?xf32>
 }
 
-// A unit dim is dropped that the slice steps through.
+// Drops a unit dim with a step.
 func.func @step(%dy: tensor<4x8xf32>, %t: tensor<4x1x2x8xf32>, %mean: tensor<8xf32>, %r: tensor<8xf32>)
     -> (tensor<4x8xf32>, tensor<4x1x8xf32>) {
   %s = tensor.extract_slice %t[0, 0, 1, 0] [4, 1, 1, 8] [1, 2, 1, 1] : tensor<4x1x2x8xf32> to tensor<4x1x8xf32>
@@ -63,7 +63,7 @@ func.func @step(%dy: tensor<4x8xf32>, %t: tensor<4x1x2x8xf32>, %mean: tensor<8xf
   return %0#0, %s : tensor<4x8xf32>, tensor<4x1x8xf32>
 }
 
-// One of two unit dims is dropped, and strides do not say which.
+// Drops one of two unit dims; the strides do not determine which.
 func.func @slice(%dy: tensor<?x?xf32>, %t: tensor<6x?x?x?xf32>, %mean: tensor<?xf32>, %r: tensor<?xf32>)
     -> (tensor<?x?xf32>, tensor<1x?x?xf32>) {
   %c1 = arith.constant 1 : index
@@ -77,7 +77,7 @@ func.func @slice(%dy: tensor<?x?xf32>, %t: tensor<6x?x?x?xf32>, %mean: tensor<?x
   return %0#0, %s : tensor<?x?xf32>, tensor<1x?x?xf32>
 }
 
-// Beside a gradient, and put into a part of another tensor.
+// Next to a gradient, and inserted into another tensor.
 func.func @beside(%x: tensor<?x8xf32>, %t: tensor<6x?x?x?xf32>, %mean: tensor<8xf32>, %r: tensor<8xf32>,
                   %groups: tensor<?xf32>) -> (tensor<?x8xf32>, tensor<?x?x8xf32>, tensor<6x?x?x?xf32>) {
   %c0 = arith.constant 0 : index

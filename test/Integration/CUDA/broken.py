@@ -1,9 +1,9 @@
-"""broken.py RUNNER OPT DIR: breaks our own kernels, and wants every fault to be reported by its name.
+"""broken.py RUNNER OPT DIR: breaks our own kernels; every fault must be reported by its name.
 
-The text of a kernel is taken from bngrad-opt and changed; the runner compiles the same program and the emulator runs
-the changed text under unmodified host code. An edit that applies to several places is tried at each of them. A fault
-that no rule of PTX forbids (another lane, another block) must make --check fail. Prints what was reported for each kind
-of edit, and `N broken kernels, 0 unnoticed`.
+The text of a kernel from bngrad-opt is changed; the runner compiles the same program, and the emulator runs the changed
+text with unmodified host code. An edit that applies to several places is tried at each of them. A fault that no rule of
+PTX forbids (another lane, another block) must make --check fail. Prints the reported errors for each kind of edit, and
+`N broken kernels, 0 unnoticed`.
 """
 
 import os
@@ -22,8 +22,8 @@ KERNELS = {
 }
 
 CHECK = "--check"
-# Kernel, what is changed (a regular expression and its replacement), and what may be reported. Where a read comes
-# before the write that it should wait for, it is of memory that was never written.
+# Kernel, edit (a regular expression and its replacement), and accepted errors. A read before the write that it
+# should wait for may be reported as uninitialised.
 EDITS = [
     # Removed barriers.
     ("channel", r"bar\.sync\s+0;", "", {"race", "uninitialised"}),
@@ -33,7 +33,7 @@ EDITS = [
     ("columns-two-pass", r"bar\.sync\s+0;", "", {"race", "uninitialised"}),
     ("channel", r"barrier\.cluster\.arrive\.aligned;\s+barrier\.cluster\.wait\.aligned;", "", {"race", "uninitialised"}),
     ("columns", r"barrier\.cluster\.arrive\.aligned;\s+barrier\.cluster\.wait\.aligned;", "", {"race", "uninitialised"}),
-    # Barriers for some threads alone.
+    # Barriers for only some threads.
     ("channel", r"bar\.sync\s+0;", "@%p2 bar.sync 0;", {"divergent-barrier", "deadlock"}),
     # Dropped waits: for a bulk copy, for the pieces of cp.async; one for the wrong phase.
     ("channel", r"(?s:LAB_WAIT:.*?DONE:)", "", {"missing-wait"}),
@@ -44,7 +44,7 @@ EDITS = [
     ("columns", r"cp\.async\.wait_group\s+0;", "", {"missing-wait"}),
     ("columns", r"cp\.async\.wait_group\s+0;", "cp.async.wait_group 1;", {"missing-wait"}),
     ("columns", r"cp\.async\.commit_group;", "", {"missing-wait"}),
-    # An mbarrier that waits for more bytes than come, or for none.
+    # An mbarrier that expects more bytes than arrive, or none.
     ("channel", r"mbarrier\.arrive\.expect_tx\.shared\.b64 (%rd\d+), \[__mbarrier\], (%r\d+);",
      r"add.s32 \2, \2, 16; mbarrier.arrive.expect_tx.shared.b64 \1, [__mbarrier], \2;", {"deadlock"}),
     ("channel", r"mbarrier\.init\.shared\.b64[^;]*;", "", {"uninitialised"}),
@@ -54,7 +54,7 @@ EDITS = [
     ("channel", r"(shfl\.sync\.bfly\.b32\s+%r\d+, %r\d+), 16,", r"\1, 8,", {CHECK}),
     ("warps", r"(shfl\.sync\.bfly\.b32\s+%r\d+, %r\d+), 4,", r"\1, 3,", {CHECK}),
     ("rows-two-pass", r"(shfl\.sync\.bfly\.b32\s+%r\d+, %r\d+), 2,", r"\1, 4,", {CHECK}),
-    # Another block of the cluster, one that is not there.
+    # Another block of the cluster, or a missing one.
     ("channel", r"(mapa[^;]*), 1;", r"\1, 0;", {CHECK}),
     ("channel", r"(mapa[^;]*), 1;", r"\1, 2;", {"out-of-bounds"}),
     # Addresses between vectors.
@@ -71,14 +71,14 @@ EDITS = [
     ("columns-two-pass", r"(mov\.u32\s+%r\d+), %ctaid\.x;", r"\1, %nctaid.x;", {"out-of-bounds", "uninitialised", CHECK}),
     ("channel", r"(sub\.s64\s+%rd\d+), 5,", r"\1, 9,", {"out-of-bounds"}),
     ("channel", r"(ld\.global\.b32\s+%r\d+, \[%rd\d+)\]", r"\1+4096]", {"out-of-bounds"}),
-    # Shared memory that nobody has written, or that holds the sums of the step before.
+    # Shared memory that is uninitialised, or contains the sums of the previous step.
     ("channel", r"st\.shared\.b32[^;]*;", "", {"uninitialised"}),
     ("columns", r"st\.shared\.v4\.b32[^;]*;", "", {"uninitialised"}),
     ("elements", r"st\.shared\.b64[^;]*;", "", {"uninitialised", CHECK}),
     ("columns", r"cp\.async\.cg[^;]*;", "", {"uninitialised"}),
-    # Partial sums and elements that nobody has written.
+    # Uninitialised partial sums and elements.
     ("columns-two-pass", r"st\.global\.v[24][^;]*;", "", {"uninitialised", CHECK}),
-    # Loops without end, and launches that the kernel does not allow.
+    # Endless loops, and launches that the kernel does not allow.
     ("rows-two-pass", r"(\$L__BB\d+_\d+):((?s:.*?))@%p\d+ bra\s+\1;", r"\1:\2bra.uni \1;", {"endless-loop", "out-of-bounds"}),
     ("channel", r"bra\.uni DONE;", "bra.uni LAB_WAIT;", {"endless-loop"}),
     ("channel", r"\.maxntid 64,", ".maxntid 32,", {"launch-bounds"}),

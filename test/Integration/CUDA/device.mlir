@@ -1,4 +1,4 @@
-// On a GPU: what the emulator executes elsewhere. scripts/gpu.sh checks all shapes and types there.
+// Runs on a GPU the code that other tests run on the emulator. scripts/gpu.sh checks all shapes and types on a GPU.
 
 // REQUIRES: cuda
 // DEFINE: %{run} = bngrad-runner %s --target=cuda --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4

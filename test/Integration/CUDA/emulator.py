@@ -1,7 +1,8 @@
-"""emulator.py RUNNER DIR [--long]: runs gradients on the emulator, each with --check and without a report.
+"""emulator.py RUNNER DIR [--long]: runs gradients on the emulator; each must pass --check without an error
+of the emulator.
 
-Large shapes' schedules are forced on small data. Every case says which kernels must run and, of one-pass kernels, how
-they get their data. Prints the time of the slowest and `N executions, 0 failed`.
+Schedules of large shapes are forced on small data. Every case lists the kernels that must run and, for one-pass
+kernels, the form of their copies. Prints the time of the slowest case and `N executions, 0 failed`.
 """
 
 import dataclasses
@@ -17,7 +18,7 @@ TWO_PASS = ("reduce", "finish", "apply")
 
 
 def one_pass_forms(form, data, cluster):
-    """A one-pass case; the rows are not divisible by the cluster, or fewer than it has blocks."""
+    """A one-pass case; the cluster does not divide the rows, or has more blocks than rows."""
     rows = 3 if data == "f16" else 13
     lanes = 16 // BYTES[data]
     parameter = "f64" if data == "f64" else "f32"
@@ -41,7 +42,7 @@ def one_pass_forms(form, data, cluster):
 
 
 FORMS = ["channel", "channel-odd", "warps", "warps-odd", "columns", "columns-pieces", "columns-odd"]
-# The same shapes for what does not depend on the form: rows of elements, and channels that run fastest.
+# Shapes for cases that do not depend on the form: rows of elements, and innermost channels.
 ROWS, COLUMNS = dict(shape=(5, 6, 32)), dict(shape=(7, 5, 16), features=(2,))
 ROWS_ODD, COLUMNS_ODD = dict(shape=(5, 6, 31)), dict(shape=(7, 5, 13), features=(2,))
 BOTH = [(ROWS, one_pass(cluster=2)), (COLUMNS, one_pass(columns=16, cluster=2)), (ROWS, two_pass()),
@@ -55,13 +56,13 @@ def quick_cases():
     for i, shape in enumerate([ROWS, ROWS_ODD, COLUMNS, COLUMNS_ODD]):
         yield Case(**shape, schedule=two_pass(), chip=["sm_75", "sm_80"][i % 2], data=TYPES[i],
                    parameter="f64" if i == 3 else "f32")
-    # Chosen by the chip. Kernels for sizes that are no multiple of a vector come second.
+    # Chosen by the chip. Then sizes that are not a multiple of a vector.
     yield Case(**ROWS, kernels=("one_pass",))
     yield Case(**ROWS, chip="sm_80", kernels=TWO_PASS)
     yield Case(**COLUMNS, chip="sm_100", kernels=("one_pass",))
     yield Case((4, 3, 8), kernels=TWO_PASS, dynamic=True, mask=True)
     yield Case((4, 3, 7), kernels=("reduce_0", "finish", "apply_0"), dynamic=True, statistics="global")
-    # What else a gradient can have.
+    # Optional operands of a gradient.
     yield Case(**ROWS, schedule=one_pass(), mask=True, inv_std=True, scale=False)
     yield Case(**COLUMNS, schedule=two_pass(), mask=True, data="bf16")
     yield Case(**COLUMNS, schedule=one_pass(columns=16), statistics="global")
@@ -102,10 +103,10 @@ def long_cases():
                                      ("f16", "f64", ("f64", "f16", "f64"))]:
         for shape, schedule in BOTH:
             yield Case(**shape, schedule=schedule, data=data, parameter=parameter, results=results)
-    # Operands and results that are not there.
+    # Absent operands and unused results.
     for used in [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]:
         for shape, schedule in BOTH:
-            # Without sums there is nothing to keep on chip.
+            # Without sums there are no data to keep on chip.
             if schedule.startswith("two_pass") or used in [(0, 1), (0, 2)]:
                 yield Case(**shape, schedule=schedule, used=used, statistics="global", mask=True)
             if schedule.startswith("two_pass") or 0 in used:
@@ -119,12 +120,13 @@ def long_cases():
     for producer in ["residual", "relu", "cast", "factor"]:
         for consumer in ["", "negate", "add", "truncate"]:
             for shape, schedule in BOTH:
-                # A factor for each sample keeps the loops over samples and rows apart, which one pass does not take.
+                # A factor per sample keeps the loops over samples and rows separate, which one_pass does not support.
                 if producer == "factor" and "features" in shape and schedule.startswith("one_pass"):
                     schedule = ""
                 yield Case(**shape, schedule=schedule, producer=producer, consumer=consumer,
                            kernels=None if schedule else TWO_PASS)
-    # Ranks, features, sizes. With nothing to sum over, nothing is per channel: that is left to the host.
+    # Ranks, features, sizes. Without reduced dims no value is per-channel, and the host computes the
+    # gradient.
     for shape, features in [((7,), (0,)), ((6, 5), (0, 1)), ((2, 0, 4), (1,)), ((0, 0), (1,)), ((0, 3), (1,)),
                             ((2, 3, 0), (1,))]:
         yield Case(shape, features=features, kernels=())
@@ -139,7 +141,7 @@ def long_cases():
         yield Case(shape, features=features, kernels=TWO_PASS if alternates else ("one_pass",))
         yield Case(shape, features=features, chip="sm_80", kernels=TWO_PASS)
         yield Case(shape, two_pass(threads=64, columns=4, blocks=7), features=features, data="bf16")
-    # Sizes that only the run knows: vectors where they divide the row.
+    # Dynamic sizes: vectors if they divide the row.
     for shape in [(8, 3, 16), (8, 3, 15), (1, 1, 1), (5, 7, 64), (2, 3, 1031)]:
         kernels = TWO_PASS if shape[-1] % 16 == 0 else ("reduce_0", "finish", "apply_0")
         for data in ("f32", "bf16"):
@@ -159,7 +161,7 @@ def long_cases():
             yield Case((9, 4, 40), two_pass(threads=threads, bits=bits))
             yield Case((9, 4, 40), two_pass(threads=threads, columns=5, bits=bits), features=(2,), data="f64",
                        parameter="f64")
-    # Shared memory for sums, beside what a block keeps and of 48 KB.
+    # Shared memory for sums, next to the data of a block and of 48 KB.
     for case in (Case((13000, 32), data="bf16", kernels=("one_pass",)),
                  Case((6400, 32), data="bf16", parameter="f64", kernels=("one_pass",)),
                  Case((64, 64), one_pass(columns=64, threads=1024), data="bf16"),

@@ -1,5 +1,5 @@
-// What sums start with: not only a fill that stands somewhere before. The data are small whole numbers, so that every
-// order of a sum gives the same.
+// Initial values of sums other than a preceding fill. The data are small integers, so that every order of summation is
+// exact.
 
 // REQUIRES: numpy
 // DEFINE: %{chip} = sm_80
@@ -22,7 +22,7 @@
 #channel = affine_map<(d0, d1) -> (d1)>
 #sums = {indexing_maps = [#data, #data, #channel, #channel, #channel], iterator_types = ["reduction", "parallel"]}
 
-// Each iteration goes on from the one before.
+// Each iteration continues from the previous one.
 func.func @in_loop(%dy: !d, %x: !d, %mean: !p) -> (!p, !p) {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
@@ -47,7 +47,7 @@ func.func @in_loop(%dy: !d, %x: !d, %mean: !p) -> (!p, !p) {
   return %r#0, %r#1 : !p, !p
 }
 
-// Behind the fill one element is set.
+// One element is set after the fill.
 func.func @inserted(%dy: !d, %x: !d, %mean: !p) -> (!p, !p) {
   %zero = arith.constant 0.0 : f32
   %seven = arith.constant 7.0 : f32

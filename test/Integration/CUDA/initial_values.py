@@ -1,6 +1,6 @@
 """initial_values.py make DIR: writes the arguments of initial-values.mlir.
-initial_values.py check DIR TIMES DY PRODUCT: compares sum_dy.npy and sum_dy_xmu.npy in DIR with TIMES their sums, which
-start at DY and PRODUCT.
+initial_values.py check DIR TIMES DY PRODUCT: compares sum_dy.npy and sum_dy_xmu.npy in DIR with TIMES the sums, plus
+the initial values DY and PRODUCT.
 """
 
 import os

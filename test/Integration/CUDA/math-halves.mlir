@@ -1,4 +1,4 @@
-// Functions that PTX has instructions for, of f16 and bf16: rounded as on a CPU, whose results --check compares with.
+// Functions of f16 and bf16 with PTX instructions: rounded as on a CPU, whose results --check compares with.
 
 // DEFINE: %{entry} =
 // DEFINE: %{chip} =

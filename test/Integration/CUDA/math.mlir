@@ -1,4 +1,4 @@
-// Functions of the CUDA toolkit's libdevice in a kernel: what the emulator computes is what the CPU computes.
+// Functions of the CUDA toolkit's libdevice in a kernel: the emulator computes the same results as the CPU.
 
 // REQUIRES: libdevice, numpy
 // DEFINE: %{schedule} =
@@ -19,7 +19,7 @@
 // REDEFINE: %{entry} = others
 // RUN: %{compare}
 
-// The kernel holds the function.
+// The kernel contains the function.
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline=chip=sm_90 | FileCheck %s
 // CHECK: gpu.binary @producer
 // CHECK-SAME: ex2.approx

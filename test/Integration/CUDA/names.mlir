@@ -1,4 +1,4 @@
-// Functions may be called as what embeds the kernels of another would be.
+// A function may have the name of the symbol that embeds the kernels of another function.
 
 // DEFINE: %{entry} =
 // DEFINE: %{run} = bngrad-runner %s --entry=%{entry} --target=cuda-emulator --check --arg=random:1 --arg=random:2 \
@@ -10,7 +10,7 @@
 // REDEFINE: %{entry} = f_group_0_module
 // RUN: %{run}
 
-// The same of several chips, whose kernels are embedded otherwise.
+// The same for several chips, whose kernels are embedded in another way.
 // RUN: rm -rf %t && mkdir %t && cp %s %t/input.mlir
 // RUN: bngrad-compile %t/input.mlir -o %t/a.so --target=cuda --chip=sm_80,sm_90
 

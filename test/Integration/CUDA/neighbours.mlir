@@ -1,5 +1,5 @@
-// Elements that are read where another one is written: one block has only its own on chip, and no block knows when
-// another is done.
+// Reads of other elements than the written one: a block keeps only its own elements on chip, and blocks are not
+// synchronized.
 
 // DEFINE: %{chip} = sm_80
 // DEFINE: %{run} = bngrad-runner %s --target=cuda-emulator --chip=%{chip} --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --check
@@ -8,7 +8,7 @@
 // RUN: %{run} --entry=transposed && %{run} --entry=first_column && %{run} --entry=symmetric && %{run} --entry=parameters && %{run} --entry=gathered
 // RUN: %{run} --arg=random:5 --entry=expanded_sums
 
-// The parameters' step belongs to the group: no loops of the host.
+// The update of the parameters belongs to the group: no loops on the host.
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 stop-after=group" | FileCheck %s --check-prefix=GROUP
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline="stop-after=group" | FileCheck %s --check-prefix=CPU
 
@@ -41,7 +41,7 @@ func.func @first_column(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!d, !p) {
   return %0, %dscale : !d, !p
 }
 
-// What reads all of grad_input is a group of its own.
+// A reader of all of grad_input is a separate group.
 // GROUP-LABEL: func @symmetric
 // GROUP:         scf.execute_region
 // GROUP-NOT:     two_pass
@@ -79,7 +79,7 @@ func.func @parameters(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!d, !p) {
   return %dx, %step : !d, !p
 }
 
-// What is read beside the operands is in memory of the host.
+// Values read by tensor.extract are in host memory, so the host computes this op.
 // GROUP-LABEL: func @gathered
 // GROUP-NOT:     one_pass
 // GROUP-NOT:     two_pass
@@ -97,7 +97,7 @@ func.func @gathered(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!d, !p) {
   return %0, %dscale : !d, !p
 }
 
-// Sums whose channels are unflattened: a view, of another shape, of a row with strides.
+// Sums with expanded channels: a view of another shape of a strided row.
 func.func @expanded_sums(%dy: !d, %x: !d, %mean: !p, %inv_std: !p, %sums: tensor<2x64xf32>) -> tensor<64x4x16xf32> {
   %0 = bngrad.batch_norm_backward_elemt grad_output(%dy : !d) input(%x : !d) mean(%mean : !p) inv_std(%inv_std : !p)
       sums(%sums : tensor<2x64xf32>) : !d

@@ -1,5 +1,5 @@
-// Ops beside a gradient keep their order with its kernels: what is read before it is overwritten, fills that a branch may
-// not reach, sums in another order of the channels, calls. Each is compared with plain loops of the host.
+// Ops next to a gradient keep their order relative to its kernels: reads before overwrites, fills that a branch may
+// skip, sums in another order of the channels, calls. Each is compared with scalar loops on the host.
 
 // REQUIRES: numpy
 // DEFINE: %{entry} = over_a_result
@@ -31,7 +31,7 @@
 // REDEFINE: %{entry} = not_reached
 // RUN: %{same}
 
-// What is written over a result is no member: the gradient keeps its kernel.
+// An op that overwrites a result is not a member: the gradient keeps its kernel.
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 stop-after=apply" | FileCheck %s
 
 !d = tensor<8x4x16xf32>
@@ -42,7 +42,7 @@
 #id = affine_map<(d0) -> (d0)>
 #pair = affine_map<(d0, d1) -> (d0, d1)>
 
-// The step is written over grad_scale, which is returned as it was.
+// The update is written to grad_scale, whose old value is also returned.
 // CHECK-LABEL: func.func @over_a_result(
 // CHECK:         gpu.launch
 // CHECK:         return
@@ -74,7 +74,7 @@ func.func private @twice(%a: !p) -> !p attributes {no_inline} {
   return %0 : !p
 }
 
-// Nothing moves behind the call but what needs it.
+// Only ops that need the call move after it.
 func.func @called(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!p, tensor<1xf32>) {
   %dx, %dscale, %doffset = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !p) variance(%variance : !p) : !d, !p, !p
   %c1 = arith.constant 1 : index
@@ -86,7 +86,7 @@ func.func @called(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!p, tensor<1xf3
   return %sum, %first : !p, tensor<1xf32>
 }
 
-// A per-channel op that reads elements beside its operands.
+// A per-channel op that reads elements by tensor.extract.
 func.func @read_beside(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!d, !p) {
   %dx, %dscale, %doffset = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !p) variance(%variance : !p) : !d, !p, !p
   %empty = tensor.empty() : !p
@@ -116,7 +116,7 @@ func.func @columns(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!d, !p) {
   return %sum, %dscale : !d, !p
 }
 
-// Integers that fill no byte are left to the host.
+// Integers narrower than a byte are left to the host.
 func.func @nibbles(%dy: !d, %x: !d, %mean: !p, %variance: !p) -> (!d, !p) {
   %dx, %dscale, %doffset = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%mean : !p) variance(%variance : !p) : !d, !p, !p
   %three = arith.constant dense<3> : tensor<8x4x16xi4>
@@ -158,7 +158,7 @@ func.func @swapped_sums(%x: tensor<16x6x6xf32>) -> (tensor<6x6xf32>, tensor<16x6
   return %sums, %rest : tensor<6x6xf32>, tensor<16x6x6xf32>
 }
 
-// The fill counts where the sums are not reached: no element is above 9.
+// If the sums are skipped, the fill is the result: no element is above 9.
 func.func @not_reached(%x: !d) -> (!p, !d) {
   %two = arith.constant 2.0 : f32
   %nine = arith.constant 9.0 : f32

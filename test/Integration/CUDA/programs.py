@@ -1,4 +1,4 @@
-"""Programs of one gradient each, and how the emulator runs them; used by the scripts beside this one."""
+"""Programs of one gradient each, and their execution on the emulator; used by the other scripts in this folder."""
 
 import dataclasses
 import json
@@ -9,10 +9,11 @@ import subprocess
 
 @dataclasses.dataclass
 class Case:
-    """One gradient, and the schedule that it runs under."""
+    """One gradient and its schedule."""
 
     shape: tuple
-    schedule: str = ""  # what --schedule says inside <>; empty: chosen for the chip
+    schedule: str = ""  # parameters of --schedule inside <>; empty: chosen for the
+                        # chip
     features: tuple = (1,)
     chip: str = "sm_90"
     data: str = "f32"  # of grad_output and input
@@ -23,14 +24,14 @@ class Case:
     inv_std: bool = False
     statistics: str = "batch"
     mask: bool = False
-    producer: str = ""  # what makes grad_output: see PRODUCERS
-    consumer: str = ""  # what takes grad_input: see CONSUMERS
+    producer: str = ""  # producer of grad_output: see PRODUCERS
+    consumer: str = ""  # consumer of grad_input: see CONSUMERS
     dynamic: bool = False
-    crops: tuple = ()  # of dy and x, which is a part of a tensor that is larger by 2 in every dim of `cropped`
+    crops: tuple = ()  # those of dy and x that are part of a tensor larger by 2 in every dim of `cropped`
     cropped: tuple = ()
-    step: int = 1  # between the elements of such a part
-    kernels: tuple = None  # that must be launched, in this order; None: those of the schedule's kind
-    copy: str = ""  # how a one-pass kernel gets its data: bulk, pieces or elements
+    step: int = 1  # step between the elements of such a part
+    kernels: tuple = None  # expected launches, in order; None: those of the schedule's kind
+    copy: str = ""  # copies of a one-pass kernel: bulk, pieces or elements
 
     def __str__(self):
         fields = dataclasses.fields(self)
@@ -53,8 +54,8 @@ def two_pass(threads=128, columns=32, blocks=64, bits=128):
     return f"two_pass, threads = {threads}, vector_bits = {bits}, columns = {columns}, blocks = {blocks}, fma = true"
 
 
-# By name: operands more (name, type or None for that of the data, shape of the data or only its first dimension), and
-# the lines that make %dy of %dz.
+# By name: additional operands (name, type or None for that of the data, shape of the data or only its first dimension),
+# and the lines that compute %dy from %dz.
 PRODUCERS = {
     "residual": ([("other", None, "data")], "%dy = arith.addf %dz, %other : {t}"),
     # The mask of a ReLU, from its result.
@@ -63,7 +64,7 @@ PRODUCERS = {
              "  %positive = arith.cmpf ogt, %y, %zero : {t}\n"
              "  %dy = arith.select %positive, %dz, %zero : {b}, {t}"),
     "cast": ([], "%dy = arith.extf %dz : {n} to {t}"),
-    # A factor for each sample.
+    # A factor per sample.
     "factor": ([("factor", None, "first")],
                "%empty = tensor.empty() : {t}\n"
                "  %dy = linalg.generic {{indexing_maps = [{i}, {d}, {i}], iterator_types = [{p}]}}\n"
@@ -84,7 +85,7 @@ CONSUMERS = {
 
 
 class Program:
-    """The IR of a case, and what its arguments are."""
+    """The IR of a case, and its arguments."""
 
     def __init__(self, case):
         self.case = case
@@ -155,7 +156,7 @@ class Program:
                      f"  return {', '.join(values)} : {', '.join(types)}\n}}\n")
 
     def specs(self):
-        """Data of which no two channels have the same sums, and sums are far from 0."""
+        """Data with different sums for each channel, far from 0."""
         ranges = {"dy": ":-1:2", "dz": ":-1:2", "x": ":-2:1", "dy_all": ":-1:2", "x_all": ":-2:1", "scale": ":0.5:2", "statistic": ":0.5:1.5", "mask": "",
                   "y": ":-1:1"}
         for seed, (name, _, shape) in enumerate(self.arguments):
@@ -164,7 +165,7 @@ class Program:
 
 
 def run(runner, case, path, *options, environment=None):
-    """Writes the program of `case` to `path` and runs it: what it printed, and traffic by launch."""
+    """Writes the program of `case` to `path` and runs it; returns its output and the traffic by launch."""
     program = Program(case)
     with open(path, "w") as file:
         file.write(program.mlir)
@@ -194,7 +195,7 @@ def get_ptx(opt, case):
 
 
 def used_copy(launch):
-    """How a one-pass kernel without fused neighbours got its data."""
+    """The form of the copies of a one-pass kernel without fused neighbours."""
     buffers = launch["buffers"]
     if any(b["bulk_load_bytes"] for b in buffers):
         return "bulk"
@@ -202,7 +203,7 @@ def used_copy(launch):
 
 
 def check(case, done, launches):
-    """Raises AssertionError unless a run with --check was right and ran what `case` expects."""
+    """Raises AssertionError unless a run with --check succeeded with the kernels that `case` expects."""
     text = done.stdout + done.stderr
     assert done.returncode == 0, text + f"exit status {done.returncode}"
     assert done.stderr == "", text

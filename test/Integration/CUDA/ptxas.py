@@ -1,4 +1,5 @@
-"""ptxas.py OPT PTXAS DIR CHIP...: assembles a set of kernels for each chip; none may spill or use a stack.
+"""ptxas.py OPT PTXAS DIR CHIP...: assembles a set of kernels for each chip; no kernel may spill or use a
+stack.
 
 Prints the kernel with the most registers of each chip, and `N kernels, 0 failed`.
 """

@@ -1,9 +1,9 @@
-"""traffic.py RUNNER DIR [--long]: holds what kernels read and write to a number of tensors, as the emulator counts.
+"""traffic.py RUNNER DIR [--long]: limits the memory traffic of kernels, which the emulator counts, in tensors.
 
-A tensor is as much as grad_input. Of buffers as large, all is counted, in bytes and in sectors of 32 bytes; sector
-efficiency is the one over the other. Coefficients and partial sums, which stay in caches, are counted once for a launch
-that reads them and once for one that writes them. What all threads ask for, coefficients included, is printed as well,
-and held to the same number of tensors where a block has long rows. Prints `N executions, 0 failed`.
+A tensor is the size of grad_input. For buffers of that size, all traffic is counted, in bytes and in sectors of 32
+bytes; sector efficiency is the ratio of the two. Coefficients and partial sums, which stay in caches, count once per
+launch that reads them and once per launch that writes them. The requests of all threads, including coefficients, are
+also printed, and have the same limit if a block has long rows. Prints `N executions, 0 failed`.
 """
 
 import math
@@ -17,13 +17,14 @@ MOST_TENSORS = {"one_pass": 3.05, "two_pass": 5.1}
 LEAST_EFFICIENCY = 0.98
 TWO_PASS = ("reduce", "finish", "apply")
 
-# Where channels run fastest, blocks are as few as leave them as many rows as large shapes do.
+# For innermost channels, there are so few blocks that each has as many rows as with large
+# shapes.
 QUICK = [
     # A block or a cluster for each channel, a warp for each, two passes.
     Case((8, 4, 56, 56), kernels=("one_pass",)),
     Case((64, 16, 64), one_pass(columns=4, threads=256), data="bf16"),
     Case((8, 4, 56, 56), chip="sm_80", kernels=TWO_PASS, data="bf16"),
-    # Channels that run fastest: a tile of all channels, and tiles of a line.
+    # Innermost channels: a tile of all channels, and tiles of a line.
     Case((1024, 32), one_pass(columns=32, cluster=2, threads=256), copy="bulk"),
     Case((512, 128), one_pass(columns=32, cluster=4, threads=256), copy="pieces"),
     Case((2048, 64), two_pass(threads=256, blocks=8), chip="sm_75"),
@@ -49,7 +50,7 @@ LONG = [
 
 
 class Traffic:
-    """In tensors: what crosses the chip's border, in bytes and in sectors, and what threads asked for."""
+    """In tensors: off-chip traffic in bytes and in sectors, and requests of threads."""
 
     def __init__(self, case, launches):
         tensor = math.prod(case.shape) * BYTES[case.data]

@@ -1,8 +1,8 @@
-"""views.py COMPILE EMULATOR DIR [--long]: gradients of which an operand or a result is a view of a larger buffer.
+"""views.py COMPILE EMULATOR DIR [--long]: gradients with operands or results that are views of larger buffers.
 
-Views of every kind, in memory of the host and of the device, under every kernel. Results are compared with numpy's, and
-what lies between the elements of a result must keep its value. Each object holds the functions of one schedule, type and
-memory, and runs in a process of its own. Prints `N functions in M objects, 0 failed`.
+Views of every kind, in host and device memory, with every kernel. Results are compared with numpy's, and memory between
+the elements of a result must not change. Each object contains the functions of one schedule, type and memory, and runs
+in its own process. Prints `N functions in M objects, 0 failed`.
 """
 
 import concurrent.futures
@@ -29,7 +29,7 @@ EPSILON = 1e-3
 
 
 def forms(kind):
-    """By name: schedule, shape, features. Those of higher rank have loops that only dense data let merge."""
+    """By name: schedule, shape, features. Those of higher rank have loops that merge only for dense data."""
     lanes = 16 // np.dtype(DTYPES[kind]).itemsize
     return {
         "channel": (one_pass(cluster=2), (3, 5, 4 * lanes), (1,)),
@@ -50,7 +50,7 @@ def forms(kind):
 
 @dataclasses.dataclass
 class View:
-    """Where the elements of an operand lie in its buffer, in elements."""
+    """The positions of the elements of an operand in its buffer, in elements."""
 
     length: int
     offset: int
@@ -62,7 +62,7 @@ def dense_strides(shape):
 
 
 def part(shape, margins, steps):
-    """Every `steps`-th element of a buffer that begins and ends `margins` elements before and after."""
+    """Every `steps`-th element of a buffer with `margins` elements before and after."""
     outer = [step * (size - 1) + 1 + 2 * margin for size, margin, step in zip(shape, margins, steps)]
     strides = dense_strides(outer)
     return View(int(np.prod(outer)), sum(m * s for m, s in zip(margins, strides)),
@@ -83,7 +83,7 @@ def backwards(shape, dim):
 
 
 def views(shape, is_result):
-    """By name, every kind of view."""
+    """Every kind of view, by name."""
     rank, one, none = len(shape), [1] * len(shape), [0] * len(shape)
     at = lambda dim, values, value: [value if d == dim else v for d, v in enumerate(values)]
     dense = permuted(shape, range(rank))
@@ -103,14 +103,14 @@ def views(shape, is_result):
 
 @dataclasses.dataclass
 class Function:
-    """A gradient, with a view for each operand and result that is one."""
+    """A gradient, with the views of its operands and results."""
 
     name: str
     shape: tuple
     features: tuple
-    kind: str  # the type of the data
-    views: dict  # by operand
-    forgets: str  # what types do not say: "", "strides", "sizes"
+    kind: str  # type of the data
+    views: dict  # view by operand
+    forgets: str  # dynamic parts of types: "", "strides", "sizes"
 
     def __post_init__(self):
         self.parameter = "f64" if self.kind == "f64" else "f32"
@@ -127,7 +127,7 @@ class Function:
         return self.views.get(operand) or permuted(shape, range(len(shape)))
 
     def types(self, operand):
-        """Of a memref and of the tensor."""
+        """The types of the memref and of the tensor."""
         shape, view = self.shape_of(operand), self.view_of(operand)
         sizes = "".join(("?" if self.forgets == "sizes" else str(s)) + "x" for s in shape) + self.kind_of(operand)
         if operand not in self.views:
@@ -171,7 +171,7 @@ class Object:
 
 
 def create_functions(form, kind, names, seed):
-    """A function for every view of every operand of `names`, of which each "+" joins several."""
+    """A function for every view of every operand of `names`; "+" joins several operands."""
     schedule, shape, features = forms(kind)[form]
     forgotten = itertools.cycle(["", "strides", "", "sizes"] if schedule.startswith("two_pass") else ["", "strides"])
     if seed % 2:
@@ -191,7 +191,8 @@ def create_objects(is_long):
         for kind in TYPES if is_long else [TYPES[number % 4]]:
             for on_device in (True, False) if is_long else [number % 4 != 3]:
                 functions = list(create_functions(form, kind, groups, number))
-                # A share: the four types of a form have all functions together on the device, a fourth on the host.
+                # A part: on the device, the four types of a form together have all functions; on the host, a fourth
+                # of them.
                 if not is_long:
                     functions = functions[1:2] + functions[2 + number::29]
                 elif on_device:
@@ -210,7 +211,7 @@ def write_object(object, path):
 
 
 class Device:
-    """Memory of the device, which the emulator has, or of the host."""
+    """Device memory, provided by the emulator, or host memory."""
 
     def __init__(self, emulator, on_device):
         self.cuda, self.on_device = ctypes.CDLL(emulator, mode=ctypes.RTLD_GLOBAL), on_device
@@ -255,7 +256,7 @@ RANGES = {"dy": (-1, 2), "x": (-2, 1), "scale": (0.5, 2), "mean": (-1, 1), "vari
 
 
 def call(library, device, function, random):
-    """Runs `function` on random data; what is wrong with its results."""
+    """Runs `function` on random data; returns the errors of its results."""
     buffers, pointers, values = {}, {}, {}
     for operand in function.operands:
         view, kind = function.view_of(operand), function.kind_of(operand)
@@ -296,7 +297,7 @@ def expect(function, values):
 
 
 def run_object(object, library, emulator, traffic):
-    """Calls the functions of `object`; the number of those that are wrong."""
+    """Calls the functions of `object`; returns the number of wrong ones."""
     device = Device(emulator, object.on_device)
     loaded = ctypes.CDLL(library)
     random = np.random.default_rng(1)
@@ -320,7 +321,7 @@ def run_object(object, library, emulator, traffic):
 
 
 def check_object(number, object, compiler, directory):
-    """Compiles `object` and calls its functions in another process; what is wrong, in words."""
+    """Compiles `object` and calls its functions in another process; returns the errors."""
     path = os.path.join(directory, f"{number}")
     write_object(object, path + ".mlir")
     flags = ["--device-arguments"] if object.on_device else []

@@ -1,7 +1,7 @@
-// What the compiler makes of it needs most of the rarer instructions: carries in
-// the reduction of large angles, halves that are left undefined, on newer chips
-// mixed precision and pairs of integers. TYPE is replaced by that of the data,
-// PARAMETER by that of the statistics.
+// Its kernels contain most of the rarer instructions: carries in the reduction
+// of large angles, undefined halves, and on newer chips mixed precision and
+// pairs of integers. TYPE is replaced by the type of the data, PARAMETER by
+// that of the statistics.
 
 !t = tensor<64x16xTYPE>
 !i = tensor<64x16xi16>

@@ -41,7 +41,7 @@ static const char *kSm90 = R"(
 }
 )";
 
-/// Counts how often it runs, and whether it ever does in two threads at once.
+/// Counts its calls, and detects concurrent calls.
 struct Handler {
   std::atomic<int> inside{0}, calls{0};
   std::atomic<bool> overlaps{false};
@@ -54,7 +54,7 @@ struct Handler {
     ++handler->calls;
     --handler->inside;
   }
-  /// Takes itself away, as a handler may.
+  /// Removes itself, as a handler may.
   static void runOnce(const char *message, void *user) {
     run(message, user);
     bngradCudaSetErrorHandler(nullptr, nullptr);
@@ -114,7 +114,7 @@ int main() {
               traffic[0].buffer, traffic[0].kernel, int(traffic[0].store_bytes),
               int(traffic[0].store_sectors));
 
-  // Memory of the host: registered as a 1x2 memref with an offset of 2.
+  // Host memory, registered as a 1x2 memref with an offset of 2.
   struct {
     uint32_t *allocated, *aligned;
     int64_t offset, sizes[2], strides[2];
@@ -127,7 +127,7 @@ int main() {
   std::printf("status %d, then %d\n", first, bngradCudaTakeStatus());
   mgpuMemHostUnregisterMemRef(2, &descriptor, 4);
 
-  // After an error nothing is done until the status is taken.
+  // After an error, calls have no effect until the status is taken.
   mgpuMemcpy(value, device, 17, stream);
   mgpuMemset32(device, 7, 4, stream);
   void *none = mgpuMemAlloc(16, stream, 0);
@@ -140,7 +140,7 @@ int main() {
   mgpuMemcpy(value, device, 4, stream);
   std::printf("before the wait %u, ", value[0]);
   mgpuMemcpy(device, value, 4, stream);
-  std::printf("what reads them waits for them: %x, ", value[0]);
+  std::printf("readers wait for them: %x, ", value[0]);
   mgpuMemset16(device, 0x202, 2, stream);
   mgpuMemcpy(value, device, 4, stream);
   mgpuStreamSynchronize(stream);

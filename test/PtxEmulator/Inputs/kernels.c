@@ -22,7 +22,7 @@ static float shuffleDown(float value, int offset) {
 
 static SHARED float partial[32];
 
-// The sum of a row of `n` numbers by each block.
+// Each block sums a row of `n` numbers.
 KERNEL void block_sum(const float *x, float *out, int n) {
   float sum = 0;
   for (int i = tid(); i < n; i += ntid())
@@ -41,7 +41,7 @@ KERNEL void block_sum(const float *x, float *out, int n) {
     out[ctaid()] = sum;
 }
 
-// exp and tanh from the hardware's power of two.
+// exp and tanh, computed from the hardware's power of two.
 KERNEL void functions(const float *x, float *out, int n) {
   int i = ctaid() * ntid() + tid();
   if (i >= n)
@@ -84,7 +84,7 @@ KERNEL void collatz(int *out) {
 
 static SHARED unsigned counts[16];
 
-// How many numbers there are of each remainder.
+// The number of elements with each remainder.
 KERNEL void histogram(const unsigned *x, unsigned *out, int n) {
   if (tid() < 16)
     counts[tid()] = 0;

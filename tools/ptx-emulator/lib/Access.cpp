@@ -138,7 +138,7 @@ bool findPlace(Warp &warp, unsigned lane, Space space, uint64_t address,
   return true;
 }
 
-/// Reports that the place is under way or holds an mbarrier.
+/// Reports an access to bytes of a pending copy or of an mbarrier.
 static bool reportBusy(Warp &warp, unsigned lane, const Place &place,
                        uint32_t bytes, AccessKind kind) {
   const char *verb = kind == AccessKind::Read ? "reads " : "writes ";

@@ -13,7 +13,7 @@
 
 namespace bngrad::ptx {
 
-/// Where an address leads.
+/// The memory that an address refers to.
 struct Place {
   Region *region = nullptr;
   uint64_t offset = 0;
@@ -26,28 +26,28 @@ struct Place {
 
 enum class AccessKind : uint8_t { Read, Write, Atomic };
 
-/// Finds the place of `bytes` bytes at `address`, which must be a multiple of
-/// `align`. Reports what is misaligned or out of bounds.
+/// Finds the memory of `bytes` bytes at `address`. Reports addresses that are
+/// out of bounds or not a multiple of `align`.
 bool findPlace(Warp &warp, unsigned lane, Space space, uint64_t address,
                uint64_t bytes, uint64_t align, Place &place);
 
-/// Reports races, and bytes under way in an asynchronous copy.
+/// Reports races, and bytes of a pending asynchronous copy.
 bool checkAccess(Warp &warp, unsigned lane, const Place &place, uint32_t bytes,
                  AccessKind kind, bool strong);
 
-/// Reports bytes that were never written.
+/// Reports uninitialised bytes.
 bool checkDefinedBytes(Warp &warp, unsigned lane, const Place &place,
                        uint32_t bytes);
 
-/// The address as the log of releases knows it: the same for all blocks.
+/// The key of `place` in the log of releases, the same for all blocks.
 uint64_t logAddress(const Place &place);
 
-/// Counts a request of a warp: traffic of global memory, and bank conflicts of
-/// shared memory. `places` has `count` entries.
+/// Counts the traffic of a request of a warp to global memory, or its bank
+/// conflicts in shared memory. `places` has `count` entries.
 void countRequest(Warp &warp, const Place *places, unsigned count,
                   uint32_t bytes, AccessKind kind);
 
-/// Calls `fn(lane)` for each lane of `mask` until it gives false.
+/// Calls `fn(lane)` for each lane of `mask` until it returns false.
 template <typename Fn> inline bool forLanesWhile(uint32_t mask, Fn fn) {
   for (; mask; mask &= mask - 1)
     if (!fn(unsigned(__builtin_ctz(mask))))

@@ -58,7 +58,7 @@ void AsyncCopies::complete(AsyncCopy &copy) {
   copy.dest->defined.copy(copy.destOffset, copy.dataDefined, 0, copy.bytes);
   copy.dest->busy.set(copy.destOffset, copy.bytes, false);
   --copy.dest->numBusy;
-  // Where a thread waits for its own copy, others must come after that wait.
+  // If a thread waits for its own copy, others must be ordered after the wait.
   if (copy.writer == copy.issuer)
     copy.dest->shadow.overwrite(copy.destOffset, copy.bytes,
                                 {&cluster.order, copy.writer, false});
@@ -125,7 +125,7 @@ bool AsyncCopies::testPhase(Mbarrier &barrier, uint32_t parity,
                             const Warp &warp) {
   if ((barrier.phase & 1) != parity)
     return true;
-  // All that is missing must be copies that are under way.
+  // The phase must be incomplete only because of pending copies.
   uint32_t deferred = barrier.deferred.size();
   if (barrier.pending != deferred || barrier.bytes != barrier.copyBytes ||
       (deferred == 0 && barrier.copies.empty()))

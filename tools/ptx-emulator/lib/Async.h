@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A copy moves its bytes only when something waits for it with success. Until
-// then its destination is busy, and its source must not be written.
+// A copy moves its bytes only when a wait for it succeeds. Until then its
+// destination is busy, and its source must not be written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ struct AsyncCopy {
   uint32_t bytes = 0;
   uint32_t line = 0;
   uint32_t issuer = 0; // actor of the cluster
-  /// The actor that writes: the issuer for cp.async, the asynchronous copies
-  /// of the block for a bulk copy.
+  /// The actor that writes: for cp.async the issuer, for a bulk copy the actor
+  /// of the block's asynchronous copies.
   uint32_t writer = 0;
   uint32_t writeTime = 0; // of a bulk copy
   bool sourceRead = false;
@@ -48,15 +48,15 @@ struct Mbarrier {
   uint32_t pending = 0;  // arrivals still to come
   int64_t bytes = 0;     // expected by expect_tx, not yet complete
   uint32_t phase = 0;
-  Meeting current;   // of those who arrived in this phase
-  Meeting completed; // of the phase before
-  /// Copies that complete on this phase.
+  Meeting current;   // of the threads that arrived in this phase
+  Meeting completed; // of the previous phase
+  /// Copies that complete in this phase.
   std::vector<AsyncCopy *> copies;
   int64_t copyBytes = 0;
-  /// Warps whose waits for this phase have failed. The first one of a warp
-  /// always does, so that one whose result is ignored is found.
+  /// Warps whose waits for this phase have failed. The first wait of a warp
+  /// always fails, so that a program which ignores the result is found.
   std::vector<const Warp *> failed;
-  /// Threads whose cp.async arrive when their copies are done.
+  /// Threads with a cp.async that arrives when their copies are complete.
   struct Deferred {
     uint32_t actor;
     std::vector<AsyncCopy *> copies;
@@ -64,7 +64,7 @@ struct Mbarrier {
   std::vector<Deferred> deferred;
 };
 
-/// What one thread has under way, of cp.async or of bulk copies.
+/// Pending copies of one thread, of cp.async or bulk.
 struct CopyQueue {
   std::vector<AsyncCopy *> open; // not committed
   std::deque<std::vector<AsyncCopy *>> groups;
@@ -79,7 +79,7 @@ public:
   AsyncCopy *add(const AsyncCopy &copy);
   /// Reads the source.
   void read(AsyncCopy &copy);
-  /// Reads the source, if that was not done, and writes the destination.
+  /// Reads the source, unless it was read before, and writes the destination.
   void complete(AsyncCopy &copy);
   /// Completes all but the last `keep` groups of `queue`, or only reads.
   void wait(CopyQueue &queue, size_t keep, bool readOnly);
@@ -98,16 +98,16 @@ public:
   CopyQueue &threadQueue(uint32_t actor) { return threads[actor]; }
   CopyQueue &bulkQueue(uint32_t actor) { return bulk[actor]; }
 
-  /// Whether the phase with parity or number of `barrier` is over; copies that
-  /// are all that is missing are completed for that.
+  /// Whether the phase of `barrier` with this parity or number is complete. If
+  /// only copies are missing, they are completed first.
   bool testPhase(Mbarrier &barrier, uint32_t parity, const Warp &warp);
-  /// Ends the phase if nothing is missing.
+  /// Ends the phase if all arrivals and bytes are complete.
   void finishPhase(Mbarrier &barrier);
 
 private:
   Cluster &cluster;
-  std::vector<std::unique_ptr<AsyncCopy>> copies;   // some not done
-  std::vector<std::unique_ptr<AsyncCopy>> finished; // all done
+  std::vector<std::unique_ptr<AsyncCopy>> copies;   // some pending
+  std::vector<std::unique_ptr<AsyncCopy>> finished; // all complete
   size_t numOpen = 0;
   std::unordered_map<uint32_t, CopyQueue> threads, bulk;
 };

@@ -19,7 +19,7 @@ unsigned chipNumber(const std::string &name) {
 }
 
 Chip findChip(const std::string &name) {
-  // Shared memory from the CUDA programming guide, table of compute
+  // Shared memory is from the CUDA programming guide, table of compute
   // capabilities; the number of multiprocessors is that of a common board.
   static const struct {
     unsigned number;

@@ -16,13 +16,13 @@ namespace bngrad::ptx {
 
 struct Chip {
   std::string name;
-  uint32_t sharedBytes; // the most a block may have
+  uint32_t sharedBytes; // largest size per block
   uint32_t multiprocessors;
   uint32_t threadsPerMultiprocessor;
   bool clusters;
 };
 
-/// The chip `name` ("sm_90", "sm_90a"), or one like it for a name not known.
+/// The chip `name` ("sm_90", "sm_90a"); a similar chip if the name is unknown.
 Chip findChip(const std::string &name);
 
 /// The number in a name of a chip: 90 for "sm_90a"; 0 if there is none.

@@ -18,19 +18,20 @@
 
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 using namespace bngrad::ptx;
 
 namespace {
 
-/// Bytes on their way to memory of the host.
+/// A pending copy to host memory.
 struct HostCopy {
   char *to;
   std::vector<char> data;
 };
 
-/// A stream or an event. A stream holds back what it copies to the host, until
-/// it is waited for.
+/// A stream or an event. A stream delays its copies to the host until a wait
+/// for the stream.
 struct Handle {
   bool isStream;
   std::vector<HostCopy> copies;
@@ -42,7 +43,7 @@ struct Handle {
   }
 };
 
-/// The caller's stream; it may be null, which is a stream, too.
+/// The caller's stream; null is a valid stream.
 struct CallersStream {
   bool isSet = false;
   void *stream = nullptr;
@@ -56,50 +57,55 @@ struct ErrorSink {
 
 static thread_local int32_t status = 0;
 static thread_local CallersStream callersStream;
-/// Held while the handler runs, so that it runs in one thread at a time and not
-/// after it was taken away; recursive, so that it may take itself away.
+/// Held while the handler runs, so that it runs in one thread at a time and
+/// never after its removal. Recursive, so that the handler may remove itself.
 static std::recursive_mutex handlerMutex;
 static ErrorSink errorSink;
 
-/// Those that exist; used under the mutex of the device. Never destroyed, as
-/// programs clean up in destructors of their own.
+/// All existing handles, protected by the mutex of the device. Never destroyed,
+/// as destructors of the program may still use it.
 static std::set<Handle *> &handles() {
   static auto *set = new std::set<Handle *>;
   return *set;
 }
 
-/// Reports `error` as the first of this thread.
-static void fail(const std::string &error) {
-  status = -1;
-  std::string line = "ptx-emulator: error: " + error;
+/// Reports `line` as the first error of this thread.
+static void fail(int32_t code, const char *line) {
+  status = code;
   std::lock_guard<std::recursive_mutex> lock(handlerMutex);
   if (errorSink.function)
-    errorSink.function(line.c_str(), errorSink.user);
+    errorSink.function(line, errorSink.user);
   else
-    std::fprintf(stderr, "%s\n", line.c_str());
+    std::fprintf(stderr, "%s\n", line);
 }
 
-/// Calls `fn(device)`, which gives an error as text, unless this thread has
-/// one already.
-template <typename Fn> static void withDevice(Fn fn) {
-  if (status != 0)
+/// Calls `fn(device)`, which returns an error message, unless this thread
+/// already has an error and the call does not release anything. Memory that runs
+/// out is an error.
+template <typename Fn> static void withDevice(Fn fn, bool releases = false) {
+  if (status != 0 && !releases)
     return;
-  Device &device = Device::get();
-  std::string error;
-  {
-    std::lock_guard<std::mutex> lock(device.mutex);
-    error = fn(device);
+  try {
+    Device &device = Device::get();
+    std::string error;
+    {
+      std::lock_guard<std::mutex> lock(device.mutex);
+      error = fn(device);
+    }
+    if (!error.empty() && status == 0)
+      fail(-1, ("ptx-emulator: error: " + error).c_str());
+  } catch (const std::bad_alloc &) {
+    if (status == 0)
+      fail(-2, "ptx-emulator: error: out of host memory");
   }
-  if (!error.empty())
-    fail(error);
 }
 
 static bool isCallersStream(void *stream) {
   return callersStream.isSet && callersStream.stream == stream;
 }
 
-/// Empty if `handle` is one of ours, the default stream or the
-/// caller's.
+/// Returns an empty string if `handle` is an existing one, the default stream
+/// or the caller's stream.
 static std::string checkHandle(const char *function, void *handle,
                                bool isStream) {
   if (isStream && (!handle || isCallersStream(handle)))
@@ -107,12 +113,12 @@ static std::string checkHandle(const char *function, void *handle,
   auto found = handles().find(static_cast<Handle *>(handle));
   if (found != handles().end() && (*found)->isStream == isStream)
     return "";
-  return std::string("unsupported: ") + function + ": this is no " +
-         (isStream ? "stream" : "event") + " that exists";
+  return std::string("unsupported: ") + function + ": expected an existing " +
+         (isStream ? "stream" : "event");
 }
 
-/// The stream, or null for the default and the caller's, which hold nothing
-/// back.
+/// The stream, or null for the default stream and the caller's, which do not
+/// delay copies.
 static Handle *findStream(void *stream) {
   if (!stream || isCallersStream(stream))
     return nullptr;
@@ -123,50 +129,50 @@ static Handle *findStream(void *stream) {
 // Modules
 //===----------------------------------------------------------------------===//
 
-static void *addModule(std::vector<Image> images) {
+/// A module of `numImages` images, which `fill` fills in.
+template <typename Fill> static void *addModule(int64_t numImages, Fill fill) {
   void *result = nullptr;
   withDevice([&](Device &device) {
     auto module = std::make_unique<LoadedModule>();
-    module->images = std::move(images);
-    result = module.get();
+    module->images.resize(numImages);
+    for (int64_t i = 0; i < numImages; ++i)
+      fill(i, module->images[i]);
+    LoadedModule *added = module.get();
     device.modules.insert(std::move(module));
+    result = added;
     return std::string();
   });
   return result;
 }
 
 void *mgpuModuleLoad(void *, uint64_t) {
-  Image image;
-  image.isBinary = true;
-  return addModule({image});
+  return addModule(1, [](int64_t, Image &image) { image.isBinary = true; });
 }
 
 void *mgpuModuleLoadJIT(void *data, int32_t) {
-  Image image;
-  image.text = static_cast<const char *>(data);
-  return addModule({image});
+  return addModule(1, [&](int64_t, Image &image) {
+    image.text = static_cast<const char *>(data);
+  });
 }
 
 void *bngradCudaModuleLoad(const bngradCudaImage_t *images,
                            int64_t num_images) {
-  std::vector<Image> result;
-  for (int64_t i = 0; i < num_images; ++i) {
-    Image image;
+  return addModule(num_images, [&](int64_t i, Image &image) {
     image.chip = images[i].chip;
     image.isBinary = images[i].format == BNGRAD_CUDA_IMAGE_BINARY;
     if (!image.isBinary)
       image.text.assign(static_cast<const char *>(images[i].data),
                         images[i].size);
-    result.push_back(std::move(image));
-  }
-  return addModule(std::move(result));
+  });
 }
 
 void mgpuModuleUnload(void *module) {
-  withDevice([&](Device &device) {
-    device.unload(static_cast<LoadedModule *>(module));
-    return std::string();
-  });
+  withDevice(
+      [&](Device &device) {
+        device.unload(static_cast<LoadedModule *>(module));
+        return std::string();
+      },
+      /*releases=*/true);
 }
 
 void *mgpuModuleGetFunction(void *module, const char *name) {
@@ -188,7 +194,7 @@ void *mgpuModuleGetFunction(void *module, const char *name) {
 // Launches
 //===----------------------------------------------------------------------===//
 
-/// Gives false for what does not fit in 32 bits.
+/// Returns false if an extent does not fit in 32 bits.
 static bool toDim3(intptr_t x, intptr_t y, intptr_t z, Dim3 &result) {
   for (intptr_t extent : {x, y, z})
     if (extent < 0 || extent > INT32_MAX)
@@ -201,7 +207,7 @@ static std::string launch(void *function, LaunchConfig config, void *stream,
                           void **params, uint64_t numParams,
                           bool knowsNumParams, Device &device) {
   if (!function)
-    return "unsupported: launch of no kernel";
+    return "unsupported: launch of a null kernel";
   std::string error = checkHandle("launch", stream, true);
   if (!error.empty())
     return error;
@@ -251,37 +257,39 @@ void mgpuLaunchClusterKernel(void *function, intptr_t cluster_x,
 }
 
 //===----------------------------------------------------------------------===//
-// Streams and events: all but copies to the host is over when a call returns
+// Streams and events. All work but copies to the host is done on return.
 //===----------------------------------------------------------------------===//
 
 static void *createHandle(bool isStream) {
   void *result = nullptr;
   withDevice([&](Device &) {
-    auto *handle = new Handle{isStream, {}};
-    handles().insert(handle);
-    result = handle;
+    std::unique_ptr<Handle> handle(new Handle{isStream, {}});
+    handles().insert(handle.get());
+    result = handle.release();
     return std::string();
   });
   return result;
 }
 
 static void destroyHandle(const char *function, void *handle, bool isStream) {
-  withDevice([&](Device &) {
-    std::string error = checkHandle(function, handle, isStream);
-    if (error.empty() && handle) {
-      size_t bytes = 0;
-      for (const HostCopy &copy : static_cast<Handle *>(handle)->copies)
-        bytes += copy.data.size();
-      if (bytes > 0)
-        error = std::string("missing-wait: ") + function + ": " +
-                std::to_string(bytes) +
-                " bytes are on their way to the host; expected "
-                "mgpuStreamSynchronize before";
-      handles().erase(static_cast<Handle *>(handle));
-      delete static_cast<Handle *>(handle);
-    }
-    return error;
-  });
+  withDevice(
+      [&](Device &) {
+        std::string error = checkHandle(function, handle, isStream);
+        if (error.empty() && handle) {
+          size_t bytes = 0;
+          for (const HostCopy &copy : static_cast<Handle *>(handle)->copies)
+            bytes += copy.data.size();
+          if (bytes > 0)
+            error = std::string("missing-wait: ") + function + ": " +
+                    std::to_string(bytes) +
+                    " bytes are still being copied to the host; expected "
+                    "mgpuStreamSynchronize before";
+          handles().erase(static_cast<Handle *>(handle));
+          delete static_cast<Handle *>(handle);
+        }
+        return error;
+      },
+      /*releases=*/true);
 }
 
 void bngradCudaSetStream(void *stream) { callersStream = {true, stream}; }
@@ -325,7 +333,7 @@ void mgpuEventDestroy(void *event) {
 
 void mgpuEventSynchronize(void *event) {
   withDevice([&](Device &) {
-    // Which stream has recorded it is not known.
+    // The stream that recorded the event is unknown.
     for (Handle *handle : handles())
       handle->finish();
     return checkHandle("mgpuEventSynchronize", event, false);
@@ -362,15 +370,17 @@ void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared) {
 void mgpuMemFree(void *pointer, void *stream) {
   if (!pointer)
     return;
-  withDevice([&](Device &device) {
-    std::string error = checkHandle("mgpuMemFree", stream, true);
-    auto address = reinterpret_cast<uint64_t>(pointer);
-    if (error.empty() && !device.memory.release(address))
-      return "out-of-bounds: mgpuMemFree: " + hex(address) +
-             " is not the start of a buffer, " +
-             device.memory.describe(address);
-    return error;
-  });
+  withDevice(
+      [&](Device &device) {
+        std::string error = checkHandle("mgpuMemFree", stream, true);
+        auto address = reinterpret_cast<uint64_t>(pointer);
+        if (error.empty() && !device.memory.release(address))
+          return "out-of-bounds: mgpuMemFree: " + hex(address) +
+                 " is not the start of a buffer, " +
+                 device.memory.describe(address);
+        return error;
+      },
+      /*releases=*/true);
 }
 
 void mgpuMemcpy(void *to, void *from, uint64_t bytes, void *stream) {
@@ -445,12 +455,14 @@ void mgpuMemHostRegisterMemRef(int64_t rank, void *descriptor,
 
 void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor,
                                  int64_t element_bytes) {
-  withDevice([&](Device &device) {
-    HostRange range = rangeOf(rank, descriptor, element_bytes);
-    if (range.bytes)
-      device.memory.unregisterHost(range.begin);
-    return std::string();
-  });
+  withDevice(
+      [&](Device &device) {
+        HostRange range = rangeOf(rank, descriptor, element_bytes);
+        if (range.bytes)
+          device.memory.unregisterHost(range.begin);
+        return std::string();
+      },
+      /*releases=*/true);
 }
 
 void mgpuSetDefaultDevice(int32_t) {}
@@ -517,10 +529,11 @@ size_t ptxEmulatorGetTraffic(ptxEmulatorTraffic_t *entries,
 }
 
 void ptxEmulatorNameBuffer(const void *pointer, const char *name) {
-  Device &device = Device::get();
-  std::lock_guard<std::mutex> lock(device.mutex);
-  auto &buffers = device.memory.all();
-  auto found = buffers.find(reinterpret_cast<uint64_t>(pointer));
-  if (found != buffers.end())
-    found->second->name = name;
+  withDevice([&](Device &device) {
+    auto &buffers = device.memory.all();
+    auto found = buffers.find(reinterpret_cast<uint64_t>(pointer));
+    if (found != buffers.end())
+      found->second->name = name;
+    return std::string();
+  });
 }

@@ -129,7 +129,7 @@ static uint64_t alignTo(uint64_t value, uint64_t align) {
   return align ? (value + align - 1) / align * align : value;
 }
 
-/// Gives a variable of a function (or one in shared memory) its place.
+/// Allocates a variable of a function (or one in shared memory).
 Symbol Decoder::allocate(const Variable &variable) {
   Symbol symbol;
   symbol.kind = Symbol::Memory;
@@ -146,7 +146,7 @@ Symbol Decoder::allocate(const Variable &variable) {
     program.staticSharedBytes = offset + variable.bytes();
     return symbol;
   }
-  // Parameters of calls live in local memory, too.
+  // Parameters of calls are also in local memory.
   symbol.space = Space::Local;
   symbol.address = alignTo(program.localBytes, variable.alignment());
   program.localBytes = symbol.address + variable.bytes();
@@ -288,7 +288,7 @@ bool Decoder::decodeCall(Inst inst) {
       arguments.size() != function.params.size())
     return unsupported(quote(callee) + " has other parameters");
 
-  // The names of the parameters stand for what the caller gives.
+  // The names of the parameters refer to the caller's operands.
   std::unordered_map<std::string, Symbol> names;
   auto bind = [&](const std::vector<Variable> &formals,
                   const std::vector<SyntaxOperand> &actuals) {
@@ -335,7 +335,7 @@ bool Decoder::decodeInstruction(const Statement &statement) {
     const Symbol *guard = lookup(instruction->guard);
     if (!guard || guard->kind != Symbol::Predicate)
       return unsupported("the guard " + quote(instruction->guard) +
-                         " is no predicate");
+                         " is not a predicate");
     inst.guard = guard->index;
     inst.guardNegated = instruction->guardNegated;
   }
@@ -388,7 +388,7 @@ bool Decoder::decodeStatement(const Statement &statement) {
   return true;
 }
 
-/// Decodes a body into the scope on top, which it closes.
+/// Decodes a body into the innermost scope, and closes the scope.
 bool Decoder::decodeFunction(const Function &function) {
   callStack.push_back(&function);
   for (const Statement &statement : function.body)
@@ -398,7 +398,7 @@ bool Decoder::decodeFunction(const Function &function) {
     if (!decodeStatement(statement))
       return false;
   callStack.pop_back();
-  // The end of the body is what an inlined `ret` goes to.
+  // An inlined `ret` branches to the end of the body.
   scopes.back().labels[""] = program.code.size();
   return closeScope();
 }
@@ -418,7 +418,7 @@ bool Decoder::decode(const Function &kernel) {
   declareKernelParams(kernel);
   if (!decodeFunction(kernel))
     return false;
-  // Running off the end leaves the kernel.
+  // The end of the body is an exit.
   static const Instruction kExit = {"", false, {"exit"}, {}};
   scopes.emplace_back();
   Statement exit;

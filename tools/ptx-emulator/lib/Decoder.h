@@ -15,7 +15,7 @@
 
 namespace bngrad::ptx {
 
-/// What a name in a function stands for.
+/// The entity that a name in a function refers to.
 struct Symbol {
   enum Kind { Register, Predicate, Memory, Code };
   Kind kind = Register;
@@ -23,24 +23,24 @@ struct Symbol {
   Type type = Type::None;
   Space space = Space::Register; // of Memory
   uint64_t address = 0;
-  bool dynamicShared = false; // the address is known last
+  bool dynamicShared = false; // the address follows the static ones
 };
 
 class Decoder;
 
-/// Decodes one instruction. Modifiers are taken one by one; those left over
-/// and operands left over are errors by themselves.
+/// Decodes one instruction. It takes modifiers one by one; remaining modifiers
+/// and operands are errors.
 using DecodeFunction = bool (*)(Decoder &decoder, Inst &inst);
 using DecodeTable = std::unordered_map<std::string_view, DecodeFunction>;
 
-/// Decodes one kernel; calls are replaced by the body of the callee.
+/// Decodes one kernel and inlines its calls.
 class Decoder {
 public:
   Decoder(const Module &module,
           const std::unordered_map<std::string, uint64_t> &globals,
           Program &program);
 
-  /// False with `errorKind` and `error`, if the kernel cannot run.
+  /// Returns false and sets `errorKind` and `error` if the kernel cannot run.
   bool decode(const Function &kernel);
   std::string errorKind, error;
 
@@ -52,7 +52,7 @@ public:
   bool take(std::string_view modifier);
   /// Takes the next modifier if it is one of `modifiers`: its index, or -1.
   int takeOneOf(std::initializer_list<std::string_view> modifiers);
-  /// Takes the next modifier if it is a type, else gives Type::None.
+  /// Takes the next modifier if it is a type, otherwise returns Type::None.
   Type takeType();
   /// The type at the end of the name, or `before` modifiers before it, which is
   /// not taken.
@@ -77,19 +77,19 @@ public:
   /// Adds operand `i` to the sources, the destinations and so on of `inst`.
   bool source(Inst &inst, unsigned i, Type type);
   bool source(Inst &inst, const SyntaxOperand &operand, Type type);
-  /// A destination; `_` is a register that nobody reads.
+  /// A destination; `_` is a register that is never read.
   bool dest(Inst &inst, unsigned i, Type type);
   bool dest(Inst &inst, const SyntaxOperand &operand, Type type);
   bool predSource(Inst &inst, unsigned i);
   bool predDest(Inst &inst, unsigned i);
   bool predDest(Inst &inst, std::string_view name);
-  /// An address: a source, and `inst.offset`. Gives the space of the symbol it
-  /// names in `symbolSpace`, if any.
+  /// An address: a source, and `inst.offset`. Sets `symbolSpace` to the space
+  /// of the symbol, if the address has one.
   bool address(Inst &inst, unsigned i, Space *symbolSpace = nullptr);
   /// The elements of a vector operand, or the operand itself.
   std::vector<SyntaxOperand> elements(unsigned i) const;
-  /// The width of the register an operand names, in bytes; `otherwise` for
-  /// literals and `_`.
+  /// The width of a register operand in bytes; `otherwise` for literals and
+  /// `_`.
   unsigned registerBytes(const SyntaxOperand &operand, unsigned otherwise);
   bool isPredicate(unsigned i);
 
@@ -97,9 +97,9 @@ public:
   Column constant(uint64_t bits);
   const Symbol *lookup(const std::string &name) const;
 
-  /// Gives up: the instruction or a modifier is not known.
+  /// Fails: the instruction or a modifier is unknown.
   bool unknown();
-  /// Gives up, with the reason.
+  /// Fails with `reason`.
   bool unsupported(const std::string &reason);
 
 private:
@@ -154,7 +154,7 @@ private:
   unsigned operandsUsed = 0;
 };
 
-/// All instructions but those that the decoder handles itself.
+/// All instructions except those that the decoder handles itself.
 const DecodeTable &decodeTable();
 
 // One function for each file of Instructions/.
@@ -172,7 +172,7 @@ void addMbarrierInstructions(DecodeTable &table);
 void addAsyncCopyInstructions(DecodeTable &table);
 void addControlInstructions(DecodeTable &table);
 
-/// Carries out a branch to `inst.target`, if `inst.mode` is 0 (Control.cpp).
+/// Executes a branch to `inst.target`, if `inst.mode` is 0 (Control.cpp).
 void executeBranch(Warp &warp, const Inst &inst, uint32_t mask);
 void executeTableBranch(Warp &warp, const Inst &inst, uint32_t mask);
 

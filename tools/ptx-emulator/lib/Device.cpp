@@ -34,6 +34,9 @@ static bool fits(const std::string &image, const std::string &chip) {
 }
 
 std::string Device::load(LoadedModule &module) {
+  // What is left of a load for which there was not enough memory.
+  releaseGlobals(module);
+  module.module = Module();
   std::string chip;
   std::string error = readChip(chip);
   if (!error.empty())
@@ -65,7 +68,7 @@ std::string Device::load(LoadedModule &module) {
   return createGlobals(module);
 }
 
-/// Gives the variables of the module their place and their values.
+/// Allocates and initializes the variables of the module.
 std::string Device::createGlobals(LoadedModule &module) {
   std::vector<std::pair<const Variable *, Buffer *>> created;
   for (const Variable &variable : module.module.variables) {
@@ -75,7 +78,7 @@ std::string Device::createGlobals(LoadedModule &module) {
     if (!buffer)
       return "unsupported: out of memory for '" + variable.name + "'";
     buffer->name = variable.name;
-    // Variables without a value are zero.
+    // Variables without an initializer are zero.
     std::memset(buffer->data, 0, variable.bytes());
     buffer->defined.set(0, variable.bytes(), true);
     module.globals[variable.name] = buffer->base;
@@ -89,7 +92,7 @@ std::string Device::createGlobals(LoadedModule &module) {
         auto found = module.globals.find(value.symbol);
         if (found == module.globals.end())
           return "unsupported: PTX line " + std::to_string(variable->line) +
-                 ": '" + value.symbol + "' in an initialiser is no variable";
+                 ": '" + value.symbol + "' in an initialiser is not a variable";
         bits += found->second;
       }
       if (offset + width > variable->bytes())
@@ -105,8 +108,8 @@ std::string Device::createGlobals(LoadedModule &module) {
 std::string Device::prepare(KernelHandle &kernel) {
   LoadedModule &module = *kernel.module;
   if (!module.isLoaded) {
-    module.isLoaded = true;
     module.error = load(module);
+    module.isLoaded = true;
   }
   if (!module.error.empty())
     return module.error;
@@ -125,11 +128,16 @@ std::string Device::prepare(KernelHandle &kernel) {
   return "";
 }
 
+void Device::releaseGlobals(LoadedModule &module) {
+  for (const auto &global : module.globals)
+    memory.release(global.second);
+  module.globals.clear();
+}
+
 void Device::unload(LoadedModule *module) {
   for (auto it = modules.begin(); it != modules.end(); ++it)
     if (it->get() == module) {
-      for (const auto &global : module->globals)
-        memory.release(global.second);
+      releaseGlobals(*module);
       modules.erase(it);
       return;
     }
@@ -150,7 +158,7 @@ std::string Device::launch(KernelHandle &kernel, LaunchConfig config,
     return "launch-bounds: kernel '" + kernel.name + "': expected " +
            std::to_string(program.params.size()) + " parameters, got " +
            std::to_string(numParams);
-  // Too many are refused below.
+  // Too many are reported below.
   bool fits = program.paramBytes <= program.mostParamBytes;
   config.params.resize(fits ? program.paramBytes : 0);
   for (size_t i = 0; fits && i < program.params.size(); ++i)

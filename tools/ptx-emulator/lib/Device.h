@@ -24,7 +24,7 @@ struct LaunchConfig;
 
 /// One form of a module.
 struct Image {
-  std::string chip; // empty: what the text says
+  std::string chip; // empty: that of the text
   bool isBinary = false;
   std::string text;
 };
@@ -53,16 +53,15 @@ struct LaunchRecord {
   std::vector<BufferTraffic> buffers;
 };
 
-/// The device of the process. Its functions give an error as text, empty for
-/// none; the caller holds `mutex`.
+/// The device of the process. Its functions return an error message, empty on
+/// success; the caller holds `mutex`.
 class Device {
 public:
   static Device &get();
 
   std::string launch(KernelHandle &kernel, LaunchConfig config, void **params,
                      uint64_t numParams, bool knowsNumParams);
-  /// Where `late` is given, what goes to memory of the host is put there
-  /// instead.
+  /// If `late` is given, a copy to host memory is recorded there instead.
   std::string copy(void *to, const void *from, uint64_t bytes,
                    std::vector<char> *late = nullptr);
   /// Writes `count` values of `width` bytes.
@@ -77,6 +76,7 @@ public:
 private:
   std::string load(LoadedModule &module);
   std::string createGlobals(LoadedModule &module);
+  void releaseGlobals(LoadedModule &module);
   std::string prepare(KernelHandle &kernel);
   struct Piece {
     uint8_t *data = nullptr;

@@ -1,4 +1,4 @@
-//===- Environment.cpp - what the environment asks for ----------*- C++ -*-===//
+//===- Environment.cpp - environment variables ------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -27,7 +27,7 @@ std::string environment(const char *variable) {
   return value ? value : "";
 }
 
-/// Whether `text` is "sm_", two or three digits, and maybe "a" or "f".
+/// Whether `text` is "sm_", two or three digits, and an optional "a" or "f".
 static bool isChip(const std::string &text) {
   if (text.compare(0, 3, "sm_") != 0)
     return false;

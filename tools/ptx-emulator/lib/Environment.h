@@ -1,4 +1,4 @@
-//===- Environment.h - what the environment asks for ------------*- C++ -*-===//
+//===- Environment.h - environment variables --------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -14,8 +14,8 @@
 
 namespace bngrad::ptx {
 
-// Variables that are empty count as not set. The functions give an error as
-// text, empty for none.
+// Empty variables count as unset. The functions return an error message, empty
+// on success.
 
 /// The value of `variable`; empty if it is not set.
 std::string environment(const char *variable);
@@ -26,8 +26,8 @@ std::string readChip(std::string &chip);
 /// PTX_EMULATOR_BUDGET; a default if it is not set.
 std::string readBudget(uint64_t &budget);
 
-/// PTX_EMULATOR_REPLACE_PTX: puts what the file holds into `text`, which stays
-/// as it is if the variable is not set.
+/// PTX_EMULATOR_REPLACE_PTX: reads the file into `text`, which is unchanged if
+/// the variable is not set.
 std::string readReplacement(std::string &text);
 
 /// PTX_EMULATOR_TRAFFIC: appends `line` to the file, if the variable is set.

@@ -81,7 +81,7 @@ private:
 
   void lexWord(Token &token) {
     size_t begin = position;
-    // Directives may follow each other without a blank: `.reg.b32`.
+    // Directives may follow each other without a space: `.reg.b32`.
     bool isDirective = text[begin] == '.';
     while (position < text.size()) {
       if (isDirective && position > begin && text[position] == '.')
@@ -99,7 +99,7 @@ private:
 
   void lexString(Token &token) {
     size_t begin = ++position;
-    // One that is not closed ends with its line.
+    // An unterminated string ends with its line.
     position = std::min(text.find_first_of("\"\n", begin), text.size());
     token.kind = Token::String;
     token.text = text.substr(begin, position - begin);

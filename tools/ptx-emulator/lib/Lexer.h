@@ -37,7 +37,7 @@ struct Token {
   bool is(std::string_view word) const { return kind == Word && text == word; }
 };
 
-/// The first line of `text` in quotes, for a message; what is long is cut.
+/// The first line of `text` in quotes, for a message; long text is truncated.
 std::string quote(std::string_view text);
 
 /// Splits `text`, which must outlive the tokens; the last token is End.

@@ -14,11 +14,11 @@
 
 namespace bngrad::ptx {
 
-/// Instructions of a warp before the next one runs.
+/// Instructions of a warp before the next warp runs.
 static constexpr unsigned kQuantum = 4096;
 /// Rounds over the warps of a cluster before more clusters become resident.
 static constexpr unsigned kRoundsAlone = 64;
-/// Rounds in which all waits were in vain before that is a deadlock.
+/// Rounds of failed waits before a deadlock is reported.
 static constexpr unsigned kIdleRounds = 64;
 
 static std::string coordinates(Dim3 at) {
@@ -78,7 +78,7 @@ bool Block::isDone() const {
 void Cluster::start(uint64_t index) {
   uint32_t numBlocks = launch.config.cluster.count();
   uint32_t threads = launch.threadsPerBlock() * numBlocks;
-  // The asynchronous copies of each block are an actor of their own.
+  // The asynchronous copies of each block are a separate actor.
   order.start(index, threads + numBlocks);
   copies.start();
   clusterPhases.assign(threads, 0);
@@ -121,8 +121,8 @@ void Cluster::finish() {
     launch.report("missing-wait",
                   "PTX line " + std::to_string(copy->line) + ", " +
                       launch.describeActor(order.idOf(copy->issuer)) +
-                      ": all threads have exited and nothing waited for this "
-                      "copy of " +
+                      ": all threads have exited without a wait for this copy "
+                      "of " +
                       std::to_string(copy->bytes) + " bytes");
 }
 
@@ -189,7 +189,7 @@ void Cluster::reportStuck() {
   const char *kind = "deadlock";
   Warp *stuck = nullptr;
   const Group *where = nullptr;
-  // The most telling reason first.
+  // The most specific reason first.
   for (Wait wait : {Wait::Lanes, Wait::WarpBarrier, Wait::Barrier,
                     Wait::Cluster, Wait::None}) {
     for (Block &block : blocks)
@@ -202,10 +202,10 @@ void Cluster::reportStuck() {
   }
   uint32_t pc = where->pc;
   if (where->wait == Wait::Barrier)
-    --pc; // its lanes go on behind the barrier
+    --pc; // its lanes continue after the barrier
   unsigned lane = __builtin_ctz(where->mask);
   const Inst &inst = launch.program.code[pc];
-  std::string text = "waits for ever";
+  std::string text = "waits forever";
   uint32_t threads = launch.threadsPerBlock();
   if (where->wait == Wait::Lanes || where->wait == Wait::WarpBarrier) {
     bool isBarrier = inst.aligned;
@@ -217,17 +217,17 @@ void Cluster::reportStuck() {
     const NamedBarrier &barrier = stuck->block->barriers[where->detail];
     kind = "divergent-barrier";
     text = std::to_string(barrier.arrived) + " of " +
-           std::to_string(barrier.expected) + " threads came to barrier " +
+           std::to_string(barrier.expected) + " threads reached barrier " +
            std::to_string(where->detail) + "; " +
            std::to_string(stuck->block->exited) + " of the " +
            std::to_string(threads) + " threads of the block have exited";
   } else if (where->wait == Wait::Cluster) {
     text = std::to_string(clusterArrived) +
-           " threads of the cluster came to barrier.cluster, and the others "
-           "wait for something else";
+           " threads of the cluster reached barrier.cluster; the others wait "
+           "elsewhere";
   } else {
-    text = "all threads that have not exited wait, and what they wait for "
-           "does not happen";
+    text = "all threads that have not exited wait for events that cannot "
+           "occur";
   }
   launch.report(kind,
                 "PTX line " + std::to_string(inst.line) + ", " +
@@ -299,7 +299,7 @@ static std::string extents(Dim3 dims) {
   return extents(values);
 }
 
-/// Checks what the driver refuses.
+/// Checks the limits of the driver.
 bool Launch::check() {
   const Function &function = *program.function;
   std::string what;
@@ -361,8 +361,8 @@ bool Launch::run() {
   if (failed() || !check())
     return false;
   uint64_t numClusters = config.grid.count() / config.cluster.count();
-  // As many clusters as fit on the chip run together; a new one starts when
-  // the others wait, or have run for long.
+  // As many clusters as fit on the chip run concurrently; a new one starts when
+  // the others wait, or have run for a long time.
   uint64_t perProcessor = std::min<uint64_t>(
       32, chip.threadsPerMultiprocessor / ((threadsPerBlock() + 31) / 32 * 32));
   if (sharedBytes())

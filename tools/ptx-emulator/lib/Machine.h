@@ -18,11 +18,11 @@ namespace bngrad::ptx {
 
 class Launch;
 
-/// Why lanes do not run.
+/// The reason why lanes do not run.
 enum class Wait : uint8_t {
   None,
-  Lanes,       // until other lanes of the warp come to the same instruction
-  WarpBarrier, // bar.warp.sync, which may stand at several places
+  Lanes,       // until other lanes of the warp reach the same instruction
+  WarpBarrier, // bar.warp.sync, possibly at different instructions
   Barrier,     // of the block
   Cluster      // barrier.cluster.wait
 };
@@ -37,10 +37,10 @@ struct Group {
 
 class Warp {
 public:
-  /// Begins at the first instruction.
+  /// Starts at the first instruction.
   void start(Block &block, uint32_t index);
-  /// Runs at most about `quantum` instructions; sooner if nothing can run or
-  /// a wait was polled in vain.
+  /// Runs about `quantum` instructions; fewer if no lane can run or a polled
+  /// wait fails.
   void run(unsigned quantum);
   bool isRunnable() const;
 
@@ -53,20 +53,20 @@ public:
                        : constants + size_t(~column) * 32;
   }
   uint64_t *out(Column column) { return &registers[size_t(column) * 32]; }
-  /// The lanes in which bytes of `column` were never written.
+  /// The lanes with uninitialised bytes in `column`.
   uint32_t undefinedOf(Column column) const {
     return column >= 0 ? undefined[column] : 0;
   }
-  /// Those bytes, a bit for each.
+  /// The uninitialised bytes, one bit each.
   uint8_t undefinedBytes(Column column, unsigned lane) const {
     return undefinedOf(column) >> lane & 1
                ? undefinedParts[size_t(column) * 32 + lane]
                : 0;
   }
-  /// Marks the lanes of `mask` as written.
+  /// Marks the lanes of `mask` as initialised.
   void define(Column column, uint32_t mask) { undefined[column] &= ~mask; }
-  /// As well, but for the bytes `bytes(lane)` in the lanes of `affected`. They
-  /// may be those of the same column.
+  /// As above, except the bytes `bytes(lane)` in the lanes of `affected`.
+  /// `bytes` may read the state of the same column.
   template <typename Fn>
   void define(Column column, uint32_t mask, uint32_t affected, Fn bytes) {
     define(column, mask & ~affected);
@@ -81,11 +81,11 @@ public:
       }
     }
   }
-  /// Reports the first of the sources from `first` on that has undefined bytes
-  /// among `bytes`.
+  /// Reports the first source, from `first` on, that has undefined bytes among
+  /// `bytes`.
   bool checkSources(const Inst &inst, uint32_t mask, unsigned first = 0,
                     uint8_t bytes = 0xFF);
-  /// Says where the value of an undefined column comes from.
+  /// Describes the origin of the value of an undefined column.
   std::string describeUndefined(Column column) const;
   /// The lanes in which predicate source `i` of `inst` holds.
   uint32_t predicate(const Inst &inst, unsigned i) const {
@@ -103,7 +103,7 @@ public:
   /// Stops the lanes of `mask` at `pc`.
   void suspend(uint32_t mask, uint32_t pc, Wait wait, uint32_t detail = 0);
   void exitLanes(uint32_t mask);
-  /// Lets other warps run; other lanes of this warp come next.
+  /// Lets other warps run; then other lanes of this warp run first.
   void yield() { yielding = true; }
 
   /// Reports an error of `lane` at the current instruction.
@@ -117,7 +117,7 @@ public:
   Launch *launch = nullptr;
   uint32_t index = 0;
   uint32_t existing = 0; // lanes that have a thread
-  uint32_t carry = 0;    // flag of add.cc and its like
+  uint32_t carry = 0;    // flag of add.cc and similar instructions
   uint32_t carryUndefined = ~0u;
   uint32_t alive = 0;        // of those, the ones that have not exited
   std::vector<Group> groups; // all but the running one
@@ -143,7 +143,7 @@ private:
   std::vector<uint32_t> undefinedSince; // line; 0: from the beginning
 };
 
-/// bar.sync and its like.
+/// A barrier of bar.sync and similar instructions.
 struct NamedBarrier {
   uint32_t arrived = 0;
   uint32_t expected = 0;
@@ -182,16 +182,16 @@ public:
   void step();
   bool isDone() const;
   bool isRunnable() const;
-  /// Checks what must be over when all threads have exited.
+  /// Checks that no copy is pending after all threads have exited.
   void finish();
-  /// Says why nothing can run.
+  /// Reports why no thread can run.
   void reportStuck();
 
   uint32_t actorOf(const Block &block, uint32_t thread) const;
   void arriveAtClusterBarrier(Warp &warp, uint32_t mask, bool release);
-  /// False if the lanes have to wait.
+  /// Returns false if the lane must wait.
   bool passClusterBarrier(Warp &warp, unsigned lane);
-  /// The lanes exit: nobody waits for them.
+  /// The lanes exit: other threads no longer wait for them.
   void leaveClusterBarrier(Warp &warp, uint32_t mask);
   void completeClusterBarrier();
 
@@ -217,7 +217,7 @@ public:
   Launch(DeviceMemory &memory, const Program &program, const Chip &chip,
          LaunchConfig config, uint64_t number);
 
-  /// Runs all blocks. False with `error`.
+  /// Runs all blocks. Returns false and sets `error` on failure.
   bool run();
   std::string error; // "<kind>: ..."
 
@@ -245,7 +245,7 @@ public:
   uint64_t steps = 0;        // instructions of warps
   uint64_t conflicts = 0;    // of banks
   uint64_t budget = 0;
-  /// Grows when something happens that others may wait for.
+  /// Increases with every event that may end a wait.
   uint64_t progress = 0;
   std::vector<Cluster *> active;
 

@@ -12,11 +12,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 namespace bngrad::ptx {
 
-/// Buffers start at multiples of this, as the driver's do, and are at least
-/// this far apart.
+/// Alignment of buffers, as of the driver, and the smallest distance between
+/// them.
 static constexpr uint64_t kBufferAlign = 256;
 static constexpr uint64_t kRedZone = 4096;
 
@@ -88,35 +89,40 @@ DeviceMemory::~DeviceMemory() {
 Buffer *DeviceMemory::allocate(uint64_t bytes, bool host) {
   uint64_t rounded =
       (std::max<uint64_t>(bytes, 1) + kBufferAlign - 1) & ~(kBufferAlign - 1);
-  void *data = std::aligned_alloc(kBufferAlign, rounded);
+  std::unique_ptr<void, decltype(&std::free)> data(
+      std::aligned_alloc(kBufferAlign, rounded), &std::free);
   if (!data)
     return nullptr;
-  std::memset(data, 0xFF, rounded);
-  auto *buffer = new Buffer;
-  buffer->data = static_cast<uint8_t *>(data);
+  std::memset(data.get(), 0xFF, rounded);
+  auto buffer = std::make_unique<Buffer>();
+  buffer->data = static_cast<uint8_t *>(data.get());
   buffer->isHost = host;
   buffer->name = "buffer " + std::to_string(numBuffers++);
-  uint64_t address = reinterpret_cast<uint64_t>(data);
+  uint64_t address = reinterpret_cast<uint64_t>(data.get());
   if (!host) {
     address = nextAddress;
     nextAddress += rounded + kRedZone;
   }
-  // What the host can write itself is taken as written.
+  std::map<uint64_t, uint64_t> graves = {{address, bytes}};
+  buffer->grave = graves.extract(address);
+  // Memory that the host can write counts as initialised.
   buffer->create(address, bytes, host);
-  buffers[address] = buffer;
+  buffers[address] = buffer.get();
   freed.erase(address);
-  return buffer;
+  data.release();
+  return buffer.release();
 }
 
 void DeviceMemory::registerHost(void *pointer, uint64_t bytes) {
   uint64_t address = reinterpret_cast<uint64_t>(pointer);
   unregisterHost(pointer);
-  auto *buffer = new Buffer;
+  auto buffer = std::make_unique<Buffer>();
   buffer->data = static_cast<uint8_t *>(pointer);
   buffer->isHost = buffer->isRegistered = true;
   buffer->name = "buffer " + std::to_string(numBuffers++);
   buffer->create(address, bytes, true);
-  buffers[address] = buffer;
+  buffers[address] = buffer.get();
+  buffer.release();
 }
 
 void DeviceMemory::unregisterHost(void *pointer) {
@@ -132,7 +138,7 @@ bool DeviceMemory::release(uint64_t address) {
   auto found = buffers.find(address);
   if (found == buffers.end() || found->second->isRegistered)
     return false;
-  freed[address] = found->second->bytes;
+  freed.insert(std::move(found->second->grave));
   std::free(found->second->data);
   last = nullptr;
   delete found->second;
@@ -173,7 +179,7 @@ std::string DeviceMemory::describe(uint64_t address) const {
     return std::to_string(next->first - address) + " bytes before '" +
            next->second->name + "'";
   return address < kDeviceBase
-             ? "which is host memory that was not registered, or no address"
+             ? "which is unregistered host memory or an invalid address"
              : "which is in no buffer";
 }
 

@@ -16,8 +16,8 @@
 
 namespace bngrad::ptx {
 
-// Addresses. Device memory lies where no host pointer can, so that a host that
-// dereferences one faults. A shared address has 32 bits: the offset in the
+// Addresses. Device addresses are not valid host pointers, so the host faults
+// if it dereferences one. A shared address has 32 bits: the offset in the
 // block, and above it the rank in the cluster plus 1, or 0 for the own block.
 inline constexpr uint64_t kDeviceBase = uint64_t(0x0100) << 48;
 inline constexpr uint64_t kSharedWindow = uint64_t(0x0200) << 48;
@@ -25,7 +25,8 @@ inline constexpr uint64_t kLocalWindow = uint64_t(0x0300) << 48;
 inline constexpr uint64_t kParamWindow = uint64_t(0x0400) << 48;
 inline constexpr uint64_t kWindowMask = uint64_t(0xFF00) << 48;
 inline constexpr unsigned kRankShift = 24;
-/// Where the shared memory of a block begins: a null pointer is no part of it.
+/// The start of the shared memory of a block. It is not 0, so that a null
+/// pointer is out of bounds.
 inline constexpr uint32_t kSharedBase = 1024;
 
 /// One bit for each byte.
@@ -60,11 +61,11 @@ struct Region {
   uint64_t bytes = 0;
   ByteFlags defined;
   Shadow shadow;
-  /// Bytes that a plain access must not touch: an asynchronous copy is under
-  /// way there, or they hold an mbarrier.
+  /// Bytes that a plain access must not touch: those of a pending asynchronous
+  /// copy or of an mbarrier.
   ByteFlags busy;
   uint32_t numBusy = 0;
-  /// Asynchronous copies under way that still read from here.
+  /// Pending asynchronous copies that read from this region.
   uint32_t numSources = 0;
   uint64_t lastLaunch = 0;
 
@@ -75,23 +76,27 @@ struct Region {
 struct Buffer : Region {
   std::string name;
   bool isHost = false;
-  bool isRegistered = false; // not ours to free
+  bool isRegistered = false; // owned by the host
   bool readOnly = false;
+  /// What remembers it once it is freed, made before as that must not need
+  /// memory: its address and size.
+  std::map<uint64_t, uint64_t>::node_type grave;
 };
 
 class DeviceMemory {
 public:
   ~DeviceMemory();
-  /// Memory for the device; for `host` also at an address the host can use.
+  /// Allocates device memory; with `host`, at an address that the host can also
+  /// use.
   Buffer *allocate(uint64_t bytes, bool host);
-  /// Takes memory of the host; again for the same address is allowed.
+  /// Registers host memory; the same address may be registered again.
   void registerHost(void *pointer, uint64_t bytes);
   void unregisterHost(void *pointer);
   /// Frees the buffer that begins at `address`.
   bool release(uint64_t address);
   /// The buffer that holds `address`, or null.
   Buffer *find(uint64_t address);
-  /// Where `address` is with regard to the buffers, for a message.
+  /// The position of `address` relative to the buffers, for a message.
   std::string describe(uint64_t address) const;
   const std::map<uint64_t, Buffer *> &all() const { return buffers; }
 

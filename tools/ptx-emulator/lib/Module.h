@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the text says, before instructions are given a meaning (Decoder.h).
+// The syntax of a module, before the decoder interprets instructions
+// (Decoder.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,12 +70,12 @@ struct Initializer {
   uint64_t bits = 0; // a literal, or the offset from `symbol`
 };
 
-/// Of a kernel: more than compilers make, and few enough that the registers of
-/// a block fit into memory.
+/// Largest number of registers of a kernel: more than compilers use, and few
+/// enough that the registers of a block fit into memory.
 inline constexpr uint32_t kMaxRegisters = 1 << 18;
-/// Of an array: more than any memory has.
+/// Largest number of elements of an array: more than any memory has.
 inline constexpr uint64_t kMaxElements = uint64_t(1) << 40;
-/// Of a variable, in bytes: more than any access needs.
+/// Largest alignment of a variable, in bytes: more than any access needs.
 inline constexpr uint64_t kMaxAlign = uint64_t(1) << 20;
 
 struct Variable {
@@ -113,7 +114,7 @@ struct Function {
   unsigned line = 0;
   std::vector<Variable> results, params;
   std::vector<Statement> body;
-  // Directives; 0 where there is none.
+  // Directives; 0 if absent.
   uint64_t maxThreads = 0;
   uint64_t maxThreadDims[3] = {0, 0, 0};
   uint64_t requiredThreads[3] = {0, 0, 0};
@@ -123,7 +124,7 @@ struct Function {
 };
 
 struct Module {
-  /// Of PTX, such as 8.1; 0 if it does not say.
+  /// The version of PTX, such as 8.1; 0 if the text has none.
   double version = 0;
   std::string target;
   std::vector<Variable> variables;

@@ -1,4 +1,4 @@
-//===- Order.cpp - what happened before what --------------------*- C++ -*-===//
+//===- Order.cpp - happens-before -------------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Order.h - what happened before what ----------------------*- C++ -*-===//
+//===- Order.h - happens-before ---------------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Each actor (a thread of a cluster, or the asynchronous copies of one block)
-// has a clock, and knowledge: up to which time of every other actor of its
-// cluster it is synchronised with. A barrier gives all its participants the
-// same knowledge. Between clusters, and for flags in memory, knowledge goes
-// through the log of an address: releases are appended, and an acquire knows
-// the log up to its current length.
+// has a clock, and knowledge: for every other actor of its cluster, the latest
+// time it is synchronised with (a vector clock). A barrier gives all
+// participants the same knowledge. Between clusters, and for flags in memory,
+// the log of an address carries the knowledge: releases are appended, and an
+// acquire learns the log up to its current length.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,14 +37,14 @@ struct Knowledge {
 };
 using KnowledgeRef = std::shared_ptr<const Knowledge>;
 
-/// What an actor knew at a time of its own.
+/// The knowledge of an actor at one time of its clock.
 struct Moment {
   KnowledgeRef known;
   uint32_t actor = 0;
   uint32_t clock = 0;
 };
 
-/// Raises `logs` to what `more` says.
+/// Extends `logs` by the prefixes in `more`.
 void mergeLogs(std::vector<LogPrefix> &logs,
                const std::vector<LogPrefix> &more);
 
@@ -53,10 +53,10 @@ class SyncLog {
 public:
   void append(uint32_t cluster, const Moment &moment);
   size_t size() const { return moments.size(); }
-  /// What all releases so far knew of other logs.
+  /// The prefixes of other logs known to all releases so far.
   const std::vector<LogPrefix> &knownLogs() const { return logs; }
-  /// Whether one of the first `length` releases, by an actor of `cluster`,
-  /// comes after the time `clock` of `actor`.
+  /// Whether one of the first `length` releases, by an actor of `cluster`, is
+  /// ordered after the time `clock` of `actor`.
   bool covers(size_t length, uint32_t cluster, uint32_t actor,
               uint32_t clock) const;
 
@@ -66,7 +66,7 @@ private:
   std::vector<LogPrefix> logs;
 };
 
-/// Collects what those who arrive at a barrier know.
+/// Merges the knowledge of the actors that arrive at a barrier.
 class Meeting {
 public:
   void add(Moment moment) {
@@ -74,9 +74,9 @@ public:
     joined.reset();
   }
   bool empty() const { return moments.empty(); }
-  /// What all of them know together; `actors` is the number in the cluster.
+  /// Their merged knowledge; `actors` is the number in the cluster.
   KnowledgeRef knowledge(size_t actors) const;
-  /// Whether `known` is part of knowledge() because someone brought it.
+  /// Whether an actor contributed `known` to knowledge().
   bool includes(const KnowledgeRef &known) const;
   void clear() {
     moments.clear();
@@ -98,8 +98,8 @@ public:
   uint32_t numActors() const { return actors; }
   uint32_t clockOf(uint32_t actor) const { return clocks[actor]; }
 
-  /// Whether the time `clock` of the actor with the id `id` came before the
-  /// present of `actor`.
+  /// Whether the time `clock` of the actor with the id `id` happened before the
+  /// current time of `actor`.
   bool happenedBefore(uint32_t id, uint32_t clock, uint32_t actor) const {
     uint32_t other = id - cluster * actors;
     if (other < actors) {
@@ -112,19 +112,19 @@ public:
     return knownThroughLogs(id, clock, actor);
   }
 
-  /// The present of `actor`, whose clock moves on.
+  /// Returns the current moment of `actor`, and advances its clock.
   Moment leave(uint32_t actor);
-  /// Gives `actor` what those who came to `meeting` knew.
+  /// Adds the knowledge of `meeting` to `actor`.
   void learn(uint32_t actor, const Meeting &meeting);
-  /// The same for an actor that came to `meeting` itself.
+  /// As learn(), for an actor that arrived at `meeting` itself.
   void settle(uint32_t actor, const Meeting &meeting) {
     knowledge[actor] = meeting.knowledge(actors);
   }
-  /// All of `participants` leave and learn.
+  /// All `participants` leave and learn.
   void synchronize(const std::vector<uint32_t> &participants);
 
-  /// A fence: what `actor` releases without further qualification from now on
-  /// is its present, and what it read before is now known.
+  /// A fence: later relaxed stores of `actor` release its current moment, and
+  /// the logs that it read before become known.
   void fence(uint32_t actor);
   void release(uint32_t actor, SyncLog &log);
   void releaseRelaxed(uint32_t actor, SyncLog &log);
@@ -139,7 +139,7 @@ private:
     Moment moment;
     bool valid = false;
     const SyncLog *lastLog = nullptr; // where `moment` was released last
-    std::vector<LogPrefix> seen;      // to be known at the next fence
+    std::vector<LogPrefix> seen;      // become known at the next fence
   };
 
   uint32_t cluster = 0;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Takes any instruction: names and operands are judged by the decoder, when a
-// kernel that holds them is launched.
+// Accepts any instruction. The decoder checks names and operands when a kernel
+// is launched.
 //
 //===----------------------------------------------------------------------===//
 
@@ -301,7 +301,7 @@ bool Parser::parseDeclarator(Variable &variable) {
   }
   while (takeIf('[')) {
     variable.isArray = true;
-    uint64_t extent = 0; // where there is none
+    uint64_t extent = 0; // if absent
     if (peek().kind == Token::Integer)
       extent = peek().integer;
     if (extent != 0 && variable.elements > kMaxElements / extent)
@@ -341,7 +341,7 @@ bool Parser::parseVariable(Variable &variable) {
     } else if (word == ".v2" || word == ".v4" || word == ".v8") {
       variable.vector = word[2] - '0';
     } else if (word == ".ptr") {
-      // What follows is about what a pointer parameter points to.
+      // The rest describes the pointee of a pointer parameter.
       isPointee = true;
     } else if (Type type = parseType(word.substr(1)); type != Type::None) {
       variable.type = type;

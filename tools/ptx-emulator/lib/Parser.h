@@ -13,8 +13,8 @@
 
 namespace bngrad::ptx {
 
-/// Parses a whole module. On failure, gives false and `error`, which names the
-/// line.
+/// Parses a whole module. On failure, returns false and sets `error`, which
+/// names the line.
 bool parseModule(std::string_view text, Module &module, std::string &error);
 
 } // namespace bngrad::ptx

@@ -20,7 +20,7 @@ namespace bngrad::ptx {
 class Warp;
 struct Inst;
 
-/// Carries out `inst` for the lanes in `mask`.
+/// Executes `inst` for the lanes in `mask`.
 using Handler = void (*)(Warp &warp, const Inst &inst, uint32_t mask);
 
 /// 32 values: a register of a warp (from 0), or the constant ~column.
@@ -38,15 +38,15 @@ template <typename T, unsigned N> struct Few {
   const T *end() const { return items.data() + count; }
 };
 
-/// How a handler treats registers that were never written.
+/// Treatment of uninitialised registers.
 enum class UndefinedRule : uint8_t {
   Report, // any undefined source is an error
-  Parts,  // a part of the result is undefined where that of a source is
-  Handler // the handler passes undefined bytes on, or checks by itself
+  Parts,  // a part of the result is undefined if that of a source is
+  Handler // the handler propagates or checks undefined bytes
 };
 
-/// A decoded instruction. What a field means beyond its name is up to the
-/// handler and the function that decodes for it.
+/// A decoded instruction. The handler and its decode function define the exact
+/// meaning of a field.
 struct Inst {
   Handler handler = nullptr;
   uint32_t line = 0;
@@ -70,7 +70,7 @@ struct Inst {
   bool saturate = false;
   bool relu = false;
   bool signExtend = false;
-  bool strong = false; // volatile, relaxed and what is stronger
+  bool strong = false; // volatile, relaxed or stronger
   bool acquire = false;
   bool release = false;
   bool aligned = false;
@@ -83,7 +83,7 @@ struct Inst {
   std::vector<uint32_t> targets; // of a table branch
 };
 
-/// What the hardware tells a thread.
+/// Special registers.
 enum class Special : uint8_t {
   TidX,
   TidY,
@@ -147,7 +147,7 @@ struct Program {
   };
   std::vector<Param> params;
   uint64_t paramBytes = 0;
-  uint32_t mostParamBytes = 4096; // from PTX 8.1 on it is more
+  uint32_t mostParamBytes = 4096; // larger from PTX 8.1 on
   uint64_t staticSharedBytes = 0;
   uint32_t dynamicSharedOffset = 0;
   uint64_t localBytes = 0;

@@ -12,8 +12,8 @@
 
 namespace bngrad::ptx {
 
-/// Whether the magnitude grows by one unit when `dropped` (of which `half` is
-/// one half unit) is rounded away.
+/// Whether rounding increases the magnitude by one unit; `dropped` are the lost
+/// bits, `half` is half a unit of them.
 static bool roundsUp(uint64_t kept, uint64_t dropped, uint64_t half,
                      bool negative, Round round) {
   switch (round) {
@@ -45,8 +45,8 @@ uint32_t narrow(double value, FloatFormat format, Round round, bool saturate) {
   if (exponent == 0 && fraction == 0)
     return sign;
 
-  // value = significand * 2^(scale - 52); bit 52 is set unless it is the
-  // double that is subnormal, which is far below every format here.
+  // value = significand * 2^(scale - 52). Bit 52 is set unless the double is
+  // subnormal, which is far below every format here.
   uint64_t significand = fraction | (exponent ? uint64_t(1) << 52 : 0);
   int scale = (exponent ? exponent : 1) - 1023;
   int bias = (1 << (format.exponentBits - 1)) - 1;
@@ -54,7 +54,7 @@ uint32_t narrow(double value, FloatFormat format, Round round, bool saturate) {
 
   unsigned shift = 52 - format.fractionBits;
   if (scale < minScale) {
-    // Subnormal: fewer bits are kept. Past 62 only stickiness is left.
+    // Subnormal: fewer bits are kept. Above 62, only the sticky bit remains.
     unsigned extra = minScale - scale;
     shift = shift + extra > 62 ? 62 : shift + extra;
     if (shift == 62)
@@ -65,7 +65,7 @@ uint32_t narrow(double value, FloatFormat format, Round round, bool saturate) {
   if (roundsUp(kept, dropped, uint64_t(1) << (shift - 1), negative, round))
     ++kept;
 
-  // A carry out of the fraction moves into the exponent by itself.
+  // A carry out of the fraction increments the exponent.
   uint64_t encoded = kept;
   if (scale >= minScale)
     encoded += uint64_t(scale + bias - 1) << format.fractionBits;
@@ -100,7 +100,7 @@ static double stick(double sum, double error) {
   uint64_t bits = toBits(sum);
   if (error == 0 || !std::isfinite(sum) || (bits & 1))
     return sum;
-  // Toward the exact value: a larger magnitude if error has the sign of sum.
+  // Toward the exact value: the magnitude grows if error has the sign of sum.
   if (sum == 0)
     return error;
   return fromBits<double>((error > 0) == (sum > 0) ? bits + 1 : bits - 1);

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Everything is rounded once: narrow() rounds the exact value of a double, and
-// where a result does not fit a double it is first rounded to odd, which keeps
-// the last bit sticky and so does not disturb a later rounding to fewer bits.
+// Every result is rounded once. narrow() rounds the exact value of a double. A
+// result that does not fit a double is first rounded to odd, which keeps the
+// last bit sticky and so does not affect a later rounding to fewer bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +40,8 @@ inline constexpr FloatFormat kSingle = {8, 23};
 inline constexpr FloatFormat kTensorFloat = {8, 10};
 
 /// Rounds `value` to `format`. A NaN gives the canonical NaN (all ones but the
-/// sign); overflow gives infinity or, where `round` says so or `saturate` is
-/// set, the largest finite number.
+/// sign); overflow gives infinity, or the largest finite number if `round`
+/// requires it or `saturate` is set.
 uint32_t narrow(double value, FloatFormat format, Round round,
                 bool saturate = false);
 
@@ -59,8 +59,8 @@ double roundToInteger(double value, Round round);
 double fromInteger(int64_t value);
 double fromUnsigned(uint64_t value);
 
-/// Sets the processor's rounding mode for the time of its life. What is
-/// computed meanwhile must go through volatile variables.
+/// Sets the processor's rounding mode during its lifetime. Computations in its
+/// scope must use volatile variables.
 class RoundingScope {
 public:
   explicit RoundingScope(Round round) {

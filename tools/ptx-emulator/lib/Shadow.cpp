@@ -1,4 +1,4 @@
-//===- Shadow.cpp - who accessed which byte last ----------------*- C++ -*-===//
+//===- Shadow.cpp - last accesses of each byte ------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -74,7 +74,7 @@ bool Shadow::read(uint64_t offset, uint32_t bytes, const Actor &actor,
       conflict = {cell.writer, true};
       return false;
     }
-    // Strong reads and writes of one thread do not hide a weak read before.
+    // Strong accesses of a thread do not hide its earlier weak read.
     Actor plain = {actor.order, actor.index, false};
     if (cell.reader != id && conflicts(cell.reader, cell.readTime, plain)) {
       cell.farReader = id;

@@ -1,4 +1,4 @@
-//===- Shadow.h - who accessed which byte last ------------------*- C++ -*-===//
+//===- Shadow.h - last accesses of each byte --------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,21 +13,21 @@
 
 namespace bngrad::ptx {
 
-/// Who accesses memory now.
+/// The actor of the current access.
 struct Actor {
   const Order *order;
   uint32_t index; // in its cluster
   bool strong;    // atomic or volatile
 };
 
-/// An earlier access that conflicts with one now.
+/// An earlier access that conflicts with the current one.
 struct Conflict {
   uint32_t id;
   bool wrote;
 };
 
-/// The last write and the last reads of every byte. Kept for granules of 4
-/// bytes, in pages that change to smaller ones when they are accessed so.
+/// The last write and the last reads of every byte. A page has granules of 4
+/// bytes, and changes to smaller ones at the first smaller access.
 class Shadow {
 public:
   void resize(uint64_t bytes);
@@ -40,11 +40,11 @@ public:
   bool write(uint64_t offset, uint32_t bytes, const Actor &actor,
              Conflict &conflict);
 
-  /// Makes the actor the last to have written, with no check.
+  /// Makes the actor the last writer, without a check.
   void overwrite(uint64_t offset, uint32_t bytes, const Actor &actor);
 
 private:
-  // Times carry kStrong where the access was strong; 0: no access.
+  // Times of strong accesses have kStrong set; 0: no access.
   struct Cell {
     uint32_t writer, writeTime;
     uint32_t reader, readTime;

@@ -12,7 +12,7 @@
 
 namespace bngrad::ptx {
 
-/// What global memory is fetched in.
+/// Unit of fetches from global memory.
 static constexpr uint64_t kSectorBytes = 32;
 
 BufferTraffic &Traffic::entry(const Buffer &buffer) {
@@ -65,8 +65,8 @@ void Traffic::bulk(const Buffer &buffer, uint64_t address, uint64_t bytes,
 
 unsigned bankConflicts(const uint64_t *addresses, unsigned count,
                        uint32_t bytes) {
-  // A request is served in parts of at most 32 words of 4 bytes: a quarter of
-  // the warp at a time for 16 bytes a thread.
+  // A request is served in parts of at most 32 words of 4 bytes: for 16 bytes
+  // per thread, a quarter of the warp at a time.
   unsigned words = std::max<uint32_t>(bytes / 4, 1);
   unsigned threads = std::max(32 / words, 1u);
   unsigned conflicts = 0;

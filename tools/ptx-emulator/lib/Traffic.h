@@ -15,7 +15,7 @@
 
 namespace bngrad::ptx {
 
-/// What the requests of a launch asked of one buffer.
+/// Traffic of a launch to one buffer.
 struct BufferTraffic {
   std::string name;
   uint64_t bytes = 0; // size of the buffer
@@ -50,8 +50,7 @@ private:
   BufferTraffic *lastEntry = nullptr;
 };
 
-/// How many more times than once the banks of shared memory are needed for one
-/// request of a warp.
+/// Additional accesses to the banks of shared memory for one request of a warp.
 unsigned bankConflicts(const uint64_t *addresses, unsigned count,
                        uint32_t bytes);
 

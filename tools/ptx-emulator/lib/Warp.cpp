@@ -176,8 +176,8 @@ bool Warp::isRunnable() const {
                      [](const Group &g) { return g.wait == Wait::None; });
 }
 
-/// Makes the group with the smallest pc the current one; after a wait in vain
-/// the next one after the last.
+/// Selects the group with the smallest pc; after a failed wait, the next group
+/// after the last one.
 bool Warp::pick() {
   auto best = groups.end();
   auto later = groups.end();
@@ -198,8 +198,8 @@ bool Warp::pick() {
   return true;
 }
 
-/// Takes in lanes that wait at the same instruction, and gives way to lanes
-/// that are behind. False if nothing is left to run.
+/// Merges lanes that wait at the same instruction, and yields to lanes with a
+/// smaller pc. Returns false if no lanes remain.
 bool Warp::regroup() {
   bool behind = false;
   for (size_t i = 0; i < groups.size();) {
@@ -258,7 +258,7 @@ bool Warp::checkDefined(const Inst &inst, uint32_t mask) {
          checkSources(inst, mask, 0, inst.readBytes);
 }
 
-/// Each part of the destination is undefined where one of the sources is.
+/// Each part of the destination is undefined if that part of a source is.
 void Warp::defineParts(const Inst &inst, uint32_t mask) {
   uint32_t affected = 0;
   for (Column column : inst.source)
@@ -347,7 +347,7 @@ void Warp::run(unsigned quantum) {
     current.pc = nextPc;
   }
   launch->progress += quantum == 0;
-  // Out of turn: the lanes with another pc come next.
+  // After a quantum or a yield, lanes with another pc run first.
   rotating = isRunnable() && !rotating;
   yielding = false;
   if (current.mask)

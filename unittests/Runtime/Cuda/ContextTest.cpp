@@ -1,4 +1,4 @@
-//===- ContextTest.cpp - the context a call works in ------------*- C++ -*-===//
+//===- ContextTest.cpp - the context of a call ------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -27,7 +27,7 @@ TEST_F(ContextTest, CurrentContextIsUsed) {
 }
 
 TEST_F(ContextTest, PrimaryContextOfTheDefaultDevice) {
-  // One that no run of this test used before.
+  // A device that no earlier run of this test used.
   static int device = 7;
   ++device;
   fake::setCurrent(nullptr);
@@ -36,7 +36,7 @@ TEST_F(ContextTest, PrimaryContextOfTheDefaultDevice) {
   mgpuSetDefaultDevice(device);
   launch(kernel);
   launch(kernel);
-  // The default device is one of a thread.
+  // The default device is thread-local.
   std::thread([&] { launch(kernel); }).join();
   mgpuSetDefaultDevice(0);
   EXPECT_EQ(fake::getCurrent(), nullptr) << "left current after the call";
@@ -65,7 +65,7 @@ TEST_F(ContextTest, DefaultDeviceThatIsNotThere) {
   mgpuSetDefaultDevice(0);
 }
 
-// A module must not take a new context for the one that had its address.
+// A module must not confuse a new context with the previous one at its address.
 TEST_F(ContextTest, ContextAtTheAddressOfADestroyedOne) {
   void *module = loadModule();
   void *kernel = mgpuModuleGetFunction(module, "kernel");

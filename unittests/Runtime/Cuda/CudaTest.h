@@ -1,4 +1,4 @@
-//===- CudaTest.h - what the tests of the CUDA runtime share ----*- C++ -*-===//
+//===- CudaTest.h - common code of tests of the CUDA runtime ----*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,6 +9,7 @@
 #ifndef BNGRAD_UNITTESTS_CUDATEST_H
 #define BNGRAD_UNITTESTS_CUDATEST_H
 
+#include "../FailingNew.h"
 #include "BNGrad/Runtime/Cuda.h"
 #include "FakeDriver.h"
 
@@ -24,11 +25,11 @@
 using fake::CUcontext;
 using Calls = std::vector<std::string>;
 
-/// What the test at hand loaded and did not unload; never destroyed, as tests
-/// may exit.
+/// Modules that the current test has loaded; never destroyed, as tests may
+/// exit.
 inline std::vector<void *> &loadedModules = *new std::vector<void *>;
 
-/// A module of any device with every kernel.
+/// A module for any device, with every kernel.
 inline void *loadModule(const char *text = "module") {
   loadedModules.push_back(mgpuModuleLoad(const_cast<char *>(text), 0));
   return loadedModules.back();
@@ -53,8 +54,8 @@ inline void launch(void *kernel, int32_t dynamicShared = 0,
                    nullptr, 0);
 }
 
-/// A test begins with a new context of a device of 9.0, so that nothing is
-/// cached from the tests before it.
+/// A test begins with a new context of a device of 9.0, so that caches of
+/// earlier tests do not apply.
 class CudaTest : public ::testing::Test {
 protected:
   static constexpr int kDevice = 1;
@@ -64,10 +65,15 @@ protected:
     setenv("BNGRAD_CUDA_DRIVER", "libfakecuda.so", 1);
     bngradCudaSetErrorHandler(
         [](const char *message, void *user) {
+          // There is memory for the test where there is none for the library.
+          spareAllocations(true);
           auto *test = static_cast<CudaTest *>(user);
-          std::lock_guard<std::mutex> lock(test->mutex);
-          test->errors += message;
-          test->errors += '\n';
+          {
+            std::lock_guard<std::mutex> lock(test->mutex);
+            test->errors += message;
+            test->errors += '\n';
+          }
+          spareAllocations(false);
         },
         this);
     fake::setDevice(kDevice, {});
@@ -86,7 +92,7 @@ protected:
     fake::setCurrent(nullptr);
   }
 
-  /// The lines since the last time.
+  /// The error lines since the last call.
   std::string takeErrors() {
     std::lock_guard<std::mutex> lock(mutex);
     return std::exchange(errors, "");

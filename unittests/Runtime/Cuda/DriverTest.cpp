@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each test runs in a process of its own, where no driver is loaded yet.
+// Each test runs in its own process, in which no driver is loaded yet.
 //
 //===----------------------------------------------------------------------===//
 

@@ -15,7 +15,7 @@ namespace {
 class ErrorsTest : public CudaTest {};
 } // namespace
 
-// What generated code may call, and the driver's function that fails.
+// Each runtime function of generated code, with a failing driver function.
 TEST_F(ErrorsTest, TextOfEachCall) {
   void *kernel = mgpuModuleGetFunction(loadModule(), "bn_reduce");
   launch(kernel);
@@ -135,7 +135,7 @@ TEST_F(ErrorsTest, NothingButReleasesUntilTheStatusIsTaken) {
     EXPECT_EQ(bngradCudaTakeStatus(), 0);
   }).join();
 
-  // What the thread holds it can give back.
+  // The thread can release its resources.
   fake::takeCalls();
   mgpuMemFree(memory, stream);
   mgpuMemHostUnregisterMemRef(0, &memref, sizeof(data));

@@ -16,6 +16,22 @@
 #include <string_view>
 #include <utility>
 
+extern "C" __attribute__((weak)) void spareAllocations(bool isSpared);
+
+namespace {
+/// Where tests make allocations fail, the driver's own do not.
+struct SparedScope {
+  SparedScope() {
+    if (spareAllocations)
+      spareAllocations(true);
+  }
+  ~SparedScope() {
+    if (spareAllocations)
+      spareAllocations(false);
+  }
+};
+} // namespace
+
 namespace bngrad::cuda {
 struct CUctx_st {
   int device;
@@ -51,7 +67,7 @@ static constexpr CUresult kInvalidPtx = CUresult(218);
 static constexpr CUresult kInvalidHandle = CUresult(400);
 static constexpr CUresult kNotFound = CUresult(500);
 static constexpr CUresult kInvalidClusterSize = CUresult(912);
-// Of every kernel.
+// Static shared memory of every kernel.
 static constexpr int kStaticShared = 1024;
 static constexpr int kMaxShared = 227 << 10;
 
@@ -67,10 +83,10 @@ struct State {
   std::vector<fake::Launch> launches;
   std::map<std::string, CUresult> failures;
   int optLevel = -1;
-  /// What cuMemFreeAsync and cuMemFree accept.
+  /// Memory that cuMemFreeAsync and cuMemFree accept.
   std::set<CUdeviceptr> pooled;
   std::set<CUdeviceptr> plain;
-  /// What is never freed, reachable for leak checkers.
+  /// Memory that is never freed, reachable for leak checkers.
   std::vector<void *> kept;
 
   template <typename T> T *keep(T *object) {
@@ -167,7 +183,7 @@ void fake::succeedAgain() {
 // The driver
 //===----------------------------------------------------------------------===//
 
-/// Counts a call that only asks; what it is to fail with.
+/// Counts a query; returns its result.
 static CUresult ask(const char *function) {
   Lock lock(state().mutex);
   ++state().numCalls;
@@ -175,14 +191,14 @@ static CUresult ask(const char *function) {
   return found == state().failures.end() ? CUDA_SUCCESS : found->second;
 }
 
-/// Records a call; what it is to fail with.
+/// Records a call; returns its result.
 static CUresult record(const char *function, const std::string &detail = "") {
   Lock lock(state().mutex);
   state().calls.push_back(function + (detail.empty() ? "" : " " + detail));
   return ask(function);
 }
 
-/// The same for one that needs a context.
+/// As record, for a call that needs a context.
 static CUresult recordInContext(const char *function,
                                 const std::string &detail = "") {
   CUresult result = record(function, detail);
@@ -191,7 +207,7 @@ static CUresult recordInContext(const char *function,
   return result;
 }
 
-/// The same for one that works in `stream`.
+/// As record, for a call in `stream`.
 static CUresult recordInStream(const char *function, CUstream stream,
                                const std::string &detail = "") {
   CUresult result = recordInContext(function, detail);
@@ -204,32 +220,51 @@ static CUresult recordInStream(const char *function, CUstream stream,
   if (CUresult result = call; result != CUDA_SUCCESS)                          \
     return result;
 
-static const std::map<int, std::pair<const char *, const char *>> kErrors = {
-    {1, {"CUDA_ERROR_INVALID_VALUE", "invalid argument"}},
-    {2, {"CUDA_ERROR_OUT_OF_MEMORY", "out of memory"}},
-    {100, {"CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"}},
-    {101, {"CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"}},
-    {218, {"CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"}},
-    {400, {"CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"}},
-    {500, {"CUDA_ERROR_NOT_FOUND", "named symbol not found"}},
+namespace {
+struct ErrorText {
+  int code;
+  const char *name;
+  const char *text;
+};
+} // namespace
+
+static constexpr ErrorText kErrors[] = {
+    {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    {218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
+    {400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+    {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
 };
 
+static const ErrorText *findError(CUresult error) {
+  for (const ErrorText &each : kErrors)
+    if (each.code == error)
+      return &each;
+  return nullptr;
+}
+
 extern "C" {
-CUresult cuInit(unsigned) { return ask("cuInit"); }
+CUresult cuInit(unsigned) {
+  SparedScope spared;
+  return ask("cuInit");
+}
 
 CUresult cuGetErrorName(CUresult error, const char **name) {
-  auto found = kErrors.find(error);
-  *name = found == kErrors.end() ? nullptr : found->second.first;
+  const ErrorText *found = findError(error);
+  *name = found ? found->name : nullptr;
   return *name ? CUDA_SUCCESS : kInvalidValue;
 }
 
 CUresult cuGetErrorString(CUresult error, const char **text) {
-  auto found = kErrors.find(error);
-  *text = found == kErrors.end() ? nullptr : found->second.second;
+  const ErrorText *found = findError(error);
+  *text = found ? found->text : nullptr;
   return *text ? CUDA_SUCCESS : kInvalidValue;
 }
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuDeviceGet"));
   if (ordinal < 0 || ordinal >= fake::kNumDevices)
     return kInvalidDevice;
@@ -238,6 +273,7 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal) {
 }
 
 CUresult cuDeviceGetName(char *name, int size, CUdevice) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuDeviceGetName"));
   std::strncpy(name, "NVIDIA Fake", size);
   return CUDA_SUCCESS;
@@ -245,6 +281,7 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice) {
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute,
                               CUdevice device) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuDeviceGetAttribute"));
   Lock lock(state().mutex);
   const fake::DeviceInfo &info = state().devices[device];
@@ -263,6 +300,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute,
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+  SparedScope spared;
   RETURN_IF_FAILED(record("cuDevicePrimaryCtxRetain", std::to_string(device)));
   Lock lock(state().mutex);
   CUcontext &primary = state().primary[device];
@@ -273,12 +311,14 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
 }
 
 CUresult cuCtxGetCurrent(CUcontext *context) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuCtxGetCurrent"));
   *context = current();
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuCtxPushCurrent"));
   if (!context || !context->alive)
     return kInvalidContext;
@@ -287,6 +327,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext context) {
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext *context) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuCtxPopCurrent"));
   if (contextStack.empty())
     return kInvalidContext;
@@ -296,6 +337,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context) {
 }
 
 CUresult cuCtxGetDevice(CUdevice *device) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuCtxGetDevice"));
   if (!current())
     return kInvalidContext;
@@ -304,15 +346,17 @@ CUresult cuCtxGetDevice(CUdevice *device) {
 }
 
 CUresult cuCtxGetId(CUcontext context, unsigned long long *id) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuCtxGetId"));
   *id = context->id;
   return CUDA_SUCCESS;
 }
 
-/// Records the first word of `image`. PTX that starts with `bad` is refused.
+/// Records the first word of `image`. PTX that starts with `bad` is rejected.
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
                             unsigned numOptions, CUjit_option *options,
                             void **values) {
+  SparedScope spared;
   std::string_view text = static_cast<const char *>(image);
   text = text.substr(0, text.find(' '));
   RETURN_IF_FAILED(recordInContext("cuModuleLoadDataEx", std::string(text)));
@@ -337,13 +381,15 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
 }
 
 CUresult cuModuleUnload(CUmodule module) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInContext("cuModuleUnload"));
   return module->contextId == current()->id ? CUDA_SUCCESS : kInvalidHandle;
 }
 
-/// A kernel called `missing` is not there.
+/// A kernel called `missing` does not exist.
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
                              const char *name) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInContext("cuModuleGetFunction", name));
   if (module->contextId != current()->id)
     return kInvalidHandle;
@@ -357,6 +403,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
 
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute,
                             CUfunction function) {
+  SparedScope spared;
   RETURN_IF_FAILED(ask("cuFuncGetAttribute"));
   Lock lock(state().mutex);
   *value = function->maxDynamicShared;
@@ -365,6 +412,7 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute,
 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
                             int value) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       record("cuFuncSetAttribute",
              std::to_string(attribute) + " " + std::to_string(value)));
@@ -381,6 +429,7 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
                           void **params, void **extra) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       recordInStream("cuLaunchKernelEx", config->hStream, function->name));
   Lock lock(state().mutex);
@@ -412,6 +461,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
 }
 
 CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInContext("cuStreamCreate", std::to_string(flags)));
   Lock lock(state().mutex);
   *stream = state().keep(new CUstream_st{current()});
@@ -419,16 +469,19 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {
+  SparedScope spared;
   return recordInStream("cuStreamSynchronize", stream);
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       recordInStream("cuStreamWaitEvent", stream, std::to_string(flags)));
   return event ? CUDA_SUCCESS : kInvalidHandle;
 }
 
 CUresult cuEventCreate(CUevent *event, unsigned flags) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInContext("cuEventCreate", std::to_string(flags)));
   Lock lock(state().mutex);
   *event = state().keep(new CUevent_st{current()});
@@ -436,16 +489,19 @@ CUresult cuEventCreate(CUevent *event, unsigned flags) {
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInStream("cuEventRecord", stream));
   return event && event->context == current() ? CUDA_SUCCESS : kInvalidHandle;
 }
 
 CUresult cuEventSynchronize(CUevent event) {
+  SparedScope spared;
   RETURN_IF_FAILED(record("cuEventSynchronize"));
   return event ? CUDA_SUCCESS : kInvalidHandle;
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       record("cuMemPoolCreate", std::to_string(properties->location.id)));
   if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
@@ -458,12 +514,13 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
                                void *value) {
+  SparedScope spared;
   RETURN_IF_FAILED(record("cuMemPoolSetAttribute", std::to_string(attribute)));
   std::memcpy(&pool->releaseThreshold, value, sizeof(uint64_t));
   return CUDA_SUCCESS;
 }
 
-/// A new piece of host memory, in `set`.
+/// Allocates host memory and adds it to `set`.
 static CUdeviceptr allocate(size_t bytes, std::set<CUdeviceptr> &set) {
   Lock lock(state().mutex);
   auto result = reinterpret_cast<uintptr_t>(std::malloc(bytes));
@@ -481,6 +538,7 @@ static CUresult release(CUdeviceptr pointer, std::set<CUdeviceptr> &set) {
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *result, size_t bytes,
                                  CUmemoryPool pool, CUstream stream) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       recordInStream("cuMemAllocFromPoolAsync", stream, std::to_string(bytes)));
   if (bytes == 0 || !pool || pool->releaseThreshold == 0)
@@ -490,17 +548,20 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *result, size_t bytes,
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInStream("cuMemFreeAsync", stream));
   return release(pointer, state().pooled);
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *result, size_t bytes) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInContext("cuMemAlloc", std::to_string(bytes)));
   *result = allocate(bytes, state().plain);
   return CUDA_SUCCESS;
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *result, size_t bytes, unsigned flags) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       recordInContext("cuMemAllocManaged",
                       std::to_string(bytes) + " " + std::to_string(flags)));
@@ -509,12 +570,14 @@ CUresult cuMemAllocManaged(CUdeviceptr *result, size_t bytes, unsigned flags) {
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInContext("cuMemFree"));
   return release(pointer, state().plain);
 }
 
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute,
                                CUdeviceptr pointer) {
+  SparedScope spared;
   Lock lock(state().mutex);
   bool isKnown = state().pooled.count(pointer) || state().plain.count(pointer);
   if (attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE || !isKnown)
@@ -525,6 +588,7 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute,
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
                        CUstream stream) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       recordInStream("cuMemcpyAsync", stream, std::to_string(bytes)));
   std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from),
@@ -534,6 +598,7 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
 
 CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count,
                           CUstream stream) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       recordInStream("cuMemsetD16Async", stream, std::to_string(count)));
   for (size_t i = 0; i < count; ++i)
@@ -543,6 +608,7 @@ CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count,
 
 CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count,
                           CUstream stream) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       recordInStream("cuMemsetD32Async", stream, std::to_string(count)));
   for (size_t i = 0; i < count; ++i)
@@ -551,6 +617,7 @@ CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count,
 }
 
 CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags) {
+  SparedScope spared;
   RETURN_IF_FAILED(
       recordInContext("cuMemHostRegister",
                       std::to_string(bytes) + " " + std::to_string(flags)));
@@ -558,6 +625,7 @@ CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags) {
 }
 
 CUresult cuMemHostUnregister(void *pointer) {
+  SparedScope spared;
   RETURN_IF_FAILED(recordInContext("cuMemHostUnregister"));
   return pointer ? CUDA_SUCCESS : kInvalidValue;
 }
@@ -567,16 +635,18 @@ CUresult cuMemHostUnregister(void *pointer) {
 //===----------------------------------------------------------------------===//
 
 static int pushRange(const char *text) {
+  SparedScope spared;
   record("push", text);
   return 0;
 }
 
 static int popRange() {
+  SparedScope spared;
   record("pop");
   return 0;
 }
 
-/// What a profiler's library does when the process starts to use NVTX.
+/// The entry point of a profiler's library, called at the first use of NVTX.
 int InitializeInjectionNvtx2(const void *(*getExportTable)(uint32_t)) {
   using Slot = void (*)();
   struct Callbacks {
@@ -589,7 +659,7 @@ int InitializeInjectionNvtx2(const void *(*getExportTable)(uint32_t)) {
   for (int module = 1; module <= 6; ++module) {
     if (!callbacks->getTable(module, &table, &size))
       return 0;
-    // As a profiler that takes every function.
+    // As a profiler that replaces every function.
     for (unsigned i = 1; i < size; ++i)
       *table[i] = [] {};
   }

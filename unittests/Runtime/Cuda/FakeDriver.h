@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Memory is that of the host, kernels do nothing, streams have no work. What a
-// real driver would refuse (a handle of another context, shared memory or a
-// cluster that was not asked for) is an error here too.
+// Memory is that of the host, kernels do nothing, streams have no work. Errors
+// of a real driver (a handle of another context, shared memory or a cluster
+// that was not requested) are errors here, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,20 +34,20 @@ struct DeviceInfo {
 };
 void setDevice(int device, DeviceInfo info);
 
-/// A context that is not the primary one; it gets the handle of the context
-/// that was destroyed last, if there is one.
+/// Creates a context other than the primary one. It reuses the handle of the
+/// last destroyed context, if there is one.
 CUcontext createContext(int device);
 void destroyContext(CUcontext context);
-/// Of the calling thread.
+/// Sets the current context of the calling thread.
 void setCurrent(CUcontext context);
 CUcontext getCurrent();
-/// Null if nobody retains it.
+/// The primary context; null if it is not retained.
 CUcontext getPrimary(int device);
 
 /// The calls since the last time, such as `cuModuleGetFunction bn_reduce`,
-/// without those that only ask something.
+/// without queries.
 std::vector<std::string> takeCalls();
-/// All calls ever, with those that ask.
+/// The number of all calls, including queries.
 int countAllCalls();
 
 struct Launch {
@@ -55,7 +55,7 @@ struct Launch {
   CUcontext context;
   std::array<unsigned, 3> grid;
   std::array<unsigned, 3> block;
-  /// Zeros where there are no clusters.
+  /// Zeros without clusters.
   std::array<unsigned, 3> cluster;
   unsigned dynamicShared;
   CUstream stream;

@@ -96,7 +96,7 @@ TEST_F(ModuleTest, NothingFits) {
             "(binary), sm_103a (PTX)\n");
   EXPECT_EQ(choose(7, 5, {binary("sm_80", "b"), ptx("sm_80", "p")}), "");
   EXPECT_EQ(bngradCudaTakeStatus(), -1);
-  // A family's images fit no other family, be it newer.
+  // Images of a family do not run on another family, even a newer one.
   EXPECT_EQ(choose(12, 0, {ptx("sm_100f", "p")}), "");
   EXPECT_EQ(bngradCudaTakeStatus(), -1);
   EXPECT_EQ(choose(10, 0, {ptx("sm_103f", "p")}), "");
@@ -136,7 +136,7 @@ TEST_F(ModuleTest, ImagesThatCannotBeRight) {
                   "kernel, got null");
 }
 
-// The array of images need not live as long as what it points to.
+// The array of images may be freed before the images.
 TEST_F(ModuleTest, ImagesAreCopied) {
   std::string chip = "sm_90";
   bngradCudaImage_t image = ptx(chip.c_str(), "text");
@@ -237,8 +237,8 @@ TEST_F(ModuleTest, KernelThatIsNotThere) {
 //===----------------------------------------------------------------------===//
 
 TEST_F(ModuleTest, UnloadedWhereItsContextExists) {
-  // Another context than the current one may be gone; a primary one that the
-  // runtime retains is not.
+  // A context other than the current one may be destroyed, but not a primary
+  // one that the runtime retains.
   void *module = loadModule();
   void *kernel = mgpuModuleGetFunction(module, "kernel");
   launch(kernel);

@@ -65,7 +65,7 @@ TEST_F(StreamsTest, CallersStream) {
   void *own = mgpuStreamCreate();
   void *kernel = mgpuModuleGetFunction(loadModule(), "kernel");
   void *made = mgpuStreamCreate();
-  // The default stream is one that can be set as well.
+  // The default stream can also be set.
   for (void *callers : {made, static_cast<void *>(nullptr)}) {
     bngradCudaSetStream(callers);
     fake::takeCalls();
@@ -78,7 +78,7 @@ TEST_F(StreamsTest, CallersStream) {
     std::vector<fake::Launch> launches = fake::takeLaunches();
     ASSERT_EQ(launches.size(), 1u);
     EXPECT_EQ(launches[0].stream, callers);
-    // Others are waited for.
+    // Other streams are waited for.
     fake::takeCalls();
     mgpuStreamSynchronize(own);
     EXPECT_EQ(fake::takeCalls().size(), 1u);

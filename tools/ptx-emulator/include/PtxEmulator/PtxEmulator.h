@@ -1,4 +1,4 @@
-/*===- PtxEmulator.h - what the emulator tells of launches ------ -*- C -*-===*\
+/*===- PtxEmulator.h - memory traffic of launches --------------- -*- C -*-===*\
 |*
 |* Licensed under the Apache License v2.0 with LLVM Exceptions.
 |* See LICENSE for license information.
@@ -6,7 +6,7 @@
 |*
 \*===----------------------------------------------------------------------===*/
 /*
- * libBNGradCudaEmulator.so exports these functions beside those of
+ * libBNGradCudaEmulator.so exports these functions and those of
  * BNGrad/Runtime/Cuda.h. They may be called from any thread.
  */
 
@@ -20,9 +20,9 @@
 extern "C" {
 #endif
 
-/* What one launch asked of one buffer of global memory. A request is what one
- * instruction of one warp asks; its bytes are counted once each, and its
- * sectors are the pieces of 32 bytes that it touches. */
+/* Traffic of one launch to one buffer of global memory. A request is one
+ * instruction of one warp; each of its bytes is counted once, and its sectors
+ * are the units of 32 bytes that it touches. */
 typedef struct {
   uint64_t launch;    /* from 0, since the last reset */
   const char *kernel; /* valid until the next reset */

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// `add` and its like are decoded by the last modifier: decodeArithmetic() picks
-// one of these.
+// The last modifier of `add` and similar instructions selects the decode
+// function, in decodeArithmetic().
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,7 +11,8 @@
 
 namespace bngrad::ptx {
 
-/// Begins a copy of one thread: checks both ends as accesses of that thread.
+/// Begins a copy of one thread, and checks source and destination as accesses
+/// of that thread.
 static AsyncCopy *issue(Warp &warp, unsigned lane, const Place &source,
                         uint32_t sourceBytes, const Place &dest, uint32_t bytes,
                         bool bulk) {
@@ -31,7 +32,7 @@ static AsyncCopy *issue(Warp &warp, unsigned lane, const Place &source,
   copy.line = warp.launch->program.code[warp.pc()].line;
   copy.issuer = copy.writer = warp.actorOf(lane);
   if (bulk && dest.space == Space::Shared) {
-    // Who reads must have waited, or come after one who did.
+    // A reader must have waited, or be ordered after a thread that has.
     copy.writer = warp.launch->threadsPerBlock() * cluster.blocks.size() +
                   dest.block->rank;
     dest.region->shadow.overwrite(dest.offset, bytes,
@@ -70,7 +71,7 @@ static void executeCopy(Warp &warp, const Inst &inst, uint32_t mask) {
                    dest))
       return false;
     source = dest;
-    // Nothing is read where nothing is asked for.
+    // No bytes are read if the source size is 0.
     uint64_t fromAddress = from[lane] + int64_t(inst.target);
     if (sourceBytes && !findPlace(warp, lane, Space::Global, fromAddress,
                                   sourceBytes, inst.bytes, source))
@@ -88,9 +89,9 @@ static void executeCopy(Warp &warp, const Inst &inst, uint32_t mask) {
     countRequest(warp, sources, count, inst.bytes, AccessKind::Read);
 }
 
-/// mode: groups that may stay open; mode2: 0 commit, 1 wait; `strong`: bulk;
-/// `aligned`: wait
-/// for all; `acquire`: only until the sources are read.
+/// mode: groups that may remain pending; mode2: 0 commit, 1 wait; `strong`:
+/// bulk; `aligned`: wait for all; `acquire`: wait only until the sources are
+/// read.
 static void executeGroup(Warp &warp, const Inst &inst, uint32_t mask) {
   AsyncCopies &copies = warp.block->cluster->copies;
   Order &order = warp.block->cluster->order;
@@ -107,7 +108,7 @@ static void executeGroup(Warp &warp, const Inst &inst, uint32_t mask) {
       queue.groups.push_back(std::move(queue.open));
       queue.open.clear();
     }
-    // What the copies wrote happens now.
+    // The writes of the copies happen now.
     order.leave(actor);
     copies.wait(queue, inst.mode, inst.acquire);
   });
@@ -179,7 +180,7 @@ static bool decodeAsync(Decoder &decoder, Inst &inst) {
   inst.bytes = decoder.operand(2).integer;
   if (inst.bytes != 16 && (cache == 1 || (inst.bytes != 4 && inst.bytes != 8)))
     return decoder.unsupported("a size of " + std::to_string(inst.bytes));
-  // The offset of the source address is kept in `target`.
+  // `target` holds the offset of the source address.
   if (!decoder.address(inst, 1))
     return false;
   Inst sourceOnly = inst;
@@ -284,7 +285,7 @@ static void executeBulk(Warp &warp, const Inst &inst, uint32_t mask) {
 
 static void executeNothing(Warp &, const Inst &, uint32_t) {}
 
-/// Adds the address operand `i` and remembers its offset.
+/// Adds the address operand `i` and its offset.
 static bool addAddress(Decoder &decoder, Inst &inst, unsigned i) {
   inst.offset = 0;
   if (!decoder.address(inst, i))

@@ -58,7 +58,7 @@ static void executeWarpBarrier(Warp &warp, const Inst &inst, uint32_t mask) {
 }
 
 //===----------------------------------------------------------------------===//
-// bar.sync and its like
+// bar.sync and similar instructions
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -91,7 +91,7 @@ static void finishBarrier(Block &block, NamedBarrier &barrier, BarrierOp op) {
   ++cluster.launch.progress;
 }
 
-/// The value of an operand that all lanes of the warp must agree on.
+/// The value of an operand that must be uniform in the warp.
 static bool uniformValue(Warp &warp, const uint64_t *column, uint32_t mask,
                          uint32_t &value) {
   value = uint32_t(column[__builtin_ctz(mask)]);
@@ -110,7 +110,8 @@ static bool uniformValue(Warp &warp, const uint64_t *column, uint32_t mask,
 static void executeBarrier(Warp &warp, const Inst &inst, uint32_t mask) {
   Block &block = *warp.block;
   BarrierOp op = BarrierOp(inst.mode);
-  // All lanes that live must come together; those missing may still come.
+  // All lanes that have not exited must arrive together; missing ones may still
+  // arrive.
   if (inst.aligned && mask != warp.alive) {
     warp.suspend(mask, warp.pc(), Wait::Lanes, warp.alive);
     return;
@@ -142,7 +143,7 @@ static void executeBarrier(Warp &warp, const Inst &inst, uint32_t mask) {
   }
   barrier.expected = expected;
   barrier.arrived += __builtin_popcount(mask);
-  // Given numbers count whole warps.
+  // A given number of threads counts whole warps.
   if (inst.mode2 && mask == warp.existing)
     barrier.arrived += 32 - __builtin_popcount(mask);
   Order &order = block.cluster->order;

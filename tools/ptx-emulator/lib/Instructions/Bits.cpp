@@ -49,7 +49,7 @@ struct Reverse {
 
 } // namespace
 
-/// The shift amount has 32 bits; shifts by the width and more are allowed.
+/// The shift amount has 32 bits and may exceed the width.
 template <typename T>
 static void executeShiftLeft(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *a = warp.in(inst.source[0]);

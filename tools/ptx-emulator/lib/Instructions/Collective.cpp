@@ -1,4 +1,4 @@
-//===- Collective.cpp - shuffles, votes and their like ----------*- C++ -*-===//
+//===- Collective.cpp - instructions of several lanes -----------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -12,8 +12,9 @@
 
 namespace bngrad::ptx {
 
-/// Whether all lanes of the member masks, which are in `members`, stand here.
-/// If not, suspends the lanes or reports why they can never come.
+/// Whether all lanes of the member masks, which are in `members`, are at this
+/// instruction. Otherwise suspends the lanes, or reports why the missing lanes
+/// can never reach it.
 static bool gather(Warp &warp, const uint64_t *members, uint32_t mask) {
   uint32_t missing = 0, wanted = 0;
   bool fine = forLanesWhile(mask, [&](unsigned lane) {
@@ -53,7 +54,7 @@ enum class Shuffle : uint8_t { Up, Down, Butterfly, Index };
 
 static void executeShuffle(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *members = warp.in(inst.source[3]);
-  // The value may be undefined: it is passed on.
+  // The value may be undefined: it is only copied.
   if (!warp.checkSources(inst, mask, 1) || !gather(warp, members, mask))
     return;
   const uint64_t *a = warp.in(inst.source[0]);

@@ -103,7 +103,7 @@ void addControlInstructions(DecodeTable &table) {
     return decoder.take("u32") ? decoder.source(inst, 0, Type::U32)
                                : decoder.unknown();
   };
-  // The grid before this one is over: launches run one after the other.
+  // The previous grid is complete: launches run one after the other.
   table["griddepcontrol"] = [](Decoder &decoder, Inst &inst) {
     inst.handler = executeNothing;
     return decoder.takeOneOf({"wait", "launch_dependents"}) >= 0

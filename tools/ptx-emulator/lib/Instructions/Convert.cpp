@@ -33,8 +33,8 @@ static double flush(double value) {
   return std::fabs(value) < 0x1p-126 ? std::copysign(0.0, value) : value;
 }
 
-/// The value of a float source; an integer one is rounded to odd if it is too
-/// wide.
+/// The value of a float or integer source; an integer that is too wide is
+/// rounded to odd.
 static double readValue(Type type, uint64_t bits) {
   switch (type) {
   case Type::F64:
@@ -66,7 +66,7 @@ static double readValue(Type type, uint64_t bits) {
   }
 }
 
-/// A double to the float type of `inst`.
+/// Converts a double to the float type of `inst`.
 static uint64_t writeFloat(const Inst &inst, double value) {
   if (inst.saturate)
     value = value > 1 ? 1 : value > 0 ? value : 0;
@@ -84,7 +84,8 @@ static uint64_t writeFloat(const Inst &inst, double value) {
   return bits;
 }
 
-/// An integer source to f64, where the one rounding is that of the mode.
+/// Converts an integer source to f64 with a single rounding, by the mode of
+/// `inst`.
 static double integerToDouble(const Inst &inst, uint64_t bits) {
   // The compiler's conversion of an unsigned zero would be -0 when rounding
   // down.
@@ -123,7 +124,8 @@ static void executeToFloat(Warp &warp, const Inst &inst, uint32_t mask) {
   });
 }
 
-/// Two singles to a pair of f16 or bf16; the first goes to the upper half.
+/// Converts two singles to a pair of f16 or bf16; the first becomes the upper
+/// half.
 static void executeToPair(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *a = warp.in(inst.source[0]);
   const uint64_t *b = warp.in(inst.source[1]);
@@ -135,7 +137,8 @@ static void executeToPair(Warp &warp, const Inst &inst, uint32_t mask) {
   });
 }
 
-/// The range of an integer type as doubles: [low, high), and what NaN gives.
+/// The range of an integer type as doubles, [low, high), and the result for
+/// NaN.
 static uint64_t toInteger(Type type, double value, bool wideSource) {
   unsigned bits = byteWidth(type) * 8;
   bool sign = isSigned(type);
@@ -231,8 +234,8 @@ static bool isConvertible(Type type) {
 static bool decodeConvert(Decoder &decoder, Inst &inst) {
   bool hasIntegerRound = decoder.takeIntegerRound(inst.round);
   bool hasRound = !hasIntegerRound && decoder.takeRound(inst.round);
-  // In the order of the manual: .ftz .relu .satfinite .sat; some compilers
-  // write .satfinite first.
+  // The manual's order is .ftz .relu .satfinite .sat; some compilers write
+  // .satfinite first.
   for (;;) {
     if (decoder.take("ftz"))
       inst.flushSubnormals = true;
@@ -272,7 +275,7 @@ static bool decodeConvert(Decoder &decoder, Inst &inst) {
     inst.handler = executeFloatToInteger;
   } else {
     inst.handler = executeIntegerToInteger;
-    // Only saturation looks at the bytes that a narrower type leaves out.
+    // Only saturation reads the bytes above a narrower type.
     if (!inst.saturate)
       inst.readBytes =
           lowBytes(std::min(byteWidth(inst.type), byteWidth(inst.sourceType)));

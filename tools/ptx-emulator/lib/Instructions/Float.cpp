@@ -38,8 +38,8 @@ struct Sqrt {
 struct Reciprocal {
   template <typename T> static T apply(T a, T, T) { return T(1) / a; }
 };
-/// The functions of which hardware has approximations only: the emulator's
-/// results are the correctly rounded ones, or nearly so.
+/// Functions that hardware only approximates: the emulator's results are
+/// correctly rounded, or nearly so.
 struct ReciprocalSqrt {
   template <typename T> static T apply(T a, T, T) {
     return T(1.0 / std::sqrt(double(a)));
@@ -77,7 +77,7 @@ struct Abs {
   template <typename T> static T apply(T a, T, T) { return std::fabs(a); }
 };
 
-/// The lesser of two numbers, where -0 is less than +0; a number rather than
+/// The lesser of two numbers; -0 is less than +0, and a number is preferred to
 /// a NaN.
 struct Min {
   template <typename T> static T apply(T a, T b, T) {
@@ -107,7 +107,7 @@ template <typename Op> struct OfMagnitudes {
     return Op::apply(std::fabs(a), std::fabs(b), std::fabs(c));
   }
 };
-/// Where there are two operands, `c` is one of them.
+/// With two operands, `c` is one of them.
 template <typename Op> struct WithNaN {
   template <typename T> static T apply(T a, T b, T c) {
     if (std::isnan(a) || std::isnan(b) || std::isnan(c))
@@ -124,13 +124,13 @@ template <typename T> static T flush(T value) {
 }
 
 template <typename T> static uint64_t finish(T value, bool canonical) {
-  // Single-precision results that are no number have one form.
+  // A single-precision NaN result has one encoding.
   if (sizeof(T) == 4 && canonical && value != value)
     return 0x7FFFFFFF;
   return toBits(value);
 }
 
-/// Rounding to nearest, nothing flushed or clamped.
+/// Rounds to nearest, without flushing or clamping.
 template <typename Op, typename T, bool Canonical>
 static void executePlain(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *a = warp.in(inst.source[0]);
@@ -178,7 +178,7 @@ static void executeGeneral(Warp &warp, const Inst &inst, uint32_t mask) {
   });
 }
 
-/// Singles, of which all operands but the last come as f16 or bf16.
+/// Singles; all operands but the last are f16 or bf16.
 template <typename Op>
 static void executeMixed(Warp &warp, const Inst &inst, uint32_t mask) {
   FloatFormat format = inst.sourceType == Type::F16 ? kHalf : kBFloat;
@@ -249,7 +249,7 @@ static bool isHalf(Type type) {
   return type >= Type::F16 && type <= Type::BF16x2;
 }
 
-/// Such as sub.rn.sat.f32.bf16; only `fma` must name its rounding.
+/// Such as sub.rn.sat.f32.bf16; only `fma` requires a rounding mode.
 template <typename Op>
 static bool decodeMixed(Decoder &decoder, Inst &inst, unsigned numSources) {
   if (!decoder.takeRound(inst.round) && numSources == 3)

@@ -119,7 +119,7 @@ struct Sad {
   }
 };
 
-/// Nothing below zero.
+/// Clamps at zero.
 template <typename Op> struct Relu {
   template <typename T> static T apply(T a, T b) {
     return std::max(Op::apply(a, b), T(0));
@@ -135,7 +135,7 @@ template <typename Op, typename T> struct Pair {
   }
 };
 
-/// The first summand of add.cc and its like.
+/// The first summand of add.cc and similar instructions.
 struct First {
   template <typename T> static T apply(T a, T) { return a; }
 };
@@ -211,7 +211,7 @@ static bool decodeCarry(Decoder &decoder, Inst &inst, uint16_t mode,
   return decodePlain(decoder, inst, numSources);
 }
 
-/// mad.cc and madc, of which there is no .wide.
+/// mad.cc and madc, which have no .wide.
 static bool decodeMadCarry(Decoder &decoder, Inst &inst, int part,
                            uint16_t mode) {
   return part == 0   ? decodeCarry<MulLow>(decoder, inst, mode, 3)

@@ -17,7 +17,7 @@ namespace bngrad::ptx {
 /// A bit for each of the `bytes` low bytes of a register.
 inline uint8_t lowBytes(unsigned bytes) { return (1u << bytes) - 1; }
 
-/// d = Op::apply(a), where d is of type D and a of type S.
+/// d = Op::apply(a); d is of type D and a of type S.
 template <typename Op, typename D, typename S = D>
 void executeUnary(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *a = warp.in(inst.source[0]);
@@ -38,7 +38,7 @@ void executeBinary(Warp &warp, const Inst &inst, uint32_t mask) {
   });
 }
 
-/// d = Op::apply(a, b, c), where c is of the type of d.
+/// d = Op::apply(a, b, c); c has the type of d.
 template <typename Op, typename D, typename S = D>
 void executeTernary(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *a = warp.in(inst.source[0]);
@@ -118,8 +118,8 @@ template <typename Op> Handler ternaryFor(Type type) {
   }
 }
 
-/// The width of the parts of a packed type, or 0. What is decoded with a packed
-/// type works on each part by itself.
+/// The width of the parts of a packed type, or 0. Instructions on a packed type
+/// work on each part separately.
 inline unsigned partBytes(Type type) {
   switch (type) {
   case Type::U16x2:

@@ -64,7 +64,7 @@ static bool arrive(Warp &warp, unsigned lane, Mbarrier &barrier, uint32_t count,
   return true;
 }
 
-/// What `arrive` returns: the phase, in a form of our own.
+/// The result of `arrive`: the phase, in the emulator's own encoding.
 static uint64_t stateOf(const Mbarrier &barrier) {
   return uint64_t(barrier.phase) << 1 | 1;
 }
@@ -121,7 +121,7 @@ static void executeInvalidate(Warp &warp, const Inst &inst, uint32_t mask) {
     --place.region->numBusy;
     place.block->mbarriers.erase(place.offset);
     place.region->defined.set(place.offset, 8, false);
-    // Whoever still uses it races with this.
+    // A thread that still uses it races with this one.
     return checkAccess(warp, lane, place, 8, AccessKind::Write, false);
   });
 }
@@ -202,7 +202,7 @@ static void takeMbarrierSpace(Decoder &decoder, Inst &inst) {
     inst.space = space == 2 ? Space::SharedCluster : Space::Shared;
 }
 
-/// Takes .sem and .scope; gives true for .relaxed.
+/// Takes .sem and .scope; returns true for .relaxed.
 static bool takeSemantics(Decoder &decoder) {
   int order = decoder.takeOneOf({"release", "acquire", "relaxed"});
   decoder.takeOneOf({"cta", "cluster"});
@@ -221,7 +221,7 @@ static bool decodeArrive(Decoder &decoder, Inst &inst, uint16_t mode) {
     return decoder.unknown();
   unsigned next = 0;
   if (mode & kArrive) {
-    // The state is not to be had from a barrier of another block.
+    // A barrier of another block returns no state.
     if (decoder.operand(0).kind == SyntaxOperand::Sink)
       ++next;
     else if (decoder.operand(0).kind != SyntaxOperand::Address &&
@@ -253,7 +253,7 @@ static bool decodeWait(Decoder &decoder, Inst &inst, bool isTry) {
   if (!decoder.predDest(inst, 0) || !decoder.address(inst, 1) ||
       !decoder.source(inst, 2, inst.mode2 ? Type::U32 : Type::B64))
     return false;
-  // The hint how long to wait.
+  // The time hint.
   if (isTry && decoder.numOperands() == 4)
     count = 4;
   return decoder.expectOperands(count);

@@ -18,8 +18,8 @@ struct MbarrierPlace {
   Place place;
 };
 
-/// The mbarrier at `address`. Reports one that was not initialised, or not in
-/// a way that this thread knows of.
+/// The mbarrier at `address`. Reports one that is not initialised, or whose
+/// initialisation is not ordered before this access.
 bool findMbarrier(Warp &warp, unsigned lane, Space space, uint64_t address,
                   MbarrierPlace &result);
 

@@ -80,8 +80,8 @@ static uint64_t loadElement(const uint8_t *from, unsigned bytes, bool sign) {
   return value;
 }
 
-/// The bytes of a register that an element at `offset` leaves undefined; those
-/// that extend the element are so if any of its bytes is.
+/// The bytes of a register that are undefined after a load of the element at
+/// `offset`. The extension bytes are undefined if any byte of the element is.
 static uint8_t undefinedBytes(const Region &region, uint64_t offset,
                               const Inst &inst) {
   uint8_t parts = 0;

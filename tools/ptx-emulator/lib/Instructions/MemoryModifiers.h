@@ -1,4 +1,4 @@
-//===- MemoryModifiers.h - what accesses to memory share --------*- C++ -*-===//
+//===- MemoryModifiers.h - modifiers of memory accesses ---------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -22,7 +22,7 @@ bool takeOrdering(Decoder &decoder, Inst &inst);
 /// operand with a cache policy.
 bool takeCacheHints(Decoder &decoder);
 
-/// What a strong access means to the order of other accesses.
+/// The acquire and release effects of a strong access.
 void acquireAfter(Warp &warp, const Inst &inst, unsigned lane,
                   const Place &place);
 void releaseBefore(Warp &warp, const Inst &inst, unsigned lane,

@@ -10,9 +10,9 @@
 
 namespace bngrad::ptx {
 
-// What copies passes on which bytes were never written.
+// Copies propagate the set of uninitialised bytes.
 
-/// Of `bytes` bytes of `source`, which lie above `shift` others.
+/// Propagates the state of `bytes` bytes of `source`, from byte `shift` on.
 static void passUndefined(Warp &warp, Column dest, Column source, uint32_t mask,
                           unsigned bytes, unsigned shift = 0) {
   warp.define(dest, mask, warp.undefinedOf(source), [&](unsigned lane) {
@@ -250,7 +250,7 @@ static void executeFromGeneric(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *a = warp.in(inst.source[0]);
   uint64_t *d = warp.out(inst.dest[0]);
   uint64_t window = windowOf(inst.space);
-  // An address of another space stays what it is, and so out of bounds.
+  // An address of another space is unchanged, and so is out of bounds.
   forLanes(mask, [&](unsigned lane) {
     d[lane] = window && (a[lane] & kWindowMask) == window
                   ? a[lane] & ~kWindowMask
