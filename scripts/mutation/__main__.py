@@ -91,7 +91,7 @@ def find_pool(files: str) -> list[Mutant]:
 
 
 def take_share(pool: list[Mutant], arguments: argparse.Namespace) -> list[Mutant]:
-    """A random share that depends on the seed and on what the mutants are, not on where they stand."""
+    """A random share that depends on the seed and on the text of mutants, not on their lines."""
     def luck(seed: int, text: str) -> float:
         return int(hashlib.sha1(f"{seed} {text}".encode()).hexdigest()[:12], 16) / 16**12
 
@@ -149,7 +149,7 @@ class Run:
         self.digest = hashlib.sha1(sources.encode()).hexdigest()
         if self.state.get("digest") != self.digest:
             self.state["recordings"] = {}
-        # What did not compile last time does not now.
+        # A mutant that did not compile last time does not now.
         digests = {f: hashlib.sha1((ROOT / f).read_bytes()).hexdigest() for f in files}
         self.schemata.dropped = {m.number for m in share
                                  if self.results.get(m.key, {}).get("source") == digests[m.file]}
@@ -207,7 +207,7 @@ class Run:
         left = {m.number for m in mutants}
 
         def order(mutant: Mutant) -> list[str]:
-            """What has just noticed a mutant of the same function, then from the fastest on."""
+            """The tests that killed mutants of the same function last, then from the fastest on."""
             names = reaching[mutant.number]
             recent = [n for n in self.killers[mutant.function] if n in names]
             rest = sorted(set(names) - set(recent), key=lambda n: recordings[n]["seconds"])

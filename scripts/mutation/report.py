@@ -36,7 +36,7 @@ def read_listed(path: Path) -> dict[str, str]:
 
 
 def find_stale(listed: dict[str, str], pool: list[Mutant]) -> list[str]:
-    """What is listed of the pool's files and is no mutant any more."""
+    """Listed keys of the pool's files that are no mutants any more."""
     keys, files = {m.key for m in pool}, {m.file for m in pool}
     return [key for key in listed if key.split(" ## ")[0] in files and key not in keys]
 

@@ -157,7 +157,7 @@ class Schemata:
         self.dropped: set[int] = set()
 
     def copy(self, mutated: set[str]) -> None:
-        """Copies what git knows or would take; files that are alike stay, so that little is built again."""
+        """Copies the files that git knows or would take. Equal files stay, so that little is built again."""
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=self.root, check=True,
                                 capture_output=True, text=True).stdout.split("\n")
         names = {name for name in listed if name and (self.root / name).is_file()}
@@ -219,7 +219,7 @@ class Schemata:
         return writers
 
     def make(self, files: dict[str, list[Mutant]], configure: list[str], environment: dict[str, str]) -> None:
-        """Builds, dropping what does not compile; raises OutOfTime at the deadline."""
+        """Builds, dropping mutants that do not compile; raises OutOfTime at the deadline."""
         self.copy(set(files))
         self.write(files)
         if not (self.build / "build.ninja").exists():

@@ -35,7 +35,7 @@ func.func @sums_come_second(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %sum: memr
 #data = affine_map<(n, c) -> (n, c)>
 #feature = affine_map<(n, c) -> (c)>
 
-// What is made per channel comes last, too late for the loop over the data before it.
+// The per-channel loop comes last, too late for the loop over the data before it.
 // CHECK-LABEL: func @channels_come_last
 // CHECK-NOT:     vector
 func.func @channels_come_last(%x: memref<8x4xf32>, %f: memref<4xf32>, %y: memref<8x4xf32>) {
@@ -143,7 +143,7 @@ func.func @filled_between(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %sum: memref
 #data = affine_map<(n, c) -> (n, c)>
 #feature = affine_map<(n, c) -> (c)>
 
-// What has no effect may stand between.
+// An op without effects may stand between the members.
 // CHECK-LABEL: func @view_between
 // CHECK:         vector
 func.func @view_between(%x: memref<8x4xf32>, %y: memref<4x2x4xf32>, %sum: memref<4xf32>) {
@@ -264,7 +264,7 @@ func.func @long_elements(%x: memref<8x4xf80>, %f: memref<4xf80>, %y: memref<8x4x
 #data = affine_map<(n, c) -> (n, c)>
 #feature = affine_map<(n, c) -> (c)>
 
-// Rows are read one after the other as if they were one: what differs from row to row has no place.
+// All rows are read as one, so no operand may differ from row to row.
 // CHECK-LABEL: func @values_of_rows
 // CHECK-NOT:     vector
 // CHECK:         return

@@ -223,7 +223,7 @@ func.func @indices(%x: memref<2x3x4x5xf32>, %sum: memref<3xf32>) {
   return
 }
 
-// Readers of the same data share a view of it, so that what is known of it holds for both.
+// Readers of the same data share a view, so that they see the same value.
 // CHECK-LABEL: func @shared_view
 // CHECK-SAME:    (%[[X:[^:]+]]: memref<2x3x4x5xf32>,
 // CHECK:         memref.collapse_shape %[[X]]

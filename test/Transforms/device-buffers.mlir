@@ -2,7 +2,7 @@
 
 // RUN: bngrad-opt %s --bngrad-apply-schedule | FileCheck %s
 
-// What has strides is copied densely, and so views of it are dense.
+// The copy of a strided buffer is dense, and so are views of the copy.
 // CHECK-LABEL: func.func @view_of_a_strided_argument(
 // CHECK:         %[[DEVICE:.+]], %{{.+}} = gpu.alloc async {{.+}} : memref<4x8x4x8xf32>
 // CHECK:         memref.collapse_shape %[[DEVICE]] {{\[\[}}0], [1], [2, 3]] : memref<4x8x4x8xf32> into memref<4x8x32xf32>

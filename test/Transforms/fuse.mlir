@@ -486,7 +486,7 @@ func.func @gradient_read_in_two_orders(%x: tensor<4x4xf32>, %init: tensor<4xf32>
   return %y : tensor<4x4xf32>
 }
 
-// What is computed before a loop is not computed in each of its iterations.
+// A producer outside of a loop is not computed in each iteration.
 // CHECK-LABEL: func @producer_before_a_loop
 // CHECK:         math.exp
 // CHECK:         scf.for

@@ -118,7 +118,7 @@ func.func @turned(%x: memref<4x8x32xf32>, %turned: memref<4x32x8xf32>, %sum: mem
   return
 }
 
-// What is known to be aligned in one branch is not in the other.
+// Data that are aligned in one branch need not be in the other.
 // CHECK-LABEL: func @either_branch(
 // CHECK:         %[[X:.+]] = arith.cmpi eq
 // CHECK:         %[[Y:.+]] = arith.cmpi eq

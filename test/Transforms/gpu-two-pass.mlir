@@ -1,4 +1,4 @@
-// The kernels of `two_pass` by their shape: how many blocks, what they share, how long their vectors are.
+// The kernels of `two_pass`: the number of blocks, their shared memory, the length of vectors.
 
 // RUN: bngrad-opt %s --bngrad-apply-schedule --canonicalize --cse --mlir-print-local-scope | FileCheck %s
 // RUN: bngrad-opt %s --bngrad-apply-schedule | FileCheck %s --check-prefix=RAW
@@ -7,7 +7,7 @@
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
 
-// Columns of 8 numbers, 64 bytes for the two sums of each: 80 rows of 8 columns are what 40 KB hold. Pairs of rows are
+// Columns of 8 numbers, 64 bytes for the two sums of each: 40 KB hold 80 rows of 8 columns. Pairs of rows are
 // added through memory, from 64 rows on. A block takes 128 rows at a time, four of those at least: 64 blocks are enough
 // for all.
 // CHECK-LABEL: func @rows_that_fit(

@@ -227,8 +227,8 @@ func.func @coefficient_with_a_schedule(%dy: tensor<8x4xf32>, %v: tensor<4xf32>) 
   return %dx : tensor<8x4xf32>
 }
 
-// The loop of the sums may store elements; what reads these at the element and
-// the sum at the channel is a member.
+// The loop of the sums may store elements. A reader of these at the element and
+// of the sum at the channel is a member.
 // CHECK-LABEL: func @sums_and_elements
 // CHECK:         scf.execute_region
 // CHECK:           %[[FIRST:.+]]:2 = linalg.generic {{.+}} ["reduction", "parallel"]}
@@ -253,7 +253,7 @@ func.func @sums_and_elements(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tenso
   return %dx : tensor<8x4xf32>
 }
 
-// An element that is stored over what was there, and needs it, is no sum's.
+// A reduction whose stored elements depend on the old ones is not taken.
 // CHECK-LABEL: func @elements_of_elements
 // CHECK-NOT:     bngrad.schedule
 // CHECK:         return

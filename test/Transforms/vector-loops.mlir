@@ -356,7 +356,7 @@ func.func @channel_to_elements(%a: memref<6xf32>, %dx: memref<8x6x3100xf32>) {
 #channel = affine_map<(c) -> (c)>
 #scalar = affine_map<(c) -> ()>
 
-// What is one per channel is not computed in vectors where it may trap: a lane beside the channels would.
+// A per-channel body that may trap is not vectorized: a lane past the last channel would trap.
 // CHECK-LABEL: func @channels_that_may_trap
 // CHECK:         arith.divsi %c100{{.*}}, %{{.+}} : i32
 // CHECK-NOT:     arith.divsi
@@ -391,7 +391,7 @@ func.func @channels_that_may_trap(%x: memref<1000x64xf32>, %sum: memref<64xf32>,
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
 
-// What is not read has no table: one of 640 elements, two vectors and less than three lines.
+// An operand that is not read has no table. The one table has 896 elements.
 // CHECK-LABEL: func @unused
 // CHECK-SAME:    %[[UNUSED:[^:,]+]]: memref<64xf32>, %[[F:[^:,]+]]: memref<64xf32>,
 // CHECK-NOT:     %[[UNUSED]]
@@ -415,7 +415,7 @@ func.func @unused(%x: memref<1000x64xf32>, %unused: memref<64xf32>, %f: memref<6
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
 
-// As many columns as there are registers for: the sums of all are carried from row to row.
+// As many columns as registers hold: the sums of all are carried from row to row.
 // CHECK-LABEL: func @columns_in_all_registers
 // CHECK:         scf.for {{.+}} iter_args({{.+}}) -> (vector<64xf32>, vector<64xf32>) {
 // CHECK-COUNT-2:   vector.load %{{.+}} : memref<128000xf32>, vector<64xf32>
@@ -500,7 +500,7 @@ func.func @tiles(%x: memref<64x32x49xf32>, %sum: memref<32xf32>) {
 #data = affine_map<(n, c, s) -> (n, c, s)>
 #feature = affine_map<(n, c, s) -> (c)>
 
-// What is chosen when the sizes are known: few channels of much data are split, many short rows are tiles.
+// The choice at run time: few channels of much data are split, many short rows are tiles.
 // CHECK-LABEL: func @sizes
 // CHECK-SAME:    (%[[X:.+]]: memref<?x?x?xf32>,
 // CHECK-DAG:     %[[N:.+]] = memref.dim %[[X]], %c0
@@ -536,7 +536,7 @@ func.func @sizes(%x: memref<?x?x?xf32>, %sum: memref<?xf32>) {
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
 
-// A scalar is read once, beside the tables of what is one per channel.
+// A scalar is read once and needs no table.
 // CHECK-LABEL: func @scalar_beside_channels
 // CHECK-SAME:    %[[S:[^:,]+]]: memref<f32>,
 // CHECK:         memref.load %[[S]][]

@@ -1,4 +1,4 @@
-//===- TargetTest.cpp - what is read of a CPU ------------------*- C++ -*-===//
+//===- TargetTest.cpp - features and caches of a CPU ------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
