@@ -562,7 +562,7 @@ func.func @scalar_beside_channels(%x: memref<1000x64xf32>, %s: memref<f32>, %f: 
 // CHECK-LABEL: func @mask_by_position
 // CHECK-SAME:    %[[K:[^:,]+]]: memref<3100xi1>,
 // CHECK:         %[[BYTES:.+]] = builtin.unrealized_conversion_cast %[[K]] : memref<3100xi1> to memref<3100xi8>
-// CHECK:         %[[M:.+]] = vector.load %[[BYTES]]{{.+}} : memref<3100xi8>, vector<64xi8>
+// CHECK:         %[[M:.+]] = vector.load %[[BYTES]]{{.+}} : memref<3100xi8>, vector<16xi8>
 // CHECK:         arith.cmpi ne, %[[M]],
 // CHECK:         return
 func.func @mask_by_position(%x: memref<8x6x3100xf32>, %k: memref<3100xi1>, %sum: memref<6xf32>) {
