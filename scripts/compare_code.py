@@ -6,8 +6,9 @@ Compiles a corpus of programs with the tools of two build directories and
 compares the code: for a change that must not change any. Exits 1 if any differs.
 
 OLD and NEW are build directories (with bin/bngrad-opt and bin/bngrad-compile).
-Compared for each program are the IR after the stage `apply`, the diagnostics
-and the remarks. Where the IR differs, the assembly or PTX decides, which is
+Compared for each program are the IR after the stage `apply` (neighbouring
+constants in any order, as no code depends on it), the diagnostics and the
+remarks. Where the IR differs, the assembly or PTX decides, which is
 also compared for each benchmark shape with --code. The corpus:
 
   bench      the shapes of bench/, static, dynamic, strided, and fused, for
@@ -38,6 +39,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Iterator
 
@@ -196,11 +198,23 @@ def corpus() -> list:
     return found + [*cuda_programs(cases, kernels), *test_programs()]
 
 
+def sort_constants(text: str) -> str:
+    """`text` with the lines of constants that follow each other in order."""
+    lines, constants = [], []
+    for line in text.split("\n"):
+        if re.match(r"\s*%\w+ = arith\.constant ", line):
+            constants.append(line)
+            continue
+        lines += sorted(constants) + [line]
+        constants = []
+    return "\n".join(lines + sorted(constants))
+
+
 class Tools:
     """The tools of one build directory, and digests of their results."""
 
     def __init__(self, build: Path, work: Path):
-        self.bin, self.work = build / "bin", work
+        self.bin, self.work = build.resolve() / "bin", work
         self.digests = {}
         for tool in ("bngrad-opt", "bngrad-compile"):
             if not (self.bin / tool).is_file():
@@ -220,7 +234,7 @@ class Tools:
             output = done.stdout
             if suffix and Path(folder, "program" + suffix).exists():
                 output += Path(folder, "program" + suffix).read_text()
-            return f"{output}\n{done.stderr}\nexit status {done.returncode}\n"
+            return f"{sort_constants(output)}\n{done.stderr}\nexit status {done.returncode}\n"
 
     def digest(self, tool: str, options: tuple, text: str, suffix: str = "") -> str:
         """The digest of `run`, perhaps that of an earlier one."""
@@ -228,8 +242,9 @@ class Tools:
         path = self.work / "digests" / hashlib.sha256(key.encode()).hexdigest()
         if not path.exists():
             result = hashlib.sha256(self.run(tool, options, text, suffix).encode()).hexdigest()
-            path.with_suffix(f".{os.getpid()}").write_text(result)
-            path.with_suffix(f".{os.getpid()}").rename(path)
+            partial = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+            partial.write_text(result)
+            partial.rename(path)
         return path.read_text()
 
 

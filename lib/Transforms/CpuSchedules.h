@@ -1,4 +1,4 @@
-//===- VectorLoops.h - schedules with vectors -------------------*- C++ -*-===//
+//===- CpuSchedules.h - loops with vectors for the CPU ----------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_VECTORLOOPS_H
-#define BNGRAD_LIB_TRANSFORMS_VECTORLOOPS_H
+#ifndef BNGRAD_LIB_TRANSFORMS_CPUSCHEDULES_H
+#define BNGRAD_LIB_TRANSFORMS_CPUSCHEDULES_H
 
 #include "ScheduledGroup.h"
 
@@ -28,4 +28,4 @@ LogicalResult emitVectorLoops(RewriterBase &rewriter,
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_VECTORLOOPS_H
+#endif // BNGRAD_LIB_TRANSFORMS_CPUSCHEDULES_H
