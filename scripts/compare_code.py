@@ -7,7 +7,7 @@ compares the code: for a change that must not change any. Exits 1 if any differs
 
 OLD and NEW are build directories (with bin/bngrad-opt and bin/bngrad-compile).
 Compared for each program are the IR after the stage `apply` (neighbouring
-constants in any order, as no code depends on it), the diagnostics and the
+constants, of functions and of modules, in any order: no code depends on it), the diagnostics and the
 remarks. Where the IR differs, the assembly or PTX decides, which is
 also compared for each benchmark shape with --code. The corpus:
 
@@ -202,7 +202,7 @@ def sort_constants(text: str) -> str:
     """`text` with the lines of constants that follow each other in order."""
     lines, constants = [], []
     for line in text.split("\n"):
-        if re.match(r"\s*%\w+ = arith\.constant ", line):
+        if re.match(r"\s*(%\w+ = arith\.constant |memref\.global \"private\" constant )", line):
             constants.append(line)
             continue
         lines += sorted(constants) + [line]
@@ -250,7 +250,7 @@ class Tools:
 
 def opt_arguments(programs: list) -> tuple:
     """Those of `run` for the IR of programs with the same options, together."""
-    options = ("--split-input-file", "--mlir-print-local-scope", *REMARKS, *programs[0].options)
+    options = ("--split-input-file", "--mlir-print-local-scope", "--mlir-disable-threading", *REMARKS, *programs[0].options)
     return ("bngrad-opt", options, f"\n{SEPARATOR}\n".join(program.text for program in programs))
 
 
