@@ -64,8 +64,8 @@ Value CpuLoops::readOperand(OpBuilder &b, linalg::GenericOp generic,
     value = load(b, getFlat(operand.get()), index.add(run.base, piece.position),
                  piece);
   } else if (run.tables) {
-    return load(b, run.tables->lookup(operand.get()),
-                index.add(run.tableOffset, piece.position), piece);
+    value = load(b, run.tables->lookup(operand.get()),
+                 index.add(run.tableOffset, piece.position), piece);
   } else {
     SmallVector<Value> ivs(run.ivs);
     ivs.back() = piece.position;
