@@ -1,4 +1,4 @@
-//===- GpuKernels.cpp - what the kernels of a group share -----------------===//
+//===- GpuKernels.cpp - base of the schedules for GPUs --------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -23,7 +23,7 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 /// A symbol for the kernels of one more group of `function`. No other symbol
-/// begins with it: what embeds kernels makes `<symbol>_module` and the like.
+/// begins with it: embedding kernels makes `<symbol>_module` and the like.
 static std::string createModuleName(func::FuncOp function) {
   unsigned number = 0;
   function.walk([&](gpu::LaunchOp launch) {

@@ -1,4 +1,4 @@
-//===- GpuKernels.h - what the kernels of a group share ---------*- C++ -*-===//
+//===- GpuKernels.h - base of the schedules for GPUs ------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// How threads walk over loops of the data, read and write elements there, and
-// add up what they have found. The kernels of a schedule are built from these.
+// Threads *walk* over loops of the data, access the elements, and add up their
+// terms. The kernels of a schedule are built from these steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ inline constexpr int64_t kUnroll = 4;
 struct Walk {
   SmallVector<unsigned> loops;
   SmallVector<Value> sizes; // by loop, of the last one in pieces
-  SmallVector<Value> steps; // by loop: what one step adds
+  SmallVector<Value> steps; // by loop, of one step of the thread
 };
 
 /// Where a piece is: an index for every loop of the data, null where a walk has
@@ -153,7 +153,7 @@ protected:
   /// Stores each of `totals`, scalars or vectors, to its memref.
   void storeTotals(OpBuilder &b, ValueRange totals, ArrayRef<Value> memrefs,
                    ValueRange indices) const;
-  /// Adds `totals` to what the outputs of the reduction start with.
+  /// Adds `totals` to the initial values of the outputs of the reduction.
   void storeSums(OpBuilder &b, const Indices &indices, ValueRange totals) const;
 
   /// Part of an operand, in shared memory.

@@ -17,8 +17,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Emits `one_pass` for data that are aligned as its copies need; for others,
-/// which only the run can tell, `two_pass`.
+/// Emits `one_pass` for data that are aligned as its copies need, else
+/// `two_pass`; alignments not known yet are tested at run time.
 static void emitAlignedOnePass(OpBuilder &b, const ScheduledGroup &group,
                                ScheduleAttr schedule, DeviceBuffers &buffers) {
   Location loc = group.getMembers().front().getLoc();
@@ -51,7 +51,7 @@ static void emitAlignedOnePass(OpBuilder &b, const ScheduledGroup &group,
 }
 
 /// True if the integers in `generic` fill bytes, or are i1. Vectors of others
-/// are packed by some of what lowers kernels, and not by the rest.
+/// are packed by some of the passes that lower kernels, and not by the rest.
 static bool hasWholeBytes(linalg::GenericOp generic) {
   auto isWhole = [](Type type) {
     auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(type));

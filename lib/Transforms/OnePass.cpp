@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A block copies its rows of a tile of channels into shared memory, adds up
-// what it has there, and puts its sums into a slot for each channel. The first
-// block of the cluster adds the slots of all blocks, in their order, and
-// computes what there is once per channel. Then each block computes its
-// elements from what it still has.
+// the terms, and puts its sums into a slot for each channel. The first block of
+// the cluster adds the slots of all blocks, in their order, and computes the
+// per-channel results. Then each block computes its elements from the rows that
+// it still has in shared memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -194,7 +194,7 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
         b, generic, walk, first,
         {index.constant(0), kernel.thread, stride, countPieces(b, walk)},
         lanes);
-    // The next one may read what another thread has stored.
+    // The next one may read results of another thread.
     if (generic != group.elementwise.back())
       barrier(b);
   }

@@ -34,8 +34,8 @@ public:
 private:
   using LanesBody = function_ref<void(OpBuilder &, int64_t)>;
 
-  /// Emits `body` for vectors where `generics` can be read in vectors, and for
-  /// single elements where not; what only the run knows is tested there.
+  /// Emits `body` for vectors where `generics` can be read in vectors, else for
+  /// single elements; sizes and alignments not known yet are tested at run time.
   void emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
                    LanesBody body);
 

@@ -16,7 +16,8 @@
 
 namespace mlir::bngrad {
 
-/// Emits the kernels of `#bngrad.schedule<two_pass>` for `group`, of any layout.
+/// Emits the kernels of `#bngrad.schedule<two_pass>` for `group`, of any
+/// layout.
 void emitTwoPass(OpBuilder &b, const ScheduledGroup &group,
                  ScheduleAttr schedule, DeviceBuffers &buffers);
 
