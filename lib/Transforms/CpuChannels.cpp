@@ -56,7 +56,7 @@ private:
 } // namespace
 
 Run Channels::getRow(OpBuilder &b, ArrayRef<Value> ivs) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Run run;
   run.ivs.assign(ivs.begin(), ivs.end());
   run.base = index.constant(0);
@@ -94,7 +94,7 @@ void Channels::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
                                const SmallVector<Value> &ivs) const {
   Scalars uniform = loadUniformOfChannel(b, generic, ivs);
   emitLoops(b, outer, ivs, [&](OpBuilder &nested, ArrayRef<Value> rowIvs) {
-    Index index = at(nested);
+    IndexBuilder index = at(nested);
     // Backwards: the rows that were read last are still in a cache.
     SmallVector<Value> backwards(rowIvs);
     for (unsigned loop : outer)

@@ -21,7 +21,7 @@ using namespace mlir::bngrad;
 static constexpr int64_t kNarrowColumns = 128;
 
 /// The entries of a piece of a row. Tables are padded, and need no mask.
-static Piece getEntries(const ColumnRows &rows, Index index,
+static Piece getEntries(const ColumnRows &rows, IndexBuilder index,
                         const Piece &piece) {
   return {index.add(rows.entry, piece.position), piece.lanes};
 }
@@ -94,7 +94,7 @@ void TableLoops::addPieces(OpBuilder &b, const SumTables &tables,
 
 void TableLoops::addOverrunning(OpBuilder &b, const SumTables &tables,
                                 const ColumnRows &chain, Body otherwise) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   int64_t most = getMostColumns();
   auto isAtMost = [&](Value l, Value r) {
     return index.compare(arith::CmpIPredicate::ule, l, r);

@@ -58,7 +58,7 @@ void CpuLoops::loadUniform(OpBuilder &b, linalg::GenericOp generic,
 Value CpuLoops::readOperand(OpBuilder &b, linalg::GenericOp generic,
                             OpOperand &operand, const Run &run,
                             const Piece &piece) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value value;
   if (isDataMap(generic.getMatchingIndexingMap(&operand))) {
     value = load(b, getFlat(operand.get()), index.add(run.base, piece.position),
@@ -149,7 +149,7 @@ void CpuLoops::emitMasked(OpBuilder &b, Interval elements,
 
 void CpuLoops::emitPieces(OpBuilder &b, Interval elements, int64_t most,
                           PieceBody body) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   SmallVector<int64_t> lengths;
   for (int64_t length = most; length >= wide; length /= 2)
     lengths.push_back(length);
@@ -183,7 +183,7 @@ void CpuLoops::prefetch(OpBuilder &b, linalg::GenericOp generic, const Run &run,
   // Data that fit into the caches are not prefetched.
   if (!run.prefetchDistance || matchPattern(isStreamed(b), m_Zero()))
     return;
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value first =
       index.add(index.add(run.base, piece.position), run.prefetchDistance);
   Value last = index.sub(count, index.constant(1));
@@ -225,7 +225,7 @@ void CpuLoops::emitElements(OpBuilder &b, linalg::GenericOp generic, Run run,
 void CpuLoops::emitElementPieces(OpBuilder &b, linalg::GenericOp generic,
                                  const Run &run, Interval elements,
                                  bool isStreaming) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value result = getFlat(generic.getDpsInitOperand(0)->get());
   int64_t width = getElementBytes(result);
   auto emitPiece = [&](OpBuilder &nested, const Piece &piece) {

@@ -61,7 +61,7 @@ void CpuLoops::emitSizes(OpBuilder &b) {
 }
 
 void CpuLoops::emitChainRows(OpBuilder &b) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value terms = index.product(pick(sizes, reduced));
   chainRows = index.constant(kChainRows);
   for (auto [leastTerms, rows] : kLongChainRows)
@@ -118,7 +118,7 @@ void CpuLoops::emitLoops(OpBuilder &b, ArrayRef<unsigned> loops,
 }
 
 Value CpuLoops::getShares(OpBuilder &b) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   return index.select(index.compare(arith::CmpIPredicate::ult, count,
                                     index.constant(limits::kSerialElements)),
                       index.constant(1), index.constant(schedule.getThreads()));
@@ -126,7 +126,7 @@ Value CpuLoops::getShares(OpBuilder &b) const {
 
 void CpuLoops::emitShares(OpBuilder &b, Value iterations, ShareBody body,
                           Value isSerial) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value zero = index.constant(0), one = index.constant(1);
   Value shares = getShares(b);
   if (matchPattern(shares, m_One()))
@@ -134,7 +134,7 @@ void CpuLoops::emitShares(OpBuilder &b, Value iterations, ShareBody body,
   scf::ParallelOp::create(
       b, loc, zero, shares, one,
       [&](OpBuilder &nested, Location, ValueRange iv) {
-        Index inside = at(nested);
+        IndexBuilder inside = at(nested);
         Value from = inside.div(inside.mul(iv[0], iterations), shares);
         Value next = inside.add(iv[0], inside.constant(1));
         Value to = inside.div(inside.mul(next, iterations), shares);

@@ -84,7 +84,7 @@ TableMemory CpuLoops::createTables(OpBuilder &b,
   TableMemory result;
   if (types.empty())
     return result;
-  Index index = at(b);
+  IndexBuilder index = at(b);
   auto getMemRefType = [](Type element) {
     return MemRefType::get({ShapedType::kDynamic}, element);
   };
@@ -125,7 +125,7 @@ Value CpuLoops::isStreamed(OpBuilder &b) const {
 
 Value CpuLoops::getElementsToLine(OpBuilder &b, Value address,
                                   int64_t width) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value line = index.constant(kLineBytes);
   Value bytesToLine =
       index.rem(index.sub(line, index.rem(address, line)), line);

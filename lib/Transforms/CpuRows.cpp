@@ -107,7 +107,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 Value Rows::getFold(OpBuilder &b, int64_t unit, int64_t wanted) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value one = index.constant(1);
   Value repeats = getRepeats(b, channels, unit);
   Value most = index.max(
@@ -122,7 +122,7 @@ Value Rows::getFold(OpBuilder &b, int64_t unit, int64_t wanted) const {
 /// Short rows, whose sums stay in registers; of whole vectors, if that does not
 /// make them long.
 void Rows::planSums(OpBuilder &b) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value inWide = getFold(b, wide, wide);
   Value isShort =
       index.compare(arith::CmpIPredicate::ule, index.mul(inWide, channels),
@@ -143,7 +143,7 @@ void Rows::planSums(OpBuilder &b) {
 /// Where results are streamed and rows fill whole lines, rows are counted from
 /// the first line of the result on; the elements before it come first.
 void Rows::planElements(OpBuilder &b) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value zeroIndex = index.constant(0), one = index.constant(1);
   Value columns = elements.columns;
   Value result = getFlat(group.elementwise[0].getDpsInitOperand(0)->get());
@@ -168,7 +168,7 @@ void Rows::planElements(OpBuilder &b) {
 }
 
 Value Rows::getTableStride(OpBuilder &b, Value columns) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value line = index.constant(kLineBytes);
   Value padded = index.add(columns, index.constant(2 * wide + kLineBytes));
   return index.mul(index.ceilDiv(padded, line), line);
@@ -195,13 +195,13 @@ void Rows::emitTables(OpBuilder &b) {
 //===----------------------------------------------------------------------===//
 
 Value Rows::getStart(OpBuilder &b, Value block) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   return index.mul(index.div(index.mul(block, blocks.chains), blocks.count),
                    chainRows);
 }
 
 void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value columns = blocks.columns;
   auto getRun = [&](OpBuilder &nested, Value row) {
     Run run;
@@ -247,7 +247,7 @@ void Rows::emitBlocks(OpBuilder &b, const Share &share) const {
 
 SmallVector<Value> Rows::addBlock(OpBuilder &b, Value block,
                                   const Piece &column, ValueRange sums) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value entry = index.add(column.position, index.mul(block, blocks.stride));
   return addEntries(b, tables.sums, {entry, column.lanes}, sums);
 }
@@ -267,7 +267,7 @@ void Rows::joinBlocks(OpBuilder &b) const {
 }
 
 void Rows::finishChannels(OpBuilder &b, Value first, Value numBlocks) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value zeroIndex = index.constant(0);
   // Over the blocks, and over the rows of a fold.
   SmallVector<Value> sums = emitSumLoop(
@@ -302,7 +302,7 @@ void Rows::finishChannels(OpBuilder &b, Value first, Value numBlocks) const {
 /// The sums of each channel, from those of the blocks and of the rows of a
 /// fold. If these are many for few channels, the blocks are joined first.
 void Rows::emitSumsOfChannels(OpBuilder &b) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value one = index.constant(1);
   Value isSerial = index.compare(arith::CmpIPredicate::ule, channels,
                                  index.constant(kSerialChannels));
@@ -310,7 +310,7 @@ void Rows::emitSumsOfChannels(OpBuilder &b) const {
   emitShares(
       b, index.ceilDiv(channels, index.constant(lanes)),
       [&](OpBuilder &nested, const Share &share) {
-        Index inside = at(nested);
+        IndexBuilder inside = at(nested);
         Value isFirst = inside.compare(arith::CmpIPredicate::eq, share.number,
                                        inside.constant(0));
         Value hasBlocks =
@@ -351,7 +351,7 @@ void Rows::emitEachChannelwise(OpBuilder &b) const {
 //===----------------------------------------------------------------------===//
 
 Run Rows::getElementsRun(OpBuilder &b, Value row, Value tableOffset) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Run run;
   run.ivs.resize(group.numLoops);
   run.base = index.add(elements.shift, index.mul(row, elements.columns));
@@ -364,7 +364,7 @@ void Rows::emitShift(OpBuilder &b, linalg::GenericOp generic, Value thread,
                      Value tableOffset) const {
   if (matchPattern(elements.shift, m_Zero()))
     return;
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value zeroIndex = index.constant(0);
   Run run = getElementsRun(b, zeroIndex, tableOffset);
   run.base = zeroIndex;
@@ -381,7 +381,7 @@ void Rows::emitShift(OpBuilder &b, linalg::GenericOp generic, Value thread,
 
 void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
                            const Share &share) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value columns = elements.columns;
   Value tableOffset = index.mul(share.number, getTableStride(b, columns));
   if (generic == group.elementwise.front())
@@ -392,7 +392,7 @@ void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
   Value steps = index.ceilDiv(index.sub(rows.to, rows.from), elements.step);
   Value zeroIndex = index.constant(0);
   emitFor(b, {zeroIndex, steps}, [&](OpBuilder &nested, Value step) {
-    Index inside = at(nested);
+    IndexBuilder inside = at(nested);
     Value end = inside.sub(rows.to, inside.mul(step, elements.step));
     Value first = inside.max(inside.sub(end, elements.step), rows.from);
     emitFor(nested, {first, end}, [&](OpBuilder &inRow, Value row) {

@@ -76,7 +76,7 @@ private:
 } // namespace
 
 Value Sizes::hasShortRows(OpBuilder &b) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value manyRows = index.select(isBelow(b, sizes.back(), limits::kVeryShortRow),
                                 index.constant(limits::kManyVeryShortRows),
                                 index.constant(limits::kManyRows));
@@ -91,7 +91,7 @@ Value Sizes::hasShortRows(OpBuilder &b) const {
 /// Where there is work for several threads, few channels are split and short
 /// rows are tiled; all else is read by channel.
 void Sizes::emit(OpBuilder &b) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value isLarge = index.compare(arith::CmpIPredicate::uge, count,
                                 index.constant(limits::kSerialElements));
   Value hasFewChannels =

@@ -53,7 +53,7 @@ private:
 
 Split::Split(OpBuilder &b, const CpuLoops &shared)
     : CpuLoops(shared), inner(group.numLoops - 1) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   partElements = index.constant(kPartElements);
   partsOfRow = index.ceilDiv(sizes[inner], partElements);
   SmallVector<Value> channelSizes, rowSizes;
@@ -67,7 +67,7 @@ Split::Split(OpBuilder &b, const CpuLoops &shared)
 }
 
 Split::Part Split::getPart(OpBuilder &b, Value position) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Part part;
   part.row.ivs.resize(group.numLoops);
   Value row = index.div(position, partsOfRow);
@@ -101,7 +101,7 @@ void Split::emitSumsOfPart(OpBuilder &b, Value position,
 
 void Split::emitSumsOfChannel(OpBuilder &b, ArrayRef<Value> ivs,
                               ArrayRef<Value> tables) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value channel = index.constant(0);
   for (unsigned loop : group.features)
     channel = index.add(index.mul(channel, sizes[loop]), ivs[loop]);

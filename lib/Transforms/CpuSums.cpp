@@ -112,7 +112,7 @@ SmallVector<Value> CpuLoops::addChain(OpBuilder &b, const Run &run,
 
 CpuLoops::ChainPlan CpuLoops::planChains(OpBuilder &b,
                                          Interval elements) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value zeroIndex = index.constant(0), one = index.constant(1);
   ChainPlan plan;
   Value length = index.max(index.sub(elements.to, elements.from), zeroIndex);

@@ -26,7 +26,7 @@ int64_t TableLoops::getLineElements() const {
 
 Value TableLoops::getRepeats(OpBuilder &b, Value elements, int64_t unit) const {
   // The lowest set bit of the size is its greatest power-of-2 divisor.
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value unitElements = index.constant(unit);
   Value divisor = index.both(elements, index.sub(index.constant(0), elements));
   return index.div(unitElements, index.max(index.min(divisor, unitElements),
@@ -97,7 +97,7 @@ void TableLoops::fillByRow(OpBuilder &b, const ChannelTables &tables,
     emitFor(b, {zeroIndex, numChannels},
             [&, operand = operand, table = table](OpBuilder &nested,
                                                   Value channel) {
-              Index index = at(nested);
+              IndexBuilder index = at(nested);
               Value value = memref::LoadOp::create(
                   nested, loc, operand,
                   ValueRange{index.add(firstChannel, channel)});
@@ -135,7 +135,7 @@ void TableLoops::copyChannels(OpBuilder &b, Value operand, Value table,
 void TableLoops::fillByChannel(OpBuilder &b, const ChannelTables &tables,
                                Value first, Value channels,
                                Value columns) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value zeroIndex = index.constant(0), one = index.constant(1);
   for (auto [operand, table] : tables)
     copyChannels(b, operand, table, first, channels);

@@ -52,7 +52,7 @@ private:
 
 Tiles::Tiles(OpBuilder &b, const CpuLoops &shared)
     : TableLoops(shared), feature(group.numLoops - 2) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value one = index.constant(1);
   rowSize = sizes[feature + 1];
   channels = sizes[feature];
@@ -71,7 +71,7 @@ Tiles::Tiles(OpBuilder &b, const CpuLoops &shared)
 
 Run Tiles::getRun(OpBuilder &b, const Tile &tile, Value sample,
                   const ChannelTables &channelTables) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Run run;
   run.ivs.resize(group.numLoops);
   if (feature > 0)
@@ -115,7 +115,7 @@ void Tiles::emitSums(OpBuilder &b, const Tile &tile) const {
 }
 
 void Tiles::emitTile(OpBuilder &b, Value number) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Tile tile;
   tile.firstChannel = index.mul(number, channelsOfTile);
   tile.numChannels =

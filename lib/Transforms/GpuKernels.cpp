@@ -115,7 +115,7 @@ Walk GpuKernels::createWalk(OpBuilder &b, ArrayRef<unsigned> loops,
 
 SmallVector<Value> GpuKernels::delinearize(OpBuilder &b, const Walk &walk,
                                            Value position) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   SmallVector<Value> result(walk.loops.size());
   for (size_t i = walk.loops.size(); i-- > 1;) {
     // A loop without iterations has no positions.
@@ -129,7 +129,7 @@ SmallVector<Value> GpuKernels::delinearize(OpBuilder &b, const Walk &walk,
 
 SmallVector<Value> GpuKernels::advance(OpBuilder &b, const Walk &walk,
                                        ValueRange position) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   SmallVector<Value> result(walk.loops.size());
   Value carry = index.constant(0);
   for (size_t i = walk.loops.size(); i-- > 1;) {
@@ -301,7 +301,7 @@ int64_t GpuKernels::getLanes(ArrayRef<linalg::GenericOp> generics) const {
 void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,
                               const Walk &walk, const Indices &first,
                               const ThreadPieces &pieces, int64_t lanes) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Indices none(group.numLoops);
   DenseMap<OpOperand *, Value> common = loadCommon(b, generic, none, lanes);
   auto locate = [&](OpBuilder &nested, ValueRange position) {

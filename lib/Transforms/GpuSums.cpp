@@ -35,7 +35,7 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
                                         Indices indices,
                                         const ThreadPieces &pieces,
                                         int64_t lanes) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   for (unsigned loop : walk.loops)
     indices[loop] = Value();
   DenseMap<OpOperand *, Value> common =
@@ -132,7 +132,7 @@ SmallVector<Type> GpuKernels::getSharedTypesForBlock() const {
 SmallVector<Value> GpuKernels::addAcrossBlock(OpBuilder &b,
                                               const Kernel &kernel,
                                               ValueRange sums) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   int64_t warps = threads / kWarp;
   Value warpSize = index.constant(kWarp);
   Value lane = index.rem(kernel.thread, warpSize);
@@ -179,12 +179,12 @@ SmallVector<Value> GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
                                              const ThreadGrid &grid,
                                              ValueRange sums,
                                              int64_t lanes) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value row = grid.row;
   SmallVector<Value> totals = joinErrors(b, sums);
   // [row][lane][column]: neighbours write to neighbours.
   auto getSlot = [&](OpBuilder &nested, Value slotRow, int64_t lane) {
-    Index inside = at(nested);
+    IndexBuilder inside = at(nested);
     Value line = inside.add(inside.mul(slotRow, inside.constant(lanes)),
                             inside.constant(lane));
     return inside.add(inside.mul(line, inside.constant(grid.columns)),

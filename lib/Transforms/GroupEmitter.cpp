@@ -97,7 +97,7 @@ SmallVector<Value> GroupEmitter::emitIf(OpBuilder &b, Value condition,
 void GroupEmitter::delinearize(OpBuilder &b, Value position,
                                ArrayRef<unsigned> loops,
                                MutableArrayRef<Value> ivs) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   for (unsigned loop : llvm::reverse(loops.drop_front())) {
     ivs[loop] = index.rem(position, sizes[loop]);
     position = index.div(position, sizes[loop]);

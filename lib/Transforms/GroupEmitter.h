@@ -9,7 +9,7 @@
 #ifndef BNGRAD_LIB_TRANSFORMS_GROUPEMITTER_H
 #define BNGRAD_LIB_TRANSFORMS_GROUPEMITTER_H
 
-#include "Arithmetic.h"
+#include "IndexBuilder.h"
 #include "ScheduledGroup.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
@@ -36,7 +36,7 @@ protected:
   using Body = function_ref<void(OpBuilder &)>;
   using ValuesBody = function_ref<SmallVector<Value>(OpBuilder &)>;
 
-  Index at(OpBuilder &b) const { return {b, loc}; }
+  IndexBuilder at(OpBuilder &b) const { return {b, loc}; }
   Value constant(OpBuilder &b, int64_t value) const {
     return at(b).constant(value);
   }

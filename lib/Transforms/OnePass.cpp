@@ -137,7 +137,7 @@ void OnePass::emit(OpBuilder &b) {
 }
 
 void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value blocks = index.constant(cluster);
   rank = index.rem(kernel.block, blocks);
   firstChannel =
@@ -205,7 +205,7 @@ void OnePass::createViews(OpBuilder &b) {
   copies.clear();
   if (layout.operands.empty())
     return;
-  Index index = at(b);
+  IndexBuilder index = at(b);
   auto space =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
   auto bytesType = MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
@@ -248,7 +248,7 @@ static Value toPointer(OpBuilder &b, Location loc, Value address,
 
 void OnePass::emitBulkCopy(OpBuilder &b, const CopiedRows &copied,
                            Value barrier) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   for (auto [i, operand] : llvm::enumerate(layout.operands)) {
     Value bytes = index.constant(getRunBytes(i));
     Value source =
@@ -271,7 +271,7 @@ void OnePass::emitBulkCopy(OpBuilder &b, const CopiedRows &copied,
 }
 
 void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   auto space =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
   auto barrierType =
@@ -286,7 +286,7 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
   });
   barrier(b);
   emitIf(b, isFirst, [&](OpBuilder &nested) {
-    Index inside = at(nested);
+    IndexBuilder inside = at(nested);
     int64_t bytesOfRow = 0;
     for (unsigned i : llvm::seq(layout.operands.size()))
       bytesOfRow += getRunBytes(i);
@@ -317,7 +317,7 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
 }
 
 void OnePass::emitCopies(OpBuilder &b, const Kernel &kernel, bool inPieces) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value stride = index.constant(threads);
   for (auto [i, operand] : llvm::enumerate(layout.operands)) {
     // Upstream's op counts the bits of i1, which has a byte in memory.
@@ -341,7 +341,7 @@ void OnePass::emitCopies(OpBuilder &b, const Kernel &kernel, bool inPieces) {
         b, loc, kernel.thread, countPieces(b, walk), stride,
         delinearize(b, walk, kernel.thread),
         [&](OpBuilder &nested, Location, Value, ValueRange position) {
-          Index inside = at(nested);
+          IndexBuilder inside = at(nested);
           Indices to = getIndices(nested, walk, Indices(group.numLoops),
                                   position, elements);
           Indices from(to);
@@ -388,7 +388,7 @@ void OnePass::emitSumsOfBlock(OpBuilder &b, const Kernel &kernel) {
 
 /// All threads for one channel.
 void OnePass::emitSumsOfChannel(OpBuilder &b, const Kernel &kernel) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value stride = index.constant(threads);
   Walk walk = createWalk(b, reduced, stride, lanes);
   Value length = index.constant(layout.length / lanes);
@@ -407,7 +407,7 @@ void OnePass::emitSumsOfChannel(OpBuilder &b, const Kernel &kernel) {
 
 /// A warp for each channel.
 void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value stride = index.constant(kWarp);
   Value warp = index.div(kernel.thread, stride);
   Value lane = index.rem(kernel.thread, stride);
@@ -419,7 +419,7 @@ void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
       b, loc, warp, index.constant(tile), index.constant(threads / kWarp),
       ValueRange(),
       [&](OpBuilder &nested, Location, Value channel, ValueRange) {
-        Index inside = at(nested);
+        IndexBuilder inside = at(nested);
         Indices indices(group.numLoops);
         delinearize(nested, inside.add(firstChannel, channel), group.features,
                     indices);
@@ -443,7 +443,7 @@ void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
 
 /// Threads beside each other for columns of channels.
 void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   int64_t columns = llvm::divideCeil(tile, lanes);
   int64_t rowsOfThreads = std::max<int64_t>(threads / columns, 1);
   Value width = index.constant(columns);
@@ -489,7 +489,7 @@ Value OnePass::loadSlot(OpBuilder &b, unsigned sum, Value channel,
                         Value block) const {
   if (cluster == 1)
     return memref::LoadOp::create(b, loc, slots[sum], channel);
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value bytes = index.constant(sumType(sum).getWidth() / 8);
   Value address =
       index.add(getAddress(b, loc, slots[sum]), index.mul(channel, bytes));
@@ -501,7 +501,7 @@ Value OnePass::loadSlot(OpBuilder &b, unsigned sum, Value channel,
 }
 
 void OnePass::finishChannels(OpBuilder &b, const Kernel &kernel) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value zero = index.constant(0);
   Value isFirstBlock = index.compare(arith::CmpIPredicate::eq, rank, zero);
   emitIf(b, isFirstBlock, [&](OpBuilder &active) {
@@ -511,7 +511,7 @@ void OnePass::finishChannels(OpBuilder &b, const Kernel &kernel) {
     scf::ForOp::create(
         active, loc, kernel.thread, most, constant(active, threads),
         ValueRange(), [&](OpBuilder &nested, Location, Value slot, ValueRange) {
-          Index inside = at(nested);
+          IndexBuilder inside = at(nested);
           auto blocks = scf::ForOp::create(
               nested, loc, inside.constant(0), inside.constant(cluster),
               inside.constant(1), zeroSums(nested),

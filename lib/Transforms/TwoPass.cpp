@@ -35,7 +35,8 @@ private:
   using LanesBody = function_ref<void(OpBuilder &, int64_t)>;
 
   /// Emits `body` for vectors where `generics` can be read in vectors, else for
-  /// single elements; sizes and alignments not known yet are tested at run time.
+  /// single elements; sizes and alignments not known yet are tested at run
+  /// time.
   void emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
                    LanesBody body);
 
@@ -81,7 +82,7 @@ private:
 
 void TwoPass::emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
                           LanesBody body) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   int64_t lanes = getLanes(generics);
   Value isWhole = index.compare(arith::CmpIPredicate::eq,
                                 index.rem(sizes[inner], index.constant(lanes)),
@@ -114,7 +115,7 @@ TwoPass::Partials TwoPass::createPartials(OpBuilder &b, Value shares) {
 }
 
 Value TwoPass::countShares(OpBuilder &b, const Work &work) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   // Enough blocks for the device, but none with less than one chunk to add.
   Value wanted = index.ceilDiv(index.constant(schedule.getBlocks()),
                                index.max(work.tiles, index.constant(1)));
@@ -125,7 +126,7 @@ Value TwoPass::countShares(OpBuilder &b, const Work &work) {
 
 void TwoPass::emitChannelSums(OpBuilder &b, const Partials &partials,
                               int64_t lanes) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value stride = index.constant(threads);
   Walk walk = createWalk(b, reduced, stride, lanes);
   Value pieces = countPieces(b, walk);
@@ -134,7 +135,7 @@ void TwoPass::emitChannelSums(OpBuilder &b, const Partials &partials,
   SmallVector<Type> shared = getSharedTypesForBlock();
   launch(b, "reduce", {blocks, threads, shared},
          [&](OpBuilder &nested, Kernel kernel) {
-           Index inside = at(nested);
+           IndexBuilder inside = at(nested);
            Value channel = inside.div(kernel.block, partials.shares);
            Value number = inside.rem(kernel.block, partials.shares);
            Indices indices(group.numLoops);
@@ -154,7 +155,7 @@ void TwoPass::emitChannelSums(OpBuilder &b, const Partials &partials,
 
 TwoPass::ColumnTiles
 TwoPass::planColumns(OpBuilder &b, const Partials &partials, int64_t lanes) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   ColumnTiles tiles;
   int64_t columns = std::min<int64_t>(schedule.getColumns(), threads);
   if (std::optional<int64_t> size = getConstantIntValue(sizes[inner]))
@@ -198,7 +199,7 @@ void TwoPass::emitColumnSums(OpBuilder &b, const Partials &partials,
 void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
                              const Partials &partials, const ColumnTiles &tiles,
                              int64_t lanes) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value share = index.rem(kernel.block, partials.shares);
   Value tile = index.div(kernel.block, partials.shares);
   Value outerChannel = index.div(tile, tiles.tilesOfRow);
@@ -240,13 +241,13 @@ void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
 }
 
 void TwoPass::emitFinish(OpBuilder &b, const Partials &partials) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   constexpr int64_t kFinishThreads = 128;
   Value blocks = index.ceilDiv(channels, index.constant(kFinishThreads));
   launch(
       b, "finish", {blocks, kFinishThreads},
       [&](OpBuilder &nested, Kernel kernel) {
-        Index inside = at(nested);
+        IndexBuilder inside = at(nested);
         Value channel = inside.add(
             inside.mul(kernel.block, inside.constant(kFinishThreads)),
             kernel.thread);
@@ -276,7 +277,7 @@ void TwoPass::emitFinish(OpBuilder &b, const Partials &partials) {
 
 void TwoPass::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
                               int64_t lanes) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value stride = index.constant(threads);
   Walk walk =
       createWalk(b, llvm::to_vector(llvm::seq<unsigned>(0, group.numLoops)),
@@ -285,7 +286,7 @@ void TwoPass::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
   Value chunk = index.constant(threads * kUnroll);
   launch(b, "apply", {index.ceilDiv(pieces, chunk), threads},
          [&](OpBuilder &nested, Kernel kernel) {
-           Index inside = at(nested);
+           IndexBuilder inside = at(nested);
            Value from = inside.mul(kernel.block, chunk);
            Value to = inside.min(inside.add(from, chunk), pieces);
            emitElements(nested, generic, walk, Indices(),
@@ -294,7 +295,7 @@ void TwoPass::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
 }
 
 void TwoPass::emit(OpBuilder &b) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Partials partials;
   if (group.reduction) {
     bool isByColumns = group.isFeature(inner);
