@@ -52,7 +52,7 @@ tests_of() {
     lib/Dialect/*) echo ':: (Dialect|Transforms|Pipelines)/' ;;
     lib/Runtime/Cuda/*) echo 'Unit.*Cuda|:: Runtime/' ;;
     lib/Runtime/*) echo 'Unit|:: Runner/' ;;
-    lib/Transforms/*Gpu* | lib/Transforms/OnePass* | lib/Transforms/*Device* | \
+    lib/Transforms/*Gpu* | lib/Transforms/OnePass* | lib/Transforms/TwoPass* | lib/Transforms/*Device* | \
       lib/Transforms/*Kernel* | lib/Transforms/*Cuda*)
       echo ':: (Transforms|Pipelines)/|CUDA' ;;
     lib/Transforms/*)

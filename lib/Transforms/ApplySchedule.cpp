@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CopyTargets.h"
+#include "CpuSchedules.h"
 #include "DenseForms.h"
 #include "DeviceBuffers.h"
 #include "DeviceScalars.h"
@@ -20,7 +21,6 @@
 #include "GpuSchedule.h"
 #include "ScheduledGroup.h"
 #include "Sums.h"
-#include "VectorLoops.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Passes.h"

@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DeviceBuffers.h"
-#include "Arithmetic.h"
+#include "IndexBuilder.h"
 #include "Utils.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -285,7 +285,7 @@ Value DeviceBuffers::testAlignment(OpBuilder &b,
           generic.getMatchingIndexingMap(&operand).isFunctionOfDim(inner) &&
           !isAligned(operand.get()))
         unknown.insert(operand.get());
-  Index index = {b, loc};
+  IndexBuilder index = {b, loc};
   Value result;
   for (Value memref : unknown) {
     Value address =

@@ -1,4 +1,4 @@
-//===- GpuKernels.cpp - what the kernels of a group share -----------------===//
+//===- GpuKernels.cpp - base of the schedules for GPUs --------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -23,7 +23,7 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 /// A symbol for the kernels of one more group of `function`. No other symbol
-/// begins with it: what embeds kernels makes `<symbol>_module` and the like.
+/// begins with it: embedding kernels makes `<symbol>_module` and the like.
 static std::string createModuleName(func::FuncOp function) {
   unsigned number = 0;
   function.walk([&](gpu::LaunchOp launch) {
@@ -46,60 +46,45 @@ static std::string createModuleName(func::FuncOp function) {
 
 GpuKernels::GpuKernels(OpBuilder &b, const ScheduledGroup &group,
                        ScheduleAttr schedule, DeviceBuffers &buffers)
-    : group(group), schedule(schedule), buffers(buffers),
-      loc(group.getMembers().front().getLoc()), threads(schedule.getThreads()),
-      inner(group.numLoops - 1) {
-  if (group.reduction)
-    values = *getReductionValues(group.reduction);
-  linalg::GenericOp first = group.getDataGenerics().front();
-  for (Range range :
-       cast<linalg::LinalgOp>(first.getOperation()).createLoopRanges(b, loc))
-    sizes.push_back(getValueOrCreateConstantIndexOp(b, loc, range.size));
-  SmallVector<Value> channelSizes;
-  for (unsigned loop : llvm::seq(group.numLoops)) {
-    if (group.isFeature(loop))
-      channelSizes.push_back(sizes[loop]);
-    else
-      reduced.push_back(loop);
-  }
-  channels = at(b).product(channelSizes);
-  module = createModuleName(first->getParentOfType<func::FuncOp>());
+    : GroupEmitter(b, group, schedule), buffers(buffers),
+      threads(schedule.getThreads()), inner(group.numLoops - 1) {
+  channels = at(b).product(pick(sizes, group.features));
+  module = createModuleName(
+      group.getDataGenerics().front()->getParentOfType<func::FuncOp>());
 }
 
 //===----------------------------------------------------------------------===//
 // Launches
 //===----------------------------------------------------------------------===//
 
-void GpuKernels::launch(OpBuilder &b, StringRef name, Value blocks,
-                        int64_t numThreads, TypeRange shared,
-                        function_ref<void(OpBuilder &, Kernel)> body,
-                        int64_t dynamicSharedBytes, int64_t cluster) {
+void GpuKernels::launch(OpBuilder &b, StringRef name, const LaunchShape &shape,
+                        function_ref<void(OpBuilder &, Kernel)> body) {
   Value one = constant(b, 1), bytes, clusterX, clusterYZ;
-  if (dynamicSharedBytes > 0)
-    bytes = arith::ConstantIntOp::create(b, loc, dynamicSharedBytes,
+  if (shape.dynamicSharedBytes > 0)
+    bytes = arith::ConstantIntOp::create(b, loc, shape.dynamicSharedBytes,
                                          /*width=*/32);
-  if (cluster > 1) {
-    clusterX = constant(b, cluster);
+  if (shape.cluster > 1) {
+    clusterX = constant(b, shape.cluster);
     clusterYZ = one;
   }
   auto symbol = [&](const Twine &text) {
     return FlatSymbolRefAttr::get(b.getStringAttr(text));
   };
   auto launchOp = gpu::LaunchOp::create(
-      b, loc, blocks, one, one, constant(b, numThreads), one, one, bytes,
-      buffers.getStream().getType(), buffers.getStream(), shared,
+      b, loc, shape.blocks, one, one, constant(b, shape.threads), one, one,
+      bytes, buffers.getStream().getType(), buffers.getStream(), shape.shared,
       /*privateAttributions=*/TypeRange(), clusterX, clusterYZ, clusterYZ,
       symbol(module), symbol(name));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&launchOp.getBody().front());
   // The builder forgets the arguments for numbers and sizes of clusters.
   constexpr unsigned kBlockArguments = 12, kClusterArguments = 6;
-  if (cluster > 1)
+  if (shape.cluster > 1)
     for (unsigned i : llvm::seq(kClusterArguments))
       launchOp.getBody().insertArgument(kBlockArguments + i, b.getIndexType(),
                                         loc);
   SmallVector<Value> attributions(
-      launchOp.getBody().getArguments().take_back(shared.size()));
+      launchOp.getBody().getArguments().take_back(shape.shared.size()));
   body(b, {launchOp.getBlockIds().x, launchOp.getThreadIds().x, attributions});
   gpu::TerminatorOp::create(b, loc);
 }
@@ -111,36 +96,6 @@ MemRefType GpuKernels::getSharedType(int64_t elements, Type type) const {
 }
 
 void GpuKernels::barrier(OpBuilder &b) const { gpu::BarrierOp::create(b, loc); }
-
-void GpuKernels::emitIf(OpBuilder &b, Value condition, Body body) const {
-  if (matchPattern(condition, m_One()))
-    return body(b);
-  if (matchPattern(condition, m_Zero()))
-    return;
-  scf::IfOp::create(b, loc, condition, [&](OpBuilder &nested, Location) {
-    body(nested);
-    scf::YieldOp::create(nested, loc);
-  });
-}
-
-SmallVector<Value>
-GpuKernels::emitIf(OpBuilder &b, Value condition,
-                   function_ref<SmallVector<Value>(OpBuilder &)> body,
-                   ValueRange otherwise) const {
-  if (matchPattern(condition, m_One()))
-    return body(b);
-  if (matchPattern(condition, m_Zero()))
-    return otherwise;
-  return scf::IfOp::create(
-             b, loc, condition,
-             [&](OpBuilder &nested, Location) {
-               scf::YieldOp::create(nested, loc, body(nested));
-             },
-             [&](OpBuilder &nested, Location) {
-               scf::YieldOp::create(nested, loc, otherwise);
-             })
-      .getResults();
-}
 
 //===----------------------------------------------------------------------===//
 // Walks
@@ -160,7 +115,7 @@ Walk GpuKernels::createWalk(OpBuilder &b, ArrayRef<unsigned> loops,
 
 SmallVector<Value> GpuKernels::delinearize(OpBuilder &b, const Walk &walk,
                                            Value position) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   SmallVector<Value> result(walk.loops.size());
   for (size_t i = walk.loops.size(); i-- > 1;) {
     // A loop without iterations has no positions.
@@ -174,7 +129,7 @@ SmallVector<Value> GpuKernels::delinearize(OpBuilder &b, const Walk &walk,
 
 SmallVector<Value> GpuKernels::advance(OpBuilder &b, const Walk &walk,
                                        ValueRange position) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   SmallVector<Value> result(walk.loops.size());
   Value carry = index.constant(0);
   for (size_t i = walk.loops.size(); i-- > 1;) {
@@ -195,16 +150,6 @@ Indices GpuKernels::getIndices(OpBuilder &b, const Walk &walk, Indices indices,
   return indices;
 }
 
-void GpuKernels::setFeatures(OpBuilder &b, Value channel,
-                             Indices &indices) const {
-  Index index = at(b);
-  for (unsigned loop : llvm::reverse(ArrayRef(group.features).drop_front())) {
-    indices[loop] = index.rem(channel, sizes[loop]);
-    channel = index.div(channel, sizes[loop]);
-  }
-  indices[group.features.front()] = channel;
-}
-
 //===----------------------------------------------------------------------===//
 // Elements
 //===----------------------------------------------------------------------===//
@@ -215,17 +160,6 @@ bool GpuKernels::isContiguous(linalg::GenericOp generic,
   return map.isProjectedPermutation() && map.getNumResults() > 0 &&
          map.getDimPosition(map.getNumResults() - 1) == inner &&
          cast<MemRefType>(operand.get().getType()).getLayout().isIdentity();
-}
-
-/// `memref` of i1 as one of i8, which is what memory holds: a vector of i1
-/// would be read as bits.
-static Value getBytes(OpBuilder &b, Location loc, Value memref) {
-  auto type = cast<MemRefType>(memref.getType());
-  if (!type.getElementType().isInteger(1))
-    return memref;
-  return UnrealizedConversionCastOp::create(b, loc, type.clone(b.getI8Type()),
-                                            memref)
-      .getResult(0);
 }
 
 /// Bytes that a piece of `lanes` elements of `memref` is aligned to.
@@ -263,7 +197,7 @@ Value GpuKernels::loadPiece(OpBuilder &b, linalg::GenericOp generic,
     auto type = VectorType::get({lanes}, getElementTypeOrSelf(memref));
     return vector::FromElementsOp::create(b, loc, type, elements);
   }
-  Value bytes = getBytes(b, loc, memref);
+  Value bytes = castToStorage(b, loc, memref);
   auto type = VectorType::get({lanes}, getElementTypeOrSelf(bytes));
   Value value =
       vector::LoadOp::create(b, loc, type, bytes, position,
@@ -295,7 +229,7 @@ void GpuKernels::storePiece(OpBuilder &b, linalg::GenericOp generic,
     }
     return;
   }
-  Value bytes = getBytes(b, loc, memref);
+  Value bytes = castToStorage(b, loc, memref);
   if (bytes != memref)
     value = arith::ExtUIOp::create(
         b, loc, VectorType::get({lanes}, b.getI8Type()), value);
@@ -366,9 +300,8 @@ int64_t GpuKernels::getLanes(ArrayRef<linalg::GenericOp> generics) const {
 
 void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,
                               const Walk &walk, const Indices &first,
-                              Value from, Value thread, Value stride, Value to,
-                              int64_t lanes) const {
-  Index index = at(b);
+                              const ThreadPieces &pieces, int64_t lanes) const {
+  IndexBuilder index = at(b);
   Indices none(group.numLoops);
   DenseMap<OpOperand *, Value> common = loadCommon(b, generic, none, lanes);
   auto locate = [&](OpBuilder &nested, ValueRange position) {
@@ -377,6 +310,7 @@ void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,
       indices[i] = at(nested).add(indices[i], start);
     return indices;
   };
+  auto [from, thread, stride, to] = pieces;
   Value chunk = index.mul(stride, index.constant(kUnroll));
   Value chunks = index.div(index.sub(index.max(to, from), from), chunk);
   Value start = index.add(from, thread);
@@ -386,14 +320,14 @@ void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,
       delinearize(b, walk, start),
       [&](OpBuilder &nested, Location, Value, ValueRange args) {
         SmallVector<Value> position(args);
-        SmallVector<std::pair<Indices, IRMapping>> pieces;
+        SmallVector<std::pair<Indices, IRMapping>> clones;
         for (int64_t step = 0; step < kUnroll; ++step) {
           Indices here = locate(nested, position);
-          pieces.push_back(
+          clones.push_back(
               {here, clonePiece(nested, generic, common, here, lanes)});
           position = advance(nested, walk, position);
         }
-        for (auto &[here, mapping] : pieces)
+        for (auto &[here, mapping] : clones)
           storeResults(nested, generic, mapping, here, lanes);
         scf::YieldOp::create(nested, loc, position);
       });
@@ -406,17 +340,4 @@ void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,
         storeResults(nested, generic, mapping, here, lanes);
         scf::YieldOp::create(nested, loc, advance(nested, walk, position));
       });
-}
-
-void GpuKernels::emitChannelwise(OpBuilder &b, const Indices &indices) const {
-  SmallVector<Value> features;
-  for (unsigned loop : group.features)
-    features.push_back(indices[loop]);
-  for (linalg::GenericOp generic : group.channelwise) {
-    ElementCloner cloner(generic);
-    IRMapping mapping = cloner.clone(b, features);
-    Operation *yield = generic.getBody()->getTerminator();
-    for (auto [i, value] : llvm::enumerate(yield->getOperands()))
-      cloner.store(b, features, i, mapping.lookupOrDefault(value));
-  }
 }

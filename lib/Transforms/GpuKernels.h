@@ -1,4 +1,4 @@
-//===- GpuKernels.h - what the kernels of a group share ---------*- C++ -*-===//
+//===- GpuKernels.h - base of the schedules for GPUs ------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,19 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// How threads walk over loops of the data, read and write elements there, and
-// add up what they have found. The kernels of a schedule are built from these.
+// Threads *walk* over loops of the data, access the elements, and add up their
+// terms. The kernels of a schedule are built from these steps.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef BNGRAD_LIB_TRANSFORMS_GPUKERNELS_H
 #define BNGRAD_LIB_TRANSFORMS_GPUKERNELS_H
 
-#include "Arithmetic.h"
 #include "DeviceBuffers.h"
-#include "ScheduledGroup.h"
-
-#include "BNGrad/Dialect/BNGrad.h"
+#include "GroupEmitter.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
@@ -35,43 +32,55 @@ inline constexpr int64_t kUnroll = 4;
 struct Walk {
   SmallVector<unsigned> loops;
   SmallVector<Value> sizes; // by loop, of the last one in pieces
-  SmallVector<Value> steps; // by loop: what one step adds
+  SmallVector<Value> steps; // by loop, of one step of the thread
 };
 
 /// Where a piece is: an index for every loop of the data, null where a walk has
 /// not set it. The last loop's is that of the first element of the piece.
 using Indices = SmallVector<Value>;
 
-/// What the threads of a block have in common.
+/// The pieces of a walk that a thread takes: number `from + thread`, and on in
+/// steps of `stride`, before `to`.
+struct ThreadPieces {
+  Value from, thread, stride, to;
+};
+
+/// The threads of a block as rows of columns.
+struct ThreadGrid {
+  int64_t rows, columns;
+  Value row, column; // of a thread; threads left over have rows past the last
+};
+
+/// The threads of a kernel, and their memory.
+struct LaunchShape {
+  Value blocks;
+  int64_t threads;                // of a block
+  TypeRange shared = {};          // workgroup memory, by buffer
+  int64_t dynamicSharedBytes = 0; // more workgroup memory
+  int64_t cluster = 1;            // blocks of a cluster
+};
+
+/// The state of a kernel that the threads of a block share.
 struct Kernel {
   Value block, thread; // their numbers in the grid and in the block
   ValueRange shared;   // workgroup memory
 };
 
-class GpuKernels {
+/// Launches, walks, elements and sums for one group. A schedule is a subclass.
+///
+/// Shapes: `sizes` in elements, by loop over the data, static or dynamic.
+/// Units:  `threads` of a block; lanes in elements of a piece.
+class GpuKernels : public GroupEmitter {
 public:
   GpuKernels(OpBuilder &b, const ScheduledGroup &group, ScheduleAttr schedule,
              DeviceBuffers &buffers);
 
 protected:
-  using Body = function_ref<void(OpBuilder &)>;
-
-  Index at(OpBuilder &b) const { return {b, loc}; }
-  Value constant(OpBuilder &b, int64_t value) const {
-    return at(b).constant(value);
-  }
-
   // Launches.
-  /// Launches `name` on `blocks` blocks of `threads` threads.
-  void launch(OpBuilder &b, StringRef name, Value blocks, int64_t threads,
-              TypeRange shared, function_ref<void(OpBuilder &, Kernel)> body,
-              int64_t dynamicSharedBytes = 0, int64_t cluster = 1);
+  void launch(OpBuilder &b, StringRef name, const LaunchShape &shape,
+              function_ref<void(OpBuilder &, Kernel)> body);
   MemRefType getSharedType(int64_t elements, Type type) const;
   void barrier(OpBuilder &b) const;
-  void emitIf(OpBuilder &b, Value condition, Body body) const;
-  SmallVector<Value> emitIf(OpBuilder &b, Value condition,
-                            function_ref<SmallVector<Value>(OpBuilder &)> body,
-                            ValueRange otherwise) const;
 
   // Walks.
   /// A walk over `loops` with a step of `stride` pieces.
@@ -80,6 +89,7 @@ protected:
   Value countPieces(OpBuilder &b, const Walk &walk) const {
     return at(b).product(walk.sizes);
   }
+  using GroupEmitter::delinearize;
   /// Position `index` of the walk, by loop of the walk.
   SmallVector<Value> delinearize(OpBuilder &b, const Walk &walk,
                                  Value index) const;
@@ -88,8 +98,6 @@ protected:
   /// `indices` with those of the walk at `position`.
   Indices getIndices(OpBuilder &b, const Walk &walk, Indices indices,
                      ValueRange position, int64_t lanes) const;
-  /// Sets the indices of the features for the channel of number `channel`.
-  void setFeatures(OpBuilder &b, Value channel, Indices &indices) const;
 
   // Elements.
   /// Elements of a piece, if all that `generics` read can be had in vectors.
@@ -113,30 +121,25 @@ protected:
                     const IRMapping &mapping, const Indices &indices,
                     int64_t lanes) const;
 
-  /// Computes the pieces from `from + thread` on, in steps of `stride` pieces,
-  /// before `to`. The walk starts at index `first` of each loop, or at 0.
+  /// The element-wise `generic` for `pieces` of a walk that starts at index
+  /// `first` of each loop, or at 0.
   void emitElements(OpBuilder &b, linalg::GenericOp generic, const Walk &walk,
-                    const Indices &first, Value from, Value thread,
-                    Value stride, Value to, int64_t lanes) const;
+                    const Indices &first, const ThreadPieces &pieces,
+                    int64_t lanes) const;
 
-  // Sums: pairs of a sum and its error.
-  unsigned numSums() const { return values.terms.size(); }
-  FloatType sumType(unsigned i) const {
-    return cast<FloatType>(values.terms[i].second.getType());
+  // Sums.
+  /// A pair of zeros for each sum; of one lane, scalars.
+  SmallVector<Value> zeroSums(OpBuilder &b, int64_t lanes = 1) const {
+    return lanes == 1 ? GroupEmitter::zeroSums(b)
+                      : GroupEmitter::zeroSums(b, lanes);
   }
-  Value zero(OpBuilder &b, unsigned i, int64_t lanes) const;
-  SmallVector<Value> zeroSums(OpBuilder &b, int64_t lanes) const;
   /// The terms of a piece, one for each sum.
   SmallVector<Value> cloneTerms(OpBuilder &b,
                                 const DenseMap<OpOperand *, Value> &common,
                                 const Indices &indices, int64_t lanes) const;
-  /// Adds to `sums` what a thread finds from piece `first + thread` on, in
-  /// steps of `stride` pieces, before `to`.
+  /// The sums of `pieces`.
   SmallVector<Value> emitSums(OpBuilder &b, const Walk &walk, Indices indices,
-                              Value first, Value thread, Value stride, Value to,
-                              ValueRange sums, int64_t lanes) const;
-  /// Each sum with its error as one value.
-  SmallVector<Value> joinErrors(OpBuilder &b, ValueRange sums) const;
+                              const ThreadPieces &pieces, int64_t lanes) const;
   /// `value` of each lane of a warp and of all others; `lanes` is a power of 2.
   Value addAcrossWarp(OpBuilder &b, Value value, int64_t lanes) const;
   /// The sums of all threads of a block, in its first warp.
@@ -145,12 +148,13 @@ protected:
   SmallVector<Type> getSharedTypesForBlock() const;
   /// `sums` of the threads of a column, in its first thread.
   SmallVector<Value> addAcrossRows(OpBuilder &b, const Kernel &kernel,
-                                   Value row, Value column, int64_t columns,
-                                   int64_t rows, ValueRange sums,
+                                   const ThreadGrid &grid, ValueRange sums,
                                    int64_t lanes) const;
-  /// Adds `totals` to what the outputs of the reduction start with.
+  /// Stores each of `totals`, scalars or vectors, to its memref.
+  void storeTotals(OpBuilder &b, ValueRange totals, ArrayRef<Value> memrefs,
+                   ValueRange indices) const;
+  /// Adds `totals` to the initial values of the outputs of the reduction.
   void storeSums(OpBuilder &b, const Indices &indices, ValueRange totals) const;
-  void emitChannelwise(OpBuilder &b, const Indices &indices) const;
 
   /// Part of an operand, in shared memory.
   struct OnChip {
@@ -158,17 +162,11 @@ protected:
     SmallVector<Value> first; // by dim: the index of its first element
   };
 
-  ScheduledGroup group;
-  ScheduleAttr schedule;
   DeviceBuffers &buffers;
-  Location loc;
-  ReductionValues values;
-  SmallVector<Value> sizes;       // by loop
-  SmallVector<unsigned> reduced;  // loops that are summed over
-  Value channels;                 // how many
+  Value channels;                 // the number of channels
   int64_t threads;                // of a block
   unsigned inner;                 // the loop that runs fastest
-  DenseMap<Value, OnChip> onChip; // by memref, what is read there
+  DenseMap<Value, OnChip> onChip; // by memref, operands read there
   std::string module;             // the symbol of the kernels
 };
 

@@ -15,16 +15,16 @@
 
 namespace mlir::bngrad {
 
-/// Replaces the `members` of a group, on memrefs, by kernels and what the host
-/// does around them: copies, launches and a wait. `deviceArguments`: the
+/// Replaces the `members` of a group, on memrefs, by kernels, and by code of
+/// the host around them: copies, launches and a wait. `deviceArguments`: the
 /// arguments of the function are buffers of the device.
 ///
 /// Loops are merged once the buffers of the device are known, as a copy of data
 /// with strides is dense. Where `one_pass` does not fit the loops that are
 /// left, two passes run, with a remark.
 ///
-/// Errors: failure and a `reason` without any change, for what is no group,
-/// tensors, integers of part of a byte, and where something stands between the
+/// Errors: failure and a `reason` without any change, for members that are no
+/// group, tensors, integers of part of a byte, and an obstacle between the
 /// members.
 LogicalResult emitGpuLoops(RewriterBase &rewriter, const GroupMembers &members,
                            ScheduleAttr schedule, bool deviceArguments,

@@ -18,20 +18,6 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-Value GpuKernels::zero(OpBuilder &b, unsigned i, int64_t lanes) const {
-  Type type = sumType(i);
-  if (lanes > 1)
-    type = VectorType::get({lanes}, type);
-  return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-}
-
-SmallVector<Value> GpuKernels::zeroSums(OpBuilder &b, int64_t lanes) const {
-  SmallVector<Value> sums;
-  for (unsigned i : llvm::seq(numSums()))
-    sums.append(2, zero(b, i, lanes));
-  return sums;
-}
-
 SmallVector<Value>
 GpuKernels::cloneTerms(OpBuilder &b, const DenseMap<OpOperand *, Value> &common,
                        const Indices &indices, int64_t lanes) const {
@@ -46,19 +32,20 @@ GpuKernels::cloneTerms(OpBuilder &b, const DenseMap<OpOperand *, Value> &common,
 }
 
 SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
-                                        Indices indices, Value first,
-                                        Value thread, Value stride, Value to,
-                                        ValueRange sums, int64_t lanes) const {
-  Index index = at(b);
+                                        Indices indices,
+                                        const ThreadPieces &pieces,
+                                        int64_t lanes) const {
+  IndexBuilder index = at(b);
   for (unsigned loop : walk.loops)
     indices[loop] = Value();
   DenseMap<OpOperand *, Value> common =
       loadCommon(b, group.reduction, indices, lanes);
   unsigned numSumValues = 2 * numSums();
+  auto [from, thread, stride, to] = pieces;
   Value chunk = index.mul(stride, index.constant(kUnroll));
-  Value chunks = index.div(index.sub(index.max(to, first), first), chunk);
-  Value start = index.add(first, thread);
-  SmallVector<Value> carried(sums);
+  Value chunks = index.div(index.sub(index.max(to, from), from), chunk);
+  Value start = index.add(from, thread);
+  SmallVector<Value> carried = zeroSums(b, lanes);
   llvm::append_range(carried, delinearize(b, walk, start));
   // Whole chunks: all loads of a chunk come before the first sum.
   auto body = scf::ForOp::create(
@@ -80,7 +67,7 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
         llvm::append_range(next, position);
         scf::YieldOp::create(nested, loc, next);
       });
-  // What is left, fewer than kUnroll pieces for a thread.
+  // The rest, fewer than kUnroll pieces for a thread.
   Value rest = index.add(start, index.mul(chunks, chunk));
   auto tail = scf::ForOp::create(
       b, loc, rest, to, stride, body.getResults(),
@@ -94,14 +81,6 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
         scf::YieldOp::create(nested, loc, next);
       });
   return SmallVector<Value>(tail.getResults().take_front(numSumValues));
-}
-
-SmallVector<Value> GpuKernels::joinErrors(OpBuilder &b, ValueRange sums) const {
-  SmallVector<Value> joined;
-  for (unsigned i : llvm::seq(numSums()))
-    joined.push_back(
-        arith::AddFOp::create(b, loc, sums[2 * i], sums[2 * i + 1]));
-  return joined;
 }
 
 /// `value` of the lane whose number differs in the bits of `offset`.
@@ -153,7 +132,7 @@ SmallVector<Type> GpuKernels::getSharedTypesForBlock() const {
 SmallVector<Value> GpuKernels::addAcrossBlock(OpBuilder &b,
                                               const Kernel &kernel,
                                               ValueRange sums) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   int64_t warps = threads / kWarp;
   Value warpSize = index.constant(kWarp);
   Value lane = index.rem(kernel.thread, warpSize);
@@ -188,7 +167,7 @@ SmallVector<Value> GpuKernels::addAcrossBlock(OpBuilder &b,
         for (auto [i, shared] : llvm::enumerate(kernel.shared)) {
           Value value = memref::LoadOp::create(nested, loc, shared, slot);
           value = arith::SelectOp::create(nested, loc, isWarp, value,
-                                          zero(nested, i, 1));
+                                          zero(nested, i));
           blockTotals.push_back(addAcrossWarp(nested, value, lanes));
         }
         return blockTotals;
@@ -197,46 +176,46 @@ SmallVector<Value> GpuKernels::addAcrossBlock(OpBuilder &b,
 }
 
 SmallVector<Value> GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
-                                             Value row, Value column,
-                                             int64_t columns, int64_t rows,
+                                             const ThreadGrid &grid,
                                              ValueRange sums,
                                              int64_t lanes) const {
-  Index index = at(b);
+  IndexBuilder index = at(b);
+  Value row = grid.row;
   SmallVector<Value> totals = joinErrors(b, sums);
   // [row][lane][column]: neighbours write to neighbours.
   auto getSlot = [&](OpBuilder &nested, Value slotRow, int64_t lane) {
-    Index inside = at(nested);
+    IndexBuilder inside = at(nested);
     Value line = inside.add(inside.mul(slotRow, inside.constant(lanes)),
                             inside.constant(lane));
-    return inside.add(inside.mul(line, inside.constant(columns)), column);
+    return inside.add(inside.mul(line, inside.constant(grid.columns)),
+                      grid.column);
   };
   auto getLane = [&](OpBuilder &nested, Value value, int64_t lane) -> Value {
     if (lanes == 1)
       return value;
     return vector::ExtractOp::create(nested, loc, value, lane);
   };
-  for (int64_t active = llvm::PowerOf2Ceil(rows); active > 1; active /= 2) {
+  for (int64_t active = llvm::PowerOf2Ceil(grid.rows); active > 1;
+       active /= 2) {
     int64_t half = active / 2;
     Value halfValue = index.constant(half);
     Value isUpper = index.compare(arith::CmpIPredicate::uge, row, halfValue);
     Value isActive = index.compare(arith::CmpIPredicate::ult, row,
-                                   index.constant(std::min(active, rows)));
-    emitIf(b, b.createOrFold<arith::AndIOp>(loc, isUpper, isActive),
-           [&](OpBuilder &nested) {
-             Value slotRow = at(nested).sub(row, halfValue);
-             for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals))
-               for (int64_t lane : llvm::seq(lanes))
-                 memref::StoreOp::create(nested, loc,
-                                         getLane(nested, total, lane), shared,
-                                         getSlot(nested, slotRow, lane));
-           });
+                                   index.constant(std::min(active, grid.rows)));
+    emitIf(b, index.both(isUpper, isActive), [&](OpBuilder &nested) {
+      Value slotRow = at(nested).sub(row, halfValue);
+      for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals))
+        for (int64_t lane : llvm::seq(lanes))
+          memref::StoreOp::create(nested, loc, getLane(nested, total, lane),
+                                  shared, getSlot(nested, slotRow, lane));
+    });
     barrier(b);
     Value other = index.add(row, halfValue);
     Value hasOther = index.compare(arith::CmpIPredicate::ult, other,
-                                   index.constant(std::min(active, rows)));
+                                   index.constant(std::min(active, grid.rows)));
     Value isLower = index.compare(arith::CmpIPredicate::ult, row, halfValue);
     totals = emitIf(
-        b, b.createOrFold<arith::AndIOp>(loc, isLower, hasOther),
+        b, index.both(isLower, hasOther),
         [&](OpBuilder &nested) {
           SmallVector<Value> next;
           for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals)) {
@@ -262,6 +241,17 @@ SmallVector<Value> GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
       barrier(b);
   }
   return totals;
+}
+
+void GpuKernels::storeTotals(OpBuilder &b, ValueRange totals,
+                             ArrayRef<Value> memrefs,
+                             ValueRange indices) const {
+  for (auto [memref, total] : llvm::zip_equal(memrefs, totals)) {
+    if (isa<VectorType>(total.getType()))
+      vector::StoreOp::create(b, loc, total, memref, indices);
+    else
+      memref::StoreOp::create(b, loc, total, memref, indices);
+  }
 }
 
 void GpuKernels::storeSums(OpBuilder &b, const Indices &indices,

@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A block copies its rows of a tile of channels into shared memory, adds up
-// what it has there, and puts its sums into a slot for each channel. The first
-// block of the cluster adds the slots of all blocks, in their order, and
-// computes what there is once per channel. Then each block computes its
-// elements from what it still has.
+// the terms, and puts its sums into a slot for each channel. The first block of
+// the cluster adds the slots of all blocks, in their order, and computes the
+// per-channel results. Then each block computes its elements from the rows that
+// it still has in shared memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,6 +51,13 @@ private:
   void emitKernel(OpBuilder &b, const Kernel &kernel);
   /// Views of shared memory for the operands.
   void createViews(OpBuilder &b);
+  /// Rows of this block that are contiguous in memory.
+  struct CopiedRows {
+    Value first, count;
+  };
+  /// The copies of rows of all operands, which arrive at `barrier`, a pointer.
+  void emitBulkCopy(OpBuilder &b, const CopiedRows &copied,
+                    Value barrier) const;
   void emitBulkCopies(OpBuilder &b, const Kernel &kernel);
   void emitCopies(OpBuilder &b, const Kernel &kernel, bool inPieces);
   /// The sums of this block, stored to the slots.
@@ -123,14 +130,14 @@ void OnePass::emit(OpBuilder &b) {
     llvm::append_range(shared, getSharedTypesForBlock());
   }
   int64_t tiles = llvm::divideCeil(layout.channels, tile);
-  launch(
-      b, "one_pass", constant(b, tiles * cluster), threads, shared,
-      [&](OpBuilder &nested, Kernel kernel) { emitKernel(nested, kernel); },
-      layout.getSharedBytes(cluster, tile), cluster);
+  launch(b, "one_pass",
+         {constant(b, tiles * cluster), threads, shared,
+          layout.getSharedBytes(cluster, tile), cluster},
+         [&](OpBuilder &nested, Kernel kernel) { emitKernel(nested, kernel); });
 }
 
 void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value blocks = index.constant(cluster);
   rank = index.rem(kernel.block, blocks);
   firstChannel =
@@ -183,9 +190,11 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
   Value stride = index.constant(threads);
   walk.steps = delinearize(b, walk, stride);
   for (linalg::GenericOp generic : group.elementwise) {
-    emitElements(b, generic, walk, first, index.constant(0), kernel.thread,
-                 stride, countPieces(b, walk), lanes);
-    // The next one may read what another thread has stored.
+    emitElements(
+        b, generic, walk, first,
+        {index.constant(0), kernel.thread, stride, countPieces(b, walk)},
+        lanes);
+    // The next one may read results of another thread.
     if (generic != group.elementwise.back())
       barrier(b);
   }
@@ -196,7 +205,7 @@ void OnePass::createViews(OpBuilder &b) {
   copies.clear();
   if (layout.operands.empty())
     return;
-  Index index = at(b);
+  IndexBuilder index = at(b);
   auto space =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
   auto bytesType = MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
@@ -237,8 +246,32 @@ static Value toPointer(OpBuilder &b, Location loc, Value address,
       b, loc, LLVM::LLVMPointerType::get(b.getContext(), space), integer);
 }
 
+void OnePass::emitBulkCopy(OpBuilder &b, const CopiedRows &copied,
+                           Value barrier) const {
+  IndexBuilder index = at(b);
+  for (auto [i, operand] : llvm::enumerate(layout.operands)) {
+    Value bytes = index.constant(getRunBytes(i));
+    Value source =
+        index.add(index.mul(index.add(firstRow, copied.first),
+                            index.constant(layout.channels * layout.length)),
+                  index.mul(firstChannel, index.constant(layout.length)));
+    Value from = index.add(getAddress(b, loc, operand),
+                           index.mul(source, index.constant(layout.widths[i])));
+    Value to = index.add(getAddress(b, loc, copies[i]),
+                         index.mul(copied.first, bytes));
+    Value toShared = toPointer(b, loc, to, 3);
+    Value toCluster = LLVM::AddrSpaceCastOp::create(
+        b, loc, LLVM::LLVMPointerType::get(b.getContext(), 7), toShared);
+    Value size = arith::IndexCastOp::create(b, loc, b.getI32Type(),
+                                            index.mul(copied.count, bytes));
+    NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(
+        b, loc, toCluster, toPointer(b, loc, from, 1), barrier, size,
+        /*multicastMask=*/Value(), /*l2CacheHint=*/Value());
+  }
+}
+
 void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   auto space =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
   auto barrierType =
@@ -252,10 +285,8 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
     NVVM::FenceMbarrierInitOp::create(nested, loc);
   });
   barrier(b);
-  // Where a tile has all channels, its rows are one run.
-  bool isOneRun = layout.channelsRunFastest;
   emitIf(b, isFirst, [&](OpBuilder &nested) {
-    Index inside = at(nested);
+    IndexBuilder inside = at(nested);
     int64_t bytesOfRow = 0;
     for (unsigned i : llvm::seq(layout.operands.size()))
       bytesOfRow += getRunBytes(i);
@@ -266,37 +297,17 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
         nested, loc, nested.getI64Type(), bar, zero);
     Value barPointer = LLVM::IntToPtrOp::create(
         nested, loc, LLVM::LLVMPointerType::get(b.getContext(), 3), barAddress);
-    auto emitRun = [&](OpBuilder &run, Value row, Value count) {
-      Index in = at(run);
-      for (auto [i, operand] : llvm::enumerate(layout.operands)) {
-        Value bytes = in.constant(getRunBytes(i));
-        Value source =
-            in.add(in.mul(in.add(firstRow, row),
-                          in.constant(layout.channels * layout.length)),
-                   in.mul(firstChannel, in.constant(layout.length)));
-        Value from = in.add(getAddress(run, loc, operand),
-                            in.mul(source, in.constant(layout.widths[i])));
-        Value to = in.add(getAddress(run, loc, copies[i]), in.mul(row, bytes));
-        Value toShared = toPointer(run, loc, to, 3);
-        Value toCluster = LLVM::AddrSpaceCastOp::create(
-            run, loc, LLVM::LLVMPointerType::get(run.getContext(), 7),
-            toShared);
-        Value size = arith::IndexCastOp::create(run, loc, run.getI32Type(),
-                                                in.mul(count, bytes));
-        NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(
-            run, loc, toCluster, toPointer(run, loc, from, 1), barPointer, size,
-            /*multicastMask=*/Value(), /*l2CacheHint=*/Value());
-      }
-    };
-    if (isOneRun) {
+    // Where a tile has all channels, its rows are one run.
+    if (layout.channelsRunFastest) {
       Value hasRows = inside.compare(arith::CmpIPredicate::ugt, rows, zero);
-      emitIf(nested, hasRows,
-             [&](OpBuilder &run) { emitRun(run, zero, rows); });
+      emitIf(nested, hasRows, [&](OpBuilder &run) {
+        emitBulkCopy(run, {zero, rows}, barPointer);
+      });
       return;
     }
     scf::ForOp::create(nested, loc, zero, rows, one, ValueRange(),
                        [&](OpBuilder &run, Location, Value row, ValueRange) {
-                         emitRun(run, row, one);
+                         emitBulkCopy(run, {row, one}, barPointer);
                          scf::YieldOp::create(run, loc);
                        });
   });
@@ -306,7 +317,7 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
 }
 
 void OnePass::emitCopies(OpBuilder &b, const Kernel &kernel, bool inPieces) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value stride = index.constant(threads);
   for (auto [i, operand] : llvm::enumerate(layout.operands)) {
     // Upstream's op counts the bits of i1, which has a byte in memory.
@@ -330,7 +341,7 @@ void OnePass::emitCopies(OpBuilder &b, const Kernel &kernel, bool inPieces) {
         b, loc, kernel.thread, countPieces(b, walk), stride,
         delinearize(b, walk, kernel.thread),
         [&](OpBuilder &nested, Location, Value, ValueRange position) {
-          Index inside = at(nested);
+          IndexBuilder inside = at(nested);
           Indices to = getIndices(nested, walk, Indices(group.numLoops),
                                   position, elements);
           Indices from(to);
@@ -377,29 +388,26 @@ void OnePass::emitSumsOfBlock(OpBuilder &b, const Kernel &kernel) {
 
 /// All threads for one channel.
 void OnePass::emitSumsOfChannel(OpBuilder &b, const Kernel &kernel) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value stride = index.constant(threads);
   Walk walk = createWalk(b, reduced, stride, lanes);
   Value length = index.constant(layout.length / lanes);
   Value first = index.mul(firstRow, length);
   Value to = index.add(first, index.mul(rows, length));
   Indices indices(group.numLoops);
-  setFeatures(b, firstChannel, indices);
-  SmallVector<Value> sums = emitSums(b, walk, indices, first, kernel.thread,
-                                     stride, to, zeroSums(b, lanes), lanes);
+  delinearize(b, firstChannel, group.features, indices);
+  SmallVector<Value> sums =
+      emitSums(b, walk, indices, {first, kernel.thread, stride, to}, lanes);
   SmallVector<Value> totals =
       addAcrossBlock(b, {kernel.block, kernel.thread, scratch}, sums);
   Value zero = index.constant(0);
   emitIf(b, index.compare(arith::CmpIPredicate::eq, kernel.thread, zero),
-         [&](OpBuilder &nested) {
-           for (auto [slot, total] : llvm::zip_equal(slots, totals))
-             memref::StoreOp::create(nested, loc, total, slot, zero);
-         });
+         [&](OpBuilder &nested) { storeTotals(nested, totals, slots, zero); });
 }
 
 /// A warp for each channel.
 void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value stride = index.constant(kWarp);
   Value warp = index.div(kernel.thread, stride);
   Value lane = index.rem(kernel.thread, stride);
@@ -411,12 +419,12 @@ void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
       b, loc, warp, index.constant(tile), index.constant(threads / kWarp),
       ValueRange(),
       [&](OpBuilder &nested, Location, Value channel, ValueRange) {
-        Index inside = at(nested);
+        IndexBuilder inside = at(nested);
         Indices indices(group.numLoops);
-        setFeatures(nested, inside.add(firstChannel, channel), indices);
+        delinearize(nested, inside.add(firstChannel, channel), group.features,
+                    indices);
         SmallVector<Value> sums =
-            emitSums(nested, walk, indices, first, lane, stride, to,
-                     zeroSums(nested, lanes), lanes);
+            emitSums(nested, walk, indices, {first, lane, stride, to}, lanes);
         SmallVector<Value> totals;
         for (Value sum : joinErrors(nested, sums)) {
           if (isa<VectorType>(sum.getType()))
@@ -427,8 +435,7 @@ void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
         Value isFirst =
             inside.compare(arith::CmpIPredicate::eq, lane, inside.constant(0));
         emitIf(nested, isFirst, [&](OpBuilder &store) {
-          for (auto [slot, total] : llvm::zip_equal(slots, totals))
-            memref::StoreOp::create(store, loc, total, slot, channel);
+          storeTotals(store, totals, slots, channel);
         });
         scf::YieldOp::create(nested, loc);
       });
@@ -436,7 +443,7 @@ void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
 
 /// Threads beside each other for columns of channels.
 void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   int64_t columns = tile / lanes;
   int64_t rowsOfThreads = std::max<int64_t>(threads / columns, 1);
   Value width = index.constant(columns);
@@ -451,29 +458,23 @@ void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
     return index.compare(arith::CmpIPredicate::ult, value,
                          index.constant(bound));
   };
-  Value isActive = b.createOrFold<arith::AndIOp>(
-      loc, isBelow(indices[inner], layout.channels),
-      isBelow(row, rowsOfThreads));
+  Value isActive = index.both(isBelow(indices[inner], layout.channels),
+                              isBelow(row, rowsOfThreads));
   Value to = index.add(firstRow, rows);
   SmallVector<Value> sums = emitIf(
       b, isActive,
       [&](OpBuilder &nested) {
-        return emitSums(nested, walk, indices, firstRow, row, stride, to,
-                        zeroSums(nested, lanes), lanes);
+        return emitSums(nested, walk, indices, {firstRow, row, stride, to},
+                        lanes);
       },
       zeroSums(b, lanes));
   SmallVector<Value> totals =
-      addAcrossRows(b, {kernel.block, kernel.thread, scratch}, row, column,
-                    columns, rowsOfThreads, sums, lanes);
+      addAcrossRows(b, {kernel.block, kernel.thread, scratch},
+                    {rowsOfThreads, columns, row, column}, sums, lanes);
   Value isFirst =
       index.compare(arith::CmpIPredicate::eq, row, index.constant(0));
   emitIf(b, isFirst, [&](OpBuilder &nested) {
-    for (auto [slot, total] : llvm::zip_equal(slots, totals)) {
-      if (lanes == 1)
-        memref::StoreOp::create(nested, loc, total, slot, channel);
-      else
-        vector::StoreOp::create(nested, loc, total, slot, channel);
-    }
+    storeTotals(nested, totals, slots, channel);
   });
 }
 
@@ -488,7 +489,7 @@ Value OnePass::loadSlot(OpBuilder &b, unsigned sum, Value channel,
                         Value block) const {
   if (cluster == 1)
     return memref::LoadOp::create(b, loc, slots[sum], channel);
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value bytes = index.constant(sumType(sum).getWidth() / 8);
   Value address =
       index.add(getAddress(b, loc, slots[sum]), index.mul(channel, bytes));
@@ -500,7 +501,7 @@ Value OnePass::loadSlot(OpBuilder &b, unsigned sum, Value channel,
 }
 
 void OnePass::finishChannels(OpBuilder &b, const Kernel &kernel) {
-  Index index = at(b);
+  IndexBuilder index = at(b);
   Value zero = index.constant(0);
   Value isFirstBlock = index.compare(arith::CmpIPredicate::eq, rank, zero);
   emitIf(b, isFirstBlock, [&](OpBuilder &active) {
@@ -510,10 +511,10 @@ void OnePass::finishChannels(OpBuilder &b, const Kernel &kernel) {
     scf::ForOp::create(
         active, loc, kernel.thread, most, constant(active, threads),
         ValueRange(), [&](OpBuilder &nested, Location, Value slot, ValueRange) {
-          Index inside = at(nested);
+          IndexBuilder inside = at(nested);
           auto blocks = scf::ForOp::create(
               nested, loc, inside.constant(0), inside.constant(cluster),
-              inside.constant(1), zeroSums(nested, 1),
+              inside.constant(1), zeroSums(nested),
               [&](OpBuilder &body, Location, Value block, ValueRange sums) {
                 SmallVector<Value> addends;
                 for (unsigned i : llvm::seq(numSums()))
@@ -522,9 +523,10 @@ void OnePass::finishChannels(OpBuilder &b, const Kernel &kernel) {
                                      addCompensated(body, loc, sums, addends));
               });
           Indices indices(group.numLoops);
-          setFeatures(nested, inside.add(firstChannel, slot), indices);
+          delinearize(nested, inside.add(firstChannel, slot), group.features,
+                      indices);
           storeSums(nested, indices, joinErrors(nested, blocks.getResults()));
-          emitChannelwise(nested, indices);
+          emitChannelwise(nested, pick(indices, group.features));
           scf::YieldOp::create(nested, loc);
         });
   });

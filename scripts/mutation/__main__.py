@@ -31,7 +31,7 @@ from sites import Mutant
 ROOT = Path(__file__).resolve().parents[2]
 # The mathematics, the stages from fuse to apply, kernels, and the verifier.
 FILES = (r"^lib/(Dialect/BNGrad(Ops|Dialect)|Transforms/(GradientBuilder|Fuse|Group|ScheduledGroup|Target|CudaChip"
-         r"|ApplySchedule|VectorLoops\w*|DenseForms|Sums|ElementCloner|Gpu\w*|OnePass\w*))\.cpp$")
+         r"|ApplySchedule|Cpu(?!Pipeline)\w*|GroupEmitter|DenseForms|Sums|ElementCloner|Gpu\w*|OnePass|TwoPass))\.cpp$")
 NUMBERS_OF_FILE = 2000
 DOES_NOT_COMPILE, UNREACHED, SURVIVED, KILLED = "does not compile", "not reached", "survived", "killed"
 

@@ -1,4 +1,4 @@
-//===- VectorLoops.h - schedules with vectors -------------------*- C++ -*-===//
+//===- CpuSchedules.h - loops with vectors for the CPU ----------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_VECTORLOOPS_H
-#define BNGRAD_LIB_TRANSFORMS_VECTORLOOPS_H
+#ifndef BNGRAD_LIB_TRANSFORMS_CPUSCHEDULES_H
+#define BNGRAD_LIB_TRANSFORMS_CPUSCHEDULES_H
 
 #include "ScheduledGroup.h"
 
@@ -18,14 +18,14 @@ namespace mlir::bngrad {
 /// Replaces the members of `group`, on memrefs whose loops are merged, by the
 /// loops of `schedule`, any but `loops`.
 ///
-/// Where the schedule does not fit the layout found (one chosen for NCHW, and
-/// the strides turn out to be those of NHWC), the one of `channels`, `tiles`,
-/// `rows` that does is used with its parameters. Returns failure, with
-/// the reason and all as it was, if none fits.
+/// A schedule that does not fit the layout found (one chosen for NCHW where the
+/// strides turn out to be those of NHWC) is replaced by `rows` or `sizes`, with
+/// its parameters. Returns failure and a `reason`, without any change, if no
+/// schedule fits.
 LogicalResult emitVectorLoops(RewriterBase &rewriter,
                               const ScheduledGroup &group,
                               ScheduleAttr schedule, std::string &reason);
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_VECTORLOOPS_H
+#endif // BNGRAD_LIB_TRANSFORMS_CPUSCHEDULES_H

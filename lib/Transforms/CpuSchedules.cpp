@@ -1,4 +1,4 @@
-//===- VectorLoops.cpp - schedules with vectors ---------------------------===//
+//===- CpuSchedules.cpp - loops with vectors for the CPU ------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "VectorLoops.h"
+#include "CpuSchedules.h"
+#include "CpuLoops.h"
 #include "ElementCloner.h"
-#include "VectorLoopsImpl.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -57,37 +57,53 @@ static bool fits(const ScheduledGroup &group, ScheduleKind kind) {
   llvm_unreachable("unknown kind");
 }
 
-/// Where there is work for several threads, few channels are split and short
-/// rows are tiled; all else is read by channel.
-void VectorLoops::emitBySizes(OpBuilder &b) {
-  Index index = at(b);
-  SmallVector<Value> featureSizes;
-  for (unsigned loop : group.features)
-    featureSizes.push_back(sizes[loop]);
-  auto isBelow = [&](Value size, int64_t limit) {
-    return index.compare(arith::CmpIPredicate::ult, size,
-                         index.constant(limit));
-  };
-  Value isLarge = index.compare(arith::CmpIPredicate::uge, count,
-                                index.constant(limits::kSerialElements));
-  Value hasFew = index.both(
-      isLarge, isBelow(index.product(featureSizes), limits::kFewChannels));
-  Value manyRows = index.select(isBelow(sizes.back(), limits::kVeryShortRow),
+namespace {
+/// The choice between `channels`, `split` and `tiles` for sizes that are known
+/// at run time.
+class Sizes : public CpuLoops {
+public:
+  explicit Sizes(const CpuLoops &shared) : CpuLoops(shared) {}
+
+  void emit(OpBuilder &b) const;
+
+private:
+  Value isBelow(OpBuilder &b, Value size, int64_t limit) const {
+    return at(b).compare(arith::CmpIPredicate::ult, size, constant(b, limit));
+  }
+  /// An i1: the data are for `tiles`.
+  Value hasShortRows(OpBuilder &b) const;
+};
+} // namespace
+
+Value Sizes::hasShortRows(OpBuilder &b) const {
+  IndexBuilder index = at(b);
+  Value manyRows = index.select(isBelow(b, sizes.back(), limits::kVeryShortRow),
                                 index.constant(limits::kManyVeryShortRows),
                                 index.constant(limits::kManyRows));
   Value hasManyRows = index.compare(
       arith::CmpIPredicate::uge,
       index.product(ArrayRef<Value>(sizes).drop_back()), manyRows);
-  Value isShort =
-      fits(group, ScheduleKind::Tiles)
-          ? index.both(isBelow(sizes.back(), limits::kShortRow), hasManyRows)
-          : arith::ConstantIntOp::create(b, loc, 0, 1).getResult();
+  if (!fits(group, ScheduleKind::Tiles))
+    return arith::ConstantIntOp::create(b, loc, 0, 1);
+  return index.both(isBelow(b, sizes.back(), limits::kShortRow), hasManyRows);
+}
+
+/// Where there is work for several threads, few channels are split and short
+/// rows are tiled; all else is read by channel.
+void Sizes::emit(OpBuilder &b) const {
+  IndexBuilder index = at(b);
+  Value isLarge = index.compare(arith::CmpIPredicate::uge, count,
+                                index.constant(limits::kSerialElements));
+  Value hasFewChannels =
+      index.both(isLarge, isBelow(b, index.product(pick(sizes, group.features)),
+                                  limits::kFewChannels));
+  Value isTiled = hasShortRows(b);
   emitIf(
-      b, hasFew, [&](OpBuilder &nested) { emitSplit(nested); },
+      b, hasFewChannels, [&](OpBuilder &nested) { emitSplit(nested, *this); },
       [&](OpBuilder &many) {
         emitIf(
-            many, isShort, [&](OpBuilder &nested) { emitTiles(nested); },
-            [&](OpBuilder &nested) { emitChannels(nested); });
+            many, isTiled, [&](OpBuilder &nested) { emitTiles(nested, *this); },
+            [&](OpBuilder &nested) { emitChannels(nested, *this); });
       });
 }
 
@@ -143,22 +159,22 @@ LogicalResult mlir::bngrad::emitVectorLoops(RewriterBase &rewriter,
   }
   SmallVector<linalg::GenericOp> members = group.getMembers();
   rewriter.setInsertionPoint(members.back());
-  VectorLoops loops(rewriter, group, schedule);
+  CpuLoops shared(rewriter, group, schedule);
   switch (kind) {
   case ScheduleKind::Channels:
-    loops.emitChannels(rewriter);
+    emitChannels(rewriter, shared);
     break;
   case ScheduleKind::Tiles:
-    loops.emitTiles(rewriter);
+    emitTiles(rewriter, shared);
     break;
   case ScheduleKind::Rows:
-    loops.emitRows(rewriter);
+    emitRows(rewriter, shared);
     break;
   case ScheduleKind::Split:
-    loops.emitSplit(rewriter);
+    emitSplit(rewriter, shared);
     break;
   case ScheduleKind::Sizes:
-    loops.emitBySizes(rewriter);
+    Sizes(shared).emit(rewriter);
     break;
   case ScheduleKind::Loops:
   case ScheduleKind::TwoPass:

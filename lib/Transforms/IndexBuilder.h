@@ -1,4 +1,4 @@
-//===- Arithmetic.h - index arithmetic, folded ------------------*- C++ -*-===//
+//===- IndexBuilder.h - index arithmetic, folded ----------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,17 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_ARITHMETIC_H
-#define BNGRAD_LIB_TRANSFORMS_ARITHMETIC_H
+#ifndef BNGRAD_LIB_TRANSFORMS_INDEXBUILDER_H
+#define BNGRAD_LIB_TRANSFORMS_INDEXBUILDER_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 
 namespace mlir::bngrad {
 
-/// Index arithmetic at an insertion point, folded where it can be. Operands of
+/// Index arithmetic at an insertion point, folded where possible. Operands of
 /// div and rem are not negative.
-struct Index {
+struct IndexBuilder {
   OpBuilder &b;
   Location loc;
 
@@ -55,4 +55,4 @@ private:
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_ARITHMETIC_H
+#endif // BNGRAD_LIB_TRANSFORMS_INDEXBUILDER_H

@@ -1,0 +1,151 @@
+//===- CpuLoops.cpp - base of the schedules with vectors ------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CpuLoops.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// Rows of a chain by the least number of terms of a sum, and where there are
+/// fewer. The more terms, the longer the chains that the bound has room for.
+static constexpr int64_t kChainRows = 8;
+static constexpr std::pair<int64_t, int64_t> kLongChainRows[] = {{1024, 16},
+                                                                 {4096, 32}};
+
+//===----------------------------------------------------------------------===//
+// The values that dominate all loops
+//===----------------------------------------------------------------------===//
+
+CpuLoops::CpuLoops(OpBuilder &b, const ScheduledGroup &group,
+                   ScheduleAttr schedule)
+    : GroupEmitter(b, group, schedule) {
+  setLanes();
+  emitSizes(b);
+  emitChainRows(b);
+  emitFlats(b);
+}
+
+void CpuLoops::setLanes() {
+  bool hasF64 = false;
+  for (linalg::GenericOp generic : group.getDataGenerics())
+    for (Operation &op : *generic.getBody())
+      for (Value operand : op.getOperands())
+        hasF64 |= operand.getType().isF64();
+  lanes = schedule.getVectorBits() / (hasF64 ? 64 : 32);
+  wide = 4 * lanes;
+}
+
+void CpuLoops::emitSizes(OpBuilder &b) {
+  count = at(b).product(sizes);
+  int64_t width = 0;
+  // Members may have views of their own of the same data.
+  llvm::SetVector<Value> viewed;
+  for (linalg::GenericOp generic : group.getDataGenerics())
+    for (OpOperand &operand : generic->getOpOperands())
+      if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
+          dataOperands.insert(operand.get()) &&
+          viewed.insert(getViewed(operand.get())))
+        width += getElementBytes(operand.get());
+  bytes = at(b).mul(count, constant(b, width));
+}
+
+void CpuLoops::emitChainRows(OpBuilder &b) {
+  IndexBuilder index = at(b);
+  Value terms = index.product(pick(sizes, reduced));
+  chainRows = index.constant(kChainRows);
+  for (auto [leastTerms, rows] : kLongChainRows)
+    chainRows = index.select(index.compare(arith::CmpIPredicate::uge, terms,
+                                           index.constant(leastTerms)),
+                             index.constant(rows), chainRows);
+}
+
+void CpuLoops::emitFlats(OpBuilder &b) {
+  for (Value memref : dataOperands) {
+    Value flat = memref;
+    if (cast<MemRefType>(memref.getType()).getRank() > 1) {
+      SmallVector<ReassociationIndices> allDims(
+          1, llvm::to_vector<2>(llvm::seq<int64_t>(0, group.numLoops)));
+      flat = memref::CollapseShapeOp::create(b, loc, memref, allDims);
+    }
+    flats[memref] = castToStorage(b, loc, flat);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+void CpuLoops::emitFor(OpBuilder &b, Interval range, Value step,
+                       IndexBody body) const {
+  createFor(b, loc, range.from, range.to, step, ValueRange(),
+            [&](OpBuilder &nested, Location, Value iv, ValueRange) {
+              body(nested, iv);
+              scf::YieldOp::create(nested, loc);
+            });
+}
+
+SmallVector<Value> CpuLoops::emitSumLoop(OpBuilder &b, Interval range,
+                                         Value step, ValueRange sums,
+                                         SumsBody body) const {
+  return createFor(
+             b, loc, range.from, range.to, step, sums,
+             [&](OpBuilder &nested, Location, Value iv, ValueRange carried) {
+               scf::YieldOp::create(nested, loc, body(nested, iv, carried));
+             })
+      .getResults();
+}
+
+void CpuLoops::emitLoops(OpBuilder &b, ArrayRef<unsigned> loops,
+                         SmallVector<Value> ivs, IvsBody body) const {
+  if (loops.empty())
+    return body(b, ivs);
+  emitFor(b, {constant(b, 0), sizes[loops.front()]},
+          [&](OpBuilder &nested, Value iv) {
+            ivs[loops.front()] = iv;
+            emitLoops(nested, loops.drop_front(), ivs, body);
+          });
+}
+
+Value CpuLoops::getShares(OpBuilder &b) const {
+  IndexBuilder index = at(b);
+  return index.select(index.compare(arith::CmpIPredicate::ult, count,
+                                    index.constant(limits::kSerialElements)),
+                      index.constant(1), index.constant(schedule.getThreads()));
+}
+
+void CpuLoops::emitShares(OpBuilder &b, Value iterations, ShareBody body,
+                          Value isSerial) const {
+  IndexBuilder index = at(b);
+  Value zero = index.constant(0), one = index.constant(1);
+  Value shares = getShares(b);
+  if (matchPattern(shares, m_One()))
+    return body(b, {zero, {zero, iterations}});
+  scf::ParallelOp::create(
+      b, loc, zero, shares, one,
+      [&](OpBuilder &nested, Location, ValueRange iv) {
+        IndexBuilder inside = at(nested);
+        Value from = inside.div(inside.mul(iv[0], iterations), shares);
+        Value next = inside.add(iv[0], inside.constant(1));
+        Value to = inside.div(inside.mul(next, iterations), shares);
+        if (isSerial) {
+          Value isFirst = inside.compare(arith::CmpIPredicate::eq, iv[0], zero);
+          from = inside.select(isSerial,
+                               inside.select(isFirst, zero, iterations), from);
+          to = inside.select(isSerial, iterations, to);
+        }
+        body(nested, {iv[0], {from, to}});
+        // Streaming stores are not ordered with the loads of other threads.
+        LLVM::FenceOp::create(nested, loc, LLVM::AtomicOrdering::seq_cst);
+      });
+}

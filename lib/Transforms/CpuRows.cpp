@@ -1,0 +1,429 @@
+//===- CpuRows.cpp - the schedule rows ------------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each element of a row belongs to another channel, and all data are read
+// twice. A pass takes several rows as one (a *fold*), so that vectors and lines
+// are filled. In the first pass the rows are cut into *blocks*, each with sums
+// of its own, whose number does not depend on the number of threads.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CpuTables.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// Bytes of the data of the rows that the second pass reads forward before it
+/// steps back.
+static constexpr int64_t kStepBytes = 3 << 20;
+/// The number of blocks of the first pass, at most, by the least number of
+/// bytes of data. Powers of 2 are even shares for most numbers of threads.
+static constexpr std::pair<int64_t, int64_t> kBlocks[] = {
+    {128 << 10, 2}, {512 << 10, 4}, {1 << 20, 8}, {2 << 20, 16}, {4 << 20, 32}};
+/// Channels whose sums are more work for one thread than it is to wake another.
+static constexpr int64_t kSerialChannels = 64;
+
+namespace {
+class Rows : public TableLoops {
+public:
+  explicit Rows(const CpuLoops &shared)
+      : TableLoops(shared), height(sizes[0]), channels(sizes[1]) {}
+
+  void emit(OpBuilder &b);
+
+private:
+  /// How the first pass cuts the data. Its rows are folded ones.
+  struct Blocks {
+    Value fold;        // rows of the data that are taken as one
+    Value columns;     // of a row
+    Value rows;        // of all blocks
+    Value restColumns; // elements after the last row, less than a row
+    Value count;       // of blocks
+    Value stride;      // entries between the sums of neighbours
+    Value chains;      // of all blocks
+  };
+  /// How the second pass cuts the data. Its rows are folded ones.
+  struct Elements {
+    Value columns; // of a row
+    Value shift;   // elements before the first row
+    Value rows;    // of which the last may be shorter
+    Value step;    // rows that are read forward before stepping back
+  };
+
+  // Plans.
+  /// Rows that fill units of `unit` elements, with about `wanted` columns; one
+  /// row if that makes it too long for tables.
+  Value getFold(OpBuilder &b, int64_t unit, int64_t wanted) const;
+  void planSums(OpBuilder &b);
+  void planElements(OpBuilder &b);
+  /// Entries between the tables of neighbouring threads.
+  Value getTableStride(OpBuilder &b, Value columns) const;
+  void emitTables(OpBuilder &b);
+
+  // First pass.
+  void emitSums(OpBuilder &b);
+  void emitBlocks(OpBuilder &b, const Share &share) const;
+  void emitBlock(OpBuilder &b, Value block, Value tableOffset) const;
+  /// The first row of a block.
+  Value getStart(OpBuilder &b, Value block) const;
+  void emitSumsOfChannels(OpBuilder &b) const;
+  /// Adds the sums of block `block` at `column` to `sums`.
+  SmallVector<Value> addBlock(OpBuilder &b, Value block, const Piece &column,
+                              ValueRange sums) const;
+  /// Replaces the sums of the first block by those of all blocks.
+  void joinBlocks(OpBuilder &b) const;
+  /// Finishes `lanes` channels, from `first` on, of which `numBlocks` blocks
+  /// have sums.
+  void finishChannels(OpBuilder &b, Value first, Value numBlocks) const;
+  void emitEachChannelwise(OpBuilder &b) const;
+
+  // Second pass.
+  void emitElementwise(OpBuilder &b, linalg::GenericOp generic,
+                       const Share &share) const;
+  Run getElementsRun(OpBuilder &b, Value row, Value tableOffset) const;
+  /// The elements before the first row, by the first thread.
+  void emitShift(OpBuilder &b, linalg::GenericOp generic, Value thread,
+                 Value tableOffset) const;
+
+  Value height, channels; // of the data
+  Blocks blocks;
+  Elements elements;
+  GroupTables tables;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+Value Rows::getFold(OpBuilder &b, int64_t unit, int64_t wanted) const {
+  IndexBuilder index = at(b);
+  Value one = index.constant(1);
+  Value repeats = getRepeats(b, channels, unit);
+  Value most = index.max(
+      index.div(index.constant(wanted), index.max(channels, one)), one);
+  Value fold = index.mul(index.ceilDiv(most, repeats), repeats);
+  Value isTooLong =
+      index.compare(arith::CmpIPredicate::ugt, index.mul(fold, channels),
+                    index.constant(4 * schedule.getColumns()));
+  return index.min(index.select(isTooLong, one, fold), index.max(height, one));
+}
+
+/// Short rows, whose sums stay in registers; of whole vectors, if that does not
+/// make them long.
+void Rows::planSums(OpBuilder &b) {
+  IndexBuilder index = at(b);
+  Value inWide = getFold(b, wide, wide);
+  Value isShort =
+      index.compare(arith::CmpIPredicate::ule, index.mul(inWide, channels),
+                    index.constant(2 * wide));
+  blocks.fold = index.select(isShort, inWide, getFold(b, lanes, wide));
+  blocks.columns = index.mul(blocks.fold, channels);
+  blocks.rows = index.div(height, blocks.fold);
+  blocks.restColumns = index.sub(count, index.mul(blocks.rows, blocks.columns));
+  blocks.count = index.constant(1);
+  for (auto [leastBytes, most] : kBlocks)
+    blocks.count = index.select(
+        index.compare(arith::CmpIPredicate::uge, bytes,
+                      index.constant(leastBytes)),
+        index.constant(std::min(most, schedule.getBlocks())), blocks.count);
+  blocks.stride = index.add(blocks.columns, index.constant(wide));
+}
+
+/// Where results are streamed and rows fill whole lines, rows are counted from
+/// the first line of the result on; the elements before it come first.
+void Rows::planElements(OpBuilder &b) {
+  IndexBuilder index = at(b);
+  Value zeroIndex = index.constant(0), one = index.constant(1);
+  Value columns = elements.columns;
+  Value result = getFlat(group.elementwise[0].getDpsInitOperand(0)->get());
+  int64_t width = getElementBytes(result);
+  elements.shift = zeroIndex;
+  if (!matchPattern(isStreamed(b), m_Zero())) {
+    Value address =
+        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, result);
+    Value toLine = getElementsToLine(b, address, width);
+    Value restBytes = index.rem(index.mul(columns, index.constant(width)),
+                                index.constant(kLineBytes));
+    Value fillsLines =
+        index.compare(arith::CmpIPredicate::eq, restBytes, zeroIndex);
+    elements.shift =
+        index.min(index.select(fillsLines, toLine, zeroIndex), count);
+  }
+  elements.rows =
+      index.ceilDiv(index.sub(count, elements.shift), index.max(columns, one));
+  Value rowBytes = index.div(index.mul(bytes, columns), index.max(count, one));
+  elements.step = index.max(
+      index.div(index.constant(kStepBytes), index.max(rowBytes, one)), one);
+}
+
+Value Rows::getTableStride(OpBuilder &b, Value columns) const {
+  IndexBuilder index = at(b);
+  Value line = index.constant(kLineBytes);
+  Value padded = index.add(columns, index.constant(2 * wide + kLineBytes));
+  return index.mul(index.ceilDiv(padded, line), line);
+}
+
+/// The tables of operands have entries for each thread, and those of sums for
+/// each block.
+void Rows::emitTables(OpBuilder &b) {
+  auto getEntries = [&](Value columns) {
+    return at(b).mul(getShares(b), getTableStride(b, columns));
+  };
+  SmallVector<TableRequest> requests;
+  if (group.reduction) {
+    requests.push_back({TableUse::Reduction, getEntries(blocks.columns)});
+    requests.push_back(
+        {TableUse::Sums, at(b).mul(blocks.count, blocks.stride)});
+  }
+  requests.push_back({TableUse::Elementwise, getEntries(elements.columns)});
+  tables = createTables(b, requests);
+}
+
+//===----------------------------------------------------------------------===//
+// First pass
+//===----------------------------------------------------------------------===//
+
+Value Rows::getStart(OpBuilder &b, Value block) const {
+  IndexBuilder index = at(b);
+  return index.mul(index.div(index.mul(block, blocks.chains), blocks.count),
+                   chainRows);
+}
+
+void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
+  IndexBuilder index = at(b);
+  Value columns = blocks.columns;
+  auto getRun = [&](OpBuilder &nested, Value row) {
+    Run run;
+    run.ivs.resize(group.numLoops);
+    run.base = at(nested).mul(row, columns);
+    run.tables = &tables.reduction;
+    run.tableOffset = tableOffset;
+    return run;
+  };
+  Value entry = index.mul(block, blocks.stride);
+  Value next = index.add(block, index.constant(1));
+  Value isLast = index.compare(arith::CmpIPredicate::eq, next, blocks.count);
+  Value end = index.select(isLast, blocks.rows, getStart(b, next));
+  emitZeroSums(b, tables.sums, entry, columns);
+  linalg::GenericOp reduction = group.reduction;
+  bool storesData =
+      llvm::any_of(reduction.getDpsInitsMutable(), [&](OpOperand &init) {
+        return isDataMap(reduction.getMatchingIndexingMap(&init));
+      });
+  emitColumnSums(b, tables.sums,
+                 {getRun,
+                  {getStart(b, block), end},
+                  columns,
+                  entry,
+                  /*mayOverrun=*/!storesData});
+  // The rest of the data is less than a row.
+  if (matchPattern(blocks.restColumns, m_Zero()))
+    return;
+  Value endOfRest = index.select(
+      isLast, index.add(blocks.rows, index.constant(1)), blocks.rows);
+  emitColumnSums(b, tables.sums,
+                 {getRun, {blocks.rows, endOfRest}, blocks.restColumns, entry});
+}
+
+void Rows::emitBlocks(OpBuilder &b, const Share &share) const {
+  Value tableOffset =
+      at(b).mul(share.number, getTableStride(b, blocks.columns));
+  fillByChannel(b, tables.reduction, tableOffset, channels, blocks.columns);
+  emitFor(b, share.iterations, [&](OpBuilder &nested, Value block) {
+    emitBlock(nested, block, tableOffset);
+  });
+}
+
+SmallVector<Value> Rows::addBlock(OpBuilder &b, Value block,
+                                  const Piece &column, ValueRange sums) const {
+  IndexBuilder index = at(b);
+  Value entry = index.add(column.position, index.mul(block, blocks.stride));
+  return addEntries(b, tables.sums, {entry, column.lanes}, sums);
+}
+
+void Rows::joinBlocks(OpBuilder &b) const {
+  Interval columns = {constant(b, 0), blocks.columns};
+  emitPieces(b, columns, wide, [&](OpBuilder &nested, const Piece &piece) {
+    SmallVector<Value> sums =
+        emitSumLoop(nested, {constant(nested, 0), blocks.count},
+                    zeroSums(nested, piece.lanes),
+                    [&](OpBuilder &inBlock, Value block, ValueRange carried) {
+                      return addBlock(inBlock, block, piece, carried);
+                    });
+    // Tables are padded, and need no mask.
+    storeEntries(nested, sums, tables.sums.sums, {piece.position, piece.lanes});
+  });
+}
+
+void Rows::finishChannels(OpBuilder &b, Value first, Value numBlocks) const {
+  IndexBuilder index = at(b);
+  Value zeroIndex = index.constant(0);
+  // Over the blocks, and over the rows of a fold.
+  SmallVector<Value> sums = emitSumLoop(
+      b, {zeroIndex, numBlocks}, zeroSums(b, lanes),
+      [&](OpBuilder &inBlock, Value block, ValueRange carried) {
+        return emitSumLoop(
+            inBlock, {zeroIndex, blocks.fold}, carried,
+            [&](OpBuilder &inRow, Value row, ValueRange rowSums) {
+              Value column = at(inRow).add(first, at(inRow).mul(row, channels));
+              return addBlock(inRow, block, {column, lanes}, rowSums);
+            });
+      });
+  SmallVector<Value> totals = joinErrors(b, sums);
+  Value width = index.min(index.constant(lanes), index.sub(channels, first));
+  if (hasChannelVectors()) {
+    Piece piece = {first, lanes, createMask(b, width, lanes)};
+    storeSums(b, piece, totals);
+    emitChannelwise(b, piece);
+    return;
+  }
+  emitFor(b, {zeroIndex, width}, [&](OpBuilder &nested, Value lane) {
+    SmallVector<Value> scalars;
+    for (Value total : totals)
+      scalars.push_back(vector::ExtractOp::create(
+          nested, loc, total, ArrayRef<OpFoldResult>{lane}));
+    Value channel = at(nested).add(first, lane);
+    storeSums(nested, channel, scalars);
+    emitChannelwise(nested, channel);
+  });
+}
+
+/// The sums of each channel, from those of the blocks and of the rows of a
+/// fold. If these are many for few channels, the blocks are joined first.
+void Rows::emitSumsOfChannels(OpBuilder &b) const {
+  IndexBuilder index = at(b);
+  Value one = index.constant(1);
+  Value isSerial = index.compare(arith::CmpIPredicate::ule, channels,
+                                 index.constant(kSerialChannels));
+  Value numBlocks = index.select(isSerial, one, blocks.count);
+  emitShares(
+      b, index.ceilDiv(channels, index.constant(lanes)),
+      [&](OpBuilder &nested, const Share &share) {
+        IndexBuilder inside = at(nested);
+        Value isFirst = inside.compare(arith::CmpIPredicate::eq, share.number,
+                                       inside.constant(0));
+        Value hasBlocks =
+            inside.compare(arith::CmpIPredicate::ugt, blocks.count, one);
+        emitIf(nested, inside.both(isSerial, inside.both(isFirst, hasBlocks)),
+               [&](OpBuilder &first) { joinBlocks(first); });
+        emitFor(nested, share.iterations, [&](OpBuilder &in, Value piece) {
+          Value first = at(in).mul(piece, constant(in, lanes));
+          finishChannels(in, first, numBlocks);
+        });
+      },
+      isSerial);
+}
+
+void Rows::emitSums(OpBuilder &b) {
+  blocks.chains = at(b).div(blocks.rows, chainRows);
+  emitShares(b, blocks.count, [&](OpBuilder &nested, const Share &share) {
+    emitBlocks(nested, share);
+  });
+  emitSumsOfChannels(b);
+}
+
+/// The per-channel generics where there are no sums.
+void Rows::emitEachChannelwise(OpBuilder &b) const {
+  Interval all = {constant(b, 0), channels};
+  if (hasChannelVectors())
+    emitPieces(b, all, wide, [&](OpBuilder &nested, const Piece &piece) {
+      emitChannelwise(nested, piece);
+    });
+  else
+    emitFor(b, all, [&](OpBuilder &nested, Value channel) {
+      emitChannelwise(nested, channel);
+    });
+}
+
+//===----------------------------------------------------------------------===//
+// Second pass
+//===----------------------------------------------------------------------===//
+
+Run Rows::getElementsRun(OpBuilder &b, Value row, Value tableOffset) const {
+  IndexBuilder index = at(b);
+  Run run;
+  run.ivs.resize(group.numLoops);
+  run.base = index.add(elements.shift, index.mul(row, elements.columns));
+  run.tables = &tables.elementwise;
+  run.tableOffset = index.add(tableOffset, elements.shift);
+  return run;
+}
+
+void Rows::emitShift(OpBuilder &b, linalg::GenericOp generic, Value thread,
+                     Value tableOffset) const {
+  if (matchPattern(elements.shift, m_Zero()))
+    return;
+  IndexBuilder index = at(b);
+  Value zeroIndex = index.constant(0);
+  Run run = getElementsRun(b, zeroIndex, tableOffset);
+  run.base = zeroIndex;
+  run.tableOffset = tableOffset;
+  loadUniform(b, generic, run);
+  Value isFirst = index.compare(arith::CmpIPredicate::eq, thread, zeroIndex);
+  emitMasked(b, {zeroIndex, index.select(isFirst, elements.shift, zeroIndex)},
+             [&](OpBuilder &nested, const Piece &piece) {
+               IRMapping mapping = clonePiece(nested, generic, run, piece);
+               storePiece(nested, generic, run, piece, mapping,
+                          /*isStreaming=*/false);
+             });
+}
+
+void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
+                           const Share &share) const {
+  IndexBuilder index = at(b);
+  Value columns = elements.columns;
+  Value tableOffset = index.mul(share.number, getTableStride(b, columns));
+  if (generic == group.elementwise.front())
+    fillByChannel(b, tables.elementwise, tableOffset, channels, columns);
+  emitShift(b, generic, share.number, tableOffset);
+  // Steps backwards: the rows that were read last are still in a cache.
+  Interval rows = share.iterations;
+  Value steps = index.ceilDiv(index.sub(rows.to, rows.from), elements.step);
+  Value zeroIndex = index.constant(0);
+  emitFor(b, {zeroIndex, steps}, [&](OpBuilder &nested, Value step) {
+    IndexBuilder inside = at(nested);
+    Value end = inside.sub(rows.to, inside.mul(step, elements.step));
+    Value first = inside.max(inside.sub(end, elements.step), rows.from);
+    emitFor(nested, {first, end}, [&](OpBuilder &inRow, Value row) {
+      Run run = getElementsRun(inRow, row, tableOffset);
+      Value length = at(inRow).min(columns, at(inRow).sub(count, run.base));
+      emitElements(inRow, generic, run, {zeroIndex, length});
+    });
+  });
+}
+
+void Rows::emit(OpBuilder &b) {
+  // Long rows, so that little is done for each.
+  Value fold =
+      getFold(b, std::max(getLineElements(), wide), schedule.getColumns() / 2);
+  elements.columns = at(b).mul(fold, channels);
+  if (group.reduction)
+    planSums(b);
+  emitTables(b);
+  if (group.reduction)
+    emitSums(b);
+  else
+    emitEachChannelwise(b);
+  if (!group.elementwise.empty())
+    planElements(b);
+  for (linalg::GenericOp generic : group.elementwise)
+    emitShares(b, elements.rows, [&](OpBuilder &nested, const Share &share) {
+      emitElementwise(nested, generic, share);
+    });
+  deallocate(b, tables.memory);
+}
+
+void mlir::bngrad::emitRows(OpBuilder &b, const CpuLoops &shared) {
+  Rows(shared).emit(b);
+}
