@@ -168,6 +168,48 @@ func.func @view_between(%x: memref<8x4xf32>, %y: memref<4x2x4xf32>, %sum: memref
 
 // -----
 
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// Kernels are not made of tensors either.
+// CHECK-LABEL: func @kernel_of_tensors
+// CHECK-NOT:     gpu.launch
+// CHECK:         return
+func.func @kernel_of_tensors(%x: tensor<8x4xf32>, %sum: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-remark @below {{loops of the host instead of kernels: expected memrefs}}
+  // expected-remark @below {{left to upstream's loops: expected memrefs}}
+  %0 = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<8x4xf32>) outs(%sum : tensor<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128>} {
+  ^bb0(%e: f32, %acc: f32):
+    %1 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %1 : f32
+  } -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// Nor of integers that do not fill bytes.
+// CHECK-LABEL: func @kernel_of_packed_integers
+// CHECK-NOT:     gpu.launch
+// CHECK:         return
+func.func @kernel_of_packed_integers(%x: memref<8x4xi4>, %f: memref<4xf32>, %y: memref<8x4xf32>) {
+  // expected-remark @below {{loops of the host instead of kernels: expected integers of 1, 8, 16, 32 or 64 bits}}
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<8x4xi4>, memref<4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128>} {
+  ^bb0(%e: i4, %g: f32, %out: f32):
+    %0 = arith.sitofp %e : i4 to f32
+    %1 = arith.mulf %0, %g : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// -----
+
 #data = affine_map<(n, c, h, w) -> (n, c, h, w)>
 #feature = affine_map<(n, c, h, w) -> (c)>
 

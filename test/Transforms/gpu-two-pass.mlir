@@ -117,6 +117,14 @@ func.func @two_groups(%x: memref<4096x64xf32>, %f: memref<64xf32>, %y: memref<40
 // CHECK:         gpu.launch {{.*}}blocks(%[[BLOCK:[^,]+]],{{.*}} in (%{{.+}} = %c12, {{.*}} function(@reduce)
 // CHECK:           %[[CHANNEL:.+]] = arith.divui %[[BLOCK]], %c4
 // CHECK:           %[[SHARE:.+]] = arith.remui %[[BLOCK]], %c4
+// Each step adds four vectors to the sum:
+// CHECK:           %[[V0:.+]] = vector.load
+// CHECK:           %[[V1:.+]] = vector.load
+// CHECK:           %[[V2:.+]] = vector.load
+// CHECK:           %[[V3:.+]] = vector.load
+// CHECK:           %[[TWO:.+]] = arith.addf %[[V0]], %[[V1]]
+// CHECK-NEXT:      %[[THREE:.+]] = arith.addf %[[TWO]], %[[V2]]
+// CHECK-NEXT:      arith.addf %[[THREE]], %[[V3]]
 // CHECK:           memref.store %{{.+}}, %{{.+}}[%[[SHARE]], %[[CHANNEL]]]
 // CHECK:         gpu.launch {{.*}} function(@finish)
 func.func @shares_of_a_channel(%x: memref<3x8192xf32>, %sum: memref<3xf32>) {

@@ -253,6 +253,30 @@ func.func @sums_and_elements(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tenso
   return %dx : tensor<8x4xf32>
 }
 
+// A loop that writes over the sums is no member: another reader may need them.
+// CHECK-LABEL: func @written_over_the_sum
+// CHECK:         %[[SUM:.+]] = scf.execute_region -> tensor<4xf32> no_inline {
+// CHECK-COUNT-1:   linalg.generic
+// CHECK:         }
+// CHECK:         linalg.generic {{.+}} ins(%[[SUM]] : {{.+}} outs(%[[SUM]] :
+// CHECK-NOT:     bngrad.schedule
+// CHECK:         return
+func.func @written_over_the_sum(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+  %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %factor = linalg.generic {indexing_maps = [#channel, #channel], iterator_types = ["parallel"]}
+      ins(%sum : tensor<4xf32>) outs(%sum : tensor<4xf32>) {
+  ^bb0(%e: f32, %out: f32):
+    %0 = arith.mulf %e, %out : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  return %factor : tensor<4xf32>
+}
+
 // A reduction whose stored elements depend on the old ones is not taken.
 // CHECK-LABEL: func @elements_of_elements
 // CHECK-NOT:     bngrad.schedule
