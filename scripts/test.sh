@@ -103,6 +103,7 @@ fi
 
 if [ $all -eq 1 ]; then
   step demo "$root/scripts/demo.sh"
+  step readme "$python" "$root/scripts/check_readme.py" "$root/README.md" "$build/demo.log"
   step format "$root/scripts/check_format.sh"
   step install "$root/scripts/check_install.sh"
 
