@@ -130,6 +130,12 @@ if [ $all -eq 1 ]; then
     --seed="$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 1)"
   tail -n 1 "$build/fuzz-allocations.log"
 
+  # Those of a few files, others with every commit, of the share that is run as a whole now and then
+  # (docs/mutation.md). A new one may survive by chance.
+  step generated-mutants "$root/scripts/mutants.sh" --generate --percent=7 --most-files=5 --seconds=420 --least=90 \
+    --seed="$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0)"
+  grep -E '^(SURVIVED|generated mutants:)' "$build/generated-mutants.log" || true
+
   # As many as fit into 68 minutes in total.
   left=$((68 * 60 - (SECONDS - start)))
   step mutants "$root/scripts/mutants.sh" --seconds=$((left > 0 ? left : 0))

@@ -98,8 +98,6 @@ static Metadata getMetadata(OpBuilder &b, Location loc, Value memref) {
 static Value isDenseIn(OpBuilder &b, Location loc, const Metadata &metadata,
                        ArrayRef<int64_t> order) {
   auto isEqual = [&](Value l, Value r) {
-    if (l == r)
-      return arith::ConstantIntOp::create(b, loc, 1, 1).getResult();
     return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, l, r);
   };
   Value one = arith::ConstantIndexOp::create(b, loc, 1);
@@ -158,7 +156,7 @@ static Value getDenseView(OpBuilder &b, Location loc, MemRefType type,
 static GroupMembers getGenerics(Operation *region) {
   GroupMembers members;
   for (linalg::GenericOp generic :
-       region->getRegion(0).front().getOps<linalg::GenericOp>())
+       region->getRegion(0).getOps<linalg::GenericOp>())
     members.push_back(generic);
   return members;
 }
@@ -180,15 +178,17 @@ mlir::bngrad::versionByStrides(RewriterBase &rewriter,
     return type.isIntOrFloat() &&
            (type.isInteger(1) || type.getIntOrFloatBitWidth() % 8 == 0);
   };
-  if (!data || llvm::all_of(*data, isDense) || !llvm::all_of(*data, hasBytes))
-    return {members};
-  // Buffers allocated inside are dense and row-major.
-  auto isOutside = [&](Value value) {
-    return !region->isProperAncestor(value.getParentBlock()->getParentOp()) &&
-           value.getParentBlock()->getParentOp() != region;
+  // Strides are read before the region, where its own views do not exist yet.
+  auto isStridedInside = [&](Value memref) {
+    return !isDense(memref) &&
+           region.getRegion().isAncestor(memref.getParentRegion());
   };
+  if (!data || llvm::all_of(*data, isDense) || !llvm::all_of(*data, hasBytes) ||
+      llvm::any_of(*data, isStridedInside))
+    return {members};
+  // Dense data have no other order.
   bool mayReorder = llvm::all_of(*data, [&](Value memref) {
-    return isOutside(memref) && !isDense(memref) &&
+    return !isDense(memref) &&
            llvm::all_of(memref.getUsers(), [&](Operation *user) {
              return !region->isProperAncestor(user) ||
                     isa<linalg::GenericOp>(user);

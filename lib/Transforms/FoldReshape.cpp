@@ -348,6 +348,7 @@ bool ClassSplitter::isMatched(const ReassociationIndices &group,
   // One size follows from the others.
   int64_t unknown = 0;
   for (auto [dim, size] : llvm::zip_equal(group, sizes)) {
+    // It would contain itself.
     if (dimClass.hasDim(fine, dim))
       return false;
     if (type.isDynamicDim(dim) || ShapedType::isDynamic(size))
@@ -493,9 +494,6 @@ static LogicalResult foldGroup(PatternRewriter &rewriter,
   DimClass dimClass(reshape.coarse, coarseDim);
   if (isPartOfLoops(dimClass, reshape.coarse))
     return rewriter.notifyMatchFailure(op, "a part of the loops' dims");
-  for (int64_t fineDim : reshape.groups[coarseDim])
-    if (dimClass.hasDim(reshape.fine, fineDim))
-      return rewriter.notifyMatchFailure(op, "a dim would contain itself");
   FailureOr<SmallVector<int64_t>> sizes =
       getSplitSizes(reshape, coarseDim, dimClass);
   if (failed(sizes))

@@ -165,18 +165,18 @@ static bool isFusableEverywhere(linalg::GenericOp producer,
   });
 }
 
-/// Fuses `producer` into `consumer`, where it can be. If `yieldsResults`, its
-/// results become results of the consumer, for all that reads them later.
+/// Fuses `producer` into `consumer` by all operands where it can be, of which
+/// there is one. If `yieldsResults`, its results become results of the
+/// consumer, for all that reads them later.
 static LogicalResult fuseInto(PatternRewriter &rewriter,
                               linalg::GenericOp producer,
                               linalg::GenericOp consumer, bool yieldsResults) {
-  bool changed = false;
   while (OpOperand *read = getRead(consumer, producer)) {
     rewriter.setInsertionPoint(consumer);
     FailureOr<linalg::ElementwiseOpFusionResult> fused =
         linalg::fuseElementwiseOps(rewriter, read);
     if (failed(fused))
-      break;
+      return failure();
     for (auto [original, replacement] : fused->replacements)
       if (yieldsResults || original.getDefiningOp() == consumer)
         rewriter.replaceUsesWithIf(original, replacement, [&](OpOperand &use) {
@@ -184,9 +184,8 @@ static LogicalResult fuseInto(PatternRewriter &rewriter,
         });
     rewriter.eraseOp(consumer);
     consumer = cast<linalg::GenericOp>(fused->fusedOp);
-    changed = true;
   }
-  return success(changed);
+  return success();
 }
 
 namespace {
@@ -207,10 +206,9 @@ struct FuseIntoReaders : OpRewritePattern<linalg::GenericOp> {
         bool isInit = llvm::any_of(consumer.getDpsInits(), [&](Value init) {
           return init.getDefiningOp() == producer;
         }); // until UseEmptyInits has seen it
-        if (!isInit && isElementwisePart(producer) &&
-            succeeded(fuseInto(rewriter, producer, consumer,
-                               /*yieldsResults=*/false)))
-          return success();
+        if (!isInit && isElementwisePart(producer))
+          return fuseInto(rewriter, producer, consumer,
+                          /*yieldsResults=*/false);
         continue;
       }
       // A producer read by sums and by another loop is computed in both. A
@@ -218,20 +216,14 @@ struct FuseIntoReaders : OpRewritePattern<linalg::GenericOp> {
       // only element-wise loops read, it becomes a result of its first reader.
       bool isRepeated = mayDisappear(producer) && isReadBySums(producer) &&
                         !isElementwisePart(producer);
-      if (isRepeated) {
-        if (succeeded(repeat(rewriter, producer)))
-          return success();
-        continue;
-      }
+      if (isRepeated)
+        return repeat(rewriter, producer);
       SetVector<Operation *> moved;
       if (!mayYieldResults(producer, consumer, moved))
         continue;
       for (Operation *reshape : llvm::reverse(moved.getArrayRef()))
         rewriter.moveOpAfter(reshape, consumer);
-      if (succeeded(fuseInto(rewriter, producer, consumer,
-                             /*yieldsResults=*/true)) ||
-          !moved.empty())
-        return success();
+      return fuseInto(rewriter, producer, consumer, /*yieldsResults=*/true);
     }
     return rewriter.notifyMatchFailure(consumer, "no operand to fuse");
   }
@@ -242,12 +234,11 @@ private:
                               linalg::GenericOp producer) {
     llvm::SetVector<Operation *> readers(producer->user_begin(),
                                          producer->user_end());
-    bool changed = false;
     for (Operation *reader : readers)
-      changed |= succeeded(fuseInto(rewriter, producer,
-                                    cast<linalg::GenericOp>(reader),
-                                    /*yieldsResults=*/false));
-    return success(changed);
+      if (failed(fuseInto(rewriter, producer, cast<linalg::GenericOp>(reader),
+                          /*yieldsResults=*/false)))
+        return failure();
+    return success();
   }
 };
 
@@ -260,20 +251,20 @@ struct UseEmptyInits : OpRewritePattern<linalg::GenericOp> {
                                 PatternRewriter &rewriter) const override {
     if (!generic.hasPureTensorSemantics())
       return failure();
-    bool changed = false;
-    for (OpOperand &init : generic.getDpsInitsMutable()) {
-      if (generic.payloadUsesValueFromOperand(&init) ||
-          init.get().getDefiningOp<tensor::EmptyOp>())
-        continue;
-      auto type = cast<RankedTensorType>(init.get().getType());
+    SmallVector<OpOperand *> unread;
+    for (OpOperand &init : generic.getDpsInitsMutable())
+      if (!generic.payloadUsesValueFromOperand(&init) &&
+          !init.get().getDefiningOp<tensor::EmptyOp>())
+        unread.push_back(&init);
+    for (OpOperand *init : unread) {
+      auto type = cast<RankedTensorType>(init->get().getType());
       Value empty = tensor::EmptyOp::create(
           rewriter, generic.getLoc(),
-          tensor::getMixedSizes(rewriter, generic.getLoc(), init.get()),
+          tensor::getMixedSizes(rewriter, generic.getLoc(), init->get()),
           type.getElementType());
-      rewriter.modifyOpInPlace(generic, [&] { init.set(empty); });
-      changed = true;
+      rewriter.modifyOpInPlace(generic, [&] { init->set(empty); });
     }
-    return success(changed);
+    return success(!unread.empty());
   }
 };
 

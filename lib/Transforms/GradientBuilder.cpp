@@ -248,7 +248,7 @@ ChannelSums GradientBuilder::buildSums(bool needsSumDy, bool needsSumDyXmu) {
   if (needsSumDy)
     sums.sumDy = generic.getResult(next++);
   if (needsSumDyXmu)
-    sums.sumDyXmu = generic.getResult(next++);
+    sums.sumDyXmu = generic.getResult(next);
   return sums;
 }
 

@@ -81,9 +81,9 @@ static bool readsAsMember(linalg::GenericOp generic, linalg::GenericOp seed,
 
 /// Grows a group from `seed` over the ops that follow it in its block. An op
 /// that depends on a member without being one can stand on the path to a later
-/// op (an all-reduce of the sums, say); that op then is no member either.
-static Group growFrom(linalg::GenericOp seed,
-                      const DenseSet<Operation *> &grouped) {
+/// op (an all-reduce of the sums, say); that op then is no member either. What
+/// other groups have taken is not in this block any more.
+static Group growFrom(linalg::GenericOp seed) {
   Group group;
   group.insert(seed);
   // Only per-channel results, in the order of the loops, make a reader a
@@ -127,7 +127,7 @@ static Group growFrom(linalg::GenericOp seed,
     if (!readsChannel && !readsFullSize && !readsForeign && !isAfter)
       continue;
     auto generic = dyn_cast<linalg::GenericOp>(op);
-    if (readsForeign || !readsChannel || !generic || grouped.contains(op) ||
+    if (readsForeign || !readsChannel || !generic ||
         !readsAsMember(generic, seed, isChannelResult, isElementResult)) {
       foreign.insert(op);
       hasForeignEffect |= !isMemoryEffectFree(op);
@@ -149,24 +149,19 @@ static Group growFrom(linalg::GenericOp seed,
 
 /// The group of an element-wise generic that needs no sums: with it go the
 /// per-channel generics that nothing else reads.
-static Group collectFor(linalg::GenericOp elementwise,
-                        const DenseSet<Operation *> &grouped) {
+static Group collectFor(linalg::GenericOp elementwise) {
   Group group;
   for (OpOperand *operand : elementwise.getDpsInputOperands()) {
     auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
     if (!producer || producer->getBlock() != elementwise->getBlock() ||
-        !isParallel(producer) || grouped.contains(producer) ||
+        !isParallel(producer) || !isChannelwise(producer) ||
         producer->hasAttr(ScheduleAttr::kAttrName) ||
         producer.getNumLoops() >= elementwise.getNumLoops())
       continue;
     // Its loops are those of the channels that the reader's map names.
     AffineMap map = elementwise.getMatchingIndexingMap(operand);
-    auto isOfChannel = [](AffineMap channelMap) {
-      return channelMap.isIdentity() || channelMap.isConstant();
-    };
     if (!map.isProjectedPermutation() ||
-        map.getNumResults() != producer.getNumLoops() ||
-        !llvm::all_of(producer.getIndexingMapsArray(), isOfChannel))
+        map.getNumResults() != producer.getNumLoops())
       continue;
     if (llvm::all_of(producer->getUsers(),
                      [&](Operation *user) { return user == elementwise; }))
@@ -428,12 +423,12 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
                                         target, commonChip));
     };
     for (linalg::GenericOp generic : generics)
-      if (getReductionValues(generic) && !grouped.contains(generic))
-        close(growFrom(generic, grouped));
+      if (getReductionValues(generic))
+        close(growFrom(generic));
     for (linalg::GenericOp generic : generics) {
       if (!isParallel(generic) || grouped.contains(generic))
         continue;
-      Group group = collectFor(generic, grouped);
+      Group group = collectFor(generic);
       // All that is left of a gradient may be one generic; a GPU has no loops
       // of upstream's for it.
       std::string reason;

@@ -121,7 +121,7 @@ void OnePass::emit(OpBuilder &b) {
   for (unsigned i : llvm::seq(numSums()))
     shared.push_back(getSharedType(tile, sumType(i)));
   if (layout.channelsRunFastest) {
-    int64_t columns = llvm::divideCeil(tile, lanes);
+    int64_t columns = tile / lanes;
     int64_t rowsOfThreads = std::max<int64_t>(threads / columns, 1);
     for (unsigned i : llvm::seq(numSums()))
       shared.push_back(getSharedType(
@@ -444,7 +444,7 @@ void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
 /// Threads beside each other for columns of channels.
 void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
   IndexBuilder index = at(b);
-  int64_t columns = llvm::divideCeil(tile, lanes);
+  int64_t columns = tile / lanes;
   int64_t rowsOfThreads = std::max<int64_t>(threads / columns, 1);
   Value width = index.constant(columns);
   Value column = index.rem(kernel.thread, width);

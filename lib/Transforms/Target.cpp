@@ -16,14 +16,13 @@
 
 using namespace mlir::bngrad;
 
-/// Bytes of data cache `level` of the first CPU as Linux lists them, `32768K`;
-/// 0 if it does not.
-static int64_t readCacheBytes(int level) {
+/// Bytes of data cache `level` as Linux lists them in `folder`, `32768K`; 0 if
+/// it does not.
+static int64_t readCacheBytes(llvm::StringRef folder, int level) {
   for (int index = 0; index < 8; ++index) {
     auto read = [&](llvm::StringRef file) -> std::string {
       auto buffer = llvm::MemoryBuffer::getFile(
-          llvm::Twine("/sys/devices/system/cpu/cpu0/cache/index") +
-              llvm::Twine(index) + "/" + file,
+          folder + "/index" + llvm::Twine(index) + "/" + file,
           /*IsText=*/true);
       return buffer ? (*buffer)->getBuffer().trim().str() : "";
     };
@@ -49,6 +48,14 @@ void Target::setFeatures(const llvm::Triple &triple,
   bf16Conversion = has("avx512f") && has("avx512bf16");
 }
 
+void Target::setCaches(llvm::StringRef folder) {
+  if (int64_t bytes = readCacheBytes(folder, 1))
+    l1Bytes = bytes;
+  for (int level : {2, 3})
+    if (int64_t bytes = readCacheBytes(folder, level))
+      lastLevelBytes = bytes;
+}
+
 Target Target::host() {
   Target target;
   auto features = llvm::sys::getHostCPUFeatures();
@@ -56,10 +63,6 @@ Target Target::host() {
       llvm::Triple(llvm::sys::getProcessTriple()),
       [&](llvm::StringRef feature) { return features.lookup(feature); });
   target.threads = llvm::hardware_concurrency().compute_thread_count();
-  if (int64_t bytes = readCacheBytes(1))
-    target.l1Bytes = bytes;
-  for (int level : {2, 3})
-    if (int64_t bytes = readCacheBytes(level))
-      target.lastLevelBytes = bytes;
+  target.setCaches("/sys/devices/system/cpu/cpu0/cache");
   return target;
 }

@@ -25,7 +25,7 @@ import report
 import runs
 import sites
 from runs import FAILED, HUNG, PASSED, SKIPPED, Recording, Suite
-from schemata import Schemata
+from schemata import OutOfTime, Schemata
 from sites import Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +38,8 @@ DOES_NOT_COMPILE, UNREACHED, SURVIVED, KILLED = "does not compile", "not reached
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/mutants.sh --generate", allow_abbrev=False)
-    parser.add_argument("--seconds", type=float, help="stop beginning mutants after this time, build included")
+    parser.add_argument("--seconds", type=float,
+                        help="end the build, and begin no further test of a mutant, after this time")
     parser.add_argument("--percent", type=float, default=100,
                         help="how many of all are looked at, always the same ones")
     parser.add_argument("--count", type=int, help="how many of those are run (default: all)")
@@ -47,9 +48,13 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--most-files", type=int, help="how many files the share is taken from (default: all)")
     parser.add_argument("--again", action="store_true", help="those that survived the last run, in the same build")
     parser.add_argument("--only", help="a regular expression for the mutants of the last run to run again")
-    parser.add_argument("--first-stage", type=int, default=1, help="where to begin, with --again after a run that was ended")
+    parser.add_argument("--first-stage", type=int, default=1,
+                        help="where to begin, with --again after a run that was ended")
     parser.add_argument("--stages", type=int, default=len(runs.STAGES), help="how many stages of tests")
-    parser.add_argument("--report", action="store_true", help="write docs/mutation.md from all runs of this work folder")
+    parser.add_argument("--report", action="store_true",
+                        help="write docs/mutation.md")
+    parser.add_argument("--least", type=float,
+                        help="fail if fewer percent are killed, not at the first survivor")
     parser.add_argument("--list", action="store_true", help="print the share and end")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "generated-mutants")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
@@ -86,7 +91,7 @@ def find_pool(files: str) -> list[Mutant]:
 
 
 def take_share(pool: list[Mutant], arguments: argparse.Namespace) -> list[Mutant]:
-    """A random share that depends on the seed and on what the mutants are, not on where they stand."""
+    """A random share that depends on the seed and on the text of mutants, not on their lines."""
     def luck(seed: int, text: str) -> float:
         return int(hashlib.sha1(f"{seed} {text}".encode()).hexdigest()[:12], 16) / 16**12
 
@@ -120,8 +125,9 @@ class Run:
         self.state_file = self.work / "state.json"
         self.state = json.loads(self.state_file.read_text()) if self.state_file.exists() else {}
         self.results: dict[str, dict] = self.state.setdefault("results", {})
-        self.schemata = Schemata(ROOT, self.work)
+        self.schemata = Schemata(ROOT, self.work, self.deadline)
         self.saved = started
+        self.unfinished = 0
         self.killers: dict[str, list[str]] = defaultdict(list)
 
     def save_sometimes(self) -> None:
@@ -143,7 +149,7 @@ class Run:
         self.digest = hashlib.sha1(sources.encode()).hexdigest()
         if self.state.get("digest") != self.digest:
             self.state["recordings"] = {}
-        # What did not compile last time does not now.
+        # A mutant that did not compile last time does not now.
         digests = {f: hashlib.sha1((ROOT / f).read_bytes()).hexdigest() for f in files}
         self.schemata.dropped = {m.number for m in share
                                  if self.results.get(m.key, {}).get("source") == digests[m.file]}
@@ -180,6 +186,11 @@ class Run:
                           self.deadline)
         self.save()
 
+    def get_passed(self, mutant: Mutant) -> dict[str, str]:
+        """The tests that have not noticed a mutant of this build, and their digests."""
+        result = self.results.get(mutant.key, {})
+        return dict(result["passed"]) if result.get("build") == self.digest else {}
+
     def kill(self, suite: Suite, stage: int, mutants: list[Mutant]) -> list[Mutant]:
         """Runs the tests of a stage on the mutants; gives those that are left."""
         recordings = self.state["recordings"]
@@ -188,11 +199,15 @@ class Run:
             if name in suite.tests and suite.stage_of(name) == stage and recording["outcome"] == PASSED:
                 for number in recording["reached"]:
                     reaching[number].append(name)
+        for mutant in mutants:
+            passed = self.get_passed(mutant)
+            reaching[mutant.number] = [n for n in reaching[mutant.number]
+                                       if passed.get(n) != recordings[n]["digest"]]
         by_number = {m.number: m for m in mutants}
         left = {m.number for m in mutants}
 
         def order(mutant: Mutant) -> list[str]:
-            """What has just noticed a mutant of the same function, then from the fastest on."""
+            """The tests that killed mutants of the same function last, then from the fastest on."""
             names = reaching[mutant.number]
             recent = [n for n in self.killers[mutant.function] if n in names]
             rest = sorted(set(names) - set(recent), key=lambda n: recordings[n]["seconds"])
@@ -215,8 +230,12 @@ class Run:
         def take(item, killer) -> None:
             number, names = item
             mutant = by_number[number]
+            passed = self.get_passed(mutant)
             self.results[mutant.key] = {"status": KILLED if killer else SURVIVED, "tests": len(names),
                                         "by": killer and killer[0], "how": killer and killer[1]}
+            if not killer:
+                passed |= {n: recordings[n]["digest"] for n in names}
+                self.results[mutant.key] |= {"passed": passed, "build": self.digest}
             if killer:
                 left.discard(number)
                 killers = self.killers[mutant.function]
@@ -233,13 +252,18 @@ class Run:
         """Runs the share; gives the mutants that were run to the end."""
         self.state["count"] = max((m.number for m in share), default=0)
         before = dict(self.results)
-        self.build(share)
+        try:
+            self.build(share)
+        except OutOfTime:
+            print("out of time: the mutated sources are not built")
+            self.unfinished = len(share)
+            return []
         print(f"built after {time.monotonic() - STARTED:.0f} s: {len(share)} mutants, "
               f"{len(self.schemata.dropped)} do not compile", flush=True)
         share = [m for m in share if m.number not in self.schemata.dropped]
         if self.arguments.only:
             share = [m for m in share if re.search(self.arguments.only, m.key)]
-        elif self.arguments.again:
+        if self.arguments.again:
             share = [m for m in share if before.get(m.key, {}).get("status") not in (KILLED,)]
         suite = Suite(os.environ["BNGRAD_LIT_PATH"], self.schemata.build / "test", self.work)
         left = share
@@ -247,11 +271,11 @@ class Run:
             self.record(suite, stage)
             tested = len(left)
             left = self.kill(suite, stage, left)
-            print(f"stage {stage + 1} after {time.monotonic() - STARTED:.0f} s: {tested - len(left)} of {tested} killed",
-                  flush=True)
+            print(f"stage {stage + 1} after {time.monotonic() - STARTED:.0f} s: "
+                  f"{tested - len(left)} of {tested} killed", flush=True)
         reached = {n for r in self.state["recordings"].values() for n in r["reached"]}
         if time.monotonic() > self.deadline:
-            print("out of time: the mutants that are left have not been run to the end")
+            self.unfinished = len(left)
             left_numbers = {m.number for m in left}
             share = [m for m in share if m.number not in left_numbers]
         for mutant in share:
@@ -275,17 +299,27 @@ def main() -> int:
     for key in stale:
         print(f"LISTED, BUT NO MUTANT: {key}")
     run = Run(arguments, STARTED)
+    if arguments.seconds:
+        # Every test that reaches an equivalent mutant would be run.
+        share = [m for m in share if listed.get(m.key, report.OPEN).startswith(report.OPEN)]
     done = run.go(share)
     done = [m for m in done if m.key in run.results]
     survivors = [m for m in done if run.results[m.key]["status"] in (SURVIVED, UNREACHED)]
     new = [m for m in survivors if m.key not in listed]
+    wrong = [m.key for m in done if run.results[m.key]["status"] == KILLED and m.key in listed]
+    for key in wrong:
+        print(f"LISTED, BUT KILLED: {key}")
     for mutant in new:
         print(f"SURVIVED ({run.results[mutant.key]['status']}): {mutant.key}")
     if arguments.report:
-        report.write(ROOT / "docs" / "mutation.md", pool, run.results, listed)
+        command = f"scripts/mutants.sh --generate --percent={arguments.percent:g} --report"
+        report.write(ROOT / "docs" / "mutation.md", command, len(pool), share, run.results, listed)
     killed = sum(run.results[m.key]["status"] == KILLED for m in done)
-    print(f"generated mutants: {len(done)}, killed {killed}, listed {len(survivors) - len(new)}, survived {len(new)}")
-    return 1 if new or stale and arguments.report else 0
+    print(f"generated mutants: {len(done)}, killed {killed}, listed {len(survivors) - len(new)}, survived {len(new)}, "
+          f"not run to the end {run.unfinished}")
+    if arguments.least is not None:
+        return 1 if 100 * killed < arguments.least * (killed + len(new)) else 0
+    return 1 if new or wrong or stale and arguments.report else 0
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -11,9 +12,12 @@ OPEN = "open: "
 
 HEAD = """# Mutation score
 
-Written by `scripts/mutants.sh --generate --report`; [testing](testing.md#mutants) says what the mutants are.
-A mutant that cannot be told from the original is equivalent. The score is the share that the tests notice of
-those that are not. Mutants that C++ does not take are not counted.
+Written on {date} by `{command}`; [testing](testing.md#mutants) says what the mutants are, and how they are run.
+
+Of {pool} mutants of {files} files, {share} were made, of which C++ takes {compiled}. The tests notice {killed}.
+Of the others, {equivalent} cannot be told from the original, for reasons that `test/mutants-equivalent.txt` has, and
+{open} are open, of which no test reaches {unreached}. The score is the share that the tests notice of those that are
+not equivalent.
 
 """
 
@@ -32,30 +36,37 @@ def read_listed(path: Path) -> dict[str, str]:
 
 
 def find_stale(listed: dict[str, str], pool: list[Mutant]) -> list[str]:
-    """What is listed of the pool's files and is no mutant any more."""
+    """Listed keys of the pool's files that are no mutants any more."""
     keys, files = {m.key for m in pool}, {m.file for m in pool}
     return [key for key in listed if key.split(" ## ")[0] in files and key not in keys]
 
 
-def write(path: Path, pool: list[Mutant], results: dict[str, dict], listed: dict[str, str]) -> None:
-    """Writes the score of all mutants that were run and are mutants still."""
+def write(path: Path, command: str, pool: int, share: list[Mutant], results: dict[str, dict],
+          listed: dict[str, str]) -> None:
+    """Writes the score of a share of `pool` mutants."""
     rows: dict[str, Counter] = defaultdict(Counter)
     survivors: dict[str, list[str]] = defaultdict(list)
-    for mutant in pool:
-        status = results.get(mutant.key, {}).get("status", "does not compile")
+    unreached = 0
+    for mutant in share:
+        status = results.get(mutant.key, {}).get("status", "not run")
         if status == "does not compile":
             continue
         reason = listed.get(mutant.key, OPEN + "not looked at")
         kind = "killed" if status == "killed" else "open" if reason.startswith(OPEN) else "equivalent"
         rows[mutant.file][kind] += 1
         if kind == "open":
+            unreached += status == "not reached"
             edit = mutant.key.split(" ## ", 1)[1]
             survivors[mutant.file].append(f"- `{edit}`: {reason[len(OPEN):]}")
     total = sum(rows.values(), Counter())
-    text = HEAD + "| file | mutants | killed | equivalent | open | score |\n|---|---|---|---|---|---|\n"
+    text = HEAD.format(date=datetime.date.today(), command=command, pool=pool, files=len(rows), share=len(share),
+                       compiled=sum(total.values()), unreached=unreached,
+                       **{kind: total[kind] for kind in ("killed", "equivalent", "open")})
+    text += "| file | mutants | killed | equivalent | open | score |\n|---|---|---|---|---|---|\n"
     for name, row in [*sorted(rows.items()), ("all", total)]:
         text += line_of(name, row)
-    text += "\n## Open\n\nNot noticed, and not equivalent: what is missing stands behind each.\n"
+    if survivors:
+        text += "\n## Open\n\nNot noticed, and not known to be equivalent: what a test would need comes after each.\n"
     for name in sorted(survivors):
         text += f"\n### {name}\n\n" + "\n".join(survivors[name]) + "\n"
     path.write_text(text)

@@ -1,4 +1,4 @@
-"""Runs lit's tests one by one: what each reaches, and whether it notices a mutant.
+"""Runs lit's tests one by one: the mutants that each reaches, and whether it notices one.
 
 lit is used as a library, as starting it costs more than most tests. A test runs
 in a process group of its own, which is ended after a time.
@@ -32,7 +32,7 @@ MEMORY = 16_000_000 << 10
 
 @dataclass
 class Recording:
-    """What one test did without a mutant."""
+    """A run of one test without a mutant."""
 
     digest: str
     outcome: str
@@ -83,7 +83,7 @@ class Suite:
                 os.waitpid(child, 0)
                 return HUNG, seconds
             time.sleep(0.005 if seconds < 1 else 0.05)
-        # What the test left running goes with it.
+        # Processes that the test left running end with it.
         kill_group(child)
         code = os.waitstatus_to_exitcode(status)
         return {0: PASSED, 2: SKIPPED}.get(code, FAILED), seconds

@@ -13,7 +13,9 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
+import time
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +60,10 @@ inline bool on(long number) {
 
 
 FLAGS = ["-O0", "-w", "-ferror-limit=0", "-Wno-c++11-narrowing"]
+
+
+class OutOfTime(Exception):
+    """A build that did not end in time."""
 
 
 @dataclass
@@ -141,8 +147,9 @@ def on_one_line(text: str) -> str:
 class Schemata:
     """The mutated copy of the sources and its build."""
 
-    def __init__(self, root: Path, work: Path) -> None:
+    def __init__(self, root: Path, work: Path, deadline: float = float("inf")) -> None:
         self.root, self.source = root, work / "source"
+        self.deadline = deadline
         self.build = self.source / "build"
         self.header = work / "bngrad_mutants.h"
         self.precompiled = work / "bngrad_mutants.pch"
@@ -150,7 +157,7 @@ class Schemata:
         self.dropped: set[int] = set()
 
     def copy(self, mutated: set[str]) -> None:
-        """Copies what git knows or would take; files that are alike stay, so that little is built again."""
+        """Copies the files that git knows or would take. Equal files stay, so that little is built again."""
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=self.root, check=True,
                                 capture_output=True, text=True).stdout.split("\n")
         names = {name for name in listed if name and (self.root / name).is_file()}
@@ -170,8 +177,9 @@ class Schemata:
         """Headers of IR that the sources include: parsed once, they cost a fraction of the time. Those of
         transformations and utilities declare names such as mlir::Loops, which some source uses for its own."""
         found: set[str] = set()
+        include = re.compile(r'^#include "((?:mlir/Dialect/\w+/IR|mlir/IR|llvm/ADT)/\w+\.h)"', re.M)
         for name in mutated:
-            found |= set(re.findall(r'^#include "((?:mlir/Dialect/\w+/IR|mlir/IR|llvm/ADT)/\w+\.h)"', (self.root / name).read_text(), re.M))
+            found |= set(include.findall((self.root / name).read_text()))
         return "".join(f'#include "{name}"\n' for name in sorted(found))
 
     def _precompile(self, mutated: set[str], environment: dict[str, str]) -> None:
@@ -197,8 +205,10 @@ class Schemata:
     def _options(self, folder: Path, mutated: set[str]) -> bytes:
         """Mutated sources are compiled fast; all errors are wanted, no warnings."""
         files = " ".join(sorted(Path(f).name for f in mutated if Path(f).parent == folder))
+        if not files:
+            return b""
         options = ";".join(FLAGS + ["-include-pch", str(self.precompiled)])
-        return f'\nset_source_files_properties({files} PROPERTIES COMPILE_OPTIONS "{options}")\n'.encode() if files else b""
+        return f'\nset_source_files_properties({files} PROPERTIES COMPILE_OPTIONS "{options}")\n'.encode()
 
     def write(self, files: dict[str, list[Mutant]]) -> dict[str, Writer]:
         writers = {}
@@ -209,7 +219,7 @@ class Schemata:
         return writers
 
     def make(self, files: dict[str, list[Mutant]], configure: list[str], environment: dict[str, str]) -> None:
-        """Builds, dropping what does not compile."""
+        """Builds, dropping mutants that do not compile; raises OutOfTime at the deadline."""
         self.copy(set(files))
         self.write(files)
         if not (self.build / "build.ninja").exists():
@@ -230,14 +240,21 @@ class Schemata:
 
     def _run(self, command: list[str], environment: dict[str, str]) -> str | None:
         """None if the command succeeded, else its output."""
-        result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                text=True, errors="replace")
-        self.log.write_text(result.stdout)
-        if result.returncode == 0:
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   text=True, errors="replace", start_new_session=True)
+        left = None if self.deadline == float("inf") else max(self.deadline - time.monotonic(), 0)
+        try:
+            output = process.communicate(timeout=left)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise OutOfTime from None
+        self.log.write_text(output)
+        if process.returncode == 0:
             return None
         if "-S" in command:
             raise SystemExit(f"bngrad: error: configuring the mutated sources failed (see {self.log})")
-        return result.stdout
+        return output
 
     def _drop(self, output: str, writers: dict[str, Writer], radius: int) -> bool:
         """Drops the mutants that the errors name; further ones with every attempt where none is at the place."""

@@ -1,7 +1,7 @@
 """Where a C++ source can be mutated, and how: a walk over tree-sitter's tree.
 
-No types are known here. What does not compile is dropped later (schemata.py),
-so a rule may propose more than C++ takes, but not what cannot change anything.
+No types are known here. Mutants that do not compile are dropped later (schemata.py),
+so a rule may propose more than C++ takes, but no edit without effect.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST_TEXT = 320
 
 @dataclass(frozen=True)
 class Site:
-    """A range of bytes and what stands there instead."""
+    """A range of bytes and its replacement."""
 
     start: int
     end: int
@@ -50,7 +50,7 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """What the mutant is called in files: it names content, no line number."""
+        """The name of the mutant in files. It holds content, no line number."""
         again = f" #{self.ordinal}" if self.ordinal > 1 else ""
         return f"{self.file} ## {self.function}: {self.line} | {self.edit}{again}"
 
@@ -88,7 +88,7 @@ PLUMBING = re.compile(r"^(b|builder|rewriter|loc|nested|context|op)$|getLoc\(\)$
 
 @dataclass
 class Source:
-    """A parsed file and what its rules need to know."""
+    """A parsed file, with all that its rules need."""
 
     file: str
     data: bytes
@@ -205,7 +205,7 @@ def binary(source: Source, node: Node) -> Edits:
     elif operator == "<<" and re.fullmatch(r"\w+", left) and re.fullmatch(r"\w+", right):
         yield "operator", [(f"{left} >> {right}", EXPRESSION)]
     elif operator in ("&&", "||"):
-        # Without one clause: what `&&` for `||` shows, and more.
+        # Without one clause: shows as much as `&&` for `||`, and more.
         clauses = [c for c in (node.child_by_field_name("left"), node.child_by_field_name("right"))]
         for clause, other in zip(clauses, (right, left)):
             if clause.type != "binary_expression" or clause.child_by_field_name("operator").type != operator:
@@ -337,7 +337,7 @@ def signatures_of(data: bytes) -> dict[str, list[list[str]]]:
 
 
 def last_of_type(parameter: Node) -> int:
-    """Where the type ends: at the name, but for what makes it a reference or pointer."""
+    """Where the type ends: at the name, but for the mark of a reference or pointer."""
     declarator = parameter.child_by_field_name("declarator")
     while declarator and declarator.type != "identifier" and declarator.named_children:
         declarator = declarator.named_children[-1]
@@ -360,8 +360,9 @@ def swapped(source: Source, node: Node, name: str, arguments: Node) -> Edits:
         return
     texts = [source.text(p) for p in parts]
     for i in range(len(parts) - 1):
-        if any(p.type in ("lambda_expression", "string_literal", "initializer_list") for p in parts[i:i + 2]) or \
-                texts[i] == texts[i + 1] or not may_swap(source, name, len(parts), i) or any(PLUMBING.search(flat(t)) for t in texts[i:i + 2]):
+        if texts[i] == texts[i + 1] or not may_swap(source, name, len(parts), i) or \
+                any(p.type in ("lambda_expression", "string_literal", "initializer_list") for p in parts[i:i + 2]) or \
+                any(PLUMBING.search(flat(t)) for t in texts[i:i + 2]):
             continue
         order = texts[:i] + [texts[i + 1], texts[i]] + texts[i + 2:]
         yield "arguments", [(f"{function}({', '.join(order)})", EXPRESSION)]
@@ -481,7 +482,7 @@ def parse(data: bytes) -> Node:
 def find_mutants(file: str, data: bytes, enums: dict[str, list[str]],
                  signatures: dict[str, list[list[str]]]) -> list[Mutant]:
     """All mutants of a file, in the order of the file; equal keys are numbered. `enums` has the enumerators of
-    each enum, `signatures` the types that functions take; what is not in them is not known."""
+    each enum, `signatures` the types that functions take; others are not known."""
     source = Source(file, data, enums, signatures)
     root = parse(data)
     collect_constants(source, root)

@@ -63,6 +63,24 @@ func.func @cropped_rows(%x: !rows, %sum: !p, %o: !rows) {
   return
 }
 
+// Dims that lie together are one loop in a kernel.
+// CHECK-LABEL: func.func @merged_loops(
+// CHECK-SAME:    %[[X:[^:]+]]: memref<4x8x4x8xf32>,
+// CHECK:         memref.collapse_shape %[[X]] {{\[\[}}0], [1], [2, 3]] : memref<4x8x4x8xf32> into memref<4x8x32xf32>
+// CHECK:         gpu.launch
+// CHECK:         return
+func.func @merged_loops(%x: memref<4x8x4x8xf32>, %sum: !p) {
+  linalg.generic {indexing_maps = [affine_map<(n, c, h, w) -> (n, c, h, w)>, affine_map<(n, c, h, w) -> (c)>],
+      iterator_types = ["reduction", "parallel", "reduction", "reduction"]}
+      ins(%x : memref<4x8x4x8xf32>) outs(%sum : !p)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
 // CHECK-LABEL: func.func @cropped_images(
 // CHECK-NOT:     function(@one_pass)
 // CHECK:         gpu.launch {{.*}} function(@reduce)

@@ -35,6 +35,84 @@ func.func @sums_come_second(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %sum: memr
 #data = affine_map<(n, c) -> (n, c)>
 #feature = affine_map<(n, c) -> (c)>
 
+// The per-channel loop comes last, too late for the loop over the data before it.
+// CHECK-LABEL: func @channels_come_last
+// CHECK-NOT:     vector
+func.func @channels_come_last(%x: memref<8x4xf32>, %f: memref<4xf32>, %y: memref<8x4xf32>) {
+  scf.execute_region no_inline {
+    // expected-remark @below {{scalar loops instead of vectors: expected the reduction, then per-channel loops, then loops over the data}}
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %f : memref<8x4xf32>, memref<4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.addf %e, %g : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [affine_map<(c) -> (c)>], iterator_types = ["parallel"]}
+        outs(%f : memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%out: f32):
+      %0 = arith.negf %out : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// The sum of another channel is read, which may not be there yet.
+// CHECK-LABEL: func @sums_of_other_channels
+// CHECK-NOT:     vector
+func.func @sums_of_other_channels(%x: memref<4x4xf32>, %sum: memref<4xf32>, %y: memref<4x4xf32>) {
+  scf.execute_region no_inline {
+    // expected-remark @below {{scalar loops instead of vectors: expected per-channel values to be read at the channel}}
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<4x4xf32>) outs(%sum : memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, affine_map<(n, c) -> (n)>, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %sum : memref<4x4xf32>, memref<4xf32>) outs(%y : memref<4x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.addf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// Data that are no operand.
+// CHECK-LABEL: func @data_from_outside
+// CHECK-NOT:     vector
+func.func @data_from_outside(%x: memref<8x4xf32>, %f: memref<4xf32>, %y: memref<8x4xf32>) {
+  // expected-remark @below {{scalar loops instead of vectors: expected bodies that read no data but the operands}}
+  linalg.generic {indexing_maps = [#feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%f : memref<4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+  ^bb0(%g: f32, %out: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %e = memref.load %x[%i, %j] : memref<8x4xf32>
+    %0 = arith.addf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
 // The summed data are overwritten before the second member.
 // CHECK-LABEL: func @filled_between
 // CHECK-NOT:     vector
@@ -51,6 +129,34 @@ func.func @filled_between(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %sum: memref
     linalg.fill ins(%zero : f32) outs(%x : memref<8x4xf32>)
     linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
         ins(%x, %sum : memref<8x4xf32>, memref<4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.addf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// An op without effects may stand between the members.
+// CHECK-LABEL: func @view_between
+// CHECK:         vector
+func.func @view_between(%x: memref<8x4xf32>, %y: memref<4x2x4xf32>, %sum: memref<4xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<8x4xf32>) outs(%sum : memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    %view = memref.collapse_shape %y [[0, 1], [2]] : memref<4x2x4xf32> into memref<8x4xf32>
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %sum : memref<8x4xf32>, memref<4xf32>) outs(%view : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
     ^bb0(%e: f32, %s: f32, %out: f32):
       %0 = arith.addf %e, %s : f32
       linalg.yield %0 : f32
@@ -129,6 +235,76 @@ func.func @two_blocks(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %f: memref<4xf32
       linalg.yield %0 : f32
     }
     scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// Elements that no register holds.
+// CHECK-LABEL: func @long_elements
+// CHECK-NOT:     vector
+// CHECK:         return
+func.func @long_elements(%x: memref<8x4xf80>, %f: memref<4xf80>, %y: memref<8x4xf80>) {
+  // expected-remark @below {{scalar loops instead of vectors: expected elements of 1, 8, 16, 32 or 64 bits}}
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<8x4xf80>, memref<4xf80>) outs(%y : memref<8x4xf80>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+  ^bb0(%e: f80, %g: f80, %out: f80):
+    %0 = arith.addf %e, %g : f80
+    linalg.yield %0 : f80
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// All rows are read as one, so no operand may differ from row to row.
+// CHECK-LABEL: func @values_of_rows
+// CHECK-NOT:     vector
+// CHECK:         return
+func.func @values_of_rows(%x: memref<8x4xf32>, %r: memref<8xf32>, %f: memref<4xf32>, %y: memref<8x4xf32>) {
+  scf.execute_region no_inline {
+    // expected-remark @below {{scalar loops instead of vectors: expected loops [N, C, S], [C, S] or [N, C] over dense data}}
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<8x4xf32>) outs(%f : memref<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, affine_map<(n, c) -> (n)>, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %r, %f : memref<8x4xf32>, memref<8xf32>, memref<4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %u: f32, %g: f32, %out: f32):
+      %0 = arith.mulf %e, %g : f32
+      %1 = arith.addf %0, %u : f32
+      linalg.yield %1 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+
+// A kernel is of a group, which has channels.
+// CHECK-LABEL: func @kernel_without_channels
+// CHECK-NOT:     gpu.launch
+// CHECK:         scf.parallel
+// CHECK:         return
+func.func @kernel_without_channels(%x: memref<8x4xf32>, %y: memref<8x4xf32>) {
+  // expected-remark @below {{loops of the host instead of kernels: expected loops over channels and loops over their elements}}
+  linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<8x4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128>} {
+  ^bb0(%e: f32, %out: f32):
+    %0 = arith.negf %e : f32
+    linalg.yield %0 : f32
   }
   return
 }

@@ -4,6 +4,15 @@
 // RUN: bngrad-opt %s --bngrad-decompose --bngrad-group="threads=7 vector-bits=256 l1-bytes=32768 last-level-bytes=1048576 fma=true" \
 // RUN:   | FileCheck %s --check-prefixes=CHECK,OTHER
 
+// As many columns as fit, a power of two: 48 bytes of each in rows and in tiles of f32.
+// RUN: bngrad-opt %s --bngrad-decompose --bngrad-group=l1-bytes=49151 | FileCheck %s --check-prefix=LESS
+// LESS-LABEL: func @short_rows(
+// LESS:         bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, columns = 512, blocks = 32>}
+// LESS-LABEL: func @narrow_tiles(
+// LESS:         bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, blocks = 32>}
+// LESS-LABEL: func @nhwc(
+// LESS:         bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 33554432, columns = 512, blocks = 32>}
+
 // An unknown target gives one error for all functions.
 // RUN: not bngrad-opt %s --bngrad-decompose --bngrad-group="threads=0" -o /dev/null 2>&1 | FileCheck %s --check-prefix=THREADS
 // RUN: not bngrad-opt %s --bngrad-decompose --bngrad-group="vector-bits=100" -o /dev/null 2>&1 | FileCheck %s --check-prefix=BITS
@@ -303,6 +312,29 @@ func.func @features_around_sum(%dy: tensor<64x100x64xf32>, %x: tensor<64x100x64x
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<64x100x64xf32>) input(%x : tensor<64x100x64xf32>)
       mean(%p : tensor<64x64xf32>) variance(%p : tensor<64x64xf32>) {feature_dims = array<i64: 0, 2>} : tensor<64x100x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>
   return %0#0 : tensor<64x100x64xf32>
+}
+
+// Coefficients of two dims that are read in the other order.
+// CHECK-LABEL: func @turned_coefficients(
+// CHECK-COUNT-2: bngrad.schedule = #bngrad.schedule<loops>}
+// CHECK:         return
+func.func @turned_coefficients(%x: tensor<64x8x8x100xf32>, %p: tensor<8x8xf32>) -> tensor<64x8x8x100xf32> {
+  %empty = tensor.empty() : tensor<8x8xf32>
+  %factor = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<8x8xf32>) outs(%empty : tensor<8x8xf32>) {
+  ^bb0(%e: f32, %out: f32):
+    %0 = math.rsqrt %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x8xf32>
+  %full = tensor.empty() : tensor<64x8x8x100xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(n, c, d, s) -> (n, c, d, s)>, affine_map<(n, c, d, s) -> (d, c)>, affine_map<(n, c, d, s) -> (n, c, d, s)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x, %factor : tensor<64x8x8x100xf32>, tensor<8x8xf32>) outs(%full : tensor<64x8x8x100xf32>) {
+  ^bb0(%e: f32, %f: f32, %out: f32):
+    %1 = arith.mulf %e, %f : f32
+    linalg.yield %1 : f32
+  } -> tensor<64x8x8x100xf32>
+  return %0 : tensor<64x8x8x100xf32>
 }
 
 // Dynamic sizes.

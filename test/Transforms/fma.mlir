@@ -71,6 +71,28 @@ func.func @differences(%x: memref<2x3x1024xf32>, %y: memref<2x3x1024xf32>, %f: m
 #data = affine_map<(n, c, s) -> (n, c, s)>
 #feature = affine_map<(n, c, s) -> (c)>
 
+// In f64 as in f32.
+// CHECK-LABEL: func @double(
+// CHECK-NOT:     arith.mulf
+// CHECK:         llvm.intr.fma({{.+}}) : (vector<32xf64>, vector<32xf64>, vector<32xf64>) -> vector<32xf64>
+// CHECK:         return
+func.func @double(%x: memref<2x3x1024xf64>, %f: memref<3xf64>, %z: memref<2x3x1024xf64>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %f : memref<2x3x1024xf64>, memref<3xf64>) outs(%z : memref<2x3x1024xf64>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels, fma = true>} {
+  ^bb0(%e: f64, %g: f64, %out: f64):
+    %0 = arith.mulf %e, %g fastmath<contract> : f64
+    %1 = arith.addf %0, %g fastmath<contract> : f64
+    linalg.yield %1 : f64
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
 // Not if the product has two uses, if one of the two ops does not allow it, or in a type that is computed in a wider
 // one.
 // CHECK-LABEL: func @refused(

@@ -1,4 +1,4 @@
-// RUN: bngrad-opt %s --bngrad-fuse --mlir-print-local-scope --split-input-file | FileCheck %s
+// RUN: bngrad-opt %s --bngrad-fuse --verify-diagnostics --mlir-print-local-scope --split-input-file | FileCheck %s
 
 // Reshapes between generics: the loops of the coarser shape are split, with all
 // dims of their class, and the generics are fused. Every case terminates early;
@@ -110,6 +110,17 @@ func.func @two_dynamic_dims(%x: tensor<?x4xf32>, %n: index, %m: index) -> tensor
   %image = tensor.expand_shape %y [[0, 1], [2]] output_shape [%n, %m, 4] : tensor<?x4xf32> into tensor<?x?x4xf32>
   %exp = linalg.exp ins(%image : tensor<?x?x4xf32>) outs(%e3 : tensor<?x?x4xf32>) -> tensor<?x?x4xf32>
   return %exp : tensor<?x?x4xf32>
+}
+
+// A dynamic dim of a group has a size where that of the whole is known.
+// CHECK-LABEL: func @dynamic_dim_of_a_static_size
+// CHECK:         tensor.expand_shape %{{.+}} {{\[\[}}0, 1], [2]] output_shape [2, 3, 4] : tensor<6x4xf32> into tensor<2x3x4xf32>
+// CHECK:         linalg.generic {{.+}} iterator_types = ["parallel", "parallel", "parallel"]}
+func.func @dynamic_dim_of_a_static_size(%x: tensor<?x4xf32>, %y: tensor<6x4xf32>, %e: tensor<?x4xf32>, %e3: tensor<?x3x4xf32>, %n: index) -> tensor<?x3x4xf32> {
+  %sum = linalg.add ins(%x, %y : tensor<?x4xf32>, tensor<6x4xf32>) outs(%e : tensor<?x4xf32>) -> tensor<?x4xf32>
+  %image = tensor.expand_shape %sum [[0, 1], [2]] output_shape [%n, 3, 4] : tensor<?x4xf32> into tensor<?x3x4xf32>
+  %exp = linalg.exp ins(%image : tensor<?x3x4xf32>) outs(%e3 : tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
+  return %exp : tensor<?x3x4xf32>
 }
 
 // A size that is static in one operand holds for all.
@@ -287,4 +298,40 @@ func.func @unit_dims_of_a_producer(%x: tensor<7xf32>) -> tensor<1x7xf32> {
     linalg.yield %0 : f32
   } -> tensor<1x7xf32>
   return %r : tensor<1x7xf32>
+}
+
+// CHECK-LABEL: func @unit_dims_beside_the_whole
+// CHECK:         tensor.expand_shape %{{.+}} {{\[\[}}0, 1]] output_shape [1, 7]
+// CHECK:         linalg.generic {{.+}} iterator_types = ["parallel", "reduction"]}
+// CHECK:         return
+func.func @unit_dims_beside_the_whole(%x: tensor<7xf32>, %init: tensor<7xf32>) -> tensor<7xf32> {
+  %e = tensor.empty() : tensor<7xf32>
+  %p = linalg.negf ins(%x : tensor<7xf32>) outs(%e : tensor<7xf32>) -> tensor<7xf32>
+  %p1 = tensor.expand_shape %p [[0, 1]] output_shape [1, 7] : tensor<7xf32> into tensor<1x7xf32>
+  %s = linalg.generic {indexing_maps = [#transposed, #row, #row], iterator_types = ["parallel", "reduction"]} ins(%p1, %p : tensor<1x7xf32>, tensor<7xf32>) outs(%init : tensor<7xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<7xf32>
+  return %s : tensor<7xf32>
+}
+
+// The dim is the same on both sides of the second reshape, which splits the other one.
+// CHECK-LABEL: func @unit_dims_beside_another_reshape
+// CHECK:         tensor.expand_shape %{{.+}} {{\[\[}}0, 1], [2], [3]] output_shape [1, 7, 2, 2]
+// CHECK:         return
+func.func @unit_dims_beside_another_reshape(%x: tensor<7x4xf32>, %init: tensor<7xf32>) -> tensor<7xf32> {
+  %e = tensor.empty() : tensor<7x4xf32>
+  %p = linalg.negf ins(%x : tensor<7x4xf32>) outs(%e : tensor<7x4xf32>) -> tensor<7x4xf32>
+  %p1 = tensor.expand_shape %p [[0, 1], [2]] output_shape [1, 7, 4] : tensor<7x4xf32> into tensor<1x7x4xf32>
+  %p2 = tensor.expand_shape %p [[0], [1, 2]] output_shape [7, 2, 2] : tensor<7x4xf32> into tensor<7x2x2xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d1, d0, d2)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d3, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0)>],
+      iterator_types = ["parallel", "reduction", "reduction", "reduction", "reduction"]} ins(%p1, %p2 : tensor<1x7x4xf32>, tensor<7x2x2xf32>) outs(%init : tensor<7xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<7xf32>
+  return %s : tensor<7xf32>
 }

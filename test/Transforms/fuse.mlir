@@ -1,4 +1,4 @@
-// RUN: bngrad-opt %s --bngrad-fuse --mlir-print-local-scope | FileCheck %s
+// RUN: bngrad-opt %s --bngrad-fuse --verify-diagnostics --mlir-print-local-scope | FileCheck %s
 
 #data = affine_map<(d0, d1) -> (d0, d1)>
 #transposed = affine_map<(d0, d1) -> (d1, d0)>
@@ -454,6 +454,56 @@ func.func @grad_input_not_into_the_next_sums(%dy: tensor<8x4xf32>, %f: tensor<4x
 }
 
 // === nothing to do ===
+
+// A gradient that is also read in another order is computed in its reader once more, which then is a group.
+// CHECK-LABEL: func @gradient_read_in_two_orders
+// CHECK:         %[[DX:.+]] = linalg.generic {{.+}} ["parallel", "parallel"]}
+// CHECK:           arith.subf
+// CHECK:         linalg.generic {{.+}} ["parallel", "parallel"]} ins(%{{.+}}, %{{.+}}, %[[DX]] :
+// CHECK:           arith.subf
+// CHECK:           arith.mulf
+// CHECK-NOT:     linalg.generic
+// CHECK:         return
+func.func @gradient_read_in_two_orders(%x: tensor<4x4xf32>, %init: tensor<4xf32>, %e: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %sum = linalg.generic {indexing_maps = [#data, affine_map<(d0, d1) -> (d1)>], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<4x4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %0 = arith.addf %acc, %a fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %dx = linalg.generic {indexing_maps = [#data, affine_map<(d0, d1) -> (d1)>, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum : tensor<4x4xf32>, tensor<4xf32>) outs(%e : tensor<4x4xf32>) {
+  ^bb0(%a: f32, %s: f32, %out: f32):
+    %0 = arith.subf %a, %s : f32
+    linalg.yield %0 : f32
+  } -> tensor<4x4xf32>
+  %y = linalg.generic {indexing_maps = [#data, affine_map<(d0, d1) -> (d1, d0)>, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%dx, %dx : tensor<4x4xf32>, tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %0 = arith.mulf %a, %b : f32
+    linalg.yield %0 : f32
+  } -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
+
+// A producer outside of a loop is not computed in each iteration.
+// CHECK-LABEL: func @producer_before_a_loop
+// CHECK:         math.exp
+// CHECK:         scf.for
+// CHECK-NOT:       math.exp
+// CHECK:           arith.addf
+// CHECK:         return
+func.func @producer_before_a_loop(%x: tensor<8x4xf32>, %n: index) -> tensor<8x4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %e = tensor.empty() : tensor<8x4xf32>
+  %y = linalg.exp ins(%x : tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) -> tensor<8x4xf32>
+  %z = scf.for %i = %c0 to %n step %c1 iter_args(%w = %x) -> tensor<8x4xf32> {
+    %0 = linalg.add ins(%y, %w : tensor<8x4xf32>, tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) -> tensor<8x4xf32>
+    scf.yield %0 : tensor<8x4xf32>
+  }
+  return %z : tensor<8x4xf32>
+}
 
 // CHECK-LABEL: func @nothing_to_fuse
 // CHECK-SAME:    (%[[X:.+]]: tensor<8x4xf32>, %[[INIT:.+]]: tensor<4xf32>)

@@ -179,6 +179,95 @@ func.func @coefficients_and_elementwise_without_sums(%dy: tensor<8x4xf32>, %v: t
   return %dx : tensor<8x4xf32>
 }
 
+// A coefficient may follow from a scalar.
+// CHECK-LABEL: func @coefficient_of_a_scalar
+// CHECK-SAME:    (%[[DY:.+]]: tensor<8x4xf32>, %[[S:.+]]: tensor<f32>)
+// CHECK:         scf.execute_region -> tensor<8x4xf32> no_inline {
+// CHECK:           linalg.generic {{.+}} ins(%[[S]] : {{.+}} attrs = {bngrad.schedule = #bngrad.schedule<loops>}
+// CHECK:           linalg.generic {{.+}} ins(%[[DY]], {{.+}} attrs = {bngrad.schedule = #bngrad.schedule<loops>}
+func.func @coefficient_of_a_scalar(%dy: tensor<8x4xf32>, %s: tensor<f32>) -> tensor<8x4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> ()>, #channel], iterator_types = ["parallel"]}
+      ins(%s : tensor<f32>) outs(%empty : tensor<4xf32>) {
+  ^bb0(%e: f32, %out: f32):
+    %0 = math.rsqrt %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %full = tensor.empty() : tensor<8x4xf32>
+  %dx = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%dy, %r : tensor<8x4xf32>, tensor<4xf32>) outs(%full : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %f: f32, %out: f32):
+    %0 = arith.mulf %e, %f : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  return %dx : tensor<8x4xf32>
+}
+
+// A coefficient that carries a schedule keeps it, and its place.
+// CHECK-LABEL: func @coefficient_with_a_schedule
+// CHECK-NOT:     scf.execute_region
+// CHECK:         linalg.generic {{.+}} attrs = {bngrad.schedule = #bngrad.schedule<rows>}
+// CHECK-NOT:     bngrad.schedule
+// CHECK:         return
+func.func @coefficient_with_a_schedule(%dy: tensor<8x4xf32>, %v: tensor<4xf32>) -> tensor<8x4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %r = linalg.generic {indexing_maps = [#channel, #channel], iterator_types = ["parallel"]}
+      ins(%v : tensor<4xf32>) outs(%empty : tensor<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+  ^bb0(%e: f32, %out: f32):
+    %0 = math.rsqrt %e : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %full = tensor.empty() : tensor<8x4xf32>
+  %dx = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%dy, %r : tensor<8x4xf32>, tensor<4xf32>) outs(%full : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %f: f32, %out: f32):
+    %0 = arith.mulf %e, %f : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  return %dx : tensor<8x4xf32>
+}
+
+// The loop of the sums may store elements. A reader of these at the element and
+// of the sum at the channel is a member.
+// CHECK-LABEL: func @sums_and_elements
+// CHECK:         scf.execute_region
+// CHECK:           %[[FIRST:.+]]:2 = linalg.generic {{.+}} ["reduction", "parallel"]}
+// CHECK:           linalg.generic {{.+}} ins(%[[FIRST]]#1, %[[FIRST]]#0 : {{.+}} attrs = {bngrad.schedule = #bngrad.schedule<loops>}
+// CHECK:           scf.yield
+func.func @sums_and_elements(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tensor<8x4xf32> {
+  %empty = tensor.empty() : tensor<8x4xf32>
+  %first:2 = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<8x4xf32>) outs(%init, %empty : tensor<4xf32>, tensor<8x4xf32>) {
+  ^bb0(%e: f32, %acc: f32, %out: f32):
+    %0 = math.absf %e : f32
+    %1 = arith.addf %acc, %0 fastmath<reassoc> : f32
+    linalg.yield %1, %0 : f32, f32
+  } -> (tensor<4xf32>, tensor<8x4xf32>)
+  %full = tensor.empty() : tensor<8x4xf32>
+  %dx = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%first#1, %first#0 : tensor<8x4xf32>, tensor<4xf32>) outs(%full : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %f: f32, %out: f32):
+    %0 = arith.subf %e, %f : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  return %dx : tensor<8x4xf32>
+}
+
+// A reduction whose stored elements depend on the old ones is not taken.
+// CHECK-LABEL: func @elements_of_elements
+// CHECK-NOT:     bngrad.schedule
+// CHECK:         return
+func.func @elements_of_elements(%x: tensor<8x4xf32>, %init: tensor<4xf32>, %y: tensor<8x4xf32>) -> (tensor<4xf32>, tensor<8x4xf32>) {
+  %0:2 = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<8x4xf32>) outs(%init, %y : tensor<4xf32>, tensor<8x4xf32>) {
+  ^bb0(%e: f32, %acc: f32, %out: f32):
+    %1 = arith.addf %acc, %e fastmath<reassoc> : f32
+    %2 = arith.mulf %e, %out : f32
+    linalg.yield %1, %2 : f32, f32
+  } -> (tensor<4xf32>, tensor<8x4xf32>)
+  return %0#0, %0#1 : tensor<4xf32>, tensor<8x4xf32>
+}
+
 // A full-size reader of grad_input is not in the group.
 // CHECK-LABEL: func @reader_of_grad_input
 // CHECK:         %[[DX:.+]] = scf.execute_region -> tensor<8x4xf32> no_inline {

@@ -106,6 +106,33 @@ func.func @others(%m: memref<2x2xf32>, %x: f32) -> f32 {
 
 // -----
 
+// An iteration that may find no memory ends: no barrier comes after it in its region.
+// CHECK-LABEL: func @temporary(
+// CHECK:         omp.parallel
+// CHECK:           memref.alloc
+// CHECK-NOT:       omp.barrier
+// CHECK:           omp.terminator
+// CHECK:         omp.parallel
+// CHECK-NOT:       omp.barrier
+// CHECK:           omp.terminator
+func.func @temporary(%m: memref<?xf32>, %n: index, %x: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    %t = memref.alloc(%i) : memref<?xf32>
+    memref.store %x, %t[%c0] : memref<?xf32>
+    %y = memref.load %t[%c0] : memref<?xf32>
+    memref.store %y, %m[%i] : memref<?xf32>
+    memref.dealloc %t : memref<?xf32>
+  }
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    memref.store %x, %m[%i] : memref<?xf32>
+  }
+  return
+}
+
+// -----
+
 // An unrelated function of that name.
 func.func private @omp_get_thread_num(i32) -> i32
 // CHECK-LABEL: func @taken(

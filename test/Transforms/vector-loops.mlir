@@ -1,6 +1,11 @@
 // RUN: bngrad-opt %s --bngrad-apply-schedule --canonicalize --cse --split-input-file --verify-diagnostics --mlir-print-local-scope \
 // RUN:   --remark-policy=all --remark-format=emitRemark --remarks-filter-missed=bngrad-apply-schedule | FileCheck %s
 
+// No branch is made that is never taken, or always.
+// RUN: bngrad-opt %s --bngrad-apply-schedule --split-input-file 2>/dev/null | FileCheck %s --check-prefix=BRANCHES \
+// RUN:   --implicit-check-not="scf.if %true" --implicit-check-not="scf.if %false"
+// BRANCHES: scf.if
+
 // The loops verify and lower, for registers of any length.
 // RUN: bngrad-opt %s --split-input-file --bngrad-cpu-pipeline -o /dev/null
 
@@ -101,6 +106,22 @@ func.func @eight_bytes(%x: memref<8x6x3100xf32>, %y: memref<8x6x3100xf32>, %a: m
   return
 }
 
+// CHECK-LABEL: func @nine_bytes
+// CHECK-NOT:     memref.prefetch
+// CHECK:         return
+func.func @nine_bytes(%x: memref<8x6x3100xf32>, %y: memref<8x6x3100xf32>, %k: memref<8x6x3100xi1>, %a: memref<6xf32>, %dx: memref<8x6x3100xf32>) {
+  linalg.generic {indexing_maps = [#data, #data, #data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %y, %k, %a : memref<8x6x3100xf32>, memref<8x6x3100xf32>, memref<8x6x3100xi1>, memref<6xf32>) outs(%dx : memref<8x6x3100xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+  ^bb0(%e: f32, %f: f32, %m: i1, %factor: f32, %out: f32):
+    %0 = arith.mulf %e, %factor : f32
+    %1 = arith.addf %0, %f : f32
+    %2 = arith.select %m, %1, %factor : f32
+    linalg.yield %2 : f32
+  }
+  return
+}
+
 // CHECK-LABEL: func @ten_bytes
 // CHECK-NOT:     memref.prefetch
 // CHECK:         return
@@ -175,6 +196,12 @@ func.func @small_masked(%k: memref<2x3x64xi1>, %x: memref<2x3x64xf32>, %f: memre
 // CHECK:           scf.for %{{.+}} to %[[END]] step %c1 iter_args({{.+}}) -> (vector<64xf32>)
 // CHECK:         } else {
 // CHECK:           scf.for %{{.+}} to %[[END]] step %c1 iter_args({{.+}}) -> (vector<128xf32>)
+// The sums of blocks are added for all columns first where channels are few and blocks are several.
+// CHECK:         %[[FEW:.+]] = arith.cmpi ule, %[[CHANNELS]], %c64
+// CHECK:         %[[SEVERAL:.+]] = arith.cmpi ugt, %[[BLOCKS:.+]], %c1
+// CHECK-NEXT:    %[[BOTH:.+]] = arith.andi %[[FEW]], %[[SEVERAL]]
+// CHECK-NEXT:    scf.if %[[BOTH]] {
+// CHECK:             scf.for %{{.+}} = %c0 to %[[BLOCKS]] step %c1
 func.func @dynamic_rows(%x: memref<?x?xf32>, %sum: memref<?xf32>) {
   linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : memref<?x?xf32>) outs(%sum : memref<?xf32>)
@@ -213,6 +240,8 @@ func.func @dynamic_rows(%x: memref<?x?xf32>, %sum: memref<?xf32>) {
 // CHECK:         scf.parallel {{.*}} to (%c2)
 // CHECK:           vector.maskedload %[[SUM]]
 // CHECK:           scf.while
+// 910 rows of 3456 bytes are 3 MB, which are read forward before stepping back:
+// CHECK:           arith.divui %{{.+}}, %c910
 // CHECK:           vector.store %{{.+}} {alignment = 64 : i64, nontemporal = true} : memref<300000xi16>, vector<64xi16>
 // Partial lines are not streamed:
 // CHECK-NOT:       nontemporal
@@ -277,6 +306,295 @@ func.func @no_such_loops(%x: memref<2x3x7x5xf32>, %f: memref<3x5xf32>, %dx: memr
   ^bb0(%e: f32, %a: f32, %out: f32):
     %1 = arith.mulf %e, %a : f32
     linalg.yield %1 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// A line is more than a vector of 16-bit elements in short registers, and the hint has the alignment of the vector.
+// CHECK-LABEL: func @short_registers
+// CHECK:         vector.store %{{.+}} {alignment = 32 : i64, nontemporal = true} : memref<148800xi16>, vector<16xi16>
+func.func @short_registers(%x: memref<8x6x3100xf32>, %a: memref<6xf32>, %dx: memref<8x6x3100xbf16>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %a : memref<8x6x3100xf32>, memref<6xf32>) outs(%dx : memref<8x6x3100xbf16>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels, vector_bits = 128, streaming_bytes = 1000>} {
+  ^bb0(%e: f32, %f: f32, %out: bf16):
+    %0 = arith.mulf %e, %f : f32
+    %1 = arith.truncf %0 : f32 to bf16
+    linalg.yield %1 : bf16
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// A channel's value that is stored to all of its elements.
+// CHECK-LABEL: func @channel_to_elements
+// CHECK:         %[[VALUE:.+]] = vector.broadcast %{{.+}} : f32 to vector<64xf32>
+// CHECK:         vector.store %[[VALUE]]
+func.func @channel_to_elements(%a: memref<6xf32>, %dx: memref<8x6x3100xf32>) {
+  linalg.generic {indexing_maps = [#feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%a : memref<6xf32>) outs(%dx : memref<8x6x3100xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%f: f32, %out: f32):
+    linalg.yield %f : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+#channel = affine_map<(c) -> (c)>
+#scalar = affine_map<(c) -> ()>
+
+// A per-channel body that may trap is not vectorized: a lane past the last channel would trap.
+// CHECK-LABEL: func @channels_that_may_trap
+// CHECK:         arith.divsi %c100{{.*}}, %{{.+}} : i32
+// CHECK-NOT:     arith.divsi
+// CHECK:         memref.store %{{.+}}, %{{.+}} : memref<64xf32>
+// CHECK:         return
+func.func @channels_that_may_trap(%x: memref<1000x64xf32>, %sum: memref<64xf32>, %n: memref<i32>, %f: memref<64xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<1000x64xf32>) outs(%sum : memref<64xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#channel, #scalar, #channel], iterator_types = ["parallel"]}
+        ins(%sum, %n : memref<64xf32>, memref<i32>) outs(%f : memref<64xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%s: f32, %m: i32, %out: f32):
+      %c100 = arith.constant 100 : i32
+      %0 = arith.divsi %c100, %m : i32
+      %1 = arith.sitofp %0 : i32 to f32
+      %2 = arith.mulf %s, %1 : f32
+      linalg.yield %2 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// An operand that is not read has no table. The one table has 896 elements.
+// CHECK-LABEL: func @unused
+// CHECK-SAME:    %[[UNUSED:[^:,]+]]: memref<64xf32>, %[[F:[^:,]+]]: memref<64xf32>,
+// CHECK-NOT:     %[[UNUSED]]
+// CHECK:         memref.alloc() {alignment = 64 : i64} : memref<3584xi8>
+// CHECK-NOT:     memref.alloc
+// CHECK:         vector.load %[[F]]
+// CHECK:         return
+func.func @unused(%x: memref<1000x64xf32>, %unused: memref<64xf32>, %f: memref<64xf32>, %y: memref<1000x64xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %unused, %f : memref<1000x64xf32>, memref<64xf32>, memref<64xf32>) outs(%y : memref<1000x64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+  ^bb0(%e: f32, %u: f32, %g: f32, %out: f32):
+    %0 = arith.mulf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// As many columns as registers hold: the sums of all are carried from row to row.
+// CHECK-LABEL: func @columns_in_all_registers
+// CHECK:         scf.for {{.+}} iter_args({{.+}}) -> (vector<64xf32>, vector<64xf32>) {
+// CHECK-COUNT-2:   vector.load %{{.+}} : memref<128000xf32>, vector<64xf32>
+// CHECK:           scf.yield
+func.func @columns_in_all_registers(%x: memref<1000x128xf32>, %sum: memref<128xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<1000x128xf32>) outs(%sum : memref<128xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// Rows of whole vectors have no rest.
+// CHECK-LABEL: func @no_rest
+// CHECK-NOT:     scf.if
+// CHECK:         return
+func.func @no_rest(%x: memref<8x6x128xf32>, %sum: memref<6xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x : memref<8x6x128xf32>) outs(%sum : memref<6xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// The rest of a row by registers, of which each is added where it has an element.
+// CHECK-LABEL: func @dynamic_rest
+// CHECK:         %[[REST:.+]] = arith.remui %{{.+}}, %c64
+// CHECK:         arith.cmpi ugt, %[[REST]], %c16
+// CHECK:         arith.cmpi ugt, %[[REST]], %c32
+// CHECK:         arith.cmpi ugt, %[[REST]], %c48
+func.func @dynamic_rest(%x: memref<8x6x?xf32>, %sum: memref<6xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x : memref<8x6x?xf32>) outs(%sum : memref<6xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// Short rows of a channel are taken as tiles, each thread those of its own.
+// CHECK-LABEL: func @tiles
+// CHECK:         vector.load %{{.+}} : memref<100352xf32>, vector<64xf32>
+// CHECK:         vector.constant_mask [49] : vector<64xi1>
+// CHECK-NOT:     linalg.generic
+// CHECK:         return
+func.func @tiles(%x: memref<64x32x49xf32>, %sum: memref<32xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x : memref<64x32x49xf32>) outs(%sum : memref<32xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<tiles>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// The choice at run time: few channels of much data are split, many short rows are tiles.
+// CHECK-LABEL: func @sizes
+// CHECK-SAME:    (%[[X:.+]]: memref<?x?x?xf32>,
+// CHECK-DAG:     %[[N:.+]] = memref.dim %[[X]], %c0
+// CHECK-DAG:     %[[C:.+]] = memref.dim %[[X]], %c1
+// CHECK-DAG:     %[[S:.+]] = memref.dim %[[X]], %c2
+// CHECK-DAG:     %[[ROWS:.+]] = arith.muli %[[N]], %[[C]]
+// CHECK-DAG:     %[[COUNT:.+]] = arith.muli %[[ROWS]], %[[S]]
+// CHECK-DAG:     %[[MUCH:.+]] = arith.cmpi uge, %[[COUNT]], %c16384
+// CHECK-DAG:     %[[FEW:.+]] = arith.cmpi ult, %[[C]], %c8
+// CHECK-DAG:     %[[SPLIT:.+]] = arith.andi %[[MUCH]], %[[FEW]]
+// CHECK-DAG:     %[[VERY:.+]] = arith.cmpi ult, %[[S]], %c16
+// CHECK-DAG:     %[[LEAST:.+]] = arith.select %[[VERY]], %c64, %c8192
+// CHECK-DAG:     %[[MANY:.+]] = arith.cmpi uge, %[[ROWS]], %[[LEAST]]
+// CHECK-DAG:     %[[SHORT:.+]] = arith.cmpi ult, %[[S]], %c256
+// CHECK-DAG:     %[[TILES:.+]] = arith.andi %[[SHORT]], %[[MANY]]
+// CHECK:         scf.if %[[SPLIT]] {
+// CHECK-NEXT:      arith.addi %[[S]], %c16383
+// CHECK:         } else {
+// CHECK:           scf.if %[[TILES]] {
+func.func @sizes(%x: memref<?x?x?xf32>, %sum: memref<?xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x : memref<?x?x?xf32>) outs(%sum : memref<?xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<sizes>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// A scalar is read once and needs no table.
+// CHECK-LABEL: func @scalar_beside_channels
+// CHECK-SAME:    %[[S:[^:,]+]]: memref<f32>,
+// CHECK:         memref.load %[[S]][]
+// CHECK:         vector.store
+// CHECK:         return
+func.func @scalar_beside_channels(%x: memref<1000x64xf32>, %s: memref<f32>, %f: memref<64xf32>, %y: memref<1000x64xf32>) {
+  linalg.generic {indexing_maps = [#data, affine_map<(r, c) -> ()>, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s, %f : memref<1000x64xf32>, memref<f32>, memref<64xf32>) outs(%y : memref<1000x64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+  ^bb0(%e: f32, %u: f32, %g: f32, %out: f32):
+    %0 = arith.mulf %e, %g : f32
+    %1 = arith.addf %0, %u : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+
+// A mask by position, the same for all rows, is read as the bytes it is.
+// CHECK-LABEL: func @mask_by_position
+// CHECK-SAME:    %[[K:[^:,]+]]: memref<3100xi1>,
+// CHECK:         %[[BYTES:.+]] = builtin.unrealized_conversion_cast %[[K]] : memref<3100xi1> to memref<3100xi8>
+// CHECK:         %[[M:.+]] = vector.load %[[BYTES]]{{.+}} : memref<3100xi8>, vector<16xi8>
+// CHECK:         arith.cmpi ne, %[[M]],
+// CHECK:         return
+func.func @mask_by_position(%x: memref<8x6x3100xf32>, %k: memref<3100xi1>, %sum: memref<6xf32>) {
+  linalg.generic {indexing_maps = [#data, affine_map<(n, c, s) -> (s)>, affine_map<(n, c, s) -> (c)>], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x, %k : memref<8x6x3100xf32>, memref<3100xi1>) outs(%sum : memref<6xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: f32, %m: i1, %acc: f32):
+    %zero = arith.constant 0.0 : f32
+    %0 = arith.select %m, %e, %zero : f32
+    %1 = arith.addf %acc, %0 fastmath<reassoc> : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// A mask by channel is copied to where the elements of the channel are, and read there.
+// CHECK-LABEL: func @mask_of_channels
+// CHECK:         %[[M:.+]] = arith.cmpi ne, %{{.+}}, %{{.+}} : vector<64xi8>
+// CHECK:         arith.select %[[M]], %{{.+}}, %{{.+}} : vector<64xi1>, vector<64xf32>
+// CHECK:         return
+func.func @mask_of_channels(%x: memref<1000x64xf32>, %k: memref<64xi1>, %f: memref<64xf32>, %y: memref<1000x64xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %k, %f : memref<1000x64xf32>, memref<64xi1>, memref<64xf32>) outs(%y : memref<1000x64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+  ^bb0(%e: f32, %m: i1, %g: f32, %out: f32):
+    %0 = arith.select %m, %e, %g : f32
+    linalg.yield %0 : f32
   }
   return
 }

@@ -44,6 +44,10 @@ struct Target {
   /// such as avx2, as LLVM names them.
   void setFeatures(const llvm::Triple &triple,
                    llvm::function_ref<bool(llvm::StringRef)> has);
+
+  /// Sets l1Bytes and lastLevelBytes to the data caches that Linux lists in
+  /// `folder`; what it does not list keeps its value.
+  void setCaches(llvm::StringRef folder);
 };
 
 } // namespace mlir::bngrad

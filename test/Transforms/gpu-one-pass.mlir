@@ -1,0 +1,180 @@
+// The kernel of `one_pass`: how data come onto the chip, and how long its vectors are.
+
+// RUN: bngrad-opt %s --bngrad-apply-schedule=device-arguments=true --canonicalize --cse --mlir-print-local-scope | FileCheck %s
+
+#last = affine_map<(r, c) -> (r, c)>
+#channel_of_last = affine_map<(r, c) -> (c)>
+
+// Channels that run fastest, whole vectors of them.
+// CHECK-LABEL: func @channels_last(
+// CHECK:         gpu.launch {{.*}} function(@one_pass)
+// CHECK:           vector.load %{{.+}} : memref<64x8xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+// CHECK:           vector.store %{{.+}} : memref<64x32xf32>, vector<4xf32>
+// CHECK:         return
+func.func @channels_last(%x: memref<64x32xf32>, %sum: memref<32xf32>, %y: memref<64x32xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#last, #channel_of_last], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<64x32xf32>) outs(%sum : memref<32xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 8>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#last, #channel_of_last, #last], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %sum : memref<64x32xf32>, memref<32xf32>) outs(%y : memref<64x32xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 8>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// Tiles that are no multiple of a vector have none.
+// CHECK-LABEL: func @odd_tiles(
+// CHECK:         gpu.launch {{.*}} function(@one_pass)
+// CHECK-NOT:       vector<
+// CHECK:           gpu.terminator
+func.func @odd_tiles(%x: memref<64x36xf32>, %sum: memref<36xf32>, %y: memref<64x36xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#last, #channel_of_last], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<64x36xf32>) outs(%sum : memref<36xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 6>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#last, #channel_of_last, #last], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %sum : memref<64x36xf32>, memref<36xf32>) outs(%y : memref<64x36xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 6>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#channel = affine_map<(n, c, s) -> (c)>
+
+// A result with steps is stored element by element. It is tested for no alignment, and nothing tells then whether its
+// input is aligned as bulk copies need: that is copied by element.
+// CHECK-LABEL: func @result_with_steps(
+// CHECK-NOT:     memref.extract_aligned_pointer_as_index
+// CHECK:         gpu.launch {{.*}} function(@one_pass)
+// CHECK-NOT:       nvgpu.mbarrier
+// CHECK:           memref.load %{{.+}} : memref<4x8x32xf32>
+// CHECK-NOT:       vector<
+// CHECK:           gpu.terminator
+func.func @result_with_steps(%x: memref<4x8x32xf32>, %sum: memref<8xf32>, %y: memref<4x8x32xf32, strided<[512, 64, 2]>>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : memref<4x8x32xf32>) outs(%sum : memref<8xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #channel, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %sum : memref<4x8x32xf32>, memref<8xf32>) outs(%y : memref<4x8x32xf32, strided<[512, 64, 2]>>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// Data that are read in another order have no vectors.
+// CHECK-LABEL: func @turned(
+// CHECK:         gpu.launch {{.*}} function(@one_pass)
+// CHECK-NOT:       vector<
+// CHECK:           gpu.terminator
+func.func @turned(%x: memref<4x8x32xf32>, %turned: memref<4x32x8xf32>, %sum: memref<8xf32>, %y: memref<4x8x32xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : memref<4x8x32xf32>) outs(%sum : memref<8xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, affine_map<(n, c, s) -> (n, s, c)>, #channel, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %turned, %sum : memref<4x8x32xf32>, memref<4x32x8xf32>, memref<8xf32>) outs(%y : memref<4x8x32xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+    ^bb0(%e: f32, %t: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      %1 = arith.mulf %0, %t : f32
+      linalg.yield %1 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// Data that are aligned in one branch need not be in the other.
+// CHECK-LABEL: func @either_branch(
+// CHECK:         %[[X:.+]] = arith.cmpi eq
+// CHECK:         %[[Y:.+]] = arith.cmpi eq
+// CHECK:         %[[BOTH:.+]] = arith.andi %[[X]], %[[Y]]
+// CHECK:         scf.if %[[BOTH]] {
+// CHECK:           gpu.launch {{.*}} function(@one_pass)
+// CHECK:           scf.if %[[X]] {
+// CHECK:             gpu.launch {{.*}} function(@reduce)
+// CHECK:           gpu.launch {{.*}} function(@finish)
+// CHECK:           scf.if %[[BOTH]] {
+// CHECK:             gpu.launch {{.*}} function(@apply)
+// CHECK:         return
+func.func @either_branch(%x: memref<4x8x32xf32>, %sum: memref<8xf32>, %y: memref<4x8x32xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : memref<4x8x32xf32>) outs(%sum : memref<8xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #channel, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %sum : memref<4x8x32xf32>, memref<8xf32>) outs(%y : memref<4x8x32xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// The threads of a block take as many whole chunks each, here four of the 1024 vectors of a tile.
+// CHECK-LABEL: func @whole_chunks(
+// CHECK:         gpu.launch {{.*}} function(@one_pass)
+// CHECK:           scf.for %{{.+}} = %c0 to %c4 step %c1 iter_args({{.+}}) -> (index, index) {
+// CHECK-COUNT-4:     vector.store %{{.+}} : memref<64x64xf32>, vector<4xf32>
+// CHECK:           gpu.terminator
+func.func @whole_chunks(%x: memref<64x64xf32>, %sum: memref<64xf32>, %y: memref<64x64xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#last, #channel_of_last], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<64x64xf32>) outs(%sum : memref<64xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 64>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#last, #channel_of_last, #last], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %sum : memref<64x64xf32>, memref<64xf32>) outs(%y : memref<64x64xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 64>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}

@@ -1,0 +1,172 @@
+// The kernels of `two_pass`: the number of blocks, their shared memory, the length of vectors.
+
+// RUN: bngrad-opt %s --bngrad-apply-schedule --canonicalize --cse --mlir-print-local-scope | FileCheck %s
+// RUN: bngrad-opt %s --bngrad-apply-schedule | FileCheck %s --check-prefix=RAW
+// RUN: bngrad-opt %s --bngrad-apply-schedule=device-arguments=true --canonicalize --cse | FileCheck %s --check-prefix=DEVICE
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// Columns of 8 numbers, 64 bytes for the two sums of each: 40 KB hold 80 rows of 8 columns. Pairs of rows are
+// added through memory, from 64 rows on. A block takes 128 rows at a time, four of those at least: 64 blocks are enough
+// for all.
+// CHECK-LABEL: func @rows_that_fit(
+// CHECK:         gpu.launch {{.*}} in (%{{.+}} = %c64, {{.*}} function(@reduce) workgroup(%{{.+}} : memref<4096xf32, #gpu.address_space<workgroup>>, %{{.+}} : memref<4096xf32, #gpu.address_space<workgroup>>)
+// CHECK:           arith.cmpi ult, %{{.+}}, %c8 : index
+// CHECK-NEXT:      arith.cmpi ult, %{{.+}}, %c80 : index
+// CHECK:         gpu.launch {{.*}} function(@finish)
+func.func @rows_that_fit(%x: memref<32768x64xf16>, %y: memref<32768x64xf16>, %sum0: memref<64xf32>, %sum1: memref<64xf32>) {
+  linalg.generic {indexing_maps = [#data, #data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %y : memref<32768x64xf16>, memref<32768x64xf16>) outs(%sum0, %sum1 : memref<64xf32>, memref<64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 1024, vector_bits = 128, columns = 8, blocks = 1000>} {
+  ^bb0(%e: f16, %f: f16, %acc0: f32, %acc1: f32):
+    %0 = arith.extf %e : f16 to f32
+    %1 = arith.extf %f : f16 to f32
+    %2 = arith.addf %acc0, %0 fastmath<reassoc> : f32
+    %3 = arith.addf %acc1, %1 fastmath<reassoc> : f32
+    linalg.yield %2, %3 : f32, f32
+  }
+  return
+}
+
+// As many columns as 40 KB hold, one row of them.
+// CHECK-LABEL: func @columns_that_fit(
+// CHECK:         gpu.launch {{.*}} function(@reduce) workgroup(%{{.+}} : memref<5120xf32, #gpu.address_space<workgroup>>, %{{.+}} : memref<5120xf32, #gpu.address_space<workgroup>>)
+func.func @columns_that_fit(%x: memref<64x8192xf16>, %y: memref<64x8192xf16>, %sum0: memref<8192xf32>, %sum1: memref<8192xf32>) {
+  linalg.generic {indexing_maps = [#data, #data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %y : memref<64x8192xf16>, memref<64x8192xf16>) outs(%sum0, %sum1 : memref<8192xf32>, memref<8192xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 1024, vector_bits = 128, columns = 1024>} {
+  ^bb0(%e: f16, %f: f16, %acc0: f32, %acc1: f32):
+    %0 = arith.extf %e : f16 to f32
+    %1 = arith.extf %f : f16 to f32
+    %2 = arith.addf %acc0, %0 fastmath<reassoc> : f32
+    %3 = arith.addf %acc1, %1 fastmath<reassoc> : f32
+    linalg.yield %2, %3 : f32, f32
+  }
+  return
+}
+
+// Elements of two widths: vectors that fill a register with the narrow ones, and two with the wide ones. Without sums
+// nothing is finished.
+// RAW-LABEL:   func.func @two_widths(
+// RAW-NOT:       function(@finish)
+// RAW:           return
+// CHECK-LABEL: func @two_widths(
+// CHECK:         gpu.launch {{.*}} function(@apply)
+// CHECK:           vector.load %{{.+}} : memref<4096x64xf16>, vector<8xf16>
+// CHECK:           vector.store %{{.+}} : memref<4096x64xf32>, vector<8xf32>
+// CHECK-NOT:     gpu.launch
+// CHECK:         return
+func.func @two_widths(%x: memref<4096x64xf16>, %f: memref<64xf32>, %y: memref<4096x64xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<4096x64xf16>, memref<64xf32>) outs(%y : memref<4096x64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 128, vector_bits = 128>} {
+  ^bb0(%e: f16, %g: f32, %out: f32):
+    %0 = arith.extf %e : f16 to f32
+    %1 = arith.mulf %0, %g : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+#image = affine_map<(n, c, s, d, t) -> (n, c, s, d, t)>
+#channel = affine_map<(n, c, s, d, t) -> (c, d)>
+
+// A block for each channel, which is a pair of indices.
+// CHECK-LABEL: func @two_dims_of_channels(
+// CHECK:         gpu.launch {{.*}}blocks(%[[BLOCK:[^,]+]],{{.*}} function(@reduce)
+// CHECK:           %[[D:.+]] = arith.remui %[[BLOCK]], %c5
+// CHECK:           %[[C:.+]] = arith.divui %[[BLOCK]], %c5
+// CHECK:           memref.load %{{.+}}[%{{.+}}, %[[C]], %{{.+}}, %[[D]], %{{.+}}] : memref<2x3x4x5x6xf32>
+// CHECK:         gpu.launch {{.*}} function(@finish)
+func.func @two_dims_of_channels(%x: memref<2x3x4x5x6xf32>, %sum: memref<3x5xf32>) {
+  linalg.generic {indexing_maps = [#image, #channel], iterator_types = ["reduction", "parallel", "reduction", "parallel", "reduction"]}
+      ins(%x : memref<2x3x4x5x6xf32>) outs(%sum : memref<3x5xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128, blocks = 1>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// The kernels of each group are in a module of their own.
+// CHECK-LABEL: func @two_groups(
+// CHECK:         gpu.launch {{.*}} module(@two_groups_group_0)
+// CHECK:         gpu.launch {{.*}} module(@two_groups_group_1)
+func.func @two_groups(%x: memref<4096x64xf32>, %f: memref<64xf32>, %y: memref<4096x64xf32>, %z: memref<4096x64xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<4096x64xf32>, memref<64xf32>) outs(%y : memref<4096x64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 128, vector_bits = 128>} {
+  ^bb0(%e: f32, %g: f32, %out: f32):
+    %0 = arith.mulf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<4096x64xf32>, memref<64xf32>) outs(%z : memref<4096x64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 128, vector_bits = 128>} {
+  ^bb0(%e: f32, %g: f32, %out: f32):
+    %0 = arith.addf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// Several blocks for each channel: blocks beside each other have shares of the same one.
+// CHECK-LABEL: func @shares_of_a_channel(
+// CHECK:         gpu.launch {{.*}}blocks(%[[BLOCK:[^,]+]],{{.*}} in (%{{.+}} = %c12, {{.*}} function(@reduce)
+// CHECK:           %[[CHANNEL:.+]] = arith.divui %[[BLOCK]], %c4
+// CHECK:           %[[SHARE:.+]] = arith.remui %[[BLOCK]], %c4
+// CHECK:           memref.store %{{.+}}, %{{.+}}[%[[SHARE]], %[[CHANNEL]]]
+// CHECK:         gpu.launch {{.*}} function(@finish)
+func.func @shares_of_a_channel(%x: memref<3x8192xf32>, %sum: memref<3xf32>) {
+  linalg.generic {indexing_maps = [#data, affine_map<(r, c) -> (r)>], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<3x8192xf32>) outs(%sum : memref<3xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128, blocks = 12>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// Tiles of columns for each of the outer channels.
+// CHECK-LABEL: func @outer_channels(
+// CHECK:         gpu.launch {{.*}} in (%{{.+}} = %c24, {{.*}} function(@reduce)
+// CHECK:         gpu.launch {{.*}} function(@finish)
+func.func @outer_channels(%x: memref<6x40x64xf32>, %sum: memref<6x64xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(c, r, d) -> (c, r, d)>, affine_map<(c, r, d) -> (c, d)>], iterator_types = ["parallel", "reduction", "parallel"]}
+      ins(%x : memref<6x40x64xf32>) outs(%sum : memref<6x64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128, columns = 4, blocks = 1>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// Memory of the device that a caller gives may start anywhere: vectors only where all of it is aligned.
+// DEVICE-LABEL: func @aligned_arguments(
+// DEVICE-SAME:    %[[X:[^:,]+]]: memref<4096x64xf32>, %{{[^:,]+}}: memref<64xf32>, %[[Y:[^:,]+]]: memref<4096x64xf32>)
+// DEVICE-DAG:     %[[ADDRESS_X:.+]] = memref.extract_aligned_pointer_as_index %[[X]]
+// DEVICE-DAG:     %[[REST_X:.+]] = arith.remui %[[ADDRESS_X]], %c16
+// DEVICE-DAG:     %[[IS_X:.+]] = arith.cmpi eq, %[[REST_X]], %c0
+// DEVICE-DAG:     %[[ADDRESS_Y:.+]] = memref.extract_aligned_pointer_as_index %[[Y]]
+// DEVICE:         scf.if
+// DEVICE:           gpu.launch {{.*}} function(@apply)
+// DEVICE:             vector.load %[[X]]{{.+}} {alignment = 16 : i64}
+// DEVICE:         } else {
+// DEVICE:           gpu.launch {{.*}} function(@apply)
+// DEVICE-NOT:         vector.load
+// DEVICE:             memref.load %[[X]]
+// DEVICE:         return
+func.func @aligned_arguments(%x: memref<4096x64xf32>, %f: memref<64xf32>, %y: memref<4096x64xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<4096x64xf32>, memref<64xf32>) outs(%y : memref<4096x64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 128, vector_bits = 128>} {
+  ^bb0(%e: f32, %g: f32, %out: f32):
+    %0 = arith.mulf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
