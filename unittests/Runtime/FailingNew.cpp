@@ -40,19 +40,33 @@ FailedNew callWithFailingNew(long number, bool forever,
 
 void spareAllocations(bool spared) { isSpared = spared; }
 
-void *operator new(size_t size) {
+/// Null if it fails.
+static void *allocate(size_t size) {
   if (isCounted()) {
     ++state.count;
     if (state.number != 0 && (state.count == state.number ||
                               (state.forever && state.count > state.number))) {
       state.hasFailed = true;
-      throw std::bad_alloc();
+      return nullptr;
     }
     ++state.numLive;
   }
-  if (void *memory = std::malloc(size ? size : 1))
+  return std::malloc(size ? size : 1);
+}
+
+void *operator new(size_t size) {
+  if (void *memory = allocate(size))
     return memory;
   throw std::bad_alloc();
+}
+
+// All forms, as those of sanitizers do not go through the first.
+void *operator new[](size_t size) { return operator new(size); }
+void *operator new(size_t size, const std::nothrow_t &) noexcept {
+  return allocate(size);
+}
+void *operator new[](size_t size, const std::nothrow_t &) noexcept {
+  return allocate(size);
 }
 
 void operator delete(void *memory) noexcept {
@@ -61,4 +75,8 @@ void operator delete(void *memory) noexcept {
   std::free(memory);
 }
 
+void operator delete[](void *memory) noexcept { operator delete(memory); }
 void operator delete(void *memory, size_t) noexcept { operator delete(memory); }
+void operator delete[](void *memory, size_t) noexcept {
+  operator delete(memory);
+}

@@ -80,8 +80,8 @@ static void fail(int32_t code, const char *line) {
 }
 
 /// Calls `fn(device)`, which returns an error message, unless this thread
-/// already has an error and the call does not release anything. Memory that runs
-/// out is an error.
+/// already has an error and the call does not release anything. Memory that
+/// runs out is an error.
 template <typename Fn> static void withDevice(Fn fn, bool releases = false) {
   if (status != 0 && !releases)
     return;
