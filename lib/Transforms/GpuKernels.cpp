@@ -219,16 +219,6 @@ void GpuKernels::storePiece(OpBuilder &b, linalg::GenericOp generic,
     return;
   }
   value = broadcastTo(b, loc, value, lanes);
-  if (!isContiguous(generic, operand)) {
-    Indices lane(indices);
-    for (int64_t i : llvm::seq(lanes)) {
-      lane[inner] = at(b).add(indices[inner], constant(b, i));
-      memref::StoreOp::create(b, loc,
-                              vector::ExtractOp::create(b, loc, value, i),
-                              memref, applyMap(b, loc, map, lane));
-    }
-    return;
-  }
   Value bytes = castToStorage(b, loc, memref);
   if (bytes != memref)
     value = arith::ExtUIOp::create(
