@@ -152,6 +152,34 @@ func.func @either_branch(%x: memref<4x8x32xf32>, %sum: memref<8xf32>, %y: memref
   return
 }
 
+// Five blocks of a cluster have no rows, and copy nothing.
+// CHECK-LABEL: func @blocks_without_rows(
+// CHECK:         gpu.launch {{.*}} function(@one_pass)
+// CHECK:           %[[HAS_ROWS:.+]] = arith.cmpi ugt, %{{.+}}, %c0 : index
+// CHECK-NEXT:      scf.if %[[HAS_ROWS]] {
+// CHECK:             nvvm.cp.async.bulk.shared.cluster.global
+// CHECK:           gpu.terminator
+func.func @blocks_without_rows(%x: memref<3x16xf32>, %sum: memref<16xf32>, %y: memref<3x16xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#last, #channel_of_last], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<3x16xf32>) outs(%sum : memref<16xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 16, cluster = 8>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#last, #channel_of_last, #last], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %sum : memref<3x16xf32>, memref<16xf32>) outs(%y : memref<3x16xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 16, cluster = 8>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
 // The threads of a block take as many whole chunks each, here four of the 1024 vectors of a tile.
 // CHECK-LABEL: func @whole_chunks(
 // CHECK:         gpu.launch {{.*}} function(@one_pass)
