@@ -16,8 +16,8 @@ Written on {date} by `{command}`; [testing](testing.md#mutants) says what the mu
 
 Of {pool} mutants of {files} files, {share} were made, of which C++ takes {compiled}. The tests notice {killed}.
 Of the others, {equivalent} cannot be told from the original, for reasons that `test/mutants-equivalent.txt` has, and
-{open} are open, of which no test reaches {unreached}. The score is the share that the tests notice of those that are
-not equivalent.
+{open} are open, of which no test reaches {unreached}. The score is the part that the tests notice of those that are
+not equivalent. The survivors of earlier runs of this share got tests, so mutants outside of it score less.
 
 """
 
