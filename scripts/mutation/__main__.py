@@ -167,6 +167,10 @@ class Run:
     def configure_command(self) -> list[str]:
         return os.environ["BNGRAD_CONFIGURE"].split("\n")
 
+    def limit(self, seconds: float) -> float:
+        """The time for one test, which ends with that of the run."""
+        return min(seconds, max(self.deadline - time.monotonic(), 0) + 1)
+
     def record(self, suite: Suite, stage: int) -> None:
         """Runs each test of a stage once, in a random order, unless that is known."""
         recordings = self.state["recordings"]
@@ -177,12 +181,14 @@ class Run:
         count = self.state["count"]
 
         def take(name: str, recording: Recording) -> None:
+            if recording.outcome == HUNG and time.monotonic() > self.deadline:
+                return
             if recording.outcome not in (PASSED, SKIPPED):
                 print(f"FAILS WITHOUT A MUTANT: {name}", flush=True)
             recordings[name] = asdict(recording)
             self.save_sometimes()
 
-        runs.work_through(suite, self.arguments.jobs, names, lambda n: runs.record(suite, n, count), take,
+        runs.work_through(suite, self.arguments.jobs, names, lambda n: runs.record(suite, n, count, self.limit(900)), take,
                           self.deadline)
         self.save()
 
@@ -221,8 +227,10 @@ class Run:
         def do(item):
             number, names = item
             for name in names:
-                limit = max(10 * recordings[name]["seconds"], 20)
+                limit = self.limit(max(10 * recordings[name]["seconds"], 20))
                 outcome, _ = suite.run(name, {"BNGRAD_MUTANT": str(number)}, limit)
+                if outcome == HUNG and time.monotonic() > self.deadline:
+                    return None  # not run to the end
                 if outcome in (FAILED, HUNG):
                     return name, outcome
             return None

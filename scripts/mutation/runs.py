@@ -124,11 +124,11 @@ def kill_group(leader: int) -> None:
         pass
 
 
-def record(suite: Suite, name: str, count: int) -> Recording:
+def record(suite: Suite, name: str, count: int, limit: float = 900) -> Recording:
     """Runs a test without a mutant and notes the mutants that it reaches."""
     with tempfile.NamedTemporaryFile() as file:
         file.truncate(count + 1)
-        outcome, seconds = suite.run(name, {"BNGRAD_MUTANT": "0", "BNGRAD_MUTANTS_REACHED": file.name}, 900)
+        outcome, seconds = suite.run(name, {"BNGRAD_MUTANT": "0", "BNGRAD_MUTANTS_REACHED": file.name}, limit)
         data = Path(file.name).read_bytes()
     reached = [i for i, byte in enumerate(data) if byte]
     return Recording(suite.digest(name), outcome, seconds, reached)
