@@ -116,15 +116,17 @@ FailureOr<int> Outputs::create(StringRef path) {
     path::append(temporary, ".bngrad-" +
                                 Twine(llvm::sys::Process::getProcessId()) +
                                 "-" + Twine(number) + ".tmp");
+    // Before it exists: this allocates memory, and may end the process.
+    llvm::sys::RemoveFileOnSignal(temporary);
     std::error_code error =
         fs::openFileForWrite(temporary, descriptor, fs::CD_CreateNew);
     if (!error)
       break;
+    llvm::sys::DontRemoveFileOnSignal(temporary);
     // A file left by another process with this number.
     if (error != std::errc::file_exists)
       return reportUnwritable(path, error.message());
   }
-  llvm::sys::RemoveFileOnSignal(temporary);
   // A file that grows too large is an error of that file. LLVM has made this a
   // signal that ends the process.
   std::signal(SIGXFSZ, SIG_IGN);
