@@ -54,7 +54,8 @@ static void unshareInits(func::FuncOp function) {
 /// tensors: bufferization would make each a global, and LLVM a constant with
 /// all of its elements or sizes.
 static void fillLargeConstants(func::FuncOp function) {
-  constexpr int64_t kLargeElements = 1 << 18;
+  // 256 MB of f32, which LLVM takes a second for.
+  constexpr int64_t kLargeElements = 1 << 26;
   SmallVector<arith::ConstantOp> constants;
   function.walk([&](arith::ConstantOp op) {
     auto value = dyn_cast<DenseElementsAttr>(op.getValue());

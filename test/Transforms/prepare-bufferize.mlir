@@ -92,11 +92,11 @@ func.func @does_nothing(%a: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-LABEL: func.func @large_constants(
 // CHECK: %[[LARGE:.+]] = linalg.fill
 // CHECK: %[[NONE:.+]] = tensor.empty() : tensor<0x4611686018427387904xf32>
-// CHECK: %[[SMALL:.+]] = arith.constant dense<1.000000e+00> : tensor<262144xf32>
+// CHECK: %[[SMALL:.+]] = arith.constant dense<1.000000e+00> : tensor<67108864xf32>
 // CHECK: return %[[LARGE]], %[[NONE]], %[[SMALL]]
-func.func @large_constants() -> (tensor<262145xf32>, tensor<0x4611686018427387904xf32>, tensor<262144xf32>) {
-  %0 = arith.constant dense<1.0> : tensor<262145xf32>
+func.func @large_constants() -> (tensor<67108865xf32>, tensor<0x4611686018427387904xf32>, tensor<67108864xf32>) {
+  %0 = arith.constant dense<1.0> : tensor<67108865xf32>
   %1 = arith.constant dense<1.0> : tensor<0x4611686018427387904xf32>
-  %2 = arith.constant dense<1.0> : tensor<262144xf32>
-  return %0, %1, %2 : tensor<262145xf32>, tensor<0x4611686018427387904xf32>, tensor<262144xf32>
+  %2 = arith.constant dense<1.0> : tensor<67108864xf32>
+  return %0, %1, %2 : tensor<67108865xf32>, tensor<0x4611686018427387904xf32>, tensor<67108864xf32>
 }
