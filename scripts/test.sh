@@ -130,16 +130,22 @@ if [ $all -eq 1 ]; then
     --seed="$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 1)"
   tail -n 1 "$build/fuzz-allocations.log"
 
-  # Those of a few files, others with every commit, of the share that is run as a whole now and then
-  # (docs/mutation.md). A new one may survive by chance.
-  step generated-mutants "$root/scripts/mutants.sh" --generate --percent=7 --most-files=5 --seconds=420 --least=90 \
+  # Generated mutants of a few files, others with every commit, of the share of
+  # docs/mutation.md. Survivors are reported, and are no failure: that share was
+  # run on earlier sources.
+  step generated-mutants "$root/scripts/mutants.sh" --generate --percent=7 --most-files=5 --seconds=420 --least=0 \
     --seed="$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0)"
   grep -E '^(SURVIVED|generated mutants:)' "$build/generated-mutants.log" || true
 
-  # As many as fit into 68 minutes in total.
+  # As many as fit into 68 minutes in total; their build and the tests without a
+  # mutant take ten of them.
   left=$((68 * 60 - (SECONDS - start)))
-  step mutants "$root/scripts/mutants.sh" --seconds=$((left > 0 ? left : 0))
-  grep -E '^(killed [0-9]* of|not begun)' "$build/mutants.log" || true
+  if [ $left -gt 600 ]; then
+    step mutants "$root/scripts/mutants.sh" --seconds=$left
+    grep -E '^(killed [0-9]* of|not begun)' "$build/mutants.log" || true
+  else
+    printf 'bngrad: mutants: not begun, no time is left\n'
+  fi
 fi
 
 printf 'bngrad: finished in %d s\n' $((SECONDS - start))
