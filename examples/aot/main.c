@@ -42,6 +42,6 @@ int main(void) {
   /* Of 5 consecutive pixels, 2 have a positive input, with sum 3. */
   printf("grad_offset %.1f, expected %d\n", grad_offset[0], kPixels * 2 / 5);
   printf("grad_scale %.1f, expected %.1f\n", grad_scale[0],
-         kPixels * 3 / 5 * 0.70710678);
+         kPixels / 5 * 3 * 0.70710678);
   return 0;
 }

@@ -6,8 +6,8 @@
 `compiled`: functions of bngrad-compile, in which every allocation fails once.
 They must return a status, or the results that they give without a failure, and
 free what they have. `runtime`: lib/Runtime, over the driver of the unit tests,
-and the emulator of PTX, which must be usable afterwards. `tools`: all but the language
-server. They must exit with 0 and their whole output, or with 1, one line, and
+and the emulator of PTX, which must be usable afterwards. `tools`: bngrad-opt,
+-runner, -compile and ptx-emulator. They must exit with 0 and their whole output, or with 1, one line, and
 no output in part.
 
 The last line is `allocations: N failed, M faults`.
