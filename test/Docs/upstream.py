@@ -60,7 +60,8 @@ def run(command: str, text: str) -> Tuple[int, str]:
 
 def check(command: Command, code: int, output: str) -> bool:
     if command.expected == CRASH:
-        return code < 0
+        # A sanitizer ends the process with 1.
+        return code < 0 or "Sanitizer" in output
     if not command.expected:
         return code == 0
     is_ours = command.text.startswith("bngrad-")
