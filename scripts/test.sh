@@ -70,7 +70,12 @@ install_ptxas() {
       nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88
 }
 
-start=$SECONDS
+# has_time SECONDS: whether they are left of the time for everything.
+start=$SECONDS most=$((68 * 60))
+has_time() {
+  [ $((most - (SECONDS - start))) -gt "$1" ]
+}
+
 packages+=(python3-venv)
 setup
 install_parser ||
@@ -133,15 +138,18 @@ if [ $all -eq 1 ]; then
   # Generated mutants of a few files, others with every commit, of the share of
   # docs/mutation.md. Survivors are reported, and are no failure: that share was
   # run on earlier sources.
-  step generated-mutants "$root/scripts/mutants.sh" --generate --percent=7 --most-files=5 --seconds=420 --least=0 \
-    --seed="$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0)"
-  grep -E '^(SURVIVED|generated mutants:)' "$build/generated-mutants.log" || true
+  if has_time 480; then
+    step generated-mutants "$root/scripts/mutants.sh" --generate --percent=7 --most-files=5 --seconds=420 --least=0 \
+      --seed="$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0)"
+    grep -E '^(SURVIVED|generated mutants:)' "$build/generated-mutants.log" || true
+  else
+    printf 'bngrad: generated mutants: not begun, no time is left\n'
+  fi
 
-  # As many as fit into 68 minutes in total; their build and the tests without a
-  # mutant take ten of them.
-  left=$((68 * 60 - (SECONDS - start)))
-  if [ $left -gt 600 ]; then
-    step mutants "$root/scripts/mutants.sh" --seconds=$left
+  # As many as there is time for; their build and the tests without a mutant take
+  # ten minutes.
+  if has_time 600; then
+    step mutants "$root/scripts/mutants.sh" --seconds=$((most - (SECONDS - start)))
     grep -E '^(killed [0-9]* of|not begun)' "$build/mutants.log" || true
   else
     printf 'bngrad: mutants: not begun, no time is left\n'
