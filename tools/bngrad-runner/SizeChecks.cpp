@@ -117,11 +117,9 @@ void SizeChecks::check(tensor::PadOp op) {
   for (auto [dim, low, high] :
        llvm::enumerate(op.getMixedLowPad(), op.getMixedHighPad())) {
     verify(atLeast, toValue(low), constant(0),
-           "expected low padding of dim " + Twine(dim) +
-               " to be at least the minimum");
+           "expected low padding of dim " + Twine(dim) + " to be at least 0");
     verify(atLeast, toValue(high), constant(0),
-           "expected high padding of dim " + Twine(dim) +
-               " to be at least the minimum");
+           "expected high padding of dim " + Twine(dim) + " to be at least 0");
     if (!op.getResultType().isDynamicDim(dim))
       verifyEqual(
           arith::AddIOp::create(
