@@ -11,6 +11,8 @@
 #include "BNGrad/InitAll.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassInstrumentation.h"
@@ -159,6 +161,8 @@ void IrSession::renewContext() {
   state->context = std::make_unique<MLIRContext>(
       state->registry, MLIRContext::Threading::DISABLED);
   state->context->allowUnregisteredDialects();
+  // A pass manager that runs again must not have seen its anchors unregistered.
+  state->context->loadDialect<func::FuncDialect, gpu::GPUDialect>();
   state->numInputs = 0;
   state->context->getDiagEngine().registerHandler([this](
                                                       Diagnostic &diagnostic) {

@@ -5,7 +5,7 @@ fuzz/libfuzzer/README.md.
   run.py --seconds=N [--seed=N] [--only=TARGET] [--build-dir=DIR] [--store]
 
 Runs for N seconds in total, on two cores. Prints one line per target; exits
-with 1 if a fault is ours.
+with 1 if a fault is ours, with 2 if a target could not be run.
 """
 
 import argparse
@@ -53,7 +53,8 @@ def build(directory: Path) -> None:
     script = f'. "{ROOT}/scripts/common.sh"; setup; build bngrad-fuzzers'
     done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True)
     if done.returncode != 0:
-        sys.exit(f"fuzz: {done.stderr.strip() or done.stdout.strip()}")
+        print(f"fuzz: {done.stderr.strip() or done.stdout.strip()}", file=sys.stderr)
+        sys.exit(2)
 
 
 def hunt(target: str, directory: Path, work: Path, seconds: int, seed: int) -> Path:
@@ -68,7 +69,7 @@ def hunt(target: str, directory: Path, work: Path, seconds: int, seed: int) -> P
     leaks = int(target == "npy")
     command = [str(directory / "fuzz" / f"fuzz-{target}"), "-fork=1", "-ignore_crashes=1", "-ignore_timeouts=1",
                "-ignore_ooms=1", f"-max_total_time={seconds}", f"-timeout={triage.SLOW_SECONDS}",
-               "-rss_limit_mb=4096", "-max_len=16384", "-len_control=0", f"-seed={seed}", f"-detect_leaks={leaks}",
+               f"-rss_limit_mb={triage.MEMORY_MB}", "-max_len=16384", "-len_control=0", f"-seed={seed}", f"-detect_leaks={leaks}",
                "-print_funcs=0", "-close_fd_mask=1", f"-artifact_prefix={artifacts}/", str(corpus),
                str(here / "seeds")]
     # Contains stacks that may not be seen again.
@@ -108,7 +109,7 @@ def judge(result: Result, directory: Path, work: Path, seconds: float, store: bo
             result.unreproduced += 1
         elif outcome.signature not in known:
             known.add(outcome.signature)
-            reason = triage.is_upstreams(fuzzer, data, llvm_bin)
+            reason = triage.is_upstreams(fuzzer, data, outcome.signature, llvm_bin)
             keep(result, fuzzer, data, outcome, reason, work, max(5, min(MINIMIZE_SECONDS, left / 4)), store)
 
 
@@ -186,7 +187,9 @@ def main() -> int:
               f"{each.unjudged} not judged in time; {work / each.target}{'; ' + each.error if each.error else ''}")
         for signature in each.ours:
             print(f"fuzz: {each.target}: fault: {triage.name_of(signature)}: {signature}")
-    return int(any(each.ours or each.error for each in results))
+    if any(each.error for each in results):
+        return 2
+    return int(any(each.ours for each in results))
 
 
 if __name__ == "__main__":

@@ -121,6 +121,7 @@ def grad_input(c: Channel, gain: Bounded, inv_std: Bounded, given, count: Bounde
         third = times(c.centered.magnitude(), c.spread_array(steepness))
         c.watch(third.max(axis=c.reduced) if third.size else np.zeros_like(r))
         terms = terms + c.spread_array(all_dy / number) + third
+        c.watch(terms.max(axis=c.reduced) if terms.size else np.zeros_like(r))
         lost = times((times(underflow / number + smallest, r) + smallest), r) + smallest
         tiny = smallest * 2 + times(c.centered.magnitude(), c.spread_array(lost))
     # s * r may overflow or lose digits.

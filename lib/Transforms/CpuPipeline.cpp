@@ -207,15 +207,39 @@ void mlir::bngrad::buildCpuPipeline(OpPassManager &pm,
   }
 }
 
+/// Registers a pipeline of passes on modules. Elsewhere upstream would end the
+/// process when the first of them is added.
+template <typename Options>
+static void registerPipeline(StringRef name, StringRef description,
+                             void (*build)(OpPassManager &, const Options &)) {
+  auto add = [=](OpPassManager &pm, StringRef text,
+                 function_ref<LogicalResult(const Twine &)> emitError) {
+    std::optional<StringRef> anchor = pm.getOpName();
+    if (anchor && *anchor != ModuleOp::getOperationName())
+      return emitError("expected '" + name + "' to run on '" +
+                       ModuleOp::getOperationName() + "', got '" + *anchor +
+                       "'");
+    Options options;
+    if (failed(options.parseFromString(text)))
+      return failure();
+    build(pm, options);
+    return success();
+  };
+  auto describe =
+      [](function_ref<void(const detail::PassOptions &)> handleOptions) {
+        handleOptions(Options());
+      };
+  registerPassPipeline(name, description, add, describe);
+}
+
 void mlir::bngrad::registerPipelines() {
-  PassPipelineRegistration<ToLinalgPipelineOptions>(
-      "bngrad-to-linalg",
-      "Decompose bngrad ops into linalg on tensors and fuse",
-      buildToLinalgPipeline);
-  PassPipelineRegistration<CpuPipelineOptions>(
-      "bngrad-cpu-pipeline", "Compile bngrad ops for the CPU, down to LLVM",
-      buildCpuPipeline);
-  PassPipelineRegistration<CudaPipelineOptions>(
+  registerPipeline("bngrad-to-linalg",
+                   "Decompose bngrad ops into linalg on tensors and fuse",
+                   buildToLinalgPipeline);
+  registerPipeline("bngrad-cpu-pipeline",
+                   "Compile bngrad ops for the CPU, down to LLVM",
+                   buildCpuPipeline);
+  registerPipeline(
       "bngrad-cuda-pipeline",
       "Compile bngrad ops for NVIDIA GPUs, down to embedded kernels and LLVM",
       buildCudaPipeline);

@@ -16,6 +16,10 @@
 // REDEFINE: %{option} = "--pass-pipeline=builtin.module(func.func(bngrad-group{fma=maybe}))"
 // RUN: %{refused}
 
+// REDEFINE: %{line} = --stop-after option: expected import, decompose or fuse, got 'foo'
+// REDEFINE: %{option} = "--pass-pipeline=builtin.module(bngrad-to-linalg{stop-after=foo})"
+// RUN: %{refused}
+
 // DEFINE: %{fails} = %python %S/../Inputs/expect_error.py
 // RUN: %{fails} "<Pass-Options-Parser>: no such option nosuch" bngrad-opt %s --bngrad-group=nosuch=1
 // RUN: %{fails} "<Pass-Options-Parser>: no such option nosuch" \
@@ -23,3 +27,8 @@
 // RUN: %{fails} "MLIR Textual PassPipeline Parser:1:1: error: 'nosuch' does ... refer to a registered pass or pass pipeline" \
 // RUN:   bngrad-opt %s "--pass-pipeline=builtin.module(nosuch)"
 // RUN: %{fails} "cannot open output file '%t/none/out.mlir': No such file or directory" bngrad-opt %s -o %t/none/out.mlir
+
+// RUN: %{fails} "expected 'bngrad-cpu-pipeline' to run on 'builtin.module', got 'gpu.module'" \
+// RUN:   bngrad-opt %s "--pass-pipeline=builtin.module(gpu.module(bngrad-cpu-pipeline))"
+// RUN: %{fails} "expected 'bngrad-to-linalg' to run on 'builtin.module', got 'func.func'" \
+// RUN:   bngrad-opt %s "--pass-pipeline=builtin.module(func.func(bngrad-to-linalg))"

@@ -23,13 +23,15 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 /// Reports errors of the pipeline's text and options as one line each. For an
-/// option with a bad value the parser of options has printed its line by then;
-/// what comes here has no first line.
+/// option with a bad value the parser of options has printed its line by then:
+/// the diagnostic of a pass has no first line, that of a pipeline only says
+/// that it could not be added.
 static LogicalResult setUpPipeline(const MlirOptMainConfig &config,
                                    PassManager &pm) {
   ScopedDiagnosticHandler handler(pm.getContext(), [](Diagnostic &diagnostic) {
     std::string text = diagnostic.str();
-    if (!text.empty() && text.front() != '\n')
+    if (!text.empty() && text.front() != '\n' &&
+        !StringRef(text).starts_with("failed to add `"))
       (void)reportError(text);
     return success();
   });
