@@ -109,7 +109,7 @@ def judge(result: Result, directory: Path, work: Path, seconds: float, store: bo
             result.unreproduced += 1
         elif outcome.signature not in known:
             known.add(outcome.signature)
-            reason = triage.is_upstreams(fuzzer, data, outcome.signature, llvm_bin)
+            reason = triage.is_upstreams(fuzzer, data, outcome, llvm_bin)
             keep(result, fuzzer, data, outcome, reason, work, max(5, min(MINIMIZE_SECONDS, left / 4)), store)
 
 

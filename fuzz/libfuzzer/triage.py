@@ -141,12 +141,24 @@ def mlir_opt_fails(llvm_bin: Path, path: Path, *options: str) -> bool:
     return done.returncode not in (0, 1)
 
 
-def is_upstreams(fuzzer: Fuzzer, data: bytes, signature: str, llvm_bin: Path) -> str:
+def is_in_parser(log: str) -> bool:
+    """Whether upstream's parser of attributes and types fails, called for an op of ours that mlir-opt cannot parse."""
+    for match in filter(None, map(FRAME.match, log.splitlines())):
+        if "bngrad::" in match.group(1):
+            return False
+        if re.match(r"mlir::detail::Parser::parse\w*(Attr|Type)", match.group(1)):
+            return True
+    return False
+
+
+def is_upstreams(fuzzer: Fuzzer, data: bytes, outcome: Outcome, llvm_bin: Path) -> str:
     """The reason why a fault is upstream's; empty if it is ours."""
     if fuzzer.target not in IR_TARGETS:
         return ""
-    if signature.startswith("LLVM ERROR: Can't add pass"):
+    if outcome.signature.startswith("LLVM ERROR: Can't add pass"):
         return "mlir-opt, a pass of another op in --pass-pipeline"
+    if is_in_parser(outcome.log):
+        return "the parser of attributes and types"
     with tempfile.TemporaryDirectory() as name:
         trace = Path(name)
         ir = trace / "input"

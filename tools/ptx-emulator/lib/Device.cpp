@@ -86,6 +86,9 @@ std::string Device::createGlobals(LoadedModule &module) {
   }
   for (auto &[variable, buffer] : created) {
     uint64_t width = byteWidth(variable->type), offset = 0;
+    if (width > sizeof(Initializer::bits) && !variable->initializers.empty())
+      return "unsupported: PTX line " + std::to_string(variable->line) +
+             ": values of 128 bits for '" + variable->name + "'";
     for (const Initializer &value : variable->initializers) {
       uint64_t bits = value.bits;
       if (!value.symbol.empty()) {
