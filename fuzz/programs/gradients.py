@@ -50,6 +50,8 @@ class Channel:
         self.dy = dy
         self.centered = values["input"] - self.spread(values["mean"]) if "mean" in values else None
         self.is_unsafe = np.zeros([shape[d] for d in features], dtype=bool)
+        if self.centered is not None and self.centered.value.size:
+            self.watch(self.centered.magnitude().max(axis=self.reduced))
 
     def spread(self, value: Bounded) -> Bounded:
         shape = [size if d in self.features else 1 for d, size in enumerate(self.shape)]

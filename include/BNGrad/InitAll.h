@@ -12,7 +12,7 @@
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Passes.h"
 #include "BNGrad/Transforms/Pipelines.h"
-#include "BNGrad/Transforms/SelectByDevice.h"
+#include "BNGrad/Transforms/Lower/SelectByDevice.h"
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/InitAllDialects.h"

@@ -27,7 +27,7 @@ enum class OutputKind { MLIR, LLVMIR, Assembly, Object, SharedObject, PTX };
 enum class Device { Cpu, Cuda };
 
 /// How to compile for Device::Cuda.
-struct CudaOptions {
+struct CudaCompileOptions {
   std::string chips; // comma-separated; empty: the pipeline's default
   CudaFormat format = CudaFormat::Isa;
   bool deviceArguments = false;
@@ -38,7 +38,7 @@ struct CompileOptions {
   std::string path; // of the input, for errors
   OutputKind kind = OutputKind::Object;
   Device device = Device::Cpu;
-  CudaOptions cuda; // for Device::Cuda
+  CudaCompileOptions cuda; // for Device::Cuda
   CodeGenTarget codeGen;
   std::string schedule; // empty: chosen
   int64_t threads = 0;  // 0: this machine's

@@ -12,7 +12,7 @@
 #include "common/ResultName.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
-#include "BNGrad/Transforms/ExportC.h"
+#include "BNGrad/Transforms/Lower/ExportC.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -10,7 +10,7 @@
 
 #include "common/Diagnostics.h"
 
-#include "BNGrad/Transforms/ExportC.h"
+#include "BNGrad/Transforms/Lower/ExportC.h"
 
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/InstIterator.h"

@@ -18,7 +18,7 @@
 #include "common/Outputs.h"
 
 #include "BNGrad/InitAll.h"
-#include "BNGrad/Transforms/CudaChip.h"
+#include "BNGrad/Transforms/Schedule/CudaChip.h"
 
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -127,7 +127,7 @@ static LogicalResult parseCudaOptions(const InputArgList &args,
                                       CompileOptions &options) {
   LogicalResult result = success();
   auto report = [&](const Twine &message) { result = reportError(message); };
-  CudaOptions &cuda = options.cuda;
+  CudaCompileOptions &cuda = options.cuda;
   cuda.deviceArguments = args.hasArg(OPT_device_arguments);
   if (const Arg *chip = args.getLastArg(OPT_chip)) {
     cuda.chips = chip->getValue();

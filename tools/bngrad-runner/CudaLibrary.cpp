@@ -11,7 +11,7 @@
 #include "common/Diagnostics.h"
 
 #include "BNGrad/Runtime/Cuda.h"
-#include "BNGrad/Transforms/CudaChip.h"
+#include "BNGrad/Transforms/Schedule/CudaChip.h"
 
 #include "llvm/Support/raw_ostream.h"
 

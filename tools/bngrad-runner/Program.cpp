@@ -333,23 +333,19 @@ LogicalResult Program::compile(const Execution &execution) {
         LLVM::LLVMDialect::getEmitCWrapperAttrName(), UnitAttr::get(context));
 
   PassManager choose(context), apply(context);
-  addDecomposePasses(choose);
-  addFusePasses(choose);
-  if (execution.chip.empty()) {
-    addGroupPasses(choose, execution.schedule, execution.target);
-    addBufferizePasses(apply);
-    addCpuApplyPasses(apply);
-    apply.addPass(createBNGradReturnStatusPass());
-    addCpuLowerPasses(apply, execution.target);
-  } else {
-    CudaPipelineOptions options;
-    options.chip = execution.chip;
-    addCudaGroupPasses(choose, execution.schedule, options.chip);
-    addBufferizePasses(apply);
-    addCudaApplyPasses(apply, options.deviceArguments);
-    apply.addPass(createBNGradReturnStatusPass());
-    addCudaLowerPasses(apply, options);
-  }
+  auto addStages = [&](PassManager &pm, Stage first, Stage last) {
+    if (execution.chip.empty())
+      return addCpuStages(pm, first, last,
+                          {execution.schedule, execution.target});
+    CudaOptions options;
+    options.schedule = execution.schedule;
+    options.kernels.chip = execution.chip;
+    addCudaStages(pm, first, last, options);
+  };
+  addStages(choose, Stage::Decompose, Stage::Group);
+  addStages(apply, Stage::Bufferize, Stage::Apply);
+  apply.addPass(createBNGradReturnStatusPass());
+  addStages(apply, Stage::Lower, Stage::Lower);
   if (failed(choose.run(*module)))
     return failure();
   auto scheduled = module->lookupSymbol<func::FuncOp>(kSymbol);

@@ -12,7 +12,7 @@
 #include "Jit.h"
 
 #include "BNGrad/Runtime/Array.h"
-#include "BNGrad/Transforms/Target.h"
+#include "BNGrad/Transforms/Schedule/Target.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

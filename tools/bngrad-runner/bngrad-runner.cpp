@@ -19,7 +19,7 @@
 
 #include "BNGrad/InitAll.h"
 #include "BNGrad/Runtime/Npy.h"
-#include "BNGrad/Transforms/CudaChip.h"
+#include "BNGrad/Transforms/Schedule/CudaChip.h"
 
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "llvm/Support/TargetSelect.h"

@@ -9,7 +9,7 @@
 #include "common/Input.h"
 #include "common/Diagnostics.h"
 
-#include "BNGrad/Transforms/Pipelines.h"
+#include "BNGrad/Transforms/ToLinalg/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Transforms/Target.h"
+#include "BNGrad/Transforms/Schedule/Target.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/TargetParser/Triple.h"

@@ -1,4 +1,4 @@
-//===- Passes.h - pass declarations and registration ---------- -*- C++ -*-===//
+//===- Passes.h - the passes of all stages -------------------- -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,19 +9,22 @@
 #ifndef BNGRAD_TRANSFORMS_PASSES_H
 #define BNGRAD_TRANSFORMS_PASSES_H
 
-#include "mlir/Pass/Pass.h"
-
-namespace mlir::func {
-class FuncOp;
-} // namespace mlir::func
+#include "BNGrad/Transforms/Apply/Passes.h"
+#include "BNGrad/Transforms/Bufferize/Passes.h"
+#include "BNGrad/Transforms/Lower/Passes.h"
+#include "BNGrad/Transforms/Schedule/Passes.h"
+#include "BNGrad/Transforms/ToLinalg/Passes.h"
 
 namespace mlir::bngrad {
 
-#define GEN_PASS_DECL
-#include "BNGrad/Transforms/Passes.h.inc"
-
-#define GEN_PASS_REGISTRATION
-#include "BNGrad/Transforms/Passes.h.inc"
+/// Registers the passes of all stages.
+inline void registerBNGradPasses() {
+  registerBNGradToLinalgPasses();
+  registerBNGradSchedulePasses();
+  registerBNGradBufferizePasses();
+  registerBNGradApplyPasses();
+  registerBNGradLowerPasses();
+}
 
 } // namespace mlir::bngrad
 

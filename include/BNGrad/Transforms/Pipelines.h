@@ -9,7 +9,7 @@
 #ifndef BNGRAD_TRANSFORMS_PIPELINES_H
 #define BNGRAD_TRANSFORMS_PIPELINES_H
 
-#include "BNGrad/Transforms/Target.h"
+#include "BNGrad/Transforms/Lower/Passes.h"
 
 #include "mlir/Pass/PassOptions.h"
 #include "llvm/ADT/Sequence.h"
@@ -22,6 +22,21 @@ namespace mlir::bngrad {
 
 /// The stages of a pipeline, in order. The README describes the IR after each.
 enum class Stage { Import, Decompose, Fuse, Group, Bufferize, Apply, Lower };
+
+/// How a module is compiled for the CPU. An empty `schedule` is chosen for
+/// `target`.
+struct CpuOptions {
+  std::string schedule;
+  Target target;
+};
+
+/// How a module is compiled for NVIDIA GPUs. An empty `schedule` becomes one
+/// that all chips of `kernels` can run.
+struct CudaOptions {
+  std::string schedule;
+  KernelOptions kernels;
+  bool deviceArguments = false;
+};
 
 /// A property that a target may be said to have or not.
 enum class Feature { Host, Present, Absent };
@@ -124,12 +139,8 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
                      "and flushes subnormals (host, true, false)"),
       llvm::cl::init(Feature::Host), getFeatureValues()};
 
-  /// The target that the options describe.
-  Target getTarget() const;
+  CpuOptions getOptions() const;
 };
-
-/// Forms of a kernel that can be embedded.
-enum class CudaFormat { Isa, Bin, Fatbin };
 
 /// Options of `--bngrad-cuda-pipeline`.
 struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
@@ -185,25 +196,16 @@ struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
       llvm::cl::desc("Export public functions to C (--bngrad-export-c), which "
                      "return the status of the thread"),
       llvm::cl::init(false)};
+
+  CudaOptions getOptions() const;
 };
 
-/// Parts of the pipelines, one per stage, for pass managers on a module.
-void addImportPasses(OpPassManager &pm);
-void addDecomposePasses(OpPassManager &pm);
-void addFusePasses(OpPassManager &pm);
-/// An empty `schedule` is chosen for `target`.
-void addGroupPasses(OpPassManager &pm, StringRef schedule,
-                    const Target &target);
-/// An empty `schedule` becomes one that all the chips can run.
-void addCudaGroupPasses(OpPassManager &pm, StringRef schedule, StringRef chip);
-void addBufferizePasses(OpPassManager &pm);
-void addCpuApplyPasses(OpPassManager &pm);
-/// Computes bf16 arithmetic in f32, and rounds once to f16 and bf16.
-/// `bf16Conversion`: as in Target.
-void addRoundingPasses(OpPassManager &pm, bool bf16Conversion);
-void addCpuLowerPasses(OpPassManager &pm, const Target &target = {});
-void addCudaApplyPasses(OpPassManager &pm, bool deviceArguments);
-void addCudaLowerPasses(OpPassManager &pm, const CudaPipelineOptions &options);
+/// Adds the passes of the stages from `first` to `last`, for pass managers on a
+/// module. The header of each stage declares its own.
+void addCpuStages(OpPassManager &pm, Stage first, Stage last,
+                  const CpuOptions &options);
+void addCudaStages(OpPassManager &pm, Stage first, Stage last,
+                   const CudaOptions &options);
 
 /// bngrad on tensors to linalg on tensors, for other compilers to continue
 /// from.

@@ -9,60 +9,8 @@
 #ifndef BNGRAD_TRANSFORMS_TRANSFORMS_H
 #define BNGRAD_TRANSFORMS_TRANSFORMS_H
 
-#include "mlir/Support/LLVM.h"
-
-namespace mlir {
-class RewritePatternSet;
-} // namespace mlir
-
-namespace mlir::bngrad {
-class ScheduleAttr;
-
-/// Adds the patterns of `--bngrad-decompose`: each bngrad op becomes
-/// `linalg.generic` ops on tensors. Ops for unused results are not built.
-///
-/// Shapes: any rank >= 1, static or dynamic; sizes of 0 included.
-/// Errors: none; an op that does not match is unchanged.
-/// Source: docs/mathematics.md.
-void populateDecomposePatterns(RewritePatternSet &patterns);
-
-/// Adds the patterns of `--bngrad-fold-transpose`: if grad_output, input and
-/// mask are transposed in the same way, the op takes their sources, with
-/// permuted feature_dims, and grad_input is transposed instead.
-///
-/// Errors: none; an op that does not match is unchanged.
-void populateFoldTransposePatterns(RewritePatternSet &patterns);
-
-/// Adds the patterns of `--bngrad-split`: `bngrad.batch_norm_backward`
-/// becomes its two halves, and per-channel linalg for grad_scale and
-/// grad_offset.
-///
-/// Errors: none; an op that does not match is unchanged.
-/// Source: docs/mathematics.md, section 7.
-void populateSplitPatterns(RewritePatternSet &patterns);
-
-/// Adds the patterns of `--bngrad-fuse`: element-wise generics are fused into
-/// their readers. Unlike upstream's element-wise fusion, a producer with
-/// several readers is fused into all of them, and per-channel values are never
-/// recomputed per element.
-///
-/// Errors: none; a generic that does not match is unchanged.
-/// Source: docs/rationale.md, section "Fusion".
-void populateFusePatterns(RewritePatternSet &patterns);
-
-/// Adds the patterns of `--bngrad-expand-truncf`: `arith.truncf` to f16 and
-/// bf16 rounds once, to nearest even, also to subnormals. `bf16Conversion`: as
-/// in Target.
-void populateExpandTruncFPatterns(RewritePatternSet &patterns,
-                                  bool bf16Conversion = false);
-
-/// Parses the option `schedule` of `--bngrad-group`, such as
-/// `#bngrad.schedule<loops>`.
-///
-/// Errors: failure and a `reason`, which the caller reports with the option.
-FailureOr<ScheduleAttr> parseSchedule(StringRef text, MLIRContext *context,
-                                      std::string &reason);
-
-} // namespace mlir::bngrad
+#include "BNGrad/Transforms/Lower/Patterns.h"
+#include "BNGrad/Transforms/Schedule/ParseSchedule.h"
+#include "BNGrad/Transforms/ToLinalg/Patterns.h"
 
 #endif // BNGRAD_TRANSFORMS_TRANSFORMS_H

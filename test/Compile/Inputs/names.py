@@ -1,6 +1,6 @@
 """names.py TABLE DIR: headers compile with any names of functions and parameters.
 
-The parameters of functions get every name of TABLE (lib/Transforms/CNames.def), some names for each of its
+The parameters of functions get every name of TABLE (lib/Transforms/Lower/CNames.def), some names for each of its
 patterns, and similar names. The header must compile in every version of C and C++ that clang and gcc support,
 after all headers of the standards and before them. As the name of a function, each must be rejected with the
 name, its meaning and the version that introduced it; similar names must be accepted.

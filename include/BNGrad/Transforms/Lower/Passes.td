@@ -1,0 +1,436 @@
+//===- Passes.td - loops and kernels to LLVM ------------- -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TRANSFORMS_LOWER_PASSES_TD
+#define BNGRAD_TRANSFORMS_LOWER_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def BNGradReturnStatusPass : Pass<"bngrad-return-status", "::mlir::ModuleOp"> {
+  let summary = "Let functions return whether they ran out of memory";
+  let description = [{
+    Needs: functions on buffers.
+    Gives: a function that may allocate memory, or calls one that may, returns an
+           i32 as its last result. It is 0 here; `bngrad-lower-allocations` adds
+           the paths that return another value when memory runs out.
+           `bngrad-export-c` does the same. Functions whose address is taken are
+           unchanged.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    func.func @f(%n: index) {
+      %0 = memref.alloc(%n) : memref<?xf32>
+      memref.dealloc %0 : memref<?xf32>
+      return
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%n: index) -> i32 attributes {bngrad.returns_status} {
+      %0 = memref.alloc(%n) : memref<?xf32>
+      memref.dealloc %0 : memref<?xf32>
+      %c0_i32 = arith.constant 0 : i32
+      return %c0_i32 : i32
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect"
+  ];
+}
+
+def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
+  let summary = "Give public functions entry points that C can call";
+  let description = [{
+    Needs: functions on buffers whose results are out-parameters, before they are
+           lowered to LLVM.
+    Gives: two entry points for each public function NAME. `int32_t NAME(...)`,
+           if every shape and stride is static, takes a pointer to the data of
+           each buffer. It returns -1 without a call if the pointer to a buffer
+           with elements is null, -2 if memory ran out, otherwise the value of
+           `status-function` after the call, or 0. `int32_t
+           _mlir_ciface_NAME(...)` takes a pointer to the descriptor of each
+           buffer, and returns 0 or -2. Both take scalars by value: index as
+           int64_t, i1 as uint8_t (0 is false), f16 and bf16 as the uint16_t of
+           their bits. The function itself, private functions and globals become
+           internal, with a dot in their names, so they cannot collide with
+           those of a library. Functions without a body are unchanged.
+    Fails: if a public function has a name that C or a library reserves, has
+           results, or has an argument that is neither a strided memref nor a
+           scalar of these types.
+
+    Before:
+
+    ```mlir
+    func.func @f(%a: memref<4xf32>, %b: memref<4xf32>) {
+      memref.copy %a, %b : memref<4xf32> to memref<4xf32>
+      return
+    }
+    ```
+
+    With calls abridged, after:
+
+    ```mlir
+    func.func private @f.impl(%a: memref<4xf32>, %b: memref<4xf32>)
+        attributes {llvm.linkage = #llvm.linkage<internal>} {
+      memref.copy %a, %b : memref<4xf32> to memref<4xf32>
+      return
+    }
+    // Makes descriptors of the pointers, and calls.
+    func.func private @f(!llvm.ptr, !llvm.ptr) -> i32
+    // Loads the descriptors, and calls.
+    func.func private @_mlir_ciface_f(!llvm.ptr, !llvm.ptr) -> i32
+    ```
+  }];
+  let options = [
+    Option<"statusFunction", "status-function", "std::string",
+           /*default=*/"\"\"",
+           "Function int32_t(void) whose value NAME returns unless memory ran out; empty: 0">
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect"
+  ];
+}
+
+def BNGradAttachChipsPass
+    : Pass<"bngrad-attach-chips", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Attach the GPUs for which kernels are compiled";
+  let description = [{
+    Needs: kernels.
+    Gives: an `#nvvm.target` for each chip and, if there are several, the handler
+           `#bngrad.select_by_device`.
+    Fails: if a chip is unknown or too old, or does not support `features`.
+
+    Before:
+
+    ```mlir
+    gpu.module @kernels {
+    }
+    ```
+
+    After (`chip=sm_80,sm_90`):
+
+    ```mlir
+    gpu.module @kernels <#bngrad.select_by_device> [
+        #nvvm.target<chip = "sm_80", features = "+ptx80", O = 3>,
+        #nvvm.target<chip = "sm_90", features = "+ptx80", O = 3>] {
+    }
+    ```
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", /*default=*/"\"sm_90\"",
+           "GPUs, comma-separated">,
+    Option<"features", "features", "std::string", /*default=*/"\"\"",
+           "Version of PTX for all chips, such as +ptx80; empty: ptx80, or the "
+           "first version that supports the chip">,
+    Option<"optLevel", "opt-level", "unsigned", /*default=*/"3",
+           "Optimization, 0 to 3">
+  ];
+  let dependentDialects = [
+    "::mlir::bngrad::BNGradDialect", "::mlir::NVVM::NVVMDialect"
+  ];
+}
+
+def BNGradLayOutSharedMemoryPass
+    : Pass<"bngrad-lay-out-shared-memory", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Align shared memory, and make the dynamic one external";
+  let description = [{
+    Needs: kernels in the LLVM dialect.
+    Gives: shared memory aligned to 16 bytes, as vector accesses require, and
+           dynamic shared memory with external linkage. With internal linkage it
+           would be a static variable without a size.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    gpu.module @kernels {
+      llvm.mlir.global internal @__dynamic_shmem__0() {addr_space = 3 : i32} : !llvm.array<0 x i8>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    gpu.module @kernels {
+      llvm.mlir.global external @__dynamic_shmem__0() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<0 x i8>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def BNGradLowerKernelMathPass
+    : Pass<"bngrad-lower-kernel-math", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Lower math in kernels to correctly rounded instructions";
+  let description = [{
+    Needs: kernels.
+    Gives: square roots, and other functions for which PTX has correctly rounded
+           instructions, become intrinsics of LLVM. Upstream's conversion calls
+           functions of libdevice, which round differently and need a toolkit;
+           it converts all other functions.
+    Fails: if a function needs libdevice and libdevice is not found.
+
+    Before:
+
+    ```mlir
+    gpu.module @kernels {
+      func.func @f(%x: f32) -> f32 {
+        %0 = math.sqrt %x : f32
+        return %0 : f32
+      }
+    }
+    ```
+
+    After:
+
+    ```mlir
+    gpu.module @kernels {
+      func.func @f(%x: f32) -> f32 {
+        %0 = llvm.call_intrinsic "llvm.sqrt"(%x) : (f32) -> f32
+        return %0 : f32
+      }
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect"
+  ];
+}
+
+def BNGradVerifyKernelsPass
+    : Pass<"bngrad-verify-kernels", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Reject kernels that PTX cannot express";
+  let description = [{
+    Needs: kernels in the LLVM dialect, for targets.
+    Gives: the same IR. The parameters of each kernel take at most 4096 bytes, or
+           32764 from PTX 8.1 on.
+    Fails: if they take more (error at the kernel).
+  }];
+}
+
+def BNGradExpandMathPass : Pass<"bngrad-expand-math"> {
+  let summary = "Expand math that upstream cannot lower";
+  let description = [{
+    Needs: `math` ops on scalars or vectors, on a CPU or in kernels.
+    Gives: `math.isinf`, `math.isnan`, `math.isfinite` and `math.isnormal` as
+           comparisons, for every float type, without a library and without
+           fast-math flags; `math.ipowi` as a loop of
+           multiplications, with 0 for a negative power of 0; `math.fpowi` of a
+           vector element by element; `math.fma` on bf16 in f32; `math.clampf` as
+           upstream expands it.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    func.func @f(%x: f32) -> i1 {
+      %0 = math.isinf %x : f32
+      return %0 : i1
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%x: f32) -> i1 {
+      %inf = arith.constant 0x7F800000 : f32
+      %0 = math.absf %x : f32
+      %1 = arith.cmpf oeq, %0, %inf : f32
+      return %1 : i1
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
+}
+
+def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
+  let summary = "Round to f16 and bf16 once, subnormals included";
+  let description = [{
+    Needs: `arith.truncf` on scalars or vectors.
+    Gives: truncation of f32 to bf16 in integer arithmetic (the conversion
+           instruction of AVX-512 flushes subnormals), and of f64 to f16 or bf16
+           through an f32 that is rounded to odd (a plain f32 would round
+           twice). With `bf16-conversion`, vectors use the instruction unless
+           one of their elements is subnormal or 0.
+    Fails: never.
+  }];
+  let options = [
+    Option<"bf16Conversion", "bf16-conversion", "bool", /*default=*/"false",
+           "An instruction converts vectors of f32 to bf16 and flushes "
+           "subnormals">,
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def BNGradShareLoopsPass : Pass<"bngrad-share-loops", "::mlir::ModuleOp"> {
+  let summary = "Divide parallel loops among OpenMP's threads";
+  let description = [{
+    Needs: `scf.parallel`.
+    Gives: an `omp.parallel` for each `scf.parallel` that has one loop and no
+           results, allocates no memory and makes no calls. Each thread runs a
+           contiguous part of the iterations, without the calls and the barrier
+           of a worksharing loop. Adjacent loops without memory accesses between
+           them share one region, with barriers. Threads are woken only if there
+           is more than one iteration; schedules divide small problems into one
+           share.
+    Fails: never; if the module has other symbols named `omp_get_thread_num` or
+           `omp_get_num_threads`, upstream's conversion lowers the loops.
+
+    Before:
+
+    ```mlir
+    func.func @f(%m: memref<?xf32>, %n: index, %x: f32) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+        memref.store %x, %m[%i] : memref<?xf32>
+      }
+      return
+    }
+    ```
+
+    After, canonicalized:
+
+    ```mlir
+    func.func private @omp_get_num_threads() -> i32
+    func.func private @omp_get_thread_num() -> i32
+    func.func @f(%m: memref<?xf32>, %n: index, %x: f32) {
+      %c1 = arith.constant 1 : index
+      %0 = arith.cmpi sgt, %n, %c1 : index
+      omp.parallel if(%0) {
+        %1 = func.call @omp_get_thread_num() : () -> i32
+        %2 = arith.index_cast %1 : i32 to index
+        %3 = func.call @omp_get_num_threads() : () -> i32
+        %4 = arith.index_cast %3 : i32 to index
+        %5 = arith.muli %n, %2 : index
+        %6 = arith.divsi %5, %4 : index
+        %7 = arith.addi %2, %c1 : index
+        %8 = arith.muli %n, %7 : index
+        %9 = arith.divsi %8, %4 : index
+        %10 = arith.minsi %9, %n : index
+        scf.for %i = %6 to %10 step %c1 {
+          memref.store %x, %m[%i] : memref<?xf32>
+        }
+        omp.terminator
+      }
+      return
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::omp::OpenMPDialect", "::mlir::scf::SCFDialect"
+  ];
+}
+
+def BNGradLowerAllocationsPass
+    : Pass<"bngrad-lower-allocations", "::mlir::ModuleOp"> {
+  let summary = "Lower allocations, with a return when memory runs out";
+  let description = [{
+    Needs: functions on buffers, with `cf` control flow and OpenMP parallel loops.
+    Gives: each `memref.alloc` of the host calls malloc, with the node of a list
+           before the data. If malloc returns null, or the size exceeds an i64,
+           the function frees the buffers of its list and returns the status -2
+           (`bngrad-return-status`); a function without a status calls abort.
+           After a call that returned such a status, the caller does the same.
+           In a parallel loop, the iteration ends, and the function returns after
+           the loop; each iteration has its own list.
+    Fails: if memory is allocated in any other region, or the module has other
+           symbols named malloc, free or abort.
+
+    Before:
+
+    ```mlir
+    func.func @f(%n: index) -> i32 attributes {bngrad.returns_status} {
+      %0 = memref.alloc(%n) : memref<?xf32>
+      memref.dealloc %0 : memref<?xf32>
+      %c0_i32 = arith.constant 0 : i32
+      return %c0_i32 : i32
+    }
+    ```
+
+    After, abridged:
+
+    ```mlir
+    llvm.func @bngrad_allocate(i64, !llvm.ptr) -> !llvm.ptr
+    llvm.func @bngrad_free(!llvm.ptr)
+    llvm.func @bngrad_free_all(!llvm.ptr)
+    func.func @f(%n: i64) -> i32 {
+      %size = arith.constant 16 : i32
+      %head = llvm.alloca %size x i8 : (i32) -> !llvm.ptr
+      %0 = llvm.call @bngrad_allocate(%n, %head) : (i64, !llvm.ptr) -> !llvm.ptr
+      %null = llvm.mlir.zero : !llvm.ptr
+      %failed = llvm.icmp "eq" %0, %null : !llvm.ptr
+      %status = arith.constant -2 : i32
+      cf.cond_br %failed, ^bb2(%status : i32), ^bb1
+    ^bb1:
+      llvm.call @bngrad_free(%0) : (!llvm.ptr) -> ()
+      %c0_i32 = arith.constant 0 : i32
+      return %c0_i32 : i32
+    ^bb2(%code: i32):
+      llvm.call @bngrad_free_all(%head) : (!llvm.ptr) -> ()
+      return %code : i32
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+    "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::omp::OpenMPDialect"
+  ];
+}
+
+def BNGradLoopAnnotationsPass : Pass<"bngrad-loop-annotations"> {
+  let summary = "Move loop annotations to the branches that LLVM reads";
+  let description = [{
+    Needs: the LLVM dialect.
+    Gives: upstream's conversions keep the attribute `llvm.loop_annotation` of an
+           `scf.for` on the back edge of the loop. It becomes the branch's
+           inherent `loop_annotation`.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    #unroll = #llvm.loop_unroll<disable = true>
+    #annotation = #llvm.loop_annotation<unroll = #unroll>
+    llvm.func @f() {
+      llvm.br ^bb1
+    ^bb1:
+      llvm.br ^bb1 {llvm.loop_annotation = #annotation}
+    }
+    ```
+
+    After:
+
+    ```mlir
+    #unroll = #llvm.loop_unroll<disable = true>
+    #annotation = #llvm.loop_annotation<unroll = #unroll>
+    llvm.func @f() {
+      llvm.br ^bb1
+    ^bb1:
+      llvm.br ^bb1 {loop_annotation = #annotation}
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+#endif // BNGRAD_TRANSFORMS_LOWER_PASSES_TD

@@ -1,0 +1,66 @@
+//===- CudaChip.h - properties of NVIDIA GPUs -------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TRANSFORMS_SCHEDULE_CUDACHIP_H
+#define BNGRAD_TRANSFORMS_SCHEDULE_CUDACHIP_H
+
+#include "mlir/Support/LLVM.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir::bngrad {
+
+/// A generation of NVIDIA GPUs, under the name that ptxas uses. Source: the
+/// tables of compute capabilities in the CUDA C++ programming guide.
+struct CudaChip {
+  StringRef name;
+  /// Compute capability, such as 90.
+  unsigned capability;
+  /// Multiprocessors of its largest GPU.
+  int64_t multiprocessors;
+  /// Largest shared memory of a block, in bytes.
+  int64_t sharedBytes;
+  /// First version of PTX, such as 71, that supports the chip and all
+  /// instructions of its kernels: bulk copies of sm_90 came with 80. Source:
+  /// the release notes of the PTX ISA.
+  unsigned firstPtxVersion;
+  /// Version of PTX that is emitted for it, such as 80.
+  unsigned ptxVersion;
+
+  /// True if blocks of a cluster can read each other's shared memory.
+  bool hasClusters() const { return capability >= 90; }
+
+  /// The common properties of `chips`, under the name of the oldest.
+  static CudaChip getCommon(ArrayRef<const CudaChip *> chips);
+
+  /// The chip of that name, or null.
+  static const CudaChip *find(StringRef name);
+  /// All chips, oldest first.
+  static ArrayRef<CudaChip> getAll();
+  /// Parses chips, comma-separated.
+  ///
+  /// Errors: failure and a `reason` if a name is unknown or none is given.
+  static FailureOr<SmallVector<const CudaChip *>> parse(StringRef names,
+                                                        std::string &reason);
+  /// Checks LLVM's `features`, a version of PTX such as `+ptx80`.
+  ///
+  /// Errors: failure and a `reason` if there are other features, LLVM does not
+  ///         know the version, or the version does not support all of `chips`.
+  static LogicalResult verifyFeatures(StringRef features,
+                                      ArrayRef<const CudaChip *> chips,
+                                      std::string &reason);
+};
+
+/// Largest size of the parameters of a kernel, in bytes, with LLVM's
+/// `features`. Source: the PTX ISA, "Kernel function parameters".
+uint64_t getMostParameterBytes(StringRef features);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_TRANSFORMS_SCHEDULE_CUDACHIP_H

@@ -1,0 +1,89 @@
+//===- Passes.td - groups and their schedules ------------ -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TRANSFORMS_SCHEDULE_PASSES_TD
+#define BNGRAD_TRANSFORMS_SCHEDULE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
+  let summary = "Group the parts of a gradient and choose their schedule";
+  let description = [{
+    Needs: linalg on tensors, after `--bngrad-fuse`.
+    Gives: the reduction, the per-channel generics that follow from it and the
+           element-wise generic that reads those, found by their structure, are
+           enclosed in one `scf.execute_region no_inline`. Each gets the schedule
+           as the attribute `bngrad.schedule`, unless it already has one. Inits
+           of values used only in the region are inside it. A sum must have
+           `fastmath<reassoc>` on its addition, which allows the schedule to
+           choose the order; a sum without it is not grouped.
+    Fails: if the option `schedule` is not a schedule.
+
+    Before:
+
+    ```mlir
+    #data = affine_map<(d0, d1) -> (d0, d1)>
+    #feature = affine_map<(d0, d1) -> (d1)>
+    func.func @f(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+      %sum = linalg.generic {indexing_maps = [#data, #feature],
+                             iterator_types = ["reduction", "parallel"]}
+          ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
+      ^bb0(%e: f32, %acc: f32):
+        %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+        linalg.yield %0 : f32
+      } -> tensor<4xf32>
+      return %sum : tensor<4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    #data = affine_map<(d0, d1) -> (d0, d1)>
+    #feature = affine_map<(d0, d1) -> (d1)>
+    func.func @f(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+      %sum = scf.execute_region -> tensor<4xf32> no_inline {
+        %0 = linalg.generic {indexing_maps = [#data, #feature],
+                             iterator_types = ["reduction", "parallel"]}
+            ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>)
+            attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 33554432, blocks = 32>} {
+        ^bb0(%e: f32, %acc: f32):
+          %1 = arith.addf %acc, %e fastmath<reassoc> : f32
+          linalg.yield %1 : f32
+        } -> tensor<4xf32>
+        scf.yield %0 : tensor<4xf32>
+      }
+      return %sum : tensor<4xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"schedule", "schedule", "std::string", /*default=*/"\"\"",
+           "Schedule for every group, as an attribute such as "
+           "#bngrad.schedule<loops>; empty: chosen by shape, types and target">,
+    Option<"vectorBits", "vector-bits", "int64_t", /*default=*/"512",
+           "Target: length of a vector register">,
+    Option<"threads", "threads", "int64_t", /*default=*/"1",
+           "Target: threads that run at a time">,
+    Option<"l1Bytes", "l1-bytes", "int64_t", /*default=*/"49152",
+           "Target: first-level data cache of a core">,
+    Option<"chip", "chip", "std::string", /*default=*/"\"\"",
+           "Target: NVIDIA GPUs, comma-separated, such as sm_90; empty: a CPU, "
+           "which the other options describe">,
+    Option<"lastLevelBytes", "last-level-bytes", "int64_t",
+           /*default=*/"33554432", "Target: last-level cache">,
+    Option<"fma", "fma", "bool", /*default=*/"false",
+           "Target: vectors have a fused multiply-add">
+  ];
+  let dependentDialects = [
+    "::mlir::bngrad::BNGradDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+#endif // BNGRAD_TRANSFORMS_SCHEDULE_PASSES_TD

@@ -1,0 +1,34 @@
+//===- Passes.h - bngrad to linalg on tensors ----------------- -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TRANSFORMS_TOLINALG_PASSES_H
+#define BNGRAD_TRANSFORMS_TOLINALG_PASSES_H
+
+#include "mlir/Pass/Pass.h"
+
+namespace mlir::func {
+class FuncOp;
+} // namespace mlir::func
+
+namespace mlir::bngrad {
+
+#define GEN_PASS_DECL
+#include "BNGrad/Transforms/ToLinalg/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "BNGrad/Transforms/ToLinalg/Passes.h.inc"
+
+/// Adds the passes of a stage, for pass managers on a module: other dialects to
+/// bngrad, bngrad to linalg, and the fusion of element-wise ops.
+void addImportPasses(OpPassManager &pm);
+void addDecomposePasses(OpPassManager &pm);
+void addFusePasses(OpPassManager &pm);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_TRANSFORMS_TOLINALG_PASSES_H

@@ -1,0 +1,329 @@
+//===- Passes.td - bngrad to linalg on tensors ----------- -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TRANSFORMS_TOLINALG_PASSES_TD
+#define BNGRAD_TRANSFORMS_TOLINALG_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def BNGradImportPass : Pass<"bngrad-import", "::mlir::func::FuncOp"> {
+  let summary = "Import batch-norm gradients of other dialects";
+  let description = [{
+    Needs: `stablehlo.batch_norm_grad`, `mhlo.batch_norm_grad` or
+           `torch.aten.native_batch_norm_backward`, unregistered and in generic
+           form (`--allow-unregistered-dialect`); the scalar operands of the
+           torch op are `torch.constant.*` and `torch.prim.ListConstruct`.
+    Gives: `bngrad.batch_norm_backward` in their place, with the same types of
+           results. A torch op uses the saved statistics (inv_std) in training,
+           otherwise the running ones (variance, epsilon). Per-channel operands
+           of different types are extended to the widest. A `!torch.vtensor` is
+           converted to a builtin tensor by an `unrealized_conversion_cast`.
+    Fails: if the bngrad op cannot express an op (error at that op).
+
+    Before:
+
+    ```mlir
+    func.func @f(%x: tensor<8x4xf32>, %scale: tensor<4xf32>,
+                 %mean: tensor<4xf32>, %variance: tensor<4xf32>,
+                 %dy: tensor<8x4xf32>) -> tensor<8x4xf32> {
+      %0:3 = "stablehlo.batch_norm_grad"(%x, %scale, %mean, %variance, %dy)
+          <{epsilon = 0.001 : f32, feature_index = 1 : i64}>
+          : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>,
+             tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>)
+      return %0#0 : tensor<8x4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%x: tensor<8x4xf32>, %scale: tensor<4xf32>,
+                 %mean: tensor<4xf32>, %variance: tensor<4xf32>,
+                 %dy: tensor<8x4xf32>) -> tensor<8x4xf32> {
+      %dx, %dscale, %doffset = bngrad.batch_norm_backward
+          grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>)
+          scale(%scale : tensor<4xf32>) mean(%mean : tensor<4xf32>)
+          variance(%variance : tensor<4xf32>)
+          {epsilon = 1.0000000474974513E-3 : f64}
+          : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>
+      return %dx : tensor<8x4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::bngrad::BNGradDialect"
+  ];
+}
+
+def BNGradFoldTransposePass
+    : Pass<"bngrad-fold-transpose", "::mlir::func::FuncOp"> {
+  let summary = "Fold transposes of the data into feature_dims";
+  let description = [{
+    Needs: tensors.
+    Gives: if the same `linalg.transpose` is applied to grad_output, input and
+           mask, the op takes their sources, with permuted `feature_dims`. Its
+           grad_input is transposed instead, which cancels with a reader that
+           transposes it back.
+    Fails: never. Transposes that differ, or that change the order of several
+           feature dims, stay.
+
+    Before:
+
+    ```mlir
+    func.func @f(%a: tensor<2x8x4xf32>, %b: tensor<2x8x4xf32>,
+                 %mean: tensor<4xf32>) -> (tensor<2x4xf32>, tensor<i64>) {
+      %empty = tensor.empty() : tensor<2x4x8xf32>
+      %dy = linalg.transpose ins(%a : tensor<2x8x4xf32>)
+          outs(%empty : tensor<2x4x8xf32>) permutation = [0, 2, 1]
+      %x = linalg.transpose ins(%b : tensor<2x8x4xf32>)
+          outs(%empty : tensor<2x4x8xf32>) permutation = [0, 2, 1]
+      %sums, %count = bngrad.batch_norm_backward_reduce
+          grad_output(%dy : tensor<2x4x8xf32>) input(%x : tensor<2x4x8xf32>)
+          mean(%mean : tensor<4xf32>) : tensor<2x4xf32>, tensor<i64>
+      return %sums, %count : tensor<2x4xf32>, tensor<i64>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%a: tensor<2x8x4xf32>, %b: tensor<2x8x4xf32>,
+                 %mean: tensor<4xf32>) -> (tensor<2x4xf32>, tensor<i64>) {
+      %sums, %count = bngrad.batch_norm_backward_reduce
+          grad_output(%a : tensor<2x8x4xf32>) input(%b : tensor<2x8x4xf32>)
+          mean(%mean : tensor<4xf32>) {feature_dims = array<i64: 2>}
+          : tensor<2x4xf32>, tensor<i64>
+      return %sums, %count : tensor<2x4xf32>, tensor<i64>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def BNGradSplitPass : Pass<"bngrad-split", "::mlir::func::FuncOp"> {
+  let summary = "Split the gradient into its two halves";
+  let description = [{
+    Needs: tensors.
+    Gives: `bngrad.batch_norm_backward_reduce` with the sums of each channel,
+           `bngrad.batch_norm_backward_elemt` with grad_input from them, and
+           per-channel linalg for grad_scale and grad_offset, each only if a
+           result needs it. Sums and count may be reduced over devices before
+           they are used.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    func.func @f(%dy: tensor<8x4xf32>, %x: tensor<8x4xf32>, %mean: tensor<4xf32>,
+                 %inv_std: tensor<4xf32>) -> tensor<8x4xf32> {
+      %dx, %dscale, %doffset = bngrad.batch_norm_backward
+          grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>)
+          mean(%mean : tensor<4xf32>) inv_std(%inv_std : tensor<4xf32>)
+          : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>
+      return %dx : tensor<8x4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%dy: tensor<8x4xf32>, %x: tensor<8x4xf32>, %mean: tensor<4xf32>,
+                 %inv_std: tensor<4xf32>) -> tensor<8x4xf32> {
+      %sums, %count = bngrad.batch_norm_backward_reduce
+          grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>)
+          mean(%mean : tensor<4xf32>) : tensor<2x4xf32>, tensor<i64>
+      %dx = bngrad.batch_norm_backward_elemt
+          grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>)
+          mean(%mean : tensor<4xf32>) inv_std(%inv_std : tensor<4xf32>)
+          sums(%sums : tensor<2x4xf32>) count(%count : tensor<i64>)
+          : tensor<8x4xf32>
+      return %dx : tensor<8x4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::bngrad::BNGradDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def BNGradDecomposePass : Pass<"bngrad-decompose", "::mlir::func::FuncOp"> {
+  let summary = "Decompose bngrad ops into linalg on tensors";
+  let description = [{
+    Needs: tensors.
+    Gives: no bngrad op; for each one reduction `linalg.generic` that reads
+           grad_output and input once, one per-channel generic with the
+           coefficients and the per-channel results, one element-wise generic
+           with grad_input. Each sum has its own init. Ops for unused results
+           are not built.
+    Fails: if an op has no decomposition (error at that op).
+
+    Before:
+
+    ```mlir
+    func.func @f(%dy: tensor<8x4xf32>, %x: tensor<8x4xf32>, %mean: tensor<4xf32>,
+                 %inv_std: tensor<4xf32>) -> tensor<8x4xf32> {
+      %dx, %dscale, %doffset = bngrad.batch_norm_backward
+          grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>)
+          mean(%mean : tensor<4xf32>) inv_std(%inv_std : tensor<4xf32>)
+          {statistics = #bngrad.statistics<global>}
+          : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>
+      return %dx : tensor<8x4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    #channel = affine_map<(d0) -> (d0)>
+    #data = affine_map<(d0, d1) -> (d0, d1)>
+    #feature = affine_map<(d0, d1) -> (d1)>
+    func.func @f(%dy: tensor<8x4xf32>, %x: tensor<8x4xf32>, %mean: tensor<4xf32>,
+                 %inv_std: tensor<4xf32>) -> tensor<8x4xf32> {
+      %empty = tensor.empty() : tensor<4xf32>
+      %factor = linalg.generic {indexing_maps = [#channel, #channel],
+                                iterator_types = ["parallel"]}
+          ins(%inv_std : tensor<4xf32>) outs(%empty : tensor<4xf32>) {
+      ^bb0(%r: f32, %out: f32):
+        linalg.yield %r : f32
+      } -> tensor<4xf32>
+      %init = tensor.empty() : tensor<8x4xf32>
+      %dx = linalg.generic {indexing_maps = [#data, #feature, #data],
+                            iterator_types = ["parallel", "parallel"]}
+          ins(%dy, %factor : tensor<8x4xf32>, tensor<4xf32>)
+          outs(%init : tensor<8x4xf32>) {
+      ^bb0(%g: f32, %f: f32, %out: f32):
+        %0 = arith.mulf %f, %g fastmath<contract> : f32
+        linalg.yield %0 : f32
+      } -> tensor<8x4xf32>
+      return %dx : tensor<8x4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def BNGradFusePass : Pass<"bngrad-fuse", "::mlir::func::FuncOp"> {
+  let summary = "Fuse element-wise producers and consumers into the gradient";
+  let description = [{
+    Needs: linalg on tensors.
+    Gives: an element-wise `linalg.generic` is fused into all of its readers, if
+           each of them allows it. The producers of grad_output and input are
+           fused into both generics of a gradient; its element-wise generic is
+           fused into the consumer of grad_input. Per-channel values remain
+           per-channel, and no generic with a reduction is duplicated. A reshape
+           between two generics is folded: the loops of the coarser shape are
+           split.
+    Fails: never; ops that cannot be fused are unchanged.
+
+    Before:
+
+    ```mlir
+    #data = affine_map<(d0, d1) -> (d0, d1)>
+    #feature = affine_map<(d0, d1) -> (d1)>
+    func.func @f(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>,
+                 %init: tensor<4xf32>) -> tensor<4xf32> {
+      %empty = tensor.empty() : tensor<8x4xf32>
+      %product = linalg.generic {indexing_maps = [#data, #data, #data],
+                                 iterator_types = ["parallel", "parallel"]}
+          ins(%a, %b : tensor<8x4xf32>, tensor<8x4xf32>)
+          outs(%empty : tensor<8x4xf32>) {
+      ^bb0(%l: f32, %r: f32, %out: f32):
+        %0 = arith.mulf %l, %r : f32
+        linalg.yield %0 : f32
+      } -> tensor<8x4xf32>
+      %sum = linalg.generic {indexing_maps = [#data, #feature],
+                             iterator_types = ["reduction", "parallel"]}
+          ins(%product : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
+      ^bb0(%p: f32, %acc: f32):
+        %0 = arith.addf %acc, %p : f32
+        linalg.yield %0 : f32
+      } -> tensor<4xf32>
+      return %sum : tensor<4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    #data = affine_map<(d0, d1) -> (d0, d1)>
+    #feature = affine_map<(d0, d1) -> (d1)>
+    func.func @f(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>,
+                 %init: tensor<4xf32>) -> tensor<4xf32> {
+      %sum = linalg.generic {indexing_maps = [#data, #data, #feature],
+                             iterator_types = ["reduction", "parallel"]}
+          ins(%a, %b : tensor<8x4xf32>, tensor<8x4xf32>)
+          outs(%init : tensor<4xf32>) {
+      ^bb0(%l: f32, %r: f32, %acc: f32):
+        %0 = arith.mulf %l, %r : f32
+        %1 = arith.addf %acc, %0 : f32
+        linalg.yield %1 : f32
+      } -> tensor<4xf32>
+      return %sum : tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def BNGradExpandViewsPass : Pass<"bngrad-expand-views"> {
+  let summary = "Expand views that upstream lowers incorrectly";
+  let description = [{
+    Needs: memrefs.
+    Gives: a `memref.subview` that drops some of several unit dims, or has a
+           dynamic size that may be 1, drops none; a `memref.reinterpret_cast`
+           drops them instead. With `reshapes`, a `memref.expand_shape` with
+           several dynamic sizes in a group becomes a `memref.reinterpret_cast`.
+           Upstream crashes on such ops or drops other dims (docs/upstream.md).
+           Without `reshapes`, reshapes can still fold with others.
+    Fails: if the sizes and the strides of a slice's type imply different dropped
+           dims, which the verifier accepts (error at the slice).
+
+    Before:
+
+    ```mlir
+    func.func @f(%a: memref<?x8xf32>, %n: index, %m: index)
+        -> memref<?x?x8xf32> {
+      %0 = memref.expand_shape %a [[0, 1], [2]] output_shape [%n, %m, 8]
+          : memref<?x8xf32> into memref<?x?x8xf32>
+      return %0 : memref<?x?x8xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%a: memref<?x8xf32>, %n: index, %m: index)
+        -> memref<?x?x8xf32> {
+      %c8 = arith.constant 8 : index
+      %0 = arith.muli %m, %c8 : index
+      %1 = memref.reinterpret_cast %a to offset: [0], sizes: [%n, %m, 8],
+          strides: [%0, 8, 1] : memref<?x8xf32> to memref<?x?x8xf32>
+      return %1 : memref<?x?x8xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"reshapes", "reshapes", "bool", /*default=*/"true",
+           "Expand reshapes as well as slices">
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"
+  ];
+}
+
+#endif // BNGRAD_TRANSFORMS_TOLINALG_PASSES_TD

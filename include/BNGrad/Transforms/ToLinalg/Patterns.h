@@ -1,0 +1,54 @@
+//===- Patterns.h - bngrad to linalg, for other passes -------- -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TRANSFORMS_TOLINALG_PATTERNS_H
+#define BNGRAD_TRANSFORMS_TOLINALG_PATTERNS_H
+
+#include "mlir/Support/LLVM.h"
+
+namespace mlir {
+class RewritePatternSet;
+} // namespace mlir
+
+namespace mlir::bngrad {
+
+/// Adds the patterns of `--bngrad-decompose`: each bngrad op becomes
+/// `linalg.generic` ops on tensors. Ops for unused results are not built.
+///
+/// Shapes: any rank >= 1, static or dynamic; sizes of 0 included.
+/// Errors: none; an op that does not match is unchanged.
+/// Source: docs/mathematics.md.
+void populateDecomposePatterns(RewritePatternSet &patterns);
+
+/// Adds the patterns of `--bngrad-fold-transpose`: if grad_output, input and
+/// mask are transposed in the same way, the op takes their sources, with
+/// permuted feature_dims, and grad_input is transposed instead.
+///
+/// Errors: none; an op that does not match is unchanged.
+void populateFoldTransposePatterns(RewritePatternSet &patterns);
+
+/// Adds the patterns of `--bngrad-split`: `bngrad.batch_norm_backward`
+/// becomes its two halves, and per-channel linalg for grad_scale and
+/// grad_offset.
+///
+/// Errors: none; an op that does not match is unchanged.
+/// Source: docs/mathematics.md, section 7.
+void populateSplitPatterns(RewritePatternSet &patterns);
+
+/// Adds the patterns of `--bngrad-fuse`: element-wise generics are fused into
+/// their readers. Unlike upstream's element-wise fusion, a producer with
+/// several readers is fused into all of them, and per-channel values are never
+/// recomputed per element.
+///
+/// Errors: none; a generic that does not match is unchanged.
+/// Source: docs/rationale.md, section "Fusion".
+void populateFusePatterns(RewritePatternSet &patterns);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_TRANSFORMS_TOLINALG_PATTERNS_H

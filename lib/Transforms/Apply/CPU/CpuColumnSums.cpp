@@ -1,0 +1,192 @@
+//===- CpuColumnSums.cpp - sums of rows by column -------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CpuTables.h"
+#include "Apply/Sums.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// Columns whose sums stay in long registers from row to row. More would be
+/// read piece by piece, with jumps from row to row that caches do not foresee.
+static constexpr int64_t kNarrowColumns = 128;
+
+/// The entries of a piece of a row. Tables are padded, and need no mask.
+static Piece getEntries(const ColumnRows &rows, IndexBuilder index,
+                        const Piece &piece) {
+  return {index.add(rows.entry, piece.position), piece.lanes};
+}
+
+SmallVector<Value> TableLoops::loadEntries(OpBuilder &b, ArrayRef<Value> tables,
+                                           const Piece &piece) const {
+  SmallVector<Value> entries;
+  for (Value table : tables)
+    entries.push_back(load(b, table, piece.position, piece));
+  return entries;
+}
+
+void TableLoops::storeEntries(OpBuilder &b, ValueRange entries,
+                              ArrayRef<Value> tables,
+                              const Piece &piece) const {
+  for (auto [table, value] : llvm::zip_equal(tables, entries))
+    store(b, value, table, piece.position, piece);
+}
+
+SmallVector<Value> TableLoops::addEntries(OpBuilder &b, const SumTables &tables,
+                                          const Piece &piece,
+                                          ValueRange sums) const {
+  SmallVector<Value> addends;
+  for (unsigned i : llvm::seq(numSums()))
+    addends.push_back(arith::AddFOp::create(
+        b, loc, load(b, tables.sums[2 * i], piece.position, piece),
+        load(b, tables.sums[2 * i + 1], piece.position, piece)));
+  return addCompensated(b, loc, sums, addends);
+}
+
+void TableLoops::emitZeroSums(OpBuilder &b, const SumTables &tables,
+                              Value entry, Value columns) const {
+  emitFor(b, {constant(b, 0), columns}, constant(b, lanes),
+          [&](OpBuilder &nested, Value column) {
+            Value position = at(nested).add(entry, column);
+            for (Value table :
+                 llvm::concat<const Value>(tables.sums, tables.chains)) {
+              auto type = VectorType::get({lanes}, getElementTypeOrSelf(table));
+              Value zeros =
+                  arith::ConstantOp::create(nested, loc, b.getZeroAttr(type));
+              vector::StoreOp::create(nested, loc, zeros, table, position);
+            }
+          });
+}
+
+void TableLoops::addPieces(OpBuilder &b, const SumTables &tables,
+                           const ColumnRows &chain,
+                           ArrayRef<Piece> pieces) const {
+  SmallVector<Value> chains;
+  for (const Piece &piece : pieces)
+    llvm::append_range(
+        chains, loadEntries(b, tables.chains, getEntries(chain, at(b), piece)));
+  chains = emitSumLoop(
+      b, chain.rows, chains, [&](OpBuilder &inRow, Value row, ValueRange sums) {
+        Run run = chain.getRun(inRow, row);
+        loadUniform(inRow, group.reduction, run);
+        SmallVector<Value> next;
+        for (auto [i, piece] : llvm::enumerate(pieces)) {
+          prefetch(inRow, group.reduction, run, piece);
+          llvm::append_range(next,
+                             addTerms(inRow, run, piece,
+                                      sums.slice(i * numSums(), numSums())));
+        }
+        return next;
+      });
+  for (auto [i, piece] : llvm::enumerate(pieces))
+    storeEntries(b, ArrayRef(chains).slice(i * numSums(), numSums()),
+                 tables.chains, getEntries(chain, at(b), piece));
+}
+
+void TableLoops::addOverrunning(OpBuilder &b, const SumTables &tables,
+                                const ColumnRows &chain, Body otherwise) const {
+  IndexBuilder index = at(b);
+  int64_t most = getMostColumns();
+  auto isAtMost = [&](Value l, Value r) {
+    return index.compare(arith::CmpIPredicate::ule, l, r);
+  };
+  Value length = index.select(isAtMost(chain.columns, index.constant(wide)),
+                              index.constant(wide), index.constant(most));
+  // The last piece must end in the data.
+  Value last =
+      chain.getRun(b, index.sub(chain.rows.to, index.constant(1))).base;
+  Value fits = index.both(isAtMost(chain.columns, length),
+                          isAtMost(index.add(last, length), count));
+  auto addPiece = [&](int64_t pieceLanes) {
+    return [&, pieceLanes](OpBuilder &nested) {
+      addPieces(nested, tables, chain, Piece{constant(nested, 0), pieceLanes});
+    };
+  };
+  emitIf(
+      b, fits,
+      [&](OpBuilder &nested) {
+        Value isWide = at(nested).compare(arith::CmpIPredicate::eq, length,
+                                          constant(nested, wide));
+        emitIf(nested, isWide, addPiece(wide), addPiece(most));
+      },
+      otherwise);
+}
+
+void TableLoops::addNarrowRows(OpBuilder &b, const SumTables &tables,
+                               const ColumnRows &chain) const {
+  int64_t most = getMostColumns();
+  auto addEachPiece = [&](OpBuilder &nested) {
+    emitPieces(nested, {constant(nested, 0), chain.columns}, most,
+               [&](OpBuilder &inPiece, const Piece &piece) {
+                 addPieces(inPiece, tables, chain, piece);
+               });
+  };
+  std::optional<int64_t> columns = getConstantIntValue(chain.columns);
+  if (!columns && chain.mayOverrun)
+    return addOverrunning(b, tables, chain, addEachPiece);
+  if (!columns || *columns > most)
+    return addEachPiece(b);
+  SmallVector<Piece> pieces;
+  for (int64_t column = 0; column < *columns;) {
+    int64_t rest = *columns - column;
+    Piece piece = {constant(b, column), rest < wide ? lanes : wide};
+    if (rest < lanes)
+      piece.mask = createMask(b, constant(b, rest), lanes);
+    column += piece.lanes;
+    pieces.push_back(piece);
+  }
+  addPieces(b, tables, chain, pieces);
+}
+
+void TableLoops::addWideRows(OpBuilder &b, const SumTables &tables,
+                             const ColumnRows &chain) const {
+  emitFor(b, chain.rows, [&](OpBuilder &inRow, Value row) {
+    ColumnRows oneRow = chain;
+    oneRow.rows = {row, at(inRow).add(row, constant(inRow, 1))};
+    emitPieces(inRow, {constant(inRow, 0), chain.columns}, wide,
+               [&](OpBuilder &inPiece, const Piece &piece) {
+                 addPieces(inPiece, tables, oneRow, piece);
+               });
+  });
+}
+
+void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
+                           const ColumnRows &rows) const {
+  emitPieces(b, {constant(b, 0), rows.columns}, wide,
+             [&](OpBuilder &nested, const Piece &piece) {
+               Piece entries = getEntries(rows, at(nested), piece);
+               SmallVector<Value> sums =
+                   loadEntries(nested, tables.sums, entries);
+               SmallVector<Value> chains =
+                   loadEntries(nested, tables.chains, entries);
+               storeEntries(nested, addCompensated(nested, loc, sums, chains),
+                            tables.sums, entries);
+               storeEntries(nested, zeroTerms(nested, piece.lanes),
+                            tables.chains, entries);
+             });
+}
+
+void TableLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
+                                const ColumnRows &rows) const {
+  Value isNarrow = at(b).compare(arith::CmpIPredicate::ule, rows.columns,
+                                 constant(b, kNarrowColumns));
+  emitFor(b, rows.rows, chainRows, [&](OpBuilder &nested, Value first) {
+    ColumnRows chain = rows;
+    Value end = at(nested).min(at(nested).add(first, chainRows), rows.rows.to);
+    chain.rows = {first, end};
+    emitIf(
+        nested, isNarrow,
+        [&](OpBuilder &narrow) { addNarrowRows(narrow, tables, chain); },
+        [&](OpBuilder &wideRows) { addWideRows(wideRows, tables, chain); });
+    endChains(nested, tables, rows);
+  });
+}

@@ -1,0 +1,254 @@
+//===- CpuElements.cpp - clones of generics for pieces of a run -----------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CpuLoops.h"
+#include "Apply/ElementCloner.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+//===----------------------------------------------------------------------===//
+// Clones
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> CpuLoops::getIndices(linalg::GenericOp generic,
+                                        OpOperand &operand,
+                                        ArrayRef<Value> ivs) const {
+  SmallVector<Value> indices;
+  for (AffineExpr expr : generic.getMatchingIndexingMap(&operand).getResults())
+    indices.push_back(ivs[cast<AffineDimExpr>(expr).getPosition()]);
+  return indices;
+}
+
+/// True if `operand` has one value for all elements of `run`.
+static bool isUniform(linalg::GenericOp generic, OpOperand &operand,
+                      const Run &run) {
+  AffineMap map = generic.getMatchingIndexingMap(&operand);
+  return llvm::none_of(llvm::enumerate(run.ivs), [&](auto iv) {
+    return !iv.value() && map.isFunctionOfDim(iv.index());
+  });
+}
+
+void CpuLoops::loadUniform(OpBuilder &b, linalg::GenericOp generic,
+                           Run &run) const {
+  for (OpOperand &operand : generic->getOpOperands()) {
+    if (generic.getMatchingBlockArgument(&operand).use_empty() ||
+        run.uniform.contains(&operand) || !isUniform(generic, operand, run))
+      continue;
+    if (generic.isDpsInit(&operand))
+      continue; // the accumulator of a sum
+    Value &value = run.uniform[&operand];
+    value = operand.get();
+    if (isa<MemRefType>(value.getType()))
+      value = memref::LoadOp::create(b, loc, value,
+                                     getIndices(generic, operand, run.ivs));
+  }
+}
+
+Value CpuLoops::readOperand(OpBuilder &b, linalg::GenericOp generic,
+                            OpOperand &operand, const Run &run,
+                            const Piece &piece) const {
+  IndexBuilder index = at(b);
+  Value value;
+  if (isDataMap(generic.getMatchingIndexingMap(&operand))) {
+    value = load(b, getFlat(operand.get()), index.add(run.base, piece.position),
+                 piece);
+  } else if (run.tables) {
+    value = load(b, run.tables->lookup(operand.get()),
+                 index.add(run.tableOffset, piece.position), piece);
+  } else {
+    SmallVector<Value> ivs(run.ivs);
+    ivs.back() = piece.position;
+    value = load(b, operand.get(), getIndices(generic, operand, ivs), piece);
+  }
+  if (!getElementTypeOrSelf(operand.get()).isInteger(1))
+    return value;
+  Value zeros =
+      arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType()));
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value, zeros);
+}
+
+IRMapping CpuLoops::clonePiece(OpBuilder &b, linalg::GenericOp generic,
+                               const Run &run, const Piece &piece,
+                               ValueRange sums) const {
+  auto read = [&](OpBuilder &, OpOperand &operand) -> Value {
+    if (Value uniform = run.uniform.lookup(&operand))
+      return uniform;
+    bool isSum = generic.isDpsInit(&operand) &&
+                 !isDataMap(generic.getMatchingIndexingMap(&operand));
+    if (!isSum)
+      return readOperand(b, generic, operand, run, piece);
+    for (auto [term, sum] : llvm::zip(values.terms, sums))
+      if (generic.getDpsInitOperand(term.first) == &operand)
+        return sum;
+    return {};
+  };
+  auto readIndex = [&](OpBuilder &, unsigned loop) -> Value {
+    if (run.ivs[loop])
+      return run.ivs[loop];
+    return createSteps(b, piece);
+  };
+  return cloneElement(b, generic, {read, readIndex}, piece.lanes,
+                      schedule.getFma());
+}
+
+Value CpuLoops::createSteps(OpBuilder &b, const Piece &piece) const {
+  auto type = VectorType::get({piece.lanes}, b.getIndexType());
+  return arith::AddIOp::create(
+      b, loc, vector::BroadcastOp::create(b, loc, type, piece.position),
+      vector::StepOp::create(b, loc, type));
+}
+
+void CpuLoops::storePiece(OpBuilder &b, linalg::GenericOp generic,
+                          const Run &run, const Piece &piece,
+                          const IRMapping &mapping, bool isStreaming) const {
+  Value position = at(b).add(run.base, piece.position);
+  Operation *yield = generic.getBody()->getTerminator();
+  for (auto [i, result] : llvm::enumerate(yield->getOperands())) {
+    OpOperand *init = generic.getDpsInitOperand(i);
+    if (!isDataMap(generic.getMatchingIndexingMap(init)))
+      continue;
+    Value value = mapping.lookupOrDefault(result);
+    Value flat = getFlat(init->get());
+    if (isStreaming)
+      storeStreaming(b, value, flat, position, piece);
+    else
+      store(b, value, flat, position, piece);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Pieces
+//===----------------------------------------------------------------------===//
+
+Value CpuLoops::createMask(OpBuilder &b, Value count, int64_t maskLanes) const {
+  // Lowered to a comparison of 32 bits, so `count` must not need more.
+  Value bounded = at(b).min(count, constant(b, maskLanes));
+  return vector::CreateMaskOp::create(
+      b, loc, VectorType::get({maskLanes}, b.getI1Type()), bounded);
+}
+
+void CpuLoops::emitMasked(OpBuilder &b, Interval elements,
+                          PieceBody body) const {
+  emitFor(b, elements, constant(b, lanes),
+          [&](OpBuilder &nested, Value position) {
+            Value rest = at(nested).sub(elements.to, position);
+            body(nested, {position, lanes, createMask(nested, rest, lanes)});
+          });
+}
+
+void CpuLoops::emitPieces(OpBuilder &b, Interval elements, int64_t most,
+                          PieceBody body) const {
+  IndexBuilder index = at(b);
+  SmallVector<int64_t> lengths;
+  for (int64_t length = most; length >= wide; length /= 2)
+    lengths.push_back(length);
+  lengths.push_back(lanes);
+  auto [from, to] = elements;
+  Value remaining = index.max(index.sub(to, from), index.constant(0));
+  for (int64_t length : lengths) {
+    Value rest = index.rem(remaining, index.constant(length));
+    Value whole = index.sub(remaining, rest);
+    if (!matchPattern(whole, m_Zero())) {
+      Value end = index.add(from, whole);
+      emitFor(b, {from, end}, index.constant(length),
+              [&](OpBuilder &nested, Value position) {
+                body(nested, {position, length});
+              });
+      from = end;
+    }
+    if (matchPattern(rest, m_Zero()))
+      return;
+    remaining = rest;
+  }
+  emitMasked(b, {from, to}, body);
+}
+
+//===----------------------------------------------------------------------===//
+// Element-wise generics
+//===----------------------------------------------------------------------===//
+
+void CpuLoops::prefetch(OpBuilder &b, linalg::GenericOp generic, const Run &run,
+                        const Piece &piece) const {
+  // Data that fit into the caches are not prefetched.
+  if (!run.prefetchDistance || matchPattern(isStreamed(b), m_Zero()))
+    return;
+  IndexBuilder index = at(b);
+  Value first =
+      index.add(index.add(run.base, piece.position), run.prefetchDistance);
+  Value last = index.sub(count, index.constant(1));
+  for (OpOperand *operand : generic.getDpsInputOperands()) {
+    if (!isDataMap(generic.getMatchingIndexingMap(operand)))
+      continue;
+    Value flat = getFlat(operand->get());
+    int64_t width = getElementTypeOrSelf(flat).getIntOrFloatBitWidth() / 8;
+    for (int64_t element = 0; element < piece.lanes;
+         element += kLineBytes / width) {
+      // Not past the end of the data.
+      Value position =
+          index.min(index.add(first, index.constant(element)), last);
+      memref::PrefetchOp::create(b, loc, flat, position, /*isWrite=*/false,
+                                 /*localityHint=*/2, /*isDataCache=*/true);
+    }
+  }
+}
+
+void CpuLoops::emitElements(OpBuilder &b, linalg::GenericOp generic, Run run,
+                            Interval elements) const {
+  loadUniform(b, generic, run);
+  // Two results would be two streams, with lines of their own to start at.
+  Value isStreaming = generic.getNumDpsInits() == 1
+                          ? isStreamed(b)
+                          : arith::ConstantIntOp::create(b, loc, 0, 1);
+  emitIf(
+      b, isStreaming,
+      [&](OpBuilder &nested) {
+        emitElementPieces(nested, generic, run, elements,
+                          /*isStreaming=*/true);
+      },
+      [&](OpBuilder &nested) {
+        emitElementPieces(nested, generic, run, elements,
+                          /*isStreaming=*/false);
+      });
+}
+
+void CpuLoops::emitElementPieces(OpBuilder &b, linalg::GenericOp generic,
+                                 const Run &run, Interval elements,
+                                 bool isStreaming) const {
+  IndexBuilder index = at(b);
+  Value result = getFlat(generic.getDpsInitOperand(0)->get());
+  int64_t width = getElementBytes(result);
+  auto emitPiece = [&](OpBuilder &nested, const Piece &piece) {
+    // Whole lines go past the caches, in one piece or several.
+    bool fillsLines =
+        piece.lanes == wide || piece.lanes * width % kLineBytes == 0;
+    bool isStreamed = isStreaming && !piece.mask && fillsLines;
+    if (isStreamed)
+      prefetch(nested, generic, run, piece);
+    IRMapping mapping = clonePiece(nested, generic, run, piece);
+    storePiece(nested, generic, run, piece, mapping, isStreamed);
+  };
+  if (isStreaming) {
+    // Up to the first line of the result.
+    Value address =
+        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, result);
+    Value start =
+        index.mul(index.add(run.base, elements.from), index.constant(width));
+    Value toLine = getElementsToLine(b, index.add(address, start), width);
+    Value firstOfLine =
+        index.min(index.add(elements.from, toLine), elements.to);
+    emitMasked(b, {elements.from, firstOfLine}, emitPiece);
+    elements.from = firstOfLine;
+  }
+  emitPieces(b, elements, wide, emitPiece);
+}

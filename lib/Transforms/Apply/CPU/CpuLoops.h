@@ -1,0 +1,292 @@
+//===- CpuLoops.h - base of the schedules with vectors ----------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Data are dense and accessed through flat views: an element is known by its
+// position in memory. A *run* is a stretch of consecutive elements, a *piece*
+// a vector of a run, a *share* the iterations of one thread. Per-channel
+// operands of a run are either uniform (`channels`, `split`: the run lies in
+// one channel) or loaded from a *table* with an entry per element (`tiles`,
+// `rows`).
+//
+// All sizes are index values that fold where they are static; the same code
+// makes loops for static and for dynamic shapes.
+//
+// Sums: a *chain* is a few terms that are added one by one, in each lane of a
+// vector. Chains are added with TwoSum, whose error joins the next chain; the
+// lanes are added at the end (docs/numerics.md, section 4).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_CPU_CPULOOPS_H
+#define BNGRAD_LIB_TRANSFORMS_APPLY_CPU_CPULOOPS_H
+
+#include "Apply/GroupEmitter.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::bngrad {
+
+/// A cache line, in bytes; streaming stores start at one.
+inline constexpr int64_t kLineBytes = 64;
+
+/// The numbers from `from` to `to`, without `to`.
+struct Interval {
+  Value from, to;
+};
+
+/// A thread's part of the iterations of a parallel loop.
+struct Share {
+  Value number; // of the thread
+  Interval iterations;
+};
+
+/// The table of each per-channel memref, in the order of their creation.
+using ChannelTables = llvm::MapVector<Value, Value>;
+
+/// The operands of a generic that are scalars in some loops.
+using Scalars = DenseMap<OpOperand *, Value>;
+
+/// Consecutive elements of the data.
+struct Run {
+  Value base;             // position of its first element in the data
+  SmallVector<Value> ivs; // by loop; null: differs within the run
+  const ChannelTables *tables = nullptr; // null: there are none
+  Value tableOffset;                     // entry of the first element
+  Scalars uniform; // operands that have one value in the run
+  /// Elements between a piece and the data that are fetched while it is
+  /// computed; null: the hardware's prefetcher follows the run.
+  Value prefetchDistance;
+};
+
+/// A vector of consecutive elements.
+struct Piece {
+  Value position; // of its first element, from the start of a run or table
+  int64_t lanes;
+  Value mask = {}; // null: all lanes
+};
+
+/// Runs whose terms are added up.
+struct RunsToSum {
+  Value count;
+  function_ref<Run(OpBuilder &, Value)> getRun; // by number
+  Interval elements;                            // of each run
+};
+
+/// Arrays of any number of elements, in one allocation.
+struct TableMemory {
+  Value memory; // null: there are no tables
+  SmallVector<Value> tables;
+};
+/// Entries and element type of a table.
+struct TableType {
+  Value entries;
+  Type element;
+};
+
+/// An scf.for that LLVM does not unroll: unrolling gains nothing for bodies of
+/// this length.
+template <typename... Args> scf::ForOp createFor(OpBuilder &b, Args &&...args) {
+  auto loop = scf::ForOp::create(b, std::forward<Args>(args)...);
+  auto unroll = LLVM::LoopUnrollAttr::get(b.getContext(), b.getBoolAttr(true),
+                                          {}, {}, {}, {}, {}, {});
+  loop->setAttr("llvm.loop_annotation",
+                LLVM::LoopAnnotationAttr::get(b.getContext(), {}, {}, {},
+                                              unroll, {}, {}, {}, {}, {}, {},
+                                              {}, {}, {}, {}, {}));
+  return loop;
+}
+
+/// Loops, memory accesses, elements and sums for one group, whose data are
+/// dense. A schedule is a subclass, in the file of its name.
+///
+/// Shapes: `sizes` in elements, by loop over the data, static or dynamic.
+/// Units:  positions and prefetch distances in elements, `bytes` in bytes,
+///         `lanes` and `wide` in lanes of the widest type computed with.
+class CpuLoops : public GroupEmitter {
+public:
+  /// Emits sizes and flat views at the insertion point of `b`, which must
+  /// dominate all that is emitted later.
+  CpuLoops(OpBuilder &b, const ScheduledGroup &group, ScheduleAttr schedule);
+
+protected:
+  using IndexBody = function_ref<void(OpBuilder &, Value)>;
+  using IvsBody = function_ref<void(OpBuilder &, ArrayRef<Value>)>;
+  using ShareBody = function_ref<void(OpBuilder &, const Share &)>;
+  using PieceBody = function_ref<void(OpBuilder &, const Piece &)>;
+  using SumsBody =
+      function_ref<SmallVector<Value>(OpBuilder &, Value, ValueRange)>;
+
+  // Loops (CpuLoops.cpp).
+  void emitFor(OpBuilder &b, Interval range, Value step, IndexBody body) const;
+  void emitFor(OpBuilder &b, Interval range, IndexBody body) const {
+    emitFor(b, range, constant(b, 1), body);
+  }
+  /// A loop that carries `sums`.
+  SmallVector<Value> emitSumLoop(OpBuilder &b, Interval range, Value step,
+                                 ValueRange sums, SumsBody body) const;
+  SmallVector<Value> emitSumLoop(OpBuilder &b, Interval range, ValueRange sums,
+                                 SumsBody body) const {
+    return emitSumLoop(b, range, constant(b, 1), sums, body);
+  }
+  /// Loops over `loops` of the data, outermost first, that set their `ivs`.
+  void emitLoops(OpBuilder &b, ArrayRef<unsigned> loops, SmallVector<Value> ivs,
+                 IvsBody body) const;
+  /// The number of shares: 1 if the problem is small.
+  Value getShares(OpBuilder &b) const;
+  /// A parallel loop over `iterations`. Where `isSerial` holds, the first
+  /// thread has all of them, so that it stays in one region with its
+  /// neighbours.
+  void emitShares(OpBuilder &b, Value iterations, ShareBody body,
+                  Value isSerial = {}) const;
+
+  // Memory (CpuMemory.cpp).
+  /// The one-dimensional view of `memref`, a data operand.
+  Value getFlat(Value memref) const { return flats.at(memref); }
+  Value load(OpBuilder &b, Value memref, ValueRange indices,
+             const Piece &piece) const;
+  void store(OpBuilder &b, Value value, Value memref, ValueRange indices,
+             const Piece &piece) const;
+  /// Stores past the caches; `piece` has no mask, and starts at a line or at a
+  /// multiple of its own length.
+  void storeStreaming(OpBuilder &b, Value value, Value memref,
+                      ValueRange indices, const Piece &piece) const;
+  TableMemory createTables(OpBuilder &b, ArrayRef<TableType> types) const;
+  void deallocate(OpBuilder &b, const TableMemory &tables) const;
+  /// An i1: results are stored past the caches.
+  Value isStreamed(OpBuilder &b) const;
+  /// Elements of `width` bytes from byte `address` to the next line.
+  Value getElementsToLine(OpBuilder &b, Value address, int64_t width) const;
+
+  // Elements (CpuElements.cpp).
+  SmallVector<Value> getIndices(linalg::GenericOp generic, OpOperand &operand,
+                                ArrayRef<Value> ivs) const;
+  /// Adds the uniform operands of `generic` to those that `run` has already.
+  void loadUniform(OpBuilder &b, linalg::GenericOp generic, Run &run) const;
+  /// Clones the body of `generic` for a piece. `sums`: the values of the
+  /// accumulators of a reduction; none: additions to them are left out.
+  IRMapping clonePiece(OpBuilder &b, linalg::GenericOp generic, const Run &run,
+                       const Piece &piece, ValueRange sums = {}) const;
+  /// Stores the results of a clone that have an element per iteration.
+  void storePiece(OpBuilder &b, linalg::GenericOp generic, const Run &run,
+                  const Piece &piece, const IRMapping &mapping,
+                  bool isStreaming) const;
+  /// A mask of the first `count` of `maskLanes` lanes.
+  Value createMask(OpBuilder &b, Value count, int64_t maskLanes) const;
+  /// The positions of the elements of a piece, as a vector.
+  Value createSteps(OpBuilder &b, const Piece &piece) const;
+  /// Prefetches the data at the prefetch distance of `run` from a piece.
+  void prefetch(OpBuilder &b, linalg::GenericOp generic, const Run &run,
+                const Piece &piece) const;
+  /// Masked pieces of `lanes` elements.
+  void emitMasked(OpBuilder &b, Interval elements, PieceBody body) const;
+  /// Pieces of `most` elements, a multiple of `wide`, of half of that, and so
+  /// on down to `wide`; of `lanes`; one masked.
+  void emitPieces(OpBuilder &b, Interval elements, int64_t most,
+                  PieceBody body) const;
+  /// The element-wise `generic` for `elements` of `run`, streamed or not.
+  void emitElements(OpBuilder &b, linalg::GenericOp generic, Run run,
+                    Interval elements) const;
+
+  // Sums and per-channel generics (CpuSums.cpp).
+  /// One 0 for each sum.
+  SmallVector<Value> zeroTerms(OpBuilder &b, int64_t termLanes) const;
+  /// The sums of `runs`, pairs in each of `wide` lanes.
+  SmallVector<Value> emitRunSums(OpBuilder &b, const RunsToSum &runs) const;
+  /// `sums` and the terms of a piece, lane by lane.
+  SmallVector<Value> addTerms(OpBuilder &b, const Run &run, const Piece &piece,
+                              ValueRange sums) const;
+  /// The sum of all lanes of a pair, and of each of several.
+  Value addLanes(OpBuilder &b, Value sum, Value error) const;
+  SmallVector<Value> addLanes(OpBuilder &b, ValueRange sums) const;
+  /// Adds `totals` to the outputs of the reduction for a channel.
+  void storeSums(OpBuilder &b, ArrayRef<Value> features,
+                 ValueRange totals) const;
+  /// True if the channels are one loop with all per-channel values contiguous.
+  bool hasChannelVectors() const;
+  /// As storeSums and emitChannelwise, for a piece of the channels.
+  void storeSums(OpBuilder &b, const Piece &piece, ValueRange totals) const;
+  using GroupEmitter::emitChannelwise;
+  void emitChannelwise(OpBuilder &b, const Piece &piece) const;
+
+  Value count;       // elements of the data
+  Value bytes;       // of all data operands
+  Value chainRows;   // rows of a chain in a column
+  int64_t lanes = 0; // of a register
+  int64_t wide = 0;  // of four registers, the unit of unrolling
+
+private:
+  /// The elements of a run as chains.
+  struct ChainPlan {
+    Interval elements; // without the rest: whole vectors of `wide`
+    Value rest;        // elements that follow, fewer than `wide`
+    Value chain;       // elements of a run that join one chain
+    Value runsOfChain; // short runs share chains
+    SmallVector<Value> zeros;
+  };
+
+  void setLanes();
+  void emitSizes(OpBuilder &b);
+  void emitChainRows(OpBuilder &b);
+  void emitFlats(OpBuilder &b);
+  Value readOperand(OpBuilder &b, linalg::GenericOp generic, OpOperand &operand,
+                    const Run &run, const Piece &piece) const;
+  void emitElementPieces(OpBuilder &b, linalg::GenericOp generic,
+                         const Run &run, Interval elements,
+                         bool isStreaming) const;
+  ChainPlan planChains(OpBuilder &b, Interval elements) const;
+  /// `sums` and a chain of `run`: the elements of `chain`, and the rest with
+  /// the first.
+  SmallVector<Value> addChain(OpBuilder &b, const Run &run,
+                              const ChainPlan &plan, Interval chain,
+                              ValueRange sums) const;
+  /// `sums` and the chains of the runs of `numbers`, which share them.
+  SmallVector<Value> addChains(OpBuilder &b, const RunsToSum &runs,
+                               const ChainPlan &plan, Interval numbers,
+                               ValueRange sums) const;
+  /// `sums`, of `wide` lanes, and the terms of the rest of `run`.
+  SmallVector<Value> addRest(OpBuilder &b, const Run &run,
+                             const ChainPlan &plan, ValueRange sums) const;
+  /// `sums` with terms added in the lanes from `first` on, a register of them.
+  SmallVector<Value> addRestPiece(OpBuilder &b, const Run &run,
+                                  const ChainPlan &plan, int64_t first,
+                                  ValueRange sums) const;
+
+  llvm::SetVector<Value> dataOperands;
+  DenseMap<Value, Value> flats; // by data operand
+};
+
+inline bool isMemRefWithIdentity(Value value) {
+  auto type = dyn_cast<MemRefType>(value.getType());
+  return type && type.getLayout().isIdentity();
+}
+
+/// True if vectors of `type` can be loaded and stored.
+inline bool isVectorElement(Type type) {
+  return type.isIntOrFloat() &&
+         (type.isInteger(1) ||
+          (type.getIntOrFloatBitWidth() >= 8 &&
+           llvm::isPowerOf2_64(type.getIntOrFloatBitWidth())));
+}
+
+/// Bytes of an element of `memref`.
+inline int64_t getElementBytes(Value memref) {
+  return llvm::divideCeil(getElementTypeOrSelf(memref).getIntOrFloatBitWidth(),
+                          8);
+}
+
+/// Emit the loops of one schedule for the group of `shared`.
+void emitChannels(OpBuilder &b, const CpuLoops &shared);
+void emitSplit(OpBuilder &b, const CpuLoops &shared);
+void emitTiles(OpBuilder &b, const CpuLoops &shared);
+void emitRows(OpBuilder &b, const CpuLoops &shared);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_APPLY_CPU_CPULOOPS_H

@@ -1,0 +1,133 @@
+//===- CpuMemory.cpp - loads, stores and tables of the CPU's loops --------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CpuLoops.h"
+#include "Apply/ElementCloner.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+Value CpuLoops::load(OpBuilder &b, Value memref, ValueRange indices,
+                     const Piece &piece) const {
+  memref = castToStorage(b, loc, memref);
+  auto type = VectorType::get({piece.lanes}, getElementTypeOrSelf(memref));
+  if (!piece.mask)
+    return vector::LoadOp::create(b, loc, type, memref, indices);
+  Value zeros = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  return vector::MaskedLoadOp::create(b, loc, type, memref, indices, piece.mask,
+                                      zeros);
+}
+
+/// `value` as a vector of `lanes` elements in their form in memory.
+static Value toStorage(OpBuilder &b, Location loc, Value value, int64_t lanes) {
+  value = broadcastTo(b, loc, value, lanes);
+  if (!getElementTypeOrSelf(value).isInteger(1))
+    return value;
+  auto type = VectorType::get({lanes}, b.getI8Type());
+  return arith::ExtUIOp::create(b, loc, type, value);
+}
+
+void CpuLoops::store(OpBuilder &b, Value value, Value memref,
+                     ValueRange indices, const Piece &piece) const {
+  value = toStorage(b, loc, value, piece.lanes);
+  if (piece.mask) {
+    vector::MaskedStoreOp::create(b, loc, memref, indices, piece.mask, value);
+    return;
+  }
+  Type type = getElementTypeOrSelf(value);
+  bool isNarrow = type.isF16() || type.isBF16();
+  if (!isNarrow || piece.lanes <= lanes) {
+    vector::StoreOp::create(b, loc, value, memref, indices);
+    return;
+  }
+  // A store for the result of each conversion; LLVM would join two first.
+  SmallVector<Value> position(indices);
+  for (int64_t first = 0; first < piece.lanes; first += lanes) {
+    Value part =
+        vector::ExtractStridedSliceOp::create(b, loc, value, first, lanes, 1);
+    position.back() = at(b).add(indices.back(), constant(b, first));
+    vector::StoreOp::create(b, loc, part, memref, position);
+  }
+}
+
+void CpuLoops::storeStreaming(OpBuilder &b, Value value, Value memref,
+                              ValueRange indices, const Piece &piece) const {
+  value = toStorage(b, loc, value, piece.lanes);
+  // LLVM drops the hint from stores of 16-bit floats.
+  if (auto type = dyn_cast<FloatType>(getElementTypeOrSelf(value));
+      type && type.getWidth() == 16) {
+    Type bits = b.getI16Type();
+    value = arith::BitcastOp::create(
+        b, loc, VectorType::get({piece.lanes}, bits), value);
+    auto memrefType = cast<MemRefType>(memref.getType());
+    memref = UnrealizedConversionCastOp::create(b, loc, memrefType.clone(bits),
+                                                memref)
+                 .getResult(0);
+  }
+  int64_t pieceBytes =
+      piece.lanes * getElementTypeOrSelf(value).getIntOrFloatBitWidth() / 8;
+  vector::StoreOp::create(b, loc, value, memref, indices, /*nontemporal=*/true,
+                          llvm::MaybeAlign(std::min(kLineBytes, pieceBytes)));
+}
+
+TableMemory CpuLoops::createTables(OpBuilder &b,
+                                   ArrayRef<TableType> types) const {
+  TableMemory result;
+  if (types.empty())
+    return result;
+  IndexBuilder index = at(b);
+  auto getMemRefType = [](Type element) {
+    return MemRefType::get({ShapedType::kDynamic}, element);
+  };
+  Value size = index.constant(0);
+  SmallVector<Value> offsets, lengths;
+  for (auto [entries, type] : types) {
+    // Whole lines. Accesses by vectors start at any entry, and those of the
+    // rows of `rows` up to a line later.
+    Value length =
+        index.add(entries, index.constant(2 * wide + 2 * kLineBytes - 1));
+    length = index.sub(length, index.rem(length, index.constant(kLineBytes)));
+    offsets.push_back(size);
+    lengths.push_back(length);
+    int64_t width = llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
+    size = index.add(size, index.mul(length, index.constant(width)));
+  }
+  result.memory = memref::AllocOp::create(b, loc, getMemRefType(b.getI8Type()),
+                                          ValueRange{size}, ValueRange(),
+                                          b.getI64IntegerAttr(kLineBytes));
+  for (auto [type, offset, length] : llvm::zip_equal(types, offsets, lengths))
+    result.tables.push_back(
+        memref::ViewOp::create(b, loc, getMemRefType(type.element),
+                               result.memory, offset, ValueRange{length}));
+  return result;
+}
+
+void CpuLoops::deallocate(OpBuilder &b, const TableMemory &tables) const {
+  if (tables.memory)
+    memref::DeallocOp::create(b, loc, tables.memory);
+}
+
+Value CpuLoops::isStreamed(OpBuilder &b) const {
+  if (schedule.getStreamingBytes() == 0)
+    return arith::ConstantIntOp::create(b, loc, 0, 1);
+  return at(b).compare(arith::CmpIPredicate::ugt, bytes,
+                       constant(b, schedule.getStreamingBytes()));
+}
+
+Value CpuLoops::getElementsToLine(OpBuilder &b, Value address,
+                                  int64_t width) const {
+  IndexBuilder index = at(b);
+  Value line = index.constant(kLineBytes);
+  Value bytesToLine =
+      index.rem(index.sub(line, index.rem(address, line)), line);
+  return index.div(bytesToLine, index.constant(width));
+}

@@ -1,0 +1,254 @@
+//===- CpuSums.cpp - sums of runs, and per-channel generics ---------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CpuLoops.h"
+#include "Apply/ElementCloner.h"
+#include "Apply/Sums.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// Terms of a chain in each lane of a run, at least.
+static constexpr int64_t kChain = 16;
+
+//===----------------------------------------------------------------------===//
+// Sums of runs
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> CpuLoops::zeroTerms(OpBuilder &b, int64_t termLanes) const {
+  SmallVector<Value> zeros;
+  for (unsigned i : llvm::seq(numSums()))
+    zeros.push_back(zero(b, i, termLanes));
+  return zeros;
+}
+
+SmallVector<Value> CpuLoops::addTerms(OpBuilder &b, const Run &run,
+                                      const Piece &piece,
+                                      ValueRange sums) const {
+  linalg::GenericOp reduction = group.reduction;
+  IRMapping mapping = clonePiece(b, reduction, run, piece, sums);
+  storePiece(b, reduction, run, piece, mapping, /*isStreaming=*/false);
+  Operation *yield = reduction.getBody()->getTerminator();
+  SmallVector<Value> next;
+  for (auto [term, sum] : llvm::zip_equal(values.terms, sums)) {
+    Value value = mapping.lookup(yield->getOperand(term.first));
+    // The term of a lane that is masked off need not be 0.
+    if (piece.mask)
+      value = arith::SelectOp::create(b, loc, piece.mask, value, sum);
+    next.push_back(value);
+  }
+  return next;
+}
+
+SmallVector<Value> CpuLoops::addRestPiece(OpBuilder &b, const Run &run,
+                                          const ChainPlan &plan, int64_t first,
+                                          ValueRange sums) const {
+  Value remaining = at(b).sub(plan.rest, constant(b, first));
+  std::optional<int64_t> count = getConstantIntValue(remaining);
+  Piece piece = {at(b).add(plan.elements.to, constant(b, first)), lanes};
+  if (!count || *count < lanes)
+    piece.mask = createMask(b, remaining, lanes);
+  SmallVector<Value> parts;
+  for (Value sum : sums)
+    parts.push_back(
+        vector::ExtractStridedSliceOp::create(b, loc, sum, first, lanes, 1));
+  SmallVector<Value> next = addTerms(b, run, piece, parts);
+  for (auto [sum, part] : llvm::zip_equal(sums, next))
+    part = vector::InsertStridedSliceOp::create(b, loc, part, sum, first, 1);
+  return next;
+}
+
+SmallVector<Value> CpuLoops::addRest(OpBuilder &b, const Run &run,
+                                     const ChainPlan &plan,
+                                     ValueRange sums) const {
+  SmallVector<Value> carried(sums);
+  for (int64_t first = 0; first < wide; first += lanes) {
+    Value hasPiece =
+        at(b).compare(arith::CmpIPredicate::ugt, plan.rest, constant(b, first));
+    if (matchPattern(hasPiece, m_Zero()))
+      break;
+    carried = emitIf(
+        b, hasPiece,
+        [&](OpBuilder &nested) {
+          return addRestPiece(nested, run, plan, first, carried);
+        },
+        carried);
+  }
+  return carried;
+}
+
+SmallVector<Value> CpuLoops::addChain(OpBuilder &b, const Run &run,
+                                      const ChainPlan &plan, Interval chain,
+                                      ValueRange sums) const {
+  SmallVector<Value> carried(sums);
+  // The rest of the run is a term of its first chain.
+  if (!matchPattern(plan.rest, m_Zero())) {
+    Value isFirst =
+        at(b).compare(arith::CmpIPredicate::eq, chain.from, plan.elements.from);
+    Value hasRest =
+        at(b).compare(arith::CmpIPredicate::ne, plan.rest, constant(b, 0));
+    carried = emitIf(
+        b, at(b).both(isFirst, hasRest),
+        [&](OpBuilder &nested) { return addRest(nested, run, plan, sums); },
+        sums);
+  }
+  return emitSumLoop(
+      b, chain, constant(b, wide), carried,
+      [&](OpBuilder &nested, Value position, ValueRange partials) {
+        return addTerms(nested, run, {position, wide}, partials);
+      });
+}
+
+CpuLoops::ChainPlan CpuLoops::planChains(OpBuilder &b,
+                                         Interval elements) const {
+  IndexBuilder index = at(b);
+  Value zeroIndex = index.constant(0), one = index.constant(1);
+  ChainPlan plan;
+  Value length = index.max(index.sub(elements.to, elements.from), zeroIndex);
+  plan.rest = index.rem(length, index.constant(wide));
+  Value end = index.sub(index.add(elements.from, length), plan.rest);
+  plan.elements = {elements.from, end};
+  plan.zeros = zeroTerms(b, wide);
+  plan.chain = index.mul(index.max(chainRows, index.constant(kChain)),
+                         index.constant(wide));
+  Value terms = index.ceilDiv(length, index.constant(wide));
+  plan.runsOfChain =
+      index.max(index.div(chainRows, index.max(terms, one)), one);
+  return plan;
+}
+
+SmallVector<Value> CpuLoops::addChains(OpBuilder &b, const RunsToSum &runs,
+                                       const ChainPlan &plan, Interval numbers,
+                                       ValueRange sums) const {
+  Interval elements = plan.elements;
+  // Once, even if a run is no longer than its rest.
+  Value last = at(b).max(elements.to, at(b).add(elements.from, constant(b, 1)));
+  return emitSumLoop(
+      b, {elements.from, last}, plan.chain, sums,
+      [&](OpBuilder &inChain, Value start, ValueRange chainSums) {
+        Value stop =
+            at(inChain).min(at(inChain).add(start, plan.chain), elements.to);
+        SmallVector<Value> terms = emitSumLoop(
+            inChain, numbers, plan.zeros,
+            [&](OpBuilder &inRun, Value number, ValueRange partials) {
+              Run run = runs.getRun(inRun, number);
+              loadUniform(inRun, group.reduction, run);
+              return addChain(inRun, run, plan, {start, stop}, partials);
+            });
+        return addCompensated(inChain, loc, chainSums, terms);
+      });
+}
+
+SmallVector<Value> CpuLoops::emitRunSums(OpBuilder &b,
+                                         const RunsToSum &runs) const {
+  ChainPlan plan = planChains(b, runs.elements);
+  return emitSumLoop(
+      b, {constant(b, 0), runs.count}, plan.runsOfChain, zeroSums(b, wide),
+      [&](OpBuilder &nested, Value first, ValueRange sums) {
+        Value end =
+            at(nested).min(at(nested).add(first, plan.runsOfChain), runs.count);
+        return addChains(nested, runs, plan, {first, end}, sums);
+      });
+}
+
+Value CpuLoops::addLanes(OpBuilder &b, Value sum, Value error) const {
+  Value total = arith::AddFOp::create(b, loc, sum, error);
+  return vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD, total,
+                                     arith::FastMathFlags::reassoc);
+}
+
+SmallVector<Value> CpuLoops::addLanes(OpBuilder &b, ValueRange sums) const {
+  SmallVector<Value> totals;
+  for (unsigned i : llvm::seq(numSums()))
+    totals.push_back(addLanes(b, sums[2 * i], sums[2 * i + 1]));
+  return totals;
+}
+
+//===----------------------------------------------------------------------===//
+// Results of a channel
+//===----------------------------------------------------------------------===//
+
+void CpuLoops::storeSums(OpBuilder &b, ArrayRef<Value> features,
+                         ValueRange totals) const {
+  linalg::GenericOp reduction = group.reduction;
+  SmallVector<Value> ivs(group.numLoops);
+  for (auto [loop, iv] : llvm::zip_equal(group.features, features))
+    ivs[loop] = iv;
+  for (auto [term, total] : llvm::zip_equal(values.terms, totals)) {
+    OpOperand *init = reduction.getDpsInitOperand(term.first);
+    SmallVector<Value> indices = getIndices(reduction, *init, ivs);
+    Value before = memref::LoadOp::create(b, loc, init->get(), indices);
+    Value after = arith::AddFOp::create(b, loc, before, total);
+    memref::StoreOp::create(b, loc, after, init->get(), indices);
+  }
+}
+
+bool CpuLoops::hasChannelVectors() const {
+  auto hasVectors = [](linalg::GenericOp generic, OpOperand &operand) {
+    AffineMap map = generic.getMatchingIndexingMap(&operand);
+    Type type = getElementTypeOrSelf(operand.get());
+    return !isa<MemRefType>(operand.get().getType()) ||
+           (map.isConstant() && !generic.isDpsInit(&operand)) ||
+           (map.getNumResults() == 1 && isMemRefWithIdentity(operand.get()) &&
+            isVectorElement(type) && !type.isInteger(1));
+  };
+  if (group.features.size() != 1)
+    return false;
+  for (auto [result, term] : values.terms) {
+    linalg::GenericOp reduction = group.reduction;
+    if (!hasVectors(reduction, *reduction.getDpsInitOperand(result)))
+      return false;
+  }
+  return llvm::all_of(group.channelwise, [&](linalg::GenericOp generic) {
+    return isVectorizable(generic) &&
+           llvm::all_of(generic->getOpOperands(), [&](OpOperand &operand) {
+             return hasVectors(generic, operand);
+           });
+  });
+}
+
+void CpuLoops::storeSums(OpBuilder &b, const Piece &piece,
+                         ValueRange totals) const {
+  linalg::GenericOp reduction = group.reduction;
+  for (auto [term, total] : llvm::zip_equal(values.terms, totals)) {
+    Value output = reduction.getDpsInitOperand(term.first)->get();
+    Value before = load(b, output, piece.position, piece);
+    Value after = arith::AddFOp::create(b, loc, before, total);
+    store(b, after, output, piece.position, piece);
+  }
+}
+
+void CpuLoops::emitChannelwise(OpBuilder &b, const Piece &piece) const {
+  auto readIndex = [&](OpBuilder &, unsigned) { return createSteps(b, piece); };
+  for (linalg::GenericOp generic : group.channelwise) {
+    auto read = [&, generic](OpBuilder &, OpOperand &operand) mutable {
+      Value value = operand.get();
+      if (!isa<MemRefType>(value.getType()))
+        return value;
+      AffineMap map = generic.getMatchingIndexingMap(&operand);
+      if (!map.isConstant())
+        return load(b, value, piece.position, piece);
+      SmallVector<Value> indices;
+      for (int64_t i : map.getConstantResults())
+        indices.push_back(constant(b, i));
+      return memref::LoadOp::create(b, loc, value, indices).getResult();
+    };
+    IRMapping mapping = cloneElement(b, generic, {read, readIndex}, piece.lanes,
+                                     schedule.getFma());
+    Operation *yield = generic.getBody()->getTerminator();
+    for (auto [i, value] : llvm::enumerate(yield->getOperands()))
+      store(b, mapping.lookupOrDefault(value),
+            generic.getDpsInitOperand(i)->get(), piece.position, piece);
+  }
+}

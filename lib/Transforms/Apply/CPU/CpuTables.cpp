@@ -1,0 +1,166 @@
+//===- CpuTables.cpp - tables of per-channel operands by element ----------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CpuTables.h"
+#include "Apply/ElementCloner.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+int64_t TableLoops::getLineElements() const {
+  int64_t width = kLineBytes;
+  for (linalg::GenericOp generic : group.elementwise)
+    for (Value init : generic.getDpsInits())
+      width = std::min(width, getElementBytes(init));
+  return kLineBytes / width;
+}
+
+Value TableLoops::getRepeats(OpBuilder &b, Value elements, int64_t unit) const {
+  // The lowest set bit of the size is its greatest power-of-2 divisor.
+  IndexBuilder index = at(b);
+  Value unitElements = index.constant(unit);
+  Value divisor = index.both(elements, index.sub(index.constant(0), elements));
+  return index.div(unitElements, index.max(index.min(divisor, unitElements),
+                                           index.constant(1)));
+}
+
+llvm::SetVector<Value>
+TableLoops::getChannelOperands(ArrayRef<linalg::GenericOp> generics) const {
+  llvm::SetVector<Value> operands;
+  for (linalg::GenericOp generic : generics)
+    for (OpOperand *operand : generic.getDpsInputOperands()) {
+      AffineMap map = generic.getMatchingIndexingMap(operand);
+      if (!isDataMap(map) && map.isFunctionOfDim(group.features.front()) &&
+          !generic.getMatchingBlockArgument(operand).use_empty())
+        operands.insert(operand->get());
+    }
+  return operands;
+}
+
+GroupTables TableLoops::createTables(OpBuilder &b,
+                                     ArrayRef<TableRequest> requests) const {
+  llvm::SetVector<Value> ofReduction, ofElementwise;
+  if (group.reduction)
+    ofReduction = getChannelOperands(group.reduction);
+  ofElementwise = getChannelOperands(group.elementwise);
+
+  SmallVector<TableType> types;
+  for (auto [use, entries] : requests) {
+    if (use == TableUse::Sums)
+      for (unsigned i : llvm::seq(numSums()))
+        types.append(3, {entries, sumType(i)});
+    else
+      for (Value operand :
+           use == TableUse::Reduction ? ofReduction : ofElementwise)
+        types.push_back({entries, getElementTypeOrSelf(operand)});
+  }
+  GroupTables result;
+  result.memory = CpuLoops::createTables(b, types);
+
+  const Value *next = result.memory.tables.begin();
+  for (auto [use, entries] : requests) {
+    switch (use) {
+    case TableUse::Sums:
+      for (unsigned i = 0; i < numSums(); ++i) {
+        result.sums.sums.append({*next, *std::next(next)});
+        result.sums.chains.push_back(*std::next(next, 2));
+        std::advance(next, 3);
+      }
+      break;
+    case TableUse::Reduction:
+      for (Value operand : ofReduction)
+        result.reduction[operand] = *next++;
+      break;
+    case TableUse::Elementwise:
+      for (Value operand : ofElementwise)
+        result.elementwise[operand] = *next++;
+      break;
+    }
+  }
+  return result;
+}
+
+void TableLoops::fillByRow(OpBuilder &b, const ChannelTables &tables,
+                           Value firstChannel, Value numChannels,
+                           Value rowSize) const {
+  Value zeroIndex = constant(b, 0);
+  for (auto [operand, table] : tables)
+    emitFor(b, {zeroIndex, numChannels},
+            [&, operand = operand, table = table](OpBuilder &nested,
+                                                  Value channel) {
+              IndexBuilder index = at(nested);
+              Value value = memref::LoadOp::create(
+                  nested, loc, operand,
+                  ValueRange{index.add(firstChannel, channel)});
+              Value start = index.mul(channel, rowSize);
+              emitFor(nested, {zeroIndex, rowSize}, constant(nested, lanes),
+                      [&](OpBuilder &inRow, Value element) {
+                        Value entries = broadcastTo(inRow, loc, value, lanes);
+                        store(inRow, entries, castToStorage(inRow, loc, table),
+                              at(inRow).add(start, element), {element, lanes});
+                      });
+            });
+}
+
+/// The values of all channels, to the entries from `first` on.
+void TableLoops::copyChannels(OpBuilder &b, Value operand, Value table,
+                              Value first, Value channels) const {
+  Interval all = {constant(b, 0), channels};
+  if (isMemRefWithIdentity(operand)) {
+    emitPieces(b, all, wide, [&](OpBuilder &nested, const Piece &piece) {
+      // Tables are padded, and need no mask.
+      store(nested, load(nested, operand, piece.position, piece),
+            castToStorage(nested, loc, table),
+            at(nested).add(first, piece.position),
+            {piece.position, piece.lanes});
+    });
+    return;
+  }
+  emitFor(b, all, [&](OpBuilder &nested, Value channel) {
+    Value value = memref::LoadOp::create(nested, loc, operand, channel);
+    memref::StoreOp::create(nested, loc, value, table,
+                            at(nested).add(first, channel));
+  });
+}
+
+void TableLoops::fillByChannel(OpBuilder &b, const ChannelTables &tables,
+                               Value first, Value channels,
+                               Value columns) const {
+  IndexBuilder index = at(b);
+  Value zeroIndex = index.constant(0), one = index.constant(1);
+  for (auto [operand, table] : tables)
+    copyChannels(b, operand, table, first, channels);
+  // The filled part of a table is doubled until it is long enough.
+  Value end = index.add(columns, index.constant(wide + kLineBytes));
+  scf::WhileOp::create(
+      b, loc, b.getIndexType(), index.max(channels, one),
+      [&](OpBuilder &before, Location, ValueRange filled) {
+        Value isShort =
+            at(before).compare(arith::CmpIPredicate::ult, filled[0], end);
+        scf::ConditionOp::create(before, loc, isShort, filled);
+      },
+      [&](OpBuilder &after, Location, ValueRange filled) {
+        Value width = at(after).min(filled[0], at(after).sub(end, filled[0]));
+        emitFor(after, {zeroIndex, width}, constant(after, lanes),
+                [&](OpBuilder &nested, Value entry) {
+                  Piece source = {at(nested).add(first, entry), lanes};
+                  for (auto [operand, table] : tables) {
+                    Value stored = castToStorage(nested, loc, table);
+                    store(nested, load(nested, stored, source.position, source),
+                          stored, at(nested).add(filled[0], source.position),
+                          source);
+                  }
+                });
+        scf::YieldOp::create(after, loc,
+                             at(after).mul(filled[0], constant(after, 2)));
+      });
+}

@@ -1,0 +1,124 @@
+//===- CpuTables.h - base of the schedules with tables ----------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Under `tiles` and `rows`, the elements of a run belong to several channels.
+// Per-channel operands are loaded from tables that have an entry for each
+// element of a run, a *column*; sums are added up by column, over the runs
+// (*rows*) that lie below each other, and in the end over the columns of a
+// channel.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_CPU_CPUTABLES_H
+#define BNGRAD_LIB_TRANSFORMS_APPLY_CPU_CPUTABLES_H
+
+#include "CpuLoops.h"
+
+namespace mlir::bngrad {
+
+/// Sums by column.
+struct SumTables {
+  SmallVector<Value> sums;   // of each sum: it, and its error
+  SmallVector<Value> chains; // of each sum: the terms of the current chain
+};
+
+/// The tables of a group, in one allocation.
+struct GroupTables {
+  TableMemory memory;
+  SumTables sums;
+  ChannelTables reduction;   // of the per-channel operands of the reduction
+  ChannelTables elementwise; // of those of the element-wise generics
+};
+
+/// The purpose of some tables.
+enum class TableUse { Sums, Reduction, Elementwise };
+struct TableRequest {
+  TableUse use;
+  Value entries; // of each table
+};
+
+/// Rows whose terms are added up by column.
+struct ColumnRows {
+  function_ref<Run(OpBuilder &, Value)> getRun; // by row
+  Interval rows;
+  Value columns; // of a row
+  Value entry;   // of column 0 in the sum tables
+  /// Each row is followed by another of the same channels, so that a piece may
+  /// reach into it: its terms go to columns that are not used.
+  bool mayOverrun = false;
+};
+
+class TableLoops : public CpuLoops {
+protected:
+  explicit TableLoops(const CpuLoops &shared) : CpuLoops(shared) {}
+
+  // Tables.
+  /// Allocates tables, in the order of `requests`.
+  GroupTables createTables(OpBuilder &b, ArrayRef<TableRequest> requests) const;
+  /// The per-channel operands of `generics`, without the sums.
+  llvm::SetVector<Value>
+  getChannelOperands(ArrayRef<linalg::GenericOp> generics) const;
+  /// Fills tables for rows of `rowSize` elements, each of the next channel:
+  /// the value of channel `firstChannel + i` goes to the entries of row i.
+  void fillByRow(OpBuilder &b, const ChannelTables &tables, Value firstChannel,
+                 Value numChannels, Value rowSize) const;
+  /// Fills entries [first, first + columns) of tables for rows of all channels,
+  /// an element of each: the values of all channels, repeated. A vector and a
+  /// line more are filled, for pieces that overrun.
+  void fillByChannel(OpBuilder &b, const ChannelTables &tables, Value first,
+                     Value channels, Value columns) const;
+  /// Elements of a line in the narrowest result.
+  int64_t getLineElements() const;
+  /// The number of times that `elements` must be repeated to fill whole units,
+  /// each a power of 2 of elements.
+  Value getRepeats(OpBuilder &b, Value elements, int64_t unit) const;
+
+  // Sums by column (CpuColumnSums.cpp).
+  void emitZeroSums(OpBuilder &b, const SumTables &tables, Value entry,
+                    Value columns) const;
+  /// Adds the terms of `rows` to the sums of their columns.
+  void emitColumnSums(OpBuilder &b, const SumTables &tables,
+                      const ColumnRows &rows) const;
+  /// Adds the pairs of a piece of the sum tables, each joined, to `sums`.
+  SmallVector<Value> addEntries(OpBuilder &b, const SumTables &tables,
+                                const Piece &piece, ValueRange sums) const;
+  SmallVector<Value> loadEntries(OpBuilder &b, ArrayRef<Value> tables,
+                                 const Piece &piece) const;
+  void storeEntries(OpBuilder &b, ValueRange entries, ArrayRef<Value> tables,
+                    const Piece &piece) const;
+
+private:
+  void copyChannels(OpBuilder &b, Value operand, Value table, Value first,
+                    Value channels) const;
+  /// Adds the terms of `pieces` of the rows of one chain to `tables.chains`;
+  /// between rows they stay in registers.
+  void addPieces(OpBuilder &b, const SumTables &tables, const ColumnRows &chain,
+                 ArrayRef<Piece> pieces) const;
+  /// The same for all columns, as one piece that may overrun its row, if a
+  /// piece is long enough; emits `otherwise` for the case that none is.
+  void addOverrunning(OpBuilder &b, const SumTables &tables,
+                      const ColumnRows &chain, Body otherwise) const;
+  /// The same for all columns of rows that fit into registers.
+  void addNarrowRows(OpBuilder &b, const SumTables &tables,
+                     const ColumnRows &chain) const;
+  /// The same for all columns, row by row.
+  void addWideRows(OpBuilder &b, const SumTables &tables,
+                   const ColumnRows &chain) const;
+  /// Adds the chains to the sums, and sets them to 0.
+  void endChains(OpBuilder &b, const SumTables &tables,
+                 const ColumnRows &rows) const;
+  /// Columns that there are registers for.
+  int64_t getMostColumns() const {
+    // CPUs with long registers have 32 of them.
+    return schedule.getVectorBits() >= 512 ? 2 * wide : wide;
+  }
+};
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_APPLY_CPU_CPUTABLES_H

@@ -1,0 +1,382 @@
+//===- DenseForms.cpp - dense data, one loop per run of dims --------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "DenseForms.h"
+#include "Schedule/ScheduledGroup.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+static bool areOnMemRefs(const GroupMembers &members) {
+  return llvm::all_of(members, [](linalg::GenericOp member) {
+    return member.hasPureBufferSemantics();
+  });
+}
+
+static bool isDense(Value memref) {
+  return cast<MemRefType>(memref.getType()).getLayout().isIdentity();
+}
+
+/// The memrefs with an element per iteration, or nothing if one is read in
+/// another order than that of the loops.
+static std::optional<llvm::SetVector<Value>>
+getData(const ScheduledGroup &group) {
+  llvm::SetVector<Value> data;
+  for (linalg::GenericOp generic : group.getDataGenerics())
+    for (OpOperand &operand : generic->getOpOperands()) {
+      AffineMap map = generic.getMatchingIndexingMap(&operand);
+      if (!isDataMap(map))
+        continue;
+      if (!map.isIdentity())
+        return std::nullopt;
+      data.insert(operand.get());
+    }
+  return data;
+}
+
+/// The orders in which dense data may lie in memory: the loops from the
+/// slowest to the fastest.
+static SmallVector<SmallVector<int64_t>>
+getOrders(const ScheduledGroup &group) {
+  SmallVector<int64_t> rowMajor, sums;
+  for (unsigned loop : llvm::seq(group.numLoops)) {
+    rowMajor.push_back(loop);
+    if (!group.isFeature(loop))
+      sums.push_back(loop);
+  }
+  // NHWC, NCHW and CNHW, whatever the order of the loops.
+  SmallVector<int64_t> features(group.features.begin(), group.features.end());
+  auto withFeaturesAt = [&](unsigned position) {
+    SmallVector<int64_t> order(sums);
+    order.insert(order.begin() + position, features.begin(), features.end());
+    return order;
+  };
+  SmallVector<SmallVector<int64_t>> orders = {rowMajor};
+  for (unsigned position : {static_cast<unsigned>(sums.size()), 1u, 0u})
+    if (SmallVector<int64_t> order = withFeaturesAt(position);
+        !llvm::is_contained(orders, order))
+      orders.push_back(order);
+  return orders;
+}
+
+namespace {
+/// Sizes and strides of one memref, and where it starts.
+struct Metadata {
+  Value base, offset;
+  SmallVector<Value> sizes, strides;
+};
+} // namespace
+
+static Metadata getMetadata(OpBuilder &b, Location loc, Value memref) {
+  auto op = memref::ExtractStridedMetadataOp::create(b, loc, memref);
+  auto toValues = [&](ArrayRef<OpFoldResult> mixed) {
+    return getValueOrCreateConstantIndexOp(b, loc, mixed);
+  };
+  return {
+      op.getBaseBuffer(),
+      getValueOrCreateConstantIndexOp(b, loc, op.getConstifiedMixedOffset()),
+      toValues(op.getConstifiedMixedSizes()),
+      toValues(op.getConstifiedMixedStrides())};
+}
+
+/// An i1: the strides are those of dense data in `order`. That of a dim of one
+/// element does not matter.
+static Value isDenseIn(OpBuilder &b, Location loc, const Metadata &metadata,
+                       ArrayRef<int64_t> order) {
+  auto isEqual = [&](Value l, Value r) {
+    return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, l, r);
+  };
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  Value expected = one;
+  Value result = arith::ConstantIntOp::create(b, loc, 1, 1);
+  for (int64_t loop : llvm::reverse(order)) {
+    Value fits = b.createOrFold<arith::OrIOp>(
+        loc, isEqual(metadata.strides[loop], expected),
+        isEqual(metadata.sizes[loop], one));
+    result = b.createOrFold<arith::AndIOp>(loc, result, fits);
+    expected =
+        b.createOrFold<arith::MulIOp>(loc, expected, metadata.sizes[loop]);
+  }
+  return result;
+}
+
+/// `memref`, dense in `order`, with its dims in that order and identity layout.
+static Value getDenseView(OpBuilder &b, Location loc, MemRefType type,
+                          const Metadata &metadata, ArrayRef<int64_t> order) {
+  // memref.view is the op that gives an identity layout at an offset; it wants
+  // bytes.
+  SmallVector<int64_t> shape = applyPermutation(type.getShape(), order);
+  SmallVector<Value> sizes =
+      applyPermutation(ArrayRef<Value>(metadata.sizes), order);
+  auto bytesType =
+      MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
+                      MemRefLayoutAttrInterface(), type.getMemorySpace());
+  auto flatType =
+      MemRefType::get({ShapedType::kDynamic}, type.getElementType(),
+                      MemRefLayoutAttrInterface(), type.getMemorySpace());
+  Value count = arith::ConstantIndexOp::create(b, loc, 1);
+  for (Value size : metadata.sizes)
+    count = b.createOrFold<arith::MulIOp>(loc, count, size);
+  count = b.createOrFold<arith::AddIOp>(loc, count, metadata.offset);
+  Value flat = memref::ReinterpretCastOp::create(
+      b, loc, flatType, metadata.base, OpFoldResult(b.getIndexAttr(0)),
+      ArrayRef<OpFoldResult>{count}, ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
+  Value bytes =
+      UnrealizedConversionCastOp::create(b, loc, bytesType, flat).getResult(0);
+  int64_t width =
+      llvm::divideCeil(type.getElementType().getIntOrFloatBitWidth(), 8);
+  Value byteOffset = arith::MulIOp::create(
+      b, loc, metadata.offset, arith::ConstantIndexOp::create(b, loc, width));
+  SmallVector<Value> dynamicSizes;
+  for (auto [known, size] : llvm::zip_equal(shape, sizes))
+    if (ShapedType::isDynamic(known))
+      dynamicSizes.push_back(size);
+  auto viewType =
+      MemRefType::get(shape, type.getElementType(), MemRefLayoutAttrInterface(),
+                      type.getMemorySpace());
+  return memref::ViewOp::create(b, loc, viewType, bytes, byteOffset,
+                                dynamicSizes);
+}
+
+/// The generics of `region`, in order.
+static GroupMembers getGenerics(Operation *region) {
+  GroupMembers members;
+  for (linalg::GenericOp generic :
+       region->getRegion(0).getOps<linalg::GenericOp>())
+    members.push_back(generic);
+  return members;
+}
+
+SmallVector<GroupMembers>
+mlir::bngrad::versionByStrides(RewriterBase &rewriter,
+                               const GroupMembers &members) {
+  auto region = dyn_cast<scf::ExecuteRegionOp>(members.front()->getParentOp());
+  if (!areOnMemRefs(members))
+    return {members};
+  std::string reason;
+  std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
+  if (!region || !region.getRegion().hasOneBlock() ||
+      region.getNumResults() > 0 || !group || getGenerics(region) != members)
+    return {members};
+  std::optional<llvm::SetVector<Value>> data = getData(*group);
+  auto hasBytes = [](Value memref) {
+    Type type = getElementTypeOrSelf(memref);
+    return type.isIntOrFloat() &&
+           (type.isInteger(1) || type.getIntOrFloatBitWidth() % 8 == 0);
+  };
+  // Strides are read before the region, where its own views do not exist yet.
+  auto isStridedInside = [&](Value memref) {
+    return !isDense(memref) &&
+           region.getRegion().isAncestor(memref.getParentRegion());
+  };
+  if (!data || llvm::all_of(*data, isDense) || !llvm::all_of(*data, hasBytes) ||
+      llvm::any_of(*data, isStridedInside))
+    return {members};
+  // Dense data have no other order.
+  bool mayReorder = llvm::all_of(*data, [&](Value memref) {
+    return !isDense(memref) &&
+           llvm::all_of(memref.getUsers(), [&](Operation *user) {
+             return !region->isProperAncestor(user) ||
+                    isa<linalg::GenericOp>(user);
+           });
+  });
+
+  Location loc = region.getLoc();
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(region);
+  llvm::MapVector<Value, Metadata> metadata;
+  for (Value memref : *data)
+    if (!isDense(memref))
+      metadata[memref] = getMetadata(rewriter, loc, memref);
+
+  SmallVector<GroupMembers> versions;
+  for (const SmallVector<int64_t> &order : getOrders(*group)) {
+    bool isRowMajor = llvm::is_sorted(order);
+    if (!isRowMajor && !mayReorder)
+      continue;
+    Value isDenseForm = arith::ConstantIntOp::create(rewriter, loc, 1, 1);
+    for (auto &[memref, strided] : metadata)
+      isDenseForm = rewriter.createOrFold<arith::AndIOp>(
+          loc, isDenseForm, isDenseIn(rewriter, loc, strided, order));
+    if (matchPattern(isDenseForm, m_Zero()))
+      continue;
+    bool isCertain = matchPattern(isDenseForm, m_One());
+    scf::IfOp choice;
+    if (!isCertain) {
+      choice = scf::IfOp::create(rewriter, loc, isDenseForm,
+                                 /*withElseRegion=*/true);
+      rewriter.setInsertionPointToStart(choice.thenBlock());
+    }
+    IRMapping mapping;
+    for (auto &[memref, strided] : metadata)
+      mapping.map(memref, getDenseView(rewriter, loc,
+                                       cast<MemRefType>(memref.getType()),
+                                       strided, order));
+    Operation *version = rewriter.clone(*region, mapping);
+    GroupMembers clones = getGenerics(version);
+    SmallVector<unsigned> interchange(order.begin(), order.end());
+    for (linalg::GenericOp generic : clones) {
+      if (generic.getNumLoops() != group->numLoops || isRowMajor)
+        continue;
+      // The data operands now have their dims in this order.
+      SmallVector<AffineMap> maps = generic.getIndexingMapsArray();
+      for (AffineMap &map : maps)
+        if (isDataMap(map))
+          map = AffineMap::getPermutationMap(order, rewriter.getContext());
+      generic.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
+      if (failed(linalg::interchangeGenericOp(rewriter, generic, interchange)))
+        llvm_unreachable("a permutation of the loops");
+    }
+    versions.push_back(getGenerics(version));
+    if (isCertain) {
+      rewriter.eraseOp(region);
+      return versions;
+    }
+    rewriter.setInsertionPointToStart(choice.elseBlock());
+  }
+  rewriter.moveOpBefore(region, rewriter.getInsertionBlock(),
+                        rewriter.getInsertionPoint());
+  versions.push_back(members);
+  return versions;
+}
+
+namespace {
+/// Makes generics with the loops of each run as one.
+class LoopMerger {
+public:
+  explicit LoopMerger(RewriterBase &rewriter) : rewriter(rewriter) {}
+
+  /// `generic` with merged loops, in its place.
+  linalg::GenericOp merge(linalg::GenericOp generic,
+                          ArrayRef<ReassociationIndices> runs);
+
+private:
+  Value getView(Location loc, Value operand, AffineMap map,
+                ArrayRef<ReassociationIndices> runs);
+  /// Expresses `linalg.index` in terms of the merged loops.
+  void splitIndices(linalg::GenericOp merged,
+                    ArrayRef<ReassociationIndices> runs, ValueRange sizes);
+
+  RewriterBase &rewriter;
+  // By source and type: readers of the same data see the same value.
+  DenseMap<std::pair<Value, Type>, Value> views;
+};
+} // namespace
+
+static bool isMerged(const ReassociationIndices &run) { return run.size() > 1; }
+
+Value LoopMerger::getView(Location loc, Value operand, AffineMap map,
+                          ArrayRef<ReassociationIndices> runs) {
+  SmallVector<ReassociationIndices> dims = getMergedDims(map, runs);
+  auto type = dyn_cast<MemRefType>(operand.getType());
+  if (!type || llvm::none_of(dims, isMerged))
+    return operand;
+  MemRefType viewType =
+      memref::CollapseShapeOp::computeCollapsedType(type, dims);
+  Value &view = views[{operand, viewType}];
+  if (!view)
+    view =
+        memref::CollapseShapeOp::create(rewriter, loc, viewType, operand, dims);
+  return view;
+}
+
+void LoopMerger::splitIndices(linalg::GenericOp merged,
+                              ArrayRef<ReassociationIndices> runs,
+                              ValueRange sizes) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  for (auto op : llvm::to_vector(merged.getBody()->getOps<linalg::IndexOp>())) {
+    int64_t loop = op.getDim();
+    auto run = llvm::find_if(runs, [&](const ReassociationIndices &loops) {
+      return llvm::is_contained(loops, loop);
+    });
+    rewriter.setInsertionPoint(op);
+    Location loc = op.getLoc();
+    Value index = linalg::IndexOp::create(rewriter, loc, run - runs.begin());
+    for (int64_t inner : llvm::reverse(*run)) {
+      if (inner == loop)
+        break;
+      index = rewriter.createOrFold<arith::DivSIOp>(loc, index, sizes[inner]);
+    }
+    if (loop != run->front())
+      index = rewriter.createOrFold<arith::RemSIOp>(loc, index, sizes[loop]);
+    rewriter.replaceOp(op, index);
+  }
+}
+
+linalg::GenericOp LoopMerger::merge(linalg::GenericOp generic,
+                                    ArrayRef<ReassociationIndices> runs) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(generic);
+  Location loc = generic.getLoc();
+  SmallVector<Value> operands, sizes;
+  SmallVector<AffineMap> maps;
+  for (OpOperand &operand : generic->getOpOperands()) {
+    AffineMap map = generic.getMatchingIndexingMap(&operand);
+    SmallVector<AffineExpr> exprs;
+    for (AffineExpr expr : map.getResults()) {
+      auto dim = dyn_cast<AffineDimExpr>(expr);
+      if (!dim)
+        exprs.push_back(expr); // a constant
+      // The first loop of a run stands for all.
+      for (auto [i, run] : llvm::enumerate(runs))
+        if (dim && dim.getPosition() == run.front())
+          exprs.push_back(rewriter.getAffineDimExpr(i));
+    }
+    operands.push_back(getView(loc, operand.get(), map, runs));
+    maps.push_back(
+        AffineMap::get(runs.size(), 0, exprs, rewriter.getContext()));
+  }
+  SmallVector<utils::IteratorType> iterators;
+  for (const ReassociationIndices &run : runs)
+    iterators.push_back(generic.getIteratorTypesArray()[run.front()]);
+  if (generic.hasIndexSemantics())
+    for (Range range : cast<linalg::LinalgOp>(generic.getOperation())
+                           .createLoopRanges(rewriter, loc))
+      sizes.push_back(
+          getValueOrCreateConstantIndexOp(rewriter, loc, range.size));
+  ArrayRef<Value> all = operands;
+  auto merged = linalg::GenericOp::create(
+      rewriter, loc, all.take_front(generic.getNumDpsInputs()),
+      all.drop_front(generic.getNumDpsInputs()), maps, iterators);
+  merged->setDiscardableAttrs(generic->getDiscardableAttrDictionary());
+  merged.getRegion().takeBody(generic.getRegion());
+  splitIndices(merged, runs, sizes);
+  rewriter.eraseOp(generic);
+  return merged;
+}
+
+void mlir::bngrad::mergeLoops(RewriterBase &rewriter, GroupMembers &members) {
+  if (!areOnMemRefs(members))
+    return;
+  std::string reason;
+  std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
+  if (!group)
+    return;
+  SmallVector<ReassociationIndices> runs = group->getMergeableLoops();
+  // The loops of per-channel generics are the features.
+  SmallVector<ReassociationIndices> channelRuns;
+  for (const ReassociationIndices &run : runs)
+    if (group->isFeature(run.front()))
+      channelRuns.push_back(group->getChannelLoops(run));
+  LoopMerger merger(rewriter);
+  for (linalg::GenericOp &member : members) {
+    ArrayRef<ReassociationIndices> merged =
+        member.getNumLoops() == group->numLoops ? runs : channelRuns;
+    if (llvm::any_of(merged, isMerged))
+      member = merger.merge(member, merged);
+  }
+}

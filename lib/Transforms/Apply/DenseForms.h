@@ -1,0 +1,38 @@
+//===- DenseForms.h - dense data, one loop per run of dims ------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_DENSEFORMS_H
+#define BNGRAD_LIB_TRANSFORMS_APPLY_DENSEFORMS_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+namespace mlir::bngrad {
+
+/// The generics of one version of a group.
+using GroupMembers = SmallVector<linalg::GenericOp>;
+
+/// Data with strides may be dense all the same, in row-major order or in
+/// another (channels-last data viewed as NCHW). Where `members`, which lie in
+/// one `scf.execute_region`, have such operands, makes a version of the region
+/// for each order whose test does not fail at compile time; one is chosen at
+/// run time by the strides. In it the data are memrefs of identity layout and
+/// the loops follow their order in memory. The last version takes any strides.
+///
+/// Returns the members of every version; just `members` if the data are dense
+/// or cannot be versioned.
+SmallVector<GroupMembers> versionByStrides(RewriterBase &rewriter,
+                                           const GroupMembers &members);
+
+/// Merges adjacent loops where every operand of `members` allows it, so that
+/// dense NCHW data have three loops and NHWC data two. Operands that were the
+/// same value still are.
+void mergeLoops(RewriterBase &rewriter, GroupMembers &members);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_APPLY_DENSEFORMS_H

@@ -1,0 +1,84 @@
+//===- DeviceBuffers.h - the buffers of a group on the device ---*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_GPU_DEVICEBUFFERS_H
+#define BNGRAD_LIB_TRANSFORMS_APPLY_GPU_DEVICEBUFFERS_H
+
+#include "Schedule/ScheduledGroup.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir::bngrad {
+
+/// Where the kernels of one group find their operands. Everything is done on
+/// one stream, in the order of the ops.
+class DeviceBuffers {
+public:
+  /// Gives every operand of `group` a buffer on the device and makes its
+  /// members read and write there: a copy of a buffer of the host, or the
+  /// buffer itself if it is an argument of the function and `deviceArguments`,
+  /// which means that arguments are in device memory. A remark names the
+  /// copies.
+  DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
+                bool deviceArguments);
+
+  /// A token of the stream.
+  Value getStream() const { return stream; }
+  /// The initial value of sum `i` of the reduction; null: that of its output.
+  Value getInitialValue(unsigned i) const { return initialValues.lookup(i); }
+  /// True if `memref` is known to be aligned to 16 bytes.
+  bool isAligned(Value memref) const;
+  /// An i1: whether the operands of `generics` along loop `inner` are aligned
+  /// to 16 bytes; null if that is known.
+  Value testAlignment(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
+                      unsigned inner) const;
+  /// In the scope of a test that has succeeded.
+  void setAligned(bool tested) { isTestedAligned = tested; }
+  /// A buffer for the time of the group.
+  Value allocate(OpBuilder &b, MemRefType type, ValueRange sizes);
+  /// Ends the time of a buffer early, in the block of its allocation.
+  void free(OpBuilder &b, Value memref);
+  /// Copies results back, frees and waits.
+  void finish(OpBuilder &b);
+
+private:
+  struct Access {
+    bool isRead = false, isWritten = false;
+  };
+  Value getDevice(OpBuilder &b, Value memref);
+  Value mirror(OpBuilder &b, Value root, Access access);
+  void copy(OpBuilder &b, Value to, Value from) const;
+
+  Location loc;
+  Value stream;
+  DenseMap<Value, Access> accesses; // by root
+  bool deviceArguments;
+  bool isTestedAligned = false;
+  DenseMap<Value, Value> devices;                // by memref of the host
+  DenseMap<std::pair<Value, Type>, Value> views; // by source and type
+  SmallVector<Value> allocated;
+  SmallVector<std::pair<Value, Value>> results;    // of the device, of the host
+  SmallVector<std::pair<Value, Value>> denseForms; // dense, strided
+  DenseMap<unsigned, Value> initialValues;
+};
+
+/// Converts dense copies from and to the arguments of `function`, which are in
+/// device memory, to copies of the device. If host code writes a dense argument
+/// as a whole (a count, or zeros if there is nothing to sum), it writes a host
+/// buffer, which is copied.
+void copyDeviceArguments(RewriterBase &rewriter, func::FuncOp function);
+
+/// Checks that nothing but kernels and copies of the device accesses the
+/// arguments of `function`, which are buffers of the device.
+///
+/// Errors: a diagnostic at the access, and failure.
+LogicalResult verifyDeviceArguments(func::FuncOp function);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_APPLY_GPU_DEVICEBUFFERS_H

@@ -1,0 +1,175 @@
+//===- GpuKernels.h - base of the schedules for GPUs ------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Threads *walk* over loops of the data, access the elements, and add up their
+// terms. The kernels of a schedule are built from these steps.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_GPU_GPUKERNELS_H
+#define BNGRAD_LIB_TRANSFORMS_APPLY_GPU_GPUKERNELS_H
+
+#include "DeviceBuffers.h"
+#include "Apply/GroupEmitter.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace mlir::bngrad {
+
+/// Lanes of a warp.
+inline constexpr int64_t kWarp = 32;
+/// Elements that a thread adds one by one, and loads before the first of them
+/// is used.
+inline constexpr int64_t kUnroll = 4;
+
+/// The steps of a thread through some loops of the data, as one sequence of
+/// pieces in which the last loop runs fastest.
+struct Walk {
+  SmallVector<unsigned> loops;
+  SmallVector<Value> sizes; // by loop, of the last one in pieces
+  SmallVector<Value> steps; // by loop, of one step of the thread
+};
+
+/// Where a piece is: an index for every loop of the data, null where a walk has
+/// not set it. The last loop's is that of the first element of the piece.
+using Indices = SmallVector<Value>;
+
+/// The pieces of a walk that a thread takes: number `from + thread`, and on in
+/// steps of `stride`, before `to`.
+struct ThreadPieces {
+  Value from, thread, stride, to;
+};
+
+/// The threads of a block as rows of columns.
+struct ThreadGrid {
+  int64_t rows, columns;
+  Value row, column; // of a thread; threads left over have rows past the last
+};
+
+/// The threads of a kernel, and their memory.
+struct LaunchShape {
+  Value blocks;
+  int64_t threads;                // of a block
+  TypeRange shared = {};          // workgroup memory, by buffer
+  int64_t dynamicSharedBytes = 0; // more workgroup memory
+  int64_t cluster = 1;            // blocks of a cluster
+};
+
+/// The state of a kernel that the threads of a block share.
+struct Kernel {
+  Value block, thread; // their numbers in the grid and in the block
+  ValueRange shared;   // workgroup memory
+};
+
+/// Launches, walks, elements and sums for one group. A schedule is a subclass.
+///
+/// Shapes: `sizes` in elements, by loop over the data, static or dynamic.
+/// Units:  `threads` of a block; lanes in elements of a piece.
+class GpuKernels : public GroupEmitter {
+public:
+  GpuKernels(OpBuilder &b, const ScheduledGroup &group, ScheduleAttr schedule,
+             DeviceBuffers &buffers);
+
+protected:
+  // Launches.
+  void launch(OpBuilder &b, StringRef name, const LaunchShape &shape,
+              function_ref<void(OpBuilder &, Kernel)> body);
+  MemRefType getSharedType(int64_t elements, Type type) const;
+  void barrier(OpBuilder &b) const;
+
+  // Walks.
+  /// A walk over `loops` with a step of `stride` pieces.
+  Walk createWalk(OpBuilder &b, ArrayRef<unsigned> loops, Value stride,
+                  int64_t lanes) const;
+  Value countPieces(OpBuilder &b, const Walk &walk) const {
+    return at(b).product(walk.sizes);
+  }
+  using GroupEmitter::delinearize;
+  /// Position `index` of the walk, by loop of the walk.
+  SmallVector<Value> delinearize(OpBuilder &b, const Walk &walk,
+                                 Value index) const;
+  SmallVector<Value> advance(OpBuilder &b, const Walk &walk,
+                             ValueRange position) const;
+  /// `indices` with those of the walk at `position`.
+  Indices getIndices(OpBuilder &b, const Walk &walk, Indices indices,
+                     ValueRange position, int64_t lanes) const;
+
+  // Elements.
+  /// Elements of a piece, if all that `generics` read can be had in vectors.
+  int64_t getLanes(ArrayRef<linalg::GenericOp> generics) const;
+  /// True if the lanes of a piece are neighbours in `operand`.
+  bool isContiguous(linalg::GenericOp generic, OpOperand &operand) const;
+  Value loadPiece(OpBuilder &b, linalg::GenericOp generic, OpOperand &operand,
+                  const Indices &indices, int64_t lanes) const;
+  void storePiece(OpBuilder &b, linalg::GenericOp generic, OpOperand &operand,
+                  Value value, const Indices &indices, int64_t lanes) const;
+  /// Operands that are the same wherever the null indices end up.
+  DenseMap<OpOperand *, Value> loadCommon(OpBuilder &b,
+                                          linalg::GenericOp generic,
+                                          const Indices &indices,
+                                          int64_t lanes) const;
+  IRMapping clonePiece(OpBuilder &b, linalg::GenericOp generic,
+                       const DenseMap<OpOperand *, Value> &common,
+                       const Indices &indices, int64_t lanes) const;
+  /// Stores the results of `generic` that have an element per iteration.
+  void storeResults(OpBuilder &b, linalg::GenericOp generic,
+                    const IRMapping &mapping, const Indices &indices,
+                    int64_t lanes) const;
+
+  /// The element-wise `generic` for `pieces` of a walk that starts at index
+  /// `first` of each loop, or at 0.
+  void emitElements(OpBuilder &b, linalg::GenericOp generic, const Walk &walk,
+                    const Indices &first, const ThreadPieces &pieces,
+                    int64_t lanes) const;
+
+  // Sums.
+  /// A pair of zeros for each sum; of one lane, scalars.
+  SmallVector<Value> zeroSums(OpBuilder &b, int64_t lanes = 1) const {
+    return lanes == 1 ? GroupEmitter::zeroSums(b)
+                      : GroupEmitter::zeroSums(b, lanes);
+  }
+  /// The terms of a piece, one for each sum.
+  SmallVector<Value> cloneTerms(OpBuilder &b,
+                                const DenseMap<OpOperand *, Value> &common,
+                                const Indices &indices, int64_t lanes) const;
+  /// The sums of `pieces`.
+  SmallVector<Value> emitSums(OpBuilder &b, const Walk &walk, Indices indices,
+                              const ThreadPieces &pieces, int64_t lanes) const;
+  /// `value` of each lane of a warp and of all others; `lanes` is a power of 2.
+  Value addAcrossWarp(OpBuilder &b, Value value, int64_t lanes) const;
+  /// The sums of all threads of a block, in its first warp.
+  SmallVector<Value> addAcrossBlock(OpBuilder &b, const Kernel &kernel,
+                                    ValueRange sums) const;
+  SmallVector<Type> getSharedTypesForBlock() const;
+  /// `sums` of the threads of a column, in its first thread.
+  SmallVector<Value> addAcrossRows(OpBuilder &b, const Kernel &kernel,
+                                   const ThreadGrid &grid, ValueRange sums,
+                                   int64_t lanes) const;
+  /// Stores each of `totals`, scalars or vectors, to its memref.
+  void storeTotals(OpBuilder &b, ValueRange totals, ArrayRef<Value> memrefs,
+                   ValueRange indices) const;
+  /// Adds `totals` to the initial values of the outputs of the reduction.
+  void storeSums(OpBuilder &b, const Indices &indices, ValueRange totals) const;
+
+  /// Part of an operand, in shared memory.
+  struct OnChip {
+    Value memref;
+    SmallVector<Value> first; // by dim: the index of its first element
+  };
+
+  DeviceBuffers &buffers;
+  Value channels;                 // the number of channels
+  int64_t threads;                // of a block
+  unsigned inner;                 // the loop that runs fastest
+  DenseMap<Value, OnChip> onChip; // by memref, operands read there
+  std::string module;             // the symbol of the kernels
+};
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_APPLY_GPU_GPUKERNELS_H

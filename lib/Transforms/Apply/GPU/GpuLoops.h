@@ -1,0 +1,35 @@
+//===- GpuLoops.h - kernels for a group -------------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_GPU_GPULOOPS_H
+#define BNGRAD_LIB_TRANSFORMS_APPLY_GPU_GPULOOPS_H
+
+#include "Apply/DenseForms.h"
+
+#include "BNGrad/Dialect/BNGrad.h"
+
+namespace mlir::bngrad {
+
+/// Replaces the `members` of a group, on memrefs, by kernels, and by code of
+/// the host around them: copies, launches and a wait. `deviceArguments`: the
+/// arguments of the function are buffers of the device.
+///
+/// Loops are merged once the buffers of the device are known, as a copy of data
+/// with strides is dense. Where `one_pass` does not fit the loops that are
+/// left, two passes run, with a remark.
+///
+/// Errors: failure and a `reason` without any change, for members that are no
+/// group, tensors, integers of part of a byte, and an obstacle between the
+/// members.
+LogicalResult emitGpuLoops(RewriterBase &rewriter, const GroupMembers &members,
+                           ScheduleAttr schedule, bool deviceArguments,
+                           std::string &reason);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_APPLY_GPU_GPULOOPS_H

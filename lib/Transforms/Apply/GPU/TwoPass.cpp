@@ -1,0 +1,332 @@
+//===- TwoPass.cpp - kernels that read the data twice ---------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One kernel adds up shares of every channel, one finishes the sums and
+// computes the per-channel results, and one computes the elements. Neither the
+// number of shares nor the order in which they are added depends on the device.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TwoPass.h"
+#include "GpuKernels.h"
+#include "Schedule/GpuSchedule.h"
+#include "Apply/Sums.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+namespace {
+class TwoPass : public GpuKernels {
+public:
+  using GpuKernels::GpuKernels;
+
+  void emit(OpBuilder &b);
+
+private:
+  using LanesBody = function_ref<void(OpBuilder &, int64_t)>;
+
+  /// Emits `body` for vectors where `generics` can be read in vectors, else for
+  /// single elements; sizes and alignments not known yet are tested at run
+  /// time.
+  void emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
+                   LanesBody body);
+
+  /// Partial sums, as [sum][share][channel].
+  struct Partials {
+    SmallVector<Value> memrefs; // by sum
+    Value shares;
+  };
+  Partials createPartials(OpBuilder &b, Value shares);
+  /// The work of the blocks that add up.
+  struct Work {
+    Value tiles;   // of channels, each a block's at a time
+    Value pieces;  // of a tile
+    Value perStep; // pieces that a block takes at a time
+  };
+  /// The number of shares that `work` is cut into, per tile.
+  Value countShares(OpBuilder &b, const Work &work);
+  /// Threads beside each other in a channel.
+  void emitChannelSums(OpBuilder &b, const Partials &partials, int64_t lanes);
+
+  /// The columns of a row, each of `lanes` channels, in tiles of a block.
+  struct ColumnTiles {
+    int64_t rows, columns;               // of threads
+    SmallVector<unsigned> outerFeatures; // features other than `inner`
+    Value columnsOfRow, tilesOfRow;
+    Value count;  // of tiles
+    Walk walk;    // of a thread, down its column
+    Value stride; // of the walk
+    Value pieces, piecesOfShare;
+  };
+  ColumnTiles planColumns(OpBuilder &b, const Partials &partials,
+                          int64_t lanes);
+  /// Threads beside each other in different channels.
+  void emitColumnSums(OpBuilder &b, const Partials &partials, int64_t lanes);
+  /// The kernel: the sums of a share of the pieces of each column of a tile.
+  void emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
+                      const Partials &partials, const ColumnTiles &tiles,
+                      int64_t lanes);
+  void emitFinish(OpBuilder &b, const Partials &partials);
+  void emitElementwise(OpBuilder &b, linalg::GenericOp generic, int64_t lanes);
+};
+} // namespace
+
+void TwoPass::emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
+                          LanesBody body) {
+  IndexBuilder index = at(b);
+  int64_t lanes = getLanes(generics);
+  Value isWhole = index.compare(arith::CmpIPredicate::eq,
+                                index.rem(sizes[inner], index.constant(lanes)),
+                                index.constant(0));
+  // One gather for all lanes is not worth vectors elsewhere.
+  for (linalg::GenericOp generic : generics)
+    for (OpOperand &operand : generic->getOpOperands())
+      if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
+          !isContiguous(generic, operand))
+        lanes = 1;
+  if (lanes == 1 || matchPattern(isWhole, m_Zero()))
+    return body(b, 1);
+  Value isVector = isWhole;
+  if (Value isAligned = buffers.testAlignment(b, generics, inner))
+    isVector = index.both(isVector, isAligned);
+  emitIf(
+      b, isVector, [&](OpBuilder &nested) { body(nested, lanes); },
+      [&](OpBuilder &nested) { body(nested, 1); });
+}
+
+TwoPass::Partials TwoPass::createPartials(OpBuilder &b, Value shares) {
+  Partials partials;
+  partials.shares = shares;
+  for (unsigned i : llvm::seq(numSums())) {
+    auto type = MemRefType::get({ShapedType::kDynamic, ShapedType::kDynamic},
+                                sumType(i));
+    partials.memrefs.push_back(buffers.allocate(b, type, {shares, channels}));
+  }
+  return partials;
+}
+
+Value TwoPass::countShares(OpBuilder &b, const Work &work) {
+  IndexBuilder index = at(b);
+  // Enough blocks for the device, but none with less than one chunk to add.
+  Value wanted = index.ceilDiv(index.constant(schedule.getBlocks()),
+                               index.max(work.tiles, index.constant(1)));
+  Value most = index.ceilDiv(work.pieces,
+                             index.mul(work.perStep, index.constant(kUnroll)));
+  return index.max(index.min(wanted, most), index.constant(1));
+}
+
+void TwoPass::emitChannelSums(OpBuilder &b, const Partials &partials,
+                              int64_t lanes) {
+  IndexBuilder index = at(b);
+  Value stride = index.constant(threads);
+  Walk walk = createWalk(b, reduced, stride, lanes);
+  Value pieces = countPieces(b, walk);
+  Value share = index.ceilDiv(pieces, partials.shares);
+  Value blocks = index.mul(channels, partials.shares);
+  SmallVector<Type> shared = getSharedTypesForBlock();
+  launch(b, "reduce", {blocks, threads, shared},
+         [&](OpBuilder &nested, Kernel kernel) {
+           IndexBuilder inside = at(nested);
+           Value channel = inside.div(kernel.block, partials.shares);
+           Value number = inside.rem(kernel.block, partials.shares);
+           Indices indices(group.numLoops);
+           delinearize(nested, channel, group.features, indices);
+           Value from = inside.mul(number, share);
+           Value to = inside.min(inside.add(from, share), pieces);
+           SmallVector<Value> sums = emitSums(
+               nested, walk, indices, {from, kernel.thread, stride, to}, lanes);
+           SmallVector<Value> totals = addAcrossBlock(nested, kernel, sums);
+           Value isFirst = inside.compare(arith::CmpIPredicate::eq,
+                                          kernel.thread, inside.constant(0));
+           emitIf(nested, isFirst, [&](OpBuilder &store) {
+             storeTotals(store, totals, partials.memrefs, {number, channel});
+           });
+         });
+}
+
+TwoPass::ColumnTiles
+TwoPass::planColumns(OpBuilder &b, const Partials &partials, int64_t lanes) {
+  IndexBuilder index = at(b);
+  ColumnTiles tiles;
+  int64_t columns = std::min<int64_t>(schedule.getColumns(), threads);
+  if (std::optional<int64_t> size = getConstantIntValue(sizes[inner]))
+    columns = std::min(columns, std::max<int64_t>(*size / lanes, 1));
+  // The sums of a block meet in static shared memory, of which there are 48 KB.
+  constexpr int64_t kMostBytes = 40 << 10;
+  int64_t bytesOfColumn = 0;
+  for (unsigned i : llvm::seq(numSums()))
+    bytesOfColumn += lanes * sumType(i).getWidth() / 8;
+  columns = std::min(columns, kMostBytes / bytesOfColumn);
+  tiles.columns = columns;
+  tiles.rows =
+      std::min(threads / columns, kMostBytes / (columns * bytesOfColumn));
+  tiles.columnsOfRow = index.div(sizes[inner], index.constant(lanes));
+  tiles.tilesOfRow = index.ceilDiv(tiles.columnsOfRow, index.constant(columns));
+  tiles.outerFeatures = group.features;
+  tiles.outerFeatures.pop_back();
+  Value outer = index.product(pick(sizes, tiles.outerFeatures));
+  tiles.count = index.mul(outer, tiles.tilesOfRow);
+  tiles.stride = index.constant(tiles.rows);
+  tiles.walk = createWalk(b, reduced, tiles.stride, lanes);
+  tiles.pieces = countPieces(b, tiles.walk);
+  tiles.piecesOfShare = index.ceilDiv(tiles.pieces, partials.shares);
+  return tiles;
+}
+
+void TwoPass::emitColumnSums(OpBuilder &b, const Partials &partials,
+                             int64_t lanes) {
+  ColumnTiles tiles = planColumns(b, partials, lanes);
+  SmallVector<Type> shared;
+  for (unsigned i : llvm::seq(numSums()))
+    shared.push_back(getSharedType(
+        getScratchSize(tiles.rows, tiles.columns, lanes), sumType(i)));
+  Value blocks = at(b).mul(tiles.count, partials.shares);
+  launch(b, "reduce", {blocks, threads, shared},
+         [&](OpBuilder &nested, Kernel kernel) {
+           emitSumsOfTile(nested, kernel, partials, tiles, lanes);
+         });
+}
+
+void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
+                             const Partials &partials, const ColumnTiles &tiles,
+                             int64_t lanes) {
+  IndexBuilder index = at(b);
+  Value share = index.rem(kernel.block, partials.shares);
+  Value tile = index.div(kernel.block, partials.shares);
+  Value outerChannel = index.div(tile, tiles.tilesOfRow);
+  Value width = index.constant(tiles.columns);
+  Value column = index.rem(kernel.thread, width);
+  Value row = index.div(kernel.thread, width);
+  Value columnOfRow =
+      index.add(index.mul(index.rem(tile, tiles.tilesOfRow), width), column);
+  Value first = index.mul(columnOfRow, index.constant(lanes));
+  Indices indices(group.numLoops);
+  Value rest = outerChannel;
+  for (unsigned loop : llvm::reverse(tiles.outerFeatures)) {
+    indices[loop] = index.rem(rest, sizes[loop]);
+    rest = index.div(rest, sizes[loop]);
+  }
+  indices[inner] = first;
+  Value from = index.mul(share, tiles.piecesOfShare);
+  Value to = index.min(index.add(from, tiles.piecesOfShare), tiles.pieces);
+  Value isColumn =
+      index.compare(arith::CmpIPredicate::ult, columnOfRow, tiles.columnsOfRow);
+  Value isRow =
+      index.compare(arith::CmpIPredicate::ult, row, index.constant(tiles.rows));
+  SmallVector<Value> sums = emitIf(
+      b, index.both(isColumn, isRow),
+      [&](OpBuilder &nested) {
+        return emitSums(nested, tiles.walk, indices,
+                        {from, row, tiles.stride, to}, lanes);
+      },
+      zeroSums(b, lanes));
+  SmallVector<Value> totals = addAcrossRows(
+      b, kernel, {tiles.rows, tiles.columns, row, column}, sums, lanes);
+  Value isFirst =
+      index.compare(arith::CmpIPredicate::eq, row, index.constant(0));
+  emitIf(b, index.both(isColumn, isFirst), [&](OpBuilder &nested) {
+    Value channel =
+        at(nested).add(at(nested).mul(outerChannel, sizes[inner]), first);
+    storeTotals(nested, totals, partials.memrefs, {share, channel});
+  });
+}
+
+void TwoPass::emitFinish(OpBuilder &b, const Partials &partials) {
+  IndexBuilder index = at(b);
+  constexpr int64_t kFinishThreads = 128;
+  Value blocks = index.ceilDiv(channels, index.constant(kFinishThreads));
+  launch(
+      b, "finish", {blocks, kFinishThreads},
+      [&](OpBuilder &nested, Kernel kernel) {
+        IndexBuilder inside = at(nested);
+        Value channel = inside.add(
+            inside.mul(kernel.block, inside.constant(kFinishThreads)),
+            kernel.thread);
+        Value isChannel =
+            inside.compare(arith::CmpIPredicate::ult, channel, channels);
+        emitIf(nested, isChannel, [&](OpBuilder &active) {
+          Indices indices(group.numLoops);
+          delinearize(active, channel, group.features, indices);
+          if (group.reduction) {
+            auto loop = scf::ForOp::create(
+                active, loc, constant(active, 0), partials.shares,
+                constant(active, 1), zeroSums(active),
+                [&](OpBuilder &body, Location, Value share, ValueRange sums) {
+                  SmallVector<Value> addends;
+                  for (Value memref : partials.memrefs)
+                    addends.push_back(memref::LoadOp::create(
+                        body, loc, memref, ValueRange{share, channel}));
+                  scf::YieldOp::create(
+                      body, loc, addCompensated(body, loc, sums, addends));
+                });
+            storeSums(active, indices, joinErrors(active, loop.getResults()));
+          }
+          emitChannelwise(active, pick(indices, group.features));
+        });
+      });
+}
+
+void TwoPass::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
+                              int64_t lanes) {
+  IndexBuilder index = at(b);
+  Value stride = index.constant(threads);
+  Walk walk =
+      createWalk(b, llvm::to_vector(llvm::seq<unsigned>(0, group.numLoops)),
+                 stride, lanes);
+  Value pieces = countPieces(b, walk);
+  Value chunk = index.constant(threads * kUnroll);
+  launch(b, "apply", {index.ceilDiv(pieces, chunk), threads},
+         [&](OpBuilder &nested, Kernel kernel) {
+           IndexBuilder inside = at(nested);
+           Value from = inside.mul(kernel.block, chunk);
+           Value to = inside.min(inside.add(from, chunk), pieces);
+           emitElements(nested, generic, walk, Indices(),
+                        {from, kernel.thread, stride, to}, lanes);
+         });
+}
+
+void TwoPass::emit(OpBuilder &b) {
+  IndexBuilder index = at(b);
+  Partials partials;
+  if (group.reduction) {
+    bool isByColumns = group.isFeature(inner);
+    Value tiles = channels, perStep = index.constant(threads);
+    if (isByColumns) {
+      int64_t columns = std::min<int64_t>(schedule.getColumns(), threads) *
+                        getLanes(group.reduction);
+      tiles = index.ceilDiv(channels, index.constant(columns));
+      perStep =
+          index.constant(std::max<int64_t>(threads / schedule.getColumns(), 1));
+    }
+    Value pieces = index.product(pick(sizes, reduced));
+    partials = createPartials(b, countShares(b, {tiles, pieces, perStep}));
+    emitByLanes(b, group.reduction, [&](OpBuilder &nested, int64_t lanes) {
+      if (isByColumns)
+        emitColumnSums(nested, partials, lanes);
+      else
+        emitChannelSums(nested, partials, lanes);
+    });
+  }
+  if (group.reduction || !group.channelwise.empty())
+    emitFinish(b, partials);
+  for (Value memref : partials.memrefs)
+    buffers.free(b, memref);
+  for (linalg::GenericOp generic : group.elementwise)
+    emitByLanes(b, generic, [&](OpBuilder &nested, int64_t lanes) {
+      emitElementwise(nested, generic, lanes);
+    });
+}
+
+void mlir::bngrad::emitTwoPass(OpBuilder &b, const ScheduledGroup &group,
+                               ScheduleAttr schedule, DeviceBuffers &buffers) {
+  TwoPass(b, group, schedule, buffers).emit(b);
+}

@@ -1,0 +1,82 @@
+//===- GroupEmitter.h - base of the CPU and GPU emitters --------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_GROUPEMITTER_H
+#define BNGRAD_LIB_TRANSFORMS_APPLY_GROUPEMITTER_H
+
+#include "IndexBuilder.h"
+#include "Schedule/ScheduledGroup.h"
+
+#include "BNGrad/Dialect/BNGrad.h"
+
+namespace mlir::bngrad {
+
+/// The elements of `values` that belong to `loops`; `values` has one per loop.
+SmallVector<Value> pick(ArrayRef<Value> values, ArrayRef<unsigned> loops);
+
+/// `memref` if vectors of its elements can be loaded and stored; one of i1 as
+/// one of i8, its form in memory: a vector of i1 would be loaded as bits.
+Value castToStorage(OpBuilder &b, Location loc, Value memref);
+
+/// A group on memrefs, under a schedule, and the code that every schedule has
+/// in common: guards, index arithmetic, pairs of sums, per-channel generics.
+class GroupEmitter {
+public:
+  /// Emits the sizes of the loops at the insertion point of `b`, which must
+  /// dominate all that is emitted later.
+  GroupEmitter(OpBuilder &b, const ScheduledGroup &group,
+               ScheduleAttr schedule);
+
+protected:
+  using Body = function_ref<void(OpBuilder &)>;
+  using ValuesBody = function_ref<SmallVector<Value>(OpBuilder &)>;
+
+  IndexBuilder at(OpBuilder &b) const { return {b, loc}; }
+  Value constant(OpBuilder &b, int64_t value) const {
+    return at(b).constant(value);
+  }
+
+  /// Guards. No op is created for a condition that is a constant.
+  void emitIf(OpBuilder &b, Value condition, Body thenBody) const;
+  void emitIf(OpBuilder &b, Value condition, Body thenBody,
+              Body elseBody) const;
+  /// The results of `thenBody` where `condition` holds, else `otherwise`.
+  SmallVector<Value> emitIf(OpBuilder &b, Value condition, ValuesBody thenBody,
+                            ValueRange otherwise) const;
+
+  /// Sets the `ivs` of `loops` to the indices of iteration `position`, a number
+  /// below the product of their sizes.
+  void delinearize(OpBuilder &b, Value position, ArrayRef<unsigned> loops,
+                   MutableArrayRef<Value> ivs) const;
+
+  // Sums: pairs (sum, error), one after the other in a list of values.
+  unsigned numSums() const { return values.terms.size(); }
+  FloatType sumType(unsigned i) const {
+    return cast<FloatType>(values.terms[i].second.getType());
+  }
+  /// 0 in the type of sum `i`: a scalar, or a vector of `lanes`.
+  Value zero(OpBuilder &b, unsigned i, std::optional<int64_t> lanes = {}) const;
+  /// A pair of zeros for each sum.
+  SmallVector<Value> zeroSums(OpBuilder &b,
+                              std::optional<int64_t> lanes = {}) const;
+  /// sum + error of each pair.
+  SmallVector<Value> joinErrors(OpBuilder &b, ValueRange sums) const;
+  /// The per-channel generics for the channel with indices `features`.
+  void emitChannelwise(OpBuilder &b, ArrayRef<Value> features) const;
+
+  ScheduledGroup group;
+  ScheduleAttr schedule;
+  Location loc;
+  ReductionValues values;        // of the reduction, if there is one
+  SmallVector<Value> sizes;      // by loop over the data
+  SmallVector<unsigned> reduced; // loops that are summed over, ascending
+};
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_APPLY_GROUPEMITTER_H

@@ -1,0 +1,37 @@
+//===- Passes.cpp - the passes of apply -----------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Transforms/Apply/Passes.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+void mlir::bngrad::addCpuApplyPasses(OpPassManager &pm) {
+  pm.addNestedPass<func::FuncOp>(createBNGradApplySchedulePass());
+  pm.addNestedPass<func::FuncOp>(createBNGradExpandCopiesPass());
+  pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+void mlir::bngrad::addCudaApplyPasses(OpPassManager &pm, bool deviceArguments) {
+  BNGradApplySchedulePassOptions options;
+  options.deviceArguments = deviceArguments;
+  pm.addNestedPass<func::FuncOp>(createBNGradApplySchedulePass(options));
+  // Strided copies on the host would be calls of MLIR's library.
+  pm.addNestedPass<func::FuncOp>(createBNGradExpandCopiesPass());
+  pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}

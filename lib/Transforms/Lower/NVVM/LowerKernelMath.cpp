@@ -1,0 +1,113 @@
+//===- LowerKernelMath.cpp - bngrad-lower-kernel-math ---------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Transforms/Lower/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Target/LLVM/NVVM/Utils.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+namespace mlir::bngrad {
+#define GEN_PASS_DEF_BNGRADLOWERKERNELMATHPASS
+#include "BNGrad/Transforms/Lower/Passes.h.inc"
+} // namespace mlir::bngrad
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// True if the intrinsics take elements of `type`.
+static bool isKnown(Type type) {
+  type = getElementTypeOrSelf(type);
+  return type.isF16() || type.isBF16() || type.isF32() || type.isF64();
+}
+
+/// A call of the intrinsic `name`. The ops that upstream has for these are no
+/// longer legal in kernels.
+static Value createIntrinsic(OpBuilder &b, Operation *op, StringRef name) {
+  Location loc = op->getLoc();
+  Type type = op->getResult(0).getType(), computed = type;
+  SmallVector<Value> operands(op->getOperands());
+  // As LLVM does it for CPUs and for chips before sm_80: the same bits on all.
+  if (getElementTypeOrSelf(type).isBF16()) {
+    computed = b.getF32Type();
+    if (auto vector = dyn_cast<VectorType>(type))
+      computed = vector.clone(computed);
+    for (Value &operand : operands)
+      operand = arith::ExtFOp::create(b, loc, computed, operand);
+  }
+  Value result = LLVM::CallIntrinsicOp::create(b, loc, computed,
+                                               b.getStringAttr(name), operands)
+                     .getResult(0);
+  if (computed != type)
+    result = arith::TruncFOp::create(b, loc, type, result);
+  return result;
+}
+
+/// The intrinsic that PTX has an instruction for, or nothing.
+static StringRef getIntrinsic(Operation *op) {
+  return llvm::TypeSwitch<Operation *, StringRef>(op)
+      .Case<math::SqrtOp, math::RsqrtOp>([](auto) { return "llvm.sqrt"; })
+      .Case<math::FmaOp>([](auto) { return "llvm.fma"; })
+      .Case<math::AbsFOp>([](auto) { return "llvm.fabs"; })
+      .Case<math::CopySignOp>([](auto) { return "llvm.copysign"; })
+      .Case<math::FloorOp>([](auto) { return "llvm.floor"; })
+      .Case<math::CeilOp>([](auto) { return "llvm.ceil"; })
+      .Case<math::TruncOp>([](auto) { return "llvm.trunc"; })
+      .Case<math::RoundEvenOp>([](auto) { return "llvm.roundeven"; })
+      .Default([](Operation *) { return ""; });
+}
+
+static void lower(Operation *op) {
+  StringRef name = getIntrinsic(op);
+  if (name.empty() || !isKnown(op->getResult(0).getType()))
+    return;
+  OpBuilder b(op);
+  Value value = createIntrinsic(b, op, name);
+  // PTX has the reciprocal of a square root as an approximation alone.
+  if (isa<math::RsqrtOp>(op)) {
+    auto type = op->getResult(0).getType();
+    TypedAttr one = b.getFloatAttr(getElementTypeOrSelf(type), 1.0);
+    if (auto vector = dyn_cast<VectorType>(type))
+      one = DenseElementsAttr::get(vector, one);
+    Value numerator = arith::ConstantOp::create(b, op->getLoc(), one);
+    value = arith::DivFOp::create(b, op->getLoc(), numerator, value);
+  }
+  op->getResult(0).replaceAllUsesWith(value);
+  op->erase();
+}
+
+namespace {
+struct BNGradLowerKernelMathPass
+    : bngrad::impl::BNGradLowerKernelMathPassBase<BNGradLowerKernelMathPass> {
+  void runOnOperation() override {
+    getOperation().walk([](Operation *op) {
+      if (isa<math::MathDialect>(op->getDialect()))
+        lower(op);
+    });
+
+    SmallString<128> libdevice(NVVM::getCUDAToolkitPath());
+    llvm::sys::path::append(libdevice, "nvvm", "libdevice", "libdevice.10.bc");
+    if (llvm::sys::fs::exists(libdevice))
+      return;
+    WalkResult walk = getOperation().walk([&](Operation *op) {
+      if (!isa<math::MathDialect>(op->getDialect()))
+        return WalkResult::advance();
+      op->emitOpError() << "expected libdevice of the CUDA toolkit at '"
+                        << libdevice << "', which a kernel with it needs";
+      return WalkResult::interrupt();
+    });
+    if (walk.wasInterrupted())
+      signalPassFailure();
+  }
+};
+} // namespace

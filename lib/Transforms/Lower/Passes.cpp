@@ -1,0 +1,136 @@
+//===- Passes.cpp - the passes of lower -----------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Transforms/Lower/Passes.h"
+
+#include "BNGrad/Transforms/ToLinalg/Passes.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// Computes bf16 arithmetic in f32, and rounds once to f16 and bf16.
+/// `bf16Conversion`: as in Target.
+static void addRoundingPasses(OpPassManager &pm, bool bf16Conversion) {
+  // LLVM would round each result with the CPU's conversion to bf16, which makes
+  // subnormals 0; a truncf is rounded right below.
+  {
+    arith::ArithEmulateUnsupportedFloatsOptions options;
+    options.sourceTypeStrs = {"bf16"};
+    pm.addPass(arith::createArithEmulateUnsupportedFloats(options));
+  }
+  {
+    math::MathExtendToSupportedTypesOptions options;
+    options.extraTypeStrs = {"f16"};
+    pm.addPass(math::createMathExtendToSupportedTypes(options));
+  }
+  BNGradExpandTruncFPassOptions expand;
+  expand.bf16Conversion = bf16Conversion;
+  pm.addPass(createBNGradExpandTruncFPass(expand));
+}
+
+void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
+  pm.addPass(createBNGradExpandMathPass());
+  addRoundingPasses(pm, target.bf16Conversion);
+  pm.addPass(createBNGradShareLoopsPass());
+  // The loops of several dims.
+  pm.addPass(createConvertSCFToOpenMPPass());
+  // Removes the memref.alloca_scope around each parallel body, which
+  // finalize-memref-to-llvm does not take.
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(createBNGradExpandViewsPass());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  // expand-strided-metadata makes affine.apply again.
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(createSCFToControlFlowPass());
+  // When a function ends by a branch, and sizes are still those of buffers.
+  pm.addPass(createBNGradLowerAllocationsPass());
+  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
+  pm.addPass(createConvertComplexToStandardPass());
+  pm.addPass(createConvertComplexToLLVMPass());
+  pm.addPass(createConvertMathToLLVMPass());
+  // Functions without an intrinsic become calls, one per element of a vector.
+  pm.addPass(createConvertMathToLibmPass());
+  pm.addPass(createConvertVectorToLLVMPass());
+  pm.addPass(createConvertOpenMPToLLVMPass());
+  pm.addPass(createConvertFuncToLLVMPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createConvertIndexToLLVMPass());
+  pm.addPass(createUBToLLVMConversionPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createBNGradLoopAnnotationsPass());
+}
+
+static void addKernelPasses(OpPassManager &pm, const KernelOptions &options) {
+  BNGradAttachChipsPassOptions chips;
+  chips.chip = options.chip;
+  chips.features = options.features;
+  chips.optLevel = options.optLevel;
+  pm.addPass(createBNGradAttachChipsPass(chips));
+  pm.addPass(createBNGradLowerKernelMathPass());
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  // expand-strided-metadata makes affine.apply again.
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createConvertNVGPUToNVVMPass());
+  pm.addPass(createConvertGpuOpsToNVVMOps());
+  pm.addPass(createBNGradLayOutSharedMemoryPass());
+  pm.addPass(createConvertNVVMToLLVMPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  // Once arguments are the parameters of PTX.
+  pm.addPass(createBNGradVerifyKernelsPass());
+}
+
+void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
+                                      const KernelOptions &options) {
+  pm.addPass(createBNGradExpandMathPass());
+  addRoundingPasses(pm.nest<func::FuncOp>(), /*bf16Conversion=*/false);
+  // Those in kernels as well.
+  pm.addPass(createBNGradExpandViewsPass());
+  // Constants are parts of a kernel, not its parameters.
+  pm.addPass(createGpuLaunchSinkIndexComputationsPass());
+  pm.addPass(createGpuKernelOutliningPass());
+  pm.addPass(createCanonicalizerPass());
+  addKernelPasses(pm.nest<gpu::GPUModuleOp>(), options);
+
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createBNGradLowerAllocationsPass());
+  pm.addPass(createConvertComplexToStandardPass());
+  pm.addPass(createConvertComplexToLLVMPass());
+  pm.addPass(createConvertMathToLLVMPass());
+  // Functions without an intrinsic become calls.
+  pm.addPass(createConvertMathToLibmPass());
+  pm.addPass(createConvertIndexToLLVMPass());
+  pm.addPass(createUBToLLVMConversionPass());
+  pm.addPass(createGpuToLLVMConversionPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  GpuModuleToBinaryPassOptions binary;
+  binary.compilationTarget = options.format == CudaFormat::Isa   ? "isa"
+                             : options.format == CudaFormat::Bin ? "bin"
+                                                                 : "fatbin";
+  pm.addPass(createGpuModuleToBinaryPass(binary));
+}

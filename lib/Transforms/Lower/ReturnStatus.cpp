@@ -1,0 +1,97 @@
+//===- ReturnStatus.cpp - bngrad-return-status ----------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Transforms/Lower/Status.h"
+
+#include "BNGrad/Transforms/Lower/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::bngrad {
+#define GEN_PASS_DEF_BNGRADRETURNSTATUSPASS
+#include "BNGrad/Transforms/Lower/Passes.h.inc"
+} // namespace mlir::bngrad
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+bool mlir::bngrad::returnsStatus(func::FuncOp function) {
+  // The attribute alone may be the user's.
+  return function->hasAttr(kStatusAttrName) && function.getNumResults() > 0 &&
+         function.getResultTypes().back().isInteger(32);
+}
+
+/// The calls of `function`; nothing if it is used in any other way, so that its
+/// type must stay.
+static std::optional<SmallVector<func::CallOp>> findCalls(func::FuncOp function,
+                                                          ModuleOp module) {
+  std::optional<SymbolTable::UseRange> uses =
+      SymbolTable::getSymbolUses(function, module);
+  if (!uses)
+    return std::nullopt;
+  SmallVector<func::CallOp> calls;
+  for (SymbolTable::SymbolUse use : *uses) {
+    auto call = dyn_cast<func::CallOp>(use.getUser());
+    if (!call)
+      return std::nullopt;
+    calls.push_back(call);
+  }
+  return calls;
+}
+
+static void addStatus(func::FuncOp function, ArrayRef<func::CallOp> calls) {
+  Type type = IntegerType::get(function.getContext(), 32);
+  unsigned last = function.getNumResults();
+  (void)function.insertResult(last, type, {});
+  function->setAttr(kStatusAttrName, UnitAttr::get(function.getContext()));
+  function.walk([](func::ReturnOp op) {
+    OpBuilder b(op);
+    Value success = arith::ConstantIntOp::create(b, op.getLoc(), 0, 32);
+    op->insertOperands(op->getNumOperands(), success);
+  });
+  for (func::CallOp call : calls) {
+    OpBuilder b(call);
+    auto checked =
+        func::CallOp::create(b, call.getLoc(), function, call.getOperands());
+    checked->setDiscardableAttrs(call->getDiscardableAttrDictionary());
+    call->replaceAllUsesWith(checked->getResults().drop_back());
+    call.erase();
+  }
+}
+
+void mlir::bngrad::addStatuses(ModuleOp module) {
+  llvm::SetVector<Operation *> found;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    WalkResult allocates =
+        function.walk([](memref::AllocOp) { return WalkResult::interrupt(); });
+    if (allocates.wasInterrupted())
+      found.insert(function);
+  }
+  // Those who call them follow in turn, and may call each other.
+  for (size_t i = 0; i < found.size(); ++i) {
+    auto function = cast<func::FuncOp>(found[i]);
+    std::optional<SmallVector<func::CallOp>> calls =
+        findCalls(function, module);
+    if (!calls || returnsStatus(function))
+      continue;
+    for (func::CallOp call : *calls)
+      if (auto caller = call->getParentOfType<func::FuncOp>())
+        found.insert(caller);
+    addStatus(function, *calls);
+  }
+}
+
+namespace {
+struct BNGradReturnStatusPass
+    : bngrad::impl::BNGradReturnStatusPassBase<BNGradReturnStatusPass> {
+  void runOnOperation() override { addStatuses(getOperation()); }
+};
+} // namespace

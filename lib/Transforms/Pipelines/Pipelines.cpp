@@ -1,0 +1,163 @@
+//===- Pipelines.cpp - the stages in order, and the pipelines -------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Transforms/Pipelines.h"
+
+#include "BNGrad/Transforms/Passes.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// The order of the stages; `group`, `apply` and `lower` are those of a target.
+static void addStages(OpPassManager &pm, Stage first, Stage last,
+                      function_ref<void()> group, function_ref<void()> apply,
+                      function_ref<void()> lower) {
+  for (Stage stage : llvm::enum_seq_inclusive(
+           first, last, llvm::force_iteration_on_noniterable_enum)) {
+    switch (stage) {
+    case Stage::Import:
+      addImportPasses(pm);
+      break;
+    case Stage::Decompose:
+      addDecomposePasses(pm);
+      break;
+    case Stage::Fuse:
+      addFusePasses(pm);
+      break;
+    case Stage::Group:
+      group();
+      break;
+    case Stage::Bufferize:
+      addBufferizePasses(pm);
+      break;
+    case Stage::Apply:
+      apply();
+      break;
+    case Stage::Lower:
+      lower();
+      break;
+    }
+  }
+}
+
+void mlir::bngrad::addCpuStages(OpPassManager &pm, Stage first, Stage last,
+                                const CpuOptions &options) {
+  addStages(
+      pm, first, last,
+      [&] { addGroupPasses(pm, options.schedule, options.target); },
+      [&] { addCpuApplyPasses(pm); },
+      [&] { addCpuLowerPasses(pm, options.target); });
+}
+
+void mlir::bngrad::addCudaStages(OpPassManager &pm, Stage first, Stage last,
+                                 const CudaOptions &options) {
+  addStages(
+      pm, first, last,
+      [&] { addCudaGroupPasses(pm, options.schedule, options.kernels.chip); },
+      [&] { addCudaApplyPasses(pm, options.deviceArguments); },
+      [&] { addCudaLowerPasses(pm, options.kernels); });
+}
+
+CpuOptions CpuPipelineOptions::getOptions() const {
+  Target target = Target::host();
+  auto choose = [](int64_t &fact, int64_t given) {
+    if (given != 0)
+      fact = given;
+  };
+  choose(target.vectorBits, vectorBits);
+  choose(target.threads, threads);
+  choose(target.l1Bytes, l1Bytes);
+  choose(target.lastLevelBytes, lastLevelBytes);
+  if (fma != Feature::Host)
+    target.fma = fma == Feature::Present;
+  if (bf16Conversion != Feature::Host)
+    target.bf16Conversion = bf16Conversion == Feature::Present;
+  return {schedule, target};
+}
+
+CudaOptions CudaPipelineOptions::getOptions() const {
+  KernelOptions kernels{chip, features, optLevel, format};
+  return {schedule, std::move(kernels), deviceArguments};
+}
+
+void mlir::bngrad::buildToLinalgPipeline(
+    OpPassManager &pm, const ToLinalgPipelineOptions &options) {
+  // Those before `group` are the same for all targets.
+  addCpuStages(pm, Stage::Import, options.stopAfter, {});
+}
+
+void mlir::bngrad::buildCpuPipeline(OpPassManager &pm,
+                                    const CpuPipelineOptions &options) {
+  CpuOptions given = options.getOptions();
+  Stage last = options.stopAfter;
+  addCpuStages(pm, Stage::Import, std::min(last, Stage::Apply), given);
+  if (last != Stage::Lower)
+    return;
+  // While there are buffers, whose types say how C passes them.
+  if (options.exportC)
+    pm.addPass(createBNGradExportCPass());
+  addCpuStages(pm, Stage::Lower, Stage::Lower, given);
+}
+
+void mlir::bngrad::buildCudaPipeline(OpPassManager &pm,
+                                     const CudaPipelineOptions &options) {
+  CudaOptions given = options.getOptions();
+  Stage last = options.stopAfter;
+  addCudaStages(pm, Stage::Import, std::min(last, Stage::Apply), given);
+  if (last != Stage::Lower)
+    return;
+  // While there are buffers, whose types say how C passes them.
+  if (options.exportC) {
+    BNGradExportCPassOptions exported;
+    exported.statusFunction = "bngradCudaTakeStatus";
+    pm.addPass(createBNGradExportCPass(exported));
+  }
+  addCudaStages(pm, Stage::Lower, Stage::Lower, given);
+}
+
+/// Registers a pipeline of passes on modules. Elsewhere upstream would end the
+/// process when the first of them is added.
+template <typename Options>
+static void registerPipeline(StringRef name, StringRef description,
+                             void (*build)(OpPassManager &, const Options &)) {
+  auto add = [=](OpPassManager &pm, StringRef text,
+                 function_ref<LogicalResult(const Twine &)> emitError) {
+    std::optional<StringRef> anchor = pm.getOpName();
+    if (anchor && *anchor != ModuleOp::getOperationName())
+      return emitError("expected '" + name + "' to run on '" +
+                       ModuleOp::getOperationName() + "', got '" + *anchor +
+                       "'");
+    Options options;
+    if (failed(options.parseFromString(text)))
+      return failure();
+    build(pm, options);
+    return success();
+  };
+  auto describe =
+      [](function_ref<void(const detail::PassOptions &)> handleOptions) {
+        handleOptions(Options());
+      };
+  registerPassPipeline(name, description, add, describe);
+}
+
+void mlir::bngrad::registerPipelines() {
+  registerPipeline("bngrad-to-linalg",
+                   "Decompose bngrad ops into linalg on tensors and fuse",
+                   buildToLinalgPipeline);
+  registerPipeline("bngrad-cpu-pipeline",
+                   "Compile bngrad ops for the CPU, down to LLVM",
+                   buildCpuPipeline);
+  registerPipeline(
+      "bngrad-cuda-pipeline",
+      "Compile bngrad ops for NVIDIA GPUs, down to embedded kernels and LLVM",
+      buildCudaPipeline);
+}

@@ -1,0 +1,109 @@
+//===- CudaChip.cpp - properties of NVIDIA GPUs ---------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Transforms/Schedule/CudaChip.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <optional>
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+static constexpr CudaChip kChips[] = {
+    {"sm_75", 75, 72, 64 << 10, 63, 80},
+    {"sm_80", 80, 108, 163 << 10, 70, 80},
+    {"sm_86", 86, 84, 99 << 10, 71, 80},
+    {"sm_87", 87, 16, 163 << 10, 74, 80},
+    {"sm_89", 89, 142, 99 << 10, 78, 80},
+    {"sm_90", 90, 132, 227 << 10, 80, 80},
+    {"sm_90a", 90, 132, 227 << 10, 80, 80},
+    {"sm_100", 100, 148, 227 << 10, 86, 86},
+    {"sm_100a", 100, 148, 227 << 10, 86, 86},
+    {"sm_103", 103, 148, 227 << 10, 88, 88},
+    {"sm_120", 120, 170, 99 << 10, 87, 87},
+    {"sm_121", 121, 48, 99 << 10, 88, 88},
+};
+
+// Those of LLVM 22, from the first that has one of the chips.
+static constexpr unsigned kPtxVersions[] = {63, 64, 65, 70, 71, 72, 73, 74,
+                                            75, 76, 77, 78, 80, 81, 82, 83,
+                                            84, 85, 86, 87, 88, 90};
+
+ArrayRef<CudaChip> CudaChip::getAll() { return kChips; }
+
+CudaChip CudaChip::getCommon(ArrayRef<const CudaChip *> chips) {
+  CudaChip common = **llvm::min_element(
+      chips, [](auto *a, auto *b) { return a->capability < b->capability; });
+  for (const CudaChip *chip : chips)
+    common.sharedBytes = std::min(common.sharedBytes, chip->sharedBytes);
+  return common;
+}
+
+const CudaChip *CudaChip::find(StringRef name) {
+  const CudaChip *chip = llvm::find_if(
+      kChips, [&](const CudaChip &known) { return known.name == name; });
+  return chip == std::end(kChips) ? nullptr : chip;
+}
+
+FailureOr<SmallVector<const CudaChip *>> CudaChip::parse(StringRef names,
+                                                         std::string &reason) {
+  SmallVector<StringRef> parts;
+  names.split(parts, ',');
+  SmallVector<const CudaChip *> chips;
+  for (StringRef part : parts) {
+    const CudaChip *chip = find(part.trim());
+    if (!chip) {
+      llvm::raw_string_ostream os(reason);
+      os << "expected chip to be some of ";
+      llvm::interleaveComma(kChips, os,
+                            [&](const CudaChip &known) { os << known.name; });
+      os << ", got '" << part << "'";
+      return failure();
+    }
+    if (!llvm::is_contained(chips, chip))
+      chips.push_back(chip);
+  }
+  return chips;
+}
+
+/// The version in `+ptx80`; none: `features` are others.
+static std::optional<unsigned> parseVersion(StringRef features) {
+  unsigned version;
+  if (features.consume_front("+ptx") && !features.getAsInteger(10, version))
+    return version;
+  return std::nullopt;
+}
+
+LogicalResult CudaChip::verifyFeatures(StringRef features,
+                                       ArrayRef<const CudaChip *> chips,
+                                       std::string &reason) {
+  const CudaChip *newest =
+      *llvm::max_element(chips, [](const CudaChip *a, const CudaChip *b) {
+        return a->firstPtxVersion < b->firstPtxVersion;
+      });
+  ArrayRef<unsigned> allowed =
+      ArrayRef(kPtxVersions).drop_while([&](unsigned version) {
+        return version < newest->firstPtxVersion;
+      });
+  std::optional<unsigned> version = parseVersion(features);
+  if (version && llvm::is_contained(allowed, *version))
+    return success();
+  llvm::raw_string_ostream os(reason);
+  os << "expected features for " << newest->name << " to be one of ";
+  llvm::interleaveComma(allowed, os,
+                        [&](unsigned version) { os << "+ptx" << version; });
+  os << ", got '" << features << "'";
+  return failure();
+}
+
+uint64_t mlir::bngrad::getMostParameterBytes(StringRef features) {
+  return parseVersion(features).value_or(0) >= 81 ? 32764 : 4096;
+}

@@ -1,0 +1,461 @@
+//===- Group.cpp - bngrad-group: find groups, choose schedules ------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A group is found by its structure, on tensors, where no alias analysis is
+// needed: a reduction of sums, the per-channel generics that follow from it and
+// the element-wise generics that read those. It is closed in a region, so that
+// no foreign op can come between its members before their loops exist.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuSchedule.h"
+#include "ScheduledGroup.h"
+
+#include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/Schedule/Passes.h"
+#include "BNGrad/Transforms/Schedule/Target.h"
+#include "BNGrad/Transforms/Schedule/ParseSchedule.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::bngrad {
+#define GEN_PASS_DEF_BNGRADGROUPPASS
+#include "BNGrad/Transforms/Schedule/Passes.h.inc"
+} // namespace mlir::bngrad
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+using Group = llvm::SmallSetVector<linalg::GenericOp, 4>;
+
+/// True if `generic` belongs to the group of `seed` because it reads results of
+/// members where it may: those per channel at its channel, those per element at
+/// its element, as the others may not be there yet.
+static bool readsAsMember(linalg::GenericOp generic, linalg::GenericOp seed,
+                          function_ref<bool(Value)> isChannelResult,
+                          function_ref<bool(Value)> isElementResult) {
+  if (!isParallel(generic) || !generic.hasPureTensorSemantics() ||
+      generic->hasAttr(ScheduleAttr::kAttrName))
+    return false;
+  // A result that is overwritten may have other readers.
+  if (llvm::any_of(generic.getDpsInits(), [&](Value init) {
+        return isChannelResult(init) || isElementResult(init);
+      }))
+    return false;
+  AffineMap ofChannel, ofElement;
+  if (generic.getNumLoops() == seed.getNumLoops()) {
+    if (!haveSameLoops(generic, seed))
+      return false;
+    SmallVector<unsigned> features;
+    seed.getParallelDims(features);
+    ofChannel = getFeatureMap(seed.getContext(), seed.getNumLoops(), features);
+    ofElement = AffineMap::getMultiDimIdentityMap(seed.getNumLoops(),
+                                                  seed.getContext());
+  } else if (generic.getNumLoops() == seed.getNumParallelLoops() &&
+             isChannelwise(generic) && !readsBeside(generic)) {
+    ofChannel = AffineMap::getMultiDimIdentityMap(generic.getNumLoops(),
+                                                  seed.getContext());
+  } else {
+    return false;
+  }
+  return llvm::all_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
+    AffineMap map = generic.getMatchingIndexingMap(operand);
+    if (isElementResult(operand->get()))
+      return map == ofElement;
+    return !isChannelResult(operand->get()) || map == ofChannel;
+  });
+}
+
+/// Grows a group from `seed` over the ops that follow it in its block. An op
+/// that depends on a member without being one can stand on the path to a later
+/// op (an all-reduce of the sums, say); that op then is no member either. What
+/// other groups have taken is not in this block any more.
+static Group growFrom(linalg::GenericOp seed) {
+  Group group;
+  group.insert(seed);
+  // Only per-channel results, in the order of the loops, make a reader a
+  // member; others end the group.
+  SmallVector<unsigned> features;
+  seed.getParallelDims(features);
+  AffineMap ofChannel =
+      getFeatureMap(seed.getContext(), seed.getNumLoops(), features);
+  DenseSet<Value> channelResults;
+  for (OpResult result : seed->getResults())
+    if (seed.getIndexingMapMatchingResult(result) == ofChannel)
+      channelResults.insert(result);
+  auto isChannelResult = [&](Value value) {
+    return channelResults.contains(value);
+  };
+  auto isElementResult = [&](Value value) {
+    Operation *def = value.getDefiningOp();
+    return def && group.contains(dyn_cast<linalg::GenericOp>(def)) &&
+           !isChannelResult(value);
+  };
+  DenseSet<Operation *> foreign;
+  bool hasForeignEffect = false;
+  int64_t numLoops = seed.getNumLoops();
+  for (Operation *op = seed->getNextNode(); op; op = op->getNextNode()) {
+    bool readsChannel = false, readsFullSize = false, readsForeign = false;
+    auto visit = [&](Value value) {
+      Operation *def = value.getDefiningOp();
+      if (isChannelResult(value))
+        readsChannel = true;
+      else if (def && foreign.contains(def))
+        readsForeign = true;
+      else if (isElementResult(value))
+        readsFullSize = true;
+    };
+    llvm::for_each(op->getOperands(), visit);
+    visitUsedValuesDefinedAbove(
+        op->getRegions(), [&](OpOperand *operand) { visit(operand->get()); });
+    // The region will precede the foreign ops, so an effect after one of theirs
+    // must stay after it.
+    bool isAfter = hasForeignEffect && !isMemoryEffectFree(op);
+    if (!readsChannel && !readsFullSize && !readsForeign && !isAfter)
+      continue;
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    if (readsForeign || !readsChannel || !generic ||
+        !readsAsMember(generic, seed, isChannelResult, isElementResult)) {
+      foreign.insert(op);
+      hasForeignEffect |= !isMemoryEffectFree(op);
+      continue;
+    }
+    group.insert(generic);
+    if (static_cast<int64_t>(generic.getNumLoops()) < numLoops)
+      channelResults.insert(op->result_begin(), op->result_end());
+  }
+  // Per-channel members need no elements: they come before those that make
+  // them.
+  Group sorted;
+  for (bool isElementwise : {false, true})
+    for (linalg::GenericOp member : group)
+      if (isElementwise == (member != seed && member.getNumLoops() == numLoops))
+        sorted.insert(member);
+  return sorted;
+}
+
+/// The group of an element-wise generic that needs no sums: with it go the
+/// per-channel generics that nothing else reads.
+static Group collectFor(linalg::GenericOp elementwise) {
+  Group group;
+  for (OpOperand *operand : elementwise.getDpsInputOperands()) {
+    auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
+    if (!producer || producer->getBlock() != elementwise->getBlock() ||
+        !isParallel(producer) || !isChannelwise(producer) ||
+        producer->hasAttr(ScheduleAttr::kAttrName) ||
+        producer.getNumLoops() >= elementwise.getNumLoops())
+      continue;
+    // Its loops are those of the channels that the reader's map names.
+    AffineMap map = elementwise.getMatchingIndexingMap(operand);
+    if (!map.isProjectedPermutation() ||
+        map.getNumResults() != producer.getNumLoops())
+      continue;
+    if (llvm::all_of(producer->getUsers(),
+                     [&](Operation *user) { return user == elementwise; }))
+      group.insert(producer);
+  }
+  if (!group.empty())
+    group.insert(elementwise);
+  return group;
+}
+
+/// Gives `operand`, the init of a group member, a tensor.empty (and fill) of
+/// its own at the builder's insertion point.
+static void ownInit(OpBuilder &b, OpOperand &operand) {
+  Value shared = operand.get();
+  Value own = cloneInit(b, shared);
+  if (!own)
+    return;
+  operand.set(own);
+  // The fill, then its tensor.empty.
+  for (Operation *def = shared.getDefiningOp(); def && def->use_empty();) {
+    auto fill = dyn_cast<linalg::FillOp>(def);
+    Operation *next = fill ? fill.getDpsInits()[0].getDefiningOp() : nullptr;
+    def->erase();
+    def = next;
+  }
+}
+
+/// Moves the ops before `region` that read its results after it. Their order,
+/// and that of all effects, is kept.
+static void moveReadersAfter(Operation *region) {
+  DenseSet<Operation *> late = {region};
+  bool hasLateEffect = false;
+  Operation *end = region;
+  for (Operation *op = &region->getBlock()->front(); op != region;) {
+    Operation *next = op->getNextNode();
+    bool isLate = hasLateEffect && !isMemoryEffectFree(op);
+    op->walk([&](Operation *nested) {
+      for (Value operand : nested->getOperands())
+        if (Operation *def = operand.getDefiningOp())
+          isLate |= late.contains(def);
+    });
+    if (isLate) {
+      late.insert(op);
+      hasLateEffect |= !isMemoryEffectFree(op);
+      op->moveAfter(end);
+      end = op;
+    }
+    op = next;
+  }
+}
+
+/// Moves the members into one scf.execute_region and writes `schedule` on them.
+static void closeGroup(ArrayRef<linalg::GenericOp> members,
+                       ScheduleAttr schedule) {
+  DenseSet<Operation *> inside(members.begin(), members.end());
+  linalg::GenericOp last =
+      *llvm::max_element(members, [](linalg::GenericOp a, linalg::GenericOp b) {
+        return a->isBeforeInBlock(b);
+      });
+  Block *block = last->getBlock();
+  auto escapes = [&](Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return !inside.contains(block->findAncestorOpInBlock(*user));
+    });
+  };
+  SmallVector<Value> escaping;
+  for (linalg::GenericOp member : members)
+    for (Value result : member->getResults())
+      if (escapes(result))
+        escaping.push_back(result);
+
+  OpBuilder b(last);
+  auto region = scf::ExecuteRegionOp::create(
+      b, last.getLoc(), TypeRange(ValueRange(escaping)), /*no_inline=*/true);
+  Block *body = b.createBlock(&region.getRegion());
+  OpBuilder outside(region);
+  for (linalg::GenericOp member : members) {
+    // The inits of results that leave the region stay outside, so that results
+    // are written to their final buffers.
+    for (auto [init, result] :
+         llvm::zip_equal(member.getDpsInitsMutable(), member->getResults()))
+      ownInit(llvm::is_contained(escaping, result) ? outside : b, init);
+    member->moveBefore(body, body->end());
+    member->setAttr(ScheduleAttr::kAttrName, schedule);
+    b.setInsertionPointToEnd(body);
+  }
+  scf::YieldOp::create(b, last.getLoc(), escaping);
+  for (auto [value, result] : llvm::zip_equal(escaping, region.getResults()))
+    value.replaceUsesWithIf(result, [&](OpOperand &use) {
+      return !region->isProperAncestor(use.getOwner());
+    });
+  moveReadersAfter(region);
+}
+
+FailureOr<ScheduleAttr> mlir::bngrad::parseSchedule(StringRef text,
+                                                    MLIRContext *context,
+                                                    std::string &reason) {
+  // The parser's diagnostics point into the option; the caller's name it.
+  std::string found;
+  ScopedDiagnosticHandler collect(context, [&](Diagnostic &diagnostic) {
+    if (found.empty())
+      found = diagnostic.str();
+    return success();
+  });
+  Attribute attr = parseAttribute(text, context);
+  if (auto schedule = dyn_cast_or_null<ScheduleAttr>(attr))
+    return schedule;
+  reason = "expected an attribute such as #bngrad.schedule<loops>, got '" +
+           text.str() + "'" + (found.empty() ? "" : ": " + found);
+  return failure();
+}
+
+/// The kind of loops for a group. Sizes that only the data know are left to the
+/// run.
+static ScheduleKind chooseKind(const ScheduledGroup &group) {
+  SmallVector<int64_t> sizes = group.getLoopSizes();
+  if (llvm::is_contained(sizes, 0))
+    return ScheduleKind::Loops;
+  // The loops for dense data.
+  SmallVector<ReassociationIndices> loops = group.getMergeableLoops();
+  auto sizeOf = [&](ArrayRef<int64_t> dims) {
+    int64_t size = 1;
+    for (int64_t dim : dims) {
+      if (ShapedType::isDynamic(sizes[dim]))
+        return ShapedType::kDynamic;
+      // No machine has more elements than that.
+      size = std::min<uint64_t>(
+          llvm::SaturatingMultiply<uint64_t>(size, sizes[dim]),
+          std::numeric_limits<int64_t>::max());
+    }
+    return size;
+  };
+  auto isFeature = [&](const ReassociationIndices &loop) {
+    return group.isFeature(loop.front());
+  };
+  if (isFeature(loops.back()))
+    return loops.size() == 2 ? ScheduleKind::Rows : ScheduleKind::Loops;
+  int64_t channels = sizeOf(
+      SmallVector<int64_t>(group.features.begin(), group.features.end()));
+  int64_t row = sizeOf(loops.back());
+  int64_t elements =
+      sizeOf(llvm::to_vector(llvm::seq<int64_t>(group.numLoops)));
+  if (ShapedType::isDynamic(elements))
+    return ScheduleKind::Sizes;
+  if (channels < limits::kFewChannels && elements >= limits::kSerialElements)
+    return ScheduleKind::Split;
+  bool hasTileLoops = loops.size() <= 3 &&
+                      llvm::count_if(loops, isFeature) == 1 &&
+                      isFeature(loops[loops.size() - 2]);
+  int64_t manyRows = row < limits::kVeryShortRow ? limits::kManyVeryShortRows
+                                                 : limits::kManyRows;
+  return row < limits::kShortRow && elements / row >= manyRows && hasTileLoops
+             ? ScheduleKind::Tiles
+             : ScheduleKind::Channels;
+}
+
+/// Bytes of the widest element of the data of `group`.
+static int64_t getElementBytes(const ScheduledGroup &group) {
+  int64_t bytes = 1;
+  for (linalg::GenericOp generic : group.getDataGenerics())
+    for (OpOperand &operand : generic->getOpOperands()) {
+      Type type = getElementTypeOrSelf(operand.get());
+      if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
+          type.isIntOrFloat())
+        bytes = std::max<int64_t>(
+            bytes, llvm::divideCeil(type.getIntOrFloatBitWidth(), 8));
+    }
+  return bytes;
+}
+
+/// The schedule of a group on `target`.
+static ScheduleAttr chooseSchedule(MLIRContext *context,
+                                   ArrayRef<linalg::GenericOp> members,
+                                   const Target &target,
+                                   std::optional<CudaChip> chip) {
+  std::string reason;
+  std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
+  if (group && chip)
+    return chooseGpuSchedule(*group, *chip);
+  if (chip)
+    emitMissed(members.front(), "bngrad-group",
+               "loops of the host instead of kernels: " + reason);
+  ScheduleKind kind = group ? chooseKind(*group) : ScheduleKind::Loops;
+  if (kind == ScheduleKind::Loops)
+    return ScheduleAttr::get(context, kind);
+  // The tables of a pass, which has up to four, and the lines that pass through
+  // fit into the first-level cache. The rows of a tile lie apart, so each is to
+  // be a long run of bytes: of more elements the narrower they are.
+  int64_t columnBytes =
+      kind == ScheduleKind::Rows ? 48 : 12 * getElementBytes(*group);
+  int64_t columns = llvm::bit_floor(static_cast<uint64_t>(
+      std::max<int64_t>(target.l1Bytes / columnBytes, 64)));
+  // As many blocks whatever the number of threads, so that sums do not depend
+  // on it.
+  constexpr int64_t blocks = 32;
+  return ScheduleAttr::get(context, kind, target.threads, target.vectorBits,
+                           target.lastLevelBytes, columns, blocks, target.fma,
+                           /*cluster=*/1);
+}
+
+namespace {
+struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
+  using Base::Base;
+
+  /// Once for all functions.
+  LogicalResult initialize(MLIRContext *context) override {
+    target = {vectorBits, threads, l1Bytes, lastLevelBytes, fma};
+    auto emitOptionError = [&] { return emitError(UnknownLoc::get(context)); };
+    std::pair<StringRef, int64_t> caches[] = {
+        {"l1-bytes", target.l1Bytes},
+        {"last-level-bytes", target.lastLevelBytes}};
+    for (auto [option, bytes] : caches)
+      if (bytes < 0)
+        return emitOptionError()
+               << "expected " << option << " to be at least 0, got " << bytes;
+    if (failed(ScheduleAttr::verify(emitOptionError, ScheduleKind::Rows,
+                                    threads, vectorBits, lastLevelBytes,
+                                    /*columns=*/1, /*blocks=*/1, fma,
+                                    /*cluster=*/1)))
+      return failure();
+    if (!chip.empty()) {
+      std::string reason;
+      auto chips = CudaChip::parse(chip, reason);
+      if (failed(chips))
+        return emitOptionError() << reason;
+      commonChip = CudaChip::getCommon(*chips);
+    }
+    if (schedule.empty())
+      return success();
+    std::string reason;
+    FailureOr<ScheduleAttr> parsed = parseSchedule(schedule, context, reason);
+    if (failed(parsed))
+      return emitOptionError() << "option 'schedule': " << reason;
+    given = *parsed;
+    return checkChip(given, emitOptionError);
+  }
+
+  void runOnOperation() override {
+    SmallVector<linalg::GenericOp> generics;
+    getOperation().walk([&](linalg::GenericOp generic) {
+      // A generic with a schedule keeps it.
+      if (generic.hasPureTensorSemantics() &&
+          !generic->hasAttr(ScheduleAttr::kAttrName))
+        generics.push_back(generic);
+    });
+    getOperation().walk([&](linalg::GenericOp generic) {
+      auto written =
+          generic->getAttrOfType<ScheduleAttr>(ScheduleAttr::kAttrName);
+      if (written &&
+          failed(checkChip(written, [&] { return generic.emitOpError(); })))
+        signalPassFailure();
+    });
+    DenseSet<Operation *> grouped;
+    auto close = [&](const Group &group) {
+      grouped.insert(group.begin(), group.end());
+      closeGroup(group.getArrayRef(),
+                 given ? given
+                       : chooseSchedule(&getContext(), group.getArrayRef(),
+                                        target, commonChip));
+    };
+    for (linalg::GenericOp generic : generics)
+      if (getReductionValues(generic))
+        close(growFrom(generic));
+    for (linalg::GenericOp generic : generics) {
+      if (!isParallel(generic) || grouped.contains(generic))
+        continue;
+      Group group = collectFor(generic);
+      // All that is left of a gradient may be one generic; a GPU has no loops
+      // of upstream's for it.
+      std::string reason;
+      if (group.empty() && commonChip && ScheduledGroup::get({generic}, reason))
+        group.insert(generic);
+      if (!group.empty())
+        close(group);
+    }
+  }
+
+private:
+  /// An error where a GPU's schedule is to run on a CPU, or on a chip without
+  /// the clusters that its kernel needs.
+  LogicalResult checkChip(ScheduleAttr attr,
+                          function_ref<InFlightDiagnostic()> emitError) const {
+    if (isGpuKind(attr.getKind()) && !commonChip)
+      return emitError() << "expected the schedule of a CPU, as no chip is "
+                            "given, got "
+                         << attr;
+    if (attr.getKind() != ScheduleKind::OnePass || commonChip->hasClusters())
+      return success();
+    return emitError() << "expected schedule 'one_pass' on sm_90 or newer, got "
+                       << commonChip->name;
+  }
+
+  Target target;
+  std::optional<CudaChip> commonChip; // of the chips given; nothing: a CPU
+  ScheduleAttr given;                 // by the option; null: none
+};
+} // namespace

@@ -1,0 +1,68 @@
+//===- Target.cpp - properties of a CPU for schedules ---------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Transforms/Schedule/Target.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Threading.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
+
+using namespace mlir::bngrad;
+
+/// Bytes of data cache `level` as Linux lists them in `folder`, `32768K`; 0 if
+/// it does not.
+static int64_t readCacheBytes(llvm::StringRef folder, int level) {
+  for (int index = 0; index < 8; ++index) {
+    auto read = [&](llvm::StringRef file) -> std::string {
+      auto buffer = llvm::MemoryBuffer::getFile(
+          folder + "/index" + llvm::Twine(index) + "/" + file,
+          /*IsText=*/true);
+      return buffer ? (*buffer)->getBuffer().trim().str() : "";
+    };
+    if (read("level") != std::to_string(level) || read("type") == "Instruction")
+      continue;
+    std::string size = read("size");
+    int64_t kibibytes;
+    if (llvm::StringRef(size).consumeInteger(10, kibibytes))
+      return 0;
+    return kibibytes << 10;
+  }
+  return 0;
+}
+
+void Target::setFeatures(const llvm::Triple &triple,
+                         llvm::function_ref<bool(llvm::StringRef)> has) {
+  vectorBits = 128;
+  if (has("avx512f"))
+    vectorBits = 512;
+  else if (has("avx2"))
+    vectorBits = 256;
+  fma = has("fma") || triple.isAArch64();
+  bf16Conversion = has("avx512f") && has("avx512bf16");
+}
+
+void Target::setCaches(llvm::StringRef folder) {
+  if (int64_t bytes = readCacheBytes(folder, 1))
+    l1Bytes = bytes;
+  for (int level : {2, 3})
+    if (int64_t bytes = readCacheBytes(folder, level))
+      lastLevelBytes = bytes;
+}
+
+Target Target::host() {
+  Target target;
+  auto features = llvm::sys::getHostCPUFeatures();
+  target.setFeatures(
+      llvm::Triple(llvm::sys::getProcessTriple()),
+      [&](llvm::StringRef feature) { return features.lookup(feature); });
+  target.threads = llvm::hardware_concurrency().compute_thread_count();
+  target.setCaches("/sys/devices/system/cpu/cpu0/cache");
+  return target;
+}

@@ -1,0 +1,198 @@
+//===- ExpandViews.cpp - bngrad-expand-views ------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Upstream infers the dims that a slice drops from strides before they are
+// multiplied by the steps, and the sizes of an expanded group from the static
+// ones. docs/upstream.md has programs for which it fails. Here, ops are
+// rewritten so that there is nothing to infer.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Transforms/ToLinalg/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+namespace mlir::bngrad {
+#define GEN_PASS_DEF_BNGRADEXPANDVIEWSPASS
+#include "BNGrad/Transforms/ToLinalg/Passes.h.inc"
+} // namespace mlir::bngrad
+
+using namespace mlir;
+
+/// A view of `source` with the sizes, strides and offset of `type`; those that
+/// are dynamic are taken from `sizes`, `strides` and `offset`.
+static Value castTo(OpBuilder &b, Location loc, MemRefType type, Value source,
+                    Value offset, ArrayRef<OpFoldResult> sizes,
+                    ArrayRef<OpFoldResult> strides) {
+  auto [knownStrides, knownOffset] = type.getStridesAndOffset();
+  auto choose = [&](int64_t known, OpFoldResult other) -> OpFoldResult {
+    return ShapedType::isDynamic(known) ? other : b.getIndexAttr(known);
+  };
+  SmallVector<OpFoldResult> newSizes, newStrides;
+  for (int64_t dim : llvm::seq(type.getRank())) {
+    newSizes.push_back(choose(type.getDimSize(dim), sizes[dim]));
+    newStrides.push_back(choose(knownStrides[dim], strides[dim]));
+  }
+  return memref::ReinterpretCastOp::create(
+      b, loc, type, source, choose(knownOffset, offset), newSizes, newStrides);
+}
+
+/// True if `size` is that of a dim of an argument of a function, which no pass
+/// will know.
+static bool staysUnknown(OpFoldResult size) {
+  auto value = dyn_cast<Value>(size);
+  auto dim = value ? value.getDefiningOp<memref::DimOp>() : memref::DimOp();
+  auto argument =
+      dim ? dyn_cast<BlockArgument>(dim.getSource()) : BlockArgument();
+  return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
+}
+
+/// True if the sizes alone say which dims `op` drops, whatever sizes turn out
+/// to be constants later.
+static bool isPlain(memref::SubViewOp op) {
+  if (op.getType().getRank() == op.getSourceType().getRank())
+    return true;
+  auto isOther = [](int64_t size) {
+    return !ShapedType::isDynamic(size) && size != 1;
+  };
+  if (llvm::all_of(op.getType().getShape(), isOther))
+    return true;
+  return llvm::all_of(op.getStaticStrides(),
+                      [](int64_t s) { return s == 1; }) &&
+         llvm::all_of(op.getMixedSizes(),
+                      [&](OpFoldResult size) {
+                        std::optional<int64_t> known =
+                            getConstantIntValue(size);
+                        return known || staysUnknown(size);
+                      }) &&
+         llvm::count(op.getStaticSizes(), 1) ==
+             op.getSourceType().getRank() - op.getType().getRank();
+}
+
+/// The dims of `full`, the type of a slice before dims are dropped, that
+/// `reduced` keeps, in order; failure: sizes and strides name different ones.
+static FailureOr<SmallVector<int64_t>> findKeptDims(MemRefType full,
+                                                    MemRefType reduced) {
+  SmallVector<int64_t> fullStrides = full.getStridesAndOffset().first;
+  SmallVector<int64_t> strides = reduced.getStridesAndOffset().first;
+  SmallVector<int64_t> kept;
+  for (int64_t dim : llvm::seq(full.getRank())) {
+    int64_t next = kept.size();
+    if (next < reduced.getRank() &&
+        full.getDimSize(dim) == reduced.getDimSize(next) &&
+        fullStrides[dim] == strides[next])
+      kept.push_back(dim);
+    else if (full.getDimSize(dim) != 1)
+      return failure();
+  }
+  if (static_cast<int64_t>(kept.size()) != reduced.getRank())
+    return failure();
+  return kept;
+}
+
+static LogicalResult expand(memref::SubViewOp op) {
+  if (isPlain(op))
+    return success();
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  MemRefType type = op.getType();
+  auto full = memref::SubViewOp::inferResultType(
+      op.getSourceType(), op.getStaticOffsets(), op.getStaticSizes(),
+      op.getStaticStrides());
+  FailureOr<SmallVector<int64_t>> kept = findKeptDims(full, type);
+  if (failed(kept))
+    return op.emitOpError() << "expected sizes and strides of the result to be "
+                               "those of the same dims of "
+                            << full << ", got " << type;
+  auto slice = memref::SubViewOp::create(
+      b, loc, full, op.getSource(), op.getMixedOffsets(), op.getMixedSizes(),
+      op.getMixedStrides());
+  auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, slice);
+  SmallVector<OpFoldResult> sizes, strides;
+  for (int64_t dim : *kept) {
+    sizes.push_back(op.getMixedSizes()[dim]);
+    strides.push_back(metadata.getStrides()[dim]);
+  }
+  op.replaceAllUsesWith(
+      castTo(b, loc, type, slice, metadata.getOffset(), sizes, strides));
+  op.erase();
+  return success();
+}
+
+/// True if a group of `op` has at most one size that is not static.
+static bool isPlain(memref::ExpandShapeOp op) {
+  return llvm::all_of(op.getReassociationIndices(),
+                      [&](ArrayRef<int64_t> group) {
+                        return llvm::count_if(group, [&](int64_t dim) {
+                                 return op.getResultType().isDynamicDim(dim);
+                               }) <= 1;
+                      });
+}
+
+static void expand(memref::ExpandShapeOp op) {
+  if (isPlain(op))
+    return;
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  MemRefType type = op.getResultType();
+  auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, op.getSrc());
+  SmallVector<OpFoldResult> sizes = op.getMixedOutputShape();
+  SmallVector<OpFoldResult> strides(type.getRank());
+  for (auto [i, group] : llvm::enumerate(op.getReassociationIndices())) {
+    Value stride = metadata.getStrides()[i];
+    for (int64_t dim : llvm::reverse(group)) {
+      strides[dim] = stride;
+      stride = b.createOrFold<arith::MulIOp>(
+          loc, stride, getValueOrCreateConstantIndexOp(b, loc, sizes[dim]));
+    }
+  }
+  op.getResult().replaceAllUsesWith(
+      castTo(b, loc, type, op.getSrc(), metadata.getOffset(), sizes, strides));
+  op.erase();
+}
+
+/// Drops the steps of a slice of tensors in dims of size 1, in which they have
+/// no effect: upstream would make strides of them, and drop other dims.
+template <typename OpTy> static void dropSteps(OpTy op) {
+  SmallVector<int64_t> strides(op.getStaticStrides());
+  for (auto [stride, size] : llvm::zip_equal(strides, op.getStaticSizes()))
+    if (size == 1 && !ShapedType::isDynamic(stride))
+      stride = 1;
+  op.setStaticStrides(strides);
+}
+
+namespace {
+struct BNGradExpandViewsPass
+    : bngrad::impl::BNGradExpandViewsPassBase<BNGradExpandViewsPass> {
+  using BNGradExpandViewsPassBase::BNGradExpandViewsPassBase;
+
+  void runOnOperation() override {
+    WalkResult walk = getOperation()->walk([&](Operation *op) {
+      if (auto slice = dyn_cast<memref::SubViewOp>(op)) {
+        if (failed(expand(slice)))
+          return WalkResult::interrupt();
+      } else if (auto reshape = dyn_cast<memref::ExpandShapeOp>(op)) {
+        if (reshapes)
+          expand(reshape);
+      } else if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
+        dropSteps(slice);
+      } else if (auto slice = dyn_cast<tensor::InsertSliceOp>(op)) {
+        dropSteps(slice);
+      }
+      return WalkResult::advance();
+    });
+    if (walk.wasInterrupted())
+      signalPassFailure();
+  }
+};
+} // namespace

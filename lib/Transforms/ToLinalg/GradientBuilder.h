@@ -1,0 +1,118 @@
+//===- GradientBuilder.h - builds a gradient in linalg -------- -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_TOLINALG_GRADIENTBUILDER_H
+#define BNGRAD_LIB_TRANSFORMS_TOLINALG_GRADIENTBUILDER_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+#include <optional>
+
+namespace mlir::bngrad {
+
+/// The operands of a gradient; absent ones are null.
+struct GradientOperands {
+  Value gradOutput, input, scale, mean, variance, invStd, mask;
+  ArrayRef<int64_t> featureDims;
+  double epsilon = 0;
+
+  Value getStatistic() const { return variance ? variance : invStd; }
+};
+
+/// The two sums of each channel, per-channel tensors in the accumulator type;
+/// null where they are not needed.
+struct ChannelSums {
+  Value sumDy, sumDyXmu;
+};
+
+/// Number of elements reduced per channel: known, or a value.
+struct ElementCount {
+  std::optional<int64_t> known;
+  Value isZero;  // i1, null if known
+  Value divisor; // accumulator type, max(count, 1); null if known
+};
+
+/// Which per-channel values are needed. A null type: not needed.
+struct ChannelRequest {
+  bool gradInput = false;
+  bool isBatch = false; // grad_input differentiates through the statistics
+  FloatType gradScale, gradOffset;
+};
+
+/// Per-channel tensors; null where they were not requested. The coefficients
+/// of grad_input are in the accumulator type.
+struct ChannelValues {
+  Value factor, meanDy, slope;
+  Value gradScale, gradOffset;
+};
+
+/// Builds the parts of a gradient as linalg on tensors.
+///
+/// Shapes: `dataShape` is that of input, with every size that any operand
+///         knows; per-channel tensors have its sizes at the feature dims.
+/// Source: docs/mathematics.md.
+class GradientBuilder {
+public:
+  /// `type` is the accumulator type.
+  GradientBuilder(OpBuilder &b, Location loc, GradientOperands operands,
+                  ArrayRef<int64_t> dataShape, FloatType type);
+
+  /// True if it is known that a channel has no elements.
+  bool isCountZero() const;
+  /// M of input.
+  ElementCount countOfInput();
+  /// M given as a tensor<i64>.
+  ElementCount countOf(Value count);
+  /// M of input as a tensor<i64>.
+  Value buildCountTensor();
+
+  /// One reduction with the needed sums, each in its own tensor, from 0 on.
+  ChannelSums buildSums(bool needsSumDy, bool needsSumDyXmu);
+  /// Both sums as one tensor, [sum_dy, sum_dy_xmu] by channel.
+  Value buildStackedSums();
+  /// The sums of such a tensor.
+  ChannelSums unstackSums(Value sums);
+
+  /// One per-channel generic with the requested values.
+  ChannelValues buildChannel(const ChannelRequest &request, ChannelSums sums,
+                             const ElementCount &count);
+
+  /// The element-wise generic of grad_input; batch statistics if there is a
+  /// mean of grad_output.
+  Value buildGradInput(const ChannelValues &channel, FloatType elementType);
+
+  /// A data tensor of indeterminate elements, and a per-channel one of zeros.
+  Value buildEmptyData(Type elementType);
+  Value buildZeroChannel(FloatType elementType);
+
+private:
+  AffineMap dataMap() const;
+  AffineMap featureMap() const;
+  AffineMap channelMap() const;
+  bool isFeatureDim(int64_t dim) const {
+    return llvm::is_contained(operands.featureDims, dim);
+  }
+  /// True if it is known that there are no channels.
+  bool hasNoChannels() const { return llvm::is_contained(channelShape, 0); }
+  Value sizeOfInput(int64_t dim);
+  Value buildCount();
+  ElementCount countOfInteger(Value count);
+  SmallVector<OpFoldResult> channelSizes();
+  Value buildEmptyChannel(Type elementType);
+
+  OpBuilder &b;
+  Location loc;
+  GradientOperands operands;
+  SmallVector<int64_t> dataShape, channelShape;
+  FloatType type;
+};
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_TOLINALG_GRADIENTBUILDER_H

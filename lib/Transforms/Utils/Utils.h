@@ -1,0 +1,54 @@
+//===- Utils.h - small questions about linalg ops --------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_UTILS_UTILS_H
+#define BNGRAD_LIB_TRANSFORMS_UTILS_UTILS_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+namespace mlir {
+class RewritePatternSet;
+} // namespace mlir
+
+namespace mlir::bngrad {
+
+/// True if all loops of `op` are parallel.
+inline bool isParallel(linalg::LinalgOp op) {
+  return op.getNumLoops() == op.getNumParallelLoops();
+}
+
+/// Clones the tensor.empty, or the linalg.fill of one, that defines `init`, at
+/// the insertion point of `b`; null if it is neither.
+Value cloneInit(OpBuilder &b, Value init);
+
+/// Applies `patterns` below `op` until none matches. The measures that rewrites
+/// lower promise an end; should one be broken, for an excess of rewrites, IR
+/// that is correct but not finished is left, with a warning that names `work`.
+void applyToFixedPoint(Operation *op, RewritePatternSet patterns,
+                       StringRef work);
+
+/// Adds patterns that give the loops of generics the finer shape of the
+/// reshapes between them.
+void populateFoldReshapePatterns(RewritePatternSet &patterns);
+
+/// Whose memory `memref` is a view of, of whatever form.
+Value getMemory(Value memref);
+
+/// True if the memory of `memref` is an argument of its function.
+bool isArgument(Value memref);
+
+/// Appends all users of the memory of `memref` to `users`, through views of it.
+void collectUsers(Value memref, SmallVectorImpl<Operation *> &users);
+
+/// True if `a` and `b`, of the same memory, are parts of it that are known to
+/// have nothing in common.
+bool areDisjoint(Value a, Value b);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_UTILS_UTILS_H
