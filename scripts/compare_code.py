@@ -59,10 +59,10 @@ CPU_PARAMETERS = [
 ODD_SHAPES = [(1, 1, 1, 1), (5, 3, 7, 2), (3, 16, 8, 8), (9, 8, 1, 33), (64, 130, 4, 4), (2, 1, 63, 65), (3, 4, 1025)]
 ODD_ROWS = [(33, 5), (17, 32), (300, 8), (64, 260), (1000, 3)]
 GPU_SCHEDULES = [
-    "two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 64",
-    "two_pass, threads = 64, vector_bits = 64, columns = 3, blocks = 5, fma = true",
-    "one_pass, threads = 256, vector_bits = 128, columns = 16, cluster = 4, fma = true",
-    "one_pass, threads = 128, vector_bits = 128, columns = 1, cluster = 8",
+    "two_pass, block_threads = 256, access_bits = 128, block_accesses = 32, sum_blocks = 64",
+    "two_pass, block_threads = 64, access_bits = 64, block_accesses = 3, sum_blocks = 5, fma = true",
+    "one_pass, block_threads = 256, access_bits = 128, block_channels = 16, cluster_blocks = 4, fma = true",
+    "one_pass, block_threads = 128, access_bits = 128, block_channels = 1, cluster_blocks = 8",
 ]
 
 

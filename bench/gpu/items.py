@@ -39,13 +39,13 @@ SMALL_CHANNEL_MAJOR = [(3, 4, 1025), (1, 7, 300), (8, 32, 128)]
 SMALL_ROW_MAJOR = [(33, 5), (17, 32), (300, 8), (64, 1024), (1000, 3)]
 SCHEDULES = {
     "": "",
-    "two_pass": "two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 64",
-    "two_pass narrow": "two_pass, threads = 64, vector_bits = 64, columns = 3, blocks = 5, fma = true",
-    "one_pass": "one_pass, threads = 128, vector_bits = 128, columns = 1, fma = true",
-    "one_pass wide": "one_pass, threads = 256, vector_bits = 128, columns = 16, fma = true",
-    "one_pass of 2": "one_pass, threads = 64, vector_bits = 128, columns = 4, cluster = 2",
-    "one_pass of 4": "one_pass, threads = 512, vector_bits = 64, columns = 2, cluster = 4",
-    "one_pass of 8": "one_pass, threads = 96, vector_bits = 128, columns = 8, cluster = 8",
+    "two_pass": "two_pass, block_threads = 256, access_bits = 128, block_accesses = 32, sum_blocks = 64",
+    "two_pass narrow": "two_pass, block_threads = 64, access_bits = 64, block_accesses = 3, sum_blocks = 5, fma = true",
+    "one_pass": "one_pass, block_threads = 128, access_bits = 128, block_channels = 1, fma = true",
+    "one_pass wide": "one_pass, block_threads = 256, access_bits = 128, block_channels = 16, fma = true",
+    "one_pass of 2": "one_pass, block_threads = 64, access_bits = 128, block_channels = 4, cluster_blocks = 2",
+    "one_pass of 4": "one_pass, block_threads = 512, access_bits = 64, block_channels = 2, cluster_blocks = 4",
+    "one_pass of 8": "one_pass, block_threads = 96, access_bits = 128, block_channels = 8, cluster_blocks = 8",
 }
 # Largest shared memory of a forced schedule: that of sm_90.
 SHARED_BYTES = 220 << 10

@@ -13,8 +13,10 @@ def cpu_schedule(random: np.random.Generator) -> str:
         return values[int(random.integers(len(values)))]
 
     kind = pick(["loops", "channels", "tiles", "rows", "split", "sizes"])
+    if kind == "loops":
+        return "#bngrad.schedule<loops>"
     return (f"#bngrad.schedule<{kind},threads={pick([1, 2, 3, 7])},vector_bits={pick([512, 512, 256, 128])},"
-            f"streaming_bytes={pick([0, 1])},columns={pick([1024, 256, 64, 16])},blocks={pick([1, 2, 5, 16])},"
+            f"streaming_bytes={pick([0, 1])},columns={pick([1024, 256, 64, 16])},row_blocks={pick([1, 2, 5, 16])},"
             f"fma={pick(['true', 'false'])}>")
 
 
@@ -23,10 +25,10 @@ def gpu_schedule(random: np.random.Generator, chip: str) -> str:
         return values[int(random.integers(len(values)))]
 
     if chip == "sm_90" and pick([True, False]):
-        return (f"#bngrad.schedule<one_pass,threads={pick([32, 64, 128])},vector_bits={pick([128, 64])},"
-                f"columns={pick([1, 1, 2, 4])},fma=true,cluster={pick([1, 1, 2, 4])}>")
-    return (f"#bngrad.schedule<two_pass,threads={pick([32, 64, 128, 256])},vector_bits={pick([128, 64])},"
-            f"columns={pick([32, 8, 1])},blocks={pick([1, 4, 64])},fma={pick(['true', 'false'])}>")
+        return (f"#bngrad.schedule<one_pass,block_threads={pick([32, 64, 128])},access_bits={pick([128, 64])},"
+                f"block_channels={pick([1, 1, 2, 4])},fma=true,cluster_blocks={pick([1, 1, 2, 4])}>")
+    return (f"#bngrad.schedule<two_pass,block_threads={pick([32, 64, 128, 256])},access_bits={pick([128, 64])},"
+            f"block_accesses={pick([32, 8, 1])},sum_blocks={pick([1, 4, 64])},fma={pick(['true', 'false'])}>")
 
 
 def cuda_way(random: np.random.Generator) -> str:

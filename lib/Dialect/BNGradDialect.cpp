@@ -24,47 +24,6 @@ using namespace mlir::bngrad;
 #define GET_ATTRDEF_CLASSES
 #include "BNGrad/Dialect/BNGradAttrs.cpp.inc"
 
-LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                   ScheduleKind kind, int64_t threads,
-                                   int64_t vectorBits, int64_t streamingBytes,
-                                   int64_t columns, int64_t blocks, bool,
-                                   int64_t cluster) {
-  constexpr int64_t kMost = 1 << 20;
-  if (threads < 1 || threads > kMost)
-    return emitError() << "expected threads to be in [1, " << kMost << "], got "
-                       << threads;
-  // The longest registers are those of SVE. Code grows with the length: each
-  // vector is cut into as many as the target needs.
-  constexpr int64_t kMostVectorBits = 2048;
-  if (vectorBits < 64 || vectorBits > kMostVectorBits ||
-      !llvm::isPowerOf2_64(vectorBits))
-    return emitError() << "expected vector_bits to be a power of 2 in [64, "
-                       << kMostVectorBits << "], got " << vectorBits;
-  if (kind == ScheduleKind::TwoPass || kind == ScheduleKind::OnePass) {
-    if (threads % 32 != 0 || threads > 1024)
-      return emitError() << "expected threads of a block to be a multiple of "
-                            "32, at most 1024, got "
-                         << threads;
-    if (vectorBits > 128)
-      return emitError()
-             << "expected vector_bits of a GPU to be 64 or 128, got "
-             << vectorBits;
-  }
-  if (streamingBytes < 0)
-    return emitError() << "expected streaming_bytes to be at least 0, got "
-                       << streamingBytes;
-  if (cluster < 1 || cluster > 8 || !llvm::isPowerOf2_64(cluster))
-    return emitError() << "expected cluster to be 1, 2, 4 or 8, got "
-                       << cluster;
-  if (columns < 1 || columns > kMost)
-    return emitError() << "expected columns to be in [1, " << kMost << "], got "
-                       << columns;
-  if (blocks < 1 || blocks > kMost)
-    return emitError() << "expected blocks to be in [1, " << kMost << "], got "
-                       << blocks;
-  return success();
-}
-
 namespace {
 /// Every op may be inlined: they all compute from their operands alone.
 struct BNGradInlinerInterface : DialectInlinerInterface {

@@ -30,7 +30,7 @@
 // HOST: Arrays are in memory of the host; they are copied to the GPU and back.
 
 // Only the text of the kernels.
-// RUN: bngrad-compile %s -o %t/gradient.ptx --target=cuda --chip=sm_80 --schedule='#bngrad.schedule<two_pass, threads = 64, vector_bits = 128>'
+// RUN: bngrad-compile %s -o %t/gradient.ptx --target=cuda --chip=sm_80 --schedule='#bngrad.schedule<two_pass, block_threads = 64, block_accesses = 1024, sum_blocks = 16>'
 // RUN: FileCheck %s --input-file=%t/gradient.ptx --check-prefix=PTX
 // PTX: .target sm_80
 // PTX: .visible .entry

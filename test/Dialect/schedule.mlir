@@ -3,18 +3,18 @@
 // RUN: bngrad-opt %s --split-input-file --verify-diagnostics | bngrad-opt --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func private @limits()
-// CHECK-SAME:    test.least = #bngrad.schedule<rows, vector_bits = 64, columns = 1, blocks = 1>
-// CHECK-SAME:    test.most = #bngrad.schedule<rows, threads = 1048576, vector_bits = 2048, streaming_bytes = 9223372036854775807, columns = 1048576, blocks = 1048576>
+// CHECK-SAME:    test.least = #bngrad.schedule<rows, vector_bits = 64, columns = 1, row_blocks = 1>
+// CHECK-SAME:    test.most = #bngrad.schedule<rows, threads = 1048576, vector_bits = 2048, streaming_bytes = 9223372036854775807, columns = 1048576, row_blocks = 1048576>
 func.func private @limits() attributes {
-  test.least = #bngrad.schedule<rows, threads = 1, vector_bits = 64, streaming_bytes = 0, columns = 1, blocks = 1>,
-  test.most = #bngrad.schedule<rows, threads = 1048576, vector_bits = 2048, streaming_bytes = 9223372036854775807, columns = 1048576, blocks = 1048576>}
+  test.least = #bngrad.schedule<rows, threads = 1, vector_bits = 64, streaming_bytes = 0, columns = 1, row_blocks = 1>,
+  test.most = #bngrad.schedule<rows, threads = 1048576, vector_bits = 2048, streaming_bytes = 9223372036854775807, columns = 1048576, row_blocks = 1048576>}
 
 // CHECK-LABEL: func private @limits_of_a_gpu()
-// CHECK-SAME:    test.least = #bngrad.schedule<two_pass, threads = 32, vector_bits = 64>
-// CHECK-SAME:    test.most = #bngrad.schedule<one_pass, threads = 1024, vector_bits = 128, cluster = 8>
+// CHECK-SAME:    test.least = #bngrad.schedule<two_pass, block_threads = 32, access_bits = 64, block_accesses = 1024, sum_blocks = 16>
+// CHECK-SAME:    test.most = #bngrad.schedule<one_pass, block_threads = 1024, block_channels = 1024, cluster_blocks = 8>
 func.func private @limits_of_a_gpu() attributes {
-  test.least = #bngrad.schedule<two_pass, threads = 32, vector_bits = 64, cluster = 1>,
-  test.most = #bngrad.schedule<one_pass, threads = 1024, vector_bits = 128, cluster = 8>}
+  test.least = #bngrad.schedule<two_pass, block_threads = 32, access_bits = 64, block_accesses = 1024, sum_blocks = 16>,
+  test.most = #bngrad.schedule<one_pass, block_threads = 1024, block_channels = 1024, cluster_blocks = 8>}
 
 // -----
 
@@ -49,23 +49,23 @@ func.func private @limits_of_a_gpu() attributes {
 
 // -----
 
-// expected-error @below {{expected threads of a block to be a multiple of 32, at most 1024, got 48}}
-#schedule = #bngrad.schedule<two_pass, threads = 48, vector_bits = 128>
+// expected-error @below {{expected block_threads to be a multiple of 32 in [32, 1024], got 48}}
+#schedule = #bngrad.schedule<two_pass, block_threads = 48, block_accesses = 1024, sum_blocks = 16>
 
 // -----
 
-// expected-error @below {{expected threads of a block to be a multiple of 32, at most 1024, got 1056}}
-#schedule = #bngrad.schedule<one_pass, threads = 1056, vector_bits = 128>
+// expected-error @below {{expected block_threads to be a multiple of 32 in [32, 1024], got 1056}}
+#schedule = #bngrad.schedule<one_pass, block_threads = 1056, block_channels = 1024>
 
 // -----
 
-// expected-error @below {{expected vector_bits of a GPU to be 64 or 128, got 256}}
-#schedule = #bngrad.schedule<one_pass, threads = 32, vector_bits = 256>
+// expected-error @below {{expected access_bits to be 64 or 128, got 256}}
+#schedule = #bngrad.schedule<one_pass, block_threads = 32, access_bits = 256, block_channels = 1024>
 
 // -----
 
-// expected-error @below {{expected vector_bits of a GPU to be 64 or 128, got 256}}
-#schedule = #bngrad.schedule<two_pass, threads = 32, vector_bits = 256>
+// expected-error @below {{expected access_bits to be 64 or 128, got 256}}
+#schedule = #bngrad.schedule<two_pass, block_threads = 32, access_bits = 256, block_accesses = 1024, sum_blocks = 16>
 
 // -----
 
@@ -74,23 +74,23 @@ func.func private @limits_of_a_gpu() attributes {
 
 // -----
 
-// expected-error @below {{expected cluster to be 1, 2, 4 or 8, got 0}}
-#schedule = #bngrad.schedule<one_pass, threads = 32, vector_bits = 128, cluster = 0>
+// expected-error @below {{expected cluster_blocks to be 1, 2, 4 or 8, got 0}}
+#schedule = #bngrad.schedule<one_pass, block_threads = 32, block_channels = 1024, cluster_blocks = 0>
 
 // -----
 
-// expected-error @below {{expected cluster to be 1, 2, 4 or 8, got 3}}
-#schedule = #bngrad.schedule<one_pass, threads = 32, vector_bits = 128, cluster = 3>
+// expected-error @below {{expected cluster_blocks to be 1, 2, 4 or 8, got 3}}
+#schedule = #bngrad.schedule<one_pass, block_threads = 32, block_channels = 1024, cluster_blocks = 3>
 
 // -----
 
-// expected-error @below {{expected cluster to be 1, 2, 4 or 8, got 16}}
-#schedule = #bngrad.schedule<one_pass, threads = 32, vector_bits = 128, cluster = 16>
+// expected-error @below {{expected cluster_blocks to be 1, 2, 4 or 8, got 16}}
+#schedule = #bngrad.schedule<one_pass, block_threads = 32, block_channels = 1024, cluster_blocks = 16>
 
 // -----
 
-// expected-error @below {{expected cluster to be 1, 2, 4 or 8, got -9223372036854775808}}
-#schedule = #bngrad.schedule<one_pass, threads = 32, vector_bits = 128, cluster = -9223372036854775808>
+// expected-error @below {{expected cluster_blocks to be 1, 2, 4 or 8, got -9223372036854775808}}
+#schedule = #bngrad.schedule<one_pass, block_threads = 32, block_channels = 1024, cluster_blocks = -9223372036854775808>
 
 // -----
 
@@ -104,10 +104,72 @@ func.func private @limits_of_a_gpu() attributes {
 
 // -----
 
-// expected-error @below {{expected blocks to be in [1, 1048576], got 0}}
-#schedule = #bngrad.schedule<rows, blocks = 0>
+// expected-error @below {{expected row_blocks to be in [1, 1048576], got 0}}
+#schedule = #bngrad.schedule<rows, row_blocks = 0>
 
 // -----
 
-// expected-error @below {{expected blocks to be in [1, 1048576], got 1048577}}
-#schedule = #bngrad.schedule<rows, blocks = 1048577>
+// expected-error @below {{expected row_blocks to be in [1, 1048576], got 1048577}}
+#schedule = #bngrad.schedule<rows, row_blocks = 1048577>
+
+// -----
+
+// Each kind has its own parameters.
+// expected-error @below {{expected a kind (loops, channels, tiles, rows, split, sizes, two_pass, one_pass), got 'fast'}}
+#schedule = #bngrad.schedule<fast>
+
+// -----
+
+// expected-error @below {{expected a kind (loops, channels, tiles, rows, split, sizes, two_pass, one_pass)}}
+#schedule = #bngrad.schedule<3>
+
+// -----
+
+// expected-error @below {{expected no parameters of 'loops', got 'threads'}}
+#schedule = #bngrad.schedule<loops, threads = 2>
+
+// -----
+
+// expected-error @below {{expected no parameters of 'loops', got 'fma'}}
+#schedule = #bngrad.schedule<loops, fma = true>
+
+// -----
+
+// expected-error @below {{expected a parameter of 'rows' (threads, vector_bits, streaming_bytes, columns, row_blocks, fma), got 'sum_blocks'}}
+#schedule = #bngrad.schedule<rows, sum_blocks = 2>
+
+// -----
+
+// expected-error @below {{expected a parameter of 'two_pass' (block_threads, access_bits, block_accesses, sum_blocks, fma), got 'cluster_blocks'}}
+#schedule = #bngrad.schedule<two_pass, cluster_blocks = 2>
+
+// -----
+
+// expected-error @below {{expected parameter 'threads' once, got it twice}}
+#schedule = #bngrad.schedule<rows, threads = 2, threads = 3>
+
+// -----
+
+// expected-error @below {{expected 'fma' to be true or false}}
+#schedule = #bngrad.schedule<rows, fma = 1>
+
+// -----
+
+// Names that earlier versions used.
+// expected-error @below {{expected 'row_blocks', as 'blocks' of 'rows' is called now}}
+#schedule = #bngrad.schedule<rows, blocks = 2>
+
+// -----
+
+// expected-error @below {{expected 'block_accesses', as 'columns' of 'two_pass' is called now}}
+#schedule = #bngrad.schedule<two_pass, columns = 32>
+
+// -----
+
+// expected-error @below {{expected 'cluster_blocks', as 'cluster' of 'one_pass' is called now}}
+#schedule = #bngrad.schedule<one_pass, cluster = 2>
+
+// -----
+
+// expected-error @below {{'func.func' op expected attribute 'bngrad.schedule' to be a #bngrad.schedule, got "rows"}}
+func.func private @no_schedule() attributes {bngrad.schedule = "rows"}

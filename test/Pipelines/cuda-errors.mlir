@@ -79,10 +79,10 @@
 // REDEFINE: %{version} = 88
 // RUN: %{take}
 
-// REDEFINE: %{options} = chip=sm_90 schedule={#bngrad.schedule<two_pass, threads = 100>}
+// REDEFINE: %{options} = chip=sm_90 schedule={#bngrad.schedule<two_pass, block_threads = 100, block_accesses = 1024, sum_blocks = 16>}
 // RUN: %{fail} --check-prefix=THREADS
-// THREADS: error: option 'schedule': expected an attribute such as #bngrad.schedule<loops>, got '#bngrad.schedule<two_pass, threads = 100>': expected threads of a block to be a multiple of 32, at most 1024, got 100
-// REDEFINE: %{options} = chip=sm_80 schedule={#bngrad.schedule<one_pass, threads = 64, vector_bits = 128>}
+// THREADS: error: option 'schedule': expected an attribute such as #bngrad.schedule<loops>, got '#bngrad.schedule<two_pass, block_threads = 100, block_accesses = 1024, sum_blocks = 16>': expected threads of a block to be a multiple of 32, at most 1024, got 100
+// REDEFINE: %{options} = chip=sm_80 schedule={#bngrad.schedule<one_pass, block_threads = 64, block_channels = 1024>}
 // RUN: %{fail} --check-prefix=CLUSTERS
 // CLUSTERS: error: expected schedule 'one_pass' on sm_90 or newer, got sm_80
 
@@ -90,18 +90,18 @@
 // DEFINE: %{two} = bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 stop-after=apply schedule={#bngrad.schedule<%{schedule}>}" \
 // DEFINE:   --remark-policy=all --remark-format=emitRemark --remarks-filter-missed=bngrad-apply-schedule 2>&1 | FileCheck %s
 
-// REDEFINE: %{schedule} = one_pass, threads = 64, vector_bits = 128, columns = 3
+// REDEFINE: %{schedule} = one_pass, block_threads = 64, access_bits = 128, block_channels = 3
 // RUN: %{two} --check-prefixes=DIVIDE,TWO
-// DIVIDE: two passes instead of one: expected columns to divide the number of channels, 16, got 3
-// REDEFINE: %{schedule} = one_pass, threads = 64, vector_bits = 128, columns = 32
+// DIVIDE: two passes instead of one: expected block_channels to divide the number of channels, 16, got 3
+// REDEFINE: %{schedule} = one_pass, block_threads = 64, access_bits = 128, block_channels = 32
 // RUN: %{two} --check-prefixes=MANY,TWO
-// MANY: two passes instead of one: expected columns to divide the number of channels, 16, got 32
-// REDEFINE: %{schedule} = one_pass, threads = 64, vector_bits = 128, columns = 16
+// MANY: two passes instead of one: expected block_channels to divide the number of channels, 16, got 32
+// REDEFINE: %{schedule} = one_pass, block_threads = 64, access_bits = 128, block_channels = 16
 // RUN: %{two} --check-prefixes=BYTES,TWO
 // BYTES: two passes instead of one: expected tiles and sums of at most 231424 bytes, got {{[0-9]+}}
-// REDEFINE: %{schedule} = one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2
+// REDEFINE: %{schedule} = one_pass, block_threads = 64, access_bits = 128, block_channels = 1, cluster_blocks = 2
 // RUN: %{two} --check-prefix=CLUSTER
-// CLUSTER: two passes instead of one: expected cluster to be 1, as channels are one row each, got 2
+// CLUSTER: two passes instead of one: expected cluster_blocks to be 1, as channels are one row each, got 2
 
 // TWO-COUNT-3: gpu.launch
 

@@ -4,11 +4,11 @@
 // DEFINE: %{options} =
 // DEFINE: %{ptx} = bngrad-opt %s --bngrad-cuda-pipeline="%{options}" | sed -e "s/.0A/\n/g" -e "s/.09/ /g"
 
-// REDEFINE: %{options} = chip=sm_75 schedule={#bngrad.schedule<two_pass, threads = 256, vector_bits = 128, fma = true>}
+// REDEFINE: %{options} = chip=sm_75 schedule={#bngrad.schedule<two_pass, block_accesses = 1024, sum_blocks = 16, fma = true>}
 // RUN: %{ptx} | FileCheck %s --check-prefixes=CHECK,TWO-PASS
-// REDEFINE: %{options} = chip=sm_90 schedule={#bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true, cluster = 4>}
+// REDEFINE: %{options} = chip=sm_90 schedule={#bngrad.schedule<one_pass, cluster_blocks = 4, fma = true>}
 // RUN: %{ptx} | FileCheck %s --check-prefixes=CHECK,CLUSTER
-// REDEFINE: %{options} = chip=sm_90 schedule={#bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 16, fma = true>}
+// REDEFINE: %{options} = chip=sm_90 schedule={#bngrad.schedule<one_pass, block_channels = 16, fma = true>}
 // RUN: %{ptx} | FileCheck %s --check-prefixes=CHECK,TILE
 
 !t = tensor<40x32x36xf32>

@@ -9,7 +9,7 @@
 // RUN:   --remark-policy=all --remark-format=emitRemark --remarks-filter=bngrad-apply-schedule 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // The printed pipeline reproduces the run.
-// RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 schedule={#bngrad.schedule<two_pass, threads = 64, vector_bits = 64>}" \
+// RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 schedule={#bngrad.schedule<two_pass, block_threads = 64, access_bits = 64, block_accesses = 1024, sum_blocks = 16>}" \
 // RUN:   --dump-pass-pipeline -o %t.mlir 2> %t.dump
 // RUN: sed -e "1s/.*/--pass-pipeline='/" -e "\$s/\$/'/" %t.dump > %t.arguments
 // RUN: sed -e "s/TimeInMs = [0-9]*//g" %t.mlir > %t.expected

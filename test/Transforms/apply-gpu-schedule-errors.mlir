@@ -11,7 +11,7 @@ func.func @ordered(%a: memref<8x4xf32>, %b: memref<4xf32>) {
   // expected-remark @below {{left to upstream's loops: expected every result of the reduction to be a sum with fastmath<reassoc>, indexed by the parallel loops}}
   linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%a : memref<8x4xf32>) outs(%b : memref<4xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 64, block_accesses = 1024, sum_blocks = 16>} {
   ^bb0(%x: f32, %acc: f32):
     %0 = arith.addf %x, %acc : f32
     linalg.yield %0 : f32
@@ -28,7 +28,7 @@ func.func @maximum(%a: memref<8x4xf32>, %b: memref<4xf32>) {
   // expected-remark @below {{left to upstream's loops: expected every result of the reduction to be a sum}}
   linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%a : memref<8x4xf32>) outs(%b : memref<4xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 4>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 4>} {
   ^bb0(%x: f32, %acc: f32):
     %0 = arith.maximumf %x, %acc : f32
     linalg.yield %0 : f32

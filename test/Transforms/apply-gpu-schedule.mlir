@@ -18,14 +18,14 @@ func.func @no_buffers(%x: !t, %sum: !p, %o: !t) {
   scf.execute_region no_inline {
   linalg.generic {indexing_maps = [#id, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
       ins(%x : !t) outs(%sum : !p)
-      attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, cluster_blocks = 2>} {
   ^bb0(%e: f32, %acc: f32):
     %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   }
   linalg.generic {indexing_maps = [#id, #channel, #id], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%x, %sum : !t, !p) outs(%o : !t)
-      attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, cluster_blocks = 2>} {
   ^bb0(%e: f32, %s: f32, %u: f32):
     %0 = arith.subf %e, %s : f32
     linalg.yield %0 : f32
@@ -46,14 +46,14 @@ func.func @cropped_rows(%x: !rows, %sum: !p, %o: !rows) {
   scf.execute_region no_inline {
   linalg.generic {indexing_maps = [#id, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
       ins(%x : !rows) outs(%sum : !p)
-      attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, cluster_blocks = 2>} {
   ^bb0(%e: f32, %acc: f32):
     %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   }
   linalg.generic {indexing_maps = [#id, #channel, #id], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%x, %sum : !rows, !p) outs(%o : !rows)
-      attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, cluster_blocks = 2>} {
   ^bb0(%e: f32, %s: f32, %u: f32):
     %0 = arith.subf %e, %s : f32
     linalg.yield %0 : f32
@@ -73,7 +73,7 @@ func.func @merged_loops(%x: memref<4x8x4x8xf32>, %sum: !p) {
   linalg.generic {indexing_maps = [affine_map<(n, c, h, w) -> (n, c, h, w)>, affine_map<(n, c, h, w) -> (c)>],
       iterator_types = ["reduction", "parallel", "reduction", "reduction"]}
       ins(%x : memref<4x8x4x8xf32>) outs(%sum : !p)
-      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 64, block_accesses = 1024, sum_blocks = 16>} {
   ^bb0(%e: f32, %acc: f32):
     %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
@@ -93,14 +93,14 @@ func.func @cropped_images(%x: !images, %sum: !p, %o: !images) {
   scf.execute_region no_inline {
   linalg.generic {indexing_maps = [#image, #feature], iterator_types = ["reduction", "parallel", "reduction", "reduction"]}
       ins(%x : !images) outs(%sum : !p)
-      attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, cluster_blocks = 2>} {
   ^bb0(%e: f32, %acc: f32):
     %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
   }
   linalg.generic {indexing_maps = [#image, #feature, #image], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
       ins(%x, %sum : !images, !p) outs(%o : !images)
-      attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, cluster_blocks = 2>} {
   ^bb0(%e: f32, %s: f32, %u: f32):
     %0 = arith.subf %e, %s : f32
     linalg.yield %0 : f32
@@ -129,7 +129,7 @@ func.func @written_by_another_name(%x: !t, %value: f32) -> f32 {
   scf.execute_region no_inline {
   linalg.generic {indexing_maps = [#id, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
       ins(%x : !t) outs(%row : !row)
-      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 64, block_accesses = 1024, sum_blocks = 16>} {
   ^bb0(%e: f32, %acc: f32):
     %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32

@@ -179,7 +179,7 @@ func.func @kernel_of_tensors(%x: tensor<8x4xf32>, %sum: tensor<4xf32>) -> tensor
   // expected-remark @below {{loops of the host instead of kernels: expected memrefs}}
   // expected-remark @below {{left to upstream's loops: expected memrefs}}
   %0 = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
-      ins(%x : tensor<8x4xf32>) outs(%sum : tensor<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128>} {
+      ins(%x : tensor<8x4xf32>) outs(%sum : tensor<4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 64, block_accesses = 1024, sum_blocks = 16>} {
   ^bb0(%e: f32, %acc: f32):
     %1 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %1 : f32
@@ -199,7 +199,7 @@ func.func @kernel_of_tensors(%x: tensor<8x4xf32>, %sum: tensor<4xf32>) -> tensor
 func.func @kernel_of_packed_integers(%x: memref<8x4xi4>, %f: memref<4xf32>, %y: memref<8x4xf32>) {
   // expected-remark @below {{loops of the host instead of kernels: expected integers of 1, 8, 16, 32 or 64 bits}}
   linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
-      ins(%x, %f : memref<8x4xi4>, memref<4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128>} {
+      ins(%x, %f : memref<8x4xi4>, memref<4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 64, block_accesses = 1024, sum_blocks = 16>} {
   ^bb0(%e: i4, %g: f32, %out: f32):
     %0 = arith.sitofp %e : i4 to f32
     %1 = arith.mulf %0, %g : f32
@@ -343,7 +343,7 @@ func.func @values_of_rows(%x: memref<8x4xf32>, %r: memref<8xf32>, %f: memref<4xf
 func.func @kernel_without_channels(%x: memref<8x4xf32>, %y: memref<8x4xf32>) {
   // expected-remark @below {{loops of the host instead of kernels: expected loops over channels and loops over their elements}}
   linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
-      ins(%x : memref<8x4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128>} {
+      ins(%x : memref<8x4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 64, block_accesses = 1024, sum_blocks = 16>} {
   ^bb0(%e: f32, %out: f32):
     %0 = arith.negf %e : f32
     linalg.yield %0 : f32

@@ -21,11 +21,11 @@
 
 // Rows of 12544 elements: a channel does not fit in a cluster.
 // CHECK-LABEL: func.func @long_rows(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 1056, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 1184, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 1360, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1056, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1184, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1360, fma = true>}
 func.func @long_rows(%dy: tensor<32x64x112x112xf32>, %x: tensor<32x64x112x112xf32>, %p: tensor<64xf32>) -> (tensor<32x64x112x112xf32>, tensor<64xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x64x112x112xf32>) input(%x : tensor<32x64x112x112xf32>) mean(%p : tensor<64xf32>) variance(%p : tensor<64xf32>)
       {feature_dims = array<i64: 1>} : tensor<32x64x112x112xf32>, tensor<64xf32>, tensor<64xf32>
@@ -34,12 +34,12 @@ func.func @long_rows(%dy: tensor<32x64x112x112xf32>, %x: tensor<32x64x112x112xf3
 
 // A cluster per channel.
 // CHECK-LABEL: func.func @rows_of_784(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true, cluster = 2>}
-// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true, cluster = 2>}
-// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true, cluster = 8>}
-// LEAST: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true, cluster = 8>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 2, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 2, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 8, fma = true>}
+// LEAST: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 8, fma = true>}
 func.func @rows_of_784(%dy: tensor<32x512x28x28xf32>, %x: tensor<32x512x28x28xf32>, %p: tensor<512xf32>) -> (tensor<32x512x28x28xf32>, tensor<512xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x512x28x28xf32>) input(%x : tensor<32x512x28x28xf32>) mean(%p : tensor<512xf32>) variance(%p : tensor<512xf32>)
       {feature_dims = array<i64: 1>} : tensor<32x512x28x28xf32>, tensor<512xf32>, tensor<512xf32>
@@ -48,11 +48,11 @@ func.func @rows_of_784(%dy: tensor<32x512x28x28xf32>, %x: tensor<32x512x28x28xf3
 
 // Half of the data, half of the blocks.
 // CHECK-LABEL: func.func @rows_of_784_bf16(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true, cluster = 4>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 4, fma = true>}
 func.func @rows_of_784_bf16(%dy: tensor<32x512x28x28xbf16>, %x: tensor<32x512x28x28xbf16>, %p: tensor<512xf32>) -> (tensor<32x512x28x28xbf16>, tensor<512xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x512x28x28xbf16>) input(%x : tensor<32x512x28x28xbf16>) mean(%p : tensor<512xf32>) variance(%p : tensor<512xf32>)
       {feature_dims = array<i64: 1>} : tensor<32x512x28x28xbf16>, tensor<512xf32>, tensor<512xf32>
@@ -61,11 +61,11 @@ func.func @rows_of_784_bf16(%dy: tensor<32x512x28x28xbf16>, %x: tensor<32x512x28
 
 // A block per channel, two of which fit on a multiprocessor.
 // CHECK-LABEL: func.func @rows_of_196(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true, cluster = 2>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 2, fma = true>}
 func.func @rows_of_196(%dy: tensor<32x1024x14x14xf32>, %x: tensor<32x1024x14x14xf32>, %p: tensor<1024xf32>) -> (tensor<32x1024x14x14xf32>, tensor<1024xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x1024x14x14xf32>) input(%x : tensor<32x1024x14x14xf32>) mean(%p : tensor<1024xf32>) variance(%p : tensor<1024xf32>)
       {feature_dims = array<i64: 1>} : tensor<32x1024x14x14xf32>, tensor<1024xf32>, tensor<1024xf32>
@@ -74,11 +74,11 @@ func.func @rows_of_196(%dy: tensor<32x1024x14x14xf32>, %x: tensor<32x1024x14x14x
 
 // Several channels per block.
 // CHECK-LABEL: func.func @rows_of_49(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, threads = 128, vector_bits = 128, columns = 4, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, threads = 128, vector_bits = 128, columns = 4, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, threads = 128, vector_bits = 128, columns = 4, fma = true, cluster = 2>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 4, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 4, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 4, cluster_blocks = 2, fma = true>}
 func.func @rows_of_49(%dy: tensor<32x2048x7x7xf32>, %x: tensor<32x2048x7x7xf32>, %p: tensor<2048xf32>) -> (tensor<32x2048x7x7xf32>, tensor<2048xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x2048x7x7xf32>) input(%x : tensor<32x2048x7x7xf32>) mean(%p : tensor<2048xf32>) variance(%p : tensor<2048xf32>)
       {feature_dims = array<i64: 1>} : tensor<32x2048x7x7xf32>, tensor<2048xf32>, tensor<2048xf32>
@@ -86,11 +86,11 @@ func.func @rows_of_49(%dy: tensor<32x2048x7x7xf32>, %x: tensor<32x2048x7x7xf32>,
 }
 
 // CHECK-LABEL: func.func @rows_of_49_f64(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, threads = 128, vector_bits = 128, columns = 2, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, threads = 128, vector_bits = 128, columns = 2, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, threads = 128, vector_bits = 128, columns = 2, fma = true, cluster = 2>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 2, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 2, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 2, cluster_blocks = 2, fma = true>}
 func.func @rows_of_49_f64(%dy: tensor<32x2048x7x7xf64>, %x: tensor<32x2048x7x7xf64>, %p: tensor<2048xf64>) -> (tensor<32x2048x7x7xf64>, tensor<2048xf64>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x2048x7x7xf64>) input(%x : tensor<32x2048x7x7xf64>) mean(%p : tensor<2048xf64>) variance(%p : tensor<2048xf64>)
       {feature_dims = array<i64: 1>} : tensor<32x2048x7x7xf64>, tensor<2048xf64>, tensor<2048xf64>
@@ -98,11 +98,11 @@ func.func @rows_of_49_f64(%dy: tensor<32x2048x7x7xf64>, %x: tensor<32x2048x7x7xf
 }
 
 // CHECK-LABEL: func.func @three_dims(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true, cluster = 4>}
-// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true, cluster = 4>}
-// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true, cluster = 8>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 4, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 4, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 8, fma = true>}
 func.func @three_dims(%dy: tensor<64x512x1024xbf16>, %x: tensor<64x512x1024xbf16>, %p: tensor<512xf32>) -> (tensor<64x512x1024xbf16>, tensor<512xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<64x512x1024xbf16>) input(%x : tensor<64x512x1024xbf16>) mean(%p : tensor<512xf32>) variance(%p : tensor<512xf32>)
       {feature_dims = array<i64: 1>} : tensor<64x512x1024xbf16>, tensor<512xf32>, tensor<512xf32>
@@ -111,11 +111,11 @@ func.func @three_dims(%dy: tensor<64x512x1024xbf16>, %x: tensor<64x512x1024xbf16
 
 // Innermost channels: more rows than fit in a cluster.
 // CHECK-LABEL: func.func @channels_last(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 1056, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 1184, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 1360, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1056, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1184, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1360, fma = true>}
 func.func @channels_last(%dy: tensor<32x28x28x512xf32>, %x: tensor<32x28x28x512xf32>, %p: tensor<512xf32>) -> (tensor<32x28x28x512xf32>, tensor<512xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x28x28x512xf32>) input(%x : tensor<32x28x28x512xf32>) mean(%p : tensor<512xf32>) variance(%p : tensor<512xf32>)
       {feature_dims = array<i64: 3>} : tensor<32x28x28x512xf32>, tensor<512xf32>, tensor<512xf32>
@@ -124,11 +124,11 @@ func.func @channels_last(%dy: tensor<32x28x28x512xf32>, %x: tensor<32x28x28x512x
 
 // A tile of 128 bytes of each row.
 // CHECK-LABEL: func.func @channels_last_small(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 32, fma = true, cluster = 4>}
-// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 32, fma = true, cluster = 4>}
-// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 16, fma = true, cluster = 8>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 32, cluster_blocks = 4, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 32, cluster_blocks = 4, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 16, cluster_blocks = 8, fma = true>}
 func.func @channels_last_small(%dy: tensor<32x7x7x2048xf32>, %x: tensor<32x7x7x2048xf32>, %p: tensor<2048xf32>) -> (tensor<32x7x7x2048xf32>, tensor<2048xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x7x7x2048xf32>) input(%x : tensor<32x7x7x2048xf32>) mean(%p : tensor<2048xf32>) variance(%p : tensor<2048xf32>)
       {feature_dims = array<i64: 3>} : tensor<32x7x7x2048xf32>, tensor<2048xf32>, tensor<2048xf32>
@@ -136,11 +136,11 @@ func.func @channels_last_small(%dy: tensor<32x7x7x2048xf32>, %x: tensor<32x7x7x2
 }
 
 // CHECK-LABEL: func.func @channels_last_small_bf16(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 64, fma = true, cluster = 4>}
-// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 64, fma = true, cluster = 4>}
-// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 32, fma = true, cluster = 8>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 64, cluster_blocks = 4, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 64, cluster_blocks = 4, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 32, cluster_blocks = 8, fma = true>}
 func.func @channels_last_small_bf16(%dy: tensor<32x7x7x2048xbf16>, %x: tensor<32x7x7x2048xbf16>, %p: tensor<2048xf32>) -> (tensor<32x7x7x2048xbf16>, tensor<2048xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x7x7x2048xbf16>) input(%x : tensor<32x7x7x2048xbf16>) mean(%p : tensor<2048xf32>) variance(%p : tensor<2048xf32>)
       {feature_dims = array<i64: 3>} : tensor<32x7x7x2048xbf16>, tensor<2048xf32>, tensor<2048xf32>
@@ -148,11 +148,11 @@ func.func @channels_last_small_bf16(%dy: tensor<32x7x7x2048xbf16>, %x: tensor<32
 }
 
 // CHECK-LABEL: func.func @two_dims(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, threads = 512, vector_bits = 128, columns = 16, fma = true, cluster = 8>}
-// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, threads = 512, vector_bits = 128, columns = 16, fma = true, cluster = 8>}
-// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 1360, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, block_channels = 16, cluster_blocks = 8, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, block_channels = 16, cluster_blocks = 8, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1360, fma = true>}
 func.func @two_dims(%dy: tensor<8192x1024xf32>, %x: tensor<8192x1024xf32>, %p: tensor<1024xf32>) -> (tensor<8192x1024xf32>, tensor<1024xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<8192x1024xf32>) input(%x : tensor<8192x1024xf32>) mean(%p : tensor<1024xf32>) variance(%p : tensor<1024xf32>)
       {feature_dims = array<i64: 1>} : tensor<8192x1024xf32>, tensor<1024xf32>, tensor<1024xf32>
@@ -160,11 +160,11 @@ func.func @two_dims(%dy: tensor<8192x1024xf32>, %x: tensor<8192x1024xf32>, %p: t
 }
 
 // CHECK-LABEL: func.func @two_dims_long(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 1056, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 1184, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 1360, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1056, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1184, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1360, fma = true>}
 func.func @two_dims_long(%dy: tensor<1048576x32xf32>, %x: tensor<1048576x32xf32>, %p: tensor<32xf32>) -> (tensor<1048576x32xf32>, tensor<32xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<1048576x32xf32>) input(%x : tensor<1048576x32xf32>) mean(%p : tensor<32xf32>) variance(%p : tensor<32xf32>)
       {feature_dims = array<i64: 1>} : tensor<1048576x32xf32>, tensor<32xf32>, tensor<32xf32>
@@ -172,11 +172,11 @@ func.func @two_dims_long(%dy: tensor<1048576x32xf32>, %x: tensor<1048576x32xf32>
 }
 
 // CHECK-LABEL: func.func @few_channels(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 1056, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 1184, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 1360, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1056, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1184, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1360, fma = true>}
 func.func @few_channels(%dy: tensor<32x3x224x224xf32>, %x: tensor<32x3x224x224xf32>, %p: tensor<3xf32>) -> (tensor<32x3x224x224xf32>, tensor<3xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x3x224x224xf32>) input(%x : tensor<32x3x224x224xf32>) mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>)
       {feature_dims = array<i64: 1>} : tensor<32x3x224x224xf32>, tensor<3xf32>, tensor<3xf32>
@@ -185,11 +185,11 @@ func.func @few_channels(%dy: tensor<32x3x224x224xf32>, %x: tensor<32x3x224x224xf
 
 // [C, S]
 // CHECK-LABEL: func.func @one_row_per_channel(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 16, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 16, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, threads = 128, vector_bits = 128, columns = 4, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 16, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 16, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 4, fma = true>}
 func.func @one_row_per_channel(%dy: tensor<4096x256xf32>, %x: tensor<4096x256xf32>, %p: tensor<4096xf32>) -> (tensor<4096x256xf32>, tensor<4096xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<4096x256xf32>) input(%x : tensor<4096x256xf32>) mean(%p : tensor<4096xf32>) variance(%p : tensor<4096xf32>)
       {feature_dims = array<i64: 0>} : tensor<4096x256xf32>, tensor<4096xf32>, tensor<4096xf32>
@@ -198,11 +198,11 @@ func.func @one_row_per_channel(%dy: tensor<4096x256xf32>, %x: tensor<4096x256xf3
 
 // Feature dims that alternate with reduced dims.
 // CHECK-LABEL: func.func @alternating(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 1056, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 1184, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 1360, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1056, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1184, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1360, fma = true>}
 func.func @alternating(%dy: tensor<16x32x64x8xf32>, %x: tensor<16x32x64x8xf32>, %p: tensor<16x64xf32>) -> (tensor<16x32x64x8xf32>, tensor<16x64xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<16x32x64x8xf32>) input(%x : tensor<16x32x64x8xf32>) mean(%p : tensor<16x64xf32>) variance(%p : tensor<16x64xf32>)
       {feature_dims = array<i64: 0, 2>} : tensor<16x32x64x8xf32>, tensor<16x64xf32>, tensor<16x64xf32>
@@ -210,11 +210,11 @@ func.func @alternating(%dy: tensor<16x32x64x8xf32>, %x: tensor<16x32x64x8xf32>, 
 }
 
 // CHECK-LABEL: func.func @tiny(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, threads = 256, vector_bits = 128, columns = 1, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, fma = true>}
 func.func @tiny(%dy: tensor<2x3x4x4xf32>, %x: tensor<2x3x4x4xf32>, %p: tensor<3xf32>) -> (tensor<2x3x4x4xf32>, tensor<3xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3x4x4xf32>) input(%x : tensor<2x3x4x4xf32>) mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>)
       {feature_dims = array<i64: 1>} : tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>

@@ -12,7 +12,7 @@ func.func @view_of_a_strided_argument(%x: memref<4x8x4x8xf32, strided<[512, 32, 
   linalg.generic {indexing_maps = [affine_map<(n, c, s) -> (n, c, s)>, affine_map<(n, c, s) -> (c)>],
       iterator_types = ["reduction", "parallel", "reduction"]}
       ins(%rows : memref<4x8x32xf32, strided<[512, 32, 1], offset: 11>>) outs(%sum : memref<8xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 64, block_accesses = 1024, sum_blocks = 16>} {
   ^bb0(%e: f32, %acc: f32):
     %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32

@@ -15,14 +15,14 @@ func.func @channels_last(%x: memref<64x32xf32>, %sum: memref<32xf32>, %y: memref
   scf.execute_region no_inline {
     linalg.generic {indexing_maps = [#last, #channel_of_last], iterator_types = ["reduction", "parallel"]}
         ins(%x : memref<64x32xf32>) outs(%sum : memref<32xf32>)
-        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 8>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 8>} {
     ^bb0(%e: f32, %acc: f32):
       %0 = arith.addf %acc, %e fastmath<reassoc> : f32
       linalg.yield %0 : f32
     }
     linalg.generic {indexing_maps = [#last, #channel_of_last, #last], iterator_types = ["parallel", "parallel"]}
         ins(%x, %sum : memref<64x32xf32>, memref<32xf32>) outs(%y : memref<64x32xf32>)
-        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 8>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 8>} {
     ^bb0(%e: f32, %s: f32, %out: f32):
       %0 = arith.subf %e, %s : f32
       linalg.yield %0 : f32
@@ -41,14 +41,14 @@ func.func @odd_tiles(%x: memref<64x36xf32>, %sum: memref<36xf32>, %y: memref<64x
   scf.execute_region no_inline {
     linalg.generic {indexing_maps = [#last, #channel_of_last], iterator_types = ["reduction", "parallel"]}
         ins(%x : memref<64x36xf32>) outs(%sum : memref<36xf32>)
-        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 6>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 6>} {
     ^bb0(%e: f32, %acc: f32):
       %0 = arith.addf %acc, %e fastmath<reassoc> : f32
       linalg.yield %0 : f32
     }
     linalg.generic {indexing_maps = [#last, #channel_of_last, #last], iterator_types = ["parallel", "parallel"]}
         ins(%x, %sum : memref<64x36xf32>, memref<36xf32>) outs(%y : memref<64x36xf32>)
-        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 6>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 6>} {
     ^bb0(%e: f32, %s: f32, %out: f32):
       %0 = arith.subf %e, %s : f32
       linalg.yield %0 : f32
@@ -74,14 +74,14 @@ func.func @result_with_steps(%x: memref<4x8x32xf32>, %sum: memref<8xf32>, %y: me
   scf.execute_region no_inline {
     linalg.generic {indexing_maps = [#data, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
         ins(%x : memref<4x8x32xf32>) outs(%sum : memref<8xf32>)
-        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, cluster_blocks = 2>} {
     ^bb0(%e: f32, %acc: f32):
       %0 = arith.addf %acc, %e fastmath<reassoc> : f32
       linalg.yield %0 : f32
     }
     linalg.generic {indexing_maps = [#data, #channel, #data], iterator_types = ["parallel", "parallel", "parallel"]}
         ins(%x, %sum : memref<4x8x32xf32>, memref<8xf32>) outs(%y : memref<4x8x32xf32, strided<[512, 64, 2]>>)
-        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, cluster_blocks = 2>} {
     ^bb0(%e: f32, %s: f32, %out: f32):
       %0 = arith.subf %e, %s : f32
       linalg.yield %0 : f32
@@ -100,14 +100,14 @@ func.func @turned(%x: memref<4x8x32xf32>, %turned: memref<4x32x8xf32>, %sum: mem
   scf.execute_region no_inline {
     linalg.generic {indexing_maps = [#data, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
         ins(%x : memref<4x8x32xf32>) outs(%sum : memref<8xf32>)
-        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, cluster_blocks = 2>} {
     ^bb0(%e: f32, %acc: f32):
       %0 = arith.addf %acc, %e fastmath<reassoc> : f32
       linalg.yield %0 : f32
     }
     linalg.generic {indexing_maps = [#data, affine_map<(n, c, s) -> (n, s, c)>, #channel, #data], iterator_types = ["parallel", "parallel", "parallel"]}
         ins(%x, %turned, %sum : memref<4x8x32xf32>, memref<4x32x8xf32>, memref<8xf32>) outs(%y : memref<4x8x32xf32>)
-        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, cluster_blocks = 2>} {
     ^bb0(%e: f32, %t: f32, %s: f32, %out: f32):
       %0 = arith.subf %e, %s : f32
       %1 = arith.mulf %0, %t : f32
@@ -135,14 +135,14 @@ func.func @either_branch(%x: memref<4x8x32xf32>, %sum: memref<8xf32>, %y: memref
   scf.execute_region no_inline {
     linalg.generic {indexing_maps = [#data, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
         ins(%x : memref<4x8x32xf32>) outs(%sum : memref<8xf32>)
-        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, cluster_blocks = 2>} {
     ^bb0(%e: f32, %acc: f32):
       %0 = arith.addf %acc, %e fastmath<reassoc> : f32
       linalg.yield %0 : f32
     }
     linalg.generic {indexing_maps = [#data, #channel, #data], iterator_types = ["parallel", "parallel", "parallel"]}
         ins(%x, %sum : memref<4x8x32xf32>, memref<8xf32>) outs(%y : memref<4x8x32xf32>)
-        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, cluster_blocks = 2>} {
     ^bb0(%e: f32, %s: f32, %out: f32):
       %0 = arith.subf %e, %s : f32
       linalg.yield %0 : f32
@@ -163,14 +163,14 @@ func.func @blocks_without_rows(%x: memref<3x16xf32>, %sum: memref<16xf32>, %y: m
   scf.execute_region no_inline {
     linalg.generic {indexing_maps = [#last, #channel_of_last], iterator_types = ["reduction", "parallel"]}
         ins(%x : memref<3x16xf32>) outs(%sum : memref<16xf32>)
-        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 16, cluster = 8>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 16, cluster_blocks = 8>} {
     ^bb0(%e: f32, %acc: f32):
       %0 = arith.addf %acc, %e fastmath<reassoc> : f32
       linalg.yield %0 : f32
     }
     linalg.generic {indexing_maps = [#last, #channel_of_last, #last], iterator_types = ["parallel", "parallel"]}
         ins(%x, %sum : memref<3x16xf32>, memref<16xf32>) outs(%y : memref<3x16xf32>)
-        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 16, cluster = 8>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 16, cluster_blocks = 8>} {
     ^bb0(%e: f32, %s: f32, %out: f32):
       %0 = arith.subf %e, %s : f32
       linalg.yield %0 : f32
@@ -190,14 +190,14 @@ func.func @whole_chunks(%x: memref<64x64xf32>, %sum: memref<64xf32>, %y: memref<
   scf.execute_region no_inline {
     linalg.generic {indexing_maps = [#last, #channel_of_last], iterator_types = ["reduction", "parallel"]}
         ins(%x : memref<64x64xf32>) outs(%sum : memref<64xf32>)
-        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 64>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 64>} {
     ^bb0(%e: f32, %acc: f32):
       %0 = arith.addf %acc, %e fastmath<reassoc> : f32
       linalg.yield %0 : f32
     }
     linalg.generic {indexing_maps = [#last, #channel_of_last, #last], iterator_types = ["parallel", "parallel"]}
         ins(%x, %sum : memref<64x64xf32>, memref<64xf32>) outs(%y : memref<64x64xf32>)
-        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, threads = 64, vector_bits = 128, columns = 64>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 64>} {
     ^bb0(%e: f32, %s: f32, %out: f32):
       %0 = arith.subf %e, %s : f32
       linalg.yield %0 : f32

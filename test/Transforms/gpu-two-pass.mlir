@@ -18,7 +18,7 @@
 func.func @rows_that_fit(%x: memref<32768x64xf16>, %y: memref<32768x64xf16>, %sum0: memref<64xf32>, %sum1: memref<64xf32>) {
   linalg.generic {indexing_maps = [#data, #data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x, %y : memref<32768x64xf16>, memref<32768x64xf16>) outs(%sum0, %sum1 : memref<64xf32>, memref<64xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 1024, vector_bits = 128, columns = 8, blocks = 1000>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 1024, block_accesses = 8, sum_blocks = 1000>} {
   ^bb0(%e: f16, %f: f16, %acc0: f32, %acc1: f32):
     %0 = arith.extf %e : f16 to f32
     %1 = arith.extf %f : f16 to f32
@@ -35,7 +35,7 @@ func.func @rows_that_fit(%x: memref<32768x64xf16>, %y: memref<32768x64xf16>, %su
 func.func @columns_that_fit(%x: memref<64x8192xf16>, %y: memref<64x8192xf16>, %sum0: memref<8192xf32>, %sum1: memref<8192xf32>) {
   linalg.generic {indexing_maps = [#data, #data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x, %y : memref<64x8192xf16>, memref<64x8192xf16>) outs(%sum0, %sum1 : memref<8192xf32>, memref<8192xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 1024, vector_bits = 128, columns = 1024>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 1024, block_accesses = 1024, sum_blocks = 16>} {
   ^bb0(%e: f16, %f: f16, %acc0: f32, %acc1: f32):
     %0 = arith.extf %e : f16 to f32
     %1 = arith.extf %f : f16 to f32
@@ -60,7 +60,7 @@ func.func @columns_that_fit(%x: memref<64x8192xf16>, %y: memref<64x8192xf16>, %s
 func.func @two_widths(%x: memref<4096x64xf16>, %f: memref<64xf32>, %y: memref<4096x64xf32>) {
   linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
       ins(%x, %f : memref<4096x64xf16>, memref<64xf32>) outs(%y : memref<4096x64xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 128, vector_bits = 128>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 128, block_accesses = 1024, sum_blocks = 16>} {
   ^bb0(%e: f16, %g: f32, %out: f32):
     %0 = arith.extf %e : f16 to f32
     %1 = arith.mulf %0, %g : f32
@@ -82,7 +82,7 @@ func.func @two_widths(%x: memref<4096x64xf16>, %f: memref<64xf32>, %y: memref<40
 func.func @two_dims_of_channels(%x: memref<2x3x4x5x6xf32>, %sum: memref<3x5xf32>) {
   linalg.generic {indexing_maps = [#image, #channel], iterator_types = ["reduction", "parallel", "reduction", "parallel", "reduction"]}
       ins(%x : memref<2x3x4x5x6xf32>) outs(%sum : memref<3x5xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128, blocks = 1>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 64, block_accesses = 1024, sum_blocks = 1>} {
   ^bb0(%e: f32, %acc: f32):
     %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
@@ -97,14 +97,14 @@ func.func @two_dims_of_channels(%x: memref<2x3x4x5x6xf32>, %sum: memref<3x5xf32>
 func.func @two_groups(%x: memref<4096x64xf32>, %f: memref<64xf32>, %y: memref<4096x64xf32>, %z: memref<4096x64xf32>) {
   linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
       ins(%x, %f : memref<4096x64xf32>, memref<64xf32>) outs(%y : memref<4096x64xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 128, vector_bits = 128>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 128, block_accesses = 1024, sum_blocks = 16>} {
   ^bb0(%e: f32, %g: f32, %out: f32):
     %0 = arith.mulf %e, %g : f32
     linalg.yield %0 : f32
   }
   linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
       ins(%x, %f : memref<4096x64xf32>, memref<64xf32>) outs(%z : memref<4096x64xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 128, vector_bits = 128>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 128, block_accesses = 1024, sum_blocks = 16>} {
   ^bb0(%e: f32, %g: f32, %out: f32):
     %0 = arith.addf %e, %g : f32
     linalg.yield %0 : f32
@@ -130,7 +130,7 @@ func.func @two_groups(%x: memref<4096x64xf32>, %f: memref<64xf32>, %y: memref<40
 func.func @shares_of_a_channel(%x: memref<3x8192xf32>, %sum: memref<3xf32>) {
   linalg.generic {indexing_maps = [#data, affine_map<(r, c) -> (r)>], iterator_types = ["parallel", "reduction"]}
       ins(%x : memref<3x8192xf32>) outs(%sum : memref<3xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128, blocks = 12>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 64, block_accesses = 1024, sum_blocks = 12>} {
   ^bb0(%e: f32, %acc: f32):
     %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
@@ -145,7 +145,7 @@ func.func @shares_of_a_channel(%x: memref<3x8192xf32>, %sum: memref<3xf32>) {
 func.func @outer_channels(%x: memref<6x40x64xf32>, %sum: memref<6x64xf32>) {
   linalg.generic {indexing_maps = [affine_map<(c, r, d) -> (c, r, d)>, affine_map<(c, r, d) -> (c, d)>], iterator_types = ["parallel", "reduction", "parallel"]}
       ins(%x : memref<6x40x64xf32>) outs(%sum : memref<6x64xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 64, vector_bits = 128, columns = 4, blocks = 1>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 64, block_accesses = 4, sum_blocks = 1>} {
   ^bb0(%e: f32, %acc: f32):
     %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32
@@ -171,7 +171,7 @@ func.func @outer_channels(%x: memref<6x40x64xf32>, %sum: memref<6x64xf32>) {
 func.func @aligned_arguments(%x: memref<4096x64xf32>, %f: memref<64xf32>, %y: memref<4096x64xf32>) {
   linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
       ins(%x, %f : memref<4096x64xf32>, memref<64xf32>) outs(%y : memref<4096x64xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, threads = 128, vector_bits = 128>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 128, block_accesses = 1024, sum_blocks = 16>} {
   ^bb0(%e: f32, %g: f32, %out: f32):
     %0 = arith.mulf %e, %g : f32
     linalg.yield %0 : f32

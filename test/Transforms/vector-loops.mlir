@@ -251,14 +251,14 @@ func.func @rows(%x: memref<100000x3xf32>, %sum: memref<3xf32>, %dx: memref<10000
   scf.execute_region no_inline {
     linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
         ins(%x : memref<100000x3xf32>) outs(%sum : memref<3xf32>)
-        attrs = {bngrad.schedule = #bngrad.schedule<rows, threads = 2, streaming_bytes = 1000, blocks = 4>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<rows, threads = 2, streaming_bytes = 1000, row_blocks = 4>} {
     ^bb0(%e: f32, %acc: f32):
       %0 = arith.addf %acc, %e fastmath<reassoc> : f32
       linalg.yield %0 : f32
     }
     linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
         ins(%x, %sum : memref<100000x3xf32>, memref<3xf32>) outs(%dx : memref<100000x3xbf16>)
-        attrs = {bngrad.schedule = #bngrad.schedule<rows, threads = 2, streaming_bytes = 1000, blocks = 4>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<rows, threads = 2, streaming_bytes = 1000, row_blocks = 4>} {
     ^bb0(%e: f32, %f: f32, %out: bf16):
       %0 = arith.mulf %e, %f : f32
       %1 = arith.truncf %0 : f32 to bf16

@@ -13,6 +13,8 @@
 #ifndef BNGRAD_DIALECT_BNGRAD_H
 #define BNGRAD_DIALECT_BNGRAD_H
 
+#include "BNGrad/Dialect/Schedule.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/GPU/IR/CompilationInterfaces.h"
 #include "mlir/IR/Builders.h"
@@ -33,6 +35,9 @@
 #include "BNGrad/Dialect/BNGradOps.h.inc"
 
 namespace mlir::bngrad {
+
+/// True for the kinds of a GPU.
+bool isGpuKind(ScheduleKind kind);
 
 /// The type that all arithmetic of an op with these operands is in: the widest
 /// float element type among them, at least f32.

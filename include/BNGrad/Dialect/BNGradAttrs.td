@@ -48,6 +48,12 @@ def BNGrad_ScheduleKind : I32EnumAttr<
   let genSpecializedAttr = 0;
 }
 
+/// The parameters of a CPU's or a GPU's kinds; a kind of the other has none.
+def BNGrad_CpuSchedule
+    : AttrParameter<"::mlir::bngrad::CpuSchedule", "parameters of a CPU's kind">;
+def BNGrad_GpuSchedule
+    : AttrParameter<"::mlir::bngrad::GpuSchedule", "parameters of a GPU's kind">;
+
 def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
   let mnemonic = "schedule";
   let summary = "Loop nest of a group: a gradient and the ops fused with it";
@@ -87,44 +93,31 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
 
     `one_pass`, on [N, C, S], [C, S] or [N, C] of static size: one kernel. Its
     blocks keep the operands that both the sums and the elements read in shared
-    memory. The blocks of a `cluster` divide the N of a tile of `columns`
-    channels, and add each other's sums in order. For data that fit into shared
-    memory, on chips with clusters.
+    memory. The blocks of a cluster divide the N of a tile of channels, and add
+    each other's sums in order. For data that fit into shared memory, on chips
+    with clusters.
 
-    Parameters, all with a default and optional:
-    - `threads` (1): number of shares of a parallel loop; results do not depend
-      on it. On a GPU: threads per block, in whole warps; the order of summation
-      depends on it.
-    - `vector_bits` (512): length of a vector register in bits, a power of 2 from
-      64 to 2048; on a GPU, length of an access, 64 or 128.
-    - `streaming_bytes` (0): streaming stores are used if the data of the group
-      are larger than this; 0: never.
-    - `columns` (1024): approximate number of elements per row of `tiles` and
-      `rows`; of `two_pass`, adjacent accesses of a block if channels are
-      innermost; of `one_pass`, channels per block.
-    - `blocks` (16): largest number of blocks of `rows`; on a GPU, approximate
-      number of blocks for the sums.
-    - `fma` (false): products that allow `contract` are fused with the sums that
-      use them; the target must have the instruction.
-    - `cluster` (1): blocks per tile of `one_pass`.
+    Each kind has its own parameters, all optional: those of CpuSchedule or
+    GpuSchedule (BNGrad/Dialect/Schedule.h), `loops` none. docs/schedules.md
+    describes them.
   }];
   let parameters = (ins
-    EnumParameter<BNGrad_ScheduleKind>:$kind,
-    DefaultValuedParameter<"int64_t", "1">:$threads,
-    DefaultValuedParameter<"int64_t", "512">:$vector_bits,
-    DefaultValuedParameter<"int64_t", "0">:$streaming_bytes,
-    DefaultValuedParameter<"int64_t", "1024">:$columns,
-    DefaultValuedParameter<"int64_t", "16">:$blocks,
-    DefaultValuedParameter<"bool", "false">:$fma,
-    DefaultValuedParameter<"int64_t", "1">:$cluster
+    "ScheduleKind":$kind,
+    BNGrad_CpuSchedule:$cpu,
+    BNGrad_GpuSchedule:$gpu
   );
-  let assemblyFormat = [{
-    `<` $kind (`,` struct($threads, $vector_bits, $streaming_bytes, $columns,
-                          $blocks, $fma, $cluster)^)? `>`
-  }];
-  let builders = [AttrBuilder<(ins "ScheduleKind":$kind), [{
-    return $_get($_ctxt, kind, 1, 512, 0, 1024, 16, false, 1);
-  }]>];
+  let hasCustomAssemblyFormat = 1;
+  let builders = [
+    AttrBuilder<(ins "ScheduleKind":$kind), [{
+      return $_get($_ctxt, kind, CpuSchedule(), GpuSchedule());
+    }]>,
+    AttrBuilder<(ins "ScheduleKind":$kind, "const CpuSchedule &":$cpu), [{
+      return $_get($_ctxt, kind, cpu, GpuSchedule());
+    }]>,
+    AttrBuilder<(ins "ScheduleKind":$kind, "const GpuSchedule &":$gpu), [{
+      return $_get($_ctxt, kind, CpuSchedule(), gpu);
+    }]>
+  ];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Name of the discardable attribute that carries a schedule.

@@ -11,19 +11,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CopyTargets.h"
 #include "Apply/CPU/CpuSchedules.h"
-#include "DenseForms.h"
 #include "Apply/GPU/DeviceBuffers.h"
 #include "Apply/GPU/DeviceScalars.h"
-#include "ElementCloner.h"
 #include "Apply/GPU/GpuLoops.h"
-#include "Schedule/GpuSchedule.h"
+#include "CopyTargets.h"
+#include "DenseForms.h"
+#include "ElementCloner.h"
 #include "Schedule/ScheduledGroup.h"
 #include "Sums.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Apply/Passes.h"
+#include "BNGrad/Transforms/Schedule/CudaChip.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -244,16 +244,19 @@ static void applyLoops(linalg::GenericOp generic) {
   generic.erase();
 }
 
+/// The schedule of a generic, or null.
+static ScheduleAttr getSchedule(linalg::GenericOp generic) {
+  return generic->getAttrOfType<ScheduleAttr>(ScheduleAttr::kAttrName);
+}
+
 /// Replaces the members of a group, or of a version of one, by loops.
 static void applySchedule(RewriterBase &rewriter, GroupMembers members,
-                          bool deviceArguments) {
-  auto schedule =
-      members.front()->getAttrOfType<ScheduleAttr>(ScheduleAttr::kAttrName);
+                          const DeviceOptions &device) {
+  ScheduleAttr schedule = getSchedule(members.front());
   std::string reason;
   bool isGpu = isGpuKind(schedule.getKind());
   if (isGpu) {
-    if (succeeded(
-            emitGpuLoops(rewriter, members, schedule, deviceArguments, reason)))
+    if (succeeded(emitGpuLoops(rewriter, members, schedule, device, reason)))
       return;
     emitMissed(members.front(),
                "loops of the host instead of kernels: " + reason);
@@ -269,39 +272,37 @@ static void applySchedule(RewriterBase &rewriter, GroupMembers members,
     applyLoops(generic);
 }
 
-/// The attribute of a generic that has one.
-static FailureOr<ScheduleAttr> getSchedule(linalg::GenericOp generic) {
-  Attribute attr = generic->getAttr(ScheduleAttr::kAttrName);
-  if (auto schedule = dyn_cast<ScheduleAttr>(attr))
-    return schedule;
-  return generic.emitOpError()
-         << "expected attribute '" << ScheduleAttr::kAttrName
-         << "' to be a #bngrad.schedule, got " << attr;
-}
-
 namespace {
 struct BNGradApplySchedulePass
     : bngrad::impl::BNGradApplySchedulePassBase<BNGradApplySchedulePass> {
   using Base::Base;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    std::string reason;
+    FailureOr<SmallVector<const CudaChip *>> chips =
+        CudaChip::parse(chip, reason);
+    if (failed(chips))
+      return emitError(UnknownLoc::get(context)) << reason;
+    sharedBytes = CudaChip::getCommon(*chips).sharedBytes;
+    return success();
+  }
 
   void runOnOperation() override {
     // The generics of a region are a group; a generic outside of any is its
     // own.
     llvm::MapVector<Operation *, GroupMembers> groups;
     WalkResult walk = getOperation().walk([&](linalg::GenericOp generic) {
-      if (!generic->hasAttr(ScheduleAttr::kAttrName))
+      if (!getSchedule(generic))
         return WalkResult::advance();
-      if (failed(getSchedule(generic)))
-        return WalkResult::interrupt();
       auto region = dyn_cast<scf::ExecuteRegionOp>(generic->getParentOp());
       bool isMember = region && region.getRegion().hasOneBlock();
       GroupMembers &members = groups[isMember ? region : generic];
       members.push_back(generic);
-      if (*getSchedule(members.front()) == *getSchedule(generic))
+      if (getSchedule(members.front()) == getSchedule(generic))
         return WalkResult::advance();
       generic.emitOpError()
           << "expected the schedule of its group, "
-          << *getSchedule(members.front()) << ", got " << *getSchedule(generic);
+          << getSchedule(members.front()) << ", got " << getSchedule(generic);
       return WalkResult::interrupt();
     });
     if (walk.wasInterrupted())
@@ -318,7 +319,7 @@ struct BNGradApplySchedulePass
         if (auto region =
                 dyn_cast<scf::ExecuteRegionOp>(version.front()->getParentOp()))
           region.setNoInline(false);
-        applySchedule(rewriter, version, deviceArguments);
+        applySchedule(rewriter, version, {deviceArguments, sharedBytes});
       }
     if (!deviceArguments)
       return;
@@ -326,5 +327,8 @@ struct BNGradApplySchedulePass
     if (failed(verifyDeviceArguments(getOperation())))
       signalPassFailure();
   }
+
+private:
+  int64_t sharedBytes = 0; // of a block, at most
 };
 } // namespace

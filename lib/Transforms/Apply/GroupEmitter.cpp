@@ -32,10 +32,8 @@ Value mlir::bngrad::castToStorage(OpBuilder &b, Location loc, Value memref) {
       .getResult(0);
 }
 
-GroupEmitter::GroupEmitter(OpBuilder &b, const ScheduledGroup &group,
-                           ScheduleAttr schedule)
-    : group(group), schedule(schedule),
-      loc(group.getMembers().front().getLoc()) {
+GroupEmitter::GroupEmitter(OpBuilder &b, const ScheduledGroup &group)
+    : group(group), loc(group.getMembers().front().getLoc()) {
   if (group.reduction)
     values = *getReductionValues(group.reduction);
   linalg::GenericOp first = group.getDataGenerics().front();

@@ -23,14 +23,13 @@ SmallVector<Value> pick(ArrayRef<Value> values, ArrayRef<unsigned> loops);
 /// one of i8, its form in memory: a vector of i1 would be loaded as bits.
 Value castToStorage(OpBuilder &b, Location loc, Value memref);
 
-/// A group on memrefs, under a schedule, and the code that every schedule has
+/// A group on memrefs, and the code that every schedule has
 /// in common: guards, index arithmetic, pairs of sums, per-channel generics.
 class GroupEmitter {
 public:
   /// Emits the sizes of the loops at the insertion point of `b`, which must
   /// dominate all that is emitted later.
-  GroupEmitter(OpBuilder &b, const ScheduledGroup &group,
-               ScheduleAttr schedule);
+  GroupEmitter(OpBuilder &b, const ScheduledGroup &group);
 
 protected:
   using Body = function_ref<void(OpBuilder &)>;
@@ -70,7 +69,6 @@ protected:
   void emitChannelwise(OpBuilder &b, ArrayRef<Value> features) const;
 
   ScheduledGroup group;
-  ScheduleAttr schedule;
   Location loc;
   ReductionValues values;        // of the reduction, if there is one
   SmallVector<Value> sizes;      // by loop over the data

@@ -25,8 +25,10 @@ void mlir::bngrad::addCpuApplyPasses(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
-void mlir::bngrad::addCudaApplyPasses(OpPassManager &pm, bool deviceArguments) {
+void mlir::bngrad::addCudaApplyPasses(OpPassManager &pm, StringRef chip,
+                                      bool deviceArguments) {
   BNGradApplySchedulePassOptions options;
+  options.chip = chip.str();
   options.deviceArguments = deviceArguments;
   pm.addNestedPass<func::FuncOp>(createBNGradApplySchedulePass(options));
   // Strided copies on the host would be calls of MLIR's library.

@@ -63,7 +63,9 @@ void mlir::bngrad::addCudaStages(OpPassManager &pm, Stage first, Stage last,
   addStages(
       pm, first, last,
       [&] { addCudaGroupPasses(pm, options.schedule, options.kernels.chip); },
-      [&] { addCudaApplyPasses(pm, options.deviceArguments); },
+      [&] {
+        addCudaApplyPasses(pm, options.kernels.chip, options.deviceArguments);
+      },
       [&] { addCudaLowerPasses(pm, options.kernels); });
 }
 

@@ -13,15 +13,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GpuSchedule.h"
+#include "ChooseCpuSchedule.h"
+#include "ChooseGpuSchedule.h"
 #include "ScheduledGroup.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
-#include "BNGrad/Transforms/Schedule/Passes.h"
-#include "BNGrad/Transforms/Schedule/Target.h"
 #include "BNGrad/Transforms/Schedule/ParseSchedule.h"
+#include "BNGrad/Transforms/Schedule/Passes.h"
 
-#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -256,83 +255,7 @@ static void closeGroup(ArrayRef<linalg::GenericOp> members,
   moveReadersAfter(region);
 }
 
-FailureOr<ScheduleAttr> mlir::bngrad::parseSchedule(StringRef text,
-                                                    MLIRContext *context,
-                                                    std::string &reason) {
-  // The parser's diagnostics point into the option; the caller's name it.
-  std::string found;
-  ScopedDiagnosticHandler collect(context, [&](Diagnostic &diagnostic) {
-    if (found.empty())
-      found = diagnostic.str();
-    return success();
-  });
-  Attribute attr = parseAttribute(text, context);
-  if (auto schedule = dyn_cast_or_null<ScheduleAttr>(attr))
-    return schedule;
-  reason = "expected an attribute such as #bngrad.schedule<loops>, got '" +
-           text.str() + "'" + (found.empty() ? "" : ": " + found);
-  return failure();
-}
-
-/// The kind of loops for a group. Sizes that only the data know are left to the
-/// run.
-static ScheduleKind chooseKind(const ScheduledGroup &group) {
-  SmallVector<int64_t> sizes = group.getLoopSizes();
-  if (llvm::is_contained(sizes, 0))
-    return ScheduleKind::Loops;
-  // The loops for dense data.
-  SmallVector<ReassociationIndices> loops = group.getMergeableLoops();
-  auto sizeOf = [&](ArrayRef<int64_t> dims) {
-    int64_t size = 1;
-    for (int64_t dim : dims) {
-      if (ShapedType::isDynamic(sizes[dim]))
-        return ShapedType::kDynamic;
-      // No machine has more elements than that.
-      size = std::min<uint64_t>(
-          llvm::SaturatingMultiply<uint64_t>(size, sizes[dim]),
-          std::numeric_limits<int64_t>::max());
-    }
-    return size;
-  };
-  auto isFeature = [&](const ReassociationIndices &loop) {
-    return group.isFeature(loop.front());
-  };
-  if (isFeature(loops.back()))
-    return loops.size() == 2 ? ScheduleKind::Rows : ScheduleKind::Loops;
-  int64_t channels = sizeOf(
-      SmallVector<int64_t>(group.features.begin(), group.features.end()));
-  int64_t row = sizeOf(loops.back());
-  int64_t elements =
-      sizeOf(llvm::to_vector(llvm::seq<int64_t>(group.numLoops)));
-  if (ShapedType::isDynamic(elements))
-    return ScheduleKind::Sizes;
-  if (channels < limits::kFewChannels && elements >= limits::kSerialElements)
-    return ScheduleKind::Split;
-  bool hasTileLoops = loops.size() <= 3 &&
-                      llvm::count_if(loops, isFeature) == 1 &&
-                      isFeature(loops[loops.size() - 2]);
-  int64_t manyRows = row < limits::kVeryShortRow ? limits::kManyVeryShortRows
-                                                 : limits::kManyRows;
-  return row < limits::kShortRow && elements / row >= manyRows && hasTileLoops
-             ? ScheduleKind::Tiles
-             : ScheduleKind::Channels;
-}
-
-/// Bytes of the widest element of the data of `group`.
-static int64_t getElementBytes(const ScheduledGroup &group) {
-  int64_t bytes = 1;
-  for (linalg::GenericOp generic : group.getDataGenerics())
-    for (OpOperand &operand : generic->getOpOperands()) {
-      Type type = getElementTypeOrSelf(operand.get());
-      if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
-          type.isIntOrFloat())
-        bytes = std::max<int64_t>(
-            bytes, llvm::divideCeil(type.getIntOrFloatBitWidth(), 8));
-    }
-  return bytes;
-}
-
-/// The schedule of a group on `target`.
+/// The schedule of a group on `target`, or on `chip` if there is one.
 static ScheduleAttr chooseSchedule(MLIRContext *context,
                                    ArrayRef<linalg::GenericOp> members,
                                    const Target &target,
@@ -344,22 +267,12 @@ static ScheduleAttr chooseSchedule(MLIRContext *context,
   if (chip)
     emitMissed(members.front(), "bngrad-group",
                "loops of the host instead of kernels: " + reason);
-  ScheduleKind kind = group ? chooseKind(*group) : ScheduleKind::Loops;
-  if (kind == ScheduleKind::Loops)
-    return ScheduleAttr::get(context, kind);
-  // The tables of a pass, which has up to four, and the lines that pass through
-  // fit into the first-level cache. The rows of a tile lie apart, so each is to
-  // be a long run of bytes: of more elements the narrower they are.
-  int64_t columnBytes =
-      kind == ScheduleKind::Rows ? 48 : 12 * getElementBytes(*group);
-  int64_t columns = llvm::bit_floor(static_cast<uint64_t>(
-      std::max<int64_t>(target.l1Bytes / columnBytes, 64)));
-  // As many blocks whatever the number of threads, so that sums do not depend
-  // on it.
-  constexpr int64_t blocks = 32;
-  return ScheduleAttr::get(context, kind, target.threads, target.vectorBits,
-                           target.lastLevelBytes, columns, blocks, target.fma,
-                           /*cluster=*/1);
+  if (!group)
+    return ScheduleAttr::get(context, ScheduleKind::Loops);
+  DataShape shape = DataShape::get(*group);
+  ScheduleKind kind = chooseCpuKind(shape);
+  return ScheduleAttr::get(context, kind,
+                           chooseCpuSchedule(kind, shape, target));
 }
 
 namespace {
@@ -377,10 +290,11 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
       if (bytes < 0)
         return emitOptionError()
                << "expected " << option << " to be at least 0, got " << bytes;
-    if (failed(ScheduleAttr::verify(emitOptionError, ScheduleKind::Rows,
-                                    threads, vectorBits, lastLevelBytes,
-                                    /*columns=*/1, /*blocks=*/1, fma,
-                                    /*cluster=*/1)))
+    CpuSchedule cpu;
+    cpu.threads = threads;
+    cpu.vectorBits = vectorBits;
+    if (failed(ScheduleAttr::verify(emitOptionError, ScheduleKind::Rows, cpu,
+                                    GpuSchedule())))
       return failure();
     if (!chip.empty()) {
       std::string reason;

@@ -22,20 +22,6 @@
 
 namespace mlir::bngrad {
 
-/// Where one schedule takes over from another.
-namespace limits {
-/// Fewer channels than this leave threads without work, unless there is little
-/// of it: `split`.
-inline constexpr int64_t kFewChannels = 8;
-/// Fewer elements than this are work for one thread.
-inline constexpr int64_t kSerialElements = 16 << 10;
-/// Rows of fewer elements than kShortRow are read by `tiles` if there are
-/// kManyRows of them. Fewer stay in near caches, where the order of reading
-/// matters less than the cost of a tile, unless a row is less than a vector.
-inline constexpr int64_t kShortRow = 256, kManyRows = 8 << 10,
-                         kVeryShortRow = 16, kManyVeryShortRows = 64;
-} // namespace limits
-
 /// True if `map` has every loop once, in any order.
 inline bool isDataMap(AffineMap map) { return map.isPermutation(); }
 

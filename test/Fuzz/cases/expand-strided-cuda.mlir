@@ -3,7 +3,7 @@
 // REQUIRES: numpy
 // RUN: %python %bngrad_src_root/fuzz/programs/hunt.py --bin=%bngrad_obj_root/bin --replay=%s
 
-// WAY: cuda chip=sm_120 schedule=#bngrad.schedule<two_pass,threads=256,vector_bits=64,columns=1,blocks=64,fma=true>
+// WAY: cuda chip=sm_120 schedule=#bngrad.schedule<two_pass,access_bits=64,block_accesses=1,sum_blocks=64,fma=true>
 // PROGRAM: {"arguments": [{"shape": [9, 64], "element": "f32", "dynamic": [false, false], "role": "plain", "seed": 2018639887, "special": "", "layout": {"says": "static", "strides": [67, 1], "offset": 3}, "by_channel": [0, 1]}, {"shape": [9, 8, 1, 8], "element": "f32", "dynamic": [false, false, false, false], "role": "plain", "seed": 2018639888, "special": "", "layout": null, "by_channel": [0, 1]}, {"shape": [9, 8], "element": "f32", "dynamic": [false, false], "role": "plain", "seed": 2018639889, "special": "", "layout": null, "by_channel": [0, 1]}], "ops": [{"kind": "expand", "operands": [0], "attrs": {"groups": [[0], [1, 2, 3]], "shape": [9, 8, 1, 8], "unknown": [true, true, true, true]}}, {"kind": "sums", "operands": [3, 1, 2], "attrs": {"names": ["grad_output", "input", "mean"], "features": [0, 1]}}], "returns": [4], "form": "memref", "result_layouts": [null]}
 // SEED: 22
 

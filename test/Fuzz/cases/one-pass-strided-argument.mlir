@@ -3,7 +3,7 @@
 // REQUIRES: numpy
 // RUN: %python %bngrad_src_root/fuzz/programs/hunt.py --bin=%bngrad_obj_root/bin --replay=%s
 
-// WAY: cuda chip=sm_90 schedule=#bngrad.schedule<one_pass,threads=64,vector_bits=128,columns=2,fma=true,cluster=1>
+// WAY: cuda chip=sm_90 schedule=#bngrad.schedule<one_pass,block_threads=64,block_channels=2,fma=true>
 // PROGRAM: {"arguments": [{"shape": [6, 1, 1, 4, 1, 5], "element": "f32", "dynamic": [false, false, false, false, false, false], "role": "plain", "seed": 678321955, "special": "", "layout": null, "by_channel": [3]}, {"shape": [6, 1, 1, 4, 1, 5], "element": "f32", "dynamic": [false, false, false, false, false, false], "role": "plain", "seed": 678321956, "special": "", "layout": {"says": "dynamic", "strides": [54, 54, -54, 12, 6, 1], "offset": 3}, "by_channel": [3]}, {"shape": [4], "element": "f32", "dynamic": [false], "role": "plain", "seed": 678321957, "special": "", "layout": null, "by_channel": [0]}, {"shape": [4], "element": "f32", "dynamic": [false], "role": "positive", "seed": 678321958, "special": "", "layout": null, "by_channel": [0]}], "ops": [{"kind": "gradient", "operands": [0, 1, 2, 3], "attrs": {"names": ["grad_output", "input", "mean", "inv_std"], "features": [3], "epsilon": 0.0, "statistics": "batch", "elements": ["f32", "f32", "f32"]}}], "returns": [4], "form": "memref", "result_layouts": [{"says": "identity", "strides": [20, 20, 20, 5, 5, 1], "offset": 0}], "joined": -1}
 // SEED: 2083
 

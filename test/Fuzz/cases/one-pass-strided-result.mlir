@@ -3,7 +3,7 @@
 // REQUIRES: numpy
 // RUN: %python %bngrad_src_root/fuzz/programs/hunt.py --bin=%bngrad_obj_root/bin --replay=%s
 
-// WAY: cuda chip=sm_90 schedule=#bngrad.schedule<one_pass,threads=64,vector_bits=128,columns=2,fma=true,cluster=1>
+// WAY: cuda chip=sm_90 schedule=#bngrad.schedule<one_pass,block_threads=64,block_channels=2,fma=true>
 // PROGRAM: {"arguments": [{"shape": [8, 3, 1, 3], "element": "f32", "dynamic": [false, false, false, false], "role": "plain", "seed": 611133815, "special": "", "layout": null, "by_channel": [2, 3]}, {"shape": [1, 3], "element": "f32", "dynamic": [false, false], "role": "plain", "seed": 611133816, "special": "", "layout": {"says": "dynamic", "strides": [6, 1], "offset": 16}, "by_channel": [0]}, {"shape": [1, 3], "element": "f32", "dynamic": [false, false], "role": "plain", "seed": 611133817, "special": "", "layout": {"says": "identity", "strides": [3, 1], "offset": 0}, "by_channel": [0]}, {"shape": [1, 3], "element": "f32", "dynamic": [false, false], "role": "positive", "seed": 611133818, "special": "", "layout": {"says": "dynamic", "strides": [1, 2], "offset": 16}, "by_channel": [0]}], "ops": [{"kind": "gradient", "operands": [0, 0, 1, 2, 3], "attrs": {"names": ["grad_output", "input", "scale", "mean", "inv_std"], "features": [2, 3], "epsilon": 0.0, "statistics": "batch", "elements": ["f32", "f32", "f32"]}}], "returns": [4], "form": "memref", "result_layouts": [{"says": "static", "strides": [27, 9, 9, 2], "offset": 0}], "joined": -1}
 // SEED: 2082
 

@@ -3,7 +3,7 @@
 // REQUIRES: numpy
 // RUN: %python %bngrad_src_root/fuzz/programs/hunt.py --bin=%bngrad_obj_root/bin --replay=%s
 
-// WAY: cuda chip=sm_75 schedule=#bngrad.schedule<two_pass,threads=64,vector_bits=128,columns=1,blocks=4,fma=true>
+// WAY: cuda chip=sm_75 schedule=#bngrad.schedule<two_pass,block_threads=64,block_accesses=1,sum_blocks=4,fma=true>
 // PROGRAM: {"arguments": [{"shape": [2, 3, 2, 1], "element": "f32", "dynamic": [false, false, false, false], "role": "plain", "seed": 77, "special": "", "layout": null, "by_channel": [0]}], "ops": [{"kind": "slice", "operands": [0], "attrs": {"offsets": [1, 0, 1, 0], "sizes": [1, 2, 1, 1], "strides": [2, 2, 2, 1], "dropped": [2], "unknown": [false, false, false, false], "moving": [false, false, false, false]}}, {"kind": "pad", "operands": [1], "attrs": {"low": [0, 1, 0], "high": [1, 0, 0], "value": 2.0}}], "returns": [2], "form": "tensor", "result_layouts": []}
 // SEED: 98
 

@@ -77,7 +77,7 @@ class Case:
 
     def schedule(self, shares):
         return (f"#bngrad.schedule<{self.kind}, threads = {shares}, vector_bits = {self.bits}, "
-                f"streaming_bytes = {self.streaming}, columns = {self.columns}, blocks = 5, "
+                f"streaming_bytes = {self.streaming}, columns = {self.columns}, row_blocks = 5, "
                 f"fma = {self.fma}>")
 
     def __str__(self):

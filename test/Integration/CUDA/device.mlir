@@ -5,8 +5,8 @@
 // RUN: %{run} --entry=rows
 // RUN: %{run} --entry=channels_last
 // RUN: %{run} --entry=matrix
-// RUN: %{run} --entry=rows --schedule='#bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 64>'
-// RUN: %{run} --entry=channels_last --schedule='#bngrad.schedule<two_pass, threads = 256, vector_bits = 128, columns = 32, blocks = 64>'
+// RUN: %{run} --entry=rows --schedule='#bngrad.schedule<two_pass, sum_blocks = 64>'
+// RUN: %{run} --entry=channels_last --schedule='#bngrad.schedule<two_pass, sum_blocks = 64>'
 // RUN: bngrad-runner %s --target=cuda --check --entry=dynamic --arg=random:1@9x5x7 --arg=random:2@9x5x7 --arg=random:3@5 --arg=random:4@5
 
 !rows = tensor<32x64x28x28xf32>

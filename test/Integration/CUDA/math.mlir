@@ -10,9 +10,9 @@
 // DEFINE:   %python %S/../CPU/compare.py %t/a.npy %t/x.npy %t/b.npy %t/y.npy
 
 // REDEFINE: %{entry} = producer
-// REDEFINE: %{schedule} = two_pass, threads = 64, vector_bits = 128
+// REDEFINE: %{schedule} = two_pass, block_threads = 64, access_bits = 128, block_accesses = 1024, sum_blocks = 16
 // RUN: %{compare}
-// REDEFINE: %{schedule} = one_pass, threads = 64, vector_bits = 128, columns = 1, cluster = 2
+// REDEFINE: %{schedule} = one_pass, block_threads = 64, access_bits = 128, block_channels = 1, cluster_blocks = 2
 // RUN: %{compare}
 // REDEFINE: %{entry} = consumer
 // RUN: %{compare}

@@ -47,11 +47,11 @@ class Case:
 
 
 def one_pass(columns=1, cluster=1, threads=128, bits=128):
-    return f"one_pass, threads = {threads}, vector_bits = {bits}, columns = {columns}, fma = true, cluster = {cluster}"
+    return f"one_pass, block_threads = {threads}, access_bits = {bits}, block_channels = {columns}, cluster_blocks = {cluster}, fma = true"
 
 
 def two_pass(threads=128, columns=32, blocks=64, bits=128):
-    return f"two_pass, threads = {threads}, vector_bits = {bits}, columns = {columns}, blocks = {blocks}, fma = true"
+    return f"two_pass, block_threads = {threads}, access_bits = {bits}, block_accesses = {columns}, sum_blocks = {blocks}, fma = true"
 
 
 # By name: additional operands (name, type or None for that of the data, shape of the data or only its first dimension),

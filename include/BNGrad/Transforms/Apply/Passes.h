@@ -24,9 +24,10 @@ namespace mlir::bngrad {
 #include "BNGrad/Transforms/Apply/Passes.h.inc"
 
 /// Adds the passes of the stage `apply`, for pass managers on a module.
-/// `deviceArguments`: as in CudaPipelineOptions.
+/// `chip` and `deviceArguments`: as in CudaPipelineOptions.
 void addCpuApplyPasses(OpPassManager &pm);
-void addCudaApplyPasses(OpPassManager &pm, bool deviceArguments);
+void addCudaApplyPasses(OpPassManager &pm, StringRef chip,
+                        bool deviceArguments);
 
 } // namespace mlir::bngrad
 

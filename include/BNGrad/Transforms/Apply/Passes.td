@@ -24,7 +24,7 @@ def BNGradApplySchedulePass
            summation depends only on the shape and the schedule, not on the
            number of threads. The `scf.execute_region` of a group may be inlined
            from now on.
-    Fails: if an attribute `bngrad.schedule` is not a schedule, or, with
+    Fails: if members of a group have different schedules, or, with
            `device-arguments`, if host code still accesses an argument. A generic
            that cannot be cloned is left to upstream's loops, and a group without
            vector loops gets scalar ones; a remark states the reason.
@@ -67,6 +67,9 @@ def BNGradApplySchedulePass
     ```
   }];
   let options = [
+    Option<"chip", "chip", "std::string", /*default=*/"\"sm_90\"",
+           "Target: NVIDIA GPUs, comma-separated, whose shared memory limits "
+           "one_pass">,
     Option<"deviceArguments", "device-arguments", "bool", /*default=*/"false",
            "Arguments of functions are in device memory, where GPU kernels use "
            "them in place">

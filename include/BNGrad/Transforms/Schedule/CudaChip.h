@@ -20,6 +20,8 @@ namespace mlir::bngrad {
 /// tables of compute capabilities in the CUDA C++ programming guide.
 struct CudaChip {
   StringRef name;
+  /// Threads of a warp, of every chip.
+  static constexpr int64_t kWarpSize = 32;
   /// Compute capability, such as 90.
   unsigned capability;
   /// Multiprocessors of its largest GPU.

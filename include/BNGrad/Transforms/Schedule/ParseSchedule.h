@@ -11,6 +11,10 @@
 
 #include "mlir/Support/LLVM.h"
 
+namespace mlir {
+class MLIRContext;
+} // namespace mlir
+
 namespace mlir::bngrad {
 class ScheduleAttr;
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CpuLoops.h"
 #include "Apply/ElementCloner.h"
+#include "CpuLoops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -98,8 +98,7 @@ IRMapping CpuLoops::clonePiece(OpBuilder &b, linalg::GenericOp generic,
       return run.ivs[loop];
     return createSteps(b, piece);
   };
-  return cloneElement(b, generic, {read, readIndex}, piece.lanes,
-                      schedule.getFma());
+  return cloneElement(b, generic, {read, readIndex}, piece.lanes, schedule.fma);
 }
 
 Value CpuLoops::createSteps(OpBuilder &b, const Piece &piece) const {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CpuLoops.h"
+#include "Schedule/ChooseCpuSchedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -28,8 +29,8 @@ static constexpr std::pair<int64_t, int64_t> kLongChainRows[] = {{1024, 16},
 //===----------------------------------------------------------------------===//
 
 CpuLoops::CpuLoops(OpBuilder &b, const ScheduledGroup &group,
-                   ScheduleAttr schedule)
-    : GroupEmitter(b, group, schedule) {
+                   const CpuSchedule &schedule)
+    : GroupEmitter(b, group), schedule(schedule) {
   setLanes();
   emitSizes(b);
   emitChainRows(b);
@@ -42,7 +43,7 @@ void CpuLoops::setLanes() {
     for (Operation &op : *generic.getBody())
       for (Value operand : op.getOperands())
         hasF64 |= operand.getType().isF64();
-  lanes = schedule.getVectorBits() / (hasF64 ? 64 : 32);
+  lanes = schedule.vectorBits / (hasF64 ? 64 : 32);
   wide = 4 * lanes;
 }
 
@@ -121,7 +122,7 @@ Value CpuLoops::getShares(OpBuilder &b) const {
   IndexBuilder index = at(b);
   return index.select(index.compare(arith::CmpIPredicate::ult, count,
                                     index.constant(limits::kSerialElements)),
-                      index.constant(1), index.constant(schedule.getThreads()));
+                      index.constant(1), index.constant(schedule.threads));
 }
 
 void CpuLoops::emitShares(OpBuilder &b, Value iterations, ShareBody body,

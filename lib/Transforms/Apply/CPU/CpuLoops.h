@@ -27,6 +27,8 @@
 
 #include "Apply/GroupEmitter.h"
 
+#include "BNGrad/Dialect/Schedule.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/MapVector.h"
@@ -113,7 +115,8 @@ class CpuLoops : public GroupEmitter {
 public:
   /// Emits sizes and flat views at the insertion point of `b`, which must
   /// dominate all that is emitted later.
-  CpuLoops(OpBuilder &b, const ScheduledGroup &group, ScheduleAttr schedule);
+  CpuLoops(OpBuilder &b, const ScheduledGroup &group,
+           const CpuSchedule &schedule);
 
 protected:
   using IndexBody = function_ref<void(OpBuilder &, Value)>;
@@ -215,9 +218,10 @@ protected:
   using GroupEmitter::emitChannelwise;
   void emitChannelwise(OpBuilder &b, const Piece &piece) const;
 
-  Value count;       // elements of the data
-  Value bytes;       // of all data operands
-  Value chainRows;   // rows of a chain in a column
+  Value count;     // elements of the data
+  Value bytes;     // of all data operands
+  Value chainRows; // rows of a chain in a column
+  CpuSchedule schedule;
   int64_t lanes = 0; // of a register
   int64_t wide = 0;  // of four registers, the unit of unrolling
 

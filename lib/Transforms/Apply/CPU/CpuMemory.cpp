@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CpuLoops.h"
 #include "Apply/ElementCloner.h"
+#include "CpuLoops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -117,10 +117,10 @@ void CpuLoops::deallocate(OpBuilder &b, const TableMemory &tables) const {
 }
 
 Value CpuLoops::isStreamed(OpBuilder &b) const {
-  if (schedule.getStreamingBytes() == 0)
+  if (schedule.streamingBytes == 0)
     return arith::ConstantIntOp::create(b, loc, 0, 1);
   return at(b).compare(arith::CmpIPredicate::ugt, bytes,
-                       constant(b, schedule.getStreamingBytes()));
+                       constant(b, schedule.streamingBytes));
 }
 
 Value CpuLoops::getElementsToLine(OpBuilder &b, Value address,

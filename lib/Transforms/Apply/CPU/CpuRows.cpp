@@ -115,7 +115,7 @@ Value Rows::getFold(OpBuilder &b, int64_t unit, int64_t wanted) const {
   Value fold = index.mul(index.ceilDiv(most, repeats), repeats);
   Value isTooLong =
       index.compare(arith::CmpIPredicate::ugt, index.mul(fold, channels),
-                    index.constant(4 * schedule.getColumns()));
+                    index.constant(4 * schedule.columns));
   return index.min(index.select(isTooLong, one, fold), index.max(height, one));
 }
 
@@ -136,7 +136,7 @@ void Rows::planSums(OpBuilder &b) {
     blocks.count = index.select(
         index.compare(arith::CmpIPredicate::uge, bytes,
                       index.constant(leastBytes)),
-        index.constant(std::min(most, schedule.getBlocks())), blocks.count);
+        index.constant(std::min(most, schedule.rowBlocks)), blocks.count);
   blocks.stride = index.add(blocks.columns, index.constant(wide));
 }
 
@@ -406,7 +406,7 @@ void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
 void Rows::emit(OpBuilder &b) {
   // Long rows, so that little is done for each.
   Value fold =
-      getFold(b, std::max(getLineElements(), wide), schedule.getColumns() / 2);
+      getFold(b, std::max(getLineElements(), wide), schedule.columns / 2);
   elements.columns = at(b).mul(fold, channels);
   if (group.reduction)
     planSums(b);

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "CpuSchedules.h"
-#include "CpuLoops.h"
 #include "Apply/ElementCloner.h"
+#include "CpuLoops.h"
+#include "Schedule/ChooseCpuSchedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -19,7 +20,6 @@ using namespace mlir::bngrad;
 /// True if the loops of `group` are those of `kind`.
 static bool fits(const ScheduledGroup &group, ScheduleKind kind) {
   unsigned numLoops = group.numLoops;
-  bool endsInChannels = group.isFeature(numLoops - 1);
   // Operands that can be spread out, and no other that differs in a run.
   auto takesTables = [&](unsigned firstRunLoop) {
     return llvm::all_of(
@@ -38,23 +38,14 @@ static bool fits(const ScheduledGroup &group, ScheduleKind kind) {
               });
         });
   };
-  switch (kind) {
-  case ScheduleKind::Channels:
-  case ScheduleKind::Split:
-  case ScheduleKind::Sizes:
-    return !endsInChannels;
-  case ScheduleKind::Tiles:
-    return !endsInChannels && numLoops <= 3 && group.features.size() == 1 &&
-           group.isFeature(numLoops - 2) && takesTables(numLoops - 2);
-  case ScheduleKind::Rows:
-    return endsInChannels && numLoops == 2 && takesTables(0);
-  case ScheduleKind::Loops:
-    return true;
-  case ScheduleKind::TwoPass:
-  case ScheduleKind::OnePass:
+  SmallVector<bool> isFeature;
+  for (unsigned loop : llvm::seq(numLoops))
+    isFeature.push_back(group.isFeature(loop));
+  if (!hasLoopsOf(kind, isFeature))
     return false;
-  }
-  llvm_unreachable("unknown kind");
+  if (kind == ScheduleKind::Tiles)
+    return takesTables(numLoops - 2);
+  return kind != ScheduleKind::Rows || takesTables(0);
 }
 
 namespace {
@@ -159,7 +150,7 @@ LogicalResult mlir::bngrad::emitVectorLoops(RewriterBase &rewriter,
   }
   SmallVector<linalg::GenericOp> members = group.getMembers();
   rewriter.setInsertionPoint(members.back());
-  CpuLoops shared(rewriter, group, schedule);
+  CpuLoops shared(rewriter, group, schedule.getCpu());
   switch (kind) {
   case ScheduleKind::Channels:
     emitChannels(rewriter, shared);

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CpuLoops.h"
 #include "Apply/ElementCloner.h"
 #include "Apply/Sums.h"
+#include "CpuLoops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -244,8 +244,8 @@ void CpuLoops::emitChannelwise(OpBuilder &b, const Piece &piece) const {
         indices.push_back(constant(b, i));
       return memref::LoadOp::create(b, loc, value, indices).getResult();
     };
-    IRMapping mapping = cloneElement(b, generic, {read, readIndex}, piece.lanes,
-                                     schedule.getFma());
+    IRMapping mapping =
+        cloneElement(b, generic, {read, readIndex}, piece.lanes, schedule.fma);
     Operation *yield = generic.getBody()->getTerminator();
     for (auto [i, value] : llvm::enumerate(yield->getOperands()))
       store(b, mapping.lookupOrDefault(value),

@@ -115,7 +115,7 @@ private:
   /// Columns that there are registers for.
   int64_t getMostColumns() const {
     // CPUs with long registers have 32 of them.
-    return schedule.getVectorBits() >= 512 ? 2 * wide : wide;
+    return schedule.vectorBits >= 512 ? 2 * wide : wide;
   }
 };
 

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CpuTables.h"
 #include "Apply/Sums.h"
+#include "CpuTables.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -59,7 +59,7 @@ Tiles::Tiles(OpBuilder &b, const CpuLoops &shared)
   samples = feature == 0 ? one : sizes[0];
   // Channels whose rows fill whole lines, if so many fit.
   Value most = index.max(
-      index.div(index.constant(schedule.getColumns()), index.max(rowSize, one)),
+      index.div(index.constant(schedule.columns), index.max(rowSize, one)),
       one);
   Value unit = getRepeats(b, rowSize, getLineElements());
   Value hasUnits = index.compare(arith::CmpIPredicate::uge, most, unit);

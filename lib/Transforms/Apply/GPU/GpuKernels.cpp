@@ -8,8 +8,8 @@
 
 #include "GpuKernels.h"
 #include "Apply/ElementCloner.h"
-#include "Schedule/GpuSchedule.h"
 #include "Apply/Sums.h"
+#include "Schedule/OnePassLayout.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -45,9 +45,9 @@ static std::string createModuleName(func::FuncOp function) {
 }
 
 GpuKernels::GpuKernels(OpBuilder &b, const ScheduledGroup &group,
-                       ScheduleAttr schedule, DeviceBuffers &buffers)
-    : GroupEmitter(b, group, schedule), buffers(buffers),
-      threads(schedule.getThreads()), inner(group.numLoops - 1) {
+                       const GpuSchedule &schedule, DeviceBuffers &buffers)
+    : GroupEmitter(b, group), schedule(schedule), buffers(buffers),
+      threads(schedule.blockThreads), inner(group.numLoops - 1) {
   channels = at(b).product(pick(sizes, group.features));
   module = createModuleName(
       group.getDataGenerics().front()->getParentOfType<func::FuncOp>());
@@ -267,7 +267,7 @@ IRMapping GpuKernels::clonePiece(OpBuilder &b, linalg::GenericOp generic,
         arith::ConstantOp::create(b, loc, b.getIndexVectorAttr(steps)));
   };
   return cloneElement(b, generic, {readOperand, readIndex}, lanes,
-                      schedule.getFma());
+                      schedule.fma);
 }
 
 void GpuKernels::storeResults(OpBuilder &b, linalg::GenericOp generic,
@@ -285,7 +285,7 @@ void GpuKernels::storeResults(OpBuilder &b, linalg::GenericOp generic,
 int64_t GpuKernels::getLanes(ArrayRef<linalg::GenericOp> generics) const {
   if (!llvm::all_of(generics, isVectorizable))
     return 1;
-  return getMostLanes(generics, schedule.getVectorBits());
+  return getMostLanes(generics, schedule.accessBits);
 }
 
 void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,

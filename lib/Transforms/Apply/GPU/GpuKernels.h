@@ -14,15 +14,16 @@
 #ifndef BNGRAD_LIB_TRANSFORMS_APPLY_GPU_GPUKERNELS_H
 #define BNGRAD_LIB_TRANSFORMS_APPLY_GPU_GPUKERNELS_H
 
-#include "DeviceBuffers.h"
 #include "Apply/GroupEmitter.h"
+#include "DeviceBuffers.h"
+
+#include "BNGrad/Dialect/Schedule.h"
+#include "BNGrad/Transforms/Schedule/CudaChip.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 namespace mlir::bngrad {
 
-/// Lanes of a warp.
-inline constexpr int64_t kWarp = 32;
 /// Elements that a thread adds one by one, and loads before the first of them
 /// is used.
 inline constexpr int64_t kUnroll = 4;
@@ -72,8 +73,8 @@ struct Kernel {
 /// Units:  `threads` of a block; lanes in elements of a piece.
 class GpuKernels : public GroupEmitter {
 public:
-  GpuKernels(OpBuilder &b, const ScheduledGroup &group, ScheduleAttr schedule,
-             DeviceBuffers &buffers);
+  GpuKernels(OpBuilder &b, const ScheduledGroup &group,
+             const GpuSchedule &schedule, DeviceBuffers &buffers);
 
 protected:
   // Launches.
@@ -162,6 +163,7 @@ protected:
     SmallVector<Value> first; // by dim: the index of its first element
   };
 
+  GpuSchedule schedule;
   DeviceBuffers &buffers;
   Value channels;                 // the number of channels
   int64_t threads;                // of a block

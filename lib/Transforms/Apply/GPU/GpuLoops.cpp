@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuLoops.h"
-#include "Schedule/GpuSchedule.h"
 #include "OnePass.h"
+#include "Schedule/ChooseGpuSchedule.h"
+#include "Schedule/OnePassLayout.h"
 #include "TwoPass.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -20,7 +21,8 @@ using namespace mlir::bngrad;
 /// Emits `one_pass` for data that are aligned as its copies need, else
 /// `two_pass`; alignments not known yet are tested at run time.
 static void emitAlignedOnePass(OpBuilder &b, const ScheduledGroup &group,
-                               ScheduleAttr schedule, DeviceBuffers &buffers) {
+                               const GpuSchedule &schedule,
+                               DeviceBuffers &buffers) {
   Location loc = group.getMembers().front().getLoc();
   SmallVector<linalg::GenericOp> generics = group.getDataGenerics();
   // Data with gaps are read element by element, wherever they start.
@@ -71,7 +73,7 @@ static bool hasWholeBytes(linalg::GenericOp generic) {
 LogicalResult mlir::bngrad::emitGpuLoops(RewriterBase &rewriter,
                                          const GroupMembers &members,
                                          ScheduleAttr schedule,
-                                         bool deviceArguments,
+                                         const DeviceOptions &options,
                                          std::string &reason) {
   std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
   if (!group)
@@ -95,22 +97,25 @@ LogicalResult mlir::bngrad::emitGpuLoops(RewriterBase &rewriter,
   for (linalg::GenericOp member : ArrayRef(members).drop_back())
     rewriter.moveOpBefore(member, members.back());
   rewriter.setInsertionPoint(members.front());
-  DeviceBuffers buffers(rewriter, *group, deviceArguments);
+  DeviceBuffers buffers(rewriter, *group, options.arguments);
   mergeLoops(rewriter, onDevice);
   group = ScheduledGroup::get(onDevice, reason);
   rewriter.setInsertionPoint(onDevice.back());
-  if (schedule.getKind() == ScheduleKind::OnePass &&
-      !fitsOnePass(*group, schedule, reason)) {
+  ScheduleKind kind = schedule.getKind();
+  GpuSchedule parameters = schedule.getGpu();
+  if (kind == ScheduleKind::OnePass &&
+      !fitsOnePass(*group, parameters, options.sharedBytes, reason)) {
     emitMissed(onDevice.front(), "bngrad-apply-schedule",
                "two passes instead of one: " + reason);
-    schedule = getTwoPassInstead(schedule);
+    kind = ScheduleKind::TwoPass;
+    parameters = getTwoPassInstead(parameters);
   }
-  switch (schedule.getKind()) {
+  switch (kind) {
   case ScheduleKind::TwoPass:
-    emitTwoPass(rewriter, *group, schedule, buffers);
+    emitTwoPass(rewriter, *group, parameters, buffers);
     break;
   case ScheduleKind::OnePass:
-    emitAlignedOnePass(rewriter, *group, schedule, buffers);
+    emitAlignedOnePass(rewriter, *group, parameters, buffers);
     break;
   case ScheduleKind::Loops:
   case ScheduleKind::Channels:

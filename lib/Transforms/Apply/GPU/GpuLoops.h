@@ -15,9 +15,16 @@
 
 namespace mlir::bngrad {
 
+/// The device and the buffers of a program.
+struct DeviceOptions {
+  /// The arguments of the function are buffers of the device.
+  bool arguments = false;
+  /// Largest shared memory of a block, in bytes.
+  int64_t sharedBytes = 0;
+};
+
 /// Replaces the `members` of a group, on memrefs, by kernels, and by code of
-/// the host around them: copies, launches and a wait. `deviceArguments`: the
-/// arguments of the function are buffers of the device.
+/// the host around them: copies, launches and a wait.
 ///
 /// Loops are merged once the buffers of the device are known, as a copy of data
 /// with strides is dense. Where `one_pass` does not fit the loops that are
@@ -27,7 +34,7 @@ namespace mlir::bngrad {
 /// group, tensors, integers of part of a byte, and an obstacle between the
 /// members.
 LogicalResult emitGpuLoops(RewriterBase &rewriter, const GroupMembers &members,
-                           ScheduleAttr schedule, bool deviceArguments,
+                           ScheduleAttr schedule, const DeviceOptions &options,
                            std::string &reason);
 
 } // namespace mlir::bngrad

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Apply/ElementCloner.h"
-#include "GpuKernels.h"
-#include "Schedule/GpuSchedule.h"
 #include "Apply/Sums.h"
+#include "GpuKernels.h"
+#include "Schedule/OnePassLayout.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -87,7 +87,7 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
 static Value shuffle(OpBuilder &b, Location loc, Value value, int64_t offset) {
   auto exchange = [&](Value word) -> Value {
     return gpu::ShuffleOp::create(b, loc, word, static_cast<int32_t>(offset),
-                                  static_cast<int32_t>(kWarp),
+                                  static_cast<int32_t>(CudaChip::kWarpSize),
                                   gpu::ShuffleMode::XOR)
         .getShuffleResult();
   };
@@ -125,7 +125,7 @@ Value GpuKernels::addAcrossWarp(OpBuilder &b, Value value,
 SmallVector<Type> GpuKernels::getSharedTypesForBlock() const {
   SmallVector<Type> types;
   for (unsigned i : llvm::seq(numSums()))
-    types.push_back(getSharedType(threads / kWarp, sumType(i)));
+    types.push_back(getSharedType(threads / CudaChip::kWarpSize, sumType(i)));
   return types;
 }
 
@@ -133,8 +133,8 @@ SmallVector<Value> GpuKernels::addAcrossBlock(OpBuilder &b,
                                               const Kernel &kernel,
                                               ValueRange sums) const {
   IndexBuilder index = at(b);
-  int64_t warps = threads / kWarp;
-  Value warpSize = index.constant(kWarp);
+  int64_t warps = threads / CudaChip::kWarpSize;
+  Value warpSize = index.constant(CudaChip::kWarpSize);
   Value lane = index.rem(kernel.thread, warpSize);
   Value warp = index.div(kernel.thread, warpSize);
   SmallVector<Value> totals;
@@ -142,7 +142,7 @@ SmallVector<Value> GpuKernels::addAcrossBlock(OpBuilder &b,
     if (isa<VectorType>(sum.getType()))
       sum =
           vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD, sum);
-    totals.push_back(addAcrossWarp(b, sum, kWarp));
+    totals.push_back(addAcrossWarp(b, sum, CudaChip::kWarpSize));
   }
   if (warps == 1)
     return totals;

@@ -15,9 +15,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "OnePass.h"
-#include "GpuKernels.h"
-#include "Schedule/GpuSchedule.h"
 #include "Apply/Sums.h"
+#include "GpuKernels.h"
+#include "Schedule/OnePassLayout.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -34,8 +34,8 @@ using namespace mlir::bngrad;
 namespace {
 class OnePass : public GpuKernels {
 public:
-  OnePass(OpBuilder &b, const ScheduledGroup &group, ScheduleAttr schedule,
-          DeviceBuffers &buffers);
+  OnePass(OpBuilder &b, const ScheduledGroup &group,
+          const GpuSchedule &schedule, DeviceBuffers &buffers);
 
   void emit(OpBuilder &b);
 
@@ -83,9 +83,9 @@ private:
 } // namespace
 
 OnePass::OnePass(OpBuilder &b, const ScheduledGroup &group,
-                 ScheduleAttr schedule, DeviceBuffers &buffers)
-    : GpuKernels(b, group, schedule, buffers), cluster(schedule.getCluster()),
-      tile(schedule.getColumns()) {
+                 const GpuSchedule &schedule, DeviceBuffers &buffers)
+    : GpuKernels(b, group, schedule, buffers), cluster(schedule.clusterBlocks),
+      tile(schedule.blockChannels) {
   std::string reason;
   layout = *OnePassLayout::get(group, reason);
   rowsOfBlock = layout.getRowsOfBlock(cluster);
@@ -408,7 +408,7 @@ void OnePass::emitSumsOfChannel(OpBuilder &b, const Kernel &kernel) {
 /// A warp for each channel.
 void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
   IndexBuilder index = at(b);
-  Value stride = index.constant(kWarp);
+  Value stride = index.constant(CudaChip::kWarpSize);
   Value warp = index.div(kernel.thread, stride);
   Value lane = index.rem(kernel.thread, stride);
   Walk walk = createWalk(b, reduced, stride, lanes);
@@ -416,8 +416,8 @@ void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
   Value first = index.mul(firstRow, length);
   Value to = index.add(first, index.mul(rows, length));
   scf::ForOp::create(
-      b, loc, warp, index.constant(tile), index.constant(threads / kWarp),
-      ValueRange(),
+      b, loc, warp, index.constant(tile),
+      index.constant(threads / CudaChip::kWarpSize), ValueRange(),
       [&](OpBuilder &nested, Location, Value channel, ValueRange) {
         IndexBuilder inside = at(nested);
         Indices indices(group.numLoops);
@@ -430,7 +430,7 @@ void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
           if (isa<VectorType>(sum.getType()))
             sum = vector::ReductionOp::create(nested, loc,
                                               vector::CombiningKind::ADD, sum);
-          totals.push_back(addAcrossWarp(nested, sum, kWarp));
+          totals.push_back(addAcrossWarp(nested, sum, CudaChip::kWarpSize));
         }
         Value isFirst =
             inside.compare(arith::CmpIPredicate::eq, lane, inside.constant(0));
@@ -533,6 +533,7 @@ void OnePass::finishChannels(OpBuilder &b, const Kernel &kernel) {
 }
 
 void mlir::bngrad::emitOnePass(OpBuilder &b, const ScheduledGroup &group,
-                               ScheduleAttr schedule, DeviceBuffers &buffers) {
+                               const GpuSchedule &schedule,
+                               DeviceBuffers &buffers) {
   OnePass(b, group, schedule, buffers).emit(b);
 }

@@ -19,7 +19,7 @@ namespace mlir::bngrad {
 /// Emits the kernel of `#bngrad.schedule<one_pass>` for `group`, whose layout
 /// fits.
 void emitOnePass(OpBuilder &b, const ScheduledGroup &group,
-                 ScheduleAttr schedule, DeviceBuffers &buffers);
+                 const GpuSchedule &schedule, DeviceBuffers &buffers);
 
 } // namespace mlir::bngrad
 

@@ -13,9 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "TwoPass.h"
-#include "GpuKernels.h"
-#include "Schedule/GpuSchedule.h"
 #include "Apply/Sums.h"
+#include "GpuKernels.h"
+#include "Schedule/OnePassLayout.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -117,7 +117,7 @@ TwoPass::Partials TwoPass::createPartials(OpBuilder &b, Value shares) {
 Value TwoPass::countShares(OpBuilder &b, const Work &work) {
   IndexBuilder index = at(b);
   // Enough blocks for the device, but none with less than one chunk to add.
-  Value wanted = index.ceilDiv(index.constant(schedule.getBlocks()),
+  Value wanted = index.ceilDiv(index.constant(schedule.sumBlocks),
                                index.max(work.tiles, index.constant(1)));
   Value most = index.ceilDiv(work.pieces,
                              index.mul(work.perStep, index.constant(kUnroll)));
@@ -157,7 +157,7 @@ TwoPass::ColumnTiles
 TwoPass::planColumns(OpBuilder &b, const Partials &partials, int64_t lanes) {
   IndexBuilder index = at(b);
   ColumnTiles tiles;
-  int64_t columns = std::min<int64_t>(schedule.getColumns(), threads);
+  int64_t columns = std::min<int64_t>(schedule.blockAccesses, threads);
   if (std::optional<int64_t> size = getConstantIntValue(sizes[inner]))
     columns = std::min(columns, std::max<int64_t>(*size / lanes, 1));
   // The sums of a block meet in static shared memory, of which there are 48 KB.
@@ -301,11 +301,11 @@ void TwoPass::emit(OpBuilder &b) {
     bool isByColumns = group.isFeature(inner);
     Value tiles = channels, perStep = index.constant(threads);
     if (isByColumns) {
-      int64_t columns = std::min<int64_t>(schedule.getColumns(), threads) *
+      int64_t columns = std::min<int64_t>(schedule.blockAccesses, threads) *
                         getLanes(group.reduction);
       tiles = index.ceilDiv(channels, index.constant(columns));
-      perStep =
-          index.constant(std::max<int64_t>(threads / schedule.getColumns(), 1));
+      perStep = index.constant(
+          std::max<int64_t>(threads / schedule.blockAccesses, 1));
     }
     Value pieces = index.product(pick(sizes, reduced));
     partials = createPartials(b, countShares(b, {tiles, pieces, perStep}));
@@ -327,6 +327,7 @@ void TwoPass::emit(OpBuilder &b) {
 }
 
 void mlir::bngrad::emitTwoPass(OpBuilder &b, const ScheduledGroup &group,
-                               ScheduleAttr schedule, DeviceBuffers &buffers) {
+                               const GpuSchedule &schedule,
+                               DeviceBuffers &buffers) {
   TwoPass(b, group, schedule, buffers).emit(b);
 }

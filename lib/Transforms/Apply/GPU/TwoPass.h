@@ -19,7 +19,7 @@ namespace mlir::bngrad {
 /// Emits the kernels of `#bngrad.schedule<two_pass>` for `group`, of any
 /// layout.
 void emitTwoPass(OpBuilder &b, const ScheduledGroup &group,
-                 ScheduleAttr schedule, DeviceBuffers &buffers);
+                 const GpuSchedule &schedule, DeviceBuffers &buffers);
 
 } // namespace mlir::bngrad
 

@@ -1,4 +1,4 @@
-//===- GpuSchedule.cpp - the choice of a schedule for a GPU ---------------===//
+//===- OnePassLayout.cpp - a group in shared memory -----------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,20 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GpuSchedule.h"
+#include "OnePassLayout.h"
+
+#include "BNGrad/Transforms/Schedule/CudaChip.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
-
-bool mlir::bngrad::isGpuKind(ScheduleKind kind) {
-  return kind == ScheduleKind::TwoPass || kind == ScheduleKind::OnePass;
-}
-
-//===----------------------------------------------------------------------===//
-// OnePassLayout
-//===----------------------------------------------------------------------===//
 
 /// The data that the reduction and an element-wise generic both read.
 static SmallVector<Value> findShared(const ScheduledGroup &group) {
@@ -114,9 +108,8 @@ int64_t OnePassLayout::getSharedBytes(int64_t cluster, int64_t tile) const {
 }
 
 int64_t OnePassLayout::getStaticBytes(int64_t threads, int64_t tile) const {
-  // A slot for each channel; then what the threads exchange.
-  constexpr int64_t kWarp = 32;
-  int64_t exchanged = threads / kWarp;
+  // A slot for each channel, and the sums that the threads exchange.
+  int64_t exchanged = threads / CudaChip::kWarpSize;
   if (channelsRunFastest)
     for (int64_t count = lanes; count > 0; count /= 2) {
       int64_t columns = llvm::divideCeil(tile, count);
@@ -127,26 +120,28 @@ int64_t OnePassLayout::getStaticBytes(int64_t threads, int64_t tile) const {
 }
 
 bool mlir::bngrad::fitsOnePass(const ScheduledGroup &group,
-                               ScheduleAttr schedule, std::string &reason) {
+                               const GpuSchedule &schedule, int64_t sharedBytes,
+                               std::string &reason) {
   std::optional<OnePassLayout> layout = OnePassLayout::get(group, reason);
   if (!layout)
     return false;
-  int64_t cluster = schedule.getCluster(), tile = schedule.getColumns();
+  int64_t cluster = schedule.clusterBlocks, tile = schedule.blockChannels;
   // Blocks of a cluster share the rows.
   if (cluster > 1 && layout->rows == 1) {
-    reason = "expected cluster to be 1, as channels are one row each, got " +
-             std::to_string(cluster);
+    reason =
+        "expected cluster_blocks to be 1, as channels are one row each, got " +
+        std::to_string(cluster);
     return false;
   }
   if (tile > layout->channels ||
       (!layout->channelsRunFastest && layout->channels % tile != 0)) {
-    reason = "expected columns to divide the number of channels, " +
+    reason = "expected block_channels to divide the number of channels, " +
              std::to_string(layout->channels) + ", got " + std::to_string(tile);
     return false;
   }
-  int64_t threads = schedule.getThreads();
+  int64_t threads = schedule.blockThreads;
   if (layout->channelsRunFastest && tile > threads) {
-    reason = "expected columns to be at most threads, " +
+    reason = "expected block_channels to be at most block_threads, " +
              std::to_string(threads) + ", got " + std::to_string(tile);
     return false;
   }
@@ -157,13 +152,12 @@ bool mlir::bngrad::fitsOnePass(const ScheduledGroup &group,
              std::to_string(staticBytes);
     return false;
   }
-  // What a block can have, but 1 KB for the rest.
-  constexpr int64_t kMostBytes = 226 << 10;
+  // But for what the system keeps.
+  int64_t mostBytes = sharedBytes - OnePassLayout::kSystemBytes;
   if (int64_t bytes = layout->getSharedBytes(cluster, tile) + staticBytes;
-      bytes > kMostBytes) {
-    reason = "expected tiles and sums of at most " +
-             std::to_string(kMostBytes) + " bytes, got " +
-             std::to_string(bytes);
+      bytes > mostBytes) {
+    reason = "expected tiles and sums of at most " + std::to_string(mostBytes) +
+             " bytes, got " + std::to_string(bytes);
     return false;
   }
   return true;
@@ -185,122 +179,4 @@ int64_t mlir::bngrad::getMostLanes(ArrayRef<linalg::GenericOp> generics,
 int64_t mlir::bngrad::getScratchSize(int64_t rows, int64_t columns,
                                      int64_t lanes) {
   return std::max<int64_t>(llvm::PowerOf2Ceil(rows) / 2, 1) * columns * lanes;
-}
-
-//===----------------------------------------------------------------------===//
-// Choice
-//===----------------------------------------------------------------------===//
-
-/// Left free for static shared memory of a block and what the system keeps.
-static constexpr int64_t kReservedBytes = 12 << 10;
-static constexpr int64_t kSystemBytes = 1 << 10;
-
-namespace {
-/// How much of a group a block holds.
-struct Tile {
-  int64_t cluster, channels, bytes, threads;
-};
-} // namespace
-
-/// The least number of channels whose runs of memory start at multiples of 16
-/// bytes, as bulk copies must, and that divides all channels; 1 if there is
-/// none.
-static int64_t countAlignedChannels(const OnePassLayout &layout) {
-  for (int64_t count : llvm::seq_inclusive<int64_t>(1, 16))
-    if (layout.channels % count == 0 &&
-        llvm::all_of(layout.widths, [&](int64_t width) {
-          return count * layout.length * width % 16 == 0;
-        }))
-      return count;
-  return 1;
-}
-
-/// Channels of a tile that are worth trying, best first.
-static SmallVector<int64_t> getTileChannels(const OnePassLayout &layout) {
-  if (!layout.channelsRunFastest) {
-    int64_t aligned = countAlignedChannels(layout);
-    return aligned == 1 ? SmallVector<int64_t>{1}
-                        : SmallVector<int64_t>{aligned, 1};
-  }
-  // A row of a tile is a run of memory: 128 bytes of it are whole lines on
-  // every device, 64 are still two sectors.
-  int64_t width = *llvm::min_element(layout.widths);
-  if (layout.channels * width <= 128)
-    return {layout.channels};
-  return {128 / width, 64 / width};
-}
-
-/// A tile that leaves room for a second block on the multiprocessor, which
-/// loads while the first computes, or else one that fills it; nothing if no
-/// cluster can hold a tile.
-static std::optional<Tile> chooseTile(const OnePassLayout &layout,
-                                      const CudaChip &chip) {
-  std::pair<int64_t, int64_t> rooms[] = {{chip.sharedBytes / 2, 256},
-                                         {chip.sharedBytes, 512}};
-  for (auto [room, threads] : rooms)
-    for (int64_t channels : getTileChannels(layout)) {
-      int64_t staticBytes = layout.getStaticBytes(threads, channels);
-      if (staticBytes > OnePassLayout::kMostStaticBytes)
-        continue;
-      int64_t most =
-          room - std::max(staticBytes + kSystemBytes, kReservedBytes);
-      for (int64_t cluster : {1, 2, 4, 8})
-        if (int64_t bytes = layout.getSharedBytes(cluster, channels);
-            bytes <= most && cluster <= layout.rows)
-          return Tile{cluster, channels, bytes, threads};
-    }
-  return std::nullopt;
-}
-
-/// More short channels in one block, while there is a block for each
-/// multiprocessor.
-static void joinChannels(const OnePassLayout &layout, const CudaChip &chip,
-                         Tile &tile) {
-  int64_t room = chip.sharedBytes / 4 - kReservedBytes;
-  int64_t step = tile.channels;
-  for (int64_t count = 2 * step; count <= 64; count += step) {
-    int64_t bytes = layout.getSharedBytes(1, count);
-    if (layout.channels % count != 0 || bytes > room ||
-        layout.channels / count < chip.multiprocessors)
-      continue;
-    tile.channels = count;
-    tile.bytes = bytes;
-  }
-}
-
-ScheduleAttr mlir::bngrad::getTwoPassSchedule(MLIRContext *context,
-                                              int64_t blocks, bool fma) {
-  return ScheduleAttr::get(context, ScheduleKind::TwoPass, /*threads=*/256,
-                           /*vector_bits=*/128, /*streaming_bytes=*/0,
-                           /*columns=*/32, blocks, fma, /*cluster=*/1);
-}
-
-ScheduleAttr mlir::bngrad::getTwoPassInstead(ScheduleAttr onePass) {
-  return getTwoPassSchedule(onePass.getContext(), /*blocks=*/1024,
-                            onePass.getFma());
-}
-
-ScheduleAttr mlir::bngrad::chooseGpuSchedule(const ScheduledGroup &group,
-                                             const CudaChip &chip) {
-  MLIRContext *context = group.getMembers().front().getContext();
-  std::string reason;
-  std::optional<OnePassLayout> layout = OnePassLayout::get(group, reason);
-  std::optional<Tile> tile;
-  if (layout && chip.hasClusters() && !layout->operands.empty())
-    tile = chooseTile(*layout, chip);
-  if (tile) {
-    if (!layout->channelsRunFastest && tile->cluster == 1)
-      joinChannels(*layout, chip, *tile);
-    // A warp for each of several channels.
-    int64_t threads = tile->threads;
-    if (!layout->channelsRunFastest && tile->channels > 1)
-      threads = std::clamp<int64_t>(tile->channels * 32, 128, 256);
-    return ScheduleAttr::get(context, ScheduleKind::OnePass, threads,
-                             /*vector_bits=*/128, /*streaming_bytes=*/0,
-                             /*columns=*/tile->channels, /*blocks=*/16,
-                             /*fma=*/true, tile->cluster);
-  }
-  // Eight blocks fill a multiprocessor.
-  return getTwoPassSchedule(context, /*blocks=*/chip.multiprocessors * 8,
-                            /*fma=*/true);
 }

@@ -1,4 +1,4 @@
-//===- GpuSchedule.h - the choice of a schedule for a GPU -------*- C++ -*-===//
+//===- OnePassLayout.h - a group in shared memory ------------- -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,18 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_SCHEDULE_GPUSCHEDULE_H
-#define BNGRAD_LIB_TRANSFORMS_SCHEDULE_GPUSCHEDULE_H
+#ifndef BNGRAD_LIB_TRANSFORMS_SCHEDULE_ONEPASSLAYOUT_H
+#define BNGRAD_LIB_TRANSFORMS_SCHEDULE_ONEPASSLAYOUT_H
 
 #include "ScheduledGroup.h"
 
-#include "BNGrad/Dialect/BNGrad.h"
-#include "BNGrad/Transforms/Schedule/CudaChip.h"
+#include "BNGrad/Dialect/Schedule.h"
 
 namespace mlir::bngrad {
-
-/// True for the schedules of a GPU.
-bool isGpuKind(ScheduleKind kind);
 
 /// How `one_pass` lays a group out over blocks. Its loops, with adjacent ones
 /// of a kind merged, are [N, C, S] or [C, S], or [N, C] where channels run
@@ -54,12 +50,15 @@ struct OnePassLayout {
   static constexpr int64_t kAlignment = 128;
   /// Static shared memory that a block can have, in bytes.
   static constexpr int64_t kMostStaticBytes = 48 << 10;
+  /// Shared memory of a block that the system keeps, in bytes.
+  static constexpr int64_t kSystemBytes = 1 << 10;
 };
 
 /// True if `one_pass` can be used on `group`, on buffers of the device, as
-/// `schedule` says; or else a `reason`.
-bool fitsOnePass(const ScheduledGroup &group, ScheduleAttr schedule,
-                 std::string &reason);
+/// `schedule` says, with blocks that have up to `sharedBytes` of shared memory;
+/// or else a `reason`.
+bool fitsOnePass(const ScheduledGroup &group, const GpuSchedule &schedule,
+                 int64_t sharedBytes, std::string &reason);
 
 /// Elements that one step of a thread takes of the data of `generics`: accesses
 /// of `vectorBits` of the narrowest type, but two of the widest at most.
@@ -70,16 +69,6 @@ int64_t getMostLanes(ArrayRef<linalg::GenericOp> generics, int64_t vectorBits);
 /// rows hands its sums to the lower half.
 int64_t getScratchSize(int64_t rows, int64_t columns, int64_t lanes);
 
-/// `two_pass`, which takes any group, with `blocks` blocks at most.
-ScheduleAttr getTwoPassSchedule(MLIRContext *context, int64_t blocks, bool fma);
-
-/// The schedule to use if `onePass` does not apply.
-ScheduleAttr getTwoPassInstead(ScheduleAttr onePass);
-
-/// The schedule of `group`, on tensors or memrefs, on `chip`.
-ScheduleAttr chooseGpuSchedule(const ScheduledGroup &group,
-                               const CudaChip &chip);
-
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_SCHEDULE_GPUSCHEDULE_H
+#endif // BNGRAD_LIB_TRANSFORMS_SCHEDULE_ONEPASSLAYOUT_H

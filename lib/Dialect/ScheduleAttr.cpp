@@ -1,0 +1,268 @@
+//===- ScheduleAttr.cpp - #bngrad.schedule --------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Dialect/BNGrad.h"
+
+#include "mlir/IR/DialectImplementation.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+static constexpr int64_t kMost = 1 << 20;
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A parameter by name. `oldName`: its name before CPU and GPU had their own.
+template <typename Schedule> struct Parameter {
+  StringLiteral name;
+  int64_t Schedule::*member;
+  StringLiteral oldName = "";
+};
+} // namespace
+
+static constexpr StringLiteral kFma = "fma";
+
+static ArrayRef<Parameter<CpuSchedule>> getCpuParameters(ScheduleKind kind) {
+  static constexpr Parameter<CpuSchedule> kAll[] = {
+      {"threads", &CpuSchedule::threads},
+      {"vector_bits", &CpuSchedule::vectorBits},
+      {"streaming_bytes", &CpuSchedule::streamingBytes},
+      {"columns", &CpuSchedule::columns},
+      {"row_blocks", &CpuSchedule::rowBlocks, "blocks"}};
+  return kind == ScheduleKind::Loops ? ArrayRef<Parameter<CpuSchedule>>()
+                                     : ArrayRef(kAll);
+}
+
+static ArrayRef<Parameter<GpuSchedule>> getGpuParameters(ScheduleKind kind) {
+  static constexpr Parameter<GpuSchedule> kTwoPass[] = {
+      {"block_threads", &GpuSchedule::blockThreads, "threads"},
+      {"access_bits", &GpuSchedule::accessBits, "vector_bits"},
+      {"block_accesses", &GpuSchedule::blockAccesses, "columns"},
+      {"sum_blocks", &GpuSchedule::sumBlocks, "blocks"}};
+  static constexpr Parameter<GpuSchedule> kOnePass[] = {
+      {"block_threads", &GpuSchedule::blockThreads, "threads"},
+      {"access_bits", &GpuSchedule::accessBits, "vector_bits"},
+      {"block_channels", &GpuSchedule::blockChannels, "columns"},
+      {"cluster_blocks", &GpuSchedule::clusterBlocks, "cluster"}};
+  return kind == ScheduleKind::OnePass ? ArrayRef(kOnePass)
+                                       : ArrayRef(kTwoPass);
+}
+
+/// Fails with an error that lists the parameters of `kind`.
+template <typename Schedule>
+static ParseResult refuseParameter(AsmParser &parser, SMLoc loc, StringRef name,
+                                   ScheduleKind kind,
+                                   ArrayRef<Parameter<Schedule>> parameters) {
+  InFlightDiagnostic error = parser.emitError(loc);
+  for (const Parameter<Schedule> &parameter : parameters)
+    if (!name.empty() && parameter.oldName == name)
+      return error << "expected '" << parameter.name << "', as '" << name
+                   << "' of '" << stringifyScheduleKind(kind)
+                   << "' is called now";
+  if (parameters.empty())
+    return error << "expected no parameters of '" << stringifyScheduleKind(kind)
+                 << "', got '" << name << "'";
+  error << "expected a parameter of '" << stringifyScheduleKind(kind) << "' (";
+  for (const Parameter<Schedule> &parameter : parameters)
+    error << parameter.name << ", ";
+  return error << kFma << "), got '" << name << "'";
+}
+
+/// Parses `, name = value` until the end.
+template <typename Schedule>
+static ParseResult parseParameters(AsmParser &parser, ScheduleKind kind,
+                                   ArrayRef<Parameter<Schedule>> parameters,
+                                   Schedule &schedule) {
+  SmallVector<StringRef> seen;
+  while (succeeded(parser.parseOptionalComma())) {
+    SMLoc loc = parser.getCurrentLocation();
+    StringRef name;
+    if (parser.parseKeyword(&name))
+      return failure();
+    if (llvm::is_contained(seen, name))
+      return parser.emitError(loc)
+             << "expected parameter '" << name << "' once, got it twice";
+    seen.push_back(name);
+    const auto *parameter =
+        llvm::find_if(parameters, [&](const Parameter<Schedule> &known) {
+          return known.name == name;
+        });
+    bool isFma = name == kFma && !parameters.empty();
+    if (!isFma && parameter == parameters.end())
+      return refuseParameter(parser, loc, name, kind, parameters);
+    if (parser.parseEqual())
+      return failure();
+    if (!isFma) {
+      if (parser.parseInteger(schedule.*parameter->member))
+        return failure();
+      continue;
+    }
+    SMLoc valueLoc = parser.getCurrentLocation();
+    StringRef value;
+    if (failed(parser.parseOptionalKeyword(&value, {"true", "false"})))
+      return parser.emitError(valueLoc)
+             << "expected '" << kFma << "' to be true or false";
+    schedule.fma = value == "true";
+  }
+  return success();
+}
+
+/// Prints the parameters that differ from their defaults.
+template <typename Schedule>
+static void printParameters(AsmPrinter &printer,
+                            ArrayRef<Parameter<Schedule>> parameters,
+                            const Schedule &schedule) {
+  const Schedule defaults;
+  for (const Parameter<Schedule> &parameter : parameters)
+    if (schedule.*parameter.member != defaults.*parameter.member)
+      printer << ", " << parameter.name << " = " << schedule.*parameter.member;
+  if (schedule.fma != defaults.fma)
+    printer << ", " << kFma << " = " << (schedule.fma ? "true" : "false");
+}
+
+//===----------------------------------------------------------------------===//
+// ScheduleAttr
+//===----------------------------------------------------------------------===//
+
+bool mlir::bngrad::isGpuKind(ScheduleKind kind) {
+  switch (kind) {
+  case ScheduleKind::TwoPass:
+  case ScheduleKind::OnePass:
+    return true;
+  case ScheduleKind::Loops:
+  case ScheduleKind::Channels:
+  case ScheduleKind::Tiles:
+  case ScheduleKind::Rows:
+  case ScheduleKind::Split:
+  case ScheduleKind::Sizes:
+    return false;
+  }
+  llvm_unreachable("unknown kind");
+}
+
+/// The kind at the parser's position.
+static ParseResult parseKind(AsmParser &parser, ScheduleKind &kind) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef name;
+  std::optional<ScheduleKind> found;
+  if (succeeded(parser.parseOptionalKeyword(&name)))
+    found = symbolizeScheduleKind(name);
+  if (found) {
+    kind = *found;
+    return success();
+  }
+  InFlightDiagnostic error = parser.emitError(loc, "expected a kind (");
+  llvm::interleaveComma(
+      llvm::seq_inclusive<uint32_t>(0, getMaxEnumValForScheduleKind()), error,
+      [&](uint32_t value) {
+        error << stringifyScheduleKind(*symbolizeScheduleKind(value));
+      });
+  error << ")";
+  if (!name.empty())
+    error << ", got '" << name << "'";
+  return error;
+}
+
+Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  ScheduleKind kind;
+  CpuSchedule cpu;
+  GpuSchedule gpu;
+  if (parser.parseLess() || parseKind(parser, kind))
+    return {};
+  ParseResult parameters =
+      isGpuKind(kind)
+          ? parseParameters(parser, kind, getGpuParameters(kind), gpu)
+          : parseParameters(parser, kind, getCpuParameters(kind), cpu);
+  if (parameters || parser.parseGreater())
+    return {};
+  return parser.getChecked<ScheduleAttr>(loc, parser.getContext(), kind, cpu,
+                                         gpu);
+}
+
+void ScheduleAttr::print(AsmPrinter &printer) const {
+  printer << "<" << stringifyScheduleKind(getKind());
+  if (isGpuKind(getKind()))
+    printParameters(printer, getGpuParameters(getKind()), getGpu());
+  else
+    printParameters(printer, getCpuParameters(getKind()), getCpu());
+  printer << ">";
+}
+
+static LogicalResult verifyRange(function_ref<InFlightDiagnostic()> emitError,
+                                 StringRef name, int64_t value,
+                                 int64_t most = kMost) {
+  if (value >= 1 && value <= most)
+    return success();
+  return emitError() << "expected " << name << " to be in [1, " << most
+                     << "], got " << value;
+}
+
+static LogicalResult
+verifyParameters(function_ref<InFlightDiagnostic()> emitError,
+                 const CpuSchedule &cpu) {
+  // The longest registers are those of SVE. Code grows with the length: each
+  // vector is cut into as many as the target needs.
+  constexpr int64_t kMostVectorBits = 2048;
+  if (failed(verifyRange(emitError, "threads", cpu.threads)) ||
+      failed(verifyRange(emitError, "columns", cpu.columns)) ||
+      failed(verifyRange(emitError, "row_blocks", cpu.rowBlocks)))
+    return failure();
+  if (cpu.vectorBits < 64 || cpu.vectorBits > kMostVectorBits ||
+      !llvm::isPowerOf2_64(cpu.vectorBits))
+    return emitError() << "expected vector_bits to be a power of 2 in [64, "
+                       << kMostVectorBits << "], got " << cpu.vectorBits;
+  if (cpu.streamingBytes < 0)
+    return emitError() << "expected streaming_bytes to be at least 0, got "
+                       << cpu.streamingBytes;
+  return success();
+}
+
+static LogicalResult
+verifyParameters(function_ref<InFlightDiagnostic()> emitError,
+                 const GpuSchedule &gpu) {
+  // Of all GPUs that PTX describes.
+  constexpr int64_t kWarpSize = 32, kMostThreads = 1024;
+  if (gpu.blockThreads < kWarpSize || gpu.blockThreads > kMostThreads ||
+      gpu.blockThreads % kWarpSize != 0)
+    return emitError() << "expected block_threads to be a multiple of "
+                       << kWarpSize << " in [" << kWarpSize << ", "
+                       << kMostThreads << "], got " << gpu.blockThreads;
+  if (gpu.accessBits != 64 && gpu.accessBits != 128)
+    return emitError() << "expected access_bits to be 64 or 128, got "
+                       << gpu.accessBits;
+  if (gpu.clusterBlocks < 1 || gpu.clusterBlocks > 8 ||
+      !llvm::isPowerOf2_64(gpu.clusterBlocks))
+    return emitError() << "expected cluster_blocks to be 1, 2, 4 or 8, got "
+                       << gpu.clusterBlocks;
+  if (failed(verifyRange(emitError, "block_accesses", gpu.blockAccesses)) ||
+      failed(verifyRange(emitError, "sum_blocks", gpu.sumBlocks)))
+    return failure();
+  return verifyRange(emitError, "block_channels", gpu.blockChannels);
+}
+
+LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ScheduleKind kind, CpuSchedule cpu,
+                                   GpuSchedule gpu) {
+  return isGpuKind(kind) ? verifyParameters(emitError, gpu)
+                         : verifyParameters(emitError, cpu);
+}
+
+LogicalResult BNGradDialect::verifyOperationAttribute(Operation *op,
+                                                      NamedAttribute attr) {
+  if (attr.getName() != ScheduleAttr::kAttrName)
+    return success();
+  if (!isa<ScheduleAttr>(attr.getValue()))
+    return op->emitOpError()
+           << "expected attribute '" << ScheduleAttr::kAttrName
+           << "' to be a #bngrad.schedule, got " << attr.getValue();
+  return success();
+}

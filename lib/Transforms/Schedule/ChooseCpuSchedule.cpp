@@ -1,0 +1,127 @@
+//===- ChooseCpuSchedule.cpp - the schedule of a group on a CPU -----------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ChooseCpuSchedule.h"
+
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// The product of sizes; kDynamic if one is, or the largest number.
+static int64_t multiply(ArrayRef<int64_t> sizes) {
+  if (ShapedType::isDynamicShape(sizes))
+    return ShapedType::kDynamic;
+  uint64_t product = 1;
+  for (int64_t size : sizes)
+    product = llvm::SaturatingMultiply<uint64_t>(product, size);
+  return std::min<uint64_t>(product, std::numeric_limits<int64_t>::max());
+}
+
+/// Bytes of the widest element of the data of `group`.
+static int64_t getElementBytes(const ScheduledGroup &group) {
+  int64_t bytes = 1;
+  for (linalg::GenericOp generic : group.getDataGenerics())
+    for (OpOperand &operand : generic->getOpOperands()) {
+      Type type = getElementTypeOrSelf(operand.get());
+      if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
+          type.isIntOrFloat())
+        bytes = std::max<int64_t>(
+            bytes, llvm::divideCeil(type.getIntOrFloatBitWidth(), 8));
+    }
+  return bytes;
+}
+
+DataShape DataShape::get(const ScheduledGroup &group) {
+  DataShape shape;
+  SmallVector<int64_t> sizes = group.getLoopSizes();
+  for (const ReassociationIndices &run : group.getMergeableLoops()) {
+    SmallVector<int64_t> merged;
+    for (int64_t loop : run)
+      merged.push_back(sizes[loop]);
+    shape.sizes.push_back(multiply(merged));
+    shape.isFeature.push_back(group.isFeature(run.front()));
+  }
+  // A size of 0 is known even if another of its run is not.
+  if (llvm::is_contained(sizes, 0))
+    shape.sizes.assign(shape.sizes.size(), 0);
+  shape.elementBytes = getElementBytes(group);
+  return shape;
+}
+
+bool mlir::bngrad::hasLoopsOf(ScheduleKind kind, ArrayRef<bool> isFeature) {
+  size_t count = isFeature.size();
+  switch (kind) {
+  case ScheduleKind::Loops:
+    return true;
+  case ScheduleKind::Channels:
+  case ScheduleKind::Split:
+  case ScheduleKind::Sizes:
+    return !isFeature.back();
+  case ScheduleKind::Tiles:
+    return !isFeature.back() && count <= 3 &&
+           llvm::count(isFeature, true) == 1 && isFeature[count - 2];
+  case ScheduleKind::Rows:
+    return isFeature.back() && count == 2;
+  case ScheduleKind::TwoPass:
+  case ScheduleKind::OnePass:
+    return false;
+  }
+  llvm_unreachable("unknown kind");
+}
+
+ScheduleKind mlir::bngrad::chooseCpuKind(const DataShape &shape) {
+  if (llvm::is_contained(shape.sizes, 0))
+    return ScheduleKind::Loops;
+  auto allows = [&](ScheduleKind kind) {
+    return hasLoopsOf(kind, shape.isFeature);
+  };
+  if (!allows(ScheduleKind::Channels))
+    return allows(ScheduleKind::Rows) ? ScheduleKind::Rows
+                                      : ScheduleKind::Loops;
+  int64_t elements = multiply(shape.sizes), row = shape.sizes.back();
+  if (ShapedType::isDynamic(elements))
+    return ScheduleKind::Sizes;
+  SmallVector<int64_t> features;
+  for (auto [size, isFeature] : llvm::zip_equal(shape.sizes, shape.isFeature))
+    if (isFeature)
+      features.push_back(size);
+  if (multiply(features) < limits::kFewChannels &&
+      elements >= limits::kSerialElements)
+    return ScheduleKind::Split;
+  int64_t manyRows = row < limits::kVeryShortRow ? limits::kManyVeryShortRows
+                                                 : limits::kManyRows;
+  return row < limits::kShortRow && elements / row >= manyRows &&
+                 allows(ScheduleKind::Tiles)
+             ? ScheduleKind::Tiles
+             : ScheduleKind::Channels;
+}
+
+CpuSchedule mlir::bngrad::chooseCpuSchedule(ScheduleKind kind,
+                                            const DataShape &shape,
+                                            const Target &target) {
+  CpuSchedule schedule;
+  if (kind == ScheduleKind::Loops)
+    return schedule;
+  schedule.threads = target.threads;
+  schedule.vectorBits = target.vectorBits;
+  schedule.streamingBytes = target.lastLevelBytes;
+  // The tables of a pass, which has up to four, and the lines that pass through
+  // fit into the first-level cache. The rows of a tile lie apart, so each is to
+  // be a long run of bytes: of more elements the narrower they are.
+  int64_t columnBytes =
+      kind == ScheduleKind::Rows ? 48 : 12 * shape.elementBytes;
+  schedule.columns = llvm::bit_floor(static_cast<uint64_t>(
+      std::max<int64_t>(target.l1Bytes / columnBytes, 64)));
+  // As many blocks whatever the number of threads, so that sums do not depend
+  // on it.
+  schedule.rowBlocks = 32;
+  schedule.fma = target.fma;
+  return schedule;
+}

@@ -1,0 +1,28 @@
+//===- ChooseGpuSchedule.h - the schedule of a group on a GPU - -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_SCHEDULE_CHOOSEGPUSCHEDULE_H
+#define BNGRAD_LIB_TRANSFORMS_SCHEDULE_CHOOSEGPUSCHEDULE_H
+
+#include "ScheduledGroup.h"
+
+#include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/Schedule/CudaChip.h"
+
+namespace mlir::bngrad {
+
+/// The parameters of `two_pass` where `onePass` does not apply.
+GpuSchedule getTwoPassInstead(const GpuSchedule &onePass);
+
+/// The schedule of `group`, on tensors or memrefs, on `chip`.
+ScheduleAttr chooseGpuSchedule(const ScheduledGroup &group,
+                               const CudaChip &chip);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_SCHEDULE_CHOOSEGPUSCHEDULE_H
