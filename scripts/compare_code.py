@@ -53,8 +53,8 @@ CPUS = {512: "x86-64-v4", 256: "x86-64-v3", 128: "x86-64-v2"}
 REMARKS = ["--remark-policy=all", "--remark-format=emitRemark", "--remarks-filter=.*"]
 CPU_KINDS = {"nchw": ["channels", "split", "tiles", "sizes", "loops"], "nhwc": ["rows", "loops"]}
 CPU_PARAMETERS = [
-    "threads = 8, vector_bits = 512, streaming_bytes = 1, columns = 1024, blocks = 32, fma = true",
-    "threads = 1, vector_bits = 256, streaming_bytes = 0, columns = 64, blocks = 5, fma = false",
+    "threads = 8, vector_bits = 512, streaming_bytes = 1, columns = 1024, row_blocks = 32, fma = true",
+    "threads = 1, vector_bits = 256, streaming_bytes = 0, columns = 64, row_blocks = 5, fma = false",
 ]
 ODD_SHAPES = [(1, 1, 1, 1), (5, 3, 7, 2), (3, 16, 8, 8), (9, 8, 1, 33), (64, 130, 4, 4), (2, 1, 63, 65), (3, 4, 1025)]
 ODD_ROWS = [(33, 5), (17, 32), (300, 8), (64, 260), (1000, 3)]

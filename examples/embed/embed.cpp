@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BNGrad/Dialect/BNGrad.h"
-#include "BNGrad/Transforms/Pipelines.h"
+#include "BNGrad/Transforms/ToLinalg/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -459,9 +459,3 @@ func.func @byte_mask(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32
       : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
   return
 }
-
-// -----
-
-// expected-error @below {{expected ::mlir::bngrad::ScheduleKind to be one of: loops}}
-// expected-error @below {{failed to parse BNGrad_ScheduleAttr parameter 'kind'}}
-#schedule = #bngrad.schedule<fast>

@@ -81,7 +81,7 @@
 
 // REDEFINE: %{options} = chip=sm_90 schedule={#bngrad.schedule<two_pass, block_threads = 100, block_accesses = 1024, sum_blocks = 16>}
 // RUN: %{fail} --check-prefix=THREADS
-// THREADS: error: option 'schedule': expected an attribute such as #bngrad.schedule<loops>, got '#bngrad.schedule<two_pass, block_threads = 100, block_accesses = 1024, sum_blocks = 16>': expected threads of a block to be a multiple of 32, at most 1024, got 100
+// THREADS: error: option 'schedule': expected an attribute such as #bngrad.schedule<loops>, got '#bngrad.schedule<two_pass, block_threads = 100, block_accesses = 1024, sum_blocks = 16>': expected block_threads to be a multiple of 32 in [32, 1024], got 100
 // REDEFINE: %{options} = chip=sm_80 schedule={#bngrad.schedule<one_pass, block_threads = 64, block_channels = 1024>}
 // RUN: %{fail} --check-prefix=CLUSTERS
 // CLUSTERS: error: expected schedule 'one_pass' on sm_90 or newer, got sm_80
@@ -102,6 +102,11 @@
 // REDEFINE: %{schedule} = one_pass, block_threads = 64, access_bits = 128, block_channels = 1, cluster_blocks = 2
 // RUN: %{two} --check-prefix=CLUSTER
 // CLUSTER: two passes instead of one: expected cluster_blocks to be 1, as channels are one row each, got 2
+// Enough for a block of sm_90, but not of sm_120.
+// REDEFINE: %{schedule} = one_pass, block_threads = 64, block_channels = 4
+// RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_120 stop-after=apply schedule={#bngrad.schedule<%{schedule}>}" \
+// RUN:   --remark-policy=all --remark-format=emitRemark --remarks-filter-missed=bngrad-apply-schedule 2>&1 | FileCheck %s --check-prefixes=SMALL,TWO
+// SMALL: two passes instead of one: expected tiles and sums of at most 100352 bytes, got {{[0-9]+}}
 
 // TWO-COUNT-3: gpu.launch
 

@@ -49,7 +49,7 @@
 // REDEFINE: %{value} =
 // RUN: %{no-schedule}
 // REDEFINE: %{value} = #bngrad.schedule<nope>
-// REDEFINE: %{reason} = : expected ... to be one of: loops, ...
+// REDEFINE: %{reason} = : expected a kind (loops, ...), got 'nope'
 // RUN: %{no-schedule}
 // REDEFINE: %{value} = #bngrad.statistics<batch>
 // REDEFINE: %{reason} =

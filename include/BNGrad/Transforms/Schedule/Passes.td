@@ -51,7 +51,7 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
         %0 = linalg.generic {indexing_maps = [#data, #feature],
                              iterator_types = ["reduction", "parallel"]}
             ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>)
-            attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 33554432, row_row_blocks = 32>} {
+            attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 33554432, row_blocks = 32>} {
         ^bb0(%e: f32, %acc: f32):
           %1 = arith.addf %acc, %e fastmath<reassoc> : f32
           linalg.yield %1 : f32
