@@ -162,7 +162,8 @@ struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
   Option<std::string> schedule{
       *this, "schedule",
       llvm::cl::desc("Schedule for every group, such as "
-                     "#bngrad.schedule<two_pass, block_accesses = 1024, sum_blocks = 16>; empty: "
+                     "#bngrad.schedule<two_pass, block_accesses = 1024, "
+                     "sum_blocks = 16>; empty: "
                      "one that all chips can run"),
       llvm::cl::init("")};
   Option<std::string> chip{
