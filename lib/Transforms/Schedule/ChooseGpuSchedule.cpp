@@ -9,6 +9,10 @@
 #include "ChooseGpuSchedule.h"
 #include "OnePassLayout.h"
 
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "bngrad-group"
+
 using namespace mlir;
 using namespace mlir::bngrad;
 
@@ -105,6 +109,7 @@ ScheduleAttr mlir::bngrad::chooseGpuSchedule(const ScheduledGroup &group,
   if (layout && chip.hasClusters() && !layout->operands.empty())
     tile = chooseTile(*layout, chip);
   if (!tile) {
+    LDBG() << "two passes: " << (layout ? "no cluster holds the data" : reason);
     // Eight blocks fill a multiprocessor.
     schedule.sumBlocks = chip.multiprocessors * 8;
     return ScheduleAttr::get(context, ScheduleKind::TwoPass, schedule);

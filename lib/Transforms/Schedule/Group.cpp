@@ -29,6 +29,9 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "bngrad-group"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADGROUPPASS
@@ -128,6 +131,7 @@ static Group growFrom(linalg::GenericOp seed) {
     auto generic = dyn_cast<linalg::GenericOp>(op);
     if (readsForeign || !readsChannel || !generic ||
         !readsAsMember(generic, seed, isChannelResult, isElementResult)) {
+      LDBG() << "no member of its group: " << *op;
       foreign.insert(op);
       hasForeignEffect |= !isMemoryEffectFree(op);
       continue;
@@ -331,10 +335,12 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
     DenseSet<Operation *> grouped;
     auto close = [&](const Group &group) {
       grouped.insert(group.begin(), group.end());
-      closeGroup(group.getArrayRef(),
-                 given ? given
-                       : chooseSchedule(&getContext(), group.getArrayRef(),
-                                        target, commonChip));
+      ScheduleAttr schedule =
+          given ? given
+                : chooseSchedule(&getContext(), group.getArrayRef(), target,
+                                 commonChip);
+      LDBG() << "a group of " << group.size() << ": " << schedule;
+      closeGroup(group.getArrayRef(), schedule);
     };
     for (linalg::GenericOp generic : generics)
       if (getReductionValues(generic))
