@@ -14,14 +14,9 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 std::string mlir::bngrad::getResultName(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (!op || !isa_and_present<BNGradDialect>(op->getDialect()))
+  auto op = value.getDefiningOp<GradientOpInterface>();
+  if (!op)
     return "";
-  std::string name;
-  if (auto named = dyn_cast<OpAsmOpInterface>(op))
-    named.getAsmResultNames([&](Value result, StringRef resultName) {
-      if (result == value)
-        name = resultName.str();
-    });
-  return name;
+  Role role = op.getResultRoles()[cast<OpResult>(value).getResultNumber()];
+  return stringifyRole(role).str();
 }

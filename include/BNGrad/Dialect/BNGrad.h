@@ -29,10 +29,22 @@
 #define GET_ATTRDEF_CLASSES
 #include "BNGrad/Dialect/BNGradAttrs.h.inc"
 
+#include "BNGrad/Dialect/BNGradInterfaces.h.inc"
+
 #define GET_OP_CLASSES
 #include "BNGrad/Dialect/BNGradOps.h.inc"
 
 namespace mlir::bngrad {
+
+/// The shape of the tensors of a role.
+enum class RoleShape {
+  Data,    ///< that of input
+  Channel, ///< the sizes of input at the feature dims
+  Sums,    ///< 2 followed by those
+  Scalar   ///< rank 0
+};
+
+RoleShape getRoleShape(Role role);
 
 /// The type that all arithmetic of an op with these operands is in: the widest
 /// float element type among them, at least f32.

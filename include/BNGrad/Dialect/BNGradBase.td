@@ -26,6 +26,7 @@ def BNGrad_Dialect : Dialect {
     "::mlir::tensor::TensorDialect"
   ];
   let useDefaultAttributePrinterParser = 1;
+  let hasCanonicalizer = 1;
 }
 
 class BNGrad_Op<string mnemonic, list<Trait> traits = []>
