@@ -11,13 +11,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CopyTargets.h"
 #include "Apply/CPU/CpuSchedules.h"
-#include "DenseForms.h"
 #include "Apply/GPU/DeviceBuffers.h"
 #include "Apply/GPU/DeviceScalars.h"
-#include "ElementCloner.h"
 #include "Apply/GPU/GpuLoops.h"
+#include "CopyTargets.h"
+#include "DenseForms.h"
+#include "ElementCloner.h"
 #include "Schedule/GpuSchedule.h"
 #include "Schedule/ScheduledGroup.h"
 #include "Sums.h"
@@ -313,13 +313,18 @@ struct BNGradApplySchedulePass
           member = readScalarsAsOperands(rewriter, member);
     for (auto &[op, members] : groups)
       writeToCopyTargets(rewriter, members);
-    for (auto &[op, members] : groups)
-      for (GroupMembers &version : versionByStrides(rewriter, members)) {
+    for (auto &[op, members] : groups) {
+      FailureOr<SmallVector<GroupMembers>> versions =
+          versionByStrides(rewriter, members);
+      if (failed(versions))
+        return signalPassFailure();
+      for (GroupMembers &version : *versions) {
         if (auto region =
                 dyn_cast<scf::ExecuteRegionOp>(version.front()->getParentOp()))
           region.setNoInline(false);
         applySchedule(rewriter, version, deviceArguments);
       }
+    }
     if (!deviceArguments)
       return;
     copyDeviceArguments(rewriter, getOperation());
