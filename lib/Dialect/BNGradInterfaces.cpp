@@ -242,6 +242,10 @@ void mlir::bngrad::detail::generateSizeChecks(
     checks.check(role, result);
 }
 
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
 void BatchNormBackwardElemtOp::getAsmResultNames(
     function_ref<void(Value, StringRef)> setName) {
   setName(getGradInput(), "grad_input");

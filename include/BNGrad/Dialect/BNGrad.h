@@ -36,7 +36,7 @@
 
 namespace mlir::bngrad {
 
-/// The shape of the tensors of a role.
+/// The shapes of operands and results.
 enum class RoleShape {
   Data,    ///< that of input
   Channel, ///< the sizes of input at the feature dims
@@ -44,6 +44,7 @@ enum class RoleShape {
   Scalar   ///< rank 0
 };
 
+/// The shape of every operand and result of `role`.
 RoleShape getRoleShape(Role role);
 
 /// The type that all arithmetic of an op with these operands is in: the widest

@@ -12,7 +12,7 @@
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/Interfaces.td"
 
-// Run-time checks and C parameters come in this order.
+// Run-time checks of operands come in this order.
 def BNGrad_Role : I32Enum<
     "Role", "Meaning of an operand or result, by its ODS name", [
       I32EnumCase<"GradOutput", 0, "grad_output">,
@@ -35,11 +35,8 @@ def BNGrad_GradientOpInterface : OpInterface<"GradientOpInterface"> {
   let cppNamespace = "::mlir::bngrad";
   let description = [{
     Every op of the dialect: a gradient of batch normalization, or a part of
-    one. An op has `input` and at most one operand and one result of each role.
-
-    Canonicalization, folding of transposes, shape reification, run-time checks,
-    speculation, the float64 reference of `bngrad-runner --check` and the C
-    parameters of `bngrad-compile` know the ops by this interface alone.
+    one. An op has the operand `input`, and at most one operand and one result
+    of each role. docs/rationale.md lists what a new op needs.
   }];
   let methods = [
     StaticInterfaceMethod<"Roles of the operands in ODS order, absent ones too.",

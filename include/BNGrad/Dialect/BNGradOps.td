@@ -16,6 +16,7 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/RuntimeVerifiableOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
+// A method that returns the roles.
 class BNGrad_RoleList<string getter, list<string> roles> {
   code declaration = [{
     static ::llvm::ArrayRef<::mlir::bngrad::Role> }] # getter # [{() {
