@@ -9,7 +9,6 @@
 #include "Interface.h"
 
 #include "common/Diagnostics.h"
-#include "common/ResultName.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Lower/ExportC.h"
@@ -82,6 +81,15 @@ static std::string getArgumentName(BlockArgument argument) {
     }
   }
   return "";
+}
+
+/// The name of a gradient's result; empty for any other value.
+static std::string getResultName(Value value) {
+  auto gradient = value.getDefiningOp<GradientOpInterface>();
+  if (!gradient)
+    return "";
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  return stringifyRole(gradient.getResultRoles()[number]).str();
 }
 
 /// Makes the names identifiers that differ: the first of a kind keeps its name

@@ -11,7 +11,6 @@
 #include "ReferenceCall.h"
 #include "SumBounds.h"
 #include "common/Diagnostics.h"
-#include "common/ResultName.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Passes.h"
@@ -39,9 +38,7 @@ struct Source {
   unsigned result = 0;      // of that op
   int64_t errorResult = -1; // result of kCheck with its bounds; -1: exact
 };
-} // namespace
 
-namespace {
 /// The program without our passes: bngrad ops become calls of the reference,
 /// and beside each value goes a bound of how far the compiled program's may be
 /// from it.
