@@ -30,36 +30,39 @@ static Value buildZeros(PatternRewriter &rewriter, Location loc,
 
 namespace {
 /// Reads through a tensor.cast that only forgets sizes.
-template <typename OpTy> struct FoldCastOfOperand : OpRewritePattern<OpTy> {
-  using OpRewritePattern<OpTy>::OpRewritePattern;
+struct FoldCastOfOperand : OpInterfaceRewritePattern<GradientOpInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 
-  LogicalResult matchAndRewrite(OpTy op,
+  LogicalResult matchAndRewrite(GradientOpInterface op,
                                 PatternRewriter &rewriter) const override {
     bool changed = false;
     for (OpOperand &operand : op->getOpOperands()) {
-      auto cast = operand.get().template getDefiningOp<tensor::CastOp>();
+      auto cast = operand.get().getDefiningOp<tensor::CastOp>();
       if (!cast || !tensor::canFoldIntoConsumerOp(cast))
         continue;
       rewriter.modifyOpInPlace(op, [&] { operand.set(cast.getSource()); });
       changed = true;
     }
-    return success(changed);
+    if (!changed)
+      return rewriter.notifyMatchFailure(op, "no operand is a foldable cast");
+    return success();
   }
 };
 
 /// Adds every size that the operands know to the result types. A tensor.cast
 /// converts each result to the type that its users expect.
-template <typename OpTy> struct RefineResultTypes : OpRewritePattern<OpTy> {
-  using OpRewritePattern<OpTy>::OpRewritePattern;
+struct RefineResultTypes : OpInterfaceRewritePattern<GradientOpInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 
-  LogicalResult matchAndRewrite(OpTy op,
+  LogicalResult matchAndRewrite(GradientOpInterface op,
                                 PatternRewriter &rewriter) const override {
     SmallVector<Type> refined(op->getResultTypes());
-    if (failed(OpTy::refineReturnTypes(
+    auto inferring = cast<InferTypeOpInterface>(op.getOperation());
+    if (failed(inferring.refineReturnTypes(
             op.getContext(), std::nullopt, op->getOperands(),
             op->getDiscardableAttrDictionary(), op->getPropertiesStorage(),
             op->getRegions(), refined)))
-      return failure();
+      return rewriter.notifyMatchFailure(op, "result types do not follow");
     if (TypeRange(refined) == TypeRange(op->getResultTypes()))
       return rewriter.notifyMatchFailure(op, "result types know every size");
     SmallVector<Type> types(op->getResultTypes());
@@ -78,20 +81,28 @@ template <typename OpTy> struct RefineResultTypes : OpRewritePattern<OpTy> {
   }
 };
 
-/// Without elements there is nothing to sum: grad_scale and grad_offset are 0,
-/// whatever mean and variance are, and grad_input is empty.
-struct FoldEmptyInput : OpRewritePattern<BatchNormBackwardOp> {
-  using OpRewritePattern::OpRewritePattern;
+/// Without elements there is nothing to sum: every per-channel result is 0,
+/// whatever mean and variance are, and every other one is 0 or empty.
+struct FoldEmptyInput : OpInterfaceRewritePattern<GradientOpInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 
-  LogicalResult matchAndRewrite(BatchNormBackwardOp op,
+  LogicalResult matchAndRewrite(GradientOpInterface op,
                                 PatternRewriter &rewriter) const override {
-    if (!isEmpty(op.getInput()))
+    Value input = op.getOperandOf(Role::Input);
+    if (!isEmpty(input))
       return rewriter.notifyMatchFailure(op, "input is not known to be empty");
     auto isStatic = [](Type type) {
       return cast<RankedTensorType>(type).hasStaticShape();
     };
     if (!llvm::all_of(op->getResultTypes(), isStatic))
       return rewriter.notifyMatchFailure(op, "sizes are not known");
+    // Without channels, there may still be elements to count.
+    bool isCountZero = false;
+    for (auto [dim, size] :
+         llvm::enumerate(cast<RankedTensorType>(input.getType()).getShape()))
+      isCountZero |= size == 0 && !op.isFeatureDim(dim);
+    if (!isCountZero && !llvm::all_of(op->getResults(), isEmpty))
+      return rewriter.notifyMatchFailure(op, "a result may not be 0");
     SmallVector<Value> zeros;
     for (Type type : op->getResultTypes())
       zeros.push_back(
@@ -100,58 +111,10 @@ struct FoldEmptyInput : OpRewritePattern<BatchNormBackwardOp> {
     return success();
   }
 };
-
-/// The sums and the count of no elements.
-struct FoldEmptyReduce : OpRewritePattern<BatchNormBackwardReduceOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(BatchNormBackwardReduceOp op,
-                                PatternRewriter &rewriter) const override {
-    bool hasElements = true;
-    for (auto [dim, size] : llvm::enumerate(op.getInput().getType().getShape()))
-      if (size == 0 && !op.isFeatureDim(dim))
-        hasElements = false;
-    if (hasElements || !op.getSums().getType().hasStaticShape())
-      return rewriter.notifyMatchFailure(op, "input is not known to be empty");
-    Value sums = buildZeros(rewriter, op.getLoc(), op.getSums().getType());
-    Value count = buildZeros(rewriter, op.getLoc(), op.getCount().getType());
-    rewriter.replaceOp(op, {sums, count});
-    return success();
-  }
-};
-
-/// grad_input of no elements.
-struct FoldEmptyElemt : OpRewritePattern<BatchNormBackwardElemtOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(BatchNormBackwardElemtOp op,
-                                PatternRewriter &rewriter) const override {
-    if (!isEmpty(op.getInput()) ||
-        !op.getGradInput().getType().hasStaticShape())
-      return rewriter.notifyMatchFailure(op, "input is not known to be empty");
-    rewriter.replaceOp(
-        op, buildZeros(rewriter, op.getLoc(), op.getGradInput().getType()));
-    return success();
-  }
-};
 } // namespace
 
-void BatchNormBackwardOp::getCanonicalizationPatterns(
-    RewritePatternSet &results, MLIRContext *context) {
-  results.add<FoldCastOfOperand<BatchNormBackwardOp>,
-              RefineResultTypes<BatchNormBackwardOp>, FoldEmptyInput>(context);
-}
-
-void BatchNormBackwardReduceOp::getCanonicalizationPatterns(
-    RewritePatternSet &results, MLIRContext *context) {
-  results.add<FoldCastOfOperand<BatchNormBackwardReduceOp>,
-              RefineResultTypes<BatchNormBackwardReduceOp>, FoldEmptyReduce>(
-      context);
-}
-
-void BatchNormBackwardElemtOp::getCanonicalizationPatterns(
-    RewritePatternSet &results, MLIRContext *context) {
-  results.add<FoldCastOfOperand<BatchNormBackwardElemtOp>,
-              RefineResultTypes<BatchNormBackwardElemtOp>, FoldEmptyElemt>(
-      context);
+void BNGradDialect::getCanonicalizationPatterns(
+    RewritePatternSet &results) const {
+  results.add<FoldCastOfOperand, RefineResultTypes, FoldEmptyInput>(
+      getContext());
 }

@@ -1,4 +1,4 @@
-//===- BNGradInterfaces.cpp - shapes, run-time checks, speculation --------===//
+//===- BNGradInterfaces.cpp - roles, shapes, run-time checks --------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Dialect/BNGrad.h"
+#include "BNGradOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -17,9 +17,110 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Sizes that disagree at run time are undefined behaviour, so only an op whose
-/// operands' shapes are all known may be moved to where it would not have run.
-static Speculation::Speculatability speculatabilityOf(Operation *op) {
+#include "BNGrad/Dialect/BNGradInterfaces.cpp.inc"
+
+/// sum_dy and sum_dy_xmu.
+static constexpr int64_t kNumSums = 2;
+
+RoleShape mlir::bngrad::getRoleShape(Role role) {
+  switch (role) {
+  case Role::GradOutput:
+  case Role::Input:
+  case Role::Mask:
+  case Role::GradInput:
+    return RoleShape::Data;
+  case Role::Scale:
+  case Role::Mean:
+  case Role::Variance:
+  case Role::InvStd:
+  case Role::GradScale:
+  case Role::GradOffset:
+    return RoleShape::Channel;
+  case Role::Sums:
+    return RoleShape::Sums;
+  case Role::Count:
+    return RoleShape::Scalar;
+  }
+  llvm_unreachable("unknown role");
+}
+
+//===----------------------------------------------------------------------===//
+// GradientOpInterface
+//===----------------------------------------------------------------------===//
+
+FloatType GradientOpInterface::getAccumulatorType() {
+  return bngrad::getAccumulatorType(getOperation()->getOperands());
+}
+
+bool GradientOpInterface::isLinearIn(Role role) {
+  // The sums are linear in grad_output themselves.
+  return role == Role::GradOutput || role == Role::Sums;
+}
+
+Role GradientOpInterface::getOperandRole(OpOperand &operand) {
+  unsigned end = 0;
+  for (auto [i, role] : llvm::enumerate(getOperandRoles())) {
+    end += getODSOperands(i).size();
+    if (operand.getOperandNumber() < end)
+      return role;
+  }
+  llvm_unreachable("expected an operand of this op");
+}
+
+Value GradientOpInterface::getOperandOf(Role role) {
+  for (OpOperand &operand : getOperation()->getOpOperands())
+    if (getOperandRole(operand) == role)
+      return operand.get();
+  return Value();
+}
+
+Value GradientOpInterface::getStatistic() {
+  Value variance = getOperandOf(Role::Variance);
+  return variance ? variance : getOperandOf(Role::InvStd);
+}
+
+std::optional<int64_t> GradientOpInterface::getInputDim(Role role,
+                                                        int64_t dim) {
+  switch (getRoleShape(role)) {
+  case RoleShape::Data:
+    return dim;
+  case RoleShape::Channel:
+    return getFeatureDims()[dim];
+  case RoleShape::Sums:
+    if (dim == 0)
+      return std::nullopt;
+    return getFeatureDims()[dim - 1];
+  case RoleShape::Scalar:
+    break;
+  }
+  llvm_unreachable("expected a role whose tensors have dims");
+}
+
+SmallVector<int64_t> GradientOpInterface::getDataShape() {
+  auto shapeOf = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getShape();
+  };
+  SmallVector<int64_t> shape(shapeOf(getOperandOf(Role::Input)));
+  auto merge = [&](Role role, Value value) {
+    for (auto [dim, size] : llvm::enumerate(shapeOf(value)))
+      if (std::optional<int64_t> inputDim = getInputDim(role, dim);
+          inputDim && !ShapedType::isDynamic(size))
+        shape[*inputDim] = size;
+  };
+  for (OpOperand &operand : getOperation()->getOpOperands())
+    merge(getOperandRole(operand), operand.get());
+  for (auto [role, result] :
+       llvm::zip_equal(getResultRoles(), getOperation()->getResults()))
+    merge(role, result);
+  return shape;
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+Speculation::Speculatability
+mlir::bngrad::detail::getSpeculatability(GradientOpInterface op) {
   auto isStatic = [](Type type) {
     return cast<ShapedType>(type).hasStaticShape();
   };
@@ -28,20 +129,32 @@ static Speculation::Speculatability speculatabilityOf(Operation *op) {
              : Speculation::NotSpeculatable;
 }
 
-/// The sizes of a result of type `type`: attributes for static sizes, the
-/// values of `getSize` for dynamic ones.
-static SmallVector<OpFoldResult>
-reifyShape(OpBuilder &builder, RankedTensorType type,
-           function_ref<Value(int64_t)> getSize) {
-  SmallVector<OpFoldResult> sizes;
-  for (auto [dim, size] : llvm::enumerate(type.getShape())) {
-    if (ShapedType::isDynamic(size))
-      sizes.push_back(getSize(dim));
-    else
-      sizes.push_back(builder.getIndexAttr(size));
+LogicalResult
+mlir::bngrad::detail::reifyResultShapes(GradientOpInterface op,
+                                        OpBuilder &builder,
+                                        ReifiedRankedShapedTypeDims &shapes) {
+  Location loc = op.getLoc();
+  auto buildSize = [&](Role role, int64_t dim) -> Value {
+    if (std::optional<int64_t> inputDim = op.getInputDim(role, dim))
+      return builder.createOrFold<tensor::DimOp>(
+          loc, op.getOperandOf(Role::Input), *inputDim);
+    return arith::ConstantIndexOp::create(builder, loc, kNumSums);
+  };
+  for (auto [role, type] :
+       llvm::zip_equal(op.getResultRoles(), op->getResultTypes())) {
+    SmallVector<OpFoldResult> &sizes = shapes.emplace_back();
+    for (auto [dim, size] :
+         llvm::enumerate(cast<RankedTensorType>(type).getShape()))
+      sizes.push_back(ShapedType::isDynamic(size)
+                          ? OpFoldResult(buildSize(role, dim))
+                          : OpFoldResult(builder.getIndexAttr(size)));
   }
-  return sizes;
+  return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Run-time checks
+//===----------------------------------------------------------------------===//
 
 namespace {
 /// The run-time checks of one op: everything is compared with input.
@@ -50,29 +163,25 @@ public:
   using GenerateErrorMessageFn =
       function_ref<std::string(Operation *, StringRef)>;
 
-  SizeChecks(OpBuilder &builder, Location loc, Operation *op,
-             TypedValue<RankedTensorType> input, ArrayRef<int64_t> featureDims,
+  SizeChecks(GradientOpInterface op, OpBuilder &builder, Location loc,
              GenerateErrorMessageFn generateErrorMessage)
-      : builder(builder), loc(loc), op(op), input(input),
-        featureDims(featureDims), generateErrorMessage(generateErrorMessage) {}
+      : op(op), builder(builder), loc(loc),
+        input(cast<TypedValue<RankedTensorType>>(op.getOperandOf(Role::Input))),
+        generateErrorMessage(generateErrorMessage) {}
 
-  /// `value` has the shape of input; null: nothing to check.
-  void checkData(StringRef name, Value value) {
-    if (value)
-      for (int64_t dim : llvm::seq(input.getType().getRank()))
-        check(name, value, dim, dim);
+  /// Checks `value`, an operand or a result. Of a result only the type is used.
+  void check(Role role, Value value) {
+    for (int64_t dim :
+         llvm::seq(cast<RankedTensorType>(value.getType()).getRank())) {
+      if (std::optional<int64_t> inputDim = op.getInputDim(role, dim))
+        check(stringifyRole(role), value, dim, *inputDim);
+      else
+        checkConstant(stringifyRole(role), value, dim, kNumSums);
+    }
   }
 
-  /// `value` has the sizes of input at the feature dims, after `offset` dims of
-  /// its own; null: nothing to check.
-  void checkChannel(StringRef name, Value value, int64_t offset = 0) {
-    if (value)
-      for (auto [i, dim] : llvm::enumerate(featureDims))
-        check(name, value, i + offset, dim);
-  }
-
-  /// Size `dim` of `value`, an operand or a result, is size `inputDim` of
-  /// input. Of a result only the type is used.
+private:
+  /// Size `dim` of `value` is size `inputDim` of input.
   void check(StringRef name, Value value, int64_t dim, int64_t inputDim) {
     auto type = cast<RankedTensorType>(value.getType());
     bool isStatic = !type.isDynamicDim(dim);
@@ -94,7 +203,7 @@ public:
   /// Size `dim` of `value`, if it is dynamic, is `expected`.
   void checkConstant(StringRef name, Value value, int64_t dim,
                      int64_t expected) {
-    if (!value || value.getDefiningOp() == op ||
+    if (value.getDefiningOp() == op ||
         !cast<RankedTensorType>(value.getType()).isDynamicDim(dim))
       return;
     emit(builder.createOrFold<tensor::DimOp>(loc, value, dim),
@@ -103,7 +212,6 @@ public:
                        expected));
   }
 
-private:
   void emit(Value actual, Value expected, const std::string &message) {
     Value isEqual = arith::CmpIOp::create(
         builder, loc, arith::CmpIPredicate::eq, actual, expected);
@@ -111,125 +219,34 @@ private:
                          generateErrorMessage(op, message));
   }
 
+  GradientOpInterface op;
   OpBuilder &builder;
   Location loc;
-  Operation *op;
   TypedValue<RankedTensorType> input;
-  ArrayRef<int64_t> featureDims;
   GenerateErrorMessageFn generateErrorMessage;
 };
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// BatchNormBackwardOp
-//===----------------------------------------------------------------------===//
-
-Speculation::Speculatability BatchNormBackwardOp::getSpeculatability() {
-  return speculatabilityOf(getOperation());
-}
-
-LogicalResult BatchNormBackwardOp::reifyResultShapes(
-    OpBuilder &builder, ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
-  auto dimOfInput = [&](int64_t dim) -> Value {
-    return builder.createOrFold<tensor::DimOp>(getLoc(), getInput(), dim);
-  };
-  auto dimOfChannel = [&](int64_t i) {
-    return dimOfInput(getFeatureDims()[i]);
-  };
-  reifiedReturnShapes.push_back(
-      reifyShape(builder, getGradInput().getType(), dimOfInput));
-  reifiedReturnShapes.push_back(
-      reifyShape(builder, getGradScale().getType(), dimOfChannel));
-  reifiedReturnShapes.push_back(
-      reifyShape(builder, getGradOffset().getType(), dimOfChannel));
-  return success();
-}
-
-/// Checks (C2), (C3) and (C6) for dynamic sizes.
-void BatchNormBackwardOp::generateRuntimeVerification(
-    OpBuilder &builder, Location loc,
+void mlir::bngrad::detail::generateSizeChecks(
+    GradientOpInterface op, OpBuilder &builder, Location loc,
     function_ref<std::string(Operation *, StringRef)> generateErrorMessage) {
-  SizeChecks checks(builder, loc, getOperation(), getInput(), getFeatureDims(),
-                    generateErrorMessage);
-  checks.checkData("grad_output", getGradOutput());
-  checks.checkData("mask", getMask());
-  checks.checkChannel("scale", getScale());
-  checks.checkChannel("mean", getMean());
-  checks.checkChannel("variance", getVariance());
-  checks.checkChannel("inv_std", getInvStd());
-  checks.checkData("grad_input", getGradInput());
-  checks.checkChannel("grad_scale", getGradScale());
-  checks.checkChannel("grad_offset", getGradOffset());
+  SizeChecks checks(op, builder, loc, generateErrorMessage);
+  for (unsigned i : llvm::seq_inclusive(0u, getMaxEnumValForRole())) {
+    Role role = static_cast<Role>(i);
+    Value operand = op.getOperandOf(role);
+    if (operand && role != Role::Input)
+      checks.check(role, operand);
+  }
+  for (auto [role, result] :
+       llvm::zip_equal(op.getResultRoles(), op->getResults()))
+    checks.check(role, result);
 }
 
 //===----------------------------------------------------------------------===//
-// BatchNormBackwardReduceOp
-//===----------------------------------------------------------------------===//
-
-Speculation::Speculatability BatchNormBackwardReduceOp::getSpeculatability() {
-  return speculatabilityOf(getOperation());
-}
-
-LogicalResult BatchNormBackwardReduceOp::reifyResultShapes(
-    OpBuilder &builder, ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
-  reifiedReturnShapes.push_back(
-      reifyShape(builder, getSums().getType(), [&](int64_t i) -> Value {
-        if (i == 0)
-          return arith::ConstantIndexOp::create(builder, getLoc(), 2);
-        return builder.createOrFold<tensor::DimOp>(getLoc(), getInput(),
-                                                   getFeatureDims()[i - 1]);
-      }));
-  reifiedReturnShapes.emplace_back();
-  return success();
-}
-
-/// Checks (C2), (C3) and (C5) for dynamic sizes.
-void BatchNormBackwardReduceOp::generateRuntimeVerification(
-    OpBuilder &builder, Location loc,
-    function_ref<std::string(Operation *, StringRef)> generateErrorMessage) {
-  SizeChecks checks(builder, loc, getOperation(), getInput(), getFeatureDims(),
-                    generateErrorMessage);
-  checks.checkData("grad_output", getGradOutput());
-  checks.checkData("mask", getMask());
-  checks.checkChannel("mean", getMean());
-  checks.checkChannel("sums", getSums(), /*offset=*/1);
-}
-
-//===----------------------------------------------------------------------===//
-// BatchNormBackwardElemtOp
+// Names
 //===----------------------------------------------------------------------===//
 
 void BatchNormBackwardElemtOp::getAsmResultNames(
     function_ref<void(Value, StringRef)> setName) {
   setName(getGradInput(), "grad_input");
-}
-
-Speculation::Speculatability BatchNormBackwardElemtOp::getSpeculatability() {
-  return speculatabilityOf(getOperation());
-}
-
-LogicalResult BatchNormBackwardElemtOp::reifyResultShapes(
-    OpBuilder &builder, ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
-  reifiedReturnShapes.push_back(
-      reifyShape(builder, getGradInput().getType(), [&](int64_t dim) -> Value {
-        return builder.createOrFold<tensor::DimOp>(getLoc(), getInput(), dim);
-      }));
-  return success();
-}
-
-/// Checks (C2), (C3), (C6) and (C8) for dynamic sizes.
-void BatchNormBackwardElemtOp::generateRuntimeVerification(
-    OpBuilder &builder, Location loc,
-    function_ref<std::string(Operation *, StringRef)> generateErrorMessage) {
-  SizeChecks checks(builder, loc, getOperation(), getInput(), getFeatureDims(),
-                    generateErrorMessage);
-  checks.checkData("grad_output", getGradOutput());
-  checks.checkData("mask", getMask());
-  checks.checkChannel("scale", getScale());
-  checks.checkChannel("mean", getMean());
-  checks.checkChannel("variance", getVariance());
-  checks.checkChannel("inv_std", getInvStd());
-  checks.checkConstant("sums", getSums(), 0, 2);
-  checks.checkChannel("sums", getSums(), /*offset=*/1);
-  checks.checkData("grad_input", getGradInput());
 }

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Dialect/BNGrad.h"
+#include "BNGradOps.h"
 
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/MathExtras.h"
@@ -190,10 +190,8 @@ static SmallVector<int64_t> getShapeOfSums(const Shapes &shapes) {
   return shape;
 }
 
-/// Adds every size that the operands know to the given result types. The
-/// verifier reports sizes that disagree, with the constraint.
-static void refineTypes(ArrayRef<Type> inferred,
-                        SmallVectorImpl<Type> &returnTypes) {
+void mlir::bngrad::detail::refineTypes(ArrayRef<Type> inferred,
+                                       SmallVectorImpl<Type> &returnTypes) {
   if (returnTypes.empty()) {
     returnTypes.assign(inferred.begin(), inferred.end());
     return;
@@ -214,19 +212,6 @@ static auto emitErrorAt(std::optional<Location> location) {
   return [location] {
     return location ? mlir::emitError(*location) : InFlightDiagnostic();
   };
-}
-
-template <typename OpTy>
-static LogicalResult
-refineTypesOf(MLIRContext *context, ValueRange operands,
-              DictionaryAttr attributes, OpaqueProperties properties,
-              RegionRange regions, SmallVectorImpl<Type> &returnTypes) {
-  SmallVector<Type> inferred;
-  if (succeeded(OpTy::inferReturnTypes(context, std::nullopt, operands,
-                                       attributes, properties, regions,
-                                       inferred)))
-    refineTypes(inferred, returnTypes);
-  return success();
 }
 
 FloatType mlir::bngrad::getAccumulatorType(ValueRange operands) {
@@ -323,14 +308,6 @@ LogicalResult BatchNormBackwardOp::inferReturnTypes(
   return success();
 }
 
-LogicalResult BatchNormBackwardOp::refineReturnTypes(
-    MLIRContext *context, std::optional<Location> location, ValueRange operands,
-    DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
-    SmallVectorImpl<Type> &returnTypes) {
-  return refineTypesOf<BatchNormBackwardOp>(context, operands, attributes,
-                                            properties, regions, returnTypes);
-}
-
 bool BatchNormBackwardOp::isCompatibleReturnTypes(TypeRange inferred,
                                                   TypeRange given) {
   return succeeded(verifyCompatibleShapes(inferred, given));
@@ -380,14 +357,6 @@ LogicalResult BatchNormBackwardReduceOp::inferReturnTypes(
                              getAccumulatorType(operands)),
        RankedTensorType::get({}, IntegerType::get(context, 64))});
   return success();
-}
-
-LogicalResult BatchNormBackwardReduceOp::refineReturnTypes(
-    MLIRContext *context, std::optional<Location> location, ValueRange operands,
-    DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
-    SmallVectorImpl<Type> &returnTypes) {
-  return refineTypesOf<BatchNormBackwardReduceOp>(
-      context, operands, attributes, properties, regions, returnTypes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -445,14 +414,6 @@ LogicalResult BatchNormBackwardElemtOp::inferReturnTypes(
   inferredReturnTypes.assign({RankedTensorType::get(
       shapes->data, getElementTypeOrSelf(op.getInput()))});
   return success();
-}
-
-LogicalResult BatchNormBackwardElemtOp::refineReturnTypes(
-    MLIRContext *context, std::optional<Location> location, ValueRange operands,
-    DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
-    SmallVectorImpl<Type> &returnTypes) {
-  return refineTypesOf<BatchNormBackwardElemtOp>(
-      context, operands, attributes, properties, regions, returnTypes);
 }
 
 bool BatchNormBackwardElemtOp::isCompatibleReturnTypes(TypeRange inferred,

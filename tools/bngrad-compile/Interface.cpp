@@ -9,7 +9,6 @@
 #include "Interface.h"
 
 #include "common/Diagnostics.h"
-#include "common/ResultName.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Lower/ExportC.h"
@@ -60,46 +59,6 @@ static LogicalResult verifyType(func::FuncOp function, StringRef what,
          << type;
 }
 
-/// The name of operand `operand` of a gradient; empty: it is of no gradient.
-static std::string getOperandRole(OpOperand &operand) {
-  auto find = [&](auto op) -> StringRef {
-    Value value = operand.get();
-    auto is = [&](Value other) { return other == value; };
-    if (is(op.getGradOutput()))
-      return "grad_output";
-    if (is(op.getInput()))
-      return "input";
-    if (is(op.getMean()))
-      return "mean";
-    if (is(op.getMask()))
-      return "mask";
-    return "";
-  };
-  auto findParameter = [&](auto op) -> StringRef {
-    Value value = operand.get();
-    if (op.getVariance() == value)
-      return "variance";
-    if (op.getInvStd() == value)
-      return "inv_std";
-    if (op.getScale() == value)
-      return "scale";
-    return find(op);
-  };
-  Operation *owner = operand.getOwner();
-  if (auto op = dyn_cast<BatchNormBackwardOp>(owner))
-    return findParameter(op).str();
-  if (auto op = dyn_cast<BatchNormBackwardReduceOp>(owner))
-    return find(op).str();
-  if (auto op = dyn_cast<BatchNormBackwardElemtOp>(owner)) {
-    if (op.getSums() == operand.get())
-      return "sums";
-    if (op.getCount() == operand.get())
-      return "count";
-    return findParameter(op).str();
-  }
-  return "";
-}
-
 /// The argument's name, by its location.
 static std::string getArgumentName(BlockArgument argument) {
   if (auto named = dyn_cast<NameLoc>(argument.getLoc()))
@@ -109,13 +68,28 @@ static std::string getArgumentName(BlockArgument argument) {
   while (!worklist.empty()) {
     Value value = worklist.pop_back_val();
     for (OpOperand &use : value.getUses()) {
-      if (std::string role = getOperandRole(use); !role.empty())
-        return role;
+      if (auto gradient = dyn_cast<GradientOpInterface>(use.getOwner())) {
+        // Several operands may be this value.
+        OpOperand &first =
+            *llvm::find_if(gradient->getOpOperands(), [&](OpOperand &operand) {
+              return operand.get() == value;
+            });
+        return stringifyRole(gradient.getOperandRole(first)).str();
+      }
       if (isa<tensor::CastOp>(use.getOwner()))
         worklist.push_back(use.getOwner()->getResult(0));
     }
   }
   return "";
+}
+
+/// The name of a gradient's result; empty for any other value.
+static std::string getResultName(Value value) {
+  auto gradient = value.getDefiningOp<GradientOpInterface>();
+  if (!gradient)
+    return "";
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  return stringifyRole(gradient.getResultRoles()[number]).str();
 }
 
 /// Makes the names identifiers that differ: the first of a kind keeps its name

@@ -159,10 +159,8 @@ ArgumentRole Program::getRole(unsigned argument) {
     for (Operation *user : value.getUsers()) {
       if (auto cast = dyn_cast<tensor::CastOp>(user))
         worklist.push_back(cast.getResult());
-      auto gradient = dyn_cast<BatchNormBackwardOp>(user);
-      auto half = dyn_cast<BatchNormBackwardElemtOp>(user);
-      if ((gradient && gradient.getStatistic() == value) ||
-          (half && half.getStatistic() == value))
+      if (auto gradient = dyn_cast<GradientOpInterface>(user);
+          gradient && gradient.getStatistic() == value)
         return ArgumentRole::Statistic;
     }
   }

@@ -31,6 +31,8 @@
 #define GET_ATTRDEF_CLASSES
 #include "BNGrad/Dialect/BNGradAttrs.h.inc"
 
+#include "BNGrad/Dialect/BNGradInterfaces.h.inc"
+
 #define GET_OP_CLASSES
 #include "BNGrad/Dialect/BNGradOps.h.inc"
 
@@ -38,6 +40,17 @@ namespace mlir::bngrad {
 
 /// True for the kinds of a GPU.
 bool isGpuKind(ScheduleKind kind);
+
+/// The shapes of operands and results.
+enum class RoleShape {
+  Data,    ///< that of input
+  Channel, ///< the sizes of input at the feature dims
+  Sums,    ///< 2 followed by those
+  Scalar   ///< rank 0
+};
+
+/// The shape of every operand and result of `role`.
+RoleShape getRoleShape(Role role);
 
 /// The type that all arithmetic of an op with these operands is in: the widest
 /// float element type among them, at least f32.

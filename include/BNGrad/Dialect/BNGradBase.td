@@ -27,6 +27,7 @@ def BNGrad_Dialect : Dialect {
   ];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+  let hasCanonicalizer = 1;
 }
 
 class BNGrad_Op<string mnemonic, list<Trait> traits = []>

@@ -10,16 +10,33 @@
 #define BNGRAD_DIALECT_BNGRADOPS_TD
 
 include "BNGrad/Dialect/BNGradAttrs.td"
+include "BNGrad/Dialect/BNGradInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/RuntimeVerifiableOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
+// A method that returns the roles.
+class BNGrad_RoleList<string getter, list<string> roles> {
+  code declaration = [{
+    static ::llvm::ArrayRef<::mlir::bngrad::Role> }] # getter # [{() {
+      using ::mlir::bngrad::Role;
+      static constexpr Role kRoles[] = }] #
+          "{Role::" # !interleave(roles, ", Role::") # "};" # [{
+      return kRoles;
+    }
+  }];
+}
+
 // Base class of the ops: pure computations on tensors with type and shape
-// inference.
-class BNGrad_GradientOp<string mnemonic, list<Trait> traits = []>
+// inference. The roles are cases of BNGrad_Role, in the order of `arguments` and
+// `results`; an op adds the rest of GradientOpInterface where the defaults and
+// the accessors of its attributes are not enough.
+class BNGrad_GradientOp<string mnemonic, list<string> operandRoles,
+                        list<string> resultRoles, list<Trait> traits = []>
     : BNGrad_Op<mnemonic, !listconcat(traits, [
-        ConditionallySpeculatable, NoMemoryEffect,
+        BNGrad_GradientOpInterface, NoMemoryEffect,
+        DeclareOpInterfaceMethods<ConditionallySpeculatable>,
         DeclareOpInterfaceMethods<InferTypeOpInterface,
                                   ["inferReturnTypes", "refineReturnTypes"]>,
         DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
@@ -27,20 +44,46 @@ class BNGrad_GradientOp<string mnemonic, list<Trait> traits = []>
         DeclareOpInterfaceMethods<RuntimeVerifiableOpInterface>
       ])> {
   let hasVerifier = 1;
-  let hasCanonicalizer = 1;
 
-  code baseClassDeclaration = [{
-    /// True if `dim`, in [0, rank(input)), is a feature dim.
-    bool isFeatureDim(int64_t dim) {
-      return ::llvm::is_contained(getFeatureDims(), dim);
-    }
-    ::mlir::Speculation::Speculatability getSpeculatability();
-  }];
+  code baseClassDeclaration =
+      BNGrad_RoleList<"getOperandRoles", operandRoles>.declaration #
+      BNGrad_RoleList<"getResultRoles", resultRoles>.declaration;
   let extraClassDeclaration = baseClassDeclaration;
+  let extraClassDefinition = [{
+    Speculation::Speculatability $cppClass::getSpeculatability() {
+      return detail::getSpeculatability(*this);
+    }
+    LogicalResult $cppClass::reifyResultShapes(
+        OpBuilder &builder, ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
+      return detail::reifyResultShapes(*this, builder, reifiedReturnShapes);
+    }
+    void $cppClass::generateRuntimeVerification(
+        OpBuilder &builder, Location loc,
+        function_ref<std::string(Operation *, StringRef)>
+            generateErrorMessage) {
+      detail::generateSizeChecks(*this, builder, loc, generateErrorMessage);
+    }
+    LogicalResult $cppClass::refineReturnTypes(
+        MLIRContext *context, std::optional<Location> location,
+        ValueRange operands, DictionaryAttr attributes,
+        OpaqueProperties properties, RegionRange regions,
+        SmallVectorImpl<Type> &returnTypes) {
+      SmallVector<Type> inferred;
+      if (succeeded(inferReturnTypes(context, std::nullopt, operands,
+                                     attributes, properties, regions,
+                                     inferred)))
+        detail::refineTypes(inferred, returnTypes);
+      return success();
+    }
+  }];
 }
 
 def BNGrad_BatchNormBackwardOp
-    : BNGrad_GradientOp<"batch_norm_backward", [AttrSizedOperandSegments]> {
+    : BNGrad_GradientOp<"batch_norm_backward",
+                        ["GradOutput", "Input", "Scale", "Mean", "Variance",
+                         "InvStd", "Mask"],
+                        ["GradInput", "GradScale", "GradOffset"],
+                        [AttrSizedOperandSegments]> {
   let summary = "Gradient of batch normalization";
   let description = [{
     Computes the gradients of a loss with respect to the input, the scale and
@@ -163,10 +206,6 @@ def BNGrad_BatchNormBackwardOp
                         "::mlir::bngrad::Statistics::Batch">:$statistics)>
   ];
   let extraClassDeclaration = baseClassDeclaration # [{
-    /// The given second statistic, `variance` or `inv_std`.
-    ::mlir::Value getStatistic() {
-      return getVariance() ? getVariance() : getInvStd();
-    }
     /// True if the shapes agree; each result may have any float element type.
     static bool isCompatibleReturnTypes(::mlir::TypeRange inferred,
                                         ::mlir::TypeRange given);
@@ -174,7 +213,9 @@ def BNGrad_BatchNormBackwardOp
 }
 
 def BNGrad_BatchNormBackwardReduceOp
-    : BNGrad_GradientOp<"batch_norm_backward_reduce"> {
+    : BNGrad_GradientOp<"batch_norm_backward_reduce",
+                        ["GradOutput", "Input", "Mean", "Mask"],
+                        ["Sums", "Count"]> {
   let summary = "The sums of the gradient of batch normalization";
   let description = [{
     The first half of `bngrad.batch_norm_backward`, for a batch that is spread
@@ -242,6 +283,9 @@ def BNGrad_BatchNormBackwardReduceOp
 
 def BNGrad_BatchNormBackwardElemtOp
     : BNGrad_GradientOp<"batch_norm_backward_elemt",
+                        ["GradOutput", "Input", "Scale", "Mean", "Variance",
+                         "InvStd", "Sums", "Count", "Mask"],
+                        ["GradInput"],
                         [AttrSizedOperandSegments,
                          // Generated only where there are several results.
                          DeclareOpInterfaceMethods<OpAsmOpInterface,
@@ -313,9 +357,9 @@ def BNGrad_BatchNormBackwardElemtOp
   }];
 
   let extraClassDeclaration = baseClassDeclaration # [{
-    /// The given second statistic, `variance` or `inv_std`.
-    ::mlir::Value getStatistic() {
-      return getVariance() ? getVariance() : getInvStd();
+    /// `batch` with `sums`.
+    ::mlir::bngrad::Statistics getStatistics() {
+      return getSums() ? Statistics::Batch : Statistics::Global;
     }
     /// True if the shapes agree; the result may have any float element type.
     static bool isCompatibleReturnTypes(::mlir::TypeRange inferred,

@@ -314,13 +314,18 @@ struct BNGradApplySchedulePass
           member = readScalarsAsOperands(rewriter, member);
     for (auto &[op, members] : groups)
       writeToCopyTargets(rewriter, members);
-    for (auto &[op, members] : groups)
-      for (GroupMembers &version : versionByStrides(rewriter, members)) {
+    for (auto &[op, members] : groups) {
+      FailureOr<SmallVector<GroupMembers>> versions =
+          versionByStrides(rewriter, members);
+      if (failed(versions))
+        return signalPassFailure();
+      for (GroupMembers &version : *versions) {
         if (auto region =
                 dyn_cast<scf::ExecuteRegionOp>(version.front()->getParentOp()))
           region.setNoInline(false);
         applySchedule(rewriter, version, {deviceArguments, sharedBytes});
       }
+    }
     if (!deviceArguments)
       return;
     copyDeviceArguments(rewriter, getOperation());

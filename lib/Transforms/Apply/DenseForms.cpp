@@ -161,57 +161,102 @@ static GroupMembers getGenerics(Operation *region) {
   return members;
 }
 
-SmallVector<GroupMembers>
-mlir::bngrad::versionByStrides(RewriterBase &rewriter,
-                               const GroupMembers &members) {
-  auto region = dyn_cast<scf::ExecuteRegionOp>(members.front()->getParentOp());
-  if (!areOnMemRefs(members))
-    return {members};
-  std::string reason;
-  std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
-  if (!region || !region.getRegion().hasOneBlock() ||
-      region.getNumResults() > 0 || !group || getGenerics(region) != members)
-    return {members};
-  std::optional<llvm::SetVector<Value>> data = getData(*group);
-  auto hasBytes = [](Value memref) {
-    Type type = getElementTypeOrSelf(memref);
-    return type.isIntOrFloat() &&
-           (type.isInteger(1) || type.getIntOrFloatBitWidth() % 8 == 0);
-  };
-  // Strides are read before the region, where its own views do not exist yet.
-  auto isStridedInside = [&](Value memref) {
-    return !isDense(memref) &&
-           region.getRegion().isAncestor(memref.getParentRegion());
-  };
-  if (!data || llvm::all_of(*data, isDense) || !llvm::all_of(*data, hasBytes) ||
-      llvm::any_of(*data, isStridedInside))
-    return {members};
-  // Dense data have no other order.
-  bool mayReorder = llvm::all_of(*data, [&](Value memref) {
-    return !isDense(memref) &&
-           llvm::all_of(memref.getUsers(), [&](Operation *user) {
-             return !region->isProperAncestor(user) ||
-                    isa<linalg::GenericOp>(user);
-           });
+static bool hasWholeBytes(Value memref) {
+  Type type = getElementTypeOrSelf(memref);
+  return type.isIntOrFloat() &&
+         (type.isInteger(1) || type.getIntOrFloatBitWidth() % 8 == 0);
+}
+
+/// Whether only generics of `region` use `memref` in it, so that its dims may
+/// come in another order there.
+static bool isReadByGenerics(Value memref, scf::ExecuteRegionOp region) {
+  return llvm::all_of(memref.getUsers(), [&](Operation *user) {
+    return !region->isProperAncestor(user) || isa<linalg::GenericOp>(user);
   });
+}
 
-  Location loc = region.getLoc();
-  OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPoint(region);
-  llvm::MapVector<Value, Metadata> metadata;
-  for (Value memref : *data)
-    if (!isDense(memref))
-      metadata[memref] = getMetadata(rewriter, loc, memref);
+namespace {
+/// Makes versions of a region.
+class RegionVersioner {
+public:
+  RegionVersioner(RewriterBase &rewriter, scf::ExecuteRegionOp region,
+                  const ScheduledGroup &group,
+                  const llvm::SetVector<Value> &data)
+      : rewriter(rewriter), region(region), loc(region.getLoc()), group(group) {
+    // Dense data have no other order.
+    mayReorder = llvm::all_of(data, [&](Value memref) {
+      return !isDense(memref) && isReadByGenerics(memref, region);
+    });
+    rewriter.setInsertionPoint(region);
+    for (Value memref : data)
+      if (!isDense(memref))
+        metadata[memref] = getMetadata(rewriter, loc, memref);
+  }
 
+  /// As versionByStrides, of which `members` are the generics of the region.
+  FailureOr<SmallVector<GroupMembers>> build(const GroupMembers &members);
+
+private:
+  Value buildTest(ArrayRef<int64_t> order);
+  FailureOr<GroupMembers> cloneWithDenseData(ArrayRef<int64_t> order);
+  LogicalResult reorderLoops(linalg::GenericOp generic,
+                             ArrayRef<int64_t> order);
+
+  RewriterBase &rewriter;
+  scf::ExecuteRegionOp region;
+  Location loc;
+  const ScheduledGroup &group;
+  bool mayReorder;
+  llvm::MapVector<Value, Metadata> metadata; // of the data with strides
+};
+} // namespace
+
+/// An i1: all data with strides are dense in `order`.
+Value RegionVersioner::buildTest(ArrayRef<int64_t> order) {
+  Value result = arith::ConstantIntOp::create(rewriter, loc, 1, 1);
+  for (auto &[memref, strided] : metadata)
+    result = rewriter.createOrFold<arith::AndIOp>(
+        loc, result, isDenseIn(rewriter, loc, strided, order));
+  return result;
+}
+
+/// Makes the loops of `generic` follow `order`, that of its data's dims.
+LogicalResult RegionVersioner::reorderLoops(linalg::GenericOp generic,
+                                            ArrayRef<int64_t> order) {
+  SmallVector<AffineMap> maps = generic.getIndexingMapsArray();
+  for (AffineMap &map : maps)
+    if (isDataMap(map))
+      map = AffineMap::getPermutationMap(order, rewriter.getContext());
+  generic.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
+  SmallVector<unsigned> interchange(order.begin(), order.end());
+  if (failed(linalg::interchangeGenericOp(rewriter, generic, interchange)))
+    return generic.emitOpError() << "expected loops that can be interchanged";
+  return success();
+}
+
+FailureOr<GroupMembers>
+RegionVersioner::cloneWithDenseData(ArrayRef<int64_t> order) {
+  IRMapping mapping;
+  for (auto &[memref, strided] : metadata)
+    mapping.map(memref,
+                getDenseView(rewriter, loc, cast<MemRefType>(memref.getType()),
+                             strided, order));
+  Operation *version = rewriter.clone(*region, mapping);
+  bool isRowMajor = llvm::is_sorted(order);
+  for (linalg::GenericOp generic : getGenerics(version))
+    if (!isRowMajor && generic.getNumLoops() == group.numLoops &&
+        failed(reorderLoops(generic, order)))
+      return failure();
+  return getGenerics(version);
+}
+
+FailureOr<SmallVector<GroupMembers>>
+RegionVersioner::build(const GroupMembers &members) {
   SmallVector<GroupMembers> versions;
-  for (const SmallVector<int64_t> &order : getOrders(*group)) {
-    bool isRowMajor = llvm::is_sorted(order);
-    if (!isRowMajor && !mayReorder)
+  for (const SmallVector<int64_t> &order : getOrders(group)) {
+    if (!llvm::is_sorted(order) && !mayReorder)
       continue;
-    Value isDenseForm = arith::ConstantIntOp::create(rewriter, loc, 1, 1);
-    for (auto &[memref, strided] : metadata)
-      isDenseForm = rewriter.createOrFold<arith::AndIOp>(
-          loc, isDenseForm, isDenseIn(rewriter, loc, strided, order));
+    Value isDenseForm = buildTest(order);
     if (matchPattern(isDenseForm, m_Zero()))
       continue;
     bool isCertain = matchPattern(isDenseForm, m_One());
@@ -221,27 +266,10 @@ mlir::bngrad::versionByStrides(RewriterBase &rewriter,
                                  /*withElseRegion=*/true);
       rewriter.setInsertionPointToStart(choice.thenBlock());
     }
-    IRMapping mapping;
-    for (auto &[memref, strided] : metadata)
-      mapping.map(memref, getDenseView(rewriter, loc,
-                                       cast<MemRefType>(memref.getType()),
-                                       strided, order));
-    Operation *version = rewriter.clone(*region, mapping);
-    GroupMembers clones = getGenerics(version);
-    SmallVector<unsigned> interchange(order.begin(), order.end());
-    for (linalg::GenericOp generic : clones) {
-      if (generic.getNumLoops() != group->numLoops || isRowMajor)
-        continue;
-      // The data operands now have their dims in this order.
-      SmallVector<AffineMap> maps = generic.getIndexingMapsArray();
-      for (AffineMap &map : maps)
-        if (isDataMap(map))
-          map = AffineMap::getPermutationMap(order, rewriter.getContext());
-      generic.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
-      if (failed(linalg::interchangeGenericOp(rewriter, generic, interchange)))
-        llvm_unreachable("a permutation of the loops");
-    }
-    versions.push_back(getGenerics(version));
+    FailureOr<GroupMembers> version = cloneWithDenseData(order);
+    if (failed(version))
+      return failure();
+    versions.push_back(*version);
     if (isCertain) {
       rewriter.eraseOp(region);
       return versions;
@@ -252,6 +280,32 @@ mlir::bngrad::versionByStrides(RewriterBase &rewriter,
                         rewriter.getInsertionPoint());
   versions.push_back(members);
   return versions;
+}
+
+FailureOr<SmallVector<GroupMembers>>
+mlir::bngrad::versionByStrides(RewriterBase &rewriter,
+                               const GroupMembers &members) {
+  SmallVector<GroupMembers> unversioned = {members};
+  auto region = dyn_cast<scf::ExecuteRegionOp>(members.front()->getParentOp());
+  if (!areOnMemRefs(members))
+    return unversioned;
+  std::string reason;
+  std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
+  if (!region || !region.getRegion().hasOneBlock() ||
+      region.getNumResults() > 0 || !group || getGenerics(region) != members)
+    return unversioned;
+  std::optional<llvm::SetVector<Value>> data = getData(*group);
+  // Strides are read before the region, where its own views do not exist yet.
+  auto isStridedInside = [&](Value memref) {
+    return !isDense(memref) &&
+           region.getRegion().isAncestor(memref.getParentRegion());
+  };
+  if (!data || llvm::all_of(*data, isDense) ||
+      !llvm::all_of(*data, hasWholeBytes) ||
+      llvm::any_of(*data, isStridedInside))
+    return unversioned;
+  OpBuilder::InsertionGuard guard(rewriter);
+  return RegionVersioner(rewriter, region, *group, *data).build(members);
 }
 
 namespace {

@@ -25,8 +25,10 @@ using GroupMembers = SmallVector<linalg::GenericOp>;
 ///
 /// Returns the members of every version; just `members` if the data are dense
 /// or cannot be versioned.
-SmallVector<GroupMembers> versionByStrides(RewriterBase &rewriter,
-                                           const GroupMembers &members);
+///
+/// Errors: a diagnostic at a generic.
+FailureOr<SmallVector<GroupMembers>>
+versionByStrides(RewriterBase &rewriter, const GroupMembers &members);
 
 /// Merges adjacent loops where every operand of `members` allows it, so that
 /// dense NCHW data have three loops and NHWC data two. Operands that were the

@@ -38,18 +38,6 @@ static FloatType getTypeIfUsed(Value result) {
   return result.use_empty() ? FloatType() : getFloatType(result);
 }
 
-/// The shape of result `i` of `op`, with every size that any operand knows.
-template <typename OpTy>
-static FailureOr<SmallVector<int64_t>> getRefinedShape(OpTy op, unsigned i) {
-  SmallVector<Type> types(op->getResultTypes());
-  if (failed(OpTy::refineReturnTypes(
-          op.getContext(), std::nullopt, op->getOperands(),
-          op->getDiscardableAttrDictionary(), op->getPropertiesStorage(),
-          op->getRegions(), types)))
-    return failure();
-  return SmallVector<int64_t>(cast<ShapedType>(types[i]).getShape());
-}
-
 /// Replaces the results of `op` by `values`, null where a result is unused.
 static void replaceResults(RewriterBase &rewriter, Operation *op,
                            ArrayRef<Value> values) {
@@ -65,17 +53,19 @@ static void replaceResults(RewriterBase &rewriter, Operation *op,
   rewriter.eraseOp(op);
 }
 
-/// The operands and attributes of the op or of its element-wise half.
-template <typename OpTy> static GradientOperands getGradientOperands(OpTy op) {
-  return {op.getGradOutput(),
-          op.getInput(),
-          op.getScale(),
-          op.getMean(),
-          op.getVariance(),
-          op.getInvStd(),
-          op.getMask(),
-          op.getFeatureDims(),
-          op.getEpsilon().convertToDouble()};
+static GradientBuilder makeBuilder(OpBuilder &b, GradientOpInterface op) {
+  GradientOperands operands;
+  operands.gradOutput = op.getOperandOf(Role::GradOutput);
+  operands.input = op.getOperandOf(Role::Input);
+  operands.scale = op.getOperandOf(Role::Scale);
+  operands.mean = op.getOperandOf(Role::Mean);
+  operands.variance = op.getOperandOf(Role::Variance);
+  operands.invStd = op.getOperandOf(Role::InvStd);
+  operands.mask = op.getOperandOf(Role::Mask);
+  operands.featureDims = op.getFeatureDims();
+  operands.epsilon = op.getEpsilon().convertToDouble();
+  return GradientBuilder(b, op.getLoc(), operands, op.getDataShape(),
+                         op.getAccumulatorType());
 }
 
 namespace {
@@ -84,11 +74,7 @@ struct DecomposeBatchNormBackward : OpRewritePattern<BatchNormBackwardOp> {
 
   LogicalResult matchAndRewrite(BatchNormBackwardOp op,
                                 PatternRewriter &rewriter) const override {
-    FailureOr<SmallVector<int64_t>> shape = getRefinedShape(op, 0);
-    if (failed(shape))
-      return failure();
-    GradientBuilder builder(rewriter, op.getLoc(), getGradientOperands(op),
-                            *shape, getAccumulatorType(op->getOperands()));
+    GradientBuilder builder = makeBuilder(rewriter, op);
     ChannelRequest request;
     request.gradInput = !op.getGradInput().use_empty();
     request.isBatch = op.getStatistics() == Statistics::Batch;
@@ -128,29 +114,7 @@ struct DecomposeReduce : OpRewritePattern<BatchNormBackwardReduceOp> {
 
   LogicalResult matchAndRewrite(BatchNormBackwardReduceOp op,
                                 PatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    SmallVector<int64_t> shape(op.getInput().getType().getShape());
-    for (Value other : {Value(op.getGradOutput()), Value(op.getMask())}) {
-      if (!other)
-        continue;
-      auto type = cast<RankedTensorType>(other.getType());
-      for (auto &&[size, known] : llvm::zip_equal(shape, type.getShape()))
-        size = ShapedType::isDynamic(size) ? known : size;
-    }
-    FailureOr<SmallVector<int64_t>> shapeOfSums = getRefinedShape(op, 0);
-    if (failed(shapeOfSums))
-      return failure();
-    for (auto [dim, size] : llvm::zip_equal(
-             op.getFeatureDims(), ArrayRef<int64_t>(*shapeOfSums).drop_front()))
-      shape[dim] = size;
-    GradientOperands operands;
-    operands.gradOutput = op.getGradOutput();
-    operands.input = op.getInput();
-    operands.mean = op.getMean();
-    operands.mask = op.getMask();
-    operands.featureDims = op.getFeatureDims();
-    GradientBuilder builder(rewriter, loc, operands, shape,
-                            getAccumulatorType(op->getOperands()));
+    GradientBuilder builder = makeBuilder(rewriter, op);
     Value sums, count;
     if (!op.getSums().use_empty())
       sums = builder.buildStackedSums();
@@ -166,11 +130,7 @@ struct DecomposeElemt : OpRewritePattern<BatchNormBackwardElemtOp> {
 
   LogicalResult matchAndRewrite(BatchNormBackwardElemtOp op,
                                 PatternRewriter &rewriter) const override {
-    FailureOr<SmallVector<int64_t>> shape = getRefinedShape(op, 0);
-    if (failed(shape))
-      return failure();
-    GradientBuilder builder(rewriter, op.getLoc(), getGradientOperands(op),
-                            *shape, getAccumulatorType(op->getOperands()));
+    GradientBuilder builder = makeBuilder(rewriter, op);
     FloatType elementType = getFloatType(op.getGradInput());
     if (builder.isCountZero()) {
       replaceResults(rewriter, op, {builder.buildEmptyData(elementType)});
@@ -178,7 +138,7 @@ struct DecomposeElemt : OpRewritePattern<BatchNormBackwardElemtOp> {
     }
     ChannelRequest request;
     request.gradInput = true;
-    request.isBatch = op.getSums() != nullptr;
+    request.isBatch = op.getStatistics() == Statistics::Batch;
     ChannelSums sums;
     ElementCount count;
     if (op.getSums()) {
@@ -200,12 +160,7 @@ struct SplitBatchNormBackward : OpRewritePattern<BatchNormBackwardOp> {
   LogicalResult matchAndRewrite(BatchNormBackwardOp op,
                                 PatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    FailureOr<SmallVector<int64_t>> shape = getRefinedShape(op, 0);
-    if (failed(shape))
-      return failure();
-    FloatType type = getAccumulatorType(op->getOperands());
-    GradientBuilder builder(rewriter, loc, getGradientOperands(op), *shape,
-                            type);
+    GradientBuilder builder = makeBuilder(rewriter, op);
     ChannelRequest request;
     request.gradScale = getTypeIfUsed(op.getGradScale());
     request.gradOffset = getTypeIfUsed(op.getGradOffset());
@@ -234,7 +189,8 @@ struct SplitBatchNormBackward : OpRewritePattern<BatchNormBackwardOp> {
     if (needsGradInput)
       gradInput = BatchNormBackwardElemtOp::create(
           rewriter, loc,
-          RankedTensorType::get(*shape, getFloatType(op.getGradInput())),
+          RankedTensorType::get(GradientOpInterface(op).getDataShape(),
+                                getFloatType(op.getGradInput())),
           op.getGradOutput(), op.getInput(), op.getScale(), op.getMean(),
           op.getVariance(), op.getInvStd(), isBatch ? sums : Value(),
           isBatch ? count : Value(), op.getMask(), op.getFeatureDimsAttr(),

@@ -528,7 +528,7 @@ template <typename OpTy> struct FoldReshape : OpRewritePattern<OpTy> {
     for (auto [dim, group] : llvm::enumerate(reshape.groups))
       if (group.size() > 1 && succeeded(foldGroup(rewriter, reshape, dim)))
         return success();
-    return failure();
+    return rewriter.notifyMatchFailure(op, "no group of dims to split");
   }
 };
 } // namespace

@@ -26,15 +26,12 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The permutation that the data operands (null: absent) are all transposed by,
-/// or nothing.
+/// The permutation that the values are all transposed by, or nothing.
 static std::optional<SmallVector<int64_t>>
-getCommonPermutation(ArrayRef<Value> operands) {
+getCommonPermutation(ArrayRef<OpOperand *> operands) {
   std::optional<SmallVector<int64_t>> common;
-  for (Value operand : operands) {
-    if (!operand)
-      continue;
-    auto transpose = operand.getDefiningOp<linalg::TransposeOp>();
+  for (OpOperand *operand : operands) {
+    auto transpose = operand->get().getDefiningOp<linalg::TransposeOp>();
     if (!transpose || !transpose.hasPureTensorSemantics())
       return std::nullopt;
     if (common && ArrayRef(*common) != transpose.getPermutation())
@@ -81,16 +78,37 @@ static Value buildTranspose(PatternRewriter &rewriter, Location loc,
   return tensor::CastOp::create(rewriter, loc, type, transposed);
 }
 
+static bool isData(Role role) { return getRoleShape(role) == RoleShape::Data; }
+
+/// Makes `result` the gradient of operands that are not transposed, and its
+/// uses those of its transpose.
+static void transposeResult(PatternRewriter &rewriter,
+                            TypedValue<RankedTensorType> result,
+                            ArrayRef<int64_t> permutation) {
+  RankedTensorType type = result.getType();
+  SmallVector<OpOperand *> uses =
+      llvm::to_vector(llvm::make_pointer_range(result.getUses()));
+  result.setType(undoTranspose(type, permutation));
+  rewriter.setInsertionPointAfterValue(result);
+  Value transposed =
+      buildTranspose(rewriter, result.getLoc(), result, permutation, type);
+  for (OpOperand *use : uses)
+    rewriter.modifyOpInPlace(use->getOwner(), [&] { use->set(transposed); });
+}
+
 namespace {
 /// Transposes of all data operands become one of grad_input, which then meets
 /// the transpose of its reader, and other feature dims.
-template <typename OpTy> struct FoldTranspose : OpRewritePattern<OpTy> {
-  using OpRewritePattern<OpTy>::OpRewritePattern;
+struct FoldTranspose : OpInterfaceRewritePattern<GradientOpInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 
-  LogicalResult matchAndRewrite(OpTy op,
+  LogicalResult matchAndRewrite(GradientOpInterface op,
                                 PatternRewriter &rewriter) const override {
-    auto permutation =
-        getCommonPermutation({op.getGradOutput(), op.getInput(), op.getMask()});
+    SmallVector<OpOperand *> data;
+    for (OpOperand &operand : op->getOpOperands())
+      if (isData(op.getOperandRole(operand)))
+        data.push_back(&operand);
+    auto permutation = getCommonPermutation(data);
     if (!permutation)
       return rewriter.notifyMatchFailure(op, "no common transpose");
     auto featureDims = permuteFeatureDims(op.getFeatureDims(), *permutation);
@@ -98,29 +116,15 @@ template <typename OpTy> struct FoldTranspose : OpRewritePattern<OpTy> {
       return rewriter.notifyMatchFailure(op, "feature dims change their order");
 
     rewriter.startOpModification(op);
-    for (OpOperand *operand :
-         {&op.getGradOutputMutable(), &op.getInputMutable()})
-      operand->set(operand->get()
-                       .template getDefiningOp<linalg::TransposeOp>()
-                       .getInput());
-    if (op.getMask())
-      op.getMaskMutable().assign(
-          op.getMask()
-              .template getDefiningOp<linalg::TransposeOp>()
-              .getInput());
+    for (OpOperand *operand : data)
+      operand->set(
+          operand->get().getDefiningOp<linalg::TransposeOp>().getInput());
     op.setFeatureDims(*featureDims);
-    if constexpr (!std::is_same_v<OpTy, BatchNormBackwardReduceOp>) {
-      auto type = cast<RankedTensorType>(op.getGradInput().getType());
-      SmallVector<OpOperand *> uses = llvm::to_vector(
-          llvm::make_pointer_range(op.getGradInput().getUses()));
-      op.getGradInput().setType(undoTranspose(type, *permutation));
-      rewriter.setInsertionPointAfter(op);
-      Value transposed = buildTranspose(rewriter, op.getLoc(),
-                                        op.getGradInput(), *permutation, type);
-      for (OpOperand *use : uses)
-        rewriter.modifyOpInPlace(use->getOwner(),
-                                 [&] { use->set(transposed); });
-    }
+    for (auto [role, result] :
+         llvm::zip_equal(op.getResultRoles(), op->getResults()))
+      if (isData(role))
+        transposeResult(rewriter, cast<TypedValue<RankedTensorType>>(result),
+                        *permutation);
     rewriter.finalizeOpModification(op);
     return success();
   }
@@ -139,8 +143,6 @@ struct BNGradFoldTransposePass
 
 void mlir::bngrad::populateFoldTransposePatterns(RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<FoldTranspose<BatchNormBackwardOp>,
-               FoldTranspose<BatchNormBackwardReduceOp>,
-               FoldTranspose<BatchNormBackwardElemtOp>>(context);
+  patterns.add<FoldTranspose>(context);
   linalg::TransposeOp::getCanonicalizationPatterns(patterns, context);
 }

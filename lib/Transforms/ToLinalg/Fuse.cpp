@@ -176,7 +176,7 @@ static LogicalResult fuseInto(PatternRewriter &rewriter,
     FailureOr<linalg::ElementwiseOpFusionResult> fused =
         linalg::fuseElementwiseOps(rewriter, read);
     if (failed(fused))
-      return failure();
+      return rewriter.notifyMatchFailure(consumer, "upstream fuses no operand");
     for (auto [original, replacement] : fused->replacements)
       if (yieldsResults || original.getDefiningOp() == consumer)
         rewriter.replaceUsesWithIf(original, replacement, [&](OpOperand &use) {
@@ -237,7 +237,7 @@ private:
     for (Operation *reader : readers)
       if (failed(fuseInto(rewriter, producer, cast<linalg::GenericOp>(reader),
                           /*yieldsResults=*/false)))
-        return failure();
+        return rewriter.notifyMatchFailure(producer, "not fused everywhere");
     return success();
   }
 };
@@ -250,12 +250,15 @@ struct UseEmptyInits : OpRewritePattern<linalg::GenericOp> {
   LogicalResult matchAndRewrite(linalg::GenericOp generic,
                                 PatternRewriter &rewriter) const override {
     if (!generic.hasPureTensorSemantics())
-      return failure();
+      return rewriter.notifyMatchFailure(generic, "not on tensors");
     SmallVector<OpOperand *> unread;
     for (OpOperand &init : generic.getDpsInitsMutable())
       if (!generic.payloadUsesValueFromOperand(&init) &&
           !init.get().getDefiningOp<tensor::EmptyOp>())
         unread.push_back(&init);
+    if (unread.empty())
+      return rewriter.notifyMatchFailure(generic,
+                                         "every init is read or empty");
     for (OpOperand *init : unread) {
       auto type = cast<RankedTensorType>(init->get().getType());
       Value empty = tensor::EmptyOp::create(
@@ -264,7 +267,7 @@ struct UseEmptyInits : OpRewritePattern<linalg::GenericOp> {
           type.getElementType());
       rewriter.modifyOpInPlace(generic, [&] { init->set(empty); });
     }
-    return success(!unread.empty());
+    return success();
   }
 };
 

@@ -297,6 +297,29 @@ ChannelSums GradientBuilder::unstackSums(Value sums) {
   return {extract(0), extract(1)};
 }
 
+/// r.
+static Value buildInvStd(const Arithmetic &math,
+                         const GradientOperands &operands, Value statistic) {
+  Value invStd = math.extend(statistic);
+  if (operands.variance) {
+    Value epsilon = math.constant(operands.epsilon);
+    invStd = math.div(math.constant(1.0), math.sqrt(math.add(invStd, epsilon)));
+  }
+  return invStd;
+}
+
+static Value buildGradScale(const Arithmetic &math, Value sumDyXmu,
+                            Value invStd, const ElementCount &count) {
+  Value product = math.mul(math.extend(sumDyXmu), invStd);
+  // Without elements the sum is 0, but 0 * r need not be.
+  Value zero = math.constant(0.0);
+  if (count.known == 0)
+    return zero;
+  if (!count.isZero)
+    return product;
+  return arith::SelectOp::create(math.b, math.loc, count.isZero, zero, product);
+}
+
 ChannelValues GradientBuilder::buildChannel(const ChannelRequest &request,
                                             ChannelSums sums,
                                             const ElementCount &count) {
@@ -337,14 +360,8 @@ ChannelValues GradientBuilder::buildChannel(const ChannelRequest &request,
   auto body = [&](OpBuilder &builder, Location, ValueRange args) {
     Arithmetic math{builder, loc, type};
     Value invStd;
-    if (needsInvStd) {
-      invStd = math.extend(args[statisticArg]);
-      if (operands.variance) {
-        Value epsilon = math.constant(operands.epsilon);
-        invStd =
-            math.div(math.constant(1.0), math.sqrt(math.add(invStd, epsilon)));
-      }
-    }
+    if (needsInvStd)
+      invStd = buildInvStd(math, operands, args[statisticArg]);
     Value divisor = count.divisor;
     if (count.known)
       divisor = math.constant(std::max<double>(*count.known, 1));
@@ -359,17 +376,8 @@ ChannelValues GradientBuilder::buildChannel(const ChannelRequest &request,
       Value meanDyXmu = math.div(math.extend(args[sumDyXmuArg]), divisor);
       results.push_back(math.mul(math.mul(meanDyXmu, invStd), invStd));
     }
-    if (request.gradScale) {
-      // Without elements the sum is 0, but 0 * r need not be.
-      Value product = math.mul(math.extend(args[sumDyXmuArg]), invStd);
-      Value zero = math.constant(0.0);
-      if (count.known == 0)
-        product = zero;
-      else if (count.isZero)
-        product =
-            arith::SelectOp::create(builder, loc, count.isZero, zero, product);
-      results.push_back(product);
-    }
+    if (request.gradScale)
+      results.push_back(buildGradScale(math, args[sumDyXmuArg], invStd, count));
     if (request.gradOffset)
       results.push_back(math.extend(args[sumDyArg]));
     for (auto &&[result, output] : llvm::zip_equal(results, outputs))

@@ -1,0 +1,62 @@
+//===- ReferenceCall.h - calls of the float64 reference ------- -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_RUNNER_REFERENCECALL_H
+#define BNGRAD_RUNNER_REFERENCECALL_H
+
+#include "Jit.h"
+#include "SumBounds.h"
+
+#include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Runtime/Reference.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <memory>
+
+namespace mlir::bngrad {
+
+/// One op, described to the reference, and the reference's results.
+struct Evaluation {
+  ::bngrad::ReferenceProblem problem; // but for the sizes and pointers
+  int64_t rank = 0;                   // of input
+  SmallVector<Role> roles;            // of the results
+  std::vector<::bngrad::ElementType> types;
+  /// By result, once the call ran; null where it is exact (the count).
+  std::vector<std::shared_ptr<const ::bngrad::ReferenceResult>> results;
+};
+
+/// Replaces gradient ops of a module by calls of the reference.
+class ReferenceCalls {
+public:
+  /// Declares the reference in `module`.
+  explicit ReferenceCalls(ModuleOp module);
+
+  /// The declared function. Code that calls it must not outlive this object.
+  static Jit::Symbol getSymbol();
+
+  /// Replaces `op` by a call. Returns the results, and the error that a
+  /// computed result may have (null: exact). `getError` is that of an operand,
+  /// as in buildErrorBounds.
+  SmallVector<BoundedValue> replace(GradientOpInterface op,
+                                    function_ref<Value(Value)> getError);
+
+  /// Of each call, in order.
+  ArrayRef<std::unique_ptr<Evaluation>> getEvaluations() const {
+    return evaluations;
+  }
+
+private:
+  func::FuncOp reference;
+  // Generated code holds their addresses.
+  std::vector<std::unique_ptr<Evaluation>> evaluations;
+};
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_RUNNER_REFERENCECALL_H
