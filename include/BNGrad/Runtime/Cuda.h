@@ -22,6 +22,9 @@
 
 #include <stdint.h>
 
+/* Names in the style of C. */
+/* NOLINTBEGIN(readability-identifier-naming) */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -127,5 +130,7 @@ void bngradCudaSetErrorHandler(bngradCudaErrorHandler_t handler, void *user);
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
+
+/* NOLINTEND(readability-identifier-naming) */
 
 #endif /* BNGRAD_RUNTIME_CUDA_H */

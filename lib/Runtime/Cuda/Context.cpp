@@ -39,8 +39,7 @@ static ContextTable &contextTable() {
 // Context
 //===----------------------------------------------------------------------===//
 
-/// Context::check where there is no context yet. `call` is what the line says
-/// of it.
+/// Context::check without a context. The line begins with `call`.
 template <typename... Parts>
 static bool check(const Driver &driver, CUresult result, const Parts &...call) {
   if (result == CUDA_SUCCESS)

@@ -19,8 +19,8 @@ struct Capability {
   int minor = 0;
 };
 
-/// A CUDA context, and what is asked often of its device. Lives as long as the
-/// process, so that its address stands for it in tables.
+/// A CUDA context with properties of its device. Lives as long as the process,
+/// so that its address stands for it in tables.
 struct Context {
   const Driver &driver;
   CUcontext handle;
@@ -37,8 +37,8 @@ struct Context {
   /// Such as `device 0 (NVIDIA H200)`.
   Line describeDevice() const;
 
-  /// Whether `result`, what the driver's function `call` returned, is success;
-  /// reports it if not. `kernel` is what the call was about, if not null.
+  /// Whether `result` of the driver's function `call` is success; reports it if
+  /// not. `kernel`, if not null, names the kernel of the call.
   bool check(CUresult result, const char *call,
              const char *kernel = nullptr) const;
 };

@@ -18,8 +18,8 @@
 namespace bngrad::cuda {
 
 namespace {
-/// Loads the driver. What fails is tried again by the next call: it may have
-/// been for want of memory.
+/// Loads the driver. The next call tries again after a failure, which may have
+/// been one of memory.
 class Loader {
 public:
   const Driver *get() {
