@@ -30,8 +30,10 @@ from sites import Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
 # The mathematics, the stages from fuse to apply, kernels, and the verifier.
-FILES = (r"^lib/(Dialect/BNGrad(Ops|Dialect)|Transforms/(GradientBuilder|Fuse|Group|ScheduledGroup|Target|CudaChip"
-         r"|ApplySchedule|Cpu(?!Pipeline)\w*|GroupEmitter|DenseForms|Sums|ElementCloner|Gpu\w*|OnePass|TwoPass))\.cpp$")
+FILES = (r"^lib/(Dialect/BNGrad(Ops|Dialect)|Transforms/(ToLinalg/(GradientBuilder|Fuse)"
+         r"|Schedule/(Group|ScheduledGroup|Target|CudaChip|GpuSchedule)"
+         r"|Apply/(ApplySchedule|GroupEmitter|DenseForms|Sums|ElementCloner)"
+         r"|Apply/CPU/\w+|Apply/GPU/(Gpu\w*|OnePass|TwoPass)))\.cpp$")
 NUMBERS_OF_FILE = 2000
 DOES_NOT_COMPILE, UNREACHED, SURVIVED, KILLED = "does not compile", "not reached", "survived", "killed"
 

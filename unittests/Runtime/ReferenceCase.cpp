@@ -84,7 +84,7 @@ Real Case::loss(const std::vector<Real> &x, const std::vector<Real> &gamma,
 void Case::computeStatistics(const std::vector<Real> &x, std::vector<Real> &m,
                              std::vector<Real> &variance) const {
   std::vector<int64_t> channelOf = channels();
-  Real count = static_cast<Real>(x.size() / mean.size());
+  Real count = static_cast<Real>(x.size()) / static_cast<Real>(mean.size());
   m.assign(mean.size(), 0);
   variance.assign(mean.size(), 0);
   for (size_t i = 0; i < x.size(); ++i)

@@ -22,12 +22,12 @@
 
 #include <stdint.h>
 
-/* Names in the style of C. */
-/* NOLINTBEGIN(readability-identifier-naming) */
-
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Names in the style of C. */
+/* NOLINTBEGIN(readability-identifier-naming) */
 
 /* Modules. Loading is lazy: the device is not touched before the first launch,
  * so that it may stand in a constructor of a program that runs without one. */
@@ -127,10 +127,10 @@ int32_t bngradCudaTakeStatus(void);
 typedef void (*bngradCudaErrorHandler_t)(const char *message, void *user);
 void bngradCudaSetErrorHandler(bngradCudaErrorHandler_t handler, void *user);
 
+/* NOLINTEND(readability-identifier-naming) */
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
-
-/* NOLINTEND(readability-identifier-naming) */
 
 #endif /* BNGRAD_RUNTIME_CUDA_H */

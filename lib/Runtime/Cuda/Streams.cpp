@@ -29,8 +29,8 @@ namespace {
 /// one needs memory: its entry then moves between the tables.
 template <typename Handle> class HandlePool {
 public:
-  /// An unused handle of `context`. If all are in use, `create(&handle)` makes a
-  /// new one; it returns false if it fails.
+  /// An unused handle of `context`. If all are in use, `create(&handle)` makes
+  /// a new one; it returns false if it fails.
   template <typename Create>
   Handle take(const Context &context, Create create) {
     {
@@ -136,7 +136,8 @@ void *mgpuStreamCreate(void) {
 }
 
 void mgpuStreamDestroy(void *stream) {
-  // Work that is still in the stream stays in order before that of the next user.
+  // Work that is still in the stream stays in order before that of the next
+  // user.
   if (!stream || isCallersStream(stream))
     return;
   if (!streamPool().giveBack(static_cast<CUstream>(stream)))

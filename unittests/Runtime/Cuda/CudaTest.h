@@ -27,24 +27,28 @@ using Calls = std::vector<std::string>;
 
 /// Modules that the current test has loaded; never destroyed, as tests may
 /// exit.
-inline std::vector<void *> &loadedModules = *new std::vector<void *>;
+inline std::vector<void *> &loadedModules() {
+  static auto &modules = *new std::vector<void *>;
+  return modules;
+}
 
 /// A module for any device, with every kernel.
 inline void *loadModule(const char *text = "module") {
-  loadedModules.push_back(mgpuModuleLoad(const_cast<char *>(text), 0));
-  return loadedModules.back();
+  loadedModules().push_back(mgpuModuleLoad(const_cast<char *>(text), 0));
+  return loadedModules().back();
 }
 
 inline void *loadPtx(const char *text, int32_t optLevel) {
-  loadedModules.push_back(
+  loadedModules().push_back(
       mgpuModuleLoadJIT(const_cast<char *>(text), optLevel));
-  return loadedModules.back();
+  return loadedModules().back();
 }
 
 inline void unloadModule(void *module) {
-  auto found = std::find(loadedModules.begin(), loadedModules.end(), module);
-  if (found != loadedModules.end())
-    loadedModules.erase(found);
+  auto found =
+      std::find(loadedModules().begin(), loadedModules().end(), module);
+  if (found != loadedModules().end())
+    loadedModules().erase(found);
   mgpuModuleUnload(module);
 }
 
@@ -86,8 +90,8 @@ protected:
     EXPECT_EQ(takeErrors(), "");
     EXPECT_EQ(bngradCudaTakeStatus(), 0);
     fake::succeedAgain();
-    while (!loadedModules.empty())
-      unloadModule(loadedModules.back());
+    while (!loadedModules().empty())
+      unloadModule(loadedModules().back());
     bngradCudaSetErrorHandler(nullptr, nullptr);
     fake::setCurrent(nullptr);
   }

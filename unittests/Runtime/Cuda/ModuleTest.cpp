@@ -19,7 +19,7 @@ protected:
     fake::setDevice(kDevice, {major, minor});
     fake::setCurrent(fake::createContext(kDevice));
     void *module = bngradCudaModuleLoad(images.data(), images.size());
-    loadedModules.push_back(module);
+    loadedModules().push_back(module);
     fake::takeCalls();
     launch(mgpuModuleGetFunction(module, "kernel"));
     std::string loaded;
@@ -141,7 +141,7 @@ TEST_F(ModuleTest, ImagesAreCopied) {
   std::string chip = "sm_90";
   bngradCudaImage_t image = ptx(chip.c_str(), "text");
   void *module = bngradCudaModuleLoad(&image, 1);
-  loadedModules.push_back(module);
+  loadedModules().push_back(module);
   image = {};
   chip = "sm_10";
   launch(mgpuModuleGetFunction(module, "kernel"));
