@@ -53,7 +53,7 @@ struct File {
     if (descriptor >= 0)
       ::close(descriptor);
   }
-  /// Closes now, for those who need to know whether that worked.
+  /// Closes now; the result tells whether that succeeded.
   int close() {
     int result = ::close(descriptor);
     descriptor = -1;

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The header of an npy file is a Python literal. It is split into the text of
-// its three values first and judged afterwards, so that a structured dtype,
-// which we do not read, can still be printed.
+// The header of an npy file is a Python literal. It is first split into the
+// texts of its three values. These are checked afterwards, so that an error can
+// print any dtype, even a structured one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,7 +72,7 @@ private:
   bool fail(const std::string &expected);
 
   bool isAtEnd() const { return position == text.size(); }
-  /// 0 at the end: no character that the grammar wants.
+  /// 0 at the end, which no rule of the grammar accepts.
   char peek() const { return isAtEnd() ? '\0' : text[position]; }
   void skipSpace() {
     while (!isAtEnd() && isSpace(peek()))

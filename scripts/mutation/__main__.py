@@ -99,7 +99,7 @@ def take_share(pool: list[Mutant], arguments: argparse.Namespace) -> list[Mutant
 
     pool = [m for m in pool if 100 * luck(1, m.key) < arguments.percent]
     if arguments.most_files:
-        # Files by chance, large ones rather.
+        # Files are drawn at random, weighted by their size.
         sizes = Counter(m.file for m in pool)
         chance = random.Random(arguments.seed)
         order = sorted(sizes, key=lambda f: chance.random() ** (1 / sizes[f]), reverse=True)
@@ -133,7 +133,7 @@ class Run:
         self.killers: dict[str, list[str]] = defaultdict(list)
 
     def save_sometimes(self) -> None:
-        """A run that is ended loses half a minute."""
+        """An interrupted run loses at most half a minute of results."""
         if time.monotonic() - self.saved > 30:
             self.save()
 
@@ -151,7 +151,7 @@ class Run:
         self.digest = hashlib.sha1(sources.encode()).hexdigest()
         if self.state.get("digest") != self.digest:
             self.state["recordings"] = {}
-        # A mutant that did not compile last time does not now.
+        # A mutant that did not compile last time does not compile now.
         digests = {f: hashlib.sha1((ROOT / f).read_bytes()).hexdigest() for f in files}
         self.schemata.dropped = {m.number for m in share
                                  if self.results.get(m.key, {}).get("source") == digests[m.file]}
@@ -174,7 +174,7 @@ class Run:
         return min(seconds, max(self.deadline - time.monotonic(), 0) + 1)
 
     def record(self, suite: Suite, stage: int) -> None:
-        """Runs each test of a stage once, in a random order, unless that is known."""
+        """Runs each test of a stage once, in a random order, unless its record exists."""
         recordings = self.state["recordings"]
         names = [n for n in suite.tests if suite.stage_of(n) == stage]
         digests = {n: suite.digest(n) for n in names}

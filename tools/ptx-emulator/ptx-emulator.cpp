@@ -203,9 +203,10 @@ static Argument parseArgument(const std::string &spec) {
     argument.type = parseType(parts[0]);
     if (byteWidth(argument.type) == 0)
       fail("expected a type, got '" + parts[0] + "'");
-    argument.scalar = isReal(argument.type)
-                          ? encode(argument.type, std::strtod(parts[1].c_str(), nullptr))
-                          : parseInteger(parts[1]);
+    argument.scalar =
+        isReal(argument.type)
+            ? encode(argument.type, std::strtod(parts[1].c_str(), nullptr))
+            : parseInteger(parts[1]);
     return argument;
   }
   if (parts.size() != 4)

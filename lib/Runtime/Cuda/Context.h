@@ -24,7 +24,7 @@ struct Capability {
 struct Context {
   const Driver &driver;
   CUcontext handle;
-  /// Tells it from another context that has the handle once this is destroyed.
+  /// Differs for a later context that reuses the handle.
   unsigned long long id;
   CUdevice device = 0;
   char deviceName[256] = "";

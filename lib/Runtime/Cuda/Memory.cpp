@@ -83,7 +83,7 @@ static CUdeviceptr allocatePooled(const Context &context, uint64_t bytes,
   return result;
 }
 
-/// Takes `pointer` from those in use; whether it is one that came of a pool.
+/// Removes `pointer` from the addresses in use; false if no pool had it.
 static bool takePooled(CUdeviceptr pointer) {
   MemoryTable &table = memoryTable();
   std::lock_guard<std::mutex> lock(table.mutex);

@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -56,6 +57,20 @@ inline void launch(void *kernel, int32_t dynamicShared = 0,
                    void *stream = nullptr) {
   mgpuLaunchKernel(kernel, 4, 2, 1, 128, 1, 1, dynamicShared, stream, nullptr,
                    nullptr, 0);
+}
+
+/// Calls `run(i)` in 8 threads that share the current context, and waits.
+template <typename Function> void runInThreads(Function run) {
+  CUcontext context = fake::getCurrent();
+  std::vector<std::thread> threads;
+  threads.reserve(8);
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([=, &run] {
+      fake::setCurrent(context);
+      run(i);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
 }
 
 /// A test begins with a new context of a device of 9.0, so that caches of
