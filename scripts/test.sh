@@ -2,8 +2,8 @@
 # Sets up a fresh machine, builds, and runs the tests.
 #
 #   scripts/test.sh        the quick suite: at most 15 minutes on 2 cores
-#   scripts/test.sh --all  everything: the long tests, gcc, sanitizers, and the
-#                          mutants that fit into 68 minutes
+#   scripts/test.sh --all  everything: the long tests, a share of clang-tidy, gcc,
+#                          sanitizers, and the mutants that fit into 68 minutes
 #
 # The last line is `bngrad: N passed, M failed, K skipped`. BNGRAD_REQUIRE=numpy
 # turns a skip of that kind into a failure; BNGRAD_CONFORMANCE_DIR names a folder

@@ -10,9 +10,9 @@
 #define BNGRAD_INITALL_H
 
 #include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/Lower/SelectByDevice.h"
 #include "BNGrad/Transforms/Passes.h"
 #include "BNGrad/Transforms/Pipelines.h"
-#include "BNGrad/Transforms/Lower/SelectByDevice.h"
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/InitAllDialects.h"

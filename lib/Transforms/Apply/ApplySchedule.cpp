@@ -11,13 +11,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CopyTargets.h"
 #include "Apply/CPU/CpuSchedules.h"
-#include "DenseForms.h"
 #include "Apply/GPU/DeviceBuffers.h"
 #include "Apply/GPU/DeviceScalars.h"
-#include "ElementCloner.h"
 #include "Apply/GPU/GpuLoops.h"
+#include "CopyTargets.h"
+#include "DenseForms.h"
+#include "ElementCloner.h"
 #include "Schedule/GpuSchedule.h"
 #include "Schedule/ScheduledGroup.h"
 #include "Sums.h"

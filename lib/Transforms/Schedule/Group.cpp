@@ -17,9 +17,9 @@
 #include "ScheduledGroup.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/Schedule/ParseSchedule.h"
 #include "BNGrad/Transforms/Schedule/Passes.h"
 #include "BNGrad/Transforms/Schedule/Target.h"
-#include "BNGrad/Transforms/Schedule/ParseSchedule.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

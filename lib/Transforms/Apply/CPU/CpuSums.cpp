@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CpuLoops.h"
 #include "Apply/ElementCloner.h"
 #include "Apply/Sums.h"
+#include "CpuLoops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

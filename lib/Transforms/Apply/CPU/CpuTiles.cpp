@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CpuTables.h"
 #include "Apply/Sums.h"
+#include "CpuTables.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

@@ -8,8 +8,8 @@
 
 #include "GpuKernels.h"
 #include "Apply/ElementCloner.h"
-#include "Schedule/GpuSchedule.h"
 #include "Apply/Sums.h"
+#include "Schedule/GpuSchedule.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"

@@ -14,8 +14,8 @@
 #ifndef BNGRAD_LIB_TRANSFORMS_APPLY_GPU_GPUKERNELS_H
 #define BNGRAD_LIB_TRANSFORMS_APPLY_GPU_GPUKERNELS_H
 
-#include "DeviceBuffers.h"
 #include "Apply/GroupEmitter.h"
+#include "DeviceBuffers.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuLoops.h"
-#include "Schedule/GpuSchedule.h"
 #include "OnePass.h"
+#include "Schedule/GpuSchedule.h"
 #include "TwoPass.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

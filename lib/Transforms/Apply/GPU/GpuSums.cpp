@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Apply/ElementCloner.h"
+#include "Apply/Sums.h"
 #include "GpuKernels.h"
 #include "Schedule/GpuSchedule.h"
-#include "Apply/Sums.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

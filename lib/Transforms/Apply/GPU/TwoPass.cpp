@@ -13,9 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "TwoPass.h"
+#include "Apply/Sums.h"
 #include "GpuKernels.h"
 #include "Schedule/GpuSchedule.h"
-#include "Apply/Sums.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

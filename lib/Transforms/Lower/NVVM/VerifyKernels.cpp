@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Transforms/Schedule/CudaChip.h"
 #include "BNGrad/Transforms/Lower/Passes.h"
+#include "BNGrad/Transforms/Schedule/CudaChip.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
