@@ -102,7 +102,7 @@ def describe(address, sizes, strides):
 def build(source, output, *flags):
     """Compiles one file of native/ unless `output` is newer. Raises one-line errors."""
     source = HERE / source
-    newest = max(path.stat().st_mtime for path in (source, HERE / "Peer.h"))
+    newest = max(path.stat().st_mtime for path in (source, *HERE.glob("*.h")))
     output = pathlib.Path(output)
     if output.exists() and output.stat().st_mtime > newest:
         return None

@@ -52,8 +52,8 @@ tests_of() {
     lib/Dialect/*) echo ':: (Dialect|Transforms|Pipelines)/' ;;
     lib/Runtime/Cuda/*) echo 'Unit.*Cuda|:: Runtime/' ;;
     lib/Runtime/*) echo 'Unit|:: Runner/' ;;
-    lib/Transforms/*Gpu* | lib/Transforms/OnePass* | lib/Transforms/TwoPass* | lib/Transforms/*Device* | \
-      lib/Transforms/*Kernel* | lib/Transforms/*Cuda*)
+    lib/Transforms/Apply/GPU/* | lib/Transforms/Lower/NVVM/* | lib/Transforms/Lower/SelectByDevice* | \
+      lib/Transforms/Schedule/Gpu* | lib/Transforms/Schedule/Cuda*)
       echo ':: (Transforms|Pipelines)/|CUDA' ;;
     lib/Transforms/*)
       echo ':: (Transforms|Pipelines|Compile)/|Integration/CPU' ;;

@@ -2,8 +2,8 @@
 # Sets up a fresh machine, builds, and runs the tests.
 #
 #   scripts/test.sh        the quick suite: at most 15 minutes on 2 cores
-#   scripts/test.sh --all  everything: the long tests, gcc, sanitizers, and the
-#                          mutants that fit into 68 minutes
+#   scripts/test.sh --all  everything: the long tests, a share of clang-tidy, gcc,
+#                          sanitizers, and the mutants that fit into 68 minutes
 #
 # The last line is `bngrad: N passed, M failed, K skipped`. BNGRAD_REQUIRE=numpy
 # turns a skip of that kind into a failure; BNGRAD_CONFORMANCE_DIR names a folder
@@ -35,6 +35,16 @@ step() {
     printf 'FAILED: %s (see %s)\n' "$name" "$log"
     tail -n 20 "$log"
     count 0 1 0
+  fi
+}
+
+# step_with TOOL NAME COMMAND...: as step; without TOOL, a skipped test.
+step_with() {
+  if command -v "$1" >/dev/null; then
+    step "${@:2}"
+  else
+    printf 'bngrad: %s: skipped, no %s\n' "$2" "$1"
+    count 0 0 1
   fi
 }
 
@@ -83,6 +93,8 @@ has_time() {
 
 packages+=(python3-venv)
 setup
+# The tools that check the sources, which the build does not need.
+(packages=("clang-format-$llvm_version" "clang-tidy-$llvm_version") && setup) || true
 install_parser ||
   printf 'bngrad: no tree-sitter, tests of generated mutants are skipped: see %s\n' "$build/mutation-venv.log"
 if ! has_ptxas; then
@@ -94,11 +106,17 @@ if ! has_ptxas; then
 fi
 if [ $all -eq 1 ]; then
   has_ptxas || fail "expected ptxas, see $build/ptxas.log"
-  export BNGRAD_REQUIRE=ptxas${BNGRAD_REQUIRE:+,$BNGRAD_REQUIRE}
+  for tool in "clang-format-$llvm_version" "clang-tidy-$llvm_version"; do
+    command -v "$tool" >/dev/null || fail "expected $tool"
+  done
+  export BNGRAD_REQUIRE=ptxas,clang-format,clang-tidy${BNGRAD_REQUIRE:+,$BNGRAD_REQUIRE}
 fi
 printf 'bngrad: building\n'
 build
 build check-bngrad-depends
+step_with "clang-format-$llvm_version" format "$root/scripts/check_format.sh"
+step structure "$python" "$root/scripts/check_structure.py"
+step prose "$python" "$root/scripts/check_prose.py"
 printf 'bngrad: running the tests\n'
 if [ $all -eq 1 ]; then
   BNGRAD_LONG_TESTS=1 BNGRAD_REQUIRE=$BNGRAD_REQUIRE,tree-sitter run_lit "$build"
@@ -114,7 +132,10 @@ fi
 if [ $all -eq 1 ]; then
   step demo "$root/scripts/demo.sh"
   step readme "$python" "$root/scripts/check_readme.py" "$root/README.md" "$build/demo.log"
-  step format "$root/scripts/check_format.sh"
+  # A share of the files that takes about four minutes, other files with every
+  # commit; scripts/check_tidy.sh takes all.
+  step tidy "$root/scripts/check_tidy.sh" --share=3
+  tail -n 1 "$build/tidy.log"
   step install "$root/scripts/check_install.sh"
 
   # Every warning of gcc is an error. The result is built but not run.

@@ -74,13 +74,16 @@ add_feature("cuda", has_gpu())
 mutation_python = os.path.join(config.bngrad_obj_root, "mutation-venv", "bin", "python")
 add_feature("tree-sitter", os.path.exists(os.path.join(config.bngrad_obj_root, "mutation-venv", "installed")))
 config.substitutions.append(("%mutation_python", mutation_python))
+# The tools of scripts/check_format.sh and scripts/check_tidy.sh, installed by scripts/test.sh.
+add_feature("clang-format", shutil.which("clang-format-22") is not None)
+add_feature("clang-tidy", shutil.which("clang-tidy-22") is not None)
 add_feature("ptxas", cuda_toolkit is not None)
 add_feature("libdevice", cuda_toolkit is not None and
             os.path.exists(os.path.join(cuda_toolkit, "nvvm", "libdevice", "libdevice.10.bc")))
 if cuda_toolkit:
     config.environment["CUDA_ROOT"] = cuda_toolkit
     config.substitutions.append(("%ptxas", os.path.join(cuda_toolkit, "bin", "ptxas")))
-known = {"conformance", "cuda", "libdevice", "long", "numpy", "ptxas", "tree-sitter"}
+known = {"clang-format", "clang-tidy", "conformance", "cuda", "libdevice", "long", "numpy", "ptxas", "tree-sitter"}
 unknown = set(required) - known
 if unknown:
     lit_config.fatal(f"BNGRAD_REQUIRE: expected some of {sorted(known)}, "

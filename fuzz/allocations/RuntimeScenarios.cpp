@@ -147,7 +147,7 @@ int main(int argc, char **argv) {
     return 2;
   writeFile();
   bngradCudaSetErrorHandler(countError, nullptr);
-  failAllocation(std::atol(argv[2]));
+  failAllocation(std::strtol(argv[2], nullptr, 10));
   bool isDone = run();
   int status = bngradCudaTakeStatus();
   long allocations = countAllocations(), live = countLiveAllocations();

@@ -99,7 +99,7 @@ KERNEL = """.version 8.0
 
 
 class Hunter:
-    """Counts, and says what is wrong."""
+    """Counts failures and prints them."""
 
     def __init__(self, build: Path, scratch: Path, most: int, seed: int):
         self.build, self.scratch, self.most, self.seed = build, scratch, most, seed

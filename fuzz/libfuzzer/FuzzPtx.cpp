@@ -147,6 +147,7 @@ static void run(Launch &launch, std::string text) {
   void *module = mgpuModuleLoadJIT(&text[0], 3);
   void *function = mgpuModuleGetFunction(module, launch.kernel.c_str());
   std::vector<void *> params;
+  params.reserve(launch.arguments.size());
   for (Launch::Argument &argument : launch.arguments)
     params.push_back(&argument.low);
   const auto &g = launch.grid, &b = launch.block, &c = launch.cluster;

@@ -40,7 +40,7 @@ class IrMutator {
 public:
   explicit IrMutator(uint32_t seed) : random(seed ? seed : 1) {}
 
-  std::string mutate(std::string input);
+  std::string mutate(const std::string &input);
   /// The first input with a part of the second.
   std::string splice(const std::string &first, const std::string &second);
   /// Changes only the pass or the pipeline.

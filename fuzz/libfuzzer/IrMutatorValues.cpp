@@ -484,7 +484,7 @@ static std::string unite(const std::string &pipeline, const std::string &ir) {
   return kHeader.str() + pipeline + "\n" + ir;
 }
 
-std::string IrMutator::mutate(std::string input) {
+std::string IrMutator::mutate(const std::string &input) {
   std::string pipeline, ir;
   split(input, pipeline, ir);
   if (pipeline.empty() || below(random, 5) == 0)

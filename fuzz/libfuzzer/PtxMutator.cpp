@@ -269,7 +269,7 @@ static void changeOnce(Strings &lines, Random &random) {
   }
 }
 
-std::string mutatePtx(std::string input, uint32_t seed) {
+std::string mutatePtx(const std::string &input, uint32_t seed) {
   Random random(seed ? seed : 1);
   Strings lines = splitLines(input);
   for (size_t i = 1 + below(random, 3); i > 0 && lines.size() > 1; --i)

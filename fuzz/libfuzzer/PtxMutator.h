@@ -16,7 +16,7 @@ namespace bngrad::fuzz {
 
 /// Changes lines, instructions, modifiers, operands and numbers of a module,
 /// or the launch in its first line.
-std::string mutatePtx(std::string input, uint32_t seed);
+std::string mutatePtx(const std::string &input, uint32_t seed);
 
 /// The first input with lines of the second.
 std::string splicePtx(const std::string &first, const std::string &second,

@@ -14,10 +14,10 @@
 
 namespace bngrad {
 
-/// What `function` returns, which is false with a line in `error` where it
-/// fails; memory that runs out in it is such a failure. Its line is
-/// `<path>: out of memory`, without a path if that is empty or if there is not
-/// even memory for the line.
+/// Returns the result of `function`, which is false with a line in `error` if
+/// it fails. Running out of memory is a failure with the line
+/// `<path>: out of memory`, or without the path if it is empty or if there is
+/// no memory for the line.
 template <typename Function>
 bool orOutOfMemory(const std::string &path, std::string &error,
                    Function function) {

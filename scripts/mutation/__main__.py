@@ -30,8 +30,10 @@ from sites import Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
 # The mathematics, the stages from fuse to apply, kernels, and the verifier.
-FILES = (r"^lib/(Dialect/BNGrad(Ops|Dialect)|Transforms/(GradientBuilder|Fuse|Group|ScheduledGroup|Target|CudaChip"
-         r"|ApplySchedule|Cpu(?!Pipeline)\w*|GroupEmitter|DenseForms|Sums|ElementCloner|Gpu\w*|OnePass|TwoPass))\.cpp$")
+FILES = (r"^lib/(Dialect/BNGrad(Ops|Dialect)|Transforms/(ToLinalg/(GradientBuilder|Fuse)"
+         r"|Schedule/(Group|ScheduledGroup|Target|CudaChip|GpuSchedule)"
+         r"|Apply/(ApplySchedule|GroupEmitter|DenseForms|Sums|ElementCloner)"
+         r"|Apply/CPU/\w+|Apply/GPU/(Gpu\w*|OnePass|TwoPass)))\.cpp$")
 NUMBERS_OF_FILE = 2000
 DOES_NOT_COMPILE, UNREACHED, SURVIVED, KILLED = "does not compile", "not reached", "survived", "killed"
 
@@ -97,7 +99,7 @@ def take_share(pool: list[Mutant], arguments: argparse.Namespace) -> list[Mutant
 
     pool = [m for m in pool if 100 * luck(1, m.key) < arguments.percent]
     if arguments.most_files:
-        # Files by chance, large ones rather.
+        # Files are drawn at random, weighted by their size.
         sizes = Counter(m.file for m in pool)
         chance = random.Random(arguments.seed)
         order = sorted(sizes, key=lambda f: chance.random() ** (1 / sizes[f]), reverse=True)
@@ -131,7 +133,7 @@ class Run:
         self.killers: dict[str, list[str]] = defaultdict(list)
 
     def save_sometimes(self) -> None:
-        """A run that is ended loses half a minute."""
+        """An interrupted run loses at most half a minute of results."""
         if time.monotonic() - self.saved > 30:
             self.save()
 
@@ -149,7 +151,7 @@ class Run:
         self.digest = hashlib.sha1(sources.encode()).hexdigest()
         if self.state.get("digest") != self.digest:
             self.state["recordings"] = {}
-        # A mutant that did not compile last time does not now.
+        # A mutant that did not compile last time does not compile now.
         digests = {f: hashlib.sha1((ROOT / f).read_bytes()).hexdigest() for f in files}
         self.schemata.dropped = {m.number for m in share
                                  if self.results.get(m.key, {}).get("source") == digests[m.file]}
@@ -172,7 +174,7 @@ class Run:
         return min(seconds, max(self.deadline - time.monotonic(), 0) + 1)
 
     def record(self, suite: Suite, stage: int) -> None:
-        """Runs each test of a stage once, in a random order, unless that is known."""
+        """Runs each test of a stage once, in a random order, unless its record exists."""
         recordings = self.state["recordings"]
         names = [n for n in suite.tests if suite.stage_of(n) == stage]
         digests = {n: suite.digest(n) for n in names}

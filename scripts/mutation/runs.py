@@ -21,7 +21,7 @@ from typing import Any, Callable, Iterable
 
 PASSED, FAILED, SKIPPED, HUNG = "passed", "failed", "skipped", "hung"
 
-# Fast tests first: most mutants fall there.
+# Fast tests first: they kill most mutants.
 STAGES = [
     r"^BNGrad :: (Transforms|Dialect|Pipelines)/",
     r"^BNGrad :: (Integration/CPU|Compile|Runner|Docs)/(?!numpy|numerics)|Unit",
@@ -59,7 +59,7 @@ class Suite:
         return next((i for i, pattern in enumerate(STAGES) if re.search(pattern, name)), None)
 
     def digest(self, name: str) -> str:
-        """Of the test's file and of those beside it that it may read."""
+        """The digest of the test's file and of the files beside it that it may read."""
         path = Path(self.tests[name].getSourcePath())
         data = path.read_bytes() if path.is_file() else b""
         for helper in sorted(path.parent.glob("*.py")) + sorted(path.parent.glob("Inputs/*")):
@@ -111,7 +111,7 @@ class Suite:
             return 3
 
     def use_folder_of(self, worker: int) -> None:
-        """Temporary files of workers lie apart."""
+        """Gives each worker its own folder of temporary files."""
         for test in self.tests.values():
             if "/Unit" not in test.suite.exec_root and "unittests" not in test.suite.exec_root:
                 test.suite.exec_root = str(self.work / f"worker{worker}")
@@ -136,7 +136,7 @@ def record(suite: Suite, name: str, count: int, limit: float = 900) -> Recording
 
 def work_through(suite: Suite, jobs: int, items: Iterable[Any], do: Callable[[Any], Any],
                  take: Callable[[Any, Any], None], deadline: float) -> None:
-    """Does each item in one of `jobs` processes; takes the results here, in the order they come."""
+    """Does each item in one of `jobs` processes; takes the results in this process, in the order of their arrival."""
     context = multiprocessing.get_context("fork")
     todo, done = context.SimpleQueue(), context.SimpleQueue()
 

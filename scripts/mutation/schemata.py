@@ -1,4 +1,4 @@
-"""All mutants of the sources in one build, each behind a switch at run time.
+"""All mutants of the sources in one build, each selected by a switch at run time.
 
 `a < b` becomes `(bngrad_mutants::on(7) ? (a <= b) : (a < b))`; on(7) is true if
 BNGRAD_MUTANT is 7, and notes in the file BNGRAD_MUTANTS_REACHED that it was
@@ -203,7 +203,7 @@ class Schemata:
         stamp.write_bytes(made_of)
 
     def _options(self, folder: Path, mutated: set[str]) -> bytes:
-        """Mutated sources are compiled fast; all errors are wanted, no warnings."""
+        """The flags of mutated sources: compiled fast, with all errors and no warnings."""
         files = " ".join(sorted(Path(f).name for f in mutated if Path(f).parent == folder))
         if not files:
             return b""
@@ -257,7 +257,7 @@ class Schemata:
         return output
 
     def _drop(self, output: str, writers: dict[str, Writer], radius: int) -> bool:
-        """Drops the mutants that the errors name; further ones with every attempt where none is at the place."""
+        """Drops the mutants at the places of the errors; if there is none, more around them with every attempt."""
         before = len(self.dropped)
         pattern = re.compile(r"^(\S+?):(\d+):(\d+): (error|fatal error|note): ", re.M)
         open_error: tuple[str, int] | None = None
@@ -310,7 +310,7 @@ class Schemata:
 
 
 def put(path: Path, data: bytes) -> None:
-    """Writes a file unless it is so already."""
+    """Writes a file unless it has this text already."""
     if path.is_file() and path.read_bytes() == data:
         return
     path.parent.mkdir(parents=True, exist_ok=True)

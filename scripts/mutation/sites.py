@@ -66,7 +66,7 @@ RENAMES = {
     "take_back": "drop_back", "drop_back": "take_back",
     "add": "sub", "sub": "add", "mul": "add", "div": "mul", "rem": "div", "ceilDiv": "div",
 }
-# Classes of ops: their values stand for each other, their C++ types do not.
+# Classes of ops: their values may be exchanged, their C++ types may not.
 OPS = {
     "AddFOp": "SubFOp", "SubFOp": "AddFOp", "MulFOp": "DivFOp", "DivFOp": "MulFOp",
     "AddIOp": "SubIOp", "SubIOp": "AddIOp", "MulIOp": "AddIOp", "DivUIOp": "RemUIOp", "RemUIOp": "DivUIOp",
@@ -81,14 +81,14 @@ PREDICATES = {
     "OEQ": "UNE", "UNE": "OEQ",
 }
 COMMUTATIVE = {"add", "mul", "min", "max", "both", "zip_equal", "zip", "MulIOp", "AddIOp", "MulFOp", "AddFOp"}
-# Calls that only speak, or whose argument is a hint.
+# Calls that only print, or whose argument is a hint.
 SILENT = re.compile(r"^(assert|static_assert|LLVM_DEBUG|LDBG|llvm_unreachable|report_fatal_error)$|(^|[.>:])reserve$")
 PLUMBING = re.compile(r"^(b|builder|rewriter|loc|nested|context|op)$|getLoc\(\)$|getContext\(\)$")
 
 
 @dataclass
 class Source:
-    """A parsed file, with all that its rules need."""
+    """A parsed file with the declarations that the rules look up."""
 
     file: str
     data: bytes

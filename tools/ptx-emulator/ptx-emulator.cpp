@@ -203,9 +203,10 @@ static Argument parseArgument(const std::string &spec) {
     argument.type = parseType(parts[0]);
     if (byteWidth(argument.type) == 0)
       fail("expected a type, got '" + parts[0] + "'");
-    argument.scalar = isReal(argument.type)
-                          ? encode(argument.type, std::atof(parts[1].c_str()))
-                          : parseInteger(parts[1]);
+    argument.scalar =
+        isReal(argument.type)
+            ? encode(argument.type, std::strtod(parts[1].c_str(), nullptr))
+            : parseInteger(parts[1]);
     return argument;
   }
   if (parts.size() != 4)
@@ -345,6 +346,7 @@ int main(int argc, char **argv) {
   void *module = mgpuModuleLoadJIT(text.data(), 3);
   void *function = mgpuModuleGetFunction(module, options.kernel.c_str());
   std::vector<void *> params;
+  params.reserve(options.arguments.size());
   for (Argument &argument : options.arguments)
     params.push_back(&argument.scalar);
   const Dim3 &grid = options.grid, &block = options.block;

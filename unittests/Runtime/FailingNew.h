@@ -11,7 +11,7 @@
 
 #include <functional>
 
-/// What came of a call during which operator new failed.
+/// The outcome of a call during which operator new failed.
 struct FailedNew {
   /// Whether there was an allocation to fail.
   bool hasFailed;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Runtime/Reference.h"
+#include "ReferenceCase.h"
 
 #include <gtest/gtest.h>
 
@@ -17,155 +17,10 @@
 
 using namespace bngrad;
 
-using Real = long double;
-using Shape = std::vector<int64_t>;
 __extension__ using Int128 = __int128;
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 static constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-/// `values` as elements of `type`.
-static std::vector<char> encode(ElementType type,
-                                const std::vector<double> &values) {
-  std::vector<char> data(values.size() * byteSize(type));
-  for (size_t i = 0; i < values.size(); ++i)
-    storeRounded(type, data.data(), static_cast<int64_t>(i), values[i]);
-  return data;
-}
-
-namespace {
-/// A problem that owns its operands, as doubles.
-struct Case {
-  Shape shape;
-  Shape featureDims = {1};
-  std::vector<double> gradOutput, input, scale, mean, statistic;
-  std::vector<uint8_t> mask;
-  double epsilon = 0;
-  bool globalStatistics = false;
-  bool statisticIsInvStd = false;
-  ElementType dataType = ElementType::F64;
-  ElementType parameterType = ElementType::F64;
-  ElementType resultType = ElementType::F64;
-
-  ReferenceResults compute() const {
-    std::vector<char> dy = encode(dataType, gradOutput);
-    std::vector<char> x = encode(dataType, input);
-    std::vector<char> s = encode(parameterType, scale);
-    std::vector<char> m = encode(parameterType, mean);
-    std::vector<char> v = encode(parameterType, statistic);
-    ReferenceProblem problem;
-    problem.shape = shape;
-    problem.featureDims = featureDims;
-    problem.epsilon = epsilon;
-    problem.globalStatistics = globalStatistics;
-    problem.statisticIsInvStd = statisticIsInvStd;
-    problem.dataType = dataType;
-    problem.parameterType = parameterType;
-    problem.gradInputType = resultType;
-    problem.gradScaleType = resultType;
-    problem.gradOffsetType = resultType;
-    problem.gradOutput = dy.data();
-    problem.input = x.data();
-    problem.scale = scale.empty() ? nullptr : s.data();
-    problem.mean = m.data();
-    problem.statistic = v.data();
-    problem.mask = mask.empty() ? nullptr : mask.data();
-    return computeReference(problem);
-  }
-
-  /// Channel of every element of input, by division, unlike the reference.
-  std::vector<int64_t> channels() const {
-    std::vector<int64_t> result;
-    for (size_t i = 0; i < input.size(); ++i) {
-      int64_t rest = static_cast<int64_t>(i), channel = 0, stride = 1;
-      for (size_t dim = shape.size(); dim-- > 0; rest /= shape[dim]) {
-        for (int64_t featureDim : featureDims) {
-          if (featureDim == static_cast<int64_t>(dim)) {
-            channel += rest % shape[dim] * stride;
-            stride *= shape[dim];
-          }
-        }
-      }
-      result.push_back(channel);
-    }
-    return result;
-  }
-
-  /// The loss sum(dy * y) of the forward pass y = scale * (x - mean) * r +
-  /// offset; the op computes its derivatives. Needs a variance rather than an
-  /// inv_std.
-  Real loss(const std::vector<Real> &x, const std::vector<Real> &gamma,
-            const std::vector<Real> &beta) const {
-    std::vector<int64_t> channelOf = channels();
-    std::vector<Real> m(mean.begin(), mean.end());
-    std::vector<Real> r(statistic.begin(), statistic.end());
-    if (!globalStatistics)
-      computeStatistics(x, m, r);
-    for (Real &value : r)
-      value = 1 / std::sqrt(value + epsilon);
-    Real sum = 0;
-    for (size_t i = 0; i < x.size(); ++i) {
-      int64_t c = channelOf[i];
-      if (mask.empty() || mask[i])
-        sum += gradOutput[i] * (gamma[c] * (x[i] - m[c]) * r[c] + beta[c]);
-    }
-    return sum;
-  }
-
-  void computeStatistics(const std::vector<Real> &x, std::vector<Real> &m,
-                         std::vector<Real> &variance) const {
-    std::vector<int64_t> channelOf = channels();
-    Real count = static_cast<Real>(x.size() / mean.size());
-    m.assign(mean.size(), 0);
-    variance.assign(mean.size(), 0);
-    for (size_t i = 0; i < x.size(); ++i)
-      m[channelOf[i]] += x[i] / count;
-    for (size_t i = 0; i < x.size(); ++i) {
-      Real centered = x[i] - m[channelOf[i]];
-      variance[channelOf[i]] += centered * centered / count;
-    }
-  }
-};
-} // namespace
-
-/// A case whose channels differ in location, spread, scale and statistics.
-static Case makeCase(const Shape &shape, const Shape &featureDims,
-                     bool globalStatistics) {
-  Case result;
-  result.shape = shape;
-  result.featureDims = featureDims;
-  result.globalStatistics = globalStatistics;
-  result.epsilon = 0.125;
-  size_t size = 1, numChannels = 1;
-  for (int64_t extent : shape)
-    size *= static_cast<size_t>(extent);
-  for (int64_t dim : featureDims)
-    numChannels *= static_cast<size_t>(shape[static_cast<size_t>(dim)]);
-  std::mt19937 random(static_cast<unsigned>(size + 31 * numChannels));
-  auto uniform = [&] { return random() / 2147483648.0 - 1; };
-  result.input.resize(size);
-  result.gradOutput.resize(size);
-  std::vector<int64_t> channelOf = result.channels();
-  for (size_t i = 0; i < size; ++i) {
-    double c = static_cast<double>(channelOf[i]);
-    result.input[i] = 0.5 * c + (1 + 0.25 * c) * uniform();
-    result.gradOutput[i] = uniform() + 0.125 * c + 0.5;
-  }
-  for (size_t c = 0; c < numChannels; ++c) {
-    double odd = c % 2 == 0 ? 1 : -1;
-    result.scale.push_back(odd * (0.75 + 0.5 * double(c)));
-    result.mean.push_back(0.5 * double(c) + 0.0625);
-    result.statistic.push_back(0.5 + 0.375 * double(c));
-  }
-  if (!globalStatistics) {
-    std::vector<Real> m, variance;
-    result.computeStatistics({result.input.begin(), result.input.end()}, m,
-                             variance);
-    result.mean.assign(m.begin(), m.end());
-    result.statistic.assign(variance.begin(), variance.end());
-  }
-  return result;
-}
 
 static void useInvStd(Case &testCase) {
   for (double &value : testCase.statistic)
@@ -235,19 +90,6 @@ TEST(ReferenceTest, AgreesWithDifferencesOfTheForwardPass) {
   }
 }
 
-/// Mean and variance are not those of input, and are not recomputed.
-static Case makeLiteralCase() {
-  Case result;
-  result.shape = {3, 2};
-  result.input = {1, 2, 3, -1, 8, 5};
-  result.gradOutput = {1, 3, -2, 5, 4, -2};
-  result.scale = {2, -8};
-  result.mean = {4, 2};
-  result.statistic = {3, 15};
-  result.epsilon = 1;
-  return result;
-}
-
 TEST(ReferenceTest, LiteralBatch) {
   ReferenceResults results = makeLiteralCase().compute();
   EXPECT_EQ(results.gradOffset.value, (std::vector<double>{3, 6}));
@@ -264,60 +106,6 @@ TEST(ReferenceTest, LiteralGlobal) {
   EXPECT_EQ(results.gradScale.value, (std::vector<double>{7.5, -5.25}));
   EXPECT_EQ(results.gradInput.value,
             (std::vector<double>{1, -6, -2, -10, 4, 4}));
-}
-
-/// M = 3, so 4 * (4 + log2(M + 1)) = 24.
-TEST(ReferenceTest, LiteralBounds) {
-  Case testCase = makeLiteralCase();
-  testCase.dataType = testCase.parameterType = ElementType::F16;
-  testCase.resultType = ElementType::BF16;
-  auto expected = [](double exact, double absolute) {
-    return 0x1p-8 * std::fabs(exact) + 24 * 0x1p-24 * absolute + 0x1p-133;
-  };
-  ReferenceResults results = testCase.compute();
-  EXPECT_DOUBLE_EQ(results.gradOffset.bound[0], expected(3, 1 + 2 + 4));
-  EXPECT_DOUBLE_EQ(results.gradOffset.bound[1], expected(6, 3 + 5 + 2));
-  EXPECT_DOUBLE_EQ(results.gradScale.bound[0],
-                   expected(7.5, (3 + 2 + 16) * 0.5));
-  EXPECT_DOUBLE_EQ(results.gradScale.bound[1],
-                   expected(-5.25, (0 + 15 + 6) * 0.25));
-  EXPECT_DOUBLE_EQ(results.gradInput.bound[0],
-                   expected(3.75, 1 + 7 / 3.0 + 3 * 0.25 * 21 / 3));
-  EXPECT_DOUBLE_EQ(results.gradInput.bound[5],
-                   expected(5.375, 2 * (2 + 10 / 3.0 + 3 * 0.0625 * 21 / 3)));
-
-  testCase.globalStatistics = true;
-  EXPECT_DOUBLE_EQ(testCase.compute().gradInput.bound[3], expected(-10, 10));
-  // Either operand type widens the accumulator.
-  testCase.parameterType = ElementType::F64;
-  EXPECT_DOUBLE_EQ(testCase.compute().gradInput.bound[3],
-                   0x1p-8 * 10 + 24 * 0x1p-53 * 10 + 0x1p-133);
-  std::swap(testCase.dataType, testCase.parameterType);
-  EXPECT_DOUBLE_EQ(testCase.compute().gradOffset.bound[1],
-                   0x1p-8 * 6 + 24 * 0x1p-53 * 10 + 0x1p-133);
-}
-
-/// The bound per unit of A grows with the logarithm of M.
-TEST(ReferenceTest, BoundGrowsWithTheLogarithm) {
-  for (int64_t count : {1, 3, 7, 1023}) {
-    Case testCase;
-    testCase.shape = {count, 1};
-    testCase.input.assign(static_cast<size_t>(count), 2);
-    testCase.gradOutput.assign(static_cast<size_t>(count), 1);
-    testCase.gradOutput[0] = 1.0 - static_cast<double>(count - 1);
-    testCase.mean = {1};
-    testCase.statistic = {1};
-    testCase.dataType = testCase.parameterType = ElementType::F32;
-    testCase.resultType = ElementType::F32;
-    // sum_dy is 1 for M = 1, otherwise 0 + 1.
-    double exact = 1, absolute = count == 1 ? 1 : 2.0 * double(count) - 3;
-    ReferenceResults results = testCase.compute();
-    ASSERT_EQ(results.gradOffset.value[0], exact);
-    double log = std::log2(static_cast<double>(count) + 1);
-    EXPECT_DOUBLE_EQ(results.gradOffset.bound[0],
-                     0x1p-24 * exact + 4 * 0x1p-24 * (4 + log) * absolute +
-                         0x1p-149);
-  }
 }
 
 /// Operand types change the bound, not the value.
@@ -529,99 +317,4 @@ TEST(ReferenceTest, MaskSelects) {
   results = testCase.compute();
   expectAllNaN(results.gradScale.value, {0});
   expectAllNaN(results.gradOffset.value, {});
-}
-
-//===----------------------------------------------------------------------===//
-// Bounds at work
-//===----------------------------------------------------------------------===//
-
-/// Results of an ideal compiler: the exact values rounded to `type`.
-static std::vector<char> roundedResult(ElementType type,
-                                       const ReferenceResult &reference) {
-  return encode(type, reference.value);
-}
-
-/// Errors of given sums: M = 4, r = 1/2, scale 2 and -1, so that grad_input is
-/// off by |scale*r| * (error / M + |x - mean| * error / M * r^2).
-TEST(ReferenceTest, ErrorsOfSumsEnterTheBound) {
-  std::vector<double> gradOutput = {1, -2}, input = {3, -4}, scale = {2, -1};
-  std::vector<double> mean = {1, 0}, invStd = {0.5, 0.5};
-  std::vector<double> sums = {8, -3, 5, 16}, errors = {0.25, 1, 2, 0.5};
-  ReferenceProblem problem;
-  problem.shape = {1, 2};
-  problem.featureDims = {1};
-  problem.statisticIsInvStd = true;
-  problem.dataType = problem.parameterType = ElementType::F64;
-  problem.sumsType = problem.gradInputType = ElementType::F64;
-  problem.gradOutput = gradOutput.data();
-  problem.input = input.data();
-  problem.scale = scale.data();
-  problem.mean = mean.data();
-  problem.statistic = invStd.data();
-  problem.sums = sums.data();
-  problem.count = 4;
-  std::vector<double> exact = computeReference(problem).gradInput.bound;
-  problem.sumsError = errors.data();
-  std::vector<double> bound = computeReference(problem).gradInput.bound;
-  double allowed[] = {0.25 / 4 + 2 * 2.0 / 4 / 4,
-                      0.5 * (1.0 / 4 + 4 * 0.5 / 4 / 4)};
-  for (int i : {0, 1}) {
-    double added = bound[i] - exact[i];
-    EXPECT_NEAR(added, allowed[i], 1e-13);
-    // The rounding errors of the larger result are larger, too.
-    EXPECT_GT(added, allowed[i] * (1 + 0x1p-52));
-  }
-}
-
-TEST(ReferenceTest, BoundsAcceptRoundedResults) {
-  for (ElementType type : {ElementType::F16, ElementType::BF16,
-                           ElementType::F32, ElementType::F64}) {
-    Case testCase = makeCase({5, 3, 4}, {1}, false);
-    testCase.resultType = type;
-    ReferenceResults results = testCase.compute();
-    for (const ReferenceResult &result :
-         {results.gradInput, results.gradScale, results.gradOffset}) {
-      CheckSummary summary =
-          checkResult(type, roundedResult(type, result).data(), result);
-      EXPECT_TRUE(summary.ok);
-      EXPECT_LE(summary.maxError, summary.bound);
-      EXPECT_GE(summary.index, 0);
-    }
-  }
-}
-
-/// The bound is effective: small mistakes of a compiler fail, in f32.
-TEST(ReferenceTest, BoundsFlagMistakes) {
-  constexpr ElementType kF32 = ElementType::F32;
-  Case base = makeCase({6, 3, 5}, {1}, false);
-  base.dataType = base.parameterType = base.resultType = kF32;
-  ReferenceResults reference = base.compute();
-  auto isAccepted = [&](const Case &mutant) {
-    ReferenceResults results = mutant.compute();
-    return checkResult(kF32, roundedResult(kF32, results.gradInput).data(),
-                       reference.gradInput)
-        .ok;
-  };
-  EXPECT_TRUE(isAccepted(base));
-  Case mutant = base;
-  std::swap(mutant.scale[0], mutant.scale[1]);
-  EXPECT_FALSE(isAccepted(mutant)) << "one wrong channel";
-  mutant = base;
-  mutant.epsilon = 0.125 * 1.0001;
-  EXPECT_FALSE(isAccepted(mutant)) << "epsilon";
-  mutant = base;
-  mutant.globalStatistics = true;
-  EXPECT_FALSE(isAccepted(mutant)) << "statistics";
-  mutant = base;
-  mutant.dataType = ElementType::BF16;
-  EXPECT_FALSE(isAccepted(mutant)) << "operands rounded to bf16";
-  mutant = base;
-  mutant.mask.assign(mutant.input.size(), 1);
-  mutant.mask[17] = 0;
-  EXPECT_FALSE(isAccepted(mutant)) << "mask";
-
-  std::vector<double> swapped = reference.gradScale.value;
-  std::swap(swapped[1], swapped[2]);
-  EXPECT_FALSE(
-      checkResult(kF32, encode(kF32, swapped).data(), reference.gradScale).ok);
 }

@@ -26,6 +26,9 @@
 extern "C" {
 #endif
 
+/* Names in the style of C. */
+/* NOLINTBEGIN(readability-identifier-naming) */
+
 /* Modules. Loading is lazy: the device is not touched before the first launch,
  * so that it may stand in a constructor of a program that runs without one. */
 
@@ -123,6 +126,8 @@ int32_t bngradCudaTakeStatus(void);
  * in one thread at a time and may call nothing but the two functions here. */
 typedef void (*bngradCudaErrorHandler_t)(const char *message, void *user);
 void bngradCudaSetErrorHandler(bngradCudaErrorHandler_t handler, void *user);
+
+/* NOLINTEND(readability-identifier-naming) */
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -39,8 +39,7 @@ static ContextTable &contextTable() {
 // Context
 //===----------------------------------------------------------------------===//
 
-/// Context::check where there is no context yet. `call` is what the line says
-/// of it.
+/// Context::check without a context. The line begins with `call`.
 template <typename... Parts>
 static bool check(const Driver &driver, CUresult result, const Parts &...call) {
   if (result == CUDA_SUCCESS)
@@ -128,7 +127,7 @@ static const Context *getContext(const Driver &driver, CUcontext handle) {
 static CUcontext retainPrimaryContext(const Driver &driver) {
   ContextTable &table = contextTable();
   std::lock_guard<std::mutex> lock(table.mutex);
-  // The entry first: one that is retained and in no table would be lost.
+  // The entry first: a context that is retained without one would leak.
   CUcontext &handle = table.primary[defaultDevice];
   if (handle)
     return handle;

@@ -19,12 +19,12 @@ struct Capability {
   int minor = 0;
 };
 
-/// A CUDA context, and what is asked often of its device. Lives as long as the
-/// process, so that its address stands for it in tables.
+/// A CUDA context with properties of its device. Lives as long as the process,
+/// so that its address stands for it in tables.
 struct Context {
   const Driver &driver;
   CUcontext handle;
-  /// Tells it from another context that has the handle once this is destroyed.
+  /// Differs for a later context that reuses the handle.
   unsigned long long id;
   CUdevice device = 0;
   char deviceName[256] = "";
@@ -37,8 +37,8 @@ struct Context {
   /// Such as `device 0 (NVIDIA H200)`.
   Line describeDevice() const;
 
-  /// Whether `result`, what the driver's function `call` returned, is success;
-  /// reports it if not. `kernel` is what the call was about, if not null.
+  /// Whether `result` of the driver's function `call` is success; reports it if
+  /// not. `kernel`, if not null, names the kernel of the call.
   bool check(CUresult result, const char *call,
              const char *kernel = nullptr) const;
 };

@@ -18,8 +18,8 @@
 namespace bngrad::cuda {
 
 namespace {
-/// Loads the driver. What fails is tried again by the next call: it may have
-/// been for want of memory.
+/// Loads the driver. The next call tries again after a failure, which may have
+/// been one of memory.
 class Loader {
 public:
   const Driver *get() {
@@ -58,8 +58,8 @@ bool Loader::openLibrary() {
     report(kNoDriverCode, Line("cannot load ", name, ": ",
                                reason ? reason : "out of host memory",
                                "; expected an NVIDIA driver"));
-    // glibc (2.36) keeps a library for which memory ran out late, and hands it
-    // out, without its initialization, to whoever asks next.
+    // If memory runs out late, glibc (2.36) keeps the library, and the next
+    // dlopen returns it without its initialization.
     isBroken |= dlopen(name, RTLD_NOW | RTLD_NOLOAD) != nullptr;
     return false;
   }

@@ -81,6 +81,8 @@ enum : int {
   CU_MEM_LOCATION_TYPE_DEVICE = 1,
 };
 
+// The id says which member is valid; ours are a subset.
+// NOLINTNEXTLINE(bugprone-tagged-union-member-count)
 struct CUlaunchAttribute {
   CUlaunchAttributeID id;
   char pad[4];

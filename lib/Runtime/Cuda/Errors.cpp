@@ -23,8 +23,8 @@ namespace {
 struct ErrorHandler {
   bngradCudaErrorHandler_t function = nullptr;
   void *user = nullptr;
-  /// Held while the handler runs, so that none runs after it was taken away;
-  /// recursive, so that a handler may take itself away.
+  /// Held while the handler runs, so that no handler runs after its removal;
+  /// recursive, so that a handler may remove itself.
   std::recursive_mutex mutex;
 };
 } // namespace

@@ -25,8 +25,8 @@ constexpr int32_t kNoDriverCode = -1;
 /// of compiled functions.
 constexpr int32_t kOutOfHostMemory = -2;
 
-/// A line of text. It allocates nothing, as what failed may be an allocation;
-/// text that does not fit ends in `...`.
+/// A line of text. It allocates nothing, as the error may be a failed
+/// allocation; text that does not fit ends in `...`.
 class Line {
 public:
   /// Each part is text, a character, an integer or a Line.
@@ -71,9 +71,9 @@ void report(int32_t code, const Line &message);
 /// `result` as in `CUDA_ERROR_INVALID_VALUE (1): invalid argument`.
 Line describe(const Driver &driver, CUresult result);
 
-/// What `function` returns, the body of the exported function `call`. What it
-/// throws is reported, as its callers may be in C; the result is then null or
-/// 0. What is no std::exception is not caught: so threads are ended.
+/// Returns the result of `function`, the body of the exported function `call`.
+/// Exceptions are reported, as callers may be in C; the result is then null or
+/// 0. Only a std::exception is caught: others end threads.
 template <typename Function> auto guard(const char *call, Function function) {
   try {
     return function();

@@ -25,7 +25,7 @@ struct Chip {
   char suffix = 0;
 };
 
-/// The chip that `name` names, such as "sm_90a"; none if it names none.
+/// The chip called `name`, such as "sm_90a"; none if there is no such chip.
 std::optional<Chip> parseChip(std::string_view name);
 
 Line printChip(Chip chip);

@@ -14,8 +14,8 @@
 
 namespace bngrad::cuda {
 
-// CUDA C++ Programming Guide, "Thread Block Clusters": what every chip that has
-// clusters can run.
+// CUDA C++ Programming Guide, "Thread Block Clusters": the largest size that
+// every chip with clusters can run.
 static constexpr uint64_t kMaxPortableCluster = 8;
 
 namespace {
@@ -120,7 +120,7 @@ static void launch(void *function, const Extents *cluster, const Extents &grid,
   config.sharedMemBytes = dynamicShared;
   config.hStream = static_cast<CUstream>(stream);
 
-  CUlaunchAttribute attribute = {};
+  CUlaunchAttribute attribute = {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, {}, {}};
   if (cluster) {
     uint64_t size = 1;
     for (intptr_t extent : {cluster->x, cluster->y, cluster->z})
@@ -128,7 +128,6 @@ static void launch(void *function, const Extents *cluster, const Extents &grid,
         size *= extent;
     if (size > kMaxPortableCluster && !allowLargeClusters(*loaded, name))
       return;
-    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
     attribute.value.clusterDim.x = cluster->x;
     attribute.value.clusterDim.y = cluster->y;
     attribute.value.clusterDim.z = cluster->z;

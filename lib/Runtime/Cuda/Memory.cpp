@@ -25,7 +25,7 @@ struct MemoryTable {
   std::mutex mutex;
   /// Where the allocations in the order of a stream come from.
   std::unordered_map<const Context *, CUmemoryPool> pools;
-  /// What of that is in use; all else is freed by cuMemFree.
+  /// Addresses in use that came from a pool; cuMemFree frees all others.
   std::set<CUdeviceptr> pooled;
 };
 } // namespace
@@ -83,7 +83,7 @@ static CUdeviceptr allocatePooled(const Context &context, uint64_t bytes,
   return result;
 }
 
-/// Takes `pointer` from those in use; whether it is one that came of a pool.
+/// Removes `pointer` from the addresses in use; false if no pool had it.
 static bool takePooled(CUdeviceptr pointer) {
   MemoryTable &table = memoryTable();
   std::lock_guard<std::mutex> lock(table.mutex);
@@ -96,9 +96,9 @@ struct ByteRange {
   uint64_t size = 0;
 };
 
-/// What the memref of `descriptor` covers, if that is all between its first and
-/// its last byte, in whatever order; false and a report if not. Allocates
-/// nothing: what is released must not need memory.
+/// Sets `range` to the memory of the memref of `descriptor`. False and a report
+/// if the memref skips bytes between its first and its last one. Allocates
+/// nothing, as memory is also released by this path.
 static bool getDenseRange(const char *call, int64_t rank,
                           const void *descriptor, int64_t elementBytes,
                           ByteRange &range) {
@@ -165,7 +165,7 @@ static void *allocate(uint64_t bytes, void *stream, bool isHostShared) {
   return reinterpret_cast<void *>(static_cast<uintptr_t>(result));
 }
 
-/// mgpuMemFree of what is not null.
+/// mgpuMemFree of a pointer that is not null.
 static void release(void *pointer, void *stream) {
   DeviceScope device(/*releases=*/true);
   if (!device)
@@ -177,7 +177,7 @@ static void release(void *pointer, void *stream) {
                   "cuMemFreeAsync");
     return;
   }
-  // cuMemFree promises no order with what is in the stream.
+  // cuMemFree promises no order with the work in the stream.
   if (device->check(device->driver.cuStreamSynchronize(handle),
                     "cuStreamSynchronize"))
     device->check(device->driver.cuMemFree(address), "cuMemFree");

@@ -19,7 +19,7 @@ namespace bngrad::cuda {
 // Loading
 //===----------------------------------------------------------------------===//
 
-/// `log`, what the driver's assembler wrote, as part of one line.
+/// `log` of the driver's assembler as part of one line.
 static Line onOneLine(std::string_view log) {
   Line result;
   log = log.substr(0, log.find_last_not_of("\n; ") + 1);
@@ -85,7 +85,7 @@ Module::~Module() {
     if (!handle || !isAlive(*context))
       continue;
     const Driver &driver = context->driver;
-    // What fails at the end of a process is the driver that ended before.
+    // At the end of a process, the driver may have ended before.
     CUcontext popped = nullptr;
     CUresult result = driver.cuCtxPushCurrent(context->handle);
     if (result == CUDA_SUCCESS) {
@@ -149,7 +149,7 @@ LoadedKernel *Kernel::load(const Context &context) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is exported
+// Exported functions
 //===----------------------------------------------------------------------===//
 
 /// The error of the exported function `call`: `expected <expected...>`.

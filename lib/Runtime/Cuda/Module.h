@@ -35,7 +35,7 @@ struct LoadedKernel {
   CUfunction function;
   /// Guards changes of the attributes below.
   std::mutex mutex;
-  /// What a launch may ask for, in bytes.
+  /// The most that a launch may request, in bytes.
   std::atomic<int> maxDynamicShared;
   /// Whether it may be launched in clusters that not every chip can run.
   std::atomic<bool> allowsLargeClusters{false};

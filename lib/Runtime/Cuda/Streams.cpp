@@ -29,8 +29,8 @@ namespace {
 /// one needs memory: its entry then moves between the tables.
 template <typename Handle> class HandlePool {
 public:
-  /// A handle of `context`, and a new one if all are in use: what
-  /// `create(&handle)` makes, which may fail with false.
+  /// An unused handle of `context`. If all are in use, `create(&handle)` makes
+  /// a new one; it returns false if it fails.
   template <typename Create>
   Handle take(const Context &context, Create create) {
     {
@@ -136,7 +136,8 @@ void *mgpuStreamCreate(void) {
 }
 
 void mgpuStreamDestroy(void *stream) {
-  // Work that is still in the stream stays in order before what comes next.
+  // Work that is still in the stream stays in order before that of the next
+  // user.
   if (!stream || isCallersStream(stream))
     return;
   if (!streamPool().giveBack(static_cast<CUstream>(stream)))
@@ -186,7 +187,7 @@ void *mgpuEventCreate(void) {
 }
 
 void mgpuEventDestroy(void *event) {
-  // Who waits for it waits for what was recorded before the wait began.
+  // A wait that has begun is not affected by later records.
   if (!event)
     return;
   if (!eventPool().giveBack(static_cast<CUevent>(event)))

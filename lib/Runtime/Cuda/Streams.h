@@ -14,9 +14,9 @@ namespace bngrad::cuda {
 /// True if the calling thread works in `stream` because its caller said so.
 bool isCallersStream(void *stream);
 
-/// There is a copy from or to memory of the host in `stream`. Code of the host
-/// behind it reads or frees that memory, so the next wait is one, whosever the
-/// stream is.
+/// Notes a copy from or to memory of the host in `stream`. Code of the host
+/// reads or frees that memory after the next wait, which therefore waits even
+/// for a caller's stream.
 void noteHostCopy(void *stream);
 
 } // namespace bngrad::cuda

@@ -25,6 +25,9 @@
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "bngrad-prepare-bufferize"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADPREPAREBUFFERIZEPASS
@@ -178,8 +181,11 @@ static void writeThrough(Operation *reshape) {
   FailureOr<SmallVector<OpFoldResult>> resultSizes =
       collapse ? getSizes(b, collapse, sizes)
                : getSizes(b, cast<tensor::ExpandShapeOp>(reshape), sizes);
-  if (failed(resultSizes))
+  if (failed(resultSizes)) {
+    LDBG() << "copied: sizes do not follow from those of the source: "
+           << *reshape;
     return;
+  }
   Value target = tensor::EmptyOp::create(b, loc, *resultSizes,
                                          empty.getType().getElementType());
   if (Type type = reshape->getResult(0).getType(); target.getType() != type)

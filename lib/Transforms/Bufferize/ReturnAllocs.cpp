@@ -11,6 +11,9 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "bngrad-return-allocs"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADRETURNALLOCSPASS
@@ -29,8 +32,12 @@ static void allocateAs(Value value) {
   auto alloc = cast.getSource().getDefiningOp<memref::AllocOp>();
   auto type = dyn_cast<MemRefType>(cast.getType());
   if (!alloc || !type || !type.getLayout().isIdentity() ||
-      !alloc.getType().hasStaticShape())
+      !alloc.getType().hasStaticShape()) {
+    LDBG() << "returned by a cast: expected an allocation of static shape as a "
+              "memref without layout: "
+           << cast;
     return;
+  }
   OpBuilder b(alloc);
   SmallVector<Value> sizes;
   for (int64_t dim : llvm::seq(type.getRank()))

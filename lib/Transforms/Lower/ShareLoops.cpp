@@ -21,6 +21,9 @@
 #include "mlir/Dialect/OpenMP/OpenMPDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "bngrad-share-loops"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADSHARELOOPSPASS
@@ -189,8 +192,11 @@ struct BNGradShareLoopsPass
       if (loop.getNumLoops() == 1 && loop.getNumResults() == 0 && mayFail(loop))
         alone.push_back(loop);
     });
-    for (scf::ParallelOp loop : alone)
+    for (scf::ParallelOp loop : alone) {
+      LDBG() << "alone in its parallel region, as memory may run out in it: "
+             << loop.getLoc();
       shareIterations(loop);
+    }
     SmallVector<SmallVector<scf::ParallelOp>> runs;
     getOperation()->walk([&](Block *block) { findRuns(*block, runs); });
     if (runs.empty())

@@ -155,9 +155,8 @@ void *mgpuModuleLoadJIT(void *data, int32_t) {
   });
 }
 
-void *bngradCudaModuleLoad(const bngradCudaImage_t *images,
-                           int64_t num_images) {
-  return addModule(num_images, [&](int64_t i, Image &image) {
+void *bngradCudaModuleLoad(const bngradCudaImage_t *images, int64_t numImages) {
+  return addModule(numImages, [&](int64_t i, Image &image) {
     image.chip = images[i].chip;
     image.isBinary = images[i].format == BNGRAD_CUDA_IMAGE_BINARY;
     if (!image.isBinary)
@@ -215,40 +214,39 @@ static std::string launch(void *function, LaunchConfig config, void *stream,
                        std::move(config), params, numParams, knowsNumParams);
 }
 
-void mgpuLaunchKernel(void *function, intptr_t grid_x, intptr_t grid_y,
-                      intptr_t grid_z, intptr_t block_x, intptr_t block_y,
-                      intptr_t block_z, int32_t dynamic_shared_bytes,
-                      void *stream, void **params, void **,
-                      uint64_t num_params) {
-  if (grid_x == 0 || grid_y == 0 || grid_z == 0)
+void mgpuLaunchKernel(void *function, intptr_t gridX, intptr_t gridY,
+                      intptr_t gridZ, intptr_t blockX, intptr_t blockY,
+                      intptr_t blockZ, int32_t dynamicSharedBytes, void *stream,
+                      void **params, void **, uint64_t numParams) {
+  if (gridX == 0 || gridY == 0 || gridZ == 0)
     return;
   withDevice([&](Device &device) {
     LaunchConfig config;
-    config.dynamicShared = uint32_t(dynamic_shared_bytes);
-    if (!toDim3(grid_x, grid_y, grid_z, config.grid) ||
-        !toDim3(block_x, block_y, block_z, config.block))
+    config.dynamicShared = uint32_t(dynamicSharedBytes);
+    if (!toDim3(gridX, gridY, gridZ, config.grid) ||
+        !toDim3(blockX, blockY, blockZ, config.block))
       return std::string("launch-bounds: extents that are negative or above "
                          "2147483647");
-    return launch(function, std::move(config), stream, params, num_params, true,
+    return launch(function, std::move(config), stream, params, numParams, true,
                   device);
   });
 }
 
-void mgpuLaunchClusterKernel(void *function, intptr_t cluster_x,
-                             intptr_t cluster_y, intptr_t cluster_z,
-                             intptr_t grid_x, intptr_t grid_y, intptr_t grid_z,
-                             intptr_t block_x, intptr_t block_y,
-                             intptr_t block_z, int32_t dynamic_shared_bytes,
-                             void *stream, void **params, void **) {
-  if (grid_x == 0 || grid_y == 0 || grid_z == 0)
+void mgpuLaunchClusterKernel(void *function, intptr_t clusterX,
+                             intptr_t clusterY, intptr_t clusterZ,
+                             intptr_t gridX, intptr_t gridY, intptr_t gridZ,
+                             intptr_t blockX, intptr_t blockY, intptr_t blockZ,
+                             int32_t dynamicSharedBytes, void *stream,
+                             void **params, void **) {
+  if (gridX == 0 || gridY == 0 || gridZ == 0)
     return;
   withDevice([&](Device &device) {
     LaunchConfig config;
     config.hasCluster = true;
-    config.dynamicShared = uint32_t(dynamic_shared_bytes);
-    if (!toDim3(grid_x, grid_y, grid_z, config.grid) ||
-        !toDim3(block_x, block_y, block_z, config.block) ||
-        !toDim3(cluster_x, cluster_y, cluster_z, config.cluster))
+    config.dynamicShared = uint32_t(dynamicSharedBytes);
+    if (!toDim3(gridX, gridY, gridZ, config.grid) ||
+        !toDim3(blockX, blockY, blockZ, config.block) ||
+        !toDim3(clusterX, clusterY, clusterZ, config.cluster))
       return std::string("launch-bounds: extents that are negative or above "
                          "2147483647");
     return launch(function, std::move(config), stream, params, 0, false,
@@ -351,13 +349,13 @@ void mgpuEventRecord(void *event, void *stream) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared) {
+void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t isHostShared) {
   void *result = nullptr;
   withDevice([&](Device &device) {
     std::string error = checkHandle("mgpuMemAlloc", stream, true);
     if (!error.empty())
       return error;
-    Buffer *buffer = device.memory.allocate(bytes, is_host_shared);
+    Buffer *buffer = device.memory.allocate(bytes, isHostShared);
     if (!buffer)
       return "out-of-bounds: mgpuMemAlloc: no memory for " +
              std::to_string(bytes) + " bytes";
@@ -427,8 +425,7 @@ struct HostRange {
 
 } // namespace
 
-static HostRange rangeOf(int64_t rank, void *descriptor,
-                         int64_t element_bytes) {
+static HostRange rangeOf(int64_t rank, void *descriptor, int64_t elementBytes) {
   // allocated, aligned, offset, sizes, strides
   char *aligned = static_cast<char **>(descriptor)[1];
   const int64_t *numbers = static_cast<int64_t *>(descriptor) + 2;
@@ -439,14 +436,14 @@ static HostRange rangeOf(int64_t rank, void *descriptor,
       return {};
     last += (size - 1) * stride;
   }
-  return {aligned + numbers[0] * element_bytes,
-          uint64_t(last + 1) * element_bytes};
+  return {aligned + numbers[0] * elementBytes,
+          uint64_t(last + 1) * elementBytes};
 }
 
 void mgpuMemHostRegisterMemRef(int64_t rank, void *descriptor,
-                               int64_t element_bytes) {
+                               int64_t elementBytes) {
   withDevice([&](Device &device) {
-    HostRange range = rangeOf(rank, descriptor, element_bytes);
+    HostRange range = rangeOf(rank, descriptor, elementBytes);
     if (range.bytes)
       device.memory.registerHost(range.begin, range.bytes);
     return std::string();
@@ -454,10 +451,10 @@ void mgpuMemHostRegisterMemRef(int64_t rank, void *descriptor,
 }
 
 void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor,
-                                 int64_t element_bytes) {
+                                 int64_t elementBytes) {
   withDevice(
       [&](Device &device) {
-        HostRange range = rangeOf(rank, descriptor, element_bytes);
+        HostRange range = rangeOf(rank, descriptor, elementBytes);
         if (range.bytes)
           device.memory.unregisterHost(range.begin);
         return std::string();
@@ -500,14 +497,13 @@ void ptxEmulatorResetTraffic(void) {
   device.records.clear();
 }
 
-size_t ptxEmulatorGetTraffic(ptxEmulatorTraffic_t *entries,
-                             size_t max_entries) {
+size_t ptxEmulatorGetTraffic(ptxEmulatorTraffic_t *entries, size_t maxEntries) {
   Device &device = Device::get();
   std::lock_guard<std::mutex> lock(device.mutex);
   size_t count = 0;
   for (size_t i = 0; i < device.records.size(); ++i)
     for (const BufferTraffic &traffic : device.records[i].buffers) {
-      if (count < max_entries)
+      if (count < maxEntries)
         entries[count] = {i,
                           device.records[i].kernel.c_str(),
                           traffic.name.c_str(),

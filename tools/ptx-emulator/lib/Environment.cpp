@@ -78,7 +78,7 @@ std::string writeTraffic(const std::string &line) {
   if (path.empty())
     return "";
   std::ofstream file(path, std::ios::app);
-  file << line << std::endl;
+  file << line << '\n' << std::flush;
   return file ? ""
               : mismatch("PTX_EMULATOR_TRAFFIC", "a file that can be written",
                          path);

@@ -14,6 +14,8 @@
 #include "Program.h"
 #include "Traffic.h"
 
+#include <optional>
+
 namespace bngrad::ptx {
 
 class Launch;
@@ -131,6 +133,9 @@ private:
   bool checkDefined(const Inst &inst, uint32_t mask);
   void defineParts(const Inst &inst, uint32_t mask);
   void fillSpecials();
+  std::optional<uint64_t> specialOfBlock(Special special) const;
+  std::optional<uint64_t> specialOfCluster(Special special) const;
+  uint64_t specialOfThread(Special special, unsigned lane) const;
 
   Group current;
   uint32_t nextPc = 0;

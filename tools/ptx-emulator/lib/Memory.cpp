@@ -109,7 +109,7 @@ Buffer *DeviceMemory::allocate(uint64_t bytes, bool host) {
   buffer->create(address, bytes, host);
   buffers[address] = buffer.get();
   freed.erase(address);
-  data.release();
+  (void)data.release();
   return buffer.release();
 }
 
@@ -122,7 +122,7 @@ void DeviceMemory::registerHost(void *pointer, uint64_t bytes) {
   buffer->name = "buffer " + std::to_string(numBuffers++);
   buffer->create(address, bytes, true);
   buffers[address] = buffer.get();
-  buffer.release();
+  (void)buffer.release();
 }
 
 void DeviceMemory::unregisterHost(void *pointer) {

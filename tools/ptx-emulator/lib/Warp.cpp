@@ -45,7 +45,55 @@ uint32_t Warp::actorOf(unsigned lane) const {
   return block->cluster->actorOf(*block, threadOf(lane));
 }
 
-void Warp::fillSpecials() {
+/// The value of a special register that all threads of the warp share, except
+/// for those of the cluster.
+std::optional<uint64_t> Warp::specialOfBlock(Special special) const {
+  const LaunchConfig &config = launch->config;
+  uint32_t processor = (block->id.x + block->id.y * config.grid.x) %
+                       launch->chip.multiprocessors;
+  switch (special) {
+  case Special::NtidX:
+    return config.block.x;
+  case Special::NtidY:
+    return config.block.y;
+  case Special::NtidZ:
+    return config.block.z;
+  case Special::CtaidX:
+    return block->id.x;
+  case Special::CtaidY:
+    return block->id.y;
+  case Special::CtaidZ:
+    return block->id.z;
+  case Special::NctaidX:
+    return config.grid.x;
+  case Special::NctaidY:
+    return config.grid.y;
+  case Special::NctaidZ:
+    return config.grid.z;
+  case Special::WarpId:
+    return index;
+  case Special::NwarpId:
+    return block->warps.size();
+  case Special::SmId:
+    return processor;
+  case Special::NsmId:
+    return launch->chip.multiprocessors;
+  case Special::GridId:
+    return launch->number;
+  case Special::DynamicSmemSize:
+    return config.dynamicShared;
+  case Special::TotalSmemSize:
+  case Special::AggrSmemSize:
+    return launch->sharedBytes();
+  case Special::WarpSize:
+    return 32;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// The value of a special register of the block's cluster.
+std::optional<uint64_t> Warp::specialOfCluster(Special special) const {
   const LaunchConfig &config = launch->config;
   Dim3 clusters = {config.grid.x / config.cluster.x,
                    config.grid.y / config.cluster.y,
@@ -56,105 +104,79 @@ void Warp::fillSpecials() {
   Dim3 inCluster = {block->id.x % config.cluster.x,
                     block->id.y % config.cluster.y,
                     block->id.z % config.cluster.z};
-  uint32_t processor = (block->id.x + block->id.y * config.grid.x) %
-                       launch->chip.multiprocessors;
+  switch (special) {
+  case Special::ClusterIdX:
+    return clusterId.x;
+  case Special::ClusterIdY:
+    return clusterId.y;
+  case Special::ClusterIdZ:
+    return clusterId.z;
+  case Special::NclusterIdX:
+    return clusters.x;
+  case Special::NclusterIdY:
+    return clusters.y;
+  case Special::NclusterIdZ:
+    return clusters.z;
+  case Special::ClusterCtaidX:
+    return inCluster.x;
+  case Special::ClusterCtaidY:
+    return inCluster.y;
+  case Special::ClusterCtaidZ:
+    return inCluster.z;
+  case Special::ClusterNctaidX:
+    return config.cluster.x;
+  case Special::ClusterNctaidY:
+    return config.cluster.y;
+  case Special::ClusterNctaidZ:
+    return config.cluster.z;
+  case Special::ClusterCtaRank:
+    return block->rank;
+  case Special::ClusterNctaRank:
+    return config.cluster.count();
+  case Special::IsExplicitCluster:
+    return config.hasCluster;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// The value of a special register that differs between the threads of a warp.
+uint64_t Warp::specialOfThread(Special special, unsigned lane) const {
+  Dim3 tid = delinearize(threadOf(lane), launch->config.block);
+  uint32_t bit = 1u << lane;
+  switch (special) {
+  case Special::TidX:
+    return tid.x;
+  case Special::TidY:
+    return tid.y;
+  case Special::TidZ:
+    return tid.z;
+  case Special::LaneId:
+    return lane;
+  case Special::LanemaskEq:
+    return bit;
+  case Special::LanemaskLe:
+    return bit | (bit - 1);
+  case Special::LanemaskLt:
+    return bit - 1;
+  case Special::LanemaskGe:
+    return uint32_t(~(bit - 1));
+  case Special::LanemaskGt:
+    return uint32_t(~(bit | (bit - 1)));
+  default:
+    return 0;
+  }
+}
+
+void Warp::fillSpecials() {
   for (const Program::SpecialColumn &entry : launch->program.specials) {
     define(entry.column, ~0u);
+    std::optional<uint64_t> shared = specialOfBlock(entry.special);
+    if (!shared)
+      shared = specialOfCluster(entry.special);
     uint64_t *column = out(entry.column);
-    for (unsigned lane = 0; lane < 32; ++lane) {
-      uint64_t thread = threadOf(lane);
-      Dim3 tid = delinearize(thread, config.block);
-      uint32_t bit = 1u << lane;
-      auto value = [&]() -> uint64_t {
-        switch (entry.special) {
-        case Special::TidX:
-          return tid.x;
-        case Special::TidY:
-          return tid.y;
-        case Special::TidZ:
-          return tid.z;
-        case Special::NtidX:
-          return config.block.x;
-        case Special::NtidY:
-          return config.block.y;
-        case Special::NtidZ:
-          return config.block.z;
-        case Special::CtaidX:
-          return block->id.x;
-        case Special::CtaidY:
-          return block->id.y;
-        case Special::CtaidZ:
-          return block->id.z;
-        case Special::NctaidX:
-          return config.grid.x;
-        case Special::NctaidY:
-          return config.grid.y;
-        case Special::NctaidZ:
-          return config.grid.z;
-        case Special::LaneId:
-          return lane;
-        case Special::WarpId:
-          return index;
-        case Special::NwarpId:
-          return block->warps.size();
-        case Special::SmId:
-          return processor;
-        case Special::NsmId:
-          return launch->chip.multiprocessors;
-        case Special::GridId:
-          return launch->number;
-        case Special::ClusterIdX:
-          return clusterId.x;
-        case Special::ClusterIdY:
-          return clusterId.y;
-        case Special::ClusterIdZ:
-          return clusterId.z;
-        case Special::NclusterIdX:
-          return clusters.x;
-        case Special::NclusterIdY:
-          return clusters.y;
-        case Special::NclusterIdZ:
-          return clusters.z;
-        case Special::ClusterCtaidX:
-          return inCluster.x;
-        case Special::ClusterCtaidY:
-          return inCluster.y;
-        case Special::ClusterCtaidZ:
-          return inCluster.z;
-        case Special::ClusterNctaidX:
-          return config.cluster.x;
-        case Special::ClusterNctaidY:
-          return config.cluster.y;
-        case Special::ClusterNctaidZ:
-          return config.cluster.z;
-        case Special::ClusterCtaRank:
-          return block->rank;
-        case Special::ClusterNctaRank:
-          return config.cluster.count();
-        case Special::IsExplicitCluster:
-          return config.hasCluster;
-        case Special::LanemaskEq:
-          return bit;
-        case Special::LanemaskLe:
-          return bit | (bit - 1);
-        case Special::LanemaskLt:
-          return bit - 1;
-        case Special::LanemaskGe:
-          return uint32_t(~(bit - 1));
-        case Special::LanemaskGt:
-          return uint32_t(~(bit | (bit - 1)));
-        case Special::DynamicSmemSize:
-          return config.dynamicShared;
-        case Special::TotalSmemSize:
-        case Special::AggrSmemSize:
-          return launch->sharedBytes();
-        case Special::WarpSize:
-          return 32;
-        }
-        return 0;
-      };
-      column[lane] = value();
-    }
+    for (unsigned lane = 0; lane < 32; ++lane)
+      column[lane] = shared ? *shared : specialOfThread(entry.special, lane);
   }
 }
 

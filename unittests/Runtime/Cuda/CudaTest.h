@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,24 +28,28 @@ using Calls = std::vector<std::string>;
 
 /// Modules that the current test has loaded; never destroyed, as tests may
 /// exit.
-inline std::vector<void *> &loadedModules = *new std::vector<void *>;
+inline std::vector<void *> &loadedModules() {
+  static auto &modules = *new std::vector<void *>;
+  return modules;
+}
 
 /// A module for any device, with every kernel.
 inline void *loadModule(const char *text = "module") {
-  loadedModules.push_back(mgpuModuleLoad(const_cast<char *>(text), 0));
-  return loadedModules.back();
+  loadedModules().push_back(mgpuModuleLoad(const_cast<char *>(text), 0));
+  return loadedModules().back();
 }
 
 inline void *loadPtx(const char *text, int32_t optLevel) {
-  loadedModules.push_back(
+  loadedModules().push_back(
       mgpuModuleLoadJIT(const_cast<char *>(text), optLevel));
-  return loadedModules.back();
+  return loadedModules().back();
 }
 
 inline void unloadModule(void *module) {
-  auto found = std::find(loadedModules.begin(), loadedModules.end(), module);
-  if (found != loadedModules.end())
-    loadedModules.erase(found);
+  auto found =
+      std::find(loadedModules().begin(), loadedModules().end(), module);
+  if (found != loadedModules().end())
+    loadedModules().erase(found);
   mgpuModuleUnload(module);
 }
 
@@ -52,6 +57,20 @@ inline void launch(void *kernel, int32_t dynamicShared = 0,
                    void *stream = nullptr) {
   mgpuLaunchKernel(kernel, 4, 2, 1, 128, 1, 1, dynamicShared, stream, nullptr,
                    nullptr, 0);
+}
+
+/// Calls `run(i)` in 8 threads that share the current context, and waits.
+template <typename Function> void runInThreads(Function run) {
+  CUcontext context = fake::getCurrent();
+  std::vector<std::thread> threads;
+  threads.reserve(8);
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([=, &run] {
+      fake::setCurrent(context);
+      run(i);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
 }
 
 /// A test begins with a new context of a device of 9.0, so that caches of
@@ -86,8 +105,8 @@ protected:
     EXPECT_EQ(takeErrors(), "");
     EXPECT_EQ(bngradCudaTakeStatus(), 0);
     fake::succeedAgain();
-    while (!loadedModules.empty())
-      unloadModule(loadedModules.back());
+    while (!loadedModules().empty())
+      unloadModule(loadedModules().back());
     bngradCudaSetErrorHandler(nullptr, nullptr);
     fake::setCurrent(nullptr);
   }

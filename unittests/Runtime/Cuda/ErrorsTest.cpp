@@ -170,18 +170,12 @@ TEST_F(ErrorsTest, HandlerMayTakeItselfAway) {
 }
 
 TEST_F(ErrorsTest, HandlerOfManyThreads) {
-  std::vector<std::thread> threads;
-  CUcontext context = fake::getCurrent();
-  for (int i = 0; i < 8; ++i)
-    threads.emplace_back([&] {
-      fake::setCurrent(context);
-      for (int j = 0; j < 50; ++j) {
-        mgpuEventSynchronize(nullptr);
-        EXPECT_EQ(bngradCudaTakeStatus(), 400);
-      }
-    });
-  for (std::thread &thread : threads)
-    thread.join();
+  runInThreads([&](int) {
+    for (int j = 0; j < 50; ++j) {
+      mgpuEventSynchronize(nullptr);
+      EXPECT_EQ(bngradCudaTakeStatus(), 400);
+    }
+  });
   std::string errors = takeErrors();
   EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 400);
 }

@@ -8,8 +8,6 @@
 
 #include "CudaTest.h"
 
-#include <thread>
-
 namespace {
 class LaunchTest : public CudaTest {
 protected:
@@ -110,17 +108,11 @@ TEST_F(LaunchTest, DynamicSharedMemoryIsAskedForOnce) {
 }
 
 TEST_F(LaunchTest, DynamicSharedMemoryOfManyThreads) {
-  CUcontext context = fake::getCurrent();
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i)
-    threads.emplace_back([&, i] {
-      fake::setCurrent(context);
-      for (int j = 0; j < 20; ++j)
-        launch(kernel, 50000 + 1000 * ((3 * i + j) % 8));
-      EXPECT_EQ(bngradCudaTakeStatus(), 0);
-    });
-  for (std::thread &thread : threads)
-    thread.join();
+  runInThreads([&](int i) {
+    for (int j = 0; j < 20; ++j)
+      launch(kernel, 50000 + 1000 * ((3 * i + j) % 8));
+    EXPECT_EQ(bngradCudaTakeStatus(), 0);
+  });
   EXPECT_EQ(fake::takeLaunches().size(), 160u);
   EXPECT_LE(takeAttributes().size(), 8u);
 }

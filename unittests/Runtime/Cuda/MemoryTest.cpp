@@ -8,8 +8,6 @@
 
 #include "CudaTest.h"
 
-#include <thread>
-
 namespace {
 class MemoryTest : public CudaTest {
 protected:
@@ -88,19 +86,13 @@ TEST_F(MemoryTest, FreedTwice) {
 }
 
 TEST_F(MemoryTest, ManyThreads) {
-  CUcontext context = fake::getCurrent();
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i)
-    threads.emplace_back([&, i] {
-      fake::setCurrent(context);
-      for (int j = 0; j < 50; ++j) {
-        uint8_t isHostShared = (i + j) % 3 == 0;
-        mgpuMemFree(mgpuMemAlloc(16, nullptr, isHostShared), nullptr);
-      }
-      EXPECT_EQ(bngradCudaTakeStatus(), 0);
-    });
-  for (std::thread &thread : threads)
-    thread.join();
+  runInThreads([&](int i) {
+    for (int j = 0; j < 50; ++j) {
+      uint8_t isHostShared = (i + j) % 3 == 0;
+      mgpuMemFree(mgpuMemAlloc(16, nullptr, isHostShared), nullptr);
+    }
+    EXPECT_EQ(bngradCudaTakeStatus(), 0);
+  });
   int numPools = 0;
   for (const std::string &call : fake::takeCalls())
     numPools += call == "cuMemPoolCreate 1";

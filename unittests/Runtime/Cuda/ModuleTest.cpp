@@ -8,8 +8,6 @@
 
 #include "CudaTest.h"
 
-#include <thread>
-
 namespace {
 class ModuleTest : public CudaTest {
 protected:
@@ -19,7 +17,7 @@ protected:
     fake::setDevice(kDevice, {major, minor});
     fake::setCurrent(fake::createContext(kDevice));
     void *module = bngradCudaModuleLoad(images.data(), images.size());
-    loadedModules.push_back(module);
+    loadedModules().push_back(module);
     fake::takeCalls();
     launch(mgpuModuleGetFunction(module, "kernel"));
     std::string loaded;
@@ -141,7 +139,7 @@ TEST_F(ModuleTest, ImagesAreCopied) {
   std::string chip = "sm_90";
   bngradCudaImage_t image = ptx(chip.c_str(), "text");
   void *module = bngradCudaModuleLoad(&image, 1);
-  loadedModules.push_back(module);
+  loadedModules().push_back(module);
   image = {};
   chip = "sm_10";
   launch(mgpuModuleGetFunction(module, "kernel"));
@@ -176,17 +174,11 @@ TEST_F(ModuleTest, LogIsPartOfTheError) {
 
 TEST_F(ModuleTest, LoadedOnceByManyThreads) {
   void *module = loadModule();
-  CUcontext context = fake::getCurrent();
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i)
-    threads.emplace_back([&] {
-      fake::setCurrent(context);
-      for (int j = 0; j < 100; ++j)
-        launch(mgpuModuleGetFunction(module, "kernel"));
-      EXPECT_EQ(bngradCudaTakeStatus(), 0);
-    });
-  for (std::thread &thread : threads)
-    thread.join();
+  runInThreads([&](int) {
+    for (int j = 0; j < 100; ++j)
+      launch(mgpuModuleGetFunction(module, "kernel"));
+    EXPECT_EQ(bngradCudaTakeStatus(), 0);
+  });
   EXPECT_EQ(fake::takeLaunches().size(), 800u);
   Calls others;
   for (const std::string &call : fake::takeCalls())

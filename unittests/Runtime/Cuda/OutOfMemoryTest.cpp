@@ -26,7 +26,7 @@ static long count(const Calls &calls, const std::string &function) {
   });
 }
 
-/// What was made of `what` and is gone again.
+/// Every object that was created is destroyed, except for those that are kept.
 static void expectBalance(const Calls &calls) {
   EXPECT_EQ(count(calls, "cuModuleLoadDataEx"), count(calls, "cuModuleUnload"));
   EXPECT_EQ(count(calls, "cuMemAllocFromPoolAsync"),
@@ -78,8 +78,8 @@ void OutOfMemoryTest::expectStatus(const std::function<void()> &begin,
   fake::takeLaunches();
 }
 
-// As generated code has it: what could not be made is null, and what was is
-// given back in any case.
+// As generated code calls it: an object that could not be created is null, and
+// every other one is released, whether a call failed or not.
 static void callEverything() {
   char host[64] = {};
   int64_t descriptor[] = {reinterpret_cast<int64_t>(host),

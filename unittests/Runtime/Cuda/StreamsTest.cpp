@@ -42,8 +42,8 @@ TEST_F(StreamsTest, CallersStreamIsWaitedForAfterHostCopies) {
   void *callers = mgpuStreamCreate();
   bngradCudaSetStream(callers);
   float host[4] = {};
-  void *device = mgpuMemAlloc(sizeof(host), callers, /*isHostShared=*/false);
-  void *other = mgpuMemAlloc(sizeof(host), callers, /*isHostShared=*/false);
+  void *device = mgpuMemAlloc(sizeof(host), callers, /*is_host_shared=*/false);
+  void *other = mgpuMemAlloc(sizeof(host), callers, /*is_host_shared=*/false);
   auto countWaits = [&] {
     fake::takeCalls();
     mgpuStreamSynchronize(callers);
@@ -102,30 +102,24 @@ TEST_F(StreamsTest, CallersStream) {
 }
 
 TEST_F(StreamsTest, StreamsOfManyThreads) {
-  CUcontext context = fake::getCurrent();
   std::mutex mutex;
   std::set<void *> used;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i)
-    threads.emplace_back([&] {
-      fake::setCurrent(context);
-      for (int j = 0; j < 100; ++j) {
-        void *stream = mgpuStreamCreate();
-        {
-          std::lock_guard<std::mutex> lock(mutex);
-          EXPECT_TRUE(used.insert(stream).second) << "handed out twice";
-        }
-        mgpuStreamSynchronize(stream);
-        {
-          std::lock_guard<std::mutex> lock(mutex);
-          used.erase(stream);
-        }
-        mgpuStreamDestroy(stream);
+  runInThreads([&](int) {
+    for (int j = 0; j < 100; ++j) {
+      void *stream = mgpuStreamCreate();
+      {
+        std::lock_guard<std::mutex> lock(mutex);
+        EXPECT_TRUE(used.insert(stream).second) << "handed out twice";
       }
-      EXPECT_EQ(bngradCudaTakeStatus(), 0);
-    });
-  for (std::thread &thread : threads)
-    thread.join();
+      mgpuStreamSynchronize(stream);
+      {
+        std::lock_guard<std::mutex> lock(mutex);
+        used.erase(stream);
+      }
+      mgpuStreamDestroy(stream);
+    }
+    EXPECT_EQ(bngradCudaTakeStatus(), 0);
+  });
   int numCreated = 0;
   for (const std::string &call : fake::takeCalls())
     numCreated += call == "cuStreamCreate 1";

@@ -13,6 +13,9 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "bngrad-apply-schedule"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -141,9 +144,13 @@ LogicalResult mlir::bngrad::emitVectorLoops(RewriterBase &rewriter,
     return failure();
   // The layout may be another than the one the schedule was chosen for.
   ScheduleKind kind = schedule.getKind();
-  if (!fits(group, kind))
+  if (!fits(group, kind)) {
     kind = fits(group, ScheduleKind::Rows) ? ScheduleKind::Rows
                                            : ScheduleKind::Sizes;
+    LDBG() << stringifyScheduleKind(kind) << " instead of "
+           << stringifyScheduleKind(schedule.getKind())
+           << ", which does not fit the layout";
+  }
   if (!fits(group, kind)) {
     reason = "expected loops [N, C, S], [C, S] or [N, C] over dense data";
     return failure();

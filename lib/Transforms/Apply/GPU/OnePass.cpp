@@ -27,6 +27,9 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "bngrad-apply-schedule"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -97,8 +100,11 @@ OnePass::OnePass(OpBuilder &b, const ScheduledGroup &group,
     for (OpOperand &operand : generic->getOpOperands())
       if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
           (!isContiguous(generic, operand) ||
-           !buffers.isAligned(operand.get())))
+           !buffers.isAligned(operand.get()))) {
+        LDBG() << "no vectors: expected aligned, contiguous data, got "
+               << operand.get().getType();
         lanes = 1;
+      }
 }
 
 OnePass::Copy OnePass::chooseCopy() const {
@@ -109,8 +115,10 @@ OnePass::Copy OnePass::chooseCopy() const {
                  cast<MemRefType>(operand.getType()).getLayout().isIdentity() &&
                  getRunBytes(i) % 16 == 0 && strideBytes % 16 == 0;
   }
-  if (!isAligned)
+  if (!isAligned) {
+    LDBG() << "copies of single elements: expected runs of whole 16 bytes";
     return Copy::Elements;
+  }
   // Short runs would keep one thread busy for long.
   bool isShort = layout.channelsRunFastest && tile < layout.channels;
   return isShort ? Copy::Pieces : Copy::Bulk;

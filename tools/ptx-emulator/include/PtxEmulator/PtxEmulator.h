@@ -20,6 +20,9 @@
 extern "C" {
 #endif
 
+/* Names in the style of C. */
+/* NOLINTBEGIN(readability-identifier-naming) */
+
 /* Traffic of one launch to one buffer of global memory. A request is one
  * instruction of one warp; each of its bytes is counted once, and its sectors
  * are the units of 32 bytes that it touches. */
@@ -44,6 +47,8 @@ void ptxEmulatorResetTraffic(void);
 size_t ptxEmulatorGetTraffic(ptxEmulatorTraffic_t *entries, size_t max_entries);
 /* Names the buffer that begins at `pointer`. */
 void ptxEmulatorNameBuffer(const void *pointer, const char *name);
+
+/* NOLINTEND(readability-identifier-naming) */
 
 #ifdef __cplusplus
 } /* extern "C" */

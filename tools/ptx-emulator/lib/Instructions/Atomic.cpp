@@ -131,7 +131,7 @@ static void executeAtomic(Warp &warp, const Inst &inst, uint32_t mask) {
       return false;
     releaseBefore(warp, inst, lane, place);
     for (unsigned i = 0; i < count; ++i) {
-      uint8_t *at = place.data() + i * inst.bytes;
+      uint8_t *at = place.data() + size_t(i) * inst.bytes;
       uint64_t old = 0;
       std::memcpy(&old, at, inst.bytes);
       uint64_t b = warp.in(inst.source[1 + i])[lane];

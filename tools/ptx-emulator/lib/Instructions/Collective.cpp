@@ -157,7 +157,7 @@ static void executeVote(Warp &warp, const Inst &inst, uint32_t mask) {
     case 2:
       holds |= uint32_t(mine == 0 || mine == member) << lane;
       break;
-    case 3:
+    default:
       warp.out(inst.dest[0])[lane] = mine;
       break;
     }
@@ -249,7 +249,7 @@ static void executeRedux(Warp &warp, const Inst &inst, uint32_t mask) {
       case 4:
         value |= x;
         break;
-      case 5:
+      default:
         value ^= x;
         break;
       }

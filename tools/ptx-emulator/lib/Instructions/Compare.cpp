@@ -72,9 +72,9 @@ template <typename T> static bool compare(Relation relation, T a, T b) {
   case Relation::Geu:
     return !(a < b);
   case Relation::Num:
-    return a == a && b == b;
+    return !std::isnan(a) && !std::isnan(b);
   case Relation::Nan:
-    return !(a == a && b == b);
+    return std::isnan(a) || std::isnan(b);
   }
   return false;
 }

@@ -125,7 +125,7 @@ template <typename T> static T flush(T value) {
 
 template <typename T> static uint64_t finish(T value, bool canonical) {
   // A single-precision NaN result has one encoding.
-  if (sizeof(T) == 4 && canonical && value != value)
+  if (sizeof(T) == 4 && canonical && std::isnan(value))
     return 0x7FFFFFFF;
   return toBits(value);
 }
@@ -387,7 +387,7 @@ static void executeTest(Warp &warp, const Inst &inst, uint32_t mask) {
     case 4:
       holds = kind == FP_NORMAL || kind == FP_ZERO;
       break;
-    case 5:
+    default:
       holds = kind == FP_SUBNORMAL;
       break;
     }

@@ -122,12 +122,12 @@ static void executeLoad(Warp &warp, const Inst &inst, uint32_t mask) {
     const uint8_t *from = place.data();
     bool isDefined = place.region->defined.all(place.offset, bytes);
     for (unsigned i = 0; i < inst.dest.count; ++i) {
-      uint64_t value =
-          loadElement(from + i * inst.bytes, inst.bytes, inst.signExtend);
+      uint64_t value = loadElement(from + size_t(i) * inst.bytes, inst.bytes,
+                                   inst.signExtend);
       warp.out(inst.dest[i])[lane] = value & keep;
       if (!isDefined)
-        undefined[i][lane] =
-            undefinedBytes(*place.region, place.offset + i * inst.bytes, inst);
+        undefined[i][lane] = undefinedBytes(
+            *place.region, place.offset + uint64_t(i) * inst.bytes, inst);
     }
     affected |= uint32_t(!isDefined) << lane;
     acquireAfter(warp, inst, lane, place);
@@ -182,14 +182,15 @@ static void executeStore(Warp &warp, const Inst &inst, uint32_t mask) {
     releaseBefore(warp, inst, lane, place);
     uint8_t *to = place.data();
     for (unsigned i = 0; i < numElements; ++i)
-      std::memcpy(to + i * inst.bytes, &warp.in(inst.source[i + 1])[lane],
-                  inst.bytes);
+      std::memcpy(to + size_t(i) * inst.bytes,
+                  &warp.in(inst.source[i + 1])[lane], inst.bytes);
     ByteFlags &defined = place.region->defined;
     defined.set(place.offset, bytes, true);
     for (unsigned i = 0; isAffected && i < numElements; ++i)
       for (unsigned parts = undefinedBytes(i, lane); parts; parts &= parts - 1)
-        defined.set(place.offset + i * inst.bytes + __builtin_ctz(parts), 1,
-                    false);
+        defined.set(place.offset + uint64_t(i) * inst.bytes +
+                        __builtin_ctz(parts),
+                    1, false);
     return true;
   });
   if (!fine)

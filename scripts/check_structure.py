@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Checks the sizes of files and the libraries of the stages.
+
+* No C++ or Python file has more than 600 lines.
+* Every folder of lib/Transforms is a stage with a library of its own, made by
+  exactly one `bngrad_add_library(BNGrad<folder>`.
+* A stage links only libraries of earlier stages.
+* ToLinalg, which other compilers embed, names no dialect of one target.
+
+Usage: check_structure.py [SOURCE_ROOT]
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+MOST_LINES = 600
+SIZED_FOLDERS = ("bench", "fuzz", "include", "lib", "scripts", "tools", "unittests")
+SIZED_SUFFIXES = (".cpp", ".h", ".py")
+
+STAGES = ["Utils", "ToLinalg", "Schedule", "Bufferize", "Apply", "Lower", "Pipelines"]
+TARGET_DIALECT = re.compile(r"\bMLIR\w*(?:NVVM|NVGPU|GPU|OpenMP|LLVM)\w*Dialect\b")
+LIBRARY = re.compile(r"\bbngrad_add_library\(\s*(\w+)")
+
+
+def list_files(root: Path) -> list[str]:
+    listed = subprocess.run(
+        ["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        check=True, capture_output=True, text=True).stdout
+    return sorted({file for file in listed.split("\0") if file and (root / file).is_file()})
+
+
+def check_sizes(root: Path, files: list[str]) -> list[str]:
+    errors = []
+    for file in files:
+        if file.startswith(tuple(f"{folder}/" for folder in SIZED_FOLDERS)) and file.endswith(SIZED_SUFFIXES):
+            lines = len((root / file).read_text().splitlines())
+            if lines > MOST_LINES:
+                errors.append(f"{file}: expected at most {MOST_LINES} lines, got {lines}")
+    return errors
+
+
+def check_stage(stage: str, text: str) -> list[str]:
+    """Checks the CMakeLists.txt of a stage."""
+    text = re.sub(r"#.*", "", text)
+    libraries = LIBRARY.findall(text)
+    if libraries != [f"BNGrad{stage}"]:
+        return [f"expected one bngrad_add_library(BNGrad{stage}, got {libraries}"]
+    errors = []
+    for name in sorted(set(re.findall(r"\bBNGrad(\w+)\b", text))):
+        if name in STAGES and STAGES.index(name) > STAGES.index(stage):
+            errors.append(f"expected libraries of earlier stages only, got BNGrad{name}")
+        elif name == "Transforms":
+            errors.append("expected libraries of single stages, got BNGradTransforms")
+    if stage == "ToLinalg":
+        errors += [f"expected no dialect of one target, got {name}"
+                   for name in sorted(set(TARGET_DIALECT.findall(text)))]
+    return errors
+
+
+def check_stages(root: Path, files: list[str]) -> list[str]:
+    folder = "lib/Transforms"
+    errors = []
+    folders = {file.split("/")[2] for file in files if file.startswith(f"{folder}/") and file.count("/") > 2}
+    for stage in sorted(folders):
+        lists = f"{folder}/{stage}/CMakeLists.txt"
+        if stage not in STAGES:
+            errors.append(f"{folder}/{stage}: expected one of the stages {', '.join(STAGES)}")
+        elif lists not in files:
+            errors.append(f"{lists}: expected the library of the stage, got no such file")
+        else:
+            errors += [f"{lists}: {error}" for error in check_stage(stage, (root / lists).read_text())]
+    return errors
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("root", nargs="?", type=Path, metavar="SOURCE_ROOT",
+                        default=Path(__file__).resolve().parent.parent)
+    root = parser.parse_args().root
+    files = list_files(root)
+    errors = check_sizes(root, files) + check_stages(root, files)
+    for error in errors:
+        print(error)
+    print(f"structure: {len(files)} files, {len(errors)} errors")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+//===- FakeDriverState.h - the state of the fake CUDA driver ----*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_UNITTESTS_FAKEDRIVERSTATE_H
+#define BNGRAD_UNITTESTS_FAKEDRIVERSTATE_H
+
+#include "FakeDriver.h"
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+extern "C" __attribute__((weak)) void spareAllocations(bool isSpared);
+
+namespace bngrad::cuda {
+struct CUctx_st {
+  int device;
+  unsigned long long id;
+  bool alive;
+};
+struct CUmod_st {
+  unsigned long long contextId;
+};
+struct CUfunc_st {
+  CUcontext context;
+  std::string name;
+  int maxDynamicShared;
+  bool allowsLargeClusters;
+};
+struct CUstream_st {
+  CUcontext context;
+};
+struct CUevent_st {
+  CUcontext context;
+};
+struct CUmemPoolHandle_st {
+  uint64_t releaseThreshold;
+};
+} // namespace bngrad::cuda
+
+namespace fake {
+
+/// Where tests make allocations fail, the driver's own do not.
+struct SparedScope {
+  SparedScope() {
+    if (spareAllocations)
+      spareAllocations(true);
+  }
+  ~SparedScope() {
+    if (spareAllocations)
+      spareAllocations(false);
+  }
+};
+
+constexpr CUresult kInvalidValue = CUresult(1);
+constexpr CUresult kInvalidDevice = CUresult(101);
+constexpr CUresult kInvalidContext = CUresult(201);
+constexpr CUresult kInvalidPtx = CUresult(218);
+constexpr CUresult kInvalidHandle = CUresult(400);
+constexpr CUresult kNotFound = CUresult(500);
+constexpr CUresult kInvalidClusterSize = CUresult(912);
+// Static shared memory of every kernel.
+constexpr int kStaticShared = 1024;
+constexpr int kMaxShared = 227 << 10;
+
+struct State {
+  std::recursive_mutex mutex;
+  DeviceInfo devices[kNumDevices];
+  CUcontext primary[kNumDevices] = {};
+  std::vector<CUcontext> destroyed;
+  unsigned long long lastId = 0;
+  std::vector<std::string> calls;
+  int numCalls = 0;
+  std::vector<Launch> launches;
+  std::map<std::string, CUresult> failures;
+  int optLevel = -1;
+  /// Memory that cuMemFreeAsync and cuMemFree accept.
+  std::set<CUdeviceptr> pooled;
+  std::set<CUdeviceptr> plain;
+  /// Memory that is never freed, reachable for leak checkers.
+  std::vector<void *> kept;
+
+  template <typename T> T *keep(T *object) {
+    kept.push_back(object);
+    return object;
+  }
+};
+
+inline State &state() {
+  static State &state = *new State;
+  return state;
+}
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+inline thread_local std::vector<CUcontext> contextStack;
+
+inline CUcontext current() {
+  return contextStack.empty() ? nullptr : contextStack.back();
+}
+
+/// Counts a query; returns its result.
+inline CUresult ask(const char *function) {
+  Lock lock(state().mutex);
+  ++state().numCalls;
+  auto found = state().failures.find(function);
+  return found == state().failures.end() ? CUDA_SUCCESS : found->second;
+}
+
+/// Records a call; returns its result.
+inline CUresult record(const char *function, const std::string &detail = "") {
+  Lock lock(state().mutex);
+  state().calls.push_back(function + (detail.empty() ? "" : " " + detail));
+  return ask(function);
+}
+
+/// As record, for a call that needs a context.
+inline CUresult recordInContext(const char *function,
+                                const std::string &detail = "") {
+  CUresult result = record(function, detail);
+  if (result == CUDA_SUCCESS && (!current() || !current()->alive))
+    return kInvalidContext;
+  return result;
+}
+
+/// As record, for a call in `stream`.
+inline CUresult recordInStream(const char *function, CUstream stream,
+                               const std::string &detail = "") {
+  CUresult result = recordInContext(function, detail);
+  if (result == CUDA_SUCCESS && stream && stream->context != current())
+    return kInvalidHandle;
+  return result;
+}
+
+} // namespace fake
+
+#define RETURN_IF_FAILED(call)                                                 \
+  if (CUresult result = call; result != CUDA_SUCCESS)                          \
+    return result;
+
+#endif // BNGRAD_UNITTESTS_FAKEDRIVERSTATE_H
