@@ -109,9 +109,11 @@ SmallVector<int64_t> GradientOpInterface::getDataShape() {
   };
   for (OpOperand &operand : getOperation()->getOpOperands())
     merge(getOperandRole(operand), operand.get());
+  // A per-channel result is cast to its type in the end.
   for (auto [role, result] :
        llvm::zip_equal(getResultRoles(), getOperation()->getResults()))
-    merge(role, result);
+    if (getRoleShape(role) != RoleShape::Channel)
+      merge(role, result);
   return shape;
 }
 

@@ -76,7 +76,8 @@ def BNGrad_GradientOpInterface : OpInterface<"GradientOpInterface"> {
     bool isFeatureDim(int64_t dim) {
       return ::llvm::is_contained(getFeatureDims(), dim);
     }
-    /// The shape of input, with every size that an operand or a result knows.
+    /// The shape of input, with every size that an operand knows, or a result
+    /// other than a per-channel one.
     ::llvm::SmallVector<int64_t> getDataShape();
   }];
 }
