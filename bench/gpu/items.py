@@ -102,7 +102,7 @@ class Item:
             return True
         values = dict(re.findall(r"(\w+) = (\d+)", text))
         per_channel = self.case.elements // self.case.channels
-        tile = int(values["columns"]) * -(-per_channel // int(values.get("cluster", 1)))
+        tile = int(values["block_channels"]) * -(-per_channel // int(values.get("cluster_blocks", 1)))
         return 2 * tile * BYTES[self.type] <= SHARED_BYTES
 
     @property
