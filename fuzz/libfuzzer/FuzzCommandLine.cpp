@@ -136,8 +136,7 @@ static const Strings kArguments = {
     "--result=x.npy",
     "--schedule=#bngrad.schedule<loops>",
     "--schedule=#bngrad.schedule<rows>",
-    "--schedule=#bngrad.schedule<two_pass, block_threads = 64, block_accesses "
-    "= 1024, sum_blocks = 16>",
+    "--schedule=#bngrad.schedule<two_pass, block_threads = 64, fma = true>",
     "--schedule=",
     "--schedule=#bngrad.schedule<rows, row_blocks = 0>",
     "--help",

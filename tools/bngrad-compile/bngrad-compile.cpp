@@ -99,7 +99,7 @@ static LogicalResult verifyOutputs(const InputArgList &args,
     if (error.empty() && isWrittenInPlace(path))
       error = "no regular file";
     if (!error.empty())
-      report(path + ": cannot write: " + error);
+      report(Twine(path) + ": cannot write: " + error);
     else if (isSameFile(path, options.compile.path))
       report(path + ": cannot write: it is the input");
   }

@@ -132,7 +132,7 @@ LogicalResult Jit::call(StringRef function,
   for (std::vector<int64_t> &descriptor : descriptors)
     pointers.push_back(descriptor.data());
   for (void *&pointer : pointers)
-    packed.push_back(&pointer);
+    packed.push_back(static_cast<void *>(&pointer));
   // Of functions that return none it is left alone.
   int32_t status = 0;
   packed.push_back(&status);

@@ -132,7 +132,7 @@ static LogicalResult verifyOptions(const Options &options,
     if (error.empty() && !isWrittenInPlace(path))
       error = findSameFile(options, i);
     if (!error.empty())
-      result = reportError(path + ": cannot write: " + error);
+      result = reportError(Twine(path) + ": cannot write: " + error);
   }
   return result;
 }

@@ -15,8 +15,11 @@
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <new>
 #include <unistd.h>
 
@@ -29,15 +32,34 @@ static std::string inputName;
 void mlir::bngrad::setToolName(StringRef name) { toolName = name; }
 
 void mlir::bngrad::setInputName(StringRef name) { inputName = name.str(); }
-/// Allocates nothing.
-[[noreturn]] static void exitOutOfMemory() {
-  std::array<StringRef, 2> parts = {toolName, ": error: out of memory\n"};
-  for (StringRef part : parts)
-    (void)!::write(STDERR_FILENO, part.data(), part.size());
+
+/// Reports a fatal error and ends the process. Allocates nothing. Of threads
+/// that fail at the same time, one reports.
+[[noreturn]] static void exitWithError(StringRef reason) {
+  static std::atomic_flag isReported;
+  thread_local bool isExiting = false;
+  if (isReported.test_and_set()) {
+    // An interrupt handler below has failed, too.
+    if (isExiting)
+      ::_exit(1);
+    for (;;)
+      ::pause();
+  }
+  isExiting = true;
+  // One call, as other threads may write at the same time.
+  std::array<char, 512> line;
+  int length = std::snprintf(line.data(), line.size(), "%.*s: error: %.*s\n",
+                             static_cast<int>(toolName.size()), toolName.data(),
+                             static_cast<int>(reason.size()), reason.data());
+  if (length > 0)
+    (void)!::write(STDERR_FILENO, line.data(),
+                   std::min<size_t>(length, line.size() - 1));
   // Removes incomplete files.
   llvm::sys::RunInterruptHandlers();
   ::_exit(1);
 }
+
+[[noreturn]] static void exitOutOfMemory() { exitWithError("out of memory"); }
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) &&                    \
     !LLVM_ADDRESS_SANITIZER_BUILD
@@ -71,9 +93,7 @@ void mlir::bngrad::reportOutOfMemory() {
       [](void *, const char *, bool) { exitOutOfMemory(); });
   // Such as threads that cannot be created.
   llvm::install_fatal_error_handler([](void *, const char *reason, bool) {
-    (void)reportError(reason);
-    llvm::sys::RunInterruptHandlers();
-    ::_exit(1);
+    exitWithError(StringRef(reason).split('\n').first);
   });
 }
 

@@ -190,7 +190,7 @@ FailureOr<std::string> Outputs::addForProcess(StringRef path) {
   FailureOr<int> descriptor = create(path);
   if (failed(descriptor))
     return failure();
-  llvm::sys::Process::SafelyCloseFileDescriptor(*descriptor);
+  (void)llvm::sys::Process::SafelyCloseFileDescriptor(*descriptor);
   return files.back().temporary;
 }
 
