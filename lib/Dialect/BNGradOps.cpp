@@ -420,3 +420,68 @@ bool BatchNormBackwardElemtOp::isCompatibleReturnTypes(TypeRange inferred,
                                                        TypeRange given) {
   return succeeded(verifyCompatibleShapes(inferred, given));
 }
+
+//===----------------------------------------------------------------------===//
+// ElementCastOp
+//===----------------------------------------------------------------------===//
+
+/// The bytes of an element in memory; 0 for types that an element_cast does not
+/// take.
+static int64_t getStorageBytes(Type type) {
+  if (isa<FloatType>(type) && type.getIntOrFloatBitWidth() % 8 == 0)
+    return type.getIntOrFloatBitWidth() / 8;
+  for (unsigned width : {1, 8, 16, 32, 64})
+    if (type.isInteger(width))
+      return llvm::divideCeil(width, 8);
+  return 0;
+}
+
+LogicalResult ElementCastOp::verify() {
+  auto source = cast<MemRefType>(getSource().getType());
+  auto result = cast<MemRefType>(getResult().getType());
+  // (C1)
+  for (Type type : {source.getElementType(), result.getElementType()})
+    if (getStorageBytes(type) == 0)
+      return emitOpError()
+             << "expected elements to be floats, or integers of 1, "
+                "8, 16, 32 or 64 bits, got "
+             << type;
+  // (C2)
+  if (source.getMemorySpace() != result.getMemorySpace())
+    return emitOpError() << "expected result to have the memory space of "
+                            "source, "
+                         << source << ", got " << result;
+  int64_t sourceBytes = getStorageBytes(source.getElementType());
+  int64_t resultBytes = getStorageBytes(result.getElementType());
+  if (sourceBytes == resultBytes) {
+    if (source.getShape() == result.getShape() &&
+        source.getLayout() == result.getLayout())
+      return success();
+    return emitOpError() << "expected result to have the shape and layout of "
+                            "source, "
+                         << source << ", got " << result;
+  }
+  for (MemRefType type : {source, result})
+    if (type.getRank() != 1 || !type.getLayout().isIdentity())
+      return emitOpError() << "expected rank 1 and the identity layout for "
+                              "elements of different sizes, got "
+                           << type;
+  // Products of unsigned numbers that fit into 128 bits.
+  auto getBytes = [](MemRefType type, uint64_t bytes) {
+    return llvm::APInt(128, type.getDimSize(0)) * bytes;
+  };
+  if (source.hasStaticShape() && result.hasStaticShape() &&
+      getBytes(source, sourceBytes) != getBytes(result, resultBytes))
+    return emitOpError() << "expected result to have the bytes of source, "
+                         << source << ", got " << result;
+  return success();
+}
+
+OpFoldResult ElementCastOp::fold(FoldAdaptor) {
+  if (auto producer = getSource().getDefiningOp<ElementCastOp>();
+      producer && producer.getSource().getType() == getType())
+    return producer.getSource();
+  return getSource().getType() == getType() ? getSource() : OpFoldResult();
+}
+
+Value ElementCastOp::getViewSource() { return getSource(); }

@@ -379,3 +379,15 @@ func.func @sizes_known_on_one_side(%x: tensor<5x?xf32>, %p: tensor<?xf32>) -> (i
   %s = tensor.dim %0#1, %c0 : tensor<7xf32>
   return %d, %s : index, index
 }
+
+// Casts that cancel out.
+// CHECK-LABEL: func @element_casts(
+// CHECK-SAME:    %[[A:[a-z0-9]+]]: memref<4xi1>
+// CHECK:         %[[BYTES:.+]] = bngrad.element_cast %[[A]] : memref<4xi1> to memref<4xi8>
+// CHECK:         return %[[A]], %[[A]], %[[BYTES]]
+func.func @element_casts(%a: memref<4xi1>) -> (memref<4xi1>, memref<4xi1>, memref<4xi8>) {
+  %0 = bngrad.element_cast %a : memref<4xi1> to memref<4xi1>
+  %1 = bngrad.element_cast %0 : memref<4xi1> to memref<4xi8>
+  %2 = bngrad.element_cast %1 : memref<4xi8> to memref<4xi1>
+  return %0, %2, %1 : memref<4xi1>, memref<4xi1>, memref<4xi8>
+}

@@ -459,3 +459,75 @@ func.func @byte_mask(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %p: tensor<3xf32
       : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
   return
 }
+
+// -----
+
+func.func @element_cast_c1(%a: memref<4xindex>) {
+  // expected-error @below {{'bngrad.element_cast' op expected elements to be floats, or integers of 1, 8, 16, 32 or 64 bits, got 'index'}}
+  %0 = bngrad.element_cast %a : memref<4xindex> to memref<4xi64>
+  return
+}
+
+// -----
+
+func.func @element_cast_c1_width(%a: memref<4xi8>) {
+  // expected-error @below {{got 'i4'}}
+  %0 = bngrad.element_cast %a : memref<4xi8> to memref<4xi4>
+  return
+}
+
+// -----
+
+func.func @element_cast_c1_complex(%a: memref<4xcomplex<f32>>) {
+  // expected-error @below {{got 'complex<f32>'}}
+  %0 = bngrad.element_cast %a : memref<4xcomplex<f32>> to memref<4xi64>
+  return
+}
+
+// -----
+
+func.func @element_cast_c2_space(%a: memref<4xi1, 3>) {
+  // expected-error @below {{expected result to have the memory space of source, 'memref<4xi1, 3>', got 'memref<4xi8>'}}
+  %0 = bngrad.element_cast %a : memref<4xi1, 3> to memref<4xi8>
+  return
+}
+
+// -----
+
+func.func @element_cast_c2_shape(%a: memref<4xi1>) {
+  // expected-error @below {{expected result to have the shape and layout of source, 'memref<4xi1>', got 'memref<?xi8>'}}
+  %0 = bngrad.element_cast %a : memref<4xi1> to memref<?xi8>
+  return
+}
+
+// -----
+
+func.func @element_cast_c2_layout(%a: memref<4xi1, strided<[2]>>) {
+  // expected-error @below {{expected result to have the shape and layout of source, 'memref<4xi1, strided<[2]>>', got 'memref<4xi8>'}}
+  %0 = bngrad.element_cast %a : memref<4xi1, strided<[2]>> to memref<4xi8>
+  return
+}
+
+// -----
+
+func.func @element_cast_c2_rank(%a: memref<4x2xf32>) {
+  // expected-error @below {{expected rank 1 and the identity layout for elements of different sizes, got 'memref<4x2xf32>'}}
+  %0 = bngrad.element_cast %a : memref<4x2xf32> to memref<32xi8>
+  return
+}
+
+// -----
+
+func.func @element_cast_c2_strided(%a: memref<1xf32>) {
+  // expected-error @below {{expected rank 1 and the identity layout for elements of different sizes, got 'memref<4xi8, strided<[2]>>'}}
+  %0 = bngrad.element_cast %a : memref<1xf32> to memref<4xi8, strided<[2]>>
+  return
+}
+
+// -----
+
+func.func @element_cast_c2_bytes(%a: memref<4xf32>) {
+  // expected-error @below {{expected result to have the bytes of source, 'memref<4xf32>', got 'memref<4xi8>'}}
+  %0 = bngrad.element_cast %a : memref<4xf32> to memref<4xi8>
+  return
+}

@@ -250,3 +250,17 @@ func.func @many_elements(%dy: tensor<2147483648x3x4294967295xf32>, %m: tensor<3x
       : tensor<4294967296x3x4294967296x0xf32>, tensor<3xf32>, tensor<3xf32>
   return
 }
+
+// CHECK-LABEL: func @element_casts
+// CHECK:         bngrad.element_cast %{{.+}} : memref<?x8xi1, strided<[16, 1], offset: ?>> to memref<?x8xi8, strided<[16, 1], offset: ?>>
+// CHECK-NEXT:    bngrad.element_cast %{{.+}} : memref<?xbf16, 3> to memref<?xi16, 3>
+// CHECK-NEXT:    bngrad.element_cast %{{.+}} : memref<9223372036854775807xf64> to memref<?xi1>
+// CHECK-NEXT:    bngrad.element_cast %{{.+}} : memref<6xf32> to memref<3xi64>
+func.func @element_casts(%mask: memref<?x8xi1, strided<[16, 1], offset: ?>>, %half: memref<?xbf16, 3>,
+                         %huge: memref<9223372036854775807xf64>, %single: memref<6xf32>) {
+  %0 = bngrad.element_cast %mask : memref<?x8xi1, strided<[16, 1], offset: ?>> to memref<?x8xi8, strided<[16, 1], offset: ?>>
+  %1 = bngrad.element_cast %half : memref<?xbf16, 3> to memref<?xi16, 3>
+  %2 = bngrad.element_cast %huge : memref<9223372036854775807xf64> to memref<?xi1>
+  %3 = bngrad.element_cast %single : memref<6xf32> to memref<3xi64>
+  return
+}

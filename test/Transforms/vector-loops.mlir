@@ -149,7 +149,7 @@ func.func @ten_bytes(%x: memref<8x6x3100xf32>, %y: memref<8x6x3100xf32>, %z: mem
 // CHECK-LABEL: func @small_masked
 // CHECK-SAME:    %[[K:[^:]+]]: memref<2x3x64xi1>
 // CHECK-NOT:     scf.parallel
-// CHECK:         %[[BYTES:.+]] = builtin.unrealized_conversion_cast %{{.+}} : memref<384xi1> to memref<384xi8>
+// CHECK:         %[[BYTES:.+]] = bngrad.element_cast %{{.+}} : memref<384xi1> to memref<384xi8>
 // CHECK-NOT:     scf.parallel
 // CHECK-NOT:     memref.prefetch
 // CHECK:         %[[M:.+]] = vector.load %[[BYTES]]{{.+}} : memref<384xi8>, vector<64xi8>
@@ -561,7 +561,7 @@ func.func @scalar_beside_channels(%x: memref<1000x64xf32>, %s: memref<f32>, %f: 
 // A mask by position, the same for all rows, is read as the bytes it is.
 // CHECK-LABEL: func @mask_by_position
 // CHECK-SAME:    %[[K:[^:,]+]]: memref<3100xi1>,
-// CHECK:         %[[BYTES:.+]] = builtin.unrealized_conversion_cast %[[K]] : memref<3100xi1> to memref<3100xi8>
+// CHECK:         %[[BYTES:.+]] = bngrad.element_cast %[[K]] : memref<3100xi1> to memref<3100xi8>
 // CHECK:         %[[M:.+]] = vector.load %[[BYTES]]{{.+}} : memref<3100xi8>, vector<16xi8>
 // CHECK:         arith.cmpi ne, %[[M]],
 // CHECK:         return

@@ -24,6 +24,7 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/RuntimeVerifiableOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 
 #include "BNGrad/Dialect/BNGradDialect.h.inc"
 #include "BNGrad/Dialect/BNGradEnums.h.inc"

@@ -15,6 +15,7 @@ include "mlir/IR/OpAsmInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/RuntimeVerifiableOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/ViewLikeInterface.td"
 
 // A method that returns the roles.
 class BNGrad_RoleList<string getter, list<string> roles> {
@@ -365,6 +366,41 @@ def BNGrad_BatchNormBackwardElemtOp
     static bool isCompatibleReturnTypes(::mlir::TypeRange inferred,
                                         ::mlir::TypeRange given);
   }];
+}
+
+def BNGrad_ElementCastOp
+    : BNGrad_Op<"element_cast", [Pure, DeclareOpInterfaceMethods<ViewLikeOpInterface>]> {
+  let summary = "a buffer seen with another element type";
+  let description = [{
+    A view of the memory of `source` with the element type of `result`. No bits
+    change. `i1` occupies a byte, 0 or 1. `bngrad-apply-schedule` loads vectors
+    of i1 through it, as those of MLIR are bit-packed; `bngrad-lower-element-cast`
+    lowers it.
+
+    Constraints:
+      (C1) the elements of `source` and `result` are floats, or integers of 1, 8,
+           16, 32 or 64 bits.
+      (C2) `source` and `result` have the same memory space, and either elements
+           of the same size in memory, the same shape and the same layout, or
+           rank 1, the identity layout and, if it is known, the same size in
+           bytes.
+
+    Example:
+
+    ```mlir
+    func.func @bytes(%mask: memref<?x8xi1>, %data: memref<16xf32>) {
+      %0 = bngrad.element_cast %mask : memref<?x8xi1> to memref<?x8xi8>
+      %1 = bngrad.element_cast %data : memref<16xf32> to memref<64xi8>
+      return
+    }
+    ```
+  }];
+
+  let arguments = (ins AnyMemRef:$source);
+  let results = (outs AnyMemRef:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `to` type($result)";
+  let hasFolder = 1;
+  let hasVerifier = 1;
 }
 
 #endif // BNGRAD_DIALECT_BNGRADOPS_TD

@@ -9,6 +9,8 @@
 #include "DenseForms.h"
 #include "Schedule/ScheduledGroup.h"
 
+#include "BNGrad/Dialect/BNGrad.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -135,8 +137,7 @@ static Value getDenseView(OpBuilder &b, Location loc, MemRefType type,
   Value flat = memref::ReinterpretCastOp::create(
       b, loc, flatType, metadata.base, OpFoldResult(b.getIndexAttr(0)),
       ArrayRef<OpFoldResult>{count}, ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
-  Value bytes =
-      UnrealizedConversionCastOp::create(b, loc, bytesType, flat).getResult(0);
+  Value bytes = ElementCastOp::create(b, loc, bytesType, flat);
   int64_t width =
       llvm::divideCeil(type.getElementType().getIntOrFloatBitWidth(), 8);
   Value byteOffset = arith::MulIOp::create(

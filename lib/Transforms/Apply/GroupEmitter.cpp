@@ -27,9 +27,7 @@ Value mlir::bngrad::castToStorage(OpBuilder &b, Location loc, Value memref) {
   auto type = cast<MemRefType>(memref.getType());
   if (!type.getElementType().isInteger(1))
     return memref;
-  return UnrealizedConversionCastOp::create(b, loc, type.clone(b.getI8Type()),
-                                            memref)
-      .getResult(0);
+  return ElementCastOp::create(b, loc, type.clone(b.getI8Type()), memref);
 }
 
 GroupEmitter::GroupEmitter(OpBuilder &b, const ScheduledGroup &group)

@@ -46,6 +46,7 @@ static void addRoundingPasses(OpPassManager &pm, bool bf16Conversion) {
 }
 
 void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
+  pm.addPass(createBNGradLowerElementCastPass());
   pm.addPass(createBNGradExpandMathPass());
   addRoundingPasses(pm, target.bf16Conversion);
   pm.addPass(createBNGradShareLoopsPass());
@@ -104,6 +105,8 @@ static void addKernelPasses(OpPassManager &pm, const KernelOptions &options) {
 
 void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
                                       const KernelOptions &options) {
+  // Those in kernels as well.
+  pm.addPass(createBNGradLowerElementCastPass());
   pm.addPass(createBNGradExpandMathPass());
   addRoundingPasses(pm.nest<func::FuncOp>(), /*bf16Conversion=*/false);
   // Those in kernels as well.

@@ -49,10 +49,8 @@ Value mlir::bngrad::getMemory(Value memref) {
   while (Operation *def = memref.getDefiningOp()) {
     if (auto view = dyn_cast<ViewLikeOpInterface>(def))
       memref = view.getViewSource();
-    else if (isa<memref::ExtractStridedMetadataOp, UnrealizedConversionCastOp>(
-                 def) &&
-             def->getNumOperands() == 1)
-      memref = def->getOperand(0);
+    else if (auto metadata = dyn_cast<memref::ExtractStridedMetadataOp>(def))
+      memref = metadata.getSource();
     else
       break;
   }

@@ -102,6 +102,40 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
   ];
 }
 
+def BNGradLowerElementCastPass : Pass<"bngrad-lower-element-cast"> {
+  let summary = "Lower bngrad.element_cast";
+  let description = [{
+    Needs: buffers, right before they are lowered to LLVM.
+    Gives: each `bngrad.element_cast` is an `unrealized_conversion_cast`, which
+           the conversion to LLVM removes: memrefs of both element types are one
+           LLVM type. A `memref.reinterpret_cast` gives it its size if that is
+           another.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    func.func @f(%mask: memref<?x8xi1>) -> memref<?x8xi8> {
+      %0 = bngrad.element_cast %mask : memref<?x8xi1> to memref<?x8xi8>
+      return %0 : memref<?x8xi8>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%mask: memref<?x8xi1>) -> memref<?x8xi8> {
+      %0 = builtin.unrealized_conversion_cast %mask
+          : memref<?x8xi1> to memref<?x8xi8>
+      return %0 : memref<?x8xi8>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"
+  ];
+}
+
 def BNGradAttachChipsPass
     : Pass<"bngrad-attach-chips", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Attach the GPUs for which kernels are compiled";

@@ -69,9 +69,7 @@ void CpuLoops::storeStreaming(OpBuilder &b, Value value, Value memref,
     value = arith::BitcastOp::create(
         b, loc, VectorType::get({piece.lanes}, bits), value);
     auto memrefType = cast<MemRefType>(memref.getType());
-    memref = UnrealizedConversionCastOp::create(b, loc, memrefType.clone(bits),
-                                                memref)
-                 .getResult(0);
+    memref = ElementCastOp::create(b, loc, memrefType.clone(bits), memref);
   }
   int64_t pieceBytes =
       piece.lanes * getElementTypeOrSelf(value).getIntOrFloatBitWidth() / 8;
