@@ -37,8 +37,19 @@ static ArrayRef<Parameter<CpuSchedule>> getCpuParameters(ScheduleKind kind) {
       {"streaming_bytes", &CpuSchedule::streamingBytes},
       {"columns", &CpuSchedule::columns},
       {"row_blocks", &CpuSchedule::rowBlocks, "blocks"}};
-  return kind == ScheduleKind::Loops ? ArrayRef<Parameter<CpuSchedule>>()
-                                     : ArrayRef(kAll);
+  switch (kind) {
+  case ScheduleKind::Channels:
+  case ScheduleKind::Tiles:
+  case ScheduleKind::Rows:
+  case ScheduleKind::Split:
+  case ScheduleKind::Sizes:
+    return kAll;
+  case ScheduleKind::Loops:
+  case ScheduleKind::TwoPass:
+  case ScheduleKind::OnePass:
+    return {};
+  }
+  llvm_unreachable("unknown kind");
 }
 
 static ArrayRef<Parameter<GpuSchedule>> getGpuParameters(ScheduleKind kind) {
@@ -52,8 +63,33 @@ static ArrayRef<Parameter<GpuSchedule>> getGpuParameters(ScheduleKind kind) {
       {"access_bits", &GpuSchedule::accessBits, "vector_bits"},
       {"block_channels", &GpuSchedule::blockChannels, "columns"},
       {"cluster_blocks", &GpuSchedule::clusterBlocks, "cluster"}};
-  return kind == ScheduleKind::OnePass ? ArrayRef(kOnePass)
-                                       : ArrayRef(kTwoPass);
+  switch (kind) {
+  case ScheduleKind::TwoPass:
+    return kTwoPass;
+  case ScheduleKind::OnePass:
+    return kOnePass;
+  case ScheduleKind::Loops:
+  case ScheduleKind::Channels:
+  case ScheduleKind::Tiles:
+  case ScheduleKind::Rows:
+  case ScheduleKind::Split:
+  case ScheduleKind::Sizes:
+    return {};
+  }
+  llvm_unreachable("unknown kind");
+}
+
+/// True if all but `parameters` and fma have their defaults. Without
+/// parameters, a kind has no fma either.
+template <typename Schedule>
+static bool hasOnly(ArrayRef<Parameter<Schedule>> parameters,
+                    const Schedule &schedule) {
+  Schedule allowed;
+  for (const Parameter<Schedule> &parameter : parameters)
+    allowed.*parameter.member = schedule.*parameter.member;
+  if (!parameters.empty())
+    allowed.fma = schedule.fma;
+  return allowed == schedule;
 }
 
 /// Fails with an error that lists the parameters of `kind`.
@@ -173,7 +209,7 @@ static ParseResult parseKind(AsmParser &parser, ScheduleKind &kind) {
 
 Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
-  ScheduleKind kind;
+  ScheduleKind kind = ScheduleKind::Loops;
   CpuSchedule cpu;
   GpuSchedule gpu;
   if (parser.parseLess() || parseKind(parser, kind))
@@ -229,17 +265,19 @@ verifyParameters(function_ref<InFlightDiagnostic()> emitError,
 static LogicalResult
 verifyParameters(function_ref<InFlightDiagnostic()> emitError,
                  const GpuSchedule &gpu) {
-  // Of all GPUs that PTX describes.
-  constexpr int64_t kWarpSize = 32, kMostThreads = 1024;
-  if (gpu.blockThreads < kWarpSize || gpu.blockThreads > kMostThreads ||
-      gpu.blockThreads % kWarpSize != 0)
+  constexpr int64_t warpSize = GpuSchedule::kWarpSize;
+  if (gpu.blockThreads < warpSize ||
+      gpu.blockThreads > GpuSchedule::kMostThreads ||
+      gpu.blockThreads % warpSize != 0)
     return emitError() << "expected block_threads to be a multiple of "
-                       << kWarpSize << " in [" << kWarpSize << ", "
-                       << kMostThreads << "], got " << gpu.blockThreads;
+                       << warpSize << " in [" << warpSize << ", "
+                       << GpuSchedule::kMostThreads << "], got "
+                       << gpu.blockThreads;
   if (gpu.accessBits != 64 && gpu.accessBits != 128)
     return emitError() << "expected access_bits to be 64 or 128, got "
                        << gpu.accessBits;
-  if (gpu.clusterBlocks < 1 || gpu.clusterBlocks > 8 ||
+  if (gpu.clusterBlocks < 1 ||
+      gpu.clusterBlocks > GpuSchedule::kMostClusterBlocks ||
       !llvm::isPowerOf2_64(gpu.clusterBlocks))
     return emitError() << "expected cluster_blocks to be 1, 2, 4 or 8, got "
                        << gpu.clusterBlocks;
@@ -252,6 +290,11 @@ verifyParameters(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    ScheduleKind kind, CpuSchedule cpu,
                                    GpuSchedule gpu) {
+  // The text has only those.
+  if (!hasOnly(getCpuParameters(kind), cpu) ||
+      !hasOnly(getGpuParameters(kind), gpu))
+    return emitError() << "expected defaults for all but the parameters of '"
+                       << stringifyScheduleKind(kind) << "'";
   return isGpuKind(kind) ? verifyParameters(emitError, gpu)
                          : verifyParameters(emitError, cpu);
 }
@@ -264,5 +307,10 @@ LogicalResult BNGradDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError()
            << "expected attribute '" << ScheduleAttr::kAttrName
            << "' to be a #bngrad.schedule, got " << attr.getValue();
+  // By name, as the dialect does not depend on linalg.
+  if (op->getName().getStringRef() != "linalg.generic")
+    return op->emitOpError()
+           << "expected attribute '" << ScheduleAttr::kAttrName
+           << "' on a linalg.generic only";
   return success();
 }

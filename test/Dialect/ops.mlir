@@ -218,14 +218,14 @@ func.func @dynamic_sizes(%x: tensor<?x?xf32>, %p: tensor<?xf32>, %dy2: tensor<2x
 
 // Discardable attributes are kept, in both dictionaries.
 // CHECK-LABEL: func @discardable_attributes_kept
-// CHECK:         {bngrad.schedule = #bngrad.schedule<loops>, epsilon = 1.000000e+00 : f64, frontend.layer = "bn1"}
+// CHECK:         {epsilon = 1.000000e+00 : f64, frontend.layer = "bn1"}
 // GENERIC-LABEL: sym_name = "discardable_attributes_kept"
 // GENERIC:       <{epsilon = 1.000000e+00 : f64,
-// GENERIC-SAME:  }> {bngrad.schedule = #bngrad.schedule<loops>, frontend.layer = "bn1"}
+// GENERIC-SAME:  }> {frontend.layer = "bn1"}
 func.func @discardable_attributes_kept(%x: tensor<3x3xf32>, %p: tensor<3xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%x : tensor<3x3xf32>) input(%x : tensor<3x3xf32>)
       mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>)
-      {frontend.layer = "bn1", epsilon = 1.0 : f64, bngrad.schedule = #bngrad.schedule<loops>}
+      {frontend.layer = "bn1", epsilon = 1.0 : f64}
       : tensor<3x3xf32>, tensor<3xf32>, tensor<3xf32>
   return
 }

@@ -97,16 +97,16 @@
 // RUN: %{two} --check-prefixes=MANY,TWO
 // MANY: two passes instead of one: expected block_channels to divide the number of channels, 16, got 32
 // REDEFINE: %{schedule} = one_pass, block_threads = 64, access_bits = 128, block_channels = 16
-// RUN: %{two} --check-prefixes=BYTES,TWO
-// BYTES: two passes instead of one: expected tiles and sums of at most 231424 bytes, got {{[0-9]+}}
+// RUN: not %{two} --check-prefix=BYTES
+// BYTES: error: 'linalg.generic' op expected tiles and sums of a block of at most 231424 bytes of shared memory, got {{[0-9]+}}
 // REDEFINE: %{schedule} = one_pass, block_threads = 64, access_bits = 128, block_channels = 1, cluster_blocks = 2
 // RUN: %{two} --check-prefix=CLUSTER
 // CLUSTER: two passes instead of one: expected cluster_blocks to be 1, as channels are one row each, got 2
 // Enough for a block of sm_90, but not of sm_120.
 // REDEFINE: %{schedule} = one_pass, block_threads = 64, block_channels = 4
-// RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_120 stop-after=apply schedule={#bngrad.schedule<%{schedule}>}" \
-// RUN:   --remark-policy=all --remark-format=emitRemark --remarks-filter-missed=bngrad-apply-schedule 2>&1 | FileCheck %s --check-prefixes=SMALL,TWO
-// SMALL: two passes instead of one: expected tiles and sums of at most 100352 bytes, got {{[0-9]+}}
+// RUN: not bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_120 stop-after=apply schedule={#bngrad.schedule<%{schedule}>}" 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=SMALL
+// SMALL: error: 'linalg.generic' op expected tiles and sums of a block of at most 100352 bytes of shared memory, got {{[0-9]+}}
 
 // TWO-COUNT-3: gpu.launch
 

@@ -120,7 +120,7 @@ class Function:
 
 
 def call(command: List[str]) -> str:
-    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600)
     bad = [line for line in run.stdout.splitlines()
            if line.startswith("result") and not line.endswith(" ok")]
     if run.returncode or bad:

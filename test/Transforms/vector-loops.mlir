@@ -508,17 +508,19 @@ func.func @tiles(%x: memref<64x32x49xf32>, %sum: memref<32xf32>) {
 // CHECK-DAG:     %[[S:.+]] = memref.dim %[[X]], %c2
 // CHECK-DAG:     %[[ROWS:.+]] = arith.muli %[[N]], %[[C]]
 // CHECK-DAG:     %[[COUNT:.+]] = arith.muli %[[ROWS]], %[[S]]
-// CHECK-DAG:     %[[MUCH:.+]] = arith.cmpi uge, %[[COUNT]], %c16384
 // CHECK-DAG:     %[[FEW:.+]] = arith.cmpi ult, %[[C]], %c8
-// CHECK-DAG:     %[[SPLIT:.+]] = arith.andi %[[MUCH]], %[[FEW]]
-// CHECK-DAG:     %[[VERY:.+]] = arith.cmpi ult, %[[S]], %c16
-// CHECK-DAG:     %[[LEAST:.+]] = arith.select %[[VERY]], %c64, %c8192
-// CHECK-DAG:     %[[MANY:.+]] = arith.cmpi uge, %[[ROWS]], %[[LEAST]]
-// CHECK-DAG:     %[[SHORT:.+]] = arith.cmpi ult, %[[S]], %c256
-// CHECK-DAG:     %[[TILES:.+]] = arith.andi %[[SHORT]], %[[MANY]]
+// CHECK-DAG:     %[[MUCH:.+]] = arith.cmpi uge, %[[COUNT]], %c16384
+// CHECK:         %[[SPLIT:.+]] = arith.andi %[[FEW]], %[[MUCH]]
 // CHECK:         scf.if %[[SPLIT]] {
 // CHECK-NEXT:      arith.addi %[[S]], %c16383
 // CHECK:         } else {
+// CHECK-DAG:       %[[VERY:.+]] = arith.cmpi ult, %[[S]], %c16
+// CHECK-DAG:       %[[SOME:.+]] = arith.cmpi uge, %[[ROWS]], %c64
+// CHECK-DAG:       %[[LEFT:.+]] = arith.andi %[[VERY]], %[[SOME]]
+// CHECK-DAG:       %[[SHORT:.+]] = arith.cmpi ult, %[[S]], %c256
+// CHECK-DAG:       %[[MANY:.+]] = arith.cmpi uge, %[[ROWS]], %c8192
+// CHECK-DAG:       %[[RIGHT:.+]] = arith.andi %[[SHORT]], %[[MANY]]
+// CHECK:           %[[TILES:.+]] = arith.ori %[[LEFT]], %[[RIGHT]]
 // CHECK:           scf.if %[[TILES]] {
 func.func @sizes(%x: memref<?x?x?xf32>, %sum: memref<?xf32>) {
   linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}

@@ -58,8 +58,9 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
   let mnemonic = "schedule";
   let summary = "Loop nest of a group: a gradient and the ops fused with it";
   let description = [{
-    `--bngrad-group` sets it on the `linalg` ops of a group, and
-    `--bngrad-apply-schedule` applies it. It may also be set by hand.
+    `--bngrad-group` sets it on the `linalg.generic` ops of a group, and
+    `--bngrad-apply-schedule` applies it. It may also be set by hand, on such ops
+    alone.
 
     `loops`: channels in parallel; for each channel, scalar loops for the sums,
     then scalar loops for the element-wise part. For any group.

@@ -1,5 +1,4 @@
-//===- Schedule.h - parameters of schedules -------------------- -*- C++
-//-*-===//
+//===- Schedule.h - parameters of a schedule --------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -32,9 +31,10 @@ struct CpuSchedule {
   /// Size of the group's data, in bytes, above which streaming stores are used;
   /// 0: they are not.
   int64_t streamingBytes = 0;
-  /// Approximate number of elements of a table, that is of a row of a tile
-  /// (`tiles`) or of the columns that are added in one go (`rows`), in
-  /// [1, 2^20].
+  /// Length of a table of per-channel values, in elements, in [1, 2^20]: a row
+  /// of a tile has as many (`tiles`); the folded rows of the second pass have
+  /// about half as many, and rows of more than four times as many are not
+  /// folded (`rows`).
   int64_t columns = 1024;
   /// Largest number of blocks of rows whose sums are added in order (`rows`),
   /// in [1, 2^20]. Sums depend on it.
@@ -59,6 +59,11 @@ private:
 
 /// Parameters of `two_pass` and `one_pass`.
 struct GpuSchedule {
+  // Limits of every GPU that PTX describes.
+  static constexpr int64_t kWarpSize = 32;
+  static constexpr int64_t kMostThreads = 1024; // of a block
+  static constexpr int64_t kMostClusterBlocks = 8;
+
   /// Threads of a block: whole warps, at most 1024. Sums depend on it.
   int64_t blockThreads = 256;
   /// Length of an access to memory, in bits: 64 or 128.

@@ -414,24 +414,25 @@ linalg::GenericOp LoopMerger::merge(linalg::GenericOp generic,
   return merged;
 }
 
-void mlir::bngrad::mergeLoops(RewriterBase &rewriter, GroupMembers &members) {
-  if (!areOnMemRefs(members))
+void mlir::bngrad::mergeLoops(RewriterBase &rewriter, ScheduledGroup &group) {
+  if (!areOnMemRefs(group.getMembers()))
     return;
-  std::string reason;
-  std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
-  if (!group)
-    return;
-  SmallVector<ReassociationIndices> runs = group->getMergeableLoops();
+  SmallVector<ReassociationIndices> runs = group.getMergeableLoops();
   // The loops of per-channel generics are the features.
   SmallVector<ReassociationIndices> channelRuns;
-  for (const ReassociationIndices &run : runs)
-    if (group->isFeature(run.front()))
-      channelRuns.push_back(group->getChannelLoops(run));
+  SmallVector<unsigned> features;
+  for (auto [loop, run] : llvm::enumerate(runs))
+    if (group.isFeature(run.front())) {
+      channelRuns.push_back(group.getChannelLoops(run));
+      features.push_back(loop);
+    }
   LoopMerger merger(rewriter);
-  for (linalg::GenericOp &member : members) {
+  for (linalg::GenericOp *member : group.getMemberSlots()) {
     ArrayRef<ReassociationIndices> merged =
-        member.getNumLoops() == group->numLoops ? runs : channelRuns;
+        member->getNumLoops() == group.numLoops ? runs : channelRuns;
     if (llvm::any_of(merged, isMerged))
-      member = merger.merge(member, merged);
+      *member = merger.merge(*member, merged);
   }
+  group.numLoops = runs.size();
+  group.features = std::move(features);
 }

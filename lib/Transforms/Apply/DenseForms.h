@@ -9,12 +9,9 @@
 #ifndef BNGRAD_LIB_TRANSFORMS_APPLY_DENSEFORMS_H
 #define BNGRAD_LIB_TRANSFORMS_APPLY_DENSEFORMS_H
 
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "Schedule/ScheduledGroup.h"
 
 namespace mlir::bngrad {
-
-/// The generics of one version of a group.
-using GroupMembers = SmallVector<linalg::GenericOp>;
 
 /// Data with strides may be dense all the same, in row-major order or in
 /// another (channels-last data viewed as NCHW). Where `members`, which lie in
@@ -30,10 +27,10 @@ using GroupMembers = SmallVector<linalg::GenericOp>;
 FailureOr<SmallVector<GroupMembers>>
 versionByStrides(RewriterBase &rewriter, const GroupMembers &members);
 
-/// Merges adjacent loops where every operand of `members` allows it, so that
-/// dense NCHW data have three loops and NHWC data two. Operands that were the
-/// same value still are.
-void mergeLoops(RewriterBase &rewriter, GroupMembers &members);
+/// Merges adjacent loops where every operand of `group` allows it, so that
+/// dense NCHW data have three loops and NHWC data two, and updates `group`.
+/// Operands that were the same value still are. Tensors are unchanged.
+void mergeLoops(RewriterBase &rewriter, ScheduledGroup &group);
 
 } // namespace mlir::bngrad
 

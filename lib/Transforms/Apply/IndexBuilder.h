@@ -36,7 +36,8 @@ struct IndexBuilder {
   Value compare(arith::CmpIPredicate predicate, Value l, Value r) const {
     return b.createOrFold<arith::CmpIOp>(loc, predicate, l, r);
   }
-  Value both(Value l, Value r) const { return fold<arith::AndIOp>(l, r); }
+  Value bitAnd(Value l, Value r) const { return fold<arith::AndIOp>(l, r); }
+  Value bitOr(Value l, Value r) const { return fold<arith::OrIOp>(l, r); }
   Value select(Value condition, Value l, Value r) const {
     return b.createOrFold<arith::SelectOp>(loc, condition, l, r);
   }

@@ -21,19 +21,25 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
+/// The bytes of an element in memory.
+static int64_t getElementBytes(MemRefType type) {
+  return llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+}
+
 /// The size of `result`, of rank 1, with all bytes of `source`.
 static OpFoldResult getSize(OpBuilder &b, Location loc,
                             TypedValue<MemRefType> source, MemRefType result) {
   if (result.hasStaticShape())
     return b.getIndexAttr(result.getDimSize(0));
-  auto getWidth = [&](MemRefType type) -> Value {
-    int64_t bits = type.getElementTypeBitWidth();
-    return arith::ConstantIndexOp::create(b, loc, llvm::divideCeil(bits, 8));
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
   };
   Value bytes =
       arith::MulIOp::create(b, loc, memref::DimOp::create(b, loc, source, 0),
-                            getWidth(source.getType()));
-  return arith::DivUIOp::create(b, loc, bytes, getWidth(result)).getResult();
+                            constant(getElementBytes(source.getType())));
+  return arith::DivUIOp::create(b, loc, bytes,
+                                constant(getElementBytes(result)))
+      .getResult();
 }
 
 namespace {
@@ -51,7 +57,7 @@ struct LowerElementCast : OpRewritePattern<ElementCastOp> {
     Value memref =
         UnrealizedConversionCastOp::create(rewriter, loc, type, source)
             .getResult(0);
-    if (type != result)
+    if (getElementBytes(source.getType()) != getElementBytes(result))
       memref = memref::ReinterpretCastOp::create(
           rewriter, loc, result, memref, rewriter.getIndexAttr(0),
           getSize(rewriter, loc, source, result),

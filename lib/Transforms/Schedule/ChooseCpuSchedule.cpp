@@ -9,7 +9,10 @@
 #include "ChooseCpuSchedule.h"
 
 #include "mlir/IR/TypeUtilities.h"
+#include "llvm/Support/DebugLog.h"
 #include "llvm/Support/MathExtras.h"
+
+#define DEBUG_TYPE "bngrad-group"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -92,15 +95,37 @@ ScheduleKind mlir::bngrad::chooseCpuKind(const DataShape &shape) {
   for (auto [size, isFeature] : llvm::zip_equal(shape.sizes, shape.isFeature))
     if (isFeature)
       features.push_back(size);
-  if (multiply(features) < limits::kFewChannels &&
-      elements >= limits::kSerialElements)
-    return ScheduleKind::Split;
-  int64_t manyRows = row < limits::kVeryShortRow ? limits::kManyVeryShortRows
-                                                 : limits::kManyRows;
-  return row < limits::kShortRow && elements / row >= manyRows &&
-                 allows(ScheduleKind::Tiles)
-             ? ScheduleKind::Tiles
-             : ScheduleKind::Channels;
+  int64_t channels = multiply(features);
+  for (const SizeRule &rule : kSizeRules) {
+    if (allows(rule.kind) && channels < rule.channelsBelow &&
+        elements >= rule.elementsFrom && row < rule.rowElementsBelow &&
+        elements / row >= rule.rowsFrom)
+      return rule.kind;
+    LDBG() << "not " << stringifyScheduleKind(rule.kind) << ": " << channels
+           << " channels, rows of " << row << " of " << elements << " elements";
+  }
+  return ScheduleKind::Channels;
+}
+
+/// Bytes of the first-level cache for each column of a table: those of the
+/// tables of a pass, which has up to four, and of the lines that pass through.
+static int64_t getColumnBytes(ScheduleKind kind, int64_t elementBytes) {
+  switch (kind) {
+  case ScheduleKind::Rows:
+    return 48;
+  case ScheduleKind::Channels:
+  case ScheduleKind::Tiles:
+  case ScheduleKind::Split:
+  case ScheduleKind::Sizes:
+    // The rows of a tile lie apart, so each is to be a long run of bytes: of
+    // more elements the narrower they are.
+    return 12 * elementBytes;
+  case ScheduleKind::Loops:
+  case ScheduleKind::TwoPass:
+  case ScheduleKind::OnePass:
+    break;
+  }
+  llvm_unreachable("a kind without tables");
 }
 
 CpuSchedule mlir::bngrad::chooseCpuSchedule(ScheduleKind kind,
@@ -112,13 +137,8 @@ CpuSchedule mlir::bngrad::chooseCpuSchedule(ScheduleKind kind,
   schedule.threads = target.threads;
   schedule.vectorBits = target.vectorBits;
   schedule.streamingBytes = target.lastLevelBytes;
-  // The tables of a pass, which has up to four, and the lines that pass through
-  // fit into the first-level cache. The rows of a tile lie apart, so each is to
-  // be a long run of bytes: of more elements the narrower they are.
-  int64_t columnBytes =
-      kind == ScheduleKind::Rows ? 48 : 12 * shape.elementBytes;
-  schedule.columns = llvm::bit_floor(static_cast<uint64_t>(
-      std::max<int64_t>(target.l1Bytes / columnBytes, 64)));
+  schedule.columns = llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(
+      target.l1Bytes / getColumnBytes(kind, shape.elementBytes), 64)));
   // As many blocks whatever the number of threads, so that sums do not depend
   // on it.
   schedule.rowBlocks = 32;

@@ -16,24 +16,22 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Left free for static shared memory of a block and what the system keeps.
+/// Shared memory that the choice leaves to the sums of a block and the driver,
+/// in bytes.
 static constexpr int64_t kReservedBytes = 12 << 10;
+/// Most channels of a block that has several because each is short.
+static constexpr int64_t kMostShortChannels = 64;
+/// Blocks of 256 threads that fill a multiprocessor.
+static constexpr int64_t kBlocksOfMultiprocessor = 8;
 
-namespace {
-/// How much of a group a block holds.
-struct Tile {
-  int64_t cluster, channels, bytes, threads;
-};
-} // namespace
-
-/// The least number of channels whose runs of memory start at multiples of 16
-/// bytes, as bulk copies must, and that divides all channels; 1 if there is
-/// none.
+/// The least number of channels whose runs of memory start at multiples of
+/// kCopyBytes, as bulk copies must, and that divides all channels; 1 if there
+/// is none.
 static int64_t countAlignedChannels(const OnePassLayout &layout) {
   for (int64_t count : llvm::seq_inclusive<int64_t>(1, 16))
     if (layout.channels % count == 0 &&
         llvm::all_of(layout.widths, [&](int64_t width) {
-          return count * layout.length * width % 16 == 0;
+          return count * layout.length * width % CudaChip::kCopyBytes == 0;
         }))
       return count;
   return 1;
@@ -54,42 +52,76 @@ static SmallVector<int64_t> getTileChannels(const OnePassLayout &layout) {
   return {128 / width, 64 / width};
 }
 
-/// A tile that leaves room for a second block on the multiprocessor, which
-/// loads while the first computes, or else one that fills it; nothing if no
-/// cluster can hold a tile.
-static std::optional<Tile> chooseTile(const OnePassLayout &layout,
-                                      const CudaChip &chip) {
+/// Whether a block of `schedule` takes at most `mostBytes` of shared memory.
+static bool fits(const OnePassLayout &layout, const GpuSchedule &schedule,
+                 int64_t mostBytes) {
+  int64_t staticBytes = layout.getStaticBytes(schedule);
+  int64_t reserved =
+      std::max(staticBytes + CudaChip::kDriverSharedBytes, kReservedBytes);
+  return staticBytes <= CudaChip::kStaticSharedBytes &&
+         layout.getSharedBytes(schedule) <= mostBytes - reserved;
+}
+
+/// Blocks that leave room for a second one on the multiprocessor, which loads
+/// while the first computes, or else ones that fill it; nothing if no cluster
+/// can hold the rows of a tile.
+static std::optional<GpuSchedule> chooseBlocks(const OnePassLayout &layout,
+                                               const CudaChip &chip) {
+  GpuSchedule schedule;
+  schedule.fma = true;
   std::pair<int64_t, int64_t> rooms[] = {{chip.sharedBytes / 2, 256},
                                          {chip.sharedBytes, 512}};
   for (auto [room, threads] : rooms)
-    for (int64_t channels : getTileChannels(layout)) {
-      int64_t staticBytes = layout.getStaticBytes(threads, channels);
-      if (staticBytes > OnePassLayout::kMostStaticBytes)
-        continue;
-      int64_t most = room - std::max(staticBytes + OnePassLayout::kSystemBytes,
-                                     kReservedBytes);
-      for (int64_t cluster : {1, 2, 4, 8})
-        if (int64_t bytes = layout.getSharedBytes(cluster, channels);
-            bytes <= most && cluster <= layout.rows)
-          return Tile{cluster, channels, bytes, threads};
-    }
+    for (int64_t channels : getTileChannels(layout))
+      for (int64_t cluster = 1; cluster <= GpuSchedule::kMostClusterBlocks;
+           cluster *= 2) {
+        schedule.blockThreads = threads;
+        schedule.blockChannels = channels;
+        schedule.clusterBlocks = cluster;
+        if (cluster <= layout.rows && fits(layout, schedule, room))
+          return schedule;
+        LDBG() << "a cluster of " << cluster << " blocks of " << channels
+               << " channels does not hold the data in " << room << " bytes";
+      }
   return std::nullopt;
 }
 
 /// More short channels in one block, while there is a block for each
 /// multiprocessor.
 static void joinChannels(const OnePassLayout &layout, const CudaChip &chip,
-                         Tile &tile) {
+                         GpuSchedule &schedule) {
   int64_t room = chip.sharedBytes / 4 - kReservedBytes;
-  int64_t step = tile.channels;
-  for (int64_t count = 2 * step; count <= 64; count += step) {
-    int64_t bytes = layout.getSharedBytes(1, count);
-    if (layout.channels % count != 0 || bytes > room ||
-        layout.channels / count < chip.multiprocessors)
-      continue;
-    tile.channels = count;
-    tile.bytes = bytes;
+  int64_t step = schedule.blockChannels;
+  for (int64_t count = 2 * step; count <= kMostShortChannels; count += step) {
+    GpuSchedule joined = schedule;
+    joined.blockChannels = count;
+    if (layout.channels % count == 0 && layout.getSharedBytes(joined) <= room &&
+        layout.channels / count >= chip.multiprocessors)
+      schedule = joined;
   }
+}
+
+std::optional<GpuSchedule>
+mlir::bngrad::chooseOnePass(const OnePassLayout &layout, const CudaChip &chip) {
+  if (!chip.hasClusters() || layout.widths.empty())
+    return std::nullopt;
+  std::optional<GpuSchedule> schedule = chooseBlocks(layout, chip);
+  if (!schedule || layout.channelsRunFastest)
+    return schedule;
+  if (schedule->clusterBlocks == 1)
+    joinChannels(layout, chip, *schedule);
+  // A warp for each of several channels.
+  if (schedule->blockChannels > 1)
+    schedule->blockThreads = std::clamp<int64_t>(
+        schedule->blockChannels * CudaChip::kWarpSize, 128, 256);
+  return schedule;
+}
+
+GpuSchedule mlir::bngrad::chooseTwoPass(const CudaChip &chip) {
+  GpuSchedule schedule;
+  schedule.fma = true;
+  schedule.sumBlocks = chip.multiprocessors * kBlocksOfMultiprocessor;
+  return schedule;
 }
 
 GpuSchedule mlir::bngrad::getTwoPassInstead(const GpuSchedule &onePass) {
@@ -101,27 +133,10 @@ GpuSchedule mlir::bngrad::getTwoPassInstead(const GpuSchedule &onePass) {
 ScheduleAttr mlir::bngrad::chooseGpuSchedule(const ScheduledGroup &group,
                                              const CudaChip &chip) {
   MLIRContext *context = group.getMembers().front().getContext();
-  GpuSchedule schedule;
-  schedule.fma = true;
-  std::string reason;
-  std::optional<OnePassLayout> layout = OnePassLayout::get(group, reason);
-  std::optional<Tile> tile;
-  if (layout && chip.hasClusters() && !layout->operands.empty())
-    tile = chooseTile(*layout, chip);
-  if (!tile) {
-    LDBG() << "two passes: " << (layout ? "no cluster holds the data" : reason);
-    // Eight blocks fill a multiprocessor.
-    schedule.sumBlocks = chip.multiprocessors * 8;
-    return ScheduleAttr::get(context, ScheduleKind::TwoPass, schedule);
-  }
-  if (!layout->channelsRunFastest && tile->cluster == 1)
-    joinChannels(*layout, chip, *tile);
-  schedule.blockThreads = tile->threads;
-  // A warp for each of several channels.
-  if (!layout->channelsRunFastest && tile->channels > 1)
-    schedule.blockThreads =
-        std::clamp<int64_t>(tile->channels * CudaChip::kWarpSize, 128, 256);
-  schedule.blockChannels = tile->channels;
-  schedule.clusterBlocks = tile->cluster;
-  return ScheduleAttr::get(context, ScheduleKind::OnePass, schedule);
+  std::string reason = "no cluster holds the data";
+  if (std::optional<OnePassLayout> layout = OnePassLayout::get(group, reason))
+    if (std::optional<GpuSchedule> schedule = chooseOnePass(*layout, chip))
+      return ScheduleAttr::get(context, ScheduleKind::OnePass, *schedule);
+  LDBG() << "two passes: " << reason;
+  return ScheduleAttr::get(context, ScheduleKind::TwoPass, chooseTwoPass(chip));
 }

@@ -9,6 +9,7 @@
 #ifndef BNGRAD_LIB_TRANSFORMS_SCHEDULE_CHOOSEGPUSCHEDULE_H
 #define BNGRAD_LIB_TRANSFORMS_SCHEDULE_CHOOSEGPUSCHEDULE_H
 
+#include "OnePassLayout.h"
 #include "ScheduledGroup.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
@@ -18,6 +19,15 @@ namespace mlir::bngrad {
 
 /// The parameters of `two_pass` where `onePass` does not apply.
 GpuSchedule getTwoPassInstead(const GpuSchedule &onePass);
+
+/// The parameters of `one_pass` for data of this layout on `chip`; nothing if
+/// the chip has no clusters, or none holds the data. docs/schedules.md has the
+/// rules.
+std::optional<GpuSchedule> chooseOnePass(const OnePassLayout &layout,
+                                         const CudaChip &chip);
+
+/// The parameters of `two_pass` for any data on `chip`.
+GpuSchedule chooseTwoPass(const CudaChip &chip);
 
 /// The schedule of `group`, on tensors or memrefs, on `chip`.
 ScheduleAttr chooseGpuSchedule(const ScheduledGroup &group,

@@ -37,6 +37,27 @@ static constexpr unsigned kPtxVersions[] = {63, 64, 65, 70, 71, 72, 73, 74,
                                             75, 76, 77, 78, 80, 81, 82, 83,
                                             84, 85, 86, 87, 88, 90};
 
+LogicalResult CudaChip::verifySupport(ScheduleKind kind,
+                                      std::string &reason) const {
+  switch (kind) {
+  case ScheduleKind::OnePass:
+    if (hasClusters())
+      return success();
+    reason =
+        "expected schedule 'one_pass' on sm_90 or newer, got " + name.str();
+    return failure();
+  case ScheduleKind::TwoPass:
+  case ScheduleKind::Loops:
+  case ScheduleKind::Channels:
+  case ScheduleKind::Tiles:
+  case ScheduleKind::Rows:
+  case ScheduleKind::Split:
+  case ScheduleKind::Sizes:
+    return success();
+  }
+  llvm_unreachable("unknown kind");
+}
+
 ArrayRef<CudaChip> CudaChip::getAll() { return kChips; }
 
 CudaChip CudaChip::getCommon(ArrayRef<const CudaChip *> chips) {

@@ -368,10 +368,10 @@ private:
       return emitError() << "expected the schedule of a CPU, as no chip is "
                             "given, got "
                          << attr;
-    if (attr.getKind() != ScheduleKind::OnePass || commonChip->hasClusters())
-      return success();
-    return emitError() << "expected schedule 'one_pass' on sm_90 or newer, got "
-                       << commonChip->name;
+    std::string reason;
+    if (commonChip && failed(commonChip->verifySupport(attr.getKind(), reason)))
+      return emitError() << reason;
+    return success();
   }
 
   Target target;

@@ -8,8 +8,6 @@
 
 #include "OnePassLayout.h"
 
-#include "BNGrad/Transforms/Schedule/CudaChip.h"
-
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -94,21 +92,19 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
   return layout;
 }
 
-int64_t OnePassLayout::getOffset(int64_t cluster, int64_t tile,
-                                 unsigned end) const {
-  int64_t offset = 0;
-  for (int64_t width : ArrayRef(widths).take_front(end))
-    offset += llvm::alignTo(getRowsOfBlock(cluster) * tile * length * width,
-                            kAlignment);
-  return offset;
+int64_t OnePassLayout::getSharedBytes(const GpuSchedule &schedule,
+                                      unsigned numOperands) const {
+  constexpr int64_t alignment = 128;
+  int64_t elements = getRowsOfBlock(schedule) * schedule.blockChannels * length;
+  int64_t bytes = 0;
+  for (int64_t width : ArrayRef(widths).take_front(numOperands))
+    bytes += llvm::alignTo(elements * width, alignment);
+  return bytes;
 }
 
-int64_t OnePassLayout::getSharedBytes(int64_t cluster, int64_t tile) const {
-  return getOffset(cluster, tile, widths.size());
-}
-
-int64_t OnePassLayout::getStaticBytes(int64_t threads, int64_t tile) const {
+int64_t OnePassLayout::getStaticBytes(const GpuSchedule &schedule) const {
   // A slot for each channel, and the sums that the threads exchange.
+  int64_t threads = schedule.blockThreads, tile = schedule.blockChannels;
   int64_t exchanged = threads / CudaChip::kWarpSize;
   if (channelsRunFastest)
     for (int64_t count = lanes; count > 0; count /= 2) {
@@ -119,48 +115,59 @@ int64_t OnePassLayout::getStaticBytes(int64_t threads, int64_t tile) const {
   return (tile + exchanged) * sumBytes;
 }
 
-bool mlir::bngrad::fitsOnePass(const ScheduledGroup &group,
-                               const GpuSchedule &schedule, int64_t sharedBytes,
-                               std::string &reason) {
+LogicalResult mlir::bngrad::verifyOnePass(const ScheduledGroup &group,
+                                          const GpuSchedule &schedule,
+                                          std::string &reason) {
   std::optional<OnePassLayout> layout = OnePassLayout::get(group, reason);
   if (!layout)
-    return false;
+    return failure();
   int64_t cluster = schedule.clusterBlocks, tile = schedule.blockChannels;
   // Blocks of a cluster share the rows.
   if (cluster > 1 && layout->rows == 1) {
     reason =
         "expected cluster_blocks to be 1, as channels are one row each, got " +
         std::to_string(cluster);
-    return false;
+    return failure();
   }
   if (tile > layout->channels ||
       (!layout->channelsRunFastest && layout->channels % tile != 0)) {
     reason = "expected block_channels to divide the number of channels, " +
              std::to_string(layout->channels) + ", got " + std::to_string(tile);
-    return false;
+    return failure();
   }
   int64_t threads = schedule.blockThreads;
   if (layout->channelsRunFastest && tile > threads) {
     reason = "expected block_channels to be at most block_threads, " +
              std::to_string(threads) + ", got " + std::to_string(tile);
-    return false;
+    return failure();
   }
-  int64_t staticBytes = layout->getStaticBytes(threads, tile);
-  if (staticBytes > OnePassLayout::kMostStaticBytes) {
-    reason = "expected sums of a block to take at most " +
-             std::to_string(OnePassLayout::kMostStaticBytes) + " bytes, got " +
+  return success();
+}
+
+LogicalResult mlir::bngrad::verifySharedMemory(const ScheduledGroup &group,
+                                               const GpuSchedule &schedule,
+                                               const CudaChip &chip,
+                                               std::string &reason) {
+  std::optional<OnePassLayout> layout = OnePassLayout::get(group, reason);
+  if (!layout)
+    return failure();
+  int64_t staticBytes = layout->getStaticBytes(schedule);
+  if (staticBytes > CudaChip::kStaticSharedBytes) {
+    reason = "expected sums of a block of at most " +
+             std::to_string(CudaChip::kStaticSharedBytes) +
+             " bytes of static shared memory, got " +
              std::to_string(staticBytes);
-    return false;
+    return failure();
   }
-  // But for what the system keeps.
-  int64_t mostBytes = sharedBytes - OnePassLayout::kSystemBytes;
-  if (int64_t bytes = layout->getSharedBytes(cluster, tile) + staticBytes;
+  int64_t mostBytes = chip.sharedBytes - CudaChip::kDriverSharedBytes;
+  if (int64_t bytes = layout->getSharedBytes(schedule) + staticBytes;
       bytes > mostBytes) {
-    reason = "expected tiles and sums of at most " + std::to_string(mostBytes) +
-             " bytes, got " + std::to_string(bytes);
-    return false;
+    reason = "expected tiles and sums of a block of at most " +
+             std::to_string(mostBytes) + " bytes of shared memory, got " +
+             std::to_string(bytes);
+    return failure();
   }
-  return true;
+  return success();
 }
 
 int64_t mlir::bngrad::getMostLanes(ArrayRef<linalg::GenericOp> generics,

@@ -11,6 +11,8 @@
 
 #include "ScheduledGroup.h"
 
+#include "BNGrad/Transforms/Schedule/CudaChip.h"
+
 #include "BNGrad/Dialect/Schedule.h"
 
 namespace mlir::bngrad {
@@ -34,31 +36,36 @@ struct OnePassLayout {
   static std::optional<OnePassLayout> get(const ScheduledGroup &group,
                                           std::string &reason);
 
-  /// Rows of a block at most, if `cluster` blocks share them.
-  int64_t getRowsOfBlock(int64_t cluster) const {
-    return llvm::divideCeil(rows, cluster);
+  /// Rows of a block at most.
+  int64_t getRowsOfBlock(const GpuSchedule &schedule) const {
+    return llvm::divideCeil(rows, schedule.clusterBlocks);
   }
-  /// Shared memory for `operands` of a block with `tile` channels, in bytes;
-  /// each begins at a multiple of kAlignment.
-  int64_t getSharedBytes(int64_t cluster, int64_t tile) const;
-  /// Where operand `i` begins in it.
-  int64_t getOffset(int64_t cluster, int64_t tile, unsigned i) const;
-
+  /// Shared memory for the first `numOperands` of `operands`, of a block, in
+  /// bytes; each begins at a multiple of 128.
+  int64_t getSharedBytes(const GpuSchedule &schedule,
+                         unsigned numOperands) const;
+  /// That of all operands.
+  int64_t getSharedBytes(const GpuSchedule &schedule) const {
+    return getSharedBytes(schedule, widths.size());
+  }
   /// Static shared memory for the sums of a block at most, in bytes.
-  int64_t getStaticBytes(int64_t threads, int64_t tile) const;
-
-  static constexpr int64_t kAlignment = 128;
-  /// Static shared memory that a block can have, in bytes.
-  static constexpr int64_t kMostStaticBytes = 48 << 10;
-  /// Shared memory of a block that the system keeps, in bytes.
-  static constexpr int64_t kSystemBytes = 1 << 10;
+  int64_t getStaticBytes(const GpuSchedule &schedule) const;
 };
 
-/// True if `one_pass` can be used on `group`, on buffers of the device, as
-/// `schedule` says, with blocks that have up to `sharedBytes` of shared memory;
-/// or else a `reason`.
-bool fitsOnePass(const ScheduledGroup &group, const GpuSchedule &schedule,
-                 int64_t sharedBytes, std::string &reason);
+/// Checks that `one_pass` can be used on `group`, on buffers of the device,
+/// with the parameters of `schedule`.
+///
+/// Errors: failure and a `reason`.
+LogicalResult verifyOnePass(const ScheduledGroup &group,
+                            const GpuSchedule &schedule, std::string &reason);
+
+/// Checks that a block of `schedule`, which verifyOnePass accepts, has the
+/// shared memory that it needs on `chip`.
+///
+/// Errors: failure and a `reason`.
+LogicalResult verifySharedMemory(const ScheduledGroup &group,
+                                 const GpuSchedule &schedule,
+                                 const CudaChip &chip, std::string &reason);
 
 /// Elements that one step of a thread takes of the data of `generics`: accesses
 /// of `vectorBits` of the narrowest type, but two of the widest at most.

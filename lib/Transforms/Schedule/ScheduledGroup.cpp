@@ -177,70 +177,84 @@ static std::string findConflict(const ScheduledGroup &group,
   return "";
 }
 
-std::optional<ScheduledGroup>
-ScheduledGroup::get(ArrayRef<linalg::GenericOp> members, std::string &reason) {
+/// Sorts `members` by role, or says in `reason` why they are no group.
+static std::optional<ScheduledGroup>
+sortByRole(ArrayRef<linalg::GenericOp> members, std::string &reason) {
   ScheduledGroup group;
   for (linalg::GenericOp member : members)
     group.numLoops = std::max<unsigned>(group.numLoops, member.getNumLoops());
   for (linalg::GenericOp member : members) {
-    if (!isParallel(member)) {
-      if (group.reduction || member.getNumLoops() != group.numLoops) {
-        reason = "expected one reduction in a group, over all loops";
-        return std::nullopt;
-      }
-      group.reduction = member;
-      if (!getReductionValues(member)) {
-        reason = "expected every result of the reduction to be a sum with "
-                 "fastmath<reassoc>, indexed by the parallel loops";
-        return std::nullopt;
-      }
-    } else if (member.getNumLoops() == group.numLoops) {
-      group.elementwise.push_back(member);
-    } else {
-      group.channelwise.push_back(member);
+    bool isOverData = member.getNumLoops() == group.numLoops;
+    if (isParallel(member)) {
+      (isOverData ? group.elementwise : group.channelwise).push_back(member);
+      continue;
+    }
+    if (group.reduction || !isOverData) {
+      reason = "expected one reduction in a group, over all loops";
+      return std::nullopt;
+    }
+    group.reduction = member;
+    if (!getReductionValues(member)) {
+      reason = kNotSums.str();
+      return std::nullopt;
     }
   }
+  return group;
+}
+
+/// The loops over data that tell channels apart: the parallel ones of a
+/// reduction; without one, those that index per-channel operands.
+static SmallVector<unsigned> findFeatures(const ScheduledGroup &group) {
+  SmallVector<unsigned> loops;
   if (group.reduction) {
-    group.reduction.getParallelDims(group.features);
-  } else {
-    llvm::SmallBitVector features(group.numLoops);
-    for (linalg::GenericOp generic : group.elementwise)
-      for (AffineMap map : generic.getIndexingMapsArray())
-        if (!isDataMap(map))
-          for (unsigned dim : llvm::seq(group.numLoops))
-            if (map.isFunctionOfDim(dim))
-              features.set(dim);
-    for (unsigned dim : features.set_bits())
-      group.features.push_back(dim);
+    linalg::GenericOp reduction = group.reduction;
+    reduction.getParallelDims(loops);
+    return loops;
   }
-  if (group.features.empty() || group.features.size() == group.numLoops) {
-    reason = "expected loops over channels and loops over their elements";
+  llvm::SmallBitVector features(group.numLoops);
+  for (linalg::GenericOp generic : group.elementwise)
+    for (AffineMap map : generic.getIndexingMapsArray())
+      if (!isDataMap(map))
+        for (unsigned dim : llvm::seq(group.numLoops))
+          if (map.isFunctionOfDim(dim))
+            features.set(dim);
+  return SmallVector<unsigned>(features.set_bits());
+}
+
+/// True if the sums are stored in the order of the loops over channels.
+static bool hasOrderedSums(const ScheduledGroup &group) {
+  linalg::GenericOp reduction = group.reduction;
+  if (!reduction)
+    return true;
+  AffineMap features =
+      getFeatureMap(reduction.getContext(), group.numLoops, group.features);
+  return llvm::all_of(reduction.getDpsInitsMutable(), [&](OpOperand &init) {
+    AffineMap map = reduction.getMatchingIndexingMap(&init);
+    return isDataMap(map) || map == features;
+  });
+}
+
+std::optional<ScheduledGroup>
+ScheduledGroup::get(ArrayRef<linalg::GenericOp> members, std::string &reason) {
+  reason.clear();
+  std::optional<ScheduledGroup> group = sortByRole(members, reason);
+  if (!group)
     return std::nullopt;
-  }
-  for (linalg::GenericOp member : members) {
-    if (readsBeside(member)) {
-      reason = "expected bodies that read no data but the operands";
-      return std::nullopt;
-    }
-  }
-  for (linalg::GenericOp generic : group.channelwise) {
-    if (generic.getNumLoops() != group.features.size() ||
-        !isChannelwise(generic)) {
-      reason = "expected the per-channel loops to be those of the sums";
-      return std::nullopt;
-    }
-  }
-  if (group.reduction) {
-    AffineMap featureMap = getFeatureMap(group.reduction.getContext(),
-                                         group.numLoops, group.features);
-    for (OpOperand &init : group.reduction.getDpsInitsMutable())
-      if (AffineMap map = group.reduction.getMatchingIndexingMap(&init);
-          !isDataMap(map) && map != featureMap) {
-        reason = "expected sums in the order of the loops over channels";
-        return std::nullopt;
-      }
-  }
-  reason = findConflict(group, members);
+  group->features = findFeatures(*group);
+  auto hasFeatureLoops = [&](linalg::GenericOp generic) {
+    return generic.getNumLoops() == group->features.size() &&
+           isChannelwise(generic);
+  };
+  if (group->features.empty() || group->features.size() == group->numLoops)
+    reason = "expected loops over channels and loops over their elements";
+  else if (llvm::any_of(members, readsBeside))
+    reason = "expected bodies that read no data but the operands";
+  else if (!llvm::all_of(group->channelwise, hasFeatureLoops))
+    reason = "expected the per-channel loops to be those of the sums";
+  else if (!hasOrderedSums(*group))
+    reason = "expected sums in the order of the loops over channels";
+  else
+    reason = findConflict(*group, members);
   if (!reason.empty())
     return std::nullopt;
   return group;
@@ -254,13 +268,27 @@ SmallVector<linalg::GenericOp> ScheduledGroup::getDataGenerics() const {
   return generics;
 }
 
-SmallVector<linalg::GenericOp> ScheduledGroup::getMembers() const {
-  SmallVector<linalg::GenericOp> members = getDataGenerics();
+GroupMembers ScheduledGroup::getMembers() const {
+  GroupMembers members = getDataGenerics();
   llvm::append_range(members, channelwise);
   llvm::sort(members, [](linalg::GenericOp a, linalg::GenericOp b) {
     return a->isBeforeInBlock(b);
   });
   return members;
+}
+
+SmallVector<linalg::GenericOp *> ScheduledGroup::getMemberSlots() {
+  SmallVector<linalg::GenericOp *> slots;
+  if (reduction)
+    slots.push_back(&reduction);
+  for (linalg::GenericOp &generic : elementwise)
+    slots.push_back(&generic);
+  for (linalg::GenericOp &generic : channelwise)
+    slots.push_back(&generic);
+  llvm::sort(slots, [](linalg::GenericOp *a, linalg::GenericOp *b) {
+    return (*a)->isBeforeInBlock(*b);
+  });
+  return slots;
 }
 
 SmallVector<int64_t> ScheduledGroup::getLoopSizes() const {

@@ -58,10 +58,18 @@ bool isChannelwise(linalg::GenericOp generic);
 /// their loops; empty: there is none.
 std::string findObstacleBetween(ArrayRef<linalg::GenericOp> members);
 
+/// The reason where getReductionValues has none.
+inline constexpr StringLiteral kNotSums =
+    "expected every result of the reduction to be a sum with "
+    "fastmath<reassoc>, indexed by the parallel loops";
+
 /// The values of a generic whose results are sums with fastmath<reassoc>,
 /// indexed by its parallel loops, or have an element per iteration; nothing if
 /// one is neither, or if there is no sum.
 std::optional<ReductionValues> getReductionValues(linalg::GenericOp generic);
+
+/// The generics of a group, in the order of their block.
+using GroupMembers = SmallVector<linalg::GenericOp>;
 
 /// The generics of a group, on tensors or memrefs, by role.
 ///
@@ -85,8 +93,10 @@ struct ScheduledGroup {
   }
   /// The members with loops over the data.
   SmallVector<linalg::GenericOp> getDataGenerics() const;
-  /// All members in order.
-  SmallVector<linalg::GenericOp> getMembers() const;
+  /// All members, in the order of their block.
+  GroupMembers getMembers() const;
+  /// As getMembers, for a pass that replaces them.
+  SmallVector<linalg::GenericOp *> getMemberSlots();
   /// The static or dynamic sizes of the loops over the data.
   SmallVector<int64_t> getLoopSizes() const;
   /// All loops over the data, those that may be merged into one as one run:

@@ -31,6 +31,8 @@ class DriverTest : public CudaTest {};
   if (fake::countAllCalls() != 0 || bngradCudaTakeStatus() != 0)
     std::exit(1);
   launch(kernel);
+  unloadModule(modules[1]);
+  unloadModule(modules[2]);
   std::exit(bngradCudaTakeStatus() == -1 ? 0 : 2);
 }
 

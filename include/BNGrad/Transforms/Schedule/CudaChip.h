@@ -9,6 +9,8 @@
 #ifndef BNGRAD_TRANSFORMS_SCHEDULE_CUDACHIP_H
 #define BNGRAD_TRANSFORMS_SCHEDULE_CUDACHIP_H
 
+#include "BNGrad/Dialect/BNGrad.h"
+
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -19,9 +21,18 @@ namespace mlir::bngrad {
 /// A generation of NVIDIA GPUs, under the name that ptxas uses. Source: the
 /// tables of compute capabilities in the CUDA C++ programming guide.
 struct CudaChip {
+  // Facts of every chip.
+  /// Threads of a warp.
+  static constexpr int64_t kWarpSize = GpuSchedule::kWarpSize;
+  /// Largest static shared memory of a block, in bytes.
+  static constexpr int64_t kStaticSharedBytes = 48 << 10;
+  /// Shared memory of each block that the driver keeps, in bytes.
+  static constexpr int64_t kDriverSharedBytes = 1 << 10;
+  /// Bulk and asynchronous copies take multiples of it, aligned to it, in
+  /// bytes.
+  static constexpr int64_t kCopyBytes = 16;
+
   StringRef name;
-  /// Threads of a warp, of every chip.
-  static constexpr int64_t kWarpSize = 32;
   /// Compute capability, such as 90.
   unsigned capability;
   /// Multiprocessors of its largest GPU.
@@ -37,6 +48,11 @@ struct CudaChip {
 
   /// True if blocks of a cluster can read each other's shared memory.
   bool hasClusters() const { return capability >= 90; }
+
+  /// Checks that kernels of `kind` run on the chip.
+  ///
+  /// Errors: failure and a `reason`.
+  LogicalResult verifySupport(ScheduleKind kind, std::string &reason) const;
 
   /// The common properties of `chips`, under the name of the oldest.
   static CudaChip getCommon(ArrayRef<const CudaChip *> chips);

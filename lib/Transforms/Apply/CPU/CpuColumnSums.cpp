@@ -104,8 +104,8 @@ void TableLoops::addOverrunning(OpBuilder &b, const SumTables &tables,
   // The last piece must end in the data.
   Value last =
       chain.getRun(b, index.sub(chain.rows.to, index.constant(1))).base;
-  Value fits = index.both(isAtMost(chain.columns, length),
-                          isAtMost(index.add(last, length), count));
+  Value fits = index.bitAnd(isAtMost(chain.columns, length),
+                            isAtMost(index.add(last, length), count));
   auto addPiece = [&](int64_t pieceLanes) {
     return [&, pieceLanes](OpBuilder &nested) {
       addPieces(nested, tables, chain, Piece{constant(nested, 0), pieceLanes});

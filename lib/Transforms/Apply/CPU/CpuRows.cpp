@@ -315,7 +315,8 @@ void Rows::emitSumsOfChannels(OpBuilder &b) const {
                                        inside.constant(0));
         Value hasBlocks =
             inside.compare(arith::CmpIPredicate::ugt, blocks.count, one);
-        emitIf(nested, inside.both(isSerial, inside.both(isFirst, hasBlocks)),
+        emitIf(nested,
+               inside.bitAnd(isSerial, inside.bitAnd(isFirst, hasBlocks)),
                [&](OpBuilder &first) { joinBlocks(first); });
         emitFor(nested, share.iterations, [&](OpBuilder &in, Value piece) {
           Value first = at(in).mul(piece, constant(in, lanes));

@@ -20,35 +20,45 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+/// True if every operand of `group` is data, per-channel, or uniform in the
+/// runs that a table covers, which are over the loops from `firstRunLoop` on.
+static bool takesTables(const ScheduledGroup &group, unsigned firstRunLoop) {
+  auto isTabulated = [&](AffineMap map) {
+    bool isChannel =
+        map.getNumResults() == 1 && map.isFunctionOfDim(group.features.front());
+    return isDataMap(map) || isChannel ||
+           llvm::none_of(
+               llvm::seq(firstRunLoop, group.numLoops),
+               [&](unsigned loop) { return map.isFunctionOfDim(loop); });
+  };
+  return llvm::all_of(group.getDataGenerics(), [&](linalg::GenericOp generic) {
+    return !generic.hasIndexSemantics() &&
+           llvm::all_of(generic.getIndexingMapsArray(), isTabulated);
+  });
+}
+
 /// True if the loops of `group` are those of `kind`.
 static bool fits(const ScheduledGroup &group, ScheduleKind kind) {
-  unsigned numLoops = group.numLoops;
-  // Operands that can be spread out, and no other that differs in a run.
-  auto takesTables = [&](unsigned firstRunLoop) {
-    return llvm::all_of(
-        group.getDataGenerics(), [&](linalg::GenericOp generic) {
-          if (generic.hasIndexSemantics())
-            return false;
-          return llvm::all_of(
-              generic.getIndexingMapsArray(), [&](AffineMap map) {
-                bool isChannel = map.getNumResults() == 1 &&
-                                 map.isFunctionOfDim(group.features.front());
-                return isDataMap(map) || isChannel ||
-                       llvm::none_of(llvm::seq(firstRunLoop, numLoops),
-                                     [&](unsigned loop) {
-                                       return map.isFunctionOfDim(loop);
-                                     });
-              });
-        });
-  };
   SmallVector<bool> isFeature;
-  for (unsigned loop : llvm::seq(numLoops))
+  for (unsigned loop : llvm::seq(group.numLoops))
     isFeature.push_back(group.isFeature(loop));
   if (!hasLoopsOf(kind, isFeature))
     return false;
-  if (kind == ScheduleKind::Tiles)
-    return takesTables(numLoops - 2);
-  return kind != ScheduleKind::Rows || takesTables(0);
+  switch (kind) {
+  case ScheduleKind::Tiles:
+    return takesTables(group, group.numLoops - 2);
+  case ScheduleKind::Rows:
+    return takesTables(group, 0);
+  case ScheduleKind::Loops:
+  case ScheduleKind::Channels:
+  case ScheduleKind::Split:
+  case ScheduleKind::Sizes:
+    return true;
+  case ScheduleKind::TwoPass:
+  case ScheduleKind::OnePass:
+    return false;
+  }
+  llvm_unreachable("unknown kind");
 }
 
 namespace {
@@ -58,54 +68,80 @@ class Sizes : public CpuLoops {
 public:
   explicit Sizes(const CpuLoops &shared) : CpuLoops(shared) {}
 
-  void emit(OpBuilder &b) const;
+  void emit(OpBuilder &b) const { emitFrom(b, kSizeRules); }
 
 private:
-  Value isBelow(OpBuilder &b, Value size, int64_t limit) const {
-    return at(b).compare(arith::CmpIPredicate::ult, size, constant(b, limit));
-  }
-  /// An i1: the data are for `tiles`.
-  Value hasShortRows(OpBuilder &b) const;
+  /// The schedule of the first of `rules` that applies.
+  void emitFrom(OpBuilder &b, ArrayRef<SizeRule> rules) const;
+  /// An i1: `rule` applies.
+  Value applies(OpBuilder &b, const SizeRule &rule) const;
 };
 } // namespace
 
-Value Sizes::hasShortRows(OpBuilder &b) const {
+Value Sizes::applies(OpBuilder &b, const SizeRule &rule) const {
   IndexBuilder index = at(b);
-  Value manyRows = index.select(isBelow(b, sizes.back(), limits::kVeryShortRow),
-                                index.constant(limits::kManyVeryShortRows),
-                                index.constant(limits::kManyRows));
-  Value hasManyRows = index.compare(
-      arith::CmpIPredicate::uge,
-      index.product(ArrayRef<Value>(sizes).drop_back()), manyRows);
-  if (!fits(group, ScheduleKind::Tiles))
-    return arith::ConstantIntOp::create(b, loc, 0, 1);
-  return index.both(isBelow(b, sizes.back(), limits::kShortRow), hasManyRows);
+  Value result = arith::ConstantIntOp::create(b, loc, 1, 1);
+  auto require = [&](arith::CmpIPredicate predicate, Value size,
+                     int64_t limit) {
+    result = index.bitAnd(
+        result, index.compare(predicate, size, index.constant(limit)));
+  };
+  if (rule.channelsBelow != SizeRule::kAny)
+    require(arith::CmpIPredicate::ult,
+            index.product(pick(sizes, group.features)), rule.channelsBelow);
+  if (rule.elementsFrom > 0)
+    require(arith::CmpIPredicate::uge, count, rule.elementsFrom);
+  if (rule.rowElementsBelow != SizeRule::kAny)
+    require(arith::CmpIPredicate::ult, sizes.back(), rule.rowElementsBelow);
+  if (rule.rowsFrom > 0)
+    require(arith::CmpIPredicate::uge,
+            index.product(ArrayRef(sizes).drop_back()), rule.rowsFrom);
+  return result;
 }
 
-/// Where there is work for several threads, few channels are split and short
-/// rows are tiled; all else is read by channel.
-void Sizes::emit(OpBuilder &b) const {
-  IndexBuilder index = at(b);
-  Value isLarge = index.compare(arith::CmpIPredicate::uge, count,
-                                index.constant(limits::kSerialElements));
-  Value hasFewChannels =
-      index.both(isLarge, isBelow(b, index.product(pick(sizes, group.features)),
-                                  limits::kFewChannels));
-  Value isTiled = hasShortRows(b);
+/// Emits the loops of `kind`, which fits the group.
+static void emitKind(OpBuilder &b, ScheduleKind kind, const CpuLoops &shared) {
+  switch (kind) {
+  case ScheduleKind::Channels:
+    return emitChannels(b, shared);
+  case ScheduleKind::Tiles:
+    return emitTiles(b, shared);
+  case ScheduleKind::Rows:
+    return emitRows(b, shared);
+  case ScheduleKind::Split:
+    return emitSplit(b, shared);
+  case ScheduleKind::Sizes:
+    return Sizes(shared).emit(b);
+  case ScheduleKind::Loops:
+  case ScheduleKind::TwoPass:
+  case ScheduleKind::OnePass:
+    break;
+  }
+  llvm_unreachable("not loops with vectors");
+}
+
+void Sizes::emitFrom(OpBuilder &b, ArrayRef<SizeRule> rules) const {
+  if (rules.empty())
+    return emitChannels(b, *this);
+  ScheduleKind kind = rules.front().kind;
+  // Neighbours of one kind, so that its loops are emitted once.
+  ArrayRef<SizeRule> same =
+      rules.take_while([&](const SizeRule &rule) { return rule.kind == kind; });
+  ArrayRef<SizeRule> rest = rules.drop_front(same.size());
+  if (!fits(group, kind))
+    return emitFrom(b, rest);
+  Value condition = applies(b, same.front());
+  for (const SizeRule &rule : same.drop_front())
+    condition = at(b).bitOr(condition, applies(b, rule));
   emitIf(
-      b, hasFewChannels, [&](OpBuilder &nested) { emitSplit(nested, *this); },
-      [&](OpBuilder &many) {
-        emitIf(
-            many, isTiled, [&](OpBuilder &nested) { emitTiles(nested, *this); },
-            [&](OpBuilder &nested) { emitChannels(nested, *this); });
-      });
+      b, condition, [&](OpBuilder &nested) { emitKind(nested, kind, *this); },
+      [&](OpBuilder &nested) { emitFrom(nested, rest); });
 }
 
 /// Why `group` has no loops with vectors; empty: it has.
 static std::string findObstacle(const ScheduledGroup &group) {
   if (group.reduction && !getReductionValues(group.reduction))
-    return "expected every result of the reduction to be a sum with "
-           "fastmath<reassoc>, indexed by the parallel loops";
+    return kNotSums.str();
   for (linalg::GenericOp generic : group.getMembers())
     if (!generic.hasPureBufferSemantics())
       return "expected memrefs";
@@ -158,27 +194,7 @@ LogicalResult mlir::bngrad::emitVectorLoops(RewriterBase &rewriter,
   SmallVector<linalg::GenericOp> members = group.getMembers();
   rewriter.setInsertionPoint(members.back());
   CpuLoops shared(rewriter, group, schedule.getCpu());
-  switch (kind) {
-  case ScheduleKind::Channels:
-    emitChannels(rewriter, shared);
-    break;
-  case ScheduleKind::Tiles:
-    emitTiles(rewriter, shared);
-    break;
-  case ScheduleKind::Rows:
-    emitRows(rewriter, shared);
-    break;
-  case ScheduleKind::Split:
-    emitSplit(rewriter, shared);
-    break;
-  case ScheduleKind::Sizes:
-    Sizes(shared).emit(rewriter);
-    break;
-  case ScheduleKind::Loops:
-  case ScheduleKind::TwoPass:
-  case ScheduleKind::OnePass:
-    llvm_unreachable("not loops with vectors");
-  }
+  emitKind(rewriter, kind, shared);
   for (linalg::GenericOp member : members)
     rewriter.eraseOp(member);
   return success();

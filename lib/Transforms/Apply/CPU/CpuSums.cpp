@@ -99,7 +99,7 @@ SmallVector<Value> CpuLoops::addChain(OpBuilder &b, const Run &run,
     Value hasRest =
         at(b).compare(arith::CmpIPredicate::ne, plan.rest, constant(b, 0));
     carried = emitIf(
-        b, at(b).both(isFirst, hasRest),
+        b, at(b).bitAnd(isFirst, hasRest),
         [&](OpBuilder &nested) { return addRest(nested, run, plan, sums); },
         sums);
   }

@@ -28,7 +28,8 @@ Value TableLoops::getRepeats(OpBuilder &b, Value elements, int64_t unit) const {
   // The lowest set bit of the size is its greatest power-of-2 divisor.
   IndexBuilder index = at(b);
   Value unitElements = index.constant(unit);
-  Value divisor = index.both(elements, index.sub(index.constant(0), elements));
+  Value divisor =
+      index.bitAnd(elements, index.sub(index.constant(0), elements));
   return index.div(unitElements, index.max(index.min(divisor, unitElements),
                                            index.constant(1)));
 }

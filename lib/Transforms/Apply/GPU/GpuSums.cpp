@@ -202,7 +202,7 @@ SmallVector<Value> GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
     Value isUpper = index.compare(arith::CmpIPredicate::uge, row, halfValue);
     Value isActive = index.compare(arith::CmpIPredicate::ult, row,
                                    index.constant(std::min(active, grid.rows)));
-    emitIf(b, index.both(isUpper, isActive), [&](OpBuilder &nested) {
+    emitIf(b, index.bitAnd(isUpper, isActive), [&](OpBuilder &nested) {
       Value slotRow = at(nested).sub(row, halfValue);
       for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals))
         for (int64_t lane : llvm::seq(lanes))
@@ -215,7 +215,7 @@ SmallVector<Value> GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
                                    index.constant(std::min(active, grid.rows)));
     Value isLower = index.compare(arith::CmpIPredicate::ult, row, halfValue);
     totals = emitIf(
-        b, index.both(isLower, hasOther),
+        b, index.bitAnd(isLower, hasOther),
         [&](OpBuilder &nested) {
           SmallVector<Value> next;
           for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals)) {

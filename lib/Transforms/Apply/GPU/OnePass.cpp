@@ -34,6 +34,10 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+/// Hint to the wait for a copy: how long a thread may sleep before it looks
+/// again, in ns.
+static constexpr int64_t kWaitHint = 10'000'000;
+
 namespace {
 class OnePass : public GpuKernels {
 public:
@@ -44,7 +48,7 @@ public:
 
 private:
   /// How operands get into shared memory.
-  enum class Copy { Bulk, Pieces, Elements };
+  enum class Copy { Bulk, AsyncPieces, Elements };
 
   Copy chooseCopy() const;
   /// Bytes of a run of memory that belongs to a row of a tile.
@@ -58,9 +62,10 @@ private:
   struct CopiedRows {
     Value first, count;
   };
-  /// The copies of rows of all operands, which arrive at `barrier`, a pointer.
+  /// The copies of rows of all operands, which arrive at the barrier to which
+  /// `arrival` points.
   void emitBulkCopy(OpBuilder &b, const CopiedRows &copied,
-                    Value barrier) const;
+                    Value arrival) const;
   void emitBulkCopies(OpBuilder &b, const Kernel &kernel);
   void emitCopies(OpBuilder &b, const Kernel &kernel, bool inPieces);
   /// The sums of this block, stored to the slots.
@@ -91,7 +96,7 @@ OnePass::OnePass(OpBuilder &b, const ScheduledGroup &group,
       tile(schedule.blockChannels) {
   std::string reason;
   layout = *OnePassLayout::get(group, reason);
-  rowsOfBlock = layout.getRowsOfBlock(cluster);
+  rowsOfBlock = layout.getRowsOfBlock(schedule);
   lanes = getLanes(group.getDataGenerics());
   int64_t run = layout.channelsRunFastest ? layout.channels : layout.length;
   if (run % lanes != 0 || (layout.channelsRunFastest && tile % lanes != 0))
@@ -113,7 +118,8 @@ OnePass::Copy OnePass::chooseCopy() const {
     int64_t strideBytes = layout.channels * layout.length * layout.widths[i];
     isAligned &= buffers.isAligned(operand) &&
                  cast<MemRefType>(operand.getType()).getLayout().isIdentity() &&
-                 getRunBytes(i) % 16 == 0 && strideBytes % 16 == 0;
+                 getRunBytes(i) % CudaChip::kCopyBytes == 0 &&
+                 strideBytes % CudaChip::kCopyBytes == 0;
   }
   if (!isAligned) {
     LDBG() << "copies of single elements: expected runs of whole 16 bytes";
@@ -121,7 +127,7 @@ OnePass::Copy OnePass::chooseCopy() const {
   }
   // Short runs would keep one thread busy for long.
   bool isShort = layout.channelsRunFastest && tile < layout.channels;
-  return isShort ? Copy::Pieces : Copy::Bulk;
+  return isShort ? Copy::AsyncPieces : Copy::Bulk;
 }
 
 void OnePass::emit(OpBuilder &b) {
@@ -140,7 +146,7 @@ void OnePass::emit(OpBuilder &b) {
   int64_t tiles = llvm::divideCeil(layout.channels, tile);
   launch(b, "one_pass",
          {constant(b, tiles * cluster), threads, shared,
-          layout.getSharedBytes(cluster, tile), cluster},
+          layout.getSharedBytes(schedule), cluster},
          [&](OpBuilder &nested, Kernel kernel) { emitKernel(nested, kernel); });
 }
 
@@ -161,7 +167,7 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
   case Copy::Bulk:
     emitBulkCopies(b, kernel);
     break;
-  case Copy::Pieces:
+  case Copy::AsyncPieces:
     emitCopies(b, kernel, /*inPieces=*/true);
     break;
   case Copy::Elements:
@@ -234,7 +240,7 @@ void OnePass::createViews(OpBuilder &b) {
     }
     auto type = MemRefType::get(shape, getElementTypeOrSelf(operand),
                                 MemRefLayoutAttrInterface(), space);
-    Value offset = index.constant(layout.getOffset(cluster, tile, i));
+    Value offset = index.constant(layout.getSharedBytes(schedule, i));
     Value view =
         memref::ViewOp::create(b, loc, type, bytes, offset, ValueRange());
     copies.push_back(view);
@@ -247,15 +253,19 @@ static Value getAddress(OpBuilder &b, Location loc, Value memref) {
   return memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memref);
 }
 
+static Type getPointerType(OpBuilder &b, NVVM::NVVMMemorySpace space) {
+  return LLVM::LLVMPointerType::get(b.getContext(),
+                                    static_cast<unsigned>(space));
+}
+
 static Value toPointer(OpBuilder &b, Location loc, Value address,
-                       unsigned space) {
+                       NVVM::NVVMMemorySpace space) {
   Value integer = arith::IndexCastOp::create(b, loc, b.getI64Type(), address);
-  return LLVM::IntToPtrOp::create(
-      b, loc, LLVM::LLVMPointerType::get(b.getContext(), space), integer);
+  return LLVM::IntToPtrOp::create(b, loc, getPointerType(b, space), integer);
 }
 
 void OnePass::emitBulkCopy(OpBuilder &b, const CopiedRows &copied,
-                           Value barrier) const {
+                           Value arrival) const {
   IndexBuilder index = at(b);
   for (auto [i, operand] : llvm::enumerate(layout.operands)) {
     Value bytes = index.constant(getRunBytes(i));
@@ -267,13 +277,15 @@ void OnePass::emitBulkCopy(OpBuilder &b, const CopiedRows &copied,
                            index.mul(source, index.constant(layout.widths[i])));
     Value to = index.add(getAddress(b, loc, copies[i]),
                          index.mul(copied.first, bytes));
-    Value toShared = toPointer(b, loc, to, 3);
+    Value toShared = toPointer(b, loc, to, NVVM::NVVMMemorySpace::Shared);
     Value toCluster = LLVM::AddrSpaceCastOp::create(
-        b, loc, LLVM::LLVMPointerType::get(b.getContext(), 7), toShared);
+        b, loc, getPointerType(b, NVVM::NVVMMemorySpace::SharedCluster),
+        toShared);
     Value size = arith::IndexCastOp::create(b, loc, b.getI32Type(),
                                             index.mul(copied.count, bytes));
     NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(
-        b, loc, toCluster, toPointer(b, loc, from, 1), barrier, size,
+        b, loc, toCluster,
+        toPointer(b, loc, from, NVVM::NVVMMemorySpace::Global), arrival, size,
         /*multicastMask=*/Value(), /*l2CacheHint=*/Value());
   }
 }
@@ -304,7 +316,8 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
     Value barAddress = nvgpu::MBarrierGetOp::create(
         nested, loc, nested.getI64Type(), bar, zero);
     Value barPointer = LLVM::IntToPtrOp::create(
-        nested, loc, LLVM::LLVMPointerType::get(b.getContext(), 3), barAddress);
+        nested, loc, getPointerType(nested, NVVM::NVVMMemorySpace::Shared),
+        barAddress);
     // Where a tile has all channels, its rows are one run.
     if (layout.channelsRunFastest) {
       Value hasRows = inside.compare(arith::CmpIPredicate::ugt, rows, zero);
@@ -321,7 +334,7 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
   });
   Value parity = arith::ConstantIntOp::create(b, loc, 0, /*width=*/1);
   nvgpu::MBarrierTryWaitParityOp::create(b, loc, bar, parity,
-                                         index.constant(10000000), zero);
+                                         index.constant(kWaitHint), zero);
 }
 
 void OnePass::emitCopies(OpBuilder &b, const Kernel &kernel, bool inPieces) {
@@ -330,7 +343,7 @@ void OnePass::emitCopies(OpBuilder &b, const Kernel &kernel, bool inPieces) {
   for (auto [i, operand] : llvm::enumerate(layout.operands)) {
     // Upstream's op counts the bits of i1, which has a byte in memory.
     bool isPiece = inPieces && !getElementTypeOrSelf(operand).isInteger(1);
-    int64_t elements = isPiece ? 16 / layout.widths[i] : 1;
+    int64_t elements = isPiece ? CudaChip::kCopyBytes / layout.widths[i] : 1;
     // [row, channel, element], of which one runs fastest.
     Walk walk;
     walk.loops = llvm::to_vector(llvm::seq<unsigned>(0, group.numLoops));
@@ -353,8 +366,8 @@ void OnePass::emitCopies(OpBuilder &b, const Kernel &kernel, bool inPieces) {
           Indices to = getIndices(nested, walk, Indices(group.numLoops),
                                   position, elements);
           Indices from(to);
-          for (auto [at, start] : llvm::zip_equal(from, first))
-            at = inside.add(at, start);
+          for (auto [position, start] : llvm::zip_equal(from, first))
+            position = inside.add(position, start);
           auto emitPiece = [&](OpBuilder &piece) {
             if (isPiece) {
               nvgpu::DeviceAsyncCopyOp::create(
@@ -466,8 +479,8 @@ void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
     return index.compare(arith::CmpIPredicate::ult, value,
                          index.constant(bound));
   };
-  Value isActive = index.both(isBelow(indices[inner], layout.channels),
-                              isBelow(row, rowsOfThreads));
+  Value isActive = index.bitAnd(isBelow(indices[inner], layout.channels),
+                                isBelow(row, rowsOfThreads));
   Value to = index.add(firstRow, rows);
   SmallVector<Value> sums = emitIf(
       b, isActive,
@@ -501,10 +514,11 @@ Value OnePass::loadSlot(OpBuilder &b, unsigned sum, Value channel,
   Value bytes = index.constant(sumType(sum).getWidth() / 8);
   Value address =
       index.add(getAddress(b, loc, slots[sum]), index.mul(channel, bytes));
-  Value own = toPointer(b, loc, address, 3);
+  Value own = toPointer(b, loc, address, NVVM::NVVMMemorySpace::Shared);
   Value number = arith::IndexCastOp::create(b, loc, b.getI32Type(), block);
   Value other = NVVM::MapaOp::create(
-      b, loc, LLVM::LLVMPointerType::get(b.getContext(), 7), own, number);
+      b, loc, getPointerType(b, NVVM::NVVMMemorySpace::SharedCluster), own,
+      number);
   return LLVM::LoadOp::create(b, loc, sumType(sum), other);
 }
 

@@ -97,7 +97,7 @@ void TwoPass::emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
     return body(b, 1);
   Value isVector = isWhole;
   if (Value isAligned = buffers.testAlignment(b, generics, inner))
-    isVector = index.both(isVector, isAligned);
+    isVector = index.bitAnd(isVector, isAligned);
   emitIf(
       b, isVector, [&](OpBuilder &nested) { body(nested, lanes); },
       [&](OpBuilder &nested) { body(nested, 1); });
@@ -223,7 +223,7 @@ void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
   Value isRow =
       index.compare(arith::CmpIPredicate::ult, row, index.constant(tiles.rows));
   SmallVector<Value> sums = emitIf(
-      b, index.both(isColumn, isRow),
+      b, index.bitAnd(isColumn, isRow),
       [&](OpBuilder &nested) {
         return emitSums(nested, tiles.walk, indices,
                         {from, row, tiles.stride, to}, lanes);
@@ -233,7 +233,7 @@ void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
       b, kernel, {tiles.rows, tiles.columns, row, column}, sums, lanes);
   Value isFirst =
       index.compare(arith::CmpIPredicate::eq, row, index.constant(0));
-  emitIf(b, index.both(isColumn, isFirst), [&](OpBuilder &nested) {
+  emitIf(b, index.bitAnd(isColumn, isFirst), [&](OpBuilder &nested) {
     Value channel =
         at(nested).add(at(nested).mul(outerChannel, sizes[inner]), first);
     storeTotals(nested, totals, partials.memrefs, {share, channel});

@@ -1,4 +1,4 @@
-//===- GpuLoops.cpp - kernels for a group ---------------------------------===//
+//===- EmitKernels.cpp - kernels for a group ------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GpuLoops.h"
+#include "EmitKernels.h"
 #include "OnePass.h"
 #include "Schedule/ChooseGpuSchedule.h"
 #include "Schedule/OnePassLayout.h"
@@ -70,63 +70,73 @@ static bool hasWholeBytes(linalg::GenericOp generic) {
          llvm::all_of(generic.getRegion().getArgumentTypes(), isWhole);
 }
 
-LogicalResult mlir::bngrad::emitGpuLoops(RewriterBase &rewriter,
-                                         const GroupMembers &members,
-                                         ScheduleAttr schedule,
-                                         const DeviceOptions &options,
-                                         std::string &reason) {
-  std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
-  if (!group)
-    return failure();
-  if (!llvm::all_of(members, [](linalg::GenericOp generic) {
-        return generic.hasPureBufferSemantics();
-      })) {
-    reason = "expected memrefs";
-    return failure();
-  }
-  if (!llvm::all_of(members, hasWholeBytes)) {
-    reason = "expected integers of 1, 8, 16, 32 or 64 bits";
-    return failure();
-  }
-  reason = findObstacleBetween(members);
-  if (!reason.empty())
-    return failure();
-  OpBuilder::InsertionGuard guard(rewriter);
-  // The members beside each other, after all that makes their operands.
-  GroupMembers onDevice(members);
-  for (linalg::GenericOp member : ArrayRef(members).drop_back())
-    rewriter.moveOpBefore(member, members.back());
-  rewriter.setInsertionPoint(members.front());
-  DeviceBuffers buffers(rewriter, *group, options.arguments);
-  mergeLoops(rewriter, onDevice);
-  group = ScheduledGroup::get(onDevice, reason);
-  rewriter.setInsertionPoint(onDevice.back());
-  ScheduleKind kind = schedule.getKind();
-  GpuSchedule parameters = schedule.getGpu();
-  if (kind == ScheduleKind::OnePass &&
-      !fitsOnePass(*group, parameters, options.sharedBytes, reason)) {
-    emitMissed(onDevice.front(), "bngrad-apply-schedule",
-               "two passes instead of one: " + reason);
-    kind = ScheduleKind::TwoPass;
-    parameters = getTwoPassInstead(parameters);
-  }
-  switch (kind) {
+/// Emits the kernels of `schedule`, or of two passes if it does not allow the
+/// loops of `group`.
+static LogicalResult emitSchedule(RewriterBase &rewriter,
+                                  const ScheduledGroup &group,
+                                  ScheduleAttr schedule, const CudaChip &chip,
+                                  DeviceBuffers &buffers) {
+  linalg::GenericOp first = group.getMembers().front();
+  std::string reason;
+  switch (schedule.getKind()) {
   case ScheduleKind::TwoPass:
-    emitTwoPass(rewriter, *group, parameters, buffers);
-    break;
+    emitTwoPass(rewriter, group, schedule.getGpu(), buffers);
+    return success();
   case ScheduleKind::OnePass:
-    emitAlignedOnePass(rewriter, *group, parameters, buffers);
-    break;
+    if (failed(verifyOnePass(group, schedule.getGpu(), reason))) {
+      emitMissed(first, "bngrad-apply-schedule",
+                 "two passes instead of one: " + reason);
+      emitTwoPass(rewriter, group, getTwoPassInstead(schedule.getGpu()),
+                  buffers);
+      return success();
+    }
+    if (failed(verifySharedMemory(group, schedule.getGpu(), chip, reason)))
+      return first.emitOpError() << reason;
+    emitAlignedOnePass(rewriter, group, schedule.getGpu(), buffers);
+    return success();
   case ScheduleKind::Loops:
   case ScheduleKind::Channels:
   case ScheduleKind::Split:
   case ScheduleKind::Tiles:
   case ScheduleKind::Rows:
   case ScheduleKind::Sizes:
-    llvm_unreachable("not kernels");
+    break;
   }
+  llvm_unreachable("not kernels");
+}
+
+FailureOr<bool> mlir::bngrad::emitKernels(RewriterBase &rewriter,
+                                          ScheduledGroup group,
+                                          ScheduleAttr schedule,
+                                          const DeviceOptions &options,
+                                          std::string &reason) {
+  GroupMembers members = group.getMembers();
+  if (!llvm::all_of(members, [](linalg::GenericOp generic) {
+        return generic.hasPureBufferSemantics();
+      })) {
+    reason = "expected memrefs";
+    return false;
+  }
+  if (!llvm::all_of(members, hasWholeBytes)) {
+    reason = "expected integers of 1, 8, 16, 32 or 64 bits";
+    return false;
+  }
+  reason = findObstacleBetween(members);
+  if (!reason.empty())
+    return false;
+  OpBuilder::InsertionGuard guard(rewriter);
+  // The members beside each other, after all that makes their operands.
+  for (linalg::GenericOp member : ArrayRef(members).drop_back())
+    rewriter.moveOpBefore(member, members.back());
+  rewriter.setInsertionPoint(members.front());
+  DeviceBuffers buffers(rewriter, group, options.arguments);
+  mergeLoops(rewriter, group);
+  members = group.getMembers();
+  rewriter.setInsertionPoint(members.back());
+  if (failed(emitSchedule(rewriter, group, schedule, options.chip, buffers)))
+    return failure();
   buffers.finish(rewriter);
-  for (linalg::GenericOp generic : onDevice)
-    rewriter.eraseOp(generic);
-  return success();
+  for (linalg::GenericOp member : members)
+    rewriter.eraseOp(member);
+  return true;
 }
