@@ -12,12 +12,12 @@ OPEN = "open: "
 
 HEAD = """# Mutation score
 
-Written on {date} by `{command}`; [testing](testing.md#mutants) says what the mutants are, and how they are run.
+Written on {date} by `{command}`. [testing.md](testing.md#mutants) describes the mutants and how they are run.
 
-Of {pool} mutants of {files} files, {share} were made, of which C++ takes {compiled}. The tests notice {killed}.
-Of the others, {equivalent} cannot be told from the original, for reasons that `test/mutants-equivalent.txt` has, and
-{open} are open, of which no test reaches {unreached}. The score is the part that the tests notice of those that are
-not equivalent. The survivors of earlier runs of this share got tests, so mutants outside of it score less.
+Of {pool} mutants of {files} files, {share} were made, and {compiled} of these compile. The tests detect {killed}.
+Of the others, {equivalent} are equivalent to the original, for the reasons in `test/mutants-equivalent.txt`, and
+{open} are open, {unreached} of them because no test reaches them. The score is the percentage of non-equivalent mutants
+that the tests detect. Tests were added for survivors of earlier runs, so other mutants score less.
 
 """
 

@@ -2,7 +2,7 @@
 
 Each is checked by `--check`, and its results must be bitwise identical to those of the same schedule with other
 numbers of shares and threads. Sizes are chosen around the parameters of the loops: vectors of 4, 16 and 64
-elements, chains of 8 rows, lines of 64 bytes, tiles, pieces of 16384 elements. Prints the seed and `N executions, 0
+elements, chains of 8 rows, lines of 64 bytes, tiles, segments of 16384 elements. Prints the seed and `N executions, 0
 failed`.
 """
 

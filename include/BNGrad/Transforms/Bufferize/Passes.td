@@ -22,12 +22,12 @@ def BNGradPrepareBufferizePass
            that results are not computed in the caller's operands. A value that
            is returned twice is copied, since each result has its own buffer. A
            tensor that is overwritten and then reshaped is computed in a buffer
-           of the final shape. Parts without elements are dropped from
+           of the final shape. Operands without elements are dropped from
            concatenations, insertions and pads.
-    Fails: if a buffer is written, through any view of it, between a
-           `bufferization.to_tensor` and a reader of the tensor. Bufferization
-           assumes that there is no such write, and fusion and grouping have
-           moved readers (error at the write, note at the tensor).
+    Fails: if a buffer, or a view of it, is written between a
+           `bufferization.to_tensor` and a reader of the tensor (error at the
+           write, note at the tensor). Bufferization assumes that there is no such
+           write; fusion and grouping may have moved the reader.
 
     Before:
 

@@ -177,7 +177,7 @@ def BNGradAttachChipsPass
 
 def BNGradLayOutSharedMemoryPass
     : Pass<"bngrad-lay-out-shared-memory", "::mlir::gpu::GPUModuleOp"> {
-  let summary = "Align shared memory, and make the dynamic one external";
+  let summary = "Align shared memory, and make dynamic shared memory external";
   let description = [{
     Needs: kernels in the LLVM dialect.
     Gives: shared memory aligned to 16 bytes, as vector accesses require, and
@@ -246,10 +246,10 @@ def BNGradVerifyKernelsPass
     : Pass<"bngrad-verify-kernels", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Reject kernels that PTX cannot express";
   let description = [{
-    Needs: kernels in the LLVM dialect, for targets.
-    Gives: the same IR. The parameters of each kernel take at most 4096 bytes, or
-           32764 from PTX 8.1 on.
-    Fails: if they take more (error at the kernel).
+    Needs: kernels in the LLVM dialect, and their `#nvvm.target`.
+    Gives: the same IR.
+    Fails: if the parameters of a kernel take more than 4096 bytes, or 32764 bytes
+           from PTX 8.1 on (error at the kernel).
   }];
 }
 
@@ -319,11 +319,10 @@ def BNGradShareLoopsPass : Pass<"bngrad-share-loops", "::mlir::ModuleOp"> {
     Needs: `scf.parallel`.
     Gives: an `omp.parallel` for each `scf.parallel` that has one loop and no
            results, allocates no memory and makes no calls. Each thread runs a
-           contiguous part of the iterations, without the calls and the barrier
+           contiguous share of the iterations, without the calls and the barrier
            of a worksharing loop. Adjacent loops without memory accesses between
            them share one region, with barriers. Threads are woken only if there
-           is more than one iteration; schedules divide small problems into one
-           share.
+           is more than one iteration; small problems have one share.
     Fails: never; if the module has other symbols named `omp_get_thread_num` or
            `omp_get_num_threads`, upstream's conversion lowers the loops.
 
@@ -435,9 +434,9 @@ def BNGradLoopAnnotationsPass : Pass<"bngrad-loop-annotations"> {
   let summary = "Move loop annotations to the branches that LLVM reads";
   let description = [{
     Needs: the LLVM dialect.
-    Gives: upstream's conversions keep the attribute `llvm.loop_annotation` of an
-           `scf.for` on the back edge of the loop. It becomes the branch's
-           inherent `loop_annotation`.
+    Gives: the attribute `llvm.loop_annotation` of a branch becomes its inherent
+           `loop_annotation`. Upstream's conversions of `scf.for` leave it on the
+           back edge of the loop as a discardable attribute.
     Fails: never.
 
     Before:

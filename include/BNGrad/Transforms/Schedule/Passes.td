@@ -18,11 +18,15 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
     Gives: the reduction, the per-channel generics that follow from it and the
            element-wise generic that reads those, found by their structure, are
            enclosed in one `scf.execute_region no_inline`. Each gets the schedule
-           as the attribute `bngrad.schedule`, unless it already has one. Inits
-           of values used only in the region are inside it. A sum must have
-           `fastmath<reassoc>` on its addition, which allows the schedule to
-           choose the order; a sum without it is not grouped.
-    Fails: if the option `schedule` is not a schedule.
+           as the attribute `bngrad.schedule`; generics that have one already are
+           not grouped. Inits of values that only the region uses are inside it.
+           The addition of a sum must have `fastmath<reassoc>`, which allows the
+           schedule to choose the order; other sums are not grouped.
+    Fails: if the option `schedule` is not a schedule, a chip is unknown, a cache is
+           negative, or `threads` or `vector-bits` is not in the range of the
+           parameter of that name; if the schedule, given or in the IR, is that of
+           a GPU and there is no chip, or is `one_pass` and the oldest chip has no
+           clusters.
 
     Before:
 
@@ -67,16 +71,16 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
            "Schedule for every group, as an attribute such as "
            "#bngrad.schedule<loops>; empty: chosen by shape, types and target">,
     Option<"vectorBits", "vector-bits", "int64_t", /*default=*/"512",
-           "Target: length of a vector register">,
+           "Target: length of a vector register, in bits">,
     Option<"threads", "threads", "int64_t", /*default=*/"1",
            "Target: threads that run at a time">,
     Option<"l1Bytes", "l1-bytes", "int64_t", /*default=*/"49152",
-           "Target: first-level data cache of a core">,
+           "Target: first-level data cache of a core, in bytes">,
     Option<"chip", "chip", "std::string", /*default=*/"\"\"",
            "Target: NVIDIA GPUs, comma-separated, such as sm_90; empty: a CPU, "
            "which the other options describe">,
     Option<"lastLevelBytes", "last-level-bytes", "int64_t",
-           /*default=*/"33554432", "Target: last-level cache">,
+           /*default=*/"33554432", "Target: last-level cache, in bytes">,
     Option<"fma", "fma", "bool", /*default=*/"false",
            "Target: vectors have a fused multiply-add">
   ];

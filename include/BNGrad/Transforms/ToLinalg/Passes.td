@@ -159,11 +159,11 @@ def BNGradDecomposePass : Pass<"bngrad-decompose", "::mlir::func::FuncOp"> {
   let summary = "Decompose bngrad ops into linalg on tensors";
   let description = [{
     Needs: tensors.
-    Gives: no bngrad op; for each one reduction `linalg.generic` that reads
+    Gives: no bngrad ops. Each becomes one reduction `linalg.generic` that reads
            grad_output and input once, one per-channel generic with the
-           coefficients and the per-channel results, one element-wise generic
-           with grad_input. Each sum has its own init. Ops for unused results
-           are not built.
+           coefficients and the per-channel results, and one element-wise generic
+           with grad_input. Each sum has its own init. Ops for unused results are
+           not built.
     Fails: if an op has no decomposition (error at that op).
 
     Before:
@@ -288,8 +288,8 @@ def BNGradExpandViewsPass : Pass<"bngrad-expand-views"> {
            dynamic size that may be 1, drops none; a `memref.reinterpret_cast`
            drops them instead. With `reshapes`, a `memref.expand_shape` with
            several dynamic sizes in a group becomes a `memref.reinterpret_cast`.
-           Upstream crashes on such ops or drops other dims (docs/upstream.md).
-           Without `reshapes`, reshapes can still fold with others.
+           Upstream crashes on such ops, or drops other dims (docs/upstream.md).
+           Without `reshapes`, reshapes stay, so that they can be folded.
     Fails: if the sizes and the strides of a slice's type imply different dropped
            dims, which the verifier accepts (error at the slice).
 
