@@ -20,6 +20,9 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 using ::bngrad::ElementType;
+using ::bngrad::ReferenceProblem;
+using ::bngrad::ReferenceResult;
+using ::bngrad::ReferenceResults;
 
 static constexpr StringLiteral kReference = "bngrad_runner_reference";
 
@@ -55,8 +58,8 @@ static double getGreatestError(ElementType type, double stored, double exact,
 
 /// Sets the operand of `role`, the elements `data`, each computed with at most
 /// the error in `error` (null: exact).
-static void setOperand(::bngrad::ReferenceProblem &problem, Role role,
-                       const void *data, const double *error) {
+static void setOperand(ReferenceProblem &problem, Role role, const void *data,
+                       const double *error) {
   switch (role) {
   case Role::GradOutput:
     problem.gradOutput = data;
@@ -100,14 +103,14 @@ static bool takesError(Role role) {
 
 /// Adds the sizes and pointers of a call.
 static void readTable(const ReferenceTable &table, int64_t rank,
-                      ::bngrad::ReferenceProblem &problem) {
+                      ReferenceProblem &problem) {
   for (unsigned i : llvm::seq(ReferenceTable::kNumRoles))
     if (const void *data = table.operands[i])
       setOperand(problem, static_cast<Role>(i), data, table.operandErrors[i]);
   problem.shape.assign(table.sizes, table.sizes + rank);
 }
 
-static int64_t computeCount(const ::bngrad::ReferenceProblem &problem) {
+static int64_t computeCount(const ReferenceProblem &problem) {
   int64_t count = 1;
   for (auto [dim, size] : llvm::enumerate(problem.shape))
     if (!llvm::is_contained(problem.featureDims, dim))
@@ -119,13 +122,12 @@ namespace {
 /// The formulas of one problem. The three gradients are computed at once.
 class FormulaEvaluator {
 public:
-  explicit FormulaEvaluator(const ::bngrad::ReferenceProblem &problem)
+  explicit FormulaEvaluator(const ReferenceProblem &problem)
       : problem(problem) {}
 
   /// The result of `formula` where it is of `type`; null: an exact one.
-  std::shared_ptr<const ::bngrad::ReferenceResult>
-  evaluate(ReferenceFormula formula, ElementType type) {
-    using ::bngrad::ReferenceResults;
+  std::shared_ptr<const ReferenceResult> evaluate(ReferenceFormula formula,
+                                                  ElementType type) {
     switch (formula) {
     case ReferenceFormula::GradInput:
       return getGradient(&ReferenceResults::gradInput);
@@ -134,7 +136,7 @@ public:
     case ReferenceFormula::GradOffset:
       return getGradient(&ReferenceResults::gradOffset);
     case ReferenceFormula::Sums:
-      return std::make_shared<const ::bngrad::ReferenceResult>(
+      return std::make_shared<const ReferenceResult>(
           ::bngrad::computeReferenceSums(problem, type));
     case ReferenceFormula::Count:
       return nullptr;
@@ -143,23 +145,23 @@ public:
   }
 
 private:
-  std::shared_ptr<const ::bngrad::ReferenceResult>
-  getGradient(::bngrad::ReferenceResult ::bngrad::ReferenceResults::*member) {
+  std::shared_ptr<const ReferenceResult>
+  getGradient(ReferenceResult ReferenceResults::*member) {
     if (!gradients)
-      gradients = std::make_shared<::bngrad::ReferenceResults>(
+      gradients = std::make_shared<ReferenceResults>(
           ::bngrad::computeReference(problem));
     return {gradients, &(*gradients.*member)};
   }
 
-  const ::bngrad::ReferenceProblem &problem;
-  std::shared_ptr<::bngrad::ReferenceResults> gradients;
+  const ReferenceProblem &problem;
+  std::shared_ptr<ReferenceResults> gradients;
 };
 } // namespace
 
 /// Stores the rounded values of `result` in `values`, and how far a computed
 /// value may be from each in `errors`.
-static void storeResult(const ::bngrad::ReferenceResult &result,
-                        ElementType type, void *values, double *errors) {
+static void storeResult(const ReferenceResult &result, ElementType type,
+                        void *values, double *errors) {
   for (auto [i, value] : llvm::enumerate(result.value)) {
     ::bngrad::storeRounded(type, values, i, value);
     // Further ops use the rounded value.
@@ -198,8 +200,8 @@ static ElementType getElementType(Value value) {
 }
 
 /// Sets the type of the results of `formula` where they enter the bounds.
-static void setResultType(::bngrad::ReferenceProblem &problem,
-                          ReferenceFormula formula, ElementType type) {
+static void setResultType(ReferenceProblem &problem, ReferenceFormula formula,
+                          ElementType type) {
   switch (formula) {
   case ReferenceFormula::GradInput:
     problem.gradInputType = type;
@@ -222,7 +224,7 @@ static void setResultType(::bngrad::ReferenceProblem &problem,
 /// Errors: a diagnostic and failure for a result that it has no formula for.
 static FailureOr<std::unique_ptr<Evaluation>> describe(GradientOpInterface op) {
   auto evaluation = std::make_unique<Evaluation>();
-  ::bngrad::ReferenceProblem &problem = evaluation->problem;
+  ReferenceProblem &problem = evaluation->problem;
   Value input = op.getOperandOf(Role::Input);
   evaluation->rank = cast<RankedTensorType>(input.getType()).getRank();
   llvm::append_range(problem.featureDims, op.getFeatureDims());
