@@ -245,14 +245,14 @@ static LogicalResult run(const Options &options) {
 
 int main(int argc, char **argv) {
   int status;
-  std::optional<Options> options = parseCommandLine(
+  FailureOr<Options> options = parseCommandLine(
       argc, argv,
       {"bngrad-compile", "FILE|- -o OUT [options]",
        "Compiles the public functions of an IR file (text or bytecode; - is "
        "standard input) for use from C",
        kHelp.str()},
       parseOptions, status);
-  if (!options)
+  if (failed(options))
     return status;
   llvm::InitializeAllTargetInfos();
   llvm::InitializeAllTargets();

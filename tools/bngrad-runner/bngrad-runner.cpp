@@ -194,14 +194,14 @@ static LogicalResult run(const Options &options) {
 
 int main(int argc, char **argv) {
   int status;
-  std::optional<Options> options = parseCommandLine(
+  FailureOr<Options> options = parseCommandLine(
       argc, argv,
       {"bngrad-runner", "FILE|- [options]",
        "Runs a function of an IR file (text or bytecode; - is standard input) "
        "with bngrad ops",
        (kSpecHelp + "\n" + kBenchmarkHelp).str()},
       parseOptions, status);
-  if (!options)
+  if (failed(options))
     return status;
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();

@@ -79,10 +79,10 @@ struct ToolHelp {
 
 /// Begins a tool: parses its command line by `parse`, or prints --help.
 ///
-/// Errors: one line on standard error each. Nothing, and the `status` that the
+/// Errors: one line on standard error each. Failure, and the `status` that the
 ///         tool ends with, after errors or --help.
 template <typename Options>
-std::optional<Options>
+FailureOr<Options>
 parseCommandLine(int argc, char **argv, const ToolHelp &help,
                  FailureOr<Options> (*parse)(const llvm::opt::InputArgList &),
                  int &status) {
@@ -96,15 +96,15 @@ parseCommandLine(int argc, char **argv, const ToolHelp &help,
                     help.overview.str().c_str());
     llvm::outs() << "\n" << help.details;
     status = 0;
-    return std::nullopt;
+    return failure();
   }
   status = 1;
   if (table.isIncomplete())
-    return std::nullopt;
+    return failure();
   FailureOr<Options> options = parse(args);
-  if (hasError || failed(options))
-    return std::nullopt;
-  return std::move(*options);
+  if (hasError)
+    return failure();
+  return options;
 }
 
 } // namespace mlir::bngrad
