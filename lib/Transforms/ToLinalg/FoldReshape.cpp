@@ -521,7 +521,9 @@ static LogicalResult foldGroup(PatternRewriter &rewriter,
         return rewriter.notifyMatchFailure(op, "an index of dynamic sizes");
   ClassSplitter splitter(rewriter, dimClass, *sizes);
   if (!splitter.canSplit(reshape))
-    return rewriter.notifyMatchFailure(op, "another dim of it is in the class");
+    return rewriter.notifyMatchFailure(
+        op, "it splits its dim in another way, or another dim of it is in the "
+            "class");
   Operation *function = op->getParentWithTrait<OpTrait::IsIsolatedFromAbove>();
   splitter.split(getInOrder(dimClass.getOps(), function));
   return success();
