@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Checks the sizes of files and the libraries of the stages.
+"""Checks the sizes of files and functions and the libraries of the stages.
 
 * No C++ or Python file has more than 600 lines.
+* No function of C++ has more than 80 lines after its opening brace, which is
+  what clang-tidy's readability-function-size counts.
 * Every folder of lib/Transforms is a stage with a library of its own, made by
   exactly one `bngrad_add_library(BNGrad<folder>`.
 * A stage links only libraries of earlier stages.
@@ -19,6 +21,20 @@ from pathlib import Path
 MOST_LINES = 600
 SIZED_FOLDERS = ("bench", "fuzz", "include", "lib", "scripts", "tools", "unittests")
 SIZED_SUFFIXES = (".cpp", ".h", ".py")
+
+MOST_FUNCTION_LINES = 80
+FUNCTION_FOLDERS = ("fuzz", "include", "lib", "tools", "unittests")
+# Comments, literals and directives: braces in them open no block.
+NO_CODE = re.compile(
+    r'R"(?P<tag>[^\s()\\]*)\(.*?\)(?P=tag)"'
+    r"|//(?:\\\n|[^\n])*"
+    r"|/\*.*?\*/"
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'"
+    r"|^[ \t]*#(?:\\\n|[^\n])*",
+    re.DOTALL | re.MULTILINE)
+# The text before the brace of a block whose own blocks may be functions.
+CONTAINER = re.compile(r"^(?:inline\s+)?namespace\b|^extern\s*$|\b(?:class|struct|union|enum)\b[^()=]*$")
 
 STAGES = ["Utils", "ToLinalg", "Schedule", "Bufferize", "Apply", "Lower", "Pipelines"]
 TARGET_DIALECT = re.compile(r"\bMLIR\w*(?:NVVM|NVGPU|GPU|OpenMP|LLVM)\w*Dialect\b")
@@ -39,6 +55,43 @@ def check_sizes(root: Path, files: list[str]) -> list[str]:
             lines = len((root / file).read_text().splitlines())
             if lines > MOST_LINES:
                 errors.append(f"{file}: expected at most {MOST_LINES} lines, got {lines}")
+    return errors
+
+
+def find_functions(text: str) -> list[tuple[str, int, int]]:
+    """The name, the first line and the number of lines after that of each function's body."""
+    # Lines stay where they are.
+    text = NO_CODE.sub(lambda match: "\n" * match[0].count("\n"), text)
+    functions = []
+    blocks = []  # that are open: whether they may hold functions, name, line
+    start, line = 0, 1
+    for match in re.finditer(r"[{};\n]", text):
+        if match[0] == "\n":
+            line += 1
+            continue
+        if match[0] == "{":
+            head = re.sub(r"\balignas\([^()]*\)", "", text[start:match.start()]).strip()
+            is_outside = all(block[0] for block in blocks)
+            name = re.search(r"([\w~:]+)\s*\(", head)
+            is_function = is_outside and name is not None and not head.endswith("=")
+            is_container = is_outside and CONTAINER.search(head) is not None
+            blocks.append((is_container, name[1] if is_function and not is_container else "", line))
+        elif match[0] == "}" and blocks:
+            _, name, first = blocks.pop()
+            if name:
+                functions.append((name, first, line - first))
+        start = match.end()
+    return functions
+
+
+def check_functions(root: Path, files: list[str]) -> list[str]:
+    errors = []
+    for file in files:
+        if not file.startswith(tuple(f"{folder}/" for folder in FUNCTION_FOLDERS)) or not file.endswith((".cpp", ".h")):
+            continue
+        for name, first, lines in find_functions((root / file).read_text()):
+            if lines > MOST_FUNCTION_LINES:
+                errors.append(f"{file}:{first}: expected at most {MOST_FUNCTION_LINES} lines in {name}, got {lines}")
     return errors
 
 
@@ -81,7 +134,7 @@ def main() -> int:
                         default=Path(__file__).resolve().parent.parent)
     root = parser.parse_args().root
     files = list_files(root)
-    errors = check_sizes(root, files) + check_stages(root, files)
+    errors = check_sizes(root, files) + check_functions(root, files) + check_stages(root, files)
     for error in errors:
         print(error)
     print(f"structure: {len(files)} files, {len(errors)} errors")

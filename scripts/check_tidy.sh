@@ -4,14 +4,19 @@
 #
 #   scripts/check_tidy.sh            every file
 #   scripts/check_tidy.sh --share=N  every N-th file, other ones with every commit
+#   scripts/check_tidy.sh --changed  files changed since the main branch, or since
+#                                    the last commit of that branch, and those
+#                                    that include a changed header; a share of
+#                                    them that is at most ten files
 #   scripts/check_tidy.sh FILE...    these files
 
 . "$(dirname "$0")/common.sh"
 
-share=1
+share=1 changed=0 most=10
 case "${1:-}" in
   --share=[1-9]*) share=${1#*=} && shift ;;
-  -*) fail "expected --share=N or files, got '$1'" ;;
+  --changed) changed=1 && shift ;;
+  -*) fail "expected --share=N, --changed or files, got '$1'" ;;
 esac
 
 packages=("clang-tidy-$llvm_version")
@@ -20,13 +25,48 @@ cd "$root"
 # The compiler's options, and the headers that TableGen generates.
 [ -f "$build/compile_commands.json" ] || build
 
-mapfile -t all < <(git ls-files 'lib/*.cpp' 'tools/*.cpp' 'unittests/*.cpp' 'fuzz/*.cpp')
+# The commit that changes are relative to; none in a history of one commit.
+find_base() {
+  local branch base head
+  head=$(git rev-parse --quiet --verify HEAD) || return
+  for branch in origin/main main; do
+    base=$(git merge-base HEAD "$branch" 2>/dev/null) || continue
+    [ "$base" = "$head" ] || { echo "$base" && return; }
+  done
+  git rev-parse --quiet --verify HEAD~1
+}
+
+# list_changed BASE: the files to check for the changes of the tree since BASE.
+list_changed() {
+  local file
+  git diff --name-only --diff-filter=d "$1" | while read -r file; do
+    case "$file" in
+      *.h) git grep -l "[\"/]${file##*/}\"" -- "${sources[@]}" || true ;;
+      *.cpp) git ls-files -- "${sources[@]}" | grep -Fx "$file" || true ;;
+    esac
+  done | sort -u
+}
+
+sources=('lib/*.cpp' 'tools/*.cpp' 'unittests/*.cpp' 'fuzz/*.cpp')
+mapfile -t all < <(git ls-files "${sources[@]}")
+candidates=("${all[@]}")
+if [ $changed -eq 1 ]; then
+  # Without a base, a share of all files.
+  ! base=$(find_base) || mapfile -t candidates < <(list_changed "$base")
+  share=$(((${#candidates[@]} + most - 1) / most))
+fi
 if [ $# -gt 0 ]; then
   files=("$@")
 else
-  first=$(($(git rev-list --count HEAD 2>/dev/null || echo 0) % share))
   files=()
-  for ((i = first; i < ${#all[@]}; i += share)); do files+=("${all[i]}"); done
+  if [ ${#candidates[@]} -gt 0 ]; then
+    first=$(($(git rev-list --count HEAD 2>/dev/null || echo 0) % share))
+    for ((i = first; i < ${#candidates[@]}; i += share)); do files+=("${candidates[i]}"); done
+  fi
+fi
+if [ ${#files[@]} -eq 0 ]; then
+  printf 'tidy: 0 of %d files, 0 findings, 0 s\n' ${#all[@]}
+  exit 0
 fi
 
 # A log per file, as lines of parallel processes would mix. A file that is not

@@ -44,18 +44,33 @@ RoleShape mlir::bngrad::getRoleShape(Role role) {
   llvm_unreachable("unknown role");
 }
 
+FailureOr<ReferenceFormula> mlir::bngrad::getReferenceFormula(Role role) {
+  switch (role) {
+  case Role::GradInput:
+    return ReferenceFormula::GradInput;
+  case Role::GradScale:
+    return ReferenceFormula::GradScale;
+  case Role::GradOffset:
+    return ReferenceFormula::GradOffset;
+  case Role::Sums:
+    return ReferenceFormula::Sums;
+  case Role::Count:
+    return ReferenceFormula::Count;
+  case Role::GradOutput:
+  case Role::Input:
+  case Role::Mask:
+  case Role::Scale:
+  case Role::Mean:
+  case Role::Variance:
+  case Role::InvStd:
+    return failure();
+  }
+  llvm_unreachable("unknown role");
+}
+
 //===----------------------------------------------------------------------===//
 // GradientOpInterface
 //===----------------------------------------------------------------------===//
-
-FloatType GradientOpInterface::getAccumulatorType() {
-  return bngrad::getAccumulatorType(getOperation()->getOperands());
-}
-
-bool GradientOpInterface::isLinearIn(Role role) {
-  // The sums are linear in grad_output themselves.
-  return role == Role::GradOutput || role == Role::Sums;
-}
 
 Role GradientOpInterface::getOperandRole(OpOperand &operand) {
   unsigned end = 0;

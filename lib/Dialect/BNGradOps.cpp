@@ -183,6 +183,20 @@ static LogicalResult verifyEpsilon(EmitErrorFn emitError, Operands op,
   return success();
 }
 
+/// (C1) to (C5) of an op whose grad_input is made of all operands.
+template <typename AdaptorT>
+static FailureOr<Shapes> verifyGradientOperands(EmitErrorFn emitError,
+                                                AdaptorT op) {
+  Operands operands = {op.getGradOutput(), op.getInput(),      op.getScale(),
+                       op.getMean(),       op.getVariance(),   op.getInvStd(),
+                       op.getMask(),       op.getFeatureDims()};
+  FailureOr<Shapes> shapes = verifyShapes(emitError, operands);
+  if (failed(shapes) || failed(verifyStatistic(emitError, operands)) ||
+      failed(verifyEpsilon(emitError, operands, op.getEpsilon())))
+    return failure();
+  return shapes;
+}
+
 /// The shape of sums: the two sums of each channel.
 static SmallVector<int64_t> getShapeOfSums(const Shapes &shapes) {
   SmallVector<int64_t> shape = {2};
@@ -227,21 +241,9 @@ FloatType mlir::bngrad::getAccumulatorType(ValueRange operands) {
 // BatchNormBackwardOp
 //===----------------------------------------------------------------------===//
 
-static Operands getOperands(BatchNormBackwardOp::Adaptor op) {
-  return {op.getGradOutput(), op.getInput(),      op.getScale(),
-          op.getMean(),       op.getVariance(),   op.getInvStd(),
-          op.getMask(),       op.getFeatureDims()};
-}
-
-/// (C1) to (C5)
 static FailureOr<Shapes> verifyOperands(EmitErrorFn emitError,
                                         BatchNormBackwardOp::Adaptor op) {
-  Operands operands = getOperands(op);
-  FailureOr<Shapes> shapes = verifyShapes(emitError, operands);
-  if (failed(shapes) || failed(verifyStatistic(emitError, operands)) ||
-      failed(verifyEpsilon(emitError, operands, op.getEpsilon())))
-    return failure();
-  return shapes;
+  return verifyGradientOperands(emitError, op);
 }
 
 void BatchNormBackwardOp::build(OpBuilder &builder, OperationState &state,
@@ -333,7 +335,7 @@ LogicalResult BatchNormBackwardReduceOp::verify() {
 
   // (C4)
   Type sumsType = getElementTypeOrSelf(getSums());
-  FloatType accumulatorType = getAccumulatorType(getOperands());
+  FloatType accumulatorType = getAccumulatorType();
   if (sumsType != accumulatorType)
     return emitOpError() << "expected element type of sums to be "
                          << accumulatorType << ", got " << sumsType;
@@ -354,7 +356,7 @@ LogicalResult BatchNormBackwardReduceOp::inferReturnTypes(
     return failure();
   inferredReturnTypes.assign(
       {RankedTensorType::get(getShapeOfSums(*shapes),
-                             getAccumulatorType(operands)),
+                             bngrad::getAccumulatorType(operands)),
        RankedTensorType::get({}, IntegerType::get(context, 64))});
   return success();
 }
@@ -366,12 +368,8 @@ LogicalResult BatchNormBackwardReduceOp::inferReturnTypes(
 /// (C1) to (C7)
 static FailureOr<Shapes> verifyOperands(EmitErrorFn emitError,
                                         BatchNormBackwardElemtOp::Adaptor op) {
-  Operands operands = {op.getGradOutput(), op.getInput(),      op.getScale(),
-                       op.getMean(),       op.getVariance(),   op.getInvStd(),
-                       op.getMask(),       op.getFeatureDims()};
-  FailureOr<Shapes> shapes = verifyShapes(emitError, operands);
-  if (failed(shapes) || failed(verifyStatistic(emitError, operands)) ||
-      failed(verifyEpsilon(emitError, operands, op.getEpsilon())))
+  FailureOr<Shapes> shapes = verifyGradientOperands(emitError, op);
+  if (failed(shapes))
     return failure();
 
   // (C6)

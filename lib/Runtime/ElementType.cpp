@@ -177,59 +177,38 @@ bool isFloat(ElementType type) {
   return type != ElementType::I1 && type != ElementType::I64;
 }
 
-double unitRoundoff(ElementType type) {
+namespace {
+/// Numbers of a float type.
+struct FloatLimits {
+  double unitRoundoff, smallestSubnormal, largestFinite;
+};
+} // namespace
+
+static FloatLimits getLimits(ElementType type) {
   switch (type) {
   case ElementType::F16:
-    return 0x1p-11;
+    return {0x1p-11, 0x1p-24, 65504};
   case ElementType::BF16:
-    return 0x1p-8;
+    return {0x1p-8, 0x1p-133, 0x1.fep127};
   case ElementType::F32:
-    return 0x1p-24;
+    return {0x1p-24, 0x1p-149, FLT_MAX};
   case ElementType::F64:
-    return 0x1p-53;
+    return {0x1p-53, 0x1p-1074, DBL_MAX};
   case ElementType::I1:
   case ElementType::I64:
     break;
   }
   assert(false && "expected a float type");
-  return 0;
+  return {};
 }
+
+double unitRoundoff(ElementType type) { return getLimits(type).unitRoundoff; }
 
 double smallestSubnormal(ElementType type) {
-  switch (type) {
-  case ElementType::F16:
-    return 0x1p-24;
-  case ElementType::BF16:
-    return 0x1p-133;
-  case ElementType::F32:
-    return 0x1p-149;
-  case ElementType::F64:
-    return 0x1p-1074;
-  case ElementType::I1:
-  case ElementType::I64:
-    break;
-  }
-  assert(false && "expected a float type");
-  return 0;
+  return getLimits(type).smallestSubnormal;
 }
 
-double largestFinite(ElementType type) {
-  switch (type) {
-  case ElementType::F16:
-    return 65504;
-  case ElementType::BF16:
-    return 0x1.fep127;
-  case ElementType::F32:
-    return FLT_MAX;
-  case ElementType::F64:
-    return DBL_MAX;
-  case ElementType::I1:
-  case ElementType::I64:
-    break;
-  }
-  assert(false && "expected a float type");
-  return 0;
-}
+double largestFinite(ElementType type) { return getLimits(type).largestFinite; }
 
 double loadAsDouble(ElementType type, const void *data, int64_t index) {
   switch (type) {

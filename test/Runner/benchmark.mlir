@@ -7,6 +7,18 @@
 // RUN: %python %S/check_benchmark.py < %t
 // CHECK: median_us={{[0-9.e+-]+}} min_us={{[0-9.e+-]+}} bytes=208 gbps={{[0-9.e+-]+}} bandwidth_gbps={{[0-9.e+-]+}} ratio={{[0-9.e+-]+}} schedule={{[^ ]+}} compile_ms={{[0-9.e+-]+}}
 
+// --help describes every key, in order.
+// RUN: bngrad-runner --help | FileCheck %s --check-prefix=HELP
+// HELP: {{^}}--benchmark prints one line:
+// HELP: {{^}}  median_us {{.*}} microseconds
+// HELP: {{^}}  min_us {{.*}} microseconds
+// HELP: {{^}}  bytes {{.*}} bytes
+// HELP: {{^}}  gbps {{.*}} bytes per second
+// HELP: {{^}}  bandwidth_gbps
+// HELP: {{^}}  ratio
+// HELP: {{^}}  schedule
+// HELP: {{^}}  compile_ms {{.*}} milliseconds
+
 // The reported schedule is the requested one; checks run first.
 // RUN: %{run} --benchmark=1 --check --threads=1 --schedule='#bngrad.schedule<loops>' | FileCheck %s --check-prefix=LOOPS
 // LOOPS: result 0 grad_input

@@ -17,10 +17,8 @@
 #include "common/OptionTable.h"
 #include "common/Outputs.h"
 
-#include "BNGrad/InitAll.h"
 #include "BNGrad/Transforms/Schedule/CudaChip.h"
 
-#include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/TargetSelect.h"
@@ -205,12 +203,8 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
 }
 
 static LogicalResult run(const Options &options) {
-  DialectRegistry registry;
-  mlir::bngrad::registerAllDialects(registry);
-  registerAllToLLVMIRTranslations(registry);
-  MLIRContext context(registry);
-  // Gradients of dialects that are not linked in are imported.
-  context.allowUnregisteredDialects();
+  MLIRContext context;
+  prepareContext(context);
   if (options.hasSchedule &&
       failed(verifySchedule(options.compile.schedule, &context)))
     return failure();
@@ -250,23 +244,16 @@ static LogicalResult run(const Options &options) {
 }
 
 int main(int argc, char **argv) {
-  setToolName("bngrad-compile");
-  reportOutOfMemory();
-  OptionTable table;
-  bool hasError = false;
-  InputArgList args = table.parse(argc, argv, hasError);
-  if (args.hasArg(OPT_help) && !hasError) {
-    table.printHelp(llvm::outs(), "bngrad-compile FILE|- -o OUT [options]",
-                    "Compiles the public functions of an IR file (text or "
-                    "bytecode; - is standard input) for use from C");
-    llvm::outs() << "\n" << kHelp;
-    return 0;
-  }
-  if (table.isIncomplete())
-    return 1;
-  FailureOr<Options> options = parseOptions(args);
-  if (hasError || failed(options))
-    return 1;
+  int status;
+  FailureOr<Options> options = parseCommandLine(
+      argc, argv,
+      {"bngrad-compile", "FILE|- -o OUT [options]",
+       "Compiles the public functions of an IR file (text or bytecode; - is "
+       "standard input) for use from C",
+       kHelp.str()},
+      parseOptions, status);
+  if (failed(options))
+    return status;
   llvm::InitializeAllTargetInfos();
   llvm::InitializeAllTargets();
   llvm::InitializeAllTargetMCs();

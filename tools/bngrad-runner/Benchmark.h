@@ -13,6 +13,19 @@
 
 namespace mlir::bngrad {
 
+/// The help text for the fields of --benchmark.
+inline constexpr StringLiteral kBenchmarkHelp = R"(--benchmark prints one line:
+  median_us       median time of a run, in microseconds
+  min_us          shortest time of a run, in microseconds
+  bytes           size of all arguments and results, in bytes
+  gbps            bytes per median time, in 10^9 bytes per second
+  bandwidth_gbps  bandwidth of the CPU's memory, in 10^9 bytes per second: two
+                  arrays of 64 MiB are read and one is written, between the runs
+  ratio           median time by the time of `bytes` at that bandwidth
+  schedule        kinds of the groups' schedules, comma-separated
+  compile_ms      time of compilation without parsing, in milliseconds
+)";
+
 /// Runs the program `repetitions` times, each time followed by a pass over
 /// memory that reads two arrays and streams a third, and prints one line
 ///

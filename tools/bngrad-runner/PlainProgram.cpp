@@ -58,8 +58,8 @@ public:
                                           MutableArrayRef<Array> arguments);
 
 private:
-  void visit(Operation *op);
-  void visitGradient(GradientOpInterface op, std::string reason);
+  LogicalResult visit(Operation *op);
+  LogicalResult visitGradient(GradientOpInterface op, std::string reason);
   LogicalResult visitSums(Operation *op);
   LogicalResult visitBounded(Operation *op);
   FailureOr<Source> findSource(unsigned i, Value value);
@@ -99,7 +99,8 @@ LogicalResult PlainProgram::visitSums(Operation *op) {
 }
 
 /// Replaces `op` by a call of the reference. `reason` is that of its operands.
-void PlainProgram::visitGradient(GradientOpInterface op, std::string reason) {
+LogicalResult PlainProgram::visitGradient(GradientOpInterface op,
+                                          std::string reason) {
   for (OpOperand &operand : op->getOpOperands())
     if (errors.contains(operand.get()) &&
         !op.isLinearIn(op.getOperandRole(operand)) && reason.empty())
@@ -107,9 +108,11 @@ void PlainProgram::visitGradient(GradientOpInterface op, std::string reason) {
                "' of an operand that was computed from another gradient or a "
                "sum in any order";
   ArrayRef<Role> roles = op.getResultRoles();
-  SmallVector<BoundedValue> results =
+  FailureOr<SmallVector<BoundedValue>> results =
       calls.replace(op, [&](Value value) { return errors.lookup(value); });
-  for (auto [i, result] : llvm::enumerate(results)) {
+  if (failed(results))
+    return failure();
+  for (auto [i, result] : llvm::enumerate(*results)) {
     gradients[result.value] = {calls.getEvaluations().size() - 1, i};
     names[result.value] = stringifyRole(roles[i]).str();
     if (!reason.empty())
@@ -117,6 +120,7 @@ void PlainProgram::visitGradient(GradientOpInterface op, std::string reason) {
     else if (result.error)
       errors[result.value] = result.error;
   }
+  return success();
 }
 
 /// Adds the bounds of the results of `op`, which follow from its operands'.
@@ -140,7 +144,11 @@ LogicalResult PlainProgram::visitBounded(Operation *op) {
   return success();
 }
 
-void PlainProgram::visit(Operation *op) {
+/// Visits `op`, whose operands have been visited.
+///
+/// Errors: a diagnostic and failure for a gradient that the reference cannot
+///         compute.
+LogicalResult PlainProgram::visit(Operation *op) {
   SmallVector<Value> operands(op->getOperands());
   mlir::visitUsedValuesDefinedAbove(op->getRegions(), [&](OpOperand *use) {
     operands.push_back(use->get());
@@ -158,16 +166,17 @@ void PlainProgram::visit(Operation *op) {
   // A size does not depend on the values.
   bool isSum = isOrderFree(op);
   if ((isExact && reason.empty() && !isSum) || isa<tensor::DimOp>(op))
-    return;
+    return success();
   if (reason.empty()) {
     if (succeeded(isSum ? visitSums(op) : visitBounded(op)))
-      return;
+      return success();
     reason = (isSum ? "a sum in any order by '"
                     : "a value computed from a gradient by '") +
              op->getName().getStringRef().str() + "'";
   }
   for (Value result : op->getResults())
     unknown[result] = reason;
+  return success();
 }
 
 FailureOr<Source> PlainProgram::findSource(unsigned i, Value value) {
@@ -218,7 +227,8 @@ LogicalResult PlainProgram::build() {
   for (Operation &op : function.front().without_terminator())
     ops.push_back(&op);
   for (Operation *op : ops)
-    visit(op);
+    if (failed(visit(op)))
+      return failure();
   auto returnOp = cast<func::ReturnOp>(function.back().getTerminator());
   for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
     FailureOr<Source> source = findSource(i, value);

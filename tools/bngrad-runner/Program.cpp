@@ -318,45 +318,67 @@ static bool areSumsScheduled(func::FuncOp function) {
   return !result.wasInterrupted();
 }
 
-LogicalResult Program::compile(const Execution &execution) {
-  auto start = std::chrono::steady_clock::now();
-  MLIRContext *context = source->getContext();
-  OneLineDiagnostics diagnostics(context);
-  OwningOpRef<ModuleOp> module = source->clone();
-  auto function = module->lookupSymbol<func::FuncOp>(kSymbol);
-  if (failed(addShapeFunction(*module, function, sizeErrors)))
+/// Adds the stages of the target from `first` to `last`.
+static void addStages(PassManager &pm, const Execution &execution, Stage first,
+                      Stage last) {
+  if (execution.chip.empty())
+    return addCpuStages(pm, first, last,
+                        {execution.schedule, execution.target});
+  CudaOptions options;
+  options.schedule = execution.schedule;
+  options.kernels.chip = execution.chip;
+  addCudaStages(pm, first, last, options);
+}
+
+LogicalResult Program::addEntryPoints(ModuleOp module) {
+  auto function = module.lookupSymbol<func::FuncOp>(kSymbol);
+  if (failed(addShapeFunction(module, function, sizeErrors)))
     return failure();
   for (StringRef name : {kSymbol, kShapes})
-    module->lookupSymbol(name)->setAttr(
-        LLVM::LLVMDialect::getEmitCWrapperAttrName(), UnitAttr::get(context));
+    module.lookupSymbol(name)->setAttr(
+        LLVM::LLVMDialect::getEmitCWrapperAttrName(),
+        UnitAttr::get(module.getContext()));
+  return success();
+}
 
-  PassManager choose(context), apply(context);
-  auto addStages = [&](PassManager &pm, Stage first, Stage last) {
-    if (execution.chip.empty())
-      return addCpuStages(pm, first, last,
-                          {execution.schedule, execution.target});
-    CudaOptions options;
-    options.schedule = execution.schedule;
-    options.kernels.chip = execution.chip;
-    addCudaStages(pm, first, last, options);
-  };
-  addStages(choose, Stage::Decompose, Stage::Group);
-  addStages(apply, Stage::Bufferize, Stage::Apply);
-  apply.addPass(createBNGradReturnStatusPass());
-  addStages(apply, Stage::Lower, Stage::Lower);
-  if (failed(choose.run(*module)))
+LogicalResult Program::chooseSchedules(ModuleOp module,
+                                       const Execution &execution) {
+  PassManager pm(module.getContext());
+  addStages(pm, execution, Stage::Decompose, Stage::Group);
+  if (failed(pm.run(module)))
     return failure();
-  auto scheduled = module->lookupSymbol<func::FuncOp>(kSymbol);
-  schedules = collectSchedules(scheduled);
-  scheduledSums = areSumsScheduled(scheduled);
-  if (failed(apply.run(*module)))
-    return failure();
+  auto function = module.lookupSymbol<func::FuncOp>(kSymbol);
+  schedules = collectSchedules(function);
+  scheduledSums = areSumsScheduled(function);
+  return success();
+}
+
+/// Lowers `module`, whose groups have schedules.
+static LogicalResult lowerModule(ModuleOp module, const Execution &execution) {
+  PassManager pm(module.getContext());
+  addStages(pm, execution, Stage::Bufferize, Stage::Apply);
+  pm.addPass(createBNGradReturnStatusPass());
+  addStages(pm, execution, Stage::Lower, Stage::Lower);
+  return pm.run(module);
+}
+
+LogicalResult Program::createJit(ModuleOp module, StringRef library) {
   jit =
-      Jit::create(*module,
+      Jit::create(module,
                   {{kReportMismatch, reinterpret_cast<void *>(&reportMismatch)},
                    {kReportSize, reinterpret_cast<void *>(&reportSize)}},
-                  execution.library);
-  if (!jit || failed(jit->compile(kSymbol)))
+                  library);
+  return success(jit && succeeded(jit->compile(kSymbol)));
+}
+
+LogicalResult Program::compile(const Execution &execution) {
+  auto start = std::chrono::steady_clock::now();
+  OneLineDiagnostics diagnostics(source->getContext());
+  OwningOpRef<ModuleOp> module = source->clone();
+  if (failed(addEntryPoints(*module)) ||
+      failed(chooseSchedules(*module, execution)) ||
+      failed(lowerModule(*module, execution)) ||
+      failed(createJit(*module, execution.library)))
     return failure();
   compileMilliseconds = std::chrono::duration<double, std::milli>(
                             std::chrono::steady_clock::now() - start)

@@ -89,6 +89,15 @@ public:
   ModuleOp getModule() { return *source; }
 
 private:
+  // The steps of compile, each on a copy of `source`.
+
+  /// Adds the shape function, and makes both functions callable from C.
+  LogicalResult addEntryPoints(ModuleOp module);
+  /// Runs the stages up to the choice of schedules, and notes the choice.
+  LogicalResult chooseSchedules(ModuleOp module, const Execution &execution);
+  /// Generates code for `module`, which is lowered, that calls `library`.
+  LogicalResult createJit(ModuleOp module, StringRef library);
+
   OwningOpRef<ModuleOp> source;
   std::string entry;
   std::vector<ArrayType> argumentTypes, resultTypes;

@@ -20,6 +20,9 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 using ::bngrad::ElementType;
+using ::bngrad::ReferenceProblem;
+using ::bngrad::ReferenceResult;
+using ::bngrad::ReferenceResults;
 
 static constexpr StringLiteral kReference = "bngrad_runner_reference";
 
@@ -32,13 +35,6 @@ struct ReferenceTable {
   void *results[kNumRoles];
   double *resultErrors[kNumRoles]; // how far a computed result may be from it
   int64_t sizes[1];                // of input, as many as it has dims
-
-  void *getOperand(Role role) const {
-    return operands[static_cast<unsigned>(role)];
-  }
-  const double *getOperandError(Role role) const {
-    return operandErrors[static_cast<unsigned>(role)];
-  }
 };
 static_assert(sizeof(ReferenceTable) ==
                   (4 * ReferenceTable::kNumRoles + 1) * sizeof(int64_t),
@@ -60,25 +56,61 @@ static double getGreatestError(ElementType type, double stored, double exact,
   return std::max(high - stored, stored - low);
 }
 
+/// Sets the operand of `role`, the elements `data`, each computed with at most
+/// the error in `error` (null: exact).
+static void setOperand(ReferenceProblem &problem, Role role, const void *data,
+                       const double *error) {
+  switch (role) {
+  case Role::GradOutput:
+    problem.gradOutput = data;
+    problem.gradOutputError = error;
+    return;
+  case Role::Input:
+    problem.input = data;
+    return;
+  case Role::Mask:
+    problem.mask = static_cast<const uint8_t *>(data);
+    return;
+  case Role::Scale:
+    problem.scale = data;
+    return;
+  case Role::Mean:
+    problem.mean = data;
+    return;
+  case Role::Variance:
+  case Role::InvStd:
+    problem.statistic = data;
+    return;
+  case Role::Sums:
+    problem.sums = data;
+    problem.sumsError = error;
+    return;
+  case Role::Count:
+    problem.count = *static_cast<const int64_t *>(data);
+    return;
+  case Role::GradInput:
+  case Role::GradScale:
+  case Role::GradOffset:
+    break;
+  }
+  llvm_unreachable("expected the role of an operand");
+}
+
+/// True if setOperand takes errors of an operand of `role`.
+static bool takesError(Role role) {
+  return role == Role::GradOutput || role == Role::Sums;
+}
+
 /// Adds the sizes and pointers of a call.
 static void readTable(const ReferenceTable &table, int64_t rank,
-                      ::bngrad::ReferenceProblem &problem) {
-  problem.gradOutput = table.getOperand(Role::GradOutput);
-  problem.input = table.getOperand(Role::Input);
-  problem.scale = table.getOperand(Role::Scale);
-  problem.mean = table.getOperand(Role::Mean);
-  problem.statistic = table.getOperand(
-      problem.statisticIsInvStd ? Role::InvStd : Role::Variance);
-  problem.mask = static_cast<const uint8_t *>(table.getOperand(Role::Mask));
-  problem.sums = table.getOperand(Role::Sums);
-  if (void *count = table.getOperand(Role::Count))
-    problem.count = *static_cast<const int64_t *>(count);
-  problem.gradOutputError = table.getOperandError(Role::GradOutput);
-  problem.sumsError = table.getOperandError(Role::Sums);
+                      ReferenceProblem &problem) {
+  for (unsigned i : llvm::seq(ReferenceTable::kNumRoles))
+    if (const void *data = table.operands[i])
+      setOperand(problem, static_cast<Role>(i), data, table.operandErrors[i]);
   problem.shape.assign(table.sizes, table.sizes + rank);
 }
 
-static int64_t computeCount(const ::bngrad::ReferenceProblem &problem) {
+static int64_t computeCount(const ReferenceProblem &problem) {
   int64_t count = 1;
   for (auto [dim, size] : llvm::enumerate(problem.shape))
     if (!llvm::is_contained(problem.featureDims, dim))
@@ -86,38 +118,50 @@ static int64_t computeCount(const ::bngrad::ReferenceProblem &problem) {
   return count;
 }
 
-/// The results that are inexact, by role.
-static DenseMap<Role, ::bngrad::ReferenceResult>
-computeResults(const Evaluation &evaluation) {
-  const ::bngrad::ReferenceProblem &problem = evaluation.problem;
-  DenseMap<Role, ::bngrad::ReferenceResult> results;
-  for (auto [role, type] : llvm::zip_equal(evaluation.roles, evaluation.types))
-    switch (role) {
-    case Role::Sums:
-      results[role] = ::bngrad::computeReferenceSums(problem, type);
-      break;
-    case Role::GradInput:
-    case Role::GradScale:
-    case Role::GradOffset:
-      // All three at once.
-      if (!results.contains(role)) {
-        ::bngrad::ReferenceResults gradients =
-            ::bngrad::computeReference(problem);
-        results[Role::GradInput] = std::move(gradients.gradInput);
-        results[Role::GradScale] = std::move(gradients.gradScale);
-        results[Role::GradOffset] = std::move(gradients.gradOffset);
-      }
-      break;
-    default:
-      break;
+namespace {
+/// The formulas of one problem. The three gradients are computed at once.
+class FormulaEvaluator {
+public:
+  explicit FormulaEvaluator(const ReferenceProblem &problem)
+      : problem(problem) {}
+
+  /// The result of `formula` where it is of `type`; null: an exact one.
+  std::shared_ptr<const ReferenceResult> evaluate(ReferenceFormula formula,
+                                                  ElementType type) {
+    switch (formula) {
+    case ReferenceFormula::GradInput:
+      return getGradient(&ReferenceResults::gradInput);
+    case ReferenceFormula::GradScale:
+      return getGradient(&ReferenceResults::gradScale);
+    case ReferenceFormula::GradOffset:
+      return getGradient(&ReferenceResults::gradOffset);
+    case ReferenceFormula::Sums:
+      return std::make_shared<const ReferenceResult>(
+          ::bngrad::computeReferenceSums(problem, type));
+    case ReferenceFormula::Count:
+      return nullptr;
     }
-  return results;
-}
+    llvm_unreachable("unknown formula");
+  }
+
+private:
+  std::shared_ptr<const ReferenceResult>
+  getGradient(ReferenceResult ReferenceResults::*member) {
+    if (!gradients)
+      gradients = std::make_shared<ReferenceResults>(
+          ::bngrad::computeReference(problem));
+    return {gradients, &(*gradients.*member)};
+  }
+
+  const ReferenceProblem &problem;
+  std::shared_ptr<ReferenceResults> gradients;
+};
+} // namespace
 
 /// Stores the rounded values of `result` in `values`, and how far a computed
 /// value may be from each in `errors`.
-static void storeResult(const ::bngrad::ReferenceResult &result,
-                        ElementType type, void *values, double *errors) {
+static void storeResult(const ReferenceResult &result, ElementType type,
+                        void *values, double *errors) {
   for (auto [i, value] : llvm::enumerate(result.value)) {
     ::bngrad::storeRounded(type, values, i, value);
     // Further ops use the rounded value.
@@ -132,21 +176,18 @@ static void evaluateReference(int64_t evaluationAddress, int64_t tableAddress) {
   Evaluation &evaluation = *reinterpret_cast<Evaluation *>(evaluationAddress);
   const auto &table = *reinterpret_cast<const ReferenceTable *>(tableAddress);
   readTable(table, evaluation.rank, evaluation.problem);
-  auto results = computeResults(evaluation);
+  FormulaEvaluator evaluator(evaluation.problem);
   evaluation.results.clear();
-  for (auto [role, type] :
-       llvm::zip_equal(evaluation.roles, evaluation.types)) {
-    unsigned entry = static_cast<unsigned>(role);
-    auto &result = evaluation.results.emplace_back();
-    if (role == Role::Count) {
+  for (const ReferenceOutput &output : evaluation.outputs) {
+    unsigned entry = static_cast<unsigned>(output.role);
+    auto result = evaluator.evaluate(output.formula, output.type);
+    if (result)
+      storeResult(*result, output.type, table.results[entry],
+                  table.resultErrors[entry]);
+    else
       *static_cast<int64_t *>(table.results[entry]) =
           computeCount(evaluation.problem);
-      continue;
-    }
-    storeResult(results[role], type, table.results[entry],
-                table.resultErrors[entry]);
-    result = std::make_shared<const ::bngrad::ReferenceResult>(
-        std::move(results[role]));
+    evaluation.results.push_back(std::move(result));
   }
 }
 
@@ -158,10 +199,32 @@ static ElementType getElementType(Value value) {
   return *getElementType(getElementTypeOrSelf(value));
 }
 
+/// Sets the type of the results of `formula` where they enter the bounds.
+static void setResultType(ReferenceProblem &problem, ReferenceFormula formula,
+                          ElementType type) {
+  switch (formula) {
+  case ReferenceFormula::GradInput:
+    problem.gradInputType = type;
+    return;
+  case ReferenceFormula::GradScale:
+    problem.gradScaleType = type;
+    return;
+  case ReferenceFormula::GradOffset:
+    problem.gradOffsetType = type;
+    return;
+  case ReferenceFormula::Sums:
+  case ReferenceFormula::Count:
+    return;
+  }
+  llvm_unreachable("unknown formula");
+}
+
 /// Describes `op` to the reference.
-static std::unique_ptr<Evaluation> describe(GradientOpInterface op) {
+///
+/// Errors: a diagnostic and failure for a result that it has no formula for.
+static FailureOr<std::unique_ptr<Evaluation>> describe(GradientOpInterface op) {
   auto evaluation = std::make_unique<Evaluation>();
-  ::bngrad::ReferenceProblem &problem = evaluation->problem;
+  ReferenceProblem &problem = evaluation->problem;
   Value input = op.getOperandOf(Role::Input);
   evaluation->rank = cast<RankedTensorType>(input.getType()).getRank();
   llvm::append_range(problem.featureDims, op.getFeatureDims());
@@ -175,15 +238,14 @@ static std::unique_ptr<Evaluation> describe(GradientOpInterface op) {
     problem.sumsType = getElementType(sums);
   for (auto [role, result] :
        llvm::zip_equal(op.getResultRoles(), op->getResults())) {
+    FailureOr<ReferenceFormula> formula = op.getReferenceFormula(role);
+    if (failed(formula))
+      return op.emitError() << "--check: expected a formula of the reference "
+                               "for "
+                            << stringifyRole(role) << ", got none";
     ElementType type = getElementType(result);
-    evaluation->roles.push_back(role);
-    evaluation->types.push_back(type);
-    if (role == Role::GradInput)
-      problem.gradInputType = type;
-    else if (role == Role::GradScale)
-      problem.gradScaleType = type;
-    else if (role == Role::GradOffset)
-      problem.gradOffsetType = type;
+    evaluation->outputs.push_back({role, *formula, type});
+    setResultType(problem, *formula, type);
   }
   return evaluation;
 }
@@ -202,14 +264,19 @@ public:
                 arith::ConstantIntOp::create(b, loc, 0, 64)) {}
 
   /// Adds the operands, and the errors of those that the op is linear in.
-  void addOperands(function_ref<Value(Value)> getError);
+  ///
+  /// Errors: a diagnostic and failure for an error that the reference does not
+  ///         take.
+  LogicalResult addOperands(function_ref<Value(Value)> getError);
   /// Allocates the results and their errors.
-  void addResults();
+  ///
+  /// Errors: a diagnostic and failure if their sizes cannot be reified.
+  LogicalResult addResults();
   void addSizes();
   /// Stores the table. Returns its address.
   Value store();
-  /// The results and their errors, after the call.
-  SmallVector<BoundedValue> getResults();
+  /// The results, described by `outputs`, and their errors, after the call.
+  SmallVector<BoundedValue> getResults(ArrayRef<ReferenceOutput> outputs);
 
 private:
   enum Column { Operands, OperandErrors, Results, ResultErrors };
@@ -251,19 +318,26 @@ private:
 };
 } // namespace
 
-void TableBuilder::addOperands(function_ref<Value(Value)> getError) {
+LogicalResult TableBuilder::addOperands(function_ref<Value(Value)> getError) {
   for (OpOperand &operand : op->getOpOperands()) {
     Role role = op.getOperandRole(operand);
     setTensor(Operands, role, operand.get());
-    if (Value error = getError(operand.get()); error && op.isLinearIn(role))
-      setTensor(OperandErrors, role, error);
+    Value error = getError(operand.get());
+    if (!error || !op.isLinearIn(role))
+      continue;
+    if (!takesError(role))
+      return op.emitError() << "--check: expected " << stringifyRole(role)
+                            << " without errors, got one that was computed";
+    setTensor(OperandErrors, role, error);
   }
+  return success();
 }
 
-void TableBuilder::addResults() {
+LogicalResult TableBuilder::addResults() {
   ReifiedRankedShapedTypeDims shapes;
-  auto reifying = cast<ReifyRankedShapedTypeOpInterface>(op.getOperation());
-  (void)reifying.reifyResultShapes(b, shapes);
+  if (failed(reifyResultShapes(b, op, shapes)))
+    return op.emitError() << "--check: expected the sizes of the results to "
+                             "follow from the operands";
   for (auto [role, result, shape] :
        llvm::zip_equal(op.getResultRoles(), op->getResults(), shapes)) {
     SmallVector<Value> dynamicSizes;
@@ -278,6 +352,7 @@ void TableBuilder::addResults() {
     setAddress(ResultErrors, role, errors);
     buffers.push_back({buffer, errors});
   }
+  return success();
 }
 
 void TableBuilder::addSizes() {
@@ -298,12 +373,13 @@ Value TableBuilder::store() {
   return addressOf(table);
 }
 
-SmallVector<BoundedValue> TableBuilder::getResults() {
+SmallVector<BoundedValue>
+TableBuilder::getResults(ArrayRef<ReferenceOutput> outputs) {
   SmallVector<BoundedValue> results;
-  for (auto [role, buffer] : llvm::zip_equal(op.getResultRoles(), buffers)) {
+  for (auto [output, buffer] : llvm::zip_equal(outputs, buffers)) {
     auto [values, errors] = buffer;
-    results.push_back(
-        {toTensor(values), role == Role::Count ? Value() : toTensor(errors)});
+    bool isExact = output.formula == ReferenceFormula::Count;
+    results.push_back({toTensor(values), isExact ? Value() : toTensor(errors)});
   }
   return results;
 }
@@ -320,21 +396,26 @@ Jit::Symbol ReferenceCalls::getSymbol() {
   return {kReference, reinterpret_cast<void *>(&evaluateReference)};
 }
 
-SmallVector<BoundedValue>
+FailureOr<SmallVector<BoundedValue>>
 ReferenceCalls::replace(GradientOpInterface op,
                         function_ref<Value(Value)> getError) {
-  evaluations.push_back(describe(op));
+  FailureOr<std::unique_ptr<Evaluation>> description = describe(op);
+  if (failed(description))
+    return failure();
   OpBuilder b(op);
   Location loc = op.getLoc();
   TableBuilder table(b, loc, op);
-  table.addOperands(getError);
-  table.addResults();
+  if (failed(table.addOperands(getError)) || failed(table.addResults()))
+    return failure();
   table.addSizes();
   Value address = table.store();
-  Value evaluation = arith::ConstantIntOp::create(
-      b, loc, reinterpret_cast<int64_t>(evaluations.back().get()), 64);
-  func::CallOp::create(b, loc, reference, ValueRange{evaluation, address});
-  SmallVector<BoundedValue> results = table.getResults();
+  const Evaluation &evaluation =
+      *evaluations.emplace_back(std::move(*description));
+  Value evaluationAddress = arith::ConstantIntOp::create(
+      b, loc, reinterpret_cast<int64_t>(&evaluation), 64);
+  func::CallOp::create(b, loc, reference,
+                       ValueRange{evaluationAddress, address});
+  SmallVector<BoundedValue> results = table.getResults(evaluation.outputs);
   for (auto [result, replacement] : llvm::zip_equal(op->getResults(), results))
     result.replaceAllUsesWith(replacement.value);
   op->erase();

@@ -21,12 +21,18 @@
 
 namespace mlir::bngrad {
 
+/// A result of an op, described to the reference.
+struct ReferenceOutput {
+  Role role;
+  ReferenceFormula formula;
+  ::bngrad::ElementType type;
+};
+
 /// One op, described to the reference, and the reference's results.
 struct Evaluation {
   ::bngrad::ReferenceProblem problem; // but for the sizes and pointers
   int64_t rank = 0;                   // of input
-  SmallVector<Role> roles;            // of the results
-  std::vector<::bngrad::ElementType> types;
+  std::vector<ReferenceOutput> outputs;
   /// By result, once the call ran; null where it is exact (the count).
   std::vector<std::shared_ptr<const ::bngrad::ReferenceResult>> results;
 };
@@ -43,8 +49,11 @@ public:
   /// Replaces `op` by a call. Returns the results, and the error that a
   /// computed result may have (null: exact). `getError` is that of an operand,
   /// as in buildErrorBounds.
-  SmallVector<BoundedValue> replace(GradientOpInterface op,
-                                    function_ref<Value(Value)> getError);
+  ///
+  /// Errors: a diagnostic at `op` and failure if the reference cannot compute
+  ///         it.
+  FailureOr<SmallVector<BoundedValue>>
+  replace(GradientOpInterface op, function_ref<Value(Value)> getError);
 
   /// Of each call, in order.
   ArrayRef<std::unique_ptr<Evaluation>> getEvaluations() const {

@@ -17,11 +17,9 @@
 #include "common/OptionTable.h"
 #include "common/Outputs.h"
 
-#include "BNGrad/InitAll.h"
 #include "BNGrad/Runtime/Npy.h"
 #include "BNGrad/Transforms/Schedule/CudaChip.h"
 
-#include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "llvm/Support/TargetSelect.h"
 
 using namespace mlir;
@@ -169,12 +167,8 @@ static LogicalResult run(const Options &options) {
       return failure();
     execution.chip = *chip;
   }
-  DialectRegistry registry;
-  mlir::bngrad::registerAllDialects(registry);
-  registerAllToLLVMIRTranslations(registry);
-  MLIRContext context(registry);
-  // Gradients of dialects that are not linked in are imported.
-  context.allowUnregisteredDialects();
+  MLIRContext context;
+  prepareContext(context);
   FailureOr<Program> program =
       Program::load(&context, options.path, options.entry);
   if (failed(program))
@@ -199,23 +193,16 @@ static LogicalResult run(const Options &options) {
 }
 
 int main(int argc, char **argv) {
-  setToolName("bngrad-runner");
-  reportOutOfMemory();
-  OptionTable table;
-  bool hasError = false;
-  InputArgList args = table.parse(argc, argv, hasError);
-  if (args.hasArg(OPT_help) && !hasError) {
-    table.printHelp(llvm::outs(), "bngrad-runner FILE|- [options]",
-                    "Runs a function of an IR file (text or bytecode; - is "
-                    "standard input) with bngrad ops");
-    llvm::outs() << "\n" << kSpecHelp;
-    return 0;
-  }
-  if (table.isIncomplete())
-    return 1;
-  FailureOr<Options> options = parseOptions(args);
-  if (hasError || failed(options))
-    return 1;
+  int status;
+  FailureOr<Options> options = parseCommandLine(
+      argc, argv,
+      {"bngrad-runner", "FILE|- [options]",
+       "Runs a function of an IR file (text or bytecode; - is standard input) "
+       "with bngrad ops",
+       (kSpecHelp + "\n" + kBenchmarkHelp).str()},
+      parseOptions, status);
+  if (failed(options))
+    return status;
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   bool hasFailed = failed(run(*options));

@@ -10,8 +10,10 @@
 #include "common/Diagnostics.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/InitAll.h"
 #include "BNGrad/Transforms/Transforms.h"
 
+#include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "llvm/Option/ArgList.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -54,6 +56,15 @@ LogicalResult mlir::bngrad::verifySchedule(StringRef schedule,
   if (succeeded(parseSchedule(schedule, context, reason)))
     return success();
   return reportError("--schedule: " + reason);
+}
+
+void mlir::bngrad::prepareContext(MLIRContext &context) {
+  DialectRegistry registry;
+  mlir::bngrad::registerAllDialects(registry);
+  registerAllToLLVMIRTranslations(registry);
+  context.appendDialectRegistry(registry);
+  // Gradients of dialects that are not linked in are imported.
+  context.allowUnregisteredDialects();
 }
 
 std::string mlir::bngrad::getOwnLibrary(StringRef name) {

@@ -43,6 +43,9 @@ FailureOr<std::string> parseInput(const llvm::opt::InputArgList &args,
 /// Errors: one line on standard error and failure.
 LogicalResult verifySchedule(StringRef schedule, MLIRContext *context);
 
+/// Registers the dialects and translations of a tool that reads any file of IR.
+void prepareContext(MLIRContext &context);
+
 /// The path of BNGrad's shared library `name` in the folder of libraries that
 /// belongs to the folder of the running tool.
 std::string getOwnLibrary(StringRef name);

@@ -71,6 +71,42 @@ private:
   llvm::StringSaver saver{allocator};
 };
 
+/// The words of a tool's --help.
+struct ToolHelp {
+  StringRef name, usage, overview;
+  std::string details;
+};
+
+/// Begins a tool: parses its command line by `parse`, or prints --help.
+///
+/// Errors: one line on standard error each. Failure, and the `status` that the
+///         tool ends with, after errors or --help.
+template <typename Options>
+FailureOr<Options>
+parseCommandLine(int argc, char **argv, const ToolHelp &help,
+                 FailureOr<Options> (*parse)(const llvm::opt::InputArgList &),
+                 int &status) {
+  setToolName(help.name);
+  reportOutOfMemory();
+  OptionTable table;
+  bool hasError = false;
+  llvm::opt::InputArgList args = table.parse(argc, argv, hasError);
+  if (args.hasArg(OPT_help) && !hasError) {
+    table.printHelp(llvm::outs(), (help.name + " " + help.usage).str().c_str(),
+                    help.overview.str().c_str());
+    llvm::outs() << "\n" << help.details;
+    status = 0;
+    return failure();
+  }
+  status = 1;
+  if (table.isIncomplete())
+    return failure();
+  FailureOr<Options> options = parse(args);
+  if (hasError)
+    return failure();
+  return options;
+}
+
 } // namespace mlir::bngrad
 
 #endif // BNGRAD_TOOLS_COMMON_OPTIONTABLE_H

@@ -32,15 +32,7 @@
 #define GET_ATTRDEF_CLASSES
 #include "BNGrad/Dialect/BNGradAttrs.h.inc"
 
-#include "BNGrad/Dialect/BNGradInterfaces.h.inc"
-
-#define GET_OP_CLASSES
-#include "BNGrad/Dialect/BNGradOps.h.inc"
-
 namespace mlir::bngrad {
-
-/// True for the kinds of a GPU.
-bool isGpuKind(ScheduleKind kind);
 
 /// The shapes of operands and results.
 enum class RoleShape {
@@ -53,11 +45,32 @@ enum class RoleShape {
 /// The shape of every operand and result of `role`.
 RoleShape getRoleShape(Role role);
 
-/// The type that all arithmetic of an op with these operands is in: the widest
-/// float element type among them, at least f32.
+/// The formulas of the float64 reference, BNGrad/Runtime/Reference.h.
+enum class ReferenceFormula { GradInput, GradScale, GradOffset, Sums, Count };
+
+/// Default of GradientOpInterface: the formula that has the name of `role`.
+///
+/// Errors: failure for a role that no result has.
+FailureOr<ReferenceFormula> getReferenceFormula(Role role);
+
+/// Default of GradientOpInterface, also for types that are inferred before
+/// there is an op: the widest float element type among `operands`, at least
+/// f32.
 ///
 /// Shapes: at least one operand; operands that are not floats do not count.
 FloatType getAccumulatorType(ValueRange operands);
+
+} // namespace mlir::bngrad
+
+#include "BNGrad/Dialect/BNGradInterfaces.h.inc"
+
+#define GET_OP_CLASSES
+#include "BNGrad/Dialect/BNGradOps.h.inc"
+
+namespace mlir::bngrad {
+
+/// True for the kinds of a GPU.
+bool isGpuKind(ScheduleKind kind);
 
 } // namespace mlir::bngrad
 

@@ -54,15 +54,24 @@ def BNGrad_GradientOpInterface : OpInterface<"GradientOpInterface"> {
         [{ return ::llvm::APFloat(0.0); }]>,
     InterfaceMethod<"Whether grad_input differentiates through the statistics.",
         "::mlir::bngrad::Statistics", "getStatistics", (ins), "",
-        [{ return ::mlir::bngrad::Statistics::Batch; }]>
+        [{ return ::mlir::bngrad::Statistics::Batch; }]>,
+    InterfaceMethod<"The type of all arithmetic; the default is the widest "
+                    "float element type among the operands, at least f32.",
+        "::mlir::FloatType", "getAccumulatorType", (ins), "",
+        [{ return ::mlir::bngrad::getAccumulatorType($_op->getOperands()); }]>,
+    // The sums are linear in grad_output themselves. The float64 reference
+    // propagates errors of these two roles alone.
+    InterfaceMethod<"Whether the results are linear in the operand of `role` "
+                    "together with the other operands of which this is true.",
+        "bool", "isLinearIn", (ins "::mlir::bngrad::Role":$role), "",
+        [{ return role == Role::GradOutput || role == Role::Sums; }]>,
+    InterfaceMethod<"The formula by which the float64 reference computes the "
+                    "result of `role`; failure: it has none.",
+        "::llvm::FailureOr<::mlir::bngrad::ReferenceFormula>",
+        "getReferenceFormula", (ins "::mlir::bngrad::Role":$role), "",
+        [{ return ::mlir::bngrad::getReferenceFormula(role); }]>
   ];
   let extraClassDeclaration = [{
-    /// The type of all arithmetic: the widest float element type among the
-    /// operands, at least f32.
-    ::mlir::FloatType getAccumulatorType();
-    /// True if the results are linear in the operand of `role` together with
-    /// the other operands of which this is true.
-    bool isLinearIn(::mlir::bngrad::Role role);
     /// The role of `operand`, an operand of this op.
     ::mlir::bngrad::Role getOperandRole(::mlir::OpOperand &operand);
     /// The operand of `role`; null: none.

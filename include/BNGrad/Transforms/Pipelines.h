@@ -75,34 +75,23 @@ inline auto getFeatureValues() {
                           clEnumValN(Feature::Absent, "false", "no"));
 }
 
+/// The last stage to run, `stop-after`: one of those up to `last`, which is the
+/// default. `apply` and `lower` describe the IR after these two stages.
+class StopAfterOption : public EnumOption<Stage> {
+public:
+  StopAfterOption(::mlir::detail::PassOptions &parent, Stage last,
+                  StringRef apply = "", StringRef lower = "");
+  using EnumOption::operator=;
+};
+
 /// Options of `--bngrad-to-linalg`.
 struct ToLinalgPipelineOptions : PassPipelineOptions<ToLinalgPipelineOptions> {
-  EnumOption<Stage> stopAfter{
-      *this, "stop-after",
-      llvm::cl::desc("Last stage to run (import, decompose, fuse)"),
-      llvm::cl::init(Stage::Fuse),
-      llvm::cl::values(
-          clEnumValN(Stage::Import, "import", "other dialects to bngrad"),
-          clEnumValN(Stage::Decompose, "decompose", "bngrad to linalg"),
-          clEnumValN(Stage::Fuse, "fuse", "element-wise fusion"))};
+  StopAfterOption stopAfter{*this, Stage::Fuse};
 };
 
 /// Options of `--bngrad-cpu-pipeline`.
 struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
-  EnumOption<Stage> stopAfter{
-      *this, "stop-after",
-      llvm::cl::desc("Last stage to run (import, decompose, fuse, group, "
-                     "bufferize, apply, lower)"),
-      llvm::cl::init(Stage::Lower),
-      llvm::cl::values(
-          clEnumValN(Stage::Import, "import", "other dialects to bngrad"),
-          clEnumValN(Stage::Decompose, "decompose", "bngrad to linalg"),
-          clEnumValN(Stage::Fuse, "fuse", "element-wise fusion"),
-          clEnumValN(Stage::Group, "group", "groups and their schedules"),
-          clEnumValN(Stage::Bufferize, "bufferize",
-                     "buffers; results become out-parameters"),
-          clEnumValN(Stage::Apply, "apply", "loops"),
-          clEnumValN(Stage::Lower, "lower", "LLVM dialect"))};
+  StopAfterOption stopAfter{*this, Stage::Lower, "loops", "LLVM dialect"};
   Option<std::string> schedule{
       *this, "schedule",
       llvm::cl::desc("Schedule for every group, such as "
@@ -144,21 +133,8 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
 
 /// Options of `--bngrad-cuda-pipeline`.
 struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
-  EnumOption<Stage> stopAfter{
-      *this, "stop-after",
-      llvm::cl::desc("Last stage to run (import, decompose, fuse, group, "
-                     "bufferize, apply, lower)"),
-      llvm::cl::init(Stage::Lower),
-      llvm::cl::values(
-          clEnumValN(Stage::Import, "import", "other dialects to bngrad"),
-          clEnumValN(Stage::Decompose, "decompose", "bngrad to linalg"),
-          clEnumValN(Stage::Fuse, "fuse", "element-wise fusion"),
-          clEnumValN(Stage::Group, "group", "groups and their schedules"),
-          clEnumValN(Stage::Bufferize, "bufferize",
-                     "buffers; results become out-parameters"),
-          clEnumValN(Stage::Apply, "apply", "kernels and their launches"),
-          clEnumValN(Stage::Lower, "lower",
-                     "embedded kernels and LLVM dialect"))};
+  StopAfterOption stopAfter{*this, Stage::Lower, "kernels and their launches",
+                            "embedded kernels and LLVM dialect"};
   Option<std::string> schedule{
       *this, "schedule",
       llvm::cl::desc("Schedule for every group, such as "

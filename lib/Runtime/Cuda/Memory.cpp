@@ -183,6 +183,20 @@ static void release(void *pointer, void *stream) {
     device->check(device->driver.cuMemFree(address), "cuMemFree");
 }
 
+/// mgpuMemset, by the driver's function `fill` called `name`, for `call`.
+template <typename Element, typename Fill>
+static void fillAsync(const char *call, Fill Driver::*fill, const char *name,
+                      void *to, Element value, uint64_t count, void *stream) {
+  if (count == 0)
+    return;
+  guard(call, [&] {
+    if (DeviceScope device; device)
+      device->check((device->driver.*fill)(deviceAddress(to), value, count,
+                                           static_cast<CUstream>(stream)),
+                    name);
+  });
+}
+
 /// True if `pointer` is memory of the host, whether registered or not.
 static bool isOfHost(const Context &context, void *pointer) {
   unsigned type = CU_MEMORYTYPE_HOST;
@@ -227,27 +241,13 @@ void mgpuMemcpy(void *to, void *from, uint64_t bytes, void *stream) {
 }
 
 void mgpuMemset16(void *to, uint16_t value, uint64_t count, void *stream) {
-  if (count == 0)
-    return;
-  guard(__func__, [&] {
-    if (DeviceScope device; device)
-      device->check(
-          device->driver.cuMemsetD16Async(deviceAddress(to), value, count,
-                                          static_cast<CUstream>(stream)),
-          "cuMemsetD16Async");
-  });
+  fillAsync(__func__, &Driver::cuMemsetD16Async, "cuMemsetD16Async", to, value,
+            count, stream);
 }
 
 void mgpuMemset32(void *to, uint32_t value, uint64_t count, void *stream) {
-  if (count == 0)
-    return;
-  guard(__func__, [&] {
-    if (DeviceScope device; device)
-      device->check(
-          device->driver.cuMemsetD32Async(deviceAddress(to), value, count,
-                                          static_cast<CUstream>(stream)),
-          "cuMemsetD32Async");
-  });
+  fillAsync(__func__, &Driver::cuMemsetD32Async, "cuMemsetD32Async", to, value,
+            count, stream);
 }
 
 void mgpuMemHostRegisterMemRef(int64_t rank, void *descriptor,

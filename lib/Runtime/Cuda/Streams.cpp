@@ -94,14 +94,31 @@ void noteHostCopy(void *stream) {
   callersStream.hasHostCopies |= isCallersStream(stream);
 }
 
-static HandlePool<CUstream> &streamPool() {
-  static Immortal<HandlePool<CUstream>> pool;
+/// The pool of all handles of a type.
+template <typename Handle> static HandlePool<Handle> &handlePool() {
+  static Immortal<HandlePool<Handle>> pool;
   return *pool;
 }
 
-static HandlePool<CUevent> &eventPool() {
-  static Immortal<HandlePool<CUevent>> pool;
-  return *pool;
+/// A handle for the exported function `call`. If all are in use,
+/// `create(context, &handle)` makes a new one; it returns false if it fails.
+template <typename Handle, typename Create>
+static Handle takeHandle(const char *call, Create create) {
+  return guard(call, [&]() -> Handle {
+    DeviceScope device;
+    if (!device)
+      return nullptr;
+    return handlePool<Handle>().take(
+        *device, [&](Handle *handle) { return create(*device, handle); });
+  });
+}
+
+/// Takes `handle` back for the exported function `call`; it is `kind`.
+template <typename Handle>
+static void giveBackHandle(const char *call, void *handle, const char *kind) {
+  if (!handlePool<Handle>().giveBack(static_cast<Handle>(handle)))
+    report(kNoDriverCode,
+           Line(call, ": expected ", kind, " that is not destroyed"));
 }
 
 } // namespace bngrad::cuda
@@ -123,16 +140,12 @@ void bngradCudaResetStream(void) { callersStream = {}; }
 void *mgpuStreamCreate(void) {
   if (callersStream.isSet)
     return callersStream.stream;
-  return guard(__func__, [&]() -> void * {
-    DeviceScope device;
-    if (!device)
-      return nullptr;
-    return streamPool().take(*device, [&](CUstream *stream) {
-      return device->check(
-          device->driver.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING),
-          "cuStreamCreate");
-    });
-  });
+  return takeHandle<CUstream>(
+      __func__, [](const Context &context, CUstream *stream) {
+        return context.check(
+            context.driver.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING),
+            "cuStreamCreate");
+      });
 }
 
 void mgpuStreamDestroy(void *stream) {
@@ -140,10 +153,7 @@ void mgpuStreamDestroy(void *stream) {
   // user.
   if (!stream || isCallersStream(stream))
     return;
-  if (!streamPool().giveBack(static_cast<CUstream>(stream)))
-    report(kNoDriverCode, Line(__func__, ": expected a stream of "
-                                         "mgpuStreamCreate that is not "
-                                         "destroyed"));
+  giveBackHandle<CUstream>(__func__, stream, "a stream of mgpuStreamCreate");
 }
 
 void mgpuStreamSynchronize(void *stream) {
@@ -174,26 +184,18 @@ void mgpuStreamWaitEvent(void *stream, void *event) {
 //===----------------------------------------------------------------------===//
 
 void *mgpuEventCreate(void) {
-  return guard(__func__, [&]() -> void * {
-    DeviceScope device;
-    if (!device)
-      return nullptr;
-    return eventPool().take(*device, [&](CUevent *event) {
-      return device->check(
-          device->driver.cuEventCreate(event, CU_EVENT_DISABLE_TIMING),
-          "cuEventCreate");
-    });
-  });
+  return takeHandle<CUevent>(
+      __func__, [](const Context &context, CUevent *event) {
+        return context.check(
+            context.driver.cuEventCreate(event, CU_EVENT_DISABLE_TIMING),
+            "cuEventCreate");
+      });
 }
 
 void mgpuEventDestroy(void *event) {
   // A wait that has begun is not affected by later records.
-  if (!event)
-    return;
-  if (!eventPool().giveBack(static_cast<CUevent>(event)))
-    report(kNoDriverCode, Line(__func__, ": expected an event of "
-                                         "mgpuEventCreate that is not "
-                                         "destroyed"));
+  if (event)
+    giveBackHandle<CUevent>(__func__, event, "an event of mgpuEventCreate");
 }
 
 void mgpuEventSynchronize(void *event) {

@@ -50,6 +50,8 @@ static void unshareInits(func::FuncOp function) {
       OpBuilder b(def);
       if (Value cloned = cloneInit(b, init->get()))
         init->set(cloned);
+      else
+        LDBG() << "shared by several ops: no empty or filled tensor: " << *def;
     }
 }
 
@@ -172,8 +174,12 @@ getSizes(OpBuilder &b, tensor::ExpandShapeOp expand,
 /// of the shape of the result, which is then written without a copy.
 static void writeThrough(Operation *reshape) {
   tensor::EmptyOp empty = getOverwritten(reshape->getOperand(0));
-  if (!empty)
+  if (!empty) {
+    LDBG() << "written in the shape of the source, which overwrites no empty "
+              "tensor of its own: "
+           << *reshape;
     return;
+  }
   OpBuilder b(empty);
   Location loc = reshape->getLoc();
   SmallVector<OpFoldResult> sizes = empty.getMixedSizes();
@@ -354,8 +360,10 @@ static Value dropEmptyParts(OpBuilder &b, tensor::ConcatOp concat) {
   // and so does the result.
   if (llvm::any_of(parts, isEmpty)) {
     ReifiedRankedShapedTypeDims sizes;
-    if (failed(reifyResultShapes(b, concat, sizes)))
+    if (failed(reifyResultShapes(b, concat, sizes))) {
+      LDBG() << "with empty parts: sizes cannot be reified: " << concat;
       return {};
+    }
     Value empty =
         tensor::EmptyOp::create(b, loc, sizes[0], type.getElementType());
     return tensor::CastOp::create(b, loc, type, empty);

@@ -26,6 +26,9 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "bngrad-export-c"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADEXPORTCPASS
@@ -351,6 +354,10 @@ void BNGradExportCPass::runOnOperation() {
     });
     if (hasPointers)
       addPointerEntry(function, name, status);
+    else
+      LDBG() << "for descriptors alone: expected memrefs of static shape, "
+                "strides and offset: @"
+             << name;
     addDescriptorEntry(function, name, converter);
   }
 }

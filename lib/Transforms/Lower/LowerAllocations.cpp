@@ -26,7 +26,10 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/OpenMP/OpenMPDialect.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/Support/DebugLog.h"
 #include "llvm/Support/MathExtras.h"
+
+#define DEBUG_TYPE "bngrad-lower-allocations"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADLOWERALLOCATIONSPASS
@@ -250,6 +253,9 @@ FailureOr<Block *> AllocationLowering::createFailure(Value head) {
   Region &body = function.getBody();
   Block *block = b.createBlock(&body, body.end(), statusType, loc);
   if (!returnsStatus(function)) {
+    LDBG() << "ends the process where memory runs out, as it returns no "
+              "status: @"
+           << function.getSymName();
     auto module = function->getParentOfType<ModuleOp>();
     auto type = LLVM::LLVMFunctionType::get(
         LLVM::LLVMVoidType::get(function.getContext()), {});
@@ -453,6 +459,10 @@ LogicalResult AllocationLowering::run() {
       if (isHostMemory(alloc.getType()) &&
           alloc.getType().getLayout().isIdentity())
         allocs.push_back(alloc);
+      else
+        LDBG() << "left to upstream: expected memory of the host without a "
+                  "layout: "
+               << alloc;
     } else if (auto dealloc = dyn_cast<memref::DeallocOp>(op)) {
       if (isHostMemory(cast<BaseMemRefType>(dealloc.getMemref().getType())))
         deallocs.push_back(dealloc);

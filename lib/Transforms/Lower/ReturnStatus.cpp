@@ -14,6 +14,9 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "bngrad-return-status"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADRETURNSTATUSPASS
@@ -80,6 +83,9 @@ void mlir::bngrad::addStatuses(ModuleOp module) {
     auto function = cast<func::FuncOp>(found[i]);
     std::optional<SmallVector<func::CallOp>> calls =
         findCalls(function, module);
+    if (!calls)
+      LDBG() << "without a status, as something but a call uses it: @"
+             << function.getSymName();
     if (!calls || returnsStatus(function))
       continue;
     for (func::CallOp call : *calls)

@@ -205,8 +205,11 @@ struct BNGradShareLoopsPass
         getRuntimeFunction(getOperation(), "omp_get_thread_num");
     func::FuncOp count =
         getRuntimeFunction(getOperation(), "omp_get_num_threads");
-    if (!number || !count)
+    if (!number || !count) {
+      LDBG() << "left to upstream: the module has another symbol with the name "
+                "of a function of OpenMP's runtime";
       return;
+    }
     for (MutableArrayRef<scf::ParallelOp> loops : runs)
       shareLoops(loops, number, count);
   }

@@ -17,6 +17,27 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+StopAfterOption::StopAfterOption(::mlir::detail::PassOptions &parent,
+                                 Stage last, StringRef apply, StringRef lower)
+    : EnumOption(parent, "stop-after", llvm::cl::desc("Last stage to run"),
+                 llvm::cl::init(last)) {
+  struct Value {
+    Stage stage;
+    StringRef name, text;
+  };
+  const Value values[] = {
+      {Stage::Import, "import", "other dialects to bngrad"},
+      {Stage::Decompose, "decompose", "bngrad to linalg"},
+      {Stage::Fuse, "fuse", "element-wise fusion"},
+      {Stage::Group, "group", "groups and their schedules"},
+      {Stage::Bufferize, "bufferize", "buffers; results become out-parameters"},
+      {Stage::Apply, "apply", apply},
+      {Stage::Lower, "lower", lower}};
+  for (const Value &value : values)
+    if (value.stage <= last)
+      getParser().addLiteralOption(value.name, value.stage, value.text);
+}
+
 /// The order of the stages; `group`, `apply` and `lower` are those of a target.
 static void addStages(OpPassManager &pm, Stage first, Stage last,
                       function_ref<void()> group, function_ref<void()> apply,
@@ -97,33 +118,38 @@ void mlir::bngrad::buildToLinalgPipeline(
   addCpuStages(pm, Stage::Import, options.stopAfter, {});
 }
 
-void mlir::bngrad::buildCpuPipeline(OpPassManager &pm,
-                                    const CpuPipelineOptions &options) {
-  CpuOptions given = options.getOptions();
+/// Adds all stages of a target by `addStages`, up to `options.stopAfter`.
+template <typename Options>
+static void
+buildPipeline(OpPassManager &pm, const Options &options,
+              const BNGradExportCPassOptions &exportOptions,
+              function_ref<void(Stage first, Stage last)> addStages) {
   Stage last = options.stopAfter;
-  addCpuStages(pm, Stage::Import, std::min(last, Stage::Apply), given);
+  addStages(Stage::Import, std::min(last, Stage::Apply));
   if (last != Stage::Lower)
     return;
   // While there are buffers, whose types say how C passes them.
   if (options.exportC)
-    pm.addPass(createBNGradExportCPass());
-  addCpuStages(pm, Stage::Lower, Stage::Lower, given);
+    pm.addPass(createBNGradExportCPass(exportOptions));
+  addStages(Stage::Lower, Stage::Lower);
+}
+
+void mlir::bngrad::buildCpuPipeline(OpPassManager &pm,
+                                    const CpuPipelineOptions &options) {
+  CpuOptions given = options.getOptions();
+  buildPipeline(pm, options, {}, [&](Stage first, Stage last) {
+    addCpuStages(pm, first, last, given);
+  });
 }
 
 void mlir::bngrad::buildCudaPipeline(OpPassManager &pm,
                                      const CudaPipelineOptions &options) {
   CudaOptions given = options.getOptions();
-  Stage last = options.stopAfter;
-  addCudaStages(pm, Stage::Import, std::min(last, Stage::Apply), given);
-  if (last != Stage::Lower)
-    return;
-  // While there are buffers, whose types say how C passes them.
-  if (options.exportC) {
-    BNGradExportCPassOptions exported;
-    exported.statusFunction = "bngradCudaTakeStatus";
-    pm.addPass(createBNGradExportCPass(exported));
-  }
-  addCudaStages(pm, Stage::Lower, Stage::Lower, given);
+  BNGradExportCPassOptions exportOptions;
+  exportOptions.statusFunction = "bngradCudaTakeStatus";
+  buildPipeline(pm, options, exportOptions, [&](Stage first, Stage last) {
+    addCudaStages(pm, first, last, given);
+  });
 }
 
 /// Registers a pipeline of passes on modules. Elsewhere upstream would end the

@@ -19,6 +19,9 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "bngrad-decompose"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADDECOMPOSEPASS
@@ -84,7 +87,7 @@ struct DecomposeBatchNormBackward : OpRewritePattern<BatchNormBackwardOp> {
     Value gradInput;
     ChannelValues channel;
     if (builder.isCountZero()) {
-      // Nothing to sum and nothing to divide by.
+      LDBG() << "no sums: no elements per channel: " << op;
       if (request.gradInput)
         gradInput = builder.buildEmptyData(getFloatType(op.getGradInput()));
       if (request.gradScale)
@@ -133,6 +136,7 @@ struct DecomposeElemt : OpRewritePattern<BatchNormBackwardElemtOp> {
     GradientBuilder builder = makeBuilder(rewriter, op);
     FloatType elementType = getFloatType(op.getGradInput());
     if (builder.isCountZero()) {
+      LDBG() << "no values: no elements per channel: " << op;
       replaceResults(rewriter, op, {builder.buildEmptyData(elementType)});
       return success();
     }

@@ -21,6 +21,9 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "bngrad-expand-views"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADEXPANDVIEWSPASS
@@ -92,11 +95,17 @@ static FailureOr<SmallVector<int64_t>> findKeptDims(MemRefType full,
         full.getDimSize(dim) == reduced.getDimSize(next) &&
         fullStrides[dim] == strides[next])
       kept.push_back(dim);
-    else if (full.getDimSize(dim) != 1)
+    else if (full.getDimSize(dim) != 1) {
+      LDBG() << "dim " << dim << " of " << full
+             << " is not of size 1, and not dim " << next << " of " << reduced;
       return failure();
+    }
   }
-  if (static_cast<int64_t>(kept.size()) != reduced.getRank())
+  if (static_cast<int64_t>(kept.size()) != reduced.getRank()) {
+    LDBG() << "dim " << kept.size() << " of " << reduced << " is no dim of "
+           << full;
     return failure();
+  }
   return kept;
 }
 

@@ -27,6 +27,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FoldReshape.h"
+
 #include "DimClass.h"
 #include "Utils/Utils.h"
 
@@ -36,6 +38,9 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "bngrad-fuse"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -57,12 +62,14 @@ static bool usesIndex(linalg::GenericOp generic, const DimClass &dimClass) {
 
 /// The sizes of the dims that the dims of `dimClass` are split into, which are
 /// those of `group`; failure if they do not follow from the size of such a dim.
-static FailureOr<SmallVector<int64_t>> getSplitSizes(const Reshape &reshape,
+static FailureOr<SmallVector<int64_t>> getSplitSizes(PatternRewriter &rewriter,
+                                                     const Reshape &reshape,
                                                      int64_t coarseDim,
                                                      const DimClass &dimClass) {
   std::optional<int64_t> size = dimClass.getSize();
   if (!size)
-    return failure();
+    return rewriter.notifyMatchFailure(
+        reshape.op, "dims of one index have different static sizes");
   SmallVector<int64_t> sizes;
   int64_t staticProduct = 1;
   int64_t *unknown = nullptr;
@@ -72,18 +79,22 @@ static FailureOr<SmallVector<int64_t>> getSplitSizes(const Reshape &reshape,
     if (!ShapedType::isDynamic(fineSize))
       staticProduct *= fineSize;
     else if (unknown)
-      return failure();
+      return rewriter.notifyMatchFailure(
+          reshape.op, "several sizes of the group are dynamic");
     else
       unknown = &fineSize;
   }
   bool isKnown = !ShapedType::isDynamic(*size);
   if (!unknown) {
     if (isKnown && *size != staticProduct)
-      return failure();
+      return rewriter.notifyMatchFailure(
+          reshape.op, "the size of the dim is not the product of the group's");
     return sizes;
   }
   if (staticProduct == 0 || (isKnown && *size % staticProduct != 0))
-    return failure();
+    return rewriter.notifyMatchFailure(
+        reshape.op, "the static sizes of the group do not divide that of the "
+                    "dim");
   if (isKnown)
     *unknown = *size / staticProduct;
   return sizes;
@@ -388,8 +399,12 @@ ClassSplitter::getSplitShape(const Reshape &reshape) const {
 /// Makes a reshape once more, between split values.
 void ClassSplitter::splitReshape(const Reshape &reshape) {
   std::optional<SplitShape> splitShape = getSplitShape(reshape);
-  if (!splitShape)
+  if (!splitShape) {
+    LDBG() << "between values that are not split: another split of the dim, or "
+              "a part of it: "
+           << *reshape.op;
     return;
+  }
   ArrayRef<ReassociationIndices> groups = splitShape->groups;
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(reshape.op);
@@ -495,9 +510,9 @@ static LogicalResult foldGroup(PatternRewriter &rewriter,
   if (isPartOfLoops(dimClass, reshape.coarse))
     return rewriter.notifyMatchFailure(op, "a part of the loops' dims");
   FailureOr<SmallVector<int64_t>> sizes =
-      getSplitSizes(reshape, coarseDim, dimClass);
+      getSplitSizes(rewriter, reshape, coarseDim, dimClass);
   if (failed(sizes))
-    return rewriter.notifyMatchFailure(op, "sizes that do not follow");
+    return failure();
   // An index is computed from the sizes of all dims but the first.
   if (llvm::any_of(ArrayRef(*sizes).drop_front(), ShapedType::isDynamic))
     for (Operation *member : dimClass.getOps())
@@ -506,7 +521,9 @@ static LogicalResult foldGroup(PatternRewriter &rewriter,
         return rewriter.notifyMatchFailure(op, "an index of dynamic sizes");
   ClassSplitter splitter(rewriter, dimClass, *sizes);
   if (!splitter.canSplit(reshape))
-    return rewriter.notifyMatchFailure(op, "another dim of it is in the class");
+    return rewriter.notifyMatchFailure(
+        op, "it splits its dim in another way, or another dim of it is in the "
+            "class");
   Operation *function = op->getParentWithTrait<OpTrait::IsIsolatedFromAbove>();
   splitter.split(getInOrder(dimClass.getOps(), function));
   return success();

@@ -17,6 +17,9 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "bngrad-fold-transpose"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADFOLDTRANSPOSEPASS
@@ -32,10 +35,16 @@ getCommonPermutation(ArrayRef<OpOperand *> operands) {
   std::optional<SmallVector<int64_t>> common;
   for (OpOperand *operand : operands) {
     auto transpose = operand->get().getDefiningOp<linalg::TransposeOp>();
-    if (!transpose || !transpose.hasPureTensorSemantics())
+    if (!transpose || !transpose.hasPureTensorSemantics()) {
+      LDBG() << "operand " << operand->getOperandNumber()
+             << " is no transpose of a tensor: " << *operand->getOwner();
       return std::nullopt;
-    if (common && ArrayRef(*common) != transpose.getPermutation())
+    }
+    if (common && ArrayRef(*common) != transpose.getPermutation()) {
+      LDBG() << "operand " << operand->getOperandNumber()
+             << " is transposed in another way: " << *operand->getOwner();
       return std::nullopt;
+    }
     common = SmallVector<int64_t>(transpose.getPermutation());
   }
   return common;

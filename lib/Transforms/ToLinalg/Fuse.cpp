@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FoldReshape.h"
 #include "Utils/Utils.h"
 
 #include "BNGrad/Transforms/ToLinalg/Passes.h"
@@ -31,6 +32,9 @@
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "bngrad-fuse"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADFUSEPASS
@@ -77,29 +81,41 @@ static bool isElementwisePart(linalg::GenericOp generic) {
   return isElementwisePart(generic, visited);
 }
 
-/// True if computing the producer where `use` reads it costs no more than
-/// reading its value there would, seen from this use alone.
-static bool isFusable(OpOperand &use) {
+/// The reason why computing the producer where `use` reads it costs more than
+/// reading its value there would, seen from this use alone; empty: it does not.
+static StringRef findCost(OpOperand &use) {
   if (!linalg::areElementwiseOpsFusable(&use))
-    return false;
+    return "upstream cannot fuse it";
   auto producer = cast<linalg::GenericOp>(use.get().getDefiningOp());
   auto consumer = cast<linalg::GenericOp>(use.getOwner());
   if (producer->getBlock() != consumer->getBlock())
-    return false;
+    return "it is in another block";
   // Read by the identity map, the producer's loops are the consumer's; else a
   // per-channel value would be computed once per element.
   if (!consumer.getMatchingIndexingMap(&use).isIdentity())
-    return false;
+    return "it is not read by the identity map";
   // A transposing producer would end contiguous loads in the consumer.
   AffineMap resultMap =
       producer.getIndexingMapMatchingResult(cast<OpResult>(use.get()));
   for (OpOperand *input : producer.getDpsInputOperands()) {
     AffineMap map = producer.getMatchingIndexingMap(input);
     if (map.getNumResults() == resultMap.getNumResults() && map != resultMap)
-      return false;
+      return "it transposes an input";
   }
   // grad_input belongs to the group of its own sums, not to the next ones.
-  return isParallel(consumer) || !isElementwisePart(producer);
+  if (!isParallel(consumer) && isElementwisePart(producer))
+    return "it is part of a gradient, and the reader is a sum";
+  return "";
+}
+
+/// True if computing the producer where `use` reads it costs no more than
+/// reading its value there would.
+static bool isFusable(OpOperand &use) {
+  StringRef cost = findCost(use);
+  if (!cost.empty() && use.get().getDefiningOp<linalg::GenericOp>())
+    LDBG() << "operand " << use.getOperandNumber() << " is not fused, as "
+           << cost << ": " << *use.getOwner();
+  return cost.empty();
 }
 
 /// True if every use of a result of `producer` is fusable, so that it may be
@@ -209,6 +225,7 @@ struct FuseIntoReaders : OpRewritePattern<linalg::GenericOp> {
         if (!isInit && isElementwisePart(producer))
           return fuseInto(rewriter, producer, consumer,
                           /*yieldsResults=*/false);
+        LDBG() << "not fused, as the reader would still read it: " << producer;
         continue;
       }
       // A producer read by sums and by another loop is computed in both. A
@@ -219,8 +236,12 @@ struct FuseIntoReaders : OpRewritePattern<linalg::GenericOp> {
       if (isRepeated)
         return repeat(rewriter, producer);
       SetVector<Operation *> moved;
-      if (!mayYieldResults(producer, consumer, moved))
+      if (!mayYieldResults(producer, consumer, moved)) {
+        LDBG() << "not fused, as something reads it before the reader, or in "
+                  "another block: "
+               << producer;
         continue;
+      }
       for (Operation *reshape : llvm::reverse(moved.getArrayRef()))
         rewriter.moveOpAfter(reshape, consumer);
       return fuseInto(rewriter, producer, consumer, /*yieldsResults=*/true);

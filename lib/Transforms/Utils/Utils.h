@@ -32,10 +32,6 @@ Value cloneInit(OpBuilder &b, Value init);
 void applyToFixedPoint(Operation *op, RewritePatternSet patterns,
                        StringRef work);
 
-/// Adds patterns that give the loops of generics the finer shape of the
-/// reshapes between them.
-void populateFoldReshapePatterns(RewritePatternSet &patterns);
-
 /// Whose memory `memref` is a view of, of whatever form.
 Value getMemory(Value memref);
 

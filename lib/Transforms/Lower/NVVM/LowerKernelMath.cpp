@@ -14,8 +14,11 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Target/LLVM/NVVM/Utils.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/DebugLog.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+
+#define DEBUG_TYPE "bngrad-lower-kernel-math"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADLOWERKERNELMATHPASS
@@ -69,8 +72,10 @@ static StringRef getIntrinsic(Operation *op) {
 
 static void lower(Operation *op) {
   StringRef name = getIntrinsic(op);
-  if (name.empty() || !isKnown(op->getResult(0).getType()))
+  if (name.empty() || !isKnown(op->getResult(0).getType())) {
+    LDBG() << "left to libdevice: no intrinsic of LLVM: " << *op;
     return;
+  }
   OpBuilder b(op);
   Value value = createIntrinsic(b, op, name);
   // PTX has the reciprocal of a square root as an approximation alone.

@@ -33,6 +33,26 @@ static double flush(double value) {
   return std::fabs(value) < 0x1p-126 ? std::copysign(0.0, value) : value;
 }
 
+/// The integer in the low bits; one of 64 bits as if it were signed.
+static int64_t extend(Type type, uint64_t bits) {
+  switch (type) {
+  case Type::U8:
+    return uint8_t(bits);
+  case Type::U16:
+    return uint16_t(bits);
+  case Type::U32:
+    return uint32_t(bits);
+  case Type::S8:
+    return int8_t(bits);
+  case Type::S16:
+    return int16_t(bits);
+  case Type::S32:
+    return int32_t(bits);
+  default:
+    return int64_t(bits);
+  }
+}
+
 /// The value of a float or integer source; an integer that is too wide is
 /// rounded to odd.
 static double readValue(Type type, uint64_t bits) {
@@ -46,19 +66,14 @@ static double readValue(Type type, uint64_t bits) {
   case Type::BF16:
     return widen(bits & 0xFFFF, kBFloat);
   case Type::U8:
-    return uint8_t(bits);
   case Type::U16:
-    return uint16_t(bits);
   case Type::U32:
-    return uint32_t(bits);
+  case Type::S8:
+  case Type::S16:
+  case Type::S32:
+    return double(extend(type, bits));
   case Type::U64:
     return fromUnsigned(bits);
-  case Type::S8:
-    return int8_t(bits);
-  case Type::S16:
-    return int16_t(bits);
-  case Type::S32:
-    return int32_t(bits);
   case Type::S64:
     return fromInteger(int64_t(bits));
   default:
@@ -181,25 +196,6 @@ static void executeFloatToInteger(Warp &warp, const Inst &inst, uint32_t mask) {
     d[lane] = fitRegister(
         inst, toInteger(inst.type, value, inst.sourceType == Type::F64));
   });
-}
-
-static int64_t extend(Type type, uint64_t bits) {
-  switch (type) {
-  case Type::U8:
-    return uint8_t(bits);
-  case Type::U16:
-    return uint16_t(bits);
-  case Type::U32:
-    return uint32_t(bits);
-  case Type::S8:
-    return int8_t(bits);
-  case Type::S16:
-    return int16_t(bits);
-  case Type::S32:
-    return int32_t(bits);
-  default:
-    return int64_t(bits);
-  }
 }
 
 /// Clamps to the range of a type; the source is below 2^63 or unsigned.
