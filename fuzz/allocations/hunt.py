@@ -165,7 +165,8 @@ class Hunter:
             n, c, s = (n, s, c) if layout == "nhwc" else (n, c, s)
             feature = 2 if layout == "nhwc" else 1
             shape = {"n": n, "c": c, "s": s, "t": "f32", "feature": feature}
-            for schedule in ("", "loops", "channels", "tiles", "rows", "split"):
+            kinds = [f"{kind}, threads = 2" for kind in ("channels", "tiles", "rows", "split")]
+            for schedule in ["", "loops", *kinds]:
                 cases.append((f"{layout} {schedule or 'chosen'}", shape, schedule, "", "%dy"))
             # Sizes of `mean` are those of the feature dim.
             if layout != "nhwc":
@@ -178,7 +179,7 @@ class Hunter:
             folder = self.scratch / f"compiled{number}"
             folder.mkdir()
             (folder / "f.mlir").write_text(text)
-            option = [f"--schedule=#bngrad.schedule<{schedule}, threads = 2>"] if schedule else ["--threads=2"]
+            option = [f"--schedule=#bngrad.schedule<{schedule}>"] if schedule else ["--threads=2"]
             self.run([self.build / "bin" / "bngrad-compile", folder / "f.mlir", "-o", folder / "libunderhunt.so",
                       f"--header={folder}/f.h", *option])
             (folder / "main.c").write_text(CALLER % {

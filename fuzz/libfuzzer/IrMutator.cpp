@@ -501,23 +501,43 @@ bool IrMutator::changeAttribute(std::string &ir) {
 }
 
 std::string IrMutator::makeSchedule(bool gpu) {
-  static const Strings kCpu = {"loops", "channels", "tiles",
-                               "rows",  "split",    "sizes"};
+  using Fields = std::vector<std::pair<std::string, Strings>>;
+  static const Strings kCpu = {"channels", "tiles", "rows", "split", "sizes"};
   static const Strings kGpu = {"two_pass", "one_pass"};
-  static const std::vector<std::pair<std::string, Strings>> kFields = {
-      {"threads", {"1", "2", "3", "32", "128", "256", "1024", "0", "33", "-1"}},
+  static const Strings kThreads = {"1",   "2",    "3", "32", "128",
+                                   "256", "1024", "0", "33", "-1"};
+  static const Strings kSizes = {"1",  "2",      "8",          "16",
+                                 "32", "132",    "1024",       "0",
+                                 "7",  "100000", "1000000000", "-8"};
+  static const Fields kCpuFields = {
+      {"threads", kThreads},
       {"vector_bits",
        {"512", "256", "128", "64", "32", "0", "96", "8", "4096"}},
       {"streaming_bytes", {"0", "1", "64", "1048576", "-1"}},
-      {"columns", {"1", "2", "8", "32", "1024", "0", "7", "100000", "-8"}},
-      {"blocks", {"1", "2", "16", "132", "0", "100000", "1000000000"}},
-      {"fma", {"true", "false", "1"}},
-      {"cluster", {"1", "2", "4", "8", "16", "3", "0", "-1"}}};
+      {"columns", kSizes},
+      {"row_blocks", kSizes}};
+  static const Fields kGpuFields = {
+      {"block_threads", kThreads},
+      {"access_bits", {"128", "64", "32", "0"}},
+      {"block_accesses", kSizes},
+      {"sum_blocks", kSizes},
+      {"block_channels", kSizes},
+      {"cluster_blocks", {"1", "2", "4", "8", "16", "3", "0"}}};
+  if (below(random, 16) == 0)
+    return "#bngrad.schedule<loops>";
   std::string text = "#bngrad.schedule<" + pick(random, gpu ? kGpu : kCpu);
-  for (const auto &field : kFields)
-    if (below(random, 3) == 0)
-      text += ", " + field.first + " = " +
-              (below(random, 12) ? pick(random, field.second) : number());
+  // Parameters of the other GPU kind are errors, but rare.
+  bool isOnePass = text.find("one_pass") != std::string::npos;
+  for (const auto &[name, values] : gpu ? kGpuFields : kCpuFields) {
+    bool isOfOther = isOnePass
+                         ? name == "block_accesses" || name == "sum_blocks"
+                         : name == "block_channels" || name == "cluster_blocks";
+    if (below(random, isOfOther ? 60 : 3) == 0)
+      text += ", " + name + " = " +
+              (below(random, 12) ? pick(random, values) : number());
+  }
+  if (below(random, 3) == 0)
+    text += below(random, 8) ? ", fma = true" : ", fma = 1";
   return text + ">";
 }
 

@@ -173,3 +173,8 @@ func.func private @limits_of_a_gpu() attributes {
 
 // expected-error @below {{'func.func' op expected attribute 'bngrad.schedule' to be a #bngrad.schedule, got "rows"}}
 func.func private @no_schedule() attributes {bngrad.schedule = "rows"}
+
+// -----
+
+// expected-error @below {{'func.func' op expected attribute 'bngrad.schedule' on a linalg.generic only}}
+func.func private @misplaced_schedule() attributes {bngrad.schedule = #bngrad.schedule<rows>}

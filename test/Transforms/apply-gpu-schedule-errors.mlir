@@ -3,6 +3,8 @@
 // RUN: bngrad-opt %s --bngrad-apply-schedule --split-input-file --verify-diagnostics --remark-policy=all --remark-format=emitRemark --remarks-filter-missed=bngrad-apply-schedule -o %t
 // RUN: FileCheck %s --input-file=%t
 // CHECK-NOT: gpu.launch
+// RUN: not bngrad-opt %s --bngrad-apply-schedule=chip=sm_80 --split-input-file 2>&1 | FileCheck %s --check-prefix=OLD
+// OLD: error: 'linalg.generic' op expected schedule 'one_pass' on sm_90 or newer, got sm_80
 
 #data = affine_map<(d0, d1) -> (d0, d1)>
 #feature = affine_map<(d0, d1) -> (d1)>

@@ -166,3 +166,15 @@ func.func @apart(%m: memref<16xf32>, %a: memref<4xf32>, %b: memref<4xf32>, %whic
   %0 = linalg.exp ins(%t : tensor<4xf32>) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// Canonicalization would read before the shape of the buffer.
+
+func.func @negative_dim(%t: tensor<8x8xf32>, %m: memref<8x8xf32>) -> (index, index) {
+  %n = arith.constant -1 : index
+  // expected-error @below {{'tensor.dim' op expected the index of a dim to be at least 0, got -1}}
+  %0 = tensor.dim %t, %n : tensor<8x8xf32>
+  %1 = memref.dim %m, %n : memref<8x8xf32>
+  return %0, %1 : index, index
+}

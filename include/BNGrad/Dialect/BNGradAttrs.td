@@ -80,16 +80,16 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
     added in order; then all rows are read again and written. If C is small,
     several rows are taken as one.
 
-    `split`, on [N, C, S] or [C, S]: as `channels`, but threads share pieces of
-    the rows, and the sums of the pieces are added in order. For fewer channels
+    `split`, on [N, C, S] or [C, S]: as `channels`, but threads share segments
+    of the rows, and the sums of the segments are added in order. For fewer channels
     than threads.
 
     `sizes`: one of the above, chosen at run time by dynamic sizes.
 
     On a GPU:
 
-    `two_pass`: one kernel sums shares of each channel, one adds the shares and
-    computes the per-channel values, and one computes the elements. For any
+    `two_pass`: one kernel sums slices of each channel, one adds the sums of the
+    slices and computes the per-channel values, and one computes the elements. For any
     group.
 
     `one_pass`, on [N, C, S], [C, S] or [N, C] of static size: one kernel. Its

@@ -36,7 +36,7 @@ def BNGrad_GradientOpInterface : OpInterface<"GradientOpInterface"> {
   let description = [{
     Every op of the dialect: a gradient of batch normalization, or a part of
     one. An op has the operand `input`, and at most one operand and one result
-    of each role. docs/rationale.md lists what a new op needs.
+    of each role. CONTRIBUTING.md lists the files of a new op.
   }];
   let methods = [
     StaticInterfaceMethod<"Roles of the operands in ODS order, absent ones too.",

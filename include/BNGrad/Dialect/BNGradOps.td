@@ -370,7 +370,7 @@ def BNGrad_BatchNormBackwardElemtOp
 
 def BNGrad_ElementCastOp
     : BNGrad_Op<"element_cast", [Pure, DeclareOpInterfaceMethods<ViewLikeOpInterface>]> {
-  let summary = "a buffer seen with another element type";
+  let summary = "view of a buffer with another element type";
   let description = [{
     A view of the memory of `source` with the element type of `result`. No bits
     change. `i1` occupies a byte, 0 or 1. `bngrad-apply-schedule` loads vectors

@@ -99,7 +99,8 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
       llvm::cl::init("")};
   Option<int64_t> vectorBits{
       *this, "vector-bits",
-      llvm::cl::desc("Target: length of a vector register; 0: the host's"),
+      llvm::cl::desc(
+          "Target: length of a vector register in bits; 0: the host's"),
       llvm::cl::init(0)};
   Option<int64_t> threads{
       *this, "threads",
@@ -107,11 +108,11 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
       llvm::cl::init(0)};
   Option<int64_t> l1Bytes{
       *this, "l1-bytes",
-      llvm::cl::desc("Target: first-level data cache; 0: the host's"),
+      llvm::cl::desc("Target: first-level data cache in bytes; 0: the host's"),
       llvm::cl::init(0)};
   Option<int64_t> lastLevelBytes{
       *this, "last-level-bytes",
-      llvm::cl::desc("Target: last-level cache; 0: the host's"),
+      llvm::cl::desc("Target: last-level cache in bytes; 0: the host's"),
       llvm::cl::init(0)};
   Option<bool> exportC{
       *this, "export-c",

@@ -18,8 +18,7 @@
 
 namespace mlir::bngrad {
 
-/// Sizes at which one schedule takes over from another, for the choice here and
-/// for that of `sizes` at run time. docs/schedules.md has the measurements.
+/// Sizes at which one schedule takes over from another.
 namespace limits {
 /// `split` for fewer channels than this, which would leave threads without
 /// work, unless there is little of it.

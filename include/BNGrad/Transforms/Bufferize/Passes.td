@@ -27,7 +27,8 @@ def BNGradPrepareBufferizePass
     Fails: if a buffer, or a view of it, is written between a
            `bufferization.to_tensor` and a reader of the tensor (error at the
            write, note at the tensor). Bufferization assumes that there is no such
-           write; fusion and grouping may have moved the reader.
+           write; fusion and grouping may have moved the reader. Also if the index
+           of a `tensor.dim` or `memref.dim` is a negative constant.
 
     Before:
 

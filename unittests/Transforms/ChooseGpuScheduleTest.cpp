@@ -1,0 +1,103 @@
+//===- ChooseGpuScheduleTest.cpp - thresholds of the choice ---------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Schedule/ChooseGpuSchedule.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// [rows, channels, length] of two operands with elements of `width` bytes.
+static OnePassLayout makeLayout(int64_t rows, int64_t channels, int64_t length,
+                                int64_t width = 4) {
+  OnePassLayout layout;
+  layout.channelsRunFastest = false;
+  layout.rows = rows;
+  layout.channels = channels;
+  layout.length = length;
+  layout.widths = {width, width};
+  layout.sumBytes = 8;
+  layout.lanes = 16 / width;
+  return layout;
+}
+
+static OnePassLayout makeRowMajor(int64_t rows, int64_t channels,
+                                  int64_t width = 4) {
+  OnePassLayout layout = makeLayout(rows, channels, 1, width);
+  layout.channelsRunFastest = true;
+  return layout;
+}
+
+static std::optional<GpuSchedule> choose(const OnePassLayout &layout,
+                                         StringRef chip = "sm_90") {
+  return chooseOnePass(layout, *CudaChip::find(chip));
+}
+
+TEST(ChooseGpuScheduleTest, ClusterGrowsWithTheRows) {
+  // Half of 227 KB less 12 KB: 104,000 bytes, so 13,000 elements of two
+  // operands. A row is a multiple of 128 bytes here.
+  auto cluster = [](int64_t rows) {
+    std::optional<GpuSchedule> schedule = choose(makeLayout(rows, 200, 32));
+    return schedule ? schedule->clusterBlocks : 0;
+  };
+  EXPECT_EQ(cluster(406), 1);
+  EXPECT_EQ(cluster(407), 2);
+  EXPECT_EQ(cluster(812), 2);
+  EXPECT_EQ(cluster(813), 4);
+  EXPECT_EQ(cluster(1625), 8);
+  EXPECT_EQ(cluster(3248), 8);
+}
+
+TEST(ChooseGpuScheduleTest, OneBlockFillsAMultiprocessor) {
+  EXPECT_EQ(choose(makeLayout(3248, 200, 32))->blockThreads, 256);
+  EXPECT_EQ(choose(makeLayout(3249, 200, 32))->blockThreads, 512);
+  // 227 KB less 12 KB, of eight blocks.
+  EXPECT_TRUE(choose(makeLayout(6880, 200, 32)));
+  EXPECT_FALSE(choose(makeLayout(6881, 200, 32)));
+}
+
+TEST(ChooseGpuScheduleTest, ClusterHasARowForEachBlock) {
+  EXPECT_EQ(choose(makeLayout(2, 200, 26000))->clusterBlocks, 2);
+  EXPECT_FALSE(choose(makeLayout(1, 200, 28000)));
+}
+
+TEST(ChooseGpuScheduleTest, ChannelsOfABlockAreAligned) {
+  // Runs of 49 * 4 bytes: four of them are a multiple of 16.
+  EXPECT_EQ(choose(makeLayout(128, 512, 49))->blockChannels, 4);
+  EXPECT_EQ(choose(makeLayout(128, 512, 49, 2))->blockChannels, 8);
+  // No number of channels up to 16 divides all of them.
+  EXPECT_EQ(choose(makeLayout(128, 509, 49))->blockChannels, 1);
+}
+
+TEST(ChooseGpuScheduleTest, ShortChannelsAreJoined) {
+  // While there is a block for each of 132 multiprocessors.
+  EXPECT_EQ(choose(makeLayout(2, 264, 16))->blockChannels, 2);
+  EXPECT_EQ(choose(makeLayout(2, 262, 16))->blockChannels, 1);
+  // Up to 64, with a warp for each, of at least 4 and at most 8 warps.
+  EXPECT_EQ(choose(makeLayout(2, 65536, 16))->blockChannels, 64);
+  EXPECT_EQ(choose(makeLayout(2, 264, 16))->blockThreads, 128);
+  EXPECT_EQ(choose(makeLayout(2, 65536, 16))->blockThreads, 256);
+}
+
+TEST(ChooseGpuScheduleTest, RowsOfATileAreWholeLines) {
+  EXPECT_EQ(choose(makeRowMajor(300, 1024))->blockChannels, 32);
+  EXPECT_EQ(choose(makeRowMajor(300, 1024, 2))->blockChannels, 64);
+  // Fewer channels than a line has.
+  EXPECT_EQ(choose(makeRowMajor(300, 24))->blockChannels, 24);
+  // Half a line where a cluster of eight does not hold the whole one.
+  EXPECT_EQ(choose(makeRowMajor(6400, 1024))->blockChannels, 16);
+}
+
+TEST(ChooseGpuScheduleTest, ChipsWithoutClusters) {
+  EXPECT_FALSE(choose(makeLayout(32, 64, 49), "sm_89"));
+  EXPECT_TRUE(choose(makeLayout(32, 64, 49), "sm_120"));
+  GpuSchedule twoPass = chooseTwoPass(*CudaChip::find("sm_80"));
+  EXPECT_EQ(twoPass.sumBlocks, 8 * 108);
+  EXPECT_TRUE(twoPass.fma);
+}
