@@ -96,10 +96,14 @@ ScheduleKind mlir::bngrad::chooseCpuKind(const DataShape &shape) {
     if (isFeature)
       features.push_back(size);
   int64_t channels = multiply(features);
+  int64_t rows = multiply(ArrayRef(shape.sizes).drop_back());
+  auto isBelow = [](int64_t size, int64_t limit) {
+    return limit == SizeRule::kAny || size < limit;
+  };
   for (const SizeRule &rule : kSizeRules) {
-    if (allows(rule.kind) && channels < rule.channelsBelow &&
-        elements >= rule.elementsFrom && row < rule.rowElementsBelow &&
-        elements / row >= rule.rowsFrom)
+    if (allows(rule.kind) && isBelow(channels, rule.channelsBelow) &&
+        elements >= rule.elementsFrom && isBelow(row, rule.rowElementsBelow) &&
+        rows >= rule.rowsFrom)
       return rule.kind;
     LDBG() << "not " << stringifyScheduleKind(rule.kind) << ": " << channels
            << " channels, rows of " << row << " of " << elements << " elements";
