@@ -16,6 +16,7 @@ import measure
 import native
 import peers
 import report
+import thresholds
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -30,6 +31,11 @@ def parse_arguments():
     )
     parser.add_argument(
         "--quick", action="store_true", help="few shapes and rounds, under a minute"
+    )
+    parser.add_argument(
+        "--thresholds",
+        action="store_true",
+        help="measure the limits of the choice of a schedule instead",
     )
     parser.add_argument(
         "--shapes",
@@ -47,7 +53,8 @@ def parse_arguments():
         metavar="BASE",
         type=pathlib.Path,
         help="where BASE.md, .json and .svg go (default bench/results/cpu; "
-        "build/bench/quick or build/bench/part where not everything is measured)",
+        "build/bench/quick or build/bench/part where not everything is measured; "
+        "of --thresholds bench/results/thresholds)",
     )
     parser.add_argument("--tools", required=True, help="folder of bngrad-opt")
     parser.add_argument("--llvm", required=True, help="prefix of LLVM 22")
@@ -58,8 +65,15 @@ def parse_arguments():
             re.compile(getattr(arguments, name) or "")
         except re.error as error:
             parser.error(f"expected a regular expression for --{name}: {error}")
+    others = ("check", "quick", "shapes", "peers", "rounds")
+    if arguments.thresholds and any(getattr(arguments, name) for name in others):
+        parser.error(
+            "expected --thresholds without --assert, --quick, --shapes, --peers and --rounds"
+        )
     if arguments.output is None:
-        if arguments.quick:
+        if arguments.thresholds:
+            arguments.output = ROOT / "bench/results/thresholds"
+        elif arguments.quick:
             arguments.output = arguments.work / "quick"
         elif arguments.shapes or arguments.peers:
             arguments.output = arguments.work / "part"
@@ -258,6 +272,9 @@ def progress(entry):
 
 def main():
     arguments = parse_arguments()
+    if arguments.thresholds:
+        thresholds.run(arguments, ROOT)
+        return 0
     document = Bench(arguments).run()
     report.write(document, arguments.output)
     print(f"bngrad: written to {arguments.output}.md, .json and .svg")

@@ -139,12 +139,12 @@ class Compiler:
             raise CompileError(f"{name}: {error[:200]} (exit {done.returncode})")
         return done
 
-    def compile(self, case, variant):
-        """`variant` as a ctypes function."""
+    def compile(self, case, variant, schedule=""):
+        """`variant` as a ctypes function, with the schedule given or chosen."""
         if not self.key:
             raise CompileError("no bngrad-opt in " + self.opt.parent.name)
         text = write(case, variant)
-        digest = hashlib.sha256((self.key + text).encode()).hexdigest()[:24]
+        digest = hashlib.sha256((self.key + text + schedule).encode()).hexdigest()[:24]
         base = self.folder / digest
         shared = base.with_suffix(".so")
         if not shared.exists():
@@ -158,7 +158,8 @@ class Compiler:
                 "bngrad-opt",
                 self.opt,
                 path["mlir"],
-                f"--bngrad-cpu-pipeline=threads={self.threads}",
+                f"--bngrad-cpu-pipeline=threads={self.threads}"
+                + (f" schedule='{schedule}'" if schedule else ""),
                 "-o",
                 path["llvm.mlir"],
             )

@@ -48,11 +48,11 @@ class Contender:
         self.keep = []
 
 
-def bngrad_contender(harness, compiler, store, case, variant):
+def bngrad_contender(harness, compiler, store, case, variant, schedule=""):
     """BNGrad's `variant` of `case`; absent if it does not compile."""
     contender = Contender("bngrad" if variant == "static" else "bngrad-" + variant)
     try:
-        function = compiler.compile(case, variant)
+        function = compiler.compile(case, variant, schedule)
     except kernels.CompileError as error:
         contender.absent = str(error)
         return contender
@@ -129,7 +129,7 @@ def peer_contenders(peer, problem):
 
 
 def check(contender, store, reference):
-    """Runs once and compares with the reference; returns an error message."""
+    """Runs once and compares with the reference; sets `contender.error`."""
     store.clear_results(reference.case)
     if contender.name.startswith("bngrad"):
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(contender.run)

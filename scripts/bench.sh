@@ -5,6 +5,7 @@
 #   scripts/bench.sh            everything, into bench/results/cpu.{md,json,svg}
 #   scripts/bench.sh --quick    few shapes and rounds, into build/bench/quick.*
 #   scripts/bench.sh --assert   exit 1 and list every exceeded limit
+#   scripts/bench.sh --thresholds  measure the limits of the choice of a schedule
 #   scripts/bench.sh --shapes=REGEX --peers=REGEX --rounds=N --output=BASE
 #
 # BNGRAD_TOOLS names a folder with a finished bngrad-opt and bngrad-runner;

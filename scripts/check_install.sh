@@ -13,7 +13,7 @@ check_package() {
   cmake -S "$root/examples/embed" -B "$scratch/$1" -G Ninja \
     -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="clang++-$llvm_version" \
     -DCMAKE_C_COMPILER="clang-$llvm_version" \
-    -DMLIR_DIR="$llvm_prefix/lib/cmake/mlir" -DBNGrad_DIR="$2"
+    -DBNGrad_DIR="$2"
   cmake --build "$scratch/$1"
   for program in embed embed-all; do
     "$scratch/$1/$program" | "$llvm_prefix/bin/FileCheck" "$0"

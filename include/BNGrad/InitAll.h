@@ -23,11 +23,11 @@
 namespace mlir::bngrad {
 
 /// Adds every upstream dialect and extension, our dialect, and the translations
-/// with which the CUDA pipeline compiles kernels.
+/// to LLVM IR of the pipelines' output and of kernels.
 inline void registerAllDialects(DialectRegistry &registry) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
-  registerAllGPUToLLVMIRTranslations(registry);
+  registerAllToLLVMIRTranslations(registry);
   registry.insert<BNGradDialect>();
   registerSelectByDeviceTranslation(registry);
 }

@@ -423,9 +423,7 @@ bool BatchNormBackwardElemtOp::isCompatibleReturnTypes(TypeRange inferred,
 // ElementCastOp
 //===----------------------------------------------------------------------===//
 
-/// The bytes of an element in memory; 0 for types that an element_cast does not
-/// take.
-static int64_t getStorageBytes(Type type) {
+int64_t mlir::bngrad::getStorageBytes(Type type) {
   if (isa<FloatType>(type) && type.getIntOrFloatBitWidth() % 8 == 0)
     return type.getIntOrFloatBitWidth() / 8;
   for (unsigned width : {1, 8, 16, 32, 64})

@@ -9,6 +9,7 @@
 #include "BNGrad/Dialect/BNGrad.h"
 
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -112,6 +113,47 @@ static ParseResult refuseParameter(AsmParser &parser, SMLoc loc, StringRef name,
   return error << kFma << "), got '" << name << "'";
 }
 
+/// Parses the value of parameter `name`. A bool is no integer here.
+static ParseResult parseInteger(AsmParser &parser, StringRef name,
+                                int64_t &value) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef keyword;
+  APInt integer;
+  bool isKeyword = succeeded(parser.parseOptionalKeyword(&keyword));
+  OptionalParseResult parsed = std::nullopt;
+  if (!isKeyword)
+    parsed = parser.parseOptionalInteger(integer);
+  if (parsed.has_value() && succeeded(*parsed) && integer.isSignedIntN(64)) {
+    value = integer.getSExtValue();
+    return success();
+  }
+  InFlightDiagnostic error = parser.emitError(loc);
+  error << "expected '" << name << "' to be an integer of 64 bits";
+  if (isKeyword)
+    error << ", got '" << keyword << "'";
+  else if (parsed.has_value())
+    error << ", got " << llvm::toString(integer, 10, /*Signed=*/true);
+  return error;
+}
+
+static ParseResult parseBool(AsmParser &parser, StringRef name, bool &value) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef keyword;
+  if (succeeded(parser.parseOptionalKeyword(&keyword, {"true", "false"}))) {
+    value = keyword == "true";
+    return success();
+  }
+  InFlightDiagnostic error = parser.emitError(loc);
+  error << "expected '" << name << "' to be true or false";
+  int64_t integer;
+  if (succeeded(parser.parseOptionalKeyword(&keyword)))
+    error << ", got '" << keyword << "'";
+  else if (OptionalParseResult parsed = parser.parseOptionalInteger(integer);
+           parsed.has_value() && succeeded(*parsed))
+    error << ", got " << integer;
+  return error;
+}
+
 /// Parses `, name = value` until the end.
 template <typename Schedule>
 static ParseResult parseParameters(AsmParser &parser, ScheduleKind kind,
@@ -136,17 +178,9 @@ static ParseResult parseParameters(AsmParser &parser, ScheduleKind kind,
       return refuseParameter(parser, loc, name, kind, parameters);
     if (parser.parseEqual())
       return failure();
-    if (!isFma) {
-      if (parser.parseInteger(schedule.*parameter->member))
-        return failure();
-      continue;
-    }
-    SMLoc valueLoc = parser.getCurrentLocation();
-    StringRef value;
-    if (failed(parser.parseOptionalKeyword(&value, {"true", "false"})))
-      return parser.emitError(valueLoc)
-             << "expected '" << kFma << "' to be true or false";
-    schedule.fma = value == "true";
+    if (isFma ? parseBool(parser, name, schedule.fma)
+              : parseInteger(parser, name, schedule.*parameter->member))
+      return failure();
   }
   return success();
 }
@@ -248,7 +282,9 @@ verifyParameters(function_ref<InFlightDiagnostic()> emitError,
   // The longest registers are those of SVE. Code grows with the length: each
   // vector is cut into as many as the target needs.
   constexpr int64_t kMostVectorBits = 2048;
-  if (failed(verifyRange(emitError, "threads", cpu.threads)) ||
+  // Each thread may have tables of its own.
+  constexpr int64_t kMostThreads = 4096;
+  if (failed(verifyRange(emitError, "threads", cpu.threads, kMostThreads)) ||
       failed(verifyRange(emitError, "columns", cpu.columns)) ||
       failed(verifyRange(emitError, "row_blocks", cpu.rowBlocks)))
     return failure();

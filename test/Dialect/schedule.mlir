@@ -4,10 +4,10 @@
 
 // CHECK-LABEL: func private @limits()
 // CHECK-SAME:    test.least = #bngrad.schedule<rows, vector_bits = 64, columns = 1, row_blocks = 1>
-// CHECK-SAME:    test.most = #bngrad.schedule<rows, threads = 1048576, vector_bits = 2048, streaming_bytes = 9223372036854775807, columns = 1048576, row_blocks = 1048576>
+// CHECK-SAME:    test.most = #bngrad.schedule<rows, threads = 4096, vector_bits = 2048, streaming_bytes = 9223372036854775807, columns = 1048576, row_blocks = 1048576>
 func.func private @limits() attributes {
   test.least = #bngrad.schedule<rows, threads = 1, vector_bits = 64, streaming_bytes = 0, columns = 1, row_blocks = 1>,
-  test.most = #bngrad.schedule<rows, threads = 1048576, vector_bits = 2048, streaming_bytes = 9223372036854775807, columns = 1048576, row_blocks = 1048576>}
+  test.most = #bngrad.schedule<rows, threads = 4096, vector_bits = 2048, streaming_bytes = 9223372036854775807, columns = 1048576, row_blocks = 1048576>}
 
 // CHECK-LABEL: func private @limits_of_a_gpu()
 // CHECK-SAME:    test.least = #bngrad.schedule<two_pass, block_threads = 32, access_bits = 64, block_accesses = 1024, sum_blocks = 16>
@@ -18,13 +18,13 @@ func.func private @limits_of_a_gpu() attributes {
 
 // -----
 
-// expected-error @below {{expected threads to be in [1, 1048576], got 0}}
+// expected-error @below {{expected threads to be in [1, 4096], got 0}}
 #schedule = #bngrad.schedule<rows, threads = 0>
 
 // -----
 
-// expected-error @below {{expected threads to be in [1, 1048576], got 1048577}}
-#schedule = #bngrad.schedule<rows, threads = 1048577>
+// expected-error @below {{expected threads to be in [1, 4096], got 4097}}
+#schedule = #bngrad.schedule<rows, threads = 4097>
 
 // -----
 
@@ -150,8 +150,28 @@ func.func private @limits_of_a_gpu() attributes {
 
 // -----
 
-// expected-error @below {{expected 'fma' to be true or false}}
+// expected-error @below {{expected 'fma' to be true or false, got 1}}
 #schedule = #bngrad.schedule<rows, fma = 1>
+
+// -----
+
+// expected-error @below {{expected 'fma' to be true or false, got 'yes'}}
+#schedule = #bngrad.schedule<rows, fma = yes>
+
+// -----
+
+// expected-error @below {{expected 'streaming_bytes' to be an integer of 64 bits, got 'false'}}
+#schedule = #bngrad.schedule<rows, streaming_bytes = false>
+
+// -----
+
+// expected-error @below {{expected 'threads' to be an integer of 64 bits, got 99999999999999999999999}}
+#schedule = #bngrad.schedule<rows, threads = 99999999999999999999999>
+
+// -----
+
+// expected-error @below {{expected 'threads' to be an integer of 64 bits}}
+#schedule = #bngrad.schedule<rows, threads = >
 
 // -----
 

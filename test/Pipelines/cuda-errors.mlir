@@ -13,6 +13,9 @@
 // RUN: %{fail} --check-prefix=EMPTY
 // EMPTY: error: expected chip to be some of sm_75, {{.*}}, got ''
 
+// REDEFINE: %{options} = schedule=#bngrad.schedule<tiles>
+// RUN: %{fail} --check-prefix=CPU-KIND
+// CPU-KIND: error: expected the schedule of a GPU, or loops, as a chip is given, got #bngrad.schedule<tiles>
 // REDEFINE: %{options} = opt-level=4
 // RUN: %{fail} --check-prefix=OPT-LEVEL
 // OPT-LEVEL: error: expected opt-level to be in [0, 3], got 4

@@ -378,5 +378,25 @@ func.func @two_schedules(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %f: memref<4x
 
 // -----
 
-// expected-error @below {{expected threads to be in [1, 1048576], got 9223372036854775807}}
+// expected-error @below {{expected threads to be in [1, 4096], got 9223372036854775807}}
 func.func private @threads() attributes {schedule = #bngrad.schedule<rows, threads = 9223372036854775807>}
+
+// -----
+
+// Another kind than the one that was written has the loops of the data.
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// CHECK-LABEL: func @other_kind
+// CHECK:         vector.load
+func.func @other_kind(%x: memref<64x32xf32>, %sum: memref<32xf32>) {
+  // expected-remark @below {{rows instead of channels, which has other loops}}
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<64x32xf32>) outs(%sum : memref<32xf32>) attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}

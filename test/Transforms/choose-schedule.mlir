@@ -19,7 +19,7 @@
 // RUN: not bngrad-opt %s --bngrad-decompose --bngrad-group="l1-bytes=-5" -o /dev/null 2>&1 | FileCheck %s --check-prefix=L1
 // L1: error: expected l1-bytes to be at least 0, got -5
 // L1-NOT: error
-// THREADS: error: expected threads to be in [1, 1048576], got 0
+// THREADS: error: expected threads to be in [1, 4096], got 0
 // THREADS-NOT: error
 // BITS: error: expected vector_bits to be a power of 2 in [64, 2048], got 100
 // BITS-NOT: error

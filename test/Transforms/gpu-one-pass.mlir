@@ -5,7 +5,7 @@
 #last = affine_map<(r, c) -> (r, c)>
 #channel_of_last = affine_map<(r, c) -> (c)>
 
-// Channels that run fastest, whole vectors of them.
+// Channels are innermost, and fill whole vectors.
 // CHECK-LABEL: func @channels_last(
 // CHECK:         gpu.launch {{.*}} function(@one_pass)
 // CHECK:           vector.load %{{.+}} : memref<64x8xf32, #gpu.address_space<workgroup>>, vector<4xf32>

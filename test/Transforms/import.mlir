@@ -88,3 +88,20 @@ func.func @does_nothing(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "stablehlo.add"(%a, %a) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// MHLO before 2022: one result, a tuple.
+
+// CHECK-LABEL: func.func @tuple(
+// CHECK: %[[DX:.+]], %{{.+}}, %[[DOFFSET:.+]] = bngrad.batch_norm_backward
+// CHECK-NEXT: return %[[DX]], %[[DOFFSET]] : tensor<8x4xf32>, tensor<4xf32>
+func.func @tuple(%x: tensor<8x4xf32>, %scale: tensor<4xf32>, %mean: tensor<4xf32>, %variance: tensor<4xf32>,
+                 %dy: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>) {
+  %0 = "mhlo.batch_norm_grad"(%x, %scale, %mean, %variance, %dy) {epsilon = 0.0 : f32, feature_index = 1 : i64}
+      : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<8x4xf32>)
+      -> tuple<tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>>
+  %1 = "mhlo.get_tuple_element"(%0) {index = 0 : i32} : (tuple<tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>>) -> tensor<8x4xf32>
+  %2 = "mhlo.get_tuple_element"(%0) {index = 2 : i32} : (tuple<tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>>) -> tensor<4xf32>
+  return %1, %2 : tensor<8x4xf32>, tensor<4xf32>
+}

@@ -49,8 +49,10 @@ LogicalResult mlir::bngrad::verifyCalls(const llvm::Module &module,
   return success();
 }
 
-/// Rounding to nearest even, subnormals included. f64 goes through an f32 that
-/// is rounded to odd (docs of --bngrad-expand-truncf say why that is right).
+/// Rounding to nearest even, subnormals included. LLVM 22 rounds to bf16 inline
+/// on x86, and calls __truncsfbf2 for values that need no rounding. f64 goes
+/// through an f32 that is rounded to odd (docs of --bngrad-expand-truncf say
+/// why that is right).
 static constexpr char kHalfConversions[] = R"(
 define internal float @__extendhfsf2(half %value) {
   %bits16 = bitcast half %value to i16

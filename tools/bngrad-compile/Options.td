@@ -10,6 +10,9 @@ include "common/Options.td"
 
 def o : JoinedOrSeparate<["-"], "o">, MetaVarName<"OUT">,
         HelpText<"Output; its extension says what is made, see below">;
+defm entry : Eq<"entry", "NAME[=C_NAME]",
+                "Function to export, and its name in C; may be repeated "
+                "(default: all public ones)">;
 defm header : Eq<"header", "OUT.h", "C header of what the output exports">;
 defm target : Eq<"target", "cpu|cuda",
                  "Where the gradients are to run (default: cpu)">;

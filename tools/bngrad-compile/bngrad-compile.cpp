@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compile.h"
+#include "Entries.h"
 #include "Header.h"
 #include "Interface.h"
 #include "SharedObject.h"
@@ -32,6 +33,7 @@ namespace {
 struct Options {
   CompileOptions compile;
   std::string output, header;
+  std::vector<Entry> entries;
   bool hasSchedule = false;
 };
 } // namespace
@@ -165,6 +167,12 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
   options.header = args.getLastArgValue(OPT_header).str();
   if (failed(verifyOutputs(args, options)))
     result = failure();
+  FailureOr<std::vector<Entry>> entries =
+      parseEntries(args.getAllArgValues(OPT_entry));
+  if (failed(entries))
+    result = failure();
+  else
+    options.entries = *entries;
   if (std::optional<OutputKind> kind = getKind(options.output))
     compile.kind = *kind;
 
@@ -214,7 +222,8 @@ static LogicalResult run(const Options &options) {
   FailureOr<std::vector<ExportedFunction>> functions = failure();
   {
     OneLineDiagnostics diagnostics(&context);
-    if (failed(importModule(*module)))
+    if (failed(selectEntries(*module, options.entries)) ||
+        failed(importModule(*module)))
       return failure();
     functions = findExportedFunctions(*module);
   }

@@ -8,6 +8,7 @@
 
 #include "BNGrad/InitAll.h"
 #include "common/Diagnostics.h"
+#include "common/ForeignDialects.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
@@ -43,8 +44,10 @@ int main(int argc, char **argv) {
   reportOutOfMemory();
   DialectRegistry registry;
   mlir::bngrad::registerAllDialects(registry);
+  registerForeignDialects(registry);
   mlir::bngrad::registerAllPasses();
   llvm::InitLLVM initialized(argc, argv);
+  llvm::cl::SetVersionPrinter(printVersion);
   auto [inputName, outputName] = registerAndParseCLIOptions(
       argc, argv, "BNGrad optimizer: gradients of batch normalization\n",
       registry);

@@ -8,12 +8,12 @@
 
 #include "common/CommandLine.h"
 #include "common/Diagnostics.h"
+#include "common/ForeignDialects.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/InitAll.h"
 #include "BNGrad/Transforms/Transforms.h"
 
-#include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "llvm/Option/ArgList.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -61,7 +61,7 @@ LogicalResult mlir::bngrad::verifySchedule(StringRef schedule,
 void mlir::bngrad::prepareContext(MLIRContext &context) {
   DialectRegistry registry;
   mlir::bngrad::registerAllDialects(registry);
-  registerAllToLLVMIRTranslations(registry);
+  registerForeignDialects(registry);
   context.appendDialectRegistry(registry);
   // Gradients of dialects that are not linked in are imported.
   context.allowUnregisteredDialects();

@@ -10,6 +10,7 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Compiler.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Signals.h"
@@ -113,6 +114,11 @@ std::string mlir::bngrad::printLocation(Location location) {
   else
     os << inputName;
   return text;
+}
+
+void mlir::bngrad::printVersion(raw_ostream &os) {
+  os << "BNGrad version " << BNGRAD_VERSION << "\nLLVM version "
+     << LLVM_VERSION_STRING << "\n";
 }
 
 std::string mlir::bngrad::printSymbol(StringRef name) {

@@ -16,6 +16,9 @@ namespace mlir::bngrad {
 /// Sets the name that errors begin with; `name` lives as long as the process.
 void setToolName(StringRef name);
 
+/// Prints the versions of BNGrad and LLVM, for --version.
+void printVersion(raw_ostream &os);
+
 /// Sets the name that is printed for locations outside of any file.
 void setInputName(StringRef name);
 /// From now on memory that runs out ends the process with one line, in the form

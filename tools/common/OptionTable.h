@@ -77,10 +77,11 @@ struct ToolHelp {
   std::string details;
 };
 
-/// Begins a tool: parses its command line by `parse`, or prints --help.
+/// Begins a tool: parses its command line by `parse`, or prints --help or
+/// --version.
 ///
 /// Errors: one line on standard error each. Failure, and the `status` that the
-///         tool ends with, after errors or --help.
+///         tool ends with, after errors, --help or --version.
 template <typename Options>
 FailureOr<Options>
 parseCommandLine(int argc, char **argv, const ToolHelp &help,
@@ -95,6 +96,11 @@ parseCommandLine(int argc, char **argv, const ToolHelp &help,
     table.printHelp(llvm::outs(), (help.name + " " + help.usage).str().c_str(),
                     help.overview.str().c_str());
     llvm::outs() << "\n" << help.details;
+    status = 0;
+    return failure();
+  }
+  if (args.hasArg(OPT_version) && !hasError) {
+    printVersion(llvm::outs());
     status = 0;
     return failure();
   }

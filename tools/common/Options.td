@@ -22,3 +22,5 @@ multiclass Eq<string name, string metavar, string help> {
 
 def help : Flag<["--"], "help">, HelpText<"Print this text">;
 def : Flag<["-"], "h">, Alias<help>;
+def version : Flag<["--"], "version">,
+              HelpText<"Print the versions of BNGrad and LLVM">;

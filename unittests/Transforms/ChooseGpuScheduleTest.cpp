@@ -17,7 +17,7 @@ using namespace mlir::bngrad;
 static OnePassLayout makeLayout(int64_t rows, int64_t channels, int64_t length,
                                 int64_t width = 4) {
   OnePassLayout layout;
-  layout.channelsRunFastest = false;
+  layout.channelsInnermost = false;
   layout.rows = rows;
   layout.channels = channels;
   layout.length = length;
@@ -30,7 +30,7 @@ static OnePassLayout makeLayout(int64_t rows, int64_t channels, int64_t length,
 static OnePassLayout makeRowMajor(int64_t rows, int64_t channels,
                                   int64_t width = 4) {
   OnePassLayout layout = makeLayout(rows, channels, 1, width);
-  layout.channelsRunFastest = true;
+  layout.channelsInnermost = true;
   return layout;
 }
 

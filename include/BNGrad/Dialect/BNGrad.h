@@ -69,6 +69,10 @@ FloatType getAccumulatorType(ValueRange operands);
 
 namespace mlir::bngrad {
 
+/// The bytes of an element of `type` in memory; 0 for types that
+/// `bngrad.element_cast` does not take.
+int64_t getStorageBytes(Type type);
+
 /// True for the kinds of a GPU.
 bool isGpuKind(ScheduleKind kind);
 

@@ -46,7 +46,7 @@ typedef enum {
   BNGRAD_CUDA_IMAGE_BINARY = 1 /* cubin or fatbinary */
 } bngradCudaImageFormat_t;
 
-/* One form of a module. */
+/* An image of a module. */
 typedef struct {
   const char *chip;  /* such as "sm_90" or "sm_90a" */
   int32_t format;    /* a bngradCudaImageFormat_t */
@@ -55,7 +55,7 @@ typedef struct {
   const void *data;
 } bngradCudaImage_t;
 
-/* A module with a form for each of several chips. The device decides at the
+/* A module with an image for each of several chips. The device decides at the
  * first launch: a binary of its own chip or of an older one of its major
  * version, then the PTX of the newest chip that is not newer than it. Names
  * that end in 'a' fit that chip alone, those that end in 'f' newer ones of its

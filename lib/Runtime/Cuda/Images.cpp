@@ -1,4 +1,4 @@
-//===- Images.cpp - which form of a module a device loads -------*- C++ -*-===//
+//===- Images.cpp - the image of a module for a device ----------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

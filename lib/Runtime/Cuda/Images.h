@@ -1,4 +1,4 @@
-//===- Images.h - which form of a module a device loads ---------*- C++ -*-===//
+//===- Images.h - the image of a module for a device ------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -30,7 +30,7 @@ std::optional<Chip> parseChip(std::string_view name);
 
 Line printChip(Chip chip);
 
-/// One form of a module.
+/// An image of a module.
 struct Image {
   const void *data;
   bool isPtx;

@@ -58,30 +58,24 @@ static ScheduleAttr getSchedule(linalg::GenericOp generic) {
 /// Replaces the members of a group by the kernels or vector loops of
 /// `schedule`.
 ///
-/// Returns false, with a remark, if they are left to scalar loops.
+/// Returns false, and a `reason`, if they are left to scalar loops.
 static FailureOr<bool> applyToGroup(RewriterBase &rewriter,
                                     ScheduledGroup &group,
                                     ScheduleAttr schedule,
-                                    const DeviceOptions &device) {
-  linalg::GenericOp first = group.getMembers().front();
-  std::string reason;
+                                    const DeviceOptions &device,
+                                    std::string &reason) {
   if (isGpuKind(schedule.getKind())) {
     FailureOr<bool> emitted =
         emitKernels(rewriter, group, schedule, device, reason);
     if (failed(emitted) || *emitted)
       return emitted;
-    emitMissed(first, "loops of the host instead of kernels: " + reason);
     mergeLoops(rewriter, group);
     return false;
   }
   mergeLoops(rewriter, group);
   if (schedule.getKind() == ScheduleKind::Loops)
     return false;
-  if (succeeded(emitVectorLoops(rewriter, group, schedule, reason)))
-    return true;
-  emitMissed(group.getMembers().front(),
-             "scalar loops instead of vectors: " + reason);
-  return false;
+  return succeeded(emitVectorLoops(rewriter, group, schedule, reason));
 }
 
 /// Replaces `members`, of a group or of a version of one, by loops.
@@ -91,18 +85,19 @@ static LogicalResult applySchedule(RewriterBase &rewriter, GroupMembers members,
   std::string reason;
   if (std::optional<ScheduledGroup> group =
           ScheduledGroup::get(members, reason)) {
-    FailureOr<bool> applied = applyToGroup(rewriter, *group, schedule, device);
+    FailureOr<bool> applied =
+        applyToGroup(rewriter, *group, schedule, device, reason);
     if (failed(applied))
       return failure();
     if (*applied)
       return success();
     members = group->getMembers();
-  } else if (schedule.getKind() != ScheduleKind::Loops) {
+  }
+  if (schedule.getKind() != ScheduleKind::Loops)
     emitMissed(members.front(), (isGpuKind(schedule.getKind())
                                      ? "loops of the host instead of kernels: "
                                      : "scalar loops instead of vectors: ") +
                                     reason);
-  }
   for (linalg::GenericOp generic : members)
     if (failed(emitScalarLoops(generic, reason)))
       emitMissed(generic, "left to upstream's loops: " + reason);

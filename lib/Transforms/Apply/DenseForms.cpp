@@ -1,4 +1,4 @@
-//===- DenseForms.cpp - dense data, one loop per run of dims --------------===//
+//===- DenseForms.cpp - dense data, merged loops --------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -19,6 +19,9 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "bngrad-apply-schedule"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -293,38 +296,48 @@ mlir::bngrad::versionByStrides(RewriterBase &rewriter,
   std::string reason;
   std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
   if (!region || !region.getRegion().hasOneBlock() ||
-      region.getNumResults() > 0 || !group || getGenerics(region) != members)
+      region.getNumResults() > 0 || !group || getGenerics(region) != members) {
+    LDBG() << "no versions: expected a group alone in its region, without "
+              "results; "
+           << reason;
     return unversioned;
+  }
   std::optional<llvm::SetVector<Value>> data = getData(*group);
   // Strides are read before the region, where its own views do not exist yet.
   auto isStridedInside = [&](Value memref) {
     return !isDense(memref) &&
            region.getRegion().isAncestor(memref.getParentRegion());
   };
-  if (!data || llvm::all_of(*data, isDense) ||
-      !llvm::all_of(*data, hasWholeBytes) ||
-      llvm::any_of(*data, isStridedInside))
+  if (data && llvm::all_of(*data, isDense))
     return unversioned;
+  if (!data || !llvm::all_of(*data, hasWholeBytes) ||
+      llvm::any_of(*data, isStridedInside)) {
+    LDBG() << "no versions: expected data of whole bytes from outside of the "
+              "region, read in the order of the loops: "
+           << members.front();
+    return unversioned;
+  }
   OpBuilder::InsertionGuard guard(rewriter);
   return RegionVersioner(rewriter, region, *group, *data).build(members);
 }
 
 namespace {
-/// Makes generics with the loops of each run as one.
+/// Makes generics with merged loops.
 class LoopMerger {
 public:
   explicit LoopMerger(RewriterBase &rewriter) : rewriter(rewriter) {}
 
   /// `generic` with merged loops, in its place.
   linalg::GenericOp merge(linalg::GenericOp generic,
-                          ArrayRef<ReassociationIndices> runs);
+                          ArrayRef<ReassociationIndices> mergedLoops);
 
 private:
   Value getView(Location loc, Value operand, AffineMap map,
-                ArrayRef<ReassociationIndices> runs);
+                ArrayRef<ReassociationIndices> mergedLoops);
   /// Expresses `linalg.index` in terms of the merged loops.
   void splitIndices(linalg::GenericOp merged,
-                    ArrayRef<ReassociationIndices> runs, ValueRange sizes);
+                    ArrayRef<ReassociationIndices> mergedLoops,
+                    ValueRange sizes);
 
   RewriterBase &rewriter;
   // By source and type: readers of the same data see the same value.
@@ -332,11 +345,13 @@ private:
 };
 } // namespace
 
-static bool isMerged(const ReassociationIndices &run) { return run.size() > 1; }
+static bool isMerged(const ReassociationIndices &mergedLoop) {
+  return mergedLoop.size() > 1;
+}
 
 Value LoopMerger::getView(Location loc, Value operand, AffineMap map,
-                          ArrayRef<ReassociationIndices> runs) {
-  SmallVector<ReassociationIndices> dims = getMergedDims(map, runs);
+                          ArrayRef<ReassociationIndices> mergedLoops) {
+  SmallVector<ReassociationIndices> dims = getMergedDims(map, mergedLoops);
   auto type = dyn_cast<MemRefType>(operand.getType());
   if (!type || llvm::none_of(dims, isMerged))
     return operand;
@@ -350,30 +365,33 @@ Value LoopMerger::getView(Location loc, Value operand, AffineMap map,
 }
 
 void LoopMerger::splitIndices(linalg::GenericOp merged,
-                              ArrayRef<ReassociationIndices> runs,
+                              ArrayRef<ReassociationIndices> mergedLoops,
                               ValueRange sizes) {
   OpBuilder::InsertionGuard guard(rewriter);
   for (auto op : llvm::to_vector(merged.getBody()->getOps<linalg::IndexOp>())) {
     int64_t loop = op.getDim();
-    auto run = llvm::find_if(runs, [&](const ReassociationIndices &loops) {
-      return llvm::is_contained(loops, loop);
-    });
+    auto mergedLoop =
+        llvm::find_if(mergedLoops, [&](const ReassociationIndices &loops) {
+          return llvm::is_contained(loops, loop);
+        });
     rewriter.setInsertionPoint(op);
     Location loc = op.getLoc();
-    Value index = linalg::IndexOp::create(rewriter, loc, run - runs.begin());
-    for (int64_t inner : llvm::reverse(*run)) {
+    Value index = linalg::IndexOp::create(rewriter, loc,
+                                          mergedLoop - mergedLoops.begin());
+    for (int64_t inner : llvm::reverse(*mergedLoop)) {
       if (inner == loop)
         break;
       index = rewriter.createOrFold<arith::DivSIOp>(loc, index, sizes[inner]);
     }
-    if (loop != run->front())
+    if (loop != mergedLoop->front())
       index = rewriter.createOrFold<arith::RemSIOp>(loc, index, sizes[loop]);
     rewriter.replaceOp(op, index);
   }
 }
 
-linalg::GenericOp LoopMerger::merge(linalg::GenericOp generic,
-                                    ArrayRef<ReassociationIndices> runs) {
+linalg::GenericOp
+LoopMerger::merge(linalg::GenericOp generic,
+                  ArrayRef<ReassociationIndices> mergedLoops) {
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(generic);
   Location loc = generic.getLoc();
@@ -386,18 +404,18 @@ linalg::GenericOp LoopMerger::merge(linalg::GenericOp generic,
       auto dim = dyn_cast<AffineDimExpr>(expr);
       if (!dim)
         exprs.push_back(expr); // a constant
-      // The first loop of a run stands for all.
-      for (auto [i, run] : llvm::enumerate(runs))
-        if (dim && dim.getPosition() == run.front())
+      // The first of several merged loops stands for all.
+      for (auto [i, mergedLoop] : llvm::enumerate(mergedLoops))
+        if (dim && dim.getPosition() == mergedLoop.front())
           exprs.push_back(rewriter.getAffineDimExpr(i));
     }
-    operands.push_back(getView(loc, operand.get(), map, runs));
+    operands.push_back(getView(loc, operand.get(), map, mergedLoops));
     maps.push_back(
-        AffineMap::get(runs.size(), 0, exprs, rewriter.getContext()));
+        AffineMap::get(mergedLoops.size(), 0, exprs, rewriter.getContext()));
   }
   SmallVector<utils::IteratorType> iterators;
-  for (const ReassociationIndices &run : runs)
-    iterators.push_back(generic.getIteratorTypesArray()[run.front()]);
+  for (const ReassociationIndices &mergedLoop : mergedLoops)
+    iterators.push_back(generic.getIteratorTypesArray()[mergedLoop.front()]);
   if (generic.hasIndexSemantics())
     for (Range range : cast<linalg::LinalgOp>(generic.getOperation())
                            .createLoopRanges(rewriter, loc))
@@ -409,7 +427,7 @@ linalg::GenericOp LoopMerger::merge(linalg::GenericOp generic,
       all.drop_front(generic.getNumDpsInputs()), maps, iterators);
   merged->setDiscardableAttrs(generic->getDiscardableAttrDictionary());
   merged.getRegion().takeBody(generic.getRegion());
-  splitIndices(merged, runs, sizes);
+  splitIndices(merged, mergedLoops, sizes);
   rewriter.eraseOp(generic);
   return merged;
 }
@@ -417,22 +435,22 @@ linalg::GenericOp LoopMerger::merge(linalg::GenericOp generic,
 void mlir::bngrad::mergeLoops(RewriterBase &rewriter, ScheduledGroup &group) {
   if (!areOnMemRefs(group.getMembers()))
     return;
-  SmallVector<ReassociationIndices> runs = group.getMergeableLoops();
+  SmallVector<ReassociationIndices> mergedLoops = group.getMergeableLoops();
   // The loops of per-channel generics are the features.
-  SmallVector<ReassociationIndices> channelRuns;
+  SmallVector<ReassociationIndices> channelLoops;
   SmallVector<unsigned> features;
-  for (auto [loop, run] : llvm::enumerate(runs))
-    if (group.isFeature(run.front())) {
-      channelRuns.push_back(group.getChannelLoops(run));
+  for (auto [loop, mergedLoop] : llvm::enumerate(mergedLoops))
+    if (group.isFeature(mergedLoop.front())) {
+      channelLoops.push_back(group.getChannelLoops(mergedLoop));
       features.push_back(loop);
     }
   LoopMerger merger(rewriter);
   for (linalg::GenericOp *member : group.getMemberSlots()) {
     ArrayRef<ReassociationIndices> merged =
-        member->getNumLoops() == group.numLoops ? runs : channelRuns;
+        member->getNumLoops() == group.numLoops ? mergedLoops : channelLoops;
     if (llvm::any_of(merged, isMerged))
       *member = merger.merge(*member, merged);
   }
-  group.numLoops = runs.size();
+  group.numLoops = mergedLoops.size();
   group.features = std::move(features);
 }

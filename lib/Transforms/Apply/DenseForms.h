@@ -1,4 +1,4 @@
-//===- DenseForms.h - dense data, one loop per run of dims ------*- C++ -*-===//
+//===- DenseForms.h - dense data, merged loops ------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -20,7 +20,7 @@ namespace mlir::bngrad {
 SmallVector<Value> pick(ArrayRef<Value> values, ArrayRef<unsigned> loops);
 
 /// `memref` if vectors of its elements can be loaded and stored; one of i1 as
-/// one of i8, its form in memory: a vector of i1 would be loaded as bits.
+/// one of i8, its storage type: a vector of i1 would be loaded as bits.
 Value castToStorage(OpBuilder &b, Location loc, Value memref);
 
 /// A group on memrefs, and the code that every schedule has

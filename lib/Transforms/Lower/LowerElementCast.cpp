@@ -21,9 +21,8 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The bytes of an element in memory.
 static int64_t getElementBytes(MemRefType type) {
-  return llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  return getStorageBytes(type.getElementType());
 }
 
 /// The size of `result`, of rank 1, with all bytes of `source`.

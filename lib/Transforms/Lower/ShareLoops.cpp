@@ -47,10 +47,10 @@ static func::FuncOp getRuntimeFunction(ModuleOp module, StringRef name) {
   return function;
 }
 
-/// Moves the iterations of `loop` that are the part of this thread to the
+/// Moves the iterations of `loop` that are the share of this thread to the
 /// builder's insertion point.
-static void emitPart(OpBuilder &b, scf::ParallelOp loop, Value number,
-                     Value count) {
+static void emitShare(OpBuilder &b, scf::ParallelOp loop, Value number,
+                      Value count) {
   Location loc = loop.getLoc();
   Value from = loop.getLowerBound()[0], to = loop.getUpperBound()[0];
   Value step = loop.getStep()[0];
@@ -71,13 +71,13 @@ static void emitPart(OpBuilder &b, scf::ParallelOp loop, Value number,
   // The last one ends where the loop does.
   Value end =
       b.createOrFold<arith::MinSIOp>(loc, startOf(add(number, one)), to);
-  auto part = scf::ForOp::create(b, loc, startOf(number), end, step);
-  Operation *yield = part.getBody()->getTerminator();
+  auto share = scf::ForOp::create(b, loc, startOf(number), end, step);
+  Operation *yield = share.getBody()->getTerminator();
   Operation *reduce = loop.getBody()->getTerminator();
-  part.getBody()->getOperations().splice(
+  share.getBody()->getOperations().splice(
       Block::iterator(yield), loop.getBody()->getOperations(),
       loop.getBody()->begin(), Block::iterator(reduce));
-  loop.getBody()->getArgument(0).replaceAllUsesWith(part.getInductionVar());
+  loop.getBody()->getArgument(0).replaceAllUsesWith(share.getInductionVar());
   loop.erase();
 }
 
@@ -118,7 +118,7 @@ static void shareIterations(scf::ParallelOp loop) {
 }
 
 /// Replaces the adjacent `loops` by a parallel region in which each thread runs
-/// a part of each.
+/// a share of each.
 static void shareLoops(MutableArrayRef<scf::ParallelOp> loops,
                        func::FuncOp threadNumber, func::FuncOp threadCount) {
   Location loc = loops.front().getLoc();
@@ -142,7 +142,7 @@ static void shareLoops(MutableArrayRef<scf::ParallelOp> loops,
   for (scf::ParallelOp loop : loops) {
     if (loop != loops.front())
       omp::BarrierOp::create(b, loc);
-    emitPart(b, loop, number, count);
+    emitShare(b, loop, number, count);
   }
   omp::TerminatorOp::create(b, loc);
 }

@@ -44,14 +44,14 @@ static int64_t getElementBytes(const ScheduledGroup &group) {
 DataShape DataShape::get(const ScheduledGroup &group) {
   DataShape shape;
   SmallVector<int64_t> sizes = group.getLoopSizes();
-  for (const ReassociationIndices &run : group.getMergeableLoops()) {
+  for (const ReassociationIndices &mergedLoop : group.getMergeableLoops()) {
     SmallVector<int64_t> merged;
-    for (int64_t loop : run)
+    for (int64_t loop : mergedLoop)
       merged.push_back(sizes[loop]);
     shape.sizes.push_back(multiply(merged));
-    shape.isFeature.push_back(group.isFeature(run.front()));
+    shape.isFeature.push_back(group.isFeature(mergedLoop.front()));
   }
-  // A size of 0 is known even if another of its run is not.
+  // A size of 0 is known even if another of the same merged loop is not.
   if (llvm::is_contained(sizes, 0))
     shape.sizes.assign(shape.sizes.size(), 0);
   shape.elementBytes = getElementBytes(group);
@@ -121,8 +121,8 @@ static int64_t getColumnBytes(ScheduleKind kind, int64_t elementBytes) {
   case ScheduleKind::Tiles:
   case ScheduleKind::Split:
   case ScheduleKind::Sizes:
-    // The rows of a tile lie apart, so each is to be a long run of bytes: of
-    // more elements the narrower they are.
+    // The rows of a tile lie apart, so each is to have many bytes: of more
+    // elements the narrower they are.
     return 12 * elementBytes;
   case ScheduleKind::Loops:
   case ScheduleKind::TwoPass:

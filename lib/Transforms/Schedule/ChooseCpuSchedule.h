@@ -18,7 +18,8 @@
 
 namespace mlir::bngrad {
 
-/// Sizes at which one schedule takes over from another.
+/// Sizes at which one schedule takes over from another. Their measurements are
+/// in bench/results/thresholds.md.
 namespace limits {
 /// `split` for fewer channels than this, which would leave threads without
 /// work, unless there is little of it.

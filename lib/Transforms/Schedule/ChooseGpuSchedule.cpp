@@ -39,7 +39,7 @@ static int64_t countAlignedChannels(const OnePassLayout &layout) {
 
 /// Channels of a tile that are worth trying, best first.
 static SmallVector<int64_t> getTileChannels(const OnePassLayout &layout) {
-  if (!layout.channelsRunFastest) {
+  if (!layout.channelsInnermost) {
     int64_t aligned = countAlignedChannels(layout);
     return aligned == 1 ? SmallVector<int64_t>{1}
                         : SmallVector<int64_t>{aligned, 1};
@@ -106,7 +106,7 @@ mlir::bngrad::chooseOnePass(const OnePassLayout &layout, const CudaChip &chip) {
   if (!chip.hasClusters() || layout.widths.empty())
     return std::nullopt;
   std::optional<GpuSchedule> schedule = chooseBlocks(layout, chip);
-  if (!schedule || layout.channelsRunFastest)
+  if (!schedule || layout.channelsInnermost)
     return schedule;
   if (schedule->clusterBlocks == 1)
     joinChannels(layout, chip, *schedule);

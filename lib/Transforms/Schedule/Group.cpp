@@ -360,13 +360,19 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
   }
 
 private:
-  /// An error where a GPU's schedule is to run on a CPU, or on a chip without
-  /// the clusters that its kernel needs.
+  /// An error where a GPU's schedule is to run on a CPU, a CPU's on a GPU, or
+  /// one on a chip without the clusters that its kernel needs. `loops` runs on
+  /// the host of a GPU.
   LogicalResult checkChip(ScheduleAttr attr,
                           function_ref<InFlightDiagnostic()> emitError) const {
     if (isGpuKind(attr.getKind()) && !commonChip)
       return emitError() << "expected the schedule of a CPU, as no chip is "
                             "given, got "
+                         << attr;
+    if (!isGpuKind(attr.getKind()) && attr.getKind() != ScheduleKind::Loops &&
+        commonChip)
+      return emitError() << "expected the schedule of a GPU, or loops, as a "
+                            "chip is given, got "
                          << attr;
     std::string reason;
     if (commonChip && failed(commonChip->verifySupport(attr.getKind(), reason)))

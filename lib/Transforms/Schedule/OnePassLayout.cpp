@@ -44,33 +44,33 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
     reason = "expected static sizes, none of them 0";
     return std::nullopt;
   }
-  // Over memrefs, what can be merged has been: a loop is a run.
-  SmallVector<ReassociationIndices> runs;
+  // Loops over memrefs are merged already.
+  SmallVector<ReassociationIndices> mergedLoops;
   linalg::GenericOp reduction = group.reduction;
   if (reduction.hasPureTensorSemantics())
-    runs = group.getMergeableLoops();
+    mergedLoops = group.getMergeableLoops();
   else
     for (int64_t loop : llvm::seq<int64_t>(group.numLoops))
-      runs.push_back({loop});
+      mergedLoops.push_back({loop});
   SmallVector<bool> isFeature;
   SmallVector<int64_t> lengths;
-  for (const ReassociationIndices &run : runs) {
-    isFeature.push_back(group.isFeature(run.front()));
+  for (const ReassociationIndices &mergedLoop : mergedLoops) {
+    isFeature.push_back(group.isFeature(mergedLoop.front()));
     int64_t length = 1;
-    for (int64_t loop : run)
+    for (int64_t loop : mergedLoop)
       length *= sizes[loop];
     lengths.push_back(length);
   }
   OnePassLayout layout;
-  layout.channelsRunFastest = isFeature.back();
+  layout.channelsInnermost = isFeature.back();
   bool fits = true;
-  if (runs.size() == 3 && !isFeature[0] && isFeature[1] && !isFeature[2])
+  if (mergedLoops.size() == 3 && !isFeature[0] && isFeature[1] && !isFeature[2])
     std::tie(layout.rows, layout.channels, layout.length) =
         std::tuple(lengths[0], lengths[1], lengths[2]);
-  else if (runs.size() == 2 && isFeature[0])
+  else if (mergedLoops.size() == 2 && isFeature[0])
     std::tie(layout.rows, layout.channels, layout.length) =
         std::tuple(1, lengths[0], lengths[1]);
-  else if (runs.size() == 2)
+  else if (mergedLoops.size() == 2)
     std::tie(layout.rows, layout.channels, layout.length) =
         std::tuple(lengths[0], lengths[1], 1);
   else
@@ -84,7 +84,7 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
     if (!isDataMap(reduction.getMatchingIndexingMap(&init)))
       layout.sumBytes += llvm::divideCeil(
           getElementTypeOrSelf(init.get()).getIntOrFloatBitWidth(), 8);
-  layout.lanes = getMostLanes(group.getDataGenerics(), /*vectorBits=*/128);
+  layout.lanes = getMostLanes(group.getDataGenerics(), /*accessBits=*/128);
   layout.operands = findShared(group);
   for (Value operand : layout.operands)
     layout.widths.push_back(llvm::divideCeil(
@@ -106,7 +106,7 @@ int64_t OnePassLayout::getStaticBytes(const GpuSchedule &schedule) const {
   // A slot for each channel, and the sums that the threads exchange.
   int64_t threads = schedule.blockThreads, tile = schedule.blockChannels;
   int64_t exchanged = threads / CudaChip::kWarpSize;
-  if (channelsRunFastest)
+  if (channelsInnermost)
     for (int64_t count = lanes; count > 0; count /= 2) {
       int64_t columns = llvm::divideCeil(tile, count);
       int64_t rows = std::max<int64_t>(threads / columns, 1);
@@ -115,9 +115,10 @@ int64_t OnePassLayout::getStaticBytes(const GpuSchedule &schedule) const {
   return (tile + exchanged) * sumBytes;
 }
 
-LogicalResult mlir::bngrad::verifyOnePass(const ScheduledGroup &group,
-                                          const GpuSchedule &schedule,
-                                          std::string &reason) {
+FailureOr<OnePassLayout>
+mlir::bngrad::getOnePassLayout(const ScheduledGroup &group,
+                               const GpuSchedule &schedule,
+                               std::string &reason) {
   std::optional<OnePassLayout> layout = OnePassLayout::get(group, reason);
   if (!layout)
     return failure();
@@ -130,28 +131,26 @@ LogicalResult mlir::bngrad::verifyOnePass(const ScheduledGroup &group,
     return failure();
   }
   if (tile > layout->channels ||
-      (!layout->channelsRunFastest && layout->channels % tile != 0)) {
-    reason = "expected block_channels to divide the number of channels, " +
-             std::to_string(layout->channels) + ", got " + std::to_string(tile);
+      (!layout->channelsInnermost && layout->channels % tile != 0)) {
+    reason = std::string("expected block_channels to ") +
+             (layout->channelsInnermost ? "be at most" : "divide") +
+             " the number of channels, " + std::to_string(layout->channels) +
+             ", got " + std::to_string(tile);
     return failure();
   }
   int64_t threads = schedule.blockThreads;
-  if (layout->channelsRunFastest && tile > threads) {
+  if (layout->channelsInnermost && tile > threads) {
     reason = "expected block_channels to be at most block_threads, " +
              std::to_string(threads) + ", got " + std::to_string(tile);
     return failure();
   }
-  return success();
+  return *layout;
 }
 
-LogicalResult mlir::bngrad::verifySharedMemory(const ScheduledGroup &group,
-                                               const GpuSchedule &schedule,
-                                               const CudaChip &chip,
-                                               std::string &reason) {
-  std::optional<OnePassLayout> layout = OnePassLayout::get(group, reason);
-  if (!layout)
-    return failure();
-  int64_t staticBytes = layout->getStaticBytes(schedule);
+LogicalResult OnePassLayout::verifySharedMemory(const GpuSchedule &schedule,
+                                                const CudaChip &chip,
+                                                std::string &reason) const {
+  int64_t staticBytes = getStaticBytes(schedule);
   if (staticBytes > CudaChip::kStaticSharedBytes) {
     reason = "expected sums of a block of at most " +
              std::to_string(CudaChip::kStaticSharedBytes) +
@@ -160,7 +159,7 @@ LogicalResult mlir::bngrad::verifySharedMemory(const ScheduledGroup &group,
     return failure();
   }
   int64_t mostBytes = chip.sharedBytes - CudaChip::kDriverSharedBytes;
-  if (int64_t bytes = layout->getSharedBytes(schedule) + staticBytes;
+  if (int64_t bytes = getSharedBytes(schedule) + staticBytes;
       bytes > mostBytes) {
     reason = "expected tiles and sums of a block of at most " +
              std::to_string(mostBytes) + " bytes of shared memory, got " +
@@ -171,7 +170,7 @@ LogicalResult mlir::bngrad::verifySharedMemory(const ScheduledGroup &group,
 }
 
 int64_t mlir::bngrad::getMostLanes(ArrayRef<linalg::GenericOp> generics,
-                                   int64_t vectorBits) {
+                                   int64_t accessBits) {
   int64_t narrowest = 64, widest = 16;
   for (linalg::GenericOp generic : generics)
     for (OpOperand &operand : generic->getOpOperands())
@@ -180,7 +179,7 @@ int64_t mlir::bngrad::getMostLanes(ArrayRef<linalg::GenericOp> generics,
         narrowest = std::min<int64_t>(narrowest, type.getWidth());
         widest = std::max<int64_t>(widest, type.getWidth());
       }
-  return std::min(vectorBits / narrowest, 2 * vectorBits / widest);
+  return std::min(accessBits / narrowest, 2 * accessBits / widest);
 }
 
 int64_t mlir::bngrad::getScratchSize(int64_t rows, int64_t columns,

@@ -18,10 +18,10 @@
 namespace mlir::bngrad {
 
 /// How `one_pass` lays a group out over blocks. Its loops, with adjacent ones
-/// of a kind merged, are [N, C, S] or [C, S], or [N, C] where channels run
-/// fastest.
+/// of a kind merged, are [N, C, S] or [C, S], or [N, C] where channels are
+/// innermost.
 struct OnePassLayout {
-  bool channelsRunFastest;
+  bool channelsInnermost;
   int64_t rows;     // N, or 1
   int64_t channels; // C
   int64_t length;   // S, or 1
@@ -50,26 +50,27 @@ struct OnePassLayout {
   }
   /// Static shared memory for the sums of a block at most, in bytes.
   int64_t getStaticBytes(const GpuSchedule &schedule) const;
+
+  /// Checks that a block of `schedule`, whose loops are allowed, has the shared
+  /// memory that it needs on `chip`.
+  ///
+  /// Errors: failure and a `reason`.
+  LogicalResult verifySharedMemory(const GpuSchedule &schedule,
+                                   const CudaChip &chip,
+                                   std::string &reason) const;
 };
 
-/// Checks that `one_pass` can be used on `group`, on buffers of the device,
-/// with the parameters of `schedule`.
+/// The layout of `group`, on buffers of the device, for `one_pass` with the
+/// parameters of `schedule`.
 ///
 /// Errors: failure and a `reason`.
-LogicalResult verifyOnePass(const ScheduledGroup &group,
-                            const GpuSchedule &schedule, std::string &reason);
+FailureOr<OnePassLayout> getOnePassLayout(const ScheduledGroup &group,
+                                          const GpuSchedule &schedule,
+                                          std::string &reason);
 
-/// Checks that a block of `schedule`, which verifyOnePass accepts, has the
-/// shared memory that it needs on `chip`.
-///
-/// Errors: failure and a `reason`.
-LogicalResult verifySharedMemory(const ScheduledGroup &group,
-                                 const GpuSchedule &schedule,
-                                 const CudaChip &chip, std::string &reason);
-
-/// Elements that one step of a thread takes of the data of `generics`: accesses
-/// of `vectorBits` of the narrowest type, but two of the widest at most.
-int64_t getMostLanes(ArrayRef<linalg::GenericOp> generics, int64_t vectorBits);
+/// Elements of a piece of the data of `generics`, at most: accesses of
+/// `accessBits` of the narrowest type, but two of the widest at most.
+int64_t getMostLanes(ArrayRef<linalg::GenericOp> generics, int64_t accessBits);
 
 /// Elements of shared memory for a sum of `rows` x `columns` threads, with
 /// `lanes` elements each, along the rows: in each step the upper half of the

@@ -303,79 +303,82 @@ SmallVector<int64_t> ScheduledGroup::getLoopSizes() const {
 
 SmallVector<ReassociationIndices>
 mlir::bngrad::getMergedDims(AffineMap map,
-                            ArrayRef<ReassociationIndices> runs) {
+                            ArrayRef<ReassociationIndices> mergedLoops) {
   SmallVector<ReassociationIndices> dims;
   const ReassociationIndices *last = nullptr;
   for (auto [position, expr] : llvm::enumerate(map.getResults())) {
     auto dim = dyn_cast<AffineDimExpr>(expr);
-    const ReassociationIndices *run = llvm::find_if(runs, [&](auto &loops) {
-      return dim && llvm::is_contained(loops, dim.getPosition());
-    });
-    if (run == runs.end())
-      run = nullptr;
-    if (!run || run != last)
+    const ReassociationIndices *mergedLoop =
+        llvm::find_if(mergedLoops, [&](auto &loops) {
+          return dim && llvm::is_contained(loops, dim.getPosition());
+        });
+    if (mergedLoop == mergedLoops.end())
+      mergedLoop = nullptr;
+    if (!mergedLoop || mergedLoop != last)
       dims.emplace_back();
     dims.back().push_back(position);
-    last = run;
+    last = mergedLoop;
   }
   return dims;
 }
 
-/// True if the dims of `operand` that `map` indexes by the loops of `run` can
-/// be one dim: neighbours in that order, and in a memref of one stride. A
+/// True if the dims of `operand` that `map` indexes by `mergedLoop` can be one
+/// dim: neighbours in that order, and in a memref of one stride. A
 /// tensor will be dense.
 static bool keepsTogether(Value operand, AffineMap map,
-                          const ReassociationIndices &run) {
+                          const ReassociationIndices &mergedLoop) {
   if (!map.isProjectedPermutation() ||
-      !linalg::isDimSequencePreserved(map, run))
+      !linalg::isDimSequencePreserved(map, mergedLoop))
     return false;
   auto type = dyn_cast<MemRefType>(operand.getType());
   return !type || memref::CollapseShapeOp::isGuaranteedCollapsible(
-                      type, getMergedDims(map, run));
+                      type, getMergedDims(map, mergedLoop));
 }
 
-/// True if every operand of `generic` allows `run` to be one loop.
+/// True if every operand of `generic` allows `mergedLoop` to be one loop.
 static bool keepsTogether(linalg::GenericOp generic,
-                          const ReassociationIndices &run) {
+                          const ReassociationIndices &mergedLoop) {
   return llvm::all_of(generic->getOpOperands(), [&](OpOperand &operand) {
     AffineMap map = generic.getMatchingIndexingMap(&operand);
     // Scalars of per-channel loops.
-    return map.isConstant() || keepsTogether(operand.get(), map, run);
+    return map.isConstant() || keepsTogether(operand.get(), map, mergedLoop);
   });
 }
 
 ReassociationIndices
-ScheduledGroup::getChannelLoops(const ReassociationIndices &run) const {
+ScheduledGroup::getChannelLoops(const ReassociationIndices &mergedLoop) const {
   ReassociationIndices loops;
   for (auto [position, loop] : llvm::enumerate(features))
-    if (llvm::is_contained(run, loop))
+    if (llvm::is_contained(mergedLoop, loop))
       loops.push_back(position);
   return loops;
 }
 
 SmallVector<ReassociationIndices> ScheduledGroup::getMergeableLoops() const {
-  auto isMergeable = [&](const ReassociationIndices &run) {
-    return llvm::all_of(
-               getDataGenerics(),
-               [&](auto generic) { return keepsTogether(generic, run); }) &&
-           (!isFeature(run.front()) ||
+  auto isMergeable = [&](const ReassociationIndices &mergedLoop) {
+    return llvm::all_of(getDataGenerics(),
+                        [&](auto generic) {
+                          return keepsTogether(generic, mergedLoop);
+                        }) &&
+           (!isFeature(mergedLoop.front()) ||
             llvm::all_of(channelwise, [&](auto generic) {
-              return keepsTogether(generic, getChannelLoops(run));
+              return keepsTogether(generic, getChannelLoops(mergedLoop));
             }));
   };
-  SmallVector<ReassociationIndices> runs;
+  SmallVector<ReassociationIndices> mergedLoops;
   for (unsigned loop : llvm::seq(numLoops)) {
-    if (!runs.empty() && isFeature(runs.back().back()) == isFeature(loop)) {
-      ReassociationIndices longer = runs.back();
+    if (!mergedLoops.empty() &&
+        isFeature(mergedLoops.back().back()) == isFeature(loop)) {
+      ReassociationIndices longer = mergedLoops.back();
       longer.push_back(loop);
       if (isMergeable(longer)) {
-        runs.back() = longer;
+        mergedLoops.back() = longer;
         continue;
       }
     }
-    runs.push_back({static_cast<int64_t>(loop)});
+    mergedLoops.push_back({static_cast<int64_t>(loop)});
   }
-  return runs;
+  return mergedLoops;
 }
 
 void mlir::bngrad::emitMissed(linalg::GenericOp generic, StringRef pass,

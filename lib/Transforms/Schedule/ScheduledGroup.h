@@ -36,10 +36,9 @@ Value getViewed(Value value);
 AffineMap getFeatureMap(MLIRContext *context, unsigned numLoops,
                         ArrayRef<unsigned> features);
 
-/// The dims of an operand that `map` indexes, those of the loops of a run
-/// together.
+/// The dims of an operand that `map` indexes, grouped by merged loop.
 SmallVector<ReassociationIndices>
-getMergedDims(AffineMap map, ArrayRef<ReassociationIndices> runs);
+getMergedDims(AffineMap map, ArrayRef<ReassociationIndices> mergedLoops);
 
 /// The values that a reduction yields, as (result, value in the body).
 struct ReductionValues {
@@ -99,13 +98,13 @@ struct ScheduledGroup {
   SmallVector<linalg::GenericOp *> getMemberSlots();
   /// The static or dynamic sizes of the loops over the data.
   SmallVector<int64_t> getLoopSizes() const;
-  /// All loops over the data, those that may be merged into one as one run:
-  /// adjacent loops of one kind that every operand of every member keeps
-  /// together, in the order of its dims and, of a memref, by its strides.
-  /// Tensors will be dense.
+  /// The loops over the data, grouped by merged loop. Adjacent loops of a kind
+  /// can be merged if every operand of every member allows it: by the order of
+  /// its dims and, of a memref, by its strides. Tensors will be dense.
   SmallVector<ReassociationIndices> getMergeableLoops() const;
-  /// The per-channel loops that stand for those of `run`.
-  ReassociationIndices getChannelLoops(const ReassociationIndices &run) const;
+  /// The per-channel loops over the same indices as `mergedLoop`.
+  ReassociationIndices
+  getChannelLoops(const ReassociationIndices &mergedLoop) const;
 };
 
 /// Emits a remark of `pass` that `generic` was not converted, and why.

@@ -231,6 +231,12 @@ struct BNGradSplitPass : bngrad::impl::BNGradSplitPassBase<BNGradSplitPass> {
 };
 } // namespace
 
+void mlir::bngrad::registerDecomposeDependentDialects(
+    DialectRegistry &registry) {
+  registry.insert<arith::ArithDialect, linalg::LinalgDialect, math::MathDialect,
+                  tensor::TensorDialect>();
+}
+
 void mlir::bngrad::populateDecomposePatterns(RewritePatternSet &patterns) {
   patterns.add<DecomposeBatchNormBackward, DecomposeReduce, DecomposeElemt>(
       patterns.getContext());

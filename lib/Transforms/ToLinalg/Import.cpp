@@ -12,9 +12,11 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Verifier.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Threading.h"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADIMPORTPASS
@@ -60,12 +62,20 @@ LogicalResult mlir::bngrad::verifyTensor(Operation *op, StringRef name,
   return success();
 }
 
-/// `value` in float type `type`, if that is exact.
-static Value widen(OpBuilder &b, Location loc, Value value, Type type) {
-  if (!value || getElementTypeOrSelf(value) == type)
-    return value;
-  auto tensor = cast<RankedTensorType>(value.getType());
-  return arith::ExtFOp::create(b, loc, tensor.clone(type), value);
+Value mlir::bngrad::convertElements(OpBuilder &b, Location loc, Value tensor,
+                                    Type type) {
+  auto given = cast<RankedTensorType>(tensor.getType());
+  Type from = given.getElementType();
+  if (from == type)
+    return tensor;
+  unsigned fromWidth = from.getIntOrFloatBitWidth();
+  unsigned toWidth = type.getIntOrFloatBitWidth();
+  if (fromWidth < toWidth)
+    return arith::ExtFOp::create(b, loc, given.clone(type), tensor);
+  // Between f16 and bf16.
+  if (fromWidth == toWidth)
+    tensor = arith::ExtFOp::create(b, loc, given.clone(b.getF32Type()), tensor);
+  return arith::TruncFOp::create(b, loc, given.clone(type), tensor);
 }
 
 /// The per-channel operands in one element type: frameworks keep statistics
@@ -92,9 +102,34 @@ static LogicalResult unifyParameters(OpBuilder &b, Operation *op,
       return op->emitOpError()
              << "expected per-channel operands of one element type, got "
              << widest << " and " << type;
-    *parameter = widen(b, op->getLoc(), *parameter, widest);
+    *parameter = convertElements(b, op->getLoc(), *parameter, widest);
   }
   return success();
+}
+
+/// Verifies `result`, which stands for `op`: its errors are reported at `op`.
+static LogicalResult verifyImported(Operation *op, Operation *result) {
+  std::string text;
+  {
+    // Other threads import other functions of the context.
+    uint64_t thread = llvm::get_threadid();
+    ScopedDiagnosticHandler handler(op->getContext(), [&](Diagnostic &error) {
+      if (llvm::get_threadid() != thread)
+        return failure();
+      if (text.empty())
+        text = error.str();
+      return success();
+    });
+    if (succeeded(verify(result)))
+      return success();
+  }
+  StringRef reason = text;
+  reason.consume_front(
+      ("'" + result->getName().getStringRef() + "' op ").str());
+  InFlightDiagnostic error = op->emitOpError() << reason;
+  error.attachNote() << "imported as " << result->getName().getStringRef()
+                     << ", with its names of operands";
+  return error;
 }
 
 FailureOr<BatchNormBackwardOp>
@@ -117,33 +152,130 @@ mlir::bngrad::buildGradient(OpBuilder &b, Operation *op,
       /*mask=*/Value(), b.getDenseI64ArrayAttr({gradient.featureDim}),
       b.getF64FloatAttr(gradient.epsilon),
       StatisticsAttr::get(b.getContext(), gradient.statistics));
-  // Shapes that disagree are the verifier's to report, at the op's location.
-  if (failed(verify(result)))
+  if (failed(verifyImported(op, result)))
     return failure();
   return result;
 }
 
+FailureOr<SumRows> mlir::bngrad::buildSums(OpBuilder &b, Operation *op,
+                                           const ForeignGradient &gradient) {
+  Location loc = op->getLoc();
+  Type type =
+      getAccumulatorType({gradient.gradOutput, gradient.input, gradient.mean});
+  auto rowType = cast<RankedTensorType>(gradient.mean.getType()).clone(type);
+  if (rowType.getRank() != 1)
+    return op->emitOpError()
+           << "expected mean to have rank 1, got " << gradient.mean.getType();
+  int64_t channels = rowType.getDimSize(0);
+  auto reduce = BatchNormBackwardReduceOp::create(
+      b, loc, RankedTensorType::get({2, channels}, type),
+      RankedTensorType::get({}, b.getI64Type()), gradient.gradOutput,
+      gradient.input, gradient.mean, /*mask=*/Value(),
+      b.getDenseI64ArrayAttr({gradient.featureDim}));
+  if (failed(verifyImported(op, reduce)))
+    return failure();
+  OpFoldResult one = b.getIndexAttr(1);
+  SmallVector<OpFoldResult> sizes = {
+      one, tensor::getMixedSize(b, loc, gradient.mean, 0)};
+  auto getRow = [&](int64_t row) -> Value {
+    SmallVector<OpFoldResult> offsets = {b.getIndexAttr(row),
+                                         b.getIndexAttr(0)};
+    return tensor::ExtractSliceOp::create(b, loc, rowType, reduce.getSums(),
+                                          offsets, sizes,
+                                          ArrayRef<OpFoldResult>{one, one});
+  };
+  Value dy = getRow(0), dyXmu = getRow(1);
+  return SumRows{dy, dyXmu};
+}
+
+FailureOr<Value> mlir::bngrad::buildElements(OpBuilder &b, Operation *op,
+                                             ForeignGradient gradient,
+                                             SumRows sums, Value count) {
+  Location loc = op->getLoc();
+  if (failed(unifyParameters(b, op, gradient)))
+    return failure();
+  Type type = getAccumulatorType({sums.dy, sums.dyXmu});
+  SmallVector<OpFoldResult> offsets = {b.getIndexAttr(0), b.getIndexAttr(0)};
+  OpFoldResult one = b.getIndexAttr(1);
+  Value rows[] = {sums.dy, sums.dyXmu}, both;
+  for (auto [row, given] : llvm::enumerate(rows)) {
+    auto givenType = cast<RankedTensorType>(given.getType());
+    if (givenType.getRank() != 1)
+      return op->emitOpError()
+             << "expected sums of rank 1, got " << given.getType();
+    OpFoldResult size = tensor::getMixedSize(b, loc, given, 0);
+    if (!both)
+      both = tensor::EmptyOp::create(
+          b, loc, ArrayRef<OpFoldResult>{b.getIndexAttr(2), size}, type);
+    offsets[0] = b.getIndexAttr(row);
+    both = tensor::InsertSliceOp::create(
+        b, loc, convertElements(b, loc, given, type), both, offsets,
+        ArrayRef<OpFoldResult>{one, size}, ArrayRef<OpFoldResult>{one, one});
+  }
+  auto elements = BatchNormBackwardElemtOp::create(
+      b, loc, gradient.gradInput, gradient.gradOutput, gradient.input,
+      gradient.scale, gradient.mean, gradient.variance, gradient.invStd, both,
+      count, /*mask=*/Value(), b.getDenseI64ArrayAttr({gradient.featureDim}),
+      b.getF64FloatAttr(gradient.epsilon));
+  if (failed(verifyImported(op, elements)))
+    return failure();
+  return elements.getGradInput();
+}
+
+/// The name of `op` if it looks like a gradient of batch normalization of
+/// another dialect.
+static std::optional<StringRef> getForeignGradientName(Operation *op) {
+  if (isa_and_nonnull<BNGradDialect>(op->getDialect()))
+    return std::nullopt;
+  std::optional<StringRef> torchName = getTorchName(op);
+  StringRef name = torchName ? *torchName : op->getName().getStringRef();
+  bool isGradient = name.contains("batch_norm") &&
+                    (name.contains("backward") || name.contains("grad"));
+  return isGradient ? std::optional(name) : std::nullopt;
+}
+
 namespace {
 struct BNGradImportPass : bngrad::impl::BNGradImportPassBase<BNGradImportPass> {
+  using Base::Base;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    // torch-mlir's own, or that of a tool that reads its ops in generic form.
+    if (torchCasts == TorchCasts::TorchConversion &&
+        !context->allowsUnregisteredDialects() &&
+        !context->getOrLoadDialect("torch_c"))
+      return emitError(UnknownLoc::get(context))
+             << "expected the dialect 'torch_c' to be registered, or "
+                "unregistered dialects to be allowed, with torch-casts=torch_c";
+    return success();
+  }
+
   void runOnOperation() override {
-    using ImportFn = LogicalResult (*)(OpBuilder &, Operation *);
-    SmallVector<std::pair<Operation *, ImportFn>> found;
+    SmallVector<Operation *> gradients;
     getOperation().walk([&](Operation *op) {
-      ImportFn import =
-          llvm::StringSwitch<ImportFn>(op->getName().getStringRef())
-              .Cases({"stablehlo.batch_norm_grad", "mhlo.batch_norm_grad"},
-                     importBatchNormGrad)
-              .Case("torch.aten.native_batch_norm_backward",
-                    importNativeBatchNormBackward)
-              .Default(nullptr);
-      if (import)
-        found.push_back({op, import});
+      if (getForeignGradientName(op))
+        gradients.push_back(op);
     });
-    for (auto [op, import] : found) {
+    for (Operation *op : gradients) {
       OpBuilder b(op);
-      if (failed(import(b, op)))
+      if (failed(importGradient(b, op)))
         signalPassFailure();
     }
+  }
+
+private:
+  LogicalResult importGradient(OpBuilder &b, Operation *op) {
+    StringRef name = op->getName().getStringRef();
+    if (name == "stablehlo.batch_norm_grad" || name == "mhlo.batch_norm_grad")
+      return importBatchNormGrad(b, op);
+    if (std::optional<LogicalResult> imported =
+            importTorchGradient(b, op, torchCasts))
+      return *imported;
+    return op->emitError()
+           << "expected a gradient of batch normalization that can be imported "
+              "(stablehlo.batch_norm_grad, mhlo.batch_norm_grad, or torch.aten."
+              "{native_,cudnn_,miopen_,}batch_norm_backward or "
+              "batch_norm_backward_{reduce,elemt}), got '"
+           << *getForeignGradientName(op) << "'";
   }
 };
 } // namespace

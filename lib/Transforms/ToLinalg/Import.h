@@ -16,6 +16,7 @@
 #define BNGRAD_LIB_TRANSFORMS_TOLINALG_IMPORT_H
 
 #include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/ToLinalg/Passes.h"
 
 namespace mlir::bngrad {
 
@@ -47,20 +48,46 @@ struct ForeignGradient {
 /// Builds the bngrad op of `gradient` before `op`. The results have the given
 /// types; those that are not computed get the type of mean.
 ///
-/// Errors: a diagnostic at `op`, or at the location of the new op.
+/// Errors: a diagnostic at `op`.
 FailureOr<BatchNormBackwardOp> buildGradient(OpBuilder &b, Operation *op,
                                              ForeignGradient gradient);
+
+/// The sums of a gradient, each of the shape of mean, in the accumulator type.
+struct SumRows {
+  Value dy, dyXmu;
+};
+
+/// Builds the first half of a gradient before `op`.
+///
+/// Errors: a diagnostic at `op`.
+FailureOr<SumRows> buildSums(OpBuilder &b, Operation *op,
+                             const ForeignGradient &gradient);
+
+/// Builds the second half of `gradient` before `op`, from the sums of the whole
+/// batch and its `count`, an i64.
+///
+/// Errors: a diagnostic at `op`.
+FailureOr<Value> buildElements(OpBuilder &b, Operation *op,
+                               ForeignGradient gradient, SumRows sums,
+                               Value count);
+
+/// `tensor` with elements of float type `type`.
+Value convertElements(OpBuilder &b, Location loc, Value tensor, Type type);
 
 /// Replaces a stablehlo.batch_norm_grad or mhlo.batch_norm_grad.
 ///
 /// Errors: a diagnostic at `op`.
 LogicalResult importBatchNormGrad(OpBuilder &b, Operation *op);
 
-/// Replaces a torch.aten.native_batch_norm_backward, and erases the constants
-/// that only it uses.
+/// The name of an op of torch without `torch.`, also of a torch.operator.
+std::optional<StringRef> getTorchName(Operation *op);
+
+/// Replaces a gradient of torch, and erases the constants that only it uses;
+/// nothing for any other op.
 ///
 /// Errors: a diagnostic at `op`.
-LogicalResult importNativeBatchNormBackward(OpBuilder &b, Operation *op);
+std::optional<LogicalResult> importTorchGradient(OpBuilder &b, Operation *op,
+                                                 TorchCasts casts);
 
 } // namespace mlir::bngrad
 

@@ -7,57 +7,33 @@
 //===----------------------------------------------------------------------===//
 
 #include "Import.h"
+#include "TorchTypes.h"
 
-#include "mlir/IR/BuiltinOps.h"
-
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringSwitch.h"
 
 #include <array>
 
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The builtin tensor type of `!torch.vtensor<[d0,?,...],dtype>`, which is
-/// unregistered here; null for anything else.
-static RankedTensorType parseVTensor(Type type) {
-  auto opaque = dyn_cast<OpaqueType>(type);
-  if (!opaque || opaque.getDialectNamespace() != "torch")
-    return {};
-  StringRef text = opaque.getTypeData();
-  if (!text.consume_front("vtensor<[") || !text.consume_back(">"))
-    return {};
-  auto [dims, elementName] = text.split("],");
-  SmallVector<int64_t> shape;
-  SmallVector<StringRef> sizes;
-  if (!dims.empty())
-    dims.split(sizes, ',');
-  for (StringRef size : sizes) {
-    int64_t value = ShapedType::kDynamic;
-    if (size != "?" && (size.getAsInteger(10, value) || value < 0))
-      return {};
-    shape.push_back(value);
-  }
-  MLIRContext *context = type.getContext();
-  Type elementType = llvm::StringSwitch<Type>(elementName)
-                         .Case("f16", Float16Type::get(context))
-                         .Case("bf16", BFloat16Type::get(context))
-                         .Case("f32", Float32Type::get(context))
-                         .Case("f64", Float64Type::get(context))
-                         .Default(Type());
-  return elementType ? RankedTensorType::get(shape, elementType)
-                     : RankedTensorType();
-}
-
 static bool isDefinedBy(Value value, StringRef name) {
   Operation *op = value.getDefiningOp();
   return op && op->getName().getStringRef() == name;
 }
 
-/// The attribute `value` of the constant op `name` that defines `value`.
+/// The attribute `value` of the constant op `name` that defines `value`. From
+/// bytecode, it is all the properties of the op.
 static Attribute getConstant(Value value, StringRef name) {
-  return isDefinedBy(value, name) ? getAttribute(value.getDefiningOp(), "value")
-                                  : Attribute();
+  if (!isDefinedBy(value, name))
+    return {};
+  Operation *op = value.getDefiningOp();
+  if (Attribute attribute = getAttribute(op, "value"))
+    return attribute;
+  return op->getPropertiesAsAttribute();
 }
 
 static std::optional<bool> getConstantBool(Value value) {
@@ -69,133 +45,227 @@ static std::optional<bool> getConstantBool(Value value) {
   return std::nullopt;
 }
 
-/// The operand as a builtin tensor, by a cast from a !torch.vtensor; null for
-/// None.
-static FailureOr<Value> getTensor(OpBuilder &b, Operation *op, StringRef name,
-                                  Value value) {
-  if (isDefinedBy(value, "torch.constant.none"))
-    return Value();
-  Type type = value.getType();
-  if (RankedTensorType tensor = parseVTensor(type))
-    return UnrealizedConversionCastOp::create(b, op->getLoc(), tensor, value)
-        .getResult(0);
-  if (isa<OpaqueType>(type))
-    return op->emitOpError()
-           << "expected " << name
-           << " to be a tensor of f16, bf16, f32 or f64 and known rank, or "
-              "None, got "
-           << type;
-  if (failed(verifyTensor(op, name, type)))
-    return failure();
-  return value;
-}
-
 namespace {
-/// The constant operands of a native_batch_norm_backward.
-struct NativeOptions {
-  bool train;
-  double epsilon;
-  std::array<bool, 3> outputMask; // by result: it is computed
+/// The operands of an op that computes all three gradients. The others of its
+/// operands do not affect them.
+struct GradientSignature {
+  StringLiteral name;
+  unsigned numOperands;
+  unsigned gradOutput, input;
+  // weight is operand 2, and the statistics are operands 3 to 6: those that
+  // are running, and those saved by the forward pass.
+  std::optional<unsigned> train; // none: training
+  unsigned epsilon;
+  std::optional<unsigned> outputMask; // none: all results
 };
 } // namespace
 
-static FailureOr<NativeOptions> readOptions(Operation *op) {
-  NativeOptions options;
-  std::optional<bool> train = getConstantBool(op->getOperand(7));
-  if (!train)
-    return op->emitOpError()
-           << "expected train to be a torch.constant.bool, got another value";
-  options.train = *train;
+/// PyTorch, native_functions.yaml. The variance that a forward pass saves is an
+/// inverse standard deviation in all of them (Normalization.cpp, BatchNorm.cpp
+/// of cuDNN, BatchNorm_miopen.cpp).
+static constexpr GradientSignature kGradients[] = {
+    {"aten.native_batch_norm_backward", 10, 0, 1, 7, 8, 9},
+    {"aten.batch_norm_backward", 11, 0, 1, 7, 8, 9},
+    {"aten.cudnn_batch_norm_backward", 9, 1, 0, std::nullopt, 7, std::nullopt},
+    {"aten.miopen_batch_norm_backward", 8, 1, 0, std::nullopt, 7, std::nullopt},
+};
+static constexpr StringLiteral kReduce = "aten.batch_norm_backward_reduce";
+static constexpr StringLiteral kElemt = "aten.batch_norm_backward_elemt";
+
+std::optional<StringRef> mlir::bngrad::getTorchName(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  if (name == "torch.operator") {
+    // From bytecode, the name is all the properties of the op.
+    Attribute attribute = getAttribute(op, "name");
+    if (!attribute)
+      attribute = op->getPropertiesAsAttribute();
+    auto text = dyn_cast_or_null<StringAttr>(attribute);
+    if (!text)
+      return std::nullopt;
+    name = text.getValue();
+  }
+  if (!name.consume_front("torch."))
+    return std::nullopt;
+  return name;
+}
+
+namespace {
+/// Imports one op of torch.
+class TorchImporter {
+public:
+  TorchImporter(OpBuilder &b, Operation *op, TorchCasts casts)
+      : b(b), op(op), casts(casts) {}
+
+  LogicalResult importGradient(const GradientSignature &signature);
+  LogicalResult importReduce();
+  LogicalResult importElemt();
+
+private:
+  /// The values of the operands that are constants.
+  struct Options {
+    bool train = true;
+    double epsilon = 0;
+    std::array<bool, 3> outputMask = {true, true, true};
+  };
+
+  FailureOr<bool> readBool(unsigned operand, StringRef name);
+  FailureOr<Options> readOptions(const GradientSignature &signature);
+  /// Operand `operand` as a builtin tensor; null for None.
+  FailureOr<Value> readTensor(unsigned operand, StringRef name);
+  /// As readTensor, for operands that must be there.
+  LogicalResult readTensor(unsigned operand, StringRef name, Value &value,
+                           StringRef condition = "");
+  LogicalResult readTensors(const GradientSignature &signature,
+                            const Options &options, ForeignGradient &gradient);
+  /// The builtin type of a result.
+  FailureOr<RankedTensorType> readResultType(unsigned result);
+  LogicalResult verifyUnused(unsigned result, const Twine &reason);
+  /// Replaces a result by a builtin tensor of the same shape.
+  LogicalResult replaceResult(unsigned result, Value value);
+  /// The sum of the elements of `counts`, as an i64.
+  Value addCounts(Value counts);
+
+  OpBuilder &b;
+  Operation *op;
+  TorchCasts casts;
+};
+} // namespace
+
+FailureOr<bool> TorchImporter::readBool(unsigned operand, StringRef name) {
+  std::optional<bool> value = getConstantBool(op->getOperand(operand));
+  if (!value)
+    return op->emitOpError() << "expected " << name
+                             << " to be a torch.constant.bool, got another "
+                                "value";
+  return *value;
+}
+
+LogicalResult TorchImporter::verifyUnused(unsigned result,
+                                          const Twine &reason) {
+  if (op->getResult(result).use_empty())
+    return success();
+  return op->emitOpError() << "expected result " << result
+                           << " to be unused, as " << reason << ", got a use";
+}
+
+FailureOr<TorchImporter::Options>
+TorchImporter::readOptions(const GradientSignature &signature) {
+  Options options;
+  if (signature.train) {
+    FailureOr<bool> train = readBool(*signature.train, "train");
+    if (failed(train))
+      return failure();
+    options.train = *train;
+  }
   auto epsilon = dyn_cast_or_null<FloatAttr>(
-      getConstant(op->getOperand(8), "torch.constant.float"));
+      getConstant(op->getOperand(signature.epsilon), "torch.constant.float"));
   if (!epsilon)
     return op->emitOpError()
            << "expected eps to be a torch.constant.float, got another value";
   options.epsilon = epsilon.getValueAsDouble();
-  Value list = op->getOperand(9);
+  if (!signature.outputMask)
+    return options;
+  Value list = op->getOperand(*signature.outputMask);
   if (!isDefinedBy(list, "torch.prim.ListConstruct") ||
       list.getDefiningOp()->getNumOperands() != 3)
     return op->emitOpError() << "expected output_mask to be a "
                                 "torch.prim.ListConstruct of three values";
   for (auto [i, value] : llvm::enumerate(list.getDefiningOp()->getOperands())) {
     std::optional<bool> flag = getConstantBool(value);
+    std::string name = ("output_mask[" + Twine(i) + "]").str();
     if (!flag)
       return op->emitOpError()
-             << "expected output_mask[" << i
-             << "] to be a torch.constant.bool, got another value";
+             << "expected " << name
+             << " to be a torch.constant.bool, got another value";
     options.outputMask[i] = *flag;
-    if (!*flag && !op->getResult(i).use_empty())
-      return op->emitOpError()
-             << "expected result " << i << " to be unused, as output_mask[" << i
-             << "] is false, got a use";
+    if (!*flag && failed(verifyUnused(i, name + " is false")))
+      return failure();
   }
   return options;
 }
 
-/// Reads the tensors among the operands: in training the saved mean and inverse
-/// standard deviation of the batch, else the running mean and variance.
-static LogicalResult readTensors(OpBuilder &b, Operation *op,
-                                 const NativeOptions &options,
-                                 ForeignGradient &gradient) {
-  auto read = [&](unsigned i, StringRef name, Value &value) -> LogicalResult {
-    FailureOr<Value> tensor = getTensor(b, op, name, op->getOperand(i));
-    if (failed(tensor))
+FailureOr<Value> TorchImporter::readTensor(unsigned operand, StringRef name) {
+  Value value = op->getOperand(operand);
+  if (isDefinedBy(value, "torch.constant.none"))
+    return Value();
+  if (RankedTensorType tensor = getBuiltinTensor(value.getType())) {
+    if (failed(verifyTensor(op, name, tensor)))
       return failure();
-    bool isOptional = name == "weight";
-    if (!*tensor && !isOptional)
-      return op->emitOpError()
-             << "expected " << name << " to be a tensor with "
-             << (options.train ? "train = true" : "train = false")
-             << ", got None";
-    value = *tensor;
-    return success();
-  };
-  if (failed(read(0, "grad_out", gradient.gradOutput)) ||
-      failed(read(1, "input", gradient.input)) ||
-      failed(read(2, "weight", gradient.scale)))
+    return castTorchTensor(b, op->getLoc(), value, tensor, casts);
+  }
+  if (!isa<TensorType>(value.getType()))
+    return op->emitOpError()
+           << "expected " << name
+           << " to be a tensor of f16, bf16, f32 or f64 and known rank, or "
+              "None, got "
+           << value.getType();
+  if (failed(verifyTensor(op, name, value.getType())))
     return failure();
-  if (options.train) // save_invstd holds eps already
-    return success(succeeded(read(5, "save_mean", gradient.mean)) &&
-                   succeeded(read(6, "save_invstd", gradient.invStd)));
-  gradient.epsilon = options.epsilon;
-  gradient.statistics = Statistics::Global;
-  return success(succeeded(read(3, "running_mean", gradient.mean)) &&
-                 succeeded(read(4, "running_var", gradient.variance)));
+  return value;
 }
 
-/// Reads the builtin types of the results that are computed.
-static LogicalResult readResultTypes(Operation *op,
-                                     const NativeOptions &options,
-                                     ForeignGradient &gradient) {
-  Type *types[] = {&gradient.gradInput, &gradient.gradScale,
-                   &gradient.gradOffset};
-  for (auto [i, type] : llvm::enumerate(op->getResultTypes())) {
-    if (!options.outputMask[i])
-      continue;
-    *types[i] = type;
-    if (RankedTensorType tensor = parseVTensor(type))
-      *types[i] = tensor;
-    else if (failed(verifyTensor(op, "result " + std::to_string(i), type)))
-      return failure();
-  }
+LogicalResult TorchImporter::readTensor(unsigned operand, StringRef name,
+                                        Value &value, StringRef condition) {
+  FailureOr<Value> tensor = readTensor(operand, name);
+  if (failed(tensor))
+    return failure();
+  if (!*tensor)
+    return op->emitOpError() << "expected " << name << " to be a tensor"
+                             << condition << ", got None";
+  value = *tensor;
   return success();
 }
 
-/// Replaces the results of `op` by those of `gradient`, with casts to
-/// !torch.vtensor.
-static void replaceResults(OpBuilder &b, Operation *op,
-                           BatchNormBackwardOp gradient) {
-  for (auto [result, value] :
-       llvm::zip_equal(op->getResults(), gradient->getResults())) {
-    if (result.use_empty())
-      continue;
-    Value replacement = value;
-    if (value.getType() != result.getType())
-      replacement = UnrealizedConversionCastOp::create(b, op->getLoc(),
-                                                       result.getType(), value)
-                        .getResult(0);
-    result.replaceAllUsesWith(replacement);
-  }
+/// Reads the tensors among the operands: in training the saved mean and inverse
+/// standard deviation of the batch, else the running mean and variance.
+LogicalResult TorchImporter::readTensors(const GradientSignature &signature,
+                                         const Options &options,
+                                         ForeignGradient &gradient) {
+  FailureOr<Value> weight = readTensor(2, "weight");
+  if (failed(weight) ||
+      failed(
+          readTensor(signature.gradOutput, "grad_out", gradient.gradOutput)) ||
+      failed(readTensor(signature.input, "input", gradient.input)))
+    return failure();
+  gradient.scale = *weight;
+  // The saved inverse standard deviation includes eps already.
+  if (options.train)
+    return success(succeeded(readTensor(5, "save_mean", gradient.mean,
+                                        " with train = true")) &&
+                   succeeded(readTensor(6, "save_invstd", gradient.invStd,
+                                        " with train = true")));
+  gradient.epsilon = options.epsilon;
+  gradient.statistics = Statistics::Global;
+  return success(succeeded(readTensor(3, "running_mean", gradient.mean,
+                                      " with train = false")) &&
+                 succeeded(readTensor(4, "running_var", gradient.variance,
+                                      " with train = false")));
+}
+
+FailureOr<RankedTensorType> TorchImporter::readResultType(unsigned result) {
+  Type type = op->getResult(result).getType();
+  if (RankedTensorType tensor = getBuiltinTensor(type))
+    type = tensor;
+  if (failed(verifyTensor(op, ("result " + Twine(result)).str(), type)))
+    return failure();
+  return cast<RankedTensorType>(type);
+}
+
+LogicalResult TorchImporter::replaceResult(unsigned result, Value value) {
+  Value replaced = op->getResult(result);
+  if (replaced.use_empty())
+    return success();
+  FailureOr<RankedTensorType> type = readResultType(result);
+  if (failed(type))
+    return failure();
+  Location loc = op->getLoc();
+  value = convertElements(b, loc, value, type->getElementType());
+  if (value.getType() != *type)
+    value = tensor::CastOp::create(b, loc, *type, value);
+  if (replaced.getType() != *type)
+    value = castTorchTensor(b, loc, value, replaced.getType(), casts);
+  replaced.replaceAllUsesWith(value);
+  return success();
 }
 
 /// Erases `op`, and the lists and constants that only it uses.
@@ -222,26 +292,152 @@ static void eraseWithConstants(Operation *op) {
         def->erase();
 }
 
-/// torch.aten.native_batch_norm_backward(grad_out, input, weight, running_mean,
-/// running_var, save_mean, save_invstd, train, eps, output_mask): in training
-/// the saved mean and inverse standard deviation of the batch, else the running
-/// mean and variance, which are constants (PyTorch, native_functions.yaml and
-/// Normalization.cpp).
-LogicalResult mlir::bngrad::importNativeBatchNormBackward(OpBuilder &b,
-                                                          Operation *op) {
-  if (failed(verifyArity(op, 10, 3)))
+/// In training, the statistics are those saved by the forward pass; otherwise
+/// the running ones, which are constants.
+LogicalResult
+TorchImporter::importGradient(const GradientSignature &signature) {
+  if (failed(verifyArity(op, signature.numOperands, 3)))
     return failure();
-  FailureOr<NativeOptions> options = readOptions(op);
-  if (failed(options))
-    return failure();
+  FailureOr<Options> options = readOptions(signature);
   ForeignGradient gradient;
-  if (failed(readTensors(b, op, *options, gradient)) ||
-      failed(readResultTypes(op, *options, gradient)))
+  if (failed(options) || failed(readTensors(signature, *options, gradient)))
     return failure();
+  Type *types[] = {&gradient.gradInput, &gradient.gradScale,
+                   &gradient.gradOffset};
+  for (auto [i, type] : llvm::enumerate(types)) {
+    if (!options->outputMask[i])
+      continue;
+    FailureOr<RankedTensorType> read = readResultType(i);
+    if (failed(read))
+      return failure();
+    *type = *read;
+  }
   FailureOr<BatchNormBackwardOp> imported = buildGradient(b, op, gradient);
   if (failed(imported))
     return failure();
-  replaceResults(b, op, *imported);
-  eraseWithConstants(op);
+  for (auto [i, value] : llvm::enumerate((*imported)->getResults()))
+    if (failed(replaceResult(i, value)))
+      return failure();
   return success();
+}
+
+/// batch_norm_backward_reduce(grad_out, input, mean, invstd, weight, input_g,
+/// weight_g, bias_g): sum_dy, sum_dy_xmu, grad_weight, grad_bias.
+LogicalResult TorchImporter::importReduce() {
+  if (failed(verifyArity(op, 8, 4)))
+    return failure();
+  ForeignGradient gradient;
+  if (failed(readTensor(0, "grad_out", gradient.gradOutput)) ||
+      failed(readTensor(1, "input", gradient.input)) ||
+      failed(readTensor(2, "mean", gradient.mean)) ||
+      failed(readTensor(3, "invstd", gradient.invStd)))
+    return failure();
+  std::pair<unsigned, StringRef> masks[] = {
+      {5, "input_g"}, {5, "input_g"}, {6, "weight_g"}, {7, "bias_g"}};
+  for (auto [result, mask] : llvm::enumerate(masks)) {
+    FailureOr<bool> isComputed = readBool(mask.first, mask.second);
+    if (failed(isComputed) ||
+        (!*isComputed &&
+         failed(verifyUnused(result, mask.second + " is false"))))
+      return failure();
+  }
+  FailureOr<SumRows> sums = buildSums(b, op, gradient);
+  if (failed(sums))
+    return failure();
+  Location loc = op->getLoc();
+  Type sumType = getElementTypeOrSelf(sums->dyXmu);
+  Value gradWeight = arith::MulFOp::create(
+      b, loc, sums->dyXmu, convertElements(b, loc, gradient.invStd, sumType));
+  Value values[] = {sums->dy, sums->dyXmu, gradWeight, sums->dy};
+  for (auto [result, value] : llvm::enumerate(values))
+    if (failed(replaceResult(result, value)))
+      return failure();
+  return success();
+}
+
+Value TorchImporter::addCounts(Value counts) {
+  Location loc = op->getLoc();
+  auto type = RankedTensorType::get({}, b.getI64Type());
+  Value zero = arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(type, b.getI64IntegerAttr(0)));
+  AffineMap ofCount = b.getDimIdentityMap();
+  AffineMap ofSum = AffineMap::get(1, 0, b.getContext());
+  return linalg::GenericOp::create(
+             b, loc, type, counts, zero, ArrayRef<AffineMap>{ofCount, ofSum},
+             utils::IteratorType::reduction,
+             [](OpBuilder &nested, Location nestedLoc, ValueRange args) {
+               Value count = args[0];
+               if (count.getType() != args[1].getType())
+                 count = arith::ExtSIOp::create(nested, nestedLoc,
+                                                args[1].getType(), count);
+               Value sum =
+                   arith::AddIOp::create(nested, nestedLoc, args[1], count);
+               linalg::YieldOp::create(nested, nestedLoc, sum);
+             })
+      .getResult(0);
+}
+
+/// batch_norm_backward_elemt(grad_out, input, mean, invstd, weight, sum_dy,
+/// sum_dy_xmu, count): grad_input. `count` has an element for each process, the
+/// number of elements per channel that it sees.
+LogicalResult TorchImporter::importElemt() {
+  if (failed(verifyArity(op, 8, 1)))
+    return failure();
+  ForeignGradient gradient;
+  Value sumDy, sumDyXmu;
+  FailureOr<Value> weight = readTensor(4, "weight");
+  if (failed(weight) ||
+      failed(readTensor(0, "grad_out", gradient.gradOutput)) ||
+      failed(readTensor(1, "input", gradient.input)) ||
+      failed(readTensor(2, "mean", gradient.mean)) ||
+      failed(readTensor(3, "invstd", gradient.invStd)) ||
+      failed(readTensor(5, "sum_dy", sumDy)) ||
+      failed(readTensor(6, "sum_dy_xmu", sumDyXmu)))
+    return failure();
+  gradient.scale = *weight;
+  Value count = op->getOperand(7);
+  RankedTensorType type = getBuiltinTensor(count.getType());
+  if (type)
+    count = castTorchTensor(b, op->getLoc(), count, type, casts);
+  else
+    type = dyn_cast<RankedTensorType>(count.getType());
+  if (!type || type.getRank() != 1 ||
+      !(type.getElementType().isInteger(32) ||
+        type.getElementType().isInteger(64)))
+    return op->emitOpError()
+           << "expected count to be a tensor of rank 1 of 32-bit or 64-bit "
+              "integers, got "
+           << op->getOperand(7).getType();
+  FailureOr<RankedTensorType> resultType = readResultType(0);
+  if (failed(resultType))
+    return failure();
+  gradient.gradInput = *resultType;
+  FailureOr<Value> gradInput =
+      buildElements(b, op, gradient, {sumDy, sumDyXmu}, addCounts(count));
+  if (failed(gradInput))
+    return failure();
+  return replaceResult(0, *gradInput);
+}
+
+std::optional<LogicalResult>
+mlir::bngrad::importTorchGradient(OpBuilder &b, Operation *op,
+                                  TorchCasts casts) {
+  std::optional<StringRef> name = getTorchName(op);
+  if (!name)
+    return std::nullopt;
+  TorchImporter importer(b, op, casts);
+  LogicalResult imported = failure();
+  const auto *signature = llvm::find_if(
+      kGradients, [&](const GradientSignature &s) { return s.name == *name; });
+  if (signature != std::end(kGradients))
+    imported = importer.importGradient(*signature);
+  else if (*name == kReduce)
+    imported = importer.importReduce();
+  else if (*name == kElemt)
+    imported = importer.importElemt();
+  else
+    return std::nullopt;
+  if (succeeded(imported))
+    eraseWithConstants(op);
+  return imported;
 }

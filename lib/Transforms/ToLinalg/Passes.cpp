@@ -22,6 +22,7 @@ void mlir::bngrad::addImportPasses(OpPassManager &pm) {
   // The user's slices, as canonicalization already looks at them.
   pm.addPass(createBNGradExpandViewsPass({/*reshapes=*/false}));
   pm.addNestedPass<func::FuncOp>(createBNGradImportPass());
+  pm.addPass(createBNGradTorchToBuiltinPass());
 }
 
 void mlir::bngrad::addDecomposePasses(OpPassManager &pm) {

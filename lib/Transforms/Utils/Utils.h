@@ -32,7 +32,7 @@ Value cloneInit(OpBuilder &b, Value init);
 void applyToFixedPoint(Operation *op, RewritePatternSet patterns,
                        StringRef work);
 
-/// Whose memory `memref` is a view of, of whatever form.
+/// The memref whose memory `memref` is a view of, through views of any kind.
 Value getMemory(Value memref);
 
 /// True if the memory of `memref` is an argument of its function.

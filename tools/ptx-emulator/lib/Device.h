@@ -22,7 +22,7 @@ namespace bngrad::ptx {
 
 struct LaunchConfig;
 
-/// One form of a module.
+/// An image of a module.
 struct Image {
   std::string chip; // empty: that of the text
   bool isBinary = false;

@@ -35,7 +35,7 @@ struct CudaChip {
   StringRef name;
   /// Compute capability, such as 90.
   unsigned capability;
-  /// Multiprocessors of its largest GPU.
+  /// Multiprocessors of a large GPU of this chip; others have more or fewer.
   int64_t multiprocessors;
   /// Largest shared memory of a block, in bytes.
   int64_t sharedBytes;

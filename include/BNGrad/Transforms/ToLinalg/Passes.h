@@ -17,6 +17,10 @@ class FuncOp;
 
 namespace mlir::bngrad {
 
+/// The casts between tensors of torch-mlir and builtin ones: those that
+/// `--bngrad-torch-to-builtin` folds, or those of torch-mlir's own passes.
+enum class TorchCasts { Builtin, TorchConversion };
+
 #define GEN_PASS_DECL
 #include "BNGrad/Transforms/ToLinalg/Passes.h.inc"
 

@@ -15,15 +15,21 @@ def BNGradImportPass : Pass<"bngrad-import", "::mlir::func::FuncOp"> {
   let summary = "Import batch-norm gradients of other dialects";
   let description = [{
     Needs: `stablehlo.batch_norm_grad`, `mhlo.batch_norm_grad` or
-           `torch.aten.native_batch_norm_backward`, unregistered and in generic
-           form (`--allow-unregistered-dialect`); the scalar operands of the
-           torch op are `torch.constant.*` and `torch.prim.ListConstruct`.
-    Gives: `bngrad.batch_norm_backward` in their place, with the same types of
-           results. A torch op uses the saved statistics (inv_std) in training,
-           otherwise the running ones (variance, epsilon). Per-channel operands
-           of different types are extended to the widest. A `!torch.vtensor` is
-           converted to a builtin tensor by an `unrealized_conversion_cast`.
-    Fails: if the bngrad op cannot express an op (error at that op).
+           one of `torch.aten.native_batch_norm_backward`,
+           `batch_norm_backward`, `cudnn_batch_norm_backward`,
+           `miopen_batch_norm_backward`, `batch_norm_backward_reduce` and
+           `batch_norm_backward_elemt`, also as a `torch.operator`. The ops are
+           in generic form, of a registered dialect or unregistered; the scalar
+           operands of a torch op are `torch.constant.*` and
+           `torch.prim.ListConstruct`.
+    Gives: bngrad ops in their place, with the same types of results. A torch op
+           uses the saved statistics (inv_std) in training, otherwise the
+           running ones (variance, epsilon). Per-channel operands of different
+           types are extended to the widest. A `!torch.vtensor` is converted to
+           a builtin tensor by an `unrealized_conversion_cast`, which
+           `--bngrad-torch-to-builtin` folds away, or by `torch_c.*`.
+    Fails: if the bngrad op cannot express an op, and for any other gradient of
+           batch normalization (error at that op).
 
     Before:
 
@@ -55,9 +61,53 @@ def BNGradImportPass : Pass<"bngrad-import", "::mlir::func::FuncOp"> {
     }
     ```
   }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::bngrad::BNGradDialect"
+  let options = [
+    Option<"torchCasts", "torch-casts", "::mlir::bngrad::TorchCasts",
+           "::mlir::bngrad::TorchCasts::Builtin",
+           "Casts between torch's and builtin tensors", [{llvm::cl::values(
+             clEnumValN(::mlir::bngrad::TorchCasts::Builtin, "builtin",
+                        "unrealized_conversion_cast"),
+             clEnumValN(::mlir::bngrad::TorchCasts::TorchConversion, "torch_c",
+                        "torch_c.to_builtin_tensor and from_builtin_tensor"))}]>
   ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::bngrad::BNGradDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def BNGradTorchToBuiltinPass
+    : Pass<"bngrad-torch-to-builtin", "::mlir::ModuleOp"> {
+  let summary = "Make tensors of torch at function boundaries builtin tensors";
+  let description = [{
+    Needs: a module in which all users of `!torch.vtensor` values are casts,
+           calls and returns; any other is left as it is, for torch-mlir.
+    Gives: functions whose arguments and results are builtin tensors; casts that
+           undo each other are gone.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    func.func @f(%x: !torch.vtensor<[2,?],f32>) -> !torch.vtensor<[2,?],f32> {
+      %0 = builtin.unrealized_conversion_cast %x
+          : !torch.vtensor<[2,?],f32> to tensor<2x?xf32>
+      %1 = arith.negf %0 : tensor<2x?xf32>
+      %2 = builtin.unrealized_conversion_cast %1
+          : tensor<2x?xf32> to !torch.vtensor<[2,?],f32>
+      return %2 : !torch.vtensor<[2,?],f32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%x: tensor<2x?xf32>) -> tensor<2x?xf32> {
+      %0 = arith.negf %x : tensor<2x?xf32>
+      return %0 : tensor<2x?xf32>
+    }
+    ```
+  }];
 }
 
 def BNGradFoldTransposePass

@@ -12,18 +12,24 @@
 #include "mlir/Support/LLVM.h"
 
 namespace mlir {
+class DialectRegistry;
 class RewritePatternSet;
 } // namespace mlir
 
 namespace mlir::bngrad {
 
 /// Adds the patterns of `--bngrad-decompose`: each bngrad op becomes
-/// `linalg.generic` ops on tensors. Ops for unused results are not built.
+/// `linalg.generic` ops on tensors. Ops for unused results are not built. A
+/// pass with these patterns calls registerDecomposeDependentDialects in its
+/// getDependentDialects.
 ///
 /// Shapes: any rank >= 1, static or dynamic; sizes of 0 included.
 /// Errors: none; an op that does not match is unchanged.
 /// Source: docs/mathematics.md.
 void populateDecomposePatterns(RewritePatternSet &patterns);
+
+/// Adds the dialects of the ops that the patterns of this header create.
+void registerDecomposeDependentDialects(DialectRegistry &registry);
 
 /// Adds the patterns of `--bngrad-fold-transpose`: if grad_output, input and
 /// mask are transposed in the same way, the op takes their sources, with

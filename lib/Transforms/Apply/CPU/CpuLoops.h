@@ -43,7 +43,7 @@ struct Interval {
   Value from, to;
 };
 
-/// A thread's part of the iterations of a parallel loop.
+/// The iterations of a parallel loop that one thread executes.
 struct Share {
   Value number; // of the thread
   Interval iterations;

@@ -27,7 +27,7 @@ Value CpuLoops::load(OpBuilder &b, Value memref, ValueRange indices,
                                       zeros);
 }
 
-/// `value` as a vector of `lanes` elements in their form in memory.
+/// `value` as a vector of `lanes` elements in their storage type.
 static Value toStorage(OpBuilder &b, Location loc, Value value, int64_t lanes) {
   value = broadcastTo(b, loc, value, lanes);
   if (!getElementTypeOrSelf(value).isInteger(1))
@@ -52,10 +52,10 @@ void CpuLoops::store(OpBuilder &b, Value value, Value memref,
   // A store for the result of each conversion; LLVM would join two first.
   SmallVector<Value> position(indices);
   for (int64_t first = 0; first < piece.lanes; first += lanes) {
-    Value part =
+    Value slice =
         vector::ExtractStridedSliceOp::create(b, loc, value, first, lanes, 1);
     position.back() = at(b).add(indices.back(), constant(b, first));
-    vector::StoreOp::create(b, loc, part, memref, position);
+    vector::StoreOp::create(b, loc, slice, memref, position);
   }
 }
 

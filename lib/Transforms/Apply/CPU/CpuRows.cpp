@@ -239,7 +239,7 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
 void Rows::emitBlocks(OpBuilder &b, const Share &share) const {
   Value tableOffset =
       at(b).mul(share.number, getTableStride(b, blocks.columns));
-  fillByChannel(b, tables.reduction, tableOffset, channels, blocks.columns);
+  fillByChannel(b, tables.reduction, {tableOffset, channels, blocks.columns});
   emitFor(b, share.iterations, [&](OpBuilder &nested, Value block) {
     emitBlock(nested, block, tableOffset);
   });
@@ -386,7 +386,7 @@ void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
   Value columns = elements.columns;
   Value tableOffset = index.mul(share.number, getTableStride(b, columns));
   if (generic == group.elementwise.front())
-    fillByChannel(b, tables.elementwise, tableOffset, channels, columns);
+    fillByChannel(b, tables.elementwise, {tableOffset, channels, columns});
   emitShift(b, generic, share.number, tableOffset);
   // Steps backwards: the rows that were read last are still in a cache.
   Interval rows = share.iterations;

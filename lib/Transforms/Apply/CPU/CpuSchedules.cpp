@@ -183,9 +183,11 @@ LogicalResult mlir::bngrad::emitVectorLoops(RewriterBase &rewriter,
   if (!fits(group, kind)) {
     kind = fits(group, ScheduleKind::Rows) ? ScheduleKind::Rows
                                            : ScheduleKind::Sizes;
-    LDBG() << stringifyScheduleKind(kind) << " instead of "
-           << stringifyScheduleKind(schedule.getKind())
-           << ", which does not fit the layout";
+    if (fits(group, kind))
+      emitMissed(group.getMembers().front(), "bngrad-apply-schedule",
+                 stringifyScheduleKind(kind) + " instead of " +
+                     stringifyScheduleKind(schedule.getKind()) +
+                     ", which has other loops");
   }
   if (!fits(group, kind)) {
     reason = "expected loops [N, C, S], [C, S] or [N, C] over dense data";

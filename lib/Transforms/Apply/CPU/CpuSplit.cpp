@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The rows of few channels are cut into parts of equal length, which the
-// threads share. The sums of the parts of a channel meet in a table.
+// The rows of few channels are cut into segments of equal length, which the
+// threads share. The sums of the segments of a channel meet in a table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Elements of a part.
-static constexpr int64_t kPartElements = 16 << 10;
+/// Elements of a segment.
+static constexpr int64_t kSegmentElements = 16 << 10;
 
 namespace {
 class Split : public CpuLoops {
@@ -31,71 +31,72 @@ public:
   void emit(OpBuilder &b) const;
 
 private:
-  struct Part {
+  struct Segment {
     Run row;
     Interval elements; // of the row
-    Value number;      // among the parts of all channels, channel by channel
+    Value number;      // among the segments of all channels, channel by channel
   };
-  /// The part at `position` in the order of memory.
-  Part getPart(OpBuilder &b, Value position) const;
+  /// The segment at `position` in the order of memory.
+  Segment getSegment(OpBuilder &b, Value position) const;
   void emitSums(OpBuilder &b) const;
-  void emitSumsOfPart(OpBuilder &b, Value position,
-                      ArrayRef<Value> tables) const;
+  void emitSumsOfSegment(OpBuilder &b, Value position,
+                         ArrayRef<Value> tables) const;
   void emitSumsOfChannel(OpBuilder &b, ArrayRef<Value> ivs,
                          ArrayRef<Value> tables) const;
   void emitElementwise(OpBuilder &b, linalg::GenericOp generic) const;
 
   unsigned inner;              // the loop of a row
   SmallVector<unsigned> outer; // the loops over all rows
-  Value partElements, partsOfRow, partsOfChannel, parts;
+  Value segmentElements, segmentsOfRow, segmentsOfChannel, segments;
 };
 } // namespace
 
 Split::Split(OpBuilder &b, const CpuLoops &shared)
     : CpuLoops(shared), inner(group.numLoops - 1) {
   IndexBuilder index = at(b);
-  partElements = index.constant(kPartElements);
-  partsOfRow = index.ceilDiv(sizes[inner], partElements);
+  segmentElements = index.constant(kSegmentElements);
+  segmentsOfRow = index.ceilDiv(sizes[inner], segmentElements);
   SmallVector<Value> channelSizes, rowSizes;
   for (unsigned loop : llvm::seq(inner)) {
     outer.push_back(loop);
     (group.isFeature(loop) ? channelSizes : rowSizes).push_back(sizes[loop]);
   }
   Value channels = index.product(channelSizes);
-  partsOfChannel = index.mul(index.product(rowSizes), partsOfRow);
-  parts = index.mul(channels, partsOfChannel);
+  segmentsOfChannel = index.mul(index.product(rowSizes), segmentsOfRow);
+  segments = index.mul(channels, segmentsOfChannel);
 }
 
-Split::Part Split::getPart(OpBuilder &b, Value position) const {
+Split::Segment Split::getSegment(OpBuilder &b, Value position) const {
   IndexBuilder index = at(b);
-  Part part;
-  part.row.ivs.resize(group.numLoops);
-  Value row = index.div(position, partsOfRow);
-  Value partOfRow = index.rem(position, partsOfRow);
-  part.row.base = index.mul(row, sizes[inner]);
-  delinearize(b, row, outer, part.row.ivs);
-  part.elements.from = index.mul(partOfRow, partElements);
-  part.elements.to =
-      index.min(index.add(part.elements.from, partElements), sizes[inner]);
-  part.number = index.constant(0);
+  Segment segment;
+  segment.row.ivs.resize(group.numLoops);
+  Value row = index.div(position, segmentsOfRow);
+  Value segmentOfRow = index.rem(position, segmentsOfRow);
+  segment.row.base = index.mul(row, sizes[inner]);
+  delinearize(b, row, outer, segment.row.ivs);
+  segment.elements.from = index.mul(segmentOfRow, segmentElements);
+  segment.elements.to = index.min(
+      index.add(segment.elements.from, segmentElements), sizes[inner]);
+  segment.number = index.constant(0);
   for (bool isChannel : {true, false})
     for (unsigned loop : outer)
       if (group.isFeature(loop) == isChannel)
-        part.number =
-            index.add(index.mul(part.number, sizes[loop]), part.row.ivs[loop]);
-  part.number = index.add(index.mul(part.number, partsOfRow), partOfRow);
-  return part;
+        segment.number = index.add(index.mul(segment.number, sizes[loop]),
+                                   segment.row.ivs[loop]);
+  segment.number =
+      index.add(index.mul(segment.number, segmentsOfRow), segmentOfRow);
+  return segment;
 }
 
-void Split::emitSumsOfPart(OpBuilder &b, Value position,
-                           ArrayRef<Value> tables) const {
-  Part part = getPart(b, position);
-  auto getRun = [&](OpBuilder &, Value) { return part.row; };
+void Split::emitSumsOfSegment(OpBuilder &b, Value position,
+                              ArrayRef<Value> tables) const {
+  Segment segment = getSegment(b, position);
+  auto getRun = [&](OpBuilder &, Value) { return segment.row; };
   SmallVector<Value> sums =
-      emitRunSums(b, {constant(b, 1), getRun, part.elements});
+      emitRunSums(b, {constant(b, 1), getRun, segment.elements});
   for (auto [i, table] : llvm::enumerate(tables)) {
     Value total = addLanes(b, sums[2 * i], sums[2 * i + 1]);
-    memref::StoreOp::create(b, loc, total, table, part.number);
+    memref::StoreOp::create(b, loc, total, table, segment.number);
   }
 }
 
@@ -105,11 +106,11 @@ void Split::emitSumsOfChannel(OpBuilder &b, ArrayRef<Value> ivs,
   Value channel = index.constant(0);
   for (unsigned loop : group.features)
     channel = index.add(index.mul(channel, sizes[loop]), ivs[loop]);
-  Value first = index.mul(channel, partsOfChannel);
+  Value first = index.mul(channel, segmentsOfChannel);
   SmallVector<Value> sums = emitSumLoop(
-      b, {index.constant(0), partsOfChannel}, zeroSums(b),
-      [&](OpBuilder &nested, Value part, ValueRange carried) {
-        Value entry = at(nested).add(first, part);
+      b, {index.constant(0), segmentsOfChannel}, zeroSums(b),
+      [&](OpBuilder &nested, Value segment, ValueRange carried) {
+        Value entry = at(nested).add(first, segment);
         SmallVector<Value> addends;
         for (Value table : tables)
           addends.push_back(memref::LoadOp::create(nested, loc, table, entry));
@@ -121,12 +122,13 @@ void Split::emitSumsOfChannel(OpBuilder &b, ArrayRef<Value> ivs,
 void Split::emitSums(OpBuilder &b) const {
   SmallVector<TableType> types;
   for (unsigned i : llvm::seq(numSums()))
-    types.push_back({parts, sumType(i)});
+    types.push_back({segments, sumType(i)});
   TableMemory memory = createTables(b, types);
-  emitShares(b, parts, [&](OpBuilder &nested, const Share &share) {
-    emitFor(nested, share.iterations, [&](OpBuilder &inPart, Value position) {
-      emitSumsOfPart(inPart, position, memory.tables);
-    });
+  emitShares(b, segments, [&](OpBuilder &nested, const Share &share) {
+    emitFor(nested, share.iterations,
+            [&](OpBuilder &inSegment, Value position) {
+              emitSumsOfSegment(inSegment, position, memory.tables);
+            });
   });
   emitLoops(b, group.features, SmallVector<Value>(group.numLoops),
             [&](OpBuilder &nested, ArrayRef<Value> ivs) {
@@ -136,13 +138,13 @@ void Split::emitSums(OpBuilder &b) const {
 }
 
 void Split::emitElementwise(OpBuilder &b, linalg::GenericOp generic) const {
-  emitShares(b, parts, [&](OpBuilder &nested, const Share &share) {
+  emitShares(b, segments, [&](OpBuilder &nested, const Share &share) {
     auto [from, to] = share.iterations;
-    // Backwards: the parts that were read last are still in a cache.
+    // Backwards: the segments that were read last are still in a cache.
     Value last = at(nested).sub(at(nested).add(from, to), constant(nested, 1));
-    emitFor(nested, {from, to}, [&](OpBuilder &inPart, Value iv) {
-      Part part = getPart(inPart, at(inPart).sub(last, iv));
-      emitElements(inPart, generic, part.row, part.elements);
+    emitFor(nested, {from, to}, [&](OpBuilder &inSegment, Value iv) {
+      Segment segment = getSegment(inSegment, at(inSegment).sub(last, iv));
+      emitElements(inSegment, generic, segment.row, segment.elements);
     });
   });
 }

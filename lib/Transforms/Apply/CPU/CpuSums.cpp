@@ -59,13 +59,13 @@ SmallVector<Value> CpuLoops::addRestPiece(OpBuilder &b, const Run &run,
   Piece piece = {at(b).add(plan.elements.to, constant(b, first)), lanes};
   if (!count || *count < lanes)
     piece.mask = createMask(b, remaining, lanes);
-  SmallVector<Value> parts;
+  SmallVector<Value> slices;
   for (Value sum : sums)
-    parts.push_back(
+    slices.push_back(
         vector::ExtractStridedSliceOp::create(b, loc, sum, first, lanes, 1));
-  SmallVector<Value> next = addTerms(b, run, piece, parts);
-  for (auto [sum, part] : llvm::zip_equal(sums, next))
-    part = vector::InsertStridedSliceOp::create(b, loc, part, sum, first, 1);
+  SmallVector<Value> next = addTerms(b, run, piece, slices);
+  for (auto [sum, slice] : llvm::zip_equal(sums, next))
+    slice = vector::InsertStridedSliceOp::create(b, loc, slice, sum, first, 1);
   return next;
 }
 

@@ -91,19 +91,18 @@ GroupTables TableLoops::createTables(OpBuilder &b,
 }
 
 void TableLoops::fillByRow(OpBuilder &b, const ChannelTables &tables,
-                           Value firstChannel, Value numChannels,
-                           Value rowSize) const {
+                           const TileRows &rows) const {
   Value zeroIndex = constant(b, 0);
   for (auto [operand, table] : tables)
-    emitFor(b, {zeroIndex, numChannels},
+    emitFor(b, {zeroIndex, rows.count},
             [&, operand = operand, table = table](OpBuilder &nested,
                                                   Value channel) {
               IndexBuilder index = at(nested);
               Value value = memref::LoadOp::create(
                   nested, loc, operand,
-                  ValueRange{index.add(firstChannel, channel)});
-              Value start = index.mul(channel, rowSize);
-              emitFor(nested, {zeroIndex, rowSize}, constant(nested, lanes),
+                  ValueRange{index.add(rows.firstChannel, channel)});
+              Value start = index.mul(channel, rows.size);
+              emitFor(nested, {zeroIndex, rows.size}, constant(nested, lanes),
                       [&](OpBuilder &inRow, Value element) {
                         Value entries = broadcastTo(inRow, loc, value, lanes);
                         store(inRow, entries, castToStorage(inRow, loc, table),
@@ -112,16 +111,15 @@ void TableLoops::fillByRow(OpBuilder &b, const ChannelTables &tables,
             });
 }
 
-/// The values of all channels, to the entries from `first` on.
 void TableLoops::copyChannels(OpBuilder &b, Value operand, Value table,
-                              Value first, Value channels) const {
-  Interval all = {constant(b, 0), channels};
+                              const ChannelEntries &entries) const {
+  Interval all = {constant(b, 0), entries.channels};
   if (isMemRefWithIdentity(operand)) {
     emitPieces(b, all, wide, [&](OpBuilder &nested, const Piece &piece) {
       // Tables are padded, and need no mask.
       store(nested, load(nested, operand, piece.position, piece),
             castToStorage(nested, loc, table),
-            at(nested).add(first, piece.position),
+            at(nested).add(entries.first, piece.position),
             {piece.position, piece.lanes});
     });
     return;
@@ -129,21 +127,20 @@ void TableLoops::copyChannels(OpBuilder &b, Value operand, Value table,
   emitFor(b, all, [&](OpBuilder &nested, Value channel) {
     Value value = memref::LoadOp::create(nested, loc, operand, channel);
     memref::StoreOp::create(nested, loc, value, table,
-                            at(nested).add(first, channel));
+                            at(nested).add(entries.first, channel));
   });
 }
 
 void TableLoops::fillByChannel(OpBuilder &b, const ChannelTables &tables,
-                               Value first, Value channels,
-                               Value columns) const {
+                               const ChannelEntries &entries) const {
   IndexBuilder index = at(b);
   Value zeroIndex = index.constant(0), one = index.constant(1);
   for (auto [operand, table] : tables)
-    copyChannels(b, operand, table, first, channels);
+    copyChannels(b, operand, table, entries);
   // The filled part of a table is doubled until it is long enough.
-  Value end = index.add(columns, index.constant(wide + kLineBytes));
+  Value end = index.add(entries.columns, index.constant(wide + kLineBytes));
   scf::WhileOp::create(
-      b, loc, b.getIndexType(), index.max(channels, one),
+      b, loc, b.getIndexType(), index.max(entries.channels, one),
       [&](OpBuilder &before, Location, ValueRange filled) {
         Value isShort =
             at(before).compare(arith::CmpIPredicate::ult, filled[0], end);
@@ -153,7 +150,7 @@ void TableLoops::fillByChannel(OpBuilder &b, const ChannelTables &tables,
         Value width = at(after).min(filled[0], at(after).sub(end, filled[0]));
         emitFor(after, {zeroIndex, width}, constant(after, lanes),
                 [&](OpBuilder &nested, Value entry) {
-                  Piece source = {at(nested).add(first, entry), lanes};
+                  Piece source = {at(nested).add(entries.first, entry), lanes};
                   for (auto [operand, table] : tables) {
                     Value stored = castToStorage(nested, loc, table);
                     store(nested, load(nested, stored, source.position, source),

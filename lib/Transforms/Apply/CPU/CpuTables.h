@@ -53,6 +53,20 @@ struct ColumnRows {
   bool mayOverrun = false;
 };
 
+/// The rows of a tile, one for each of its channels.
+struct TileRows {
+  Value firstChannel;
+  Value count;
+  Value size; // elements of a row
+};
+
+/// The entries of a table for rows that hold an element of each channel.
+struct ChannelEntries {
+  Value first;
+  Value channels;
+  Value columns; // of a row or of several
+};
+
 class TableLoops : public CpuLoops {
 protected:
   explicit TableLoops(const CpuLoops &shared) : CpuLoops(shared) {}
@@ -63,15 +77,14 @@ protected:
   /// The per-channel operands of `generics`, without the sums.
   llvm::SetVector<Value>
   getChannelOperands(ArrayRef<linalg::GenericOp> generics) const;
-  /// Fills tables for rows of `rowSize` elements, each of the next channel:
-  /// the value of channel `firstChannel + i` goes to the entries of row i.
-  void fillByRow(OpBuilder &b, const ChannelTables &tables, Value firstChannel,
-                 Value numChannels, Value rowSize) const;
-  /// Fills entries [first, first + columns) of tables for rows of all channels,
-  /// an element of each: the values of all channels, repeated. A vector and a
-  /// line more are filled, for pieces that overrun.
-  void fillByChannel(OpBuilder &b, const ChannelTables &tables, Value first,
-                     Value channels, Value columns) const;
+  /// Fills tables: the value of channel `firstChannel + i` goes to all entries
+  /// of row i.
+  void fillByRow(OpBuilder &b, const ChannelTables &tables,
+                 const TileRows &rows) const;
+  /// Fills `entries` of tables with the values of all channels, repeated. A
+  /// vector and a line more are filled, for pieces that overrun.
+  void fillByChannel(OpBuilder &b, const ChannelTables &tables,
+                     const ChannelEntries &entries) const;
   /// Elements of a line in the narrowest result.
   int64_t getLineElements() const;
   /// The number of times that `elements` must be repeated to fill whole units,
@@ -93,8 +106,9 @@ protected:
                     const Piece &piece) const;
 
 private:
-  void copyChannels(OpBuilder &b, Value operand, Value table, Value first,
-                    Value channels) const;
+  /// Copies the values of all channels to the first of `entries`.
+  void copyChannels(OpBuilder &b, Value operand, Value table,
+                    const ChannelEntries &entries) const;
   /// Adds the terms of `pieces` of the rows of one chain to `tables.chains`;
   /// between rows they stay in registers.
   void addPieces(OpBuilder &b, const SumTables &tables, const ColumnRows &chain,

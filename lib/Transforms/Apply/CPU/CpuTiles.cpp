@@ -100,7 +100,8 @@ void Tiles::emitSumsOfChannel(OpBuilder &b, const Tile &tile,
 
 void Tiles::emitSums(OpBuilder &b, const Tile &tile) const {
   Value zeroIndex = constant(b, 0);
-  fillByRow(b, tables.reduction, tile.firstChannel, tile.numChannels, rowSize);
+  fillByRow(b, tables.reduction,
+            {tile.firstChannel, tile.numChannels, rowSize});
   emitZeroSums(b, tables.sums, zeroIndex, tile.columns);
   auto getSummedRun = [&](OpBuilder &nested, Value sample) {
     Run run = getRun(nested, tile, sample, tables.reduction);
@@ -126,8 +127,8 @@ void Tiles::emitTile(OpBuilder &b, Value number) const {
   emitEachChannel(b, tile, [&](OpBuilder &nested, Value channel) {
     emitChannelwise(nested, at(nested).add(tile.firstChannel, channel));
   });
-  fillByRow(b, tables.elementwise, tile.firstChannel, tile.numChannels,
-            rowSize);
+  fillByRow(b, tables.elementwise,
+            {tile.firstChannel, tile.numChannels, rowSize});
   Value zeroIndex = constant(b, 0);
   for (linalg::GenericOp generic : group.elementwise)
     emitFor(b, {zeroIndex, samples}, [&](OpBuilder &nested, Value sample) {

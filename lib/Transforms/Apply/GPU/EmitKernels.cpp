@@ -21,6 +21,7 @@ using namespace mlir::bngrad;
 /// Emits `one_pass` for data that are aligned as its copies need, else
 /// `two_pass`; alignments not known yet are tested at run time.
 static void emitAlignedOnePass(OpBuilder &b, const ScheduledGroup &group,
+                               const OnePassLayout &layout,
                                const GpuSchedule &schedule,
                                DeviceBuffers &buffers) {
   Location loc = group.getMembers().front().getLoc();
@@ -37,12 +38,12 @@ static void emitAlignedOnePass(OpBuilder &b, const ScheduledGroup &group,
   if (isDense)
     isAligned = buffers.testAlignment(b, generics, group.numLoops - 1);
   if (!isAligned)
-    return emitOnePass(b, group, schedule, buffers);
+    return emitOnePass(b, group, layout, schedule, buffers);
   scf::IfOp::create(
       b, loc, isAligned,
       [&](OpBuilder &nested, Location) {
         buffers.setAligned(true);
-        emitOnePass(nested, group, schedule, buffers);
+        emitOnePass(nested, group, layout, schedule, buffers);
         buffers.setAligned(false);
         scf::YieldOp::create(nested, loc);
       },
@@ -77,23 +78,26 @@ static LogicalResult emitSchedule(RewriterBase &rewriter,
                                   ScheduleAttr schedule, const CudaChip &chip,
                                   DeviceBuffers &buffers) {
   linalg::GenericOp first = group.getMembers().front();
+  const GpuSchedule &parameters = schedule.getGpu();
   std::string reason;
   switch (schedule.getKind()) {
   case ScheduleKind::TwoPass:
-    emitTwoPass(rewriter, group, schedule.getGpu(), buffers);
+    emitTwoPass(rewriter, group, parameters, buffers);
     return success();
-  case ScheduleKind::OnePass:
-    if (failed(verifyOnePass(group, schedule.getGpu(), reason))) {
+  case ScheduleKind::OnePass: {
+    FailureOr<OnePassLayout> layout =
+        getOnePassLayout(group, parameters, reason);
+    if (failed(layout)) {
       emitMissed(first, "bngrad-apply-schedule",
                  "two passes instead of one: " + reason);
-      emitTwoPass(rewriter, group, getTwoPassInstead(schedule.getGpu()),
-                  buffers);
+      emitTwoPass(rewriter, group, getTwoPassInstead(parameters), buffers);
       return success();
     }
-    if (failed(verifySharedMemory(group, schedule.getGpu(), chip, reason)))
+    if (failed(layout->verifySharedMemory(parameters, chip, reason)))
       return first.emitOpError() << reason;
-    emitAlignedOnePass(rewriter, group, schedule.getGpu(), buffers);
+    emitAlignedOnePass(rewriter, group, *layout, parameters, buffers);
     return success();
+  }
   case ScheduleKind::Loops:
   case ScheduleKind::Channels:
   case ScheduleKind::Split:

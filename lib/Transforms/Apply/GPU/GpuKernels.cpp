@@ -109,7 +109,7 @@ Walk GpuKernels::createWalk(OpBuilder &b, ArrayRef<unsigned> loops,
     walk.sizes.push_back(loop == inner
                              ? at(b).div(sizes[loop], constant(b, lanes))
                              : sizes[loop]);
-  walk.steps = delinearize(b, walk, stride);
+  walk.strides = delinearize(b, walk, stride);
   return walk;
 }
 
@@ -133,12 +133,12 @@ SmallVector<Value> GpuKernels::advance(OpBuilder &b, const Walk &walk,
   SmallVector<Value> result(walk.loops.size());
   Value carry = index.constant(0);
   for (size_t i = walk.loops.size(); i-- > 1;) {
-    Value next = index.add(index.add(position[i], walk.steps[i]), carry);
+    Value next = index.add(index.add(position[i], walk.strides[i]), carry);
     Value wraps = index.compare(arith::CmpIPredicate::uge, next, walk.sizes[i]);
     result[i] = index.select(wraps, index.sub(next, walk.sizes[i]), next);
     carry = index.select(wraps, index.constant(1), index.constant(0));
   }
-  result[0] = index.add(index.add(position[0], walk.steps[0]), carry);
+  result[0] = index.add(index.add(position[0], walk.strides[0]), carry);
   return result;
 }
 
@@ -288,6 +288,17 @@ int64_t GpuKernels::getLanes(ArrayRef<linalg::GenericOp> generics) const {
   return getMostLanes(generics, schedule.accessBits);
 }
 
+GpuKernels::Chunks GpuKernels::planChunks(OpBuilder &b,
+                                          const ThreadPieces &pieces) const {
+  IndexBuilder index = at(b);
+  Chunks chunks;
+  chunks.size = index.mul(pieces.stride, index.constant(kUnroll));
+  chunks.count = index.div(
+      index.sub(index.max(pieces.to, pieces.from), pieces.from), chunks.size);
+  chunks.start = index.add(pieces.from, pieces.thread);
+  return chunks;
+}
+
 void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,
                               const Walk &walk, const Indices &first,
                               const ThreadPieces &pieces, int64_t lanes) const {
@@ -300,14 +311,11 @@ void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,
       indices[i] = at(nested).add(indices[i], start);
     return indices;
   };
-  auto [from, thread, stride, to] = pieces;
-  Value chunk = index.mul(stride, index.constant(kUnroll));
-  Value chunks = index.div(index.sub(index.max(to, from), from), chunk);
-  Value start = index.add(from, thread);
+  Chunks chunks = planChunks(b, pieces);
   // Whole chunks: everything is loaded before the first store.
   auto body = scf::ForOp::create(
-      b, loc, index.constant(0), chunks, index.constant(1),
-      delinearize(b, walk, start),
+      b, loc, index.constant(0), chunks.count, index.constant(1),
+      delinearize(b, walk, chunks.start),
       [&](OpBuilder &nested, Location, Value, ValueRange args) {
         SmallVector<Value> position(args);
         SmallVector<std::pair<Indices, IRMapping>> clones;
@@ -321,9 +329,9 @@ void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,
           storeResults(nested, generic, mapping, here, lanes);
         scf::YieldOp::create(nested, loc, position);
       });
-  Value rest = index.add(start, index.mul(chunks, chunk));
   scf::ForOp::create(
-      b, loc, rest, to, stride, body.getResults(),
+      b, loc, chunks.getRest(index), pieces.to, pieces.stride,
+      body.getResults(),
       [&](OpBuilder &nested, Location, Value, ValueRange position) {
         Indices here = locate(nested, position);
         IRMapping mapping = clonePiece(nested, generic, common, here, lanes);

@@ -24,24 +24,23 @@
 
 namespace mlir::bngrad {
 
-/// Elements that a thread adds one by one, and loads before the first of them
-/// is used.
+/// Pieces of a chunk for each thread, all loaded before the first is used.
 inline constexpr int64_t kUnroll = 4;
 
-/// The steps of a thread through some loops of the data, as one sequence of
-/// pieces in which the last loop runs fastest.
+/// The pieces that a thread visits in some loops of the data, numbered as one
+/// sequence with the last loop innermost.
 struct Walk {
   SmallVector<unsigned> loops;
-  SmallVector<Value> sizes; // by loop, of the last one in pieces
-  SmallVector<Value> steps; // by loop, of one step of the thread
+  SmallVector<Value> sizes;   // by loop, of the last one in pieces
+  SmallVector<Value> strides; // by loop, from a piece of the thread to the next
 };
 
 /// Where a piece is: an index for every loop of the data, null where a walk has
 /// not set it. The last loop's is that of the first element of the piece.
 using Indices = SmallVector<Value>;
 
-/// The pieces of a walk that a thread takes: number `from + thread`, and on in
-/// steps of `stride`, before `to`.
+/// The pieces of a walk that a thread visits: number `from + thread`, and every
+/// `stride`-th after it, before `to`.
 struct ThreadPieces {
   Value from, thread, stride, to;
 };
@@ -84,12 +83,23 @@ protected:
   void barrier(OpBuilder &b) const;
 
   // Walks.
-  /// A walk over `loops` with a step of `stride` pieces.
+  /// A walk over `loops` with a stride of `stride` pieces.
   Walk createWalk(OpBuilder &b, ArrayRef<unsigned> loops, Value stride,
                   int64_t lanes) const;
   Value countPieces(OpBuilder &b, const Walk &walk) const {
     return at(b).product(walk.sizes);
   }
+  /// The pieces of a thread as whole chunks of kUnroll, and a rest.
+  struct Chunks {
+    Value size;  // of a chunk, in pieces of all threads
+    Value count; // of whole chunks
+    Value start; // the first piece of the thread
+    /// The first piece of the thread after the whole chunks.
+    Value getRest(IndexBuilder index) const {
+      return index.add(start, index.mul(count, size));
+    }
+  };
+  Chunks planChunks(OpBuilder &b, const ThreadPieces &pieces) const;
   using GroupEmitter::delinearize;
   /// Position `index` of the walk, by loop of the walk.
   SmallVector<Value> delinearize(OpBuilder &b, const Walk &walk,
@@ -157,7 +167,7 @@ protected:
   /// Adds `totals` to the initial values of the outputs of the reduction.
   void storeSums(OpBuilder &b, const Indices &indices, ValueRange totals) const;
 
-  /// Part of an operand, in shared memory.
+  /// The tile of an operand, in shared memory.
   struct OnChip {
     Value memref;
     SmallVector<Value> first; // by dim: the index of its first element
@@ -167,7 +177,7 @@ protected:
   DeviceBuffers &buffers;
   Value channels;                 // the number of channels
   int64_t threads;                // of a block
-  unsigned inner;                 // the loop that runs fastest
+  unsigned inner;                 // the innermost loop
   DenseMap<Value, OnChip> onChip; // by memref, operands read there
   std::string module;             // the symbol of the kernels
 };

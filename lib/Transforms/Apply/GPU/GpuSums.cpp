@@ -41,15 +41,12 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
   DenseMap<OpOperand *, Value> common =
       loadCommon(b, group.reduction, indices, lanes);
   unsigned numSumValues = 2 * numSums();
-  auto [from, thread, stride, to] = pieces;
-  Value chunk = index.mul(stride, index.constant(kUnroll));
-  Value chunks = index.div(index.sub(index.max(to, from), from), chunk);
-  Value start = index.add(from, thread);
+  Chunks chunks = planChunks(b, pieces);
   SmallVector<Value> carried = zeroSums(b, lanes);
-  llvm::append_range(carried, delinearize(b, walk, start));
+  llvm::append_range(carried, delinearize(b, walk, chunks.start));
   // Whole chunks: all loads of a chunk come before the first sum.
   auto body = scf::ForOp::create(
-      b, loc, index.constant(0), chunks, index.constant(1), carried,
+      b, loc, index.constant(0), chunks.count, index.constant(1), carried,
       [&](OpBuilder &nested, Location, Value, ValueRange args) {
         SmallVector<Value> position(args.drop_front(numSumValues));
         SmallVector<SmallVector<Value>> terms;
@@ -68,9 +65,9 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
         scf::YieldOp::create(nested, loc, next);
       });
   // The rest, fewer than kUnroll pieces for a thread.
-  Value rest = index.add(start, index.mul(chunks, chunk));
   auto tail = scf::ForOp::create(
-      b, loc, rest, to, stride, body.getResults(),
+      b, loc, chunks.getRest(index), pieces.to, pieces.stride,
+      body.getResults(),
       [&](OpBuilder &nested, Location, Value, ValueRange args) {
         ValueRange position = args.drop_front(numSumValues);
         Indices here = getIndices(nested, walk, indices, position, lanes);

@@ -42,7 +42,8 @@ namespace {
 class OnePass : public GpuKernels {
 public:
   OnePass(OpBuilder &b, const ScheduledGroup &group,
-          const GpuSchedule &schedule, DeviceBuffers &buffers);
+          const OnePassLayout &layout, const GpuSchedule &schedule,
+          DeviceBuffers &buffers);
 
   void emit(OpBuilder &b);
 
@@ -74,6 +75,7 @@ private:
   void emitSumsOfChannels(OpBuilder &b, const Kernel &kernel);
   void emitSumsOfColumns(OpBuilder &b, const Kernel &kernel);
   void finishChannels(OpBuilder &b, const Kernel &kernel);
+  void emitElementwise(OpBuilder &b, const Kernel &kernel) const;
   Value loadSlot(OpBuilder &b, unsigned sum, Value channel, Value block) const;
   void synchronize(OpBuilder &b) const;
 
@@ -91,15 +93,14 @@ private:
 } // namespace
 
 OnePass::OnePass(OpBuilder &b, const ScheduledGroup &group,
-                 const GpuSchedule &schedule, DeviceBuffers &buffers)
-    : GpuKernels(b, group, schedule, buffers), cluster(schedule.clusterBlocks),
-      tile(schedule.blockChannels) {
-  std::string reason;
-  layout = *OnePassLayout::get(group, reason);
+                 const OnePassLayout &layout, const GpuSchedule &schedule,
+                 DeviceBuffers &buffers)
+    : GpuKernels(b, group, schedule, buffers), layout(layout),
+      cluster(schedule.clusterBlocks), tile(schedule.blockChannels) {
   rowsOfBlock = layout.getRowsOfBlock(schedule);
   lanes = getLanes(group.getDataGenerics());
-  int64_t run = layout.channelsRunFastest ? layout.channels : layout.length;
-  if (run % lanes != 0 || (layout.channelsRunFastest && tile % lanes != 0))
+  int64_t run = layout.channelsInnermost ? layout.channels : layout.length;
+  if (run % lanes != 0 || (layout.channelsInnermost && tile % lanes != 0))
     lanes = 1;
   for (linalg::GenericOp generic : group.getDataGenerics())
     for (OpOperand &operand : generic->getOpOperands())
@@ -126,7 +127,7 @@ OnePass::Copy OnePass::chooseCopy() const {
     return Copy::Elements;
   }
   // Short runs would keep one thread busy for long.
-  bool isShort = layout.channelsRunFastest && tile < layout.channels;
+  bool isShort = layout.channelsInnermost && tile < layout.channels;
   return isShort ? Copy::AsyncPieces : Copy::Bulk;
 }
 
@@ -134,7 +135,7 @@ void OnePass::emit(OpBuilder &b) {
   SmallVector<Type> shared;
   for (unsigned i : llvm::seq(numSums()))
     shared.push_back(getSharedType(tile, sumType(i)));
-  if (layout.channelsRunFastest) {
+  if (layout.channelsInnermost) {
     int64_t columns = tile / lanes;
     int64_t rowsOfThreads = std::max<int64_t>(threads / columns, 1);
     for (unsigned i : llvm::seq(numSums()))
@@ -178,7 +179,11 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
   synchronize(b);
   finishChannels(b, kernel);
   synchronize(b);
+  emitElementwise(b, kernel);
+}
 
+void OnePass::emitElementwise(OpBuilder &b, const Kernel &kernel) const {
+  IndexBuilder index = at(b);
   Walk walk;
   walk.loops = llvm::to_vector(llvm::seq<unsigned>(0, group.numLoops));
   Indices first(group.numLoops, index.constant(0));
@@ -202,7 +207,7 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
     }
   }
   Value stride = index.constant(threads);
-  walk.steps = delinearize(b, walk, stride);
+  walk.strides = delinearize(b, walk, stride);
   for (linalg::GenericOp generic : group.elementwise) {
     emitElements(
         b, generic, walk, first,
@@ -230,7 +235,7 @@ void OnePass::createViews(OpBuilder &b) {
     SmallVector<Value> first;
     for (unsigned loop : llvm::seq(group.numLoops)) {
       bool isRow = !group.isFeature(loop) && loop != inner;
-      isRow |= layout.channelsRunFastest && !group.isFeature(loop);
+      isRow |= layout.channelsInnermost && !group.isFeature(loop);
       shape.push_back(group.isFeature(loop) ? tile
                       : isRow               ? rowsOfBlock
                                             : layout.length);
@@ -319,7 +324,7 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
         nested, loc, getPointerType(nested, NVVM::NVVMMemorySpace::Shared),
         barAddress);
     // Where a tile has all channels, its rows are one run.
-    if (layout.channelsRunFastest) {
+    if (layout.channelsInnermost) {
       Value hasRows = inside.compare(arith::CmpIPredicate::ugt, rows, zero);
       emitIf(nested, hasRows, [&](OpBuilder &run) {
         emitBulkCopy(run, {zero, rows}, barPointer);
@@ -344,18 +349,18 @@ void OnePass::emitCopies(OpBuilder &b, const Kernel &kernel, bool inPieces) {
     // Upstream's op counts the bits of i1, which has a byte in memory.
     bool isPiece = inPieces && !getElementTypeOrSelf(operand).isInteger(1);
     int64_t elements = isPiece ? CudaChip::kCopyBytes / layout.widths[i] : 1;
-    // [row, channel, element], of which one runs fastest.
+    // [row, channel, element], one of which is innermost.
     Walk walk;
     walk.loops = llvm::to_vector(llvm::seq<unsigned>(0, group.numLoops));
     for (unsigned loop : walk.loops) {
       int64_t size = group.isFeature(loop) ? tile : layout.length;
       if (loop == inner)
         size /= elements;
-      bool isRow = !group.isFeature(loop) &&
-                   (loop != inner || layout.channelsRunFastest);
+      bool isRow =
+          !group.isFeature(loop) && (loop != inner || layout.channelsInnermost);
       walk.sizes.push_back(isRow ? rows : index.constant(size));
     }
-    walk.steps = delinearize(b, walk, stride);
+    walk.strides = delinearize(b, walk, stride);
     Value source = operand, copy = copies[i];
     SmallVector<Value> first = onChip[operand].first;
     scf::ForOp::create(
@@ -399,7 +404,7 @@ void OnePass::emitCopies(OpBuilder &b, const Kernel &kernel, bool inPieces) {
 }
 
 void OnePass::emitSumsOfBlock(OpBuilder &b, const Kernel &kernel) {
-  if (layout.channelsRunFastest)
+  if (layout.channelsInnermost)
     emitSumsOfColumns(b, kernel);
   else if (tile == 1)
     emitSumsOfChannel(b, kernel);
@@ -555,7 +560,8 @@ void OnePass::finishChannels(OpBuilder &b, const Kernel &kernel) {
 }
 
 void mlir::bngrad::emitOnePass(OpBuilder &b, const ScheduledGroup &group,
+                               const OnePassLayout &layout,
                                const GpuSchedule &schedule,
                                DeviceBuffers &buffers) {
-  OnePass(b, group, schedule, buffers).emit(b);
+  OnePass(b, group, layout, schedule, buffers).emit(b);
 }

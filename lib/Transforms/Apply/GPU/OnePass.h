@@ -10,16 +10,16 @@
 #define BNGRAD_LIB_TRANSFORMS_APPLY_GPU_ONEPASS_H
 
 #include "DeviceBuffers.h"
-#include "Schedule/ScheduledGroup.h"
+#include "Schedule/OnePassLayout.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 
 namespace mlir::bngrad {
 
-/// Emits the kernel of `#bngrad.schedule<one_pass>` for `group`, whose layout
-/// fits.
+/// Emits the kernel of `#bngrad.schedule<one_pass>` for `group`.
 void emitOnePass(OpBuilder &b, const ScheduledGroup &group,
-                 const GpuSchedule &schedule, DeviceBuffers &buffers);
+                 const OnePassLayout &layout, const GpuSchedule &schedule,
+                 DeviceBuffers &buffers);
 
 } // namespace mlir::bngrad
 

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One kernel adds up shares of every channel, one finishes the sums and
+// One kernel adds up slices of every channel, one finishes the sums and
 // computes the per-channel results, and one computes the elements. Neither the
-// number of shares nor the order in which they are added depends on the device.
+// number of slices nor the order in which they are added depends on the device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,20 +40,20 @@ private:
   void emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
                    LanesBody body);
 
-  /// Partial sums, as [sum][share][channel].
+  /// Partial sums, as [sum][slice][channel].
   struct Partials {
     SmallVector<Value> memrefs; // by sum
-    Value shares;
+    Value slices;
   };
-  Partials createPartials(OpBuilder &b, Value shares);
+  Partials createPartials(OpBuilder &b, Value slices);
   /// The work of the blocks that add up.
   struct Work {
-    Value tiles;   // of channels, each a block's at a time
-    Value pieces;  // of a tile
-    Value perStep; // pieces that a block takes at a time
+    Value tiles;         // of channels, each a block's at a time
+    Value pieces;        // of a tile
+    Value piecesOfBlock; // pieces that a block takes at a time
   };
-  /// The number of shares that `work` is cut into, per tile.
-  Value countShares(OpBuilder &b, const Work &work);
+  /// The number of slices that `work` is cut into, per tile.
+  Value countSlices(OpBuilder &b, const Work &work);
   /// Threads beside each other in a channel.
   void emitChannelSums(OpBuilder &b, const Partials &partials, int64_t lanes);
 
@@ -65,13 +65,13 @@ private:
     Value count;  // of tiles
     Walk walk;    // of a thread, down its column
     Value stride; // of the walk
-    Value pieces, piecesOfShare;
+    Value pieces, piecesOfSlice;
   };
   ColumnTiles planColumns(OpBuilder &b, const Partials &partials,
                           int64_t lanes);
   /// Threads beside each other in different channels.
   void emitColumnSums(OpBuilder &b, const Partials &partials, int64_t lanes);
-  /// The kernel: the sums of a share of the pieces of each column of a tile.
+  /// The kernel: the sums of a slice of the pieces of each column of a tile.
   void emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
                       const Partials &partials, const ColumnTiles &tiles,
                       int64_t lanes);
@@ -103,24 +103,24 @@ void TwoPass::emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
       [&](OpBuilder &nested) { body(nested, 1); });
 }
 
-TwoPass::Partials TwoPass::createPartials(OpBuilder &b, Value shares) {
+TwoPass::Partials TwoPass::createPartials(OpBuilder &b, Value slices) {
   Partials partials;
-  partials.shares = shares;
+  partials.slices = slices;
   for (unsigned i : llvm::seq(numSums())) {
     auto type = MemRefType::get({ShapedType::kDynamic, ShapedType::kDynamic},
                                 sumType(i));
-    partials.memrefs.push_back(buffers.allocate(b, type, {shares, channels}));
+    partials.memrefs.push_back(buffers.allocate(b, type, {slices, channels}));
   }
   return partials;
 }
 
-Value TwoPass::countShares(OpBuilder &b, const Work &work) {
+Value TwoPass::countSlices(OpBuilder &b, const Work &work) {
   IndexBuilder index = at(b);
   // Enough blocks for the device, but none with less than one chunk to add.
   Value wanted = index.ceilDiv(index.constant(schedule.sumBlocks),
                                index.max(work.tiles, index.constant(1)));
-  Value most = index.ceilDiv(work.pieces,
-                             index.mul(work.perStep, index.constant(kUnroll)));
+  Value most = index.ceilDiv(
+      work.pieces, index.mul(work.piecesOfBlock, index.constant(kUnroll)));
   return index.max(index.min(wanted, most), index.constant(1));
 }
 
@@ -130,18 +130,18 @@ void TwoPass::emitChannelSums(OpBuilder &b, const Partials &partials,
   Value stride = index.constant(threads);
   Walk walk = createWalk(b, reduced, stride, lanes);
   Value pieces = countPieces(b, walk);
-  Value share = index.ceilDiv(pieces, partials.shares);
-  Value blocks = index.mul(channels, partials.shares);
+  Value slice = index.ceilDiv(pieces, partials.slices);
+  Value blocks = index.mul(channels, partials.slices);
   SmallVector<Type> shared = getSharedTypesForBlock();
   launch(b, "reduce", {blocks, threads, shared},
          [&](OpBuilder &nested, Kernel kernel) {
            IndexBuilder inside = at(nested);
-           Value channel = inside.div(kernel.block, partials.shares);
-           Value number = inside.rem(kernel.block, partials.shares);
+           Value channel = inside.div(kernel.block, partials.slices);
+           Value number = inside.rem(kernel.block, partials.slices);
            Indices indices(group.numLoops);
            delinearize(nested, channel, group.features, indices);
-           Value from = inside.mul(number, share);
-           Value to = inside.min(inside.add(from, share), pieces);
+           Value from = inside.mul(number, slice);
+           Value to = inside.min(inside.add(from, slice), pieces);
            SmallVector<Value> sums = emitSums(
                nested, walk, indices, {from, kernel.thread, stride, to}, lanes);
            SmallVector<Value> totals = addAcrossBlock(nested, kernel, sums);
@@ -178,7 +178,7 @@ TwoPass::planColumns(OpBuilder &b, const Partials &partials, int64_t lanes) {
   tiles.stride = index.constant(tiles.rows);
   tiles.walk = createWalk(b, reduced, tiles.stride, lanes);
   tiles.pieces = countPieces(b, tiles.walk);
-  tiles.piecesOfShare = index.ceilDiv(tiles.pieces, partials.shares);
+  tiles.piecesOfSlice = index.ceilDiv(tiles.pieces, partials.slices);
   return tiles;
 }
 
@@ -189,7 +189,7 @@ void TwoPass::emitColumnSums(OpBuilder &b, const Partials &partials,
   for (unsigned i : llvm::seq(numSums()))
     shared.push_back(getSharedType(
         getScratchSize(tiles.rows, tiles.columns, lanes), sumType(i)));
-  Value blocks = at(b).mul(tiles.count, partials.shares);
+  Value blocks = at(b).mul(tiles.count, partials.slices);
   launch(b, "reduce", {blocks, threads, shared},
          [&](OpBuilder &nested, Kernel kernel) {
            emitSumsOfTile(nested, kernel, partials, tiles, lanes);
@@ -200,8 +200,8 @@ void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
                              const Partials &partials, const ColumnTiles &tiles,
                              int64_t lanes) {
   IndexBuilder index = at(b);
-  Value share = index.rem(kernel.block, partials.shares);
-  Value tile = index.div(kernel.block, partials.shares);
+  Value slice = index.rem(kernel.block, partials.slices);
+  Value tile = index.div(kernel.block, partials.slices);
   Value outerChannel = index.div(tile, tiles.tilesOfRow);
   Value width = index.constant(tiles.columns);
   Value column = index.rem(kernel.thread, width);
@@ -210,14 +210,11 @@ void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
       index.add(index.mul(index.rem(tile, tiles.tilesOfRow), width), column);
   Value first = index.mul(columnOfRow, index.constant(lanes));
   Indices indices(group.numLoops);
-  Value rest = outerChannel;
-  for (unsigned loop : llvm::reverse(tiles.outerFeatures)) {
-    indices[loop] = index.rem(rest, sizes[loop]);
-    rest = index.div(rest, sizes[loop]);
-  }
+  if (!tiles.outerFeatures.empty())
+    delinearize(b, outerChannel, tiles.outerFeatures, indices);
   indices[inner] = first;
-  Value from = index.mul(share, tiles.piecesOfShare);
-  Value to = index.min(index.add(from, tiles.piecesOfShare), tiles.pieces);
+  Value from = index.mul(slice, tiles.piecesOfSlice);
+  Value to = index.min(index.add(from, tiles.piecesOfSlice), tiles.pieces);
   Value isColumn =
       index.compare(arith::CmpIPredicate::ult, columnOfRow, tiles.columnsOfRow);
   Value isRow =
@@ -236,7 +233,7 @@ void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
   emitIf(b, index.bitAnd(isColumn, isFirst), [&](OpBuilder &nested) {
     Value channel =
         at(nested).add(at(nested).mul(outerChannel, sizes[inner]), first);
-    storeTotals(nested, totals, partials.memrefs, {share, channel});
+    storeTotals(nested, totals, partials.memrefs, {slice, channel});
   });
 }
 
@@ -258,13 +255,13 @@ void TwoPass::emitFinish(OpBuilder &b, const Partials &partials) {
           delinearize(active, channel, group.features, indices);
           if (group.reduction) {
             auto loop = scf::ForOp::create(
-                active, loc, constant(active, 0), partials.shares,
+                active, loc, constant(active, 0), partials.slices,
                 constant(active, 1), zeroSums(active),
-                [&](OpBuilder &body, Location, Value share, ValueRange sums) {
+                [&](OpBuilder &body, Location, Value slice, ValueRange sums) {
                   SmallVector<Value> addends;
                   for (Value memref : partials.memrefs)
                     addends.push_back(memref::LoadOp::create(
-                        body, loc, memref, ValueRange{share, channel}));
+                        body, loc, memref, ValueRange{slice, channel}));
                   scf::YieldOp::create(
                       body, loc, addCompensated(body, loc, sums, addends));
                 });
@@ -299,16 +296,17 @@ void TwoPass::emit(OpBuilder &b) {
   Partials partials;
   if (group.reduction) {
     bool isByColumns = group.isFeature(inner);
-    Value tiles = channels, perStep = index.constant(threads);
+    Value tiles = channels, piecesOfBlock = index.constant(threads);
     if (isByColumns) {
       int64_t columns = std::min<int64_t>(schedule.blockAccesses, threads) *
                         getLanes(group.reduction);
       tiles = index.ceilDiv(channels, index.constant(columns));
-      perStep = index.constant(
+      piecesOfBlock = index.constant(
           std::max<int64_t>(threads / schedule.blockAccesses, 1));
     }
     Value pieces = index.product(pick(sizes, reduced));
-    partials = createPartials(b, countShares(b, {tiles, pieces, perStep}));
+    partials =
+        createPartials(b, countSlices(b, {tiles, pieces, piecesOfBlock}));
     emitByLanes(b, group.reduction, [&](OpBuilder &nested, int64_t lanes) {
       if (isByColumns)
         emitColumnSums(nested, partials, lanes);

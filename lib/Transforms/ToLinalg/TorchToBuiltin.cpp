@@ -1,0 +1,128 @@
+//===- TorchToBuiltin.cpp - bngrad-torch-to-builtin -----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TorchTypes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "bngrad-torch-to-builtin"
+
+namespace mlir::bngrad {
+#define GEN_PASS_DEF_BNGRADTORCHTOBUILTINPASS
+#include "BNGrad/Transforms/ToLinalg/Passes.h.inc"
+} // namespace mlir::bngrad
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// True if `type` is no vtensor, or one with a builtin tensor.
+static bool isConvertible(Type type) {
+  return !isVTensor(type) || getBuiltinTensor(type);
+}
+
+/// True if the vtensors of `op` can become builtin tensors.
+static bool isConvertible(Operation *op) {
+  if (auto function = dyn_cast<func::FuncOp>(op))
+    return llvm::all_of(function.getArgumentTypes(),
+                        [](Type type) { return isConvertible(type); }) &&
+           llvm::all_of(function.getResultTypes(),
+                        [](Type type) { return isConvertible(type); });
+  if (isa<UnrealizedConversionCastOp, func::CallOp, func::ReturnOp>(op))
+    return llvm::all_of(op->getResultTypes(),
+                        [](Type type) { return isConvertible(type); });
+  return llvm::none_of(op->getOperandTypes(), isVTensor) &&
+         llvm::none_of(op->getResultTypes(), isVTensor);
+}
+
+static SmallVector<Type> convert(TypeRange types) {
+  return llvm::map_to_vector(types, [](Type type) -> Type {
+    RankedTensorType tensor = getBuiltinTensor(type);
+    return tensor ? tensor : type;
+  });
+}
+
+static Value castTo(OpBuilder &b, Value value, Type type) {
+  if (value.getType() == type)
+    return value;
+  return castTorchTensor(b, value.getLoc(), value, type, TorchCasts::Builtin);
+}
+
+/// Converts the operands of a call or a return.
+static void convertOperands(Operation *op) {
+  OpBuilder b(op);
+  SmallVector<Type> types = convert(op->getOperandTypes());
+  for (auto [operand, type] : llvm::zip_equal(op->getOpOperands(), types))
+    operand.set(castTo(b, operand.get(), type));
+}
+
+/// Gives `values` builtin types; their users see vtensors by casts at `b`.
+static void convertValues(OpBuilder &b, ValueRange values) {
+  for (Value value : values) {
+    Type given = value.getType();
+    RankedTensorType type = getBuiltinTensor(given);
+    if (!type)
+      continue;
+    value.setType(type);
+    Value cast = castTo(b, value, given);
+    value.replaceAllUsesExcept(cast, cast.getDefiningOp());
+  }
+}
+
+/// Folds casts to a vtensor and back, and erases those without users.
+static void foldCasts(ModuleOp module) {
+  SmallVector<UnrealizedConversionCastOp> casts;
+  module.walk([&](UnrealizedConversionCastOp cast) {
+    if (llvm::any_of(cast.getOperandTypes(), isVTensor) ||
+        llvm::any_of(cast.getResultTypes(), isVTensor))
+      casts.push_back(cast);
+  });
+  reconcileUnrealizedCasts(casts);
+}
+
+namespace {
+struct BNGradTorchToBuiltinPass
+    : bngrad::impl::BNGradTorchToBuiltinPassBase<BNGradTorchToBuiltinPass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    WalkResult walk = module.walk([](Operation *op) {
+      if (isConvertible(op))
+        return WalkResult::advance();
+      LDBG() << "left to torch-mlir, which has to convert " << op->getName();
+      return WalkResult::interrupt();
+    });
+    if (walk.wasInterrupted())
+      return;
+    module.walk([](Operation *op) {
+      if (auto function = dyn_cast<func::FuncOp>(op))
+        convertFunction(function);
+      if (isa<func::CallOp, func::ReturnOp>(op))
+        convertOperands(op);
+      if (isa<func::CallOp>(op)) {
+        OpBuilder b(op->getContext());
+        b.setInsertionPointAfter(op);
+        convertValues(b, op->getResults());
+      }
+    });
+    foldCasts(module);
+  }
+
+private:
+  static void convertFunction(func::FuncOp function) {
+    function.setFunctionType(FunctionType::get(
+        function.getContext(), convert(function.getArgumentTypes()),
+        convert(function.getResultTypes())));
+    if (function.isExternal())
+      return;
+    OpBuilder b = OpBuilder::atBlockBegin(&function.front());
+    convertValues(b, function.getArguments());
+  }
+};
+} // namespace

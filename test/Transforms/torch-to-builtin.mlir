@@ -1,0 +1,49 @@
+// RUN: bngrad-opt %s --split-input-file --bngrad-torch-to-builtin | FileCheck %s
+
+// Calls between functions follow.
+
+// CHECK-LABEL: func.func private @external(tensor<?x4xf32>, i64) -> tensor<4xi64>
+func.func private @external(!torch.vtensor<[?,4],f32>, i64) -> !torch.vtensor<[4],si64>
+
+// CHECK-LABEL: func.func @caller(
+// CHECK-SAME: %[[X:[^:]+]]: tensor<?x4xf32>, %[[N:[^:]+]]: i64) -> (tensor<4xi64>, tensor<?x4xf32>) {
+// CHECK-NEXT: %[[NEG:.+]] = arith.negf %[[X]] : tensor<?x4xf32>
+// CHECK-NEXT: %[[R:.+]] = call @external(%[[NEG]], %[[N]]) : (tensor<?x4xf32>, i64) -> tensor<4xi64>
+// CHECK-NEXT: return %[[R]], %[[X]] : tensor<4xi64>, tensor<?x4xf32>
+func.func @caller(%x: !torch.vtensor<[?,4],f32>, %n: i64) -> (!torch.vtensor<[4],si64>, !torch.vtensor<[?,4],f32>) {
+  %0 = builtin.unrealized_conversion_cast %x : !torch.vtensor<[?,4],f32> to tensor<?x4xf32>
+  %1 = arith.negf %0 : tensor<?x4xf32>
+  %2 = builtin.unrealized_conversion_cast %1 : tensor<?x4xf32> to !torch.vtensor<[?,4],f32>
+  %3 = call @external(%2, %n) : (!torch.vtensor<[?,4],f32>, i64) -> !torch.vtensor<[4],si64>
+  return %3, %x : !torch.vtensor<[4],si64>, !torch.vtensor<[?,4],f32>
+}
+
+// -----
+
+// Another op of torch: the module is torch-mlir's to convert.
+
+// CHECK-LABEL: func.func @left(
+// CHECK-SAME: !torch.vtensor<[4],f32>
+// CHECK-NEXT: "torch.aten.relu"
+func.func @left(%x: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32> {
+  %0 = "torch.aten.relu"(%x) : (!torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32>
+  return %0 : !torch.vtensor<[4],f32>
+}
+
+// -----
+
+// Unknown rank, unknown dtype.
+
+// CHECK-LABEL: func.func @unknown_rank(
+// CHECK-SAME: !torch.vtensor<*,f32>
+func.func @unknown_rank(%x: !torch.vtensor<*,f32>) {
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @unknown_dtype(
+// CHECK-SAME: !torch.vtensor<[4],unk>, %{{[^:]+}}: !torch.vtensor<[4],f32>
+func.func @unknown_dtype(%x: !torch.vtensor<[4],unk>, %y: !torch.vtensor<[4],f32>) {
+  return
+}

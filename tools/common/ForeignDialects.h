@@ -1,0 +1,24 @@
+//===- ForeignDialects.h - dialects of other projects -----------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TOOLS_COMMON_FOREIGNDIALECTS_H
+#define BNGRAD_TOOLS_COMMON_FOREIGNDIALECTS_H
+
+#include "mlir/IR/DialectRegistry.h"
+
+namespace mlir::bngrad {
+
+/// Registers stand-ins for the dialects of StableHLO, MHLO and torch-mlir. Ops
+/// are read in generic form; types and attributes stay opaque. Any other form
+/// is an error that names the generic one. For tools only: a compiler that has
+/// these dialects registers its own.
+void registerForeignDialects(DialectRegistry &registry);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_TOOLS_COMMON_FOREIGNDIALECTS_H

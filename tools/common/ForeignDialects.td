@@ -1,0 +1,40 @@
+//===- ForeignDialects.td - ops of other projects ------- -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Bytecode stores the properties of an op as a sequence that only a registered
+// op can read. Both ops below have the properties of the ones they are named
+// after, in the same order.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TOOLS_COMMON_FOREIGNDIALECTS_TD
+#define BNGRAD_TOOLS_COMMON_FOREIGNDIALECTS_TD
+
+include "mlir/IR/OpBase.td"
+
+class Foreign_BatchNormGradOp<Dialect dialect>
+    : Op<dialect, "batch_norm_grad"> {
+  let summary = "gradient of batch normalization (StableHLO specification)";
+  let arguments = (ins
+    Variadic<AnyType>:$inputs, AnyAttr:$epsilon, AnyAttr:$feature_index);
+  let results = (outs Variadic<AnyType>:$outputs);
+}
+
+def StableHlo_Dialect : Dialect {
+  let name = "stablehlo";
+  let cppNamespace = "::mlir::bngrad::stablehlo";
+}
+def StableHlo_BatchNormGradOp : Foreign_BatchNormGradOp<StableHlo_Dialect>;
+
+def Mhlo_Dialect : Dialect {
+  let name = "mhlo";
+  let cppNamespace = "::mlir::bngrad::mhlo";
+}
+def Mhlo_BatchNormGradOp : Foreign_BatchNormGradOp<Mhlo_Dialect>;
+
+#endif // BNGRAD_TOOLS_COMMON_FOREIGNDIALECTS_TD
