@@ -89,7 +89,7 @@ build() {
       fail "configuring failed: $(grep -m1 -A2 'CMake Error' "$build/configure.log" | tr -s ' \n' ' ') (see $build/configure.log)"
   fi
   cmake --build "$build" ${@:+--target "$@"} >"$build/build.log" 2>&1 ||
-    fail "building failed: $(grep -m1 -E 'error|FAILED' "$build/build.log") (see $build/build.log)"
+    fail "building failed: $(grep -m1 -E 'error:|error ' "$build/build.log" || grep -m1 FAILED "$build/build.log") (see $build/build.log)"
 }
 
 # Installs the C++ parser for generated mutants, 5 MB, into the build; needs the package python3-venv.

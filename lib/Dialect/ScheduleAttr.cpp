@@ -145,7 +145,7 @@ static ParseResult parseBool(AsmParser &parser, StringRef name, bool &value) {
   }
   InFlightDiagnostic error = parser.emitError(loc);
   error << "expected '" << name << "' to be true or false";
-  int64_t integer;
+  int64_t integer = 0;
   if (succeeded(parser.parseOptionalKeyword(&keyword)))
     error << ", got '" << keyword << "'";
   else if (OptionalParseResult parsed = parser.parseOptionalInteger(integer);
