@@ -55,15 +55,15 @@
 // RUN: %{fails} "%s: expected one group of loops, as a .ptx has one module of kernels, got 0" %{run} -o %t/a.ptx --target=cuda
 // RUN: %{fails} "%S/Inputs/gradients.mlir: expected one group ..., got ...: nchw_..., masked_..." bngrad-compile %S/Inputs/gradients.mlir -o %t/a.ptx --target=cuda
 
-// RUN: %{fails} "expected --mcpu to be native or a CPU that LLVM knows, such as this machine's ..., got 'pentium9'" %{run} -o %t/a.o --mcpu=pentium9
+// RUN: %{fails} "--mcpu: expected native or a CPU that LLVM knows, such as this machine's ..., got 'pentium9'" %{run} -o %t/a.o --mcpu=pentium9
 // RUN: %{fails} "expected --mcpu to be native or a CPU that LLVM knows, got ''" %{run} -o %t/a.o --mcpu=
-// RUN: %{fails} "expected --mcpu to be ..., got 'x86-64'" %{run} -o %t/a.o --mtriple=aarch64-linux-gnu --mcpu=x86-64
-// RUN: %{fails} "expected --mcpu to be a CPU of aarch64, got 'native', which is this machine's ..." %{run} -o %t/a.o --mtriple=aarch64-linux-gnu --mcpu=native
-// RUN: %{fails} "expected --mtriple to be one such as ..., got 'nope'" %{run} -o %t/a.o --mtriple=nope
+// RUN: %{fails} "--mcpu: expected ..., got 'x86-64'" %{run} -o %t/a.o --mtriple=aarch64-linux-gnu --mcpu=x86-64
+// RUN: %{fails} "--mcpu: expected a CPU of aarch64, got 'native', which is this machine's ..." %{run} -o %t/a.o --mtriple=aarch64-linux-gnu --mcpu=native
+// RUN: %{fails} "--mtriple: expected one such as ..., got 'nope'" %{run} -o %t/a.o --mtriple=nope
 // RUN: %{fails} "expected --mtriple to be one such as ..., got ''" %{run} -o %t/a.o --mtriple=
 // LLVM has more machines than are tested here, and its x86_64 CPUs include 32-bit ones.
 // DEFINE: %{value} =
-// DEFINE: %{no-machine} = %{fails} "expected --mtriple to be an x86_64 or aarch64 with pointers of 64 bits and ELF object files, such as ..., got '%{value}'" %{run} -o %t/a.o --mtriple=%{value}
+// DEFINE: %{no-machine} = %{fails} "--mtriple: expected an x86_64 or aarch64 with pointers of 64 bits and ELF object files, such as ..., got '%{value}'" %{run} -o %t/a.o --mtriple=%{value}
 // REDEFINE: %{value} = i386-linux-gnu
 // RUN: %{no-machine}
 // REDEFINE: %{value} = arm64-apple-darwin
@@ -90,7 +90,7 @@
 // RUN: %{no-machine}
 // REDEFINE: %{value} = x86_64-pc-windows-elf
 // RUN: %{no-machine}
-// DEFINE: %{no-cpu} = %{fails} "expected --mcpu to be a CPU of 64 bits, such as x86-64, got '%{value}'" %{run} -o %t/a.o --mtriple=x86_64-linux-gnu --mcpu=%{value}
+// DEFINE: %{no-cpu} = %{fails} "--mcpu: expected a CPU of 64 bits, such as x86-64, got '%{value}'" %{run} -o %t/a.o --mtriple=x86_64-linux-gnu --mcpu=%{value}
 // REDEFINE: %{value} = i386
 // RUN: %{no-cpu}
 // REDEFINE: %{value} = pentium4

@@ -92,6 +92,7 @@ static void printDescriptorType(raw_ostream &os, Type type) {
   os << "} " << name << ";\n#endif\n";
 }
 
+/// Describes the parameters.
 static void printComment(raw_ostream &os, const ExportedFunction &function) {
   os << "/*\n * " << function.name << "\n *\n";
   for (const Parameter &parameter : function.parameters) {
@@ -105,9 +106,6 @@ static void printComment(raw_ostream &os, const ExportedFunction &function) {
       if (!text.empty())
         os << " *   sizes[" << dim << "] = " << text << "\n";
   }
-  if (!function.hasPointerForm())
-    os << " *\n * By descriptors only, for sizes or strides that are not known "
-          "before.\n";
   os << " */\n";
 }
 
@@ -168,14 +166,14 @@ static constexpr StringLiteral kCudaDevice =
 )";
 
 static constexpr StringLiteral kCpuStatus =
-    R"( * NAME takes pointers to the data and returns 0; or -1, with nothing computed,
+    R"( * Functions take pointers to the data and return 0; or -1, with nothing computed,
  * if a pointer to an array that is not empty is null; or -2 if there was not
  * enough memory for what it needs beside its arrays: then [out] arrays hold
  * nothing of use, and nothing is leaked.
 )";
 
 static constexpr StringLiteral kCudaStatus =
-    R"( * NAME takes pointers to the data and returns 0; or -1, with nothing computed,
+    R"( * Functions take pointers to the data and return 0; or -1, with nothing computed,
  * if a pointer to an array that is not empty is null; or -2 if there was not
  * enough memory of the host for what it needs beside its arrays; or the code of
  * the first error (a CUresult, or -1), whose text goes to the handler of
@@ -183,17 +181,21 @@ static constexpr StringLiteral kCudaStatus =
  * use then, and nothing is leaked.
 )";
 
-static constexpr StringLiteral kDescriptors = R"( *
- * _mlir_ciface_NAME takes pointers to descriptors. Element (i, j) lies at
- * aligned[offset + i*strides[0] + j*strides[1]]; but of an array without given
- * strides the offset must be 0 and the strides row-major. Sizes that the shape
- * gives must be those; nothing of this is checked, nor that the sizes fit each
- * other. [out] arrays have their sizes before the call. Returns 0 or -2; where
- * that is of no interest it may be declared as void.
+static constexpr StringLiteral kUnchecked = R"(/*
+ * Unchecked entries, in MLIR's calling convention, for callers that have checked
+ * their arguments: a wrong size, stride or pointer makes these functions read
+ * and write out of bounds.
+ *
+ * They take pointers to descriptors. Element (i, j) is
+ * aligned[offset + i*strides[0] + j*strides[1]]. An array without given strides
+ * must have offset 0 and row-major strides. Sizes that the shape gives must be
+ * those, and sizes that the operation requires to be equal must be equal. [out]
+ * arrays have their sizes before the call. The functions return 0 or -2, and may
+ * be declared to return void where that is of no interest.
 )";
 
-static constexpr StringLiteral kCudaDescriptors =
-    R"( * bngradCudaTakeStatus() says afterwards whether anything else failed.
+static constexpr StringLiteral kCudaUnchecked =
+    R"( * bngradCudaTakeStatus() returns the code of any other error afterwards.
 )";
 
 static constexpr StringLiteral kCpuThreads = R"( *
@@ -215,43 +217,59 @@ static void printIntroduction(raw_ostream &os, Device device,
   os << kData;
   if (isCuda)
     os << (deviceArguments ? kCudaDevice : kCudaHost);
-  os << (isCuda ? kCudaStatus : kCpuStatus) << kDescriptors;
-  if (isCuda)
-    os << kCudaDescriptors;
-  os << (isCuda ? kCudaThreads : kCpuThreads);
+  os << (isCuda ? kCudaStatus : kCpuStatus)
+     << (isCuda ? kCudaThreads : kCpuThreads);
 }
 
-static std::string printDeclarations(ArrayRef<ExportedFunction> functions) {
+/// Declares NAME, which takes pointers to the data.
+static void printFunction(raw_ostream &os, const ExportedFunction &function) {
+  std::vector<std::string> parameters;
+  for (const Parameter &parameter : function.parameters) {
+    bool isConst = !parameter.isResult && !isa<MemRefType>(parameter.type);
+    parameters.push_back(parameter.isScalar()
+                             ? getCType(parameter.type) + " " + parameter.name
+                             : (isConst ? "const " : "") +
+                                   getCType(parameter.type) + " *" +
+                                   parameter.name);
+  }
+  os << "\n";
+  printComment(os, function);
+  printDeclaration(os, "int32_t", function.name, parameters);
+}
+
+/// Declares _mlir_ciface_NAME, which takes pointers to descriptors.
+static void printUnchecked(raw_ostream &os, const ExportedFunction &function) {
+  std::vector<std::string> parameters;
+  for (const Parameter &parameter : function.parameters)
+    parameters.push_back(parameter.isScalar()
+                             ? getCType(parameter.type) + " " + parameter.name
+                             : "const " + getDescriptorType(parameter.type) +
+                                   " *" + parameter.name);
+  os << "\n";
+  if (!function.hasPointerForm())
+    printComment(os, function);
+  printDeclaration(os, "int32_t", "_mlir_ciface_" + function.name, parameters);
+}
+
+static std::string printDeclarations(ArrayRef<ExportedFunction> functions,
+                                     Device device) {
   std::string text;
   llvm::raw_string_ostream os(text);
+  for (const ExportedFunction &function : functions)
+    if (function.hasPointerForm())
+      printFunction(os, function);
+  os << "\n" << kUnchecked;
+  if (device == Device::Cuda)
+    os << kCudaUnchecked;
+  os << " */\n\n";
   llvm::StringSet<> seen;
   for (const ExportedFunction &function : functions)
     for (const Parameter &parameter : function.parameters)
       if (!parameter.isScalar() &&
           seen.insert(getDescriptorType(parameter.type)).second)
         printDescriptorType(os, parameter.type);
-
-  for (const ExportedFunction &function : functions) {
-    os << "\n";
-    printComment(os, function);
-    std::vector<std::string> pointers, addresses;
-    for (const Parameter &parameter : function.parameters) {
-      std::string element = getCType(parameter.type);
-      if (parameter.isScalar()) {
-        pointers.push_back(element + " " + parameter.name);
-        addresses.push_back(pointers.back());
-        continue;
-      }
-      bool isConst = !parameter.isResult && !isa<MemRefType>(parameter.type);
-      pointers.push_back((isConst ? "const " : "") + element + " *" +
-                         parameter.name);
-      addresses.push_back("const " + getDescriptorType(parameter.type) + " *" +
-                          parameter.name);
-    }
-    if (function.hasPointerForm())
-      printDeclaration(os, "int32_t", function.name, pointers);
-    printDeclaration(os, "int32_t", "_mlir_ciface_" + function.name, addresses);
-  }
+  for (const ExportedFunction &function : functions)
+    printUnchecked(os, function);
   return text;
 }
 
@@ -260,12 +278,12 @@ std::string mlir::bngrad::makeHeader(ArrayRef<ExportedFunction> functions,
                                      bool deviceArguments) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  std::string declarations = printDeclarations(functions);
+  std::string declarations = printDeclarations(functions, device);
   std::string guard = makeGuard(fileName, declarations);
   printIntroduction(os, device, deviceArguments);
   os << "\n#ifndef " << guard << "\n#define " << guard
      << "\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n"
-     << "#endif\n\n"
+     << "#endif\n"
      << declarations
      << "\n#ifdef __cplusplus\n} /* extern \"C\" */\n#endif\n\n#endif /* "
      << guard << " */\n";

@@ -9,8 +9,9 @@
 #ifndef BNGRAD_COMPILE_HEADER_H
 #define BNGRAD_COMPILE_HEADER_H
 
-#include "Compile.h"
 #include "Interface.h"
+
+#include "BNGrad/Compiler/Compiler.h"
 
 namespace mlir::bngrad {
 

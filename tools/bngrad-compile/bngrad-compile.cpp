@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Compile.h"
 #include "Entries.h"
 #include "Header.h"
 #include "Interface.h"
@@ -18,11 +17,11 @@
 #include "common/OptionTable.h"
 #include "common/Outputs.h"
 
+#include "BNGrad/Compiler/Compiler.h"
 #include "BNGrad/Transforms/Schedule/CudaChip.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/TargetSelect.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -31,8 +30,10 @@ using namespace llvm::opt;
 namespace {
 /// The command line.
 struct Options {
+  std::string input, output, header;
   CompileOptions compile;
-  std::string output, header;
+  OutputKind kind = OutputKind::Object;
+  bool isShared = false; // the object is linked into a shared object
   std::vector<Entry> entries;
   bool hasSchedule = false;
 };
@@ -55,8 +56,7 @@ is called.
 static std::optional<OutputKind> getKind(StringRef path) {
   return llvm::StringSwitch<std::optional<OutputKind>>(
              llvm::sys::path::extension(path))
-      .Case(".so", OutputKind::SharedObject)
-      .Case(".o", OutputKind::Object)
+      .Cases({".so", ".o"}, OutputKind::Object)
       .Case(".s", OutputKind::Assembly)
       .Case(".ll", OutputKind::LLVMIR)
       .Case(".ptx", OutputKind::PTX)
@@ -100,7 +100,7 @@ static LogicalResult verifyOutputs(const InputArgList &args,
       error = "no regular file";
     if (!error.empty())
       report(Twine(path) + ": cannot write: " + error);
-    else if (isSameFile(path, options.compile.path))
+    else if (isSameFile(path, options.input))
       report(path + ": cannot write: it is the input");
   }
   return result;
@@ -123,11 +123,10 @@ static LogicalResult verifyTarget(const InputArgList &args, bool isCuda) {
 }
 
 /// Parses the options of --target=cuda.
-static LogicalResult parseCudaOptions(const InputArgList &args,
-                                      CompileOptions &options) {
+static LogicalResult parseCudaOptions(const InputArgList &args, OutputKind kind,
+                                      CudaCompileOptions &cuda) {
   LogicalResult result = success();
   auto report = [&](const Twine &message) { result = reportError(message); };
-  CudaCompileOptions &cuda = options.cuda;
   cuda.deviceArguments = args.hasArg(OPT_device_arguments);
   if (const Arg *chip = args.getLastArg(OPT_chip)) {
     cuda.chips = chip->getValue();
@@ -136,20 +135,20 @@ static LogicalResult parseCudaOptions(const InputArgList &args,
         CudaChip::parse(cuda.chips, reason);
     if (failed(chips))
       report("--chip: " + reason);
-    else if (options.kind == OutputKind::PTX && chips->size() != 1)
+    else if (kind == OutputKind::PTX && chips->size() != 1)
       report("expected one --chip for a .ptx, got '" + cuda.chips + "'");
   }
   StringRef format = args.getLastArgValue(OPT_format, "isa");
-  auto kind = llvm::StringSwitch<std::optional<CudaFormat>>(format)
-                  .Case("isa", CudaFormat::Isa)
-                  .Case("bin", CudaFormat::Bin)
-                  .Case("fatbin", CudaFormat::Fatbin)
-                  .Default(std::nullopt);
-  if (!kind)
+  auto known = llvm::StringSwitch<std::optional<CudaFormat>>(format)
+                   .Case("isa", CudaFormat::Isa)
+                   .Case("bin", CudaFormat::Bin)
+                   .Case("fatbin", CudaFormat::Fatbin)
+                   .Default(std::nullopt);
+  if (!known)
     report("expected --format to be isa, bin or fatbin, got '" + format + "'");
-  else if (options.kind == OutputKind::PTX && *kind != CudaFormat::Isa)
+  else if (kind == OutputKind::PTX && *known != CudaFormat::Isa)
     report("expected --format=isa for a .ptx, got " + format);
-  cuda.format = kind.value_or(CudaFormat::Isa);
+  cuda.format = known.value_or(CudaFormat::Isa);
   return result;
 }
 
@@ -160,7 +159,7 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
   auto report = [&](const Twine &message) { result = reportError(message); };
   FailureOr<std::string> path = parseInput(args, OPT_INPUT);
   if (succeeded(path))
-    compile.path = *path;
+    options.input = *path;
   else
     result = failure();
   options.output = args.getLastArgValue(OPT_o).str();
@@ -174,20 +173,21 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
   else
     options.entries = *entries;
   if (std::optional<OutputKind> kind = getKind(options.output))
-    compile.kind = *kind;
+    options.kind = *kind;
+  options.isShared = llvm::sys::path::extension(options.output) == ".so";
 
   StringRef target = args.getLastArgValue(OPT_target, "cpu");
   if (target == "cuda")
     compile.device = Device::Cuda;
   else if (target != "cpu")
     report("expected --target to be cpu or cuda, got '" + target + "'");
-  if (compile.kind == OutputKind::PTX && target == "cpu")
+  if (options.kind == OutputKind::PTX && target == "cpu")
     report("expected --target=cuda for a .ptx, got cpu");
   bool isKnown = target == "cpu" || target == "cuda";
   bool isCuda = compile.device == Device::Cuda;
   if (isKnown && failed(verifyTarget(args, isCuda)))
     result = failure();
-  if (isCuda && failed(parseCudaOptions(args, compile)))
+  if (isCuda && failed(parseCudaOptions(args, options.kind, compile.cuda)))
     result = failure();
 
   compile.codeGen.cpu = args.getLastArgValue(OPT_mcpu).str();
@@ -196,7 +196,7 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
   compile.codeGen.triple = args.getLastArgValue(OPT_mtriple).str();
   if (args.hasArg(OPT_mtriple) && compile.codeGen.triple.empty())
     report("expected --mtriple to be one such as aarch64-linux-gnu, got ''");
-  if (args.hasArg(OPT_mtriple) && compile.kind == OutputKind::SharedObject)
+  if (args.hasArg(OPT_mtriple) && options.isShared)
     report("expected -o to end in .o, .s, .ll or .mlir with --mtriple, got '" +
            options.output + "'");
   options.hasSchedule = args.hasArg(OPT_schedule);
@@ -210,13 +210,24 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
   return options;
 }
 
+/// The libraries that a shared object for `device` is linked with, beside those
+/// of C and mathematics: absolute paths.
+static std::vector<std::string> getLibraries(Device device) {
+  if (device == Device::Cpu)
+    return {BNGRAD_LIBOMP};
+  return {getOwnLibrary("libBNGradCudaRuntime.so")};
+}
+
 static LogicalResult run(const Options &options) {
+  // --mtriple and --mcpu, after the fields that the reason begins with.
+  if (std::string reason; failed(verifyTarget(options.compile.codeGen, reason)))
+    return reportError("--m" + reason);
   MLIRContext context;
   prepareContext(context);
   if (options.hasSchedule &&
       failed(verifySchedule(options.compile.schedule, &context)))
     return failure();
-  OwningOpRef<ModuleOp> module = readModule(&context, options.compile.path);
+  OwningOpRef<ModuleOp> module = readModule(&context, options.input);
   if (!module)
     return failure();
   FailureOr<std::vector<ExportedFunction>> functions = failure();
@@ -230,15 +241,19 @@ static LogicalResult run(const Options &options) {
   if (failed(functions))
     return failure();
   if (functions->empty())
-    return reportError(options.compile.path +
+    return reportError(options.input +
                        ": expected a public function, got none");
-  FailureOr<std::string> compiled = compile(*module, options.compile);
+  FailureOr<std::string> compiled = failure();
+  {
+    OneLineDiagnostics diagnostics(&context);
+    compiled = compile(*module, options.compile, options.kind);
+  }
   if (failed(compiled))
     return failure();
 
   Outputs outputs;
   Device device = options.compile.device;
-  if (failed(options.compile.kind == OutputKind::SharedObject
+  if (failed(options.isShared
                  ? addSharedObject(outputs, options.output, *compiled,
                                    getLibraries(device), device == Device::Cuda)
                  : outputs.add(options.output, *compiled)))
@@ -263,9 +278,5 @@ int main(int argc, char **argv) {
       parseOptions, status);
   if (failed(options))
     return status;
-  llvm::InitializeAllTargetInfos();
-  llvm::InitializeAllTargets();
-  llvm::InitializeAllTargetMCs();
-  llvm::InitializeAllAsmPrinters();
   return failed(run(*options));
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Benchmark.h"
+#include "Call.h"
 #include "common/Diagnostics.h"
 
 #include "BNGrad/Transforms/Pipelines.h"
@@ -54,14 +55,14 @@ static constexpr StringLiteral kBandwidth = "bngrad_runner_bandwidth";
 /// last-level cache of a core's share; a multiple of the block.
 static constexpr int64_t kBandwidthElements = 16 << 20;
 
-static std::unique_ptr<Jit> compileBandwidth(MLIRContext *context) {
+static FailureOr<CompiledProgram> compileBandwidth(MLIRContext *context) {
   OwningOpRef<ModuleOp> module =
       parseSourceString<ModuleOp>(kBandwidthModule, context);
   PassManager pm(context);
   addCpuLowerPasses(pm);
   if (!module || failed(pm.run(*module)))
-    return nullptr;
-  return Jit::create(*module);
+    return failure();
+  return CompiledProgram::create(*module);
 }
 
 static double median(std::vector<double> values) {
@@ -75,9 +76,9 @@ LogicalResult mlir::bngrad::benchmark(Program &program,
                                       MutableArrayRef<Array> arguments,
                                       MutableArrayRef<Array> results,
                                       unsigned repetitions) {
-  std::unique_ptr<Jit> bandwidth =
+  FailureOr<CompiledProgram> bandwidth =
       compileBandwidth(program.getModule().getContext());
-  if (!bandwidth)
+  if (failed(bandwidth))
     return reportError("cannot measure the bandwidth of memory");
   std::vector<Array> arrays(3);
   for (Array &array : arrays) {
@@ -101,7 +102,7 @@ LogicalResult mlir::bngrad::benchmark(Program &program,
   for (unsigned i = 0; i < repetitions + 1; ++i) {
     if (failed(measure([&] { return program.run(arguments, results); },
                        programTimes)) ||
-        failed(measure([&] { return bandwidth->call(kBandwidth, arrays); },
+        failed(measure([&] { return call(*bandwidth, kBandwidth, arrays); },
                        bandwidthTimes)))
       return failure();
     // The first round warms up: threads start, pages are mapped.

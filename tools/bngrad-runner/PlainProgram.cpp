@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlainProgram.h"
+#include "Call.h"
 #include "ErrorBounds.h"
 #include "ReferenceCall.h"
 #include "SumBounds.h"
@@ -270,8 +271,9 @@ PlainProgram::run(Program &program, MutableArrayRef<Array> arguments) {
   addCpuLowerPasses(pm);
   if (failed(pm.run(module)))
     return failure();
-  std::unique_ptr<Jit> jit = Jit::create(module, {ReferenceCalls::getSymbol()});
-  if (!jit)
+  FailureOr<CompiledProgram> code =
+      CompiledProgram::create(module, {ReferenceCalls::getSymbol()});
+  if (failed(code))
     return failure();
   FailureOr<std::vector<Array>> results = program.prepareResults(arguments);
   if (failed(results))
@@ -284,7 +286,7 @@ PlainProgram::run(Program &program, MutableArrayRef<Array> arguments) {
     if (!allocateArray(ElementType::F64, shape, results->emplace_back(), error))
       return reportError("--check: " + error);
   }
-  if (failed(jit->call(kCheck, arguments, *results)))
+  if (failed(call(*code, kCheck, arguments, *results)))
     return failure();
 
   std::vector<Expectation> expectations;

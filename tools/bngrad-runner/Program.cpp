@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Program.h"
+#include "Call.h"
 #include "SizeChecks.h"
 #include "SumBounds.h"
 
@@ -362,13 +363,17 @@ static LogicalResult lowerModule(ModuleOp module, const Execution &execution) {
   return pm.run(module);
 }
 
-LogicalResult Program::createJit(ModuleOp module, StringRef library) {
-  jit =
-      Jit::create(module,
-                  {{kReportMismatch, reinterpret_cast<void *>(&reportMismatch)},
-                   {kReportSize, reinterpret_cast<void *>(&reportSize)}},
-                  library);
-  return success(jit && succeeded(jit->compile(kSymbol)));
+LogicalResult Program::generateCode(ModuleOp module, StringRef library) {
+  FailureOr<CompiledProgram> created = CompiledProgram::create(
+      module,
+      {{kReportMismatch, reinterpret_cast<void *>(&reportMismatch)},
+       {kReportSize, reinterpret_cast<void *>(&reportSize)}},
+      library);
+  if (failed(created))
+    return failure();
+  code = std::move(*created);
+  // Now rather than at the first call.
+  return success(code->lookup(kSymbol) != nullptr);
 }
 
 LogicalResult Program::compile(const Execution &execution) {
@@ -378,7 +383,7 @@ LogicalResult Program::compile(const Execution &execution) {
   if (failed(addEntryPoints(*module)) ||
       failed(chooseSchedules(*module, execution)) ||
       failed(lowerModule(*module, execution)) ||
-      failed(createJit(*module, execution.library)))
+      failed(generateCode(*module, execution.library)))
     return failure();
   compileMilliseconds = std::chrono::duration<double, std::milli>(
                             std::chrono::steady_clock::now() - start)
@@ -390,7 +395,7 @@ FailureOr<std::vector<Array>>
 Program::prepareResults(MutableArrayRef<Array> arguments) {
   shapeReport = ShapeReport();
   shapeReport.errors = sizeErrors;
-  if (failed(jit->call(kShapes, arguments)))
+  if (failed(call(*code, kShapes, arguments)))
     return failure();
   for (auto [result, dim, size] : shapeReport.sizes)
     resultTypes[result].shape[dim] = size;
@@ -409,5 +414,5 @@ Program::prepareResults(MutableArrayRef<Array> arguments) {
 
 LogicalResult Program::run(MutableArrayRef<Array> arguments,
                            MutableArrayRef<Array> results) {
-  return jit->call(kSymbol, arguments, results);
+  return call(*code, kSymbol, arguments, results);
 }

@@ -9,8 +9,7 @@
 #ifndef BNGRAD_RUNNER_PROGRAM_H
 #define BNGRAD_RUNNER_PROGRAM_H
 
-#include "Jit.h"
-
+#include "BNGrad/Compiler/Compiler.h"
 #include "BNGrad/Runtime/Array.h"
 #include "BNGrad/Transforms/Schedule/Target.h"
 
@@ -96,12 +95,12 @@ private:
   /// Runs the stages up to the choice of schedules, and notes the choice.
   LogicalResult chooseSchedules(ModuleOp module, const Execution &execution);
   /// Generates code for `module`, which is lowered, that calls `library`.
-  LogicalResult createJit(ModuleOp module, StringRef library);
+  LogicalResult generateCode(ModuleOp module, StringRef library);
 
   OwningOpRef<ModuleOp> source;
   std::string entry;
   std::vector<ArrayType> argumentTypes, resultTypes;
-  std::unique_ptr<Jit> jit;
+  std::optional<CompiledProgram> code;
   /// The message and location of each run-time check of sizes.
   std::vector<std::string> sizeErrors;
   std::string schedules;

@@ -392,7 +392,7 @@ ReferenceCalls::ReferenceCalls(ModuleOp module) {
   reference.setPrivate();
 }
 
-Jit::Symbol ReferenceCalls::getSymbol() {
+CompiledProgram::Symbol ReferenceCalls::getSymbol() {
   return {kReference, reinterpret_cast<void *>(&evaluateReference)};
 }
 

@@ -9,7 +9,7 @@
 #ifndef BNGRAD_RUNNER_REFERENCECALL_H
 #define BNGRAD_RUNNER_REFERENCECALL_H
 
-#include "Jit.h"
+#include "BNGrad/Compiler/Compiler.h"
 #include "SumBounds.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
@@ -44,7 +44,7 @@ public:
   explicit ReferenceCalls(ModuleOp module);
 
   /// The declared function. Code that calls it must not outlive this object.
-  static Jit::Symbol getSymbol();
+  static CompiledProgram::Symbol getSymbol();
 
   /// Replaces `op` by a call. Returns the results, and the error that a
   /// computed result may have (null: exact). `getError` is that of an operand,

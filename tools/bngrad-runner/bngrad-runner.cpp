@@ -20,8 +20,6 @@
 #include "BNGrad/Runtime/Npy.h"
 #include "BNGrad/Transforms/Schedule/CudaChip.h"
 
-#include "llvm/Support/TargetSelect.h"
-
 using namespace mlir;
 using namespace mlir::bngrad;
 using namespace llvm::opt;
@@ -203,8 +201,6 @@ int main(int argc, char **argv) {
       parseOptions, status);
   if (failed(options))
     return status;
-  llvm::InitializeNativeTarget();
-  llvm::InitializeNativeTargetAsmPrinter();
   bool hasFailed = failed(run(*options));
   llvm::outs().flush();
   if (llvm::outs().has_error()) {

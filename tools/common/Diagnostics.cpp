@@ -108,7 +108,9 @@ LogicalResult mlir::bngrad::reportError(const Twine &message) {
 std::string mlir::bngrad::printLocation(Location location) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (auto file = location->findInstanceOf<FileLineColLoc>())
+  // A module without an op of its own has line 0.
+  if (auto file = location->findInstanceOf<FileLineColLoc>();
+      file && file.getLine() != 0)
     os << file.getFilename().getValue() << ":" << file.getLine() << ":"
        << file.getColumn();
   else

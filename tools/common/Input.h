@@ -20,14 +20,6 @@ namespace mlir::bngrad {
 /// Errors: one line on standard error and null.
 OwningOpRef<ModuleOp> readModule(MLIRContext *context, StringRef path);
 
-/// Brings `module` to the bngrad level, each public function on its own:
-/// foreign gradients are imported, calls are inlined, and unused private
-/// functions are dropped.
-///
-/// Errors: a diagnostic and failure, also for an op that no dialect knows or
-///         that prints, a function without a body, and one that calls itself.
-LogicalResult importModule(ModuleOp module);
-
 } // namespace mlir::bngrad
 
 #endif // BNGRAD_TOOLS_COMMON_INPUT_H

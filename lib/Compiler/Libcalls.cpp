@@ -8,10 +8,9 @@
 
 #include "Libcalls.h"
 
-#include "common/Diagnostics.h"
-
 #include "BNGrad/Transforms/Lower/ExportC.h"
 
+#include "mlir/IR/Diagnostics.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -25,7 +24,7 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 LogicalResult mlir::bngrad::verifyCalls(const llvm::Module &module,
-                                        StringRef path,
+                                        Location loc,
                                         ArrayRef<StringRef> prefixes) {
   for (const llvm::Function &function : module) {
     StringRef name = function.getName();
@@ -35,17 +34,15 @@ LogicalResult mlir::bngrad::verifyCalls(const llvm::Module &module,
           return name.starts_with(prefix);
         }))
       continue;
-    return reportError(path +
-                       ": expected ops that need the libraries of C, "
-                       "mathematics and OpenMP only, got a call of '" +
-                       name + "'");
+    return emitError(loc) << "expected ops that need the libraries of C, "
+                             "mathematics and OpenMP only, got a call of '"
+                          << name << "'";
   }
   for (const llvm::GlobalVariable &global : module.globals())
     if (global.isDeclaration() && !global.use_empty())
-      return reportError(path +
-                         ": expected data to be defined where it is "
-                         "used, got a use of '" +
-                         global.getName() + "'");
+      return emitError(loc)
+             << "expected data to be defined where it is used, got a use of '"
+             << global.getName() << "'";
   return success();
 }
 

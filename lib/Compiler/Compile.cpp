@@ -6,12 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Compile.h"
 #include "Libcalls.h"
+#include "TargetMachine.h"
 
-#include "common/CommandLine.h"
-#include "common/Diagnostics.h"
-
+#include "BNGrad/Compiler/Compiler.h"
 #include "BNGrad/Transforms/Pipelines.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -23,16 +21,18 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/Target/TargetMachine.h"
 
+#include <dlfcn.h>
+
 using namespace mlir;
 using namespace mlir::bngrad;
 
 /// The CPU for which `machine` generates code. The cache sizes of this machine
 /// are used only if the code is for this machine.
-static Target getTarget(const llvm::TargetMachine &machine, bool isNative,
-                        int64_t threads) {
+static Target getTarget(const llvm::TargetMachine &machine,
+                        const CompileOptions &options) {
   Target host = Target::host();
-  Target target = isNative ? host : Target();
-  target.threads = threads ? threads : host.threads;
+  Target target = isNative(options.codeGen) ? host : Target();
+  target.threads = options.threads ? options.threads : host.threads;
   const llvm::MCSubtargetInfo &subtarget = *machine.getMCSubtargetInfo();
   const llvm::Triple &triple = machine.getTargetTriple();
   target.setFeatures(triple, [&](StringRef feature) {
@@ -43,7 +43,6 @@ static Target getTarget(const llvm::TargetMachine &machine, bool isNative,
 
 static LogicalResult lower(ModuleOp module, const CompileOptions &options,
                            const Target &target) {
-  OneLineDiagnostics diagnostics(module.getContext());
   PassManager pm(module.getContext());
   switch (options.device) {
   case Device::Cpu: {
@@ -77,23 +76,16 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options,
   return pm.run(module);
 }
 
-std::vector<std::string> mlir::bngrad::getLibraries(Device device) {
-  if (device == Device::Cpu)
-    return {BNGRAD_LIBOMP};
-  return {getOwnLibrary("libBNGradCudaRuntime.so")};
-}
-
 /// The text of the only module of kernels.
-static FailureOr<std::string> getPtx(ModuleOp module, StringRef path) {
+static FailureOr<std::string> getPtx(ModuleOp module) {
   SmallVector<gpu::BinaryOp> binaries(module.getOps<gpu::BinaryOp>());
   if (binaries.size() != 1) {
     std::string names;
     for (gpu::BinaryOp binary : binaries)
       names += (names.empty() ? ": " : ", ") + binary.getName().str();
-    return reportError(path +
-                       ": expected one group of loops, as a .ptx has one "
-                       "module of kernels, got " +
-                       Twine(binaries.size()) + names);
+    return module.emitError("expected one group of loops, as a .ptx has one "
+                            "module of kernels, got ")
+           << binaries.size() << names;
   }
   auto object = cast<gpu::ObjectAttr>(binaries.front().getObjects()[0]);
   return object.getObject().getValue().rtrim('\0').str();
@@ -118,7 +110,8 @@ static void removeTimes(ModuleOp module) {
   }
 }
 
-/// The prefixes of the functions in those libraries.
+/// The prefixes of the functions that generated code calls in a library of its
+/// device.
 static ArrayRef<StringRef> getLibraryPrefixes(Device device) {
   static constexpr StringRef kCpu[] = {"__kmpc_", "omp_"};
   static constexpr StringRef kCuda[] = {"mgpu", "bngradCuda"};
@@ -138,67 +131,110 @@ static void describeTarget(llvm::Module &module,
   }
 }
 
-FailureOr<std::string> mlir::bngrad::compile(ModuleOp module,
-                                             const CompileOptions &options) {
-  std::unique_ptr<llvm::TargetMachine> machine =
-      createTargetMachine(options.codeGen);
-  if (!machine)
-    return failure();
-  Target target =
-      getTarget(*machine, isNative(options.codeGen), options.threads);
-  if (failed(lower(module, options, target)))
-    return failure();
+/// The optimized LLVM IR of `module`, which is lowered; null and a diagnostic.
+static std::unique_ptr<llvm::Module> translate(ModuleOp module, Device device,
+                                               llvm::TargetMachine &machine,
+                                               llvm::LLVMContext &llvmContext) {
+  if (failed(verifyLowered(module)))
+    return nullptr;
+  std::unique_ptr<llvm::Module> llvmModule =
+      translateModuleToLLVMIR(module, llvmContext, "bngrad");
+  if (!llvmModule)
+    return nullptr;
+  llvmModule->setDataLayout(machine.createDataLayout());
+  llvmModule->setTargetTriple(machine.getTargetTriple());
+  if (llvm::Error error = makeOptimizer(machine)(llvmModule.get())) {
+    module.emitError(llvm::toString(std::move(error)));
+    return nullptr;
+  }
+  if (failed(verifyCalls(*llvmModule, module.getLoc(),
+                         getLibraryPrefixes(device))))
+    return nullptr;
+  addFloatConversions(*llvmModule);
+  return llvmModule;
+}
 
+/// The assembly or the object file of `llvmModule`.
+static FailureOr<std::string> generateCode(ModuleOp module,
+                                           llvm::Module &llvmModule,
+                                           llvm::TargetMachine &machine,
+                                           llvm::CodeGenFileType type) {
+  SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream os(bytes);
+  llvm::legacy::PassManager codeGen;
+  if (machine.addPassesToEmitFile(codeGen, os, nullptr, type))
+    return module.emitError("expected a machine that LLVM makes object files "
+                            "for, got '")
+           << machine.getTargetTriple().str() << "'";
+  codeGen.run(llvmModule);
+  return std::string(bytes.begin(), bytes.end());
+}
+
+FailureOr<std::string> mlir::bngrad::compile(ModuleOp module,
+                                             const CompileOptions &options,
+                                             OutputKind kind) {
+  std::string reason;
+  std::unique_ptr<llvm::TargetMachine> machine =
+      createTargetMachine(options.codeGen, /*isJit=*/false, reason);
+  if (!machine)
+    return module.emitError(reason);
+  if (failed(importModule(module)) ||
+      failed(lower(module, options, getTarget(*machine, options))))
+    return failure();
   OpBuilder b(module.getContext());
-  llvm::DataLayout layout = machine->createDataLayout();
-  std::string triple = machine->getTargetTriple().str();
-  module->setAttr(LLVM::LLVMDialect::getDataLayoutAttrName(),
-                  b.getStringAttr(layout.getStringRepresentation()));
+  module->setAttr(
+      LLVM::LLVMDialect::getDataLayoutAttrName(),
+      b.getStringAttr(machine->createDataLayout().getStringRepresentation()));
   module->setAttr(LLVM::LLVMDialect::getTargetTripleAttrName(),
-                  b.getStringAttr(triple));
+                  b.getStringAttr(machine->getTargetTriple().str()));
+  if (kind == OutputKind::PTX)
+    return getPtx(module);
   std::string text;
-  if (options.kind == OutputKind::PTX)
-    return getPtx(module, options.path);
-  if (options.kind == OutputKind::MLIR) {
+  llvm::raw_string_ostream os(text);
+  if (kind == OutputKind::MLIR) {
     removeTimes(module);
-    llvm::raw_string_ostream(text) << module << "\n";
+    os << module << "\n";
     return text;
   }
 
   llvm::LLVMContext llvmContext;
-  std::unique_ptr<llvm::Module> llvmModule;
-  {
-    OneLineDiagnostics diagnostics(module.getContext());
-    if (failed(verifyLowered(module)))
-      return failure();
-    llvmModule = translateModuleToLLVMIR(module, llvmContext, "bngrad");
-  }
+  std::unique_ptr<llvm::Module> llvmModule =
+      translate(module, options.device, *machine, llvmContext);
   if (!llvmModule)
     return failure();
-  llvmModule->setDataLayout(layout);
-  llvmModule->setTargetTriple(machine->getTargetTriple());
-  if (llvm::Error error = makeOptimizer(*machine)(llvmModule.get()))
-    return reportError(options.path + ": " + llvm::toString(std::move(error)));
-  if (failed(verifyCalls(*llvmModule, options.path,
-                         getLibraryPrefixes(options.device))))
-    return failure();
-  addFloatConversions(*llvmModule);
-  if (options.kind == OutputKind::LLVMIR) {
+  if (kind == OutputKind::LLVMIR) {
     describeTarget(*llvmModule, *machine);
-    llvm::raw_string_ostream(text) << *llvmModule;
+    os << *llvmModule;
     return text;
   }
+  return generateCode(module, *llvmModule, *machine,
+                      kind == OutputKind::Assembly
+                          ? llvm::CodeGenFileType::AssemblyFile
+                          : llvm::CodeGenFileType::ObjectFile);
+}
 
-  SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream os(bytes);
-  llvm::legacy::PassManager codeGen;
-  auto fileType = options.kind == OutputKind::Assembly
-                      ? llvm::CodeGenFileType::AssemblyFile
-                      : llvm::CodeGenFileType::ObjectFile;
-  if (machine->addPassesToEmitFile(codeGen, os, nullptr, fileType))
-    return reportError("--mtriple: expected a machine that LLVM makes object "
-                       "files for, got '" +
-                       triple + "'");
-  codeGen.run(*llvmModule);
-  return std::string(bytes.begin(), bytes.end());
+FailureOr<std::string>
+mlir::bngrad::compileToObject(ModuleOp module, const CompileOptions &options) {
+  return compile(module, options, OutputKind::Object);
+}
+
+FailureOr<CompiledProgram>
+mlir::bngrad::compileToProgram(ModuleOp module, const CompileOptions &options,
+                               StringRef cudaLibrary) {
+  if (!options.codeGen.triple.empty() || !options.codeGen.cpu.empty())
+    return module.emitError("expected code for this machine, got triple '")
+           << options.codeGen.triple << "' and cpu '" << options.codeGen.cpu
+           << "'";
+  std::string reason;
+  std::unique_ptr<llvm::TargetMachine> machine =
+      createTargetMachine(options.codeGen, /*isJit=*/true, reason);
+  if (!machine)
+    return module.emitError(reason);
+  if (failed(importModule(module)) ||
+      failed(lower(module, options, getTarget(*machine, options))))
+    return failure();
+  if (options.device == Device::Cuda)
+    return CompiledProgram::create(module, {}, cudaLibrary);
+  bool hasOpenMP = dlsym(RTLD_DEFAULT, "__kmpc_fork_call") != nullptr;
+  return CompiledProgram::create(module, {}, hasOpenMP ? "" : BNGRAD_LIBOMP);
 }

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_COMPILE_LIBCALLS_H
-#define BNGRAD_COMPILE_LIBCALLS_H
+#ifndef BNGRAD_COMPILER_LIBCALLS_H
+#define BNGRAD_COMPILER_LIBCALLS_H
 
-#include "mlir/Support/LLVM.h"
+#include "mlir/IR/Location.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -22,8 +22,8 @@ namespace mlir::bngrad {
 /// Checks that `module` calls nothing but the libraries of C and mathematics,
 /// and functions whose names begin with one of `prefixes`.
 ///
-/// Errors: one line on standard error, which begins with `path`, and failure.
-LogicalResult verifyCalls(const llvm::Module &module, StringRef path,
+/// Errors: a diagnostic at `loc` and failure.
+LogicalResult verifyCalls(const llvm::Module &module, Location loc,
                           ArrayRef<StringRef> prefixes);
 
 /// Gives `module` conversions of f16 and bf16 of its own, where LLVM would call
@@ -33,4 +33,4 @@ void addFloatConversions(llvm::Module &module);
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_COMPILE_LIBCALLS_H
+#endif // BNGRAD_COMPILER_LIBCALLS_H

@@ -1,4 +1,4 @@
-//===- CodeGen.cpp - machine code through LLVM ----------------------------===//
+//===- TargetMachine.cpp - machine code through LLVM ----------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "common/CodeGen.h"
-#include "common/Diagnostics.h"
+#include "TargetMachine.h"
 
 #include "mlir/ExecutionEngine/OptUtils.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -16,6 +15,7 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/SubtargetFeature.h"
@@ -59,52 +59,91 @@ bool mlir::bngrad::isNative(const CodeGenTarget &target) {
          (target.cpu.empty() || target.cpu == "native");
 }
 
-std::unique_ptr<llvm::TargetMachine>
-mlir::bngrad::createTargetMachine(const CodeGenTarget &target) {
-  auto fail = [](const Twine &message) {
-    (void)reportError(message);
-    return nullptr;
-  };
-  llvm::Triple host(llvm::sys::getProcessTriple());
-  llvm::Triple triple = getTriple(target);
-  std::string error;
+/// Registers all of LLVM's targets, once.
+static void initializeTargets() {
+  static const bool isDone = [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+    return true;
+  }();
+  (void)isDone;
+}
+
+/// LLVM's target for `triple`; null and a reason.
+static const llvm::Target *findTarget(const CodeGenTarget &target,
+                                      const llvm::Triple &triple,
+                                      std::string &reason) {
+  initializeTargets();
+  std::string host = llvm::sys::getProcessTriple(), error;
   const llvm::Target *registered =
       llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!registered)
-    return fail("expected --mtriple to be one such as " + host.str() +
-                ", got '" + target.triple + "'");
-  if (!target.triple.empty() && !isSupported(triple))
-    return fail("expected --mtriple to be an x86_64 or aarch64 with pointers "
-                "of 64 bits and ELF object files, such as " +
-                host.str() + ", got '" + target.triple + "'");
+  if (!registered) {
+    reason = "triple: expected one such as " + host + ", got '" +
+             target.triple + "'";
+    return nullptr;
+  }
+  if (!target.triple.empty() && !isSupported(triple)) {
+    reason = "triple: expected an x86_64 or aarch64 with pointers of 64 bits "
+             "and ELF object files, such as " +
+             host + ", got '" + target.triple + "'";
+    return nullptr;
+  }
+  return registered;
+}
 
+/// Why code cannot be generated for the CPU `cpu`, which is not this machine's;
+/// empty: it can.
+static std::string findCpuError(const llvm::Target &registered,
+                                const llvm::Triple &triple, StringRef cpu) {
+  std::string host = llvm::sys::getHostCPUName().str();
+  if (cpu == "native")
+    return ("cpu: expected a CPU of " + triple.getArchName() +
+            ", got 'native', which is this machine's " + host)
+        .str();
+  std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
+      registered.createMCSubtargetInfo(triple, "", ""));
+  if (!subtarget || !subtarget->isCPUStringValid(cpu))
+    return ("cpu: expected native or a CPU that LLVM knows, such as this "
+            "machine's " +
+            host + ", got '" + cpu + "'")
+        .str();
+  subtarget.reset(registered.createMCSubtargetInfo(triple, cpu, ""));
+  if (triple.isX86() && !subtarget->checkFeatures("+64bit"))
+    return ("cpu: expected a CPU of 64 bits, such as x86-64, got '" + cpu + "'")
+        .str();
+  return "";
+}
+
+std::unique_ptr<llvm::TargetMachine>
+mlir::bngrad::createTargetMachine(const CodeGenTarget &target, bool isJit,
+                                  std::string &reason) {
+  llvm::Triple triple = getTriple(target);
+  const llvm::Target *registered = findTarget(target, triple, reason);
+  if (!registered)
+    return nullptr;
   std::string cpu = target.cpu.empty() ? "generic" : target.cpu, features;
   if (isNative(target)) {
     cpu = llvm::sys::getHostCPUName().str();
     features = getHostFeatures();
-  } else if (cpu == "native") {
-    return fail("expected --mcpu to be a CPU of " + triple.getArchName() +
-                ", got 'native', which is this machine's " +
-                llvm::sys::getHostCPUName());
   } else {
-    std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
-        registered->createMCSubtargetInfo(triple, "", ""));
-    if (!subtarget || !subtarget->isCPUStringValid(cpu))
-      return fail("expected --mcpu to be native or a CPU that LLVM knows, such "
-                  "as this machine's " +
-                  llvm::sys::getHostCPUName() + ", got '" + cpu + "'");
-    subtarget.reset(registered->createMCSubtargetInfo(triple, cpu, ""));
-    if (triple.isX86() && !subtarget->checkFeatures("+64bit"))
-      return fail("expected --mcpu to be a CPU of 64 bits, such as x86-64, got "
-                  "'" +
-                  cpu + "'");
+    reason = findCpuError(*registered, triple, cpu);
+    if (!reason.empty())
+      return nullptr;
   }
   std::optional<llvm::Reloc::Model> relocation;
-  if (!target.isJit)
+  if (!isJit)
     relocation = llvm::Reloc::PIC_;
   return std::unique_ptr<llvm::TargetMachine>(registered->createTargetMachine(
       triple, cpu, features, llvm::TargetOptions(), relocation, std::nullopt,
-      llvm::CodeGenOptLevel::Default, target.isJit));
+      llvm::CodeGenOptLevel::Default, isJit));
+}
+
+LogicalResult mlir::bngrad::verifyTarget(const CodeGenTarget &target,
+                                         std::string &reason) {
+  return success(createTargetMachine(target, /*isJit=*/false, reason) !=
+                 nullptr);
 }
 
 std::function<llvm::Error(llvm::Module *)>

@@ -1,0 +1,143 @@
+//===- Compiler.h - from the bngrad level to machine code -------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Compiles modules to object files or to functions of this process. A module
+// may have gradients of any dialect that is imported, and calls between its
+// functions. Its context needs the dialects of registerAllDialects (InitAll.h).
+// Errors are diagnostics of the module.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_COMPILER_COMPILER_H
+#define BNGRAD_COMPILER_COMPILER_H
+
+#include "BNGrad/Transforms/Pipelines.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <memory>
+#include <string>
+
+namespace mlir {
+class ExecutionEngine;
+} // namespace mlir
+
+namespace mlir::bngrad {
+
+/// The form of compiled code. PTX is the text of the only module of kernels.
+enum class OutputKind { MLIR, LLVMIR, Assembly, Object, PTX };
+
+/// The device of the gradients; the code around them runs on a CPU.
+enum class Device { Cpu, Cuda };
+
+/// The CPU that code is generated for: an x86_64 or aarch64 with pointers of 64
+/// bits and ELF object files.
+struct CodeGenTarget {
+  /// Empty: this machine's.
+  std::string triple;
+  /// A name that LLVM knows, or `native`. Empty: native for this machine's
+  /// architecture, generic for any other.
+  std::string cpu;
+};
+
+/// How to compile for Device::Cuda.
+struct CudaCompileOptions {
+  std::string chips; // comma-separated; empty: the pipeline's default
+  CudaFormat format = CudaFormat::Isa;
+  bool deviceArguments = false;
+};
+
+/// How to compile.
+struct CompileOptions {
+  Device device = Device::Cpu;
+  CudaCompileOptions cuda; // for Device::Cuda
+  CodeGenTarget codeGen;
+  std::string schedule; // empty: chosen
+  int64_t threads = 0;  // for Device::Cpu; 0: this machine's
+};
+
+/// Checks that code can be generated for `target`.
+///
+/// Errors: failure, and a `reason` that begins with the name of the field.
+LogicalResult verifyTarget(const CodeGenTarget &target, std::string &reason);
+
+/// Brings `module` to the bngrad level, each public function on its own:
+/// foreign gradients are imported, calls are inlined, and unused private
+/// functions are dropped.
+///
+/// Errors: a diagnostic and failure, also for an op that no dialect knows or
+///         that prints, a function without a body, and one that calls itself.
+LogicalResult importModule(ModuleOp module);
+
+/// Imports and lowers `module`, and returns it in the form `kind`. The names
+/// and parameters of its functions in C are those of docs/ahead-of-time.md.
+///
+/// Errors: a diagnostic and failure.
+FailureOr<std::string> compile(ModuleOp module, const CompileOptions &options,
+                               OutputKind kind);
+
+/// The bytes of an object file, which needs LLVM's libomp, or for Device::Cuda
+/// BNGrad::CudaRuntime, beside the libraries of C and mathematics.
+///
+/// Errors: a diagnostic and failure.
+FailureOr<std::string> compileToObject(ModuleOp module,
+                                       const CompileOptions &options);
+
+/// Functions of a module, compiled in this process. They may be called as long
+/// as the program exists, by several threads at once.
+class CompiledProgram {
+public:
+  /// A symbol that generated code may use, and its address.
+  using Symbol = std::pair<StringRef, void *>;
+
+  /// Generates code for `module`, which is lowered to the LLVM dialect. It may
+  /// use `symbols`, all that this process exports, and the shared library at
+  /// the path `library`, unless that is empty.
+  ///
+  /// Errors: a diagnostic and failure.
+  static FailureOr<CompiledProgram> create(ModuleOp module,
+                                           ArrayRef<Symbol> symbols = {},
+                                           StringRef library = "");
+
+  CompiledProgram(CompiledProgram &&) noexcept;
+  CompiledProgram &operator=(CompiledProgram &&) noexcept;
+  ~CompiledProgram();
+
+  /// The address of the C function `name`; null and a diagnostic of an unknown
+  /// location if there is none.
+  void *lookup(StringRef name) const;
+
+  /// Calls a function with an array that has a pointer to each argument and one
+  /// to the returned value.
+  using PackedFunction = void (*)(void **);
+
+  /// A function that calls `name`; null as for `lookup`.
+  PackedFunction lookupPacked(StringRef name) const;
+
+private:
+  CompiledProgram(MLIRContext *context,
+                  std::unique_ptr<ExecutionEngine> engine);
+
+  MLIRContext *context;
+  std::unique_ptr<ExecutionEngine> engine;
+};
+
+/// Imports and lowers `module`, and generates code for this machine:
+/// `options.codeGen` must be empty. The functions are those of an object file,
+/// found by their names in C. OpenMP's functions are those of this process, or
+/// of LLVM's libomp, which is loaded then. Those of BNGrad::CudaRuntime are in
+/// the shared library at the path `cudaLibrary`, or in this process.
+///
+/// Errors: a diagnostic and failure.
+FailureOr<CompiledProgram> compileToProgram(ModuleOp module,
+                                            const CompileOptions &options,
+                                            StringRef cudaLibrary = "");
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_COMPILER_COMPILER_H

@@ -1,0 +1,48 @@
+//===- TargetMachine.h - machine code through LLVM --------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_COMPILER_TARGETMACHINE_H
+#define BNGRAD_COMPILER_TARGETMACHINE_H
+
+#include "BNGrad/Compiler/Compiler.h"
+
+#include <functional>
+
+namespace llvm {
+class Error;
+class Module;
+class TargetMachine;
+} // namespace llvm
+
+namespace mlir::bngrad {
+
+/// Whether code for `target` is for this machine's CPU.
+bool isNative(const CodeGenTarget &target);
+
+/// Makes a target machine at the level of optimization that all code is
+/// compiled with. `isJit`: code is loaded by the process that makes it;
+/// otherwise it is position independent.
+///
+/// Errors: null, and a `reason` as that of verifyTarget.
+std::unique_ptr<llvm::TargetMachine>
+createTargetMachine(const CodeGenTarget &target, bool isJit,
+                    std::string &reason);
+
+/// LLVM's optimizations for `machine`, which must outlive the function.
+std::function<llvm::Error(llvm::Module *)>
+makeOptimizer(llvm::TargetMachine &machine);
+
+/// Checks that `module`, which the pipelines have lowered, has nothing left
+/// that is not translated to LLVM IR.
+///
+/// Errors: a diagnostic at the op, and failure.
+LogicalResult verifyLowered(ModuleOp module);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_COMPILER_TARGETMACHINE_H
