@@ -240,6 +240,7 @@ static void printFunction(raw_ostream &os, const ExportedFunction &function) {
 /// Declares _mlir_ciface_NAME, which takes pointers to descriptors.
 static void printUnchecked(raw_ostream &os, const ExportedFunction &function) {
   std::vector<std::string> parameters;
+  parameters.reserve(function.parameters.size());
   for (const Parameter &parameter : function.parameters)
     parameters.push_back(parameter.isScalar()
                              ? getCType(parameter.type) + " " + parameter.name

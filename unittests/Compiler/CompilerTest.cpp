@@ -143,11 +143,13 @@ TEST_F(CompilerTest, ProgramsWithThreadsFindOpenMP) {
   void *arguments[] = {dy.data(), x.data(), mean.data(), variance.data(),
                        sums.data()};
   int32_t status = 1;
-  void *packed[] = {&arguments[0], &arguments[1], &arguments[2],
-                    &arguments[3], &arguments[4], &status};
+  std::vector<void *> packed;
+  for (void *&argument : arguments)
+    packed.push_back(static_cast<void *>(&argument));
+  packed.push_back(&status);
   CompiledProgram::PackedFunction function = program->lookupPacked("sums");
   ASSERT_NE(function, nullptr);
-  function(packed);
+  function(packed.data());
   EXPECT_EQ(status, 0);
   EXPECT_EQ(sums, std::vector<float>(64, 64 * 64 * 64 * 0.5f));
 }
