@@ -74,6 +74,11 @@ add_feature("cuda", has_gpu())
 mutation_python = os.path.join(config.bngrad_obj_root, "mutation-venv", "bin", "python")
 add_feature("tree-sitter", os.path.exists(os.path.join(config.bngrad_obj_root, "mutation-venv", "installed")))
 config.substitutions.append(("%mutation_python", mutation_python))
+# JAX, TensorFlow, torch and torch-mlir, installed by scripts/clients.sh.
+clients_python = os.environ.get("BNGRAD_CLIENTS_PYTHON",
+                                os.path.join(config.bngrad_obj_root, "clients-venv", "bin", "python"))
+add_feature("clients", os.path.exists(os.path.join(os.path.dirname(clients_python), "torch-mlir-opt")))
+config.substitutions.append(("%clients_python", clients_python))
 # The tools of scripts/check_format.sh and scripts/check_tidy.sh, installed by scripts/test.sh.
 add_feature("clang-format", shutil.which("clang-format-22") is not None)
 add_feature("clang-tidy", shutil.which("clang-tidy-22") is not None)
@@ -83,7 +88,7 @@ add_feature("libdevice", cuda_toolkit is not None and
 if cuda_toolkit:
     config.environment["CUDA_ROOT"] = cuda_toolkit
     config.substitutions.append(("%ptxas", os.path.join(cuda_toolkit, "bin", "ptxas")))
-known = {"clang-format", "clang-tidy", "conformance", "cuda", "libdevice", "long", "numpy", "ptxas", "tree-sitter"}
+known = {"clang-format", "clang-tidy", "clients", "conformance", "cuda", "libdevice", "long", "numpy", "ptxas", "tree-sitter"}
 unknown = set(required) - known
 if unknown:
     lit_config.fatal(f"BNGRAD_REQUIRE: expected some of {sorted(known)}, "

@@ -1,0 +1,269 @@
+"""Writes modules of JAX with gradients of batch normalization.
+
+JAX has no op for the gradient: a primitive whose lowering is stablehlo.batch_norm_grad takes its
+place in a custom_vjp. The expected results are those of the same functions in float64, with the
+gradient as a formula.
+
+Usage: jax_modules.py FOLDER
+"""
+
+import functools
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
+from jax.interpreters.mlir import ir
+from jaxlib.mlir import passmanager
+from jaxlib.mlir.dialects import stablehlo
+
+from common import Writer, make_data
+
+EPSILON = 1e-5
+use_formula = False
+
+batch_norm_grad = Primitive("batch_norm_grad")
+batch_norm_grad.multiple_results = True
+
+
+@batch_norm_grad.def_abstract_eval
+def _(x, scale, mean, variance, dy, *, feature):
+    return x, scale, scale
+
+
+def lower(context, x, scale, mean, variance, dy, *, feature):
+    return stablehlo.BatchNormGradOp(x, scale, mean, variance, dy, ir.FloatAttr.get(ir.F32Type.get(), EPSILON),
+                               ir.IntegerAttr.get(ir.IntegerType.get_signless(64), feature)).results
+
+
+mlir.register_lowering(batch_norm_grad, lower)
+
+
+def formula(x, scale, mean, variance, dy, feature):
+    others = tuple(d for d in range(x.ndim) if d != feature)
+    count = x.size // x.shape[feature]
+    form = [1] * x.ndim
+    form[feature] = -1
+    inv_std = 1 / jnp.sqrt(variance + EPSILON)
+    centered = x - mean.reshape(form)
+    offset_grad = dy.sum(others)
+    product = (dy * centered).sum(others)
+    x_grad = (scale * inv_std).reshape(form) * (dy - offset_grad.reshape(form) / count - centered *
+                                                (inv_std**2 * product).reshape(form) / count)
+    return x_grad, product * inv_std, offset_grad
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
+def batch_norm(x, scale, offset, feature):
+    return forward(x, scale, offset, feature)[0]
+
+
+def forward(x, scale, offset, feature):
+    feature %= x.ndim
+    others = tuple(d for d in range(x.ndim) if d != feature)
+    form = [1] * x.ndim
+    form[feature] = -1
+    mean, variance = x.mean(others), x.var(others)
+    inv_std = 1 / jnp.sqrt(variance + EPSILON)
+    y = (x - mean.reshape(form)) * (scale * inv_std).reshape(form) + offset.reshape(form)
+    return y, (x, scale, mean, variance)
+
+
+def backward(feature, saved, dy):
+    x, scale, mean, variance = saved
+    feature %= x.ndim
+    if use_formula:
+        return formula(x, scale, mean, variance, dy, feature)
+    return batch_norm_grad.bind(x, scale, mean, variance, dy, feature=feature)
+
+
+batch_norm.defvjp(forward, backward)
+
+
+def conv(x, w, stride=1, layout=("NCHW", "OIHW", "NCHW"), groups=1):
+    return lax.conv_general_dilated(x, w, (stride, stride), "SAME", dimension_numbers=layout,
+                                    feature_group_count=groups)
+
+
+def nhwc_conv(x, w):
+    return conv(x, w, layout=("NHWC", "HWIO", "NHWC"))
+
+
+def average_pool(x):
+    return lax.reduce_window(x, np.zeros((), x.dtype), lax.add, (1, 1, 2, 2), (1, 1, 2, 2), "VALID") / 4
+
+
+def log_softmax(x):
+    shifted = x - lax.stop_gradient(x.max(-1, keepdims=True))
+    return shifted - jnp.log(jnp.exp(shifted).sum(-1, keepdims=True))
+
+
+def layer_norm(x):
+    mean = x.mean(-1, keepdims=True)
+    return (x - mean) / jnp.sqrt(((x - mean)**2).mean(-1, keepdims=True) + EPSILON)
+
+
+def gate(x, w1, w2):
+    pooled = x.mean((2, 3))
+    return x * jax.nn.sigmoid(jax.nn.relu(pooled @ w1) @ w2)[:, :, None, None]
+
+
+def gradients(loss):
+    """The gradients of `loss` with respect to all its arguments."""
+    return lambda *arguments: jax.grad(loss, tuple(range(len(arguments))))(*arguments)
+
+
+def pull(function):
+    """The gradients of all arguments but the last, which is the gradient of the result."""
+
+    def run(*arguments):
+        return jax.vjp(function, *arguments[:-1])[1](arguments[-1])
+
+    return run
+
+
+def sgd(loss, clip=None, momentum=None, decay=0.0):
+    """One step: new parameters, which are the arguments after the first (and new momenta)."""
+
+    def step(x, *rest):
+        count = len(rest) // 2 if momentum else len(rest)
+        parameters, velocities = rest[:count], rest[count:]
+        grads = jax.grad(loss, tuple(range(1, count + 1)))(x, *parameters)
+        grads = [g + decay * p for g, p in zip(grads, parameters)]
+        if clip:
+            norm = jnp.sqrt(sum((g * g).sum() for g in grads))
+            grads = [g * jnp.minimum(1, clip / norm) for g in grads]
+        if momentum:
+            velocities = [momentum * v + g for v, g in zip(velocities, grads)]
+            return [p - 0.1 * v for p, v in zip(parameters, velocities)] + velocities
+        return [p - 0.1 * g for p, g in zip(parameters, grads)]
+
+    return step
+
+
+def adam(loss):
+    def step(x, scale, offset, m, v):
+        grad = jax.grad(loss, 1)(x, scale, offset)
+        m, v = 0.9 * m + 0.1 * grad, 0.999 * v + 0.001 * grad * grad
+        return scale - 0.01 * (m / 0.1) / (jnp.sqrt(v / 0.001) + 1e-8), m, v
+
+    return step
+
+
+def make_modules():
+    """Name, function, shapes of arguments with the dim of channels or None, and data types."""
+    nchw, nhwc = ((8, 6, 10, 12), 1), ((8, 10, 12, 6), 3)
+    c6, flat = ((6,), None), ((32, 24), 1)
+    c24 = ((24,), None)
+    norm = lambda feature: lambda x, s, o: batch_norm(x, s, o, feature)
+    relu = jax.nn.relu
+    labels = np.eye(24)[np.arange(32) * 7 % 24]
+
+    def dense(x, w, s, o):
+        return relu(batch_norm(x @ w, s, o, 1))
+
+    def cross_entropy(x, s, o):
+        return -(log_softmax(batch_norm(x, s, o, 1)) * labels.astype(x.dtype)).sum() / 32
+
+    square = lambda y: (y * y).sum() / y.shape[0]
+    modules = [
+        ("plain-nchw", pull(norm(1)), [nchw, c6, c6, nchw]),
+        ("plain-nhwc", pull(norm(-1)), [nhwc, c6, c6, nhwc]),
+        ("plain-2d", pull(norm(1)), [flat, c24, c24, flat]),
+        ("plain-3d", pull(norm(1)), [((4, 6, 5, 6, 7), 1), c6, c6, ((4, 6, 5, 6, 7), 1)]),
+        ("plain-ndhwc", pull(norm(-1)), [((4, 5, 6, 7, 6), 4), c6, c6, ((4, 5, 6, 7, 6), 4)]),
+        ("sequence", pull(norm(-1)), [((4, 50, 6), 2), c6, c6, ((4, 50, 6), 2)]),
+        ("one-channel", pull(norm(1)), [((4, 1, 9, 9), 1), ((1,), None), ((1,), None), ((4, 1, 9, 9), 1)]),
+        ("relu-nchw", pull(lambda x, s, o: relu(batch_norm(x, s, o, 1))), [nchw, c6, c6, nchw]),
+        ("relu-nhwc", pull(lambda x, s, o: relu(batch_norm(x, s, o, 3))), [nhwc, c6, c6, nhwc]),
+        ("relu6", pull(lambda x, s, o: jnp.clip(batch_norm(x, s, o, 1), 0, 6)), [nchw, c6, c6, nchw]),
+        ("residual", pull(lambda x, s, o, k: relu(batch_norm(x, s, o, 1) + k)), [nchw, c6, c6, nchw, nchw]),
+        ("residual-nhwc", pull(lambda x, s, o, k: relu(batch_norm(x, s, o, 3) + k)), [nhwc, c6, c6, nhwc, nhwc]),
+        ("pre-activation", pull(lambda x, s, o, w: conv(relu(batch_norm(x, s, o, 1)), w) + x),
+         [nchw, c6, c6, ((6, 6, 3, 3), None), nchw]),
+        ("two-branches", pull(lambda x, s, o, z, t, p: relu(batch_norm(x, s, o, 1) + batch_norm(z, t, p, 1))),
+         [nchw, c6, c6, nchw, c6, c6, nchw]),
+        ("convolution", pull(lambda x, w, s, o: relu(batch_norm(conv(x, w), s, o, 1))),
+         [((4, 3, 10, 10), 1), ((6, 3, 3, 3), None), c6, c6, ((4, 6, 10, 10), 1)]),
+        ("convolution-nhwc", pull(lambda x, w, s, o: relu(batch_norm(nhwc_conv(x, w), s, o, 3))),
+         [((4, 10, 10, 3), 3), ((3, 3, 3, 6), None), c6, c6, ((4, 10, 10, 6), 3)]),
+        ("strided-convolution", pull(lambda x, w, s, o: batch_norm(conv(x, w, 2), s, o, 1)),
+         [((4, 3, 10, 10), 1), ((6, 3, 3, 3), None), c6, c6, ((4, 6, 5, 5), 1)]),
+        ("average-pool", pull(lambda x, s, o: average_pool(relu(batch_norm(x, s, o, 1)))),
+         [nchw, c6, c6, ((8, 6, 5, 6), 1)]),
+        ("global-pool", pull(lambda x, s, o: batch_norm(x, s, o, 1).mean((2, 3))), [nchw, c6, c6, ((8, 6), 1)]),
+        ("dense", pull(dense), [((32, 16), 1), ((16, 24), None), c24, c24, flat]),
+        ("two-layers", pull(lambda x, w, s, o, v, t, p: dense(dense(x, w, s, o), v, t, p)),
+         [((32, 16), 1), ((16, 24), None), c24, c24, ((24, 24), None), c24, c24, flat]),
+        ("softmax", pull(lambda x, s, o: jax.nn.softmax(batch_norm(x, s, o, 1))), [flat, c24, c24, flat]),
+        ("cross-entropy", gradients(cross_entropy), [flat, c24, c24]),
+        ("label-smoothing", gradients(lambda x, s, o: -(log_softmax(batch_norm(x, s, o, 1)) *
+                                                         (0.9 * labels + 0.1 / 24).astype(x.dtype)).mean()),
+         [flat, c24, c24]),
+        ("squeeze-excite", pull(lambda x, s, o, w, v: gate(batch_norm(x, s, o, 1), w, v)),
+         [nchw, c6, c6, ((6, 3), None), ((3, 6), None), nchw]),
+        ("layer-norm", pull(lambda x, s, o: layer_norm(batch_norm(x, s, o, 1))), [flat, c24, c24, flat]),
+        ("layer-norm-nhwc", pull(lambda x, s, o: layer_norm(batch_norm(x, s, o, 3))), [nhwc, c6, c6, nhwc]),
+        ("swish", pull(lambda x, s, o: jax.nn.silu(batch_norm(x, s, o, 1))), [nchw, c6, c6, nchw]),
+        ("tanh", pull(lambda x, s, o: jnp.tanh(batch_norm(x, s, o, 3))), [nhwc, c6, c6, nhwc]),
+        ("gelu", pull(lambda x, s, o: jax.nn.gelu(batch_norm(x, s, o, 1))), [nchw, c6, c6, nchw]),
+        ("dropout", pull(lambda x, s, o: batch_norm(x, s, o, 1) * (np.arange(32 * 24).reshape(32, 24) % 3 > 0) * 1.5),
+         [flat, c24, c24, flat]),
+        ("huber", gradients(lambda x, s, o, t: jnp.where(
+            abs(batch_norm(x, s, o, 1) - t) < 1, (batch_norm(x, s, o, 1) - t)**2 / 2,
+            abs(batch_norm(x, s, o, 1) - t) - 0.5).mean()), [flat, c24, c24, flat]),
+        ("sgd", sgd(lambda x, s, o: square(relu(batch_norm(x, s, o, 1)))), [nchw, c6, c6]),
+        ("sgd-clipping", sgd(lambda x, w, s, o: square(dense(x, w, s, o)), clip=1.0),
+         [((32, 16), 1), ((16, 24), None), c24, c24]),
+        ("momentum", sgd(lambda x, s, o: square(relu(batch_norm(x, s, o, 1))), momentum=0.9, decay=1e-2),
+         [nchw, c6, c6, c6, c6]),
+        ("adam", adam(lambda x, s, o: square(jnp.tanh(batch_norm(x, s, o, 1)))), [nchw, c6, c6, c6, c6]),
+        ("gradient-norm", lambda x, s, o: [jnp.sqrt(sum((g * g).sum() for g in gradients(cross_entropy)(x, s, o)))],
+         [flat, c24, c24]),
+    ]
+    return [(name, function, shapes, ("float32",) * len(shapes)) for name, function, shapes in modules] + [
+        (f"{kind}-{name}", function, shapes, (kind,) + ("float32",) * (len(shapes) - 2) + (kind,))
+        for kind in ("bfloat16", "float16") for name, function, shapes in [
+            ("relu", pull(lambda x, s, o: relu(batch_norm(x.astype(s.dtype), s, o, 3)).astype(x.dtype)),
+             [nhwc, c6, c6, nhwc])]]
+
+
+def print_module(function, arguments):
+    """The StableHLO of `function`. JAX also uses ops of CHLO, which only its own MLIR can lower."""
+    module = jax.jit(function, keep_unused=True).lower(*arguments).compiler_ir("stablehlo")
+    with module.context:
+        passmanager.PassManager.parse("builtin.module(func.func(chlo-legalize-to-stablehlo))").run(module.operation)
+    return str(module)
+
+
+def evaluate(function, arguments):
+    """The results in float64, of the values of `arguments`."""
+    global use_formula
+    use_formula = True
+    with jax.enable_x64(True):
+        results = jax.jit(function)(*[jnp.asarray(np.asarray(a).astype(np.float64)) for a in arguments])
+        results = [np.asarray(result) for result in results]
+    use_formula = False
+    return results
+
+
+def main():
+    stablehlo.register_stablehlo_passes()
+    writer = Writer(sys.argv[1], "jax")
+    for number, (name, function, shapes, kinds) in enumerate(make_modules()):
+        rng = np.random.default_rng(number)
+        # Parameters and momenta are positive, so that none is close to 0.
+        arguments = [jnp.asarray(make_data(rng, shape, dim) if dim is not None or len(shape) > 1 else
+                                 rng.uniform(0.5, 1.5, shape)).astype(kind)
+                     for (shape, dim), kind in zip(shapes, kinds)]
+        expected = evaluate(function, arguments)
+        shapes = jax.eval_shape(function, *arguments)
+        writer.write(name, print_module(function, arguments), arguments,
+                     [result.astype(shape.dtype) for result, shape in zip(expected, shapes)])
+
+
+if __name__ == "__main__":
+    main()

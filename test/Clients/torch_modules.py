@@ -1,0 +1,83 @@
+"""Writes modules of torch-mlir with gradients of batch normalization: the backward graphs that
+AOTAutograd makes of modules of PyTorch. The expected results are PyTorch's, in float64.
+
+Usage: torch_modules.py FOLDER
+"""
+
+import sys
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from functorch.compile import aot_function, make_boxed_func
+from torch_mlir import fx
+
+from common import Writer, make_data
+
+
+class Capture:
+    """The backward graph of a function, and the arguments that PyTorch calls it with."""
+
+    def __init__(self, function, arguments):
+        self.graph = self.arguments = None
+
+        def save(graph, _):
+            def run(*values):
+                self.graph, self.arguments = graph, values
+                return graph(*values)
+
+            return make_boxed_func(run)
+
+        compiled = aot_function(function, fw_compiler=lambda graph, _: make_boxed_func(graph.forward), bw_compiler=save)
+        inputs = [a.clone().requires_grad_() for a in arguments]
+        result = compiled(*inputs)
+        rng = np.random.default_rng(99)
+        result.backward(torch.tensor(make_data(rng, result.shape, 1), dtype=result.dtype))
+
+
+def batch_norm(x, w, b):
+    return F.batch_norm(x, None, None, w, b, training=True)
+
+
+def frozen(x, w, b):
+    return F.batch_norm(x, torch.linspace(-1, 1, 6, dtype=x.dtype), torch.linspace(1, 2, 6, dtype=x.dtype), w, b)
+
+
+def make_modules():
+    """Name, function, and shapes of its arguments with the dim of channels or None."""
+    nchw, c6 = ((8, 6, 9, 10), 1), ((6,), None)
+    return [
+        ("plain", batch_norm, [nchw, c6, c6]),
+        ("plain-2d", batch_norm, [((32, 6), 1), c6, c6]),
+        ("plain-3d", batch_norm, [((4, 6, 5, 6, 7), 1), c6, c6]),
+        ("sequence", batch_norm, [((4, 6, 50), 1), c6, c6]),
+        ("frozen", frozen, [nchw, c6, c6]),
+        ("relu", lambda x, w, b: F.relu(batch_norm(x, w, b)), [nchw, c6, c6]),
+        ("residual", lambda x, w, b, k: F.relu(batch_norm(x, w, b) + k), [nchw, c6, c6, nchw]),
+        ("tanh", lambda x, w, b: torch.tanh(batch_norm(x, w, b)), [nchw, c6, c6]),
+        ("sigmoid", lambda x, w, b: torch.sigmoid(batch_norm(x, w, b)), [nchw, c6, c6]),
+        ("hardtanh", lambda x, w, b: F.hardtanh(batch_norm(x, w, b)), [nchw, c6, c6]),
+        ("scaled", lambda x, w, b: batch_norm(x * 2, w, b) * 0.5, [nchw, c6, c6]),
+        ("two", lambda x, w, b, v, c: batch_norm(F.relu(batch_norm(x, w, b)), v, c), [nchw, c6, c6, c6, c6]),
+        ("dense", lambda x, m, w, b: F.relu(batch_norm(x @ m, w, b)), [((32, 16), 1), ((16, 6), None), c6, c6]),
+        ("convolution", lambda x, k, w, b: F.relu(batch_norm(F.conv2d(x, k, padding=1), w, b)),
+         [((4, 3, 10, 10), 1), ((6, 3, 3, 3), None), c6, c6]),
+    ]
+
+
+def main():
+    writer = Writer(sys.argv[1], "torch")
+    for number, (name, function, shapes) in enumerate(make_modules()):
+        rng = np.random.default_rng(number)
+        arguments = [torch.tensor(make_data(rng, shape, dim) if len(shape) > 1 else rng.uniform(0.5, 1.5, shape),
+                                  dtype=torch.float32) for shape, dim in shapes]
+        backward = Capture(function, arguments)
+        module = fx.stateless_fx_import(backward.graph, output_type="raw", model_name="main")
+        exact = [a.double() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in backward.arguments]
+        results = [r for r in backward.graph(*exact) if r is not None]
+        writer.write(name, str(module), [a.detach().numpy() for a in backward.arguments],
+                     [r.detach().float().numpy() for r in results])
+
+
+if __name__ == "__main__":
+    main()
