@@ -17,6 +17,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/BNGrad
   FILES_MATCHING PATTERN "*.h" PATTERN "*.td" PATTERN "*.inc"
   PATTERN "CMakeFiles" EXCLUDE)
 
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
 install(EXPORT BNGradTargets NAMESPACE BNGrad:: DESTINATION ${package_dir})
 export(EXPORT BNGradTargets NAMESPACE BNGrad::
   FILE ${PROJECT_BINARY_DIR}/lib/cmake/BNGrad/BNGradTargets.cmake)

@@ -108,6 +108,7 @@ llvm_config.with_system_environment(["HOME", "TMP", "TEMP", "BNGRAD_LONG_TESTS"]
 llvm_config.add_tool_substitutions(
     [
         "bngrad-compile",
+        "bngrad-lsp-server",
         "bngrad-opt",
         "bngrad-runner",
         "ptx-emulator",
@@ -124,5 +125,8 @@ llvm_config.add_tool_substitutions(
 config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%bngrad_src_root", config.bngrad_src_root))
 config.substitutions.append(("%bngrad_obj_root", config.bngrad_obj_root))
+config.substitutions.append(("%bngrad_version", config.bngrad_version))
+config.substitutions.append(("%bngrad_soversion", config.bngrad_soversion))
+config.substitutions.append(("%bngrad_tools", config.bngrad_tools))
 config.substitutions.append(("%bngrad_cxx", config.cxx))
 config.substitutions.append(("%llvm_prefix", os.path.dirname(config.llvm_tools_dir)))

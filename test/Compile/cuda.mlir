@@ -23,20 +23,20 @@
 // RUN: %t/compiled | FileCheck %s
 
 // It needs the runtime and libc, finds the runtime in its own folder or in the build, and needs no MLIR or LLVM.
-// RUN: %llvm_prefix/bin/llvm-readelf --needed-libs --dynamic-table %t/gradients.so | FileCheck %s --check-prefix=NEEDED
-// RUN: ldd %t/gradients.so | FileCheck %s --check-prefix=LDD
-// RUN: cp %bngrad_obj_root/lib/libBNGradCudaRuntime.so %t
-// RUN: ldd %t/gradients.so | FileCheck %s --check-prefix=BESIDE -DFOLDER=%t
+// RUN: %llvm_prefix/bin/llvm-readelf --needed-libs --dynamic-table %t/gradients.so | FileCheck %s --check-prefix=NEEDED -DSO=%bngrad_soversion
+// RUN: ldd %t/gradients.so | FileCheck %s --check-prefix=LDD -DSO=%bngrad_soversion
+// RUN: cp %bngrad_obj_root/lib/libBNGradCudaRuntime.so.%bngrad_soversion %t
+// RUN: ldd %t/gradients.so | FileCheck %s --check-prefix=BESIDE -DFOLDER=%t -DSO=%bngrad_soversion
 // NEEDED: (RUNPATH) {{.*}}[$ORIGIN:{{/.*}}]
 // NEEDED: NeededLibraries [
-// NEEDED-NEXT: libBNGradCudaRuntime.so
+// NEEDED-NEXT: libBNGradCudaRuntime.so.[[SO]]
 // NEEDED-NEXT: libc.so
 // NEEDED-NEXT: libm.so
 // NEEDED-NEXT: ]
 // LDD-NOT: {{MLIR|LLVM|mlir|libomp|not found}}
-// LDD: libBNGradCudaRuntime.so => {{/.*}}
+// LDD: libBNGradCudaRuntime.so.[[SO]] => {{/.*}}
 // LDD-NOT: {{MLIR|LLVM|mlir|libomp|not found}}
-// BESIDE: libBNGradCudaRuntime.so => [[FOLDER]]/libBNGradCudaRuntime.so
+// BESIDE: libBNGradCudaRuntime.so.[[SO]] => [[FOLDER]]/libBNGradCudaRuntime.so.[[SO]]
 
 // With several chips, the one of the device is used; the other texts are not even valid PTX here.
 // RUN: bngrad-compile %{source} -o %t/several.so --target=cuda --chip=sm_80,sm_90,sm_100

@@ -33,6 +33,7 @@ static const char kUsage[] =
     R"(usage: ptx-emulator FILE.ptx --kernel=K --grid=X[,Y[,Z]] --block=X[,Y[,Z]]
          [--cluster=X[,Y[,Z]]] [--dynamic-shared=BYTES] --arg=SPEC...
          [--print=I]... [--dump=I:PATH]...
+       ptx-emulator --help | --version
 
 SPEC is one parameter of the kernel:
   TYPE:VALUE               a scalar: u32:5, f32:1.5, b64:0x10
@@ -253,6 +254,10 @@ static Options parseOptions(int argc, char **argv) {
     std::string text = argv[i];
     if (text == "--help") {
       std::fputs(kUsage, stdout);
+      std::exit(0);
+    }
+    if (text == "--version") {
+      std::puts("BNGrad version " BNGRAD_VERSION "\nbuilt without LLVM");
       std::exit(0);
     }
     if (text.compare(0, 2, "--") != 0) {
