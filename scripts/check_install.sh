@@ -1,35 +1,140 @@
 #!/usr/bin/env bash
-# Installs BNGrad into a scratch folder and builds examples/embed against it, as
-# another project would; then builds it against the build tree.
+# Installs BNGrad into a scratch folder, moves it to another one, and hides the
+# build: then the public headers must compile alone, and the tools, the plugin and
+# the examples must work, with clang and gcc. Before that, examples/embed is built
+# against the build tree.
 
 . "$(dirname "$0")/common.sh"
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cmake --install "$build" --prefix "$scratch/prefix" >/dev/null
+prefix=$scratch/moved/prefix hidden=$build.hidden
+[ ! -e "$hidden" ] || fail "expected no $hidden, which an earlier run left: rename it to $build"
+clean_up() {
+  [ ! -e "$hidden" ] || mv -T "$hidden" "$build"
+  rm -rf "$scratch"
+}
+trap clean_up EXIT
+trap 'exit 1' HUP INT TERM
 
-# check_package NAME PACKAGE_DIR
-check_package() {
-  cmake -S "$root/examples/embed" -B "$scratch/$1" -G Ninja \
-    -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="clang++-$llvm_version" \
-    -DCMAKE_C_COMPILER="clang-$llvm_version" \
-    -DBNGrad_DIR="$2"
+# expect PREFIX COMMAND...: runs a command, and FileCheck on its output with the
+# lines of that prefix below.
+expect() {
+  "${@:2}" | "$llvm_prefix/bin/FileCheck" "$0" --check-prefix="$1"
+}
+
+# configure NAME EXAMPLE COMPILER OPTION...: builds an example with clang or gcc.
+configure() {
+  local cc=$3 cxx=g++
+  [ "$cc" = gcc ] || cxx=clang++-$llvm_version
+  cmake -S "$root/$2" -B "$scratch/$1" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" "${@:4}"
   cmake --build "$scratch/$1"
+}
+
+# check_embed NAME COMPILER PACKAGE_DIR
+check_embed() {
+  local program
+  configure "$1" examples/embed "$2" -DBNGrad_DIR="$3"
   for program in embed embed-all; do
-    "$scratch/$1/$program" | "$llvm_prefix/bin/FileCheck" "$0"
+    expect EMBED "$scratch/$1/$program"
   done
   # The compiler that wants linalg alone links no later stage.
   if ninja -C "$scratch/$1" -t commands embed | grep -E 'lib(BNGrad(Schedule|Bufferize|Apply|Lower|Pipelines)|MLIR(NVVM|OpenMP))'; then
     fail "expected embed to link ToLinalg alone"
   fi
 }
-check_package installed "$scratch/prefix/lib/cmake/BNGrad"
-check_package built "$build/lib/cmake/BNGrad"
-"$scratch/prefix/bin/bngrad-opt" "$root/examples/digits/digits.mlir" \
-  --bngrad-cpu-pipeline >/dev/null
-"$scratch/prefix/bin/bngrad-compile" "$root/examples/aot/gradient.mlir" \
-  -o "$scratch/gradient.so" --header="$scratch/gradient.h"
 
-# CHECK-LABEL: func.func @gradient
-# CHECK-COUNT-3: linalg.generic
-# CHECK-NOT: bngrad.
+# check_headers: those of the prefix, and one that bngrad-compile has written.
+check_headers() {
+  local compiler
+  "$root/scripts/check_headers.sh" "$prefix/include"
+  for compiler in "clang-$llvm_version -x c -std=c99" "gcc -x c -std=c99" \
+    "clang++-$llvm_version -x c++ -std=c++17" "g++ -x c++ -std=c++17"; do
+    # shellcheck disable=SC2086
+    printf '#include "gradient.h"\n#include "gradient.h"\n' |
+      $compiler -fsyntax-only -Wall -Wextra -pedantic -Werror -I"$scratch" -
+  done
+}
+
+# check_tools: the installed tools and the plugin.
+check_tools() {
+  local bin=$prefix/bin tool
+  for tool in bngrad-compile bngrad-lsp-server bngrad-opt bngrad-runner ptx-emulator; do
+    expect VERSION "$bin/$tool" --version
+  done
+  local digits=$root/examples/digits/digits.mlir
+  "$bin/bngrad-opt" "$digits" --bngrad-cpu-pipeline -o "$scratch/own.mlir"
+  "$llvm_prefix/bin/mlir-opt" --load-dialect-plugin="$prefix/lib/libBNGradPlugin.so" \
+    --load-pass-plugin="$prefix/lib/libBNGradPlugin.so" "$digits" \
+    --pass-pipeline='builtin.module(bngrad-cpu-pipeline)' -o "$scratch/stock.mlir"
+  diff "$scratch/own.mlir" "$scratch/stock.mlir"
+  local arguments=(--arg=random:{1..5} --check)
+  expect CHECKED "$bin/bngrad-runner" "$digits" "${arguments[@]}"
+  expect CHECKED "$bin/bngrad-runner" "$digits" "${arguments[@]}" --target=cuda-emulator
+}
+
+# check_objects: shared objects of the installed bngrad-compile, from C.
+check_objects() {
+  local compiler
+  "$prefix/bin/bngrad-compile" "$root/examples/aot/gradient.mlir" -o "$scratch/gradient.so" --header="$scratch/gradient.h"
+  for compiler in "clang-$llvm_version" gcc; do
+    "$compiler" -I"$scratch" "$root/examples/aot/main.c" "$scratch/gradient.so" -Wl,-rpath,'$ORIGIN' -lm -o "$scratch/main"
+    expect AOT "$scratch/main"
+  done
+  "$prefix/bin/bngrad-compile" "$root/examples/aot/gradient.mlir" -o "$scratch/cuda.so" --target=cuda
+  ldd "$scratch/cuda.so" | grep "libBNGradCudaRuntime\.so\.[0-9.]* => $prefix/lib/" ||
+    fail "expected the installed CUDA runtime"
+}
+
+# check_components COMPILER: a program in C, which needs no MLIR.
+check_components() {
+  local component options=(-DBNGrad_DIR="$prefix/lib/cmake/BNGrad" -DCMAKE_DISABLE_FIND_PACKAGE_MLIR=ON
+    -DCMAKE_C_FLAGS="-std=c89 -pedantic -Werror")
+  for component in CudaRuntime CudaEmulator; do
+    configure "$component-$1" test/Install "$1" "${options[@]}" -DBNGRAD_COMPONENT=$component
+    BNGRAD_CUDA_DRIVER=$scratch/none.so expect "$component" "$scratch/$component-$1/runtime"
+  done
+  for component in ToLinalg None; do
+    { ! configure "$component-$1" test/Install "$1" "${options[@]}" -DBNGRAD_COMPONENT=$component 2>&1; } |
+      expect "$component" cat
+  done
+}
+
+check_embed built "clang-$llvm_version" "$build/lib/cmake/BNGrad"
+
+cmake --install "$build" --prefix "$scratch/prefix" >/dev/null
+mkdir "$scratch/moved"
+mv "$scratch/prefix" "$prefix"
+if grep -rlF -e "$build" -e "$root" -e "$scratch/prefix" "$prefix"; then
+  fail "expected no path of the sources, the build or the first prefix in the files above"
+fi
+[ -f "$prefix/share/doc/BNGrad/LICENSE" ] || fail "expected share/doc/BNGrad/LICENSE"
+
+mv -T "$build" "$hidden"
+check_objects
+check_headers
+check_tools
+for compiler in "clang-$llvm_version" gcc; do
+  check_embed "embed-$compiler" "$compiler" "$prefix/lib/cmake/BNGrad"
+  configure "aot-$compiler" examples/aot "$compiler" -DCMAKE_PREFIX_PATH="$prefix"
+  expect AOT "$scratch/aot-$compiler/aot"
+  check_components "$compiler"
+done
+printf 'install: passed\n'
+
+# EMBED-LABEL: func.func @gradient
+# EMBED-COUNT-3: linalg.generic
+# EMBED-NOT: bngrad.
+
+# VERSION: BNGrad version {{[0-9.]+$}}
+
+# CHECKED-COUNT-3: result {{.*}} ok
+# CHECKED-NOT: failed
+
+# AOT: grad_offset 250{{[89]}}.0, expected 2508
+# AOT-NEXT: grad_scale 2660.1, expected 2660.1
+
+# ToLinalg: find_package for module MLIR
+# None: expected a library of BNGrad as component, got None
+# CudaRuntime: cannot load {{.*}}none.so
+# CudaEmulator: sm_{{[0-9]+$}}

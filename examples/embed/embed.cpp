@@ -6,21 +6,42 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Builds a gradient with the C++ API, decomposes it with BNGrad's patterns next
-// to a pass of its own pipeline, and prints the resulting linalg.
+// Builds a gradient with the C++ API, decomposes it with BNGrad's patterns in a
+// pass of its own, and prints the resulting linalg.
 //
 //===----------------------------------------------------------------------===//
 
 #include "BNGrad/Dialect/BNGrad.h"
-#include "BNGrad/Transforms/ToLinalg/Passes.h"
+#include "BNGrad/Transforms/ToLinalg/Patterns.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
+
+namespace {
+/// A compiler adds patterns of its own here.
+struct LowerToLinalgPass
+    : PassWrapper<LowerToLinalgPass, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerToLinalgPass)
+
+  // The patterns create ops of these dialects, which MLIR loads before a pass.
+  void getDependentDialects(DialectRegistry &registry) const override {
+    bngrad::registerDecomposeDependentDialects(registry);
+  }
+
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    bngrad::populateDecomposePatterns(patterns);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+} // namespace
 
 int main() {
   MLIRContext context;
@@ -47,7 +68,7 @@ int main() {
   func::ReturnOp::create(b, loc, gradient->getResults());
 
   PassManager pm(&context);
-  bngrad::addDecomposePasses(pm);
+  pm.addNestedPass<func::FuncOp>(std::make_unique<LowerToLinalgPass>());
   pm.addPass(createCSEPass());
   if (failed(pm.run(*module)))
     return 1;

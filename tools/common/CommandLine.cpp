@@ -72,6 +72,11 @@ std::string mlir::bngrad::getOwnLibrary(StringRef name) {
   SmallString<128> path(llvm::sys::fs::getMainExecutable(nullptr, &anchor));
   llvm::sys::path::remove_filename(path);
   llvm::sys::path::remove_filename(path);
+  // That of the build, or the one in which it is installed.
+  SmallString<128> installed(path);
   llvm::sys::path::append(path, "lib", name);
-  return path.str().str();
+  llvm::sys::path::append(installed, BNGRAD_LIBDIR, name);
+  bool isInstalled =
+      !llvm::sys::fs::exists(path) && llvm::sys::fs::exists(installed);
+  return (isInstalled ? installed : path).str().str();
 }
