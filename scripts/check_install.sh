@@ -91,11 +91,11 @@ check_components() {
   local component options=(-DBNGrad_DIR="$prefix/lib/cmake/BNGrad" -DCMAKE_DISABLE_FIND_PACKAGE_MLIR=ON
     -DCMAKE_C_FLAGS="-std=c89 -pedantic -Werror")
   for component in CudaRuntime CudaEmulator; do
-    configure "$component-$1" test/Install "$1" "${options[@]}" -DBNGRAD_COMPONENT=$component
+    configure "$component-$1" test/Install/c "$1" "${options[@]}" -DBNGRAD_COMPONENT=$component
     BNGRAD_CUDA_DRIVER=$scratch/none.so expect "$component" "$scratch/$component-$1/runtime"
   done
   for component in ToLinalg None; do
-    { ! configure "$component-$1" test/Install "$1" "${options[@]}" -DBNGRAD_COMPONENT=$component 2>&1; } |
+    { ! configure "$component-$1" test/Install/c "$1" "${options[@]}" -DBNGRAD_COMPONENT=$component 2>&1; } |
       expect "$component" cat
   done
 }
@@ -118,6 +118,8 @@ for compiler in "clang-$llvm_version" gcc; do
   check_embed "embed-$compiler" "$compiler" "$prefix/lib/cmake/BNGrad"
   configure "aot-$compiler" examples/aot "$compiler" -DCMAKE_PREFIX_PATH="$prefix"
   expect AOT "$scratch/aot-$compiler/aot"
+  configure "compiler-$compiler" test/Install/compiler "$compiler" -DBNGrad_DIR="$prefix/lib/cmake/BNGrad"
+  expect PROGRAM "$scratch/compiler-$compiler/compiler"
   check_components "$compiler"
 done
 printf 'install: passed\n'
@@ -136,5 +138,7 @@ printf 'install: passed\n'
 
 # ToLinalg: find_package for module MLIR
 # None: expected a library of BNGrad as component, got None
+# PROGRAM: grad_offset 16.0 20.0
+
 # CudaRuntime: cannot load {{.*}}none.so
 # CudaEmulator: sm_{{[0-9]+$}}
