@@ -15,14 +15,13 @@
 
 #include "BNGrad/Runtime/Cuda.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <fstream>
 #include <new>
-#include <sstream>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -151,14 +150,22 @@ static bool isReal(Type type) {
          type == Type::BF16;
 }
 
+/// Not by a stream, which takes memory that runs out for the end of a file.
 static std::vector<char> readFile(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    fail("cannot read '" + path + "'");
-  std::stringstream content;
-  content << file.rdbuf();
-  std::string text = content.str();
-  return std::vector<char>(text.begin(), text.end());
+  constexpr size_t kChunk = size_t(1) << 16;
+  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  std::vector<char> bytes;
+  ssize_t count = file < 0 ? -1 : 1;
+  while (count > 0) {
+    size_t size = bytes.size();
+    bytes.resize(size + kChunk);
+    count = ::read(file, bytes.data() + size, kChunk);
+    bytes.resize(size + std::max<ssize_t>(count, 0));
+  }
+  if (count < 0)
+    fail("cannot read '" + path + "': " + std::strerror(errno));
+  ::close(file);
+  return bytes;
 }
 
 /// Allocates nothing, so that no file is left in part where memory runs out.
