@@ -5,7 +5,7 @@
 // DEFINE: %{names} = llvm-nm --defined-only --extern-only --format=just-symbols
 
 // `main`, as TensorFlow, JAX and torch-mlir call every function.
-// RUN: %{fails} "%t/main.mlir:1:1: ... 'main' ..." bngrad-compile %t/main.mlir -o %t/f.o
+// RUN: %{fails} "%t/main.mlir: expected a name that C can call, got 'main'; give the function another one with --entry=main=NAME" bngrad-compile %t/main.mlir -o %t/f.o
 // RUN: bngrad-compile %t/main.mlir -o %t/main.o --header=%t/main.h --entry=main=gradient
 // RUN: %{names} %t/main.o | FileCheck %t/main.mlir
 // RUN: FileCheck %t/main.mlir --check-prefix=HEADER --input-file=%t/main.h
@@ -23,6 +23,7 @@
 // RUN: %{fails} "expected one --entry for a function, got two for 'main'" bngrad-compile %t/main.mlir -o %t/f.o --entry=main=a --entry=main=b
 // RUN: %{fails} "expected --entry with different names in C, got 'x' twice" bngrad-compile %t/main.mlir -o %t/f.o --entry=a=x --entry=b=x
 // RUN: %{fails} "expected --entry to be a function with a body (@a, @b, @c), got @d" bngrad-compile %t/three.mlir -o %t/f.o --entry=d
+// RUN: %{fails} "%t/main.mlir:1:1: expected a name that C can call, got 'main' (a function since C99 and C++11)" bngrad-compile %t/main.mlir -o %t/f.o --entry=main
 // RUN: %{fails} "%t/main.mlir:1:1: expected a name that C can call, got 'exp' ..." bngrad-compile %t/main.mlir -o %t/f.o --entry=main=exp
 
 //--- main.mlir

@@ -64,9 +64,6 @@
 
 // Names that C or a library defines.
 // REDEFINE: %{run} = sed 's/NAME/%{file}/' %t/names.mlir > %t/name.mlir && %{fails} "%t/name.mlir:1:1: expected a name that C can call, got '%{file}' (%{message})" bngrad-compile %t/name.mlir -o %t/out.o
-// REDEFINE: %{file} = main
-// REDEFINE: %{message} = a function since C99 and C++11
-// RUN: %{run}
 // REDEFINE: %{file} = malloc
 // REDEFINE: %{message} = declared in ... since C99 and C++11
 // RUN: %{run}

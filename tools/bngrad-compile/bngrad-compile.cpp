@@ -243,6 +243,14 @@ static LogicalResult run(const Options &options) {
   if (functions->empty())
     return reportError(options.input +
                        ": expected a public function, got none");
+  // The usual name in frameworks; of others --bngrad-export-c says why.
+  bool hasMain = llvm::any_of(*functions, [](const ExportedFunction &function) {
+    return function.name == "main";
+  });
+  if (hasMain && options.entries.empty())
+    return reportError(options.input +
+                       ": expected a name that C can call, got 'main'; give "
+                       "the function another one with --entry=main=NAME");
   FailureOr<std::string> compiled = failure();
   {
     OneLineDiagnostics diagnostics(&context);
