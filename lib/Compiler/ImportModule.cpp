@@ -1,5 +1,4 @@
-//===- ImportModule.cpp - from any level to the bngrad level
-//---------------===//
+//===- ImportModule.cpp - from any level to the bngrad level --------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BNGrad/Compiler/Compiler.h"
+#include "BNGrad/InitAll.h"
 #include "BNGrad/Transforms/ToLinalg/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -71,6 +71,10 @@ static LogicalResult verifyFunctions(ModuleOp module) {
 }
 
 LogicalResult mlir::bngrad::importModule(ModuleOp module) {
+  // The interfaces by which ops are bufferized and translated, too.
+  DialectRegistry registry;
+  mlir::bngrad::registerAllDialects(registry);
+  module.getContext()->appendDialectRegistry(registry);
   PassManager pm(module.getContext());
   addImportPasses(pm);
   // Without the inliner's own canonicalization: a function is run, and checked,

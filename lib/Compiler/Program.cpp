@@ -12,6 +12,7 @@
 #include "BNGrad/Compiler/Compiler.h"
 
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Target/TargetMachine.h"
@@ -29,14 +30,11 @@ CompiledProgram &
 CompiledProgram::operator=(CompiledProgram &&) noexcept = default;
 CompiledProgram::~CompiledProgram() = default;
 
-/// The first symbol that `module` uses and nobody defines; empty: none.
+/// The first symbol that `module` uses and nobody defines, this process,
+/// `symbols` and the library `handle`; empty: none.
 static std::string findUnknownSymbol(const llvm::Module &module,
                                      ArrayRef<CompiledProgram::Symbol> symbols,
-                                     StringRef library) {
-  void *handle = library.empty() ? nullptr
-                                 : dlopen(library.str().c_str(),
-                                          RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-  std::string unknown;
+                                     void *handle) {
   for (const llvm::GlobalValue &value : module.global_values()) {
     StringRef name = value.getName();
     if (!value.isDeclaration() || value.use_empty() ||
@@ -45,12 +43,9 @@ static std::string findUnknownSymbol(const llvm::Module &module,
         dlsym(RTLD_DEFAULT, name.str().c_str()) ||
         (handle && dlsym(handle, name.str().c_str())))
       continue;
-    unknown = name.str();
-    break;
+    return name.str();
   }
-  if (handle)
-    dlclose(handle);
-  return unknown;
+  return "";
 }
 
 FailureOr<CompiledProgram> CompiledProgram::create(ModuleOp module,
@@ -63,13 +58,24 @@ FailureOr<CompiledProgram> CompiledProgram::create(ModuleOp module,
       createTargetMachine(CodeGenTarget(), /*isJit=*/true, reason);
   if (!machine)
     return module.emitError(reason);
+  // The engine, which loads it once more, would not report an error.
+  void *handle = nullptr;
+  if (!library.empty()) {
+    handle = dlopen(library.str().c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+      return module.emitError("cannot load ") << dlerror();
+  }
+  llvm::scope_exit close([&] {
+    if (handle)
+      dlclose(handle);
+  });
   ExecutionEngineOptions options;
   // A function_ref: the callable must outlive create().
   std::string unknown;
   auto optimize = makeOptimizer(*machine);
   auto transform = [&](llvm::Module *llvmModule) {
     llvm::Error error = optimize(llvmModule);
-    unknown = findUnknownSymbol(*llvmModule, symbols, library);
+    unknown = findUnknownSymbol(*llvmModule, symbols, handle);
     addFloatConversions(*llvmModule);
     return error;
   };

@@ -9,6 +9,7 @@
 #include "BNGrad/Compiler/Compiler.h"
 #include "BNGrad/InitAll.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Object/ObjectFile.h"
@@ -192,6 +193,34 @@ TEST_F(CompilerTest, CudaProgramsNeedTheirLibrary) {
   EXPECT_EQ(errors[0].find("expected ops that need the libraries of C, "
                            "mathematics and OpenMP only, got a use of '"),
             0u);
+}
+
+TEST_F(CompilerTest, ContextsNeedNoRegistration) {
+  MLIRContext bare;
+  bare.loadDialect<BNGradDialect, func::FuncDialect>();
+  auto module = parseSourceString<ModuleOp>(R"mlir(
+    func.func @f(%dy: tensor<8x2xf32>, %x: tensor<8x2xf32>,
+                 %mean: tensor<2xf32>, %variance: tensor<2xf32>)
+        -> tensor<8x2xf32> {
+      %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<8x2xf32>)
+          input(%x : tensor<8x2xf32>) mean(%mean : tensor<2xf32>)
+          variance(%variance : tensor<2xf32>)
+          : tensor<8x2xf32>, tensor<2xf32>, tensor<2xf32>
+      return %0#0 : tensor<8x2xf32>
+    })mlir",
+                                            &bare);
+  FailureOr<CompiledProgram> program = compileToProgram(*module, {});
+  ASSERT_TRUE(succeeded(program));
+  EXPECT_NE(program->lookup("f"), nullptr);
+}
+
+TEST_F(CompilerTest, LibrariesMustExist) {
+  OwningOpRef<ModuleOp> module = parse(getGradient("f32"));
+  CompileOptions options;
+  options.device = Device::Cuda;
+  EXPECT_TRUE(failed(compileToProgram(*module, options, "/none/none.so")));
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].find("cannot load /none/none.so: "), 0u);
 }
 
 TEST_F(CompilerTest, ErrorsAreDiagnostics) {
