@@ -1,5 +1,4 @@
-//===- ImportModule.cpp - from any level to the bngrad level
-//---------------===//
+//===- ImportModule.cpp - from any level to the bngrad level --------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -70,8 +69,11 @@ static LogicalResult verifyFunctions(ModuleOp module) {
   return success();
 }
 
-LogicalResult mlir::bngrad::importModule(ModuleOp module) {
+LogicalResult mlir::bngrad::importModule(ModuleOp module,
+                                         const ImportOptions &options) {
   PassManager pm(module.getContext());
+  if (options.reassociateSums)
+    pm.addNestedPass<func::FuncOp>(createBNGradReassociateSumsPass());
   addImportPasses(pm);
   // Without the inliner's own canonicalization: a function is run, and checked,
   // as it was written.
