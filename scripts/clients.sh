@@ -7,15 +7,8 @@ packages+=(python3-venv)
 setup
 build
 build check-bngrad-depends
-venv=$build/clients-venv
-if [ ! -f "$venv/installed" ]; then
-  require_space 12000 "$build"
-  printf 'bngrad: installing jax, tensorflow, torch and torch-mlir\n'
-  log=$build/clients-venv.log
-  { "${BNGRAD_CLIENTS_BASE_PYTHON:-python3}" -m venv "$venv" &&
-    "$venv/bin/pip" install jax tensorflow-cpu torch &&
-    "$venv/bin/pip" install --no-deps torch-mlir &&
-    touch "$venv/installed"; } >"$log" 2>&1 ||
-    fail "installing the clients failed: $(grep -m1 ERROR "$log" || tail -n1 "$log") (see $log)"
-fi
-exec "$python" "$llvm_prefix/bin/lit" -v "$build/test" --filter 'Clients/'
+require_space 12000 "$build"
+printf 'bngrad: installing jax, tensorflow, torch and torch-mlir\n'
+install_clients jax==0.10.2 tensorflow-cpu==2.21.0 torch==2.15.0 ||
+  fail "installing the clients failed: $(grep -m1 ERROR "$build/clients-venv.log" || tail -n1 "$build/clients-venv.log")"
+exec "$python" "$llvm_prefix/bin/lit" -a "$build/test" --filter 'Clients/'

@@ -92,6 +92,18 @@ build() {
     fail "building failed: $(grep -m1 -E 'error:|error ' "$build/build.log" || grep -m1 FAILED "$build/build.log") (see $build/build.log)"
 }
 
+# install_clients PACKAGE...: a Python in the build with torch-mlir and the given frameworks.
+# Their requirements are installed as well, but not those of torch-mlir, which is a tool here.
+install_clients() {
+  local venv=$build/clients-venv
+  [ ! -f "$venv/installed-$*" ] || return 0
+  mkdir -p "$build"
+  { "$python" -m venv "$venv" &&
+    "$venv/bin/pip" install "$@" &&
+    "$venv/bin/pip" install --no-deps torch-mlir==20261001 &&
+    touch "$venv/installed-$*"; } >"$build/clients-venv.log" 2>&1
+}
+
 # Installs the C++ parser for generated mutants, 5 MB, into the build; needs the package python3-venv.
 install_parser() {
   local venv=$build/mutation-venv

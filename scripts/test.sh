@@ -110,6 +110,9 @@ if [ $all -eq 1 ]; then
   for tool in "clang-format-$llvm_version" "clang-tidy-$llvm_version"; do
     command -v "$tool" >/dev/null || fail "expected $tool"
   done
+  # Of the clients, the one that needs little space; scripts/clients.sh has all.
+  install_clients jax==0.10.2 ||
+    printf 'bngrad: no jax, its modules are skipped: see %s\n' "$build/clients-venv.log"
   export BNGRAD_REQUIRE=ptxas,clang-format,clang-tidy${BNGRAD_REQUIRE:+,$BNGRAD_REQUIRE}
 fi
 printf 'bngrad: building\n'

@@ -74,7 +74,7 @@ add_feature("cuda", has_gpu())
 mutation_python = os.path.join(config.bngrad_obj_root, "mutation-venv", "bin", "python")
 add_feature("tree-sitter", os.path.exists(os.path.join(config.bngrad_obj_root, "mutation-venv", "installed")))
 config.substitutions.append(("%mutation_python", mutation_python))
-# JAX, TensorFlow, torch and torch-mlir, installed by scripts/clients.sh.
+# torch-mlir, and JAX, TensorFlow or torch, installed by scripts/clients.sh; JAX also by scripts/test.sh --all.
 clients_python = os.environ.get("BNGRAD_CLIENTS_PYTHON",
                                 os.path.join(config.bngrad_obj_root, "clients-venv", "bin", "python"))
 add_feature("clients", os.path.exists(os.path.join(os.path.dirname(clients_python), "torch-mlir-opt")))
