@@ -70,3 +70,24 @@ func.func @others(%x: tensor<8x4xf32>, %a: tensor<4xf32>, %b: tensor<4xf32>, %c:
   } -> tensor<8x4xf32>
   return %0#0, %0#1, %0#2, %1 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<8x4xf32>
 }
+
+// The conversion from StableHLO adds elements of tensors of rank 0.
+// CHECK-LABEL: func.func @scalar_tensors
+// CHECK: ^bb0(%[[E:[^:]+]]: f32, %[[ACC:[^:]+]]: f32):
+// CHECK-NEXT: %[[SUM:.+]] = arith.addf %[[ACC]], %[[E]] fastmath<reassoc> : f32
+// CHECK-NEXT: linalg.yield %[[SUM]]
+func.func @scalar_tensors(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = linalg.generic {indexing_maps = [#data, #channel], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%e: f32, %acc: f32):
+    %1 = tensor.from_elements %e : tensor<f32>
+    %2 = tensor.from_elements %acc : tensor<f32>
+    %3 = tensor.extract %2[] : tensor<f32>
+    %4 = tensor.extract %1[] : tensor<f32>
+    %5 = arith.addf %3, %4 : f32
+    %6 = tensor.from_elements %5 : tensor<f32>
+    %7 = tensor.extract %6[] : tensor<f32>
+    linalg.yield %7 : f32
+  } -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "bngrad-reassociate-sums"
@@ -23,10 +24,25 @@ namespace mlir::bngrad {
 
 using namespace mlir;
 
+/// Replaces elements of tensors that have one element by that element. The
+/// conversion of a StableHLO reduction puts each scalar into such a tensor.
+static void foldScalarTensors(linalg::LinalgOp op) {
+  op->walk([](tensor::ExtractOp extract) {
+    auto tensor = extract.getTensor().getDefiningOp<tensor::FromElementsOp>();
+    if (!tensor || tensor.getElements().size() != 1)
+      return;
+    extract.replaceAllUsesWith(tensor.getElements().front());
+    extract.erase();
+    if (tensor.use_empty())
+      tensor.erase();
+  });
+}
+
 /// Lets the terms of the sums of `op` be added in any order.
 static void reassociateSums(linalg::LinalgOp op) {
   if (op.getNumReductionLoops() == 0)
     return;
+  foldScalarTensors(op);
   for (unsigned i : llvm::seq<unsigned>(op.getNumDpsInits())) {
     SmallVector<Operation *> combiners;
     if (!matchReduction(op.getRegionOutputArgs(), i, combiners) ||

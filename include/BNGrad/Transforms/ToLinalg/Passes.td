@@ -114,7 +114,7 @@ def BNGradReassociateSumsPass
     : Pass<"bngrad-reassociate-sums", "::mlir::func::FuncOp"> {
   let summary = "Let the sums of linalg be added in any order";
   let description = [{
-    Needs: linalg. The module's source must leave the order of a sum open, as
+    Needs: linalg on tensors. The module's source must leave the order of a sum open, as
            StableHLO and PyTorch do. Their conversions to linalg do not record
            this.
     Gives: `fastmath<reassoc>` on each `arith.addf` by which a `linalg.generic`
