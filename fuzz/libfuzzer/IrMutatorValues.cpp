@@ -392,7 +392,9 @@ std::string IrMutator::mutatePipeline() {
                                       "bngrad-prepare-bufferize",
                                       "bngrad-return-allocs",
                                       "bngrad-apply-schedule",
-                                      "bngrad-expand-copies"};
+                                      "bngrad-expand-copies",
+                                      "bngrad-linalg-to-loops",
+                                      "bngrad-reassociate-sums"};
   auto func = [](const std::string &passes) {
     return "builtin.module(func.func(" + passes + "))";
   };

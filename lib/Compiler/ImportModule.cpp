@@ -70,12 +70,15 @@ static LogicalResult verifyFunctions(ModuleOp module) {
   return success();
 }
 
-LogicalResult mlir::bngrad::importModule(ModuleOp module) {
+LogicalResult mlir::bngrad::importModule(ModuleOp module,
+                                         const ImportOptions &options) {
   // The interfaces by which ops are bufferized and translated, too.
   DialectRegistry registry;
   mlir::bngrad::registerAllDialects(registry);
   module.getContext()->appendDialectRegistry(registry);
   PassManager pm(module.getContext());
+  if (options.reassociateSums)
+    pm.addNestedPass<func::FuncOp>(createBNGradReassociateSumsPass());
   addImportPasses(pm);
   // Without the inliner's own canonicalization: a function is run, and checked,
   // as it was written.

@@ -231,6 +231,81 @@ def make_modules():
              [nhwc, c6, c6, nhwc])]]
 
 
+def make_networks():
+    """Like make_modules: other layers before and after a batch norm, whole networks, and sums as long as those
+    over images."""
+    nchw, nhwc, flat, c6, c24 = ((8, 6, 10, 12), 1), ((8, 10, 12, 6), 3), ((32, 24), 1), ((6,), None), ((24,), None)
+    relu, softmax, sigmoid = jax.nn.relu, jax.nn.softmax, jax.nn.sigmoid
+
+    def convolve(x, w, rank, **options):
+        spatial = "DHW"[3 - rank:]
+        return lax.conv_general_dilated(x, w, (1,) * rank, options.pop("padding", "SAME"), dimension_numbers=(
+            "NC" + spatial, "OI" + spatial, "NC" + spatial), **options)
+
+    def after(layer):
+        return pull(lambda x, s, o: layer(batch_norm(x, s, o, 1)))
+
+    def before(rank, **options):
+        return pull(lambda x, w, s, o: relu(batch_norm(convolve(x, w, rank, **options), s, o, 1)))
+
+    def attention(y):
+        return softmax(jnp.einsum("nci,ncj->nij", y, y) / 5, -1) @ y.transpose(0, 2, 1)
+
+    def group_norm(y):
+        z = y.reshape(8, 2, 3, 10, 12)
+        z = z - z.mean((2, 3, 4), keepdims=True)
+        return (z / jnp.sqrt((z * z).mean((2, 3, 4), keepdims=True) + EPSILON)).reshape(y.shape)
+
+    def contrastive(x, s, o):
+        y = batch_norm(x, s, o, 1)
+        y = y / jnp.sqrt((y * y).sum(1, keepdims=True) + 1e-6)
+        return -(log_softmax(y @ y.T * 3) * np.eye(32)[::-1].astype(x.dtype)).sum() / 32
+
+    def network(x, w, s, o):
+        for i in range(w.shape[0]):
+            x = relu(batch_norm(convolve(x, w[i] / 10, 2), s[i], o[i], 1)) + x
+        return -(log_softmax(x.mean((2, 3))) * np.eye(8)[:4].astype(x.dtype)).sum()
+
+    def images(x, s, o):
+        x = x + 1
+        return x.mean((0, 2, 3)), x.var((0, 2, 3)), *gradients(lambda *a: (batch_norm(*a, 1)**2).sum())(x, s, o)[1:]
+
+    modules = [
+        ("max-pool", after(lambda y: lax.reduce_window(y, -jnp.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")),
+         [nchw, c6, c6, ((8, 6, 5, 6), 1)]),
+        ("attention", after(attention), [((3, 6, 9), 1), c6, c6, ((3, 9, 6), 2)]),
+        ("group-norm", after(group_norm), [nchw, c6, c6, nchw]),
+        ("rms-norm", after(lambda y: y / jnp.sqrt((y * y).mean(1, keepdims=True) + 1e-6)), [flat, c24, c24, flat]),
+        ("gated-halves", after(lambda y: y[:, :3] * sigmoid(y[:, 3:])), [nchw, c6, c6, ((8, 3, 10, 12), 1)]),
+        ("channel-shuffle", after(lambda y: y.reshape(8, 2, 3, 10, 12).transpose(0, 2, 1, 3, 4).reshape(y.shape)),
+         [nchw, c6, c6, nchw]),
+        ("upsample", after(lambda y: jnp.repeat(jnp.repeat(y, 2, 2), 2, 3)), [nchw, c6, c6, ((8, 6, 20, 24), 1)]),
+        ("reflect-pad", after(lambda y: jnp.pad(y, ((0, 0), (0, 0), (1, 2), (2, 1)), mode="reflect")),
+         [nchw, c6, c6, ((8, 6, 13, 15), 1)]),
+        ("reversed", after(lambda y: y[:, :, ::-1, ::2]), [nchw, c6, c6, ((8, 6, 10, 6), 1)]),
+        ("channel-attention", after(lambda y: y * softmax(y.mean((2, 3)), 1)[:, :, None, None] *
+                                    sigmoid(y.max(1, keepdims=True))), [nchw, c6, c6, nchw]),
+        ("prelu", pull(lambda x, s, o, a: (lambda y: jnp.where(y > 0, y, y * a[:, None, None]))(
+            batch_norm(x, s, o, 1))), [nchw, c6, c6, c6, nchw]),
+        ("depthwise", before(2, feature_group_count=6), [nchw, ((6, 1, 3, 3), None), c6, c6, nchw]),
+        ("grouped", before(2, feature_group_count=2), [nchw, ((6, 3, 3, 3), None), c6, c6, nchw]),
+        ("dilated", before(2, rhs_dilation=(2, 2)), [nchw, ((6, 6, 3, 3), None), c6, c6, nchw]),
+        ("transposed", before(2, lhs_dilation=(2, 2), padding=[(1, 2), (1, 2)]),
+         [((4, 3, 5, 6), 1), ((6, 3, 3, 3), None), c6, c6, ((4, 6, 10, 12), 1)]),
+        ("convolution-1d", before(1), [((4, 3, 20), 1), ((6, 3, 3), None), c6, c6, ((4, 6, 20), 1)]),
+        ("convolution-3d", before(3), [((2, 3, 5, 6, 7), 1), ((6, 3, 3, 3, 3), None), c6, c6, ((2, 6, 5, 6, 7), 1)]),
+        ("contrastive", gradients(contrastive), [flat, c24, c24]),
+        ("two-inputs", gradients(lambda x, z, s, o: ((batch_norm(x, s, o, 1) - batch_norm(z, s, o, 1))**2).sum()),
+         [flat, flat, c24, c24]),
+        ("three-convolutions", gradients(network),
+         [((4, 8, 12, 12), 1), ((3, 8, 8, 3, 3), None), ((3, 8), 1), ((3, 8), 1)]),
+        ("images", images, [((16, 8, 112, 112), 1), ((8,), None), ((8,), None)]),
+        ("images-nhwc", pull(lambda x, s, o: batch_norm(x, s, o, 3)),
+         [((16, 112, 112, 8), 3), ((8,), None), ((8,), None), ((16, 112, 112, 8), 3)]),
+    ]
+    return [(name, function, shapes, ("float32",) * len(shapes)) for name, function, shapes in modules]
+
+
 def print_module(function, arguments):
     """The StableHLO of `function`. JAX also uses ops of CHLO, which only its own MLIR can lower."""
     module = jax.jit(function, keep_unused=True).lower(*arguments).compiler_ir("stablehlo")
@@ -253,7 +328,7 @@ def evaluate(function, arguments):
 def main():
     stablehlo.register_stablehlo_passes()
     writer = Writer(sys.argv[1], "jax")
-    for number, (name, function, shapes, kinds) in enumerate(make_modules()):
+    for number, (name, function, shapes, kinds) in enumerate(make_modules() + make_networks()):
         rng = np.random.default_rng(number)
         # Parameters and momenta are positive, so that none is close to 0.
         arguments = [jnp.asarray(make_data(rng, shape, dim) if dim is not None or len(shape) > 1 else

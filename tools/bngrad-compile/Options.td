@@ -34,3 +34,7 @@ defm schedule : Eq<"schedule", "#bngrad.schedule<...>",
                    "Schedule for every group (default: chosen)">;
 defm threads : Eq<"threads", "N",
                   "Threads to share work among (default: this machine's cores)">;
+def reassociate_sums
+    : Flag<["--"], "reassociate-sums">,
+      HelpText<"Add sums of the program in any order, as its source may: more "
+               "exact and faster">;

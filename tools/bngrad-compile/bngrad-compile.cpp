@@ -31,6 +31,7 @@ namespace {
 /// The command line.
 struct Options {
   std::string input, output, header;
+  ImportOptions import;
   CompileOptions compile;
   OutputKind kind = OutputKind::Object;
   bool isShared = false; // the object is linked into a shared object
@@ -200,6 +201,7 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
     report("expected -o to end in .o, .s, .ll or .mlir with --mtriple, got '" +
            options.output + "'");
   options.hasSchedule = args.hasArg(OPT_schedule);
+  options.import.reassociateSums = args.hasArg(OPT_reassociate_sums);
   compile.schedule = args.getLastArgValue(OPT_schedule).str();
   std::optional<unsigned> threads;
   if (failed(parseCount(args, OPT_threads, "threads", 1024, threads)))
@@ -234,7 +236,7 @@ static LogicalResult run(const Options &options) {
   {
     OneLineDiagnostics diagnostics(&context);
     if (failed(selectEntries(*module, options.entries)) ||
-        failed(importModule(*module)))
+        failed(importModule(*module, options.import)))
       return failure();
     functions = findExportedFunctions(*module);
   }

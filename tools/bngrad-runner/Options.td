@@ -25,3 +25,7 @@ def check : Flag<["--"], "check">,
 defm benchmark : Eq<"benchmark", "N",
                     "Time N runs against the bandwidth of memory">;
 defm threads : Eq<"threads", "N", "Threads (default: one per core)">;
+def reassociate_sums
+    : Flag<["--"], "reassociate-sums">,
+      HelpText<"Add sums of the program in any order, as its source may: more "
+               "exact and faster">;

@@ -266,7 +266,7 @@ PlainProgram::run(Program &program, MutableArrayRef<Array> arguments) {
   OneLineDiagnostics diagnostics(module.getContext());
   PassManager pm(module.getContext());
   addBufferizePasses(pm);
-  pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  pm.addNestedPass<func::FuncOp>(createBNGradLinalgToLoopsPass());
   pm.addPass(createBNGradReturnStatusPass());
   addCpuLowerPasses(pm);
   if (failed(pm.run(module)))

@@ -76,13 +76,14 @@ static std::optional<ArrayType> getArrayType(Type type) {
 }
 
 /// Brings `module` to one function, `entry`, at the bngrad level.
-static LogicalResult isolate(ModuleOp module, StringRef entry) {
+static LogicalResult isolate(ModuleOp module, StringRef entry,
+                             const ImportOptions &options) {
   for (auto function : module.getOps<func::FuncOp>())
     function.setVisibility(function.getSymName() == entry
                                ? SymbolTable::Visibility::Public
                                : SymbolTable::Visibility::Private);
   OneLineDiagnostics diagnostics(module.getContext());
-  if (failed(importModule(module)))
+  if (failed(importModule(module, options)))
     return failure();
   // Unlike SymbolTable::rename this leaves the rest of the file alone; nothing
   // refers to it, as it does not call itself.
@@ -113,7 +114,8 @@ static FailureOr<func::FuncOp> findEntry(ModuleOp module, StringRef path,
 }
 
 FailureOr<Program> Program::load(MLIRContext *context, StringRef path,
-                                 StringRef entry) {
+                                 StringRef entry,
+                                 const ImportOptions &options) {
   // The dialects of the shape function.
   context->loadDialect<arith::ArithDialect, scf::SCFDialect,
                        tensor::TensorDialect>();
@@ -125,7 +127,7 @@ FailureOr<Program> Program::load(MLIRContext *context, StringRef path,
   if (failed(function))
     return failure();
   program.entry = function->getSymName().str();
-  if (failed(isolate(*program.source, program.entry)))
+  if (failed(isolate(*program.source, program.entry, options)))
     return failure();
 
   auto addType = [&](StringRef what, unsigned i, Type type,

@@ -55,7 +55,8 @@ public:
   ///
   /// Errors: one line on standard error and failure.
   static FailureOr<Program> load(MLIRContext *context, StringRef path,
-                                 StringRef entry);
+                                 StringRef entry,
+                                 const ImportOptions &options = {});
 
   /// The function's name in the file.
   StringRef getEntry() const { return entry; }

@@ -37,6 +37,7 @@ struct Options {
   std::optional<std::string> schedule;
   std::vector<std::string> arguments, results;
   bool check = false;
+  ImportOptions import;
   std::optional<unsigned> benchmark, threads;
 };
 } // namespace
@@ -59,6 +60,7 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
   if (llvm::is_contained(options.results, ""))
     result = reportError("expected --result to be PATH.npy or -, got ''");
   options.check = args.hasArg(OPT_check);
+  options.import.reassociateSums = args.hasArg(OPT_reassociate_sums);
   StringRef target = args.getLastArgValue(OPT_target, "cpu");
   if (target == "cuda")
     options.target = RunTarget::Cuda;
@@ -168,7 +170,7 @@ static LogicalResult run(const Options &options) {
   MLIRContext context;
   prepareContext(context);
   FailureOr<Program> program =
-      Program::load(&context, options.path, options.entry);
+      Program::load(&context, options.path, options.entry, options.import);
   if (failed(program))
     return failure();
   // All that is wrong with the command line, at once.

@@ -45,6 +45,12 @@ struct CodeGenTarget {
   std::string cpu;
 };
 
+/// How to import a module.
+struct ImportOptions {
+  /// Whether its sums may be added in any order (`--bngrad-reassociate-sums`).
+  bool reassociateSums = false;
+};
+
 /// How to compile for Device::Cuda.
 struct CudaCompileOptions {
   std::string chips; // comma-separated; empty: the pipeline's default
@@ -72,7 +78,7 @@ LogicalResult verifyTarget(const CodeGenTarget &target, std::string &reason);
 ///
 /// Errors: a diagnostic and failure, also for an op that no dialect knows or
 ///         that prints, a function without a body, and one that calls itself.
-LogicalResult importModule(ModuleOp module);
+LogicalResult importModule(ModuleOp module, const ImportOptions &options = {});
 
 /// Imports and lowers `module`, and returns it in the form `kind`. The names
 /// and parameters of its functions in C are those of docs/ahead-of-time.md.

@@ -8,9 +8,7 @@
 
 #include "BNGrad/Transforms/Apply/Passes.h"
 
-#include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -20,7 +18,7 @@ using namespace mlir::bngrad;
 void mlir::bngrad::addCpuApplyPasses(OpPassManager &pm) {
   pm.addNestedPass<func::FuncOp>(createBNGradApplySchedulePass());
   pm.addNestedPass<func::FuncOp>(createBNGradExpandCopiesPass());
-  pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  pm.addNestedPass<func::FuncOp>(createBNGradLinalgToLoopsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }
@@ -33,7 +31,7 @@ void mlir::bngrad::addCudaApplyPasses(OpPassManager &pm, StringRef chip,
   pm.addNestedPass<func::FuncOp>(createBNGradApplySchedulePass(options));
   // Strided copies on the host would be calls of MLIR's library.
   pm.addNestedPass<func::FuncOp>(createBNGradExpandCopiesPass());
-  pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  pm.addNestedPass<func::FuncOp>(createBNGradLinalgToLoopsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }

@@ -123,4 +123,47 @@ def BNGradExpandCopiesPass
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
+def BNGradLinalgToLoopsPass
+    : Pass<"bngrad-linalg-to-loops", "::mlir::func::FuncOp"> {
+  let summary = "Lower ops that have no schedule to loops";
+  let description = [{
+    Needs: linalg on memrefs.
+    Gives: upstream's loops (`--convert-linalg-to-loops`). LLVM unrolls the
+           innermost loop of an op alone. It would also unroll the loops around
+           it, up to a thousand stores, and compile them in quadratic time.
+    Fails: never; an op on tensors is unchanged.
+
+    Before:
+
+    ```mlir
+    func.func @f(%value: f32, %a: memref<8x4xf32>) {
+      linalg.fill ins(%value : f32) outs(%a : memref<8x4xf32>)
+      return
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%value: f32, %a: memref<8x4xf32>) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %c8 = arith.constant 8 : index
+      scf.for %i = %c0 to %c8 step %c1 {
+        scf.for %j = %c0 to %c4 step %c1 {
+          memref.store %value, %a[%i, %j] : memref<8x4xf32>
+        }
+      } {loop_annotation = #llvm.loop_annotation<unroll = <disable = true>>}
+      return
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
 #endif // BNGRAD_TRANSFORMS_APPLY_PASSES_TD

@@ -110,6 +110,49 @@ def BNGradTorchToBuiltinPass
   }];
 }
 
+def BNGradReassociateSumsPass
+    : Pass<"bngrad-reassociate-sums", "::mlir::func::FuncOp"> {
+  let summary = "Let the sums of linalg be added in any order";
+  let description = [{
+    Needs: linalg on tensors. The module's source must leave the order of a sum open, as
+           StableHLO and PyTorch do. Their conversions to linalg do not record
+           this.
+    Gives: `fastmath<reassoc>` on each `arith.addf` by which a `linalg.generic`
+           or `linalg.reduce` adds to a result. The sum of a generic then gets a
+           schedule, whose error bound is in docs/numerics.md. Without the flag,
+           terms are added one by one.
+    Fails: never; products, maxima and named ops are unchanged.
+
+    Before:
+
+    ```mlir
+    func.func @f(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+      %sum = linalg.reduce ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>)
+          dimensions = [0]
+          (%e: f32, %acc: f32) {
+        %0 = arith.addf %e, %acc : f32
+        linalg.yield %0 : f32
+      }
+      return %sum : tensor<4xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+      %sum = linalg.reduce ins(%x : tensor<8x4xf32>) outs(%init : tensor<4xf32>)
+          dimensions = [0]
+          (%e: f32, %acc: f32) {
+        %0 = arith.addf %e, %acc fastmath<reassoc> : f32
+        linalg.yield %0 : f32
+      }
+      return %sum : tensor<4xf32>
+    }
+    ```
+  }];
+}
+
 def BNGradFoldTransposePass
     : Pass<"bngrad-fold-transpose", "::mlir::func::FuncOp"> {
   let summary = "Fold transposes of the data into feature_dims";
