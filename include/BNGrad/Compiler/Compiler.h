@@ -8,8 +8,8 @@
 //
 // Compiles modules to object files or to functions of this process. A module
 // may have gradients of any dialect that is imported, and calls between its
-// functions. Its context gets the dialects and interfaces of registerAllDialects
-// (InitAll.h). Errors are diagnostics of the module.
+// functions. Its context gets the dialects and interfaces of
+// registerAllDialects (InitAll.h). Errors are diagnostics of the module.
 //
 //===----------------------------------------------------------------------===//
 
