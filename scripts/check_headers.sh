@@ -34,7 +34,9 @@ export llvm_prefix llvm_version
 
 mapfile -t headers < <(find . -name '*.h' -printf '%P\n' | sort)
 [ ${#headers[@]} -gt 0 ] || fail "expected headers in $1, got none"
-found=$(printf '%s\n' "${headers[@]}" | xargs -P "$(nproc)" -I HEADER bash -c 'check HEADER 2>&1')
+# The lines of a header together, in one call of write.
+found=$(printf '%s\n' "${headers[@]}" |
+  xargs -P "$(nproc)" -I HEADER bash -c 'text=$(check HEADER 2>&1); [ -z "$text" ] || printf "%s\n" "$text"')
 [ -z "$found" ] || printf '%s\n' "$found"
 errors=$(grep -c ': expected a header that compiles alone' <<<"$found" || true)
 printf 'headers: %d files, %d errors\n' ${#headers[@]} "$errors"

@@ -3,10 +3,10 @@
 // RUN: bngrad-opt %s --bngrad-linalg-to-loops | FileCheck %s
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline | FileCheck %s --check-prefix=LLVM
 
-// CHECK: #[[UNROLL:.+]] = #llvm.loop_unroll<disable = true>
-// CHECK: #[[NO_UNROLLING:.+]] = #llvm.loop_annotation<unroll = #[[UNROLL]]>
-// LLVM: #[[UNROLL:.+]] = #llvm.loop_unroll<disable = true>
-// LLVM: #[[NO_UNROLLING:.+]] = #llvm.loop_annotation<unroll = #[[UNROLL]]>
+// CHECK: #[[$UNROLL:.+]] = #llvm.loop_unroll<disable = true>
+// CHECK: #[[$NO_UNROLLING:.+]] = #llvm.loop_annotation<unroll = #[[$UNROLL]]>
+// LLVM: #[[$UNROLL:.+]] = #llvm.loop_unroll<disable = true>
+// LLVM: #[[$NO_UNROLLING:.+]] = #llvm.loop_annotation<unroll = #[[$UNROLL]]>
 
 // Both loops around the innermost one, down to LLVM.
 // CHECK-LABEL: func.func @fill
@@ -15,10 +15,10 @@
 // CHECK: scf.for
 // CHECK: memref.store
 // CHECK-NEXT: }{{$}}
-// CHECK-NEXT: } {loop_annotation = #[[NO_UNROLLING]]}
-// CHECK-NEXT: } {loop_annotation = #[[NO_UNROLLING]]}
+// CHECK-NEXT: } {loop_annotation = #[[$NO_UNROLLING]]}
+// CHECK-NEXT: } {loop_annotation = #[[$NO_UNROLLING]]}
 // LLVM-LABEL: llvm.func @fill
-// LLVM-COUNT-2: llvm.br {{.+}} {loop_annotation = #[[NO_UNROLLING]]}
+// LLVM-COUNT-2: llvm.br {{.+}} {loop_annotation = #[[$NO_UNROLLING]]}
 // LLVM-NOT: loop_annotation
 // LLVM: llvm.return
 func.func @fill(%value: f32, %a: memref<8x12x16xf32>) {

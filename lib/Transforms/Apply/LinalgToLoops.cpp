@@ -45,6 +45,8 @@ struct BNGradLinalgToLoopsPass
     IRRewriter rewriter(&getContext());
     Attribute noUnrolling = getNoUnrolling(&getContext());
     getOperation().walk([&](linalg::LinalgOp op) {
+      if (!op.hasPureBufferSemantics())
+        return;
       rewriter.setInsertionPoint(op);
       FailureOr<linalg::LinalgLoops> loops =
           linalg::linalgOpToLoops(rewriter, op);
