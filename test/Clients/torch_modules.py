@@ -43,6 +43,11 @@ def frozen(x, w, b):
     return F.batch_norm(x, torch.linspace(-1, 1, 6, dtype=x.dtype), torch.linspace(1, 2, 6, dtype=x.dtype), w, b)
 
 
+def squeeze_excite(x, w, b, p, q):
+    y = batch_norm(x, w, b)
+    return y * torch.sigmoid(F.relu(y.mean((2, 3)) @ p) @ q)[:, :, None, None]
+
+
 def make_modules():
     """Name, function, and shapes of its arguments with the dim of channels or None."""
     nchw, c6 = ((8, 6, 9, 10), 1), ((6,), None)
@@ -62,6 +67,22 @@ def make_modules():
         ("dense", lambda x, m, w, b: F.relu(batch_norm(x @ m, w, b)), [((32, 16), 1), ((16, 6), None), c6, c6]),
         ("convolution", lambda x, k, w, b: F.relu(batch_norm(F.conv2d(x, k, padding=1), w, b)),
          [((4, 3, 10, 10), 1), ((6, 3, 3, 3), None), c6, c6]),
+        ("strided-convolution", lambda x, k, w, b: batch_norm(F.conv2d(x, k, stride=2, padding=1), w, b),
+         [((4, 3, 10, 10), 1), ((6, 3, 3, 3), None), c6, c6]),
+        ("convolution-1d", lambda x, k, w, b: batch_norm(F.conv1d(x, k, padding=1), w, b),
+         [((4, 3, 10), 1), ((6, 3, 3), None), c6, c6]),
+        ("residual-block", lambda x, k, w, b, j, v, c: F.relu(batch_norm(F.conv2d(F.relu(batch_norm(F.conv2d(
+            x, k, padding=1), w, b)), j, padding=1), v, c) + x),
+         [nchw, ((6, 6, 3, 3), None), c6, c6, ((6, 6, 3, 3), None), c6, c6]),
+        ("squeeze-excite", squeeze_excite, [nchw, c6, c6, ((6, 3), None), ((3, 6), None)]),
+        ("log-softmax", lambda x, w, b: F.log_softmax(batch_norm(x, w, b), 1), [((32, 6), 1), c6, c6]),
+        ("gelu", lambda x, w, b: F.gelu(batch_norm(x, w, b)), [nchw, c6, c6]),
+        ("global-pool", lambda x, w, b: F.adaptive_avg_pool2d(batch_norm(x, w, b), 1).flatten(1), [nchw, c6, c6]),
+        ("concatenation", lambda x, w, b, v, c: torch.cat([batch_norm(x, w, b), batch_norm(x * x, v, c)], 1),
+         [nchw, c6, c6, c6, c6]),
+        ("permuted", lambda x, w, b: batch_norm(x.permute(0, 3, 1, 2), w, b).permute(0, 2, 3, 1),
+         [((4, 8, 8, 6), 3), c6, c6]),
+        ("images", batch_norm, [((16, 6, 112, 112), 1), c6, c6]),
     ]
 
 
