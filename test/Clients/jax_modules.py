@@ -295,7 +295,7 @@ def make_networks():
         ("convolution-1d", before(1), [((4, 3, 20), 1), ((6, 3, 3), None), c6, c6, ((4, 6, 20), 1)]),
         ("convolution-3d", before(3), [((2, 3, 5, 6, 7), 1), ((6, 3, 3, 3, 3), None), c6, c6, ((2, 6, 5, 6, 7), 1)]),
         ("contrastive", gradients(contrastive), [flat, c24, c24]),
-        ("two-inputs", gradients(lambda x, z, s, o: ((batch_norm(x, s, o, 1) - batch_norm(z, s, o, 1))**2).sum()),
+        ("two-inputs", gradients(lambda x, z, s, o: ((batch_norm(x, s, o, 1) - 2 * batch_norm(z, s, o, 1))**2).sum()),
          [flat, flat, c24, c24]),
         ("three-convolutions", gradients(network),
          [((4, 8, 12, 12), 1), ((3, 8, 8, 3, 3), None), ((3, 8), 1), ((3, 8), 1)]),
