@@ -110,11 +110,14 @@ def judge(result: Result, directory: Path, work: Path, seconds: float, store: bo
         elif outcome.signature not in known:
             known.add(outcome.signature)
             reason = triage.is_upstreams(fuzzer, data, outcome, llvm_bin)
-            keep(result, fuzzer, data, outcome, reason, work, max(5, min(MINIMIZE_SECONDS, left / 4)), store)
+            if not reason:
+                data = triage.minimize(fuzzer, data, outcome.signature, max(5, min(MINIMIZE_SECONDS, left / 4)))
+                # mlir-opt stops at the first op of ours, which minimization may have removed.
+                reason = triage.is_upstreams(fuzzer, data, outcome, llvm_bin)
+            keep(result, data, outcome, reason, work, store)
 
 
-def keep(result: Result, fuzzer: triage.Fuzzer, data: bytes, outcome: triage.Outcome, reason: str, work: Path,
-         seconds: float, store: bool) -> None:
+def keep(result: Result, data: bytes, outcome: triage.Outcome, reason: str, work: Path, store: bool) -> None:
     """Writes a fault to the folder `ours` or `upstream`, with its log."""
     folder = work / result.target / ("upstream" if reason else "ours")
     folder.mkdir(exist_ok=True)
@@ -123,7 +126,6 @@ def keep(result: Result, fuzzer: triage.Fuzzer, data: bytes, outcome: triage.Out
         result.upstreams.append(outcome.signature)
     else:
         result.ours.append(outcome.signature)
-        data = triage.minimize(fuzzer, data, outcome.signature, seconds)
         if store:
             stored = ROOT / "test" / "Fuzz" / "inputs" / result.target
             stored.mkdir(parents=True, exist_ok=True)

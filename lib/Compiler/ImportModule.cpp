@@ -86,7 +86,8 @@ LogicalResult mlir::bngrad::importModule(ModuleOp module,
   pm.addPass(createSymbolDCEPass());
   if (failed(pm.run(module)))
     return failure();
-  WalkResult unknown = module.walk([](Operation *op) {
+  // An op is reported before those of its regions.
+  WalkResult unknown = module.walk<WalkOrder::PreOrder>([](Operation *op) {
     // Its lowering calls a library of MLIR's, which nothing is linked with.
     bool prints = isa<vector::PrintOp>(op);
     if (op->isRegistered() && !prints)

@@ -14,6 +14,7 @@
 // RUN: %{fails} "%t/stablehlo.mlir:2:8: custom op 'stablehlo.add' is read in generic form only: print the module by torch-mlir-opt --stablehlo-legalize-to-linalg --mlir-print-op-generic" bngrad-runner %t/stablehlo.mlir --arg=random:1
 // RUN: %{fails} "%t/pretty.mlir:2:8: custom op 'torch.aten.relu' is read in generic form only: print the module by torch-mlir-opt --mlir-print-op-generic" bngrad-compile %t/pretty.mlir -o %t/f.o
 // RUN: %{fails} "%t/relu.mlir:2:8: expected an op of a registered dialect, got 'torch.aten.relu'" bngrad-compile %t/relu.mlir -o %t/f.o
+// RUN: %{fails} "%t/region.mlir:2:8: expected an op of a registered dialect, got 'stablehlo.while'" bngrad-runner %t/region.mlir --arg=random:1
 // RUN: not bngrad-opt %t/stablehlo.mlir 2>&1 | FileCheck %t/stablehlo.mlir
 // RUN: not bngrad-opt %t/generic.mlir 2>&1 | FileCheck %t/generic.mlir
 
@@ -71,6 +72,18 @@ func.func @f(%a: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32> {
 func.func @f(%a: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32> {
   %0 = "torch.aten.relu"(%a) : (!torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32>
   return %0 : !torch.vtensor<[4],f32>
+}
+//--- region.mlir
+func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = "stablehlo.while"(%x) ({
+  ^bb0(%a: tensor<2xf32>):
+    %true = arith.constant dense<true> : tensor<i1>
+    "stablehlo.return"(%true) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%a: tensor<2xf32>):
+    "stablehlo.return"(%a) : (tensor<2xf32>) -> ()
+  }) : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
 }
 //--- generic.mlir
 // Dialects that are not known at all need --allow-unregistered-dialect.
