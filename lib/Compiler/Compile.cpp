@@ -21,8 +21,6 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/Target/TargetMachine.h"
 
-#include <dlfcn.h>
-
 using namespace mlir;
 using namespace mlir::bngrad;
 
@@ -113,7 +111,7 @@ static void removeTimes(ModuleOp module) {
 /// The prefixes of the functions that generated code calls in a library of its
 /// device.
 static ArrayRef<StringRef> getLibraryPrefixes(Device device) {
-  static constexpr StringRef kCpu[] = {"__kmpc_", "omp_"};
+  static constexpr StringRef kCpu[] = {"dlopen", "dlsym"};
   static constexpr StringRef kCuda[] = {"mgpu", "bngradCuda"};
   return device == Device::Cpu ? ArrayRef(kCpu) : ArrayRef(kCuda);
 }
@@ -235,6 +233,5 @@ mlir::bngrad::compileToProgram(ModuleOp module, const CompileOptions &options,
     return failure();
   if (options.device == Device::Cuda)
     return CompiledProgram::create(module, {}, cudaLibrary);
-  bool hasOpenMP = dlsym(RTLD_DEFAULT, "__kmpc_fork_call") != nullptr;
-  return CompiledProgram::create(module, {}, hasOpenMP ? "" : BNGRAD_LIBOMP);
+  return CompiledProgram::create(module);
 }

@@ -92,8 +92,8 @@ FailureOr<CompiledProgram> CompiledProgram::create(ModuleOp module,
     return module.emitError(llvm::toString(engine.takeError()));
   // LLVM would report it in words of its own.
   if (!unknown.empty())
-    return module.emitError("expected ops that need the libraries of C, "
-                            "mathematics and OpenMP only, got a use of '")
+    return module.emitError("expected ops that need the libraries of C "
+                            "and mathematics only, got a use of '")
            << unknown << "'";
 
   (*engine)->registerSymbols([&](llvm::orc::MangleAndInterner interner) {

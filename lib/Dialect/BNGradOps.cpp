@@ -481,3 +481,36 @@ OpFoldResult ElementCastOp::fold(FoldAdaptor) {
 }
 
 Value ElementCastOp::getViewSource() { return getSource(); }
+
+//===----------------------------------------------------------------------===//
+// ParallelOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult ParallelOp::fold(FoldAdaptor adaptor,
+                               SmallVectorImpl<OpFoldResult> &results) {
+  auto condition = dyn_cast_if_present<BoolAttr>(adaptor.getCondition());
+  if (!condition || !condition.getValue())
+    return failure();
+  getConditionMutable().clear();
+  return success();
+}
+
+LogicalResult ParallelOp::verify() {
+  // (C1)
+  if (getPhases().empty())
+    return emitOpError("expected at least one phase, got none");
+  for (auto [i, phase] : llvm::enumerate(getPhases())) {
+    TypeRange types = phase.getArgumentTypes();
+    if (types.size() != 2 ||
+        !llvm::all_of(types, [](Type type) { return type.isInteger(32); })) {
+      InFlightDiagnostic error = emitOpError()
+                                 << "expected arguments of phase " << i
+                                 << " of types 'i32', 'i32', got ";
+      llvm::interleaveComma(types, error);
+      if (types.empty())
+        error << "none";
+      return error;
+    }
+  }
+  return success();
+}

@@ -53,8 +53,11 @@ func.func @c(%x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK: {{^}}_mlir_ciface_a{{$}}
 // CHECK-NEXT: {{^}}_mlir_ciface_b{{$}}
 // CHECK-NEXT: {{^}}a{{$}}
+// CHECK-NEXT: {{^}}a_checked{{$}}
+// CHECK-NEXT: {{^}}a_diagnose{{$}}
+// CHECK-NEXT: {{^}}a_workspace{{$}}
 // CHECK-NEXT: {{^}}b{{$}}
-// CHECK-NOT: c
+// CHECK-NOT: {{^}}c
 // ONE: {{^}}_mlir_ciface_c{{$}}
 // ONE-NEXT: {{^}}c{{$}}
-// ONE-NOT: {{[ab]}}
+// ONE-NOT: {{^[ab]}}

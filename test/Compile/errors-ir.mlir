@@ -43,7 +43,7 @@
 // REDEFINE: %{message} = 2:3: expected no op that prints, got 'vector.print'
 // RUN: %{run}
 // REDEFINE: %{file} = call
-// REDEFINE: %{message} = expected ops that need the libraries of C, mathematics and OpenMP only, got a call of 'elsewhere'
+// REDEFINE: %{message} = expected ops that need the libraries of C and mathematics only, got a call of 'elsewhere'
 // RUN: %{fails} "%t/call.mlir: %{message}" bngrad-compile %t/call.mlir -o %t/out.o
 // REDEFINE: %{file} = foreign_op
 // REDEFINE: %{message} = 3:8: expected an op that can be lowered to LLVM IR, got 'emitc.literal'

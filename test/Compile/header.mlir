@@ -78,9 +78,11 @@ func.func @nothing() {
   return
 }
 
-// Entries that check nothing come last, with the structs that they take.
+// Entries for every shape, with the structs that they take.
 // CHECK: /*
-// CHECK-NEXT: * Unchecked entries
+// CHECK-NEXT: * Checked entries
+// CHECK: #ifndef BNGRAD_THREADS_T_DEFINED
+// CHECK: } bngrad_threads_t;
 // CHECK: #ifndef BNGRAD_MEMREF_BF16_2_T_DEFINED
 // CHECK: typedef struct {
 // CHECK-NEXT: uint16_t *allocated; /* not read */
@@ -90,10 +92,21 @@ func.func @nothing() {
 // CHECK-NEXT: int64_t strides[2];
 // CHECK-NEXT: } bngrad_memref_bf16_2_t;
 
-// CHECK: int32_t _mlir_ciface_roles(const bngrad_memref_bf16_2_t *grad_output,
-// CHECK: int32_t _mlir_ciface_names(
+// CHECK: size_t roles_workspace(const bngrad_memref_bf16_2_t *grad_output,
+// CHECK: int32_t roles_checked(const bngrad_memref_bf16_2_t *grad_output,
+// CHECK: const bngrad_threads_t *threads);
+// CHECK: int32_t roles_diagnose(const bngrad_memref_bf16_2_t *grad_output,
 // CHECK: * of_any_size
 // CHECK: [out] grad_input: ?x4xf32
 // CHECK-NEXT: sizes[0] = [[INPUT:.*]]->sizes[0]
+// CHECK: int32_t of_any_size_checked(
+// CHECK: size_t nothing_workspace(void);
+// CHECK: int32_t nothing_checked(void *workspace, size_t workspace_size,
+
+// Entries that check nothing come last.
+// CHECK: /*
+// CHECK-NEXT: * Unchecked entries
+// CHECK: int32_t _mlir_ciface_roles(const bngrad_memref_bf16_2_t *grad_output,
+// CHECK: int32_t _mlir_ciface_names(
 // CHECK: int32_t _mlir_ciface_of_any_size(
 // CHECK: int32_t _mlir_ciface_nothing(void);

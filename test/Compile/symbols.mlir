@@ -10,26 +10,37 @@
 // EXPORTED-NEXT: _mlir_ciface_dynamic
 // EXPORTED-NEXT: _mlir_ciface_gradient
 // EXPORTED-NEXT: calling
+// EXPORTED-NEXT: calling_checked
+// EXPORTED-NEXT: calling_diagnose
+// EXPORTED-NEXT: calling_workspace
+// EXPORTED-NEXT: dynamic_checked
+// EXPORTED-NEXT: dynamic_diagnose
+// EXPORTED-NEXT: dynamic_workspace
 // EXPORTED-NEXT: gradient
+// EXPORTED-NEXT: gradient_checked
+// EXPORTED-NEXT: gradient_diagnose
+// EXPORTED-NEXT: gradient_workspace
 // EXPORTED-NOT: {{.+}}
 
-// Neither MLIR nor LLVM except libomp, and no library without a used symbol.
+// The C libraries alone: OpenMP is loaded when threads are needed.
 // RUN: %llvm_prefix/bin/llvm-readelf --needed-libs %t/a.so | FileCheck %s --check-prefix=NEEDED
 // RUN: ldd %t/a.so | FileCheck %s --check-prefix=LDD
 // NEEDED: NeededLibraries [
 // NEEDED-NEXT: libc.so
 // NEEDED-NEXT: libm.so
-// NEEDED-NEXT: libomp.so
 // NEEDED-NEXT: ]
-// LDD-NOT: {{MLIR|LLVM|mlir|libgcc|not found}}
-// LDD: libomp.so{{.*}} => {{/.*}}
-// LDD-NOT: {{MLIR|LLVM|mlir|libgcc|not found}}
+// LDD-NOT: {{MLIR|LLVM|mlir|omp|libgcc|not found}}
 
-// An object file only calls libomp and the C libraries.
-// RUN: %{nm} --undefined-only %t/a.o | FileCheck %s --check-prefix=UNDEFINED
-// UNDEFINED-DAG: __kmpc_fork_call
-// UNDEFINED-DAG: malloc
-// RUN: %{nm} --undefined-only %t/a.o | not grep -vE '^(__kmpc_[a-z0-9_]+|omp_get_(num_threads|thread_num)|free|malloc|memset|memcpy|expf)$'
+// RUN: %{nm} --undefined-only %t/a.o | not grep -vE '^(dlopen|dlsym|expf|free|getenv|malloc|memcpy|memset|mmap|munmap|snprintf)$'
+// Only memory that a call returns is allocated, here by @exp.
+// RUN: bngrad-compile %s -o %t/gradients.o --entry=gradient --entry=dynamic
+// RUN: %{nm} --undefined-only %t/gradients.o | FileCheck %s --check-prefix=UNDEFINED
+// UNDEFINED-NOT: {{alloc|free|omp|kmp}}
+// UNDEFINED: mmap
+// UNDEFINED-NOT: {{alloc|free|omp|kmp}}
+// A static shape needs no memory but its frame.
+// RUN: bngrad-compile %s -o %t/gradient.o --entry=gradient
+// RUN: %{nm} --undefined-only %t/gradient.o | not grep -vE '^(dlopen|dlsym|getenv|memset|snprintf)$'
 
 // The name in DT_NEEDED of programs that link it.
 // RUN: %llvm_prefix/bin/llvm-readelf -d %t/a.so | FileCheck %s --check-prefix=SONAME

@@ -391,3 +391,24 @@ func.func @element_casts(%a: memref<4xi1>) -> (memref<4xi1>, memref<4xi1>, memre
   %2 = bngrad.element_cast %1 : memref<4xi8> to memref<4xi1>
   return %0, %2, %1 : memref<4xi1>, memref<4xi1>, memref<4xi8>
 }
+
+// -----
+
+// CHECK-LABEL: func @parallel_condition
+// CHECK:         bngrad.parallel {
+// CHECK:         bngrad.parallel if(%false) {
+func.func @parallel_condition(%m: memref<i32>) {
+  %true = arith.constant true
+  %false = arith.constant false
+  bngrad.parallel if(%true) {
+  ^bb0(%thread: i32, %threads: i32):
+    memref.store %thread, %m[] : memref<i32>
+    bngrad.yield
+  }
+  bngrad.parallel if(%false) {
+  ^bb0(%thread: i32, %threads: i32):
+    memref.store %thread, %m[] : memref<i32>
+    bngrad.yield
+  }
+  return
+}

@@ -531,3 +531,35 @@ func.func @element_cast_c2_bytes(%a: memref<4xf32>) {
   %0 = bngrad.element_cast %a : memref<4xf32> to memref<4xi8>
   return
 }
+
+// -----
+
+func.func @parallel_c1() {
+  // expected-error @below {{expected at least one phase, got none}}
+  "bngrad.parallel"() : () -> ()
+  return
+}
+
+// -----
+
+func.func @parallel_c1_types() {
+  // expected-error @below {{expected arguments of phase 1 of types 'i32', 'i32', got 'i32', 'index'}}
+  bngrad.parallel {
+  ^bb0(%thread: i32, %threads: i32):
+    bngrad.yield
+  }, {
+  ^bb0(%thread: i32, %threads: index):
+    bngrad.yield
+  }
+  return
+}
+
+// -----
+
+func.func @parallel_c1_none() {
+  // expected-error @below {{expected arguments of phase 0 of types 'i32', 'i32', got none}}
+  bngrad.parallel {
+    bngrad.yield
+  }
+  return
+}

@@ -264,3 +264,25 @@ func.func @element_casts(%mask: memref<?x8xi1, strided<[16, 1], offset: ?>>, %ha
   %3 = bngrad.element_cast %single : memref<6xf32> to memref<3xi64>
   return
 }
+
+// CHECK-LABEL: func @parallel
+// CHECK-SAME:    %[[MANY:.+]]: i1
+// CHECK:         bngrad.parallel if(%[[MANY]]) {
+// CHECK-NEXT:    ^bb0(%{{.+}}: i32, %{{.+}}: i32):
+// CHECK-NEXT:      bngrad.yield
+// CHECK-NEXT:    }, {
+// CHECK:         bngrad.parallel attributes {test.value = 1 : i64} {
+func.func @parallel(%many: i1) {
+  bngrad.parallel if(%many) {
+  ^bb0(%thread: i32, %threads: i32):
+    bngrad.yield
+  }, {
+  ^bb0(%thread: i32, %threads: i32):
+    bngrad.yield
+  }
+  bngrad.parallel attributes {test.value = 1} {
+  ^bb0(%thread: i32, %threads: i32):
+    bngrad.yield
+  }
+  return
+}

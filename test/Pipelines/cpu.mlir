@@ -186,7 +186,7 @@ func.func @only_grad_input_of_global(%dy: tensor<8x6xf32>, %x: tensor<8x6xf32>, 
 // LOWER-LABEL: llvm.func @only_grad_offset
 // UNUSED-LABEL: llvm.func @only_grad_offset
 // UNUSED-SAME:    (%{{[^:]+}}: !llvm.ptr, %[[DY:[^:]+]]: !llvm.ptr, {{(%[^:]+: i64, )+}}%[[X0:[^:]+]]: !llvm.ptr, %[[X1:[^:]+]]: !llvm.ptr,
-// UNUSED-NOT:     llvm.call @{{[^o]}}
+// UNUSED-NOT:     llvm.call @{{[^b]}}
 // UNUSED-NOT:     {{%}}[[X0]]{{[^0-9]}}
 // UNUSED-NOT:     {{%}}[[X1]]{{[^0-9]}}
 // UNUSED:         llvm.return

@@ -19,6 +19,23 @@ func.func private @exp(%a: memref<2x3xf32>) attributes {llvm.emit_c_interface} {
   linalg.fill ins(%0 : f32) outs(%a : memref<2x3xf32>)
   return
 }
+// Threads are passed to functions with parallel loops, and to those who call them.
+// CHECK: func.func private @calls_parallel.impl(%{{.+}}: memref<8xf32>, %{{.+}}: f32, %[[THREADS:.+]]: !llvm.ptr {bngrad.threads})
+// CHECK-NEXT: call @parallel.impl(%{{.+}}, %{{.+}}, %[[THREADS]])
+// CHECK: func.func private @parallel.impl(%{{.+}}: memref<8xf32>, %{{.+}}: f32, %{{.+}}: !llvm.ptr {bngrad.threads})
+func.func @calls_parallel(%m: memref<8xf32>, %x: f32) {
+  call @parallel(%m, %x) : (memref<8xf32>, f32) -> ()
+  return
+}
+func.func private @parallel(%m: memref<8xf32>, %x: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.parallel (%i) = (%c0) to (%c8) step (%c1) {
+    memref.store %x, %m[%i] : memref<8xf32>
+  }
+  return
+}
 func.func @dynamic(%a: memref<?xf32>) {
   return
 }

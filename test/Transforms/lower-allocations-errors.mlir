@@ -1,11 +1,10 @@
 // RUN: bngrad-opt %s --bngrad-lower-allocations --split-input-file --verify-diagnostics
 
 func.func @region(%n: index) {
-  omp.parallel {
-    // expected-error @below {{'memref.alloc' op expected in a function or in a loop, as memory is allocated here, got in 'omp.parallel'}}
+  memref.alloca_scope {
+    // expected-error @below {{'memref.alloc' op expected in a function or in a parallel op, as memory is allocated here, got in 'memref.alloca_scope'}}
     %0 = memref.alloc(%n) : memref<?xf32>
     memref.dealloc %0 : memref<?xf32>
-    omp.terminator
   }
   return
 }

@@ -48,11 +48,12 @@ func.func @aligned() -> i32 attributes {bngrad.returns_status} {
 
 // A call's status is returned, unless it is used.
 // CHECK-LABEL: func.func @passes_on(
-// CHECK:         %[[HEAD:.+]] = llvm.alloca
+// CHECK-NOT:     llvm.alloca
 // CHECK:         %[[CALL:.+]] = call @status(
 // CHECK:         %[[FAILED:.+]] = arith.cmpi ne, %[[CALL]],
 // CHECK:         cf.cond_br %[[FAILED]], ^[[FAIL:.+]](%[[CALL]] : i32), ^
-// CHECK:       ^[[FAIL]](
+// CHECK:       ^[[FAIL]](%[[CODE:.+]]: i32):
+// CHECK-NEXT:    return %[[CODE]]
 func.func @passes_on(%n: index) -> i32 attributes {bngrad.returns_status} {
   %0 = call @status(%n) : (index) -> i32
   %zero = arith.constant 0 : i32
@@ -66,39 +67,32 @@ func.func @looks(%n: index) -> i32 {
   return %0 : i32
 }
 
-// A failure ends only its iteration; the function returns after the loop.
-// CHECK-LABEL: func.func @iterations(
+// A failure ends the phase of its thread; the function returns after the op.
+// CHECK-LABEL: func.func @threads(
 // CHECK:         %[[SHARED:.+]] = llvm.alloca %{{.+}} x i32
 // CHECK:         %[[HEAD:.+]] = llvm.alloca
 // CHECK:         llvm.store %{{.+}}, %[[SHARED]]
-// CHECK:         omp.parallel {
+// CHECK:         bngrad.parallel {
 // CHECK:           %[[THREAD:.+]] = llvm.alloca
-// CHECK:           omp.loop_nest
-// CHECK:             llvm.store %[[THREAD]], %[[THREAD]]
-// CHECK:             llvm.call @bngrad_allocate(%{{.+}}, %[[THREAD]])
-// CHECK:             cf.cond_br %{{.+}}, ^[[FAIL:.+]](%{{.+}} : i32), ^
-// CHECK:             omp.yield
-// CHECK:           ^[[FAIL]](%[[CODE:.+]]: i32):
-// CHECK:             llvm.store %[[CODE]], %[[SHARED]] atomic monotonic
-// CHECK:             llvm.call @bngrad_free_all(%[[THREAD]])
-// CHECK:             omp.yield
+// CHECK:           llvm.store %[[THREAD]], %[[THREAD]]
+// CHECK:           llvm.call @bngrad_allocate(%{{.+}}, %[[THREAD]])
+// CHECK:           cf.cond_br %{{.+}}, ^[[FAIL:.+]](%{{.+}} : i32), ^
+// CHECK:           bngrad.yield
+// CHECK:         ^[[FAIL]](%[[CODE:.+]]: i32):
+// CHECK:           llvm.store %[[CODE]], %[[SHARED]] atomic monotonic
+// CHECK:           llvm.call @bngrad_free_all(%[[THREAD]])
+// CHECK:           bngrad.yield
 // CHECK:         %[[STATUS:.+]] = llvm.load %[[SHARED]]
 // CHECK:         %[[FAILED:.+]] = arith.cmpi ne, %[[STATUS]],
 // CHECK:         cf.cond_br %[[FAILED]], ^[[RETURN:.+]](%[[STATUS]] : i32), ^
 // CHECK:       ^[[RETURN]](
 // CHECK:         llvm.call @bngrad_free_all(%[[HEAD]])
-func.func @iterations(%n: index) -> i32 attributes {bngrad.returns_status} {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  omp.parallel {
-    omp.wsloop {
-      omp.loop_nest (%i) : index = (%c0) to (%n) step (%c1) {
-        %0 = memref.alloc(%i) : memref<?xf32>
-        memref.dealloc %0 : memref<?xf32>
-        omp.yield
-      }
-    }
-    omp.terminator
+func.func @threads(%n: index) -> i32 attributes {bngrad.returns_status} {
+  bngrad.parallel {
+  ^bb0(%thread: i32, %threads: i32):
+    %0 = memref.alloc(%n) : memref<?xf32>
+    memref.dealloc %0 : memref<?xf32>
+    bngrad.yield
   }
   %zero = arith.constant 0 : i32
   return %zero : i32

@@ -1,23 +1,23 @@
 // RUN: bngrad-opt %s --bngrad-share-loops --canonicalize --cse --split-input-file | FileCheck %s
 
-// CHECK:       func.func private @omp_get_num_threads() -> i32
-// CHECK:       func.func private @omp_get_thread_num() -> i32
 // CHECK-LABEL: func @dynamic(
 // CHECK-SAME:    %[[M:.+]]: memref<?xf32>, %[[FROM:.+]]: index, %[[TO:.+]]: index, %[[STEP:.+]]: index, %[[X:.+]]: f32)
 // CHECK:         %[[SECOND:.+]] = arith.addi %[[FROM]], %[[STEP]]
 // CHECK:         %[[HAS_SECOND:.+]] = arith.cmpi slt, %[[SECOND]], %[[TO]]
-// CHECK:         omp.parallel if(%[[HAS_SECOND]]) {
-// CHECK:           call @omp_get_thread_num
-// CHECK:           call @omp_get_num_threads
-// CHECK:           arith.divsi
+// CHECK:         bngrad.parallel if(%[[HAS_SECOND]]) {
+// CHECK-NEXT:    ^bb0(%[[THREAD:.+]]: i32, %[[THREADS:.+]]: i32):
+// CHECK-DAG:       %[[NUMBER:.+]] = arith.index_cast %[[THREAD]]
+// CHECK-DAG:       %[[COUNT:.+]] = arith.index_cast %[[THREADS]]
+// CHECK:           arith.divsi %{{.+}}, %[[COUNT]]
 // The first part starts at the start, the last one ends at the end.
 // CHECK:           %[[NEXT:.+]] = arith.addi %[[FROM]]
 // CHECK:           %[[END:.+]] = arith.minsi %[[NEXT]], %[[TO]]
 // CHECK:           %[[START:.+]] = arith.addi %[[FROM]]
 // CHECK:           scf.for %[[I:.+]] = %[[START]] to %[[END]] step %[[STEP]] {
 // CHECK-NEXT:        memref.store %[[X]], %[[M]][%[[I]]]
-// CHECK-NOT:       omp.barrier
-// CHECK:           omp.terminator
+// CHECK:           bngrad.yield
+// CHECK-NEXT:    }
+// CHECK-NEXT:    return
 func.func @dynamic(%m: memref<?xf32>, %from: index, %to: index, %step: index, %x: f32) {
   scf.parallel (%i) = (%from) to (%to) step (%step) {
     memref.store %x, %m[%i] : memref<?xf32>
@@ -29,7 +29,7 @@ func.func @dynamic(%m: memref<?xf32>, %from: index, %to: index, %step: index, %x
 
 // Two static iterations: no test at run time.
 // CHECK-LABEL: func @static(
-// CHECK:         omp.parallel {
+// CHECK:         bngrad.parallel {
 // CHECK-NOT:     scf.parallel
 func.func @static(%m: memref<2xf32>, %x: f32) {
   %c0 = arith.constant 0 : index
@@ -50,18 +50,21 @@ func.func @static(%m: memref<2xf32>, %x: f32) {
 // CHECK-DAG:     %[[FIRST:.+]] = arith.cmpi sgt, %[[N]], %c1
 // CHECK-DAG:     %[[SECOND:.+]] = arith.cmpi sgt, %[[K]], %c1
 // CHECK:         %[[EITHER:.+]] = arith.ori %[[FIRST]], %[[SECOND]]
-// CHECK:         omp.parallel if(%[[EITHER]]) {
+// CHECK:         bngrad.parallel if(%[[EITHER]]) {
 // CHECK:           scf.for
 // CHECK:             memref.store
-// CHECK:           omp.barrier
+// CHECK:           bngrad.yield
+// CHECK-NEXT:    }, {
 // CHECK:           scf.for
 // CHECK:             memref.store
-// CHECK:           omp.terminator
+// CHECK:           bngrad.yield
+// CHECK-NEXT:    }
 // A load stays after the loop whose result it may read, and so does the next loop.
 // CHECK:         memref.load
-// CHECK:         omp.parallel
-// CHECK-NOT:       omp.barrier
-// CHECK:           omp.terminator
+// CHECK:         bngrad.parallel
+// CHECK:           bngrad.yield
+// CHECK-NEXT:    }
+// CHECK-NEXT:    return
 func.func @runs(%m: memref<?xf32>, %n: index, %k: index, %x: f32) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -81,18 +84,29 @@ func.func @runs(%m: memref<?xf32>, %n: index, %k: index, %x: f32) {
 
 // -----
 
-// Several dims, or results, are left to upstream.
+// The iterations of several dims are counted together. Loops with results, whose order of sums is fixed, stay, and so
+// does a loop in another.
 // CHECK-LABEL: func @others(
-// CHECK-NOT:     omp
-// CHECK-COUNT-2: scf.parallel
-// CHECK-NOT:     omp
+// CHECK-NOT:     scf.parallel
+// CHECK:         bngrad.parallel {
+// CHECK:           scf.for %[[I:.+]] = %{{.+}} to %{{.+}} step
+// CHECK-DAG:         arith.remsi %[[I]], %c2
+// CHECK-DAG:         arith.divsi %[[I]], %c2
+// CHECK:             scf.parallel
+// CHECK-NOT:       bngrad.parallel
+// CHECK:           bngrad.yield
+// CHECK-NEXT:    }
+// CHECK:         scf.parallel {{.*}} init
+// CHECK-NOT:     bngrad.parallel
 // CHECK:         return
 func.func @others(%m: memref<2x2xf32>, %x: f32) -> f32 {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   scf.parallel (%i, %j) = (%c0, %c0) to (%c2, %c2) step (%c1, %c1) {
-    memref.store %x, %m[%i, %j] : memref<2x2xf32>
+    scf.parallel (%k) = (%c0) to (%c2) step (%c1) {
+      memref.store %x, %m[%i, %j] : memref<2x2xf32>
+    }
   }
   %0 = scf.parallel (%i) = (%c0) to (%c2) step (%c1) init(%x) -> f32 {
     scf.reduce(%x : f32) {
@@ -106,18 +120,23 @@ func.func @others(%m: memref<2x2xf32>, %x: f32) -> f32 {
 
 // -----
 
-// An iteration that may find no memory ends: no barrier comes after it in its region.
+// The next loop does not run where memory ran out in the one before, which is the last phase of its op.
 // CHECK-LABEL: func @temporary(
-// CHECK:         omp.parallel
+// CHECK:         bngrad.parallel
+// CHECK:           memref.store
+// CHECK:         }, {
 // CHECK:           memref.alloc
-// CHECK-NOT:       omp.barrier
-// CHECK:           omp.terminator
-// CHECK:         omp.parallel
-// CHECK-NOT:       omp.barrier
-// CHECK:           omp.terminator
+// CHECK:           bngrad.yield
+// CHECK-NEXT:    }
+// CHECK:         bngrad.parallel
+// CHECK-NOT:     }, {
+// CHECK:         return
 func.func @temporary(%m: memref<?xf32>, %n: index, %x: f32) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    memref.store %x, %m[%i] : memref<?xf32>
+  }
   scf.parallel (%i) = (%c0) to (%n) step (%c1) {
     %t = memref.alloc(%i) : memref<?xf32>
     memref.store %x, %t[%c0] : memref<?xf32>
@@ -127,22 +146,6 @@ func.func @temporary(%m: memref<?xf32>, %n: index, %x: f32) {
   }
   scf.parallel (%i) = (%c0) to (%n) step (%c1) {
     memref.store %x, %m[%i] : memref<?xf32>
-  }
-  return
-}
-
-// -----
-
-// An unrelated function of that name.
-func.func private @omp_get_thread_num(i32) -> i32
-// CHECK-LABEL: func @taken(
-// CHECK:         scf.parallel
-func.func @taken(%m: memref<2xf32>, %x: f32) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  scf.parallel (%i) = (%c0) to (%c2) step (%c1) {
-    memref.store %x, %m[%i] : memref<2xf32>
   }
   return
 }

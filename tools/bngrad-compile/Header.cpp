@@ -149,7 +149,8 @@ static constexpr StringLiteral kData = R"(/*
  * are given, and aligned as their elements; f16 and bf16 are the uint16_t of
  * their bits, i1 is a uint8_t per element, 0 or 1, index is int64_t. Scalars are
  * passed by value, an i1 as 0 for false. The caller owns all memory; arrays
- * marked [out] are written and must not overlap with any other.
+ * marked [out] are written and must not overlap with any other, but for the one
+ * case below.
  *
 )";
 
@@ -181,17 +182,58 @@ static constexpr StringLiteral kCudaStatus =
  * use then, and nothing is leaked.
 )";
 
+static constexpr StringLiteral kChecked = R"(
+/*
+ * Checked entries, for every shape.
+ *
+ * They take pointers to descriptors. Element (i, j) is
+ * aligned[offset + i*strides[0] + j*strides[1]]. [out] arrays have their sizes
+ * before the call.
+ *
+ * NAME_checked checks all arguments before it reads or writes any data. It returns
+ *   0  success
+ *   1  a misaligned address, or threads of an older version
+ *   2  a null pointer
+ *   4  a size that is not the shape's, or that does not agree with another
+ *   5  a stride or an offset that is not the array's
+ *   6  a workspace that is too small
+ *   9  another error: [out] arrays hold nothing of use
+ * NAME_diagnose checks the same, computes nothing, and prints the first error,
+ * which names the argument, to a text of text_size bytes.
+ * NAME_workspace returns the bytes that a call with these sizes needs beside its
+ * arrays, wherever they are.
+ *
+ * Of a function that is one bngrad.batch_norm_backward alone, grad_input may be
+ * grad_output or input: the same address, type and strides. No other array may
+ * overlap with an [out] array.
+ */
+
+)";
+
+static constexpr StringLiteral kThreadsType =
+    R"(#ifndef BNGRAD_THREADS_T_DEFINED
+#define BNGRAD_THREADS_T_DEFINED
+/*
+ * The threads that run the loops of a call; null: OpenMP's. Results are the same
+ * for all. `count` returns how many there are. `run` calls body(data, i, n) for
+ * each i from 0 to n - 1, in any order, on any threads, at once or one after
+ * another, and returns when all have returned.
+ */
+typedef struct {
+  size_t struct_size; /* sizeof(bngrad_threads_t) */
+  void *context;
+  int (*count)(void *context);
+  void (*run)(void *context, int n,
+              void (*body)(void *data, int thread, int n), void *data);
+} bngrad_threads_t;
+#endif
+)";
+
 static constexpr StringLiteral kUnchecked = R"(/*
  * Unchecked entries, in MLIR's calling convention, for callers that have checked
  * their arguments: a wrong size, stride or pointer makes these functions read
- * and write out of bounds.
- *
- * They take pointers to descriptors. Element (i, j) is
- * aligned[offset + i*strides[0] + j*strides[1]]. An array without given strides
- * must have offset 0 and row-major strides. Sizes that the shape gives must be
- * those, and sizes that the operation requires to be equal must be equal. [out]
- * arrays have their sizes before the call. The functions return 0 or -2, and may
- * be declared to return void where that is of no interest.
+ * and write out of bounds. They return 0 or -2, and may be declared to return
+ * void where that is of no interest.
 )";
 
 static constexpr StringLiteral kCudaUnchecked =
@@ -199,8 +241,11 @@ static constexpr StringLiteral kCudaUnchecked =
 )";
 
 static constexpr StringLiteral kCpuThreads = R"( *
- * Any thread may call; the loops run on OpenMP's threads, and the results do not
- * depend on how many those are.
+ * Any thread may call; the loops run on OpenMP's threads unless others are
+ * given, and the results do not depend on how many those are. OpenMP is that of
+ * the process, or libomp.so.5 or libgomp.so.1, loaded when it is needed.
+ * The environment variable BNGRAD_OPENMP names another library; if it is empty,
+ * or none is found, the calling thread runs the loops.
  */
 )";
 
@@ -237,8 +282,9 @@ static void printFunction(raw_ostream &os, const ExportedFunction &function) {
   printDeclaration(os, "int32_t", function.name, parameters);
 }
 
-/// Declares _mlir_ciface_NAME, which takes pointers to descriptors.
-static void printUnchecked(raw_ostream &os, const ExportedFunction &function) {
+/// The parameters of the entries that take descriptors.
+static std::vector<std::string>
+getDescriptorParameters(const ExportedFunction &function) {
   std::vector<std::string> parameters;
   parameters.reserve(function.parameters.size());
   for (const Parameter &parameter : function.parameters)
@@ -246,10 +292,22 @@ static void printUnchecked(raw_ostream &os, const ExportedFunction &function) {
                              ? getCType(parameter.type) + " " + parameter.name
                              : "const " + getDescriptorType(parameter.type) +
                                    " *" + parameter.name);
+  return parameters;
+}
+
+/// Declares NAME_checked, NAME_diagnose and NAME_workspace.
+static void printChecked(raw_ostream &os, const ExportedFunction &function) {
   os << "\n";
   if (!function.hasPointerForm())
     printComment(os, function);
-  printDeclaration(os, "int32_t", "_mlir_ciface_" + function.name, parameters);
+  std::vector<std::string> parameters = getDescriptorParameters(function);
+  printDeclaration(os, "size_t", function.name + "_workspace", parameters);
+  parameters.insert(parameters.end(),
+                    {"void *workspace", "size_t workspace_size",
+                     "const bngrad_threads_t *threads"});
+  printDeclaration(os, "int32_t", function.name + "_checked", parameters);
+  parameters.insert(parameters.end(), {"char *text", "size_t text_size"});
+  printDeclaration(os, "int32_t", function.name + "_diagnose", parameters);
 }
 
 static std::string printDeclarations(ArrayRef<ExportedFunction> functions,
@@ -259,10 +317,7 @@ static std::string printDeclarations(ArrayRef<ExportedFunction> functions,
   for (const ExportedFunction &function : functions)
     if (function.hasPointerForm())
       printFunction(os, function);
-  os << "\n" << kUnchecked;
-  if (device == Device::Cuda)
-    os << kCudaUnchecked;
-  os << " */\n\n";
+  os << kChecked << kThreadsType;
   llvm::StringSet<> seen;
   for (const ExportedFunction &function : functions)
     for (const Parameter &parameter : function.parameters)
@@ -270,7 +325,16 @@ static std::string printDeclarations(ArrayRef<ExportedFunction> functions,
           seen.insert(getDescriptorType(parameter.type)).second)
         printDescriptorType(os, parameter.type);
   for (const ExportedFunction &function : functions)
-    printUnchecked(os, function);
+    printChecked(os, function);
+  os << "\n" << kUnchecked;
+  if (device == Device::Cuda)
+    os << kCudaUnchecked;
+  os << " */\n";
+  for (const ExportedFunction &function : functions) {
+    os << "\n";
+    printDeclaration(os, "int32_t", "_mlir_ciface_" + function.name,
+                     getDescriptorParameters(function));
+  }
   return text;
 }
 
@@ -283,7 +347,8 @@ std::string mlir::bngrad::makeHeader(ArrayRef<ExportedFunction> functions,
   std::string guard = makeGuard(fileName, declarations);
   printIntroduction(os, device, deviceArguments);
   os << "\n#ifndef " << guard << "\n#define " << guard
-     << "\n\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n"
+     << "\n\n#include <stddef.h>\n#include <stdint.h>\n\n#ifdef "
+        "__cplusplus\nextern \"C\" {\n"
      << "#endif\n"
      << declarations
      << "\n#ifdef __cplusplus\n} /* extern \"C\" */\n#endif\n\n#endif /* "

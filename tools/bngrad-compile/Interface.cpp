@@ -59,58 +59,6 @@ static LogicalResult verifyType(func::FuncOp function, StringRef what,
          << type;
 }
 
-/// The argument's name, by its location.
-static std::string getArgumentName(BlockArgument argument) {
-  if (auto named = dyn_cast<NameLoc>(argument.getLoc()))
-    if (isCParameterName(named.getName()))
-      return named.getName().str();
-  SmallVector<Value> worklist = {argument};
-  while (!worklist.empty()) {
-    Value value = worklist.pop_back_val();
-    for (OpOperand &use : value.getUses()) {
-      if (auto gradient = dyn_cast<GradientOpInterface>(use.getOwner())) {
-        // Several operands may be this value.
-        OpOperand &first =
-            *llvm::find_if(gradient->getOpOperands(), [&](OpOperand &operand) {
-              return operand.get() == value;
-            });
-        return stringifyRole(gradient.getOperandRole(first)).str();
-      }
-      if (isa<tensor::CastOp>(use.getOwner()))
-        worklist.push_back(use.getOwner()->getResult(0));
-    }
-  }
-  return "";
-}
-
-/// The name of a gradient's result; empty for any other value.
-static std::string getResultName(Value value) {
-  auto gradient = value.getDefiningOp<GradientOpInterface>();
-  if (!gradient)
-    return "";
-  unsigned number = cast<OpResult>(value).getResultNumber();
-  return stringifyRole(gradient.getResultRoles()[number]).str();
-}
-
-/// Makes the names identifiers that differ: the first of a kind keeps its name
-/// if it is the only one, the others are numbered.
-static void makeUnique(std::vector<Parameter> &parameters) {
-  llvm::StringMap<int> count;
-  for (Parameter &parameter : parameters)
-    ++count[parameter.name];
-  unsigned numArguments = 0, numResults = 0;
-  llvm::StringSet<> taken;
-  for (Parameter &parameter : parameters) {
-    unsigned number = parameter.isResult ? numResults++ : numArguments++;
-    std::string plain =
-        (parameter.isResult ? "result" : "arg") + std::to_string(number);
-    if (parameter.name.empty() || count[parameter.name] > 1)
-      parameter.name = plain;
-    while (!taken.insert(parameter.name).second)
-      parameter.name += "_";
-  }
-}
-
 /// Finds the dynamic sizes of `function`'s results that are sizes of arguments.
 static void findSizes(func::FuncOp function,
                       std::vector<Parameter> &parameters) {
@@ -173,27 +121,21 @@ mlir::bngrad::findExportedFunctions(ModuleOp module) {
     for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
       hasFailed |= failed(verifyType(function, "argument", i, type));
       Parameter &parameter = exported.parameters.emplace_back();
-      parameter.name = getArgumentName(function.getArgument(i));
       parameter.type = type;
       parameter.layout = function.getArgAttrOfType<MemRefLayoutAttrInterface>(
           i, bufferization::BufferizationDialect::kBufferLayoutAttrName);
     }
-    bool isOneBlock = llvm::hasSingleElement(function.getBody());
     for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
       hasFailed |= failed(verifyType(function, "result", i, type));
       Parameter &parameter = exported.parameters.emplace_back();
-      if (isOneBlock) {
-        Value value = function.front().getTerminator()->getOperand(i);
-        while (auto cast = value.getDefiningOp<tensor::CastOp>())
-          value = cast.getSource();
-        parameter.name = getResultName(value);
-      }
       parameter.type = type;
       parameter.isResult = true;
     }
     if (hasFailed)
       continue;
-    makeUnique(exported.parameters);
+    for (auto [parameter, name] :
+         llvm::zip_equal(exported.parameters, nameParameters(function)))
+      parameter.name = std::move(name);
     findSizes(function, exported.parameters);
   }
   if (hasFailed)

@@ -43,13 +43,12 @@ struct Options {
 static constexpr StringLiteral kHelp =
     R"(OUT
   .so    shared object, linked by a compiler or linker on PATH
-  .o     object file; link it with -lm and, for parallel loops, libomp
-         (clang -fopenmp, or -lomp)
+  .o     object file; link it with -lm
   .s     assembly
   .ll    LLVM IR, optimized
   .ptx   the kernels, for --target=cuda
   .mlir  the LLVM dialect
-With --target=cuda a .o is linked with libBNGradCudaRuntime, not with libomp.
+With --target=cuda a .o is linked with libBNGradCudaRuntime.
 Nothing that is made needs MLIR or LLVM where it runs; see the header for how it
 is called.
 )";
@@ -216,7 +215,7 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
 /// of C and mathematics: absolute paths.
 static std::vector<std::string> getLibraries(Device device) {
   if (device == Device::Cpu)
-    return {BNGRAD_LIBOMP};
+    return {};
   return {getOwnLibrary("libBNGradCudaRuntime.so")};
 }
 

@@ -15,13 +15,13 @@
 
 #include "Program.h"
 #include "Call.h"
-#include "SizeChecks.h"
 #include "SumBounds.h"
 
 #include "common/Diagnostics.h"
 #include "common/Input.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/Lower/ShapeFunction.h"
 #include "BNGrad/Transforms/Passes.h"
 #include "BNGrad/Transforms/Pipelines.h"
 
@@ -181,64 +181,6 @@ static func::FuncOp declare(ModuleOp module, StringRef name,
   return function;
 }
 
-/// Replaces each run-time check of `function` by a call to kReportMismatch with
-/// the check's number and the two sizes it compares; adds the checks' texts.
-static void reportInsteadOfAbort(func::FuncOp function, func::FuncOp report,
-                                 std::vector<std::string> &texts) {
-  SmallVector<cf::AssertOp> asserts;
-  function.walk([&](cf::AssertOp op) { asserts.push_back(op); });
-  for (cf::AssertOp op : asserts) {
-    OpBuilder b(op);
-    Location loc = op.getLoc();
-    Value sizes[2];
-    if (auto compare = op.getArg().getDefiningOp<arith::CmpIOp>();
-        compare && compare.getLhs().getType().isIndex()) {
-      sizes[0] = compare.getLhs();
-      sizes[1] = compare.getRhs();
-    }
-    // Upstream puts the op and its location around the message of the check.
-    StringRef message = op.getMsg();
-    if (size_t start = message.find("\n^ "); start != StringRef::npos)
-      message = message.substr(start + 3).split('\n').first;
-    texts.push_back(printLocation(loc) + ": " + message.str());
-
-    auto toI64 = [&](Value value) -> Value {
-      if (!value)
-        return arith::ConstantIntOp::create(b, loc, -1, 64);
-      return arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
-    };
-    Value isTrue = arith::ConstantIntOp::create(b, loc, 1, 1);
-    Value isWrong = arith::XOrIOp::create(b, loc, op.getArg(), isTrue);
-    Value number = arith::ConstantIntOp::create(b, loc, texts.size() - 1, 64);
-    Value actual = toI64(sizes[0]), expected = toI64(sizes[1]);
-    scf::IfOp::create(b, loc, isWrong, [&](OpBuilder &nested, Location) {
-      func::CallOp::create(nested, loc, report,
-                           ValueRange{number, actual, expected});
-      scf::YieldOp::create(nested, loc);
-    });
-    op.erase();
-  }
-}
-
-/// Calls kReportSize for every size of a returned value that its type does not
-/// know.
-static void reportSizes(OpBuilder &b, func::ReturnOp returnOp,
-                        func::FuncOp report) {
-  Location loc = returnOp.getLoc();
-  for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
-    auto type = cast<RankedTensorType>(value.getType());
-    for (int64_t dim : llvm::seq(type.getRank())) {
-      if (!type.isDynamicDim(dim))
-        continue;
-      Value size = tensor::DimOp::create(b, loc, value, dim);
-      Value args[] = {arith::ConstantIntOp::create(b, loc, i, 64),
-                      arith::ConstantIntOp::create(b, loc, dim, 64),
-                      arith::IndexCastOp::create(b, loc, b.getI64Type(), size)};
-      func::CallOp::create(b, loc, report, args);
-    }
-  }
-}
-
 /// Adds kShapes to `module`: a copy of `function` that computes no data.
 static LogicalResult addShapeFunction(ModuleOp module, func::FuncOp function,
                                       std::vector<std::string> &texts) {
@@ -248,31 +190,40 @@ static LogicalResult addShapeFunction(ModuleOp module, func::FuncOp function,
   shapes.setName(kShapes);
   module.push_back(shapes);
 
-  auto runOn = [&](std::unique_ptr<Pass> pass) {
-    PassManager pm(module.getContext(), func::FuncOp::getOperationName());
-    pm.addPass(std::move(pass));
-    return pm.run(shapes);
+  auto emitError = [&](OpBuilder &b, Location loc, int64_t number, Value actual,
+                       Value expected) {
+    Value which = arith::ConstantIntOp::create(b, loc, number, 64);
+    func::CallOp::create(b, loc, reportMismatch,
+                         ValueRange{which, actual, expected});
   };
-  if (failed(runOn(createGenerateRuntimeVerificationPass())))
+  SmallVector<Type> resultTypes(function.getResultTypes());
+  auto emitSizes = [&](OpBuilder &b, func::ReturnOp returnOp) {
+    Location loc = returnOp.getLoc();
+    auto size = returnOp.getOperands().begin();
+    for (auto [i, type] : llvm::enumerate(resultTypes)) {
+      auto tensor = cast<RankedTensorType>(type);
+      for (int64_t dim : llvm::seq(tensor.getRank())) {
+        if (!tensor.isDynamicDim(dim))
+          continue;
+        Value args[] = {
+            arith::ConstantIntOp::create(b, loc, i, 64),
+            arith::ConstantIntOp::create(b, loc, dim, 64),
+            arith::IndexCastOp::create(b, loc, b.getI64Type(), *size++)};
+        func::CallOp::create(b, loc, reportSize, args);
+      }
+    }
+    returnOp->setOperands(ValueRange());
+  };
+  std::vector<SizeError> errors;
+  FailureOr<bool> isKnown =
+      makeShapeFunction(shapes, emitError, emitSizes, errors);
+  if (failed(isKnown))
     return failure();
-  addSizeChecks(shapes);
-  reportInsteadOfAbort(shapes, reportMismatch, texts);
-
-  OpBuilder b(shapes.getContext());
-  SmallVector<func::ReturnOp> returns(shapes.getOps<func::ReturnOp>());
-  for (func::ReturnOp returnOp : returns) {
-    b.setInsertionPoint(returnOp);
-    reportSizes(b, returnOp, reportSize);
-    func::ReturnOp::create(b, returnOp.getLoc());
-    returnOp.erase();
-  }
-  shapes.setFunctionType(b.getFunctionType(shapes.getArgumentTypes(), {}));
-  shapes.setResAttrsAttr(nullptr);
-
-  // The sizes of the results in terms of the arguments'; the data is dead then.
-  if (failed(runOn(memref::createResolveRankedShapeTypeResultDimsPass())) ||
-      failed(runOn(createCanonicalizerPass())))
-    return failure();
+  if (!*isKnown)
+    return function.emitError("expected sizes that do not depend on memory "
+                              "that the function writes");
+  for (const SizeError &error : errors)
+    texts.push_back(printLocation(error.loc) + ": " + error.message);
   return success();
 }
 

@@ -87,8 +87,8 @@ LogicalResult importModule(ModuleOp module, const ImportOptions &options = {});
 FailureOr<std::string> compile(ModuleOp module, const CompileOptions &options,
                                OutputKind kind);
 
-/// The bytes of an object file, which needs LLVM's libomp, or for Device::Cuda
-/// BNGrad::CudaRuntime, beside the libraries of C and mathematics.
+/// The bytes of an object file, which needs the libraries of C and mathematics,
+/// and for Device::Cuda BNGrad::CudaRuntime.
 ///
 /// Errors: a diagnostic and failure.
 FailureOr<std::string> compileToObject(ModuleOp module,
@@ -135,8 +135,7 @@ private:
 
 /// Imports and lowers `module`, and generates code for this machine:
 /// `options.codeGen` must be empty. The functions are those of an object file,
-/// found by their names in C. OpenMP's functions are those of this process, or
-/// of LLVM's libomp, which is loaded then. Those of BNGrad::CudaRuntime are in
+/// found by their names in C. The functions of BNGrad::CudaRuntime are in
 /// the shared library at the path `cudaLibrary`, or in this process.
 ///
 /// Errors: a diagnostic and failure.

@@ -403,4 +403,50 @@ def BNGrad_ElementCastOp
   let hasVerifier = 1;
 }
 
+def BNGrad_ParallelOp
+    : BNGrad_Op<"parallel", [AutomaticAllocationScope, RecursiveMemoryEffects]> {
+  let summary = "phases that the threads of a pool run";
+  let description = [{
+    Each thread runs each phase once. All threads have ended a phase before any
+    starts the next, and the op ends after the last phase. A phase gets the
+    number of its thread and the number of threads, which is positive. The
+    threads need not run at the same time, so a phase never waits for another
+    thread. If `condition` is false, the calling thread is the only one.
+
+    `bngrad-share-loops` makes this op, `bngrad-outline-parallel` lowers it.
+
+    Constraints:
+      (C1) there is at least one phase; each has two arguments of type i32.
+
+    Example:
+
+    ```mlir
+    func.func @numbers(%m: memref<?xi32>, %many: i1) {
+      bngrad.parallel if(%many) {
+      ^bb0(%thread: i32, %threads: i32):
+        %i = arith.index_cast %thread : i32 to index
+        memref.store %thread, %m[%i] : memref<?xi32>
+        bngrad.yield
+      }
+      return
+    }
+    ```
+  }];
+
+  let arguments = (ins Optional<I1>:$condition);
+  let regions = (region VariadicRegion<MinSizedRegion<1>>:$phases);
+  let assemblyFormat = "(`if` `(` $condition^ `)`)? attr-dict-with-keyword $phases";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+def BNGrad_YieldOp
+    : BNGrad_Op<"yield", [Pure, Terminator, HasParent<"ParallelOp">]> {
+  let summary = "end of a phase";
+  let description = [{
+    Ends a phase of `bngrad.parallel`.
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 #endif // BNGRAD_DIALECT_BNGRADOPS_TD

@@ -190,7 +190,7 @@ void addCudaStages(OpPassManager &pm, Stage first, Stage last,
 void buildToLinalgPipeline(OpPassManager &pm,
                            const ToLinalgPipelineOptions &options);
 
-/// bngrad on tensors to the LLVM dialect, multi-threaded through OpenMP. A
+/// bngrad on tensors to the LLVM dialect, multi-threaded. A
 /// function's results become out-parameters after its arguments.
 void buildCpuPipeline(OpPassManager &pm, const CpuPipelineOptions &options);
 

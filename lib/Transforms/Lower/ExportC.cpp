@@ -14,17 +14,18 @@
 
 #include "BNGrad/Transforms/Lower/ExportC.h"
 
+#include "FunctionEntries.h"
+#include "HelperFunctions.h"
+
 #include "BNGrad/Transforms/Lower/Passes.h"
 #include "BNGrad/Transforms/Lower/Status.h"
+#include "BNGrad/Transforms/Lower/Threads.h"
 
-#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
-#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/DebugLog.h"
 
@@ -94,53 +95,113 @@ bool mlir::bngrad::isKnownFromPointer(MemRefType type) {
          !llvm::any_of(strides, ShapedType::isDynamic);
 }
 
-/// The descriptor of a buffer of `type`, which is known from `pointer`.
-static Value createDescriptor(OpBuilder &b, Location loc,
-                              const LLVMTypeConverter &converter,
-                              MemRefType type, Value pointer) {
-  if (type.getLayout().isIdentity())
-    type = MemRefType::get(
-        type.getShape(), type.getElementType(),
-        StridedLayoutAttr::get(type.getContext(), /*offset=*/0,
-                               computeSuffixProduct(type.getShape())));
-  return MemRefDescriptor::fromStaticShape(b, loc, converter, type, pointer);
+/// The workspaces of calls that get none. A workspace starts with its size, and
+/// its memory 64 bytes behind. One that is not in use waits in a slot; if all
+/// slots are taken it is unmapped, and so are all of them in the end.
+static constexpr StringLiteral kHelpers = R"mlir(
+llvm.func @mmap(!llvm.ptr, i64, i32, i32, i32, i64) -> !llvm.ptr
+llvm.func @munmap(!llvm.ptr, i64) -> i32
+llvm.mlir.global internal @bngrad_workspaces() : !llvm.array<16 x ptr> {
+  %none = llvm.mlir.zero : !llvm.array<16 x ptr>
+  llvm.return %none : !llvm.array<16 x ptr>
 }
-
-/// The type that C passes for an argument of `type`.
-static Type getCType(Type type) {
-  MLIRContext *context = type.getContext();
-  if (isa<MemRefType>(type))
-    return LLVM::LLVMPointerType::get(context);
-  if (type.isInteger(1))
-    return IntegerType::get(context, 8);
-  if (type.isIndex())
-    return IntegerType::get(context, 64);
-  if (type.isF16() || type.isBF16())
-    return IntegerType::get(context, 16);
-  return type;
+llvm.func internal @bngrad_unmap_workspace(%workspace: !llvm.ptr) {
+  %null = llvm.mlir.zero : !llvm.ptr
+  %is_null = llvm.icmp "eq" %workspace, %null : !llvm.ptr
+  llvm.cond_br %is_null, ^return, ^unmap
+^unmap:
+  %bytes = llvm.load %workspace : !llvm.ptr -> i64
+  %status = llvm.call @munmap(%workspace, %bytes) : (!llvm.ptr, i64) -> i32
+  llvm.br ^return
+^return:
+  llvm.return
 }
-
-/// `value`, which C passes, as a scalar of `type`.
-static Value fromC(OpBuilder &b, Location loc, Value value, Type type) {
-  if (type.isInteger(1)) {
-    Value zero = arith::ConstantIntOp::create(b, loc, 0, 8);
-    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value, zero);
-  }
-  if (type.isIndex())
-    return arith::IndexCastOp::create(b, loc, type, value);
-  if (type.isF16() || type.isBF16())
-    return arith::BitcastOp::create(b, loc, type, value);
-  return value;
+llvm.func internal @bngrad_take_workspace(%size: i64) -> !llvm.ptr {
+  %most = llvm.mlir.constant(281474976710656 : i64) : i64
+  %head = llvm.mlir.constant(64 : i64) : i64
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %slots = llvm.mlir.constant(16 : i64) : i64
+  %no_file = llvm.mlir.constant(-1 : i32) : i32
+  %read_write = llvm.mlir.constant(3 : i32) : i32
+  %private_anonymous = llvm.mlir.constant(34 : i32) : i32
+  %null = llvm.mlir.zero : !llvm.ptr
+  %table = llvm.mlir.addressof @bngrad_workspaces : !llvm.ptr
+  %bytes = llvm.add %size, %head : i64
+  %is_too_many = llvm.icmp "uge" %size, %most : i64
+  llvm.cond_br %is_too_many, ^return(%null : !llvm.ptr), ^slot(%zero : i64)
+^slot(%i: i64):
+  %slot = llvm.getelementptr %table[%i] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
+  %kept = llvm.atomicrmw xchg %slot, %null acq_rel {alignment = 8 : i64} : !llvm.ptr, !llvm.ptr
+  %is_kept = llvm.icmp "ne" %kept, %null : !llvm.ptr
+  llvm.cond_br %is_kept, ^kept, ^next
+^kept:
+  %kept_bytes = llvm.load %kept : !llvm.ptr -> i64
+  %is_enough = llvm.icmp "uge" %kept_bytes, %bytes : i64
+  %kept_memory = llvm.getelementptr %kept[64] : (!llvm.ptr) -> !llvm.ptr, i8
+  llvm.cond_br %is_enough, ^return(%kept_memory : !llvm.ptr), ^too_small
+^too_small:
+  llvm.call @bngrad_unmap_workspace(%kept) : (!llvm.ptr) -> ()
+  llvm.br ^map
+^next:
+  %i_next = llvm.add %i, %one : i64
+  %is_last = llvm.icmp "eq" %i_next, %slots : i64
+  llvm.cond_br %is_last, ^map, ^slot(%i_next : i64)
+^map:
+  %mapped = llvm.call @mmap(%null, %bytes, %read_write, %private_anonymous, %no_file, %zero) : (!llvm.ptr, i64, i32, i32, i32, i64) -> !llvm.ptr
+  %address = llvm.ptrtoint %mapped : !llvm.ptr to i64
+  %failed = llvm.mlir.constant(-1 : i64) : i64
+  %is_failed = llvm.icmp "eq" %address, %failed : i64
+  llvm.cond_br %is_failed, ^return(%null : !llvm.ptr), ^mapped
+^mapped:
+  llvm.store %bytes, %mapped : i64, !llvm.ptr
+  %memory = llvm.getelementptr %mapped[64] : (!llvm.ptr) -> !llvm.ptr, i8
+  llvm.br ^return(%memory : !llvm.ptr)
+^return(%result: !llvm.ptr):
+  llvm.return %result : !llvm.ptr
 }
-
-/// Calls `function`; the i32 is its status.
-static Value callForStatus(OpBuilder &b, Location loc, func::FuncOp function,
-                           ValueRange operands) {
-  auto call = func::CallOp::create(b, loc, function, operands);
-  if (returnsStatus(function))
-    return call.getResults().back();
-  return arith::ConstantIntOp::create(b, loc, 0, 32);
+llvm.func internal @bngrad_keep_workspace(%memory: !llvm.ptr) {
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %slots = llvm.mlir.constant(16 : i64) : i64
+  %null = llvm.mlir.zero : !llvm.ptr
+  %table = llvm.mlir.addressof @bngrad_workspaces : !llvm.ptr
+  %workspace = llvm.getelementptr %memory[-64] : (!llvm.ptr) -> !llvm.ptr, i8
+  llvm.br ^slot(%zero, %workspace : i64, !llvm.ptr)
+^slot(%i: i64, %given: !llvm.ptr):
+  %slot = llvm.getelementptr %table[%i] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
+  %other = llvm.atomicrmw xchg %slot, %given acq_rel {alignment = 8 : i64} : !llvm.ptr, !llvm.ptr
+  %is_free = llvm.icmp "eq" %other, %null : !llvm.ptr
+  llvm.cond_br %is_free, ^return, ^next
+^next:
+  %i_next = llvm.add %i, %one : i64
+  %is_last = llvm.icmp "eq" %i_next, %slots : i64
+  llvm.cond_br %is_last, ^unmap, ^slot(%i_next, %other : i64, !llvm.ptr)
+^unmap:
+  llvm.call @bngrad_unmap_workspace(%other) : (!llvm.ptr) -> ()
+  llvm.br ^return
+^return:
+  llvm.return
 }
+llvm.func internal @bngrad_unmap_workspaces() {
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %slots = llvm.mlir.constant(16 : i64) : i64
+  %null = llvm.mlir.zero : !llvm.ptr
+  %table = llvm.mlir.addressof @bngrad_workspaces : !llvm.ptr
+  llvm.br ^slot(%zero : i64)
+^slot(%i: i64):
+  %slot = llvm.getelementptr %table[%i] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
+  %kept = llvm.atomicrmw xchg %slot, %null acq_rel {alignment = 8 : i64} : !llvm.ptr, !llvm.ptr
+  llvm.call @bngrad_unmap_workspace(%kept) : (!llvm.ptr) -> ()
+  %i_next = llvm.add %i, %one : i64
+  %is_last = llvm.icmp "eq" %i_next, %slots : i64
+  llvm.cond_br %is_last, ^return, ^slot(%i_next : i64)
+^return:
+  llvm.return
+}
+llvm.mlir.global_dtors dtors = [@bngrad_unmap_workspaces], priorities = [65535 : i32], data = [#llvm.zero]
+)mlir";
 
 /// Makes symbols of other dialects internal, too.
 static void hideRest(ModuleOp module) {
@@ -166,120 +227,88 @@ public:
   void runOnOperation() override;
 
 private:
-  /// Adds the public function `name` with the C types of `function`'s
-  /// arguments, and sets the insertion point of `b` into it.
-  func::FuncOp addEntry(OpBuilder &b, func::FuncOp function, const Twine &name,
-                        ArrayRef<Type> results);
-  void addPointerEntry(func::FuncOp function, StringRef name,
-                       func::FuncOp status);
-  void addDescriptorEntry(func::FuncOp function, StringRef name,
-                          const LLVMTypeConverter &converter);
+  FailureOr<func::FuncOp> getStatusFunction();
 };
 } // namespace
 
-func::FuncOp BNGradExportCPass::addEntry(OpBuilder &b, func::FuncOp function,
-                                         const Twine &name,
-                                         ArrayRef<Type> results) {
-  b.setInsertionPointToEnd(getOperation().getBody());
-  SmallVector<Type> arguments =
-      llvm::map_to_vector(function.getArgumentTypes(), getCType);
-  auto entry = func::FuncOp::create(b, function.getLoc(), name.str(),
-                                    b.getFunctionType(arguments, results));
-  b.setInsertionPointToStart(entry.addEntryBlock());
-  return entry;
-}
-
 /// int32_t NAME(a pointer per buffer, scalars by value).
-void BNGradExportCPass::addPointerEntry(func::FuncOp function, StringRef name,
-                                        func::FuncOp status) {
-  OpBuilder b(&getContext());
-  Location loc = function.getLoc();
-  Type i32 = b.getI32Type();
-  LLVMTypeConverter converter(&getContext());
-  func::FuncOp entry = addEntry(b, function, name, i32);
-
-  Value isNull;
+static void addPointerEntry(const FunctionEntries &exported) {
+  OpBuilder b(exported.getFunction().getContext());
+  Location loc = exported.getLoc();
+  func::FuncOp entry =
+      exported.addEntry(b, exported.getName(), {}, b.getI32Type());
+  Value isNull = arith::ConstantIntOp::create(b, loc, 0, 1);
   for (auto [type, value] :
-       llvm::zip(function.getArgumentTypes(), entry.getArguments())) {
+       llvm::zip_equal(exported.getParameters(), entry.getArguments())) {
     auto buffer = dyn_cast<MemRefType>(type);
     if (!buffer || buffer.getNumElements() == 0)
       continue;
     Value null = LLVM::ZeroOp::create(b, loc, value.getType());
     Value same =
         LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::eq, value, null);
-    isNull = isNull ? Value(arith::OrIOp::create(b, loc, isNull, same)) : same;
+    isNull = b.createOrFold<arith::OrIOp>(loc, isNull, same);
   }
-  auto call = [&](OpBuilder &nested) -> Value {
-    SmallVector<Value> operands;
-    for (auto [type, value] :
-         llvm::zip(function.getArgumentTypes(), entry.getArguments())) {
-      auto buffer = dyn_cast<MemRefType>(type);
-      if (!buffer) {
-        operands.push_back(fromC(nested, loc, value, type));
-        continue;
-      }
-      Value descriptor =
-          createDescriptor(nested, loc, converter, buffer, value);
-      operands.push_back(
-          UnrealizedConversionCastOp::create(nested, loc, type, descriptor)
-              .getResult(0));
-    }
-    Value result = callForStatus(nested, loc, function, operands);
-    if (!status)
-      return result;
-    // Taken in any case, or the next call would return it.
-    Value taken =
-        func::CallOp::create(nested, loc, status, ValueRange()).getResult(0);
-    if (!returnsStatus(function))
-      return taken;
-    Value zero = arith::ConstantIntOp::create(nested, loc, 0, 32);
-    Value isFailure = arith::CmpIOp::create(
-        nested, loc, arith::CmpIPredicate::ne, result, zero);
-    return arith::SelectOp::create(nested, loc, isFailure, result, taken);
-  };
-  Value result;
-  if (!isNull) {
-    result = call(b);
-  } else {
-    auto choice = scf::IfOp::create(
-        b, loc, isNull,
-        [](OpBuilder &nested, Location loc) {
-          Value failed =
-              arith::ConstantIntOp::create(nested, loc, kNullPointerStatus, 32);
-          scf::YieldOp::create(nested, loc, failed);
-        },
-        [&](OpBuilder &nested, Location loc) {
-          Value returned = call(nested);
-          scf::YieldOp::create(nested, loc, returned);
-        });
-    result = choice.getResult(0);
-  }
-  func::ReturnOp::create(b, loc, result);
+  auto choice = scf::IfOp::create(
+      b, loc, isNull,
+      [](OpBuilder &nested, Location loc) {
+        Value failed =
+            arith::ConstantIntOp::create(nested, loc, kNullPointerStatus, 32);
+        scf::YieldOp::create(nested, loc, failed);
+      },
+      [&](OpBuilder &nested, Location loc) {
+        SmallVector<Value> operands =
+            exported.fromPointers(nested, entry.getArguments());
+        scf::YieldOp::create(nested, loc, exported.callAlone(nested, operands));
+      });
+  func::ReturnOp::create(b, loc, choice.getResult(0));
 }
 
 /// int32_t _mlir_ciface_NAME(a pointer to a descriptor per buffer, scalars by
 /// value).
-void BNGradExportCPass::addDescriptorEntry(func::FuncOp function,
-                                           StringRef name,
-                                           const LLVMTypeConverter &converter) {
-  OpBuilder b(&getContext());
-  Location loc = function.getLoc();
-  func::FuncOp entry =
-      addEntry(b, function, "_mlir_ciface_" + name, b.getI32Type());
-  SmallVector<Value> operands;
-  for (auto [type, value] :
-       llvm::zip(function.getArgumentTypes(), entry.getArguments())) {
-    if (!isa<MemRefType>(type)) {
-      operands.push_back(fromC(b, loc, value, type));
-      continue;
-    }
-    Value descriptor =
-        LLVM::LoadOp::create(b, loc, converter.convertType(type), value);
-    operands.push_back(
-        UnrealizedConversionCastOp::create(b, loc, type, descriptor)
-            .getResult(0));
+static void addDescriptorEntry(const FunctionEntries &exported) {
+  OpBuilder b(exported.getFunction().getContext());
+  func::FuncOp entry = exported.addEntry(
+      b, "_mlir_ciface_" + exported.getName(), {}, b.getI32Type());
+  SmallVector<Value> operands =
+      exported.fromDescriptors(b, entry.getArguments());
+  func::ReturnOp::create(b, exported.getLoc(), exported.callAlone(b, operands));
+}
+
+/// Makes `functions` internal. None keeps a name that another library could
+/// have, or that the lowering looks for: malloc, exp.
+static LogicalResult hide(ArrayRef<func::FuncOp> functions,
+                          SymbolTable &symbols) {
+  for (func::FuncOp function : functions) {
+    std::string name = (function.getSymName() + ".impl").str();
+    while (symbols.lookup(name))
+      name += ".impl";
+    if (failed(symbols.rename(function, name)))
+      return failure();
+    function.setPrivate();
+    function->setAttr(
+        "llvm.linkage",
+        LLVM::LinkageAttr::get(function.getContext(), LLVM::Linkage::Internal));
+    function->removeAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName());
   }
-  func::ReturnOp::create(b, loc, callForStatus(b, loc, function, operands));
+  return success();
+}
+
+/// Checks that the entries of the functions called `names` can have their
+/// names. Symbols of other dialects have kept theirs.
+static LogicalResult verifyEntryNames(ModuleOp module, SymbolTable &symbols,
+                                      ArrayRef<std::string> names) {
+  for (const std::string &name : names) {
+    const std::string entries[] = {"_mlir_ciface_" + name, name + "_checked",
+                                   name + "_diagnose", name + "_workspace"};
+    for (const std::string &entry : entries) {
+      Operation *other = symbols.lookup(entry);
+      if (other || llvm::is_contained(names, entry))
+        return emitError(other ? other->getLoc() : module.getLoc())
+               << "expected no symbol called '" << entry << "' beside @" << name
+               << ", which C calls so";
+    }
+  }
+  return success();
 }
 
 void BNGradExportCPass::runOnOperation() {
@@ -297,67 +326,63 @@ void BNGradExportCPass::runOnOperation() {
   }
   if (hasFailed)
     return signalPassFailure();
+  addThreads(module);
   addStatuses(module);
 
-  // No function keeps a name that another library could have, or that the
-  // lowering looks for: malloc, exp.
-  SymbolTable symbols(module);
   SmallVector<std::string> names;
-  for (func::FuncOp function : functions) {
-    if (function.isPublic())
-      names.push_back(function.getSymName().str());
-    std::string name = (function.getSymName() + ".impl").str();
-    while (symbols.lookup(name))
-      name += ".impl";
-    if (failed(symbols.rename(function, name)))
-      return signalPassFailure();
-    function.setPrivate();
-    function->setAttr(
-        "llvm.linkage",
-        LLVM::LinkageAttr::get(&getContext(), LLVM::Linkage::Internal));
-    function->removeAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName());
-  }
-
+  for (func::FuncOp function : exported)
+    names.push_back(function.getSymName().str());
+  SymbolTable symbols(module);
+  if (failed(hide(functions, symbols)))
+    return signalPassFailure();
   hideRest(module);
-  // Symbols of other dialects have kept their names.
-  for (StringRef name : names) {
-    std::string entry = ("_mlir_ciface_" + name).str();
-    if (Operation *other = symbols.lookup(entry)) {
-      emitError(other->getLoc())
-          << "expected no symbol called '" << entry << "' beside @" << name
-          << ", which C calls so";
-      return signalPassFailure();
-    }
-  }
-  func::FuncOp status;
-  if (!statusFunction.empty() && !exported.empty()) {
-    Operation *other = symbols.lookup(statusFunction);
-    status = dyn_cast_if_present<func::FuncOp>(other);
-    if (other && !status) {
-      emitError(other->getLoc())
-          << "expected '" << statusFunction << "' to be a func.func, got '"
-          << other->getName() << "'";
-      return signalPassFailure();
-    }
-    if (!status) {
-      OpBuilder b(module.getBodyRegion());
-      status = func::FuncOp::create(b, module.getLoc(), statusFunction,
-                                    b.getFunctionType({}, b.getI32Type()));
-      status.setPrivate();
-    }
-  }
-  LLVMTypeConverter converter(&getContext());
-  for (auto [function, name] : llvm::zip_equal(exported, names)) {
-    bool hasPointers = llvm::all_of(function.getArgumentTypes(), [](Type type) {
-      auto buffer = dyn_cast<MemRefType>(type);
-      return !buffer || isKnownFromPointer(buffer);
-    });
-    if (hasPointers)
-      addPointerEntry(function, name, status);
+  if (failed(verifyEntryNames(module, symbols, names)))
+    return signalPassFailure();
+  FailureOr<func::FuncOp> status = func::FuncOp();
+  if (!statusFunction.empty() && !exported.empty())
+    status = getStatusFunction();
+  if (failed(status))
+    return signalPassFailure();
+  SmallVector<FunctionEntries> all;
+  for (auto [function, name] : llvm::zip_equal(exported, names))
+    all.emplace_back(function, name, *status);
+  bool hasMapped = llvm::any_of(all, [](const FunctionEntries &entries) {
+    return entries.mapsWorkspace();
+  });
+  if ((hasMapped &&
+       failed(addHelperFunctions(module, kHelpers, "gets memory"))) ||
+      (!all.empty() && failed(addCheckHelpers(module))))
+    return signalPassFailure();
+  for (const FunctionEntries &entries : all) {
+    if (entries.hasPointerForm())
+      addPointerEntry(entries);
     else
       LDBG() << "for descriptors alone: expected memrefs of static shape, "
                 "strides and offset: @"
-             << name;
-    addDescriptorEntry(function, name, converter);
+             << entries.getName();
+    addDescriptorEntry(entries);
+    addCheckedEntries(entries);
   }
+  // Which the lowering would report.
+  for (func::FuncOp function : exported)
+    for (StringRef attribute : {kParametersAttrName, kShapesAttrName,
+                                kSizeErrorsAttrName, kWorkspaceAttrName})
+      function->removeAttr(attribute);
+}
+
+/// The function whose value a call returns.
+FailureOr<func::FuncOp> BNGradExportCPass::getStatusFunction() {
+  ModuleOp module = getOperation();
+  Operation *other = module.lookupSymbol(statusFunction);
+  if (auto function = dyn_cast_if_present<func::FuncOp>(other))
+    return function;
+  if (other)
+    return other->emitError()
+           << "expected '" << statusFunction << "' to be a func.func, got '"
+           << other->getName() << "'";
+  OpBuilder b(module.getBodyRegion());
+  auto function = func::FuncOp::create(b, module.getLoc(), statusFunction,
+                                       b.getFunctionType({}, b.getI32Type()));
+  function.setPrivate();
+  return function;
 }

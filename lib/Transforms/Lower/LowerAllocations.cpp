@@ -9,12 +9,15 @@
 // A function that runs out of memory returns, and frees its buffers. Which
 // buffers exist depends on the path: they are allocated in loops, carried by
 // them, and freed under conditions. So each call keeps a list of its buffers,
-// with the nodes before their data. In a parallel loop, each iteration has its
-// own list. A thread cannot leave the loop, since others may wait for it there;
-// it ends the iteration, and the function returns after the loop.
+// with the nodes before their data. In a parallel op, each thread has its own
+// list. A thread that runs out of memory ends its phase, and the function
+// returns after the op.
 //
 //===----------------------------------------------------------------------===//
 
+#include "HelperFunctions.h"
+
+#include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Lower/Passes.h"
 #include "BNGrad/Transforms/Lower/Status.h"
 
@@ -24,10 +27,10 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/OpenMP/OpenMPDialect.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/DebugLog.h"
 #include "llvm/Support/MathExtras.h"
+
+#include <deque>
 
 #define DEBUG_TYPE "bngrad-lower-allocations"
 
@@ -103,41 +106,6 @@ llvm.func internal @bngrad_free_all(%head: !llvm.ptr) {
 /// Alignment of malloc, and so of allocate, in bytes.
 static constexpr int64_t kMallocAlignment = 16;
 
-/// Checks that `symbol` of the user is the function of the C library with that
-/// type.
-static LogicalResult verifyLibraryFunction(Operation *symbol, Type type,
-                                           StringRef purpose) {
-  auto function = dyn_cast<LLVM::LLVMFuncOp>(symbol);
-  if (function && function.getFunctionType() == type)
-    return success();
-  return symbol->emitError()
-         << "expected no symbol called '"
-         << SymbolTable::getSymbolName(symbol).getValue() << "', which "
-         << purpose << ", got '" << symbol->getName() << "'";
-}
-
-/// Adds the functions above to `module`.
-static LogicalResult addHelpers(ModuleOp module) {
-  OwningOpRef<ModuleOp> helpers =
-      parseSourceString<ModuleOp>(kHelpers, module.getContext());
-  assert(helpers && "a constant");
-  for (auto helper :
-       llvm::make_early_inc_range(helpers->getOps<LLVM::LLVMFuncOp>())) {
-    if (Operation *there = module.lookupSymbol(helper.getSymName())) {
-      Type type = helper.isExternal() ? Type(helper.getFunctionType()) : Type();
-      if (failed(
-              verifyLibraryFunction(there, type, "allocates or frees memory")))
-        return failure();
-      continue;
-    }
-    helper->remove();
-    helper->setLoc(module.getLoc());
-    helper.walk([&](Operation *op) { op->setLoc(module.getLoc()); });
-    module.getBody()->push_front(helper);
-  }
-  return success();
-}
-
 static bool isHostMemory(BaseMemRefType type) { return !type.getMemorySpace(); }
 
 static void callHelper(OpBuilder &b, Location loc, StringRef name,
@@ -146,10 +114,10 @@ static void callHelper(OpBuilder &b, Location loc, StringRef name,
 }
 
 namespace {
-/// Code that ends together where memory runs out: a function, or an iteration
-/// of a parallel loop.
+/// Code that ends together where memory runs out: a function, or a phase of a
+/// parallel op.
 struct Scope {
-  /// The list of its buffers.
+  /// The list of its buffers; null if the function has none.
   Value head;
   /// Takes the status, an i32.
   Block *failure = nullptr;
@@ -163,13 +131,15 @@ public:
         pointerType(LLVM::LLVMPointerType::get(function.getContext())),
         statusType(IntegerType::get(function.getContext(), 32)) {}
 
+  /// Finds the ops to lower, and whether they need the helpers.
+  bool find();
   LogicalResult run();
 
 private:
   FailureOr<Scope> getScope(Operation *op);
-  Value createHead(Operation *owner);
+  Value createHead(Region &region);
   FailureOr<Block *> createFailure(Value head);
-  FailureOr<Block *> createFailure(omp::LoopNestOp loops, Value head);
+  FailureOr<Block *> createFailure(Region &phase, Value head);
 
   /// Goes on at `op` if `isFailure` is false.
   void branch(Operation *op, Value isFailure, Block *failure, Value status);
@@ -186,56 +156,41 @@ private:
   func::FuncOp function;
   LLVMTypeConverter converter;
   Type pointerType, statusType;
-  DenseMap<Operation *, Scope> scopes;
+  DenseMap<Region *, Scope> scopes;
+  SmallVector<memref::AllocOp> allocs;
+  SmallVector<memref::DeallocOp> deallocs;
+  /// Those whose status nobody uses.
+  SmallVector<func::CallOp> calls;
 };
 } // namespace
 
-/// The op that ends if a branch leaves the region of `op`.
-static Operation *getOwner(Operation *op) {
-  return op->getParentRegion()->getParentOp();
-}
-
 FailureOr<Scope> AllocationLowering::getScope(Operation *op) {
-  Operation *owner = getOwner(op);
-  if (auto found = scopes.find(owner); found != scopes.end())
+  Region &region = *op->getParentRegion();
+  if (auto found = scopes.find(&region); found != scopes.end())
     return found->second;
-  Scope scope;
-  if (owner == function) {
-    scope.head = createHead(function);
-    FailureOr<Block *> block = createFailure(scope.head);
-    if (failed(block))
-      return failure();
-    scope.failure = *block;
-  } else if (auto loops = dyn_cast<omp::LoopNestOp>(owner)) {
-    // A list for each iteration, in memory that each thread allocates once.
-    Operation *thread = owner->getParentOp();
-    while (thread != function && !isa<omp::ParallelOp>(thread))
-      thread = thread->getParentOp();
-    scope.head = createHead(thread);
-    OpBuilder b = OpBuilder::atBlockBegin(&loops.getRegion().front());
-    Location loc = loops.getLoc();
-    Value previous = LLVM::GEPOp::create(b, loc, pointerType, pointerType,
-                                         scope.head, LLVM::GEPArg(1));
-    LLVM::StoreOp::create(b, loc, scope.head, scope.head);
-    LLVM::StoreOp::create(b, loc, scope.head, previous);
-    FailureOr<Block *> block = createFailure(loops, scope.head);
-    if (failed(block))
-      return failure();
-    scope.failure = *block;
-  } else {
+  Operation *owner = region.getParentOp();
+  if (owner != function && !isa<ParallelOp>(owner))
     return op->emitOpError()
-           << "expected in a function or in a loop, as memory is allocated "
-              "here, got in '"
+           << "expected in a function or in a parallel op, as memory is "
+              "allocated here, got in '"
            << owner->getName() << "'";
-  }
-  scopes[owner] = scope;
+  Scope scope;
+  if (!allocs.empty())
+    scope.head = createHead(region);
+  FailureOr<Block *> block = owner == function
+                                 ? createFailure(scope.head)
+                                 : createFailure(region, scope.head);
+  if (failed(block))
+    return failure();
+  scope.failure = *block;
+  scopes[&region] = scope;
   return scope;
 }
 
-/// An empty list, in the frame of `owner`.
-Value AllocationLowering::createHead(Operation *owner) {
-  OpBuilder b = OpBuilder::atBlockBegin(&owner->getRegion(0).front());
-  Location loc = owner->getLoc();
+/// An empty list, in the frame of those who run `region`.
+Value AllocationLowering::createHead(Region &region) {
+  OpBuilder b = OpBuilder::atBlockBegin(&region.front());
+  Location loc = region.getLoc();
   Value two = constant(b, loc, 2, b.getI64Type());
   Value head = LLVM::AllocaOp::create(b, loc, pointerType, pointerType, two);
   Value previous = LLVM::GEPOp::create(b, loc, pointerType, pointerType, head,
@@ -270,7 +225,8 @@ FailureOr<Block *> AllocationLowering::createFailure(Value head) {
     LLVM::UnreachableOp::create(b, loc);
     return block;
   }
-  callHelper(b, loc, kFreeAll, head);
+  if (head)
+    callHelper(b, loc, kFreeAll, head);
   SmallVector<Value> results;
   for (Type type : function.getResultTypes().drop_back()) {
     Value zero = LLVM::ZeroOp::create(b, loc, converter.convertType(type));
@@ -282,24 +238,21 @@ FailureOr<Block *> AllocationLowering::createFailure(Value head) {
   return block;
 }
 
-/// Ends an iteration of `loops`, and after them their owner.
-FailureOr<Block *> AllocationLowering::createFailure(omp::LoopNestOp loops,
+/// Ends a thread's `phase`, and after the parallel op its owner.
+FailureOr<Block *> AllocationLowering::createFailure(Region &phase,
                                                      Value head) {
-  // Left only at its end: others may wait for this thread inside of it.
-  Operation *whole = loops;
-  while (!isa<omp::LoopNestOp, func::FuncOp>(getOwner(whole)))
-    whole = getOwner(whole);
-  FailureOr<Scope> outer = getScope(whole);
+  Operation *parallel = phase.getParentOp();
+  FailureOr<Scope> outer = getScope(parallel);
   if (failed(outer))
     return failure();
 
-  Location loc = loops.getLoc();
+  Location loc = parallel->getLoc();
   OpBuilder b = OpBuilder::atBlockBegin(&function.getBody().front());
   Value one = constant(b, loc, 1, b.getI64Type());
   Value shared = LLVM::AllocaOp::create(b, loc, pointerType, statusType, one);
-  b.setInsertionPoint(whole);
+  b.setInsertionPoint(parallel);
   LLVM::StoreOp::create(b, loc, constant(b, loc, 0, statusType), shared);
-  b.setInsertionPointAfter(whole);
+  b.setInsertionPointAfter(parallel);
   Value status = LLVM::LoadOp::create(b, loc, statusType, shared);
   Value isFailure =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, status,
@@ -307,14 +260,14 @@ FailureOr<Block *> AllocationLowering::createFailure(omp::LoopNestOp loops,
   branch(isFailure.getDefiningOp()->getNextNode(), isFailure, outer->failure,
          status);
 
-  Region &body = loops.getRegion();
-  Block *block = b.createBlock(&body, body.end(), statusType, loc);
+  Block *block = b.createBlock(&phase, phase.end(), statusType, loc);
   LLVM::StoreOp::create(b, loc, block->getArgument(0), shared, /*alignment=*/4,
                         /*isVolatile=*/false, /*isNonTemporal=*/false,
                         /*isInvariantGroup=*/false,
                         LLVM::AtomicOrdering::monotonic);
-  callHelper(b, loc, kFreeAll, head);
-  omp::YieldOp::create(b, loc, ValueRange());
+  if (head)
+    callHelper(b, loc, kFreeAll, head);
+  YieldOp::create(b, loc);
   return block;
 }
 
@@ -449,10 +402,7 @@ void AllocationLowering::check(func::CallOp op, const Scope &scope) {
          status);
 }
 
-LogicalResult AllocationLowering::run() {
-  SmallVector<memref::AllocOp> allocs;
-  SmallVector<memref::DeallocOp> deallocs;
-  SmallVector<func::CallOp> calls;
+bool AllocationLowering::find() {
   auto module = function->getParentOfType<ModuleOp>();
   function.walk([&](Operation *op) {
     if (auto alloc = dyn_cast<memref::AllocOp>(op)) {
@@ -474,6 +424,10 @@ LogicalResult AllocationLowering::run() {
         calls.push_back(call);
     }
   });
+  return !allocs.empty() || !deallocs.empty();
+}
+
+LogicalResult AllocationLowering::run() {
   for (memref::AllocOp op : allocs) {
     FailureOr<Scope> scope = getScope(op);
     if (failed(scope))
@@ -498,16 +452,17 @@ struct BNGradLowerAllocationsPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    bool isNeeded = false;
     SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
-    for (func::FuncOp function : functions)
-      function.walk([&](Operation *op) {
-        isNeeded |= isa<memref::AllocOp, memref::DeallocOp>(op);
-      });
-    if (isNeeded && failed(addHelpers(module)))
+    std::deque<AllocationLowering> lowerings(functions.begin(),
+                                             functions.end());
+    bool isNeeded = false;
+    for (AllocationLowering &lowering : lowerings)
+      isNeeded |= lowering.find();
+    if (isNeeded && failed(addHelperFunctions(module, kHelpers,
+                                              "allocates or frees memory")))
       return signalPassFailure();
-    for (func::FuncOp function : functions)
-      if (isNeeded && failed(AllocationLowering(function).run()))
+    for (AllocationLowering &lowering : lowerings)
+      if (failed(lowering.run()))
         return signalPassFailure();
     for (func::FuncOp function : functions)
       function->removeAttr(kStatusAttrName);

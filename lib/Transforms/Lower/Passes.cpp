@@ -50,10 +50,6 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   pm.addPass(createBNGradExpandMathPass());
   addRoundingPasses(pm, target.bf16Conversion);
   pm.addPass(createBNGradShareLoopsPass());
-  // The loops of several dims.
-  pm.addPass(createConvertSCFToOpenMPPass());
-  // Removes the memref.alloca_scope around each parallel body, which
-  // finalize-memref-to-llvm does not take.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(createBNGradExpandViewsPass());
@@ -70,13 +66,15 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   // Functions without an intrinsic become calls, one per element of a vector.
   pm.addPass(createConvertMathToLibmPass());
   pm.addPass(createConvertVectorToLLVMPass());
-  pm.addPass(createConvertOpenMPToLLVMPass());
   pm.addPass(createConvertFuncToLLVMPass());
   pm.addPass(createConvertControlFlowToLLVMPass());
   pm.addPass(createArithToLLVMConversionPass());
   pm.addPass(createConvertIndexToLLVMPass());
   pm.addPass(createUBToLLVMConversionPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
+  // Phases take pointers and sizes, not descriptors.
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createBNGradOutlineParallelPass());
   pm.addPass(createBNGradLoopAnnotationsPass());
 }
 

@@ -8,6 +8,8 @@
 
 #include "BNGrad/Transforms/Lower/Status.h"
 
+#include "HelperFunctions.h"
+
 #include "BNGrad/Transforms/Lower/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -30,24 +32,6 @@ bool mlir::bngrad::returnsStatus(func::FuncOp function) {
   // The attribute alone may be the user's.
   return function->hasAttr(kStatusAttrName) && function.getNumResults() > 0 &&
          function.getResultTypes().back().isInteger(32);
-}
-
-/// The calls of `function`; nothing if it is used in any other way, so that its
-/// type must stay.
-static std::optional<SmallVector<func::CallOp>> findCalls(func::FuncOp function,
-                                                          ModuleOp module) {
-  std::optional<SymbolTable::UseRange> uses =
-      SymbolTable::getSymbolUses(function, module);
-  if (!uses)
-    return std::nullopt;
-  SmallVector<func::CallOp> calls;
-  for (SymbolTable::SymbolUse use : *uses) {
-    auto call = dyn_cast<func::CallOp>(use.getUser());
-    if (!call)
-      return std::nullopt;
-    calls.push_back(call);
-  }
-  return calls;
 }
 
 static void addStatus(func::FuncOp function, ArrayRef<func::CallOp> calls) {
@@ -73,9 +57,15 @@ static void addStatus(func::FuncOp function, ArrayRef<func::CallOp> calls) {
 void mlir::bngrad::addStatuses(ModuleOp module) {
   llvm::SetVector<Operation *> found;
   for (auto function : module.getOps<func::FuncOp>()) {
-    WalkResult allocates =
-        function.walk([](memref::AllocOp) { return WalkResult::interrupt(); });
-    if (allocates.wasInterrupted())
+    WalkResult mayFail = function.walk([&](Operation *op) {
+      auto call = dyn_cast<func::CallOp>(op);
+      auto callee = call ? module.lookupSymbol<func::FuncOp>(call.getCallee())
+                         : func::FuncOp();
+      return isa<memref::AllocOp>(op) || (callee && returnsStatus(callee))
+                 ? WalkResult::interrupt()
+                 : WalkResult::advance();
+    });
+    if (mayFail.wasInterrupted())
       found.insert(function);
   }
   // Those who call them follow in turn, and may call each other.

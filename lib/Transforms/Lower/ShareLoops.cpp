@@ -6,20 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// OpenMP's worksharing loop costs a call that computes the bounds and a barrier
-// at its end, together as much as waking the threads. A loop at the end of its
-// parallel region needs neither. The next loop needs a barrier, but the threads
-// need not be woken again.
+// Waking the threads costs as much as a small loop, so adjacent loops become
+// phases of one op.
 //
 //===----------------------------------------------------------------------===//
 
 #include "BNGrad/Transforms/Lower/Passes.h"
 
+#include "BNGrad/Dialect/BNGrad.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/OpenMP/OpenMPDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/DebugLog.h"
 
@@ -31,21 +31,7 @@ namespace mlir::bngrad {
 } // namespace mlir::bngrad
 
 using namespace mlir;
-
-/// The OpenMP runtime's function `name`, which returns an i32; null if the
-/// module has something else of that name.
-static func::FuncOp getRuntimeFunction(ModuleOp module, StringRef name) {
-  auto type = FunctionType::get(module.getContext(), {},
-                                IntegerType::get(module.getContext(), 32));
-  if (Operation *symbol = SymbolTable::lookupSymbolIn(module, name)) {
-    auto function = dyn_cast<func::FuncOp>(symbol);
-    return function && function.getFunctionType() == type ? function : nullptr;
-  }
-  auto b = OpBuilder::atBlockBegin(module.getBody());
-  auto function = func::FuncOp::create(b, module.getLoc(), name, type);
-  function.setPrivate();
-  return function;
-}
+using namespace mlir::bngrad;
 
 /// Moves the iterations of `loop` that are the share of this thread to the
 /// builder's insertion point.
@@ -90,37 +76,9 @@ static Value hasSecondIteration(OpBuilder &b, scf::ParallelOp loop) {
                                        loop.getUpperBound()[0]);
 }
 
-/// Replaces `loop`, an iteration of which may end where memory runs out, by a
-/// worksharing loop, whose body says where that is.
-static void shareIterations(scf::ParallelOp loop) {
-  Location loc = loop.getLoc();
-  OpBuilder b(loop);
-  omp::ParallelOperands clauses;
-  Value isWork = hasSecondIteration(b, loop);
-  if (!matchPattern(isWork, m_One()))
-    clauses.ifExpr = isWork;
-  auto parallel = omp::ParallelOp::create(b, loc, clauses);
-  b.createBlock(&parallel.getRegion());
-  auto shared = omp::WsloopOp::create(b, loc, omp::WsloopOperands());
-  omp::TerminatorOp::create(b, loc);
-  b.createBlock(&shared.getRegion());
-  omp::LoopNestOperands bounds;
-  bounds.loopLowerBounds.push_back(loop.getLowerBound()[0]);
-  bounds.loopUpperBounds.push_back(loop.getUpperBound()[0]);
-  bounds.loopSteps.push_back(loop.getStep()[0]);
-  auto nest = omp::LoopNestOp::create(b, loc, bounds);
-  nest.getRegion().takeBody(loop.getRegion());
-  Operation *reduce = nest.getRegion().front().getTerminator();
-  b.setInsertionPoint(reduce);
-  omp::YieldOp::create(b, loc, ValueRange());
-  reduce->erase();
-  loop.erase();
-}
-
-/// Replaces the adjacent `loops` by a parallel region in which each thread runs
-/// a share of each.
-static void shareLoops(MutableArrayRef<scf::ParallelOp> loops,
-                       func::FuncOp threadNumber, func::FuncOp threadCount) {
+/// Replaces the adjacent `loops` by phases, in each of which a thread runs a
+/// share of the loop.
+static void shareLoops(MutableArrayRef<scf::ParallelOp> loops) {
   Location loc = loops.front().getLoc();
   OpBuilder b(loops.front());
   Value isWork = arith::ConstantIntOp::create(b, loc, 0, 1);
@@ -128,27 +86,23 @@ static void shareLoops(MutableArrayRef<scf::ParallelOp> loops,
     isWork =
         b.createOrFold<arith::OrIOp>(loc, isWork, hasSecondIteration(b, loop));
   }
-  omp::ParallelOperands clauses;
-  if (!matchPattern(isWork, m_One()))
-    clauses.ifExpr = isWork;
-  auto parallel = omp::ParallelOp::create(b, loc, clauses);
-  b.createBlock(&parallel.getRegion());
-  auto call = [&](func::FuncOp function) -> Value {
-    Value result =
-        func::CallOp::create(b, loc, function, ValueRange()).getResult(0);
-    return arith::IndexCastOp::create(b, loc, b.getIndexType(), result);
-  };
-  Value number = call(threadNumber), count = call(threadCount);
-  for (scf::ParallelOp loop : loops) {
-    if (loop != loops.front())
-      omp::BarrierOp::create(b, loc);
+  if (matchPattern(isWork, m_One()))
+    isWork = nullptr;
+  auto parallel = ParallelOp::create(b, loc, isWork, loops.size());
+  Type i32 = b.getI32Type(), index = b.getIndexType();
+  for (auto [loop, phase] : llvm::zip_equal(loops, parallel.getPhases())) {
+    Block *block = b.createBlock(&phase, phase.end(), {i32, i32}, {loc, loc});
+    Value number =
+        arith::IndexCastOp::create(b, loc, index, block->getArgument(0));
+    Value count =
+        arith::IndexCastOp::create(b, loc, index, block->getArgument(1));
     emitShare(b, loop, number, count);
+    YieldOp::create(b, loc);
   }
-  omp::TerminatorOp::create(b, loc);
 }
 
-/// Whether an iteration of `loop` may end where memory runs out. Threads cannot
-/// leave a region of ours then, whose barriers others wait at.
+/// Whether an iteration of `loop` may end where memory runs out, so that the
+/// next loop must not run.
 static bool mayFail(scf::ParallelOp loop) {
   WalkResult result = loop.walk([](Operation *op) {
     return isa<memref::AllocOp, func::CallOp>(op) ? WalkResult::interrupt()
@@ -158,22 +112,22 @@ static bool mayFail(scf::ParallelOp loop) {
 }
 
 /// Appends to `runs` the loops of `block` that can be shared. Loops are in one
-/// run if all ops between them can be moved before the first, which is done.
+/// run if all ops between them can be moved before the first, which is done. A
+/// loop in which memory may run out is the last of its run.
 static void findRuns(Block &block,
                      SmallVectorImpl<SmallVector<scf::ParallelOp>> &runs) {
   SmallVector<Operation *> between;
   bool isOpen = false;
   for (Operation &op : block) {
     auto loop = dyn_cast<scf::ParallelOp>(op);
-    if (loop && loop.getNumLoops() == 1 && loop.getNumResults() == 0 &&
-        !mayFail(loop)) {
+    if (loop && loop.getNumLoops() == 1 && loop.getNumResults() == 0) {
       if (!isOpen)
         runs.emplace_back();
       for (Operation *early : between)
         early->moveBefore(runs.back().front());
       between.clear();
       runs.back().push_back(loop);
-      isOpen = true;
+      isOpen = !mayFail(loop);
     } else if (isOpen && op.getNumRegions() == 0 && isMemoryEffectFree(&op)) {
       between.push_back(&op);
     } else {
@@ -183,35 +137,39 @@ static void findRuns(Block &block,
   }
 }
 
+/// Makes one loop of loops over several dims.
+static void collapse(scf::ParallelOp loop) {
+  IRRewriter rewriter(loop.getContext());
+  rewriter.setInsertionPoint(loop);
+  auto dims = llvm::to_vector(llvm::seq<unsigned>(0, loop.getNumLoops()));
+  collapseParallelLoops(rewriter, loop,
+                        std::vector<unsigned>(dims.begin(), dims.end()));
+}
+
 namespace {
 struct BNGradShareLoopsPass
     : bngrad::impl::BNGradShareLoopsPassBase<BNGradShareLoopsPass> {
   void runOnOperation() override {
-    SmallVector<scf::ParallelOp> alone;
-    getOperation()->walk([&](scf::ParallelOp loop) {
-      if (loop.getNumLoops() == 1 && loop.getNumResults() == 0 && mayFail(loop))
-        alone.push_back(loop);
+    // Those inside other parallel loops are sequential, and so are reductions:
+    // the order of their sums is fixed.
+    SmallVector<scf::ParallelOp> several;
+    getOperation()->walk<WalkOrder::PreOrder>([&](scf::ParallelOp loop) {
+      if (loop.getNumLoops() > 1 && loop.getNumResults() == 0)
+        several.push_back(loop);
+      return WalkResult::skip();
     });
-    for (scf::ParallelOp loop : alone) {
-      LDBG() << "alone in its parallel region, as memory may run out in it: "
-             << loop.getLoc();
-      shareIterations(loop);
-    }
+    llvm::for_each(several, collapse);
     SmallVector<SmallVector<scf::ParallelOp>> runs;
-    getOperation()->walk([&](Block *block) { findRuns(*block, runs); });
-    if (runs.empty())
-      return;
-    func::FuncOp number =
-        getRuntimeFunction(getOperation(), "omp_get_thread_num");
-    func::FuncOp count =
-        getRuntimeFunction(getOperation(), "omp_get_num_threads");
-    if (!number || !count) {
-      LDBG() << "left to upstream: the module has another symbol with the name "
-                "of a function of OpenMP's runtime";
-      return;
-    }
+    getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<scf::ParallelOp, ParallelOp>(op))
+        return WalkResult::skip();
+      for (Region &region : op->getRegions())
+        for (Block &block : region)
+          findRuns(block, runs);
+      return WalkResult::advance();
+    });
     for (MutableArrayRef<scf::ParallelOp> loops : runs)
-      shareLoops(loops, number, count);
+      shareLoops(loops);
   }
 };
 } // namespace

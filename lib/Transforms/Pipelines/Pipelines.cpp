@@ -125,12 +125,21 @@ buildPipeline(OpPassManager &pm, const Options &options,
               const BNGradExportCPassOptions &exportOptions,
               function_ref<void(Stage first, Stage last)> addStages) {
   Stage last = options.stopAfter;
-  addStages(Stage::Import, std::min(last, Stage::Apply));
+  bool isExported = options.exportC && last == Stage::Lower;
+  addStages(Stage::Import, Stage::Import);
+  // While ops say how their sizes are related.
+  if (isExported)
+    pm.addPass(createBNGradAddShapeFunctionsPass());
+  if (last != Stage::Import)
+    addStages(Stage::Decompose, std::min(last, Stage::Apply));
   if (last != Stage::Lower)
     return;
   // While there are buffers, whose types say how C passes them.
-  if (options.exportC)
+  if (isExported) {
+    if (exportOptions.statusFunction.empty())
+      pm.addPass(createBNGradPlanWorkspacePass());
     pm.addPass(createBNGradExportCPass(exportOptions));
+  }
   addStages(Stage::Lower, Stage::Lower);
 }
 

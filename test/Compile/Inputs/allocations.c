@@ -1,6 +1,6 @@
 /* Lets each allocation of compiled functions fail in turn: the function must return an error and free its memory.
- * Afterwards it must compute the same results as with enough memory. Linked with --wrap=malloc and --wrap=free, which
- * apply to the calls of compiled functions, but not to those of libomp. */
+ * Afterwards it must compute the same results as with enough memory. Linked with --wrap for malloc, free, mmap and
+ * munmap, which applies to the calls of compiled functions, but not to those of OpenMP. */
 
 #include "functions.h"
 
@@ -35,6 +35,27 @@ void __wrap_free(void *memory) {
   if (memory)
     atomic_fetch_sub(&live, 1);
   __real_free(memory);
+}
+
+/* Workspaces of functions that get none. */
+static int mapped, unmapped, isMapFailing;
+void *__real_mmap(void *address, size_t size, int protection, int flags, int file, int64_t offset);
+int __real_munmap(void *memory, size_t size);
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, int64_t offset);
+int __wrap_munmap(void *memory, size_t size);
+
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, int64_t offset) {
+  if (isMapFailing)
+    return (void *)-1;
+  ++mapped;
+  void *memory = __real_mmap(address, size, protection, flags, file, offset);
+  memset(memory, 0xff, size);
+  return memory;
+}
+
+int __wrap_munmap(void *memory, size_t size) {
+  ++unmapped;
+  return __real_munmap(memory, size);
 }
 
 static float dy[kWithGaps], x[kWithGaps], mean[kChannels], variance[kChannels];
@@ -110,6 +131,39 @@ static void testSizes(void) {
   }
 }
 
+/* A workspace is mapped for the first call, kept for the next ones, and replaced by one that is larger. */
+static void testWorkspace(void) {
+  static float out[2 * kSize];
+  int32_t statuses[6];
+  int maps[6], unmaps[6];
+  for (int i = 0; i < 6; ++i) {
+    /* The size of the first call's workspace is less. */
+    bngrad_memref_f32_2_t d = data(dy), x_ = data(x), g = data(out);
+    int64_t channels = i < 3 ? kChannels / 2 : kChannels;
+    d.sizes[1] = x_.sizes[1] = g.sizes[1] = d.strides[0] = x_.strides[0] = g.strides[0] = channels;
+    bngrad_memref_f32_1_t m = row(mean, channels), v = row(variance, channels), s = row(out + kSize, channels),
+                          o = row(out + kSize + channels, channels);
+    isMapFailing = i == 0 || i == 3;
+    statuses[i] = _mlir_ciface_dynamic(&d, &x_, &m, &v, &g, &s, &o);
+    maps[i] = mapped;
+    unmaps[i] = unmapped;
+  }
+  isMapFailing = 0;
+  if (!mapped) {
+    printf("no workspace is mapped\n");
+    return;
+  }
+  static const int32_t dueStatuses[6] = {-2, 0, 0, -2, 0, 0};
+  static const int dueMaps[6] = {0, 1, 1, 1, 2, 2}, dueUnmaps[6] = {0, 0, 0, 1, 1, 1};
+  for (int i = 0; i < 6; ++i)
+    if (statuses[i] != dueStatuses[i] || maps[i] != dueMaps[i] || unmaps[i] != dueUnmaps[i]) {
+      printf("workspace, call %d: expected %d, %d mapped, %d unmapped, got %d, %d, %d\n", i, dueStatuses[i], dueMaps[i],
+             dueUnmaps[i], statuses[i], maps[i], unmaps[i]);
+      wrong = 1;
+    }
+  printf("a workspace is mapped\n");
+}
+
 int main(void) {
   for (int i = 0; i < kWithGaps; ++i) {
     dy[i] = (float)(i % 17) / 16 - 0.4f;
@@ -119,6 +173,7 @@ int main(void) {
     mean[i] = (float)(i % 5) / 4;
     variance[i] = 0.5f + (float)(i % 7) / 8;
   }
+  testWorkspace();
   test("gradient", callGradient);
   test("dynamic", callGradientByDescriptors);
   test("temporaries", callTemporaries);

@@ -9,9 +9,11 @@
 #ifndef BNGRAD_TRANSFORMS_LOWER_EXPORTC_H
 #define BNGRAD_TRANSFORMS_LOWER_EXPORTC_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 
 #include <string>
+#include <vector>
 
 namespace mlir::bngrad {
 
@@ -33,6 +35,26 @@ bool isExportedElementType(Type type);
 /// Whether `--bngrad-export-c` passes a buffer of `type` as a pointer: its
 /// sizes, strides and offset are static.
 bool isKnownFromPointer(MemRefType type);
+
+/// Names for the arguments of `function`, which is at the bngrad level, and
+/// after them its results: identifiers of C that differ. An argument has the
+/// name of its location, or of the operand of a gradient that it is, a result
+/// that of the result of a gradient; others are numbered.
+std::vector<std::string> nameParameters(func::FuncOp function);
+
+/// On exported functions: the names of their parameters.
+inline constexpr StringLiteral kParametersAttrName = "bngrad.parameters";
+
+/// On exported functions: the function that computes the sizes of their results
+/// (`--bngrad-add-shape-functions`), and the texts of its errors: formats of
+/// printf for the expected and the actual size.
+inline constexpr StringLiteral kShapesAttrName = "bngrad.shapes";
+inline constexpr StringLiteral kSizeErrorsAttrName = "bngrad.size_errors";
+
+/// On exported functions: the function that computes the size of their
+/// workspace in bytes (`--bngrad-plan-workspace`). Their last argument is the
+/// workspace.
+inline constexpr StringLiteral kWorkspaceAttrName = "bngrad.workspace";
 
 } // namespace mlir::bngrad
 

@@ -48,6 +48,75 @@ def BNGradReturnStatusPass : Pass<"bngrad-return-status", "::mlir::ModuleOp"> {
   ];
 }
 
+def BNGradAddShapeFunctionsPass
+    : Pass<"bngrad-add-shape-functions", "::mlir::ModuleOp"> {
+  let summary = "Add functions that check sizes and compute those of results";
+  let description = [{
+    Needs: functions on tensors, at the bngrad level.
+    Gives: for each public function NAME a private one, NAME.shapes, of the same
+           arguments and a pointer to three i64. It computes no data and returns
+           the dynamic sizes of the results. Where sizes do not agree it stores
+           the number of the error, the expected and the actual size at the
+           pointer, and returns a status. NAME gets the names of its parameters
+           and the texts of these errors as attributes, for `bngrad-export-c`.
+    Fails: never.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+    "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def BNGradPlanWorkspacePass
+    : Pass<"bngrad-plan-workspace", "::mlir::ModuleOp"> {
+  let summary = "Take the memory that functions need from a workspace";
+  let description = [{
+    Needs: functions on buffers, after `bngrad-apply-schedule`.
+    Gives: a public function NAME that nobody calls gets a last argument, its
+           workspace of type `memref<?xi8>`, and a private function NAME.workspace
+           of its other arguments, which returns the size of the workspace in
+           bytes; sizes that no memory holds make it 2^48 or more. Allocations
+           become views of the workspace, aligned to 64 bytes if it is. A buffer that is
+           freed in the same block is used again by one of no greater static
+           size. Each iteration of a parallel loop has its own view.
+           An allocation stays if it is in another loop, if its size depends on
+           data, or if its buffer is passed on by a call, a branch or a loop.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    func.func @f(%a: memref<4xf32>) {
+      %0 = memref.alloc() : memref<4xf32>
+      memref.copy %a, %0 : memref<4xf32> to memref<4xf32>
+      memref.dealloc %0 : memref<4xf32>
+      return
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%a: memref<4xf32>, %workspace: memref<?xi8>)
+        attributes {bngrad.workspace = @f.workspace} {
+      %c0 = arith.constant 0 : index
+      %0 = memref.view %workspace[%c0][] : memref<?xi8> to memref<4xf32>
+      memref.copy %a, %0 : memref<4xf32> to memref<4xf32>
+      return
+    }
+    func.func private @f.workspace(%a: memref<4xf32>) -> i64 {
+      %c64 = arith.constant 64 : i64
+      return %c64 : i64
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
+}
+
 def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
   let summary = "Give public functions entry points that C can call";
   let description = [{
@@ -314,17 +383,16 @@ def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
 }
 
 def BNGradShareLoopsPass : Pass<"bngrad-share-loops", "::mlir::ModuleOp"> {
-  let summary = "Divide parallel loops among OpenMP's threads";
+  let summary = "Divide parallel loops among threads";
   let description = [{
     Needs: `scf.parallel`.
-    Gives: an `omp.parallel` for each `scf.parallel` that has one loop and no
-           results, allocates no memory and makes no calls. Each thread runs a
-           contiguous share of the iterations, without the calls and the barrier
-           of a worksharing loop. Adjacent loops without memory accesses between
-           them share one region, with barriers. Threads are woken only if there
-           is more than one iteration; small problems have one share.
-    Fails: never; if the module has other symbols named `omp_get_thread_num` or
-           `omp_get_num_threads`, upstream's conversion lowers the loops.
+    Gives: a `bngrad.parallel` for each `scf.parallel` without results that is
+           in no other one. In each phase, a thread runs a contiguous share of
+           the iterations of one loop; those of several dims are counted
+           together. Adjacent loops without memory accesses between them are
+           phases of one op. Threads are woken only if there is more than one
+           iteration.
+    Fails: never; loops with results, whose order of sums is fixed, stay.
 
     Before:
 
@@ -342,49 +410,64 @@ def BNGradShareLoopsPass : Pass<"bngrad-share-loops", "::mlir::ModuleOp"> {
     After, canonicalized:
 
     ```mlir
-    func.func private @omp_get_num_threads() -> i32
-    func.func private @omp_get_thread_num() -> i32
     func.func @f(%m: memref<?xf32>, %n: index, %x: f32) {
       %c1 = arith.constant 1 : index
       %0 = arith.cmpi sgt, %n, %c1 : index
-      omp.parallel if(%0) {
-        %1 = func.call @omp_get_thread_num() : () -> i32
-        %2 = arith.index_cast %1 : i32 to index
-        %3 = func.call @omp_get_num_threads() : () -> i32
-        %4 = arith.index_cast %3 : i32 to index
-        %5 = arith.muli %n, %2 : index
-        %6 = arith.divsi %5, %4 : index
-        %7 = arith.addi %2, %c1 : index
-        %8 = arith.muli %n, %7 : index
-        %9 = arith.divsi %8, %4 : index
-        %10 = arith.minsi %9, %n : index
-        scf.for %i = %6 to %10 step %c1 {
+      bngrad.parallel if(%0) {
+      ^bb0(%thread: i32, %threads: i32):
+        %1 = arith.index_cast %thread : i32 to index
+        %2 = arith.index_cast %threads : i32 to index
+        %3 = arith.muli %n, %1 : index
+        %4 = arith.divsi %3, %2 : index
+        %5 = arith.addi %1, %c1 : index
+        %6 = arith.muli %n, %5 : index
+        %7 = arith.divsi %6, %2 : index
+        %8 = arith.minsi %7, %n : index
+        scf.for %i = %4 to %8 step %c1 {
           memref.store %x, %m[%i] : memref<?xf32>
         }
-        omp.terminator
+        bngrad.yield
       }
       return
     }
     ```
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
-    "::mlir::omp::OpenMPDialect", "::mlir::scf::SCFDialect"
+    "::mlir::arith::ArithDialect", "::mlir::bngrad::BNGradDialect",
+    "::mlir::func::FuncDialect", "::mlir::scf::SCFDialect"
   ];
+}
+
+def BNGradOutlineParallelPass
+    : Pass<"bngrad-outline-parallel", "::mlir::ModuleOp"> {
+  let summary = "Make functions of the phases of parallel ops";
+  let description = [{
+    Needs: the LLVM dialect, and `bngrad.parallel`.
+    Gives: a function `void(void *captures, int32_t thread, int32_t threads)` for
+           each phase, and a call that runs them: on the `bngrad_threads_t` that
+           the function's argument with the attribute `bngrad.threads` points
+           to, or, if it is null or missing, on OpenMP's threads. OpenMP is that
+           of the process, or else libomp.so.5 or libgomp.so.1, loaded by the
+           first such call; the environment variable BNGRAD_OPENMP names another
+           library, or none if it is empty. Without OpenMP, the calling thread
+           runs them.
+    Fails: if the module has other symbols named getenv, dlopen or dlsym.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
 def BNGradLowerAllocationsPass
     : Pass<"bngrad-lower-allocations", "::mlir::ModuleOp"> {
   let summary = "Lower allocations, with a return when memory runs out";
   let description = [{
-    Needs: functions on buffers, with `cf` control flow and OpenMP parallel loops.
+    Needs: functions on buffers, with `cf` control flow and `bngrad.parallel`.
     Gives: each `memref.alloc` of the host calls malloc, with the node of a list
            before the data. If malloc returns null, or the size exceeds an i64,
            the function frees the buffers of its list and returns the status -2
            (`bngrad-return-status`); a function without a status calls abort.
            After a call that returned such a status, the caller does the same.
-           In a parallel loop, the iteration ends, and the function returns after
-           the loop; each iteration has its own list.
+           In a phase of `bngrad.parallel`, the thread ends it, and the function
+           returns after the op; each thread has its own list.
     Fails: if memory is allocated in any other region, or the module has other
            symbols named malloc, free or abort.
 
@@ -425,8 +508,8 @@ def BNGradLowerAllocationsPass
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
-    "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
-    "::mlir::omp::OpenMPDialect"
+    "::mlir::bngrad::BNGradDialect", "::mlir::func::FuncDialect",
+    "::mlir::LLVM::LLVMDialect"
   ];
 }
 

@@ -21,6 +21,17 @@ inline constexpr int32_t kNullPointerStatus = -1;
 /// incomplete, but all memory is freed.
 inline constexpr int32_t kOutOfMemoryStatus = -2;
 
+/// Statuses of the checked entries; those of BNGrad/Runtime/Runtime.h.
+enum class Status : int32_t {
+  Success = 0,
+  BadParam = 1,
+  NullPointer = 2,
+  BadShape = 4,
+  BadStrides = 5,
+  InsufficientWorkspace = 6,
+  InternalError = 9
+};
+
 /// On functions whose last result is a status.
 inline constexpr llvm::StringLiteral kStatusAttrName = "bngrad.returns_status";
 

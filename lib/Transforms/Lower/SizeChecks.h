@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_TOOLS_RUNNER_SIZECHECKS_H
-#define BNGRAD_TOOLS_RUNNER_SIZECHECKS_H
+#ifndef BNGRAD_LIB_TRANSFORMS_LOWER_SIZECHECKS_H
+#define BNGRAD_LIB_TRANSFORMS_LOWER_SIZECHECKS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -21,4 +21,4 @@ void addSizeChecks(func::FuncOp function);
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_TOOLS_RUNNER_SIZECHECKS_H
+#endif // BNGRAD_LIB_TRANSFORMS_LOWER_SIZECHECKS_H

@@ -1,0 +1,47 @@
+//===- ShapeFunction.h - functions that compute shapes -------- -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TRANSFORMS_LOWER_SHAPEFUNCTION_H
+#define BNGRAD_TRANSFORMS_LOWER_SHAPEFUNCTION_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <string>
+#include <vector>
+
+namespace mlir::bngrad {
+
+/// Sizes that do not agree.
+struct SizeError {
+  Location loc;
+  std::string message;
+  /// Whether the report has the two sizes.
+  bool hasSizes;
+};
+
+/// Emits the report of an error: its number, the size that is there, and the
+/// one that was expected; both are of type i64, and -1 if they are not known.
+using EmitSizeError = function_ref<void(OpBuilder &, Location, int64_t number,
+                                        Value actual, Value expected)>;
+
+/// Emits the end of the function before `op`, which returns the dynamic sizes
+/// of the results in the order of results and dims, of type index.
+using EmitSizes = function_ref<void(OpBuilder &, func::ReturnOp op)>;
+
+/// Makes of `function`, which is on tensors, one that computes no data: it
+/// checks all sizes that ops require at run time, by upstream's interface and
+/// for ops of the tensor dialect that lack it, and computes the sizes of the
+/// results. Error i is appended to `errors` as its element i. False if sizes
+/// depend on memory that the function writes.
+FailureOr<bool> makeShapeFunction(func::FuncOp function,
+                                  EmitSizeError emitError, EmitSizes emitSizes,
+                                  std::vector<SizeError> &errors);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_TRANSFORMS_LOWER_SHAPEFUNCTION_H

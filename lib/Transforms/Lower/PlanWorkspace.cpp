@@ -1,0 +1,413 @@
+//===- PlanWorkspace.cpp - bngrad-plan-workspace --------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A block places its buffers one after another. The regions in it start where
+// its buffers so far end, as theirs are gone when it goes on. The function that
+// computes the size does the same with sizes alone: it is a slice of the
+// function.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/Lower/ExportC.h"
+#include "BNGrad/Transforms/Lower/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/Support/DebugLog.h"
+#include "llvm/Support/MathExtras.h"
+
+#define DEBUG_TYPE "bngrad-plan-workspace"
+
+namespace mlir::bngrad {
+#define GEN_PASS_DEF_BNGRADPLANWORKSPACEPASS
+#include "BNGrad/Transforms/Lower/Passes.h.inc"
+} // namespace mlir::bngrad
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// Of each buffer, in bytes: that of a vector of any target, and a line of the
+/// cache.
+static constexpr int64_t kAlignment = 64;
+
+/// More than any memory holds, and so few that sums of it are exact.
+static constexpr int64_t kMost = int64_t(1) << 48;
+
+/// The bytes of an element in memory; 0 if no buffer of it is planned.
+static int64_t getElementBytes(Type type) {
+  return type.isIndex() ? 8 : getStorageBytes(type);
+}
+
+namespace {
+/// Plans the workspace of one function.
+class Planner {
+public:
+  explicit Planner(func::FuncOp function)
+      : function(function), builder(function.getContext()) {}
+
+  /// Whether there is anything to plan.
+  bool find();
+  /// Adds NAME.workspace.
+  func::FuncOp createSizeFunction();
+  /// Makes views of the allocations.
+  void apply();
+
+private:
+  /// A planned allocation.
+  struct Buffer {
+    /// Of the block that it is in, which it is an iteration of; null: none.
+    scf::ParallelOp loop;
+    /// The one before it in its block whose memory it takes; null: none.
+    memref::AllocOp reused;
+    SmallVector<memref::DeallocOp> deallocs;
+  };
+
+  std::optional<Buffer> examine(memref::AllocOp op);
+  bool addSlice(Value value);
+  void findReuse(Block &block);
+  Value measure(Block &block, IRMapping &mapping, Value start);
+  void place(Block &block, Value start);
+  Value computeBytes(memref::AllocOp op, ValueRange dynamicSizes);
+  template <typename Op> Value fold(Value lhs, Value rhs) {
+    return builder.createOrFold<Op>(function.getLoc(), lhs, rhs);
+  }
+  Value constant(int64_t value) {
+    return arith::ConstantIntOp::create(builder, function.getLoc(), value, 64);
+  }
+  Value toI64(Value index) {
+    return arith::IndexCastOp::create(builder, function.getLoc(),
+                                      builder.getI64Type(), index);
+  }
+  Value multiply(Value lhs, Value rhs);
+  Value add(Value lhs, Value rhs);
+
+  func::FuncOp function;
+  OpBuilder builder;
+  llvm::MapVector<Operation *, Buffer> buffers;
+  /// The ops that sizes, conditions and bounds of loops are computed by.
+  DenseSet<Operation *> slice;
+  /// The ops with planned allocations in their regions.
+  DenseSet<Operation *> around;
+  Value workspace;
+  DenseMap<Operation *, Value> offsets;
+};
+} // namespace
+
+/// Adds to the slice all that `value` is computed by. False if that is data.
+bool Planner::addSlice(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argument.getOwner() == &function.front();
+  Operation *op = value.getDefiningOp();
+  if (slice.contains(op))
+    return true;
+  // Of the sizes of buffers, too, unless those are allocated.
+  if (!isMemoryEffectFree(op))
+    return false;
+  llvm::SetVector<Value> operands(op->operand_begin(), op->operand_end());
+  getUsedValuesDefinedAbove(op->getRegions(), operands);
+  if (!llvm::all_of(operands, [&](Value v) { return addSlice(v); }))
+    return false;
+  slice.insert(op);
+  return true;
+}
+
+/// The plan of `op`; nothing if it stays.
+std::optional<Planner::Buffer> Planner::examine(memref::AllocOp op) {
+  MemRefType type = op.getType();
+  if (type.getMemorySpace() || !type.getLayout().isIdentity() ||
+      getElementBytes(type.getElementType()) == 0 ||
+      op.getAlignment().value_or(1) > static_cast<uint64_t>(kAlignment))
+    return std::nullopt;
+
+  Buffer buffer;
+  // It lives in this block alone.
+  SmallVector<Value> worklist = {op.getResult()};
+  while (!worklist.empty()) {
+    for (Operation *user : worklist.pop_back_val().getUsers()) {
+      if (auto dealloc = dyn_cast<memref::DeallocOp>(user)) {
+        if (dealloc.getMemref() != op.getResult() ||
+            dealloc->getBlock() != op->getBlock())
+          return std::nullopt;
+        buffer.deallocs.push_back(dealloc);
+      } else if (isa<ViewLikeOpInterface>(user)) {
+        worklist.append(user->result_begin(), user->result_end());
+      } else if (user->hasTrait<OpTrait::IsTerminator>() ||
+                 isa<CallOpInterface, RegionBranchOpInterface>(user) ||
+                 llvm::any_of(user->getResultTypes(), [](Type type) {
+                   return isa<BaseMemRefType>(type);
+                 })) {
+        return std::nullopt;
+      }
+    }
+  }
+
+  Operation *parent = op->getParentOp();
+  if (auto loop = dyn_cast<scf::ParallelOp>(parent)) {
+    if (loop.getNumLoops() != 1 || loop.getNumResults() != 0 ||
+        !addSlice(loop.getLowerBound()[0]) ||
+        !addSlice(loop.getUpperBound()[0]) || !addSlice(loop.getStep()[0]))
+      return std::nullopt;
+    buffer.loop = loop;
+    parent = loop->getParentOp();
+  }
+  for (; parent != function; parent = parent->getParentOp()) {
+    if (auto choice = dyn_cast<scf::IfOp>(parent)) {
+      if (!addSlice(choice.getCondition()))
+        return std::nullopt;
+    } else if (auto region = dyn_cast<scf::ExecuteRegionOp>(parent);
+               !region || !region.getRegion().hasOneBlock()) {
+      return std::nullopt;
+    }
+  }
+  if (!llvm::all_of(op.getDynamicSizes(),
+                    [&](Value size) { return addSlice(size); }))
+    return std::nullopt;
+  return buffer;
+}
+
+bool Planner::find() {
+  if (!function.getBody().hasOneBlock())
+    return false;
+  function.walk([&](memref::AllocOp op) {
+    std::optional<Buffer> buffer = examine(op);
+    if (!buffer) {
+      LDBG() << "stays an allocation, as its lifetime or its size depends on "
+                "data: "
+             << op;
+      return;
+    }
+    buffers.insert({op, std::move(*buffer)});
+    for (Operation *parent = op->getParentOp(); parent != function;
+         parent = parent->getParentOp())
+      around.insert(parent);
+  });
+  function.walk([&](Block *block) { findReuse(*block); });
+  return !buffers.empty();
+}
+
+/// Lets buffers of static size take the memory of those freed before.
+void Planner::findReuse(Block &block) {
+  // The first buffer there, and its size.
+  SmallVector<std::pair<memref::AllocOp, int64_t>> free;
+  DenseMap<Operation *, std::pair<memref::AllocOp, int64_t>> owners;
+  for (Operation &op : block) {
+    if (auto dealloc = dyn_cast<memref::DeallocOp>(op)) {
+      auto owner = owners.find(dealloc.getMemref().getDefiningOp());
+      if (owner != owners.end())
+        free.push_back(owner->second);
+      continue;
+    }
+    auto alloc = dyn_cast<memref::AllocOp>(op);
+    if (!alloc || !buffers.contains(alloc) || !alloc.getType().hasStaticShape())
+      continue;
+    int64_t bytes = alloc.getType().getNumElements() *
+                    getElementBytes(alloc.getType().getElementType());
+    auto *best = free.end();
+    for (auto *it = free.begin(); it != free.end(); ++it)
+      if (it->second >= bytes &&
+          (best == free.end() || it->second < best->second))
+        best = it;
+    if (best == free.end()) {
+      owners[alloc] = {alloc, bytes};
+      continue;
+    }
+    buffers[alloc].reused = best->first;
+    owners[alloc] = *best;
+    free.erase(best);
+  }
+}
+
+/// The product of two sizes, at most kMost.
+Value Planner::multiply(Value lhs, Value rhs) {
+  Location loc = function.getLoc();
+  auto product = arith::MulUIExtendedOp::create(builder, loc, lhs, rhs);
+  Value most = constant(kMost);
+  Value fits = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                     product.getHigh(), constant(0));
+  Value low = arith::MinUIOp::create(builder, loc, product.getLow(), most);
+  return arith::SelectOp::create(builder, loc, fits, low, most);
+}
+
+Value Planner::add(Value lhs, Value rhs) {
+  return fold<arith::AddIOp>(lhs, rhs);
+}
+
+/// The size of the buffer, a multiple of the alignment.
+Value Planner::computeBytes(memref::AllocOp op, ValueRange dynamicSizes) {
+  MemRefType type = op.getType();
+  int64_t known = getElementBytes(type.getElementType());
+  for (int64_t size : type.getShape())
+    if (!ShapedType::isDynamic(size))
+      known *= size;
+  if (type.hasStaticShape())
+    return constant(llvm::alignTo(known, kAlignment));
+  Value bytes = constant(known);
+  for (Value size : dynamicSizes)
+    bytes = multiply(bytes, toI64(size));
+  Value padded = add(bytes, constant(kAlignment - 1));
+  return arith::AndIOp::create(builder, function.getLoc(), padded,
+                               constant(-kAlignment));
+}
+
+/// The number of iterations of `loop`, whose operands are mapped by `get`.
+static Value countIterations(OpBuilder &b, scf::ParallelOp loop,
+                             function_ref<Value(Value)> get) {
+  Location loc = loop.getLoc();
+  Value range = arith::SubIOp::create(b, loc, get(loop.getUpperBound()[0]),
+                                      get(loop.getLowerBound()[0]));
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+  range = arith::MaxSIOp::create(b, loc, range, zero);
+  return arith::CeilDivSIOp::create(b, loc, range, get(loop.getStep()[0]));
+}
+
+/// Emits the end of the memory that `block` needs, which starts at `start`.
+Value Planner::measure(Block &block, IRMapping &mapping, Value start) {
+  Location loc = function.getLoc();
+  Value current = start, peak = start;
+  auto raise = [&](Value end) { peak = fold<arith::MaxUIOp>(peak, end); };
+  auto get = [&](Value value) { return mapping.lookup(value); };
+  for (Operation &op : block) {
+    if (slice.contains(&op))
+      builder.clone(op, mapping);
+    if (auto alloc = dyn_cast<memref::AllocOp>(op)) {
+      auto buffer = buffers.find(alloc);
+      if (buffer == buffers.end() || buffer->second.reused)
+        continue;
+      SmallVector<Value> sizes =
+          llvm::map_to_vector(alloc.getDynamicSizes(), get);
+      Value bytes = computeBytes(alloc, sizes);
+      if (scf::ParallelOp loop = buffer->second.loop)
+        bytes = multiply(bytes, toI64(countIterations(builder, loop, get)));
+      current = add(current, bytes);
+      raise(current);
+    }
+    if (!around.contains(&op))
+      continue;
+    if (auto choice = dyn_cast<scf::IfOp>(op)) {
+      auto sizes = scf::IfOp::create(builder, loc, builder.getI64Type(),
+                                     get(choice.getCondition()),
+                                     /*withElseRegion=*/true);
+      for (auto [from, to] :
+           llvm::zip_equal(choice->getRegions(), sizes->getRegions())) {
+        OpBuilder::InsertionGuard guard(builder);
+        builder.setInsertionPointToEnd(&to.front());
+        Value end =
+            from.empty() ? current : measure(from.front(), mapping, current);
+        scf::YieldOp::create(builder, loc, end);
+      }
+      raise(sizes.getResult(0));
+    } else {
+      raise(measure(op.getRegion(0).front(), mapping, current));
+    }
+  }
+  return peak;
+}
+
+func::FuncOp Planner::createSizeFunction() {
+  builder.setInsertionPointAfter(function);
+  Location loc = function.getLoc();
+  auto size = func::FuncOp::create(
+      builder, loc, (function.getSymName() + ".workspace").str(),
+      builder.getFunctionType(function.getArgumentTypes(),
+                              builder.getI64Type()));
+  size.setPrivate();
+  builder.setInsertionPointToStart(size.addEntryBlock());
+  IRMapping mapping;
+  mapping.map(function.getArguments(), size.getArguments());
+  Value end = measure(function.front(), mapping, constant(0));
+  func::ReturnOp::create(builder, loc, end);
+  return size;
+}
+
+/// Makes views of the buffers of `block`, whose memory starts at `start`.
+void Planner::place(Block &block, Value start) {
+  Location loc = function.getLoc();
+  Value current = start;
+  SmallVector<Operation *> dead;
+  for (Operation &op : block) {
+    if (around.contains(&op)) {
+      for (Region &region : op.getRegions())
+        if (!region.empty())
+          place(region.front(), current);
+      continue;
+    }
+    auto alloc = dyn_cast<memref::AllocOp>(op);
+    auto found = alloc ? buffers.find(alloc) : buffers.end();
+    if (found == buffers.end())
+      continue;
+    const Buffer &buffer = found->second;
+    builder.setInsertionPoint(alloc);
+    Value offset = current;
+    if (buffer.reused) {
+      offset = offsets.lookup(buffer.reused);
+    } else {
+      Value bytes = computeBytes(alloc, alloc.getDynamicSizes());
+      Value end = bytes;
+      if (scf::ParallelOp loop = buffer.loop) {
+        auto get = [](Value value) { return value; };
+        Value first = arith::SubIOp::create(
+            builder, loc, loop.getInductionVars()[0], loop.getLowerBound()[0]);
+        Value iteration =
+            arith::DivSIOp::create(builder, loc, first, loop.getStep()[0]);
+        offset = add(current, fold<arith::MulIOp>(bytes, toI64(iteration)));
+        end = arith::MulIOp::create(builder, loc, bytes,
+                                    toI64(countIterations(builder, loop, get)));
+      }
+      current = add(current, end);
+    }
+    offsets[alloc] = offset;
+    Value view = memref::ViewOp::create(
+        builder, alloc.getLoc(), alloc.getType(), workspace,
+        arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                   offset),
+        alloc.getDynamicSizes());
+    alloc.replaceAllUsesWith(view);
+    llvm::append_range(dead, buffer.deallocs);
+    dead.push_back(alloc);
+  }
+  for (Operation *op : dead)
+    op->erase();
+}
+
+void Planner::apply() {
+  Location loc = function.getLoc();
+  auto type =
+      MemRefType::get({ShapedType::kDynamic}, builder.getIntegerType(8));
+  (void)function.insertArgument(function.getNumArguments(), type, {}, loc);
+  workspace = function.getArguments().back();
+  builder.setInsertionPointToStart(&function.front());
+  place(function.front(), constant(0));
+}
+
+namespace {
+struct BNGradPlanWorkspacePass
+    : bngrad::impl::BNGradPlanWorkspacePassBase<BNGradPlanWorkspacePass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SmallVector<func::FuncOp> functions;
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function.isPublic() && !function.isExternal() &&
+          SymbolTable::symbolKnownUseEmpty(function, module))
+        functions.push_back(function);
+    for (func::FuncOp function : functions) {
+      Planner planner(function);
+      if (!planner.find())
+        continue;
+      func::FuncOp size = planner.createSizeFunction();
+      planner.apply();
+      function->setAttr(kWorkspaceAttrName, FlatSymbolRefAttr::get(size));
+    }
+  }
+};
+} // namespace

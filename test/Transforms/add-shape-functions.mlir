@@ -1,0 +1,66 @@
+// RUN: bngrad-opt %s --bngrad-add-shape-functions --split-input-file | FileCheck %s
+
+// CHECK:       func.func private @bngrad.size_error(%{{.+}}: !llvm.ptr, %{{.+}}: i64, %{{.+}}: i64, %{{.+}}: i64) -> i32 attributes {bngrad.returns_status}
+// CHECK-COUNT-3: llvm.store
+// CHECK:         %[[BAD_SHAPE:.+]] = arith.constant 4 : i32
+// CHECK:         return %[[BAD_SHAPE]]
+// CHECK-LABEL: func.func @gradient(
+// CHECK-SAME:    bngrad.parameters = ["grad_output", "input", "mean", "variance", "grad_input", "grad_scale"]
+// CHECK-SAME:    bngrad.shapes = @gradient.shapes
+// CHECK-SAME:    bngrad.size_errors = ["expected size 0 of grad_output to be size 0 of input, %lld, got %lld (line {{[0-9]+}})",
+// CHECK-LABEL: func.func private @gradient.shapes(
+// CHECK-SAME:    %[[DY:.+]]: tensor<?x?xf32>, %[[X:.+]]: tensor<?x?xf32>, %[[MEAN:[^:]+]]: tensor<?xf32>, %{{[^:]+}}: tensor<?xf32>, %[[ERROR:.+]]: !llvm.ptr) -> (index, index, index) {
+// CHECK-DAG:     %[[N:.+]] = tensor.dim %[[X]], %c0
+// CHECK-DAG:     %[[NY:.+]] = tensor.dim %[[DY]], %c0
+// CHECK-DAG:     %[[WRONG:.+]] = arith.cmpi ne, %[[NY]], %[[N]]
+// CHECK:         scf.if %[[WRONG]] {
+// CHECK-DAG:       %[[ACTUAL:.+]] = arith.index_cast %[[NY]]
+// CHECK-DAG:       %[[EXPECTED:.+]] = arith.index_cast %[[N]]
+// CHECK:           call @bngrad.size_error(%[[ERROR]], %c0_i64, %[[EXPECTED]], %[[ACTUAL]])
+// CHECK:         call @bngrad.size_error(%[[ERROR]], %c1_i64,
+// CHECK:         call @bngrad.size_error(%[[ERROR]], %c2_i64,
+// CHECK-NOT:     bngrad.batch_norm_backward
+// CHECK:         return %{{.+}}, %{{.+}}, %{{.+}} : index, index, index
+// CHECK-NOT:   @hidden.shapes
+func.func @gradient(%dy: tensor<?x?xf32>, %x: tensor<?x?xf32>, %mean: tensor<?xf32>, %variance: tensor<?xf32>)
+    -> (tensor<?x?xf32>, tensor<?xf32>) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<?x?xf32>) input(%x : tensor<?x?xf32>)
+      mean(%mean : tensor<?xf32>) variance(%variance : tensor<?xf32>) : tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32>
+  return %0#0, %0#1 : tensor<?x?xf32>, tensor<?xf32>
+}
+func.func private @hidden(%a: tensor<?xf32>) -> tensor<?xf32> {
+  return %a : tensor<?xf32>
+}
+
+// -----
+
+// It writes nothing; names are those of locations, and numbers.
+// CHECK-LABEL: func.func @writes(
+// CHECK-SAME:    bngrad.parameters = ["destination", "arg1"]
+// CHECK-LABEL: func.func private @writes.shapes(
+// CHECK-NOT:     memref.store
+// CHECK-NOT:     materialize_in_destination
+// CHECK:         return
+func.func @writes(%a: memref<?xf32> loc("destination"), %b: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %x = arith.constant 1.0 : f32
+  memref.store %x, %a[%c0] : memref<?xf32>
+  %0 = bufferization.to_tensor %b restrict : memref<?xf32> to tensor<?xf32>
+  bufferization.materialize_in_destination %0 in restrict writable %a : (tensor<?xf32>, memref<?xf32>) -> ()
+  return
+}
+
+// -----
+
+// A size that depends on memory that the function writes is not known.
+// CHECK-LABEL: func.func @data(
+// CHECK-NOT:     bngrad.shapes
+// CHECK-NOT:   @data.shapes
+func.func @data(%a: memref<?xindex>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c7 = arith.constant 7 : index
+  memref.store %c7, %a[%c0] : memref<?xindex>
+  %n = memref.load %a[%c0] : memref<?xindex>
+  %0 = tensor.empty(%n) : tensor<?xf32>
+  return %0 : tensor<?xf32>
+}

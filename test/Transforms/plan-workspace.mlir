@@ -1,0 +1,140 @@
+// RUN: bngrad-opt %s --bngrad-plan-workspace --cse --split-input-file | FileCheck %s
+
+// Buffers one after another, at multiples of 64 bytes; one that is freed is used again.
+// CHECK-LABEL: func.func @static(
+// CHECK-SAME:    %[[A:.+]]: memref<20xf32>, %[[WORKSPACE:.+]]: memref<?xi8>) attributes {bngrad.workspace = @static.workspace}
+// CHECK-DAG:     %[[C0:.+]] = arith.constant 0 : i64
+// CHECK-DAG:     %[[C128:.+]] = arith.constant 128 : i64
+// CHECK-DAG:     %[[FIRST:.+]] = arith.index_cast %[[C0]]
+// CHECK-DAG:     %[[SECOND:.+]] = arith.index_cast %[[C128]]
+// CHECK-DAG:     memref.view %[[WORKSPACE]][%[[FIRST]]][] : memref<?xi8> to memref<20xf32>
+// CHECK-DAG:     memref.view %[[WORKSPACE]][%[[SECOND]]][] : memref<?xi8> to memref<3xi1>
+// CHECK-DAG:     memref.view %[[WORKSPACE]][%[[FIRST]]][] : memref<?xi8> to memref<5xf64>
+// CHECK-NOT:     memref.{{(de)?}}alloc
+// CHECK-LABEL: func.func private @static.workspace(
+// CHECK:         %[[BYTES:.+]] = arith.constant 192 : i64
+// CHECK-NEXT:    return %[[BYTES]]
+func.func @static(%a: memref<20xf32>) {
+  %c0 = arith.constant 0 : index
+  %x = arith.constant 1.0 : f64
+  %true = arith.constant true
+  %0 = memref.alloc() : memref<20xf32>
+  memref.copy %a, %0 : memref<20xf32> to memref<20xf32>
+  %1 = memref.alloc() : memref<3xi1>
+  memref.dealloc %0 : memref<20xf32>
+  %2 = memref.alloc() : memref<5xf64>
+  memref.store %x, %2[%c0] : memref<5xf64>
+  memref.store %true, %1[%c0] : memref<3xi1>
+  memref.dealloc %1 : memref<3xi1>
+  memref.dealloc %2 : memref<5xf64>
+  return
+}
+
+// -----
+
+// Sizes of arguments, and of views of them. The region's buffers start after those before it, and so do those after.
+// CHECK-LABEL: func.func @dynamic(
+// CHECK-SAME:    %[[A:.+]]: memref<?x4xf32>, %[[FLAG:.+]]: i1, %[[WORKSPACE:.+]]: memref<?xi8>)
+// CHECK:         memref.view %[[WORKSPACE]][%{{.+}}][%[[N:.+]]] : memref<?xi8> to memref<?xf32>
+// CHECK:         scf.if %[[FLAG]] {
+// CHECK:           %[[INNER:.+]] = arith.index_cast %[[END:.+]] : i64 to index
+// CHECK:           memref.view %[[WORKSPACE]][%[[INNER]]][%[[N]]] : memref<?xi8> to memref<?xf64>
+// CHECK:         }
+// CHECK:         %[[OUTER:.+]] = arith.index_cast %[[END]] : i64 to index
+// CHECK:         memref.view %[[WORKSPACE]][%[[OUTER]]][] : memref<?xi8> to memref<1xf32>
+// CHECK-LABEL: func.func private @dynamic.workspace(
+// CHECK-SAME:    %[[A:.+]]: memref<?x4xf32>, %[[FLAG:.+]]: i1) -> i64 {
+// CHECK-NOT:     memref.{{[^dc]}}
+// CHECK:         %[[FLAT:.+]] = memref.collapse_shape %[[A]]
+// CHECK:         memref.dim %[[FLAT]], %c0
+// CHECK:         arith.mului_extended
+// CHECK:         scf.if %[[FLAG]] -> (i64) {
+// CHECK:           arith.mului_extended
+// CHECK:         } else {
+// CHECK:         arith.maxui
+// CHECK:         return
+func.func @dynamic(%a: memref<?x4xf32>, %flag: i1) {
+  %c0 = arith.constant 0 : index
+  %x = arith.constant 1.0 : f32
+  %y = arith.constant 1.0 : f64
+  %flat = memref.collapse_shape %a [[0, 1]] : memref<?x4xf32> into memref<?xf32>
+  %n = memref.dim %flat, %c0 : memref<?xf32>
+  %0 = memref.alloc(%n) : memref<?xf32>
+  memref.store %x, %0[%c0] : memref<?xf32>
+  scf.if %flag {
+    %1 = memref.alloc(%n) : memref<?xf64>
+    memref.store %y, %1[%c0] : memref<?xf64>
+    memref.dealloc %1 : memref<?xf64>
+  }
+  %2 = memref.alloc() : memref<1xf32>
+  memref.store %x, %2[%c0] : memref<1xf32>
+  memref.dealloc %2 : memref<1xf32>
+  memref.dealloc %0 : memref<?xf32>
+  return
+}
+
+// -----
+
+// Each iteration of a parallel loop has its own.
+// CHECK-LABEL: func.func @threads(
+// CHECK-SAME:    %[[N:.+]]: index, %[[WORKSPACE:.+]]: memref<?xi8>)
+// CHECK:         scf.parallel (%[[I:.+]]) = (%c1) to (%[[N]]) step (%c2) {
+// CHECK-DAG:       %[[FIRST:.+]] = arith.subi %[[I]], %c1
+// CHECK-DAG:       %[[ITERATION:.+]] = arith.divsi %[[FIRST]], %c2
+// CHECK-DAG:       %[[NUMBER:.+]] = arith.index_cast %[[ITERATION]]
+// CHECK-DAG:       arith.muli {{.*}}%[[NUMBER]]
+// CHECK:           memref.view %[[WORKSPACE]]
+// CHECK-LABEL: func.func private @threads.workspace(
+// CHECK:         arith.ceildivsi
+// CHECK:         arith.mului_extended
+func.func @threads(%n: index) {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %x = arith.constant 1.0 : f32
+  scf.parallel (%i) = (%c1) to (%n) step (%c2) {
+    %0 = memref.alloc() : memref<4xf32>
+    memref.store %x, %0[%c1] : memref<4xf32>
+    memref.dealloc %0 : memref<4xf32>
+  }
+  return
+}
+
+// -----
+
+// What stays: a size that is data, a buffer of a loop, one that is passed on, one in other memory, one that a function
+// needs which is called.
+// CHECK-LABEL: func.func @stays(
+// CHECK-NOT:     memref.view
+// CHECK-COUNT-5: memref.alloc
+// CHECK-NOT:     memref.view
+// CHECK-NOT:   @stays.workspace
+// CHECK-LABEL: func.func private @called(
+// CHECK:         memref.alloc
+// CHECK-NOT:   @called.workspace
+func.func @stays(%a: memref<?xindex>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %size = memref.load %a[%c0] : memref<?xindex>
+  %0 = memref.alloc(%size) : memref<?xf32>
+  scf.for %i = %c0 to %n step %c1 {
+    %1 = memref.alloc(%i) : memref<?xf32>
+    memref.dealloc %1 : memref<?xf32>
+  }
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    %2 = memref.alloc(%i) : memref<?xf32>
+    memref.dealloc %2 : memref<?xf32>
+  }
+  %3 = memref.alloc() : memref<4xf32>
+  call @called(%3) : (memref<4xf32>) -> ()
+  %4 = memref.alloc() : memref<4xf32, 1>
+  memref.dealloc %4 : memref<4xf32, 1>
+  memref.dealloc %3 : memref<4xf32>
+  memref.dealloc %0 : memref<?xf32>
+  return
+}
+func.func private @called(%b: memref<4xf32>) {
+  %0 = memref.alloc() : memref<4xf32>
+  memref.copy %0, %b : memref<4xf32> to memref<4xf32>
+  memref.dealloc %0 : memref<4xf32>
+  return
+}
