@@ -15,6 +15,7 @@ import machine
 import measure
 import native
 import peers
+import ready
 import report
 import thresholds
 
@@ -38,6 +39,11 @@ def parse_arguments():
         help="measure the limits of the choice of a schedule instead",
     )
     parser.add_argument(
+        "--ready",
+        action="store_true",
+        help="compare the C library's ready kernels with kernels for one shape instead",
+    )
+    parser.add_argument(
         "--shapes",
         metavar="REGEX",
         help="only cases whose name matches, such as 'x112 nchw f32'",
@@ -54,7 +60,7 @@ def parse_arguments():
         type=pathlib.Path,
         help="where BASE.md, .json and .svg go (default bench/results/cpu; "
         "build/bench/quick or build/bench/part where not everything is measured; "
-        "of --thresholds bench/results/thresholds)",
+        "of --thresholds bench/results/thresholds, of --ready bench/results/ready)",
     )
     parser.add_argument("--tools", required=True, help="folder of bngrad-opt")
     parser.add_argument("--llvm", required=True, help="prefix of LLVM 22")
@@ -70,8 +76,12 @@ def parse_arguments():
         parser.error(
             "expected --thresholds without --assert, --quick, --shapes, --peers and --rounds"
         )
+    if arguments.ready and (arguments.check or arguments.quick or arguments.peers or arguments.thresholds):
+        parser.error("expected --ready without --assert, --quick, --peers and --thresholds")
     if arguments.output is None:
-        if arguments.thresholds:
+        if arguments.ready and not arguments.shapes:
+            arguments.output = ROOT / "bench/results/ready"
+        elif arguments.thresholds:
             arguments.output = ROOT / "bench/results/thresholds"
         elif arguments.quick:
             arguments.output = arguments.work / "quick"
@@ -274,6 +284,9 @@ def main():
     arguments = parse_arguments()
     if arguments.thresholds:
         thresholds.run(arguments, ROOT)
+        return 0
+    if arguments.ready:
+        ready.run(arguments, ROOT)
         return 0
     document = Bench(arguments).run()
     report.write(document, arguments.output)

@@ -64,6 +64,19 @@ def hand(folder):
     return _build(peer, folder, "Hand.cpp", ["-std=c++17", "-fopenmp=libomp"])
 
 
+def ready(folder, tools):
+    """The C library of the build whose tools are in the folder `tools`."""
+    peer = Peer("ready", "BNGrad's C library")
+    library = pathlib.Path(tools).resolve().parent / "lib" / "libBNGradRuntime.so"
+    include = pathlib.Path(__file__).resolve().parent.parent / "include"
+    return _build(
+        peer,
+        folder,
+        "Ready.cpp",
+        ["-std=c++17", f"-I{include}", str(library), f"-Wl,-rpath,{library.parent}"],
+    )
+
+
 def onednn(folder):
     """The newest release on PyPI, with TBB threads."""
     peer = Peer("onednn", "oneDNN", foreign_threads=True)

@@ -6,6 +6,7 @@
 #   scripts/bench.sh --quick    few shapes and rounds, into build/bench/quick.*
 #   scripts/bench.sh --assert   exit 1 and list every exceeded limit
 #   scripts/bench.sh --thresholds  measure the limits of the choice of a schedule
+#   scripts/bench.sh --ready    compare the C library with kernels for one shape
 #   scripts/bench.sh --shapes=REGEX --peers=REGEX --rounds=N --output=BASE
 #
 # BNGRAD_TOOLS names a folder with a finished bngrad-opt and bngrad-runner;
@@ -52,7 +53,7 @@ setup
 mkdir -p "$work"
 if [ -z "${BNGRAD_TOOLS:-}" ]; then
   printf 'bngrad: building\n'
-  build bngrad-opt bngrad-runner
+  build bngrad-opt bngrad-runner BNGradRuntime
 fi
 if [ ! -x "$venv/bin/python" ]; then
   "$python" -m venv "$venv" || fail "cannot create $venv"

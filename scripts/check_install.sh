@@ -100,6 +100,39 @@ check_components() {
   done
 }
 
+# check_runtime COMPILER: the C library, through the package and pkg-config.
+check_runtime() {
+  local program
+  configure "runtime-$1" examples/runtime "$1" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_DISABLE_FIND_PACKAGE_MLIR=ON
+  for program in gradient infiniop tfrt; do
+    expect RUNTIME-$program "$scratch/runtime-$1/$program"
+  done
+  # shellcheck disable=SC2046
+  "$1" -std=c89 -pedantic -Werror "$root/examples/runtime/gradient.c" -o "$scratch/gradient" \
+    $(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs bngrad) -Wl,-rpath,"$prefix/lib"
+  expect RUNTIME-gradient "$scratch/gradient"
+}
+
+# check_packages: the C library's packages are enough for a program, and each file
+# is in one package.
+check_packages() {
+  local package list=$scratch/packages.txt
+  (cd "$build" && cpack -B "$scratch/packages" >/dev/null)
+  for package in "$scratch"/packages/*.deb; do
+    dpkg-deb --contents "$package" | awk '$1 ~ /^[-l]/ { print $6 }'
+  done | sort >"$list"
+  [ -z "$(uniq -d "$list")" ] || fail "expected no file in two packages, got $(uniq -d "$list" | head -n1)"
+  (cd "$prefix" && find . -type f -o -type l) | sed 's,^\./,./usr/,' | sort | diff "$list" - ||
+    fail "expected the packages to have the installed files"
+  for package in "$scratch"/packages/libbngrad-{kernels,runtime}*.deb; do
+    dpkg-deb --extract "$package" "$scratch/root"
+  done
+  # The prefix is still the program's own choice.
+  mv -T "$prefix" "$prefix.hidden"
+  LD_LIBRARY_PATH=$scratch/root/usr/lib expect RUNTIME-gradient "$scratch/gradient"
+  [ "$(find "$scratch/packages" -maxdepth 1 -name '*.tar.gz' | wc -l)" -eq 4 ] || fail "expected four archives"
+}
+
 check_embed built "clang-$llvm_version" "$build/lib/cmake/BNGrad"
 
 cmake --install "$build" --prefix "$scratch/prefix" >/dev/null
@@ -121,7 +154,10 @@ for compiler in "clang-$llvm_version" gcc; do
   configure "compiler-$compiler" test/Install/compiler "$compiler" -DBNGrad_DIR="$prefix/lib/cmake/BNGrad"
   expect PROGRAM "$scratch/compiler-$compiler/compiler"
   check_components "$compiler"
+  check_runtime "$compiler"
 done
+mv -T "$hidden" "$build"
+check_packages
 printf 'install: passed\n'
 
 # EMBED-LABEL: func.func @gradient
@@ -142,3 +178,9 @@ printf 'install: passed\n'
 
 # CudaRuntime: cannot load {{.*}}none.so
 # CudaEmulator: sm_{{[0-9]+$}}
+
+# RUNTIME-gradient: channel 0: grad_scale 21.000, grad_offset 15.0
+# RUNTIME-gradient-NEXT: channel 1: grad_scale 45.000, grad_offset 17.0
+# RUNTIME-gradient-NEXT: channel 2: grad_scale -10.000, grad_offset 14.0
+# RUNTIME-infiniop: infiniop: 0 failures
+# RUNTIME-tfrt: tfrt: 0 failures

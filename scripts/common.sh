@@ -18,7 +18,7 @@ export CCACHE_DIR=${CCACHE_DIR:-$root/build/ccache} CCACHE_BASEDIR=$root CCACHE_
 packages=(
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools clang-22 lld-22
   libomp-22-dev libclang-rt-22-dev libgtest-dev zlib1g-dev libzstd-dev
-  libcurl4-openssl-dev cmake ninja-build ccache g++ python3 python3-numpy
+  libcurl4-openssl-dev cmake ninja-build ccache g++ pkg-config python3 python3-numpy
 )
 
 # fail MESSAGE: one line on standard error, exit 1.

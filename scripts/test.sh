@@ -156,7 +156,7 @@ if [ $all -eq 1 ]; then
   printf 'bngrad: building with sanitizers\n'
   step asan-ubsan env BNGRAD_BUILD_DIR="$build/asan" \
     BNGRAD_BUILD_TYPE=RelWithDebInfo \
-    BNGRAD_CMAKE_FLAGS="-DLLVM_USE_SANITIZER=Address;Undefined -DBNGRAD_ENABLE_ASSERTS=ON -DBNGRAD_BUILD_FUZZERS=ON" \
+    BNGRAD_CMAKE_FLAGS="-DLLVM_USE_SANITIZER=Address;Undefined -DBNGRAD_ENABLE_ASSERTS=ON -DBNGRAD_BUILD_FUZZERS=ON -DBNGRAD_BUILD_KERNELS=OFF" \
     "$root/scripts/build.sh"
   # The slowest tests are omitted, as they repeat code of other tests, and so
   # are the mutants, whose tools are in the first build.

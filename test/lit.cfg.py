@@ -94,6 +94,10 @@ if unknown:
     lit_config.fatal(f"BNGRAD_REQUIRE: expected some of {sorted(known)}, "
                      f"got {sorted(unknown)}")
 
+# The C library and its kernels, which take long to compile with sanitizers.
+if config.kernels:
+    config.available_features.add("kernels")
+
 # LLVM's allocators poison memory in headers, which are instrumented here, and
 # unpoison it in libLLVM, which is not.
 if config.sanitizer:

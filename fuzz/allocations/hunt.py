@@ -193,7 +193,7 @@ class Hunter:
         for library in ("CudaRuntime", "CudaEmulator"):
             program = self.scratch / library
             self.run([self.compiler, "-std=c++17", "-O1", f"-I{ROOT}/include", "-o", program,
-                      HERE / "RuntimeScenarios.cpp", self.build / "lib" / "libBNGradRuntime.a",
+                      HERE / "RuntimeScenarios.cpp", self.build / "lib" / "libBNGradReference.a",
                       self.build / "lib" / f"libBNGrad{library}.so", f"-Wl,-rpath,{self.build}/lib:{fake}", "-ldl"])
             files = ("write", "read") if library == "CudaRuntime" else ()
             for scenario in (*files, "launch", "images", "copies"):

@@ -19,7 +19,9 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/IPO/MergeFunctions.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -47,7 +49,7 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options,
     CpuPipelineOptions pipeline;
     pipeline.schedule = options.schedule;
     pipeline.vectorBits = target.vectorBits;
-    pipeline.threads = target.threads;
+    pipeline.threads = options.threads < 0 ? -1 : target.threads;
     pipeline.l1Bytes = target.l1Bytes;
     pipeline.lastLevelBytes = target.lastLevelBytes;
     auto toFeature = [](bool isPresent) {
@@ -56,6 +58,7 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options,
     pipeline.fma = toFeature(target.fma);
     pipeline.bf16Conversion = toFeature(target.bf16Conversion);
     pipeline.exportC = true;
+    pipeline.packed = options.packed;
     buildCpuPipeline(pm, pipeline);
     break;
   }
@@ -67,6 +70,7 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options,
     pipeline.format = options.cuda.format;
     pipeline.deviceArguments = options.cuda.deviceArguments;
     pipeline.exportC = true;
+    pipeline.packed = options.packed;
     buildCudaPipeline(pm, pipeline);
     break;
   }
@@ -129,6 +133,17 @@ static void describeTarget(llvm::Module &module,
   }
 }
 
+/// Makes functions with the same code one: those of several gradients often
+/// have loops in common.
+static void mergeFunctions(llvm::Module &module) {
+  llvm::PassBuilder builder;
+  llvm::ModuleAnalysisManager analyses;
+  builder.registerModuleAnalyses(analyses);
+  llvm::ModulePassManager passes;
+  passes.addPass(llvm::MergeFunctionsPass());
+  passes.run(module, analyses);
+}
+
 /// The optimized LLVM IR of `module`, which is lowered; null and a diagnostic.
 static std::unique_ptr<llvm::Module> translate(ModuleOp module, Device device,
                                                llvm::TargetMachine &machine,
@@ -145,6 +160,7 @@ static std::unique_ptr<llvm::Module> translate(ModuleOp module, Device device,
     module.emitError(llvm::toString(std::move(error)));
     return nullptr;
   }
+  mergeFunctions(*llvmModule);
   if (failed(verifyCalls(*llvmModule, module.getLoc(),
                          getLibraryPrefixes(device))))
     return nullptr;
@@ -219,10 +235,12 @@ mlir::bngrad::compileToObject(ModuleOp module, const CompileOptions &options) {
 FailureOr<CompiledProgram>
 mlir::bngrad::compileToProgram(ModuleOp module, const CompileOptions &options,
                                StringRef cudaLibrary) {
-  if (!options.codeGen.triple.empty() || !options.codeGen.cpu.empty())
+  const CodeGenTarget &codeGen = options.codeGen;
+  if (!codeGen.triple.empty() || !codeGen.cpu.empty() ||
+      !codeGen.features.empty())
     return module.emitError("expected code for this machine, got triple '")
-           << options.codeGen.triple << "' and cpu '" << options.codeGen.cpu
-           << "'";
+           << codeGen.triple << "', cpu '" << codeGen.cpu << "' and features '"
+           << codeGen.features << "'";
   std::string reason;
   std::unique_ptr<llvm::TargetMachine> machine =
       createTargetMachine(options.codeGen, /*isJit=*/true, reason);

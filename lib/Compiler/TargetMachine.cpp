@@ -118,6 +118,28 @@ static std::string findCpuError(const llvm::Target &registered,
   return "";
 }
 
+/// Why code cannot be generated with `features`; empty: it can.
+static std::string findFeatureError(const llvm::Target &registered,
+                                    const llvm::Triple &triple,
+                                    StringRef features) {
+  std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
+      registered.createMCSubtargetInfo(triple, "", ""));
+  SmallVector<StringRef> all;
+  features.split(all, ',');
+  for (StringRef feature : all) {
+    StringRef name = feature.drop_front(feature.empty() ? 0 : 1);
+    bool isKnown = llvm::any_of(
+        subtarget->getAllProcessorFeatures(),
+        [&](const llvm::SubtargetFeatureKV &kv) { return name == kv.Key; });
+    if (!isKnown || (feature[0] != '+' && feature[0] != '-'))
+      return ("features: expected + or - and a feature that LLVM knows, such "
+              "as +avx2, got '" +
+              feature + "'")
+          .str();
+  }
+  return "";
+}
+
 std::unique_ptr<llvm::TargetMachine>
 mlir::bngrad::createTargetMachine(const CodeGenTarget &target, bool isJit,
                                   std::string &reason) {
@@ -133,6 +155,12 @@ mlir::bngrad::createTargetMachine(const CodeGenTarget &target, bool isJit,
     reason = findCpuError(*registered, triple, cpu);
     if (!reason.empty())
       return nullptr;
+  }
+  if (!target.features.empty()) {
+    reason = findFeatureError(*registered, triple, target.features);
+    if (!reason.empty())
+      return nullptr;
+    features += (features.empty() ? "" : ",") + target.features;
   }
   std::optional<llvm::Reloc::Model> relocation;
   if (!isJit)
@@ -158,7 +186,7 @@ LogicalResult mlir::bngrad::verifyLowered(ModuleOp module) {
   Operation *cast = nullptr;
   WalkResult walk = module.walk([&](Operation *op) {
     // Lowered only where all else is.
-    if (isa<ParallelOp, YieldOp>(op))
+    if (isa<ParallelOp, NumThreadsOp, YieldOp>(op))
       return WalkResult::advance();
     if (isa<UnrealizedConversionCastOp>(op)) {
       cast = cast ? cast : op;

@@ -495,6 +495,14 @@ LogicalResult ParallelOp::fold(FoldAdaptor adaptor,
   return success();
 }
 
+LogicalResult NumThreadsOp::verify() {
+  // (C1)
+  if (getMax() >= 1 && getMax() <= kMostThreads)
+    return success();
+  return emitOpError("expected max to be in [1, ")
+         << kMostThreads << "], got " << static_cast<int32_t>(getMax());
+}
+
 LogicalResult ParallelOp::verify() {
   // (C1)
   if (getPhases().empty())

@@ -269,11 +269,11 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
 
 static LogicalResult verifyRange(function_ref<InFlightDiagnostic()> emitError,
                                  StringRef name, int64_t value,
-                                 int64_t most = kMost) {
-  if (value >= 1 && value <= most)
+                                 int64_t least = 1, int64_t most = kMost) {
+  if (value >= least && value <= most)
     return success();
-  return emitError() << "expected " << name << " to be in [1, " << most
-                     << "], got " << value;
+  return emitError() << "expected " << name << " to be in [" << least << ", "
+                     << most << "], got " << value;
 }
 
 static LogicalResult
@@ -282,9 +282,7 @@ verifyParameters(function_ref<InFlightDiagnostic()> emitError,
   // The longest registers are those of SVE. Code grows with the length: each
   // vector is cut into as many as the target needs.
   constexpr int64_t kMostVectorBits = 2048;
-  // Each thread may have tables of its own.
-  constexpr int64_t kMostThreads = 4096;
-  if (failed(verifyRange(emitError, "threads", cpu.threads, kMostThreads)) ||
+  if (failed(verifyRange(emitError, "threads", cpu.threads, 0, kMostThreads)) ||
       failed(verifyRange(emitError, "columns", cpu.columns)) ||
       failed(verifyRange(emitError, "row_blocks", cpu.rowBlocks)))
     return failure();

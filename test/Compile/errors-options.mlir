@@ -57,6 +57,11 @@
 
 // RUN: %{fails} "--mcpu: expected native or a CPU that LLVM knows, such as this machine's ..., got 'pentium9'" %{run} -o %t/a.o --mcpu=pentium9
 // RUN: %{fails} "expected --mcpu to be native or a CPU that LLVM knows, got ''" %{run} -o %t/a.o --mcpu=
+// RUN: %{fails} "--mattr: expected + or - and a feature that LLVM knows, such as +avx2, got '+mmx9'" %{run} -o %t/a.o --mattr=+avx2,+mmx9
+// RUN: %{fails} "--mattr: expected ..., got 'avx2'" %{run} -o %t/a.o --mattr=avx2
+// RUN: %{fails} "--mattr: expected ..., got ''" %{run} -o %t/a.o --mattr=+avx2,
+// RUN: %{fails} "expected --mattr to be one such as +avx2, got ''" %{run} -o %t/a.o --mattr=
+// RUN: %{fails} "expected no --header with --packed, got '%t/a.h'" %{run} -o %t/a.o --packed --header=%t/a.h
 // RUN: %{fails} "--mcpu: expected ..., got 'x86-64'" %{run} -o %t/a.o --mtriple=aarch64-linux-gnu --mcpu=x86-64
 // RUN: %{fails} "--mcpu: expected a CPU of aarch64, got 'native', which is this machine's ..." %{run} -o %t/a.o --mtriple=aarch64-linux-gnu --mcpu=native
 // RUN: %{fails} "--mtriple: expected one such as ..., got 'nope'" %{run} -o %t/a.o --mtriple=nope

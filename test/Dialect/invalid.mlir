@@ -534,6 +534,22 @@ func.func @element_cast_c2_bytes(%a: memref<4xf32>) {
 
 // -----
 
+func.func @num_threads_c1() -> i32 {
+  // expected-error @below {{'bngrad.num_threads' op expected max to be in [1, 4096], got 0}}
+  %0 = bngrad.num_threads max 0
+  return %0 : i32
+}
+
+// -----
+
+func.func @num_threads_c1_most() -> i32 {
+  // expected-error @below {{'bngrad.num_threads' op expected max to be in [1, 4096], got -1}}
+  %0 = bngrad.num_threads max -1
+  return %0 : i32
+}
+
+// -----
+
 func.func @parallel_c1() {
   // expected-error @below {{expected at least one phase, got none}}
   "bngrad.parallel"() : () -> ()

@@ -265,6 +265,13 @@ func.func @element_casts(%mask: memref<?x8xi1, strided<[16, 1], offset: ?>>, %ha
   return
 }
 
+// CHECK-LABEL: func @num_threads
+// CHECK:         bngrad.num_threads max 64 {test.value = 1 : i64}
+func.func @num_threads() -> i32 {
+  %0 = bngrad.num_threads max 64 {test.value = 1}
+  return %0 : i32
+}
+
 // CHECK-LABEL: func @parallel
 // CHECK-SAME:    %[[MANY:.+]]: i1
 // CHECK:         bngrad.parallel if(%[[MANY]]) {

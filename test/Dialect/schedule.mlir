@@ -18,12 +18,12 @@ func.func private @limits_of_a_gpu() attributes {
 
 // -----
 
-// expected-error @below {{expected threads to be in [1, 4096], got 0}}
-#schedule = #bngrad.schedule<rows, threads = 0>
+// expected-error @below {{expected threads to be in [0, 4096], got -1}}
+#schedule = #bngrad.schedule<rows, threads = -1>
 
 // -----
 
-// expected-error @below {{expected threads to be in [1, 4096], got 4097}}
+// expected-error @below {{expected threads to be in [0, 4096], got 4097}}
 #schedule = #bngrad.schedule<rows, threads = 4097>
 
 // -----

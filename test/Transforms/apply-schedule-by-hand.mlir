@@ -378,7 +378,7 @@ func.func @two_schedules(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %f: memref<4x
 
 // -----
 
-// expected-error @below {{expected threads to be in [1, 4096], got 9223372036854775807}}
+// expected-error @below {{expected threads to be in [0, 4096], got 9223372036854775807}}
 func.func private @threads() attributes {schedule = #bngrad.schedule<rows, threads = 9223372036854775807>}
 
 // -----

@@ -14,12 +14,12 @@
 // LESS:         bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 33554432, columns = 512, row_blocks = 32>}
 
 // An unknown target gives one error for all functions.
-// RUN: not bngrad-opt %s --bngrad-decompose --bngrad-group="threads=0" -o /dev/null 2>&1 | FileCheck %s --check-prefix=THREADS
+// RUN: not bngrad-opt %s --bngrad-decompose --bngrad-group="threads=-1" -o /dev/null 2>&1 | FileCheck %s --check-prefix=THREADS
 // RUN: not bngrad-opt %s --bngrad-decompose --bngrad-group="vector-bits=100" -o /dev/null 2>&1 | FileCheck %s --check-prefix=BITS
 // RUN: not bngrad-opt %s --bngrad-decompose --bngrad-group="l1-bytes=-5" -o /dev/null 2>&1 | FileCheck %s --check-prefix=L1
 // L1: error: expected l1-bytes to be at least 0, got -5
 // L1-NOT: error
-// THREADS: error: expected threads to be in [1, 4096], got 0
+// THREADS: error: expected threads to be in [0, 4096], got -1
 // THREADS-NOT: error
 // BITS: error: expected vector_bits to be a power of 2 in [64, 2048], got 100
 // BITS-NOT: error

@@ -55,6 +55,28 @@ llvm.func @g() {
 
 // -----
 
+// The number of threads is that of the caller's pool, or of OpenMP's.
+// CHECK:       llvm.func internal @bngrad_count_threads(
+// CHECK-LABEL: llvm.func @count(
+// CHECK-SAME:    %[[THREADS:.+]]: !llvm.ptr {bngrad.threads})
+// CHECK:         %[[MAX:.+]] = llvm.mlir.constant(64 : i32)
+// CHECK:         %[[N:.+]] = llvm.call @bngrad_count_threads(%[[THREADS]], %[[MAX]])
+// CHECK:         llvm.return %[[N]]
+llvm.func @count(%threads: !llvm.ptr {bngrad.threads}) -> i32 {
+  %0 = bngrad.num_threads max 64
+  llvm.return %0 : i32
+}
+
+// CHECK-LABEL: llvm.func @count_openmp(
+// CHECK:         %[[NULL:.+]] = llvm.mlir.zero : !llvm.ptr
+// CHECK:         llvm.call @bngrad_count_threads(%[[NULL]],
+llvm.func @count_openmp() -> i32 {
+  %0 = bngrad.num_threads max 7
+  llvm.return %0 : i32
+}
+
+// -----
+
 // What is not lowered is reported later.
 // CHECK-LABEL: llvm.func @casts(
 // CHECK:         bngrad.parallel

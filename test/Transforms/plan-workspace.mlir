@@ -138,3 +138,27 @@ func.func private @called(%b: memref<4xf32>) {
   memref.dealloc %0 : memref<4xf32>
   return
 }
+
+// -----
+
+// A loop that has as many iterations as there are threads gets memory for the most there can be.
+// CHECK-LABEL: func.func @threads(
+// CHECK:         bngrad.num_threads max 64
+// CHECK:         memref.view
+// CHECK-LABEL: func.func private @threads.workspace(
+// CHECK-NOT:     bngrad.num_threads
+// CHECK:         arith.constant 64 : i32
+// CHECK:         return
+func.func @threads(%a: memref<20xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = bngrad.num_threads max 64
+  %shares = arith.index_cast %n : i32 to index
+  scf.parallel (%i) = (%c0) to (%shares) step (%c1) {
+    %0 = memref.alloc() : memref<20xf32>
+    memref.copy %a, %0 : memref<20xf32> to memref<20xf32>
+    memref.copy %0, %a : memref<20xf32> to memref<20xf32>
+    memref.dealloc %0 : memref<20xf32>
+  }
+  return
+}

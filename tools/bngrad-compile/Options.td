@@ -14,6 +14,10 @@ defm entry : Eq<"entry", "NAME[=C_NAME]",
                 "Function to export, and its name in C; may be repeated "
                 "(default: all public ones)">;
 defm header : Eq<"header", "OUT.h", "C header of what the output exports">;
+def packed
+    : Flag<["--"], "packed">,
+      HelpText<"Export NAME_packed and NAME_packed_workspace alone, which take "
+               "an array of pointers to descriptors and check nothing">;
 defm target : Eq<"target", "cpu|cuda",
                  "Where the gradients are to run (default: cpu)">;
 defm chip : Eq<"chip", "sm_XX[,...]",
@@ -27,13 +31,17 @@ def device_arguments : Flag<["--"], "device-arguments">,
              "of the host, and copied)">;
 defm mcpu : Eq<"mcpu", "CPU",
                "CPU as LLVM names it, such as x86-64-v3 (default: native)">;
+defm mattr : Eq<"mattr", "+FEATURE[,...]",
+                "Features to add to those of the CPU, or with - to remove, as "
+                "LLVM names them, such as +avx512bf16">;
 defm mtriple : Eq<"mtriple", "TRIPLE",
                   "Machine to compile for, an x86_64 or aarch64 such as "
                   "aarch64-linux-gnu, not for .so (default: this one)">;
 defm schedule : Eq<"schedule", "#bngrad.schedule<...>",
                    "Schedule for every group (default: chosen)">;
-defm threads : Eq<"threads", "N",
-                  "Threads to share work among (default: this machine's cores)">;
+defm threads : Eq<"threads", "N|caller",
+                  "Threads to share work among; caller: as many as a call has "
+                  "(default: this machine's cores)">;
 def reassociate_sums
     : Flag<["--"], "reassociate-sums">,
       HelpText<"Add sums of the program in any order, as its source may: more "

@@ -199,13 +199,22 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
   if (args.hasArg(OPT_mtriple) && options.isShared)
     report("expected -o to end in .o, .s, .ll or .mlir with --mtriple, got '" +
            options.output + "'");
+  compile.codeGen.features = args.getLastArgValue(OPT_mattr).str();
+  if (args.hasArg(OPT_mattr) && compile.codeGen.features.empty())
+    report("expected --mattr to be one such as +avx2, got ''");
+  compile.packed = args.hasArg(OPT_packed);
+  if (compile.packed && args.hasArg(OPT_header))
+    report("expected no --header with --packed, got '" + options.header + "'");
   options.hasSchedule = args.hasArg(OPT_schedule);
   options.import.reassociateSums = args.hasArg(OPT_reassociate_sums);
   compile.schedule = args.getLastArgValue(OPT_schedule).str();
   std::optional<unsigned> threads;
-  if (failed(parseCount(args, OPT_threads, "threads", 1024, threads)))
+  if (args.getLastArgValue(OPT_threads) == "caller")
+    compile.threads = -1;
+  else if (failed(parseCount(args, OPT_threads, "threads", 1024, threads)))
     result = failure();
-  compile.threads = threads.value_or(0);
+  else
+    compile.threads = threads.value_or(0);
   if (failed(result))
     return failure();
   return options;
@@ -219,10 +228,19 @@ static std::vector<std::string> getLibraries(Device device) {
   return {getOwnLibrary("libBNGradCudaRuntime.so")};
 }
 
+/// `reason`, which begins with the name of a field of CodeGenTarget, with that
+/// of its option.
+static std::string toOption(StringRef reason) {
+  auto [field, rest] = reason.split(':');
+  return ("m" + (field == "features" ? StringRef("attr") : field) + ":" + rest)
+      .str();
+}
+
 static LogicalResult run(const Options &options) {
-  // --mtriple and --mcpu, after the fields that the reason begins with.
+  // --mtriple, --mcpu and --mattr, after the fields that the reason begins
+  // with.
   if (std::string reason; failed(verifyTarget(options.compile.codeGen, reason)))
-    return reportError("--m" + reason);
+    return reportError("--" + toOption(reason));
   MLIRContext context;
   prepareContext(context);
   if (options.hasSchedule &&

@@ -43,6 +43,9 @@ struct CodeGenTarget {
   /// A name that LLVM knows, or `native`. Empty: native for this machine's
   /// architecture, generic for any other.
   std::string cpu;
+  /// Features to add to those of `cpu`, as LLVM names them, comma-separated:
+  /// `+avx512bf16`.
+  std::string features;
 };
 
 /// How to import a module.
@@ -64,7 +67,9 @@ struct CompileOptions {
   CudaCompileOptions cuda; // for Device::Cuda
   CodeGenTarget codeGen;
   std::string schedule; // empty: chosen
-  int64_t threads = 0;  // for Device::Cpu; 0: this machine's
+  /// For Device::Cpu; 0: this machine's, -1: as many as a call has.
+  int64_t threads = 0;
+  bool packed = false; // entries that take packed parameters alone
 };
 
 /// Checks that code can be generated for `target`.

@@ -440,6 +440,33 @@ def BNGrad_ParallelOp
   let hasVerifier = 1;
 }
 
+def BNGrad_NumThreadsOp : BNGrad_Op<"num_threads", [Pure]> {
+  let summary = "number of threads that run parallel loops";
+  let description = [{
+    The number of threads of the caller's pool, at least 1 and at most `max`. It
+    is the same for all of a call. Loops need not run on as many.
+
+    `bngrad-outline-parallel` lowers it.
+
+    Constraints:
+      (C1) `max` is in [1, 4096].
+
+    Example:
+
+    ```mlir
+    func.func @count() -> i32 {
+      %0 = bngrad.num_threads max 64
+      return %0 : i32
+    }
+    ```
+  }];
+
+  let arguments = (ins I32Attr:$max);
+  let results = (outs I32:$result);
+  let assemblyFormat = "`max` $max attr-dict";
+  let hasVerifier = 1;
+}
+
 def BNGrad_YieldOp
     : BNGrad_Op<"yield", [Pure, Terminator, HasParent<"ParallelOp">]> {
   let summary = "end of a phase";

@@ -21,10 +21,17 @@
 
 namespace mlir::bngrad {
 
+/// The most shares of a parallel loop. Each may have tables of its own.
+inline constexpr int64_t kMostThreads = 4096;
+
+/// The most shares of a loop that has as many as there are threads.
+inline constexpr int64_t kMostPoolThreads = 64;
+
 /// Parameters of `channels`, `tiles`, `rows`, `split` and `sizes`. Each kind
 /// has all of them: where strides call for another kind, that one uses them.
 struct CpuSchedule {
-  /// Shares of a parallel loop, in [1, 2^20]. Results do not depend on it.
+  /// Shares of a parallel loop, at most kMostThreads; 0: as many as threads, of
+  /// which there are kMostPoolThreads at most. Results do not depend on it.
   int64_t threads = 1;
   /// Length of a vector register, in bits: a power of 2 in [64, 2048].
   int64_t vectorBits = 512;

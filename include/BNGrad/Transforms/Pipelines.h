@@ -104,7 +104,8 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
       llvm::cl::init(0)};
   Option<int64_t> threads{
       *this, "threads",
-      llvm::cl::desc("Target: threads that run at a time; 0: the host's"),
+      llvm::cl::desc("Target: threads that run at a time; 0: the host's, -1: "
+                     "as many as a call has"),
       llvm::cl::init(0)};
   Option<int64_t> l1Bytes{
       *this, "l1-bytes",
@@ -117,6 +118,11 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
   Option<bool> exportC{
       *this, "export-c",
       llvm::cl::desc("Export public functions to C (--bngrad-export-c)"),
+      llvm::cl::init(false)};
+  Option<bool> packed{
+      *this, "packed",
+      llvm::cl::desc(
+          "With export-c: entries that take packed parameters alone"),
       llvm::cl::init(false)};
   EnumOption<Feature> fma{
       *this, "fma",
@@ -173,6 +179,11 @@ struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
       *this, "export-c",
       llvm::cl::desc("Export public functions to C (--bngrad-export-c), which "
                      "return the status of the thread"),
+      llvm::cl::init(false)};
+  Option<bool> packed{
+      *this, "packed",
+      llvm::cl::desc(
+          "With export-c: entries that take packed parameters alone"),
       llvm::cl::init(false)};
 
   CudaOptions getOptions() const;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Lower/Threads.h"
 
 #include "HelperFunctions.h"
@@ -21,8 +22,10 @@ void mlir::bngrad::addThreads(ModuleOp module) {
   auto type = LLVM::LLVMPointerType::get(module.getContext());
   llvm::SetVector<func::FuncOp> found;
   for (auto function : module.getOps<func::FuncOp>()) {
-    WalkResult loops =
-        function.walk([](scf::ParallelOp) { return WalkResult::interrupt(); });
+    WalkResult loops = function.walk([](Operation *op) {
+      return isa<scf::ParallelOp, NumThreadsOp>(op) ? WalkResult::interrupt()
+                                                    : WalkResult::advance();
+    });
     if (loops.wasInterrupted())
       found.insert(function);
   }

@@ -274,6 +274,51 @@ static void addDescriptorEntry(const FunctionEntries &exported) {
   func::ReturnOp::create(b, exported.getLoc(), exported.callAlone(b, operands));
 }
 
+/// The parameters that `packed` points to.
+static SmallVector<Value>
+loadPacked(OpBuilder &b, const FunctionEntries &exported, Value packed) {
+  Location loc = exported.getLoc();
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  SmallVector<Value> parameters;
+  for (auto [i, type] : llvm::enumerate(exported.getParameters())) {
+    Value slot = LLVM::GEPOp::create(b, loc, pointer, pointer, packed,
+                                     LLVM::GEPArg(static_cast<int32_t>(i)));
+    Value address = LLVM::LoadOp::create(b, loc, pointer, slot);
+    bool isDescriptor = isa<MemRefType>(type);
+    parameters.push_back(
+        isDescriptor ? address
+                     : LLVM::LoadOp::create(
+                           b, loc, FunctionEntries::getCType(type), address));
+  }
+  return exported.fromDescriptors(b, parameters);
+}
+
+/// int32_t NAME_packed(void *const *parameters, void *workspace,
+/// const bngrad_threads_t *threads), which checks nothing, and size_t
+/// NAME_packed_workspace(void *const *parameters).
+static void addPackedEntries(const FunctionEntries &exported) {
+  OpBuilder b(exported.getFunction().getContext());
+  Location loc = exported.getLoc();
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  func::FuncOp entry = FunctionEntries::addFunction(
+      b, exported.getFunction(), exported.getName() + "_packed",
+      {pointer, pointer, pointer}, b.getI32Type());
+  ValueRange arguments = entry.getArguments();
+  func::ReturnOp::create(b, loc,
+                         exported.call(b, loadPacked(b, exported, arguments[0]),
+                                       arguments[1], arguments[2]));
+
+  entry = FunctionEntries::addFunction(b, exported.getFunction(),
+                                       exported.getName() + "_packed_workspace",
+                                       {pointer}, b.getI64Type());
+  Value size = arith::ConstantIntOp::create(b, loc, 0, 64);
+  if (func::FuncOp workspace = exported.getWorkspaceFunction())
+    size = func::CallOp::create(b, loc, workspace,
+                                loadPacked(b, exported, entry.getArgument(0)))
+               .getResult(0);
+  func::ReturnOp::create(b, loc, size);
+}
+
 /// Makes `functions` internal. None keeps a name that another library could
 /// have, or that the lowering looks for: malloc, exp.
 static LogicalResult hide(ArrayRef<func::FuncOp> functions,
@@ -296,10 +341,14 @@ static LogicalResult hide(ArrayRef<func::FuncOp> functions,
 /// Checks that the entries of the functions called `names` can have their
 /// names. Symbols of other dialects have kept theirs.
 static LogicalResult verifyEntryNames(ModuleOp module, SymbolTable &symbols,
-                                      ArrayRef<std::string> names) {
+                                      ArrayRef<std::string> names,
+                                      bool packed) {
   for (const std::string &name : names) {
-    const std::string entries[] = {"_mlir_ciface_" + name, name + "_checked",
-                                   name + "_diagnose", name + "_workspace"};
+    SmallVector<std::string> entries = {"_mlir_ciface_" + name,
+                                        name + "_checked", name + "_diagnose",
+                                        name + "_workspace"};
+    if (packed)
+      entries = {name + "_packed", name + "_packed_workspace"};
     for (const std::string &entry : entries) {
       Operation *other = symbols.lookup(entry);
       if (other || llvm::is_contained(names, entry))
@@ -336,7 +385,7 @@ void BNGradExportCPass::runOnOperation() {
   if (failed(hide(functions, symbols)))
     return signalPassFailure();
   hideRest(module);
-  if (failed(verifyEntryNames(module, symbols, names)))
+  if (failed(verifyEntryNames(module, symbols, names, packed)))
     return signalPassFailure();
   FailureOr<func::FuncOp> status = func::FuncOp();
   if (!statusFunction.empty() && !exported.empty())
@@ -349,11 +398,15 @@ void BNGradExportCPass::runOnOperation() {
   bool hasMapped = llvm::any_of(all, [](const FunctionEntries &entries) {
     return entries.mapsWorkspace();
   });
-  if ((hasMapped &&
-       failed(addHelperFunctions(module, kHelpers, "gets memory"))) ||
-      (!all.empty() && failed(addCheckHelpers(module))))
+  if (!packed && ((hasMapped && failed(addHelperFunctions(module, kHelpers,
+                                                          "gets memory"))) ||
+                  (!all.empty() && failed(addCheckHelpers(module)))))
     return signalPassFailure();
   for (const FunctionEntries &entries : all) {
+    if (packed) {
+      addPackedEntries(entries);
+      continue;
+    }
     if (entries.hasPointerForm())
       addPointerEntry(entries);
     else

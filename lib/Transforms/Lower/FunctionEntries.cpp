@@ -38,8 +38,7 @@ static Value createDescriptor(OpBuilder &b, Location loc,
   return MemRefDescriptor::fromStaticShape(b, loc, converter, type, pointer);
 }
 
-/// The type that C passes for an argument of `type`.
-static Type getCType(Type type) {
+Type FunctionEntries::getCType(Type type) {
   MLIRContext *context = type.getContext();
   if (isa<MemRefType>(type))
     return LLVM::LLVMPointerType::get(context);
@@ -117,16 +116,22 @@ bool FunctionEntries::mapsWorkspace() const {
   return workspace && !getFrameBytes(workspace);
 }
 
+func::FuncOp FunctionEntries::addFunction(OpBuilder &b, func::FuncOp exported,
+                                          const Twine &name,
+                                          ArrayRef<Type> types, Type result) {
+  auto module = exported->getParentOfType<ModuleOp>();
+  b.setInsertionPointToEnd(module.getBody());
+  auto function = func::FuncOp::create(b, exported.getLoc(), name.str(),
+                                       b.getFunctionType(types, result));
+  b.setInsertionPointToStart(function.addEntryBlock());
+  return function;
+}
+
 func::FuncOp FunctionEntries::addEntry(OpBuilder &b, const Twine &entryName,
                                        ArrayRef<Type> more, Type result) const {
-  auto module = function->getParentOfType<ModuleOp>();
-  b.setInsertionPointToEnd(module.getBody());
   SmallVector<Type> types = llvm::map_to_vector(parameters, getCType);
   llvm::append_range(types, more);
-  auto entry = func::FuncOp::create(b, function.getLoc(), entryName.str(),
-                                    b.getFunctionType(types, result));
-  b.setInsertionPointToStart(entry.addEntryBlock());
-  return entry;
+  return addFunction(b, function, entryName, types, result);
 }
 
 SmallVector<Value> FunctionEntries::fromPointers(OpBuilder &b,

@@ -42,6 +42,15 @@ public:
   /// not known.
   func::FuncOp getShapeFunction() const { return shapes; }
 
+  /// Adds the public function `name` after those of the module, and sets the
+  /// insertion point of `b` into it.
+  static func::FuncOp addFunction(OpBuilder &b, func::FuncOp exported,
+                                  const Twine &name, ArrayRef<Type> types,
+                                  Type result);
+
+  /// The type that C passes for an argument of `type`.
+  static Type getCType(Type type);
+
   /// Adds the public function `entryName` with the C types of the parameters
   /// and `more`, and sets the insertion point of `b` into it.
   func::FuncOp addEntry(OpBuilder &b, const Twine &entryName,

@@ -33,11 +33,14 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-static constexpr StringLiteral kRun = "bngrad_run_phases";
+static constexpr StringLiteral kRun = "bngrad_run_phases",
+                               kCount = "bngrad_count_threads";
 
 /// bngrad_run_phases runs the phases on the pool `threads`, a bngrad_threads_t,
 /// or on OpenMP's if that is null, or on this thread if `is_work` is false or
 /// there is no OpenMP. The pool may run them one after another.
+///
+/// bngrad_count_threads returns how many threads a pool has, from 1 to `max`.
 ///
 /// bngrad_openmp_state: 0 unknown, 1 found, 2 there is none. Several threads
 /// may look for it at once, and find the same.
@@ -52,10 +55,11 @@ llvm.mlir.global internal constant @bngrad_openmp_fork("GOMP_parallel\00")
 llvm.mlir.global internal constant @bngrad_openmp_barrier("GOMP_barrier\00")
 llvm.mlir.global internal constant @bngrad_openmp_number("omp_get_thread_num\00")
 llvm.mlir.global internal constant @bngrad_openmp_count("omp_get_num_threads\00")
+llvm.mlir.global internal constant @bngrad_openmp_most("omp_get_max_threads\00")
 llvm.mlir.global internal @bngrad_openmp_state(0 : i32) : i32
-llvm.mlir.global internal @bngrad_openmp() : !llvm.array<4 x ptr> {
-  %none = llvm.mlir.zero : !llvm.array<4 x ptr>
-  llvm.return %none : !llvm.array<4 x ptr>
+llvm.mlir.global internal @bngrad_openmp() : !llvm.array<5 x ptr> {
+  %none = llvm.mlir.zero : !llvm.array<5 x ptr>
+  llvm.return %none : !llvm.array<5 x ptr>
 }
 llvm.func internal @bngrad_take_openmp(%library: !llvm.ptr) -> i1 {
   %null = llvm.mlir.zero : !llvm.ptr
@@ -63,27 +67,33 @@ llvm.func internal @bngrad_take_openmp(%library: !llvm.ptr) -> i1 {
   %barrier_name = llvm.mlir.addressof @bngrad_openmp_barrier : !llvm.ptr
   %number_name = llvm.mlir.addressof @bngrad_openmp_number : !llvm.ptr
   %count_name = llvm.mlir.addressof @bngrad_openmp_count : !llvm.ptr
+  %most_name = llvm.mlir.addressof @bngrad_openmp_most : !llvm.ptr
   %fork = llvm.call @dlsym(%library, %fork_name) : (!llvm.ptr, !llvm.ptr) -> !llvm.ptr
   %barrier = llvm.call @dlsym(%library, %barrier_name) : (!llvm.ptr, !llvm.ptr) -> !llvm.ptr
   %number = llvm.call @dlsym(%library, %number_name) : (!llvm.ptr, !llvm.ptr) -> !llvm.ptr
   %count = llvm.call @dlsym(%library, %count_name) : (!llvm.ptr, !llvm.ptr) -> !llvm.ptr
+  %most = llvm.call @dlsym(%library, %most_name) : (!llvm.ptr, !llvm.ptr) -> !llvm.ptr
   %has_fork = llvm.icmp "ne" %fork, %null : !llvm.ptr
   %has_barrier = llvm.icmp "ne" %barrier, %null : !llvm.ptr
   %has_number = llvm.icmp "ne" %number, %null : !llvm.ptr
   %has_count = llvm.icmp "ne" %count, %null : !llvm.ptr
   %has_2 = llvm.and %has_fork, %has_barrier : i1
   %has_3 = llvm.and %has_2, %has_number : i1
-  %has_all = llvm.and %has_3, %has_count : i1
+  %has_most = llvm.icmp "ne" %most, %null : !llvm.ptr
+  %has_4 = llvm.and %has_3, %has_count : i1
+  %has_all = llvm.and %has_4, %has_most : i1
   llvm.cond_br %has_all, ^store, ^return
 ^store:
   %openmp = llvm.mlir.addressof @bngrad_openmp : !llvm.ptr
   %openmp_1 = llvm.getelementptr %openmp[1] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
   %openmp_2 = llvm.getelementptr %openmp[2] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
   %openmp_3 = llvm.getelementptr %openmp[3] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+  %openmp_4 = llvm.getelementptr %openmp[4] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
   llvm.store %fork, %openmp atomic monotonic {alignment = 8 : i64} : !llvm.ptr, !llvm.ptr
   llvm.store %barrier, %openmp_1 atomic monotonic {alignment = 8 : i64} : !llvm.ptr, !llvm.ptr
   llvm.store %number, %openmp_2 atomic monotonic {alignment = 8 : i64} : !llvm.ptr, !llvm.ptr
   llvm.store %count, %openmp_3 atomic monotonic {alignment = 8 : i64} : !llvm.ptr, !llvm.ptr
+  llvm.store %most, %openmp_4 atomic monotonic {alignment = 8 : i64} : !llvm.ptr, !llvm.ptr
   llvm.br ^return
 ^return:
   llvm.return %has_all : i1
@@ -122,6 +132,46 @@ llvm.func internal @bngrad_find_openmp() -> i32 attributes {passthrough = ["cold
   %state = llvm.mlir.addressof @bngrad_openmp_state : !llvm.ptr
   llvm.store %result, %state atomic release {alignment = 4 : i64} : i32, !llvm.ptr
   llvm.return %result : i32
+}
+llvm.func internal @bngrad_has_openmp() -> i1 {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %state_slot = llvm.mlir.addressof @bngrad_openmp_state : !llvm.ptr
+  %state = llvm.load %state_slot atomic acquire {alignment = 4 : i64} : !llvm.ptr -> i32
+  %is_unknown = llvm.icmp "eq" %state, %zero : i32
+  llvm.cond_br %is_unknown, ^find, ^known(%state : i32)
+^find:
+  %looked_up = llvm.call @bngrad_find_openmp() : () -> i32
+  llvm.br ^known(%looked_up : i32)
+^known(%known: i32):
+  %is_found = llvm.icmp "eq" %known, %one : i32
+  llvm.return %is_found : i1
+}
+llvm.func internal @bngrad_count_threads(%threads: !llvm.ptr, %max: i32) -> i32 attributes {passthrough = ["noinline"]} {
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %null = llvm.mlir.zero : !llvm.ptr
+  %is_openmp = llvm.icmp "eq" %threads, %null : !llvm.ptr
+  llvm.cond_br %is_openmp, ^openmp, ^pool
+^pool:
+  %context_slot = llvm.getelementptr %threads[1] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+  %count_slot = llvm.getelementptr %threads[2] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+  %context = llvm.load %context_slot : !llvm.ptr -> !llvm.ptr
+  %count = llvm.load %count_slot : !llvm.ptr -> !llvm.ptr
+  %n = llvm.call %count(%context) : !llvm.ptr, (!llvm.ptr) -> i32
+  llvm.br ^clamp(%n : i32)
+^openmp:
+  %has_openmp = llvm.call @bngrad_has_openmp() : () -> i1
+  llvm.cond_br %has_openmp, ^ask, ^clamp(%one : i32)
+^ask:
+  %openmp = llvm.mlir.addressof @bngrad_openmp : !llvm.ptr
+  %openmp_4 = llvm.getelementptr %openmp[4] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+  %most = llvm.load %openmp_4 : !llvm.ptr -> !llvm.ptr
+  %asked = llvm.call %most() : !llvm.ptr, () -> i32
+  llvm.br ^clamp(%asked : i32)
+^clamp(%given: i32):
+  %positive = llvm.intr.smax(%given, %one) : (i32, i32) -> i32
+  %clamped = llvm.intr.smin(%positive, %max) : (i32, i32) -> i32
+  llvm.return %clamped : i32
 }
 llvm.func internal @bngrad_run_openmp(%team: !llvm.ptr) {
   %zero = llvm.mlir.constant(0 : i64) : i64
@@ -189,16 +239,8 @@ llvm.func internal @bngrad_run_phases(%threads: !llvm.ptr, %is_work: i1, %phases
   %is_pool_end = llvm.icmp "eq" %pool_next, %num_phases : i64
   llvm.cond_br %is_pool_end, ^return, ^pool_phase(%pool_next : i64)
 ^openmp:
-  %state_slot = llvm.mlir.addressof @bngrad_openmp_state : !llvm.ptr
-  %state = llvm.load %state_slot atomic acquire {alignment = 4 : i64} : !llvm.ptr -> i32
-  %is_unknown = llvm.icmp "eq" %state, %zero : i32
-  llvm.cond_br %is_unknown, ^find, ^known(%state : i32)
-^find:
-  %looked_up = llvm.call @bngrad_find_openmp() : () -> i32
-  llvm.br ^known(%looked_up : i32)
-^known(%known: i32):
-  %is_found = llvm.icmp "eq" %known, %one : i32
-  llvm.cond_br %is_found, ^fork, ^serial(%first : i64)
+  %has_openmp = llvm.call @bngrad_has_openmp() : () -> i1
+  llvm.cond_br %has_openmp, ^fork, ^serial(%first : i64)
 ^fork:
   %team = llvm.alloca %one x !llvm.struct<(ptr, ptr, i64)> : (i32) -> !llvm.ptr
   %team_1 = llvm.getelementptr %team[0, 1] : (!llvm.ptr) -> !llvm.ptr, !llvm.struct<(ptr, ptr, i64)>
@@ -298,6 +340,27 @@ static LLVM::GlobalOp createTable(ArrayRef<LLVM::LLVMFuncOp> functions,
   return table;
 }
 
+/// The bngrad_threads_t of the function around `op`; null: OpenMP's.
+static Value getThreads(OpBuilder &b, Operation *op) {
+  auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
+  for (BlockArgument argument : function.getArguments())
+    if (function.getArgAttr(argument.getArgNumber(), kThreadsAttrName))
+      return argument;
+  return LLVM::ZeroOp::create(b, op->getLoc(),
+                              LLVM::LLVMPointerType::get(op->getContext()));
+}
+
+static void lower(NumThreadsOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Value max = LLVM::ConstantOp::create(b, loc, op.getMaxAttr());
+  Value threads = getThreads(b, op);
+  auto call = LLVM::CallOp::create(b, loc, TypeRange(b.getI32Type()), kCount,
+                                   ValueRange{threads, max});
+  op.replaceAllUsesWith(call.getResult());
+  op.erase();
+}
+
 static void lower(ParallelOp op, SymbolTable &symbols) {
   auto parent = op->getParentOfType<LLVM::LLVMFuncOp>();
   MLIRContext *context = op.getContext();
@@ -344,14 +407,8 @@ static void lower(ParallelOp op, SymbolTable &symbols) {
     functions.push_back(outline(phase, captures, type, parent, symbols));
   LLVM::GlobalOp table = createTable(functions, parent, symbols);
   Value phases = LLVM::AddressOfOp::create(b, loc, table);
-  Value threads;
-  for (BlockArgument argument : parent.getArguments())
-    if (parent.getArgAttr(argument.getArgNumber(), kThreadsAttrName))
-      threads = argument;
-  if (!threads)
-    threads = LLVM::ZeroOp::create(b, loc, pointerType);
   LLVM::CallOp::create(b, loc, TypeRange(), kRun,
-                       ValueRange{threads, condition, phases, data,
+                       ValueRange{getThreads(b, op), condition, phases, data,
                                   constant(b.getI64Type(), functions.size())});
   op.erase();
 }
@@ -362,14 +419,19 @@ struct BNGradOutlineParallelPass
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SmallVector<ParallelOp> ops;
+    SmallVector<NumThreadsOp> counts;
     module.walk([&](ParallelOp op) { ops.push_back(op); });
+    module.walk([&](NumThreadsOp op) { counts.push_back(op); });
     // Casts are left where something was not lowered, which is reported later.
     WalkResult casts = module.walk(
         [](UnrealizedConversionCastOp) { return WalkResult::interrupt(); });
-    if (ops.empty() || casts.wasInterrupted())
+    if ((ops.empty() && counts.empty()) || casts.wasInterrupted())
       return;
     if (failed(addHelperFunctions(module, kHelpers, "runs parallel loops")))
       return signalPassFailure();
+    // Before phases leave the function with the pool.
+    for (NumThreadsOp op : counts)
+      lower(op);
     SymbolTable symbols(module);
     for (ParallelOp op : ops)
       lower(op, symbols);

@@ -327,6 +327,14 @@ func::FuncOp Planner::createSizeFunction() {
   mapping.map(function.getArguments(), size.getArguments());
   Value end = measure(function.front(), mapping, constant(0));
   func::ReturnOp::create(builder, loc, end);
+  // Whatever pool a call gets.
+  size.walk([&](NumThreadsOp op) {
+    builder.setInsertionPoint(op);
+    op.replaceAllUsesWith(
+        arith::ConstantIntOp::create(builder, op.getLoc(), op.getMax(), 32)
+            .getResult());
+    op.erase();
+  });
   return size;
 }
 

@@ -98,6 +98,8 @@ CpuOptions CpuPipelineOptions::getOptions() const {
   };
   choose(target.vectorBits, vectorBits);
   choose(target.threads, threads);
+  if (threads < 0)
+    target.threads = 0;
   choose(target.l1Bytes, l1Bytes);
   choose(target.lastLevelBytes, lastLevelBytes);
   if (fma != Feature::Host)
@@ -122,13 +124,14 @@ void mlir::bngrad::buildToLinalgPipeline(
 template <typename Options>
 static void
 buildPipeline(OpPassManager &pm, const Options &options,
-              const BNGradExportCPassOptions &exportOptions,
+              BNGradExportCPassOptions exportOptions,
               function_ref<void(Stage first, Stage last)> addStages) {
   Stage last = options.stopAfter;
   bool isExported = options.exportC && last == Stage::Lower;
+  exportOptions.packed = options.packed;
   addStages(Stage::Import, Stage::Import);
   // While ops say how their sizes are related.
-  if (isExported)
+  if (isExported && !exportOptions.packed)
     pm.addPass(createBNGradAddShapeFunctionsPass());
   if (last != Stage::Import)
     addStages(Stage::Decompose, std::min(last, Stage::Apply));

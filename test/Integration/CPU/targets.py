@@ -132,8 +132,8 @@ def main():
             assert re.search(r"fml[as]\s+v\d+\.4s", assembly), "products are not fused"
             assert "stnp" in assembly, "no streaming stores"
             called = set(re.findall(r"\bbl\s+(\w+)", assembly))
-            assert called <= {"f", "bngrad_run_phases", "bngrad_find_openmp", "dlopen", "dlsym", "getenv", "malloc", "free",
-                              "abort", "memset"}, f"calls {called}"
+            called = {name for name in called if not name.startswith("bngrad_")}
+            assert called <= {"f", "dlopen", "dlsym", "getenv", "malloc", "free", "abort", "memset"}, f"calls {called}"
         except AssertionError as error:
             failed += 1
             print(f"FAILED {kind} for AArch64: {error}")

@@ -163,7 +163,9 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
   let options = [
     Option<"statusFunction", "status-function", "std::string",
            /*default=*/"\"\"",
-           "Function int32_t(void) whose value NAME returns unless memory ran out; empty: 0">
+           "Function int32_t(void) whose value NAME returns unless memory ran out; empty: 0">,
+    Option<"packed", "packed", "bool", /*default=*/"false",
+           "Add NAME_packed and NAME_packed_workspace alone">
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",

@@ -73,7 +73,7 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
     Option<"vectorBits", "vector-bits", "int64_t", /*default=*/"512",
            "Target: length of a vector register, in bits">,
     Option<"threads", "threads", "int64_t", /*default=*/"1",
-           "Target: threads that run at a time">,
+           "Target: threads that run at a time; 0: as many as a call has">,
     Option<"l1Bytes", "l1-bytes", "int64_t", /*default=*/"49152",
            "Target: first-level data cache of a core, in bytes">,
     Option<"chip", "chip", "std::string", /*default=*/"\"\"",

@@ -25,7 +25,7 @@ namespace mlir::bngrad {
 struct Target {
   /// Length of a vector register, in bits.
   int64_t vectorBits = 512;
-  /// Number of threads that run concurrently.
+  /// Number of threads that run concurrently; 0: as many as a call has.
   int64_t threads = 1;
   /// First-level data cache of a core, in bytes.
   int64_t l1Bytes = 48 << 10;

@@ -120,9 +120,27 @@ void CpuLoops::emitLoops(OpBuilder &b, ArrayRef<unsigned> loops,
 
 Value CpuLoops::getShares(OpBuilder &b) const {
   IndexBuilder index = at(b);
-  return index.select(index.compare(arith::CmpIPredicate::ult, count,
-                                    index.constant(limits::kSerialElements)),
-                      index.constant(1), index.constant(schedule.threads));
+  Value one = index.constant(1);
+  Value isSmall = index.compare(arith::CmpIPredicate::ult, count,
+                                index.constant(limits::kSerialElements));
+  if (schedule.threads > 0)
+    return index.select(isSmall, one, index.constant(schedule.threads));
+  if (matchPattern(isSmall, m_One()))
+    return one;
+  // Asked for only where it is needed.
+  auto shares = scf::IfOp::create(
+      b, loc, isSmall,
+      [&](OpBuilder &nested, Location loc) {
+        scf::YieldOp::create(nested, loc, one);
+      },
+      [&](OpBuilder &nested, Location loc) {
+        Value threads = NumThreadsOp::create(nested, loc, kMostPoolThreads);
+        scf::YieldOp::create(nested, loc,
+                             arith::IndexCastOp::create(
+                                 nested, loc, nested.getIndexType(), threads)
+                                 .getResult());
+      });
+  return shares.getResult(0);
 }
 
 void CpuLoops::emitShares(OpBuilder &b, Value iterations, ShareBody body,

@@ -16,15 +16,31 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+static bool isHalf(Type type) { return type.isF16() || type.isBF16(); }
+
+/// `memref` with its elements of 16 bits as integers: LLVM makes a branch per
+/// element of a masked access to floats that the CPU does not compute with, and
+/// drops the hint from a streaming store.
+static Value castToBits(OpBuilder &b, Location loc, Value memref) {
+  auto type = cast<MemRefType>(memref.getType());
+  return ElementCastOp::create(b, loc, type.clone(b.getI16Type()), memref);
+}
+
 Value CpuLoops::load(OpBuilder &b, Value memref, ValueRange indices,
                      const Piece &piece) const {
   memref = castToStorage(b, loc, memref);
   auto type = VectorType::get({piece.lanes}, getElementTypeOrSelf(memref));
   if (!piece.mask)
     return vector::LoadOp::create(b, loc, type, memref, indices);
-  Value zeros = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-  return vector::MaskedLoadOp::create(b, loc, type, memref, indices, piece.mask,
-                                      zeros);
+  VectorType loaded = type;
+  if (isHalf(type.getElementType())) {
+    loaded = type.clone(b.getI16Type());
+    memref = castToBits(b, loc, memref);
+  }
+  Value zeros = arith::ConstantOp::create(b, loc, b.getZeroAttr(loaded));
+  Value value = vector::MaskedLoadOp::create(b, loc, loaded, memref, indices,
+                                             piece.mask, zeros);
+  return b.createOrFold<arith::BitcastOp>(loc, type, value);
 }
 
 /// `value` as a vector of `lanes` elements in their storage type.
@@ -36,15 +52,24 @@ static Value toStorage(OpBuilder &b, Location loc, Value value, int64_t lanes) {
   return arith::ExtUIOp::create(b, loc, type, value);
 }
 
+/// A vector of 16-bit floats as integers.
+static Value toBits(OpBuilder &b, Location loc, Value value) {
+  auto type = cast<VectorType>(value.getType());
+  return arith::BitcastOp::create(b, loc, type.clone(b.getI16Type()), value);
+}
+
 void CpuLoops::store(OpBuilder &b, Value value, Value memref,
                      ValueRange indices, const Piece &piece) const {
   value = toStorage(b, loc, value, piece.lanes);
+  bool isNarrow = isHalf(getElementTypeOrSelf(value));
+  if (piece.mask && isNarrow) {
+    value = toBits(b, loc, value);
+    memref = castToBits(b, loc, memref);
+  }
   if (piece.mask) {
     vector::MaskedStoreOp::create(b, loc, memref, indices, piece.mask, value);
     return;
   }
-  Type type = getElementTypeOrSelf(value);
-  bool isNarrow = type.isF16() || type.isBF16();
   if (!isNarrow || piece.lanes <= lanes) {
     vector::StoreOp::create(b, loc, value, memref, indices);
     return;
@@ -62,14 +87,9 @@ void CpuLoops::store(OpBuilder &b, Value value, Value memref,
 void CpuLoops::storeStreaming(OpBuilder &b, Value value, Value memref,
                               ValueRange indices, const Piece &piece) const {
   value = toStorage(b, loc, value, piece.lanes);
-  // LLVM drops the hint from stores of 16-bit floats.
-  if (auto type = dyn_cast<FloatType>(getElementTypeOrSelf(value));
-      type && type.getWidth() == 16) {
-    Type bits = b.getI16Type();
-    value = arith::BitcastOp::create(
-        b, loc, VectorType::get({piece.lanes}, bits), value);
-    auto memrefType = cast<MemRefType>(memref.getType());
-    memref = ElementCastOp::create(b, loc, memrefType.clone(bits), memref);
+  if (isHalf(getElementTypeOrSelf(value))) {
+    value = toBits(b, loc, value);
+    memref = castToBits(b, loc, memref);
   }
   int64_t pieceBytes =
       piece.lanes * getElementTypeOrSelf(value).getIntOrFloatBitWidth() / 8;

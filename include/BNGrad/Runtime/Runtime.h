@@ -1,0 +1,233 @@
+/*===- Runtime.h - gradients of batch normalization from C ------ -*- C -*-===*\
+|*
+|* Licensed under the Apache License v2.0 with LLVM Exceptions.
+|* See LICENSE for license information.
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+|*
+\*===----------------------------------------------------------------------===*/
+/*
+ * libBNGradRuntime.so: the gradient of batch normalization for programs that
+ * compile nothing. A tensor descriptor gives shape and strides, an operator
+ * descriptor the nine tensors of a gradient, and a call their data:
+ *
+ *   create a handle, tensor descriptors and an operator descriptor;
+ *   ask for the size of the workspace, and allocate it;
+ *   call bngradBatchNormBackward, as often as needed; destroy.
+ *
+ * Errors: every function returns a status, and bngradGetLastError() says which
+ * argument is wrong, the expected and the actual value. Nothing is written
+ * before all arguments are checked.
+ *
+ * Threads: a handle and a descriptor may be used by several threads at once
+ * while no thread changes or destroys them; each call needs a workspace of its
+ * own. docs/runtime.md has a table for each of lifetimes, threads, aliasing,
+ * alignment and errors.
+ */
+
+#ifndef BNGRAD_RUNTIME_RUNTIME_H
+#define BNGRAD_RUNTIME_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Names in the style of C. */
+/* NOLINTBEGIN(readability-identifier-naming) */
+
+typedef enum {
+  BNGRAD_SUCCESS = 0,
+  BNGRAD_BAD_PARAM = 1,
+  BNGRAD_NULL_POINTER = 2,
+  BNGRAD_BAD_DTYPE = 3,
+  BNGRAD_BAD_SHAPE = 4,
+  BNGRAD_BAD_STRIDES = 5,
+  BNGRAD_INSUFFICIENT_WORKSPACE = 6,
+  BNGRAD_DEVICE_NOT_SUPPORTED = 7,
+  BNGRAD_COMPILER_NOT_FOUND = 8,
+  BNGRAD_INTERNAL_ERROR = 9
+} bngradStatus_t;
+
+typedef enum {
+  BNGRAD_DEVICE_CPU = 0,
+  BNGRAD_DEVICE_CUDA = 1,
+  BNGRAD_DEVICE_CUDA_EMULATOR = 2
+} bngradDevice_t;
+
+typedef enum {
+  BNGRAD_DTYPE_F16 = 0,
+  BNGRAD_DTYPE_BF16 = 1,
+  BNGRAD_DTYPE_F32 = 2,
+  BNGRAD_DTYPE_F64 = 3,
+  BNGRAD_DTYPE_BOOL = 4 /* a byte; 0 is false, 1 is true */
+} bngradDtype_t;
+
+/* How mean and variance were obtained: from this input (training), or as
+ * constants (frozen batch normalization). */
+typedef enum {
+  BNGRAD_STATISTICS_BATCH = 0,
+  BNGRAD_STATISTICS_GLOBAL = 1
+} bngradStatistics_t;
+
+/* The operand `statistic`: the variance, or 1 / sqrt(variance + epsilon). */
+typedef enum {
+  BNGRAD_STATISTIC_VARIANCE = 0,
+  BNGRAD_STATISTIC_INV_STD = 1
+} bngradStatistic_t;
+
+/* The most dims of a tensor, and the most feature dims. */
+#define BNGRAD_MAX_RANK 16
+#define BNGRAD_MAX_FEATURE_DIMS 8
+
+/* All zero but struct_size: the defaults. */
+typedef struct {
+  size_t struct_size; /* sizeof(bngradBatchNormBackwardOptions_t) */
+  double epsilon;     /* finite, at least 0, and 0 with an inv_std */
+  bngradStatistics_t statistics;
+  bngradStatistic_t statistic;
+  int num_feature_dims;                      /* 0: one, dim 1 */
+  int feature_dims[BNGRAD_MAX_FEATURE_DIMS]; /* ascending */
+} bngradBatchNormBackwardOptions_t;
+
+#ifndef BNGRAD_THREADS_T_DEFINED
+#define BNGRAD_THREADS_T_DEFINED
+/*
+ * The threads that run the loops of a call; null: OpenMP's. Results are the
+ * same for all. `count` returns how many there are, during a call always the
+ * same. `run` calls body(data, i, n) for each i from 0 to n - 1, in any order,
+ * on any threads, at once or one after another, and returns when all have
+ * returned.
+ */
+typedef struct {
+  size_t struct_size; /* sizeof(bngrad_threads_t) */
+  void *context;
+  int (*count)(void *context);
+  void (*run)(void *context, int n, void (*body)(void *data, int thread, int n),
+              void *data);
+} bngrad_threads_t;
+#endif
+
+/* Runs task(argument) once, on any thread, now or later. It returns 0, or
+ * another value if the task will not run. */
+typedef struct {
+  size_t struct_size; /* sizeof(bngradExecutor_t) */
+  void *context;
+  int (*submit)(void *context, void (*task)(void *argument), void *argument);
+} bngradExecutor_t;
+
+/* Called once when a gradient is final, or will never be: `message` is then
+ * that of bngradGetLastError(), and lives as long as the call. `function` null:
+ * none. */
+typedef struct {
+  void (*function)(void *context, bngradStatus_t status, const char *message);
+  void *context;
+} bngradCompletion_t;
+
+typedef struct bngradHandle *bngradHandle_t;
+typedef struct bngradTensorDescriptor *bngradTensorDescriptor_t;
+typedef struct bngradBatchNormBackwardDescriptor
+    *bngradBatchNormBackwardDescriptor_t;
+
+/* The version of the library, such as "0.1.0". */
+const char *bngradVersion(void);
+
+/* The name of a status, such as "BNGRAD_BAD_SHAPE". */
+const char *bngradGetStatusName(bngradStatus_t status);
+
+/* The error of the last call of this thread, one line; empty after a success.
+ * It lives until the next call of this thread; those that destroy keep it. */
+const char *bngradGetLastError(void);
+
+/* A handle for the device number `device` of a kind; 0 for the CPU. */
+bngradStatus_t bngradCreateHandle(bngradHandle_t *handle, bngradDevice_t kind,
+                                  int device);
+bngradStatus_t bngradDestroyHandle(bngradHandle_t handle);
+
+/* The threads of calls on a CPU; null: OpenMP's, as at first. `threads` is
+ * copied; its context must outlive the calls. Not during a call. */
+bngradStatus_t bngradSetThreads(bngradHandle_t handle,
+                                const bngrad_threads_t *threads);
+
+/* `shape` and `strides` have `rank` elements, 0 to BNGRAD_MAX_RANK, and are
+ * copied. Strides are in elements, and at least 0; null: row-major. */
+bngradStatus_t
+bngradCreateTensorDescriptor(bngradTensorDescriptor_t *descriptor,
+                             bngradDtype_t dtype, int rank,
+                             const int64_t *shape, const int64_t *strides);
+bngradStatus_t
+bngradDestroyTensorDescriptor(bngradTensorDescriptor_t descriptor);
+
+/*
+ * Describes a gradient. Null: for an output, it is not wanted, but one of them
+ * must be; `scale`: 1; `mask`: none; `options`: the defaults. The tensor
+ * descriptors may be destroyed afterwards, the handle must outlive the
+ * descriptor.
+ *
+ *   grad_output, input, grad_input   one shape, rank >= 1; the first two of one
+ *                                    type
+ *   mask                             that shape, BNGRAD_DTYPE_BOOL; where it is
+ *                                    0, grad_output counts as 0
+ *   scale, mean, statistic           the sizes of the feature dims, of one type
+ *   grad_scale, grad_offset          the sizes of the feature dims
+ *
+ * An output has no two elements at one address.
+ */
+bngradStatus_t bngradCreateBatchNormBackwardDescriptor(
+    bngradHandle_t handle, bngradBatchNormBackwardDescriptor_t *descriptor,
+    const bngradBatchNormBackwardOptions_t *options,
+    bngradTensorDescriptor_t grad_input, bngradTensorDescriptor_t grad_scale,
+    bngradTensorDescriptor_t grad_offset, bngradTensorDescriptor_t grad_output,
+    bngradTensorDescriptor_t input, bngradTensorDescriptor_t scale,
+    bngradTensorDescriptor_t mean, bngradTensorDescriptor_t statistic,
+    bngradTensorDescriptor_t mask);
+bngradStatus_t bngradDestroyBatchNormBackwardDescriptor(
+    bngradBatchNormBackwardDescriptor_t descriptor);
+
+/* The size of the workspace of one call, in bytes; it may start anywhere. */
+bngradStatus_t bngradGetBatchNormBackwardWorkspaceSize(
+    bngradBatchNormBackwardDescriptor_t descriptor, size_t *size);
+
+/*
+ * Computes the gradients that the descriptor wants; the pointers of its null
+ * tensors are ignored. `stream` is ignored on a CPU, where the call returns
+ * when all is done.
+ *
+ * grad_input may be grad_output or input: the same pointer, type and strides.
+ * No other two tensors of which one is an output may overlap, nor may the
+ * workspace with any.
+ */
+bngradStatus_t
+bngradBatchNormBackward(bngradBatchNormBackwardDescriptor_t descriptor,
+                        void *workspace, size_t workspace_size,
+                        void *grad_input, void *grad_scale, void *grad_offset,
+                        const void *grad_output, const void *input,
+                        const void *scale, const void *mean,
+                        const void *statistic, const void *mask, void *stream);
+
+/*
+ * Submits the same to `executor`, null: to the calling thread. `done` is of
+ * grad_input, grad_scale and grad_offset; null: none. Each is called as soon as
+ * that gradient is final, which for the latter two is before grad_input is
+ * computed. The workspace and all data must live until all that are wanted are
+ * done; the descriptor and the handle, too.
+ *
+ * Errors: an argument that is wrong is the status of this function, and nobody
+ * is called.
+ */
+bngradStatus_t bngradBatchNormBackwardAsync(
+    bngradBatchNormBackwardDescriptor_t descriptor, void *workspace,
+    size_t workspace_size, void *grad_input, void *grad_scale,
+    void *grad_offset, const void *grad_output, const void *input,
+    const void *scale, const void *mean, const void *statistic,
+    const void *mask, void *stream, const bngradExecutor_t *executor,
+    const bngradCompletion_t *done);
+
+/* NOLINTEND(readability-identifier-naming) */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BNGRAD_RUNTIME_RUNTIME_H */

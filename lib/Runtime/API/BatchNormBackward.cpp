@@ -1,0 +1,316 @@
+//===- BatchNormBackward.cpp - the gradient in C --------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Error.h"
+#include "Handle.h"
+#include "ReadyPlan.h"
+
+#include <algorithm>
+#include <new>
+
+using namespace bngrad;
+
+/// What was checked and planned. Calls do not change it.
+struct bngradBatchNormBackwardDescriptor {
+  const bngradHandle *handle;
+  Problem problem;
+  ReadyPlan plan;
+  /// Bytes from one element of a parameter to the next; 0: not known.
+  int64_t steps[kNumOperands];
+};
+
+namespace {
+using Descriptor = bngradBatchNormBackwardDescriptor;
+
+/// The arguments of a call.
+struct Arguments {
+  char *workspace;
+  size_t workspaceSize;
+  void *data[kNumOperands];
+};
+
+/// A call that an executor runs, at the start of its workspace.
+struct Task {
+  const Descriptor *descriptor;
+  CallData call;
+  bngradCompletion_t done[kNumOutputs];
+};
+} // namespace
+
+/// The alignment of tasks and tables in a workspace.
+static constexpr size_t kAlignment = 64;
+
+static size_t roundUp(size_t size) {
+  return (size + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+static size_t getWorkspaceSize(const Descriptor &descriptor) {
+  // The workspace may start anywhere.
+  return kAlignment - 1 + roundUp(sizeof(Task)) +
+         descriptor.plan.getWorkspaceSize();
+}
+
+bngradStatus_t bngradCreateBatchNormBackwardDescriptor(
+    bngradHandle_t handle, bngradBatchNormBackwardDescriptor_t *descriptor,
+    const bngradBatchNormBackwardOptions_t *options,
+    bngradTensorDescriptor_t gradInput, bngradTensorDescriptor_t gradScale,
+    bngradTensorDescriptor_t gradOffset, bngradTensorDescriptor_t gradOutput,
+    bngradTensorDescriptor_t input, bngradTensorDescriptor_t scale,
+    bngradTensorDescriptor_t mean, bngradTensorDescriptor_t statistic,
+    bngradTensorDescriptor_t mask) {
+  if (!handle)
+    return fail(BNGRAD_NULL_POINTER, "handle: expected a handle, got null");
+  if (!descriptor)
+    return fail(BNGRAD_NULL_POINTER, "descriptor: expected a place for one, "
+                                     "got null");
+  auto *created = new (std::nothrow) Descriptor;
+  if (!created)
+    return fail(BNGRAD_INTERNAL_ERROR, "out of memory");
+  created->handle = handle;
+  bngradStatus_t status =
+      makeProblem(options,
+                  {gradInput, gradScale, gradOffset, gradOutput, input, scale,
+                   mean, statistic, mask},
+                  created->problem);
+  if (status == BNGRAD_SUCCESS)
+    if (const char *reason =
+            created->plan.create(created->problem, handle->kernels))
+      status = fail(BNGRAD_COMPILER_NOT_FOUND,
+                    "expected a gradient that has a ready kernel, but %s; it "
+                    "can be compiled with bngrad-compile",
+                    reason);
+  if (status != BNGRAD_SUCCESS) {
+    delete created;
+    return status;
+  }
+  for (int i = 0; i < kNumOperands; ++i) {
+    const Tensor *tensor = created->problem.get(static_cast<Operand>(i));
+    int dims[BNGRAD_MAX_RANK], count = 0;
+    for (int dim = 0; tensor && dim < tensor->rank; ++dim)
+      if (tensor->shape[dim] > 1)
+        dims[count++] = dim;
+    created->steps[i] = 0;
+    if (count > 0)
+      created->steps[i] = std::max<int64_t>(
+          getVectorStride(*tensor, dims, count) * getBytes(tensor->dtype), 0);
+  }
+  *descriptor = created;
+  return succeed();
+}
+
+bngradStatus_t bngradDestroyBatchNormBackwardDescriptor(
+    bngradBatchNormBackwardDescriptor_t descriptor) {
+  delete descriptor;
+  return BNGRAD_SUCCESS;
+}
+
+bngradStatus_t bngradGetBatchNormBackwardWorkspaceSize(
+    bngradBatchNormBackwardDescriptor_t descriptor, size_t *size) {
+  if (!descriptor)
+    return fail(BNGRAD_NULL_POINTER,
+                "descriptor: expected a descriptor, got null");
+  if (!size)
+    return fail(BNGRAD_NULL_POINTER, "size: expected a place for it, got null");
+  *size = getWorkspaceSize(*descriptor);
+  return succeed();
+}
+
+/// Whether two ranges of bytes share one.
+static bool overlap(const char *lhs, int64_t lhsBytes, const char *rhs,
+                    int64_t rhsBytes) {
+  return lhsBytes > 0 && rhsBytes > 0 && lhs < rhs + rhsBytes &&
+         rhs < lhs + lhsBytes;
+}
+
+/// Whether two tensors share a byte, or may.
+static bool overlap(const Descriptor &descriptor, const Arguments &arguments,
+                    Operand lhs, Operand rhs) {
+  const Tensor &left = descriptor.problem.tensors[lhs];
+  const Tensor &right = descriptor.problem.tensors[rhs];
+  auto *leftData = static_cast<const char *>(arguments.data[lhs]);
+  auto *rightData = static_cast<const char *>(arguments.data[rhs]);
+  if (!overlap(leftData, left.bytes, rightData, right.bytes))
+    return false;
+  // The elements of one may lie between those of the other.
+  int64_t step = descriptor.steps[lhs];
+  if (step == 0 || step != descriptor.steps[rhs])
+    return true;
+  int64_t distance = (rightData - leftData) % step;
+  if (distance < 0)
+    distance += step;
+  return distance < getBytes(left.dtype) ||
+         distance + getBytes(right.dtype) > step;
+}
+
+/// Whether grad_input is computed in place of `operand`.
+static bool isInPlace(const Descriptor &descriptor, const Arguments &arguments,
+                      Operand output, Operand operand) {
+  const Problem &problem = descriptor.problem;
+  return output == GradInput && (operand == GradOutput || operand == Input) &&
+         arguments.data[output] == arguments.data[operand] &&
+         problem.tensors[output].dtype == problem.tensors[operand].dtype &&
+         haveSameStrides(problem.tensors[output], problem.tensors[operand]);
+}
+
+static bngradStatus_t verifyMemory(const Descriptor &descriptor,
+                                   const Arguments &arguments) {
+  const Problem &problem = descriptor.problem;
+  for (int i = 0; i < kNumOperands; ++i) {
+    auto operand = static_cast<Operand>(i);
+    const Tensor *tensor = problem.get(operand);
+    if (!tensor || tensor->bytes == 0)
+      continue;
+    auto *data = static_cast<const char *>(arguments.data[i]);
+    if (!data)
+      return fail(BNGRAD_NULL_POINTER, "%s: expected data, got null",
+                  getName(operand));
+    auto width = static_cast<uintptr_t>(getBytes(tensor->dtype));
+    uintptr_t rest = reinterpret_cast<uintptr_t>(data) % width;
+    if (rest != 0)
+      return fail(BNGRAD_BAD_PARAM,
+                  "%s: expected an address that is a multiple of %d, got a "
+                  "remainder of %d",
+                  getName(operand), static_cast<int>(width),
+                  static_cast<int>(rest));
+    if (overlap(data, tensor->bytes, arguments.workspace,
+                static_cast<int64_t>(getWorkspaceSize(descriptor))))
+      return fail(BNGRAD_BAD_PARAM,
+                  "workspace: expected memory apart from that of %s, got an "
+                  "overlap",
+                  getName(operand));
+  }
+  for (int i = 0; i < kNumOutputs; ++i)
+    for (int j = i + 1; j < kNumOperands; ++j) {
+      auto output = static_cast<Operand>(i), other = static_cast<Operand>(j);
+      if (problem.has[i] && problem.has[j] &&
+          overlap(descriptor, arguments, output, other) &&
+          !isInPlace(descriptor, arguments, output, other))
+        return fail(BNGRAD_BAD_PARAM,
+                    "%s: expected memory apart from that of %s, got an overlap",
+                    getName(output), getName(other));
+    }
+  return BNGRAD_SUCCESS;
+}
+
+/// Checks the arguments of a call.
+static bngradStatus_t verifyCall(const Descriptor *descriptor,
+                                 const Arguments &arguments) {
+  if (!descriptor)
+    return fail(BNGRAD_NULL_POINTER,
+                "descriptor: expected a descriptor, got null");
+  size_t size = getWorkspaceSize(*descriptor);
+  if (arguments.workspaceSize < size)
+    return fail(BNGRAD_INSUFFICIENT_WORKSPACE,
+                "workspace_size: expected at least %zu, got %zu", size,
+                arguments.workspaceSize);
+  if (!arguments.workspace)
+    return fail(BNGRAD_NULL_POINTER, "workspace: expected memory, got null");
+  return verifyMemory(*descriptor, arguments);
+}
+
+/// The start of a workspace, where the task of the call is.
+static char *align(char *workspace) {
+  uintptr_t address = reinterpret_cast<uintptr_t>(workspace);
+  return workspace + (roundUp(address) - address);
+}
+
+static CallData makeCall(const Descriptor &descriptor,
+                         const Arguments &arguments) {
+  CallData call;
+  std::copy_n(arguments.data, kNumOperands, call.data);
+  call.workspace = align(arguments.workspace) + roundUp(sizeof(Task));
+  call.threads = descriptor.handle->getThreads();
+  return call;
+}
+
+static bngradStatus_t failed(int32_t status) {
+  return fail(BNGRAD_INTERNAL_ERROR, "expected a kernel to return 0, got %d",
+              static_cast<int>(status));
+}
+
+bngradStatus_t bngradBatchNormBackward(
+    bngradBatchNormBackwardDescriptor_t descriptor, void *workspace,
+    size_t workspaceSize, void *gradInput, void *gradScale, void *gradOffset,
+    const void *gradOutput, const void *input, const void *scale,
+    const void *mean, const void *statistic, const void *mask, void *stream) {
+  (void)stream;
+  Arguments arguments = {
+      static_cast<char *>(workspace),
+      workspaceSize,
+      {gradInput, gradScale, gradOffset, const_cast<void *>(gradOutput),
+       const_cast<void *>(input), const_cast<void *>(scale),
+       const_cast<void *>(mean), const_cast<void *>(statistic),
+       const_cast<void *>(mask)}};
+  if (bngradStatus_t status = verifyCall(descriptor, arguments))
+    return status;
+  if (int32_t status = descriptor->plan.run(makeCall(*descriptor, arguments)))
+    return failed(status);
+  return succeed();
+}
+
+/// Runs a task, whose memory may be gone when the last gradient is done.
+static void runTask(void *argument) {
+  Task task = *static_cast<const Task *>(argument);
+  bool isDone[kNumOutputs] = {};
+  auto complete = [&](Operand operand, bngradStatus_t status,
+                      const char *message) {
+    isDone[operand] = true;
+    if (const bngradCompletion_t &done = task.done[operand]; done.function)
+      done.function(done.context, status, message);
+  };
+  const ReadyPlan &plan = task.descriptor->plan;
+  int32_t status = plan.runInSteps(task.call, [&](Operand operand) {
+    complete(operand, BNGRAD_SUCCESS, "");
+  });
+  if (status == 0)
+    return;
+  failed(status);
+  for (Operand operand : {GradOffset, GradScale, GradInput})
+    if (!isDone[operand])
+      complete(operand, BNGRAD_INTERNAL_ERROR, bngradGetLastError());
+}
+
+bngradStatus_t bngradBatchNormBackwardAsync(
+    bngradBatchNormBackwardDescriptor_t descriptor, void *workspace,
+    size_t workspaceSize, void *gradInput, void *gradScale, void *gradOffset,
+    const void *gradOutput, const void *input, const void *scale,
+    const void *mean, const void *statistic, const void *mask, void *stream,
+    const bngradExecutor_t *executor, const bngradCompletion_t *done) {
+  (void)stream;
+  Arguments arguments = {
+      static_cast<char *>(workspace),
+      workspaceSize,
+      {gradInput, gradScale, gradOffset, const_cast<void *>(gradOutput),
+       const_cast<void *>(input), const_cast<void *>(scale),
+       const_cast<void *>(mean), const_cast<void *>(statistic),
+       const_cast<void *>(mask)}};
+  if (bngradStatus_t status = verifyCall(descriptor, arguments))
+    return status;
+  if (executor && executor->struct_size < sizeof(*executor))
+    return fail(BNGRAD_BAD_PARAM,
+                "executor: expected struct_size to be at least %zu, got %zu",
+                sizeof(*executor), executor->struct_size);
+  if (executor && !executor->submit)
+    return fail(BNGRAD_NULL_POINTER,
+                "executor: expected a function submit, got null");
+  auto *task = new (align(arguments.workspace)) Task();
+  task->descriptor = descriptor;
+  task->call = makeCall(*descriptor, arguments);
+  if (done)
+    for (int i = 0; i < kNumOutputs; ++i)
+      if (descriptor->problem.has[i])
+        task->done[i] = done[i];
+  if (!executor) {
+    runTask(task);
+    return succeed();
+  }
+  if (int status = executor->submit(executor->context, runTask, task))
+    return fail(BNGRAD_INTERNAL_ERROR,
+                "executor: expected submit to return 0, got %d", status);
+  return succeed();
+}

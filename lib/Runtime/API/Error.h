@@ -1,0 +1,26 @@
+//===- Error.h - errors of the C library ---------------------- -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_RUNTIME_API_ERROR_H
+#define BNGRAD_LIB_RUNTIME_API_ERROR_H
+
+#include "BNGrad/Runtime/Runtime.h"
+
+namespace bngrad {
+
+/// Makes the text, a format of printf, that of bngradGetLastError() of this
+/// thread, and returns `status`.
+[[gnu::format(printf, 2, 3)]] bngradStatus_t fail(bngradStatus_t status,
+                                                  const char *format, ...);
+
+/// Removes the text; BNGRAD_SUCCESS.
+bngradStatus_t succeed();
+
+} // namespace bngrad
+
+#endif // BNGRAD_LIB_RUNTIME_API_ERROR_H

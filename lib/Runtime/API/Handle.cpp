@@ -1,0 +1,100 @@
+//===- Handle.cpp - handles -----------------------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Handle.h"
+
+#include "Error.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include <pthread.h>
+
+using namespace bngrad;
+
+/// Whether OpenMP's threads may have run, and whether that was in a parent.
+static std::atomic<bool> hasUsedOpenMP{false}, isForked{false};
+
+/// Registered once; unloading the library removes it.
+[[gnu::constructor]] static void watchForks() {
+  pthread_atfork(nullptr, nullptr, [] {
+    if (hasUsedOpenMP)
+      isForked = true;
+  });
+}
+
+const bngrad_threads_t *bngrad::getDefaultThreads() {
+  static constexpr bngrad_threads_t kSerial = {
+      sizeof(bngrad_threads_t), nullptr, [](void *) { return 1; },
+      [](void *, int n, void (*body)(void *, int, int), void *data) {
+        for (int i = 0; i < n; ++i)
+          body(data, i, n);
+      }};
+  if (isForked.load(std::memory_order_relaxed))
+    return &kSerial;
+  if (!hasUsedOpenMP.load(std::memory_order_relaxed))
+    hasUsedOpenMP = true;
+  return nullptr;
+}
+
+bngradStatus_t bngradCreateHandle(bngradHandle_t *handle, bngradDevice_t kind,
+                                  int device) {
+  if (!handle)
+    return fail(BNGRAD_NULL_POINTER, "handle: expected a place for one, got "
+                                     "null");
+  if (kind != BNGRAD_DEVICE_CPU)
+    return fail(BNGRAD_DEVICE_NOT_SUPPORTED,
+                "kind: expected BNGRAD_DEVICE_CPU, 0, got %d",
+                static_cast<int>(kind));
+  if (device != 0)
+    return fail(BNGRAD_BAD_PARAM, "device: expected 0 for a CPU, got %d",
+                device);
+  const char *isa = std::getenv("BNGRAD_ISA");
+  if (isa && !*isa)
+    isa = nullptr;
+  const bngradKernels_t *kernels = bngradGetKernels(isa);
+  if (isa && !kernels)
+    return fail(BNGRAD_BAD_PARAM,
+                "BNGRAD_ISA: expected an instruction set of this CPU that the "
+                "kernels are compiled for, such as x86-64-v3, got '%s'",
+                isa);
+  auto *created = new (std::nothrow) bngradHandle();
+  if (!created)
+    return fail(BNGRAD_INTERNAL_ERROR, "out of memory");
+  created->kind = kind;
+  created->kernels = kernels;
+  *handle = created;
+  return succeed();
+}
+
+bngradStatus_t bngradDestroyHandle(bngradHandle_t handle) {
+  delete handle;
+  return BNGRAD_SUCCESS;
+}
+
+bngradStatus_t bngradSetThreads(bngradHandle_t handle,
+                                const bngrad_threads_t *threads) {
+  if (!handle)
+    return fail(BNGRAD_NULL_POINTER, "handle: expected a handle, got null");
+  if (!threads) {
+    handle->hasThreads = false;
+    return succeed();
+  }
+  if (threads->struct_size < sizeof(bngrad_threads_t))
+    return fail(BNGRAD_BAD_PARAM,
+                "threads: expected struct_size to be at least %zu, got %zu",
+                sizeof(bngrad_threads_t), threads->struct_size);
+  if (!threads->count || !threads->run)
+    return fail(BNGRAD_NULL_POINTER,
+                "threads: expected a function %s, got null",
+                threads->count ? "run" : "count");
+  handle->threads = *threads;
+  handle->hasThreads = true;
+  return succeed();
+}

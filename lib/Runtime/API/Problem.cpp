@@ -1,0 +1,307 @@
+//===- Problem.cpp - a described gradient ---------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Problem.h"
+
+#include "Error.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace bngrad;
+
+const char *bngrad::getName(Operand operand) {
+  switch (operand) {
+  case GradInput:
+    return "grad_input";
+  case GradScale:
+    return "grad_scale";
+  case GradOffset:
+    return "grad_offset";
+  case GradOutput:
+    return "grad_output";
+  case Input:
+    return "input";
+  case Scale:
+    return "scale";
+  case Mean:
+    return "mean";
+  case Statistic:
+    return "statistic";
+  case Mask:
+    return "mask";
+  case kNumOperands:
+    break;
+  }
+  return "unknown operand";
+}
+
+bool Problem::isFeatureDim(int dim) const {
+  return std::find(featureDims, featureDims + numFeatureDims, dim) !=
+         featureDims + numFeatureDims;
+}
+
+static bngradStatus_t
+setOptions(const bngradBatchNormBackwardOptions_t *options, Problem &problem) {
+  problem.isBatch = true;
+  problem.numFeatureDims = 1;
+  problem.featureDims[0] = 1;
+  if (!options)
+    return BNGRAD_SUCCESS;
+  if (options->struct_size < sizeof(*options))
+    return fail(BNGRAD_BAD_PARAM,
+                "options: expected struct_size to be at least %zu, got %zu",
+                sizeof(*options), options->struct_size);
+  if (options->statistics != BNGRAD_STATISTICS_BATCH &&
+      options->statistics != BNGRAD_STATISTICS_GLOBAL)
+    return fail(BNGRAD_BAD_PARAM,
+                "options: expected statistics to be 0 or 1, got %d",
+                static_cast<int>(options->statistics));
+  if (options->statistic != BNGRAD_STATISTIC_VARIANCE &&
+      options->statistic != BNGRAD_STATISTIC_INV_STD)
+    return fail(BNGRAD_BAD_PARAM,
+                "options: expected statistic to be 0 or 1, got %d",
+                static_cast<int>(options->statistic));
+  problem.isBatch = options->statistics == BNGRAD_STATISTICS_BATCH;
+  problem.isInvStd = options->statistic == BNGRAD_STATISTIC_INV_STD;
+  problem.epsilon = options->epsilon;
+  if (!std::isfinite(problem.epsilon) || problem.epsilon < 0)
+    return fail(BNGRAD_BAD_PARAM,
+                "options: expected epsilon to be finite and at least 0, got %g",
+                problem.epsilon);
+  if (problem.isInvStd && problem.epsilon != 0)
+    return fail(BNGRAD_BAD_PARAM,
+                "options: expected epsilon to be 0 with an inv_std, which "
+                "contains it, got %g",
+                problem.epsilon);
+  int count = options->num_feature_dims;
+  if (count < 0 || count > BNGRAD_MAX_FEATURE_DIMS)
+    return fail(BNGRAD_BAD_PARAM,
+                "options: expected num_feature_dims to be 0 to %d, got %d",
+                BNGRAD_MAX_FEATURE_DIMS, count);
+  if (count > 0) {
+    problem.numFeatureDims = count;
+    std::copy_n(options->feature_dims, count, problem.featureDims);
+  }
+  return BNGRAD_SUCCESS;
+}
+
+/// Checks feature dims, for an input of `rank`.
+static bngradStatus_t verifyFeatureDims(const Problem &problem, int rank) {
+  if (rank == 0)
+    return fail(BNGRAD_BAD_SHAPE, "input: expected rank of at least 1, got 0");
+  int last = -1;
+  for (int i = 0; i < problem.numFeatureDims; ++i) {
+    int dim = problem.featureDims[i];
+    if (dim < 0 || dim >= rank)
+      return fail(BNGRAD_BAD_PARAM,
+                  "options: expected feature dims to be dims of input, 0 to "
+                  "%d, got %d",
+                  rank - 1, dim);
+    if (dim <= last)
+      return fail(BNGRAD_BAD_PARAM,
+                  "options: expected feature dims to be ascending, got %d "
+                  "after %d",
+                  dim, last);
+    last = dim;
+  }
+  return BNGRAD_SUCCESS;
+}
+
+static bool isData(Operand operand) {
+  return operand == GradInput || operand == GradOutput || operand == Input ||
+         operand == Mask;
+}
+
+/// Checks the type of an operand that is there.
+static bngradStatus_t verifyDtype(const Problem &problem, Operand operand) {
+  bngradDtype_t dtype = problem.tensors[operand].dtype;
+  if (operand == Mask) {
+    if (dtype != BNGRAD_DTYPE_BOOL)
+      return fail(BNGRAD_BAD_DTYPE, "mask: expected dtype bool, got %s",
+                  getName(dtype));
+    return BNGRAD_SUCCESS;
+  }
+  if (dtype == BNGRAD_DTYPE_BOOL)
+    return fail(BNGRAD_BAD_DTYPE,
+                "%s: expected dtype f16, bf16, f32 or f64, got bool",
+                getName(operand));
+  // That of another operand, for which no other may stand.
+  Operand other = operand == GradOutput                      ? Input
+                  : operand == Scale || operand == Statistic ? Mean
+                                                             : operand;
+  bngradDtype_t expected = problem.tensors[other].dtype;
+  if (dtype != expected)
+    return fail(BNGRAD_BAD_DTYPE,
+                "%s: expected dtype to be that of %s, %s, "
+                "got %s",
+                getName(operand), getName(other), getName(expected),
+                getName(dtype));
+  return BNGRAD_SUCCESS;
+}
+
+/// Checks the shape of an operand that is there.
+static bngradStatus_t verifyShape(const Problem &problem, Operand operand) {
+  const Tensor &tensor = problem.tensors[operand];
+  const Tensor &input = problem.tensors[Input];
+  int rank = isData(operand) ? input.rank : problem.numFeatureDims;
+  if (tensor.rank != rank)
+    return fail(
+        BNGRAD_BAD_SHAPE, "%s: expected rank %d, %s, got %d", getName(operand),
+        rank, isData(operand) ? "that of input" : "the number of feature dims",
+        tensor.rank);
+  for (int dim = 0; dim < rank; ++dim) {
+    int from = isData(operand) ? dim : problem.featureDims[dim];
+    if (tensor.shape[dim] != input.shape[from])
+      return fail(BNGRAD_BAD_SHAPE,
+                  "%s: expected size of dim %d to be that of dim %d of input, "
+                  "%lld, got %lld",
+                  getName(operand), dim, from,
+                  static_cast<long long>(input.shape[from]),
+                  static_cast<long long>(tensor.shape[dim]));
+  }
+  return BNGRAD_SUCCESS;
+}
+
+bngradStatus_t
+bngrad::makeProblem(const bngradBatchNormBackwardOptions_t *options,
+                    const Tensor *const (&tensors)[kNumOperands],
+                    Problem &problem) {
+  problem = {};
+  for (int i = 0; i < kNumOperands; ++i) {
+    problem.has[i] = tensors[i] != nullptr;
+    if (tensors[i])
+      problem.tensors[i] = *tensors[i];
+  }
+  for (Operand operand : {GradOutput, Input, Mean, Statistic})
+    if (!problem.has[operand])
+      return fail(BNGRAD_NULL_POINTER,
+                  "%s: expected a tensor descriptor, got null",
+                  getName(operand));
+  if (!problem.has[GradInput] && !problem.has[GradScale] &&
+      !problem.has[GradOffset])
+    return fail(BNGRAD_BAD_PARAM, "expected grad_input, grad_scale or "
+                                  "grad_offset to be wanted, got none");
+  if (bngradStatus_t status = setOptions(options, problem))
+    return status;
+  if (!options || options->num_feature_dims == 0)
+    if (problem.tensors[Input].rank == 1)
+      return fail(BNGRAD_BAD_SHAPE,
+                  "input: expected rank of at least 2 for the feature dim 1, "
+                  "got 1");
+  if (bngradStatus_t status =
+          verifyFeatureDims(problem, problem.tensors[Input].rank))
+    return status;
+  problem.accumulator = BNGRAD_DTYPE_F32;
+  for (int i = 0; i < kNumOperands; ++i) {
+    auto operand = static_cast<Operand>(i);
+    if (!problem.has[operand])
+      continue;
+    if (bngradStatus_t status = verifyDtype(problem, operand))
+      return status;
+    if (bngradStatus_t status = verifyShape(problem, operand))
+      return status;
+    if (operand >= kNumOutputs &&
+        problem.tensors[operand].dtype == BNGRAD_DTYPE_F64)
+      problem.accumulator = BNGRAD_DTYPE_F64;
+    if (operand < kNumOutputs && !isInjective(problem.tensors[operand]))
+      return fail(BNGRAD_BAD_STRIDES,
+                  "%s: expected strides that give each element an address of "
+                  "its own, got an overlap",
+                  getName(operand));
+  }
+  return BNGRAD_SUCCESS;
+}
+
+/// Sorts the dims of more than one element of `tensor`, outermost first; -1:
+/// its memory has gaps or is shared, otherwise their number.
+static int findDenseOrder(const Tensor &tensor, int (&dims)[BNGRAD_MAX_RANK]) {
+  int count = 0;
+  for (int dim = 0; dim < tensor.rank; ++dim)
+    if (tensor.shape[dim] > 1)
+      dims[count++] = dim;
+  std::sort(dims, dims + count, [&](int lhs, int rhs) {
+    return tensor.strides[lhs] > tensor.strides[rhs];
+  });
+  int64_t product = 1;
+  for (int i = count; i-- > 0;) {
+    if (tensor.strides[dims[i]] != product)
+      return -1;
+    product *= tensor.shape[dims[i]];
+  }
+  return count;
+}
+
+/// The layout of data with `count` dims of more than one element, in the order
+/// of memory.
+static const char *fold(const Problem &problem, const int *dims, int count,
+                        Layout &layout) {
+  // Outer reduced dims, feature dims, inner reduced dims.
+  int64_t sizes[3] = {1, 1, 1};
+  int place = 0;
+  for (int i = 0; i < count; ++i) {
+    bool isFeature = problem.isFeatureDim(dims[i]);
+    if (isFeature && place == 0)
+      place = 1;
+    else if (!isFeature && place == 1)
+      place = 2;
+    else if (isFeature && place == 2)
+      return "its feature dims are apart in memory";
+    sizes[place] *= problem.tensors[Input].shape[dims[i]];
+  }
+  // One channel is a long row.
+  if (place == 0)
+    std::swap(sizes[0], sizes[2]);
+  layout.outer = sizes[0];
+  layout.channels = sizes[1];
+  layout.inner = sizes[2];
+  return nullptr;
+}
+
+const char *bngrad::findLayout(const Problem &problem, Layout &layout) {
+  const Tensor &input = problem.tensors[Input];
+  if (input.numElements == 0) {
+    int64_t channels = 1;
+    for (int i = 0; i < problem.numFeatureDims; ++i)
+      channels *= input.shape[problem.featureDims[i]];
+    layout.outer = channels == 0 ? 1 : 0;
+    layout.channels = channels;
+    layout.inner = 1;
+  } else {
+    for (Operand operand : {GradOutput, GradInput, Mask})
+      if (problem.has[operand] &&
+          !haveSameStrides(problem.tensors[operand], input))
+        return "its data have several layouts";
+    int dims[BNGRAD_MAX_RANK];
+    int count = findDenseOrder(input, dims);
+    if (count < 0)
+      return "its data have gaps";
+    if (const char *reason = fold(problem, dims, count, layout))
+      return reason;
+  }
+
+  // The feature dims of the parameters, in the order of the data.
+  int order[BNGRAD_MAX_FEATURE_DIMS], count = 0;
+  for (int i = 0; i < problem.numFeatureDims; ++i)
+    if (input.shape[problem.featureDims[i]] > 1)
+      order[count++] = i;
+  std::sort(order, order + count, [&](int lhs, int rhs) {
+    int64_t left = input.strides[problem.featureDims[lhs]];
+    int64_t right = input.strides[problem.featureDims[rhs]];
+    return left > right || (left == right && lhs < rhs);
+  });
+  for (Operand operand : {GradScale, GradOffset, Scale, Mean, Statistic}) {
+    if (!problem.has[operand])
+      continue;
+    layout.strides[operand] =
+        getVectorStride(problem.tensors[operand], order, count);
+    if (layout.strides[operand] < 0)
+      return "its feature dims are in another order in data and parameters";
+  }
+  return nullptr;
+}

@@ -1,0 +1,74 @@
+//===- Problem.h - a described gradient ----------------------- -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_RUNTIME_API_PROBLEM_H
+#define BNGRAD_LIB_RUNTIME_API_PROBLEM_H
+
+#include "Tensor.h"
+
+namespace bngrad {
+
+/// The tensors of a gradient, in the order of the functions in C: outputs
+/// first.
+enum Operand {
+  GradInput,
+  GradScale,
+  GradOffset,
+  GradOutput,
+  Input,
+  Scale,
+  Mean,
+  Statistic,
+  Mask,
+  kNumOperands
+};
+
+/// The number of outputs.
+inline constexpr int kNumOutputs = 3;
+
+/// Such as "grad_input".
+const char *getName(Operand operand);
+
+/// A gradient that is well-formed.
+struct Problem {
+  bool has[kNumOperands];
+  Tensor tensors[kNumOperands];
+  double epsilon;
+  bool isBatch;
+  bool isInvStd;
+  int numFeatureDims;
+  int featureDims[BNGRAD_MAX_FEATURE_DIMS];
+  /// The type of arithmetic.
+  bngradDtype_t accumulator;
+
+  /// Null: absent.
+  const Tensor *get(Operand operand) const {
+    return has[operand] ? &tensors[operand] : nullptr;
+  }
+  bool isFeatureDim(int dim) const;
+};
+
+/// Checks options, null: the defaults, and the tensors, and makes a problem of
+/// them.
+bngradStatus_t makeProblem(const bngradBatchNormBackwardOptions_t *options,
+                           const Tensor *const (&tensors)[kNumOperands],
+                           Problem &problem);
+
+/// Dense data as (outer, channels, inner), and the strides of the parameters as
+/// vectors over the channels.
+struct Layout {
+  int64_t outer, channels, inner;
+  int64_t strides[kNumOperands]; // of scale to statistic and of their gradients
+};
+
+/// The layout of the data of `problem`; null: it has one, otherwise the reason.
+const char *findLayout(const Problem &problem, Layout &layout);
+
+} // namespace bngrad
+
+#endif // BNGRAD_LIB_RUNTIME_API_PROBLEM_H

@@ -1,0 +1,299 @@
+//===- ReadyPlan.cpp - gradients by the ready kernels ---------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ReadyPlan.h"
+
+#include <algorithm>
+#include <utility>
+
+using namespace bngrad;
+
+/// Tables, and workspaces of kernels, start at multiples of a line.
+static constexpr int64_t kLineBytes = 64;
+
+static int64_t roundUp(int64_t bytes) {
+  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+}
+
+namespace {
+/// A descriptor of MLIR's memrefs, of rank 3 at most.
+struct MemRef {
+  void *allocated, *aligned;
+  int64_t offset;
+  /// As many sizes as the rank, then as many strides.
+  int64_t sizesAndStrides[6];
+};
+} // namespace
+
+static MemRef makeVector(void *data, int64_t size, int64_t stride) {
+  return {data, data, 0, {size, stride}};
+}
+
+ReadyPlan::Uses ReadyPlan::getUses(bngradKernelKind_t kind) {
+  switch (kind) {
+  case BNGRAD_KERNEL_BATCH:
+  case BNGRAD_KERNEL_GLOBAL:
+    return {true, true, true, true, true, true};
+  case BNGRAD_KERNEL_GLOBAL_INPUT_OFFSET:
+    return {true, false, true, true, false, true};
+  case BNGRAD_KERNEL_GLOBAL_INPUT:
+    return {true, false, true, true, false, false};
+  case BNGRAD_KERNEL_SCALE_OFFSET:
+    return {false, true, true, false, true, true};
+  case BNGRAD_KERNEL_OFFSET:
+    return {false, false, false, false, false, true};
+  case BNGRAD_KERNEL_ELEMT:
+    return {true, true, true, true, false, false};
+  case BNGRAD_NUM_KERNELS:
+    break;
+  }
+  return {};
+}
+
+/// The kernel that computes all gradients.
+bngradKernelKind_t ReadyPlan::choose() const {
+  if (!isWanted(GradInput))
+    return chooseFirstStep();
+  if (isBatch)
+    return BNGRAD_KERNEL_BATCH;
+  if (isWanted(GradScale))
+    return BNGRAD_KERNEL_GLOBAL;
+  return isWanted(GradOffset) ? BNGRAD_KERNEL_GLOBAL_INPUT_OFFSET
+                              : BNGRAD_KERNEL_GLOBAL_INPUT;
+}
+
+/// The kernel that computes all but grad_input.
+bngradKernelKind_t ReadyPlan::chooseFirstStep() const {
+  return isWanted(GradScale) ? BNGRAD_KERNEL_SCALE_OFFSET
+                             : BNGRAD_KERNEL_OFFSET;
+}
+
+/// Whether kernels take the caller's data as they are.
+bool ReadyPlan::isDirect(const Problem &problem, Operand operand) const {
+  return problem.has[operand] &&
+         problem.tensors[operand].dtype == problem.accumulator &&
+         layout.strides[operand] == 1 &&
+         (operand != Statistic || problem.isInvStd);
+}
+
+const char *ReadyPlan::create(const Problem &problem,
+                              const bngradKernels_t *available) {
+  if (!available)
+    return "this CPU is older than the ready kernels";
+  kernels = available;
+  type = problem.tensors[Input].dtype;
+  isF64 = problem.accumulator == BNGRAD_DTYPE_F64;
+  if (isF64 != (type == BNGRAD_DTYPE_F64))
+    return "its parameters are of f64, its data are not";
+  if (problem.has[GradInput] && problem.tensors[GradInput].dtype != type)
+    return "grad_input is of another type than input";
+  if (const char *reason = findLayout(problem, layout))
+    return reason;
+  epsilon = problem.epsilon;
+  epsilonF32 = static_cast<float>(epsilon);
+  isBatch = problem.isBatch;
+  isInvStd = problem.isInvStd;
+  hasMask = problem.has[Mask];
+  hasScale = problem.has[Scale];
+  std::copy_n(problem.has, kNumOutputs, wanted);
+  for (int i = 0; i < kNumOperands; ++i) {
+    types[i] = problem.tensors[i].dtype;
+    direct[i] = isDirect(problem, static_cast<Operand>(i));
+  }
+  addTables(problem);
+  return nullptr;
+}
+
+void ReadyPlan::addTable(Table table, int64_t rows) {
+  offsets[table] = kernelOffset;
+  kernelOffset += roundUp(rows * layout.channels * (isF64 ? 8 : 4));
+}
+
+void ReadyPlan::addTables(const Problem &problem) {
+  std::fill_n(offsets, kNumTables, -1);
+  kernelOffset = 0;
+  constexpr std::pair<Operand, Table> kOperands[] = {
+      {Scale, ScaleTable},
+      {Mean, MeanTable},
+      {Statistic, InvStdTable},
+      {GradScale, GradScaleTable},
+      {GradOffset, GradOffsetTable}};
+  for (auto [operand, table] : kOperands)
+    if (!direct[operand])
+      addTable(table);
+  bngradKernelKind_t kinds[3] = {choose()};
+  int numKinds = 1;
+  if (isWanted(GradInput) && (isWanted(GradScale) || isWanted(GradOffset))) {
+    kinds[numKinds++] =
+        isBatch ? BNGRAD_KERNEL_SCALE_OFFSET : chooseFirstStep();
+    kinds[numKinds++] =
+        isBatch ? BNGRAD_KERNEL_ELEMT : BNGRAD_KERNEL_GLOBAL_INPUT;
+    if (isBatch) {
+      addTable(OnesTable);
+      addTable(SumsTable, 2);
+    }
+  }
+  size_t most = 0;
+  for (int i = 0; i < numKinds; ++i) {
+    size_t size = 0;
+    runKernel({}, kinds[i], nullptr, nullptr, nullptr, &size);
+    most = std::max(most, size);
+  }
+  workspaceSize = kernelOffset + most;
+}
+
+char *ReadyPlan::getTable(const CallData &call, Table table) const {
+  if (!call.workspace || offsets[table] < 0)
+    return nullptr;
+  return call.workspace + offsets[table];
+}
+
+void *ReadyPlan::getVector(const CallData &call, Operand operand,
+                           Table table) const {
+  return direct[operand] ? call.data[operand] : getTable(call, table);
+}
+
+void ReadyPlan::fillOnes(char *table) const {
+  if (isF64)
+    std::fill_n(reinterpret_cast<double *>(table), layout.channels, 1.0);
+  else
+    std::fill_n(reinterpret_cast<float *>(table), layout.channels, 1.0f);
+}
+
+void ReadyPlan::convert(bngradPackedFunction_t function, void *from,
+                        int64_t fromStride, void *to, int64_t toStride) const {
+  MemRef source = makeVector(from, layout.channels, fromStride);
+  MemRef destination = makeVector(to, layout.channels, toStride);
+  const void *factor = isF64 ? static_cast<const void *>(&epsilon)
+                             : static_cast<const void *>(&epsilonF32);
+  void *parameters[] = {&source, &destination, const_cast<void *>(factor)};
+  function(parameters, nullptr, nullptr);
+}
+
+/// Fills the tables that kernels read.
+void ReadyPlan::prepare(const CallData &call, const Uses &uses) const {
+  auto fill = [&](bool isUsed, Operand operand, Table table,
+                  const bngradPackedFunction_t(&functions)[BNGRAD_NUM_FLOATS]) {
+    if (isUsed && !direct[operand])
+      convert(functions[types[operand]], call.data[operand],
+              layout.strides[operand], getTable(call, table), 1);
+  };
+  if (hasScale)
+    fill(uses.scale, Scale, ScaleTable, kernels->widen[isF64]);
+  else if (uses.scale)
+    fillOnes(getTable(call, ScaleTable));
+  fill(uses.mean, Mean, MeanTable, kernels->widen[isF64]);
+  fill(uses.invStd, Statistic, InvStdTable,
+       isInvStd ? kernels->widen[isF64] : kernels->inv_std[isF64]);
+}
+
+/// Gives the caller a result that is in a table.
+void ReadyPlan::finish(const CallData &call, Operand operand) const {
+  if (!isWanted(operand) || direct[operand])
+    return;
+  Table table = operand == GradScale ? GradScaleTable : GradOffsetTable;
+  convert(kernels->narrow[isF64][types[operand]], getTable(call, table), 1,
+          call.data[operand], layout.strides[operand]);
+}
+
+/// Runs a kernel, or computes the size of its workspace.
+int32_t ReadyPlan::runKernel(const CallData &call, bngradKernelKind_t kind,
+                             void *invStd, void *gradScale, void *gradOffset,
+                             size_t *size) const {
+  int64_t outer = layout.outer, channels = layout.channels;
+  int64_t inner = layout.inner, plane = channels * inner;
+  bool hasInner = inner != 1;
+  auto makeData = [&](Operand operand) -> MemRef {
+    void *data = call.data[operand];
+    if (hasInner)
+      return {data, data, 0, {outer, channels, inner, plane, inner, 1}};
+    return {data, data, 0, {outer, channels, channels, 1}};
+  };
+  auto vector = [&](void *data) { return makeVector(data, channels, 1); };
+  MemRef gradOutput = makeData(GradOutput), input = makeData(Input);
+  MemRef mask = makeData(Mask), gradInput = makeData(GradInput);
+  MemRef scale = vector(getVector(call, Scale, ScaleTable));
+  MemRef mean = vector(getVector(call, Mean, MeanTable));
+  MemRef statistic = vector(invStd);
+  MemRef scaleResult = vector(gradScale), offsetResult = vector(gradOffset);
+  void *sumsData = getTable(call, SumsTable);
+  MemRef sums = {sumsData, sumsData, 0, {2, channels, channels, 1}};
+  int64_t reduced = outer * inner;
+  MemRef count = {&reduced, &reduced, 0, {}};
+
+  void *parameters[11] = {&gradOutput, &input, &scale, &mean, &statistic};
+  int n = 5;
+  if (hasMask)
+    parameters[n++] = &mask;
+  if (kind == BNGRAD_KERNEL_ELEMT) {
+    parameters[n++] = &sums;
+    parameters[n++] = &count;
+  }
+  Uses uses = getUses(kind);
+  if (uses.gradInput)
+    parameters[n++] = &gradInput;
+  if (uses.gradScale)
+    parameters[n++] = &scaleResult;
+  if (uses.gradOffset)
+    parameters[n++] = &offsetResult;
+  const bngradKernel_t &kernel =
+      kernels->kernels[type][kind][hasInner][hasMask];
+  if (size) {
+    *size = kernel.get_workspace_size(parameters);
+    return 0;
+  }
+  return kernel.call(parameters, call.workspace + kernelOffset, call.threads);
+}
+
+int32_t ReadyPlan::run(const CallData &call) const {
+  bngradKernelKind_t kind = choose();
+  prepare(call, getUses(kind));
+  int32_t status =
+      runKernel(call, kind, getVector(call, Statistic, InvStdTable),
+                getVector(call, GradScale, GradScaleTable),
+                getVector(call, GradOffset, GradOffsetTable));
+  if (status != 0)
+    return status;
+  finish(call, GradScale);
+  finish(call, GradOffset);
+  return 0;
+}
+
+/// Computes grad_scale and grad_offset, and what grad_input depends on.
+int32_t ReadyPlan::runSums(const CallData &call) const {
+  prepare(call, {true, true, true, true, true, true});
+  void *invStd = getVector(call, Statistic, InvStdTable);
+  void *gradScale = getVector(call, GradScale, GradScaleTable);
+  void *gradOffset = getVector(call, GradOffset, GradOffsetTable);
+  int32_t status;
+  if (isBatch) {
+    int64_t rowBytes = layout.channels * (isF64 ? 8 : 4);
+    char *ones = getTable(call, OnesTable);
+    char *sums = getTable(call, SumsTable);
+    fillOnes(ones);
+    // With an inv_std of 1 the gradients are the sums.
+    status = runKernel(call, BNGRAD_KERNEL_SCALE_OFFSET, ones, sums + rowBytes,
+                       sums);
+    if (status != 0)
+      return status;
+    MemRef from = makeVector(sums + rowBytes, layout.channels, 1);
+    MemRef factor = makeVector(invStd, layout.channels, 1);
+    MemRef to = makeVector(gradScale, layout.channels, 1);
+    void *parameters[] = {&from, &factor, &to};
+    kernels->multiply[isF64](parameters, nullptr, nullptr);
+    convert(kernels->widen[isF64][isF64 ? BNGRAD_DTYPE_F64 : BNGRAD_DTYPE_F32],
+            sums, 1, gradOffset, 1);
+  } else {
+    status = runKernel(call, chooseFirstStep(), invStd, gradScale, gradOffset);
+    if (status != 0)
+      return status;
+  }
+  finish(call, GradScale);
+  finish(call, GradOffset);
+  return 0;
+}

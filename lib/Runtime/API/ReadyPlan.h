@@ -1,0 +1,122 @@
+//===- ReadyPlan.h - gradients by the ready kernels -------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_RUNTIME_API_READYPLAN_H
+#define BNGRAD_LIB_RUNTIME_API_READYPLAN_H
+
+#include "Problem.h"
+
+#include "../Kernels/Kernels.h"
+
+namespace bngrad {
+
+/// The data of one call.
+struct CallData {
+  void *data[kNumOperands];
+  /// Starts at a multiple of 64.
+  char *workspace;
+  const bngrad_threads_t *threads;
+};
+
+/// A gradient by the ready kernels. Those take parameters of the type of
+/// arithmetic, without gaps, and an inv_std: others are converted to tables in
+/// the workspace before, and results after.
+class ReadyPlan {
+public:
+  /// Plans `problem`; null: it can be computed so, otherwise the reason.
+  const char *create(const Problem &problem, const bngradKernels_t *kernels);
+
+  /// The size of the workspace in bytes.
+  size_t getWorkspaceSize() const { return workspaceSize; }
+
+  /// Computes all gradients. Returns 0, or the status of the kernel.
+  int32_t run(const CallData &call) const;
+
+  /// Computes all gradients, and calls `done(operand)` after each that is
+  /// wanted, for grad_scale and grad_offset before grad_input is computed.
+  template <typename Done>
+  int32_t runInSteps(const CallData &call, Done done) const;
+
+private:
+  /// The parameters of kernels that are vectors over the channels.
+  enum Table {
+    ScaleTable,
+    MeanTable,
+    InvStdTable,
+    GradScaleTable,
+    GradOffsetTable,
+    OnesTable,
+    SumsTable, // row 0: sums of grad_output, row 1: of that times x - mean
+    kNumTables
+  };
+  /// What a kernel reads and writes beside grad_output and input.
+  struct Uses {
+    bool scale, mean, invStd, gradInput, gradScale, gradOffset;
+  };
+  static Uses getUses(bngradKernelKind_t kind);
+
+  bool isWanted(Operand operand) const { return wanted[operand]; }
+  bngradKernelKind_t choose() const;
+  bngradKernelKind_t chooseFirstStep() const;
+  void addTables(const Problem &problem);
+  void addTable(Table table, int64_t rows = 1);
+  bool isDirect(const Problem &problem, Operand operand) const;
+
+  /// Null: there is none.
+  char *getTable(const CallData &call, Table table) const;
+  /// The vector that a kernel reads or writes: the caller's or a table.
+  void *getVector(const CallData &call, Operand operand, Table table) const;
+  void fillOnes(char *table) const;
+  void convert(bngradPackedFunction_t function, void *from, int64_t fromStride,
+               void *to, int64_t toStride) const;
+  void prepare(const CallData &call, const Uses &uses) const;
+  void finish(const CallData &call, Operand operand) const;
+  int32_t runKernel(const CallData &call, bngradKernelKind_t kind, void *invStd,
+                    void *gradScale, void *gradOffset,
+                    size_t *size = nullptr) const;
+  int32_t runSums(const CallData &call) const;
+
+  const bngradKernels_t *kernels;
+  Layout layout;
+  double epsilon;
+  float epsilonF32;
+  bool isBatch, isInvStd, isF64, hasMask, hasScale;
+  bool wanted[kNumOutputs];
+  bngradDtype_t type; // of the data
+  bngradDtype_t types[kNumOperands];
+  bool direct[kNumOperands];
+  int64_t offsets[kNumTables]; // in the workspace; -1: none
+  int64_t kernelOffset;
+  size_t workspaceSize;
+};
+
+template <typename Done>
+int32_t ReadyPlan::runInSteps(const CallData &call, Done done) const {
+  // The last that is done may destroy this plan.
+  bool wantsInput = isWanted(GradInput), wantsScale = isWanted(GradScale);
+  bool wantsOffset = isWanted(GradOffset);
+  bool inSteps = wantsInput && (wantsScale || wantsOffset);
+  int32_t status = inSteps ? runSums(call) : run(call);
+  if (status != 0)
+    return status;
+  if (wantsOffset)
+    done(GradOffset);
+  if (wantsScale)
+    done(GradScale);
+  if (inSteps)
+    status = runKernel(
+        call, isBatch ? BNGRAD_KERNEL_ELEMT : BNGRAD_KERNEL_GLOBAL_INPUT,
+        getVector(call, Statistic, InvStdTable), nullptr, nullptr);
+  if (status == 0 && wantsInput)
+    done(GradInput);
+  return status;
+}
+
+} // namespace bngrad
+
+#endif // BNGRAD_LIB_RUNTIME_API_READYPLAN_H

@@ -1,0 +1,133 @@
+/*===- Kernels.c - tables of the ready kernels
+------------------------------===*\
+|*
+|* Licensed under the Apache License v2.0 with LLVM Exceptions.
+|* See LICENSE for license information.
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+|*
+\*===----------------------------------------------------------------------===*/
+
+#include "Kernels.h"
+
+#include <string.h>
+
+/* BNGRAD_FOR_EACH_ISA(X): X(name, number) of the instruction sets of this
+ * architecture, the best first; data of bf16 may have more code. */
+#if defined(__x86_64__)
+#define BNGRAD_FOR_EACH_ISA(X)                                                 \
+  X(v4bf16, "x86-64-v4+avx512bf16", v4, v4bf16)                                \
+  X(v4, "x86-64-v4", v4, v4)                                                   \
+  X(v3, "x86-64-v3", v3, v3)                                                   \
+  X(v2, "x86-64-v2", v2, v2)
+static int supports(const char *isa) {
+  __builtin_cpu_init();
+  int v4 = __builtin_cpu_supports("x86-64-v4");
+  if (strcmp(isa, "x86-64-v4+avx512bf16") == 0)
+    return v4 && __builtin_cpu_supports("avx512bf16");
+  if (strcmp(isa, "x86-64-v4") == 0)
+    return v4;
+  if (strcmp(isa, "x86-64-v3") == 0)
+    return __builtin_cpu_supports("x86-64-v3");
+  return __builtin_cpu_supports("x86-64-v2");
+}
+#elif defined(__aarch64__)
+#define BNGRAD_FOR_EACH_ISA(X) X(armv8, "armv8-a", armv8, armv8)
+static int supports(const char *isa) {
+  (void)isa;
+  return 1;
+}
+#endif
+
+/* The functions of the kernel `kind` for `type` and `isa`. */
+#define DECLARE_KERNEL(form, type, isa, kind)                                  \
+  int32_t form##_##type##_##isa##_##kind##_packed(void *const *, void *,       \
+                                                  const bngrad_threads_t *);   \
+  size_t form##_##type##_##isa##_##kind##_packed_workspace(void *const *);
+#define DECLARE_KIND(type, isa, kind)                                          \
+  DECLARE_KERNEL(rows, type, isa, kind)                                        \
+  DECLARE_KERNEL(rows, type, isa, kind##_masked)                               \
+  DECLARE_KERNEL(planes, type, isa, kind)                                      \
+  DECLARE_KERNEL(planes, type, isa, kind##_masked)
+#define DECLARE_TYPE(type, isa)                                                \
+  DECLARE_KIND(type, isa, batch)                                               \
+  DECLARE_KIND(type, isa, global)                                              \
+  DECLARE_KIND(type, isa, global_input_offset)                                 \
+  DECLARE_KIND(type, isa, global_input)                                        \
+  DECLARE_KIND(type, isa, scale_offset)                                        \
+  DECLARE_KIND(type, isa, offset)                                              \
+  DECLARE_KIND(type, isa, elemt)
+#define DECLARE_TABLE(isa, name)                                               \
+  int32_t table_##isa##_##name##_packed(void *const *, void *,                 \
+                                        const bngrad_threads_t *);
+#define DECLARE_WIDER(isa, from, to)                                           \
+  DECLARE_TABLE(isa, widen_##from##_##to)                                      \
+  DECLARE_TABLE(isa, inv_std_##from##_##to)
+#define DECLARE_NARROW(isa, from)                                              \
+  DECLARE_TABLE(isa, narrow_##from##_f16)                                      \
+  DECLARE_TABLE(isa, narrow_##from##_bf16)                                     \
+  DECLARE_TABLE(isa, narrow_##from##_f32)                                      \
+  DECLARE_TABLE(isa, narrow_##from##_f64)
+#define DECLARE_ISA(name, text, isa, bf16_isa)                                 \
+  DECLARE_TYPE(f16, isa)                                                       \
+  DECLARE_TYPE(bf16, bf16_isa)                                                 \
+  DECLARE_TYPE(f32, isa)                                                       \
+  DECLARE_TYPE(f64, isa)                                                       \
+  DECLARE_WIDER(isa, f16, f32)                                                 \
+  DECLARE_WIDER(isa, bf16, f32)                                                \
+  DECLARE_WIDER(isa, f32, f32)                                                 \
+  DECLARE_WIDER(isa, f16, f64)                                                 \
+  DECLARE_WIDER(isa, bf16, f64)                                                \
+  DECLARE_WIDER(isa, f32, f64)                                                 \
+  DECLARE_WIDER(isa, f64, f64)                                                 \
+  DECLARE_NARROW(isa, f32)                                                     \
+  DECLARE_NARROW(isa, f64)                                                     \
+  DECLARE_TABLE(isa, multiply_f32)                                             \
+  DECLARE_TABLE(isa, multiply_f64)
+BNGRAD_FOR_EACH_ISA(DECLARE_ISA)
+
+#define KERNEL(form, type, isa, kind)                                          \
+  {form##_##type##_##isa##_##kind##_packed,                                    \
+   form##_##type##_##isa##_##kind##_packed_workspace}
+#define KIND(type, isa, kind)                                                  \
+  {                                                                            \
+    {KERNEL(rows, type, isa, kind), KERNEL(rows, type, isa, kind##_masked)}, { \
+      KERNEL(planes, type, isa, kind),                                         \
+          KERNEL(planes, type, isa, kind##_masked)                             \
+    }                                                                          \
+  }
+#define TYPE(type, isa)                                                        \
+  {KIND(type, isa, batch),                                                     \
+   KIND(type, isa, global),                                                    \
+   KIND(type, isa, global_input_offset),                                       \
+   KIND(type, isa, global_input),                                              \
+   KIND(type, isa, scale_offset),                                              \
+   KIND(type, isa, offset),                                                    \
+   KIND(type, isa, elemt)}
+#define TABLE(isa, name) table_##isa##_##name##_packed
+#define NARROW(isa, from)                                                      \
+  {TABLE(isa, narrow_##from##_f16), TABLE(isa, narrow_##from##_bf16),          \
+   TABLE(isa, narrow_##from##_f32), TABLE(isa, narrow_##from##_f64)}
+#define WIDER(isa, function)                                                   \
+  {                                                                            \
+    {TABLE(isa, function##_f16_f32), TABLE(isa, function##_bf16_f32),          \
+     TABLE(isa, function##_f32_f32), 0},                                       \
+    {                                                                          \
+      TABLE(isa, function##_f16_f64), TABLE(isa, function##_bf16_f64),         \
+          TABLE(isa, function##_f32_f64), TABLE(isa, function##_f64_f64)       \
+    }                                                                          \
+  }
+#define ISA(name, text, isa, bf16_isa)                                         \
+  {text,                                                                       \
+   {TYPE(f16, isa), TYPE(bf16, bf16_isa), TYPE(f32, isa), TYPE(f64, isa)},     \
+   WIDER(isa, widen),                                                          \
+   WIDER(isa, inv_std),                                                        \
+   {NARROW(isa, f32), NARROW(isa, f64)},                                       \
+   {TABLE(isa, multiply_f32), TABLE(isa, multiply_f64)}},
+static const bngradKernels_t all[] = {BNGRAD_FOR_EACH_ISA(ISA)};
+
+const bngradKernels_t *bngradGetKernels(const char *isa) {
+  for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); ++i)
+    if ((isa == NULL || strcmp(isa, all[i].isa) == 0) && supports(all[i].isa))
+      return &all[i];
+  return NULL;
+}

@@ -1,0 +1,84 @@
+/*===- Kernels.h - the ready kernels ---------------------------- -*- C -*-===*\
+|*
+|* Licensed under the Apache License v2.0 with LLVM Exceptions.
+|* See LICENSE for license information.
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+|*
+\*===----------------------------------------------------------------------===*/
+/*
+ * libBNGradKernels.so: kernels compiled ahead of time from Kernels.mlir.in and
+ * Tables.mlir.in, for each type of data and each instruction set. Nothing is
+ * checked. A function takes an array of pointers to its parameters, which are
+ * descriptors of MLIR's memrefs, or scalars.
+ */
+
+#ifndef BNGRAD_LIB_RUNTIME_KERNELS_KERNELS_H
+#define BNGRAD_LIB_RUNTIME_KERNELS_KERNELS_H
+
+#include "BNGrad/Runtime/Runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Names in the style of C. */
+/* NOLINTBEGIN(readability-identifier-naming) */
+
+/* Returns 0. The workspace starts at a multiple of 64; `threads` null:
+ * OpenMP's. */
+typedef int32_t (*bngradPackedFunction_t)(void *const *parameters,
+                                          void *workspace,
+                                          const bngrad_threads_t *threads);
+
+typedef struct {
+  bngradPackedFunction_t call;
+  /* The size of the workspace in bytes; reads no data. */
+  size_t (*get_workspace_size)(void *const *parameters);
+} bngradKernel_t;
+
+/* The parameters of all are grad_output, input, scale, mean and inv_std, the
+ * mask if there is one, for ELEMT the sums and the count, and the results that
+ * follow here. Those that a result does not depend on are not read. */
+typedef enum {
+  BNGRAD_KERNEL_BATCH,               /* grad_input, grad_scale, grad_offset */
+  BNGRAD_KERNEL_GLOBAL,              /* the same */
+  BNGRAD_KERNEL_GLOBAL_INPUT_OFFSET, /* grad_input, grad_offset */
+  BNGRAD_KERNEL_GLOBAL_INPUT,        /* grad_input */
+  BNGRAD_KERNEL_SCALE_OFFSET,        /* grad_scale, grad_offset */
+  BNGRAD_KERNEL_OFFSET,              /* grad_offset */
+  BNGRAD_KERNEL_ELEMT,               /* grad_input of batch statistics */
+  BNGRAD_NUM_KERNELS
+} bngradKernelKind_t;
+
+/* The float types, F16 to F64. */
+#define BNGRAD_NUM_FLOATS 4
+
+typedef struct {
+  /* Such as "x86-64-v3". */
+  const char *isa;
+  /* By type of data, kind, whether data are of (outer, channels) or (outer,
+   * channels, inner), and whether there is a mask. Arithmetic and parameters
+   * are of f32, for data of f64 of that. */
+  bngradKernel_t kernels[BNGRAD_NUM_FLOATS][BNGRAD_NUM_KERNELS][2][2];
+  /* By whether arithmetic is of f64, and the type of the table; null: none. The
+   * parameters are source and destination, and for inv_std epsilon; the table
+   * of the caller's type may have a stride. */
+  bngradPackedFunction_t widen[2][BNGRAD_NUM_FLOATS];
+  bngradPackedFunction_t inv_std[2][BNGRAD_NUM_FLOATS];
+  bngradPackedFunction_t narrow[2][BNGRAD_NUM_FLOATS];
+  /* The parameters are two factors and their product, all of the type of
+   * arithmetic. */
+  bngradPackedFunction_t multiply[2];
+} bngradKernels_t;
+
+/* The kernels for the best instruction set of this CPU, or the one called `isa`
+ * unless that is null; null: there are none. */
+const bngradKernels_t *bngradGetKernels(const char *isa);
+
+/* NOLINTEND(readability-identifier-naming) */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BNGRAD_LIB_RUNTIME_KERNELS_KERNELS_H */

@@ -1,0 +1,187 @@
+//===- GradientTest.cpp - results of the C library ------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Gradient.h"
+
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <random>
+
+using namespace bngrad;
+using namespace bngrad::test;
+
+namespace {
+/// A handle of the CPU.
+class Handle {
+public:
+  explicit Handle(const char *isa = "") {
+    setenv("BNGRAD_ISA", isa, 1);
+    status = bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0);
+    unsetenv("BNGRAD_ISA");
+  }
+  ~Handle() { bngradDestroyHandle(handle); }
+  Handle(const Handle &) = delete;
+  Handle &operator=(const Handle &) = delete;
+  operator bngradHandle_t() const { return handle; }
+
+  bngradStatus_t status;
+
+private:
+  bngradHandle_t handle = nullptr;
+};
+
+/// Random gradients that the ready kernels cover.
+class Specs {
+public:
+  explicit Specs(unsigned seed) : random(seed) {}
+
+  Spec next() {
+    Spec spec;
+    spec.seed = static_cast<unsigned>(random());
+    chooseShape(spec);
+    spec.dataType = static_cast<bngradDtype_t>(pick(4));
+    bool isF64 = spec.dataType == BNGRAD_DTYPE_F64;
+    spec.parameterType = static_cast<bngradDtype_t>(pick(isF64 ? 4 : 3));
+    spec.resultType = static_cast<bngradDtype_t>(pick(4));
+    spec.parameterStride = pick(3) == 0 ? 2 : 1;
+    spec.isGlobal = pick(3) == 0;
+    spec.isInvStd = pick(2) == 0;
+    spec.hasScale = pick(4) != 0;
+    spec.hasMask = pick(3) == 0;
+    int wanted = 1 + pick(7);
+    if (pick(2) == 0)
+      wanted = 7;
+    for (int i = 0; i < 3; ++i)
+      spec.wants[i] = (wanted >> i & 1) != 0;
+    if (spec.wants[0] && pick(3) == 0)
+      spec.inPlaceOf = pick(2) == 0 ? GradOutput : Input;
+    return spec;
+  }
+
+  int pick(int count) {
+    return static_cast<int>(random() % static_cast<unsigned>(count));
+  }
+
+private:
+  /// Any rank and order of dims in which the feature dims are one run.
+  void chooseShape(Spec &spec) {
+    int numOuter = pick(3), numFeatures = 1 + pick(2), numInner = pick(3);
+    std::vector<bool> isFeature;
+    std::vector<int64_t> sizes;
+    auto add = [&](int count, bool feature) {
+      for (int i = 0; i < count; ++i) {
+        isFeature.push_back(feature);
+        // Some beyond a vector, some 1, few 0.
+        int64_t size = pick(4) == 0 ? 1 + pick(40) : 1 + pick(6);
+        sizes.push_back(pick(60) == 0 ? 0 : size);
+      }
+    };
+    add(numOuter, false);
+    add(numFeatures, true);
+    add(numInner, false);
+    // Logical dims in any order, feature dims ascending as in memory.
+    size_t rank = sizes.size();
+    std::vector<int> logical(rank);
+    std::iota(logical.begin(), logical.end(), 0);
+    std::shuffle(logical.begin(), logical.end(), random);
+    std::vector<int> features;
+    for (size_t i = 0; i < rank; ++i)
+      if (isFeature[i])
+        features.push_back(logical[i]);
+    std::sort(features.begin(), features.end());
+    for (size_t i = 0, next = 0; i < rank; ++i)
+      if (isFeature[i])
+        logical[i] = features[next++];
+    spec.order = logical;
+    spec.featureDims = features;
+    spec.shape.assign(rank, 0);
+    for (size_t i = 0; i < rank; ++i)
+      spec.shape[static_cast<size_t>(logical[i])] = sizes[i];
+  }
+
+  std::mt19937 random;
+};
+} // namespace
+
+/// Runs random gradients by the kernels of `isa`; 0: this CPU has none.
+static int runRandom(const char *isa, unsigned seed, int count) {
+  Handle handle(isa);
+  if (handle.status != BNGRAD_SUCCESS)
+    return 0;
+  Specs specs(seed);
+  for (int i = 0; i < count; ++i) {
+    Gradient gradient(specs.next());
+    SCOPED_TRACE(std::string(isa) + " " + gradient.spec.print());
+    EXPECT_EQ(gradient.create(handle), BNGRAD_SUCCESS) << bngradGetLastError();
+    EXPECT_EQ(gradient.run(), BNGRAD_SUCCESS) << bngradGetLastError();
+    EXPECT_EQ(gradient.check(), "");
+    std::vector<char> results = gradient.results();
+    // Bit for bit the same with other threads.
+    for (int threads : {1, 3, 64}) {
+      bngrad_threads_t reversed = makeReversedThreads(threads);
+      EXPECT_EQ(bngradSetThreads(handle, &reversed), BNGRAD_SUCCESS);
+      EXPECT_EQ(gradient.run(), BNGRAD_SUCCESS) << bngradGetLastError();
+      EXPECT_EQ(gradient.results(), results) << threads << " threads";
+    }
+    EXPECT_EQ(gradient.runAsync(nullptr, nullptr), BNGRAD_SUCCESS)
+        << bngradGetLastError();
+    EXPECT_EQ(gradient.check(), "") << "in steps";
+    EXPECT_EQ(bngradSetThreads(handle, nullptr), BNGRAD_SUCCESS);
+    if (testing::Test::HasFailure())
+      break;
+  }
+  return count;
+}
+
+TEST(Gradient, Best) { EXPECT_EQ(runRandom("", 1, 400), 400); }
+
+// Those that this CPU lacks are tested where it has them.
+TEST(Gradient, X86V2) { runRandom("x86-64-v2", 2, 200); }
+TEST(Gradient, X86V3) { runRandom("x86-64-v3", 3, 200); }
+TEST(Gradient, X86V4) { runRandom("x86-64-v4", 4, 200); }
+TEST(Gradient, X86V4Bf16) { runRandom("x86-64-v4+avx512bf16", 5, 200); }
+
+// Of so many elements that loops are shared among threads, with every schedule.
+TEST(Gradient, Large) {
+  Handle handle;
+  ASSERT_EQ(handle.status, BNGRAD_SUCCESS);
+  Spec spec;
+  for (const auto &[shape, order] :
+       {std::pair(std::vector<int64_t>{8, 16, 40, 40}, std::vector<int>{}),
+        std::pair(std::vector<int64_t>{8, 16, 40, 40},
+                  std::vector<int>{0, 2, 3, 1}),
+        std::pair(std::vector<int64_t>{64, 512, 7}, std::vector<int>{}),
+        std::pair(std::vector<int64_t>{3, 1, 70000}, std::vector<int>{}),
+        std::pair(std::vector<int64_t>{5, 3, 20000}, std::vector<int>{}),
+        std::pair(std::vector<int64_t>{70000, 3}, std::vector<int>{}),
+        std::pair(std::vector<int64_t>{40, 5000}, std::vector<int>{})})
+    for (bngradDtype_t type : {BNGRAD_DTYPE_F32, BNGRAD_DTYPE_BF16})
+      for (bool isGlobal : {false, true}) {
+        spec.shape = shape;
+        spec.order = order;
+        spec.dataType = type;
+        spec.isGlobal = isGlobal;
+        spec.seed++;
+        Gradient gradient(spec);
+        SCOPED_TRACE(spec.print());
+        ASSERT_EQ(gradient.create(handle), BNGRAD_SUCCESS);
+        ASSERT_EQ(gradient.run(), BNGRAD_SUCCESS);
+        ASSERT_EQ(gradient.check(), "");
+        std::vector<char> results = gradient.results();
+        bngrad_threads_t reversed = makeReversedThreads(5);
+        ASSERT_EQ(bngradSetThreads(handle, &reversed), BNGRAD_SUCCESS);
+        ASSERT_EQ(gradient.run(), BNGRAD_SUCCESS);
+        ASSERT_EQ(gradient.results(), results);
+        ASSERT_EQ(gradient.runAsync(nullptr, nullptr), BNGRAD_SUCCESS);
+        ASSERT_EQ(gradient.check(), "") << "in steps";
+        ASSERT_EQ(bngradSetThreads(handle, nullptr), BNGRAD_SUCCESS);
+      }
+}
