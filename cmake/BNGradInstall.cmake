@@ -11,7 +11,7 @@ foreach(library IN LISTS libraries)
   set(component runtime)
   if(library STREQUAL BNGradKernels)
     set(component kernels)
-  elseif(library MATCHES "^BNGrad(CudaEmulator|Plugin)$")
+  elseif(library MATCHES "^BNGrad(CompilerLibrary|CudaEmulator|Plugin)$")
     set(component tools)
   endif()
   install(TARGETS ${library} EXPORT BNGradTargets

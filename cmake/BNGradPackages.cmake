@@ -20,7 +20,8 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libbngrad-runtime${BNGRAD_SOVERSION})
 set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "C library for the gradient of batch normalization")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS
   "libbngrad-kernels${BNGRAD_SOVERSION} (= ${PROJECT_VERSION}), libstdc++6")
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "libomp5-22 | libgomp1")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS
+  "libomp5-22 | libgomp1, bngrad-tools")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libbngrad-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "Headers and libraries of the BNGrad dialect, its passes and its C library")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
@@ -28,7 +29,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
   "libbngrad-runtime${BNGRAD_SOVERSION} (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS libmlir-22-dev)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME bngrad-tools)
-set(CPACK_DEBIAN_TOOLS_DESCRIPTION "Compiler tools and the mlir-opt plugin of BNGrad")
+set(CPACK_DEBIAN_TOOLS_DESCRIPTION "Compiler of the C library, tools and mlir-opt plugin of BNGrad")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS
   "libbngrad-runtime${BNGRAD_SOVERSION} (= ${PROJECT_VERSION}), libmlir-22, libomp5-22")

@@ -17,6 +17,7 @@ export CCACHE_DIR=${CCACHE_DIR:-$root/build/ccache} CCACHE_BASEDIR=$root CCACHE_
 # apt.llvm.org has the same names for Ubuntu.
 packages=(
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools clang-22 lld-22
+  liblld-22-dev
   libomp-22-dev libclang-rt-22-dev libgtest-dev zlib1g-dev libzstd-dev
   libcurl4-openssl-dev cmake ninja-build ccache g++ pkg-config python3 python3-numpy
 )

@@ -237,8 +237,8 @@ TEST_F(CompilerTest, ErrorsAreDiagnostics) {
   errors.clear();
   EXPECT_TRUE(failed(compileToProgram(*module, options)));
   EXPECT_EQ(errors, std::vector<std::string>{
-                        "expected code for this machine, got triple 'vax' and "
-                        "cpu ''"});
+                        "expected code for this machine, got triple 'vax', "
+                        "cpu '' and features ''"});
 
   errors.clear();
   module = parse(R"mlir(func.func @f() { "vax.op"() : () -> () return })mlir");

@@ -6,8 +6,8 @@
 |*
 \*===----------------------------------------------------------------------===*/
 /*
- * libBNGradRuntime.so: the gradient of batch normalization for programs that
- * compile nothing. A tensor descriptor gives shape and strides, an operator
+ * libBNGradRuntime.so: the gradient of batch normalization for programs without
+ * a compiler. A tensor descriptor gives shape and strides, an operator
  * descriptor the nine tensors of a gradient, and a call their data:
  *
  *   create a handle, tensor descriptors and an operator descriptor;

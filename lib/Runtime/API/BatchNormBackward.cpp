@@ -6,12 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CompiledPlan.h"
 #include "Error.h"
 #include "Handle.h"
 #include "ReadyPlan.h"
 
 #include <algorithm>
+#include <memory>
 #include <new>
+#include <string>
 
 using namespace bngrad;
 
@@ -19,7 +22,7 @@ using namespace bngrad;
 struct bngradBatchNormBackwardDescriptor {
   const bngradHandle *handle;
   Problem problem;
-  ReadyPlan plan;
+  std::unique_ptr<Plan> plan;
   /// Bytes from one element of a parameter to the next; 0: not known.
   int64_t steps[kNumOperands];
 };
@@ -52,7 +55,44 @@ static size_t roundUp(size_t size) {
 static size_t getWorkspaceSize(const Descriptor &descriptor) {
   // The workspace may start anywhere.
   return kAlignment - 1 + roundUp(sizeof(Task)) +
-         descriptor.plan.getWorkspaceSize();
+         descriptor.plan->getWorkspaceSize();
+}
+
+/// Plans the problem: by a ready kernel, or by one that is compiled.
+static bngradStatus_t setPlan(Descriptor &descriptor) {
+  auto ready = std::make_unique<ReadyPlan>();
+  const char *reason =
+      ready->create(descriptor.problem, descriptor.handle->kernels);
+  if (!reason) {
+    descriptor.plan = std::move(ready);
+    return BNGRAD_SUCCESS;
+  }
+  auto compiled = std::make_unique<CompiledPlan>();
+  std::string error;
+  bngradStatus_t status = compiled->create(descriptor.problem, error);
+  descriptor.plan = std::move(compiled);
+  if (status == BNGRAD_COMPILER_NOT_FOUND)
+    return fail(status,
+                "expected a ready kernel or libBNGradCompiler.so: %s, and %s",
+                reason, error.c_str());
+  if (status != BNGRAD_SUCCESS)
+    return fail(status, "%s", error.c_str());
+  return status;
+}
+
+/// Sets the bytes from one element of a parameter to the next.
+static void setSteps(Descriptor &descriptor) {
+  for (int i = 0; i < kNumOperands; ++i) {
+    const Tensor *tensor = descriptor.problem.get(static_cast<Operand>(i));
+    int dims[BNGRAD_MAX_RANK], count = 0;
+    for (int dim = 0; tensor && dim < tensor->rank; ++dim)
+      if (tensor->shape[dim] > 1)
+        dims[count++] = dim;
+    descriptor.steps[i] = 0;
+    if (count > 0)
+      descriptor.steps[i] = std::max<int64_t>(
+          getVectorStride(*tensor, dims, count) * getBytes(tensor->dtype), 0);
+  }
 }
 
 bngradStatus_t bngradCreateBatchNormBackwardDescriptor(
@@ -68,39 +108,24 @@ bngradStatus_t bngradCreateBatchNormBackwardDescriptor(
   if (!descriptor)
     return fail(BNGRAD_NULL_POINTER, "descriptor: expected a place for one, "
                                      "got null");
-  auto *created = new (std::nothrow) Descriptor;
-  if (!created)
+  try {
+    auto created = std::make_unique<Descriptor>();
+    created->handle = handle;
+    bngradStatus_t status =
+        makeProblem(options,
+                    {gradInput, gradScale, gradOffset, gradOutput, input, scale,
+                     mean, statistic, mask},
+                    created->problem);
+    if (status == BNGRAD_SUCCESS)
+      status = setPlan(*created);
+    if (status != BNGRAD_SUCCESS)
+      return status;
+    setSteps(*created);
+    *descriptor = created.release();
+    return succeed();
+  } catch (const std::bad_alloc &) {
     return fail(BNGRAD_INTERNAL_ERROR, "out of memory");
-  created->handle = handle;
-  bngradStatus_t status =
-      makeProblem(options,
-                  {gradInput, gradScale, gradOffset, gradOutput, input, scale,
-                   mean, statistic, mask},
-                  created->problem);
-  if (status == BNGRAD_SUCCESS)
-    if (const char *reason =
-            created->plan.create(created->problem, handle->kernels))
-      status = fail(BNGRAD_COMPILER_NOT_FOUND,
-                    "expected a gradient that has a ready kernel, but %s; it "
-                    "can be compiled with bngrad-compile",
-                    reason);
-  if (status != BNGRAD_SUCCESS) {
-    delete created;
-    return status;
   }
-  for (int i = 0; i < kNumOperands; ++i) {
-    const Tensor *tensor = created->problem.get(static_cast<Operand>(i));
-    int dims[BNGRAD_MAX_RANK], count = 0;
-    for (int dim = 0; tensor && dim < tensor->rank; ++dim)
-      if (tensor->shape[dim] > 1)
-        dims[count++] = dim;
-    created->steps[i] = 0;
-    if (count > 0)
-      created->steps[i] = std::max<int64_t>(
-          getVectorStride(*tensor, dims, count) * getBytes(tensor->dtype), 0);
-  }
-  *descriptor = created;
-  return succeed();
 }
 
 bngradStatus_t bngradDestroyBatchNormBackwardDescriptor(
@@ -248,7 +273,7 @@ bngradStatus_t bngradBatchNormBackward(
        const_cast<void *>(mask)}};
   if (bngradStatus_t status = verifyCall(descriptor, arguments))
     return status;
-  if (int32_t status = descriptor->plan.run(makeCall(*descriptor, arguments)))
+  if (int32_t status = descriptor->plan->run(makeCall(*descriptor, arguments)))
     return failed(status);
   return succeed();
 }
@@ -263,10 +288,11 @@ static void runTask(void *argument) {
     if (const bngradCompletion_t &done = task.done[operand]; done.function)
       done.function(done.context, status, message);
   };
-  const ReadyPlan &plan = task.descriptor->plan;
-  int32_t status = plan.runInSteps(task.call, [&](Operand operand) {
-    complete(operand, BNGRAD_SUCCESS, "");
-  });
+  const Plan &plan = *task.descriptor->plan;
+  auto succeedWith = [](void *context, Operand operand) {
+    (*static_cast<decltype(complete) *>(context))(operand, BNGRAD_SUCCESS, "");
+  };
+  int32_t status = plan.runInSteps(task.call, {succeedWith, &complete});
   if (status == 0)
     return;
   failed(status);

@@ -297,3 +297,23 @@ int32_t ReadyPlan::runSums(const CallData &call) const {
   finish(call, GradOffset);
   return 0;
 }
+
+int32_t ReadyPlan::runInSteps(const CallData &call, Done done) const {
+  bool wantsInput = isWanted(GradInput), wantsScale = isWanted(GradScale);
+  bool wantsOffset = isWanted(GradOffset);
+  bool inSteps = wantsInput && (wantsScale || wantsOffset);
+  int32_t status = inSteps ? runSums(call) : run(call);
+  if (status != 0)
+    return status;
+  if (wantsOffset)
+    done(GradOffset);
+  if (wantsScale)
+    done(GradScale);
+  if (inSteps)
+    status = runKernel(
+        call, isBatch ? BNGRAD_KERNEL_ELEMT : BNGRAD_KERNEL_GLOBAL_INPUT,
+        getVector(call, Statistic, InvStdTable), nullptr, nullptr);
+  if (status == 0 && wantsInput)
+    done(GradInput);
+  return status;
+}

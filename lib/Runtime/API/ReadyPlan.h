@@ -9,38 +9,23 @@
 #ifndef BNGRAD_LIB_RUNTIME_API_READYPLAN_H
 #define BNGRAD_LIB_RUNTIME_API_READYPLAN_H
 
-#include "Problem.h"
+#include "Plan.h"
 
 #include "../Kernels/Kernels.h"
 
 namespace bngrad {
 
-/// The data of one call.
-struct CallData {
-  void *data[kNumOperands];
-  /// Starts at a multiple of 64.
-  char *workspace;
-  const bngrad_threads_t *threads;
-};
-
 /// A gradient by the ready kernels. Those take parameters of the type of
 /// arithmetic, without gaps, and an inv_std: others are converted to tables in
 /// the workspace before, and results after.
-class ReadyPlan {
+class ReadyPlan : public Plan {
 public:
   /// Plans `problem`; null: it can be computed so, otherwise the reason.
   const char *create(const Problem &problem, const bngradKernels_t *kernels);
 
-  /// The size of the workspace in bytes.
-  size_t getWorkspaceSize() const { return workspaceSize; }
-
-  /// Computes all gradients. Returns 0, or the status of the kernel.
-  int32_t run(const CallData &call) const;
-
-  /// Computes all gradients, and calls `done(operand)` after each that is
-  /// wanted, for grad_scale and grad_offset before grad_input is computed.
-  template <typename Done>
-  int32_t runInSteps(const CallData &call, Done done) const;
+  int32_t run(const CallData &call) const override;
+  /// grad_scale and grad_offset are final before grad_input is computed.
+  int32_t runInSteps(const CallData &call, Done done) const override;
 
 private:
   /// The parameters of kernels that are vectors over the channels.
@@ -92,30 +77,7 @@ private:
   bool direct[kNumOperands];
   int64_t offsets[kNumTables]; // in the workspace; -1: none
   int64_t kernelOffset;
-  size_t workspaceSize;
 };
-
-template <typename Done>
-int32_t ReadyPlan::runInSteps(const CallData &call, Done done) const {
-  // The last that is done may destroy this plan.
-  bool wantsInput = isWanted(GradInput), wantsScale = isWanted(GradScale);
-  bool wantsOffset = isWanted(GradOffset);
-  bool inSteps = wantsInput && (wantsScale || wantsOffset);
-  int32_t status = inSteps ? runSums(call) : run(call);
-  if (status != 0)
-    return status;
-  if (wantsOffset)
-    done(GradOffset);
-  if (wantsScale)
-    done(GradScale);
-  if (inSteps)
-    status = runKernel(
-        call, isBatch ? BNGRAD_KERNEL_ELEMT : BNGRAD_KERNEL_GLOBAL_INPUT,
-        getVector(call, Statistic, InvStdTable), nullptr, nullptr);
-  if (status == 0 && wantsInput)
-    done(GradInput);
-  return status;
-}
 
 } // namespace bngrad
 

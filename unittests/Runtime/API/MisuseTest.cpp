@@ -402,8 +402,10 @@ TEST_F(MisuseTest, Calls) {
   EXPECT_GE(count, 200);
 }
 
-// What no ready kernel covers.
+// What no ready kernel covers, without a compiler.
 TEST_F(MisuseTest, NeedsCompiler) {
+  setenv("BNGRAD_COMPILER", "", 1);
+  setenv("BNGRAD_CACHE_DIR", "", 1);
   auto check = [&](const Spec &spec, const char *reason) {
     Gradient gradient(spec);
     EXPECT_EQ(gradient.create(handle), BNGRAD_COMPILER_NOT_FOUND)
@@ -413,6 +415,7 @@ TEST_F(MisuseTest, NeedsCompiler) {
     ++count;
   };
   Spec spec;
+  spec.hasScale = false;
   spec.shape = {2, 3, 4};
   spec.featureDims = {0, 2};
   check(spec, "feature dims are apart");
@@ -424,8 +427,11 @@ TEST_F(MisuseTest, NeedsCompiler) {
   check(spec, "parameters are of f64");
 
   spec = Spec();
+  spec.hasScale = false;
   spec.dataStride = 2;
   check(spec, "gaps");
+  setenv("BNGRAD_COMPILER", "/none/libBNGradCompiler.so", 1);
+  check(spec, "/none/libBNGradCompiler.so");
 
   Gradient gradient((Spec()));
   ASSERT_EQ(gradient.create(handle), BNGRAD_SUCCESS);
@@ -446,6 +452,8 @@ TEST_F(MisuseTest, NeedsCompiler) {
             std::string::npos);
   std::swap(tensor, gradient.tensors[GradInput]);
   bngradDestroyTensorDescriptor(tensor);
+  unsetenv("BNGRAD_COMPILER");
+  unsetenv("BNGRAD_CACHE_DIR");
 }
 
 // Each allocation fails once.
@@ -493,5 +501,5 @@ TEST_F(MisuseTest, OutOfMemory) {
       EXPECT_EQ(status, BNGRAD_INTERNAL_ERROR) << number;
       ++failures;
     }
-  EXPECT_EQ(failures, 6);
+  EXPECT_EQ(failures, 8);
 }

@@ -1,0 +1,166 @@
+//===- CompilerLibrary.cpp - libBNGradCompiler.so -------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CompilerLibrary.h"
+#include "CacheEntry.h"
+
+#include "BNGrad/Compiler/Compiler.h"
+#include "BNGrad/InitAll.h"
+
+#include "lld/Common/Driver.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/CachePruning.h"
+#include "llvm/Support/Caching.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <mutex>
+
+LLD_HAS_DRIVER(elf)
+
+using namespace mlir;
+using namespace mlir::bngrad;
+namespace fs = llvm::sys::fs;
+
+/// The object file of `text`, or failure and `error`.
+static FailureOr<std::string> compileText(StringRef text, std::string &error) {
+  DialectRegistry registry;
+  mlir::bngrad::registerAllDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (error.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      error = diagnostic.str();
+    return success();
+  });
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  if (!module)
+    return failure();
+  CompileOptions options;
+  options.packed = true;
+  options.threads = -1;
+  return compileToObject(*module, options);
+}
+
+/// A temporary file that is removed.
+namespace {
+class TemporaryFile {
+public:
+  explicit TemporaryFile(StringRef suffix) {
+    code = fs::createTemporaryFile("bngrad", suffix, descriptor, path);
+    remover.setFile(path, !code);
+  }
+  ~TemporaryFile() {
+    if (descriptor >= 0)
+      (void)fs::closeFile(descriptor);
+  }
+
+  std::error_code code;
+  int descriptor = -1;
+  SmallString<64> path;
+
+private:
+  llvm::FileRemover remover;
+};
+} // namespace
+
+/// The shared object of an object file, or failure and `error`.
+static FailureOr<std::string> link(StringRef object, std::string &error) {
+  TemporaryFile input("o"), output("so");
+  if (input.code || output.code) {
+    error = "temporary file: cannot write: " +
+            (input.code ? input.code : output.code).message();
+    return failure();
+  }
+  {
+    llvm::raw_fd_ostream os(input.descriptor, /*shouldClose=*/false);
+    os << object;
+    os.flush();
+    if (os.has_error()) {
+      error = "temporary file: cannot write: " + os.error().message();
+      os.clear_error();
+      return failure();
+    }
+  }
+  // The libraries of C and mathematics are in the process.
+  const char *arguments[] = {"ld.lld",
+                             "-shared",
+                             "-z",
+                             "relro",
+                             "-z",
+                             "now",
+                             "-o",
+                             output.path.c_str(),
+                             input.path.c_str()};
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  static std::mutex mutex; // lld has global state
+  std::lock_guard<std::mutex> lock(mutex);
+  lld::Result result =
+      lld::lldMain(arguments, os, os, {{lld::Gnu, &lld::elf::link}});
+  if (result.retCode != 0) {
+    error = "cannot link: " + StringRef(text).trim().split('\n').first.str();
+    return failure();
+  }
+  auto image = llvm::MemoryBuffer::getFile(output.path);
+  if (!image) {
+    error = "temporary file: cannot read: " + image.getError().message();
+    return failure();
+  }
+  return (*image)->getBuffer().str();
+}
+
+/// Keeps `image` in the cache. An error is none of the caller's.
+static void keep(const bngradCompileRequest_t &request,
+                 const std::string &image) {
+  llvm::Expected<llvm::FileCache> cache =
+      llvm::localCache("BNGrad", "bngrad", request.folder);
+  if (!cache)
+    return llvm::consumeError(cache.takeError());
+  // Beside a file that is corrupt nothing could be kept.
+  SmallString<128> path(request.folder);
+  path += "/" + ::bngrad::getCacheFileName(request.key);
+  (void)fs::remove(path);
+  llvm::Expected<llvm::AddStreamFn> add = (*cache)(0, request.key, "");
+  if (!add)
+    return llvm::consumeError(add.takeError());
+  if (!*add) // another process was faster
+    return;
+  auto stream = (*add)(0, "");
+  if (!stream)
+    return llvm::consumeError(stream.takeError());
+  std::string text(request.text, request.text_size);
+  ::bngrad::CacheEntryHeader header =
+      ::bngrad::makeCacheEntryHeader(text, image);
+  raw_ostream &os = *(*stream)->OS;
+  os.write(reinterpret_cast<const char *>(&header), sizeof(header));
+  os << text << image;
+  llvm::consumeError((*stream)->commit());
+
+  llvm::CachePruningPolicy policy;
+  policy.Interval = std::chrono::hours(1);
+  policy.MaxSizeBytes = uint64_t(256) << 20;
+  llvm::pruneCache(request.folder, policy);
+}
+
+int32_t bngradCompile(const bngradCompileRequest_t *request) {
+  std::string error;
+  FailureOr<std::string> image =
+      compileText(StringRef(request->text, request->text_size), error);
+  if (succeeded(image))
+    image = link(*image, error);
+  if (failed(image)) {
+    snprintf(request->error, request->error_size, "%s", error.c_str());
+    return 1;
+  }
+  if (request->folder)
+    keep(*request, *image);
+  request->take(request->context, image->data(), image->size());
+  return 0;
+}

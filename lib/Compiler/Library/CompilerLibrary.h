@@ -1,0 +1,53 @@
+/*===- CompilerLibrary.h - libBNGradCompiler.so ------------------ -*- C
+-*-===*\
+|*
+|* Licensed under the Apache License v2.0 with LLVM Exceptions.
+|* See LICENSE for license information.
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+|*
+\*===----------------------------------------------------------------------===*/
+/*
+ * The only function of libBNGradCompiler.so. libBNGradRuntime.so, which has no
+ * LLVM, opens the library when a gradient has no ready kernel.
+ */
+
+#ifndef BNGRAD_LIB_COMPILER_LIBRARY_COMPILERLIBRARY_H
+#define BNGRAD_LIB_COMPILER_LIBRARY_COMPILERLIBRARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Names in the style of C. */
+/* NOLINTBEGIN(readability-identifier-naming) */
+
+typedef struct {
+  /* MLIR with one public function. */
+  const char *text;
+  size_t text_size;
+  /* Where and under which name the result is kept; `folder` null: nowhere. */
+  const char *folder;
+  const char *key;
+  /* Takes a shared object for this CPU, with the function's packed entries. */
+  void (*take)(void *context, const char *image, size_t size);
+  void *context;
+  /* Where an error goes: one line. */
+  char *error;
+  size_t error_size;
+} bngradCompileRequest_t;
+
+/* Returns 0, or 1 after an error. That the cache cannot be written is none. */
+int32_t bngradCompile(const bngradCompileRequest_t *request);
+typedef int32_t (*bngradCompileFunction_t)(
+    const bngradCompileRequest_t *request);
+
+/* NOLINTEND(readability-identifier-naming) */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BNGRAD_LIB_COMPILER_LIBRARY_COMPILERLIBRARY_H */

@@ -1,0 +1,238 @@
+//===- CompiledKernel.cpp - kernels compiled at run time ------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CompiledKernel.h"
+
+#include "../../Compiler/Library/CacheEntry.h"
+#include "../../Compiler/Library/CompilerLibrary.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace bngrad;
+
+namespace {
+/// A kernel, or the error of the last attempt to get it.
+struct Entry {
+  std::mutex mutex;
+  bool isLoaded = false;
+  bngradKernel_t kernel = {};
+};
+
+/// Closes a file at the end.
+class File {
+public:
+  explicit File(int descriptor) : descriptor(descriptor) {}
+  ~File() {
+    if (descriptor >= 0)
+      close(descriptor);
+  }
+  File(const File &) = delete;
+  File &operator=(const File &) = delete;
+
+  const int descriptor;
+};
+} // namespace
+
+/// The folder of the cache, which exists; empty: there is none.
+static std::string findFolder() {
+  auto get = [](const char *name) -> std::string {
+    const char *value = std::getenv(name);
+    return value ? value : "";
+  };
+  std::string folder;
+  if (std::getenv("BNGRAD_CACHE_DIR")) {
+    folder = get("BNGRAD_CACHE_DIR");
+  } else if (std::string base = get("XDG_CACHE_HOME"); !base.empty()) {
+    folder = base + "/bngrad";
+  } else if (std::string home = get("HOME"); !home.empty()) {
+    mkdir((home + "/.cache").c_str(), 0700);
+    folder = home + "/.cache/bngrad";
+  }
+  if (folder.empty())
+    return "";
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    return "";
+  // Code of others would run in this process.
+  struct stat status;
+  bool isOwn = stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+               status.st_uid == geteuid() &&
+               (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  return isOwn ? folder : "";
+}
+
+/// All of a file; empty: there is none.
+static std::string readFile(const std::string &path) {
+  std::unique_ptr<FILE, int (*)(FILE *)> file(fopen(path.c_str(), "rbe"),
+                                              fclose);
+  std::string bytes;
+  if (!file)
+    return bytes;
+  char chunk[1 << 14];
+  while (size_t count = fread(chunk, 1, sizeof(chunk), file.get()))
+    bytes.append(chunk, count);
+  return bytes;
+}
+
+/// This CPU: its name and features.
+static std::string describeCpu() {
+  std::string text = readFile("/proc/cpuinfo"), described;
+  // The first of several; the fields of x86-64, and of AArch64.
+  text.resize(std::min(text.find("\n\n"), text.size()));
+  for (const char *field : {"model name", "flags", "CPU part", "Features"}) {
+    size_t start = text.find(std::string("\n") + field);
+    if (start != std::string::npos)
+      described += text.substr(start, text.find('\n', start + 1) - start);
+  }
+  return described;
+}
+
+/// The name of a kernel in the cache: of the text, the version and the CPU.
+static std::string makeKey(const std::string &text) {
+  std::string all = std::string(BNGRAD_VERSION) + describeCpu() + "\n" + text;
+  char key[40];
+  std::snprintf(
+      key, sizeof(key), "%016llx%016llx",
+      static_cast<unsigned long long>(hashBytes(all.data(), all.size())),
+      static_cast<unsigned long long>(
+          hashBytes(all.data(), all.size(), all.size())));
+  return key;
+}
+
+/// Loads a shared object from memory; an error, or empty.
+static std::string load(const char *image, size_t size,
+                        bngradKernel_t &kernel) {
+  File file(memfd_create("bngrad", MFD_CLOEXEC));
+  if (file.descriptor < 0)
+    return "cannot create a file in memory";
+  for (size_t done = 0; done < size;) {
+    ssize_t count = write(file.descriptor, image + done, size - done);
+    if (count <= 0)
+      return "cannot write a file in memory";
+    done += static_cast<size_t>(count);
+  }
+  // No two have one path: dlopen would take them for one library.
+  static std::atomic<unsigned> number{0};
+  std::string path = "/proc/self";
+  for (unsigned rest = number++; rest != 0; rest /= 2)
+    path += rest % 2 == 0 ? "/" : "/.";
+  path += "/fd/" + std::to_string(file.descriptor);
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return std::string("cannot load ") + dlerror();
+  std::string name = kCompiledName;
+  kernel.call = reinterpret_cast<bngradPackedFunction_t>(
+      dlsym(library, (name + "_packed").c_str()));
+  kernel.get_workspace_size = reinterpret_cast<size_t (*)(void *const *)>(
+      dlsym(library, (name + "_packed_workspace").c_str()));
+  if (!kernel.call || !kernel.get_workspace_size)
+    return "expected the packed entries of '" + name + "', got none";
+  return "";
+}
+
+/// Loads a kernel from the cache. A file that is not as it was written does not
+/// count.
+static bool loadCached(const std::string &path, const std::string &text,
+                       bngradKernel_t &kernel) {
+  std::string bytes = readFile(path);
+  CacheEntryHeader header;
+  if (bytes.size() < sizeof(header))
+    return false;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  size_t rest = bytes.size() - sizeof(header);
+  bool isWhole = header.textSize == text.size() &&
+                 header.imageSize == rest - text.size() &&
+                 rest >= text.size() &&
+                 bytes.compare(sizeof(header), text.size(), text) == 0;
+  if (!isWhole)
+    return false;
+  std::string image = bytes.substr(sizeof(header) + text.size());
+  CacheEntryHeader expected = makeCacheEntryHeader(text, image);
+  return std::memcmp(&header, &expected, sizeof(header)) == 0 &&
+         load(image.data(), image.size(), kernel).empty();
+}
+
+/// The compiler; null: there is none, for the reason `error`.
+static bngradCompileFunction_t findCompiler(std::string &error) {
+  const char *given = std::getenv("BNGRAD_COMPILER");
+  if (given && !*given) {
+    error = "BNGRAD_COMPILER is empty";
+    return nullptr;
+  }
+  void *library =
+      dlopen(given ? given : BNGRAD_COMPILER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  void *function = library ? dlsym(library, "bngradCompile") : nullptr;
+  if (!function)
+    error = dlerror();
+  return reinterpret_cast<bngradCompileFunction_t>(function);
+}
+
+/// Compiles a kernel, and keeps it in the cache.
+static bool compile(const std::string &folder, const std::string &key,
+                    const std::string &text, bngradKernel_t &kernel,
+                    bngradStatus_t &status, std::string &error) {
+  status = BNGRAD_COMPILER_NOT_FOUND;
+  bngradCompileFunction_t compiler = findCompiler(error);
+  if (!compiler)
+    return false;
+  status = BNGRAD_INTERNAL_ERROR;
+  struct Result {
+    bngradKernel_t &kernel;
+    std::string error;
+  } result = {kernel, ""};
+  char message[512] = "";
+  bngradCompileRequest_t request = {};
+  request.text = text.data();
+  request.text_size = text.size();
+  request.folder = folder.empty() ? nullptr : folder.c_str();
+  request.key = key.c_str();
+  request.take = [](void *context, const char *image, size_t size) {
+    auto &result = *static_cast<Result *>(context);
+    result.error = load(image, size, result.kernel);
+  };
+  request.context = &result;
+  request.error = message;
+  request.error_size = sizeof(message);
+  error = compiler(&request) == 0 ? result.error : message;
+  return error.empty();
+}
+
+const bngradKernel_t *bngrad::findCompiledKernel(const std::string &text,
+                                                 bngradStatus_t &status,
+                                                 std::string &error) {
+  static std::mutex mutex;
+  static std::map<std::string, std::shared_ptr<Entry>> entries;
+  std::shared_ptr<Entry> entry;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    std::shared_ptr<Entry> &found = entries[text];
+    if (!found)
+      found = std::make_shared<Entry>();
+    entry = found;
+  }
+  std::lock_guard<std::mutex> lock(entry->mutex);
+  if (entry->isLoaded)
+    return &entry->kernel;
+  std::string folder = findFolder(), key = makeKey(text);
+  bool isCached =
+      !folder.empty() &&
+      loadCached(folder + "/" + getCacheFileName(key), text, entry->kernel);
+  if (!isCached && !compile(folder, key, text, entry->kernel, status, error))
+    return nullptr;
+  entry->isLoaded = true;
+  return &entry->kernel;
+}

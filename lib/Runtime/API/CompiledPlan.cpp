@@ -1,0 +1,277 @@
+//===- CompiledPlan.cpp - gradients by kernels compiled at run time -------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CompiledPlan.h"
+
+#include "CompiledKernel.h"
+#include "Error.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+
+using namespace bngrad;
+
+static bool isParameter(Operand operand) {
+  return operand != GradInput && operand != GradOutput && operand != Input &&
+         operand != Mask;
+}
+
+/// The order of the parameters of a kernel.
+static constexpr Operand kParameters[] = {GradOutput, Input,     Scale,
+                                          Mean,       Statistic, Mask,
+                                          GradInput,  GradScale, GradOffset};
+
+static Operand toOperand(int i) { return static_cast<Operand>(i); }
+
+/// Dims of more than one element in the order of memory; where there are none
+/// of the channels, one of one channel.
+void CompiledPlan::findDims(const Problem &problem, Dims &dims) {
+  const Tensor &input = problem.tensors[Input];
+  bool isEmpty = input.numElements == 0;
+  int order[BNGRAD_MAX_RANK], count = 0;
+  for (int dim = 0; dim < input.rank; ++dim)
+    if (isEmpty || input.shape[dim] > 1)
+      order[count++] = dim;
+  std::sort(order, order + count, [&](int lhs, int rhs) {
+    int64_t left = input.strides[lhs], right = input.strides[rhs];
+    return left > right || (left == right && lhs < rhs);
+  });
+  bool hasFeature = std::any_of(
+      order, order + count, [&](int dim) { return problem.isFeatureDim(dim); });
+  if (!hasFeature) {
+    dims.sizes[0] = 1;
+    dims.isFeature[0] = true;
+    for (auto &strides : dims.strides)
+      strides[0] = 1;
+    dims.count = 1;
+  }
+  for (int i = 0; i < count; ++i, ++dims.count) {
+    dims.sizes[dims.count] = input.shape[order[i]];
+    dims.isFeature[dims.count] = problem.isFeatureDim(order[i]);
+    auto *feature =
+        std::find(problem.featureDims,
+                  problem.featureDims + problem.numFeatureDims, order[i]);
+    for (int k = 0; k < kNumOperands; ++k) {
+      const Tensor &tensor = problem.tensors[k];
+      int64_t &stride = dims.strides[k][dims.count];
+      stride = 1;
+      if (!problem.has[k])
+        continue;
+      if (!isParameter(toOperand(k)))
+        stride = tensor.strides[order[i]];
+      else if (dims.isFeature[dims.count])
+        stride = tensor.strides[feature - problem.featureDims];
+    }
+  }
+  if (!isEmpty)
+    return;
+  // Of no elements, those of data in row-major order.
+  for (int k = 0; k < kNumOperands; ++k) {
+    int64_t product = 1;
+    for (int i = dims.count; i-- > 0 && !isParameter(toOperand(k));) {
+      dims.strides[k][i] = product;
+      product *= std::max<int64_t>(dims.sizes[i], 1);
+    }
+  }
+}
+
+/// Joins neighbours that are one dim in all tensors.
+void CompiledPlan::joinDims(const Problem &problem, Dims &dims) {
+  int last = 0;
+  for (int i = 1; i < dims.count; ++i) {
+    bool areOne = dims.isFeature[last] == dims.isFeature[i];
+    for (int k = 0; k < kNumOperands; ++k)
+      if (problem.has[k] && (!isParameter(toOperand(k)) || dims.isFeature[i]))
+        areOne &= dims.strides[k][last] == dims.strides[k][i] * dims.sizes[i];
+    if (areOne) {
+      dims.sizes[last] *= dims.sizes[i];
+    } else {
+      ++last;
+      dims.sizes[last] = dims.sizes[i];
+      dims.isFeature[last] = dims.isFeature[i];
+    }
+    for (auto &strides : dims.strides)
+      strides[last] = strides[i];
+  }
+  dims.count = last + 1;
+}
+
+/// Sets the descriptor of an operand.
+void CompiledPlan::describe(Operand operand, const Dims &dims) {
+  MemRef &memref = memrefs[operand];
+  memref = {};
+  int rank = 0, numFeatures = std::count(dims.isFeature,
+                                         dims.isFeature + dims.count, true);
+  int memrefRank = isParameter(operand) ? numFeatures : dims.count;
+  for (int i = 0; i < dims.count; ++i) {
+    if (isParameter(operand) && !dims.isFeature[i])
+      continue;
+    memref.sizesAndStrides[rank] = dims.sizes[i];
+    memref.sizesAndStrides[memrefRank + rank] = dims.strides[operand][i];
+    ++rank;
+  }
+}
+
+namespace {
+/// Writes the module of a kernel.
+class ModuleWriter {
+public:
+  /// `rank` and `isRowMajor` of data and of parameters.
+  ModuleWriter(const Problem &problem, const int (&rank)[2],
+               const bool (&isRowMajor)[2])
+      : problem(problem), rank{rank[0], rank[1]},
+        isRowMajor{isRowMajor[0], isRowMajor[1]} {}
+
+  std::string write(const bool *isFeature, int count) const;
+
+private:
+  static std::string getValue(Operand operand) {
+    return std::string("%") + getName(operand);
+  }
+  std::string getType(Operand operand, bool isTensor) const;
+
+  const Problem &problem;
+  int rank[2];
+  bool isRowMajor[2];
+};
+} // namespace
+
+std::string ModuleWriter::getType(Operand operand, bool isTensor) const {
+  int which = isParameter(operand) ? 1 : 0;
+  std::string type = isTensor ? "tensor<" : "memref<";
+  for (int i = 0; i < rank[which]; ++i)
+    type += "?x";
+  // Of a gradient that is not wanted, any type.
+  bngradDtype_t dtype = problem.has[operand]
+                            ? problem.tensors[operand].dtype
+                            : problem.tensors[which ? Mean : Input].dtype;
+  type += dtype == BNGRAD_DTYPE_BOOL ? "i1" : getName(dtype);
+  if (!isTensor && !isRowMajor[which]) {
+    type += ", strided<[";
+    for (int i = 0; i < rank[which]; ++i)
+      type += i ? ", ?" : "?";
+    type += "]>";
+  }
+  return type + ">";
+}
+
+std::string ModuleWriter::write(const bool *isFeature, int count) const {
+  std::ostringstream text, body, operands;
+  text << "func.func @" << kCompiledName << "(";
+  const char *separator = "";
+  for (Operand operand : kParameters) {
+    if (!problem.has[operand])
+      continue;
+    std::string value = getValue(operand), type = getType(operand, false);
+    text << separator << value << ": " << type;
+    separator = ", ";
+    if (operand < kNumOutputs)
+      continue;
+    std::string tensor = getType(operand, true);
+    body << "  " << value << "_t = bufferization.to_tensor " << value
+         << " restrict : " << type << " to " << tensor << "\n";
+    const char *clause = operand != Statistic ? getName(operand)
+                         : problem.isInvStd   ? "inv_std"
+                                              : "variance";
+    operands << " " << clause << "(" << value << "_t : " << tensor << ")";
+  }
+  text << ") {\n"
+       << body.str() << "  %0:3 = bngrad.batch_norm_backward" << operands.str()
+       << " {feature_dims = array<i64";
+  separator = ": ";
+  for (int i = 0; i < count; ++i)
+    if (isFeature[i]) {
+      text << separator << i;
+      separator = ", ";
+    }
+  uint64_t bits;
+  std::memcpy(&bits, &problem.epsilon, sizeof(bits));
+  char epsilon[32];
+  std::snprintf(epsilon, sizeof(epsilon), "0x%016" PRIX64, bits);
+  text << ">, epsilon = " << epsilon
+       << " : f64, statistics = #bngrad.statistics<"
+       << (problem.isBatch ? "batch" : "global")
+       << ">} : " << getType(GradInput, true) << ", "
+       << getType(GradScale, true) << ", " << getType(GradOffset, true) << "\n";
+  for (Operand operand : {GradInput, GradScale, GradOffset})
+    if (problem.has[operand])
+      text << "  bufferization.materialize_in_destination %0#" << operand
+           << " in restrict writable " << getValue(operand) << " : ("
+           << getType(operand, true) << ", " << getType(operand, false)
+           << ") -> ()\n";
+  text << "  return\n}\n";
+  return text.str();
+}
+
+bngradStatus_t CompiledPlan::create(const Problem &problem,
+                                    std::string &error) {
+  Dims dims;
+  findDims(problem, dims);
+  joinDims(problem, dims);
+  int rank[2] = {dims.count, 0};
+  bool isRowMajor[2] = {true, true};
+  for (int k = 0; k < kNumOperands; ++k) {
+    has[k] = problem.has[k];
+    if (!has[k])
+      continue;
+    bool isVector = isParameter(toOperand(k));
+    int64_t product = 1;
+    for (int i = dims.count; i-- > 0;) {
+      if (isVector && !dims.isFeature[i])
+        continue;
+      isRowMajor[isVector] &= dims.strides[k][i] == product;
+      product *= dims.sizes[i];
+    }
+    describe(toOperand(k), dims);
+  }
+  rank[1] = static_cast<int>(
+      std::count(dims.isFeature, dims.isFeature + dims.count, true));
+  ModuleWriter writer(problem, rank, isRowMajor);
+  bngradStatus_t status = BNGRAD_SUCCESS;
+  kernel = findCompiledKernel(writer.write(dims.isFeature, dims.count), status,
+                              error);
+  if (!kernel)
+    return status;
+  void *parameters[kNumOperands];
+  int count = 0;
+  for (Operand operand : {GradOutput, Input, Scale, Mean, Statistic, Mask,
+                          GradInput, GradScale, GradOffset})
+    if (has[operand])
+      parameters[count++] = &memrefs[operand];
+  workspaceSize = kernel->get_workspace_size(parameters);
+  return BNGRAD_SUCCESS;
+}
+
+int32_t CompiledPlan::run(const CallData &call) const {
+  MemRef used[kNumOperands];
+  void *parameters[kNumOperands];
+  int count = 0;
+  for (Operand operand : {GradOutput, Input, Scale, Mean, Statistic, Mask,
+                          GradInput, GradScale, GradOffset}) {
+    if (!has[operand])
+      continue;
+    used[count] = memrefs[operand];
+    used[count].allocated = used[count].aligned = call.data[operand];
+    parameters[count] = &used[count];
+    ++count;
+  }
+  return kernel->call(parameters, call.workspace, call.threads);
+}
+
+int32_t CompiledPlan::runInSteps(const CallData &call, Done done) const {
+  bool isWanted[kNumOutputs];
+  std::copy_n(has, kNumOutputs, isWanted);
+  int32_t status = run(call);
+  for (Operand operand : {GradOffset, GradScale, GradInput})
+    if (status == 0 && isWanted[operand])
+      done(operand);
+  return status;
+}

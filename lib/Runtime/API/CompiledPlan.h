@@ -1,0 +1,58 @@
+//===- CompiledPlan.h - gradients by kernels compiled at run time -*- C++
+//-*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_RUNTIME_API_COMPILEDPLAN_H
+#define BNGRAD_LIB_RUNTIME_API_COMPILEDPLAN_H
+
+#include "Plan.h"
+
+#include "../Kernels/Kernels.h"
+
+#include <string>
+
+namespace bngrad {
+
+/// A gradient by a kernel that is compiled for its types and layouts, with
+/// dynamic sizes. Dims are in the order of memory, and those that are one in
+/// all tensors are joined, so that many shapes have one kernel.
+class CompiledPlan : public Plan {
+public:
+  /// Errors: that of findCompiledKernel.
+  bngradStatus_t create(const Problem &problem, std::string &error);
+
+  int32_t run(const CallData &call) const override;
+  int32_t runInSteps(const CallData &call, Done done) const override;
+
+private:
+  /// A descriptor of MLIR's memrefs, of any rank.
+  struct MemRef {
+    void *allocated, *aligned;
+    int64_t offset;
+    int64_t sizesAndStrides[2 * (BNGRAD_MAX_RANK + 1)];
+  };
+  /// Dims of the kernel, outermost first.
+  struct Dims {
+    int count = 0;
+    int64_t sizes[BNGRAD_MAX_RANK + 1];
+    bool isFeature[BNGRAD_MAX_RANK + 1];
+    /// Of each operand; of parameters those of feature dims.
+    int64_t strides[kNumOperands][BNGRAD_MAX_RANK + 1];
+  };
+  static void findDims(const Problem &problem, Dims &dims);
+  static void joinDims(const Problem &problem, Dims &dims);
+  void describe(Operand operand, const Dims &dims);
+
+  const bngradKernel_t *kernel = nullptr;
+  bool has[kNumOperands];
+  MemRef memrefs[kNumOperands];
+};
+
+} // namespace bngrad
+
+#endif // BNGRAD_LIB_RUNTIME_API_COMPILEDPLAN_H

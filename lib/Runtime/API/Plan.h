@@ -1,0 +1,53 @@
+//===- Plan.h - how a gradient is computed ----------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_RUNTIME_API_PLAN_H
+#define BNGRAD_LIB_RUNTIME_API_PLAN_H
+
+#include "Problem.h"
+
+namespace bngrad {
+
+/// The data of one call.
+struct CallData {
+  void *data[kNumOperands];
+  /// Starts at a multiple of 64.
+  char *workspace;
+  const bngrad_threads_t *threads;
+};
+
+/// What is called when a gradient is final.
+struct Done {
+  void (*function)(void *context, Operand operand);
+  void *context;
+
+  void operator()(Operand operand) const { function(context, operand); }
+};
+
+/// How a gradient is computed. Calls do not change it.
+class Plan {
+public:
+  virtual ~Plan() = default;
+
+  /// The size of the workspace in bytes.
+  size_t getWorkspaceSize() const { return workspaceSize; }
+
+  /// Computes all gradients. Returns 0, or the status of the kernel.
+  virtual int32_t run(const CallData &call) const = 0;
+
+  /// Computes all gradients, and reports each that is wanted: grad_offset,
+  /// grad_scale, grad_input. The last report may destroy this plan.
+  virtual int32_t runInSteps(const CallData &call, Done done) const = 0;
+
+protected:
+  size_t workspaceSize = 0;
+};
+
+} // namespace bngrad
+
+#endif // BNGRAD_LIB_RUNTIME_API_PLAN_H
