@@ -402,6 +402,60 @@ TEST_F(MisuseTest, Calls) {
   EXPECT_GE(count, 200);
 }
 
+// Elements of one output may lie between those of another, but not in them.
+TEST_F(MisuseTest, Interleaved) {
+  Gradient gradient((Spec()));
+  ASSERT_EQ(gradient.create(handle), BNGRAD_SUCCESS);
+  ASSERT_EQ(gradient.run(), BNGRAD_SUCCESS);
+  const int64_t size = 3, strides[] = {4, 2};
+  bngradTensorDescriptor_t scale = nullptr, offset = nullptr;
+  ASSERT_EQ(bngradCreateTensorDescriptor(&scale, BNGRAD_DTYPE_F32, 1, &size,
+                                         &strides[0]),
+            BNGRAD_SUCCESS);
+  ASSERT_EQ(bngradCreateTensorDescriptor(&offset, BNGRAD_DTYPE_F64, 1, &size,
+                                         &strides[1]),
+            BNGRAD_SUCCESS);
+  bngradBatchNormBackwardDescriptor_t descriptor = nullptr;
+  auto &t = gradient.tensors;
+  ASSERT_EQ(bngradCreateBatchNormBackwardDescriptor(
+                handle, &descriptor, &gradient.options, t[GradInput], scale,
+                offset, t[GradOutput], t[Input], t[Scale], t[Mean],
+                t[Statistic], t[Mask]),
+            BNGRAD_SUCCESS);
+  size_t bytes = 0;
+  ASSERT_EQ(bngradGetBatchNormBackwardWorkspaceSize(descriptor, &bytes),
+            BNGRAD_SUCCESS);
+  Memory workspace(bytes);
+  // grad_offset has the first half of every 16 bytes.
+  for (int start : {0, 4, 8, 12}) {
+    double memory[8] = {};
+    char *scaleData = reinterpret_cast<char *>(memory) + start;
+    bngradStatus_t status = bngradBatchNormBackward(
+        descriptor, workspace.data(), workspace.size(),
+        gradient.data(GradInput), scaleData, memory, gradient.data(GradOutput),
+        gradient.data(Input), gradient.data(Scale), gradient.data(Mean),
+        gradient.data(Statistic), gradient.data(Mask), nullptr);
+    if (start < 8) {
+      expect(status, BNGRAD_BAD_PARAM, "grad_scale: expected memory apart");
+      continue;
+    }
+    EXPECT_EQ(status, BNGRAD_SUCCESS) << bngradGetLastError();
+    for (int c = 0; c < size; ++c) {
+      float expected[2], actual;
+      std::memcpy(&expected[0],
+                  gradient.arrays[GradScale].memory.data() + 4 * c, 4);
+      std::memcpy(&expected[1],
+                  gradient.arrays[GradOffset].memory.data() + 4 * c, 4);
+      std::memcpy(&actual, scaleData + 16 * c, 4);
+      EXPECT_EQ(actual, expected[0]) << start;
+      EXPECT_EQ(memory[2 * c], expected[1]) << start;
+    }
+  }
+  bngradDestroyBatchNormBackwardDescriptor(descriptor);
+  bngradDestroyTensorDescriptor(scale);
+  bngradDestroyTensorDescriptor(offset);
+}
+
 // What no ready kernel covers, without a compiler.
 TEST_F(MisuseTest, NeedsCompiler) {
   setenv("BNGRAD_COMPILER", "", 1);
