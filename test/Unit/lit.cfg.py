@@ -9,3 +9,8 @@ config.suffixes = []
 config.test_source_root = os.path.join(config.bngrad_obj_root, "unittests")
 config.test_exec_root = config.test_source_root
 config.test_format = lit.formats.GoogleTest(".", "Tests")
+
+# LLVM's allocators poison memory in headers, which are instrumented here, and
+# unpoison it in libLLVM, which is not.
+if "Address" in config.sanitizer:
+    config.environment["ASAN_OPTIONS"] = "allow_user_poisoning=0"
