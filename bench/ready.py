@@ -60,6 +60,11 @@ class Ready:
         return time, own, measure.ratio(twin, static), measure.ratio(ready, static)
 
 
+def text(ratio):
+    """A ratio; of a case that other processes disturbed throughout, none."""
+    return "-" if ratio is None else "%.2f" % ratio
+
+
 def run(arguments, root):
     """Measures, and writes a table to the output that `arguments` name."""
     described = machine.describe(root, os.environ["OMP_NUM_THREADS"])
@@ -68,9 +73,12 @@ def run(arguments, root):
     for case in ready.selected:
         row = (case, *ready.row(case))
         rows.append(row)
-        print("%s: %.1f us, twin %.2f, ready %.2f" % (case.name, row[1], *row[3:]), flush=True)
-    ratios = [row[4] for row in rows]
-    large = [row for row in rows if row[0].is_large]
+        print(f"{case.name}: {row[1]:.1f} us, twin {text(row[3])}, ready {text(row[4])}", flush=True)
+    measured = [row for row in rows if row[3] is not None and row[4] is not None]
+    if not measured:
+        raise RuntimeError("expected an undisturbed measurement, got none")
+    ratios = [row[4] for row in measured]
+    large = [row for row in measured if row[0].is_large]
     lines = [
         "# Ready kernels beside kernels for one shape",
         "",
@@ -87,7 +95,7 @@ def run(arguments, root):
         "|---|---:|---:|---:|---:|",
     ]
     for case, time, own, twin, ratio in rows:
-        lines.append(f"| {case.name} | {time:.4g} | {own:.4g} | {twin:.2f} | {ratio:.2f} |")
+        lines.append(f"| {case.name} | {time:.4g} | {own:.4g} | {text(twin)} | {text(ratio)} |")
     output = arguments.output.with_suffix(".md")
     output.write_text("\n".join(lines) + "\n")
     print(lines[7])
