@@ -12,13 +12,14 @@
 #include "ReadyPlan.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <new>
 #include <string>
 
 using namespace bngrad;
 
-/// What was checked and planned. Calls do not change it.
+/// A problem that was checked, and its plan. Calls do not change it.
 struct bngradBatchNormBackwardDescriptor {
   const bngradHandle *handle;
   Problem problem;
@@ -253,6 +254,18 @@ static CallData makeCall(const Descriptor &descriptor,
   return call;
 }
 
+static Arguments makeArguments(
+    void *workspace, size_t workspaceSize,
+    const std::array<void *, kNumOutputs> &outputs,
+    const std::array<const void *, kNumOperands - kNumOutputs> &inputs) {
+  Arguments arguments = {static_cast<char *>(workspace), workspaceSize, {}};
+  void **data = std::copy(outputs.begin(), outputs.end(), arguments.data);
+  // A call writes to none of them.
+  std::transform(inputs.begin(), inputs.end(), data,
+                 [](const void *input) { return const_cast<void *>(input); });
+  return arguments;
+}
+
 static bngradStatus_t failed(int32_t status) {
   return fail(BNGRAD_INTERNAL_ERROR, "expected a kernel to return 0, got %d",
               static_cast<int>(status));
@@ -264,13 +277,9 @@ bngradStatus_t bngradBatchNormBackward(
     const void *gradOutput, const void *input, const void *scale,
     const void *mean, const void *statistic, const void *mask, void *stream) {
   (void)stream;
-  Arguments arguments = {
-      static_cast<char *>(workspace),
-      workspaceSize,
-      {gradInput, gradScale, gradOffset, const_cast<void *>(gradOutput),
-       const_cast<void *>(input), const_cast<void *>(scale),
-       const_cast<void *>(mean), const_cast<void *>(statistic),
-       const_cast<void *>(mask)}};
+  Arguments arguments = makeArguments(
+      workspace, workspaceSize, {gradInput, gradScale, gradOffset},
+      {gradOutput, input, scale, mean, statistic, mask});
   if (bngradStatus_t status = verifyCall(descriptor, arguments))
     return status;
   if (int32_t status = descriptor->plan->run(makeCall(*descriptor, arguments)))
@@ -308,13 +317,9 @@ bngradStatus_t bngradBatchNormBackwardAsync(
     const void *mean, const void *statistic, const void *mask, void *stream,
     const bngradExecutor_t *executor, const bngradCompletion_t *done) {
   (void)stream;
-  Arguments arguments = {
-      static_cast<char *>(workspace),
-      workspaceSize,
-      {gradInput, gradScale, gradOffset, const_cast<void *>(gradOutput),
-       const_cast<void *>(input), const_cast<void *>(scale),
-       const_cast<void *>(mean), const_cast<void *>(statistic),
-       const_cast<void *>(mask)}};
+  Arguments arguments = makeArguments(
+      workspace, workspaceSize, {gradInput, gradScale, gradOffset},
+      {gradOutput, input, scale, mean, statistic, mask});
   if (bngradStatus_t status = verifyCall(descriptor, arguments))
     return status;
   if (executor && executor->struct_size < sizeof(*executor))

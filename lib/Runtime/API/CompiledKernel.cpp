@@ -26,7 +26,7 @@
 using namespace bngrad;
 
 namespace {
-/// A kernel, or the error of the last attempt to get it.
+/// A kernel, which is loaded by the first that locks the mutex.
 struct Entry {
   std::mutex mutex;
   bool isLoaded = false;

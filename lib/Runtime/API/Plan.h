@@ -21,7 +21,7 @@ struct CallData {
   const bngrad_threads_t *threads;
 };
 
-/// What is called when a gradient is final.
+/// The function to call when a gradient is final.
 struct Done {
   void (*function)(void *context, Operand operand);
   void *context;

@@ -105,7 +105,7 @@ const char *ReadyPlan::create(const Problem &problem,
     types[i] = problem.tensors[i].dtype;
     direct[i] = isDirect(problem, static_cast<Operand>(i));
   }
-  addTables(problem);
+  addTables();
   return nullptr;
 }
 
@@ -114,7 +114,7 @@ void ReadyPlan::addTable(Table table, int64_t rows) {
   kernelOffset += roundUp(rows * layout.channels * (isF64 ? 8 : 4));
 }
 
-void ReadyPlan::addTables(const Problem &problem) {
+void ReadyPlan::addTables() {
   std::fill_n(offsets, kNumTables, -1);
   kernelOffset = 0;
   constexpr std::pair<Operand, Table> kOperands[] = {
@@ -264,7 +264,7 @@ int32_t ReadyPlan::run(const CallData &call) const {
   return 0;
 }
 
-/// Computes grad_scale and grad_offset, and what grad_input depends on.
+/// Computes grad_scale and grad_offset, and the sums for grad_input.
 int32_t ReadyPlan::runSums(const CallData &call) const {
   prepare(call, {true, true, true, true, true, true});
   void *invStd = getVector(call, Statistic, InvStdTable);

@@ -39,7 +39,7 @@ private:
     SumsTable, // row 0: sums of grad_output, row 1: of that times x - mean
     kNumTables
   };
-  /// What a kernel reads and writes beside grad_output and input.
+  /// The operands that a kernel reads and writes beside grad_output and input.
   struct Uses {
     bool scale, mean, invStd, gradInput, gradScale, gradOffset;
   };
@@ -48,7 +48,7 @@ private:
   bool isWanted(Operand operand) const { return wanted[operand]; }
   bngradKernelKind_t choose() const;
   bngradKernelKind_t chooseFirstStep() const;
-  void addTables(const Problem &problem);
+  void addTables();
   void addTable(Table table, int64_t rows = 1);
   bool isDirect(const Problem &problem, Operand operand) const;
 

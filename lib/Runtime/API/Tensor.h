@@ -11,7 +11,7 @@
 
 #include "BNGrad/Runtime/Runtime.h"
 
-/// What bngradCreateTensorDescriptor has checked.
+/// A tensor that bngradCreateTensorDescriptor has checked.
 struct bngradTensorDescriptor {
   bngradDtype_t dtype;
   int rank;

@@ -11,14 +11,14 @@
 
 #include <string.h>
 
-/* BNGRAD_FOR_EACH_ISA(X): X(name, number) of the instruction sets of this
- * architecture, the best first; data of bf16 may have more code. */
+/* BNGRAD_FOR_EACH_ISA(X): X(text, isa, bf16_isa) of the instruction sets of
+ * this architecture, the best first; `bf16_isa` is that of kernels for bf16. */
 #if defined(__x86_64__)
 #define BNGRAD_FOR_EACH_ISA(X)                                                 \
-  X(v4bf16, "x86-64-v4+avx512bf16", v4, v4bf16)                                \
-  X(v4, "x86-64-v4", v4, v4)                                                   \
-  X(v3, "x86-64-v3", v3, v3)                                                   \
-  X(v2, "x86-64-v2", v2, v2)
+  X("x86-64-v4+avx512bf16", v4, v4bf16)                                        \
+  X("x86-64-v4", v4, v4)                                                       \
+  X("x86-64-v3", v3, v3)                                                       \
+  X("x86-64-v2", v2, v2)
 static int supports(const char *isa) {
   __builtin_cpu_init();
   int v4 = __builtin_cpu_supports("x86-64-v4");
@@ -31,7 +31,7 @@ static int supports(const char *isa) {
   return __builtin_cpu_supports("x86-64-v2");
 }
 #elif defined(__aarch64__)
-#define BNGRAD_FOR_EACH_ISA(X) X(armv8, "armv8-a", armv8, armv8)
+#define BNGRAD_FOR_EACH_ISA(X) X("armv8-a", armv8, armv8)
 static int supports(const char *isa) {
   (void)isa;
   return 1;
@@ -67,7 +67,7 @@ static int supports(const char *isa) {
   DECLARE_TABLE(isa, narrow_##from##_bf16)                                     \
   DECLARE_TABLE(isa, narrow_##from##_f32)                                      \
   DECLARE_TABLE(isa, narrow_##from##_f64)
-#define DECLARE_ISA(name, text, isa, bf16_isa)                                 \
+#define DECLARE_ISA(text, isa, bf16_isa)                                       \
   DECLARE_TYPE(f16, isa)                                                       \
   DECLARE_TYPE(bf16, bf16_isa)                                                 \
   DECLARE_TYPE(f32, isa)                                                       \
@@ -116,7 +116,7 @@ BNGRAD_FOR_EACH_ISA(DECLARE_ISA)
           TABLE(isa, function##_f32_f64), TABLE(isa, function##_f64_f64)       \
     }                                                                          \
   }
-#define ISA(name, text, isa, bf16_isa)                                         \
+#define ISA(text, isa, bf16_isa)                                               \
   {text,                                                                       \
    {TYPE(f16, isa), TYPE(bf16, bf16_isa), TYPE(f32, isa), TYPE(f64, isa)},     \
    WIDER(isa, widen),                                                          \

@@ -90,6 +90,8 @@ private:
   void requireStrides(unsigned i, MemRefType type, ArrayRef<Value> sizes,
                       MemRefDescriptor descriptor, Value isEmpty);
   void requireThreads(Value threads);
+  void requireResultSizes(const Arguments &arguments, unsigned first,
+                          ArrayRef<Value> sizes);
   Value checkShapes(const Arguments &arguments, function_ref<Value()> next);
   void requireWorkspace(const Arguments &arguments);
 
@@ -251,7 +253,7 @@ void CheckEmitter::requireStrides(unsigned i, MemRefType type,
   bool isRowMajor = type.getLayout().isIdentity();
   SmallVector<int64_t> strides(type.getRank(), ShapedType::kDynamic);
   int64_t offset = 0;
-  // Strided, as what is exported is.
+  // Exported buffers are strided.
   if (!isRowMajor && failed(type.getStridesAndOffset(strides, offset)))
     return;
   Value product = constant(1);
@@ -311,6 +313,30 @@ void CheckEmitter::requireThreads(Value threads) {
             Twine("threads: expected a function ") + field + ", got null");
 }
 
+/// Requires the dynamic sizes of the results, which are the parameters from
+/// `first` on, to be `sizes`.
+void CheckEmitter::requireResultSizes(const Arguments &arguments,
+                                      unsigned first, ArrayRef<Value> sizes) {
+  ArrayRef<Type> parameters = exported.getParameters();
+  for (unsigned i = first; i < parameters.size(); ++i) {
+    auto type = cast<MemRefType>(parameters[i]);
+    Value loaded =
+        LLVM::LoadOp::create(b, loc, exported.getConverter().convertType(type),
+                             arguments.parameters[i]);
+    MemRefDescriptor descriptor(loaded);
+    for (int64_t dim : llvm::seq(type.getRank())) {
+      if (!type.isDynamicDim(dim))
+        continue;
+      Value expected = toI64(sizes.consume_front());
+      Value actual = descriptor.size(b, loc, dim);
+      require(isEqual(actual, expected), Status::BadShape,
+              name(i) + ": expected size of dim " + Twine(dim) +
+                  " to be %lld, got %lld",
+              expected, actual);
+    }
+  }
+}
+
 Value CheckEmitter::checkShapes(const Arguments &arguments,
                                 function_ref<Value()> next) {
   func::FuncOp shapes = exported.getShapeFunction();
@@ -331,29 +357,10 @@ Value CheckEmitter::checkShapes(const Arguments &arguments,
     operands.push_back(arguments.threads);
   auto call = func::CallOp::create(b, loc, shapes, operands);
   SmallVector<Value> sizes(call.getResults());
-  auto checkResults = [&]() -> Value {
-    const Value *size = sizes.begin();
-    ArrayRef<Type> parameters = exported.getParameters();
-    for (unsigned i = numArguments; i < parameters.size(); ++i) {
-      auto type = cast<MemRefType>(parameters[i]);
-      Value loaded = LLVM::LoadOp::create(
-          b, loc, exported.getConverter().convertType(type),
-          arguments.parameters[i]);
-      MemRefDescriptor descriptor(loaded);
-      for (int64_t dim : llvm::seq(type.getRank())) {
-        if (!type.isDynamicDim(dim))
-          continue;
-        Value expected = toI64(*size++), actual = descriptor.size(b, loc, dim);
-        require(isEqual(actual, expected), Status::BadShape,
-                name(i) + ": expected size of dim " + Twine(dim) +
-                    " to be %lld, got %lld",
-                expected, actual);
-      }
-    }
+  if (!returnsStatus(shapes)) {
+    requireResultSizes(arguments, numArguments, sizes);
     return finish(arguments, "results", next);
-  };
-  if (!returnsStatus(shapes))
-    return checkResults();
+  }
 
   Value status = sizes.pop_back_val();
   Value zero = arith::ConstantIntOp::create(b, loc, 0, 32);
@@ -361,7 +368,8 @@ Value CheckEmitter::checkShapes(const Arguments &arguments,
                                   /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(choice.thenBlock());
-  scf::YieldOp::create(b, loc, checkResults());
+  requireResultSizes(arguments, numArguments, sizes);
+  scf::YieldOp::create(b, loc, finish(arguments, "results", next));
   b.setInsertionPointToEnd(choice.elseBlock());
   SmallVector<Value> fields;
   for (int32_t i : {0, 1, 2}) {

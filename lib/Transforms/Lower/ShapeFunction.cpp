@@ -83,7 +83,7 @@ static void replaceChecks(func::FuncOp function, EmitSizeError emitError,
   }
 }
 
-/// Whether `op` may write to memory, or what it does is unknown.
+/// Whether `op` may write to memory, or has unknown effects.
 static bool mayWrite(Operation *op) {
   if (op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
       op->hasTrait<OpTrait::IsTerminator>())
@@ -121,7 +121,7 @@ static bool readsMemory(func::FuncOp function) {
   return result.wasInterrupted();
 }
 
-/// Makes `op` return the dynamic sizes of what it returns.
+/// Makes `op` return the dynamic sizes of its operands instead of these.
 static void returnSizes(func::ReturnOp op) {
   OpBuilder b(op);
   SmallVector<Value> sizes;
@@ -134,7 +134,7 @@ static void returnSizes(func::ReturnOp op) {
   op->setOperands(sizes);
 }
 
-/// Makes the type of `function` that of what it returns.
+/// Makes the results of `function` those of its terminator.
 static void updateType(func::FuncOp function) {
   for (func::ReturnOp op : function.getOps<func::ReturnOp>())
     function.setFunctionType(FunctionType::get(function.getContext(),

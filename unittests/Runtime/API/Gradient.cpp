@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <random>
 #include <sstream>
 
@@ -180,7 +179,6 @@ Gradient::Gradient(const Spec &given) : spec(given) {
   // Channels that differ in each operand.
   std::mt19937 random(spec.seed);
   auto uniform = [&] { return random() / 2147483648.0 - 1; };
-  std::vector<int64_t> ones(channels.size(), 1);
   Array index; // of the channel of each element
   std::vector<int64_t> channelStrides(spec.shape.size());
   std::vector<int64_t> dense = makeStrides(channels, {});

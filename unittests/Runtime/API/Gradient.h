@@ -12,7 +12,6 @@
 #include "BNGrad/Runtime/Reference.h"
 #include "BNGrad/Runtime/Runtime.h"
 
-#include <functional>
 #include <string>
 #include <vector>
 

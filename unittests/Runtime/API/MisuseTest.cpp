@@ -456,7 +456,7 @@ TEST_F(MisuseTest, Interleaved) {
   bngradDestroyTensorDescriptor(offset);
 }
 
-// What no ready kernel covers, without a compiler.
+// Gradients that no ready kernel covers, without a compiler.
 TEST_F(MisuseTest, NeedsCompiler) {
   setenv("BNGRAD_COMPILER", "", 1);
   setenv("BNGRAD_CACHE_DIR", "", 1);

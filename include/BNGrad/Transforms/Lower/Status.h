@@ -9,6 +9,8 @@
 #ifndef BNGRAD_TRANSFORMS_LOWER_STATUS_H
 #define BNGRAD_TRANSFORMS_LOWER_STATUS_H
 
+#include "BNGrad/Runtime/Runtime.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -23,13 +25,13 @@ inline constexpr int32_t kOutOfMemoryStatus = -2;
 
 /// Statuses of the checked entries; those of BNGrad/Runtime/Runtime.h.
 enum class Status : int32_t {
-  Success = 0,
-  BadParam = 1,
-  NullPointer = 2,
-  BadShape = 4,
-  BadStrides = 5,
-  InsufficientWorkspace = 6,
-  InternalError = 9
+  Success = BNGRAD_SUCCESS,
+  BadParam = BNGRAD_BAD_PARAM,
+  NullPointer = BNGRAD_NULL_POINTER,
+  BadShape = BNGRAD_BAD_SHAPE,
+  BadStrides = BNGRAD_BAD_STRIDES,
+  InsufficientWorkspace = BNGRAD_INSUFFICIENT_WORKSPACE,
+  InternalError = BNGRAD_INTERNAL_ERROR
 };
 
 /// On functions whose last result is a status.
