@@ -163,10 +163,14 @@ mlir::bngrad::createTargetMachine(const CodeGenTarget &target, bool isJit,
     features += (features.empty() ? "" : ",") + target.features;
   }
   std::optional<llvm::Reloc::Model> relocation;
-  if (!isJit)
+  llvm::TargetOptions options;
+  if (!isJit) {
     relocation = llvm::Reloc::PIC_;
+    // Not .ctors, which lld drops.
+    options.UseInitArray = true;
+  }
   return std::unique_ptr<llvm::TargetMachine>(registered->createTargetMachine(
-      triple, cpu, features, llvm::TargetOptions(), relocation, std::nullopt,
+      triple, cpu, features, options, relocation, std::nullopt,
       llvm::CodeGenOptLevel::Default, isJit));
 }
 

@@ -21,6 +21,13 @@
 // RUN: bngrad-compile %s -o %t/cuda.o --packed --target=cuda
 // RUN: llvm-nm --defined-only --extern-only --just-symbol-name %t/cuda.o | FileCheck %s
 
+// On buffers of the device all memory is a workspace there, and nothing waits: such entries need a stream of the caller.
+// RUN: bngrad-compile %s -o %t/device.o --entry=gradient --packed --target=cuda --device-arguments
+// RUN: llvm-nm --undefined-only %t/device.o | FileCheck %s --check-prefix=DEVICE
+// DEVICE-NOT: {{mgpuMem|Synchronize}}
+// DEVICE:     mgpuLaunchKernel
+// DEVICE-NOT: {{mgpuMem|Synchronize}}
+
 // A symbol of another dialect may have the name of an entry.
 // RUN: %python %S/../Inputs/expect_error.py "%S/Inputs/packed_taken.mlir:4:1: expected no symbol called 'gradient_packed' beside @gradient, which C calls so" \
 // RUN:   bngrad-compile %S/Inputs/packed_taken.mlir -o %t/taken.o --packed

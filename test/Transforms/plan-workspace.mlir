@@ -1,4 +1,5 @@
 // RUN: bngrad-opt %s --bngrad-plan-workspace --cse --split-input-file | FileCheck %s
+// RUN: bngrad-opt %s --bngrad-plan-workspace=device --cse --split-input-file | FileCheck %s --check-prefix=DEVICE
 
 // Buffers one after another, at multiples of 64 bytes; one that is freed is used again.
 // CHECK-LABEL: func.func @static(
@@ -160,5 +161,54 @@ func.func @threads(%a: memref<20xf32>) {
     memref.copy %0, %a : memref<20xf32> to memref<20xf32>
     memref.dealloc %0 : memref<20xf32>
   }
+  return
+}
+
+// -----
+
+// Memory of the device is planned alone, if it is asked for. What waited for it waits for what it waited for.
+// CHECK-LABEL:  func.func @device(
+// CHECK-COUNT-2:  gpu.alloc async
+// DEVICE-LABEL: func.func @device(
+// DEVICE-SAME:    %[[A:.+]]: memref<?xf32>, %[[WORKSPACE:.+]]: memref<?xi8>)
+// DEVICE:         memref.alloc() : memref<4xf32>
+// DEVICE:         %[[START:.+]] = gpu.wait async
+// DEVICE:         %[[FIRST:.+]] = memref.view %[[WORKSPACE]]
+// DEVICE:         %[[SECOND:.+]] = memref.view %[[WORKSPACE]]
+// DEVICE:         %[[COPIED:.+]] = gpu.memcpy async [%[[START]]] %[[FIRST]], %[[A]]
+// DEVICE:         gpu.memcpy async [%[[COPIED]]] %[[SECOND]], %[[FIRST]]
+// DEVICE-NOT:     gpu.{{(de)?}}alloc
+// DEVICE:         gpu.wait [%[[START]]]
+func.func @device(%a: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %a, %c0 : memref<?xf32>
+  %host = memref.alloc() : memref<4xf32>
+  memref.dealloc %host : memref<4xf32>
+  %start = gpu.wait async
+  %0, %t0 = gpu.alloc async [%start] (%n) : memref<?xf32>
+  %1, %t1 = gpu.alloc async [%start] (%n) : memref<?xf32>
+  %t2 = gpu.memcpy async [%t1] %0, %a : memref<?xf32>, memref<?xf32>
+  %t3 = gpu.memcpy async [%t2] %1, %0 : memref<?xf32>, memref<?xf32>
+  %t4 = gpu.dealloc async [%start] %0 : memref<?xf32>
+  %t5 = gpu.dealloc async [%t4] %1 : memref<?xf32>
+  gpu.wait [%t5]
+  return
+}
+
+// -----
+
+// Memory that the host shares, or that two ops wait for, stays.
+// DEVICE-LABEL: func.func @stays(
+// DEVICE-NOT:     memref<?xi8>
+// DEVICE:         gpu.alloc host_shared
+// DEVICE:         gpu.alloc async [%{{.+}}, %{{.+}}]
+func.func @stays() {
+  %0 = gpu.alloc host_shared () : memref<4xf32>
+  gpu.dealloc %0 : memref<4xf32>
+  %s = gpu.wait async
+  %t = gpu.wait async
+  %1, %a = gpu.alloc async [%s, %t] () : memref<4xf32>
+  %b = gpu.dealloc async [%a] %1 : memref<4xf32>
+  gpu.wait [%b]
   return
 }

@@ -126,6 +126,10 @@ int32_t bngradCudaTakeStatus(void);
  * in one thread at a time and may call nothing but the two functions here. */
 typedef void (*bngradCudaErrorHandler_t)(const char *message, void *user);
 void bngradCudaSetErrorHandler(bngradCudaErrorHandler_t handler, void *user);
+/* The same for errors of the calling thread, which then do not reach the other
+ * handler. */
+void bngradCudaSetThreadErrorHandler(bngradCudaErrorHandler_t handler,
+                                     void *user);
 
 /* NOLINTEND(readability-identifier-naming) */
 

@@ -117,9 +117,10 @@ typedef struct {
   int (*submit)(void *context, void (*task)(void *argument), void *argument);
 } bngradExecutor_t;
 
-/* Called once when a gradient is final, or will never be: `message` is then
- * that of bngradGetLastError(), and lives as long as the call. `function` null:
- * none. */
+/* `function`, null: none, is called once when a gradient is final, or will
+ * never be: `message` is then that of bngradGetLastError(), and lives as long
+ * as the call. On a GPU `function` is null, and `context` an event, null: none,
+ * that is recorded in the stream after the gradient. */
 typedef struct {
   void (*function)(void *context, bngradStatus_t status, const char *message);
   void *context;
@@ -207,7 +208,8 @@ bngradBatchNormBackward(bngradBatchNormBackwardDescriptor_t descriptor,
                         const void *statistic, const void *mask, void *stream);
 
 /*
- * Submits the same to `executor`, null: to the calling thread. `done` is of
+ * Submits the same to `executor`, null: to the calling thread; on a GPU to
+ * `stream`, where `executor` is null. `done` is of
  * grad_input, grad_scale and grad_offset; null: none. Each is called as soon as
  * that gradient is final, which for the latter two is before grad_input is
  * computed. The workspace and all data must live until all that are wanted are

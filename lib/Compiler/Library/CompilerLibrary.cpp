@@ -30,7 +30,8 @@ using namespace mlir::bngrad;
 namespace fs = llvm::sys::fs;
 
 /// The object file of `text`, or failure and `error`.
-static FailureOr<std::string> compileText(StringRef text, std::string &error) {
+static FailureOr<std::string> compileText(const bngradCompileRequest_t &request,
+                                          std::string &error) {
   DialectRegistry registry;
   mlir::bngrad::registerAllDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
@@ -39,12 +40,18 @@ static FailureOr<std::string> compileText(StringRef text, std::string &error) {
       error = diagnostic.str();
     return success();
   });
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
+      StringRef(request.text, request.text_size), &context);
   if (!module)
     return failure();
   CompileOptions options;
   options.packed = true;
   options.threads = -1;
+  if (request.chip) {
+    options.device = Device::Cuda;
+    options.cuda.chips = request.chip;
+    options.cuda.deviceArguments = true;
+  }
   return compileToObject(*module, options);
 }
 
@@ -71,7 +78,8 @@ private:
 } // namespace
 
 /// The shared object of an object file, or failure and `error`.
-static FailureOr<std::string> link(StringRef object, std::string &error) {
+static FailureOr<std::string> link(StringRef object, const char *library,
+                                   std::string &error) {
   TemporaryFile input("o"), output("so");
   if (input.code || output.code) {
     error = "temporary file: cannot write: " +
@@ -89,15 +97,17 @@ static FailureOr<std::string> link(StringRef object, std::string &error) {
     }
   }
   // The libraries of C and mathematics are in the process.
-  const char *arguments[] = {"ld.lld",
-                             "-shared",
-                             "-z",
-                             "relro",
-                             "-z",
-                             "now",
-                             "-o",
-                             output.path.c_str(),
-                             input.path.c_str()};
+  SmallVector<const char *> arguments = {"ld.lld",
+                                         "-shared",
+                                         "-z",
+                                         "relro",
+                                         "-z",
+                                         "now",
+                                         "-o",
+                                         output.path.c_str(),
+                                         input.path.c_str()};
+  if (library)
+    arguments.push_back(library);
   std::string text;
   llvm::raw_string_ostream os(text);
   static std::mutex mutex; // lld has global state
@@ -151,10 +161,9 @@ static void keep(const bngradCompileRequest_t &request,
 
 int32_t bngradCompile(const bngradCompileRequest_t *request) {
   std::string error;
-  FailureOr<std::string> image =
-      compileText(StringRef(request->text, request->text_size), error);
+  FailureOr<std::string> image = compileText(*request, error);
   if (succeeded(image))
-    image = link(*image, error);
+    image = link(*image, request->library, error);
   if (failed(image)) {
     snprintf(request->error, request->error_size, "%s", error.c_str());
     return 1;

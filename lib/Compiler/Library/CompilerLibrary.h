@@ -28,6 +28,10 @@ typedef struct {
   /* MLIR with one public function. */
   const char *text;
   size_t text_size;
+  /* The GPU to compile for, such as "sm_90", and the path of the library that
+   * launches kernels; `chip` null: for this CPU. */
+  const char *chip;
+  const char *library;
   /* Where and under which name the result is kept; `folder` null: nowhere. */
   const char *folder;
   const char *key;

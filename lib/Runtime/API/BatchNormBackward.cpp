@@ -36,6 +36,7 @@ struct Arguments {
   char *workspace;
   size_t workspaceSize;
   void *data[kNumOperands];
+  void *stream;
 };
 
 /// A call that an executor runs, at the start of its workspace.
@@ -54,23 +55,29 @@ static size_t roundUp(size_t size) {
 }
 
 static size_t getWorkspaceSize(const Descriptor &descriptor) {
+  size_t size = descriptor.plan->getWorkspaceSize();
+  // A task is in memory of the host.
+  if (!descriptor.handle->cuda)
+    size += roundUp(sizeof(Task));
   // The workspace may start anywhere.
-  return kAlignment - 1 + roundUp(sizeof(Task)) +
-         descriptor.plan->getWorkspaceSize();
+  return size == 0 ? 0 : size + kAlignment - 1;
 }
 
 /// Plans the problem: by a ready kernel, or by one that is compiled.
 static bngradStatus_t setPlan(Descriptor &descriptor) {
-  auto ready = std::make_unique<ReadyPlan>();
-  const char *reason =
-      ready->create(descriptor.problem, descriptor.handle->kernels);
-  if (!reason) {
-    descriptor.plan = std::move(ready);
-    return BNGRAD_SUCCESS;
+  const char *reason = "kernels for GPUs are compiled";
+  if (!descriptor.handle->cuda) {
+    auto ready = std::make_unique<ReadyPlan>();
+    reason = ready->create(descriptor.problem, descriptor.handle->kernels);
+    if (!reason) {
+      descriptor.plan = std::move(ready);
+      return BNGRAD_SUCCESS;
+    }
   }
   auto compiled = std::make_unique<CompiledPlan>();
   std::string error;
-  bngradStatus_t status = compiled->create(descriptor.problem, error);
+  bngradStatus_t status =
+      compiled->create(descriptor.problem, *descriptor.handle, error);
   descriptor.plan = std::move(compiled);
   if (status == BNGRAD_COMPILER_NOT_FOUND)
     return fail(status,
@@ -234,7 +241,7 @@ static bngradStatus_t verifyCall(const Descriptor *descriptor,
     return fail(BNGRAD_INSUFFICIENT_WORKSPACE,
                 "workspace_size: expected at least %zu, got %zu", size,
                 arguments.workspaceSize);
-  if (!arguments.workspace)
+  if (!arguments.workspace && size > 0)
     return fail(BNGRAD_NULL_POINTER, "workspace: expected memory, got null");
   return verifyMemory(*descriptor, arguments);
 }
@@ -249,16 +256,23 @@ static CallData makeCall(const Descriptor &descriptor,
                          const Arguments &arguments) {
   CallData call;
   std::copy_n(arguments.data, kNumOperands, call.data);
-  call.workspace = align(arguments.workspace) + roundUp(sizeof(Task));
-  call.threads = descriptor.handle->getThreads();
+  call.workspace = align(arguments.workspace);
+  call.stream = arguments.stream;
+  call.threads = nullptr;
+  if (!descriptor.handle->cuda) {
+    call.workspace += roundUp(sizeof(Task));
+    call.threads = descriptor.handle->getThreads();
+  }
   return call;
 }
 
 static Arguments makeArguments(
     void *workspace, size_t workspaceSize,
     const std::array<void *, kNumOutputs> &outputs,
-    const std::array<const void *, kNumOperands - kNumOutputs> &inputs) {
-  Arguments arguments = {static_cast<char *>(workspace), workspaceSize, {}};
+    const std::array<const void *, kNumOperands - kNumOutputs> &inputs,
+    void *stream) {
+  Arguments arguments = {
+      static_cast<char *>(workspace), workspaceSize, {}, stream};
   void **data = std::copy(outputs.begin(), outputs.end(), arguments.data);
   // A call writes to none of them.
   std::transform(inputs.begin(), inputs.end(), data,
@@ -266,24 +280,19 @@ static Arguments makeArguments(
   return arguments;
 }
 
-static bngradStatus_t failed(int32_t status) {
-  return fail(BNGRAD_INTERNAL_ERROR, "expected a kernel to return 0, got %d",
-              static_cast<int>(status));
-}
-
 bngradStatus_t bngradBatchNormBackward(
     bngradBatchNormBackwardDescriptor_t descriptor, void *workspace,
     size_t workspaceSize, void *gradInput, void *gradScale, void *gradOffset,
     const void *gradOutput, const void *input, const void *scale,
     const void *mean, const void *statistic, const void *mask, void *stream) {
-  (void)stream;
   Arguments arguments = makeArguments(
       workspace, workspaceSize, {gradInput, gradScale, gradOffset},
-      {gradOutput, input, scale, mean, statistic, mask});
+      {gradOutput, input, scale, mean, statistic, mask}, stream);
   if (bngradStatus_t status = verifyCall(descriptor, arguments))
     return status;
-  if (int32_t status = descriptor->plan->run(makeCall(*descriptor, arguments)))
-    return failed(status);
+  if (bngradStatus_t status =
+          descriptor->plan->run(makeCall(*descriptor, arguments)))
+    return status;
   return succeed();
 }
 
@@ -301,27 +310,17 @@ static void runTask(void *argument) {
   auto succeedWith = [](void *context, Operand operand) {
     (*static_cast<decltype(complete) *>(context))(operand, BNGRAD_SUCCESS, "");
   };
-  int32_t status = plan.runInSteps(task.call, {succeedWith, &complete});
-  if (status == 0)
-    return;
-  failed(status);
+  bngradStatus_t status = plan.runInSteps(task.call, {succeedWith, &complete});
   for (Operand operand : {GradOffset, GradScale, GradInput})
-    if (!isDone[operand])
-      complete(operand, BNGRAD_INTERNAL_ERROR, bngradGetLastError());
+    if (status != BNGRAD_SUCCESS && !isDone[operand])
+      complete(operand, status, bngradGetLastError());
 }
 
-bngradStatus_t bngradBatchNormBackwardAsync(
-    bngradBatchNormBackwardDescriptor_t descriptor, void *workspace,
-    size_t workspaceSize, void *gradInput, void *gradScale, void *gradOffset,
-    const void *gradOutput, const void *input, const void *scale,
-    const void *mean, const void *statistic, const void *mask, void *stream,
-    const bngradExecutor_t *executor, const bngradCompletion_t *done) {
-  (void)stream;
-  Arguments arguments = makeArguments(
-      workspace, workspaceSize, {gradInput, gradScale, gradOffset},
-      {gradOutput, input, scale, mean, statistic, mask});
-  if (bngradStatus_t status = verifyCall(descriptor, arguments))
-    return status;
+/// Submits the call to `executor`, null: to the calling thread.
+static bngradStatus_t submit(const Descriptor &descriptor,
+                             const Arguments &arguments,
+                             const bngradExecutor_t *executor,
+                             const bngradCompletion_t *done) {
   if (executor && executor->struct_size < sizeof(*executor))
     return fail(BNGRAD_BAD_PARAM,
                 "executor: expected struct_size to be at least %zu, got %zu",
@@ -330,11 +329,11 @@ bngradStatus_t bngradBatchNormBackwardAsync(
     return fail(BNGRAD_NULL_POINTER,
                 "executor: expected a function submit, got null");
   auto *task = new (align(arguments.workspace)) Task();
-  task->descriptor = descriptor;
-  task->call = makeCall(*descriptor, arguments);
+  task->descriptor = &descriptor;
+  task->call = makeCall(descriptor, arguments);
   if (done)
     for (int i = 0; i < kNumOutputs; ++i)
-      if (descriptor->problem.has[i])
+      if (descriptor.problem.has[i])
         task->done[i] = done[i];
   if (!executor) {
     runTask(task);
@@ -344,4 +343,46 @@ bngradStatus_t bngradBatchNormBackwardAsync(
     return fail(BNGRAD_INTERNAL_ERROR,
                 "executor: expected submit to return 0, got %d", status);
   return succeed();
+}
+
+/// Submits the call to its stream, and records the events of `done` there.
+static bngradStatus_t submitToStream(const Descriptor &descriptor,
+                                     const Arguments &arguments,
+                                     const bngradExecutor_t *executor,
+                                     const bngradCompletion_t *done) {
+  if (executor)
+    return fail(BNGRAD_BAD_PARAM,
+                "executor: expected null on a GPU, whose stream runs the call, "
+                "got one");
+  for (int i = 0; done && i < kNumOutputs; ++i)
+    if (done[i].function)
+      return fail(BNGRAD_BAD_PARAM,
+                  "done: expected an event for %s on a GPU, got a function",
+                  getName(static_cast<Operand>(i)));
+  if (bngradStatus_t status =
+          descriptor.plan->run(makeCall(descriptor, arguments)))
+    return status;
+  const bngradHandle &handle = *descriptor.handle;
+  CudaScope scope(*handle.cuda, handle.device, arguments.stream);
+  for (int i = 0; done && i < kNumOutputs; ++i)
+    if (descriptor.problem.has[i] && done[i].context)
+      handle.cuda->recordEvent(done[i].context, arguments.stream);
+  if (const char *text = scope.takeError(); *text)
+    return fail(BNGRAD_INTERNAL_ERROR, "%s", text);
+  return succeed();
+}
+
+bngradStatus_t bngradBatchNormBackwardAsync(
+    bngradBatchNormBackwardDescriptor_t descriptor, void *workspace,
+    size_t workspaceSize, void *gradInput, void *gradScale, void *gradOffset,
+    const void *gradOutput, const void *input, const void *scale,
+    const void *mean, const void *statistic, const void *mask, void *stream,
+    const bngradExecutor_t *executor, const bngradCompletion_t *done) {
+  Arguments arguments = makeArguments(
+      workspace, workspaceSize, {gradInput, gradScale, gradOffset},
+      {gradOutput, input, scale, mean, statistic, mask}, stream);
+  if (bngradStatus_t status = verifyCall(descriptor, arguments))
+    return status;
+  return (descriptor->handle->cuda ? submitToStream : submit)(
+      *descriptor, arguments, executor, done);
 }

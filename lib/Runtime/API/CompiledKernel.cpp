@@ -183,8 +183,9 @@ static bngradCompileFunction_t findCompiler(std::string &error) {
 
 /// Compiles a kernel, and keeps it in the cache.
 static bool compile(const std::string &folder, const std::string &key,
-                    const std::string &text, bngradKernel_t &kernel,
-                    bngradStatus_t &status, std::string &error) {
+                    const std::string &text, const CompiledTarget &target,
+                    bngradKernel_t &kernel, bngradStatus_t &status,
+                    std::string &error) {
   status = BNGRAD_COMPILER_NOT_FOUND;
   bngradCompileFunction_t compiler = findCompiler(error);
   if (!compiler)
@@ -198,6 +199,10 @@ static bool compile(const std::string &folder, const std::string &key,
   bngradCompileRequest_t request = {};
   request.text = text.data();
   request.text_size = text.size();
+  if (!target.chip.empty()) {
+    request.chip = target.chip.c_str();
+    request.library = target.library.c_str();
+  }
   request.folder = folder.empty() ? nullptr : folder.c_str();
   request.key = key.c_str();
   request.take = [](void *context, const char *image, size_t size) {
@@ -212,6 +217,7 @@ static bool compile(const std::string &folder, const std::string &key,
 }
 
 const bngradKernel_t *bngrad::findCompiledKernel(const std::string &text,
+                                                 const CompiledTarget &target,
                                                  bngradStatus_t &status,
                                                  std::string &error) {
   static std::mutex mutex;
@@ -219,7 +225,8 @@ const bngradKernel_t *bngrad::findCompiledKernel(const std::string &text,
   std::shared_ptr<Entry> entry;
   {
     std::lock_guard<std::mutex> lock(mutex);
-    std::shared_ptr<Entry> &found = entries[text];
+    std::shared_ptr<Entry> &found =
+        entries[target.library + target.chip + text];
     if (!found)
       found = std::make_shared<Entry>();
     entry = found;
@@ -227,11 +234,13 @@ const bngradKernel_t *bngrad::findCompiledKernel(const std::string &text,
   std::lock_guard<std::mutex> lock(entry->mutex);
   if (entry->isLoaded)
     return &entry->kernel;
-  std::string folder = findFolder(), key = makeKey(text);
+  std::string folder = findFolder(),
+              key = makeKey(target.library + target.chip + text);
   bool isCached =
       !folder.empty() &&
       loadCached(folder + "/" + getCacheFileName(key), text, entry->kernel);
-  if (!isCached && !compile(folder, key, text, entry->kernel, status, error))
+  if (!isCached &&
+      !compile(folder, key, text, target, entry->kernel, status, error))
     return nullptr;
   entry->isLoaded = true;
   return &entry->kernel;

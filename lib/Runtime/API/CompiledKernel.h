@@ -18,6 +18,12 @@ namespace bngrad {
 /// The function that compiled kernels have.
 inline constexpr char kCompiledName[] = "gradient";
 
+/// The GPU that a kernel is for, and the library that its launches call; empty:
+/// this CPU.
+struct CompiledTarget {
+  std::string chip, library;
+};
+
 /// The kernel of the MLIR `text`, whose public function is called
 /// kCompiledName: of an earlier call, of the cache on disk, or compiled by
 /// libBNGradCompiler.so. It lives as long as the process. Calls for one text
@@ -26,6 +32,7 @@ inline constexpr char kCompiledName[] = "gradient";
 /// Errors: null; `error` is one line, and `status` BNGRAD_COMPILER_NOT_FOUND
 ///         or BNGRAD_INTERNAL_ERROR. Throws std::bad_alloc.
 const bngradKernel_t *findCompiledKernel(const std::string &text,
+                                         const CompiledTarget &target,
                                          bngradStatus_t &status,
                                          std::string &error);
 

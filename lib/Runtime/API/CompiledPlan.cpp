@@ -212,7 +212,10 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
 }
 
 bngradStatus_t CompiledPlan::create(const Problem &problem,
+                                    const bngradHandle &handle,
                                     std::string &error) {
+  cuda = handle.cuda;
+  device = handle.device;
   Dims dims;
   findDims(problem, dims);
   joinDims(problem, dims);
@@ -236,8 +239,9 @@ bngradStatus_t CompiledPlan::create(const Problem &problem,
       std::count(dims.isFeature, dims.isFeature + dims.count, true));
   ModuleWriter writer(problem, rank, isRowMajor);
   bngradStatus_t status = BNGRAD_SUCCESS;
-  kernel = findCompiledKernel(writer.write(dims.isFeature, dims.count), status,
-                              error);
+  CompiledTarget target = {handle.chip, cuda ? cuda->path : ""};
+  kernel = findCompiledKernel(writer.write(dims.isFeature, dims.count), target,
+                              status, error);
   if (!kernel)
     return status;
   void *parameters[kNumOperands];
@@ -250,7 +254,7 @@ bngradStatus_t CompiledPlan::create(const Problem &problem,
   return BNGRAD_SUCCESS;
 }
 
-int32_t CompiledPlan::run(const CallData &call) const {
+bngradStatus_t CompiledPlan::run(const CallData &call) const {
   MemRef used[kNumOperands];
   void *parameters[kNumOperands];
   int count = 0;
@@ -263,13 +267,19 @@ int32_t CompiledPlan::run(const CallData &call) const {
     parameters[count] = &used[count];
     ++count;
   }
-  return kernel->call(parameters, call.workspace, call.threads);
+  if (!cuda)
+    return getStatus(kernel->call(parameters, call.workspace, call.threads));
+  CudaScope scope(*cuda, device, call.stream);
+  kernel->call(parameters, call.workspace, nullptr);
+  if (const char *text = scope.takeError(); *text)
+    return fail(BNGRAD_INTERNAL_ERROR, "%s", text);
+  return BNGRAD_SUCCESS;
 }
 
-int32_t CompiledPlan::runInSteps(const CallData &call, Done done) const {
+bngradStatus_t CompiledPlan::runInSteps(const CallData &call, Done done) const {
   bool isWanted[kNumOutputs];
   std::copy_n(has, kNumOutputs, isWanted);
-  int32_t status = run(call);
+  bngradStatus_t status = run(call);
   for (Operand operand : {GradOffset, GradScale, GradInput})
     if (status == 0 && isWanted[operand])
       done(operand);

@@ -10,6 +10,7 @@
 #ifndef BNGRAD_LIB_RUNTIME_API_COMPILEDPLAN_H
 #define BNGRAD_LIB_RUNTIME_API_COMPILEDPLAN_H
 
+#include "Handle.h"
 #include "Plan.h"
 
 #include "../Kernels/Kernels.h"
@@ -24,10 +25,11 @@ namespace bngrad {
 class CompiledPlan : public Plan {
 public:
   /// Errors: that of findCompiledKernel.
-  bngradStatus_t create(const Problem &problem, std::string &error);
+  bngradStatus_t create(const Problem &problem, const bngradHandle &handle,
+                        std::string &error);
 
-  int32_t run(const CallData &call) const override;
-  int32_t runInSteps(const CallData &call, Done done) const override;
+  bngradStatus_t run(const CallData &call) const override;
+  bngradStatus_t runInSteps(const CallData &call, Done done) const override;
 
 private:
   /// A descriptor of MLIR's memrefs, of any rank.
@@ -49,6 +51,9 @@ private:
   void describe(Operand operand, const Dims &dims);
 
   const bngradKernel_t *kernel = nullptr;
+  /// Null: on a CPU.
+  const CudaLibrary *cuda = nullptr;
+  int device = 0;
   bool has[kNumOperands];
   MemRef memrefs[kNumOperands];
 };

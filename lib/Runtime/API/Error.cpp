@@ -22,6 +22,13 @@ bngradStatus_t bngrad::fail(bngradStatus_t status, const char *format, ...) {
   return status;
 }
 
+bngradStatus_t bngrad::getStatus(int32_t code) {
+  if (code == 0)
+    return BNGRAD_SUCCESS;
+  return fail(BNGRAD_INTERNAL_ERROR, "expected a kernel to return 0, got %d",
+              static_cast<int>(code));
+}
+
 bngradStatus_t bngrad::succeed() {
   text[0] = '\0';
   return BNGRAD_SUCCESS;

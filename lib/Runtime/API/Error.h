@@ -18,6 +18,9 @@ namespace bngrad {
 [[gnu::format(printf, 2, 3)]] bngradStatus_t fail(bngradStatus_t status,
                                                   const char *format, ...);
 
+/// The status of a call whose kernel has returned `code`.
+bngradStatus_t getStatus(int32_t code);
+
 /// Removes the text; BNGRAD_SUCCESS.
 bngradStatus_t succeed();
 

@@ -12,7 +12,9 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <new>
+#include <string>
 
 #include <pthread.h>
 
@@ -43,34 +45,66 @@ const bngrad_threads_t *bngrad::getDefaultThreads() {
   return nullptr;
 }
 
+/// Sets up a handle for a CPU.
+static bngradStatus_t setCpu(bngradHandle &handle) {
+  if (handle.device != 0)
+    return fail(BNGRAD_BAD_PARAM, "device: expected 0 for a CPU, got %d",
+                handle.device);
+  const char *isa = std::getenv("BNGRAD_ISA");
+  if (isa && !*isa)
+    isa = nullptr;
+  handle.kernels = bngradGetKernels(isa);
+  if (isa && !handle.kernels)
+    return fail(BNGRAD_BAD_PARAM,
+                "BNGRAD_ISA: expected an instruction set of this CPU that the "
+                "kernels are compiled for, such as x86-64-v3, got '%s'",
+                isa);
+  return BNGRAD_SUCCESS;
+}
+
+/// Sets up a handle for a device of CUDA or of its emulator.
+static bngradStatus_t setCuda(bngradHandle &handle) {
+  if (handle.device < 0)
+    return fail(BNGRAD_BAD_PARAM, "device: expected at least 0, got %d",
+                handle.device);
+  std::string error;
+  handle.cuda = loadCudaLibrary(handle.kind, error);
+  if (!handle.cuda)
+    return fail(BNGRAD_DEVICE_NOT_SUPPORTED,
+                "kind: expected a device that can be used, got %s",
+                error.c_str());
+  CudaScope scope(*handle.cuda, handle.device, nullptr);
+  int32_t capability = handle.cuda->getCapability();
+  if (const char *text = scope.takeError(); *text || capability == 0)
+    return fail(BNGRAD_DEVICE_NOT_SUPPORTED,
+                "device: expected a device that can be used, got '%s'", text);
+  handle.chip = "sm_" + std::to_string(capability);
+  return BNGRAD_SUCCESS;
+}
+
 bngradStatus_t bngradCreateHandle(bngradHandle_t *handle, bngradDevice_t kind,
                                   int device) {
   if (!handle)
     return fail(BNGRAD_NULL_POINTER, "handle: expected a place for one, got "
                                      "null");
-  if (kind != BNGRAD_DEVICE_CPU)
+  if (kind < BNGRAD_DEVICE_CPU || kind > BNGRAD_DEVICE_CUDA_EMULATOR)
     return fail(BNGRAD_DEVICE_NOT_SUPPORTED,
-                "kind: expected BNGRAD_DEVICE_CPU, 0, got %d",
+                "kind: expected a bngradDevice_t, 0 to %d, got %d",
+                static_cast<int>(BNGRAD_DEVICE_CUDA_EMULATOR),
                 static_cast<int>(kind));
-  if (device != 0)
-    return fail(BNGRAD_BAD_PARAM, "device: expected 0 for a CPU, got %d",
-                device);
-  const char *isa = std::getenv("BNGRAD_ISA");
-  if (isa && !*isa)
-    isa = nullptr;
-  const bngradKernels_t *kernels = bngradGetKernels(isa);
-  if (isa && !kernels)
-    return fail(BNGRAD_BAD_PARAM,
-                "BNGRAD_ISA: expected an instruction set of this CPU that the "
-                "kernels are compiled for, such as x86-64-v3, got '%s'",
-                isa);
-  auto *created = new (std::nothrow) bngradHandle();
-  if (!created)
+  try {
+    auto created = std::make_unique<bngradHandle>();
+    created->kind = kind;
+    created->device = device;
+    bngradStatus_t status =
+        kind == BNGRAD_DEVICE_CPU ? setCpu(*created) : setCuda(*created);
+    if (status != BNGRAD_SUCCESS)
+      return status;
+    *handle = created.release();
+    return succeed();
+  } catch (const std::bad_alloc &) {
     return fail(BNGRAD_INTERNAL_ERROR, "out of memory");
-  created->kind = kind;
-  created->kernels = kernels;
-  *handle = created;
-  return succeed();
+  }
 }
 
 bngradStatus_t bngradDestroyHandle(bngradHandle_t handle) {

@@ -9,6 +9,8 @@
 #ifndef BNGRAD_LIB_RUNTIME_API_HANDLE_H
 #define BNGRAD_LIB_RUNTIME_API_HANDLE_H
 
+#include "CudaDevice.h"
+
 #include "../Kernels/Kernels.h"
 
 namespace bngrad {
@@ -21,6 +23,11 @@ struct bngradHandle {
   bngradDevice_t kind;
   /// Of this CPU; null: there are none.
   const bngradKernels_t *kernels;
+  /// Null: on a CPU.
+  const bngrad::CudaLibrary *cuda;
+  int device;
+  /// Such as "sm_90"; empty: a CPU.
+  std::string chip;
   bool hasThreads;
   bngrad_threads_t threads;
 

@@ -19,6 +19,8 @@ struct CallData {
   /// Starts at a multiple of 64.
   char *workspace;
   const bngrad_threads_t *threads;
+  /// Of CUDA.
+  void *stream;
 };
 
 /// The function to call when a gradient is final.
@@ -37,12 +39,12 @@ public:
   /// The size of the workspace in bytes.
   size_t getWorkspaceSize() const { return workspaceSize; }
 
-  /// Computes all gradients. Returns 0, or the status of the kernel.
-  virtual int32_t run(const CallData &call) const = 0;
+  /// Computes all gradients, or on a GPU submits that.
+  virtual bngradStatus_t run(const CallData &call) const = 0;
 
   /// Computes all gradients, and reports each that is wanted: grad_offset,
   /// grad_scale, grad_input. The last report may destroy this plan.
-  virtual int32_t runInSteps(const CallData &call, Done done) const = 0;
+  virtual bngradStatus_t runInSteps(const CallData &call, Done done) const = 0;
 
 protected:
   size_t workspaceSize = 0;

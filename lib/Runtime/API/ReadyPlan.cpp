@@ -8,6 +8,8 @@
 
 #include "ReadyPlan.h"
 
+#include "Error.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -202,9 +204,10 @@ void ReadyPlan::finish(const CallData &call, Operand operand) const {
 }
 
 /// Runs a kernel, or computes the size of its workspace.
-int32_t ReadyPlan::runKernel(const CallData &call, bngradKernelKind_t kind,
-                             void *invStd, void *gradScale, void *gradOffset,
-                             size_t *size) const {
+bngradStatus_t ReadyPlan::runKernel(const CallData &call,
+                                    bngradKernelKind_t kind, void *invStd,
+                                    void *gradScale, void *gradOffset,
+                                    size_t *size) const {
   int64_t outer = layout.outer, channels = layout.channels;
   int64_t inner = layout.inner, plane = channels * inner;
   bool hasInner = inner != 1;
@@ -245,15 +248,16 @@ int32_t ReadyPlan::runKernel(const CallData &call, bngradKernelKind_t kind,
       kernels->kernels[type][kind][hasInner][hasMask];
   if (size) {
     *size = kernel.get_workspace_size(parameters);
-    return 0;
+    return BNGRAD_SUCCESS;
   }
-  return kernel.call(parameters, call.workspace + kernelOffset, call.threads);
+  return getStatus(
+      kernel.call(parameters, call.workspace + kernelOffset, call.threads));
 }
 
-int32_t ReadyPlan::run(const CallData &call) const {
+bngradStatus_t ReadyPlan::run(const CallData &call) const {
   bngradKernelKind_t kind = choose();
   prepare(call, getUses(kind));
-  int32_t status =
+  bngradStatus_t status =
       runKernel(call, kind, getVector(call, Statistic, InvStdTable),
                 getVector(call, GradScale, GradScaleTable),
                 getVector(call, GradOffset, GradOffsetTable));
@@ -261,16 +265,16 @@ int32_t ReadyPlan::run(const CallData &call) const {
     return status;
   finish(call, GradScale);
   finish(call, GradOffset);
-  return 0;
+  return BNGRAD_SUCCESS;
 }
 
 /// Computes grad_scale and grad_offset, and the sums for grad_input.
-int32_t ReadyPlan::runSums(const CallData &call) const {
+bngradStatus_t ReadyPlan::runSums(const CallData &call) const {
   prepare(call, {true, true, true, true, true, true});
   void *invStd = getVector(call, Statistic, InvStdTable);
   void *gradScale = getVector(call, GradScale, GradScaleTable);
   void *gradOffset = getVector(call, GradOffset, GradOffsetTable);
-  int32_t status;
+  bngradStatus_t status;
   if (isBatch) {
     int64_t rowBytes = layout.channels * (isF64 ? 8 : 4);
     char *ones = getTable(call, OnesTable);
@@ -295,14 +299,14 @@ int32_t ReadyPlan::runSums(const CallData &call) const {
   }
   finish(call, GradScale);
   finish(call, GradOffset);
-  return 0;
+  return BNGRAD_SUCCESS;
 }
 
-int32_t ReadyPlan::runInSteps(const CallData &call, Done done) const {
+bngradStatus_t ReadyPlan::runInSteps(const CallData &call, Done done) const {
   bool wantsInput = isWanted(GradInput), wantsScale = isWanted(GradScale);
   bool wantsOffset = isWanted(GradOffset);
   bool inSteps = wantsInput && (wantsScale || wantsOffset);
-  int32_t status = inSteps ? runSums(call) : run(call);
+  bngradStatus_t status = inSteps ? runSums(call) : run(call);
   if (status != 0)
     return status;
   if (wantsOffset)

@@ -23,9 +23,9 @@ public:
   /// Plans `problem`; null: it can be computed so, otherwise the reason.
   const char *create(const Problem &problem, const bngradKernels_t *kernels);
 
-  int32_t run(const CallData &call) const override;
+  bngradStatus_t run(const CallData &call) const override;
   /// grad_scale and grad_offset are final before grad_input is computed.
-  int32_t runInSteps(const CallData &call, Done done) const override;
+  bngradStatus_t runInSteps(const CallData &call, Done done) const override;
 
 private:
   /// The parameters of kernels that are vectors over the channels.
@@ -61,10 +61,10 @@ private:
                void *to, int64_t toStride) const;
   void prepare(const CallData &call, const Uses &uses) const;
   void finish(const CallData &call, Operand operand) const;
-  int32_t runKernel(const CallData &call, bngradKernelKind_t kind, void *invStd,
-                    void *gradScale, void *gradOffset,
-                    size_t *size = nullptr) const;
-  int32_t runSums(const CallData &call) const;
+  bngradStatus_t runKernel(const CallData &call, bngradKernelKind_t kind,
+                           void *invStd, void *gradScale, void *gradOffset,
+                           size_t *size = nullptr) const;
+  bngradStatus_t runSums(const CallData &call) const;
 
   const bngradKernels_t *kernels;
   Layout layout;

@@ -19,6 +19,10 @@ namespace bngrad::cuda {
 
 static thread_local int32_t threadStatus = 0;
 
+/// The handler of this thread; null: that of the process.
+static thread_local bngradCudaErrorHandler_t threadHandler = nullptr;
+static thread_local void *threadUser = nullptr;
+
 namespace {
 struct ErrorHandler {
   bngradCudaErrorHandler_t function = nullptr;
@@ -52,6 +56,8 @@ void report(int32_t code, const Line &message) {
     return;
   threadStatus = code;
   Line line("bngrad: error: ", message);
+  if (threadHandler)
+    return threadHandler(line.c_str(), threadUser);
   ErrorHandler &handler = errorHandler();
   std::lock_guard<std::recursive_mutex> lock(handler.mutex);
   if (handler.function)
@@ -88,4 +94,10 @@ void bngradCudaSetErrorHandler(bngradCudaErrorHandler_t function, void *user) {
   std::lock_guard<std::recursive_mutex> lock(handler.mutex);
   handler.function = function;
   handler.user = user;
+}
+
+void bngradCudaSetThreadErrorHandler(bngradCudaErrorHandler_t function,
+                                     void *user) {
+  threadHandler = function;
+  threadUser = user;
 }

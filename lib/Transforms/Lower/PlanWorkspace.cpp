@@ -19,6 +19,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -49,12 +50,50 @@ static int64_t getElementBytes(Type type) {
   return type.isIndex() ? 8 : getStorageBytes(type);
 }
 
+/// The buffer that `op` frees; null: none.
+static Value getFreed(Operation *op) {
+  if (auto dealloc = dyn_cast<memref::DeallocOp>(op))
+    return dealloc.getMemref();
+  if (auto dealloc = dyn_cast<gpu::DeallocOp>(op))
+    return dealloc.getMemref();
+  return Value();
+}
+
 namespace {
+/// memref.alloc or gpu.alloc.
+class Allocation {
+public:
+  explicit Allocation(Operation *op) : op(op) {}
+
+  MemRefType getType() const {
+    return cast<MemRefType>(op->getResult(0).getType());
+  }
+  ValueRange getDynamicSizes() const {
+    if (auto alloc = dyn_cast<memref::AllocOp>(op))
+      return alloc.getDynamicSizes();
+    return cast<gpu::AllocOp>(op).getDynamicSizes();
+  }
+  /// In bytes; 1: any.
+  uint64_t getAlignment() const {
+    auto alloc = dyn_cast<memref::AllocOp>(op);
+    return alloc ? alloc.getAlignment().value_or(1) : 1;
+  }
+  bool isHostShared() const {
+    auto alloc = dyn_cast<gpu::AllocOp>(op);
+    return alloc && alloc.getHostShared();
+  }
+
+private:
+  Operation *op;
+};
+
 /// Plans the workspace of one function.
 class Planner {
 public:
-  explicit Planner(func::FuncOp function)
-      : function(function), builder(function.getContext()) {}
+  /// `ofDevice`: of gpu.alloc, else of memref.alloc.
+  Planner(func::FuncOp function, bool ofDevice)
+      : function(function), ofDevice(ofDevice), builder(function.getContext()) {
+  }
 
   /// Whether there is anything to plan.
   bool find();
@@ -69,16 +108,19 @@ private:
     /// Of the block that it is in, which it is an iteration of; null: none.
     scf::ParallelOp loop;
     /// The one before it in its block whose memory it takes; null: none.
-    memref::AllocOp reused;
-    SmallVector<memref::DeallocOp> deallocs;
+    Operation *reused = nullptr;
+    SmallVector<Operation *> deallocs;
   };
 
-  std::optional<Buffer> examine(memref::AllocOp op);
+  bool isAllocation(Operation *op) const {
+    return ofDevice ? isa<gpu::AllocOp>(op) : isa<memref::AllocOp>(op);
+  }
+  std::optional<Buffer> examine(Operation *op);
   bool addSlice(Value value);
   void findReuse(Block &block);
   Value measure(Block &block, IRMapping &mapping, Value start);
   void place(Block &block, Value start);
-  Value computeBytes(memref::AllocOp op, ValueRange dynamicSizes);
+  Value computeBytes(Operation *op, ValueRange dynamicSizes);
   template <typename Op> Value fold(Value lhs, Value rhs) {
     return builder.createOrFold<Op>(function.getLoc(), lhs, rhs);
   }
@@ -93,6 +135,7 @@ private:
   Value add(Value lhs, Value rhs);
 
   func::FuncOp function;
+  bool ofDevice;
   OpBuilder builder;
   llvm::MapVector<Operation *, Buffer> buffers;
   /// The ops that sizes, conditions and bounds of loops are computed by.
@@ -122,24 +165,42 @@ bool Planner::addSlice(Value value) {
   return true;
 }
 
+/// Whether the op can go: nothing but the next op in its stream waits for it.
+static bool canErase(Operation *op) {
+  auto async = dyn_cast<gpu::AsyncOpInterface>(op);
+  return !async || !async.getAsyncToken() ||
+         async.getAsyncDependencies().size() == 1;
+}
+
+/// Erases an op; what waits for it waits for the op that it waited for.
+static void erase(Operation *op) {
+  if (auto async = dyn_cast<gpu::AsyncOpInterface>(op))
+    if (Value token = async.getAsyncToken())
+      token.replaceAllUsesWith(async.getAsyncDependencies().front());
+  op->erase();
+}
+
 /// The plan of `op`; nothing if it stays.
-std::optional<Planner::Buffer> Planner::examine(memref::AllocOp op) {
-  MemRefType type = op.getType();
+std::optional<Planner::Buffer> Planner::examine(Operation *op) {
+  Allocation allocation(op);
+  MemRefType type = allocation.getType();
+  Value memref = op->getResult(0);
   if (type.getMemorySpace() || !type.getLayout().isIdentity() ||
       getElementBytes(type.getElementType()) == 0 ||
-      op.getAlignment().value_or(1) > static_cast<uint64_t>(kAlignment))
+      allocation.getAlignment() > static_cast<uint64_t>(kAlignment) ||
+      allocation.isHostShared() || !canErase(op))
     return std::nullopt;
 
   Buffer buffer;
   // It lives in this block alone.
-  SmallVector<Value> worklist = {op.getResult()};
+  SmallVector<Value> worklist = {memref};
   while (!worklist.empty()) {
     for (Operation *user : worklist.pop_back_val().getUsers()) {
-      if (auto dealloc = dyn_cast<memref::DeallocOp>(user)) {
-        if (dealloc.getMemref() != op.getResult() ||
-            dealloc->getBlock() != op->getBlock())
+      if (Value freed = getFreed(user)) {
+        if (freed != memref || user->getBlock() != op->getBlock() ||
+            !canErase(user))
           return std::nullopt;
-        buffer.deallocs.push_back(dealloc);
+        buffer.deallocs.push_back(user);
       } else if (isa<ViewLikeOpInterface>(user)) {
         worklist.append(user->result_begin(), user->result_end());
       } else if (user->hasTrait<OpTrait::IsTerminator>() ||
@@ -170,7 +231,7 @@ std::optional<Planner::Buffer> Planner::examine(memref::AllocOp op) {
       return std::nullopt;
     }
   }
-  if (!llvm::all_of(op.getDynamicSizes(),
+  if (!llvm::all_of(allocation.getDynamicSizes(),
                     [&](Value size) { return addSlice(size); }))
     return std::nullopt;
   return buffer;
@@ -179,12 +240,14 @@ std::optional<Planner::Buffer> Planner::examine(memref::AllocOp op) {
 bool Planner::find() {
   if (!function.getBody().hasOneBlock())
     return false;
-  function.walk([&](memref::AllocOp op) {
+  function.walk([&](Operation *op) {
+    if (!isAllocation(op))
+      return;
     std::optional<Buffer> buffer = examine(op);
     if (!buffer) {
       LDBG() << "stays an allocation, as its lifetime or its size depends on "
                 "data: "
-             << op;
+             << *op;
       return;
     }
     buffers.insert({op, std::move(*buffer)});
@@ -199,31 +262,33 @@ bool Planner::find() {
 /// Lets buffers of static size take the memory of those freed before.
 void Planner::findReuse(Block &block) {
   // The first buffer there, and its size.
-  SmallVector<std::pair<memref::AllocOp, int64_t>> free;
-  DenseMap<Operation *, std::pair<memref::AllocOp, int64_t>> owners;
+  SmallVector<std::pair<Operation *, int64_t>> free;
+  DenseMap<Operation *, std::pair<Operation *, int64_t>> owners;
   for (Operation &op : block) {
-    if (auto dealloc = dyn_cast<memref::DeallocOp>(op)) {
-      auto owner = owners.find(dealloc.getMemref().getDefiningOp());
+    if (Value freed = getFreed(&op)) {
+      auto owner = owners.find(freed.getDefiningOp());
       if (owner != owners.end())
         free.push_back(owner->second);
       continue;
     }
-    auto alloc = dyn_cast<memref::AllocOp>(op);
-    if (!alloc || !buffers.contains(alloc) || !alloc.getType().hasStaticShape())
+    if (!buffers.contains(&op))
       continue;
-    int64_t bytes = alloc.getType().getNumElements() *
-                    getElementBytes(alloc.getType().getElementType());
+    MemRefType type = Allocation(&op).getType();
+    if (!type.hasStaticShape())
+      continue;
+    int64_t bytes =
+        type.getNumElements() * getElementBytes(type.getElementType());
     auto *best = free.end();
     for (auto *it = free.begin(); it != free.end(); ++it)
       if (it->second >= bytes &&
           (best == free.end() || it->second < best->second))
         best = it;
     if (best == free.end()) {
-      owners[alloc] = {alloc, bytes};
+      owners[&op] = {&op, bytes};
       continue;
     }
-    buffers[alloc].reused = best->first;
-    owners[alloc] = *best;
+    buffers[&op].reused = best->first;
+    owners[&op] = *best;
     free.erase(best);
   }
 }
@@ -244,8 +309,8 @@ Value Planner::add(Value lhs, Value rhs) {
 }
 
 /// The size of the buffer, a multiple of the alignment.
-Value Planner::computeBytes(memref::AllocOp op, ValueRange dynamicSizes) {
-  MemRefType type = op.getType();
+Value Planner::computeBytes(Operation *op, ValueRange dynamicSizes) {
+  MemRefType type = Allocation(op).getType();
   int64_t known = getElementBytes(type.getElementType());
   for (int64_t size : type.getShape())
     if (!ShapedType::isDynamic(size))
@@ -280,13 +345,12 @@ Value Planner::measure(Block &block, IRMapping &mapping, Value start) {
   for (Operation &op : block) {
     if (slice.contains(&op))
       builder.clone(op, mapping);
-    if (auto alloc = dyn_cast<memref::AllocOp>(op)) {
-      auto buffer = buffers.find(alloc);
-      if (buffer == buffers.end() || buffer->second.reused)
+    if (auto *buffer = buffers.find(&op); buffer != buffers.end()) {
+      if (buffer->second.reused)
         continue;
       SmallVector<Value> sizes =
-          llvm::map_to_vector(alloc.getDynamicSizes(), get);
-      Value bytes = computeBytes(alloc, sizes);
+          llvm::map_to_vector(Allocation(&op).getDynamicSizes(), get);
+      Value bytes = computeBytes(&op, sizes);
       if (scf::ParallelOp loop = buffer->second.loop)
         bytes = multiply(bytes, toI64(countIterations(builder, loop, get)));
       current = add(current, bytes);
@@ -350,17 +414,17 @@ void Planner::place(Block &block, Value start) {
           place(region.front(), current);
       continue;
     }
-    auto alloc = dyn_cast<memref::AllocOp>(op);
-    auto found = alloc ? buffers.find(alloc) : buffers.end();
+    auto *found = buffers.find(&op);
     if (found == buffers.end())
       continue;
     const Buffer &buffer = found->second;
-    builder.setInsertionPoint(alloc);
+    Allocation alloc(&op);
+    builder.setInsertionPoint(&op);
     Value offset = current;
     if (buffer.reused) {
       offset = offsets.lookup(buffer.reused);
     } else {
-      Value bytes = computeBytes(alloc, alloc.getDynamicSizes());
+      Value bytes = computeBytes(&op, alloc.getDynamicSizes());
       Value end = bytes;
       if (scf::ParallelOp loop = buffer.loop) {
         auto get = [](Value value) { return value; };
@@ -374,18 +438,18 @@ void Planner::place(Block &block, Value start) {
       }
       current = add(current, end);
     }
-    offsets[alloc] = offset;
+    offsets[&op] = offset;
     Value view = memref::ViewOp::create(
-        builder, alloc.getLoc(), alloc.getType(), workspace,
+        builder, op.getLoc(), alloc.getType(), workspace,
         arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
                                    offset),
         alloc.getDynamicSizes());
-    alloc.replaceAllUsesWith(view);
+    op.getResult(0).replaceAllUsesWith(view);
     llvm::append_range(dead, buffer.deallocs);
-    dead.push_back(alloc);
+    dead.push_back(&op);
   }
   for (Operation *op : dead)
-    op->erase();
+    erase(op);
 }
 
 void Planner::apply() {
@@ -401,6 +465,8 @@ void Planner::apply() {
 namespace {
 struct BNGradPlanWorkspacePass
     : bngrad::impl::BNGradPlanWorkspacePassBase<BNGradPlanWorkspacePass> {
+  using Base::Base;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SmallVector<func::FuncOp> functions;
@@ -409,7 +475,7 @@ struct BNGradPlanWorkspacePass
           SymbolTable::symbolKnownUseEmpty(function, module))
         functions.push_back(function);
     for (func::FuncOp function : functions) {
-      Planner planner(function);
+      Planner planner(function, device);
       if (!planner.find())
         continue;
       func::FuncOp size = planner.createSizeFunction();

@@ -124,7 +124,7 @@ void mlir::bngrad::buildToLinalgPipeline(
 template <typename Options>
 static void
 buildPipeline(OpPassManager &pm, const Options &options,
-              BNGradExportCPassOptions exportOptions,
+              BNGradExportCPassOptions exportOptions, bool ofDevice,
               function_ref<void(Stage first, Stage last)> addStages) {
   Stage last = options.stopAfter;
   bool isExported = options.exportC && last == Stage::Lower;
@@ -139,8 +139,11 @@ buildPipeline(OpPassManager &pm, const Options &options,
     return;
   // While there are buffers, whose types say how C passes them.
   if (isExported) {
-    if (exportOptions.statusFunction.empty())
-      pm.addPass(createBNGradPlanWorkspacePass());
+    // Packed entries of functions on buffers of a device take one there.
+    BNGradPlanWorkspacePassOptions plan;
+    plan.device = ofDevice;
+    if (exportOptions.statusFunction.empty() || (ofDevice && options.packed))
+      pm.addPass(createBNGradPlanWorkspacePass(plan));
     pm.addPass(createBNGradExportCPass(exportOptions));
   }
   addStages(Stage::Lower, Stage::Lower);
@@ -149,9 +152,9 @@ buildPipeline(OpPassManager &pm, const Options &options,
 void mlir::bngrad::buildCpuPipeline(OpPassManager &pm,
                                     const CpuPipelineOptions &options) {
   CpuOptions given = options.getOptions();
-  buildPipeline(pm, options, {}, [&](Stage first, Stage last) {
-    addCpuStages(pm, first, last, given);
-  });
+  buildPipeline(
+      pm, options, {}, /*ofDevice=*/false,
+      [&](Stage first, Stage last) { addCpuStages(pm, first, last, given); });
 }
 
 void mlir::bngrad::buildCudaPipeline(OpPassManager &pm,
@@ -159,9 +162,9 @@ void mlir::bngrad::buildCudaPipeline(OpPassManager &pm,
   CudaOptions given = options.getOptions();
   BNGradExportCPassOptions exportOptions;
   exportOptions.statusFunction = "bngradCudaTakeStatus";
-  buildPipeline(pm, options, exportOptions, [&](Stage first, Stage last) {
-    addCudaStages(pm, first, last, given);
-  });
+  buildPipeline(
+      pm, options, exportOptions, options.deviceArguments,
+      [&](Stage first, Stage last) { addCudaStages(pm, first, last, given); });
 }
 
 /// Registers a pipeline of passes on modules. Elsewhere upstream would end the

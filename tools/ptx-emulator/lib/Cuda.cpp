@@ -61,6 +61,8 @@ static thread_local CallersStream callersStream;
 /// never after its removal. Recursive, so that the handler may remove itself.
 static std::recursive_mutex handlerMutex;
 static ErrorSink errorSink;
+/// Of this thread; none: that of the process.
+static thread_local ErrorSink threadSink;
 
 /// All existing handles, protected by the mutex of the device. Never destroyed,
 /// as destructors of the program may still use it.
@@ -72,6 +74,8 @@ static std::set<Handle *> &handles() {
 /// Reports `line` as the first error of this thread.
 static void fail(int32_t code, const char *line) {
   status = code;
+  if (threadSink.function)
+    return threadSink.function(line, threadSink.user);
   std::lock_guard<std::recursive_mutex> lock(handlerMutex);
   if (errorSink.function)
     errorSink.function(line, errorSink.user);
@@ -489,6 +493,11 @@ int32_t bngradCudaTakeStatus(void) {
 void bngradCudaSetErrorHandler(bngradCudaErrorHandler_t function, void *user) {
   std::lock_guard<std::recursive_mutex> lock(handlerMutex);
   errorSink = {function, user};
+}
+
+void bngradCudaSetThreadErrorHandler(bngradCudaErrorHandler_t function,
+                                     void *user) {
+  threadSink = {function, user};
 }
 
 void ptxEmulatorResetTraffic(void) {

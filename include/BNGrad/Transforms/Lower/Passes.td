@@ -80,6 +80,8 @@ def BNGradPlanWorkspacePass
            become views of the workspace, aligned to 64 bytes if it is. A buffer that is
            freed in the same block is used again by one of no greater static
            size. Each iteration of a parallel loop has its own view.
+           With `device` the same for `gpu.alloc`: the workspace is memory of the
+           device, and ops that waited for an allocation wait for what that waited for.
            An allocation stays if it is in another loop, if its size depends on
            data, or if its buffer is passed on by a call, a branch or a loop.
     Fails: never.
@@ -111,6 +113,10 @@ def BNGradPlanWorkspacePass
     }
     ```
   }];
+  let options = [
+    Option<"device", "device", "bool", /*default=*/"false",
+           "Plan the allocations of gpu.alloc instead of those of memref.alloc">
+  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"

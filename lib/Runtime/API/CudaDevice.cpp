@@ -1,0 +1,86 @@
+//===- CudaDevice.cpp - devices of CUDA and of its emulator ---------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaDevice.h"
+
+#include <cstdio>
+#include <cstring>
+#include <dlfcn.h>
+#include <mutex>
+
+using namespace bngrad;
+
+/// Loads the library `name` with all functions; false and `error`.
+static bool load(const char *name, CudaLibrary &library, std::string &error) {
+  void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    error = dlerror();
+    return false;
+  }
+  auto find = [&](auto &function, const char *symbol) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
+        dlsym(handle, symbol));
+    if (!function)
+      error = std::string(name) + ": expected " + symbol + ", got none";
+  };
+  find(library.setStream, "bngradCudaSetStream");
+  find(library.resetStream, "bngradCudaResetStream");
+  find(library.takeStatus, "bngradCudaTakeStatus");
+  find(library.setThreadErrorHandler, "bngradCudaSetThreadErrorHandler");
+  find(library.getCapability, "bngradCudaGetCapability");
+  find(library.setDefaultDevice, "mgpuSetDefaultDevice");
+  find(library.recordEvent, "mgpuEventRecord");
+  Dl_info info;
+  if (error.empty() &&
+      dladdr(reinterpret_cast<void *>(library.setStream), &info) != 0)
+    library.path = info.dli_fname;
+  return error.empty();
+}
+
+const CudaLibrary *bngrad::loadCudaLibrary(bngradDevice_t kind,
+                                           std::string &error) {
+  static std::mutex mutex;
+  static CudaLibrary libraries[2];
+  static bool isLoaded[2];
+  bool isEmulator = kind == BNGRAD_DEVICE_CUDA_EMULATOR;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!isLoaded[isEmulator])
+    isLoaded[isEmulator] = load(isEmulator ? BNGRAD_CUDA_EMULATOR_LIBRARY
+                                           : BNGRAD_CUDA_RUNTIME_LIBRARY,
+                                libraries[isEmulator], error);
+  return isLoaded[isEmulator] ? &libraries[isEmulator] : nullptr;
+}
+
+CudaScope::CudaScope(const CudaLibrary &library, int device, void *stream)
+    : library(library) {
+  text[0] = '\0';
+  library.setThreadErrorHandler(
+      [](const char *message, void *user) {
+        auto *text = static_cast<char *>(user);
+        // Without the name of the library.
+        const char *start = std::strstr(message, ": error: ");
+        std::snprintf(text, sizeof(CudaScope::text), "%s",
+                      start ? start + std::strlen(": error: ") : message);
+      },
+      text);
+  // An error that nobody has taken would stop these calls.
+  library.takeStatus();
+  library.setDefaultDevice(device);
+  library.setStream(stream);
+}
+
+CudaScope::~CudaScope() {
+  library.resetStream();
+  library.setThreadErrorHandler(nullptr, nullptr);
+}
+
+const char *CudaScope::takeError() {
+  if (library.takeStatus() != 0 && text[0] == '\0')
+    return "an error of CUDA";
+  return text;
+}

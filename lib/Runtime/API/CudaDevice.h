@@ -1,0 +1,55 @@
+//===- CudaDevice.h - devices of CUDA and of its emulator -------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_RUNTIME_API_CUDADEVICE_H
+#define BNGRAD_LIB_RUNTIME_API_CUDADEVICE_H
+
+#include "BNGrad/Runtime/Cuda.h"
+#include "BNGrad/Runtime/Runtime.h"
+
+#include <string>
+
+namespace bngrad {
+
+/// The functions of libBNGradCudaRuntime.so or libBNGradCudaEmulator.so that
+/// the C library calls. Generated code calls others by itself.
+struct CudaLibrary {
+  decltype(&bngradCudaSetStream) setStream;
+  decltype(&bngradCudaResetStream) resetStream;
+  decltype(&bngradCudaTakeStatus) takeStatus;
+  decltype(&bngradCudaSetThreadErrorHandler) setThreadErrorHandler;
+  decltype(&bngradCudaGetCapability) getCapability;
+  decltype(&mgpuSetDefaultDevice) setDefaultDevice;
+  decltype(&mgpuEventRecord) recordEvent;
+  /// Where the library is.
+  std::string path;
+};
+
+/// The library for devices of `kind`, which stays loaded; null and `error`.
+const CudaLibrary *loadCudaLibrary(bngradDevice_t kind, std::string &error);
+
+/// While it exists, the calling thread works on a device, in a stream, and its
+/// errors are kept here.
+class CudaScope {
+public:
+  CudaScope(const CudaLibrary &library, int device, void *stream);
+  ~CudaScope();
+  CudaScope(const CudaScope &) = delete;
+  CudaScope &operator=(const CudaScope &) = delete;
+
+  /// Ends with the first error so far; empty: none.
+  const char *takeError();
+
+private:
+  const CudaLibrary &library;
+  char text[256];
+};
+
+} // namespace bngrad
+
+#endif // BNGRAD_LIB_RUNTIME_API_CUDADEVICE_H

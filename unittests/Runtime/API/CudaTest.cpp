@@ -1,0 +1,169 @@
+//===- CudaTest.cpp - the C library on the emulator of CUDA ---------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Gradient.h"
+
+#include "BNGrad/Runtime/Cuda.h"
+
+#include "gtest/gtest.h"
+
+#include <cstdlib>
+#include <cstring>
+
+using namespace bngrad::test;
+
+namespace {
+/// A gradient whose data are copied to memory of the device and back.
+class DeviceGradient {
+public:
+  DeviceGradient(const Spec &spec, bngradHandle_t handle) : host(spec) {
+    status = host.create(handle);
+    if (status != BNGRAD_SUCCESS)
+      return;
+    workspace = mgpuMemAlloc(host.workspace.size() + 1, nullptr, 0);
+    for (int i = 0; i < kNumOperands; ++i)
+      if (host.arrays[i].isPresent)
+        data[i] = mgpuMemAlloc(size(i), nullptr, 0);
+  }
+  ~DeviceGradient() {
+    mgpuMemFree(workspace, nullptr);
+    for (void *pointer : data)
+      if (pointer)
+        mgpuMemFree(pointer, nullptr);
+  }
+  DeviceGradient(const DeviceGradient &) = delete;
+  DeviceGradient &operator=(const DeviceGradient &) = delete;
+
+  /// Computes in `stream`, which is waited for.
+  bngradStatus_t run(void *stream, const bngradCompletion_t *done = nullptr) {
+    for (int i = 0; i < kNumOperands; ++i)
+      if (data[i])
+        mgpuMemcpy(data[i], host.arrays[i].memory.data(), size(i), stream);
+    auto call = [&](Operand operand) -> void * {
+      if (operand == GradInput && host.spec.wants[0])
+        return data[host.spec.inPlaceOf];
+      return data[operand];
+    };
+    // Starts anywhere.
+    void *start = static_cast<char *>(workspace) + 1;
+    bngradStatus_t result = bngradBatchNormBackwardAsync(
+        host.descriptor, start, host.workspace.size(), call(GradInput),
+        call(GradScale), call(GradOffset), call(GradOutput), call(Input),
+        call(Scale), call(Mean), call(Statistic), call(Mask), stream, nullptr,
+        done);
+    for (int i = 0; i < kNumOperands; ++i)
+      if (data[i])
+        mgpuMemcpy(host.arrays[i].memory.data(), data[i], size(i), stream);
+    mgpuStreamSynchronize(stream);
+    return result;
+  }
+
+  Gradient host;
+  bngradStatus_t status;
+  void *data[kNumOperands] = {};
+  void *workspace = nullptr;
+
+private:
+  size_t size(int i) const { return host.arrays[i].memory.size(); }
+};
+} // namespace
+
+/// Gradients of all kinds of results and layouts, small as they are emulated.
+static std::vector<Spec> makeSpecs() {
+  Spec planes;
+  planes.shape = {3, 4, 9};
+  Spec rows = planes;
+  rows.order = {0, 2, 1};
+  rows.hasMask = true;
+  rows.dataType = BNGRAD_DTYPE_F16;
+  Spec global = planes;
+  global.isGlobal = true;
+  global.inPlaceOf = GradOutput;
+  global.isInvStd = true;
+  Spec apart = planes;
+  apart.featureDims = {0, 2};
+  apart.parameterStride = 2;
+  Spec none = planes;
+  none.wants[GradInput] = false;
+  none.dataType = BNGRAD_DTYPE_BF16;
+  return {planes, rows, global, apart, none};
+}
+
+TEST(Cuda, Emulator) {
+  setenv("BNGRAD_CACHE_DIR", "", 1);
+  bngradHandle_t handle = nullptr;
+  ASSERT_EQ(bngradCreateHandle(&handle, BNGRAD_DEVICE_CUDA_EMULATOR, 0),
+            BNGRAD_SUCCESS)
+      << bngradGetLastError();
+  void *stream = mgpuStreamCreate();
+  for (const Spec &spec : makeSpecs()) {
+    SCOPED_TRACE(spec.print());
+    DeviceGradient gradient(spec, handle);
+    ASSERT_EQ(gradient.status, BNGRAD_SUCCESS) << bngradGetLastError();
+    // An event for each gradient.
+    bngradCompletion_t done[3] = {};
+    for (bngradCompletion_t &completion : done)
+      completion.context = mgpuEventCreate();
+    ASSERT_EQ(gradient.run(stream, done), BNGRAD_SUCCESS)
+        << bngradGetLastError();
+    EXPECT_EQ(gradient.host.check(), "");
+    for (bngradCompletion_t &completion : done) {
+      mgpuEventSynchronize(completion.context);
+      mgpuEventDestroy(completion.context);
+    }
+    EXPECT_EQ(bngradCudaTakeStatus(), 0);
+  }
+  mgpuStreamDestroy(stream);
+  bngradDestroyHandle(handle);
+  unsetenv("BNGRAD_CACHE_DIR");
+}
+
+TEST(Cuda, Errors) {
+  setenv("BNGRAD_CACHE_DIR", "", 1);
+  bngradHandle_t handle = nullptr;
+  // No driver, or none that is one.
+  setenv("BNGRAD_CUDA_DRIVER", "/none/libcuda.so", 1);
+  EXPECT_EQ(bngradCreateHandle(&handle, BNGRAD_DEVICE_CUDA, 0),
+            BNGRAD_DEVICE_NOT_SUPPORTED);
+  EXPECT_EQ(std::string(bngradGetLastError()).substr(0, 42),
+            "device: expected a device that can be used");
+  EXPECT_NE(std::string(bngradGetLastError()).find("/none/libcuda.so"),
+            std::string::npos)
+      << bngradGetLastError();
+  EXPECT_EQ(handle, nullptr);
+
+  ASSERT_EQ(bngradCreateHandle(&handle, BNGRAD_DEVICE_CUDA_EMULATOR, 0),
+            BNGRAD_SUCCESS)
+      << bngradGetLastError();
+  Spec spec;
+  DeviceGradient gradient(spec, handle);
+  ASSERT_EQ(gradient.status, BNGRAD_SUCCESS) << bngradGetLastError();
+  ASSERT_EQ(gradient.run(nullptr), BNGRAD_SUCCESS) << bngradGetLastError();
+  ASSERT_EQ(gradient.host.check(), "");
+
+  bngradExecutor_t executor = {
+      sizeof(executor), nullptr,
+      [](void *, void (*)(void *), void *) { return 0; }};
+  EXPECT_EQ(gradient.host.runAsync(&executor, nullptr), BNGRAD_BAD_PARAM);
+  EXPECT_EQ(std::string(bngradGetLastError()).substr(0, 10), "executor: ");
+  bngradCompletion_t done[3] = {};
+  done[GradScale].function = [](void *, bngradStatus_t, const char *) {};
+  EXPECT_EQ(gradient.host.runAsync(nullptr, done), BNGRAD_BAD_PARAM);
+  EXPECT_STREQ(bngradGetLastError(),
+               "done: expected an event for grad_scale on "
+               "a GPU, got a function");
+  // Memory of the host is none of the device.
+  EXPECT_EQ(gradient.host.runAsync(nullptr, nullptr), BNGRAD_INTERNAL_ERROR);
+  EXPECT_STRNE(bngradGetLastError(), "");
+  // The next call is right again.
+  EXPECT_EQ(gradient.run(nullptr), BNGRAD_SUCCESS) << bngradGetLastError();
+  EXPECT_EQ(gradient.host.check(), "");
+  bngradDestroyHandle(handle);
+  unsetenv("BNGRAD_CUDA_DRIVER");
+  unsetenv("BNGRAD_CACHE_DIR");
+}
