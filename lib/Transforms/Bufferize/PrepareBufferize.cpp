@@ -465,7 +465,8 @@ namespace {
 struct BNGradPrepareBufferizePass
     : bngrad::impl::BNGradPrepareBufferizePassBase<BNGradPrepareBufferizePass> {
   void runOnOperation() override {
-    if (failed(verifyDims(getOperation())) ||
+    if (failed(verifyReshapes(getOperation())) ||
+        failed(verifyDims(getOperation())) ||
         failed(verifyBuffers(getOperation(), getAnalysis<DominanceInfo>())))
       return signalPassFailure();
     fillEmptyPads(getOperation());

@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Utils/Utils.h"
+
 #include "BNGrad/Transforms/Lower/Passes.h"
 #include "BNGrad/Transforms/Lower/Patterns.h"
 
@@ -193,7 +195,8 @@ struct BNGradExpandTruncFPass
     });
     RewritePatternSet patterns(&getContext());
     populateExpandTruncFPatterns(patterns, bf16Conversion);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    if (failed(verifyReshapes(getOperation())) ||
+        failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
 };

@@ -14,6 +14,7 @@
 #include "BNGrad/Transforms/Lower/ShapeFunction.h"
 
 #include "SizeChecks.h"
+#include "Utils/Utils.h"
 
 #include "BNGrad/Transforms/Lower/ExportC.h"
 #include "BNGrad/Transforms/Lower/Passes.h"
@@ -152,7 +153,8 @@ mlir::bngrad::makeShapeFunction(func::FuncOp function, EmitSizeError emitError,
     pm.addPass(std::move(pass));
     return pm.run(function);
   };
-  if (failed(runOn(createGenerateRuntimeVerificationPass())))
+  if (failed(verifyReshapes(function)) ||
+      failed(runOn(createGenerateRuntimeVerificationPass())))
     return failure();
   addSizeChecks(function);
   replaceChecks(function, emitError, errors);

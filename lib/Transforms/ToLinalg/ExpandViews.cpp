@@ -13,6 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Utils/Utils.h"
+
 #include "BNGrad/Transforms/ToLinalg/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -31,6 +33,7 @@ namespace mlir::bngrad {
 } // namespace mlir::bngrad
 
 using namespace mlir;
+using namespace mlir::bngrad;
 
 /// A view of `source` with the sizes, strides and offset of `type`; those that
 /// are dynamic are taken from `sizes`, `strides` and `offset`.
@@ -186,6 +189,9 @@ struct BNGradExpandViewsPass
   using BNGradExpandViewsPassBase::BNGradExpandViewsPassBase;
 
   void runOnOperation() override {
+    // Each pipeline begins with this pass.
+    if (failed(verifyReshapes(getOperation())))
+      return signalPassFailure();
     WalkResult walk = getOperation()->walk([&](Operation *op) {
       if (auto slice = dyn_cast<memref::SubViewOp>(op)) {
         if (failed(expand(slice)))

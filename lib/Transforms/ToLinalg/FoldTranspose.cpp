@@ -144,8 +144,9 @@ struct BNGradFoldTransposePass
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     populateFoldTransposePatterns(patterns);
-    applyToFixedPoint(getOperation(), std::move(patterns),
-                      "folding of transposes");
+    if (failed(applyToFixedPoint(getOperation(), std::move(patterns),
+                                 "folding of transposes")))
+      signalPassFailure();
   }
 };
 } // namespace

@@ -310,7 +310,9 @@ struct BNGradFusePass : bngrad::impl::BNGradFusePassBase<BNGradFusePass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     populateFusePatterns(patterns);
-    applyToFixedPoint(getOperation(), std::move(patterns), "fusion");
+    if (failed(
+            applyToFixedPoint(getOperation(), std::move(patterns), "fusion")))
+      signalPassFailure();
   }
 };
 } // namespace

@@ -31,8 +31,37 @@ Value mlir::bngrad::cloneInit(OpBuilder &b, Value init) {
   return b.clone(*def, mapping)->getResult(0);
 }
 
-void mlir::bngrad::applyToFixedPoint(Operation *op, RewritePatternSet patterns,
-                                     StringRef work) {
+/// Checks that the indices of `reshape` are 0, 1, ... over all groups.
+template <typename OpTy> static LogicalResult verifyIndices(OpTy reshape) {
+  int64_t expected = 0;
+  for (const ReassociationIndices &group : reshape.getReassociationIndices())
+    for (int64_t index : group) {
+      if (index != expected)
+        return reshape.emitOpError()
+               << "expected indices of reassociation to be consecutive from 0, "
+                  "got "
+               << index << " instead of " << expected;
+      ++expected;
+    }
+  return success();
+}
+
+LogicalResult mlir::bngrad::verifyReshapes(Operation *root) {
+  WalkResult walk = root->walk([](Operation *op) -> WalkResult {
+    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
+      return verifyIndices(expand);
+    if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op))
+      return verifyIndices(collapse);
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+LogicalResult mlir::bngrad::applyToFixedPoint(Operation *op,
+                                              RewritePatternSet patterns,
+                                              StringRef work) {
+  if (failed(verifyReshapes(op)))
+    return failure();
   // An op is rewritten a few times: generalized, its reshapes folded, fused
   // with its producers, its operands made fewer.
   int64_t ops = 0;
@@ -43,6 +72,7 @@ void mlir::bngrad::applyToFixedPoint(Operation *op, RewritePatternSet patterns,
   if (failed(applyPatternsGreedily(op, std::move(patterns), config)))
     op->emitWarning() << "expected " << work << " to end within " << limit
                       << " rewrites; it was stopped there";
+  return success();
 }
 
 Value mlir::bngrad::getMemory(Value memref) {

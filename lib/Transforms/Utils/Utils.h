@@ -26,11 +26,21 @@ inline bool isParallel(linalg::LinalgOp op) {
 /// the insertion point of `b`; null if it is neither.
 Value cloneInit(OpBuilder &b, Value init);
 
+/// Checks the indices of each reshape of tensors in `root`. Upstream's verifier
+/// compares only their lower 32 bits, while its folders, and our passes, use
+/// all 64 as dims (docs/upstream.md, section 14). The indices of reshapes of
+/// memrefs are verified in 64 bits.
+///
+/// Errors: a diagnostic at the first reshape whose indices are not consecutive.
+LogicalResult verifyReshapes(Operation *root);
+
 /// Applies `patterns` below `op` until none matches. The measures that rewrites
 /// lower promise an end; should one be broken, for an excess of rewrites, IR
 /// that is correct but not finished is left, with a warning that names `work`.
-void applyToFixedPoint(Operation *op, RewritePatternSet patterns,
-                       StringRef work);
+///
+/// Errors: those of `verifyReshapes`, as ops are also folded.
+LogicalResult applyToFixedPoint(Operation *op, RewritePatternSet patterns,
+                                StringRef work);
 
 /// The memref whose memory `memref` is a view of, through views of any kind.
 Value getMemory(Value memref);

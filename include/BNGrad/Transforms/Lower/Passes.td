@@ -59,7 +59,8 @@ def BNGradAddShapeFunctionsPass
            the number of the error, the expected and the actual size at the
            pointer, and returns a status. NAME gets the names of its parameters
            and the texts of these errors as attributes, for `bngrad-export-c`.
-    Fails: never.
+    Fails: if the indices of a reshape of tensors are not consecutive (error at the
+           reshape).
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
@@ -377,7 +378,8 @@ def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
            through an f32 that is rounded to odd (a plain f32 would round
            twice). With `bf16-conversion`, vectors use the instruction unless
            one of their elements is subnormal or 0.
-    Fails: never.
+    Fails: if the indices of a reshape of tensors are not consecutive (error at the
+           reshape).
   }];
   let options = [
     Option<"bf16Conversion", "bf16-conversion", "bool", /*default=*/"false",

@@ -38,6 +38,9 @@ using EmitSizes = function_ref<void(OpBuilder &, func::ReturnOp op)>;
 /// for ops of the tensor dialect that lack it, and computes the sizes of the
 /// results. Error i is appended to `errors` as its element i. False if sizes
 /// depend on memory that the function writes.
+///
+/// Errors: a diagnostic and failure for a reshape whose indices are not
+///         consecutive (docs/upstream.md, section 14).
 FailureOr<bool> makeShapeFunction(func::FuncOp function,
                                   EmitSizeError emitError, EmitSizes emitSizes,
                                   std::vector<SizeError> &errors);

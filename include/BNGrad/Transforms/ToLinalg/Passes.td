@@ -162,7 +162,8 @@ def BNGradFoldTransposePass
            mask, the op takes their sources, with permuted `feature_dims`. Its
            grad_input is transposed instead, which cancels with a reader that
            transposes it back.
-    Fails: never. Transposes that differ, or that change the order of several
+    Fails: if the indices of a reshape are not consecutive (error at the
+           reshape). Transposes that differ, or that change the order of several
            feature dims, stay.
 
     Before:
@@ -318,7 +319,8 @@ def BNGradFusePass : Pass<"bngrad-fuse", "::mlir::func::FuncOp"> {
            per-channel, and no generic with a reduction is duplicated. A reshape
            between two generics is folded: the loops of the coarser shape are
            split.
-    Fails: never; ops that cannot be fused are unchanged.
+    Fails: if the indices of a reshape are not consecutive (error at the
+           reshape). Ops that cannot be fused are unchanged.
 
     Before:
 
@@ -384,7 +386,8 @@ def BNGradExpandViewsPass : Pass<"bngrad-expand-views"> {
            Upstream crashes on such ops, or drops other dims (docs/upstream.md).
            Without `reshapes`, reshapes stay, so that they can be folded.
     Fails: if the sizes and the strides of a slice's type imply different dropped
-           dims, which the verifier accepts (error at the slice).
+           dims (error at the slice), or if the indices of a reshape of tensors
+           are not consecutive (error at the reshape). The verifier accepts both.
 
     Before:
 

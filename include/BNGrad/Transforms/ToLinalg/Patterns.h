@@ -51,6 +51,8 @@ void populateSplitPatterns(RewritePatternSet &patterns);
 /// several readers is fused into all of them, and per-channel values are never
 /// recomputed per element.
 ///
+/// Needs: reshapes with consecutive indices, which `--bngrad-expand-views`
+///        checks.
 /// Errors: none; a generic that does not match is unchanged.
 /// Source: docs/rationale.md, section "Fusion".
 void populateFusePatterns(RewritePatternSet &patterns);
