@@ -226,6 +226,45 @@ bngradStatus_t bngradBatchNormBackwardAsync(
     const void *mask, void *stream, const bngradExecutor_t *executor,
     const bngradCompletion_t *done);
 
+/*
+ * The two halves of a gradient with batch statistics, for channels whose
+ * elements are spread over several calls or processes: the sums of all are
+ * added between the halves. A descriptor is of the whole gradient or of one
+ * half, and is destroyed, and asked for its workspace, as above.
+ *
+ *   sums    (2, the sizes of the feature dims), row-major, of the type of
+ *           arithmetic: f64 if an input is, otherwise f32. Row 0 has the sums
+ *           of grad_output, row 1 those of grad_output * (input - mean)
+ *   count   an int64_t: the elements per channel of all calls; at least those
+ *           of this one
+ *
+ * grad_offset is row 0, and grad_scale row 1 times inv_std. An empty input has
+ * sums of 0.
+ */
+bngradStatus_t bngradCreateBatchNormBackwardReduceDescriptor(
+    bngradHandle_t handle, bngradBatchNormBackwardDescriptor_t *descriptor,
+    const bngradBatchNormBackwardOptions_t *options,
+    bngradTensorDescriptor_t sums, bngradTensorDescriptor_t grad_output,
+    bngradTensorDescriptor_t input, bngradTensorDescriptor_t mean,
+    bngradTensorDescriptor_t mask);
+bngradStatus_t bngradBatchNormBackwardReduce(
+    bngradBatchNormBackwardDescriptor_t descriptor, void *workspace,
+    size_t workspace_size, void *sums, const void *grad_output,
+    const void *input, const void *mean, const void *mask, void *stream);
+bngradStatus_t bngradCreateBatchNormBackwardElemtDescriptor(
+    bngradHandle_t handle, bngradBatchNormBackwardDescriptor_t *descriptor,
+    const bngradBatchNormBackwardOptions_t *options,
+    bngradTensorDescriptor_t grad_input, bngradTensorDescriptor_t grad_output,
+    bngradTensorDescriptor_t input, bngradTensorDescriptor_t scale,
+    bngradTensorDescriptor_t mean, bngradTensorDescriptor_t statistic,
+    bngradTensorDescriptor_t sums, bngradTensorDescriptor_t mask);
+bngradStatus_t bngradBatchNormBackwardElemt(
+    bngradBatchNormBackwardDescriptor_t descriptor, void *workspace,
+    size_t workspace_size, void *grad_input, const void *grad_output,
+    const void *input, const void *scale, const void *mean,
+    const void *statistic, const void *sums, const int64_t *count,
+    const void *mask, void *stream);
+
 /* NOLINTEND(readability-identifier-naming) */
 
 #ifdef __cplusplus

@@ -37,6 +37,7 @@ struct Arguments {
   size_t workspaceSize;
   void *data[kNumOperands];
   void *stream;
+  const int64_t *count;
 };
 
 /// A call that an executor runs, at the start of its workspace.
@@ -103,14 +104,11 @@ static void setSteps(Descriptor &descriptor) {
   }
 }
 
-bngradStatus_t bngradCreateBatchNormBackwardDescriptor(
-    bngradHandle_t handle, bngradBatchNormBackwardDescriptor_t *descriptor,
-    const bngradBatchNormBackwardOptions_t *options,
-    bngradTensorDescriptor_t gradInput, bngradTensorDescriptor_t gradScale,
-    bngradTensorDescriptor_t gradOffset, bngradTensorDescriptor_t gradOutput,
-    bngradTensorDescriptor_t input, bngradTensorDescriptor_t scale,
-    bngradTensorDescriptor_t mean, bngradTensorDescriptor_t statistic,
-    bngradTensorDescriptor_t mask) {
+/// Checks and plans a part of a gradient.
+static bngradStatus_t create(Part part, bngradHandle_t handle,
+                             bngradBatchNormBackwardDescriptor_t *descriptor,
+                             const bngradBatchNormBackwardOptions_t *options,
+                             const Tensor *const (&tensors)[kNumOperands]) {
   if (!handle)
     return fail(BNGRAD_NULL_POINTER, "handle: expected a handle, got null");
   if (!descriptor)
@@ -120,10 +118,7 @@ bngradStatus_t bngradCreateBatchNormBackwardDescriptor(
     auto created = std::make_unique<Descriptor>();
     created->handle = handle;
     bngradStatus_t status =
-        makeProblem(options,
-                    {gradInput, gradScale, gradOffset, gradOutput, input, scale,
-                     mean, statistic, mask},
-                    created->problem);
+        makeProblem(part, options, tensors, created->problem);
     if (status == BNGRAD_SUCCESS)
       status = setPlan(*created);
     if (status != BNGRAD_SUCCESS)
@@ -134,6 +129,42 @@ bngradStatus_t bngradCreateBatchNormBackwardDescriptor(
   } catch (const std::bad_alloc &) {
     return fail(BNGRAD_INTERNAL_ERROR, "out of memory");
   }
+}
+
+bngradStatus_t bngradCreateBatchNormBackwardDescriptor(
+    bngradHandle_t handle, bngradBatchNormBackwardDescriptor_t *descriptor,
+    const bngradBatchNormBackwardOptions_t *options,
+    bngradTensorDescriptor_t gradInput, bngradTensorDescriptor_t gradScale,
+    bngradTensorDescriptor_t gradOffset, bngradTensorDescriptor_t gradOutput,
+    bngradTensorDescriptor_t input, bngradTensorDescriptor_t scale,
+    bngradTensorDescriptor_t mean, bngradTensorDescriptor_t statistic,
+    bngradTensorDescriptor_t mask) {
+  return create(Part::Whole, handle, descriptor, options,
+                {gradInput, gradScale, gradOffset, gradOutput, input, scale,
+                 mean, statistic, mask, nullptr});
+}
+
+bngradStatus_t bngradCreateBatchNormBackwardReduceDescriptor(
+    bngradHandle_t handle, bngradBatchNormBackwardDescriptor_t *descriptor,
+    const bngradBatchNormBackwardOptions_t *options,
+    bngradTensorDescriptor_t sums, bngradTensorDescriptor_t gradOutput,
+    bngradTensorDescriptor_t input, bngradTensorDescriptor_t mean,
+    bngradTensorDescriptor_t mask) {
+  return create(Part::Reduce, handle, descriptor, options,
+                {nullptr, nullptr, nullptr, gradOutput, input, nullptr, mean,
+                 nullptr, mask, sums});
+}
+
+bngradStatus_t bngradCreateBatchNormBackwardElemtDescriptor(
+    bngradHandle_t handle, bngradBatchNormBackwardDescriptor_t *descriptor,
+    const bngradBatchNormBackwardOptions_t *options,
+    bngradTensorDescriptor_t gradInput, bngradTensorDescriptor_t gradOutput,
+    bngradTensorDescriptor_t input, bngradTensorDescriptor_t scale,
+    bngradTensorDescriptor_t mean, bngradTensorDescriptor_t statistic,
+    bngradTensorDescriptor_t sums, bngradTensorDescriptor_t mask) {
+  return create(Part::Elemt, handle, descriptor, options,
+                {gradInput, nullptr, nullptr, gradOutput, input, scale, mean,
+                 statistic, mask, sums});
 }
 
 bngradStatus_t bngradDestroyBatchNormBackwardDescriptor(
@@ -190,6 +221,25 @@ static bool isInPlace(const Descriptor &descriptor, const Arguments &arguments,
          haveSameStrides(problem.tensors[output], problem.tensors[operand]);
 }
 
+/// Checks that an output overlaps none of the operands from number `first`.
+static bngradStatus_t verifyOutput(const Descriptor &descriptor,
+                                   const Arguments &arguments, Operand output,
+                                   int first) {
+  const Problem &problem = descriptor.problem;
+  if (!problem.has[output])
+    return BNGRAD_SUCCESS;
+  for (int i = first; i < kNumOperands; ++i) {
+    auto other = static_cast<Operand>(i);
+    if (other != output && problem.has[other] &&
+        overlap(descriptor, arguments, output, other) &&
+        !isInPlace(descriptor, arguments, output, other))
+      return fail(BNGRAD_BAD_PARAM,
+                  "%s: expected memory apart from that of %s, got an overlap",
+                  getName(output), getName(other));
+  }
+  return BNGRAD_SUCCESS;
+}
+
 static bngradStatus_t verifyMemory(const Descriptor &descriptor,
                                    const Arguments &arguments) {
   const Problem &problem = descriptor.problem;
@@ -217,25 +267,48 @@ static bngradStatus_t verifyMemory(const Descriptor &descriptor,
                   "overlap",
                   getName(operand));
   }
+  if (problem.part == Part::Reduce)
+    return verifyOutput(descriptor, arguments, Sums, kNumOutputs);
   for (int i = 0; i < kNumOutputs; ++i)
-    for (int j = i + 1; j < kNumOperands; ++j) {
-      auto output = static_cast<Operand>(i), other = static_cast<Operand>(j);
-      if (problem.has[i] && problem.has[j] &&
-          overlap(descriptor, arguments, output, other) &&
-          !isInPlace(descriptor, arguments, output, other))
-        return fail(BNGRAD_BAD_PARAM,
-                    "%s: expected memory apart from that of %s, got an overlap",
-                    getName(output), getName(other));
-    }
+    if (bngradStatus_t status =
+            verifyOutput(descriptor, arguments, static_cast<Operand>(i), i + 1))
+      return status;
+  return BNGRAD_SUCCESS;
+}
+
+/// Checks the number of elements per channel of the half elemt.
+static bngradStatus_t verifyCount(const Descriptor &descriptor,
+                                  const int64_t *count) {
+  if (!count)
+    return fail(BNGRAD_NULL_POINTER, "count: expected data, got null");
+  if (reinterpret_cast<uintptr_t>(count) % sizeof(*count) != 0)
+    return fail(BNGRAD_BAD_PARAM,
+                "count: expected an address that is a multiple of %d",
+                static_cast<int>(sizeof(*count)));
+  // On a GPU it is not read here.
+  if (descriptor.handle->cuda)
+    return BNGRAD_SUCCESS;
+  int64_t elements = descriptor.problem.tensors[Input].numElements;
+  int64_t channels = descriptor.problem.tensors[Sums].numElements / 2;
+  int64_t least = channels == 0 ? 0 : elements / channels;
+  if (*count < least)
+    return fail(BNGRAD_BAD_PARAM,
+                "count: expected at least the elements per channel of input, "
+                "%lld, got %lld",
+                static_cast<long long>(least), static_cast<long long>(*count));
   return BNGRAD_SUCCESS;
 }
 
 /// Checks the arguments of a call.
-static bngradStatus_t verifyCall(const Descriptor *descriptor,
+static bngradStatus_t verifyCall(Part part, const Descriptor *descriptor,
                                  const Arguments &arguments) {
   if (!descriptor)
     return fail(BNGRAD_NULL_POINTER,
                 "descriptor: expected a descriptor, got null");
+  if (descriptor->problem.part != part)
+    return fail(BNGRAD_BAD_PARAM,
+                "descriptor: expected that of %s, got that of %s",
+                getName(part), getName(descriptor->problem.part));
   size_t size = getWorkspaceSize(*descriptor);
   if (arguments.workspaceSize < size)
     return fail(BNGRAD_INSUFFICIENT_WORKSPACE,
@@ -243,6 +316,9 @@ static bngradStatus_t verifyCall(const Descriptor *descriptor,
                 arguments.workspaceSize);
   if (!arguments.workspace && size > 0)
     return fail(BNGRAD_NULL_POINTER, "workspace: expected memory, got null");
+  if (part == Part::Elemt)
+    if (bngradStatus_t status = verifyCount(*descriptor, arguments.count))
+      return status;
   return verifyMemory(*descriptor, arguments);
 }
 
@@ -258,6 +334,7 @@ static CallData makeCall(const Descriptor &descriptor,
   std::copy_n(arguments.data, kNumOperands, call.data);
   call.workspace = align(arguments.workspace);
   call.stream = arguments.stream;
+  call.count = arguments.count;
   call.threads = nullptr;
   if (!descriptor.handle->cuda) {
     call.workspace += roundUp(sizeof(Task));
@@ -266,18 +343,29 @@ static CallData makeCall(const Descriptor &descriptor,
   return call;
 }
 
-static Arguments makeArguments(
-    void *workspace, size_t workspaceSize,
-    const std::array<void *, kNumOutputs> &outputs,
-    const std::array<const void *, kNumOperands - kNumOutputs> &inputs,
-    void *stream) {
+/// The arguments in the order of the operands.
+static Arguments
+makeArguments(void *workspace, size_t workspaceSize,
+              const std::array<const void *, kNumOperands> &data, void *stream,
+              const int64_t *count = nullptr) {
   Arguments arguments = {
-      static_cast<char *>(workspace), workspaceSize, {}, stream};
-  void **data = std::copy(outputs.begin(), outputs.end(), arguments.data);
-  // A call writes to none of them.
-  std::transform(inputs.begin(), inputs.end(), data,
-                 [](const void *input) { return const_cast<void *>(input); });
+      static_cast<char *>(workspace), workspaceSize, {}, stream, count};
+  // A call writes to outputs alone.
+  std::transform(
+      data.begin(), data.end(), arguments.data,
+      [](const void *pointer) { return const_cast<void *>(pointer); });
   return arguments;
+}
+
+/// Checks the arguments of a call, and computes the part.
+static bngradStatus_t run(Part part, const Descriptor *descriptor,
+                          const Arguments &arguments) {
+  if (bngradStatus_t status = verifyCall(part, descriptor, arguments))
+    return status;
+  if (bngradStatus_t status =
+          descriptor->plan->run(makeCall(*descriptor, arguments)))
+    return status;
+  return succeed();
 }
 
 bngradStatus_t bngradBatchNormBackward(
@@ -285,15 +373,35 @@ bngradStatus_t bngradBatchNormBackward(
     size_t workspaceSize, void *gradInput, void *gradScale, void *gradOffset,
     const void *gradOutput, const void *input, const void *scale,
     const void *mean, const void *statistic, const void *mask, void *stream) {
-  Arguments arguments = makeArguments(
-      workspace, workspaceSize, {gradInput, gradScale, gradOffset},
-      {gradOutput, input, scale, mean, statistic, mask}, stream);
-  if (bngradStatus_t status = verifyCall(descriptor, arguments))
-    return status;
-  if (bngradStatus_t status =
-          descriptor->plan->run(makeCall(*descriptor, arguments)))
-    return status;
-  return succeed();
+  return run(Part::Whole, descriptor,
+             makeArguments(workspace, workspaceSize,
+                           {gradInput, gradScale, gradOffset, gradOutput, input,
+                            scale, mean, statistic, mask, nullptr},
+                           stream));
+}
+
+bngradStatus_t bngradBatchNormBackwardReduce(
+    bngradBatchNormBackwardDescriptor_t descriptor, void *workspace,
+    size_t workspaceSize, void *sums, const void *gradOutput, const void *input,
+    const void *mean, const void *mask, void *stream) {
+  return run(Part::Reduce, descriptor,
+             makeArguments(workspace, workspaceSize,
+                           {nullptr, nullptr, nullptr, gradOutput, input,
+                            nullptr, mean, nullptr, mask, sums},
+                           stream));
+}
+
+bngradStatus_t bngradBatchNormBackwardElemt(
+    bngradBatchNormBackwardDescriptor_t descriptor, void *workspace,
+    size_t workspaceSize, void *gradInput, const void *gradOutput,
+    const void *input, const void *scale, const void *mean,
+    const void *statistic, const void *sums, const int64_t *count,
+    const void *mask, void *stream) {
+  return run(Part::Elemt, descriptor,
+             makeArguments(workspace, workspaceSize,
+                           {gradInput, nullptr, nullptr, gradOutput, input,
+                            scale, mean, statistic, mask, sums},
+                           stream, count));
 }
 
 /// Runs a task, whose memory may be gone when the last gradient is done.
@@ -378,10 +486,12 @@ bngradStatus_t bngradBatchNormBackwardAsync(
     const void *gradOutput, const void *input, const void *scale,
     const void *mean, const void *statistic, const void *mask, void *stream,
     const bngradExecutor_t *executor, const bngradCompletion_t *done) {
-  Arguments arguments = makeArguments(
-      workspace, workspaceSize, {gradInput, gradScale, gradOffset},
-      {gradOutput, input, scale, mean, statistic, mask}, stream);
-  if (bngradStatus_t status = verifyCall(descriptor, arguments))
+  Arguments arguments =
+      makeArguments(workspace, workspaceSize,
+                    {gradInput, gradScale, gradOffset, gradOutput, input, scale,
+                     mean, statistic, mask, nullptr},
+                    stream);
+  if (bngradStatus_t status = verifyCall(Part::Whole, descriptor, arguments))
     return status;
   return (descriptor->handle->cuda ? submitToStream : submit)(
       *descriptor, arguments, executor, done);

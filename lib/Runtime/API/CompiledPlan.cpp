@@ -24,10 +24,11 @@ static bool isParameter(Operand operand) {
          operand != Mask;
 }
 
-/// The order of the parameters of a kernel.
-static constexpr Operand kParameters[] = {GradOutput, Input,     Scale,
-                                          Mean,       Statistic, Mask,
-                                          GradInput,  GradScale, GradOffset};
+/// The order of the parameters of a kernel. The count follows sums that are an
+/// input.
+static constexpr Operand kParameters[] = {
+    GradOutput, Input, Scale,     Mean,      Statistic,
+    Sums,       Mask,  GradInput, GradScale, GradOffset};
 
 static Operand toOperand(int i) { return static_cast<Operand>(i); }
 
@@ -60,7 +61,9 @@ void CompiledPlan::findDims(const Problem &problem, Dims &dims) {
         std::find(problem.featureDims,
                   problem.featureDims + problem.numFeatureDims, order[i]);
     for (int k = 0; k < kNumOperands; ++k) {
-      const Tensor &tensor = problem.tensors[k];
+      const Tensor tensor = k == Sums && problem.has[Sums]
+                                ? getRow(problem.tensors[Sums])
+                                : problem.tensors[k];
       int64_t &stride = dims.strides[k][dims.count];
       stride = 1;
       if (!problem.has[k])
@@ -111,6 +114,16 @@ void CompiledPlan::describe(Operand operand, const Dims &dims) {
   int rank = 0, numFeatures = std::count(dims.isFeature,
                                          dims.isFeature + dims.count, true);
   int memrefRank = isParameter(operand) ? numFeatures : dims.count;
+  if (operand == Sums) {
+    ++memrefRank;
+    memref.sizesAndStrides[0] = 2;
+    int64_t &rowStride = memref.sizesAndStrides[memrefRank];
+    rowStride = 1;
+    for (int i = 0; i < dims.count; ++i)
+      if (dims.isFeature[i])
+        rowStride *= dims.sizes[i];
+    rank = 1;
+  }
   for (int i = 0; i < dims.count; ++i) {
     if (isParameter(operand) && !dims.isFeature[i])
       continue;
@@ -137,6 +150,8 @@ private:
     return std::string("%") + getName(operand);
   }
   std::string getType(Operand operand, bool isTensor) const;
+  std::string getAttributes(const bool *isFeature, int count) const;
+  std::string getResultTypes() const;
 
   const Problem &problem;
   int rank[2];
@@ -147,6 +162,8 @@ private:
 std::string ModuleWriter::getType(Operand operand, bool isTensor) const {
   int which = isParameter(operand) ? 1 : 0;
   std::string type = isTensor ? "tensor<" : "memref<";
+  if (operand == Sums)
+    type += "2x";
   for (int i = 0; i < rank[which]; ++i)
     type += "?x";
   // Of a gradient that is not wanted, any type.
@@ -155,59 +172,101 @@ std::string ModuleWriter::getType(Operand operand, bool isTensor) const {
                             : problem.tensors[which ? Mean : Input].dtype;
   type += dtype == BNGRAD_DTYPE_BOOL ? "i1" : getName(dtype);
   if (!isTensor && !isRowMajor[which]) {
+    int numStrides = rank[which] + (operand == Sums ? 1 : 0);
     type += ", strided<[";
-    for (int i = 0; i < rank[which]; ++i)
+    for (int i = 0; i < numStrides; ++i)
       type += i ? ", ?" : "?";
     type += "]>";
   }
   return type + ">";
 }
 
+/// The op without its operands, attributes and types.
+static const char *getOp(Part part) {
+  switch (part) {
+  case Part::Whole:
+    return "%0:3 = bngrad.batch_norm_backward";
+  case Part::Reduce:
+    return "%0:2 = bngrad.batch_norm_backward_reduce";
+  case Part::Elemt:
+    return "%0 = bngrad.batch_norm_backward_elemt";
+  }
+  return "";
+}
+
+std::string ModuleWriter::getAttributes(const bool *isFeature,
+                                        int count) const {
+  std::ostringstream text;
+  text << " {feature_dims = array<i64";
+  const char *separator = ": ";
+  for (int i = 0; i < count; ++i)
+    if (isFeature[i]) {
+      text << separator << i;
+      separator = ", ";
+    }
+  text << ">";
+  if (problem.part != Part::Reduce) {
+    uint64_t bits;
+    std::memcpy(&bits, &problem.epsilon, sizeof(bits));
+    char epsilon[32];
+    std::snprintf(epsilon, sizeof(epsilon), "0x%016" PRIX64, bits);
+    text << ", epsilon = " << epsilon << " : f64";
+  }
+  if (problem.part == Part::Whole)
+    text << ", statistics = #bngrad.statistics<"
+         << (problem.isBatch ? "batch" : "global") << ">";
+  text << "}";
+  return text.str();
+}
+
+std::string ModuleWriter::getResultTypes() const {
+  switch (problem.part) {
+  case Part::Whole:
+    return getType(GradInput, true) + ", " + getType(GradScale, true) + ", " +
+           getType(GradOffset, true);
+  case Part::Reduce:
+    return getType(Sums, true) + ", tensor<i64>";
+  case Part::Elemt:
+    return getType(GradInput, true);
+  }
+  return "";
+}
+
 std::string ModuleWriter::write(const bool *isFeature, int count) const {
-  std::ostringstream text, body, operands;
+  std::ostringstream text, body, operands, end;
   text << "func.func @" << kCompiledName << "(";
   const char *separator = "";
   for (Operand operand : kParameters) {
     if (!problem.has[operand])
       continue;
     std::string value = getValue(operand), type = getType(operand, false);
+    std::string tensor = getType(operand, true);
     text << separator << value << ": " << type;
     separator = ", ";
-    if (operand < kNumOutputs)
+    if (problem.isOutput(operand)) {
+      int result = operand == Sums ? 0 : operand;
+      end << "  bufferization.materialize_in_destination %0#" << result
+          << " in restrict writable " << value << " : (" << tensor << ", "
+          << type << ") -> ()\n";
       continue;
-    std::string tensor = getType(operand, true);
+    }
     body << "  " << value << "_t = bufferization.to_tensor " << value
          << " restrict : " << type << " to " << tensor << "\n";
     const char *clause = operand != Statistic ? getName(operand)
                          : problem.isInvStd   ? "inv_std"
                                               : "variance";
     operands << " " << clause << "(" << value << "_t : " << tensor << ")";
+    if (operand == Sums) {
+      text << ", %count: memref<i64>";
+      body << "  %count_t = bufferization.to_tensor %count restrict : "
+              "memref<i64> to tensor<i64>\n";
+      operands << " count(%count_t : tensor<i64>)";
+    }
   }
   text << ") {\n"
-       << body.str() << "  %0:3 = bngrad.batch_norm_backward" << operands.str()
-       << " {feature_dims = array<i64";
-  separator = ": ";
-  for (int i = 0; i < count; ++i)
-    if (isFeature[i]) {
-      text << separator << i;
-      separator = ", ";
-    }
-  uint64_t bits;
-  std::memcpy(&bits, &problem.epsilon, sizeof(bits));
-  char epsilon[32];
-  std::snprintf(epsilon, sizeof(epsilon), "0x%016" PRIX64, bits);
-  text << ">, epsilon = " << epsilon
-       << " : f64, statistics = #bngrad.statistics<"
-       << (problem.isBatch ? "batch" : "global")
-       << ">} : " << getType(GradInput, true) << ", "
-       << getType(GradScale, true) << ", " << getType(GradOffset, true) << "\n";
-  for (Operand operand : {GradInput, GradScale, GradOffset})
-    if (problem.has[operand])
-      text << "  bufferization.materialize_in_destination %0#" << operand
-           << " in restrict writable " << getValue(operand) << " : ("
-           << getType(operand, true) << ", " << getType(operand, false)
-           << ") -> ()\n";
-  text << "  return\n}\n";
+       << body.str() << "  " << getOp(problem.part) << operands.str()
+       << getAttributes(isFeature, count) << " : " << getResultTypes() << "\n"
+       << end.str() << "  return\n}\n";
   return text.str();
 }
 
@@ -216,6 +275,7 @@ bngradStatus_t CompiledPlan::create(const Problem &problem,
                                     std::string &error) {
   cuda = handle.cuda;
   device = handle.device;
+  part = problem.part;
   Dims dims;
   findDims(problem, dims);
   joinDims(problem, dims);
@@ -244,33 +304,38 @@ bngradStatus_t CompiledPlan::create(const Problem &problem,
                               status, error);
   if (!kernel)
     return status;
-  void *parameters[kNumOperands];
-  int count = 0;
-  for (Operand operand : {GradOutput, Input, Scale, Mean, Statistic, Mask,
-                          GradInput, GradScale, GradOffset})
-    if (has[operand])
-      parameters[count++] = &memrefs[operand];
-  workspaceSize = kernel->get_workspace_size(parameters);
+  Parameters parameters;
+  setParameters({}, parameters);
+  workspaceSize = kernel->get_workspace_size(parameters.pointers);
   return BNGRAD_SUCCESS;
 }
 
-bngradStatus_t CompiledPlan::run(const CallData &call) const {
-  MemRef used[kNumOperands];
-  void *parameters[kNumOperands];
-  int count = 0;
-  for (Operand operand : {GradOutput, Input, Scale, Mean, Statistic, Mask,
-                          GradInput, GradScale, GradOffset}) {
-    if (!has[operand])
-      continue;
-    used[count] = memrefs[operand];
-    used[count].allocated = used[count].aligned = call.data[operand];
-    parameters[count] = &used[count];
-    ++count;
+void CompiledPlan::setParameters(const CallData &call,
+                                 Parameters &parameters) const {
+  int i = 0;
+  auto add = [&](const MemRef &memref, void *data) {
+    MemRef &added = parameters.memrefs[i];
+    added = memref;
+    added.allocated = added.aligned = data;
+    parameters.pointers[i++] = &added;
+  };
+  for (Operand operand : kParameters) {
+    if (has[operand])
+      add(memrefs[operand], call.data[operand]);
+    // Read only.
+    if (operand == Sums && part == Part::Elemt)
+      add({}, const_cast<int64_t *>(call.count));
   }
+}
+
+bngradStatus_t CompiledPlan::run(const CallData &call) const {
+  Parameters parameters;
+  setParameters(call, parameters);
   if (!cuda)
-    return getStatus(kernel->call(parameters, call.workspace, call.threads));
+    return getStatus(
+        kernel->call(parameters.pointers, call.workspace, call.threads));
   CudaScope scope(*cuda, device, call.stream);
-  kernel->call(parameters, call.workspace, nullptr);
+  kernel->call(parameters.pointers, call.workspace, nullptr);
   if (const char *text = scope.takeError(); *text)
     return fail(BNGRAD_INTERNAL_ERROR, "%s", text);
   return BNGRAD_SUCCESS;

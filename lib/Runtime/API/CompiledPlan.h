@@ -38,6 +38,11 @@ private:
     int64_t offset;
     int64_t sizesAndStrides[2 * (BNGRAD_MAX_RANK + 1)];
   };
+  /// The descriptors of a call, in the order of the kernel's parameters.
+  struct Parameters {
+    MemRef memrefs[kNumOperands + 1];
+    void *pointers[kNumOperands + 1];
+  };
   /// Dims of the kernel, outermost first.
   struct Dims {
     int count = 0;
@@ -49,11 +54,13 @@ private:
   static void findDims(const Problem &problem, Dims &dims);
   static void joinDims(const Problem &problem, Dims &dims);
   void describe(Operand operand, const Dims &dims);
+  void setParameters(const CallData &call, Parameters &parameters) const;
 
   const bngradKernel_t *kernel = nullptr;
   /// Null: on a CPU.
   const CudaLibrary *cuda = nullptr;
   int device = 0;
+  Part part;
   bool has[kNumOperands];
   MemRef memrefs[kNumOperands];
 };

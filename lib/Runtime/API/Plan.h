@@ -16,6 +16,8 @@ namespace bngrad {
 /// The data of one call.
 struct CallData {
   void *data[kNumOperands];
+  /// Elements per channel, of the half elemt.
+  const int64_t *count;
   /// Starts at a multiple of 64.
   char *workspace;
   const bngrad_threads_t *threads;

@@ -15,6 +15,18 @@
 
 using namespace bngrad;
 
+const char *bngrad::getName(Part part) {
+  switch (part) {
+  case Part::Whole:
+    return "the whole gradient";
+  case Part::Reduce:
+    return "the half reduce";
+  case Part::Elemt:
+    return "the half elemt";
+  }
+  return "unknown part";
+}
+
 const char *bngrad::getName(Operand operand) {
   switch (operand) {
   case GradInput:
@@ -35,6 +47,8 @@ const char *bngrad::getName(Operand operand) {
     return "statistic";
   case Mask:
     return "mask";
+  case Sums:
+    return "sums";
   case kNumOperands:
     break;
   }
@@ -68,6 +82,10 @@ setOptions(const bngradBatchNormBackwardOptions_t *options, Problem &problem) {
                 "options: expected statistic to be 0 or 1, got %d",
                 static_cast<int>(options->statistic));
   problem.isBatch = options->statistics == BNGRAD_STATISTICS_BATCH;
+  if (!problem.isBatch && problem.part != Part::Whole)
+    return fail(BNGRAD_BAD_PARAM,
+                "options: expected statistics to be 0 for %s, got 1",
+                getName(problem.part));
   problem.isInvStd = options->statistic == BNGRAD_STATISTIC_INV_STD;
   problem.epsilon = options->epsilon;
   if (!std::isfinite(problem.epsilon) || problem.epsilon < 0)
@@ -121,6 +139,13 @@ static bool isData(Operand operand) {
 /// Checks the type of an operand that is there.
 static bngradStatus_t verifyDtype(const Problem &problem, Operand operand) {
   bngradDtype_t dtype = problem.tensors[operand].dtype;
+  if (operand == Sums) {
+    if (dtype != problem.accumulator)
+      return fail(BNGRAD_BAD_DTYPE,
+                  "sums: expected dtype to be that of arithmetic, %s, got %s",
+                  getName(problem.accumulator), getName(dtype));
+    return BNGRAD_SUCCESS;
+  }
   if (operand == Mask) {
     if (dtype != BNGRAD_DTYPE_BOOL)
       return fail(BNGRAD_BAD_DTYPE, "mask: expected dtype bool, got %s",
@@ -145,8 +170,43 @@ static bngradStatus_t verifyDtype(const Problem &problem, Operand operand) {
   return BNGRAD_SUCCESS;
 }
 
+/// Checks the shape and the strides of the sums.
+static bngradStatus_t verifySums(const Problem &problem) {
+  const Tensor &sums = problem.tensors[Sums];
+  int rank = problem.numFeatureDims + 1;
+  if (sums.rank != rank)
+    return fail(BNGRAD_BAD_SHAPE,
+                "sums: expected rank %d, the number of feature dims and 1, got "
+                "%d",
+                rank, sums.rank);
+  int64_t stride = 1;
+  for (int dim = rank; dim-- > 0;) {
+    int from = dim > 0 ? problem.featureDims[dim - 1] : 0;
+    int64_t size = dim > 0 ? problem.tensors[Input].shape[from] : 2;
+    if (sums.shape[dim] != size && dim == 0)
+      return fail(BNGRAD_BAD_SHAPE,
+                  "sums: expected size of dim 0 to be 2, got %lld",
+                  static_cast<long long>(sums.shape[dim]));
+    if (sums.shape[dim] != size)
+      return fail(BNGRAD_BAD_SHAPE,
+                  "sums: expected size of dim %d to be that of dim %d of "
+                  "input, %lld, got %lld",
+                  dim, from, static_cast<long long>(size),
+                  static_cast<long long>(sums.shape[dim]));
+    if (sums.numElements > 0 && size > 1 && sums.strides[dim] != stride)
+      return fail(BNGRAD_BAD_STRIDES,
+                  "sums: expected row-major strides, %lld for dim %d, got %lld",
+                  static_cast<long long>(stride), dim,
+                  static_cast<long long>(sums.strides[dim]));
+    stride *= size;
+  }
+  return BNGRAD_SUCCESS;
+}
+
 /// Checks the shape of an operand that is there.
 static bngradStatus_t verifyShape(const Problem &problem, Operand operand) {
+  if (operand == Sums)
+    return verifySums(problem);
   const Tensor &tensor = problem.tensors[operand];
   const Tensor &input = problem.tensors[Input];
   int rank = isData(operand) ? input.rank : problem.numFeatureDims;
@@ -168,23 +228,43 @@ static bngradStatus_t verifyShape(const Problem &problem, Operand operand) {
   return BNGRAD_SUCCESS;
 }
 
+/// Whether a problem must have an operand; one gradient of the whole must be
+/// there, too.
+static bool isRequired(Part part, Operand operand) {
+  switch (operand) {
+  case GradOutput:
+  case Input:
+  case Mean:
+    return true;
+  case Statistic:
+    return part != Part::Reduce;
+  case GradInput:
+    return part == Part::Elemt;
+  case Sums:
+    return part != Part::Whole;
+  default:
+    return false;
+  }
+}
+
 bngradStatus_t
-bngrad::makeProblem(const bngradBatchNormBackwardOptions_t *options,
+bngrad::makeProblem(Part part, const bngradBatchNormBackwardOptions_t *options,
                     const Tensor *const (&tensors)[kNumOperands],
                     Problem &problem) {
   problem = {};
+  problem.part = part;
   for (int i = 0; i < kNumOperands; ++i) {
     problem.has[i] = tensors[i] != nullptr;
     if (tensors[i])
       problem.tensors[i] = *tensors[i];
   }
-  for (Operand operand : {GradOutput, Input, Mean, Statistic})
-    if (!problem.has[operand])
+  for (int i = 0; i < kNumOperands; ++i)
+    if (!tensors[i] && isRequired(part, static_cast<Operand>(i)))
       return fail(BNGRAD_NULL_POINTER,
                   "%s: expected a tensor descriptor, got null",
-                  getName(operand));
-  if (!problem.has[GradInput] && !problem.has[GradScale] &&
-      !problem.has[GradOffset])
+                  getName(static_cast<Operand>(i)));
+  if (part == Part::Whole && !problem.has[GradInput] &&
+      !problem.has[GradScale] && !problem.has[GradOffset])
     return fail(BNGRAD_BAD_PARAM, "expected grad_input, grad_scale or "
                                   "grad_offset to be wanted, got none");
   if (bngradStatus_t status = setOptions(options, problem))
@@ -263,6 +343,15 @@ static const char *fold(const Problem &problem, const int *dims, int count,
   return nullptr;
 }
 
+Tensor bngrad::getRow(const Tensor &sums) {
+  Tensor row = sums;
+  row.rank = sums.rank - 1;
+  row.numElements = sums.numElements / 2;
+  std::copy_n(sums.shape + 1, row.rank, row.shape);
+  std::copy_n(sums.strides + 1, row.rank, row.strides);
+  return row;
+}
+
 const char *bngrad::findLayout(const Problem &problem, Layout &layout) {
   const Tensor &input = problem.tensors[Input];
   if (input.numElements == 0) {
@@ -295,11 +384,13 @@ const char *bngrad::findLayout(const Problem &problem, Layout &layout) {
     int64_t right = input.strides[problem.featureDims[rhs]];
     return left > right || (left == right && lhs < rhs);
   });
-  for (Operand operand : {GradScale, GradOffset, Scale, Mean, Statistic}) {
+  for (Operand operand :
+       {GradScale, GradOffset, Scale, Mean, Statistic, Sums}) {
     if (!problem.has[operand])
       continue;
-    layout.strides[operand] =
-        getVectorStride(problem.tensors[operand], order, count);
+    const Tensor &tensor = problem.tensors[operand];
+    layout.strides[operand] = getVectorStride(
+        operand == Sums ? getRow(tensor) : tensor, order, count);
     if (layout.strides[operand] < 0)
       return "its feature dims are in another order in data and parameters";
   }

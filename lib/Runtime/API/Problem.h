@@ -13,8 +13,14 @@
 
 namespace bngrad {
 
+/// The whole gradient, or one of its halves.
+enum class Part { Whole, Reduce, Elemt };
+
+/// Such as "the whole gradient".
+const char *getName(Part part);
+
 /// The tensors of a gradient, in the order of the functions in C: outputs
-/// first.
+/// first. The sums are an output of the first half, and an input of the second.
 enum Operand {
   GradInput,
   GradScale,
@@ -25,10 +31,11 @@ enum Operand {
   Mean,
   Statistic,
   Mask,
+  Sums,
   kNumOperands
 };
 
-/// The number of outputs.
+/// The number of gradients.
 inline constexpr int kNumOutputs = 3;
 
 /// Such as "grad_input".
@@ -36,6 +43,7 @@ const char *getName(Operand operand);
 
 /// A gradient that is well-formed.
 struct Problem {
+  Part part;
   bool has[kNumOperands];
   Tensor tensors[kNumOperands];
   double epsilon;
@@ -51,11 +59,15 @@ struct Problem {
     return has[operand] ? &tensors[operand] : nullptr;
   }
   bool isFeatureDim(int dim) const;
+  bool isOutput(Operand operand) const {
+    return operand < kNumOutputs || (operand == Sums && part == Part::Reduce);
+  }
 };
 
 /// Checks options, null: the defaults, and the tensors, and makes a problem of
 /// them.
-bngradStatus_t makeProblem(const bngradBatchNormBackwardOptions_t *options,
+bngradStatus_t makeProblem(Part part,
+                           const bngradBatchNormBackwardOptions_t *options,
                            const Tensor *const (&tensors)[kNumOperands],
                            Problem &problem);
 
@@ -65,6 +77,9 @@ struct Layout {
   int64_t outer, channels, inner;
   int64_t strides[kNumOperands]; // of scale to statistic and of their gradients
 };
+
+/// A row of the sums.
+Tensor getRow(const Tensor &sums);
 
 /// The layout of the data of `problem`; null: it has one, otherwise the reason.
 const char *findLayout(const Problem &problem, Layout &layout);

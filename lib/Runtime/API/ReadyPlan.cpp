@@ -59,20 +59,23 @@ ReadyPlan::Uses ReadyPlan::getUses(bngradKernelKind_t kind) {
 
 /// The kernel that computes all gradients.
 bngradKernelKind_t ReadyPlan::choose() const {
-  if (!isWanted(GradInput))
+  if (part == Part::Reduce)
+    return BNGRAD_KERNEL_SCALE_OFFSET;
+  if (part == Part::Elemt)
+    return BNGRAD_KERNEL_ELEMT;
+  if (!has[GradInput])
     return chooseFirstStep();
   if (isBatch)
     return BNGRAD_KERNEL_BATCH;
-  if (isWanted(GradScale))
+  if (has[GradScale])
     return BNGRAD_KERNEL_GLOBAL;
-  return isWanted(GradOffset) ? BNGRAD_KERNEL_GLOBAL_INPUT_OFFSET
-                              : BNGRAD_KERNEL_GLOBAL_INPUT;
+  return has[GradOffset] ? BNGRAD_KERNEL_GLOBAL_INPUT_OFFSET
+                         : BNGRAD_KERNEL_GLOBAL_INPUT;
 }
 
 /// The kernel that computes all but grad_input.
 bngradKernelKind_t ReadyPlan::chooseFirstStep() const {
-  return isWanted(GradScale) ? BNGRAD_KERNEL_SCALE_OFFSET
-                             : BNGRAD_KERNEL_OFFSET;
+  return has[GradScale] ? BNGRAD_KERNEL_SCALE_OFFSET : BNGRAD_KERNEL_OFFSET;
 }
 
 /// Whether kernels take the caller's data as they are.
@@ -96,13 +99,12 @@ const char *ReadyPlan::create(const Problem &problem,
     return "grad_input is of another type than input";
   if (const char *reason = findLayout(problem, layout))
     return reason;
+  part = problem.part;
   epsilon = problem.epsilon;
   epsilonF32 = static_cast<float>(epsilon);
   isBatch = problem.isBatch;
   isInvStd = problem.isInvStd;
-  hasMask = problem.has[Mask];
-  hasScale = problem.has[Scale];
-  std::copy_n(problem.has, kNumOutputs, wanted);
+  std::copy_n(problem.has, kNumOperands, has);
   for (int i = 0; i < kNumOperands; ++i) {
     types[i] = problem.tensors[i].dtype;
     direct[i] = isDirect(problem, static_cast<Operand>(i));
@@ -113,7 +115,7 @@ const char *ReadyPlan::create(const Problem &problem,
 
 void ReadyPlan::addTable(Table table, int64_t rows) {
   offsets[table] = kernelOffset;
-  kernelOffset += roundUp(rows * layout.channels * (isF64 ? 8 : 4));
+  kernelOffset += roundUp(rows * getRowBytes());
 }
 
 void ReadyPlan::addTables() {
@@ -128,9 +130,11 @@ void ReadyPlan::addTables() {
   for (auto [operand, table] : kOperands)
     if (!direct[operand])
       addTable(table);
+  if (part == Part::Reduce)
+    addTable(OnesTable);
   bngradKernelKind_t kinds[3] = {choose()};
   int numKinds = 1;
-  if (isWanted(GradInput) && (isWanted(GradScale) || isWanted(GradOffset))) {
+  if (isInSteps()) {
     kinds[numKinds++] =
         isBatch ? BNGRAD_KERNEL_SCALE_OFFSET : chooseFirstStep();
     kinds[numKinds++] =
@@ -143,7 +147,7 @@ void ReadyPlan::addTables() {
   size_t most = 0;
   for (int i = 0; i < numKinds; ++i) {
     size_t size = 0;
-    runKernel({}, kinds[i], nullptr, nullptr, nullptr, &size);
+    runKernel({}, kinds[i], {}, &size);
     most = std::max(most, size);
   }
   workspaceSize = kernelOffset + most;
@@ -181,13 +185,12 @@ void ReadyPlan::convert(bngradPackedFunction_t function, void *from,
 void ReadyPlan::prepare(const CallData &call, const Uses &uses) const {
   auto fill = [&](bool isUsed, Operand operand, Table table,
                   const bngradPackedFunction_t(&functions)[BNGRAD_NUM_FLOATS]) {
-    if (isUsed && !direct[operand])
+    if (isUsed && has[operand] && !direct[operand])
       convert(functions[types[operand]], call.data[operand],
               layout.strides[operand], getTable(call, table), 1);
   };
-  if (hasScale)
-    fill(uses.scale, Scale, ScaleTable, kernels->widen[isF64]);
-  else if (uses.scale)
+  fill(uses.scale, Scale, ScaleTable, kernels->widen[isF64]);
+  if (uses.scale && !has[Scale])
     fillOnes(getTable(call, ScaleTable));
   fill(uses.mean, Mean, MeanTable, kernels->widen[isF64]);
   fill(uses.invStd, Statistic, InvStdTable,
@@ -196,17 +199,27 @@ void ReadyPlan::prepare(const CallData &call, const Uses &uses) const {
 
 /// Gives the caller a result that is in a table.
 void ReadyPlan::finish(const CallData &call, Operand operand) const {
-  if (!isWanted(operand) || direct[operand])
+  if (!has[operand] || direct[operand])
     return;
   Table table = operand == GradScale ? GradScaleTable : GradOffsetTable;
   convert(kernels->narrow[isF64][types[operand]], getTable(call, table), 1,
           call.data[operand], layout.strides[operand]);
 }
 
+ReadyPlan::Vectors ReadyPlan::getVectors(const CallData &call) const {
+  return {getVector(call, Scale, ScaleTable),
+          getVector(call, Mean, MeanTable),
+          getVector(call, Statistic, InvStdTable),
+          getVector(call, GradScale, GradScaleTable),
+          getVector(call, GradOffset, GradOffsetTable),
+          call.data[Sums],
+          call.count};
+}
+
 /// Runs a kernel, or computes the size of its workspace.
 bngradStatus_t ReadyPlan::runKernel(const CallData &call,
-                                    bngradKernelKind_t kind, void *invStd,
-                                    void *gradScale, void *gradOffset,
+                                    bngradKernelKind_t kind,
+                                    const Vectors &vectors,
                                     size_t *size) const {
   int64_t outer = layout.outer, channels = layout.channels;
   int64_t inner = layout.inner, plane = channels * inner;
@@ -220,18 +233,18 @@ bngradStatus_t ReadyPlan::runKernel(const CallData &call,
   auto vector = [&](void *data) { return makeVector(data, channels, 1); };
   MemRef gradOutput = makeData(GradOutput), input = makeData(Input);
   MemRef mask = makeData(Mask), gradInput = makeData(GradInput);
-  MemRef scale = vector(getVector(call, Scale, ScaleTable));
-  MemRef mean = vector(getVector(call, Mean, MeanTable));
-  MemRef statistic = vector(invStd);
-  MemRef scaleResult = vector(gradScale), offsetResult = vector(gradOffset);
-  void *sumsData = getTable(call, SumsTable);
-  MemRef sums = {sumsData, sumsData, 0, {2, channels, channels, 1}};
-  int64_t reduced = outer * inner;
-  MemRef count = {&reduced, &reduced, 0, {}};
+  MemRef scale = vector(vectors.scale), mean = vector(vectors.mean);
+  MemRef invStd = vector(vectors.invStd);
+  MemRef gradScale = vector(vectors.gradScale);
+  MemRef gradOffset = vector(vectors.gradOffset);
+  MemRef sums = {vectors.sums, vectors.sums, 0, {2, channels, channels, 1}};
+  // Read only.
+  auto *number = const_cast<int64_t *>(vectors.count);
+  MemRef count = {number, number, 0, {}};
 
-  void *parameters[11] = {&gradOutput, &input, &scale, &mean, &statistic};
+  void *parameters[11] = {&gradOutput, &input, &scale, &mean, &invStd};
   int n = 5;
-  if (hasMask)
+  if (has[Mask])
     parameters[n++] = &mask;
   if (kind == BNGRAD_KERNEL_ELEMT) {
     parameters[n++] = &sums;
@@ -241,11 +254,11 @@ bngradStatus_t ReadyPlan::runKernel(const CallData &call,
   if (uses.gradInput)
     parameters[n++] = &gradInput;
   if (uses.gradScale)
-    parameters[n++] = &scaleResult;
+    parameters[n++] = &gradScale;
   if (uses.gradOffset)
-    parameters[n++] = &offsetResult;
+    parameters[n++] = &gradOffset;
   const bngradKernel_t &kernel =
-      kernels->kernels[type][kind][hasInner][hasMask];
+      kernels->kernels[type][kind][hasInner][has[Mask]];
   if (size) {
     *size = kernel.get_workspace_size(parameters);
     return BNGRAD_SUCCESS;
@@ -258,9 +271,9 @@ bngradStatus_t ReadyPlan::run(const CallData &call) const {
   bngradKernelKind_t kind = choose();
   prepare(call, getUses(kind));
   bngradStatus_t status =
-      runKernel(call, kind, getVector(call, Statistic, InvStdTable),
-                getVector(call, GradScale, GradScaleTable),
-                getVector(call, GradOffset, GradOffsetTable));
+      part == Part::Reduce
+          ? runReduce(call, static_cast<char *>(call.data[Sums]))
+          : runKernel(call, kind, getVectors(call));
   if (status != 0)
     return status;
   finish(call, GradScale);
@@ -268,34 +281,35 @@ bngradStatus_t ReadyPlan::run(const CallData &call) const {
   return BNGRAD_SUCCESS;
 }
 
+/// Computes the sums: with an inv_std of 1 they are grad_offset and grad_scale.
+bngradStatus_t ReadyPlan::runReduce(const CallData &call, char *sums) const {
+  char *ones = getTable(call, OnesTable);
+  fillOnes(ones);
+  Vectors vectors = getVectors(call);
+  vectors.invStd = ones;
+  vectors.gradOffset = sums;
+  vectors.gradScale = sums + getRowBytes();
+  return runKernel(call, BNGRAD_KERNEL_SCALE_OFFSET, vectors);
+}
+
 /// Computes grad_scale and grad_offset, and the sums for grad_input.
 bngradStatus_t ReadyPlan::runSums(const CallData &call) const {
   prepare(call, {true, true, true, true, true, true});
-  void *invStd = getVector(call, Statistic, InvStdTable);
-  void *gradScale = getVector(call, GradScale, GradScaleTable);
-  void *gradOffset = getVector(call, GradOffset, GradOffsetTable);
-  bngradStatus_t status;
+  Vectors vectors = getVectors(call);
   if (isBatch) {
-    int64_t rowBytes = layout.channels * (isF64 ? 8 : 4);
-    char *ones = getTable(call, OnesTable);
     char *sums = getTable(call, SumsTable);
-    fillOnes(ones);
-    // With an inv_std of 1 the gradients are the sums.
-    status = runKernel(call, BNGRAD_KERNEL_SCALE_OFFSET, ones, sums + rowBytes,
-                       sums);
-    if (status != 0)
+    if (bngradStatus_t status = runReduce(call, sums))
       return status;
-    MemRef from = makeVector(sums + rowBytes, layout.channels, 1);
-    MemRef factor = makeVector(invStd, layout.channels, 1);
-    MemRef to = makeVector(gradScale, layout.channels, 1);
+    MemRef from = makeVector(sums + getRowBytes(), layout.channels, 1);
+    MemRef factor = makeVector(vectors.invStd, layout.channels, 1);
+    MemRef to = makeVector(vectors.gradScale, layout.channels, 1);
     void *parameters[] = {&from, &factor, &to};
     kernels->multiply[isF64](parameters, nullptr, nullptr);
     convert(kernels->widen[isF64][isF64 ? BNGRAD_DTYPE_F64 : BNGRAD_DTYPE_F32],
-            sums, 1, gradOffset, 1);
-  } else {
-    status = runKernel(call, chooseFirstStep(), invStd, gradScale, gradOffset);
-    if (status != 0)
-      return status;
+            sums, 1, vectors.gradOffset, 1);
+  } else if (bngradStatus_t status =
+                 runKernel(call, chooseFirstStep(), vectors)) {
+    return status;
   }
   finish(call, GradScale);
   finish(call, GradOffset);
@@ -303,9 +317,8 @@ bngradStatus_t ReadyPlan::runSums(const CallData &call) const {
 }
 
 bngradStatus_t ReadyPlan::runInSteps(const CallData &call, Done done) const {
-  bool wantsInput = isWanted(GradInput), wantsScale = isWanted(GradScale);
-  bool wantsOffset = isWanted(GradOffset);
-  bool inSteps = wantsInput && (wantsScale || wantsOffset);
+  bool inSteps = isInSteps(), wantsInput = has[GradInput];
+  bool wantsScale = has[GradScale], wantsOffset = has[GradOffset];
   bngradStatus_t status = inSteps ? runSums(call) : run(call);
   if (status != 0)
     return status;
@@ -313,10 +326,15 @@ bngradStatus_t ReadyPlan::runInSteps(const CallData &call, Done done) const {
     done(GradOffset);
   if (wantsScale)
     done(GradScale);
-  if (inSteps)
+  if (inSteps) {
+    int64_t count = layout.outer * layout.inner;
+    Vectors vectors = getVectors(call);
+    vectors.sums = getTable(call, SumsTable);
+    vectors.count = &count;
     status = runKernel(
         call, isBatch ? BNGRAD_KERNEL_ELEMT : BNGRAD_KERNEL_GLOBAL_INPUT,
-        getVector(call, Statistic, InvStdTable), nullptr, nullptr);
+        vectors);
+  }
   if (status == 0 && wantsInput)
     done(GradInput);
   return status;

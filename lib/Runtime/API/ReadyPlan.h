@@ -44,8 +44,18 @@ private:
     bool scale, mean, invStd, gradInput, gradScale, gradOffset;
   };
   static Uses getUses(bngradKernelKind_t kind);
+  /// What a kernel reads and writes for each channel, and their number of
+  /// elements.
+  struct Vectors {
+    void *scale, *mean, *invStd, *gradScale, *gradOffset, *sums;
+    const int64_t *count;
+  };
 
-  bool isWanted(Operand operand) const { return wanted[operand]; }
+  int64_t getRowBytes() const { return layout.channels * (isF64 ? 8 : 4); }
+  /// Whether a call in steps computes grad_input after other gradients.
+  bool isInSteps() const {
+    return has[GradInput] && (has[GradScale] || has[GradOffset]);
+  }
   bngradKernelKind_t choose() const;
   bngradKernelKind_t chooseFirstStep() const;
   void addTables();
@@ -61,17 +71,20 @@ private:
                void *to, int64_t toStride) const;
   void prepare(const CallData &call, const Uses &uses) const;
   void finish(const CallData &call, Operand operand) const;
+  Vectors getVectors(const CallData &call) const;
   bngradStatus_t runKernel(const CallData &call, bngradKernelKind_t kind,
-                           void *invStd, void *gradScale, void *gradOffset,
+                           const Vectors &vectors,
                            size_t *size = nullptr) const;
+  bngradStatus_t runReduce(const CallData &call, char *sums) const;
   bngradStatus_t runSums(const CallData &call) const;
 
   const bngradKernels_t *kernels;
   Layout layout;
+  Part part;
   double epsilon;
   float epsilonF32;
-  bool isBatch, isInvStd, isF64, hasMask, hasScale;
-  bool wanted[kNumOutputs];
+  bool isBatch, isInvStd, isF64;
+  bool has[kNumOperands];
   bngradDtype_t type; // of the data
   bngradDtype_t types[kNumOperands];
   bool direct[kNumOperands];

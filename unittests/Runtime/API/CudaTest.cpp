@@ -123,6 +123,65 @@ TEST(Cuda, Emulator) {
   unsetenv("BNGRAD_CACHE_DIR");
 }
 
+TEST(Cuda, Halves) {
+  setenv("BNGRAD_CACHE_DIR", "", 1);
+  bngradHandle_t handle = nullptr;
+  ASSERT_EQ(bngradCreateHandle(&handle, BNGRAD_DEVICE_CUDA_EMULATOR, 0),
+            BNGRAD_SUCCESS)
+      << bngradGetLastError();
+  Spec spec;
+  spec.shape = {3, 4, 9};
+  spec.wants[GradScale] = spec.wants[GradOffset] = false;
+  {
+    Gradient gradient(spec);
+    ASSERT_EQ(gradient.createHalves(handle), BNGRAD_SUCCESS)
+        << bngradGetLastError();
+    void *stream = mgpuStreamCreate();
+    std::vector<std::pair<void *, Array *>> copies;
+    auto copy = [&](Array &array) {
+      void *data = nullptr;
+      if (array.isPresent) {
+        data = mgpuMemAlloc(array.memory.size(), nullptr, 0);
+        mgpuMemcpy(data, array.memory.data(), array.memory.size(), stream);
+        copies.emplace_back(data, &array);
+      }
+      return data;
+    };
+    void *data[kNumOperands];
+    for (int i = 0; i < kNumOperands; ++i)
+      data[i] = copy(gradient.arrays[i]);
+    void *sums = copy(gradient.sums);
+    size_t size = gradient.workspace.size();
+    void *workspace = mgpuMemAlloc(size, nullptr, 0);
+    int64_t elements = 27;
+    void *count = mgpuMemAlloc(sizeof(elements), nullptr, 0);
+    mgpuMemcpy(count, &elements, sizeof(elements), stream);
+    EXPECT_EQ(bngradBatchNormBackwardReduce(gradient.reduce, workspace, size,
+                                            sums, data[GradOutput], data[Input],
+                                            data[Mean], nullptr, stream),
+              BNGRAD_SUCCESS)
+        << bngradGetLastError();
+    EXPECT_EQ(bngradBatchNormBackwardElemt(
+                  gradient.elemt, workspace, size, data[GradInput],
+                  data[GradOutput], data[Input], data[Scale], data[Mean],
+                  data[Statistic], sums, static_cast<int64_t *>(count), nullptr,
+                  stream),
+              BNGRAD_SUCCESS)
+        << bngradGetLastError();
+    for (auto [device, array] : copies) {
+      mgpuMemcpy(array->memory.data(), device, array->memory.size(), stream);
+      mgpuMemFree(device, stream);
+    }
+    mgpuStreamSynchronize(stream);
+    EXPECT_EQ(gradient.checkHalves(), "");
+    mgpuMemFree(workspace, nullptr);
+    mgpuMemFree(count, nullptr);
+    mgpuStreamDestroy(stream);
+  }
+  bngradDestroyHandle(handle);
+  unsetenv("BNGRAD_CACHE_DIR");
+}
+
 TEST(Cuda, Errors) {
   setenv("BNGRAD_CACHE_DIR", "", 1);
   bngradHandle_t handle = nullptr;

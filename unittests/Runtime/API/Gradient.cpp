@@ -202,11 +202,12 @@ Gradient::Gradient(const Spec &given) : spec(given) {
     initial[Statistic].push_back(0.5 + 0.25 * c + 0.125 * uniform());
   }
   reset();
-  computeExpected();
+  expected = computeExpected(/*ofSums=*/false);
 }
 
-/// The exact results, by the reference.
-void Gradient::computeExpected() {
+/// The exact results, by the reference; `ofSums`: those for an inv_std of 1, of
+/// which grad_offset and grad_scale are the sums.
+ReferenceResults Gradient::computeExpected(bool ofSums) const {
   ReferenceProblem problem;
   problem.shape = spec.shape;
   problem.featureDims.assign(spec.featureDims.begin(), spec.featureDims.end());
@@ -229,13 +230,24 @@ void Gradient::computeExpected() {
   problem.mask = spec.hasMask
                      ? reinterpret_cast<const uint8_t *>(bytes[Mask].data())
                      : nullptr;
-  expected = computeReference(problem);
+  if (ofSums) {
+    Array ones = arrays[Statistic];
+    ones.store(std::vector<double>(ones.offsets().size(), 1));
+    bytes[Statistic] = ones.loadDense();
+    problem.statistic = bytes[Statistic].data();
+    problem.epsilon = 0;
+    problem.statisticIsInvStd = true;
+    problem.gradScaleType = problem.gradOffsetType = toElementType(sums.dtype);
+  }
+  return computeReference(problem);
 }
 
 Gradient::~Gradient() {
   for (bngradTensorDescriptor_t tensor : tensors)
     bngradDestroyTensorDescriptor(tensor);
-  bngradDestroyBatchNormBackwardDescriptor(descriptor);
+  bngradDestroyTensorDescriptor(sumsTensor);
+  for (auto *owned : {descriptor, reduce, elemt})
+    bngradDestroyBatchNormBackwardDescriptor(owned);
 }
 
 /// Restores inputs and clears outputs.
@@ -257,7 +269,7 @@ void *Gradient::data(Operand operand) {
   return arrays[operand].isPresent ? arrays[operand].memory.data() : nullptr;
 }
 
-bngradStatus_t Gradient::create(bngradHandle_t handle) {
+bngradStatus_t Gradient::createTensors() {
   for (int i = 0; i < kNumOperands; ++i) {
     auto operand = static_cast<Operand>(i);
     if (!data(operand) || tensors[i])
@@ -269,6 +281,12 @@ bngradStatus_t Gradient::create(bngradHandle_t handle) {
             array.shape.data(), array.strides.data()))
       return status;
   }
+  return BNGRAD_SUCCESS;
+}
+
+bngradStatus_t Gradient::create(bngradHandle_t handle) {
+  if (bngradStatus_t status = createTensors())
+    return status;
   if (bngradStatus_t status = bngradCreateBatchNormBackwardDescriptor(
           handle, &descriptor, &options, tensors[GradInput], tensors[GradScale],
           tensors[GradOffset], tensors[GradOutput], tensors[Input],
@@ -299,6 +317,90 @@ bngradStatus_t Gradient::runAsync(const bngradExecutor_t *executor,
       done);
 }
 
+bngradStatus_t Gradient::createHalves(bngradHandle_t handle) {
+  if (bngradStatus_t status = createTensors())
+    return status;
+  std::vector<int64_t> shape = arrays[Mean].shape;
+  shape.insert(shape.begin(), 2);
+  bool isF64 = spec.dataType == BNGRAD_DTYPE_F64 ||
+               spec.parameterType == BNGRAD_DTYPE_F64;
+  sums.create(isF64 ? BNGRAD_DTYPE_F64 : BNGRAD_DTYPE_F32, shape,
+              makeStrides(shape, {}));
+  expectedSums = computeExpected(/*ofSums=*/true);
+  if (bngradStatus_t status = bngradCreateTensorDescriptor(
+          &sumsTensor, sums.dtype, static_cast<int>(shape.size()), shape.data(),
+          nullptr))
+    return status;
+  if (bngradStatus_t status = bngradCreateBatchNormBackwardReduceDescriptor(
+          handle, &reduce, &options, sumsTensor, tensors[GradOutput],
+          tensors[Input], tensors[Mean], tensors[Mask]))
+    return status;
+  if (bngradStatus_t status = bngradCreateBatchNormBackwardElemtDescriptor(
+          handle, &elemt, &options, tensors[GradInput], tensors[GradOutput],
+          tensors[Input], tensors[Scale], tensors[Mean], tensors[Statistic],
+          sumsTensor, tensors[Mask]))
+    return status;
+  size_t most = 0;
+  for (auto *half : {reduce, elemt}) {
+    size_t size;
+    if (bngradStatus_t status =
+            bngradGetBatchNormBackwardWorkspaceSize(half, &size))
+      return status;
+    most = std::max(most, size);
+  }
+  workspace = Memory(most);
+  return BNGRAD_SUCCESS;
+}
+
+bngradStatus_t Gradient::runHalves() {
+  reset();
+  sums.store(std::vector<double>(sums.offsets().size(), -77));
+  if (bngradStatus_t status = bngradBatchNormBackwardReduce(
+          reduce, workspace.data(), workspace.size(), sums.memory.data(),
+          data(GradOutput), data(Input), data(Mean), data(Mask), nullptr))
+    return status;
+  int64_t count = 1;
+  for (size_t dim = 0; dim < spec.shape.size(); ++dim)
+    if (std::find(spec.featureDims.begin(), spec.featureDims.end(), dim) ==
+        spec.featureDims.end())
+      count *= spec.shape[dim];
+  return bngradBatchNormBackwardElemt(
+      elemt, workspace.data(), workspace.size(), data(GradInput),
+      data(GradOutput), data(Input), data(Scale), data(Mean), data(Statistic),
+      sums.memory.data(), &count, data(Mask), nullptr);
+}
+
+static std::string checkArray(const char *name, const Array &array,
+                              const ReferenceResult &exact) {
+  std::vector<char> bytes = array.loadDense();
+  CheckSummary summary =
+      checkResult(toElementType(array.dtype), bytes.data(), exact);
+  if (summary.ok)
+    return "";
+  return std::string(name) + ": error " + std::to_string(summary.maxError) +
+         " at " + std::to_string(summary.index) + " of bound " +
+         std::to_string(summary.bound);
+}
+
+std::string Gradient::checkHalves() {
+  std::string error =
+      checkArray("grad_input", arrays[spec.inPlaceOf], expected.gradInput);
+  // The rows: the sums of grad_output, and of that times the centered input.
+  std::vector<char> bytes = sums.loadDense();
+  const char *row = bytes.data();
+  for (const ReferenceResult *result :
+       {&expectedSums.gradOffset, &expectedSums.gradScale}) {
+    CheckSummary summary = checkResult(toElementType(sums.dtype), row, *result);
+    if (error.empty() && !summary.ok)
+      error = "sums: error " + std::to_string(summary.maxError) + " at " +
+              std::to_string(summary.index);
+    row += bytes.size() / 2;
+  }
+  if (error.empty() && !sums.isGuarded())
+    error = "sums: written out of bounds";
+  return error.empty() ? checkMemory() : error;
+}
+
 std::vector<char> Gradient::results() const {
   std::vector<char> all;
   for (int i = 0; i < 3; ++i) {
@@ -318,15 +420,15 @@ std::string Gradient::check() {
     if (!spec.wants[i])
       continue;
     const Array &array = arrays[i == GradInput ? spec.inPlaceOf : i];
-    std::vector<char> bytes = array.loadDense();
-    CheckSummary summary =
-        checkResult(toElementType(array.dtype), bytes.data(), *exact[i]);
-    if (!summary.ok)
-      return std::string(kOperandNames[i]) + ": error " +
-             std::to_string(summary.maxError) + " at " +
-             std::to_string(summary.index) + " of bound " +
-             std::to_string(summary.bound);
+    std::string error = checkArray(kOperandNames[i], array, *exact[i]);
+    if (!error.empty())
+      return error;
   }
+  return checkMemory();
+}
+
+/// Empty, or the first write where none may be.
+std::string Gradient::checkMemory() {
   for (int i = 0; i < kNumOperands; ++i) {
     const Array &array = arrays[i];
     if (!array.isPresent)

@@ -104,6 +104,11 @@ public:
   bngradStatus_t runAsync(const bngradExecutor_t *executor,
                           const bngradCompletion_t *done);
 
+  /// The same for the two halves: with `sums`, and grad_input as above.
+  bngradStatus_t createHalves(bngradHandle_t handle);
+  bngradStatus_t runHalves();
+  std::string checkHalves();
+
   /// Empty, or the first error: a result beyond its bound, or a write where
   /// none may be.
   std::string check();
@@ -120,12 +125,17 @@ public:
   bngradTensorDescriptor_t tensors[kNumOperands] = {};
   bngradBatchNormBackwardDescriptor_t descriptor = nullptr;
   Memory workspace;
+  Array sums;
+  bngradTensorDescriptor_t sumsTensor = nullptr;
+  bngradBatchNormBackwardDescriptor_t reduce = nullptr, elemt = nullptr;
 
 private:
   void reset();
-  void computeExpected();
+  ReferenceResults computeExpected(bool ofSums) const;
+  bngradStatus_t createTensors();
+  std::string checkMemory();
 
-  ReferenceResults expected;
+  ReferenceResults expected, expectedSums;
   std::vector<double> initial[kNumOperands];
 };
 

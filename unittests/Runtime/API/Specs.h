@@ -1,0 +1,114 @@
+//===- Specs.h - random gradients for tests of the C library ----*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_UNITTESTS_SPECS_H
+#define BNGRAD_UNITTESTS_SPECS_H
+
+#include "Gradient.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <random>
+
+namespace bngrad::test {
+
+/// A handle of the CPU.
+class Handle {
+public:
+  explicit Handle(const char *isa = "") {
+    setenv("BNGRAD_ISA", isa, 1);
+    status = bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0);
+    unsetenv("BNGRAD_ISA");
+  }
+  ~Handle() { bngradDestroyHandle(handle); }
+  Handle(const Handle &) = delete;
+  Handle &operator=(const Handle &) = delete;
+  operator bngradHandle_t() const { return handle; }
+
+  bngradStatus_t status;
+
+private:
+  bngradHandle_t handle = nullptr;
+};
+
+/// Random gradients that the ready kernels cover.
+class Specs {
+public:
+  explicit Specs(unsigned seed) : random(seed) {}
+
+  Spec next() {
+    Spec spec;
+    spec.seed = static_cast<unsigned>(random());
+    chooseShape(spec);
+    spec.dataType = static_cast<bngradDtype_t>(pick(4));
+    bool isF64 = spec.dataType == BNGRAD_DTYPE_F64;
+    spec.parameterType = static_cast<bngradDtype_t>(pick(isF64 ? 4 : 3));
+    spec.resultType = static_cast<bngradDtype_t>(pick(4));
+    spec.parameterStride = pick(3) == 0 ? 2 : 1;
+    spec.isGlobal = pick(3) == 0;
+    spec.isInvStd = pick(2) == 0;
+    spec.hasScale = pick(4) != 0;
+    spec.hasMask = pick(3) == 0;
+    int wanted = 1 + pick(7);
+    if (pick(2) == 0)
+      wanted = 7;
+    for (int i = 0; i < 3; ++i)
+      spec.wants[i] = (wanted >> i & 1) != 0;
+    if (spec.wants[0] && pick(3) == 0)
+      spec.inPlaceOf = pick(2) == 0 ? GradOutput : Input;
+    return spec;
+  }
+
+  int pick(int count) {
+    return static_cast<int>(random() % static_cast<unsigned>(count));
+  }
+
+private:
+  /// Any rank and order of dims in which the feature dims are one run.
+  void chooseShape(Spec &spec) {
+    int numOuter = pick(3), numFeatures = 1 + pick(2), numInner = pick(3);
+    std::vector<bool> isFeature;
+    std::vector<int64_t> sizes;
+    auto add = [&](int count, bool feature) {
+      for (int i = 0; i < count; ++i) {
+        isFeature.push_back(feature);
+        // Some beyond a vector, some 1, few 0.
+        int64_t size = pick(4) == 0 ? 1 + pick(40) : 1 + pick(6);
+        sizes.push_back(pick(60) == 0 ? 0 : size);
+      }
+    };
+    add(numOuter, false);
+    add(numFeatures, true);
+    add(numInner, false);
+    // Logical dims in any order, feature dims ascending as in memory.
+    size_t rank = sizes.size();
+    std::vector<int> logical(rank);
+    std::iota(logical.begin(), logical.end(), 0);
+    std::shuffle(logical.begin(), logical.end(), random);
+    std::vector<int> features;
+    for (size_t i = 0; i < rank; ++i)
+      if (isFeature[i])
+        features.push_back(logical[i]);
+    std::sort(features.begin(), features.end());
+    for (size_t i = 0, next = 0; i < rank; ++i)
+      if (isFeature[i])
+        logical[i] = features[next++];
+    spec.order = logical;
+    spec.featureDims = features;
+    spec.shape.assign(rank, 0);
+    for (size_t i = 0; i < rank; ++i)
+      spec.shape[static_cast<size_t>(logical[i])] = sizes[i];
+  }
+
+  std::mt19937 random;
+};
+
+} // namespace bngrad::test
+
+#endif // BNGRAD_UNITTESTS_SPECS_H
