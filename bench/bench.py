@@ -62,8 +62,7 @@ def parse_arguments():
         "build/bench/quick or build/bench/part where not everything is measured; "
         "of --thresholds bench/results/thresholds, of --ready bench/results/ready)",
     )
-    parser.add_argument("--tools", required=True, help="folder of bngrad-opt")
-    parser.add_argument("--llvm", required=True, help="prefix of LLVM 22")
+    parser.add_argument("--tools", required=True, help="folder of bngrad-compile")
     parser.add_argument("--work", required=True, type=pathlib.Path, help="scratch")
     arguments = parser.parse_args()
     for name in ("shapes", "peers"):
@@ -114,7 +113,6 @@ class Bench:
             sys.exit("bngrad: error: expected --shapes to match a case, got none")
         self.compiler = kernels.Compiler(
             arguments.tools,
-            arguments.llvm,
             arguments.work / "kernels",
             self.threads,
         )

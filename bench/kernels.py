@@ -107,18 +107,18 @@ def write(case, variant):
 class Compiler:
     """Compiles IR ahead of time; caches the results in `folder`."""
 
-    def __init__(self, tools, llvm, folder, threads):
+    def __init__(self, tools, folder, threads):
         self.opt = pathlib.Path(tools) / "bngrad-opt"
         self.runner = pathlib.Path(tools) / "bngrad-runner"
-        self.llvm = pathlib.Path(llvm)
+        self.compile_tool = pathlib.Path(tools) / "bngrad-compile"
         # Not from the affinity of this process: the OpenMP runtime has bound
         # it.
         self.threads = threads
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.key = None
-        if self.opt.exists():
-            self.key = hashlib.sha256(self.opt.read_bytes()).hexdigest()
+        if self.compile_tool.exists():
+            self.key = hashlib.sha256(self.compile_tool.read_bytes()).hexdigest()
 
     def _run(self, name, *command):
         try:
@@ -142,70 +142,25 @@ class Compiler:
     def compile(self, case, variant, schedule=""):
         """`variant` as a ctypes function, with the schedule given or chosen."""
         if not self.key:
-            raise CompileError("no bngrad-opt in " + self.opt.parent.name)
+            raise CompileError("no bngrad-compile in " + self.opt.parent.name)
         text = write(case, variant)
         digest = hashlib.sha256((self.key + text + schedule).encode()).hexdigest()[:24]
         base = self.folder / digest
         shared = base.with_suffix(".so")
         if not shared.exists():
-            path = {
-                suffix: base.with_suffix("." + suffix)
-                for suffix in ("mlir", "llvm.mlir", "ll", "opt.ll", "o", "tmp")
-            }
-            path["mlir"].write_text(text)
-            bin_folder = self.llvm / "bin"
+            path = base.with_suffix(".mlir")
+            path.write_text(text)
+            temporary = base.with_suffix(".tmp.so")
             self._run(
-                "bngrad-opt",
-                self.opt,
-                path["mlir"],
-                f"--bngrad-cpu-pipeline=threads={self.threads}"
-                + (f" schedule='{schedule}'" if schedule else ""),
+                "bngrad-compile",
+                self.compile_tool,
+                path,
                 "-o",
-                path["llvm.mlir"],
+                temporary,
+                f"--threads={self.threads}",
+                *([f"--schedule={schedule}"] if schedule else []),
             )
-            self._run(
-                "mlir-translate",
-                bin_folder / "mlir-translate",
-                "--mlir-to-llvmir",
-                path["llvm.mlir"],
-                "-o",
-                path["ll"],
-            )
-            target = ["-mtriple=x86_64-unknown-linux-gnu", "-mcpu=native"]
-            self._run(
-                "opt",
-                bin_folder / "opt",
-                "-O3",
-                *target,
-                "-S",
-                path["ll"],
-                "-o",
-                path["opt.ll"],
-            )
-            self._run(
-                "llc",
-                bin_folder / "llc",
-                "-O3",
-                *target,
-                "--relocation-model=pic",
-                "--filetype=obj",
-                path["opt.ll"],
-                "-o",
-                path["o"],
-            )
-            self._run(
-                "link",
-                bin_folder / "clang",
-                "-shared",
-                path["o"],
-                "-o",
-                path["tmp"],
-                f"-L{self.llvm}/lib",
-                f"-Wl,-rpath,{self.llvm}/lib",
-                "-lomp",
-                "-lm",
-            )
-            path["tmp"].rename(shared)
+            temporary.rename(shared)
         library = ctypes.CDLL(str(shared))
         return getattr(library, "_mlir_ciface_gradient")
 

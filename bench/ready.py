@@ -24,7 +24,7 @@ class Ready:
     def __init__(self, arguments):
         self.threads = int(os.environ["OMP_NUM_THREADS"])
         folder = arguments.work / "kernels"
-        self.compiler = kernels.Compiler(arguments.tools, arguments.llvm, folder, self.threads)
+        self.compiler = kernels.Compiler(arguments.tools, folder, self.threads)
         self.library = peers.ready(arguments.work, arguments.tools)
         if self.library.absent:
             raise RuntimeError("the C library: " + self.library.absent)

@@ -93,7 +93,7 @@ class Thresholds:
     def __init__(self, arguments):
         threads = int(os.environ["OMP_NUM_THREADS"])
         folder = arguments.work / "kernels"
-        self.compiler = kernels.Compiler(arguments.tools, arguments.llvm, folder, threads)
+        self.compiler = kernels.Compiler(arguments.tools, folder, threads)
         selected = [case for *_, some in COMPARISONS for case in some]
         self.harness = native.Harness(arguments.work, machine.last_level_cache())
         self.harness.initialize()

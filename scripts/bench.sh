@@ -9,7 +9,7 @@
 #   scripts/bench.sh --ready    compare the C library with kernels for one shape
 #   scripts/bench.sh --shapes=REGEX --peers=REGEX --rounds=N --output=BASE
 #
-# BNGRAD_TOOLS names a folder with a finished bngrad-opt and bngrad-runner;
+# BNGRAD_TOOLS names a folder with finished bngrad-compile, bngrad-opt and bngrad-runner;
 # BNGRAD_BENCH_PEERS=none measures without downloading PyTorch and oneDNN (1.3
 # GB). OMP_NUM_THREADS is 2 unless it is set. bench/README.md explains the
 # result.
@@ -53,7 +53,7 @@ setup
 mkdir -p "$work"
 if [ -z "${BNGRAD_TOOLS:-}" ]; then
   printf 'bngrad: building\n'
-  build bngrad-opt bngrad-runner BNGradRuntime
+  build bngrad-compile bngrad-opt bngrad-runner BNGradRuntime
 fi
 if [ ! -x "$venv/bin/python" ]; then
   "$python" -m venv "$venv" || fail "cannot create $venv"
@@ -74,4 +74,4 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2} OMP_DYNAMIC=false
 export KMP_AFFINITY=granularity=core,compact
 export LD_PRELOAD=$llvm_prefix/lib/libomp.so.5
 exec "$venv/bin/python" -B "$root/bench/bench.py" --tools="${BNGRAD_TOOLS:-$build/bin}" \
-  --llvm="$llvm_prefix" --work="$work" "$@"
+  --work="$work" "$@"

@@ -14,14 +14,13 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
-#include "llvm/Transforms/IPO/MergeFunctions.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -44,6 +43,8 @@ static Target getTarget(const llvm::TargetMachine &machine,
 static LogicalResult lower(ModuleOp module, const CompileOptions &options,
                            const Target &target) {
   PassManager pm(module.getContext());
+  // The result is verified once: each pass would cost a third more.
+  pm.enableVerifier(false);
   switch (options.device) {
   case Device::Cpu: {
     CpuPipelineOptions pipeline;
@@ -75,7 +76,7 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options,
     break;
   }
   }
-  return pm.run(module);
+  return failure(failed(pm.run(module)) || failed(verify(module)));
 }
 
 /// The text of the only module of kernels.
@@ -133,17 +134,6 @@ static void describeTarget(llvm::Module &module,
   }
 }
 
-/// Makes functions with the same code one: those of several gradients often
-/// have loops in common.
-static void mergeFunctions(llvm::Module &module) {
-  llvm::PassBuilder builder;
-  llvm::ModuleAnalysisManager analyses;
-  builder.registerModuleAnalyses(analyses);
-  llvm::ModulePassManager passes;
-  passes.addPass(llvm::MergeFunctionsPass());
-  passes.run(module, analyses);
-}
-
 /// The optimized LLVM IR of `module`, which is lowered; null and a diagnostic.
 static std::unique_ptr<llvm::Module> translate(ModuleOp module, Device device,
                                                llvm::TargetMachine &machine,
@@ -156,11 +146,10 @@ static std::unique_ptr<llvm::Module> translate(ModuleOp module, Device device,
     return nullptr;
   llvmModule->setDataLayout(machine.createDataLayout());
   llvmModule->setTargetTriple(machine.getTargetTriple());
-  if (llvm::Error error = makeOptimizer(machine)(llvmModule.get())) {
+  if (llvm::Error error = optimize(*llvmModule, machine)) {
     module.emitError(llvm::toString(std::move(error)));
     return nullptr;
   }
-  mergeFunctions(*llvmModule);
   if (failed(verifyCalls(*llvmModule, module.getLoc(),
                          getLibraryPrefixes(device))))
     return nullptr;

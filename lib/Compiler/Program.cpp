@@ -72,9 +72,8 @@ FailureOr<CompiledProgram> CompiledProgram::create(ModuleOp module,
   ExecutionEngineOptions options;
   // A function_ref: the callable must outlive create().
   std::string unknown;
-  auto optimize = makeOptimizer(*machine);
-  auto transform = [&](llvm::Module *llvmModule) {
-    llvm::Error error = optimize(llvmModule);
+  auto transform = [&, &machine = *machine](llvm::Module *llvmModule) {
+    llvm::Error error = optimize(*llvmModule, machine);
     unknown = findUnknownSymbol(*llvmModule, symbols, handle);
     addFloatConversions(*llvmModule);
     return error;

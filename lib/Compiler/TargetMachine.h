@@ -11,8 +11,6 @@
 
 #include "BNGrad/Compiler/Compiler.h"
 
-#include <functional>
-
 namespace llvm {
 class Error;
 class Module;
@@ -33,9 +31,8 @@ std::unique_ptr<llvm::TargetMachine>
 createTargetMachine(const CodeGenTarget &target, bool isJit,
                     std::string &reason);
 
-/// LLVM's optimizations for `machine`, which must outlive the function.
-std::function<llvm::Error(llvm::Module *)>
-makeOptimizer(llvm::TargetMachine &machine);
+/// Runs LLVM's optimizations for `machine` on `module`.
+llvm::Error optimize(llvm::Module &module, llvm::TargetMachine &machine);
 
 /// Checks that `module`, which the pipelines have lowered, has nothing left
 /// that is not translated to LLVM IR.
