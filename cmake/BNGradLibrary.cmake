@@ -22,6 +22,30 @@ function(bngrad_add_library name)
   set_property(GLOBAL APPEND PROPERTY BNGRAD_LIBRARIES ${name})
 endfunction()
 
+# Adds a shared library in build/lib, exported as BNGrad::<name without BNGrad>,
+# that has the symbols of the folder's exports.map. Options of visibility do not
+# suffice: libstdc++'s templates are visible whatever they say.
+#
+#   bngrad_add_shared_library(BNGradX a.cpp ...)
+function(bngrad_add_shared_library name)
+  add_library(${name} SHARED ${ARGN})
+  # PROJECT_SOURCE_DIR may be python.
+  target_include_directories(${name} PUBLIC
+    $<BUILD_INTERFACE:${BNGrad_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  set(exports ${CMAKE_CURRENT_SOURCE_DIR}/exports.map)
+  target_link_options(${name} PRIVATE -Wl,--version-script=${exports})
+  string(REPLACE "BNGrad" "" export_name ${name})
+  set_target_properties(${name} PROPERTIES
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${BNGRAD_SOVERSION}
+    EXPORT_NAME ${export_name}
+    LINK_DEPENDS ${exports}
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+  add_library(BNGrad::${export_name} ALIAS ${name})
+  set_property(GLOBAL APPEND PROPERTY BNGRAD_LIBRARIES ${name})
+endfunction()
+
 # Adds a BNGrad tool in build/bin, which finds libMLIR where it is packaged.
 #
 #   bngrad_add_tool(bngrad-x a.cpp ... [DEPENDS target...]

@@ -104,12 +104,14 @@
 // RUN: %{no-cpu}
 // RUN: %{fails} "expected -o to end in .o, .s, .ll or .mlir with --mtriple, got '%t/a.so'" %{run} -o %t/a.so --mtriple=aarch64-linux-gnu
 
-// DEFINE: %{no-count} = %{fails} "expected --threads to be a whole number from 1 to 1024, got '%{value}'" %{run} -o %t/a.o --threads=%{value}
+// DEFINE: %{no-count} = %{fails} "expected --threads to be a whole number from 1 to 1024 or caller, got '%{value}'" %{run} -o %t/a.o --threads=%{value}
 // REDEFINE: %{value} =
 // RUN: %{no-count}
 // REDEFINE: %{value} = 0
 // RUN: %{no-count}
-// REDEFINE: %{value} = many
+// REDEFINE: %{value} = 1025
+// RUN: %{no-count}
+// REDEFINE: %{value} = callers
 // RUN: %{no-count}
 // RUN: %{fails} "--schedule: expected an attribute such as #bngrad.schedule<loops>, got 'loops': expected attribute value" %{run} -o %t/a.o --schedule=loops
 // RUN: %{fails} "--schedule: expected an attribute such as #bngrad.schedule<loops>, got '': expected attribute value" %{run} -o %t/a.o --schedule=

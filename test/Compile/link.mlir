@@ -3,11 +3,10 @@
 
 // DEFINE: %{source} = %S/Inputs/gradients.mlir
 // DEFINE: %{cc} = %llvm_prefix/bin/clang -Wall -Wextra -pedantic -Werror -O1 -I%t
-// DEFINE: %{libs} = -L%llvm_prefix/lib -Wl,-rpath,%llvm_prefix/lib -lomp -lm
 
 // RUN: rm -rf %t && mkdir %t
 // RUN: bngrad-compile %{source} -o %t/gradients.o --header=%t/gradients.h
-// RUN: %{cc} -std=c11 %S/Inputs/check.c %t/gradients.o %{libs} -o %t/linked
+// RUN: %{cc} -std=c11 %S/Inputs/check.c %t/gradients.o -lm -o %t/linked
 // RUN: %t/linked | FileCheck %s
 // RUN: env OMP_NUM_THREADS=3 %t/linked | FileCheck %s
 // RUN: bngrad-compile %{source} -o %t/gradients.so --threads=1
@@ -17,10 +16,10 @@
 
 // The other outputs are equivalent.
 // RUN: bngrad-compile %{source} -o %t/gradients.s
-// RUN: %{cc} -std=c11 %S/Inputs/check.c %t/gradients.s %{libs} -o %t/assembled
+// RUN: %{cc} -std=c11 %S/Inputs/check.c %t/gradients.s -lm -o %t/assembled
 // RUN: %t/assembled | FileCheck %s
 // RUN: bngrad-compile %{source} -o %t/gradients.ll
-// RUN: %{cc} -std=c11 -Wno-override-module %S/Inputs/check.c %t/gradients.ll %{libs} -o %t/compiled
+// RUN: %{cc} -std=c11 -Wno-override-module %S/Inputs/check.c %t/gradients.ll -lm -o %t/compiled
 // RUN: %t/compiled | FileCheck %s
 
 // From standard input, in bytecode.
@@ -30,7 +29,7 @@
 // The LLVM dialect is compiled further by LLVM's tools, and needs a compiler's library for bf16.
 // RUN: bngrad-compile %{source} -o %t/dialect.mlir
 // RUN: mlir-translate --mlir-to-llvmir %t/dialect.mlir -o %t/dialect.ll
-// RUN: %{cc} -std=c11 -Wno-override-module %S/Inputs/check.c %t/dialect.ll --rtlib=compiler-rt %{libs} -o %t/translated
+// RUN: %{cc} -std=c11 -Wno-override-module %S/Inputs/check.c %t/dialect.ll --rtlib=compiler-rt -lm -o %t/translated
 // RUN: %t/translated | FileCheck %s
 
 // The program detects errors.

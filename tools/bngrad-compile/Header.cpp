@@ -214,17 +214,18 @@ static constexpr StringLiteral kThreadsType =
     R"(#ifndef BNGRAD_THREADS_T_DEFINED
 #define BNGRAD_THREADS_T_DEFINED
 /*
- * The threads that run the loops of a call; null: OpenMP's. Results are the same
- * for all. `count` returns how many there are, during a call always the same.
- * `run` calls body(data, i, n) for each i from 0 to n - 1, in any order, on any
- * threads, at once or one after another, and returns when all have returned.
+ * The threads that run the loops of a call; null: OpenMP's. Results are the
+ * same for all. `count` returns how many there are, during a call always the
+ * same. `run` calls body(data, i, n) for each i from 0 to n - 1, in any order,
+ * on any threads, at once or one after another, and returns when all have
+ * returned.
  */
 typedef struct {
   size_t struct_size; /* sizeof(bngrad_threads_t) */
   void *context;
   int (*count)(void *context);
-  void (*run)(void *context, int n,
-              void (*body)(void *data, int thread, int n), void *data);
+  void (*run)(void *context, int n, void (*body)(void *data, int thread, int n),
+              void *data);
 } bngrad_threads_t;
 #endif
 )";

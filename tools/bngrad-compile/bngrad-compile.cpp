@@ -211,7 +211,8 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
   std::optional<unsigned> threads;
   if (args.getLastArgValue(OPT_threads) == "caller")
     compile.threads = -1;
-  else if (failed(parseCount(args, OPT_threads, "threads", 1024, threads)))
+  else if (failed(parseCount(args, OPT_threads, "threads", 1024, threads,
+                             /*other=*/"caller")))
     result = failure();
   else
     compile.threads = threads.value_or(0);

@@ -24,7 +24,8 @@ using namespace mlir::bngrad;
 LogicalResult mlir::bngrad::parseCount(const llvm::opt::InputArgList &args,
                                        unsigned id, StringRef name,
                                        unsigned most,
-                                       std::optional<unsigned> &count) {
+                                       std::optional<unsigned> &count,
+                                       const char *other) {
   const llvm::opt::Arg *arg = args.getLastArg(id);
   if (!arg)
     return success();
@@ -33,7 +34,8 @@ LogicalResult mlir::bngrad::parseCount(const llvm::opt::InputArgList &args,
       value > most)
     return reportError("expected --" + name +
                        " to be a whole number from 1 to " + Twine(most) +
-                       ", got '" + arg->getValue() + "'");
+                       (*other ? " or " : "") + other + ", got '" +
+                       arg->getValue() + "'");
   count = value;
   return success();
 }

@@ -27,10 +27,12 @@ namespace mlir::bngrad {
 /// Parses the value of option `id`, a whole number from 1 to `most`; an option
 /// that is not given leaves `count` alone.
 ///
-/// Errors: one line on standard error and failure.
+/// Errors: one line on standard error, which names `other` as another valid
+///         value, and failure.
 LogicalResult parseCount(const llvm::opt::InputArgList &args, unsigned id,
                          StringRef name, unsigned most,
-                         std::optional<unsigned> &count);
+                         std::optional<unsigned> &count,
+                         const char *other = "");
 
 /// The one file of the command line, the argument of no option.
 ///

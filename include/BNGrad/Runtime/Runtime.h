@@ -235,8 +235,8 @@ bngradStatus_t bngradBatchNormBackwardAsync(
  *   sums    (2, the sizes of the feature dims), row-major, of the type of
  *           arithmetic: f64 if an input is, otherwise f32. Row 0 has the sums
  *           of grad_output, row 1 those of grad_output * (input - mean)
- *   count   an int64_t: the elements per channel of all calls; at least those
- *           of this one
+ *   count   an int64_t: the elements per channel of all calls, of which mean
+ *           and statistic are; at least 1 where there are data
  *
  * grad_offset is row 0, and grad_scale row 1 times inv_std. An empty input has
  * sums of 0.

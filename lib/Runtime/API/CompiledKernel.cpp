@@ -16,9 +16,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -77,14 +79,12 @@ static std::string findFolder() {
 
 /// All of a file; empty: there is none.
 static std::string readFile(const std::string &path) {
-  std::unique_ptr<FILE, int (*)(FILE *)> file(fopen(path.c_str(), "rbe"),
-                                              fclose);
+  File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string bytes;
-  if (!file)
-    return bytes;
   char chunk[1 << 14];
-  while (size_t count = fread(chunk, 1, sizeof(chunk), file.get()))
-    bytes.append(chunk, count);
+  ssize_t count;
+  while ((count = read(file.descriptor, chunk, sizeof(chunk))) > 0)
+    bytes.append(chunk, static_cast<size_t>(count));
   return bytes;
 }
 
@@ -113,6 +113,12 @@ static std::string makeKey(const std::string &text) {
   return key;
 }
 
+/// The error of dlopen or dlsym.
+static std::string takeLoaderError() {
+  const char *text = dlerror();
+  return text ? text : "a library: out of memory";
+}
+
 /// Loads a shared object from memory; an error, or empty.
 static std::string load(const char *image, size_t size,
                         bngradKernel_t &kernel) {
@@ -133,25 +139,25 @@ static std::string load(const char *image, size_t size,
   path += "/fd/" + std::to_string(file.descriptor);
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
-    return std::string("cannot load ") + dlerror();
-  std::string name = kCompiledName;
+    return "cannot load " + takeLoaderError();
   kernel.call = reinterpret_cast<bngradPackedFunction_t>(
-      dlsym(library, (name + "_packed").c_str()));
+      dlsym(library, kCompiledPackedName));
   kernel.get_workspace_size = reinterpret_cast<size_t (*)(void *const *)>(
-      dlsym(library, (name + "_packed_workspace").c_str()));
-  if (!kernel.call || !kernel.get_workspace_size)
-    return "expected the packed entries of '" + name + "', got none";
-  return "";
+      dlsym(library, kCompiledWorkspaceName));
+  if (kernel.call && kernel.get_workspace_size)
+    return "";
+  dlclose(library);
+  return std::string("expected ") + kCompiledPackedName + ", got none";
 }
 
-/// Loads a kernel from the cache. A file that is not as it was written does not
-/// count.
-static bool loadCached(const std::string &path, const std::string &text,
-                       bngradKernel_t &kernel) {
+/// The shared object of a kernel, from the cache; empty: there is none. A file
+/// that is not as it was written does not count.
+static std::string readCached(const std::string &path,
+                              const std::string &text) {
   std::string bytes = readFile(path);
   CacheEntryHeader header;
   if (bytes.size() < sizeof(header))
-    return false;
+    return "";
   std::memcpy(&header, bytes.data(), sizeof(header));
   size_t rest = bytes.size() - sizeof(header);
   bool isWhole = header.textSize == text.size() &&
@@ -159,11 +165,10 @@ static bool loadCached(const std::string &path, const std::string &text,
                  rest >= text.size() &&
                  bytes.compare(sizeof(header), text.size(), text) == 0;
   if (!isWhole)
-    return false;
+    return "";
   std::string image = bytes.substr(sizeof(header) + text.size());
   CacheEntryHeader expected = makeCacheEntryHeader(text, image);
-  return std::memcmp(&header, &expected, sizeof(header)) == 0 &&
-         load(image.data(), image.size(), kernel).empty();
+  return std::memcmp(&header, &expected, sizeof(header)) == 0 ? image : "";
 }
 
 /// The compiler; null: there is none, for the reason `error`.
@@ -177,7 +182,7 @@ static bngradCompileFunction_t findCompiler(std::string &error) {
       dlopen(given ? given : BNGRAD_COMPILER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   void *function = library ? dlsym(library, "bngradCompile") : nullptr;
   if (!function)
-    error = dlerror();
+    error = takeLoaderError();
   return reinterpret_cast<bngradCompileFunction_t>(function);
 }
 
@@ -194,7 +199,8 @@ static bool compile(const std::string &folder, const std::string &key,
   struct Result {
     bngradKernel_t &kernel;
     std::string error;
-  } result = {kernel, ""};
+    bool isOutOfMemory;
+  } result = {kernel, "", false};
   char message[512] = "";
   bngradCompileRequest_t request = {};
   request.text = text.data();
@@ -207,12 +213,21 @@ static bool compile(const std::string &folder, const std::string &key,
   request.key = key.c_str();
   request.take = [](void *context, const char *image, size_t size) {
     auto &result = *static_cast<Result *>(context);
-    result.error = load(image, size, result.kernel);
+    // The compiler has no exceptions.
+    try {
+      result.error = load(image, size, result.kernel);
+    } catch (const std::bad_alloc &) {
+      result.isOutOfMemory = true;
+    }
   };
   request.context = &result;
   request.error = message;
   request.error_size = sizeof(message);
-  error = compiler(&request) == 0 ? result.error : message;
+  // An exception would leave the locks of the compiler as they are.
+  int32_t code = [&]() noexcept { return compiler(&request); }();
+  if (result.isOutOfMemory)
+    throw std::bad_alloc();
+  error = code == 0 ? result.error : *message ? message : "cannot compile";
   return error.empty();
 }
 
@@ -236,12 +251,16 @@ const bngradKernel_t *bngrad::findCompiledKernel(const std::string &text,
     return &entry->kernel;
   std::string folder = findFolder(),
               key = makeKey(target.library + target.chip + text);
-  bool isCached =
-      !folder.empty() &&
-      loadCached(folder + "/" + getCacheFileName(key), text, entry->kernel);
-  if (!isCached &&
-      !compile(folder, key, text, target, entry->kernel, status, error))
-    return nullptr;
-  entry->isLoaded = true;
-  return &entry->kernel;
+  std::string image;
+  if (!folder.empty())
+    image = readCached(folder + "/" + getCacheFileName(key), text);
+  if (image.empty()) {
+    entry->isLoaded =
+        compile(folder, key, text, target, entry->kernel, status, error);
+  } else {
+    status = BNGRAD_INTERNAL_ERROR;
+    error = load(image.data(), image.size(), entry->kernel);
+    entry->isLoaded = error.empty();
+  }
+  return entry->isLoaded ? &entry->kernel : nullptr;
 }

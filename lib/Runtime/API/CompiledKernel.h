@@ -15,8 +15,10 @@
 
 namespace bngrad {
 
-/// The function that compiled kernels have.
+/// The function that compiled kernels have, and its packed entries.
 inline constexpr char kCompiledName[] = "gradient";
+inline constexpr char kCompiledPackedName[] = "gradient_packed";
+inline constexpr char kCompiledWorkspaceName[] = "gradient_packed_workspace";
 
 /// The GPU that a kernel is for, and the library that its launches call; empty:
 /// this CPU.

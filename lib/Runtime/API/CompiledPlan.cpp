@@ -15,7 +15,9 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
-#include <sstream>
+#include <initializer_list>
+#include <string>
+#include <string_view>
 
 using namespace bngrad;
 
@@ -194,29 +196,35 @@ static const char *getOp(Part part) {
   return "";
 }
 
+/// Unlike streams, whose text ends early if memory runs out, it throws.
+static void append(std::string &text,
+                   std::initializer_list<std::string_view> pieces) {
+  for (std::string_view piece : pieces)
+    text += piece;
+}
+
 std::string ModuleWriter::getAttributes(const bool *isFeature,
                                         int count) const {
-  std::ostringstream text;
-  text << " {feature_dims = array<i64";
+  std::string text = " {feature_dims = array<i64";
   const char *separator = ": ";
   for (int i = 0; i < count; ++i)
     if (isFeature[i]) {
-      text << separator << i;
+      append(text, {separator, std::to_string(i)});
       separator = ", ";
     }
-  text << ">";
+  text += ">";
   if (problem.part != Part::Reduce) {
     uint64_t bits;
     std::memcpy(&bits, &problem.epsilon, sizeof(bits));
     char epsilon[32];
     std::snprintf(epsilon, sizeof(epsilon), "0x%016" PRIX64, bits);
-    text << ", epsilon = " << epsilon << " : f64";
+    append(text, {", epsilon = ", epsilon, " : f64"});
   }
   if (problem.part == Part::Whole)
-    text << ", statistics = #bngrad.statistics<"
-         << (problem.isBatch ? "batch" : "global") << ">";
-  text << "}";
-  return text.str();
+    append(text, {", statistics = #bngrad.statistics<",
+                  problem.isBatch ? "batch" : "global", ">"});
+  text += "}";
+  return text;
 }
 
 std::string ModuleWriter::getResultTypes() const {
@@ -233,41 +241,40 @@ std::string ModuleWriter::getResultTypes() const {
 }
 
 std::string ModuleWriter::write(const bool *isFeature, int count) const {
-  std::ostringstream text, body, operands, end;
-  text << "func.func @" << kCompiledName << "(";
+  std::string text, body, operands, end;
+  append(text, {"func.func @", kCompiledName, "("});
   const char *separator = "";
   for (Operand operand : kParameters) {
     if (!problem.has[operand])
       continue;
     std::string value = getValue(operand), type = getType(operand, false);
     std::string tensor = getType(operand, true);
-    text << separator << value << ": " << type;
+    append(text, {separator, value, ": ", type});
     separator = ", ";
     if (problem.isOutput(operand)) {
       int result = operand == Sums ? 0 : operand;
-      end << "  bufferization.materialize_in_destination %0#" << result
-          << " in restrict writable " << value << " : (" << tensor << ", "
-          << type << ") -> ()\n";
+      append(end, {"  bufferization.materialize_in_destination %0#",
+                   std::to_string(result), " in restrict writable ", value,
+                   " : (", tensor, ", ", type, ") -> ()\n"});
       continue;
     }
-    body << "  " << value << "_t = bufferization.to_tensor " << value
-         << " restrict : " << type << " to " << tensor << "\n";
+    append(body, {"  ", value, "_t = bufferization.to_tensor ", value,
+                  " restrict : ", type, " to ", tensor, "\n"});
     const char *clause = operand != Statistic ? getName(operand)
                          : problem.isInvStd   ? "inv_std"
                                               : "variance";
-    operands << " " << clause << "(" << value << "_t : " << tensor << ")";
+    append(operands, {" ", clause, "(", value, "_t : ", tensor, ")"});
     if (operand == Sums) {
-      text << ", %count: memref<i64>";
-      body << "  %count_t = bufferization.to_tensor %count restrict : "
+      text += ", %count: memref<i64>";
+      body += "  %count_t = bufferization.to_tensor %count restrict : "
               "memref<i64> to tensor<i64>\n";
-      operands << " count(%count_t : tensor<i64>)";
+      operands += " count(%count_t : tensor<i64>)";
     }
   }
-  text << ") {\n"
-       << body.str() << "  " << getOp(problem.part) << operands.str()
-       << getAttributes(isFeature, count) << " : " << getResultTypes() << "\n"
-       << end.str() << "  return\n}\n";
-  return text.str();
+  append(text, {") {\n", body, "  ", getOp(problem.part), operands,
+                getAttributes(isFeature, count), " : ", getResultTypes(), "\n",
+                end, "  return\n}\n"});
+  return text;
 }
 
 bngradStatus_t CompiledPlan::create(const Problem &problem,

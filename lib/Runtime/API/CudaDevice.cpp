@@ -80,7 +80,8 @@ CudaScope::~CudaScope() {
 }
 
 const char *CudaScope::takeError() {
-  if (library.takeStatus() != 0 && text[0] == '\0')
+  status = library.takeStatus();
+  if (status != 0 && text[0] == '\0')
     return "an error of CUDA";
   return text;
 }

@@ -44,9 +44,12 @@ public:
 
   /// Ends with the first error so far; empty: none.
   const char *takeError();
+  /// Whether that was memory of the host that ran out.
+  bool isOutOfMemory() const { return status == -2; }
 
 private:
   const CudaLibrary &library;
+  int32_t status = 0;
   char text[256];
 };
 

@@ -75,7 +75,10 @@ static bngradStatus_t setCuda(bngradHandle &handle) {
                 error.c_str());
   CudaScope scope(*handle.cuda, handle.device, nullptr);
   int32_t capability = handle.cuda->getCapability();
-  if (const char *text = scope.takeError(); *text || capability == 0)
+  const char *text = scope.takeError();
+  if (scope.isOutOfMemory())
+    return fail(BNGRAD_INTERNAL_ERROR, "%s", text);
+  if (*text || capability == 0)
     return fail(BNGRAD_DEVICE_NOT_SUPPORTED,
                 "device: expected a device that can be used, got '%s'", text);
   handle.chip = "sm_" + std::to_string(capability);

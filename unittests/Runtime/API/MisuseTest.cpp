@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../FailingNew.h"
 #include "Gradient.h"
 
 #include "gtest/gtest.h"
@@ -511,52 +510,4 @@ TEST_F(MisuseTest, NeedsCompiler) {
   bngradDestroyTensorDescriptor(tensor);
   unsetenv("BNGRAD_COMPILER");
   unsetenv("BNGRAD_CACHE_DIR");
-}
-
-// Each allocation fails once.
-TEST_F(MisuseTest, OutOfMemory) {
-  Gradient gradient((Spec()));
-  ASSERT_EQ(gradient.create(handle), BNGRAD_SUCCESS);
-  const int64_t size = 3;
-  auto run = [&] {
-    bngradHandle_t other = nullptr;
-    bngradTensorDescriptor_t tensor = nullptr;
-    bngradBatchNormBackwardDescriptor_t descriptor = nullptr;
-    auto &t = gradient.tensors;
-    bngradStatus_t status = bngradCreateHandle(&other, BNGRAD_DEVICE_CPU, 0);
-    if (!status)
-      status = bngradCreateTensorDescriptor(&tensor, BNGRAD_DTYPE_F32, 1, &size,
-                                            nullptr);
-    if (!status)
-      status = bngradCreateBatchNormBackwardDescriptor(
-          other, &descriptor, nullptr, t[GradInput], t[GradScale],
-          t[GradOffset], t[GradOutput], t[Input], t[Scale], t[Mean],
-          t[Statistic], t[Mask]);
-    if (!status)
-      status = bngradBatchNormBackward(
-          descriptor, gradient.workspace.data(), gradient.workspace.size(),
-          gradient.data(GradInput), gradient.data(GradScale),
-          gradient.data(GradOffset), gradient.data(GradOutput),
-          gradient.data(Input), gradient.data(Scale), gradient.data(Mean),
-          gradient.data(Statistic), gradient.data(Mask), nullptr);
-    bngradDestroyBatchNormBackwardDescriptor(descriptor);
-    bngradDestroyTensorDescriptor(tensor);
-    bngradDestroyHandle(other);
-    return status;
-  };
-  int failures = 0;
-  for (bool forever : {false, true})
-    for (long number = 1;; ++number) {
-      bngradStatus_t status = BNGRAD_SUCCESS;
-      FailedNew failed =
-          callWithFailingNew(number, forever, [&] { status = run(); });
-      EXPECT_EQ(failed.numLive, 0) << number;
-      if (!failed.hasFailed) {
-        EXPECT_EQ(status, BNGRAD_SUCCESS);
-        break;
-      }
-      EXPECT_EQ(status, BNGRAD_INTERNAL_ERROR) << number;
-      ++failures;
-    }
-  EXPECT_EQ(failures, 8);
 }

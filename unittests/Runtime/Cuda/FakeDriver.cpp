@@ -70,6 +70,11 @@ std::vector<fake::Launch> fake::takeLaunches() {
   return std::exchange(state().launches, {});
 }
 
+std::vector<fake::EventRecord> fake::takeEventRecords() {
+  Lock lock(state().mutex);
+  return std::exchange(state().eventRecords, {});
+}
+
 int fake::getOptLevel() {
   Lock lock(state().mutex);
   return state().optLevel;
@@ -360,7 +365,11 @@ CUresult cuEventCreate(CUevent *event, unsigned flags) {
 CUresult cuEventRecord(CUevent event, CUstream stream) {
   SparedScope spared;
   RETURN_IF_FAILED(recordInStream("cuEventRecord", stream));
-  return event && event->context == current() ? CUDA_SUCCESS : kInvalidHandle;
+  if (!event || event->context != current())
+    return kInvalidHandle;
+  Lock lock(state().mutex);
+  state().eventRecords.push_back({event, stream, state().launches.size()});
+  return CUDA_SUCCESS;
 }
 
 CUresult cuEventSynchronize(CUevent event) {

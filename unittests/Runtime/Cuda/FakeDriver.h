@@ -64,6 +64,15 @@ struct Launch {
 };
 std::vector<Launch> takeLaunches();
 
+/// A call of cuEventRecord, after as many launches.
+struct EventRecord {
+  CUevent event;
+  CUstream stream;
+  size_t numLaunches;
+};
+/// Those since the last time; before takeLaunches.
+std::vector<EventRecord> takeEventRecords();
+
 /// The level of optimization of the last module, -1 if it had none.
 int getOptLevel();
 

@@ -79,6 +79,7 @@ struct State {
   std::vector<std::string> calls;
   int numCalls = 0;
   std::vector<Launch> launches;
+  std::vector<EventRecord> eventRecords;
   std::map<std::string, CUresult> failures;
   int optLevel = -1;
   /// Memory that cuMemFreeAsync and cuMemFree accept.
