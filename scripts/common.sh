@@ -114,3 +114,48 @@ install_parser() {
     "$venv/bin/pip" install --upgrade tree-sitter==0.26.1 tree-sitter-cpp==0.23.4 &&
     touch "$venv/installed"; } >"$build/mutation-venv.log" 2>&1
 }
+
+# install_python PACKAGE...: a Python in the build for the tests of the Python package, with the given
+# frameworks; PyTorch without the libraries of CUDA, 3 GB.
+install_python() {
+  local venv=$build/python-venv package
+  [ ! -f "$venv/installed-$*" ] || return 0
+  mkdir -p "$build"
+  { "$python" -m venv "$venv" &&
+    "$venv/bin/pip" install nanobind==3.1.0 numpy==2.4.6 ml_dtypes==0.6.0 pytest==9.2.0 mypy==2.4.1 &&
+    for package; do
+      case $package in
+        torch==*) "$venv/bin/pip" install filelock fsspec jinja2 networkx sympy typing_extensions expecttest==0.3.0 &&
+          "$venv/bin/pip" install --no-deps "$package" &&
+          "$python" "$root/scripts/torch_without_cuda.py" "$venv"/lib/python3*/site-packages/torch/lib &&
+          "$venv/bin/python" -c 'import torch' ;;
+        # Its export needs flatbuffers.
+        jax==*) "$venv/bin/pip" install "$package" flatbuffers ;;
+        *) "$venv/bin/pip" install "$package" ;;
+      esac || return 1
+    done &&
+    touch "$venv/installed-$*"; } >"$build/python-venv.log" 2>&1
+}
+
+# find_include PACKAGE FILE: the include folder of a package in that Python, if it has the file.
+find_include() {
+  local folder
+  for folder in "$build"/python-venv/lib/python3.*/site-packages/"$1"/include; do
+    [ ! -f "$folder/$2" ] || printf '%s\n' "$folder"
+  done
+}
+
+# build_python: the Python package for that Python, in build/python/site.
+build_python() {
+  local frameworks=()
+  [ -z "$(find_include torch torch/csrc/stable/library.h)" ] || frameworks+=(-DBNGRAD_PYTHON_TORCH=ON)
+  [ -z "$(find_include jaxlib xla/ffi/api/ffi.h)" ] || frameworks+=(-DBNGRAD_PYTHON_JAX=ON)
+  cmake -G Ninja -S "$root/python" -B "$build/python" \
+    -DCMAKE_C_COMPILER="${CC:-clang-$llvm_version}" -DCMAKE_CXX_COMPILER="${CXX:-clang++-$llvm_version}" \
+    -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
+    -DBNGRAD_KERNEL_OBJECT_DIR="${BNGRAD_KERNEL_OBJECT_DIR:-$build/lib/Runtime/Kernels}" \
+    -DPython_EXECUTABLE="$build/python-venv/bin/python" "${frameworks[@]}" &&
+    cmake --build "$build/python" &&
+    rm -rf "$build/python/site" &&
+    cmake --install "$build/python" --prefix "$build/python/site"
+}

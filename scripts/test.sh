@@ -92,7 +92,7 @@ has_time() {
   [ $((most - (SECONDS - start))) -gt "$1" ]
 }
 
-packages+=(python3-venv)
+packages+=(python3-dev python3-venv)
 setup
 # The tools that check the sources, which the build does not need.
 (packages=("clang-format-$llvm_version" "clang-tidy-$llvm_version") && setup) || true
@@ -118,6 +118,17 @@ fi
 printf 'bngrad: building\n'
 build
 build check-bngrad-depends
+# The Python package; --all has those for PyTorch and JAX.
+has_package=0
+if [ $all -eq 1 ] && (require_space 5000 "$build") && install_python torch==2.15.0 jax==0.10.2 flax==0.12.8; then
+  has_package=1
+elif install_python; then
+  has_package=1
+  [ $all -eq 0 ] || printf 'bngrad: no torch and jax, their tests are skipped: see %s\n' "$build/python-venv.log"
+else
+  printf 'bngrad: no numpy and pytest, tests of the Python package are skipped: see %s\n' "$build/python-venv.log"
+fi
+[ $has_package -eq 0 ] || step python build_python
 step_with "clang-format-$llvm_version" format "$root/scripts/check_format.sh"
 step structure "$python" "$root/scripts/check_structure.py"
 step prose "$python" "$root/scripts/check_prose.py"
@@ -146,6 +157,8 @@ if [ $all -eq 1 ]; then
   step tidy "$root/scripts/check_tidy.sh" --share=$tidy_share
   tail -n 1 "$build/tidy.log"
   step install "$root/scripts/check_install.sh"
+  step wheels "$root/scripts/wheels.sh" --only=bngrad
+  grep -E '^bngrad: .*(bytes|passed)' "$build/wheels.log" || true
 
   # Every warning of gcc is an error. The result is built but not run.
   printf 'bngrad: building with gcc\n'

@@ -79,6 +79,20 @@ clients_python = os.environ.get("BNGRAD_CLIENTS_PYTHON",
                                 os.path.join(config.bngrad_obj_root, "clients-venv", "bin", "python"))
 add_feature("clients", os.path.exists(os.path.join(os.path.dirname(clients_python), "torch-mlir-opt")))
 config.substitutions.append(("%clients_python", clients_python))
+# The Python package, and the frameworks of its Python; built by scripts/test.sh, the frameworks with --all.
+package_python = os.path.join(config.bngrad_obj_root, "python-venv", "bin", "python")
+package_site = os.path.join(config.bngrad_obj_root, "python", "site")
+
+
+def has_module(name):
+    """Whether the Python of the package has a module, without importing it."""
+    program = f"import importlib.util as u; exit(u.find_spec('{name}') is None)"
+    return os.path.exists(package_python) and subprocess.run([package_python, "-c", program]).returncode == 0
+
+
+add_feature("python-package", os.path.exists(os.path.join(package_site, "bngrad", "__init__.py")) and has_module("pytest"))
+for framework in ("torch", "jax", "flax"):
+    add_feature(framework, has_module(framework))
 # The tools of scripts/check_format.sh and scripts/check_tidy.sh, installed by scripts/test.sh.
 add_feature("clang-format", shutil.which("clang-format-22") is not None)
 add_feature("clang-tidy", shutil.which("clang-tidy-22") is not None)
@@ -88,7 +102,8 @@ add_feature("libdevice", cuda_toolkit is not None and
 if cuda_toolkit:
     config.environment["CUDA_ROOT"] = cuda_toolkit
     config.substitutions.append(("%ptxas", os.path.join(cuda_toolkit, "bin", "ptxas")))
-known = {"clang-format", "clang-tidy", "clients", "conformance", "cuda", "libdevice", "long", "numpy", "ptxas", "tree-sitter"}
+known = {"clang-format", "clang-tidy", "clients", "conformance", "cuda", "flax", "jax", "libdevice", "long", "numpy", "ptxas",
+         "python-package", "torch", "tree-sitter"}
 unknown = set(required) - known
 if unknown:
     lit_config.fatal(f"BNGRAD_REQUIRE: expected some of {sorted(known)}, "
@@ -127,6 +142,9 @@ llvm_config.add_tool_substitutions(
     tool_dirs,
 )
 config.substitutions.append(("%python", config.python))
+# PyTorch in the process of the C library.
+config.substitutions.append(("%torch_python", package_python))
+config.package_python, config.package_site = package_python, package_site
 config.substitutions.append(("%bngrad_src_root", config.bngrad_src_root))
 config.substitutions.append(("%bngrad_obj_root", config.bngrad_obj_root))
 config.substitutions.append(("%bngrad_version", config.bngrad_version))

@@ -1,0 +1,65 @@
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, SupportsFloat, SupportsIndex, TypeVar, overload
+
+from bngrad._errors import CompilerNotFoundError as CompilerNotFoundError
+from bngrad._errors import DeviceError as DeviceError
+from bngrad._errors import DtypeError as DtypeError
+from bngrad._errors import Error as Error
+from bngrad._errors import ParameterError as ParameterError
+from bngrad._errors import ShapeError as ShapeError
+from bngrad._errors import StridesError as StridesError
+
+__all__ = [
+    "CompilerNotFoundError", "DeviceError", "DtypeError", "Error",
+    "ParameterError", "ShapeError", "StridesError", "__version__",
+    "batch_norm_backward", "batch_norm_backward_elemt",
+    "batch_norm_backward_reduce", "get_num_threads", "set_num_threads",
+]
+
+__version__: str
+
+class _Array(Protocol):
+    def __dlpack__(self) -> Any: ...
+
+_T = TypeVar("_T", bound=_Array)
+
+_Gradient = Literal["grad_input", "grad_scale", "grad_offset"]
+_Dims = SupportsIndex | Sequence[SupportsIndex]
+
+@overload
+def batch_norm_backward(
+    grad_output: _T, input: _Array, mean: _Array, *,
+    scale: _Array | None = None, variance: _Array | None = None,
+    inv_std: _Array | None = None, epsilon: SupportsFloat = 0.0,
+    mask: _Array | None = None, feature_dims: _Dims = (1,),
+    statistics: Literal["batch", "global"] = "batch",
+    out: tuple[_Array | None, _Array | None, _Array | None] | None = None,
+) -> tuple[_T, _T, _T]: ...
+@overload
+def batch_norm_backward(
+    grad_output: _T, input: _Array, mean: _Array, *,
+    scale: _Array | None = None, variance: _Array | None = None,
+    inv_std: _Array | None = None, epsilon: SupportsFloat = 0.0,
+    mask: _Array | None = None, feature_dims: _Dims = (1,),
+    statistics: Literal["batch", "global"] = "batch",
+    out: tuple[_Array | None, _Array | None, _Array | None] | None = None,
+    wanted: Sequence[_Gradient],
+) -> tuple[_T | None, _T | None, _T | None]: ...
+
+def batch_norm_backward_reduce(
+    grad_output: _T, input: _Array, mean: _Array, *,
+    mask: _Array | None = None, feature_dims: _Dims = (1,),
+    out: _Array | None = None,
+) -> _T: ...
+
+def batch_norm_backward_elemt(
+    grad_output: _T, input: _Array, mean: _Array, sums: _Array,
+    count: SupportsIndex, *,
+    scale: _Array | None = None, variance: _Array | None = None,
+    inv_std: _Array | None = None, epsilon: SupportsFloat = 0.0,
+    mask: _Array | None = None, feature_dims: _Dims = (1,),
+    out: _Array | None = None,
+) -> _T: ...
+
+def get_num_threads() -> int: ...
+def set_num_threads(count: SupportsIndex) -> None: ...

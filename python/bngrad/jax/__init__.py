@@ -1,0 +1,14 @@
+"""Gradients of batch normalization in JAX.
+
+On CPUs they are custom calls of XLA, `bngrad.batch_norm_backward` and its halves,
+elsewhere formulas of jax.numpy. All functions work under `jax.jit`, `jax.grad`,
+`jax.vmap`, `jax.shard_map` and `jax.export`; docs/python.md describes them.
+"""
+
+from ._batch_norm import batch_norm
+from ._calls import register as _register
+from ._gradients import batch_norm_backward, batch_norm_backward_elemt, batch_norm_backward_reduce
+
+__all__ = ["batch_norm", "batch_norm_backward", "batch_norm_backward_elemt", "batch_norm_backward_reduce"]
+
+_register()

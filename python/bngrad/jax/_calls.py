@@ -1,0 +1,252 @@
+"""The C library's functions as functions of JAX.
+
+On a CPU they are custom calls, elsewhere the formulas of `_formulas`. Operands
+are in a dict by name; those that are absent are not in it.
+"""
+
+import ctypes
+import dataclasses
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+from .. import _library
+from . import _formulas
+
+# Custom-call targets, which exported modules name, and handlers.
+_TARGETS = {
+    "bngrad.batch_norm_backward": "bngradJaxBackward",
+    "bngrad.batch_norm_backward_reduce": "bngradJaxReduce",
+    "bngrad.batch_norm_backward_elemt": "bngradJaxElemt",
+}
+_FORMULAS = {
+    "bngrad.batch_norm_backward": _formulas.backward,
+    "bngrad.batch_norm_backward_reduce": _formulas.reduce,
+    "bngrad.batch_norm_backward_elemt": _formulas.elemt,
+}
+# The order of operands and results; some may be absent.
+_OPERANDS = (
+    "grad_output", "input", "scale", "mean", "statistic", "sums", "mask", "count",
+)
+_RESULTS = ("grad_input", "grad_scale", "grad_offset", "sums")
+_DATA = ("grad_output", "input", "mask")
+# Of the C library.
+_MOST_DIMS, _MOST_FEATURE_DIMS = 16, 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The attributes of a call; `feature_dims` are ascending, and at least 0."""
+
+    feature_dims: tuple[int, ...]
+    epsilon: float = 0.0
+    statistics: str = "batch"
+    statistic: str = "variance"
+    wanted: tuple[bool, bool, bool] = (True, True, True)
+    # Of elemt; -1: an operand.
+    count: int = -1
+
+
+def register() -> None:
+    """Makes the handlers known to XLA."""
+    library = ctypes.CDLL(_library.path("libbngrad_jax.so"))
+    for target, symbol in _TARGETS.items():
+        handler = jax.ffi.pycapsule(getattr(library, symbol))
+        jax.ffi.register_ffi_target(target, handler, platform="cpu")
+
+
+def _varying_axes(value):
+    """The axes of a `shard_map` over which a value varies."""
+    type = jax.typeof(value)
+    if hasattr(type, "manual_axis_type"):
+        return type.manual_axis_type.varying
+    return type.vma
+
+
+def vary_alike(tree):
+    """Arrays that vary over the same axes of a `shard_map`; cotangents of those
+    that did not are summed."""
+    leaves, structure = jax.tree.flatten(tree)
+    axes = [_varying_axes(leaf) for leaf in leaves]
+    union = frozenset().union(*axes)
+
+    def cast(leaf, own):
+        missing = tuple(sorted(union - own, key=str))
+        if not missing:
+            return leaf
+        if hasattr(lax, "pcast"):
+            return lax.pcast(leaf, missing, to="varying")
+        return lax.pvary(leaf, missing)
+
+    return structure.unflatten(cast(*pair) for pair in zip(leaves, axes))
+
+
+def _describe(shape, type, like):
+    """A result that varies over the same axes as `like`."""
+    if not _varying_axes(like):
+        return jax.ShapeDtypeStruct(shape, type)
+    aval = jax.typeof(like)
+    sharding = NamedSharding(aval.sharding.mesh, P())
+    if hasattr(aval, "manual_axis_type"):
+        return jax.ShapeDtypeStruct(shape, type, sharding=sharding, manual_axis_type=aval.manual_axis_type)
+    return jax.ShapeDtypeStruct(shape, type, sharding=sharding, vma=aval.vma)
+
+
+def _wanted(target, options):
+    if target.endswith("_reduce"):
+        return ("sums",)
+    if target.endswith("_elemt"):
+        return ("grad_input",)
+    return tuple(name for name, wanted in zip(_RESULTS, options.wanted) if wanted)
+
+
+def _attributes(target, options, operands):
+    attributes = {
+        "rank": np.int64(operands["input"].ndim),
+        "feature_dims": np.array(options.feature_dims, np.int64),
+        "has_mask": "mask" in operands,
+    }
+    if target.endswith("_reduce"):
+        return attributes
+    attributes["epsilon"] = np.float64(options.epsilon)
+    attributes["statistic"] = options.statistic
+    attributes["has_scale"] = "scale" in operands
+    if target.endswith("_elemt"):
+        attributes["has_count"] = "count" in operands
+        attributes["count"] = np.int64(options.count)
+        return attributes
+    attributes["statistics"] = options.statistics
+    for name, wanted in zip(_RESULTS, options.wanted):
+        attributes["wants_" + name] = wanted
+    return attributes
+
+
+def _find_form(shape, feature_dims):
+    """An order of dims and a shape of (outer, channels, inner) for data that the
+    ready kernels do not take as they are; otherwise None.
+
+    They take feature dims that follow one another in memory.
+    """
+    features = [dim for dim in feature_dims if shape[dim] != 1]
+    first, last = (features[0], features[-1]) if features else (0, -1)
+    inside = [dim for dim in range(first, last + 1) if dim not in feature_dims]
+    order = tuple(range(len(shape)))
+    if any(shape[dim] != 1 for dim in inside):
+        reduced = tuple(dim for dim in order if dim not in feature_dims)
+        order = reduced + tuple(feature_dims)
+        first, last = len(reduced), len(shape) - 1
+    elif len(shape) <= _MOST_DIMS and len(feature_dims) <= _MOST_FEATURE_DIMS:
+        return None
+    sizes = [shape[dim] for dim in order]
+    parts = sizes[:first], sizes[first:last + 1], sizes[last + 1:]
+    return order, tuple(math.prod(part) for part in parts)
+
+
+def _result_types(operands):
+    """Shape and type of each result."""
+    input, mean = operands["input"], operands["mean"]
+    return {
+        "grad_input": (input.shape, input.dtype),
+        "grad_scale": (mean.shape, mean.dtype),
+        "grad_offset": (mean.shape, mean.dtype),
+        "sums": ((2, *mean.shape), jnp.promote_types(input.dtype, jnp.float32)),
+    }
+
+
+def _ffi_call(target, options, operands):
+    """The custom call of operands that its kernels take."""
+    types = _result_types(operands)
+    results = [_describe(*types[name], operands["input"]) for name in _wanted(target, options)]
+    call = jax.ffi.ffi_call(target, results, vmap_method="expand_dims")
+    given = [operands[name] for name in _OPERANDS if name in operands]
+    return call(*given, **_attributes(target, options, operands))
+
+
+def _widen(operands):
+    """The ready kernels take vectors of f64 only with data of f64."""
+    if operands["mean"].dtype != jnp.float64 or operands["input"].dtype == jnp.float64:
+        return operands
+    return {name: value.astype(jnp.float64) if name in ("grad_output", "input", "sums") else value
+            for name, value in operands.items()}
+
+
+def _custom_call(target, options, operands):
+    """The custom call, in a form that the ready kernels take."""
+    types = _result_types(operands)
+    operands = _widen(operands)
+    form = _find_form(operands["input"].shape, options.feature_dims)
+    if form:
+        order, (outer, channels, inner) = form
+        options = dataclasses.replace(options, feature_dims=(1,))
+
+        def change(name, value):
+            if name == "count":
+                return value
+            if name in _DATA:
+                return value.transpose(order).reshape(outer, channels, inner)
+            return value.reshape((2, channels) if name == "sums" else (channels,))
+
+        operands = {name: change(name, value) for name, value in operands.items()}
+    results = []
+    for name, result in zip(_wanted(target, options), _ffi_call(target, options, operands)):
+        shape, type = types[name]
+        if form and name == "grad_input":
+            result = result.reshape([shape[dim] for dim in order]).transpose(np.argsort(order))
+        results.append(result.reshape(shape).astype(type))
+    return tuple(results)
+
+
+# Of calls outside of a jit.
+@functools.partial(jax.jit, static_argnums=(0, 1), inline=True)
+def _dispatch(target, options, operands):
+    return lax.platform_dependent(
+        operands,
+        cpu=functools.partial(_custom_call, target, options),
+        default=functools.partial(_FORMULAS[target], options))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _differentiable(target, options, operands):
+    return _dispatch(target, options, operands)
+
+
+@_differentiable.defjvp
+def _differentiate(target, options, primals, tangents):
+    (operands,), (moved,) = primals, tangents
+    fixed = {name: operands[name] for name in ("mask", "count") if name in operands}
+    free = {name: operands[name] for name in operands if name not in fixed}
+
+    def formula(operands):
+        return _FORMULAS[target](options, {**operands, **fixed})
+
+    _, changes = jax.jvp(formula, (free,), ({name: moved[name] for name in free},))
+    return _differentiable(target, options, operands), changes
+
+
+def _is_sharded(value):
+    """Whether the type of a value, on a mesh with explicit axes, has a sharding."""
+    return any(axis is not None for axis in jax.typeof(value).sharding.spec)
+
+
+def call(target: str, options: Options, operands: dict) -> tuple:
+    """The results of a function of the C library that are wanted.
+
+    They have the type of mean, grad_input that of input, and the sums f32 (f64
+    for data of f64). Derivatives are those of the formulas. XLA cannot partition
+    a custom call, so operands with a sharding are gathered.
+    """
+    target = "bngrad." + target
+    spec = jax.typeof(operands["input"]).sharding.spec
+    is_sharded = any(map(_is_sharded, operands.values()))
+    if is_sharded:
+        operands = {name: jax.sharding.reshard(value, P(*[None] * value.ndim)) for name, value in operands.items()}
+    results = _differentiable(target, options, vary_alike(operands))
+    if not is_sharded:
+        return results
+    return tuple(jax.sharding.reshard(result, spec) if name == "grad_input" else result
+                 for name, result in zip(_wanted(target, options), results))

@@ -1,0 +1,30 @@
+"""Gradients of batch normalization for PyTorch on CPUs.
+
+`enable()` makes every `torch.nn.BatchNorm*` use them, without a change of the
+model. `torch.ops.bngrad.batch_norm_backward`, `..._reduce` and `..._elemt` are
+ops of their own. `SyncBatchNorm` works on every backend of torch.distributed.
+"""
+
+import ctypes as _ctypes
+
+import torch as _torch
+
+from .. import _library
+
+_library_handle = _ctypes.CDLL(_library.path("libbngrad_torch.so"))
+if not hasattr(_torch.ops.bngrad, "batch_norm_backward"):
+    raise ImportError(
+        "bngrad.torch: expected PyTorch 2.10 or later to accept the ops of "
+        f"libbngrad_torch.so, got PyTorch {_torch.__version__}, which did not")
+
+from . import _ops  # noqa: E402, F401
+from ._override import disable, enable, enabled  # noqa: E402
+from ._sync import SyncBatchNorm, convert_sync_batchnorm  # noqa: E402
+
+__all__ = [
+    "SyncBatchNorm",
+    "convert_sync_batchnorm",
+    "disable",
+    "enable",
+    "enabled",
+]

@@ -1,0 +1,192 @@
+"""Whole gradients of batch norms in graphs of torch.compile.
+
+Inductor decomposes `aten::native_batch_norm_backward` into its own loops.
+While this is active, its table of decompositions turns the gradient into
+`bngrad::batch_norm_backward` instead. A pass on the joint graph of forward and
+backward handles a ReLU between the op and the incoming gradient. If no other op
+needs the masked gradient, as after ReLU(BN(x)), the op gets the mask and no
+kernel runs in between. Otherwise, as after ReLU(BN(x) + skip), the condition is
+computed anew from the output of the ReLU, which most networks save anyway:
+inductor's loops over a saved condition are slow on CPUs, since they widen its
+bytes one by one.
+"""
+
+import hashlib
+import pathlib
+from typing import Any
+
+import torch
+from torch.utils.checkpoint import CheckpointPolicy
+
+_aten = torch.ops.aten
+_DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_OP = _aten.native_batch_norm_backward.default
+# The number of an argument of bngrad::batch_norm_backward.
+_MASK = 7
+
+
+def _is_covered(input, weight, mean, statistic) -> bool:
+    parameters = [weight, mean, statistic]
+    return (input.device.type == "cpu" and input.dtype in _DTYPES
+            and mean is not None and statistic is not None
+            and mean.numel() == input.shape[1]
+            and all(parameter is None or
+                    parameter.dtype in (input.dtype, torch.float32)
+                    for parameter in parameters))
+
+
+def _decompose(grad_out, input, weight, running_mean, running_var, save_mean,
+               save_invstd, train, eps, output_mask):
+    mean = save_mean if train else running_mean
+    statistic = save_invstd if train else running_var
+    if not _is_covered(input, weight, mean, statistic):
+        if _replaced is None:
+            return NotImplemented
+        return _replaced(grad_out, input, weight, running_mean, running_var,
+                         save_mean, save_invstd, train, eps, output_mask)
+    # Inductor's forward saves statistics in the type of the data.
+    dtype = mean.dtype if weight is None else weight.dtype
+    mean, statistic = mean.to(dtype), statistic.to(dtype)
+    return torch.ops.bngrad.batch_norm_backward(
+        grad_out, input, mean, scale=weight,
+        variance=None if train else statistic,
+        inv_std=statistic if train else None, epsilon=0.0 if train else eps,
+        statistics="batch" if train else "global",
+        output_mask=list(output_mask))
+
+
+# The mask of a ReLU ---------------------------------------------------------
+
+
+def _is_zero(value: Any) -> bool:
+    if isinstance(value, torch.fx.Node):
+        return (value.op == "call_function" and
+                value.target in (_aten.full.default,
+                                 _aten.scalar_tensor.default)
+                and value.args[-1] == 0)
+    return isinstance(value, (int, float)) and value == 0
+
+
+def _facts(node: Any):
+    value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+    if not isinstance(value, torch.Tensor):
+        return None
+    return value.shape, value.stride(), value.dtype
+
+
+def _find_relu(node: torch.fx.Node):
+    """(where, incoming gradient, condition, whether it selects zero) of a
+    ReLU's gradient that is the grad_output of `node`."""
+    where = node.args[0]
+    if (not isinstance(where, torch.fx.Node)
+            or where.target != _aten.where.self):
+        return None
+    condition, first, second = where.args
+    for value, zero, selects_zero in ((second, first, True),
+                                      (first, second, False)):
+        if (_is_zero(zero) and _facts(value) is not None
+                and _facts(value) == _facts(where)
+                and _facts(condition) is not None
+                and _facts(condition)[:2] == _facts(where)[:2]):
+            return where, value, condition, selects_zero
+    return None
+
+
+def _give_mask(graph: torch.fx.Graph, node: torch.fx.Node,
+               grad_output: torch.fx.Node, condition: torch.fx.Node,
+               selects_zero: bool) -> None:
+    arguments = [argument.default_value
+                 for argument in node.target._schema.arguments]
+    arguments[:len(node.args)] = node.args
+    if arguments[_MASK] is not None or node.kwargs:
+        return
+    mask = condition
+    if selects_zero:
+        with graph.inserting_after(condition):
+            mask = graph.call_function(_aten.logical_not.default, (condition,))
+        mask.meta["val"] = torch.logical_not(condition.meta["val"])
+    arguments[0], arguments[_MASK] = grad_output, mask
+    node.args = tuple(arguments)
+    # The layouts that inductor has to keep.
+    if "eager_input_vals" in node.meta:
+        node.meta["eager_input_vals"] = torch.fx.map_arg(
+            (node.args, node.kwargs), lambda argument: argument.meta["val"])
+
+
+def _handle_relus(graph: torch.fx.Graph) -> None:
+    for node in list(graph.nodes):
+        if (node.op != "call_function" or
+                node.target != torch.ops.bngrad.batch_norm_backward.default):
+            continue
+        found = _find_relu(node)
+        if found is None:
+            continue
+        where, grad_output, condition, selects_zero = found
+        if len(where.users) == 1:
+            _give_mask(graph, node, grad_output, condition, selects_zero)
+            if not where.users:
+                graph.erase_node(where)
+        elif condition.target in (_aten.le.Scalar, _aten.gt.Scalar):
+            condition.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
+
+
+def _make_pass(other: Any):
+    """The pass, after one of the user's."""
+    from torch._inductor.custom_graph_pass import CustomGraphPass
+
+    others = ([] if other is None else
+              list(other) if isinstance(other, (list, tuple)) else [other])
+
+    class BatchNormPass(CustomGraphPass):
+
+        def __call__(self, graph: torch.fx.Graph) -> None:
+            for each in others:
+                each(graph)
+            _handle_relus(graph)
+
+        def uuid(self) -> Any | None:
+            """A name of this code, in the keys of inductor's caches: graphs
+            compiled with and without it are not mistaken for each other."""
+            uuids = [each.uuid() if hasattr(each, "uuid") else None
+                     for each in others]
+            if None in uuids:
+                return None  # Nothing is cached.
+            source = pathlib.Path(__file__).read_bytes()
+            return ("bngrad", hashlib.sha256(source).hexdigest(), *uuids)
+
+    return BatchNormPass()
+
+
+# State ----------------------------------------------------------------------
+
+_active = False
+_replaced = None
+_other_pass = None
+_own_pass = None
+
+
+def set_active(active: bool) -> None:
+    """Changes inductor's table and pass, or changes them back."""
+    global _active, _replaced, _other_pass, _own_pass
+    if active == _active:
+        return
+    from torch._inductor import config, decomposition
+
+    table = decomposition.decompositions
+    if active:
+        _replaced = table.get(_OP)
+        table[_OP] = _decompose
+        _other_pass = config.joint_custom_pre_pass
+        _own_pass = _make_pass(_other_pass)
+        config.joint_custom_pre_pass = _own_pass
+    else:
+        if _replaced is None:
+            del table[_OP]
+        else:
+            table[_OP] = _replaced
+        # A pass that the user has set meanwhile stays.
+        if config.joint_custom_pre_pass is _own_pass:
+            config.joint_custom_pre_pass = _other_pass
+    # It keeps copies of the table.
+    decomposition.fast_random_decomps.cache_clear()
+    _active = active

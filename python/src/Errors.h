@@ -1,0 +1,41 @@
+//===- Errors.h - exceptions of bngrad --------------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_PYTHON_SRC_ERRORS_H
+#define BNGRAD_PYTHON_SRC_ERRORS_H
+
+#include "BNGrad/Runtime/Runtime.h"
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+
+namespace bngrad::python {
+
+/// Throws the exception of `status`, which is no success; see
+/// bngrad/_errors.py.
+[[noreturn]] void throwError(bngradStatus_t status, const std::string &message);
+
+/// Throws the exception of the last call of the C library if that has failed.
+/// `statistic` replaces the name of that operand in its text.
+void check(bngradStatus_t status, const char *statistic = "statistic");
+
+/// The name of the type of an object, such as "torch.Tensor".
+std::string getTypeName(nanobind::handle object);
+
+/// `name`: expected `expected`, got `actual`.
+[[noreturn]] void throwType(const char *name, const std::string &expected,
+                            const std::string &actual);
+/// No operand may have the type of element `actual`.
+[[noreturn]] void throwDtype(const char *name, const std::string &actual);
+[[noreturn]] void throwReadOnly(const char *name);
+void verifyRank(const char *name, size_t rank);
+
+} // namespace bngrad::python
+
+#endif // BNGRAD_PYTHON_SRC_ERRORS_H

@@ -1,0 +1,334 @@
+//===- Gradient.cpp - gradients of arrays ---------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Gradient.h"
+
+#include "Errors.h"
+#include "Threads.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+using namespace bngrad;
+using namespace bngrad::python;
+
+namespace {
+using Arrays = std::array<Array, kNumOperands>;
+
+/// Tensor descriptors of the operands; null: absent.
+class Tensors {
+public:
+  Tensors() = default;
+  Tensors(const Tensors &) = delete;
+  Tensors &operator=(const Tensors &) = delete;
+  ~Tensors() {
+    for (bngradTensorDescriptor_t tensor : tensors)
+      if (tensor)
+        bngradDestroyTensorDescriptor(tensor);
+  }
+
+  bngradStatus_t create(const Call &call, const Array *arrays);
+  bngradTensorDescriptor_t operator[](int operand) const {
+    return tensors[operand];
+  }
+
+private:
+  bngradTensorDescriptor_t tensors[kNumOperands] = {};
+};
+
+/// Owns the descriptor of a gradient.
+class Descriptor {
+public:
+  Descriptor() = default;
+  Descriptor(const Descriptor &) = delete;
+  Descriptor &operator=(const Descriptor &) = delete;
+  ~Descriptor() { reset(); }
+
+  bngradStatus_t create(const Call &call, const Array *arrays,
+                        bngradHandle_t handle);
+  bngradStatus_t run(const Call &call, const Array *arrays) const;
+
+private:
+  void reset() {
+    if (descriptor)
+      bngradDestroyBatchNormBackwardDescriptor(descriptor);
+    descriptor = nullptr;
+  }
+
+  bngradBatchNormBackwardDescriptor_t descriptor = nullptr;
+};
+} // namespace
+
+/// Elements from which a call takes longer than handing over Python's lock.
+static constexpr int64_t kFewElements = 1 << 14;
+
+/// The bytes of a workspace on the stack.
+static constexpr size_t kSmallWorkspace = 4096;
+
+const char *python::getName(int operand) {
+  static constexpr const char *kNames[] = {
+      "grad_input", "grad_scale", "grad_offset", "sums",      "grad_output",
+      "input",      "scale",      "mean",        "statistic", "mask"};
+  return kNames[operand];
+}
+
+Call::Call(Function function) : function(function) {
+  options = {};
+  options.struct_size = sizeof(options);
+  std::fill_n(has, kNumOperands, false);
+}
+
+bngradStatus_t Tensors::create(const Call &call, const Array *arrays) {
+  for (int i = 0; i < kNumOperands; ++i) {
+    if (!call.has[i])
+      continue;
+    const Array &array = arrays[i];
+    int64_t strides[BNGRAD_MAX_RANK], width = getBytes(array.dtype);
+    for (int dim = 0; dim < array.rank; ++dim)
+      strides[dim] = array.strides[dim] / width;
+    if (bngradStatus_t status = bngradCreateTensorDescriptor(
+            &tensors[i], array.dtype, array.rank, array.shape, strides))
+      return status;
+  }
+  return BNGRAD_SUCCESS;
+}
+
+bngradStatus_t Descriptor::create(const Call &call, const Array *arrays,
+                                  bngradHandle_t handle) {
+  reset();
+  Tensors tensors;
+  if (bngradStatus_t status = tensors.create(call, arrays))
+    return status;
+  switch (call.function) {
+  case Function::Whole:
+    return bngradCreateBatchNormBackwardDescriptor(
+        handle, &descriptor, &call.options, tensors[GradInput],
+        tensors[GradScale], tensors[GradOffset], tensors[GradOutput],
+        tensors[Input], tensors[Scale], tensors[Mean], tensors[Statistic],
+        tensors[Mask]);
+  case Function::Reduce:
+    return bngradCreateBatchNormBackwardReduceDescriptor(
+        handle, &descriptor, &call.options, tensors[Sums], tensors[GradOutput],
+        tensors[Input], tensors[Mean], tensors[Mask]);
+  case Function::Elemt:
+    return bngradCreateBatchNormBackwardElemtDescriptor(
+        handle, &descriptor, &call.options, tensors[GradInput],
+        tensors[GradOutput], tensors[Input], tensors[Scale], tensors[Mean],
+        tensors[Statistic], tensors[Sums], tensors[Mask]);
+  }
+  return BNGRAD_INTERNAL_ERROR;
+}
+
+bngradStatus_t Descriptor::run(const Call &call, const Array *arrays) const {
+  size_t size;
+  if (bngradStatus_t status =
+          bngradGetBatchNormBackwardWorkspaceSize(descriptor, &size))
+    return status;
+  char small[kSmallWorkspace];
+  std::unique_ptr<char[]> large;
+  if (size > sizeof(small))
+    large.reset(new char[size]);
+  char *workspace = large ? large.get() : small;
+  auto data = [&](int operand) -> void * {
+    return call.has[operand] ? arrays[operand].data : nullptr;
+  };
+  switch (call.function) {
+  case Function::Whole:
+    return bngradBatchNormBackward(
+        descriptor, workspace, size, data(GradInput), data(GradScale),
+        data(GradOffset), data(GradOutput), data(Input), data(Scale),
+        data(Mean), data(Statistic), data(Mask), nullptr);
+  case Function::Reduce:
+    return bngradBatchNormBackwardReduce(
+        descriptor, workspace, size, data(Sums), data(GradOutput), data(Input),
+        data(Mean), data(Mask), nullptr);
+  case Function::Elemt:
+    return bngradBatchNormBackwardElemt(
+        descriptor, workspace, size, data(GradInput), data(GradOutput),
+        data(Input), data(Scale), data(Mean), data(Statistic), data(Sums),
+        &call.count, data(Mask), nullptr);
+  }
+  return BNGRAD_INTERNAL_ERROR;
+}
+
+static bool isData(int operand) {
+  return operand == GradInput || operand == GradOutput || operand == Input ||
+         operand == Mask;
+}
+
+/// The dims of input for rows of channels: reduced dims in the order of memory,
+/// then feature dims.
+static void findRows(const Call &call, const int *order, int *rows) {
+  const int *dims = call.options.feature_dims;
+  int rank = call.arrays[Input].rank;
+  int count = 0, numDims = call.options.num_feature_dims;
+  for (int i = 0; i < rank; ++i)
+    if (std::find(dims, dims + numDims, order[i]) == dims + numDims)
+      rows[count++] = order[i];
+  for (int dim = 0; dim < rank; ++dim)
+    if (std::find(dims, dims + numDims, dim) != dims + numDims)
+      rows[count++] = dim;
+}
+
+/// The type of data in which a ready kernel computes all operands.
+static bngradDtype_t findDataType(const Call &call) {
+  auto is = [&](int operand, bngradDtype_t dtype) {
+    return call.has[operand] && call.arrays[operand].dtype == dtype;
+  };
+  for (int i = 0; i < kNumOperands; ++i)
+    if (is(i, BNGRAD_DTYPE_F64) && (i == GradInput || !call.isOutput(i)))
+      return BNGRAD_DTYPE_F64;
+  bngradDtype_t dtype = call.arrays[Input].dtype;
+  return !call.has[GradInput] || is(GradInput, dtype) ? dtype
+                                                      : BNGRAD_DTYPE_F32;
+}
+
+/// `array` in row-major order without gaps.
+static Array makeRowMajor(const Array &array) {
+  Array result = array;
+  int order[BNGRAD_MAX_RANK];
+  for (int dim = 0; dim < array.rank; ++dim)
+    order[dim] = dim;
+  setDenseStrides(result, order);
+  return result;
+}
+
+/// Operands without gaps, whose data have their dims in `order` and, unless it
+/// is null, type `dtype`.
+static Arrays makeDense(const Call &call, const int *order,
+                        const bngradDtype_t *dtype) {
+  Arrays arrays;
+  for (int i = 0; i < kNumOperands; ++i) {
+    if (!call.has[i])
+      continue;
+    Array &array = arrays[i];
+    array = call.arrays[i];
+    array.isSwapped = false;
+    if (dtype && isData(i) && i != Mask)
+      array.dtype = *dtype;
+    if (dtype && i == Sums)
+      array.dtype = getSumType(*dtype, *dtype);
+    if (isData(i) && array.rank == call.arrays[Input].rank)
+      setDenseStrides(array, order);
+    else
+      array = makeRowMajor(array);
+  }
+  return arrays;
+}
+
+/// Whether a kernel for `dense` can read and write `array` itself.
+static bool hasLayout(const Array &array, const Array &dense) {
+  if (array.dtype != dense.dtype || !isPlain(array))
+    return false;
+  if (getNumElements(array) == 0)
+    return true;
+  for (int dim = 0; dim < array.rank; ++dim)
+    if (array.shape[dim] > 1 && array.strides[dim] != dense.strides[dim])
+      return false;
+  return true;
+}
+
+/// Checks outputs whose memory the C library does not see.
+static void verifyOutputs(const Call &call) {
+  for (int i = 0; i < kNumOperands; ++i) {
+    if (!call.has[i] || !call.isOutput(i))
+      continue;
+    if (!isInjective(call.arrays[i]))
+      throwError(
+          BNGRAD_BAD_STRIDES,
+          std::string(getName(i)) +
+              ": expected strides that give each element an address of its "
+              "own, got an overlap");
+    for (int j = 0; j < i; ++j)
+      if (call.has[j] && call.isOutput(j) &&
+          overlap(call.arrays[j], call.arrays[i]))
+        throwError(BNGRAD_BAD_PARAM,
+                   std::string(getName(j)) +
+                       ": expected memory apart from that of " + getName(i) +
+                       ", got an overlap");
+  }
+}
+
+/// Python's lock is released while this exists.
+using Release = std::optional<nb::gil_scoped_release>;
+
+/// Computes the outputs with copies of the operands that are not as the first
+/// layout that has a ready kernel, or a compiler.
+static void executeWithCopies(const Call &call, bngradHandle_t handle,
+                              bool isLarge) {
+  int order[BNGRAD_MAX_RANK], rows[BNGRAD_MAX_RANK];
+  findOrder(call.arrays[Input], order);
+  findRows(call, order, rows);
+  bngradDtype_t dtype = findDataType(call);
+  Descriptor descriptor;
+  Arrays arrays = makeDense(call, order, nullptr);
+  bngradStatus_t status = descriptor.create(call, arrays.data(), handle);
+  if (status == BNGRAD_COMPILER_NOT_FOUND) {
+    arrays = makeDense(call, rows, nullptr);
+    status = descriptor.create(call, arrays.data(), handle);
+  }
+  if (status == BNGRAD_COMPILER_NOT_FOUND) {
+    arrays = makeDense(call, rows, &dtype);
+    status = descriptor.create(call, arrays.data(), handle);
+  }
+  check(status, call.statistic);
+  verifyOutputs(call);
+
+  std::vector<std::unique_ptr<char[]>> memory;
+  bool isCopied[kNumOperands] = {};
+  {
+    Release release;
+    if (isLarge)
+      release.emplace();
+    for (int i = 0; i < kNumOperands; ++i) {
+      if (!call.has[i] || hasLayout(call.arrays[i], arrays[i]))
+        continue;
+      isCopied[i] = true;
+      size_t size = getNumElements(arrays[i]) * getBytes(arrays[i].dtype);
+      arrays[i].data = memory.emplace_back(new char[size]).get();
+      if (!call.isOutput(i))
+        copy(call.arrays[i], arrays[i]);
+    }
+    status = descriptor.run(call, arrays.data());
+    for (int i = 0; i < kNumOperands && status == BNGRAD_SUCCESS; ++i)
+      if (isCopied[i] && call.isOutput(i))
+        copy(arrays[i], call.arrays[i]);
+  }
+  check(status, call.statistic);
+}
+
+static bool isRowMajor(const Array &array) {
+  return hasLayout(array, makeRowMajor(array));
+}
+
+void python::execute(const Call &call) {
+  bngradHandle_t handle = getHandle();
+  bool isLarge = getNumElements(call.arrays[Input]) > kFewElements;
+  bool isPlainCall = true;
+  for (int i = 0; i < kNumOperands; ++i)
+    isPlainCall &= !call.has[i] || isPlain(call.arrays[i]);
+  // Of sums, the C library takes row-major ones only.
+  isPlainCall &= !call.has[Sums] || isRowMajor(call.arrays[Sums]);
+  Descriptor descriptor;
+  bngradStatus_t status = BNGRAD_COMPILER_NOT_FOUND;
+  if (isPlainCall)
+    status = descriptor.create(call, call.arrays, handle);
+  if (status == BNGRAD_COMPILER_NOT_FOUND)
+    return executeWithCopies(call, handle, isLarge);
+  if (status == BNGRAD_SUCCESS) {
+    Release release;
+    if (isLarge)
+      release.emplace();
+    status = descriptor.run(call, call.arrays);
+  }
+  check(status, call.statistic);
+}

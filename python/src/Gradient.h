@@ -1,0 +1,63 @@
+//===- Gradient.h - gradients of arrays -------------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_PYTHON_SRC_GRADIENT_H
+#define BNGRAD_PYTHON_SRC_GRADIENT_H
+
+#include "Array.h"
+
+namespace bngrad::python {
+
+/// The functions of the C library.
+enum class Function { Whole, Reduce, Elemt };
+
+/// The operands of all functions; Sums is a result of Reduce.
+enum Operand {
+  GradInput,
+  GradScale,
+  GradOffset,
+  Sums,
+  GradOutput,
+  Input,
+  Scale,
+  Mean,
+  Statistic,
+  Mask,
+  kNumOperands
+};
+
+/// A call of a function.
+struct Call {
+  /// All tensors absent, and the default options.
+  explicit Call(Function function);
+
+  bool isOutput(int operand) const {
+    return operand < Sums || (operand == Sums && function == Function::Reduce);
+  }
+
+  Function function;
+  bngradBatchNormBackwardOptions_t options;
+  /// The keyword of the statistic: variance or inv_std.
+  const char *statistic = "variance";
+  /// Of Elemt: the elements per channel.
+  int64_t count = 0;
+  bool has[kNumOperands];
+  Array arrays[kNumOperands];
+};
+
+/// Such as "grad_input".
+const char *getName(int operand);
+
+/// Computes the outputs. Operands that no ready kernel takes as they are, such
+/// as those with gaps or of several layouts, are copied. Throws the error of
+/// the C library. Needs Python's lock, and releases it for large arrays.
+void execute(const Call &call);
+
+} // namespace bngrad::python
+
+#endif // BNGRAD_PYTHON_SRC_GRADIENT_H

@@ -1,0 +1,323 @@
+//===- Module.cpp - the module bngrad._numpy ------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Docstrings.h"
+#include "Errors.h"
+#include "Gradient.h"
+#include "Objects.h"
+#include "Threads.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+using namespace bngrad;
+using namespace bngrad::python;
+using nb::literals::operator""_a;
+
+namespace {
+/// A call, and the objects that hold its arrays.
+struct Request : Call {
+  using Call::Call;
+
+  void read(nb::handle object, Operand operand, const char *name);
+  void readOptional(nb::handle object, Operand operand, const char *name) {
+    if (!object.is_none())
+      read(object, operand, name);
+  }
+  void readOutput(nb::handle object, Operand operand);
+  void readFeatureDims(nb::handle object);
+  void readStatistic(nb::handle variance, nb::handle invStd, nb::handle epsilon,
+                     nb::handle statistics);
+  void describeVector(Operand operand, bngradDtype_t dtype, bool isSums);
+  void describeGradInput();
+  void allocate(Operand operand);
+  nb::object take(Operand operand);
+
+  Keeper keepers[kNumOperands];
+  /// Of outputs: the caller's, or null.
+  nb::handle given[kNumOperands];
+  std::optional<Result> results[kNumOperands];
+  /// The object of the library that results are for.
+  nb::handle like;
+};
+} // namespace
+
+void Request::read(nb::handle object, Operand operand, const char *name) {
+  python::read(object, name, isOutput(operand), arrays[operand],
+               keepers[operand]);
+  has[operand] = true;
+}
+
+void Request::readOutput(nb::handle object, Operand operand) {
+  read(object, operand, getName(operand));
+  given[operand] = object;
+}
+
+/// An integer argument.
+static long readInteger(nb::handle object, const char *name) {
+  nb::object index = nb::steal(PyNumber_Index(object.ptr()));
+  if (!index.is_valid()) {
+    PyErr_Clear();
+    throwType(name, "an integer", getTypeName(object));
+  }
+  int overflow;
+  long value = PyLong_AsLongAndOverflow(index.ptr(), &overflow);
+  return overflow > 0 ? LONG_MAX : overflow < 0 ? LONG_MIN : value;
+}
+
+/// Needs input. Negative dims count from the end.
+void Request::readFeatureDims(nb::handle object) {
+  auto add = [&](nb::handle item) {
+    if (options.num_feature_dims == BNGRAD_MAX_FEATURE_DIMS)
+      throwError(BNGRAD_BAD_PARAM, "feature_dims: expected at most " +
+                                       std::to_string(BNGRAD_MAX_FEATURE_DIMS) +
+                                       ", got more");
+    long dim = readInteger(item, "feature_dims"), rank = arrays[Input].rank;
+    if (dim < 0 && dim >= -rank)
+      dim += rank;
+    dim = std::min<long>(std::max<long>(dim, INT_MIN), INT_MAX);
+    options.feature_dims[options.num_feature_dims++] = static_cast<int>(dim);
+  };
+  if (PyLong_Check(object.ptr()))
+    return add(object);
+  if (!PySequence_Check(object.ptr()) || PyUnicode_Check(object.ptr()))
+    throwType("feature_dims", "integers", getTypeName(object));
+  for (nb::handle item : object)
+    add(item);
+  if (options.num_feature_dims == 0)
+    throwError(BNGRAD_BAD_PARAM,
+               "feature_dims: expected at least one, got none");
+}
+
+static bngradStatistics_t readStatistics(nb::handle object) {
+  if (!PyUnicode_Check(object.ptr()))
+    throwType("statistics", "'batch' or 'global'", getTypeName(object));
+  if (PyUnicode_CompareWithASCIIString(object.ptr(), "batch") == 0)
+    return BNGRAD_STATISTICS_BATCH;
+  if (PyUnicode_CompareWithASCIIString(object.ptr(), "global") == 0)
+    return BNGRAD_STATISTICS_GLOBAL;
+  throwError(BNGRAD_BAD_PARAM, std::string("statistics: expected 'batch' or "
+                                           "'global', got ") +
+                                   nb::repr(object).c_str());
+}
+
+void Request::readStatistic(nb::handle variance, nb::handle invStd,
+                            nb::handle epsilon, nb::handle statistics) {
+  if (variance.is_none() == invStd.is_none())
+    throwError(BNGRAD_BAD_PARAM,
+               variance.is_none() ? "expected variance or inv_std, got neither"
+                                  : "expected variance or inv_std, got both");
+  if (variance.is_none()) {
+    options.statistic = BNGRAD_STATISTIC_INV_STD;
+    statistic = "inv_std";
+  }
+  read(variance.is_none() ? invStd : variance, Statistic, statistic);
+  options.epsilon = PyFloat_AsDouble(epsilon.ptr());
+  if (options.epsilon == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    throwType("epsilon", "a number", getTypeName(epsilon));
+  }
+  options.statistics = readStatistics(statistics);
+}
+
+/// An output with the sizes of the feature dims, which may be wrong: the C
+/// library says so later.
+void Request::describeVector(Operand operand, bngradDtype_t dtype,
+                             bool isSums) {
+  Array &array = arrays[operand];
+  const Array &input = arrays[Input];
+  array.dtype = dtype;
+  array.rank = 0;
+  if (isSums)
+    array.shape[array.rank++] = 2;
+  for (int i = 0; i < options.num_feature_dims; ++i) {
+    int dim = options.feature_dims[i];
+    array.shape[array.rank++] =
+        dim >= 0 && dim < input.rank ? input.shape[dim] : 0;
+  }
+  int order[BNGRAD_MAX_RANK];
+  for (int dim = 0; dim < array.rank; ++dim)
+    order[dim] = dim;
+  setDenseStrides(array, order);
+}
+
+/// grad_input with the layout of input.
+void Request::describeGradInput() {
+  arrays[GradInput] = arrays[Input];
+  int order[BNGRAD_MAX_RANK];
+  findOrder(arrays[Input], order);
+  setDenseStrides(arrays[GradInput], order);
+}
+
+void Request::allocate(Operand operand) {
+  results[operand].emplace(arrays[operand], like);
+  has[operand] = true;
+}
+
+nb::object Request::take(Operand operand) {
+  if (given[operand].is_valid())
+    return nb::borrow(given[operand]);
+  return results[operand] ? results[operand]->take() : nb::none();
+}
+
+/// The outputs that `wanted` names.
+static void readWanted(nb::handle object, bool (&wanted)[3]) {
+  bool isSequence =
+      PySequence_Check(object.ptr()) && !PyUnicode_Check(object.ptr());
+  if (!isSequence)
+    throwType("wanted", "names of gradients", getTypeName(object));
+  for (nb::handle item : object) {
+    bool isKnown = false;
+    for (int i = 0; i < 3; ++i)
+      if (PyUnicode_Check(item.ptr()) &&
+          PyUnicode_CompareWithASCIIString(item.ptr(), getName(i)) == 0)
+        wanted[i] = isKnown = true;
+    if (!isKnown)
+      throwError(BNGRAD_BAD_PARAM, std::string("wanted: expected 'grad_input', "
+                                               "'grad_scale' or 'grad_offset', "
+                                               "got ") +
+                                       nb::repr(item).c_str());
+  }
+}
+
+/// The caller's outputs of the whole gradient.
+static void readOutputs(Request &request, nb::handle out,
+                        const bool (&wanted)[3]) {
+  Py_ssize_t size = PyTuple_Check(out.ptr()) ? PyTuple_Size(out.ptr()) : -1;
+  if (size != 3)
+    throwType("out", "a tuple of grad_input, grad_scale and grad_offset",
+              size >= 0 ? "tuple of " + std::to_string(size)
+                        : getTypeName(out));
+  for (int i = 0; i < 3; ++i) {
+    nb::handle item(PyTuple_GetItem(out.ptr(), i));
+    if (item.is_none())
+      continue;
+    if (!wanted[i])
+      throwError(BNGRAD_BAD_PARAM,
+                 std::string("out: expected None for ") + getName(i) +
+                     ", which is not wanted, got " + getTypeName(item));
+    request.readOutput(item, static_cast<Operand>(i));
+  }
+}
+
+static nb::object backward(nb::handle gradOutput, nb::handle input,
+                           nb::handle mean, nb::handle scale,
+                           nb::handle variance, nb::handle invStd,
+                           nb::handle epsilon, nb::handle mask,
+                           nb::handle featureDims, nb::handle statistics,
+                           nb::handle out, nb::handle wantedNames) {
+  Request request(Function::Whole);
+  request.like = gradOutput;
+  request.read(gradOutput, GradOutput, "grad_output");
+  request.read(input, Input, "input");
+  request.read(mean, Mean, "mean");
+  request.readOptional(scale, Scale, "scale");
+  request.readStatistic(variance, invStd, epsilon, statistics);
+  request.readOptional(mask, Mask, "mask");
+  request.readFeatureDims(featureDims);
+  bool areAll = wantedNames.is_none();
+  bool wanted[3] = {areAll, areAll, areAll};
+  if (!areAll)
+    readWanted(wantedNames, wanted);
+  if (!out.is_none())
+    readOutputs(request, out, wanted);
+  for (Operand operand : {GradInput, GradScale, GradOffset}) {
+    if (!wanted[operand] || request.has[operand])
+      continue;
+    if (operand == GradInput)
+      request.describeGradInput();
+    else
+      request.describeVector(operand, request.arrays[Mean].dtype, false);
+    request.allocate(operand);
+  }
+  execute(request);
+  return nb::make_tuple(request.take(GradInput), request.take(GradScale),
+                        request.take(GradOffset));
+}
+
+static nb::object reduce(nb::handle gradOutput, nb::handle input,
+                         nb::handle mean, nb::handle mask,
+                         nb::handle featureDims, nb::handle out) {
+  Request request(Function::Reduce);
+  request.like = gradOutput;
+  request.read(gradOutput, GradOutput, "grad_output");
+  request.read(input, Input, "input");
+  request.read(mean, Mean, "mean");
+  request.readOptional(mask, Mask, "mask");
+  request.readFeatureDims(featureDims);
+  if (!out.is_none()) {
+    request.readOutput(out, Sums);
+  } else {
+    request.describeVector(
+        Sums,
+        getSumType(request.arrays[Input].dtype, request.arrays[Mean].dtype),
+        true);
+    request.allocate(Sums);
+  }
+  execute(request);
+  return request.take(Sums);
+}
+
+static nb::object elemt(nb::handle gradOutput, nb::handle input,
+                        nb::handle mean, nb::handle sums, nb::handle count,
+                        nb::handle scale, nb::handle variance,
+                        nb::handle invStd, nb::handle epsilon, nb::handle mask,
+                        nb::handle featureDims, nb::handle out) {
+  Request request(Function::Elemt);
+  request.like = gradOutput;
+  request.read(gradOutput, GradOutput, "grad_output");
+  request.read(input, Input, "input");
+  request.read(mean, Mean, "mean");
+  request.read(sums, Sums, "sums");
+  request.count = readInteger(count, "count");
+  request.readOptional(scale, Scale, "scale");
+  request.readStatistic(variance, invStd, epsilon, nb::str("batch"));
+  request.readOptional(mask, Mask, "mask");
+  request.readFeatureDims(featureDims);
+  if (!out.is_none()) {
+    request.readOutput(out, GradInput);
+  } else {
+    request.describeGradInput();
+    request.allocate(GradInput);
+  }
+  execute(request);
+  return request.take(GradInput);
+}
+
+static void setThreads(nb::handle count) {
+  long value = readInteger(count, "count");
+  if (value < 1 || value > kMostThreads)
+    throwError(BNGRAD_BAD_PARAM, "count: expected 1 to " +
+                                     std::to_string(kMostThreads) + ", got " +
+                                     nb::str(count).c_str());
+  setNumThreads(static_cast<int>(value));
+}
+
+NB_MODULE(_numpy, module) {
+  module.attr("__version__") = bngradVersion();
+  nb::tuple dims = nb::make_tuple(1);
+  module.def("batch_norm_backward", backward, "grad_output"_a, "input"_a,
+             "mean"_a, nb::kw_only(), "scale"_a = nb::none(),
+             "variance"_a = nb::none(), "inv_std"_a = nb::none(),
+             "epsilon"_a = 0.0, "mask"_a = nb::none(), "feature_dims"_a = dims,
+             "statistics"_a = "batch", "out"_a = nb::none(),
+             "wanted"_a = nb::none(), kBackwardSignature, kBackwardDoc);
+  module.def("batch_norm_backward_reduce", reduce, "grad_output"_a, "input"_a,
+             "mean"_a, nb::kw_only(), "mask"_a = nb::none(),
+             "feature_dims"_a = dims, "out"_a = nb::none(), kReduceSignature,
+             kReduceDoc);
+  module.def("batch_norm_backward_elemt", elemt, "grad_output"_a, "input"_a,
+             "mean"_a, "sums"_a, "count"_a, nb::kw_only(),
+             "scale"_a = nb::none(), "variance"_a = nb::none(),
+             "inv_std"_a = nb::none(), "epsilon"_a = 0.0, "mask"_a = nb::none(),
+             "feature_dims"_a = dims, "out"_a = nb::none(), kElemtSignature,
+             kElemtDoc);
+  module.def("get_num_threads", getNumThreads, kGetNumThreadsDoc);
+  module.def("set_num_threads", setThreads, "count"_a, kSetNumThreadsDoc);
+}

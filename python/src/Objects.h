@@ -1,0 +1,53 @@
+//===- Objects.h - Python objects that are arrays ---------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_PYTHON_SRC_OBJECTS_H
+#define BNGRAD_PYTHON_SRC_OBJECTS_H
+
+#include "Array.h"
+
+#include <nanobind/ndarray.h>
+
+namespace bngrad::python {
+
+/// Keeps the memory of an object's array.
+using Keeper = nb::ndarray<nb::ro>;
+
+/// Whether `object` is an array of numpy.
+bool isNumpy(nb::handle object);
+
+/// The array of numpy in `object`; false if it has none. Throws if no operand
+/// may have it.
+bool readNumpy(nb::handle object, const char *name, Array &array);
+
+/// An array of numpy, whose type, shape and strides are those of `array`; sets
+/// the data of that.
+nb::object makeNumpy(Array &array);
+
+/// The array in `object`, of numpy or with DLPack. Throws if no operand may
+/// have it.
+void read(nb::handle object, const char *name, bool isOutput, Array &array,
+          Keeper &keeper);
+
+/// Memory for an array without gaps, and the object that it becomes.
+class Result {
+public:
+  /// For an array of the library of `like`; sets the data of `array`.
+  Result(Array &array, nb::handle like);
+  /// The object, when the data are final.
+  nb::object take();
+
+private:
+  nb::object object; // of numpy, or the owner of the memory
+  nb::handle like;
+  const Array *array;
+};
+
+} // namespace bngrad::python
+
+#endif // BNGRAD_PYTHON_SRC_OBJECTS_H

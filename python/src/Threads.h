@@ -1,0 +1,40 @@
+//===- Threads.h - the threads of bngrad's own calls ------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A pool of threads for calls from Python, where no OpenMP can be relied on. It
+// starts them when they are first needed. A call that finds the pool in use
+// runs on its own thread, and so does the child of a fork until it has started
+// threads of its own. The functions need Python's lock.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_PYTHON_SRC_THREADS_H
+#define BNGRAD_PYTHON_SRC_THREADS_H
+
+#include "BNGrad/Runtime/Runtime.h"
+
+namespace bngrad::python {
+
+/// The most threads of a call.
+inline constexpr int kMostThreads = 1024;
+
+/// The number of threads of a call, at first that of the environment variable
+/// BNGRAD_NUM_THREADS, else of OMP_NUM_THREADS, else of the CPUs that the
+/// process may use.
+int getNumThreads();
+
+/// Sets the number of threads of later calls; `count` is at least 1.
+void setNumThreads(int count);
+
+/// The handle for a CPU whose calls run on that many threads; it lives as long
+/// as the process. Throws if there is none.
+bngradHandle_t getHandle();
+
+} // namespace bngrad::python
+
+#endif // BNGRAD_PYTHON_SRC_THREADS_H

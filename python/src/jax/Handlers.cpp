@@ -1,0 +1,539 @@
+//===- Handlers.cpp - gradients as custom calls of XLA --------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Handlers of XLA's typed FFI for CPUs. Operands and results are row-major; an
+// attribute tells whether those in parentheses are there:
+//
+//   bngrad.batch_norm_backward
+//     grad_output, input, (scale), mean, statistic, (mask) ->
+//     (grad_input), (grad_scale), (grad_offset)
+//   bngrad.batch_norm_backward_reduce
+//     grad_output, input, mean, (mask) -> sums
+//   bngrad.batch_norm_backward_elemt
+//     grad_output, input, (scale), mean, statistic, sums, (mask), (count) ->
+//     grad_input
+//
+// The attribute `rank` is that of input. Buffers of a higher rank hold a batch
+// of gradients, which `jax.vmap` makes: all have the same number of additional
+// dims in front. An operand that the gradients share has size 1 there.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Plan.h"
+#include "Threads.h"
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <new>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+using namespace bngrad::jax;
+namespace ffi = xla::ffi;
+
+namespace {
+/// The attributes that describe a gradient.
+struct Attributes {
+  int64_t rank;
+  ffi::Span<const int64_t> featureDims;
+  double epsilon = 0;
+  std::string_view statistics = "batch", statistic = "variance";
+};
+
+/// A scalar operand of Elemt, which is no tensor of the C library.
+constexpr int kCount = kNumSlots;
+
+/// A buffer of XLA; `data` may be null if it has no elements.
+struct Buffer {
+  XLA_FFI_DataType dtype;
+  char *data;
+  int64_t rank;
+  const int64_t *sizes;
+  bool isResult;
+};
+
+/// The buffers of a call by slot.
+class Buffers {
+public:
+  /// Null: absent.
+  const Buffer *operator[](int slot) const {
+    return has[slot] ? &buffers[slot] : nullptr;
+  }
+  void set(int slot, const ffi::AnyBuffer &buffer, bool isResult) {
+    has[slot] = true;
+    buffers[slot] = {static_cast<XLA_FFI_DataType>(buffer.element_type()),
+                     static_cast<char *>(buffer.untyped_data()),
+                     static_cast<int64_t>(buffer.dimensions().size()),
+                     buffer.dimensions().begin(), isResult};
+  }
+
+private:
+  bool has[kNumSlots + 1] = {};
+  Buffer buffers[kNumSlots + 1];
+};
+
+/// The slots of the operands, or of the results, of a call in their order, and
+/// whether they are there.
+using Signature = std::initializer_list<std::pair<int, bool>>;
+
+/// Memory that is freed at the end.
+class Workspace {
+public:
+  explicit Workspace(size_t size)
+      : data(size <= sizeof(small) ? small : std::malloc(size)) {
+    if (!data)
+      throw std::bad_alloc();
+  }
+  ~Workspace() {
+    if (data != small)
+      std::free(data);
+  }
+  Workspace(const Workspace &) = delete;
+  Workspace &operator=(const Workspace &) = delete;
+
+  void *get() const { return data; }
+
+private:
+  /// Enough for tiny gradients, which take less than a microsecond.
+  char small[1 << 15];
+  void *data;
+};
+} // namespace
+
+static const char *getName(int slot) {
+  static constexpr const char *kNames[kNumSlots + 1] = {
+      "grad_input", "grad_scale", "grad_offset", "sums", "grad_output", "input",
+      "scale",      "mean",       "statistic",   "mask", "count"};
+  return kNames[slot];
+}
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+static ffi::Error invalid(std::string text) {
+  return ffi::Error(ffi::ErrorCode::kInvalidArgument,
+                    "bngrad: " + std::move(text));
+}
+
+/// `subject: expected EXPECTED, got ACTUAL`.
+static ffi::Error invalid(std::string_view subject, std::string_view expected,
+                          int64_t actual) {
+  std::string text(subject);
+  return invalid(text.append(": expected ")
+                     .append(expected)
+                     .append(", got ")
+                     .append(std::to_string(actual)));
+}
+
+/// The error of the last call of the C library.
+static ffi::Error makeError(bngradStatus_t status) {
+  std::string text = bngradGetLastError();
+  ffi::ErrorCode code = ffi::ErrorCode::kInvalidArgument;
+  if (status == BNGRAD_COMPILER_NOT_FOUND)
+    code = ffi::ErrorCode::kUnimplemented;
+  else if (status == BNGRAD_DEVICE_NOT_SUPPORTED)
+    code = ffi::ErrorCode::kFailedPrecondition;
+  else if (status == BNGRAD_INTERNAL_ERROR)
+    code = text == "out of memory" ? ffi::ErrorCode::kResourceExhausted
+                                   : ffi::ErrorCode::kInternal;
+  return ffi::Error(code, "bngrad: " + text);
+}
+
+//===----------------------------------------------------------------------===//
+// Descriptions for the C library
+//===----------------------------------------------------------------------===//
+
+/// The C library's type; false: it has none.
+static bool convert(XLA_FFI_DataType type, bngradDtype_t &dtype) {
+  switch (type) {
+  case XLA_FFI_DataType_F16:
+    dtype = BNGRAD_DTYPE_F16;
+    return true;
+  case XLA_FFI_DataType_BF16:
+    dtype = BNGRAD_DTYPE_BF16;
+    return true;
+  case XLA_FFI_DataType_F32:
+    dtype = BNGRAD_DTYPE_F32;
+    return true;
+  case XLA_FFI_DataType_F64:
+    dtype = BNGRAD_DTYPE_F64;
+    return true;
+  case XLA_FFI_DataType_PRED:
+    dtype = BNGRAD_DTYPE_BOOL;
+    return true;
+  default:
+    return false;
+  }
+}
+
+static ffi::Error setOptions(const Attributes &attributes,
+                             bngradBatchNormBackwardOptions_t &options) {
+  auto isOneOf = [](std::string_view value, std::string_view first,
+                    std::string_view second) {
+    return value == first || value == second;
+  };
+  if (!isOneOf(attributes.statistics, "batch", "global"))
+    return invalid("statistics: expected batch or global, got " +
+                   std::string(attributes.statistics));
+  if (!isOneOf(attributes.statistic, "variance", "inv_std"))
+    return invalid("statistic: expected variance or inv_std, got " +
+                   std::string(attributes.statistic));
+  size_t count = attributes.featureDims.size();
+  if (count < 1 || count > BNGRAD_MAX_FEATURE_DIMS)
+    return invalid("feature_dims",
+                   "1 to " + std::to_string(BNGRAD_MAX_FEATURE_DIMS) + " dims",
+                   count);
+  options = {};
+  options.struct_size = sizeof(options);
+  options.epsilon = attributes.epsilon;
+  options.statistics = attributes.statistics == "batch"
+                           ? BNGRAD_STATISTICS_BATCH
+                           : BNGRAD_STATISTICS_GLOBAL;
+  options.statistic = attributes.statistic == "variance"
+                          ? BNGRAD_STATISTIC_VARIANCE
+                          : BNGRAD_STATISTIC_INV_STD;
+  options.num_feature_dims = static_cast<int>(count);
+  for (size_t i = 0; i < count; ++i)
+    // The C library reports those that are not dims of input.
+    options.feature_dims[i] = static_cast<int>(
+        std::clamp<int64_t>(attributes.featureDims[i], -1, INT_MAX));
+  return ffi::Error::Success();
+}
+
+/// The rank that a slot has in one gradient.
+static int64_t getRank(int slot, const Attributes &attributes) {
+  int64_t numFeatureDims = attributes.featureDims.size();
+  switch (slot) {
+  case GradInput:
+  case GradOutput:
+  case Input:
+  case Mask:
+    return attributes.rank;
+  case Sums:
+    return numFeatureDims + 1;
+  case kCount:
+    return 0;
+  default:
+    return numFeatureDims;
+  }
+}
+
+/// Describes the tensor of one gradient in a buffer of a batch with
+/// `batchRank` dims.
+static ffi::Error setShape(int slot, const Buffer &buffer,
+                           const Attributes &attributes, int64_t batchRank,
+                           Problem &problem) {
+  int64_t rank = buffer.rank - batchRank;
+  int64_t expected = getRank(slot, attributes);
+  // Without a batch, the C library reports ranks.
+  if ((batchRank > 0 || slot == kCount) && rank != expected)
+    return invalid(getName(slot),
+                   "rank " + std::to_string(expected + batchRank), buffer.rank);
+  if (slot == kCount)
+    return ffi::Error::Success();
+  Shape &shape = problem.shapes[slot];
+  if (!convert(buffer.dtype, shape.dtype)) {
+    std::ostringstream type;
+    type << static_cast<ffi::DataType>(buffer.dtype);
+    return invalid(std::string(getName(slot)) +
+                   ": expected dtype f16, bf16, f32, f64 or bool, got " +
+                   type.str());
+  }
+  problem.has[slot] = true;
+  shape.rank = static_cast<int>(rank);
+  shape.sizes = buffer.sizes + batchRank;
+  return ffi::Error::Success();
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+/// `count` of a gradient.
+static ffi::Error readCount(XLA_FFI_DataType type, const void *data,
+                            int64_t &count) {
+  switch (type) {
+  case XLA_FFI_DataType_S32:
+    count = *static_cast<const int32_t *>(data);
+    return ffi::Error::Success();
+  case XLA_FFI_DataType_S64:
+    count = *static_cast<const int64_t *>(data);
+    return ffi::Error::Success();
+  default:
+    return invalid("count: expected dtype s32 or s64");
+  }
+}
+
+namespace {
+/// The gradients of a batch, and their places in the buffers.
+class Batch {
+public:
+  Batch(const Buffers &buffers, const Attributes &attributes)
+      : buffers(buffers), sizes(buffers[Input]->rank - attributes.rank, 1) {
+    for (int slot = 0; slot <= kNumSlots; ++slot)
+      if (const Buffer *buffer = buffers[slot]) {
+        bytes[slot] = ffi::ByteWidth(static_cast<ffi::DataType>(buffer->dtype));
+        for (int64_t dim = rank(); dim < buffer->rank; ++dim)
+          bytes[slot] *= buffer->sizes[dim];
+      }
+  }
+
+  /// Finds the sizes of the batch; operands may have 1 instead.
+  ffi::Error setSizes() {
+    for (int64_t dim = 0; dim < rank(); ++dim) {
+      for (int slot = 0; slot <= kNumSlots; ++slot)
+        if (buffers[slot] && buffers[slot]->isResult)
+          sizes[dim] = buffers[slot]->sizes[dim];
+      for (int slot = 0; slot <= kNumSlots; ++slot) {
+        const Buffer *buffer = buffers[slot];
+        if (buffer && buffer->sizes[dim] != sizes[dim] &&
+            (buffer->isResult || buffer->sizes[dim] != 1))
+          return invalid(getName(slot),
+                         "size of dim " + std::to_string(dim) + " to be " +
+                             std::to_string(sizes[dim]),
+                         buffer->sizes[dim]);
+      }
+      count *= sizes[dim];
+    }
+    return ffi::Error::Success();
+  }
+
+  int64_t size() const { return count; }
+
+  /// The data of gradient `index` in the buffer of a slot; null: absent.
+  void *getData(int slot, int64_t index) const {
+    const Buffer *buffer = buffers[slot];
+    if (!buffer)
+      return nullptr;
+    // The C library expects an address for tensors without elements, too.
+    static char none;
+    if (!buffer->data)
+      return &none;
+    int64_t place = 0, stride = 1;
+    for (int64_t dim = rank(); dim-- > 0;) {
+      place += index % sizes[dim] % buffer->sizes[dim] * stride;
+      stride *= buffer->sizes[dim];
+      index /= sizes[dim];
+    }
+    return buffer->data + place * bytes[slot];
+  }
+
+private:
+  int64_t rank() const { return sizes.size(); }
+
+  const Buffers &buffers;
+  std::vector<int64_t> sizes;
+  int64_t count = 1;
+  /// Of one gradient.
+  int64_t bytes[kNumSlots + 1];
+};
+} // namespace
+
+/// Computes all gradients of a batch.
+static ffi::Error runBatch(const Plan &plan, const Batch &batch,
+                           const Buffers &buffers, int64_t count) {
+  Workspace workspace(plan.getWorkspaceSize());
+  for (int64_t i = 0; i < batch.size(); ++i) {
+    void *data[kNumSlots];
+    for (int slot = 0; slot < kNumSlots; ++slot)
+      data[slot] = batch.getData(slot, i);
+    if (const Buffer *buffer = buffers[kCount]) {
+      ffi::Error error =
+          readCount(buffer->dtype, batch.getData(kCount, i), count);
+      if (error.failure())
+        return error;
+    }
+    if (bngradStatus_t status = plan.run(workspace.get(), data, &count))
+      return makeError(status);
+  }
+  return ffi::Error::Success();
+}
+
+/// Assigns the operands or results in `list` to slots.
+template <typename List>
+static ffi::Error assign(const List &list, const Signature &signature,
+                         Buffers &buffers) {
+  constexpr bool kIsResult = std::is_same_v<List, ffi::RemainingRets>;
+  size_t next = 0;
+  for (auto [slot, isThere] : signature) {
+    if (!isThere)
+      continue;
+    if (next == list.size())
+      return invalid(std::string(getName(slot)) + ": expected one of the " +
+                     (kIsResult ? "results" : "operands") + ", got " +
+                     std::to_string(next) + " without it");
+    auto buffer = list.template get<ffi::AnyBuffer>(next++);
+    if (!buffer)
+      return buffer.error();
+    if constexpr (kIsResult)
+      buffers.set(slot, **buffer, true);
+    else
+      buffers.set(slot, *buffer, false);
+  }
+  if (next != list.size())
+    return invalid(kIsResult ? "results" : "operands", std::to_string(next),
+                   list.size());
+  return ffi::Error::Success();
+}
+
+/// Runs a function of the C library; `count` is an operand of Elemt.
+static ffi::Error run(Function function, ffi::ThreadPool &pool,
+                      const Buffers &buffers, const Attributes &attributes,
+                      int64_t count) {
+  int64_t batchRank = buffers[Input]->rank - attributes.rank;
+  if (attributes.rank < 0 || batchRank < 0)
+    return invalid("rank",
+                   "0 to " + std::to_string(buffers[Input]->rank) +
+                       ", the rank of input",
+                   attributes.rank);
+  Problem problem = {};
+  problem.function = function;
+  ffi::Error error = setOptions(attributes, problem.options);
+  for (int slot = 0; slot <= kNumSlots; ++slot)
+    if (error.success() && buffers[slot])
+      error = setShape(slot, *buffers[slot], attributes, batchRank, problem);
+  Batch batch(buffers, attributes);
+  if (error.success())
+    error = batch.setSizes();
+  if (error.failure())
+    return error;
+  try {
+    PoolScope scope(pool);
+    std::shared_ptr<const Plan> plan;
+    if (bngradStatus_t status = Plan::find(problem, plan))
+      return makeError(status);
+    return runBatch(*plan, batch, buffers, count);
+  } catch (const std::bad_alloc &) {
+    return ffi::Error(ffi::ErrorCode::kResourceExhausted,
+                      "bngrad: out of memory");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Handlers
+//===----------------------------------------------------------------------===//
+
+static ffi::Error runBackward(ffi::ThreadPool pool, ffi::RemainingArgs args,
+                              ffi::RemainingRets rets, int64_t rank,
+                              ffi::Span<const int64_t> featureDims,
+                              double epsilon, std::string_view statistics,
+                              std::string_view statistic, bool hasScale,
+                              bool hasMask, bool wantsInput, bool wantsScale,
+                              bool wantsOffset) {
+  Buffers buffers;
+  ffi::Error error = assign(args,
+                            {{GradOutput, true},
+                             {Input, true},
+                             {Scale, hasScale},
+                             {Mean, true},
+                             {Statistic, true},
+                             {Mask, hasMask}},
+                            buffers);
+  if (error.success())
+    error = assign(rets,
+                   {{GradInput, wantsInput},
+                    {GradScale, wantsScale},
+                    {GradOffset, wantsOffset}},
+                   buffers);
+  if (error.failure())
+    return error;
+  return run(Function::Backward, pool, buffers,
+             {rank, featureDims, epsilon, statistics, statistic}, 0);
+}
+
+static ffi::Error runReduce(ffi::ThreadPool pool, ffi::RemainingArgs args,
+                            ffi::RemainingRets rets, int64_t rank,
+                            ffi::Span<const int64_t> featureDims,
+                            bool hasMask) {
+  Buffers buffers;
+  ffi::Error error = assign(
+      args, {{GradOutput, true}, {Input, true}, {Mean, true}, {Mask, hasMask}},
+      buffers);
+  if (error.success())
+    error = assign(rets, {{Sums, true}}, buffers);
+  if (error.failure())
+    return error;
+  return run(Function::Reduce, pool, buffers, {rank, featureDims}, 0);
+}
+
+static ffi::Error runElemt(ffi::ThreadPool pool, ffi::RemainingArgs args,
+                           ffi::RemainingRets rets, int64_t rank,
+                           ffi::Span<const int64_t> featureDims, double epsilon,
+                           std::string_view statistic, bool hasScale,
+                           bool hasMask, bool hasCount, int64_t count) {
+  Buffers buffers;
+  ffi::Error error = assign(args,
+                            {{GradOutput, true},
+                             {Input, true},
+                             {Scale, hasScale},
+                             {Mean, true},
+                             {Statistic, true},
+                             {Sums, true},
+                             {Mask, hasMask},
+                             {kCount, hasCount}},
+                            buffers);
+  if (error.success())
+    error = assign(rets, {{GradInput, true}}, buffers);
+  if (error.failure())
+    return error;
+  return run(Function::Elemt, pool, buffers,
+             {rank, featureDims, epsilon, "batch", statistic}, count);
+}
+
+#define BNGRAD_EXPORT extern "C" __attribute__((visibility("default")))
+
+BNGRAD_EXPORT XLA_FFI_Error *bngradJaxBackward(XLA_FFI_CallFrame *frame);
+BNGRAD_EXPORT XLA_FFI_Error *bngradJaxReduce(XLA_FFI_CallFrame *frame);
+BNGRAD_EXPORT XLA_FFI_Error *bngradJaxElemt(XLA_FFI_CallFrame *frame);
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    bngradJaxBackward, runBackward,
+    ffi::Ffi::Bind()
+        .Ctx<ffi::ThreadPool>()
+        .RemainingArgs()
+        .RemainingRets()
+        .Attr<int64_t>("rank")
+        .Attr<ffi::Span<const int64_t>>("feature_dims")
+        .Attr<double>("epsilon")
+        .Attr<std::string_view>("statistics")
+        .Attr<std::string_view>("statistic")
+        .Attr<bool>("has_scale")
+        .Attr<bool>("has_mask")
+        .Attr<bool>("wants_grad_input")
+        .Attr<bool>("wants_grad_scale")
+        .Attr<bool>("wants_grad_offset"));
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    bngradJaxReduce, runReduce,
+    ffi::Ffi::Bind()
+        .Ctx<ffi::ThreadPool>()
+        .RemainingArgs()
+        .RemainingRets()
+        .Attr<int64_t>("rank")
+        .Attr<ffi::Span<const int64_t>>("feature_dims")
+        .Attr<bool>("has_mask"));
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    bngradJaxElemt, runElemt,
+    ffi::Ffi::Bind()
+        .Ctx<ffi::ThreadPool>()
+        .RemainingArgs()
+        .RemainingRets()
+        .Attr<int64_t>("rank")
+        .Attr<ffi::Span<const int64_t>>("feature_dims")
+        .Attr<double>("epsilon")
+        .Attr<std::string_view>("statistic")
+        .Attr<bool>("has_scale")
+        .Attr<bool>("has_mask")
+        .Attr<bool>("has_count")
+        .Attr<int64_t>("count"));

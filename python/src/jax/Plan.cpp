@@ -1,0 +1,213 @@
+//===- Plan.cpp - gradients described to the C library --------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Plan.h"
+
+#include "Threads.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+using namespace bngrad::jax;
+
+namespace {
+/// The handle of the process, which lives as long as that.
+struct Handle {
+  bngradHandle_t handle = nullptr;
+  bngradStatus_t status;
+
+  Handle() {
+    status = bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0);
+    if (status == BNGRAD_SUCCESS) {
+      bngrad_threads_t threads = getPoolThreads();
+      status = bngradSetThreads(handle, &threads);
+    }
+  }
+};
+
+/// A problem as numbers.
+class Key {
+public:
+  explicit Key(const Problem &problem) {
+    const bngradBatchNormBackwardOptions_t &options = problem.options;
+    int64_t epsilon;
+    static_assert(sizeof(epsilon) == sizeof(options.epsilon));
+    std::memcpy(&epsilon, &options.epsilon, sizeof(epsilon));
+    add(static_cast<int64_t>(problem.function));
+    add(epsilon);
+    add(options.statistics);
+    add(options.statistic);
+    add(options.num_feature_dims);
+    for (int i = 0; i < options.num_feature_dims; ++i)
+      add(options.feature_dims[i]);
+    for (int i = 0; i < kNumSlots; ++i) {
+      add(problem.has[i]);
+      if (!problem.has[i])
+        continue;
+      const Shape &shape = problem.shapes[i];
+      add(shape.dtype);
+      add(shape.rank);
+      for (int dim = 0; dim < shape.rank; ++dim)
+        add(shape.sizes[dim]);
+    }
+  }
+
+  bool operator==(const Key &other) const {
+    return count == other.count &&
+           std::equal(numbers, numbers + count, other.numbers);
+  }
+
+  /// FNV-1a on numbers instead of bytes.
+  size_t hash() const {
+    uint64_t value = 0xcbf29ce484222325;
+    for (int i = 0; i < count; ++i)
+      value = (value ^ static_cast<uint64_t>(numbers[i])) * 0x100000001b3;
+    return value ^ (value >> 32);
+  }
+
+private:
+  void add(int64_t number) { numbers[count++] = number; }
+
+  static constexpr int kMost =
+      5 + BNGRAD_MAX_FEATURE_DIMS + kNumSlots * (3 + BNGRAD_MAX_RANK);
+  int count = 0;
+  int64_t numbers[kMost];
+};
+
+struct HashKey {
+  size_t operator()(const Key &key) const { return key.hash(); }
+};
+
+/// The plans of earlier calls.
+class Cache {
+public:
+  std::shared_ptr<const Plan> find(const Key &key) {
+    std::shared_lock<std::shared_mutex> lock(mutex);
+    auto found = plans.find(key);
+    return found == plans.end() ? nullptr : found->second;
+  }
+
+  void add(const Key &key, const std::shared_ptr<const Plan> &plan) {
+    std::unique_lock<std::shared_mutex> lock(mutex);
+    if (plans.size() >= kMostPlans)
+      plans.clear();
+    plans.emplace(key, plan);
+  }
+
+private:
+  /// A plan has some 3 KB. Programs of more shapes make plans again.
+  static constexpr size_t kMostPlans = 1024;
+
+  std::shared_mutex mutex;
+  std::unordered_map<Key, std::shared_ptr<const Plan>, HashKey> plans;
+};
+
+/// The tensor descriptors of a problem.
+class Tensors {
+public:
+  Tensors() = default;
+  ~Tensors() {
+    for (bngradTensorDescriptor_t tensor : tensors)
+      bngradDestroyTensorDescriptor(tensor);
+  }
+  Tensors(const Tensors &) = delete;
+  Tensors &operator=(const Tensors &) = delete;
+
+  bngradStatus_t create(const Problem &problem) {
+    for (int i = 0; i < kNumSlots; ++i) {
+      const Shape &shape = problem.shapes[i];
+      if (!problem.has[i])
+        continue;
+      if (bngradStatus_t status = bngradCreateTensorDescriptor(
+              &tensors[i], shape.dtype, shape.rank, shape.sizes, nullptr))
+        return status;
+    }
+    return BNGRAD_SUCCESS;
+  }
+
+  bngradTensorDescriptor_t operator[](Slot slot) const { return tensors[slot]; }
+
+private:
+  bngradTensorDescriptor_t tensors[kNumSlots] = {};
+};
+} // namespace
+
+Plan::~Plan() { bngradDestroyBatchNormBackwardDescriptor(descriptor); }
+
+bngradStatus_t Plan::create(const Problem &problem) {
+  static const Handle &handle = *new Handle;
+  if (!handle.handle || handle.status != BNGRAD_SUCCESS)
+    return handle.status;
+  Tensors tensors;
+  bngradStatus_t status = tensors.create(problem);
+  if (status != BNGRAD_SUCCESS)
+    return status;
+  switch (function) {
+  case Function::Backward:
+    status = bngradCreateBatchNormBackwardDescriptor(
+        handle.handle, &descriptor, &problem.options, tensors[GradInput],
+        tensors[GradScale], tensors[GradOffset], tensors[GradOutput],
+        tensors[Input], tensors[Scale], tensors[Mean], tensors[Statistic],
+        tensors[Mask]);
+    break;
+  case Function::Reduce:
+    status = bngradCreateBatchNormBackwardReduceDescriptor(
+        handle.handle, &descriptor, &problem.options, tensors[Sums],
+        tensors[GradOutput], tensors[Input], tensors[Mean], tensors[Mask]);
+    break;
+  case Function::Elemt:
+    status = bngradCreateBatchNormBackwardElemtDescriptor(
+        handle.handle, &descriptor, &problem.options, tensors[GradInput],
+        tensors[GradOutput], tensors[Input], tensors[Scale], tensors[Mean],
+        tensors[Statistic], tensors[Sums], tensors[Mask]);
+    break;
+  }
+  if (status != BNGRAD_SUCCESS)
+    return status;
+  return bngradGetBatchNormBackwardWorkspaceSize(descriptor, &workspaceSize);
+}
+
+bngradStatus_t Plan::find(const Problem &problem,
+                          std::shared_ptr<const Plan> &plan) {
+  static Cache &cache = *new Cache;
+  Key key(problem);
+  if (std::shared_ptr<const Plan> found = cache.find(key)) {
+    plan = std::move(found);
+    return BNGRAD_SUCCESS;
+  }
+  auto created = std::make_shared<Plan>(problem.function);
+  if (bngradStatus_t status = created->create(problem))
+    return status;
+  cache.add(key, created);
+  plan = std::move(created);
+  return BNGRAD_SUCCESS;
+}
+
+bngradStatus_t Plan::run(void *workspace, void *const (&data)[kNumSlots],
+                         const int64_t *count) const {
+  switch (function) {
+  case Function::Backward:
+    return bngradBatchNormBackward(
+        descriptor, workspace, workspaceSize, data[GradInput], data[GradScale],
+        data[GradOffset], data[GradOutput], data[Input], data[Scale],
+        data[Mean], data[Statistic], data[Mask], nullptr);
+  case Function::Reduce:
+    return bngradBatchNormBackwardReduce(
+        descriptor, workspace, workspaceSize, data[Sums], data[GradOutput],
+        data[Input], data[Mean], data[Mask], nullptr);
+  case Function::Elemt:
+    return bngradBatchNormBackwardElemt(
+        descriptor, workspace, workspaceSize, data[GradInput], data[GradOutput],
+        data[Input], data[Scale], data[Mean], data[Statistic], data[Sums],
+        count, data[Mask], nullptr);
+  }
+  return BNGRAD_INTERNAL_ERROR;
+}

@@ -1,0 +1,237 @@
+//===- Ops.cpp - the ops of the namespace bngrad --------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Gradient.h"
+
+using namespace bngrad::torch;
+
+static const char *const schemas[] = {
+    "batch_norm_backward(Tensor grad_output, Tensor input, Tensor mean, "
+    "Tensor? scale=None, Tensor? variance=None, Tensor? inv_std=None, "
+    "float epsilon=0.0, Tensor? mask=None, int[] feature_dims=[1], "
+    "str statistics=\"batch\", bool[3] output_mask=[True, True, True]) -> "
+    "(Tensor grad_input, Tensor grad_scale, Tensor grad_offset)",
+    "batch_norm_backward_reduce(Tensor grad_output, Tensor input, "
+    "Tensor mean, Tensor? mask=None, int[] feature_dims=[1]) -> Tensor",
+    "batch_norm_backward_elemt(Tensor grad_output, Tensor input, Tensor mean, "
+    "Tensor sums, Tensor count, Tensor? scale=None, "
+    "Tensor? variance=None, Tensor? inv_std=None, float epsilon=0.0, "
+    "Tensor? mask=None, int[] feature_dims=[1]) -> Tensor"};
+
+namespace {
+/// Takes the arguments of a kernel one after the other; all of them, so that
+/// none is lost.
+class Arguments {
+public:
+  explicit Arguments(const StableIValue *stack) : next(stack) {}
+
+  Tensor takeTensor() {
+    Tensor tensor;
+    isGood &= tensor.take(unpack<AtenTensorHandle>(*next++));
+    return tensor;
+  }
+
+  Tensor takeOptionalTensor() {
+    Tensor tensor;
+    isGood &= tensor.takeOptional(*next++);
+    return tensor;
+  }
+
+  double takeDouble() { return unpack<double>(*next++); }
+
+  void takeFeatureDims(const Tensor &input,
+                       bngradBatchNormBackwardOptions_t &options);
+  bngradStatistics_t takeStatistics();
+  void takeMask(bool (&mask)[3]);
+
+  /// Whether all were good; if not, the error of this thread is set.
+  bool areGood() const { return isGood; }
+
+private:
+  const StableIValue *next;
+  bool isGood = true;
+};
+} // namespace
+
+void Arguments::takeFeatureDims(const Tensor &input,
+                                bngradBatchNormBackwardOptions_t &options) {
+  auto list = unpack<StableListHandle>(*next++);
+  size_t size = 0;
+  if (torch_list_size(list, &size))
+    isGood = failByTorch("torch_list_size");
+  else if (size < 1 || size > BNGRAD_MAX_FEATURE_DIMS)
+    isGood = fail("feature_dims: expected 1 to %d dims, got %zu",
+                  BNGRAD_MAX_FEATURE_DIMS, size);
+  for (size_t i = 0; isGood && i < size; ++i) {
+    StableIValue item = 0;
+    if (torch_list_get_item(list, i, &item)) {
+      isGood = failByTorch("torch_list_get_item");
+      break;
+    }
+    auto dim = unpack<int64_t>(item);
+    if (dim < -input.rank || dim >= input.rank) {
+      isGood = fail("feature_dims: expected dims of input, %lld to %lld, "
+                    "got %lld",
+                    static_cast<long long>(-input.rank),
+                    static_cast<long long>(input.rank - 1),
+                    static_cast<long long>(dim));
+      break;
+    }
+    options.feature_dims[options.num_feature_dims++] =
+        static_cast<int>(dim < 0 ? dim + input.rank : dim);
+  }
+  torch_delete_list(list);
+}
+
+bngradStatistics_t Arguments::takeStatistics() {
+  auto string = unpack<StringHandle>(*next++);
+  const char *text = "";
+  if (torch_string_c_str(string, &text))
+    isGood = failByTorch("torch_string_c_str");
+  bool isGlobal = std::strcmp(text, "global") == 0;
+  if (isGood && !isGlobal && std::strcmp(text, "batch") != 0)
+    isGood =
+        fail("statistics: expected \"batch\" or \"global\", got \"%s\"", text);
+  torch_delete_string(string);
+  return isGlobal ? BNGRAD_STATISTICS_GLOBAL : BNGRAD_STATISTICS_BATCH;
+}
+
+void Arguments::takeMask(bool (&mask)[3]) {
+  auto list = unpack<StableListHandle>(*next++);
+  for (size_t i = 0; i < 3; ++i) {
+    StableIValue item = 0;
+    if (torch_list_get_item(list, i, &item))
+      isGood = failByTorch("torch_list_get_item");
+    mask[i] = unpack<bool>(item);
+  }
+  torch_delete_list(list);
+}
+
+/// Takes scale, variance, inv_std and epsilon.
+static bool takeStatistic(Arguments &arguments, Operands &operands) {
+  operands.scale = arguments.takeOptionalTensor();
+  Tensor variance = arguments.takeOptionalTensor();
+  Tensor invStd = arguments.takeOptionalTensor();
+  operands.options.epsilon = arguments.takeDouble();
+  if (!variance == !invStd)
+    return fail("expected either variance or inv_std, got %s",
+                variance ? "both" : "none");
+  operands.options.statistic =
+      invStd ? BNGRAD_STATISTIC_INV_STD : BNGRAD_STATISTIC_VARIANCE;
+  operands.statistic = static_cast<Tensor &&>(invStd ? invStd : variance);
+  return true;
+}
+
+/// The strides of empty_like: those of a dense tensor, else PyTorch's choice.
+static bool getStridesLike(const Tensor &input, Strides &strides) {
+  if (!input.isStridedOnCpu || input.rank > BNGRAD_MAX_RANK)
+    return true; // Reported with the other errors.
+  if (isDense(input.rank, input.sizes, input.strides)) {
+    std::memcpy(strides.values, input.strides, input.rank * sizeof(int64_t));
+    return true;
+  }
+  AtenTensorHandle handle = nullptr;
+  if (aoti_torch_new_tensor_handle(input.get(), &handle))
+    return failByTorch("aoti_torch_new_tensor_handle");
+  StableIValue stack[6] = {pack(handle)};
+  if (torch_call_dispatcher("aten::empty_like", "", stack, TORCH_ABI_VERSION))
+    return failByTorch("aten::empty_like");
+  Tensor like;
+  if (!like.take(unpack<AtenTensorHandle>(stack[0])))
+    return false;
+  std::memcpy(strides.values, like.strides, like.rank * sizeof(int64_t));
+  return true;
+}
+
+static bool runGradient(StableIValue *stack) {
+  Arguments arguments(stack);
+  Operands operands;
+  operands.options.struct_size = sizeof(operands.options);
+  operands.gradOutput = arguments.takeTensor();
+  operands.input = arguments.takeTensor();
+  operands.mean = arguments.takeTensor();
+  bool isGood = takeStatistic(arguments, operands);
+  operands.mask = arguments.takeOptionalTensor();
+  arguments.takeFeatureDims(operands.input, operands.options);
+  operands.options.statistics = arguments.takeStatistics();
+  bool wants[3];
+  arguments.takeMask(wants);
+  Strides strides;
+  Results results;
+  if (!isGood || !arguments.areGood() ||
+      !getStridesLike(operands.input, strides) ||
+      !computeGradient(operands, wants, strides, results))
+    return false;
+  stack[0] = results.gradInput.release();
+  stack[1] = results.gradScale.release();
+  stack[2] = results.gradOffset.release();
+  return true;
+}
+
+static bool runReduce(StableIValue *stack) {
+  Arguments arguments(stack);
+  Operands operands;
+  operands.options.struct_size = sizeof(operands.options);
+  operands.gradOutput = arguments.takeTensor();
+  operands.input = arguments.takeTensor();
+  operands.mean = arguments.takeTensor();
+  operands.mask = arguments.takeOptionalTensor();
+  arguments.takeFeatureDims(operands.input, operands.options);
+  Tensor sums;
+  if (!arguments.areGood() || !computeSums(operands, sums))
+    return false;
+  stack[0] = sums.release();
+  return true;
+}
+
+static bool runElemt(StableIValue *stack) {
+  Arguments arguments(stack);
+  Operands operands;
+  operands.options.struct_size = sizeof(operands.options);
+  operands.gradOutput = arguments.takeTensor();
+  operands.input = arguments.takeTensor();
+  operands.mean = arguments.takeTensor();
+  operands.sums = arguments.takeTensor();
+  operands.count = arguments.takeTensor();
+  bool isGood = takeStatistic(arguments, operands);
+  operands.mask = arguments.takeOptionalTensor();
+  arguments.takeFeatureDims(operands.input, operands.options);
+  Strides strides;
+  Tensor gradInput;
+  if (!isGood || !arguments.areGood() ||
+      !getStridesLike(operands.input, strides) ||
+      !computeFromSums(operands, strides, gradInput))
+    return false;
+  stack[0] = gradInput.release();
+  return true;
+}
+
+/// A kernel, which has nothing to destroy when an error leaves it.
+template <bool (*run)(StableIValue *)>
+static void kernel(StableIValue *stack, uint64_t, uint64_t) {
+  if (!run(stack))
+    raise();
+}
+
+/// Registers the ops when the library is loaded, for good: PyTorch would also
+/// call kernels of a library that was unloaded.
+[[gnu::constructor]] static void registerOps() {
+  TorchLibraryHandle definitions = nullptr, kernels = nullptr;
+  if (aoti_torch_library_init_def("bngrad", __FILE__, __LINE__, &definitions) ||
+      aoti_torch_library_init_impl("bngrad", "CPU", __FILE__, __LINE__,
+                                   &kernels))
+    return;
+  for (const char *schema : schemas)
+    aoti_torch_library_def(definitions, schema);
+  torch_library_impl(kernels, "batch_norm_backward", kernel<runGradient>,
+                     TORCH_ABI_VERSION);
+  torch_library_impl(kernels, "batch_norm_backward_reduce", kernel<runReduce>,
+                     TORCH_ABI_VERSION);
+  torch_library_impl(kernels, "batch_norm_backward_elemt", kernel<runElemt>,
+                     TORCH_ABI_VERSION);
+}

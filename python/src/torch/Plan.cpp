@@ -1,0 +1,342 @@
+//===- Plan.cpp - descriptors of the C library, kept for later calls ------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Plan.h"
+
+#include <cstdlib>
+
+using namespace bngrad::torch;
+
+//===----------------------------------------------------------------------===//
+// Threads: those of PyTorch. A call within a parallel region runs serially,
+// since there torch_parallel_for does.
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Loop {
+  void (*body)(void *data, int thread, int n);
+  void *data;
+  int n;
+};
+} // namespace
+
+static int countThreads(void *) {
+  uint32_t count = 1;
+  return torch_get_num_threads(&count) ? 1 : static_cast<int>(count);
+}
+
+static void runRange(int64_t begin, int64_t end, void *context) {
+  auto *loop = static_cast<Loop *>(context);
+  for (int64_t i = begin; i < end; ++i)
+    loop->body(loop->data, static_cast<int>(i), loop->n);
+}
+
+static void runThreads(void *, int n, void (*body)(void *, int, int),
+                       void *data) {
+  Loop loop = {body, data, n};
+  if (n == 1)
+    return body(data, 0, 1);
+  if (torch_parallel_for(0, n, /*grain_size=*/1, runRange, &loop))
+    runRange(0, n, &loop);
+}
+
+/// The handle of all calls; it lives as long as the process.
+static bngradHandle_t getHandle() {
+  static bngradHandle_t shared = [] {
+    bngrad_threads_t threads = {sizeof(threads), nullptr, countThreads,
+                                runThreads};
+    bngradHandle_t handle = nullptr;
+    if (bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0) ||
+        bngradSetThreads(handle, &threads))
+      return bngradHandle_t{};
+    return handle;
+  }();
+  return shared;
+}
+
+//===----------------------------------------------------------------------===//
+// Descriptors
+//===----------------------------------------------------------------------===//
+
+static bool check(bngradStatus_t status) {
+  return status == BNGRAD_SUCCESS || fail("%s", bngradGetLastError());
+}
+
+static const char *getName(int operand, bool isInvStd) {
+  static const char *const names[Problem::kNumOperands] = {
+      "grad_input", "grad_scale", "grad_offset", "grad_output", "input",
+      "scale",      "mean",       "variance",    "mask",        "sums"};
+  return operand == Problem::Statistic && isInvStd ? "inv_std" : names[operand];
+}
+
+static const char *getTypeName(int32_t dtype) {
+  const struct {
+    int32_t dtype;
+    const char *name;
+  } types[] = {{aoti_torch_dtype_uint8(), "uint8"},
+               {aoti_torch_dtype_int8(), "int8"},
+               {aoti_torch_dtype_int16(), "int16"},
+               {aoti_torch_dtype_int32(), "int32"},
+               {aoti_torch_dtype_int64(), "int64"},
+               {aoti_torch_dtype_complex64(), "complex64"},
+               {aoti_torch_dtype_complex128(), "complex128"}};
+  for (auto type : types)
+    if (type.dtype == dtype)
+      return type.name;
+  return "another";
+}
+
+namespace {
+/// Tensor descriptors of a problem.
+class Descriptions {
+public:
+  Descriptions() = default;
+  Descriptions(const Descriptions &) = delete;
+  Descriptions &operator=(const Descriptions &) = delete;
+  ~Descriptions() {
+    for (bngradTensorDescriptor_t descriptor : descriptors)
+      bngradDestroyTensorDescriptor(descriptor);
+  }
+
+  bool set(const Problem &problem) {
+    bool isInvStd = problem.options.statistic == BNGRAD_STATISTIC_INV_STD;
+    // Results last: they are what the operands make them.
+    for (int n = 0; n < Problem::kNumOperands; ++n) {
+      int i = (n + Problem::GradOutput) % Problem::kNumOperands;
+      if (const Tensor *tensor = problem.tensors[i])
+        if (*tensor && !set(*tensor, getName(i, isInvStd), descriptors[i]))
+          return false;
+    }
+    return true;
+  }
+
+  bngradTensorDescriptor_t operator[](int operand) const {
+    return descriptors[operand];
+  }
+
+private:
+  static bool set(const Tensor &tensor, const char *name,
+                  bngradTensorDescriptor_t &descriptor) {
+    if (!tensor.isStridedOnCpu)
+      return fail("%s: expected a strided tensor on the CPU", name);
+    if (!tensor.hasKnownType())
+      return fail("%s: expected dtype float16, bfloat16, float32 or float64, "
+                  "got %s",
+                  name, getTypeName(tensor.dtype));
+    if (bngradCreateTensorDescriptor(&descriptor, tensor.getType(), tensor.rank,
+                                     tensor.sizes, tensor.strides))
+      return fail("%s: %s", name, bngradGetLastError());
+    return true;
+  }
+
+  bngradTensorDescriptor_t descriptors[Problem::kNumOperands] = {};
+};
+} // namespace
+
+static bool makePlan(const Problem &problem, Plan &plan) {
+  using P = Problem;
+  Descriptions of;
+  if (!getHandle())
+    return fail("the C library has no handle: memory ran out");
+  if (!of.set(problem))
+    return false;
+  bngradStatus_t status = BNGRAD_SUCCESS;
+  switch (problem.function) {
+  case Function::Gradient:
+    status = bngradCreateBatchNormBackwardDescriptor(
+        getHandle(), &plan.descriptor, &problem.options, of[P::GradInput],
+        of[P::GradScale], of[P::GradOffset], of[P::GradOutput], of[P::Input],
+        of[P::Scale], of[P::Mean], of[P::Statistic], of[P::Mask]);
+    break;
+  case Function::Reduce:
+    status = bngradCreateBatchNormBackwardReduceDescriptor(
+        getHandle(), &plan.descriptor, &problem.options, of[P::Sums],
+        of[P::GradOutput], of[P::Input], of[P::Mean], of[P::Mask]);
+    break;
+  case Function::Elemt:
+    status = bngradCreateBatchNormBackwardElemtDescriptor(
+        getHandle(), &plan.descriptor, &problem.options, of[P::GradInput],
+        of[P::GradOutput], of[P::Input], of[P::Scale], of[P::Mean],
+        of[P::Statistic], of[P::Sums], of[P::Mask]);
+    break;
+  }
+  return check(status) && check(bngradGetBatchNormBackwardWorkspaceSize(
+                              plan.descriptor, &plan.workspaceSize));
+}
+
+//===----------------------------------------------------------------------===//
+// Plans of a thread
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// All that a plan depends on, as numbers; no key if there are too many.
+class Key {
+public:
+  void set(const Problem &problem) {
+    size = 0;
+    add(static_cast<int64_t>(problem.function));
+    const bngradBatchNormBackwardOptions_t &options = problem.options;
+    add(options.statistics);
+    add(options.statistic);
+    add(static_cast<int64_t>(pack(options.epsilon)));
+    add(options.num_feature_dims);
+    for (int i = 0; i < options.num_feature_dims; ++i)
+      add(options.feature_dims[i]);
+    for (const Tensor *tensor : problem.tensors) {
+      bool isThere = tensor && *tensor;
+      add(isThere);
+      if (!isThere)
+        continue;
+      add(tensor->dtype);
+      add(tensor->isStridedOnCpu);
+      if (!tensor->isStridedOnCpu)
+        continue;
+      add(tensor->rank);
+      for (int64_t dim = 0; dim < tensor->rank; ++dim) {
+        add(tensor->sizes[dim]);
+        add(tensor->strides[dim]);
+      }
+    }
+  }
+
+  bool isUsable() const { return size > 0 && size <= kMost; }
+
+  bool operator==(const Key &other) const {
+    return size == other.size &&
+           std::memcmp(values, other.values, size * sizeof(int64_t)) == 0;
+  }
+
+private:
+  void add(int64_t value) {
+    if (size < kMost)
+      values[size] = value;
+    ++size;
+  }
+
+  /// For all operands of 5 dims.
+  static constexpr int kMost = 128;
+  int size = 0;
+  int64_t values[kMost];
+};
+
+/// The last plans of a thread.
+class Cache {
+public:
+  ~Cache() {
+    for (Entry &entry : entries)
+      bngradDestroyBatchNormBackwardDescriptor(entry.plan.descriptor);
+  }
+
+  const Plan *get(const Problem &problem) {
+    Key key;
+    key.set(problem);
+    if (key.isUsable())
+      for (const Entry &entry : entries)
+        if (entry.plan.descriptor && entry.key == key)
+          return &entry.plan;
+    Entry &entry = entries[next];
+    next = (next + 1) % kNumPlans;
+    bngradDestroyBatchNormBackwardDescriptor(entry.plan.descriptor);
+    entry.plan = {};
+    entry.key = key;
+    return makePlan(problem, entry.plan) ? &entry.plan : drop(entry);
+  }
+
+private:
+  struct Entry {
+    Key key;
+    Plan plan;
+  };
+
+  static const Plan *drop(Entry &entry) {
+    bngradDestroyBatchNormBackwardDescriptor(entry.plan.descriptor);
+    entry.plan = {};
+    return nullptr;
+  }
+
+  /// More than the batch norms of a block of a network.
+  static constexpr int kNumPlans = 8;
+  Entry entries[kNumPlans];
+  int next = 0;
+};
+} // namespace
+
+const Plan *bngrad::torch::getPlan(const Problem &problem) {
+  static thread_local Cache cache;
+  return cache.get(problem);
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+/// The data of the tensors.
+static bool getData(const Problem &problem,
+                    void *(&data)[Problem::kNumOperands]) {
+  // An empty tensor may have no data, but the C library expects an address.
+  static double none;
+  bool isReduce = problem.function == Function::Reduce;
+  for (int i = 0; i < Problem::kNumOperands; ++i) {
+    data[i] = nullptr;
+    const Tensor *tensor = problem.tensors[i];
+    if (!tensor || !*tensor)
+      continue;
+    bool isResult =
+        i <= Problem::GradOffset || (i == Problem::Sums && isReduce);
+    const void *constant = nullptr;
+    if (!(isResult ? tensor->getMutableData(data[i])
+                   : tensor->getData(constant)))
+      return false;
+    if (!isResult)
+      data[i] = const_cast<void *>(constant);
+    if (!data[i])
+      data[i] = &none;
+  }
+  return true;
+}
+
+static bngradStatus_t call(const Problem &problem, const Plan &plan,
+                           void *workspace,
+                           void *const (&of)[Problem::kNumOperands],
+                           const int64_t *count) {
+  using P = Problem;
+  switch (problem.function) {
+  case Function::Gradient:
+    return bngradBatchNormBackward(
+        plan.descriptor, workspace, plan.workspaceSize, of[P::GradInput],
+        of[P::GradScale], of[P::GradOffset], of[P::GradOutput], of[P::Input],
+        of[P::Scale], of[P::Mean], of[P::Statistic], of[P::Mask], nullptr);
+  case Function::Reduce:
+    return bngradBatchNormBackwardReduce(
+        plan.descriptor, workspace, plan.workspaceSize, of[P::Sums],
+        of[P::GradOutput], of[P::Input], of[P::Mean], of[P::Mask], nullptr);
+  case Function::Elemt:
+    return bngradBatchNormBackwardElemt(
+        plan.descriptor, workspace, plan.workspaceSize, of[P::GradInput],
+        of[P::GradOutput], of[P::Input], of[P::Scale], of[P::Mean],
+        of[P::Statistic], of[P::Sums], count, of[P::Mask], nullptr);
+  }
+  return BNGRAD_INTERNAL_ERROR;
+}
+
+bool bngrad::torch::run(const Problem &problem, const int64_t *count) {
+  const Plan *plan = getPlan(problem);
+  void *data[Problem::kNumOperands];
+  if (!plan || !getData(problem, data))
+    return false;
+  alignas(64) char small[4096];
+  bool isSmall = plan->workspaceSize <= sizeof(small);
+  void *workspace = isSmall ? small : malloc(plan->workspaceSize);
+  if (!workspace)
+    return fail("expected %zu bytes for a workspace, got no memory",
+                plan->workspaceSize);
+  bool isGood = check(call(problem, *plan, workspace, data, count));
+  if (!isSmall)
+    free(workspace);
+  return isGood;
+}

@@ -1,0 +1,130 @@
+//===- Shim.h - tensors of PyTorch's stable ABI -----------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// PyTorch's stable ABI is used through its C functions only, so that neither
+// exceptions nor types of the C++ library cross to libtorch: the two may have
+// different C++ libraries. This library is compiled without exceptions. An
+// error is a message that the kernel's last step gives to PyTorch, when no
+// object needs to be destroyed any more.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_PYTHON_SRC_TORCH_SHIM_H
+#define BNGRAD_PYTHON_SRC_TORCH_SHIM_H
+
+#include "BNGrad/Runtime/Runtime.h"
+
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+#include <torch/csrc/stable/c/shim.h>
+
+#include <cstring>
+
+namespace bngrad::torch {
+
+/// Sets the error of this thread, one line, and returns false.
+[[gnu::format(printf, 1, 2)]] bool fail(const char *format, ...);
+
+/// Throws the error of this thread as PyTorch's. Call it where nothing is left
+/// to destroy.
+[[noreturn]] void raise();
+
+/// Sets the error of this thread to that of a failed function of PyTorch.
+bool failByTorch(const char *function);
+
+/// The value in a slot of a kernel's stack.
+template <typename T> T unpack(StableIValue slot) {
+  T value;
+  static_assert(sizeof(T) <= sizeof(slot));
+  std::memcpy(&value, &slot, sizeof(T));
+  return value;
+}
+
+template <typename T> StableIValue pack(T value) {
+  StableIValue slot = 0;
+  static_assert(sizeof(T) <= sizeof(slot));
+  std::memcpy(&slot, &value, sizeof(T));
+  return slot;
+}
+
+/// Takes the handle in a slot of type `Tensor?`; null: none.
+AtenTensorHandle takeOptional(StableIValue slot);
+
+/// A tensor, owned or borrowed, or none, with the facts about it.
+class Tensor {
+public:
+  Tensor() = default;
+  ~Tensor() { reset(); }
+  Tensor(const Tensor &) = delete;
+  Tensor &operator=(const Tensor &) = delete;
+  Tensor(Tensor &&other) noexcept { *this = static_cast<Tensor &&>(other); }
+  Tensor &operator=(Tensor &&other) noexcept;
+
+  /// Takes `handle`; an undefined tensor is none.
+  bool take(AtenTensorHandle handle);
+
+  /// The same for a handle that another owner keeps meanwhile.
+  bool borrow(AtenTensorHandle handle);
+
+  /// Takes a slot of type `Tensor?`.
+  bool takeOptional(StableIValue slot);
+
+  /// Makes an uninitialized tensor on the CPU.
+  bool makeEmpty(int32_t dtype, int64_t rank, const int64_t *sizes,
+                 const int64_t *strides);
+
+  /// A slot with this tensor, undefined if there is none. It is none then.
+  StableIValue release();
+
+  void reset();
+
+  explicit operator bool() const { return handle != nullptr; }
+  AtenTensorHandle get() const { return handle; }
+
+  /// The data, for reading and for writing.
+  bool getData(const void *&data) const;
+  bool getMutableData(void *&data) const;
+
+  /// Whether it is of a type that the C library has.
+  bool hasKnownType() const { return type >= 0; }
+  bngradDtype_t getType() const { return static_cast<bngradDtype_t>(type); }
+
+  int64_t rank = 0;
+  const int64_t *sizes = nullptr;
+  const int64_t *strides = nullptr;
+  int32_t dtype = 0;
+  /// Whether it has strides and is in the memory of the CPU.
+  bool isStridedOnCpu = false;
+
+private:
+  bool readFacts();
+  bool readShape();
+
+  AtenTensorHandle handle = nullptr;
+  int type = -1;
+  bool isOwned = false;
+};
+
+/// PyTorch's number of a type of the C library, and back: -1 if it has none.
+int32_t toTorchType(bngradDtype_t type);
+int fromTorchType(int32_t dtype);
+
+/// Row-major strides.
+void setContiguous(int64_t rank, const int64_t *sizes, int64_t *strides);
+
+/// Whether elements fill their memory without gaps and overlap.
+bool isDense(int64_t rank, const int64_t *sizes, const int64_t *strides);
+
+/// Whether all elements of `tensor` are where `strides` say.
+bool hasStrides(const Tensor &tensor, const int64_t *strides);
+
+/// Copies `from` into a new tensor with `strides`.
+bool copyWithStrides(const Tensor &from, const int64_t *strides, Tensor &to);
+
+} // namespace bngrad::torch
+
+#endif // BNGRAD_PYTHON_SRC_TORCH_SHIM_H

@@ -1,0 +1,127 @@
+"""The gradient in extended precision, its bounds (docs/numerics.md), and random
+tensors for the tests of bngrad.torch."""
+
+import random
+
+import numpy as np
+import torch
+
+UNIT_ROUNDOFF = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8, torch.float32: 2.0**-24, torch.float64: 2.0**-53}
+SMALLEST = {torch.float16: 2.0**-24, torch.bfloat16: 2.0**-133, torch.float32: 2.0**-149, torch.float64: 5e-324}
+DTYPES = tuple(UNIT_ROUNDOFF)
+# More digits than f64 has, to judge f64.
+EXACT = np.longdouble
+
+
+def to_exact(tensor):
+    return None if tensor is None else tensor.detach().double().numpy().astype(EXACT)
+
+
+class Expected:
+    """Exact gradients and the bounds of their errors.
+
+    `sums`, of shape (2, channels...), and `count`: those of the halves, given
+    as exact numbers.
+    """
+
+    def __init__(self, grad_output, input, mean, *, scale=None, variance=None, inv_std=None, epsilon=0.0, mask=None,
+                 feature_dims=(1,), statistics="batch", sums=None, count=None):
+        rank = input.dim()
+        features = [dim % rank for dim in feature_dims]
+        self.reduced = tuple(dim for dim in range(rank) if dim not in features)
+        spread = lambda value: np.expand_dims(value, self.reduced)
+        total = lambda value: value.sum(self.reduced, keepdims=False) if self.reduced else value
+        types = [tensor.dtype for tensor in (input, mean, scale, variance, inv_std) if tensor is not None]
+        self.accumulator = torch.float64 if torch.float64 in types else torch.float32
+        self.input_type, self.parameter_type = input.dtype, mean.dtype
+        d, x, m = to_exact(grad_output), to_exact(input), to_exact(mean)
+        if mask is not None:
+            d = np.where(mask.numpy(), d, EXACT(0))
+        own = int(np.prod([input.shape[dim] for dim in self.reduced], dtype=np.int64))
+        self.count = own if count is None else count
+        centered = x - spread(m)
+        self.sums = np.stack([total(d), total(d * centered)])
+        self.sums_terms = np.stack([total(abs(d)), total(abs(d) * abs(centered))])
+        if variance is None and inv_std is None:
+            return
+        r = to_exact(inv_std) if inv_std is not None else 1 / np.sqrt(to_exact(variance) + EXACT(epsilon))
+        factor = r if scale is None else r * to_exact(scale)
+        given = self.sums if sums is None else to_exact(sums)
+        given_terms = self.sums_terms if sums is None else abs(given)
+        self.grad_offset, self.offset_terms = self.sums[0], self.sums_terms[0]
+        self.grad_scale, self.scale_terms = self.sums[1] * r, self.sums_terms[1] * r
+        if statistics == "global":
+            self.grad_input = d * spread(factor)
+            self.input_terms = abs(self.grad_input)
+            return
+        n = max(self.count, 1)
+        self.grad_input = spread(factor) * (d - spread(given[0] / n) - centered * spread(r * r * given[1] / n))
+        self.input_terms = abs(spread(factor)) * (abs(d) + spread(given_terms[0] / n) +
+                                                  abs(centered) * spread(r * r * given_terms[1] / n))
+
+    def check(self, name, result, exact, terms, dtype):
+        assert result.dtype == dtype, (name, result.dtype, dtype)
+        u = UNIT_ROUNDOFF[self.accumulator]
+        bound = (UNIT_ROUNDOFF[dtype] * abs(exact) + 4 * u * (4 + np.log2(EXACT(self.count + 1))) * terms +
+                 SMALLEST[dtype])
+        error = abs(to_exact(result) - exact)
+        assert result.shape == exact.shape, (name, result.shape, exact.shape)
+        worst = np.max(error / bound) if error.size else 0
+        assert not (error > bound).any() and not np.isnan(error).any(), f"{name}: {float(worst):.3g} of the bound"
+
+    def check_gradients(self, grad_input, grad_scale, grad_offset):
+        """Compares those that are not None."""
+        if grad_input is not None:
+            self.check("grad_input", grad_input, self.grad_input, self.input_terms, self.input_type)
+        if grad_scale is not None:
+            self.check("grad_scale", grad_scale, self.grad_scale, self.scale_terms, self.parameter_type)
+        if grad_offset is not None:
+            self.check("grad_offset", grad_offset, self.grad_offset, self.offset_terms, self.parameter_type)
+
+    def check_sums(self, sums):
+        self.check("sums", sums, self.sums, self.sums_terms, self.accumulator)
+
+
+def make_data(generator, shape, dtype, feature_dims=(1,), offset=0.3):
+    """Values that tell channels apart and are not symmetric."""
+    number = torch.zeros(shape)
+    for dim in feature_dims:
+        sizes = [-1 if other == dim % len(shape) else 1 for other in range(len(shape))]
+        number = number * 7 + (torch.arange(shape[dim]) % 29).view(sizes)
+    noise = torch.randn(shape, generator=generator, dtype=torch.float64)
+    return (noise * (1 + 0.05 * (number % 29)) + offset + 0.02 * (number % 31)).to(dtype)
+
+
+LAYOUTS = ("contiguous", "channels_last", "permuted", "sliced", "expanded")
+
+
+def lay_out(tensor, layout, generator):
+    """A tensor of the same values, or for `expanded` of one shape, elsewhere."""
+    rank = tensor.dim()
+    if layout == "channels_last" and rank >= 3:
+        order = [0, *range(2, rank), 1]
+        return tensor.permute(order).contiguous().permute([0, rank - 1, *range(1, rank - 1)])
+    if layout == "permuted":
+        order = torch.randperm(rank, generator=generator).tolist()
+        return tensor.permute(order).contiguous().permute(np.argsort(order).tolist())
+    if layout == "sliced":
+        wide = tensor.new_zeros([*tensor.shape[:-1], 2 * tensor.shape[-1] + 1])
+        wide[..., 1::2] = tensor
+        return wide[..., 1::2]
+    if layout == "expanded" and tensor.numel():
+        return tensor.select(0, 0).unsqueeze(0).expand(tensor.shape)
+    return tensor.contiguous()
+
+
+def make_parameters(generator, sizes, dtype):
+    """mean, variance and scale, of which no two channels have the same."""
+    number = torch.arange(int(np.prod(sizes, dtype=np.int64))).reshape(sizes) % 29
+    noise = 0.1 * torch.randn(sizes, generator=generator, dtype=torch.float64)
+    return ((0.1 * number - 0.6 + noise).to(dtype), (0.4 + 0.07 * number).to(dtype), (0.5 + 0.03 * number).to(dtype))
+
+
+def parameter_type_of(dtype, choose=random):
+    """A type that PyTorch has for batch norms of `dtype`."""
+    if dtype in (torch.float32, torch.float64):
+        return dtype
+    return choose.choice([dtype, torch.float32])

@@ -1,0 +1,103 @@
+"""Tensors of PyTorch: types, layouts, aliasing, and tensors that are no plain memory.
+
+REQUIRES: torch
+RUN: %python -m pytest -q %s
+"""
+
+import bngrad
+import numpy as np
+import pytest
+import torch
+
+
+def make(dtype=torch.float32, shape=(4, 3, 5, 2)):
+    generator = torch.Generator().manual_seed(1)
+    dy, x = (torch.randn(shape, generator=generator).to(dtype) for _ in range(2))
+    mean, inv_std = (torch.rand(shape[1], generator=generator) + 0.5 for _ in range(2))
+    if dtype == torch.float64:
+        mean, inv_std = mean.double(), inv_std.double()
+    return dy, x, mean, inv_std
+
+
+def numpy_results(dy, x, mean, inv_std):
+    operands = (t.to(torch.float64).numpy() for t in (dy, x, mean, inv_std))
+    dy, x, mean, inv_std = operands
+    return bngrad.batch_norm_backward(dy, x, mean, inv_std=inv_std)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_types_and_layouts(dtype, channels_last):
+    dy, x, mean, inv_std = make(dtype)
+    if channels_last:
+        x = x.contiguous(memory_format=torch.channels_last)
+    results = bngrad.batch_norm_backward(dy, x, mean, inv_std=inv_std)
+    assert all(type(result) is torch.Tensor for result in results)
+    assert results[0].dtype == dtype and results[0].stride() == x.stride()
+    tolerance = {torch.float16: 2e-2, torch.bfloat16: 1e-1, torch.float32: 2e-5, torch.float64: 1e-12}[dtype]
+    for result, expected in zip(results, numpy_results(dy, x, mean, inv_std)):
+        assert np.abs(result.double().numpy() - expected).max() <= tolerance
+
+
+def test_outputs_and_views():
+    dy, x, mean, inv_std = make()
+    expected = bngrad.batch_norm_backward(dy, x, mean, inv_std=inv_std)
+    out = torch.empty(8, 3, 5, 2)[::2]
+    results = bngrad.batch_norm_backward(dy, x, mean, inv_std=inv_std, out=(out, None, None))
+    assert results[0] is out and torch.equal(out, expected[0])
+    expanded = torch.ones(()).expand(4, 3, 5, 2)
+    results = bngrad.batch_norm_backward(expanded, x, mean, inv_std=inv_std)
+    same = bngrad.batch_norm_backward(expanded.contiguous(), x, mean, inv_std=inv_std)
+    assert all(torch.equal(a, b) for a, b in zip(results, same))
+    mask = dy > 0
+    results = bngrad.batch_norm_backward(dy, x, mean, inv_std=inv_std, mask=mask)
+    same = bngrad.batch_norm_backward(dy * mask, x, mean, inv_std=inv_std)
+    assert all(torch.equal(a, b) for a, b in zip(results, same))
+
+
+def test_results_outlive_the_call():
+    dy, x, mean, inv_std = make(shape=(64, 3, 50, 20))
+    kept = []
+    for _ in range(20):
+        kept.append(bngrad.batch_norm_backward(dy, x, mean, inv_std=inv_std)[0])
+    assert all(torch.equal(kept[0], other) for other in kept)
+    assert len({other.data_ptr() for other in kept}) == 20
+
+
+class Subclass(torch.Tensor):
+    pass
+
+
+def test_subclasses():
+    dy, x, mean, inv_std = make()
+    expected = bngrad.batch_norm_backward(dy, x, mean, inv_std=inv_std)
+    scale = torch.nn.Parameter(torch.ones(3), requires_grad=False)
+    results = bngrad.batch_norm_backward(dy.as_subclass(Subclass), x, mean, inv_std=inv_std, scale=scale)
+    assert all(torch.equal(a, b) for a, b in zip(results, expected))
+
+
+def expect(kind, text, **changed):
+    operands = dict(zip(("grad_output", "input", "mean", "inv_std"), make())) | changed
+    with pytest.raises(kind, match=text):
+        bngrad.batch_norm_backward(operands.pop("grad_output"), operands.pop("input"), operands.pop("mean"),
+                                   **operands)
+
+
+def test_errors():
+    dy, x, mean, inv_std = make()
+    expect(TypeError, "scale: expected a tensor that requires no gradient, got one that does",
+           scale=torch.nn.Parameter(torch.ones(3)))
+    expect(TypeError, "grad_output: expected a tensor of the values in its memory, got one with the negative bit",
+           grad_output=torch.complex(dy, dy).conj().imag)
+    expect(TypeError, "input: expected dtype .*, got int32", input=x.int())
+    expect(TypeError, "mask: expected dtype bool, got uint8", mask=(x > 0).byte())
+    expect(RuntimeError, "storage", grad_output=dy.to_sparse())
+    expect(RuntimeError, "meta", grad_output=dy.to("meta"))
+
+
+def test_transforms_are_errors():
+    dy, x, mean, inv_std = make()
+    for transform in (torch.func.grad, torch.vmap):
+        with pytest.raises(Exception, match="requires no gradient|storage"):
+            transform(lambda y: bngrad.batch_norm_backward(y, x, mean, inv_std=inv_std)[0].sum())(
+                dy if transform is torch.func.grad else dy[None])

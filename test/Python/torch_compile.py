@@ -1,0 +1,178 @@
+# RUN: %python -m pytest -q %s
+# REQUIRES: torch
+"""enable(compile=True): graphs of torch.compile with whole gradients."""
+
+import sys
+
+import pytest
+import torch
+from torch import nn
+from torch._inductor import config
+from torch._inductor.custom_graph_pass import CustomGraphPass
+from torch._inductor.utils import run_and_get_code
+
+import bngrad.torch
+
+OP = "bngrad.batch_norm_backward"
+
+
+class Block(nn.Module):
+    """ReLU(BN(x)), or ReLU(BN(x) + skip)."""
+
+    def __init__(self, channels, **options):
+        super().__init__()
+        self.norm = nn.BatchNorm2d(channels, **options)
+
+    def forward(self, x, *skip):
+        y = self.norm(x)
+        return torch.relu(y + skip[0] if skip else y)
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    yield
+    with pytest.raises(RuntimeError):
+        bngrad.torch.disable()
+    assert config.joint_custom_pre_pass is None
+
+
+def make_inputs(count, shape=(4, 6, 9, 7), dtype=torch.float32, memory_format=torch.contiguous_format):
+    torch.manual_seed(0)
+    return [torch.randn(shape, dtype=dtype).to(memory_format=memory_format).requires_grad_() for _ in range(count)]
+
+
+def gradients(function, module, inputs):
+    for tensor in (*inputs, *module.parameters()):
+        tensor.grad = None
+    output = function(*inputs)
+    output.backward(torch.linspace(-1, 2, output.numel()).view_as(output).to(output))
+    return [tensor.grad for tensor in (*inputs, *module.parameters())]
+
+
+def compile_and_compare(module, inputs, tolerance=1e-5, **options):
+    """The text of the compiled graphs; gradients are those of eager mode."""
+    with bngrad.torch.enabled():
+        expected = gradients(module, module, inputs)
+    with bngrad.torch.enabled(compile=True):
+        compiled = torch.compile(module, fullgraph=True, **options)
+        results, codes = run_and_get_code(gradients, compiled, module, inputs)
+    for result, other in zip(results, expected):
+        scale = float(other.abs().max())
+        torch.testing.assert_close(result, other, rtol=0, atol=tolerance * (1 + scale))
+        assert result.stride() == other.stride()
+    return "\n".join(codes)
+
+
+FORMATS = [torch.contiguous_format, torch.channels_last]
+
+
+@pytest.mark.parametrize("memory_format", FORMATS, ids=str)
+@pytest.mark.parametrize("skips", [0, 1])
+def test_gradient_stays_whole(memory_format, skips):
+    code = compile_and_compare(Block(6), make_inputs(1 + skips, memory_format=memory_format))
+    assert OP in code
+
+
+def test_mask_of_a_relu():
+    """Between incoming gradient and batch norm no loop is left."""
+    code = compile_and_compare(Block(6), make_inputs(1))
+    last = code[code.rindex("def call("):]
+    assert OP in last and "cpp_fused" not in last, last
+
+
+def test_condition_is_computed_anew():
+    """The gradient of a skip connection needs the masked gradient: the loop
+    over it reads no saved condition."""
+    code = compile_and_compare(Block(6), make_inputs(2))
+    backward = code[code.rindex("cpp_pybinding"):]
+    assert "bool*" not in backward and OP in backward
+
+
+@pytest.mark.parametrize("options", [{"affine": False}, {"track_running_stats": False}], ids=str)
+def test_options(options):
+    assert OP in compile_and_compare(Block(6, **options), make_inputs(1))
+
+
+def test_frozen():
+    assert OP in compile_and_compare(Block(6).eval(), make_inputs(1))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64], ids=str)
+def test_types(dtype):
+    module = Block(6).to(torch.float32 if dtype == torch.bfloat16 else dtype)
+    assert OP in compile_and_compare(module, make_inputs(1, dtype=dtype), 2e-2 if dtype == torch.bfloat16 else 1e-12)
+
+
+def test_dynamic_shapes():
+    assert OP in compile_and_compare(Block(6), make_inputs(2), dynamic=True)
+
+
+def test_not_a_number_in_a_relu():
+    """PyTorch's ReLU hands the gradient on where its output is NaN."""
+    for skips in (0, 1):
+        torch._dynamo.reset()
+        inputs = make_inputs(1 + skips)
+        module = Block(6)
+        with torch.no_grad():
+            module.norm.bias[2] = float("nan")
+        expected = gradients(module, module, inputs)
+        with bngrad.torch.enabled(compile=True):
+            results = gradients(torch.compile(module, fullgraph=True), module, inputs)
+        for result, other in zip(results, expected):
+            torch.testing.assert_close(result, other, equal_nan=True)
+
+
+def test_only_while_enabled():
+    """Graphs of inductor's cache on disk are those of the present state."""
+    module, inputs = Block(6), make_inputs(1)
+    for compile in (False, True, False, True):
+        torch._dynamo.reset()
+        with bngrad.torch.enabled(compile=compile):
+            _, codes = run_and_get_code(gradients, torch.compile(module), module, inputs)
+        assert (OP in "\n".join(codes)) == compile
+
+
+def test_a_pass_of_the_user_runs_too():
+    seen = []
+
+    class Pass(CustomGraphPass):
+
+        def __call__(self, graph):
+            seen.append(len(graph.nodes))
+
+        def uuid(self):
+            return "of the user"
+
+    own = Pass()
+    config.joint_custom_pre_pass = own
+    try:
+        with bngrad.torch.enabled(compile=True):
+            assert config.joint_custom_pre_pass is not own
+            key = config.joint_custom_pre_pass.uuid()
+            assert "of the user" in key and len(key) == 3
+            gradients(torch.compile(Block(6)), Block(6), make_inputs(1))
+        assert config.joint_custom_pre_pass is own and seen
+        own.uuid = lambda: None
+        with bngrad.torch.enabled(compile=True):
+            assert config.joint_custom_pre_pass.uuid() is None
+    finally:
+        config.joint_custom_pre_pass = None
+
+
+def test_uncovered_gradients_are_decomposed():
+    """Parameters of another type than PyTorch's kernel takes."""
+    module = sys.modules["bngrad.torch._inductor"]
+    assert not module._is_covered(torch.zeros(2, 3), torch.zeros(3).double(), torch.zeros(3), torch.zeros(3))
+    assert not module._is_covered(torch.zeros(2, 3, device="meta"), None, *[torch.zeros(3)] * 2)
+    assert module._is_covered(torch.zeros(2, 3), None, torch.zeros(3), torch.zeros(3))
+
+
+def test_nesting():
+    with bngrad.torch.enabled(compile=True), bngrad.torch.enabled():
+        assert config.joint_custom_pre_pass is not None
+    bngrad.torch.enable()
+    bngrad.torch.enable(compile=True)
+    bngrad.torch.disable()
+    assert config.joint_custom_pre_pass is None
+    bngrad.torch.disable()

@@ -1,0 +1,247 @@
+# RUN: %python -m pytest -q %s
+# REQUIRES: torch
+"""torch.ops.bngrad.*: values, layouts, derivatives, errors, transformations."""
+
+import os
+import random
+import sys
+
+import pytest
+import torch
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
+import torch_reference as reference
+
+import bngrad.torch  # noqa: F401
+
+backward = torch.ops.bngrad.batch_norm_backward
+reduce = torch.ops.bngrad.batch_norm_backward_reduce
+elemt = torch.ops.bngrad.batch_norm_backward_elemt
+CONFIGURATIONS = 1000 if os.environ.get("BNGRAD_LONG_TESTS") == "1" else 300
+
+
+class Case:
+    """Random operands of one call."""
+
+    def __init__(self, seed):
+        choose = random.Random(seed)
+        generator = torch.Generator().manual_seed(seed)
+        rank = choose.randint(1, 5)
+        shape = [choose.choice([0, 1, 2, 3, 5, 8, 17, 33]) if choose.random() < 0.9 else 2 for _ in range(rank)]
+        if choose.random() < 0.05:
+            shape[choose.randrange(rank)] = 700
+        while torch.Size(shape).numel() > 50000:
+            shape[shape.index(max(shape))] //= 2
+        self.feature_dims = sorted(choose.sample(range(rank), choose.choice([1, 1, 1, rank, choose.randint(1, rank)])))
+        dtype = choose.choice(reference.DTYPES)
+        parameter_type = dtype if dtype == torch.float64 else choose.choice(reference.DTYPES[:3])
+        lay_out = lambda tensor: reference.lay_out(tensor, choose.choice(reference.LAYOUTS), generator)
+        self.input = reference.lay_out(
+            reference.make_data(generator, shape, dtype, self.feature_dims, -0.7),
+            choose.choice([layout for layout in reference.LAYOUTS if layout != "expanded"]), generator)
+        self.grad_output = lay_out(reference.make_data(generator, shape, dtype, self.feature_dims))
+        sizes = [shape[dim] for dim in self.feature_dims]
+        mean, variance, scale = reference.make_parameters(generator, sizes, parameter_type)
+        self.mean = mean
+        self.statistic = {"scale": choose.choice([scale, None])}
+        if choose.random() < 0.5:
+            self.statistic |= {"variance": variance, "epsilon": choose.choice([0.0, 1e-5, 0.1])}
+        else:
+            self.statistic["inv_std"] = variance
+        mask = torch.rand(shape, generator=generator) < 0.7
+        self.options = {"mask": choose.choice([lay_out(mask), None]), "feature_dims": self.feature_dims}
+        self.statistics = choose.choice(["batch", "global"])
+
+    @property
+    def data(self):
+        return self.grad_output, self.input, self.mean
+
+
+@pytest.mark.parametrize("seeds", [range(start, start + CONFIGURATIONS // 10)
+                                   for start in range(0, CONFIGURATIONS, CONFIGURATIONS // 10)],
+                         ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}")
+def test_random_configurations(seeds):
+    for seed in seeds:
+        case = Case(seed)
+        options = case.statistic | case.options | {"statistics": case.statistics}
+        results = backward(*case.data, **options)
+        reference.Expected(*case.data, **options).check_gradients(*results)
+        assert results[0].stride() == torch.empty_like(case.input).stride(), seed
+        sums = reduce(*case.data, **case.options)
+        reference.Expected(*case.data, **case.options).check_sums(sums)
+        # Those of several processes.
+        given, count = sums * 3 + 0.5, 3 * max(case.input.numel() // max(case.mean.numel(), 1), 1) + 1
+        grad_input = elemt(*case.data, given, torch.tensor(count), **case.statistic, **case.options)
+        expected = reference.Expected(*case.data, **case.statistic, **case.options, sums=given, count=count)
+        expected.check_gradients(grad_input, None, None)
+
+
+def operands(dtype=torch.float64, shape=(4, 3, 5, 2), seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    data = [reference.make_data(generator, shape, dtype, offset=offset).requires_grad_() for offset in (0.3, -0.7)]
+    mean, variance, scale = reference.make_parameters(generator, shape[1:2], dtype)
+    return *data, mean, variance, scale.requires_grad_(), torch.rand(shape, generator=generator) < 0.7
+
+
+@pytest.mark.parametrize("wanted", [w for w in range(1, 7)])
+def test_output_mask(wanted):
+    grad_output, input, mean, variance, scale, _ = operands(torch.float32)
+    output_mask = [bool(wanted & 1), bool(wanted & 2), bool(wanted & 4)]
+    every = backward(grad_output, input, mean, variance=variance, scale=scale)
+    some = backward(grad_output, input, mean, variance=variance, scale=scale, output_mask=output_mask)
+    for is_wanted, result, expected in zip(output_mask, some, every):
+        assert torch.equal(result, expected) if is_wanted else result is None
+
+
+@pytest.mark.parametrize("memory_format, shape", [(torch.channels_last, (4, 3, 5, 2)),
+                                                  (torch.channels_last_3d, (4, 3, 5, 2, 3))])
+def test_channels_last_is_kept(memory_format, shape):
+    grad_output, input, mean, variance, scale, mask = operands(torch.float32, shape)
+    last = input.detach().to(memory_format=memory_format)
+    result = backward(grad_output.detach(), last, mean, variance=variance, mask=mask)[0]
+    assert result.is_contiguous(memory_format=memory_format)
+    torch.testing.assert_close(result, backward(grad_output, input, mean, variance=variance, mask=mask)[0])
+
+
+def test_negative_feature_dims():
+    grad_output, input, mean, variance, scale, _ = operands(torch.float32)
+    assert torch.equal(backward(grad_output, input, mean, variance=variance, feature_dims=[-3])[0],
+                       backward(grad_output, input, mean, variance=variance)[0])
+
+
+# Transformations -------------------------------------------------------------
+
+MODES = [{}, {"statistics": "global"}, {"mask": True}, {"scale": False}, {"output_mask": [True, False, False]},
+         {"output_mask": [False, True, True]}]
+
+
+@pytest.mark.parametrize("mode", MODES, ids=str)
+def test_opcheck(mode):
+    grad_output, input, mean, variance, scale, mask = operands(torch.float32)
+    options = dict(mode) | {"scale": scale if mode.get("scale", True) else None}
+    options["mask"] = mask if mode.get("mask") else None
+    torch.library.opcheck(backward.default, (grad_output, input, mean), options | {"inv_std": variance})
+
+
+@pytest.mark.parametrize("has_mask", [False, True])
+def test_opcheck_of_halves(has_mask):
+    grad_output, input, mean, variance, scale, mask = operands(torch.float32)
+    options = {"mask": mask if has_mask else None}
+    torch.library.opcheck(reduce.default, (grad_output, input, mean), options)
+    sums = reduce(grad_output, input, mean).detach().requires_grad_()
+    torch.library.opcheck(elemt.default, (grad_output, input, mean, sums, torch.tensor(40)),
+                          options | {"scale": scale, "variance": variance, "epsilon": 1e-3})
+
+
+@pytest.mark.parametrize("statistics", ["batch", "global"])
+@pytest.mark.parametrize("has_mask", [False, True])
+def test_derivatives(statistics, has_mask):
+    """First and second derivatives of the gradient, so third of a batch norm."""
+    grad_output, input, mean, variance, scale, mask = operands()
+
+    def function(grad_output, input, scale):
+        own_mean, own_variance = mean, variance
+        if statistics == "batch":
+            own_mean, own_variance = input.mean((0, 2, 3)), input.var((0, 2, 3), correction=0)
+        return backward(grad_output, input, own_mean, scale=scale, variance=own_variance, epsilon=1e-2,
+                        mask=mask if has_mask else None, statistics=statistics)
+
+    assert torch.autograd.gradcheck(function, (grad_output, input, scale))
+    assert torch.autograd.gradgradcheck(function, (grad_output, input, scale))
+
+
+def test_derivatives_of_halves():
+    grad_output, input, mean, variance, scale, mask = operands()
+    mean.requires_grad_(), variance.requires_grad_()
+    check = lambda function, *arguments: (torch.autograd.gradcheck(function, arguments) and
+                                          torch.autograd.gradgradcheck(function, arguments))
+    assert check(lambda *data: reduce(*data, mask=mask), grad_output, input, mean)
+    sums = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    count = torch.tensor(57)
+    assert check(lambda g, x, m, s, scale, variance: elemt(g, x, m, s, count, scale=scale, variance=variance,
+                                                           epsilon=0.1, mask=mask),
+                 grad_output, input, mean, sums, scale, variance)
+    assert check(lambda g, x, r: elemt(g, x, mean, sums, count, inv_std=r), grad_output, input, variance)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compile(dynamic):
+    grad_output, input, mean, variance, scale, mask = operands(torch.float32)
+    function = lambda *data: backward(*data, scale=scale, inv_std=variance, mask=mask)
+    compiled = torch.compile(function, fullgraph=True, dynamic=dynamic)
+    for result, expected in zip(compiled(grad_output, input, mean), function(grad_output, input, mean)):
+        assert torch.equal(result, expected)
+
+
+def test_export():
+    grad_output, input, mean, variance, _, _ = (tensor.detach() for tensor in operands(torch.float32))
+
+    class Module(torch.nn.Module):
+
+        def forward(self, grad_output, input, mean, variance):
+            return backward(grad_output, input, mean, variance=variance, epsilon=1e-5)
+
+    exported = torch.export.export(Module(), (grad_output, input, mean, variance))
+    assert "bngrad.batch_norm_backward" in str(exported.graph)
+    for result, expected in zip(exported.module()(grad_output, input, mean, variance),
+                                Module()(grad_output, input, mean, variance)):
+        assert torch.equal(result, expected)
+
+
+def test_meta_and_autocast():
+    grad_output, input, mean, variance, _, _ = (tensor.detach() for tensor in operands(torch.float32))
+    on_meta = backward(*(tensor.to("meta") for tensor in (grad_output, input, mean)), variance=variance.to("meta"))
+    assert [tensor.device.type for tensor in on_meta] == ["meta"] * 3
+    with torch.autocast("cpu", torch.bfloat16):
+        results = backward(grad_output.bfloat16(), input.bfloat16(), mean, variance=variance)
+    assert [tensor.dtype for tensor in results] == [torch.bfloat16, torch.float32, torch.float32]
+
+
+# Threads and errors ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(8, 5, 33, 17), (2, 3, 200, 200), (64, 40), (3, 1, 100000)])
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
+def test_threads_do_not_change_bits(shape, layout):
+    generator = torch.Generator().manual_seed(1)
+    data = [reference.lay_out(reference.make_data(generator, shape, torch.float32), layout, generator)
+            for _ in range(2)]
+    mean, variance, scale = reference.make_parameters(generator, shape[1:2], torch.float32)
+    threads = torch.get_num_threads()
+    results = []
+    try:
+        for count in (1, 2, 3, 4):
+            torch.set_num_threads(count)
+            results.append(backward(*data, mean, scale=scale, variance=variance))
+            results[-1] += (reduce(*data, mean), elemt(*data, mean, reduce(*data, mean), torch.tensor(10**6),
+                                                       scale=scale, inv_std=variance))
+    finally:
+        torch.set_num_threads(threads)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other))
+
+
+def test_errors():
+    g, x, m, v, s, mask = (tensor.detach() for tensor in operands(torch.float32))
+    cases = [
+        (lambda: backward(g, x, m), "expected either variance or inv_std, got none"),
+        (lambda: backward(g, x, m, variance=v, inv_std=v), "expected either variance or inv_std, got both"),
+        (lambda: backward(g[:2], x, m, variance=v), "grad_output: expected size of dim 0 .* 4, got 2"),
+        (lambda: backward(g.double(), x, m, variance=v), "grad_output: expected dtype .* got f64"),
+        (lambda: backward(g.long(), x.long(), m, variance=v), "grad_output: expected dtype .* got int64"),
+        (lambda: backward(g, x, m[:2], variance=v), "mean: expected size of dim 0 .* 3, got 2"),
+        (lambda: backward(g, x, m, variance=v.double()), "statistic: expected dtype .* got f64"),
+        (lambda: backward(g, x, m, variance=v, epsilon=-1.0), "expected epsilon .* got -1"),
+        (lambda: backward(g, x, m, variance=v, statistics="own"), 'expected "batch" or "global", got "own"'),
+        (lambda: backward(g, x, m, variance=v, feature_dims=[4]), "feature_dims: .* -4 to 3, got 4"),
+        (lambda: backward(g, x, m, variance=v, feature_dims=[]), "feature_dims: expected 1 to 8 dims, got 0"),
+        (lambda: backward(g, x, m, variance=v, feature_dims=[2, 1]), "ascending"),
+        (lambda: backward(g, x, m, variance=v, mask=mask.float()), "mask: expected dtype bool, got f32"),
+        (lambda: backward(g, x, m, variance=v, output_mask=[False] * 3), "to be wanted, got none"),
+        (lambda: reduce(g, x, m[:2]), "mean: expected"),
+        (lambda: elemt(g, x, m, torch.zeros(2, 3), torch.tensor(1.0), variance=v), "count: expected .* int64"),
+        (lambda: elemt(g, x, m, torch.zeros(3, 3), torch.tensor(1), variance=v), "sums: expected"),
+    ]
+    for call, message in cases:
+        with pytest.raises(RuntimeError, match=message):
+            call()

@@ -1,0 +1,258 @@
+# RUN: %python -m pytest -q %s
+# REQUIRES: torch
+"""SyncBatchNorm in processes of gloo, compared with one process."""
+
+import copy
+import datetime
+import multiprocessing
+import os
+import tempfile
+import time
+import traceback
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn import functional
+
+from bngrad.torch import SyncBatchNorm, convert_sync_batchnorm
+
+# Processes are forked, which threads of OpenMP do not survive.
+torch.set_num_threads(1)
+os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 2e-2}
+
+
+def run_rank(function, rank, size, folder, timeout, arguments):
+    try:
+        dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size,
+                                timeout=datetime.timedelta(seconds=timeout))
+        torch.save(function(rank, size, *arguments), f"{folder}/result{rank}")
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    # Without waiting for the threads of other ranks.
+    os._exit(0)
+
+
+def run_ranks(function, size, *arguments, timeout=60, lost=()):
+    """The results of `function(rank, size, *arguments)` in each rank but `lost`."""
+    context = multiprocessing.get_context("fork")
+    with tempfile.TemporaryDirectory() as folder:
+        processes = [context.Process(target=run_rank, args=(function, rank, size, folder, timeout, arguments))
+                     for rank in range(size)]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join(90)
+        codes = [process.exitcode for process in processes]
+        for process in processes:
+            process.kill()
+        assert codes == [0] * size
+        return [None if rank in lost else torch.load(f"{folder}/result{rank}") for rank in range(size)]
+
+
+def make_module(options, channels, dtype):
+    module = SyncBatchNorm(channels, **options, dtype=dtype)
+    with torch.no_grad():
+        module.running_mean is None or module.running_mean.copy_(torch.linspace(-1, 1, channels))
+        if module.affine:
+            module.weight.copy_(torch.linspace(0.5, 1.5, channels))
+            module.bias.copy_(torch.linspace(-0.3, 0.4, channels))
+    return module
+
+
+def make_data(sizes, shape, dtype, is_last):
+    """Input and grad_output of all processes."""
+    generator = torch.Generator().manual_seed(sum(sizes) + len(sizes))
+    shape = (sum(sizes), *shape)
+    number = torch.arange(shape[1]).view(-1, *[1] * (len(shape) - 2))
+    data = [(torch.randn(shape, generator=generator, dtype=torch.float64) * (1 + 0.2 * number) + offset + number
+            ).to(dtype) for offset in (0.3, -7)]
+    return [tensor.to(memory_format=torch.channels_last) for tensor in data] if is_last else data
+
+
+def run_module(rank, size, sizes, shape, dtype, options, is_last):
+    module = make_module(options, shape[0], dtype if dtype != torch.bfloat16 else torch.float32)
+    input, grad_output = (tensor.split(sizes)[rank].clone(memory_format=torch.preserve_format)
+                          for tensor in make_data(sizes, shape, dtype, is_last))
+    input.requires_grad_()
+    output = module(input)
+    output.backward(grad_output)
+    if is_last and sizes[rank]:
+        assert input.grad.is_contiguous(memory_format=torch.channels_last)
+    parameters = [parameter.grad for parameter in module.parameters()]
+    return [tensor.detach() for tensor in (output, input.grad, *parameters, *module.buffers())]
+
+
+def expect(sizes, shape, dtype, options, is_last):
+    """The same in one process, in f64; parameter gradients of each part."""
+    module = make_module(options, shape[0], torch.float64)
+    module.__class__ = nn.BatchNorm2d if len(shape) == 3 else nn.BatchNorm1d
+    input, grad_output = (tensor.double() for tensor in make_data(sizes, shape, dtype, is_last))
+    input.requires_grad_()
+    output = module(input)
+    output.backward(grad_output)
+    dims = [0, *range(2, input.dim())]
+    spread = lambda value: value.view(-1, *[1] * (input.dim() - 2))
+    x = input.detach()
+    normalized = (x - spread(x.mean(dims))) * spread((x.var(dims, correction=0) + module.eps).rsqrt())
+    per_part = [[(part * other).sum(dims), part.sum(dims)] if module.affine else []
+                for part, other in zip(grad_output.split(sizes), normalized.split(sizes))]
+    return [[a, b, *c, *module.buffers()]
+            for a, b, c in zip(output.detach().split(sizes), input.grad.split(sizes), per_part)]
+
+
+SHARDS = {2: [[5, 3], [0, 8]], 3: [[1, 0, 6]], 4: [[3, 0, 2, 4], [1, 1, 1, 1]]}
+CASES = [(sizes, (3, 4, 5), torch.float64, {}, False) for several in SHARDS.values() for sizes in several]
+CASES += [
+    ([5, 3], (3, 4, 5), torch.float32, {"momentum": None}, True),
+    ([2, 0, 5], (3, 4, 5), torch.bfloat16, {}, True),
+    ([4, 3], (7,), torch.float64, {"affine": False}, False),
+    ([4, 3], (7, 2), torch.float32, {"track_running_stats": False, "eps": 0.1}, False),
+]
+
+
+@pytest.mark.parametrize("sizes, shape, dtype, options, is_last", CASES, ids=str)
+def test_equals_one_process(sizes, shape, dtype, options, is_last):
+    arguments = sizes, shape, dtype, options, is_last
+    results = run_ranks(run_module, len(sizes), *arguments)
+    for result, expected in zip(results, expect(*arguments)):
+        assert len(result) == len(expected)
+        for one, other in zip(result, expected):
+            scale = float(other.abs().max()) if other.numel() else 0
+            torch.testing.assert_close(one.double(), other.double(), rtol=0, atol=TOLERANCE[dtype] * (1 + scale))
+
+
+def run_far_from_zero(rank, size):
+    """The variance is not that of squares, which cancel."""
+    generator = torch.Generator().manual_seed(rank)
+    input = 1e4 + torch.randn(1000, 2, generator=generator)
+    return SyncBatchNorm(2)(input)
+
+
+def test_large_means():
+    parts = run_ranks(run_far_from_zero, 2)
+    torch.testing.assert_close(torch.cat(parts).var(0), torch.ones(2), rtol=1e-2, atol=0)
+
+
+def run_parallel(rank, size):
+    torch.manual_seed(0)
+    model = convert_sync_batchnorm(
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 2, 3))).double()
+    model = nn.parallel.DistributedDataParallel(model)
+    data = torch.randn(8, 3, 9, 9, dtype=torch.float64).split(4)[rank]
+    model(data).square().mean().backward()
+    return [parameter.grad for parameter in model.parameters()]
+
+
+def test_distributed_data_parallel():
+    results = run_ranks(run_parallel, 2)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 2, 3)).double()
+    model(torch.randn(8, 3, 9, 9, dtype=torch.float64)).square().mean().backward()
+    for result in results:
+        for one, parameter in zip(result, model.parameters()):
+            torch.testing.assert_close(one, parameter.grad, rtol=1e-9, atol=1e-12)
+
+
+def run_subgroup(rank, size):
+    """Two groups of two."""
+    groups = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+    module = SyncBatchNorm(2, process_group=groups[rank // 2])
+    input = torch.full((2, 2), float(rank), requires_grad=True)
+    module(input)
+    return module.running_mean
+
+
+def test_process_group():
+    means = run_ranks(run_subgroup, 4)
+    assert [round(float(mean[0]) * 10, 4) for mean in means] == [0.5, 0.5, 2.5, 2.5]
+
+
+def run_profiled(rank, size):
+    module = SyncBatchNorm(3)
+    sent = []
+    all_reduce = dist.all_reduce
+    dist.all_reduce = lambda tensor, **options: (sent.append(tensor.numel()), all_reduce(tensor, **options))
+    input = torch.randn(4, 3, 5, requires_grad=True)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        module(input).sum().backward()
+    return sent, sorted({event.key for event in profile.key_averages() if event.key.startswith("bngrad.")})
+
+
+def test_one_all_reduce_and_ranges():
+    for sent, names in run_ranks(run_profiled, 2):
+        assert sent == [2 * 3 + 1]
+        assert names == [f"bngrad.SyncBatchNorm.{part}"
+                         for part in ("all_gather", "all_reduce", "elemt", "forward", "reduce")]
+
+
+def run_lost(rank, size, is_in_forward, hangs):
+    module, input = SyncBatchNorm(3), torch.randn(4, 3, requires_grad=True)
+    if not is_in_forward:
+        output = module(input)
+    dist.barrier()
+    if rank == 1:
+        time.sleep(8 if hangs else 0)
+        os._exit(0)
+    begin = time.monotonic()
+    with pytest.raises(RuntimeError):
+        module(input) if is_in_forward else output.sum().backward()
+    return time.monotonic() - begin
+
+
+@pytest.mark.parametrize("is_in_forward, hangs", [(True, False), (False, False), (False, True)])
+def test_lost_rank(is_in_forward, hangs):
+    seconds = run_ranks(run_lost, 2, is_in_forward, hangs, timeout=3, lost=[1])[0]
+    assert seconds < 6
+
+
+def run_twice(rank, size):
+    module, input = SyncBatchNorm(3), torch.randn(4, 3, requires_grad=True)
+    grad, = torch.autograd.grad(module(input).pow(3).sum(), input, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        grad.sum().backward()
+
+
+def test_second_derivatives_are_an_error():
+    run_ranks(run_twice, 2)
+
+
+def test_without_a_group_it_is_a_batch_norm():
+    torch.manual_seed(0)
+    input = torch.randn(4, 3, 5, 5)
+    module, other = SyncBatchNorm(3), nn.BatchNorm2d(3)
+    for _ in range(2):
+        assert torch.equal(module(input), other(input))
+        assert torch.equal(module.running_var, other.running_var)
+        module.eval(), other.eval()
+    assert torch.equal(functional.batch_norm(input, None, None, training=True),
+                       SyncBatchNorm(3, affine=False, track_running_stats=False)(input))
+
+
+def test_errors():
+    with pytest.raises(ValueError, match=r"expected a shape \(N, 3, ...\), got \(4, 2\)"):
+        SyncBatchNorm(3)(torch.zeros(4, 2))
+    with pytest.raises(ValueError, match="on the CPU, got meta"):
+        SyncBatchNorm(3)(torch.zeros(4, 3, device="meta"))
+    with pytest.raises(ValueError, match="LazyBatchNorm1d"):
+        convert_sync_batchnorm(nn.LazyBatchNorm1d())
+
+
+def test_conversion():
+    shared = nn.BatchNorm2d(4, eps=0.1, momentum=None)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), shared, nn.Sequential(shared, nn.BatchNorm1d(2, affine=False)),
+                          nn.SyncBatchNorm(5), nn.InstanceNorm2d(3))
+    model[2].eval()
+    parameters, state = list(model.parameters()), copy.deepcopy(model.state_dict())
+    assert convert_sync_batchnorm(model) is model
+    assert all(one is other for one, other in zip(model.parameters(), parameters))
+    assert list(model.state_dict()) == list(state)
+    assert type(model[1]) is type(model[3]) is type(model[2][1]) is SyncBatchNorm
+    assert model[1] is model[2][0] and model[1].eps == 0.1 and model[1].momentum is None
+    assert not model[2][1].training and model[2][1].weight is None
+    assert type(model[4]) is nn.InstanceNorm2d
+    assert type(convert_sync_batchnorm(nn.BatchNorm3d(2))) is SyncBatchNorm
+    assert copy.deepcopy(model)[1].weight is not model[1].weight
