@@ -61,7 +61,7 @@ C = np.ones(3, np.float32)
     ({"sums": np.ones((2, 4), np.float32)}, ValueError, "sums: expected size of dim 1 to be that of dim 1 of input"),
     ({"sums": C}, ValueError, "sums: expected rank 2"),
     ({"sums": np.ones((2, 3))}, TypeError, "sums: expected dtype to be that of arithmetic, f32, got f64"),
-    ({"count": 1}, ValueError, "count: expected at least the elements per channel of input, 2, got 1"),
+    ({"count": 0}, ValueError, "count: expected at least 1, got 0"),
     ({"count": 2.5}, TypeError, "count: expected an integer, got float"),
     ({"inv_std": None}, ValueError, "expected variance or inv_std, got neither"),
     ({"out": X[0]}, ValueError, "grad_input: expected rank 2, that of input, got 1"),
