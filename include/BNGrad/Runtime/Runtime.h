@@ -236,10 +236,14 @@ bngradStatus_t bngradBatchNormBackwardAsync(
  *           arithmetic: f64 if an input is, otherwise f32. Row 0 has the sums
  *           of grad_output, row 1 those of grad_output * (input - mean)
  *   count   an int64_t: the elements per channel of all calls, of which mean
- *           and statistic are; at least 1 where there are data
+ *           and statistic are; at least 1 where there are data. On a GPU it is
+ *           in memory of the device, and its value is not checked
  *
  * grad_offset is row 0, and grad_scale row 1 times inv_std. An empty input has
- * sums of 0.
+ * sums of 0. Neither grad_input nor the workspace may overlap `count`.
+ *
+ * Errors: BNGRAD_BAD_PARAM for global statistics, and for a descriptor of
+ * another part.
  */
 bngradStatus_t bngradCreateBatchNormBackwardReduceDescriptor(
     bngradHandle_t handle, bngradBatchNormBackwardDescriptor_t *descriptor,

@@ -24,6 +24,9 @@ struct bngradBatchNormBackwardDescriptor {
   const bngradHandle *handle;
   Problem problem;
   std::unique_ptr<Plan> plan;
+  /// The operands that are there, outputs first.
+  Operand operands[kNumOperands];
+  int numOutputs, numOperands;
   /// Bytes from one element of a parameter to the next; 0: not known.
   int64_t steps[kNumOperands];
 };
@@ -89,18 +92,34 @@ static bngradStatus_t setPlan(Descriptor &descriptor) {
   return status;
 }
 
+/// Lists the operands that are there.
+static void setOperands(Descriptor &descriptor) {
+  const Problem &problem = descriptor.problem;
+  descriptor.numOperands = 0;
+  for (bool isOutput : {true, false}) {
+    for (int i = 0; i < kNumOperands; ++i) {
+      auto operand = static_cast<Operand>(i);
+      if (problem.has[i] && problem.isOutput(operand) == isOutput)
+        descriptor.operands[descriptor.numOperands++] = operand;
+    }
+    if (isOutput)
+      descriptor.numOutputs = descriptor.numOperands;
+  }
+}
+
 /// Sets the bytes from one element of a parameter to the next.
 static void setSteps(Descriptor &descriptor) {
-  for (int i = 0; i < kNumOperands; ++i) {
-    const Tensor *tensor = descriptor.problem.get(static_cast<Operand>(i));
+  for (int i = 0; i < descriptor.numOperands; ++i) {
+    Operand operand = descriptor.operands[i];
+    const Tensor &tensor = descriptor.problem.tensors[operand];
     int dims[BNGRAD_MAX_RANK], count = 0;
-    for (int dim = 0; tensor && dim < tensor->rank; ++dim)
-      if (tensor->shape[dim] > 1)
+    for (int dim = 0; dim < tensor.rank; ++dim)
+      if (tensor.shape[dim] > 1)
         dims[count++] = dim;
-    descriptor.steps[i] = 0;
+    descriptor.steps[operand] = 0;
     if (count > 0)
-      descriptor.steps[i] = std::max<int64_t>(
-          getVectorStride(*tensor, dims, count) * getBytes(tensor->dtype), 0);
+      descriptor.steps[operand] = std::max<int64_t>(
+          getVectorStride(tensor, dims, count) * getBytes(tensor.dtype), 0);
   }
 }
 
@@ -115,7 +134,8 @@ static bngradStatus_t create(Part part, bngradHandle_t handle,
     return fail(BNGRAD_NULL_POINTER, "descriptor: expected a place for one, "
                                      "got null");
   try {
-    auto created = std::make_unique<Descriptor>();
+    // makeProblem, setOperands and setSteps set the rest.
+    std::unique_ptr<Descriptor> created(new Descriptor);
     created->handle = handle;
     bngradStatus_t status =
         makeProblem(part, options, tensors, created->problem);
@@ -123,6 +143,7 @@ static bngradStatus_t create(Part part, bngradHandle_t handle,
       status = setPlan(*created);
     if (status != BNGRAD_SUCCESS)
       return status;
+    setOperands(*created);
     setSteps(*created);
     *descriptor = created.release();
     return succeed();
@@ -221,34 +242,15 @@ static bool isInPlace(const Descriptor &descriptor, const Arguments &arguments,
          haveSameStrides(problem.tensors[output], problem.tensors[operand]);
 }
 
-/// Checks that an output overlaps none of the operands from number `first`.
-static bngradStatus_t verifyOutput(const Descriptor &descriptor,
-                                   const Arguments &arguments, Operand output,
-                                   int first) {
-  const Problem &problem = descriptor.problem;
-  if (!problem.has[output])
-    return BNGRAD_SUCCESS;
-  for (int i = first; i < kNumOperands; ++i) {
-    auto other = static_cast<Operand>(i);
-    if (other != output && problem.has[other] &&
-        overlap(descriptor, arguments, output, other) &&
-        !isInPlace(descriptor, arguments, output, other))
-      return fail(BNGRAD_BAD_PARAM,
-                  "%s: expected memory apart from that of %s, got an overlap",
-                  getName(output), getName(other));
-  }
-  return BNGRAD_SUCCESS;
-}
-
 static bngradStatus_t verifyMemory(const Descriptor &descriptor,
                                    const Arguments &arguments) {
   const Problem &problem = descriptor.problem;
-  for (int i = 0; i < kNumOperands; ++i) {
-    auto operand = static_cast<Operand>(i);
-    const Tensor *tensor = problem.get(operand);
-    if (!tensor || tensor->bytes == 0)
+  for (int i = 0; i < descriptor.numOperands; ++i) {
+    Operand operand = descriptor.operands[i];
+    const Tensor *tensor = &problem.tensors[operand];
+    if (tensor->bytes == 0)
       continue;
-    auto *data = static_cast<const char *>(arguments.data[i]);
+    auto *data = static_cast<const char *>(arguments.data[operand]);
     if (!data)
       return fail(BNGRAD_NULL_POINTER, "%s: expected data, got null",
                   getName(operand));
@@ -267,24 +269,44 @@ static bngradStatus_t verifyMemory(const Descriptor &descriptor,
                   "overlap",
                   getName(operand));
   }
-  if (problem.part == Part::Reduce)
-    return verifyOutput(descriptor, arguments, Sums, kNumOutputs);
-  for (int i = 0; i < kNumOutputs; ++i)
-    if (bngradStatus_t status =
-            verifyOutput(descriptor, arguments, static_cast<Operand>(i), i + 1))
-      return status;
+  for (int i = 0; i < descriptor.numOutputs; ++i)
+    for (int j = i + 1; j < descriptor.numOperands; ++j) {
+      Operand output = descriptor.operands[i], other = descriptor.operands[j];
+      if (overlap(descriptor, arguments, output, other) &&
+          !isInPlace(descriptor, arguments, output, other))
+        return fail(BNGRAD_BAD_PARAM,
+                    "%s: expected memory apart from that of %s, got an overlap",
+                    getName(output), getName(other));
+    }
   return BNGRAD_SUCCESS;
 }
 
-/// Checks the number of elements per channel of the half elemt.
+/// Checks the number of elements per channel of the half elemt, whose memory is
+/// as it must be.
 static bngradStatus_t verifyCount(const Descriptor &descriptor,
-                                  const int64_t *count) {
+                                  const Arguments &arguments) {
+  const int64_t *count = arguments.count;
   if (!count)
     return fail(BNGRAD_NULL_POINTER, "count: expected data, got null");
-  if (reinterpret_cast<uintptr_t>(count) % sizeof(*count) != 0)
+  constexpr auto kWidth = static_cast<int>(sizeof(*count));
+  auto rest = static_cast<int>(reinterpret_cast<uintptr_t>(count) % kWidth);
+  if (rest != 0)
     return fail(BNGRAD_BAD_PARAM,
-                "count: expected an address that is a multiple of %d",
-                static_cast<int>(sizeof(*count)));
+                "count: expected an address that is a multiple of %d, got a "
+                "remainder of %d",
+                kWidth, rest);
+  auto *bytes = reinterpret_cast<const char *>(count);
+  if (overlap(bytes, kWidth, arguments.workspace,
+              static_cast<int64_t>(getWorkspaceSize(descriptor))))
+    return fail(BNGRAD_BAD_PARAM,
+                "workspace: expected memory apart from that of count, got an "
+                "overlap");
+  if (overlap(bytes, kWidth,
+              static_cast<const char *>(arguments.data[GradInput]),
+              descriptor.problem.tensors[GradInput].bytes))
+    return fail(BNGRAD_BAD_PARAM,
+                "grad_input: expected memory apart from that of count, got an "
+                "overlap");
   // On a GPU it is not read here.
   if (descriptor.handle->cuda)
     return BNGRAD_SUCCESS;
@@ -313,10 +335,10 @@ static bngradStatus_t verifyCall(Part part, const Descriptor *descriptor,
                 arguments.workspaceSize);
   if (!arguments.workspace && size > 0)
     return fail(BNGRAD_NULL_POINTER, "workspace: expected memory, got null");
-  if (part == Part::Elemt)
-    if (bngradStatus_t status = verifyCount(*descriptor, arguments.count))
-      return status;
-  return verifyMemory(*descriptor, arguments);
+  if (bngradStatus_t status = verifyMemory(*descriptor, arguments))
+    return status;
+  return part == Part::Elemt ? verifyCount(*descriptor, arguments)
+                             : BNGRAD_SUCCESS;
 }
 
 /// The start of a workspace, where the task of the call is.

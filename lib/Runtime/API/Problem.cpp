@@ -384,15 +384,17 @@ const char *bngrad::findLayout(const Problem &problem, Layout &layout) {
     int64_t right = input.strides[problem.featureDims[rhs]];
     return left > right || (left == right && lhs < rhs);
   });
-  for (Operand operand :
-       {GradScale, GradOffset, Scale, Mean, Statistic, Sums}) {
-    if (!problem.has[operand])
-      continue;
-    const Tensor &tensor = problem.tensors[operand];
-    layout.strides[operand] = getVectorStride(
-        operand == Sums ? getRow(tensor) : tensor, order, count);
-    if (layout.strides[operand] < 0)
-      return "its feature dims are in another order in data and parameters";
-  }
-  return nullptr;
+  bool isInOrder = true;
+  auto setStride = [&](Operand operand, const Tensor &tensor) {
+    layout.strides[operand] = getVectorStride(tensor, order, count);
+    isInOrder &= layout.strides[operand] >= 0;
+  };
+  for (Operand operand : {GradScale, GradOffset, Scale, Mean, Statistic})
+    if (problem.has[operand])
+      setStride(operand, problem.tensors[operand]);
+  if (problem.has[Sums])
+    setStride(Sums, getRow(problem.tensors[Sums]));
+  return isInOrder
+             ? nullptr
+             : "its feature dims are in another order in data and parameters";
 }

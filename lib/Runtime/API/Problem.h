@@ -54,10 +54,6 @@ struct Problem {
   /// The type of arithmetic.
   bngradDtype_t accumulator;
 
-  /// Null: absent.
-  const Tensor *get(Operand operand) const {
-    return has[operand] ? &tensors[operand] : nullptr;
-  }
   bool isFeatureDim(int dim) const;
   bool isOutput(Operand operand) const {
     return operand < kNumOutputs || (operand == Sums && part == Part::Reduce);

@@ -11,7 +11,23 @@
 
 #include "gtest/gtest.h"
 
+#include <thread>
+
 using namespace bngrad::test;
+
+/// Threads that run all parts at once.
+static bngrad_threads_t makeConcurrentThreads(int count) {
+  bngrad_threads_t threads = makeReversedThreads(count);
+  threads.run = [](void *, int n, void (*body)(void *, int, int), void *data) {
+    std::vector<std::thread> running;
+    running.reserve(static_cast<size_t>(n));
+    for (int i = 0; i < n; ++i)
+      running.emplace_back(body, data, i, n);
+    for (std::thread &thread : running)
+      thread.join();
+  };
+  return threads;
+}
 
 /// Runs the halves of `spec`, also with other threads.
 static void runHalves(Handle &handle, Spec spec) {
@@ -26,12 +42,14 @@ static void runHalves(Handle &handle, Spec spec) {
   ASSERT_EQ(gradient.checkHalves(), "");
   std::vector<char> results = gradient.results();
   std::vector<char> sums = gradient.sums.loadDense();
-  for (int threads : {1, 3, 64}) {
-    bngrad_threads_t reversed = makeReversedThreads(threads);
-    ASSERT_EQ(bngradSetThreads(handle, &reversed), BNGRAD_SUCCESS);
+  for (const bngrad_threads_t &threads :
+       {makeReversedThreads(1), makeReversedThreads(3), makeReversedThreads(64),
+        makeConcurrentThreads(3)}) {
+    ASSERT_EQ(bngradSetThreads(handle, &threads), BNGRAD_SUCCESS);
     ASSERT_EQ(gradient.runHalves(), BNGRAD_SUCCESS) << bngradGetLastError();
-    ASSERT_EQ(gradient.results(), results) << threads << " threads";
-    ASSERT_EQ(gradient.sums.loadDense(), sums) << threads << " threads";
+    int count = threads.count(threads.context);
+    ASSERT_EQ(gradient.results(), results) << count << " threads";
+    ASSERT_EQ(gradient.sums.loadDense(), sums) << count << " threads";
   }
   ASSERT_EQ(bngradSetThreads(handle, nullptr), BNGRAD_SUCCESS);
 }
@@ -76,6 +94,88 @@ TEST(Halves, Compiled) {
       runHalves(handle, spec);
     }
   unsetenv("BNGRAD_CACHE_DIR");
+}
+
+// Parameters in the order of the data, in which the sums are not: they are
+// row-major, so that no ready kernel computes them.
+TEST(Halves, SumsInAnotherOrder) {
+  setenv("BNGRAD_CACHE_DIR", "", 1);
+  Handle handle;
+  ASSERT_EQ(handle.status, BNGRAD_SUCCESS);
+  const int64_t shape[] = {2, 3, 4}, strides[] = {12, 1, 3};
+  const int64_t sumsShape[] = {2, 3, 4};
+  bngradTensorDescriptor_t data, mean, sums;
+  ASSERT_EQ(
+      bngradCreateTensorDescriptor(&data, BNGRAD_DTYPE_F32, 3, shape, strides),
+      BNGRAD_SUCCESS);
+  ASSERT_EQ(bngradCreateTensorDescriptor(&mean, BNGRAD_DTYPE_F32, 2, shape + 1,
+                                         strides + 1),
+            BNGRAD_SUCCESS);
+  ASSERT_EQ(bngradCreateTensorDescriptor(&sums, BNGRAD_DTYPE_F32, 3, sumsShape,
+                                         nullptr),
+            BNGRAD_SUCCESS);
+  bngradBatchNormBackwardOptions_t options = {};
+  options.struct_size = sizeof(options);
+  options.num_feature_dims = 2;
+  options.feature_dims[0] = 1;
+  options.feature_dims[1] = 2;
+  bngradBatchNormBackwardDescriptor_t reduce = nullptr;
+  ASSERT_EQ(bngradCreateBatchNormBackwardReduceDescriptor(
+                handle, &reduce, &options, sums, data, data, mean, nullptr),
+            BNGRAD_SUCCESS)
+      << bngradGetLastError();
+  // Integers, whose sums are exact.
+  float gradOutput[24], input[24], means[12], results[24];
+  for (int i = 0; i < 24; ++i) {
+    gradOutput[i] = static_cast<float>(i * 5 % 7 + 1);
+    input[i] = static_cast<float>(i * 3 % 11);
+    means[i % 12] = static_cast<float>(i % 12 - 4);
+  }
+  size_t size = 0;
+  ASSERT_EQ(bngradGetBatchNormBackwardWorkspaceSize(reduce, &size),
+            BNGRAD_SUCCESS);
+  std::vector<char> workspace(size);
+  ASSERT_EQ(bngradBatchNormBackwardReduce(reduce, workspace.data(), size,
+                                          results, gradOutput, input, means,
+                                          nullptr, nullptr),
+            BNGRAD_SUCCESS)
+      << bngradGetLastError();
+  for (int c = 0; c < 12; ++c) {
+    // From the place among the sums to that among the data.
+    int place = c / 4 + c % 4 * 3;
+    float sum = 0, product = 0;
+    for (int i = place; i < 24; i += 12) {
+      sum += gradOutput[i];
+      product += gradOutput[i] * (input[i] - means[place]);
+    }
+    EXPECT_EQ(results[c], sum) << c;
+    EXPECT_EQ(results[12 + c], product) << c;
+  }
+  bngradDestroyBatchNormBackwardDescriptor(reduce);
+  for (bngradTensorDescriptor_t tensor : {data, mean, sums})
+    bngradDestroyTensorDescriptor(tensor);
+  unsetenv("BNGRAD_CACHE_DIR");
+}
+
+// Of so many elements that loops are shared among threads.
+TEST(Halves, Large) {
+  Handle handle;
+  ASSERT_EQ(handle.status, BNGRAD_SUCCESS);
+  Spec spec;
+  for (const auto &[shape, order] :
+       {std::pair(std::vector<int64_t>{8, 16, 40, 40}, std::vector<int>{}),
+        std::pair(std::vector<int64_t>{8, 16, 40, 40},
+                  std::vector<int>{0, 2, 3, 1}),
+        std::pair(std::vector<int64_t>{64, 512, 7}, std::vector<int>{}),
+        std::pair(std::vector<int64_t>{3, 1, 70000}, std::vector<int>{}),
+        std::pair(std::vector<int64_t>{70000, 3}, std::vector<int>{})})
+    for (bngradDtype_t type : {BNGRAD_DTYPE_F32, BNGRAD_DTYPE_BF16}) {
+      spec.shape = shape;
+      spec.order = order;
+      spec.dataType = type;
+      spec.seed++;
+      runHalves(handle, spec);
+    }
 }
 
 // Rows of a batch in three calls, of which one is empty, add up to the whole.
@@ -299,7 +399,8 @@ TEST_F(HalvesMisuse, Calls) {
   expect(elemt(g.elemt, g.data(GradInput), nullptr), BNGRAD_NULL_POINTER,
          "count: expected data, got null");
   expect(elemt(g.elemt, g.data(GradInput), odd), BNGRAD_BAD_PARAM,
-         "count: expected an address that is a multiple of 8");
+         "count: expected an address that is a multiple of 8, got a remainder "
+         "of 4");
   expect(elemt(g.elemt, g.data(GradInput), &less), BNGRAD_BAD_PARAM,
          "count: expected at least 1, got 0");
   // Nothing was written.
