@@ -14,6 +14,8 @@ from torch.testing._internal import common_methods_invocations as methods
 
 import bngrad.torch
 
+# Tiny tensors.
+torch.set_num_threads(1)
 NAMES = ("nn.functional.batch_norm", "native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update")
 OPS = [op for op in methods.op_db if op.name in NAMES]
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)

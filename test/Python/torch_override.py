@@ -5,6 +5,7 @@
 import gc
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -319,3 +320,12 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_example():
+    """Both networks start with the same losses."""
+    example = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "torch_resnet.py")
+    output = subprocess.run([sys.executable, example, "--steps=5"], check=True, capture_output=True, text=True,
+                            timeout=120, env=os.environ | {"OMP_NUM_THREADS": "1"}).stdout
+    difference = float(re.search(r"largest difference of the first 10 losses: (\S+)", output)[1])
+    assert difference < 1e-2 and "with bngrad: " in output

@@ -10,7 +10,7 @@
 
 using namespace bngrad::torch;
 
-static const char *const schemas[] = {
+static const char *const kSchemas[] = {
     "batch_norm_backward(Tensor grad_output, Tensor input, Tensor mean, "
     "Tensor? scale=None, Tensor? variance=None, Tensor? inv_std=None, "
     "float epsilon=0.0, Tensor? mask=None, int[] feature_dims=[1], "
@@ -226,7 +226,7 @@ static void kernel(StableIValue *stack, uint64_t, uint64_t) {
       aoti_torch_library_init_impl("bngrad", "CPU", __FILE__, __LINE__,
                                    &kernels))
     return;
-  for (const char *schema : schemas)
+  for (const char *schema : kSchemas)
     aoti_torch_library_def(definitions, schema);
   torch_library_impl(kernels, "batch_norm_backward", kernel<runGradient>,
                      TORCH_ABI_VERSION);

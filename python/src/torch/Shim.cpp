@@ -15,11 +15,13 @@
 
 using namespace bngrad::torch;
 
-// Since PyTorch 2.13.
+// Since PyTorch 2.13; the names are PyTorch's.
+// NOLINTBEGIN(readability-identifier-naming)
 extern "C" [[gnu::weak]] const char *
 torch_exception_get_what_without_backtrace();
 extern "C" [[gnu::weak]] AOTITorchError
 torch_delete_stable_ivalue(StableIValue *value);
+// NOLINTEND(readability-identifier-naming)
 
 static thread_local char lastError[1024];
 

@@ -1,0 +1,256 @@
+"""bngrad.torch beside PyTorch's own gradients, eager and compiled.
+
+    PYTHONPATH=<folder of bngrad> python bench/torch_cpu.py [--output=FILE.md] [--rounds=N]
+
+One thread on one core; CPU time of the process, minima of rounds in which all
+contenders take turns. Both allocate their outputs, which eager PyTorch cannot
+get from the caller. Memory that is freed stays with the process, so that nobody
+pays for its pages.
+"""
+
+import argparse
+import os
+import pathlib
+import statistics
+import sys
+import time
+
+import machine
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Read by the C library when the process starts, and by PyTorch.
+SETTINGS = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 32),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
+    "MALLOC_TOP_PAD_": str(1 << 29),
+    "OMP_NUM_THREADS": "1",
+}
+FIRST = (32, 64, 56, 56)
+SHAPES = {
+    "ResNet-50": [(16, 64, 112, 112), FIRST, (16, 256, 56, 56), (16, 128, 28, 28), (16, 512, 28, 28),
+                  (16, 256, 14, 14), (16, 1024, 14, 14), (16, 512, 7, 7), (16, 2048, 7, 7)],
+    "MobileNetV2": [(16, 32, 112, 112), (16, 96, 56, 56), (16, 144, 28, 28), (16, 192, 14, 14), (16, 576, 14, 14),
+                    (16, 960, 7, 7), (16, 1280, 7, 7)],
+    "3-D": [(4, 32, 16, 56, 56), (2, 64, 8, 28, 28), (8, 128, 4, 14, 14)],
+}
+# Issue 16: how much faster the first shape has to be.
+GOALS = {("f32", "channels first"): 1.3, ("f32", "channels last"): 1.1, ("bf16", "channels first"): 1.8,
+         ("bf16", "channels last"): 1.8}
+
+
+def restart():
+    """Runs this program again on one core, with the settings."""
+    if all(os.environ.get(name) == value for name, value in SETTINGS.items()):
+        return
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | SETTINGS)
+
+
+def nothing():
+    pass
+
+
+class Contender:
+    """`function` is timed; `enter`, `leave` and `prepare`, before each call,
+    are not."""
+
+    def __init__(self, function, enter=nothing, leave=nothing, prepare=nothing):
+        self.function, self.enter, self.leave, self.prepare = function, enter, leave, prepare
+
+    def measure(self, calls):
+        """CPU seconds of a call."""
+        self.prepare()
+        start = time.process_time()
+        for _ in range(calls):
+            self.function()
+        return (time.process_time() - start) / calls
+
+
+def measure(contenders, rounds, calls=1):
+    """The least CPU time of a call, in seconds, by contender."""
+    best = dict.fromkeys(contenders, float("inf"))
+    for _ in range(rounds):
+        for name, contender in contenders.items():
+            contender.enter()
+            # After other contenders, the first call finds their data in the caches.
+            contender.measure(1)
+            best[name] = min(best[name], contender.measure(calls))
+            contender.leave()
+    return best
+
+
+def eager_contenders(function):
+    """`function` with and without bngrad. PyTorch twice: the noise."""
+    import bngrad.torch
+
+    return {"pytorch": Contender(function),
+            "bngrad": Contender(function, bngrad.torch.enable, bngrad.torch.disable),
+            "twin": Contender(function)}
+
+
+def make_call(shape, dtype, is_last):
+    """A call of aten::native_batch_norm_backward in training."""
+    import torch
+
+    memory_format = torch.contiguous_format
+    if is_last:
+        memory_format = torch.channels_last if len(shape) == 4 else torch.channels_last_3d
+    grad_output, input = (torch.randn(shape).to(dtype).to(memory_format=memory_format) for _ in range(2))
+    mean, inv_std, weight = (torch.linspace(low, 1.5, shape[1]) for low in (-0.5, 0.5, 0.4))
+    op = torch.ops.aten.native_batch_norm_backward.default
+    return lambda: op(grad_output, input, weight, None, None, mean, inv_std, True, 1e-5, [True] * 3)
+
+
+def measure_shapes(rounds):
+    """Rows (network, shape, type, layout, seconds of pytorch, bngrad, twin)."""
+    import torch
+
+    rows = []
+    for network, shapes in SHAPES.items():
+        for shape in shapes:
+            for type, dtype in (("f32", torch.float32), ("bf16", torch.bfloat16)):
+                for is_last in (False, True):
+                    call = make_call(shape, dtype, is_last)
+                    start = time.process_time()
+                    call()
+                    # Short calls need more rounds, and several calls in one.
+                    calls = max(1, int(2e-3 / (time.process_time() - start + 1e-6)))
+                    best = measure(eager_contenders(call), rounds * (3 if shape == FIRST else 1), calls)
+                    layout = "channels last" if is_last else "channels first"
+                    rows.append((network, "x".join(map(str, shape)), type, layout, *best.values()))
+                    print(*rows[-1][:4], f"{best['pytorch'] / best['bngrad']:.2f}", flush=True)
+    return rows
+
+
+def measure_tiny(rounds):
+    import torch
+
+    return measure(eager_contenders(make_call((2, 4, 2, 2), torch.float32, False)), rounds, 3000)
+
+
+def backward_of(module, called, inputs, grad_output, enter, leave):
+    """A contender: the backward pass of a module."""
+    outputs = []
+
+    def prepare():
+        for tensor in (*inputs, *module.parameters()):
+            tensor.grad = None
+        outputs[:] = [called(*inputs)]
+
+    return Contender(lambda: outputs.pop().backward(grad_output), enter, leave, prepare)
+
+
+def make_block():
+    """A module whose code no other shares: graphs are kept by code, and one
+    that bngrad compiled would serve PyTorch, too."""
+    import torch
+
+    class Block(torch.nn.Module):
+
+        def __init__(self):
+            super().__init__()
+            self.norm = torch.nn.BatchNorm2d(FIRST[1])
+
+        def forward(self, x, *skip):
+            return torch.relu(self.norm(x) + skip[0]) if skip else torch.relu(self.norm(x))
+
+    Block.forward.__code__ = Block.forward.__code__.replace()
+    return Block()
+
+
+def measure_compiled(rounds):
+    """Rows (case, seconds of eager, enabled, compiled, compiled by bngrad)."""
+    import torch
+
+    import bngrad.torch
+
+    rows = []
+    for title, count in (("ReLU(BN(x) + skip)", 2), ("ReLU(BN(x))", 1)):
+        for is_last in (False, True):
+            memory_format = torch.channels_last if is_last else torch.contiguous_format
+            *inputs, grad_output = (torch.randn(FIRST).to(memory_format=memory_format) for _ in range(count + 1))
+            for tensor in inputs:
+                tensor.requires_grad_()
+            contenders = {}
+            for name, options in (("eager", None), ("enabled", {}), ("compiled", None), ("whole", {"compile": True})):
+                module = make_block()
+                called = module
+                if name in ("compiled", "whole"):
+                    called = torch.compile(module, fullgraph=True)
+                    if options:
+                        bngrad.torch.enable(**options)
+                    called(*inputs).backward(grad_output)
+                    if options:
+                        bngrad.torch.disable()
+                is_enabled = name == "enabled"
+                contenders[name] = backward_of(module, called, inputs, grad_output,
+                                               bngrad.torch.enable if is_enabled else nothing,
+                                               bngrad.torch.disable if is_enabled else nothing)
+            best = measure(contenders, rounds)
+            rows.append((title, "channels last" if is_last else "channels first", *best.values()))
+            print(*rows[-1][:2], *(f"{value * 1e3:.2f}" for value in best.values()), flush=True)
+    return rows
+
+
+def report(described, version, tiny, rows, compiled, rounds):
+    ratios = [pytorch / bngrad for *_, pytorch, bngrad, _ in rows]
+    noise = max(max(pytorch / twin, twin / pytorch) for *_, pytorch, _, twin in rows)
+    lines = [
+        "# bngrad.torch beside PyTorch",
+        "",
+        f"`bench/torch_cpu.py`: PyTorch {version}, {described['cpu']}, one thread, commit",
+        f"`{described['commit']}`. CPU time, minima of {rounds} rounds in which the contenders take turns. Both",
+        "allocate their outputs. The twin is PyTorch once more.",
+        "",
+        "## aten::native_batch_norm_backward, training",
+        "",
+        f"PyTorch / bngrad: geometric mean {statistics.geometric_mean(ratios):.2f}, least {min(ratios):.2f}; PyTorch",
+        f"and its twin differ by up to {noise:.2f}. A call of 2x4x2x2 takes {tiny['pytorch'] * 1e6:.1f} µs in PyTorch",
+        f"and {tiny['bngrad'] * 1e6:.1f} µs with bngrad: bngrad / PyTorch {tiny['bngrad'] / tiny['pytorch']:.2f}, goal "
+        "at most 1.2.",
+        "",
+        "| shapes of | shape | type | layout | PyTorch, ms | bngrad, ms | PyTorch / bngrad | goal | twin |",
+        "|---|---|---|---|---:|---:|---:|---:|---:|",
+    ]
+    first = "x".join(map(str, FIRST))
+    for network, shape, type, layout, pytorch, bngrad, twin in rows:
+        goal = f"{GOALS[type, layout]}" if shape == first else ""
+        lines.append(f"| {network} | {shape} | {type} | {layout} | {pytorch * 1e3:.3g} | {bngrad * 1e3:.3g} "
+                     f"| {pytorch / bngrad:.2f} | {goal} | {pytorch / twin:.2f} |")
+    lines += [
+        "",
+        f"## Backward pass of a block, {first}, f32",
+        "",
+        "*Enabled* is eager mode with `enable()`, *whole* `torch.compile` with `enable(compile=True)`; its goal is at",
+        "most 1.1 of enabled. Times in ms.",
+        "",
+        "| block | layout | eager | enabled | compiled | whole | whole / enabled | compiled / whole |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for title, layout, eager, enabled, stock, whole in compiled:
+        lines.append(f"| {title} | {layout} | " +
+                     " | ".join(f"{value * 1e3:.3g}" for value in (eager, enabled, stock, whole)) +
+                     f" | {whole / enabled:.2f} | {stock / whole:.2f} |")
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results/torch.md")
+    parser.add_argument("--rounds", type=int, default=10)
+    arguments = parser.parse_args()
+    restart()
+    import torch
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    tiny = measure_tiny(arguments.rounds)
+    compiled = measure_compiled(arguments.rounds)
+    rows = measure_shapes(arguments.rounds)
+    lines = report(machine.describe(ROOT, 1), torch.__version__, tiny, rows, compiled, arguments.rounds)
+    arguments.output.write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
