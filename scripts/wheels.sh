@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Builds the Python wheels into build/wheels, and tests them.
 #
-#   scripts/wheels.sh               all wheels
-#   scripts/wheels.sh --only=NAME   bngrad or bngrad-compiler
+#   scripts/wheels.sh [--only=bngrad]
 #
 # For every CPython from 3.10 on this machine that has headers: 3.10 and 3.11 need
 # a wheel each, later ones share one. Wheels are built for glibc 2.28, with zig,
@@ -13,10 +12,10 @@
 . "$(dirname "$0")/common.sh"
 
 glibc=2.28
-declare -A folders=([bngrad]=python [bngrad-compiler]=python/compiler)
-declare -A most_bytes=([bngrad]=4000000 [bngrad-compiler]=35000000)
+declare -A folders=([bngrad]=python)
+declare -A most_bytes=([bngrad]=4000000)
 
-names=(bngrad bngrad-compiler)
+names=(bngrad)
 case "${1:-}" in
   "") ;;
   --only=*) names=("${1#--only=}") ;;
@@ -24,7 +23,7 @@ case "${1:-}" in
 esac
 for name in "${names[@]}"; do
   [ -n "${folders[$name]:-}" ] ||
-    fail "expected --only=bngrad or --only=bngrad-compiler, got '$1'"
+    fail "expected --only=bngrad, got '$1'"
 done
 
 work=$build/wheels-work

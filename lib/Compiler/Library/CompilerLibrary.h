@@ -1,5 +1,4 @@
-/*===- CompilerLibrary.h - libBNGradCompiler.so ------------------ -*- C
--*-===*\
+/*===- CompilerLibrary.h - libBNGradCompiler.so ----------------- -*- C -*-===*\
 |*
 |* Licensed under the Apache License v2.0 with LLVM Exceptions.
 |* See LICENSE for license information.

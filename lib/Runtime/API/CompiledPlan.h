@@ -1,5 +1,4 @@
-//===- CompiledPlan.h - gradients by kernels compiled at run time -*- C++
-//-*-===//
+//===- CompiledPlan.h - gradients by compiled kernels -----------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

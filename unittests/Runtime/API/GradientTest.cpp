@@ -54,32 +54,12 @@ TEST(Gradient, X86V3) { runRandom("x86-64-v3", 3, 200); }
 TEST(Gradient, X86V4) { runRandom("x86-64-v4", 4, 200); }
 TEST(Gradient, X86V4Bf16) { runRandom("x86-64-v4+avx512bf16", 5, 200); }
 
-// Compiled by libBNGradCompiler.so, as no ready kernel covers them: feature
-// dims apart, in another order than in memory, data with gaps, mixtures with
-// f64.
+// Compiled by libBNGradCompiler.so.
 TEST(Gradient, Compiled) {
   setenv("BNGRAD_CACHE_DIR", "", 1);
   Handle handle;
   ASSERT_EQ(handle.status, BNGRAD_SUCCESS);
-  Spec apart;
-  apart.shape = {3, 4, 2, 5};
-  apart.featureDims = {0, 2};
-  Spec transposed = apart;
-  transposed.featureDims = {1, 2};
-  transposed.order = {0, 2, 1, 3};
-  transposed.hasMask = true;
-  Spec gaps;
-  gaps.shape = {4, 3, 40};
-  gaps.dataStride = 2;
-  Spec wide;
-  wide.shape = {2, 1, 9};
-  wide.dataType = BNGRAD_DTYPE_BF16;
-  wide.parameterType = BNGRAD_DTYPE_F64;
-  wide.hasScale = false;
-  Spec none = wide;
-  none.shape = {2, 3, 0, 4};
-  none.isInvStd = true;
-  for (Spec spec : {apart, transposed, gaps, wide, none})
+  for (Spec spec : makeUncoveredSpecs())
     for (int variant = 0; variant < 3; ++variant) {
       spec.isGlobal = variant == 1;
       spec.wants[GradInput] = variant != 2;

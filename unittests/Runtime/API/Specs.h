@@ -37,6 +37,30 @@ private:
   bngradHandle_t handle = nullptr;
 };
 
+/// Gradients that no ready kernel covers: feature dims apart, in another order
+/// than in memory, data with gaps, mixtures with f64.
+inline std::vector<Spec> makeUncoveredSpecs() {
+  Spec apart;
+  apart.shape = {3, 4, 2, 5};
+  apart.featureDims = {0, 2};
+  Spec transposed = apart;
+  transposed.featureDims = {1, 2};
+  transposed.order = {0, 2, 1, 3};
+  transposed.hasMask = true;
+  Spec gaps;
+  gaps.shape = {4, 3, 40};
+  gaps.dataStride = 2;
+  gaps.isInvStd = true;
+  Spec wide;
+  wide.shape = {2, 1, 9};
+  wide.dataType = BNGRAD_DTYPE_BF16;
+  wide.parameterType = BNGRAD_DTYPE_F64;
+  wide.hasScale = false;
+  Spec none = wide;
+  none.shape = {2, 3, 0, 4};
+  return {apart, transposed, gaps, wide, none};
+}
+
 /// Random gradients that the ready kernels cover.
 class Specs {
 public:
