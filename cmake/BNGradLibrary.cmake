@@ -46,18 +46,23 @@ function(bngrad_add_shared_library name)
   set_property(GLOBAL APPEND PROPERTY BNGRAD_LIBRARIES ${name})
 endfunction()
 
-# Adds a BNGrad tool in build/bin, which finds libMLIR where it is packaged.
+# Adds a BNGrad tool in build/bin, which finds libMLIR where it is packaged. With
+# STATIC_LLVM it has LLVM and MLIR inside, see BNGradStaticLLVM.cmake.
 #
-#   bngrad_add_tool(bngrad-x a.cpp ... [DEPENDS target...]
+#   bngrad_add_tool(bngrad-x a.cpp ... [STATIC_LLVM] [DEPENDS target...]
 #                   [MLIR_LIBS lib...] [LINK_LIBS lib...])
 function(bngrad_add_tool name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;MLIR_LIBS;LINK_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "STATIC_LLVM" "" "DEPENDS;MLIR_LIBS;LINK_LIBS" ${ARGN})
   # The dylib comes through mlir_target_link_libraries.
   add_llvm_executable(${name} ${ARG_UNPARSED_ARGUMENTS}
     DEPENDS ${ARG_DEPENDS} DISABLE_LLVM_LINK_LLVM_DYLIB)
   llvm_update_compile_flags(${name})
-  target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS})
-  mlir_target_link_libraries(${name} PRIVATE ${ARG_MLIR_LIBS})
+  if(ARG_STATIC_LLVM AND BNGRAD_STATIC_LLVM)
+    bngrad_link_llvm_statically(${name} ${ARG_LINK_LIBS})
+  else()
+    target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS})
+    mlir_target_link_libraries(${name} PRIVATE ${ARG_MLIR_LIBS})
+  endif()
   set_target_properties(${name} PROPERTIES
     BUILD_RPATH "${LLVM_LIBRARY_DIRS}" INSTALL_RPATH "${LLVM_LIBRARY_DIRS}")
   set_property(GLOBAL APPEND PROPERTY BNGRAD_TOOLS ${name})

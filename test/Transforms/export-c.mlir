@@ -86,14 +86,15 @@ func.func private @other(i32)
 // CHECK: return %[[RESULT]]
 // LLVM: llvm.func @fixed(%{{.+}}: !llvm.ptr, %{{.+}}: !llvm.ptr) -> i32
 
-// A descriptor per buffer.
+// A descriptor per buffer, whose pointers to data are enough.
 // CHECK-LABEL: func.func @_mlir_ciface_fixed(
 // CHECK-SAME: %[[A:.+]]: !llvm.ptr, %[[B:.+]]: !llvm.ptr) -> i32 {
-// CHECK: %[[LOADED:.+]] = llvm.load %[[A]] : !llvm.ptr -> !llvm.struct<(ptr, ptr, i64, array<2 x i64>, array<2 x i64>)>
-// CHECK: %[[BUFFER:.+]] = builtin.unrealized_conversion_cast %[[LOADED]]
-// CHECK: call @fixed.impl(%[[BUFFER]],
-// CHECK-NEXT: %[[DONE:.+]] = arith.constant 0 : i32
-// CHECK-NEXT: return %[[DONE]] : i32
+// CHECK: %[[A_SLOT:.+]] = llvm.getelementptr %[[A]][1]
+// CHECK: %[[A_DATA:.+]] = llvm.load %[[A_SLOT]]
+// CHECK: %[[B_SLOT:.+]] = llvm.getelementptr %[[B]][1]
+// CHECK: %[[B_DATA:.+]] = llvm.load %[[B_SLOT]]
+// CHECK: %[[STATUS:.+]] = call @fixed(%[[A_DATA]], %[[B_DATA]])
+// CHECK-NEXT: return %[[STATUS]] : i32
 // LLVM: llvm.func @_mlir_ciface_fixed(%{{.+}}: !llvm.ptr, %{{.+}}: !llvm.ptr) -> i32
 
 // The status is taken after the call.
@@ -106,6 +107,12 @@ func.func private @other(i32)
 // A pointer carries no sizes.
 // CHECK-NOT: func.func @dynamic(
 // CHECK-LABEL: func.func @_mlir_ciface_dynamic(
+// CHECK-SAME: %[[A:[^:]+]]: !llvm.ptr
+// CHECK: %[[LOADED:.+]] = llvm.load %[[A]] : !llvm.ptr -> !llvm.struct<
+// CHECK: %[[BUFFER:.+]] = builtin.unrealized_conversion_cast %[[LOADED]]
+// CHECK: call @dynamic.impl(%[[BUFFER]]
+// CHECK-NEXT: %[[DONE:.+]] = arith.constant 0 : i32
+// CHECK-NEXT: return %[[DONE]] : i32
 // LLVM-NOT: llvm.func @dynamic(
 // LLVM: llvm.func @_mlir_ciface_dynamic(
 

@@ -242,7 +242,7 @@ static LogicalResult run(const Options &options) {
   // with.
   if (std::string reason; failed(verifyTarget(options.compile.codeGen, reason)))
     return reportError("--" + toOption(reason));
-  MLIRContext context;
+  MLIRContext context(MLIRContext::Threading::DISABLED);
   prepareContext(context);
   if (options.hasSchedule &&
       failed(verifySchedule(options.compile.schedule, &context)))

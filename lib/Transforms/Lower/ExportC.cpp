@@ -116,7 +116,7 @@ llvm.func internal @bngrad_unmap_workspace(%workspace: !llvm.ptr) {
 ^return:
   llvm.return
 }
-llvm.func internal @bngrad_take_workspace(%size: i64) -> !llvm.ptr {
+llvm.func internal @bngrad_take_workspace(%size: i64) -> !llvm.ptr attributes {passthrough = ["noinline"]} {
   %most = llvm.mlir.constant(281474976710656 : i64) : i64
   %head = llvm.mlir.constant(64 : i64) : i64
   %zero = llvm.mlir.constant(0 : i64) : i64
@@ -160,7 +160,7 @@ llvm.func internal @bngrad_take_workspace(%size: i64) -> !llvm.ptr {
 ^return(%result: !llvm.ptr):
   llvm.return %result : !llvm.ptr
 }
-llvm.func internal @bngrad_keep_workspace(%memory: !llvm.ptr) {
+llvm.func internal @bngrad_keep_workspace(%memory: !llvm.ptr) attributes {passthrough = ["noinline"]} {
   %zero = llvm.mlir.constant(0 : i64) : i64
   %one = llvm.mlir.constant(1 : i64) : i64
   %slots = llvm.mlir.constant(16 : i64) : i64
@@ -232,7 +232,7 @@ private:
 } // namespace
 
 /// int32_t NAME(a pointer per buffer, scalars by value).
-static void addPointerEntry(const FunctionEntries &exported) {
+static func::FuncOp addPointerEntry(const FunctionEntries &exported) {
   OpBuilder b(exported.getFunction().getContext());
   Location loc = exported.getLoc();
   func::FuncOp entry =
@@ -261,17 +261,27 @@ static void addPointerEntry(const FunctionEntries &exported) {
         scf::YieldOp::create(nested, loc, exported.callAlone(nested, operands));
       });
   func::ReturnOp::create(b, loc, choice.getResult(0));
+  return entry;
 }
 
 /// int32_t _mlir_ciface_NAME(a pointer to a descriptor per buffer, scalars by
-/// value).
-static void addDescriptorEntry(const FunctionEntries &exported) {
+/// value). `pointerEntry` may be null.
+static void addDescriptorEntry(const FunctionEntries &exported,
+                               func::FuncOp pointerEntry) {
   OpBuilder b(exported.getFunction().getContext());
   func::FuncOp entry = exported.addEntry(
       b, "_mlir_ciface_" + exported.getName(), {}, b.getI32Type());
+  Location loc = exported.getLoc();
+  if (pointerEntry) {
+    SmallVector<Value> pointers =
+        exported.getPointers(b, entry.getArguments());
+    auto call = func::CallOp::create(b, loc, pointerEntry, pointers);
+    func::ReturnOp::create(b, loc, call.getResults());
+    return;
+  }
   SmallVector<Value> operands =
       exported.fromDescriptors(b, entry.getArguments());
-  func::ReturnOp::create(b, exported.getLoc(), exported.callAlone(b, operands));
+  func::ReturnOp::create(b, loc, exported.callAlone(b, operands));
 }
 
 /// The parameters that `packed` points to.
@@ -407,13 +417,14 @@ void BNGradExportCPass::runOnOperation() {
       addPackedEntries(entries);
       continue;
     }
+    func::FuncOp pointerEntry;
     if (entries.hasPointerForm())
-      addPointerEntry(entries);
+      pointerEntry = addPointerEntry(entries);
     else
       LDBG() << "for descriptors alone: expected memrefs of static shape, "
                 "strides and offset: @"
              << entries.getName();
-    addDescriptorEntry(entries);
+    addDescriptorEntry(entries, pointerEntry);
     addCheckedEntries(entries);
   }
   // Which the lowering would report.

@@ -165,6 +165,24 @@ SmallVector<Value> FunctionEntries::fromDescriptors(OpBuilder &b,
   return operands;
 }
 
+SmallVector<Value> FunctionEntries::getPointers(OpBuilder &b,
+                                                ValueRange values) const {
+  Location loc = function.getLoc();
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  SmallVector<Value> pointers;
+  for (auto [type, value] : llvm::zip_equal(parameters, values)) {
+    if (!isa<MemRefType>(type)) {
+      pointers.push_back(value);
+      continue;
+    }
+    // The second field of a descriptor.
+    Value slot = LLVM::GEPOp::create(b, loc, pointer, pointer, value,
+                                     LLVM::GEPArg(1));
+    pointers.push_back(LLVM::LoadOp::create(b, loc, pointer, slot));
+  }
+  return pointers;
+}
+
 Value FunctionEntries::call(OpBuilder &b, ArrayRef<Value> operands,
                             Value memory, Value threads) const {
   Location loc = function.getLoc();

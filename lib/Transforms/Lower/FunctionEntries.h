@@ -61,6 +61,9 @@ public:
   SmallVector<Value> fromPointers(OpBuilder &b, ValueRange values) const;
   SmallVector<Value> fromDescriptors(OpBuilder &b, ValueRange values) const;
 
+  /// The pointers to the data of descriptors; scalars as they are.
+  SmallVector<Value> getPointers(OpBuilder &b, ValueRange values) const;
+
   /// Calls the function with memory for a workspace, which starts at a multiple
   /// of 64, and a bngrad_threads_t; the i32 is its status.
   Value call(OpBuilder &b, ArrayRef<Value> operands, Value memory,

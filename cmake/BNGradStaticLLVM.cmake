@@ -1,0 +1,66 @@
+# Linking with LLVM and MLIR inside. libMLIR.so and libLLVM.so take longer to
+# load than a gradient takes to optimize.
+option(BNGRAD_STATIC_LLVM "Link bngrad-compile and libBNGradCompiler.so with the archives of LLVM and MLIR" ON)
+
+# Other linkers take a minute, and the archives have no sanitizer's checks, so
+# that containers of both sides disagree.
+find_program(BNGRAD_LLD NAMES ld.lld HINTS ${LLVM_TOOLS_BINARY_DIR} NO_DEFAULT_PATH)
+if(BNGRAD_STATIC_LLVM AND (LLVM_USE_SANITIZER OR BNGRAD_BUILD_FUZZERS OR NOT BNGRAD_LLD
+    OR NOT EXISTS ${LLVM_LIBRARY_DIRS}/libMLIRIR.a))
+  set(BNGRAD_STATIC_LLVM OFF)
+endif()
+
+# Appends `target` and the libraries of BNGrad that it links to the list `result`.
+function(bngrad_collect_libraries target result)
+  if(NOT target MATCHES "^BNGrad" OR target IN_LIST ${result})
+    return()
+  endif()
+  set(libraries ${${result}} ${target})
+  get_target_property(dependencies ${target} INTERFACE_LINK_LIBRARIES)
+  foreach(dependency IN LISTS dependencies)
+    bngrad_collect_libraries("${dependency}" libraries)
+  endforeach()
+  set(${result} ${libraries} PARENT_SCOPE)
+endfunction()
+
+# Links `target` with static libraries of BNGrad and with all of LLVM and MLIR
+# that they need. Code is generated for the targets of BNGrad; the functions that
+# register LLVM's other targets are empty.
+#
+#   bngrad_link_llvm_statically(target BNGradX...)
+function(bngrad_link_llvm_statically target)
+  set(own)
+  foreach(library IN LISTS ARGN)
+    bngrad_collect_libraries(${library} own)
+  endforeach()
+  set(code_generators AArch64 NVPTX X86)
+  set(others ${LLVM_TARGETS_TO_BUILD})
+  list(REMOVE_ITEM others ${code_generators})
+  set(empty_functions)
+  foreach(other IN LISTS others)
+    foreach(part TargetInfo Target TargetMC AsmPrinter AsmParser Disassembler)
+      string(APPEND empty_functions "void LLVMInitialize${other}${part}(void) {}\n")
+    endforeach()
+  endforeach()
+  set(unused ${CMAKE_CURRENT_BINARY_DIR}/StaticLLVM.c)
+  configure_file(${BNGrad_SOURCE_DIR}/cmake/StaticLLVM.c.in ${unused} @ONLY)
+  target_sources(${target} PRIVATE ${unused})
+
+  file(GLOB archives ${LLVM_LIBRARY_DIRS}/libMLIR*.a ${LLVM_LIBRARY_DIRS}/libLLVM*.a)
+  list(JOIN others "|" pattern)
+  list(FILTER archives EXCLUDE REGEX "/libLLVM(${pattern})[A-Z][A-Za-z]*\\.a$")
+  list(FILTER archives EXCLUDE REGEX "/libMLIRCAPI")
+  foreach(library IN LISTS own)
+    target_include_directories(${target} PRIVATE
+      $<TARGET_PROPERTY:${library},INTERFACE_INCLUDE_DIRECTORIES>)
+    get_target_property(type ${library} TYPE)
+    if(type STREQUAL STATIC_LIBRARY)
+      target_link_libraries(${target} PRIVATE $<TARGET_FILE:${library}>)
+    endif()
+  endforeach()
+  add_dependencies(${target} ${own})
+  target_link_libraries(${target} PRIVATE ${archives} ZLIB::ZLIB zstd ${CMAKE_DL_LIBS})
+  # GCC finds the lld of this LLVM through -B.
+  target_link_options(${target} PRIVATE -fuse-ld=lld -B${LLVM_TOOLS_BINARY_DIR}
+    -Wl,--gc-sections,--icf=all)
+endfunction()
