@@ -18,14 +18,15 @@
 
 . "$(dirname "$0")/common.sh"
 
-# The ready kernels are those of the compiler without a mutant.
-kernels=-DBNGRAD_FREEZE_KERNELS=ON
+# The ready kernels are those of the compiler without a mutant. Linking LLVM
+# statically would take seconds per mutant.
+settings=(-DBNGRAD_FREEZE_KERNELS=ON -DBNGRAD_STATIC_LLVM=OFF)
 if [ "${1:-}" = --generate ]; then
   packages+=(python3-venv)
   setup
   install_parser ||
     fail "expected tree-sitter and tree-sitter-cpp from PyPI, see $build/mutation-venv.log"
-  BNGRAD_CONFIGURE=$(configuration && printf '%s\n' "$kernels") BNGRAD_LIT_PATH=$llvm_prefix/utils/lit \
+  BNGRAD_CONFIGURE=$(configuration && printf '%s\n' "${settings[@]}") BNGRAD_LIT_PATH=$llvm_prefix/utils/lit \
     exec "$build/mutation-venv/bin/python" "$root/scripts/mutation" "${@:2}"
 fi
 
@@ -86,7 +87,7 @@ run_tests() {
   fi
 }
 
-BNGRAD_CMAKE_FLAGS=$kernels "$copy/source/scripts/build.sh"
+BNGRAD_CMAKE_FLAGS="${settings[*]}" "$copy/source/scripts/build.sh"
 read -r passed failed skipped < <(limit=900 run_tests)
 [ "$failed" -eq 0 ] || fail "expected all tests to pass without a mutant, got $failed failures (see $copy/lit.log)"
 printf 'without a mutant: %d tests pass\n' "$passed"

@@ -89,6 +89,10 @@ typedef struct {
   bngradStatistic_t statistic;
   int num_feature_dims;                      /* 0: one, dim 1 */
   int feature_dims[BNGRAD_MAX_FEATURE_DIMS]; /* ascending */
+  /* 1: asynchronous calls on a CPU complete grad_scale and grad_offset before
+   * grad_input also if kernels are compiled: two more of them. 0: such calls
+   * complete all gradients of a compiled kernel at its end. */
+  int asynchronous;
 } bngradBatchNormBackwardOptions_t;
 
 #ifndef BNGRAD_THREADS_T_DEFINED

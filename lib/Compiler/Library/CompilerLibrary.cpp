@@ -13,7 +13,10 @@
 #include "BNGrad/InitAll.h"
 
 #include "lld/Common/Driver.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 #include "llvm/Support/CachePruning.h"
 #include "llvm/Support/Caching.h"
 #include "llvm/Support/FileSystem.h"
@@ -29,6 +32,14 @@ using namespace mlir;
 using namespace mlir::bngrad;
 namespace fs = llvm::sys::fs;
 
+/// Splits gradients into their halves; equal halves become one.
+static LogicalResult splitGradients(ModuleOp module) {
+  PassManager pm(module.getContext());
+  pm.addNestedPass<func::FuncOp>(createBNGradSplitPass());
+  pm.addPass(createCSEPass());
+  return pm.run(module);
+}
+
 /// The object file of `text`, or failure and `error`.
 static FailureOr<std::string> compileText(const bngradCompileRequest_t &request,
                                           std::string &error) {
@@ -42,7 +53,7 @@ static FailureOr<std::string> compileText(const bngradCompileRequest_t &request,
   });
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
       StringRef(request.text, request.text_size), &context);
-  if (!module)
+  if (!module || (request.in_halves && failed(splitGradients(*module))))
     return failure();
   CompileOptions options;
   options.packed = true;

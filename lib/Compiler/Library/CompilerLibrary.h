@@ -31,6 +31,8 @@ typedef struct {
    * launches kernels; `chip` null: for this CPU. */
   const char *chip;
   const char *library;
+  /* Not 0: gradients are split into their halves, and equal halves are one. */
+  int in_halves;
   /* Where and under which name the result is kept; `folder` null: nowhere. */
   const char *folder;
   const char *key;

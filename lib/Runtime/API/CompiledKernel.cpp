@@ -209,6 +209,7 @@ static bool compile(const std::string &folder, const std::string &key,
     request.chip = target.chip.c_str();
     request.library = target.library.c_str();
   }
+  request.in_halves = target.inHalves;
   request.folder = folder.empty() ? nullptr : folder.c_str();
   request.key = key.c_str();
   request.take = [](void *context, const char *image, size_t size) {

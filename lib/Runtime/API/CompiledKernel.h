@@ -20,10 +20,14 @@ inline constexpr char kCompiledName[] = "gradient";
 inline constexpr char kCompiledPackedName[] = "gradient_packed";
 inline constexpr char kCompiledWorkspaceName[] = "gradient_packed_workspace";
 
-/// The GPU that a kernel is for, and the library that its launches call; empty:
-/// this CPU.
+/// How a kernel is compiled.
 struct CompiledTarget {
+  /// The GPU that it is for, and the library that its launches call; empty:
+  /// this CPU.
   std::string chip, library;
+  /// Whether the gradient is split into its halves, so that sums that the text
+  /// has beside it are computed once.
+  bool inHalves = false;
 };
 
 /// The kernel of the MLIR `text`, whose public function is called

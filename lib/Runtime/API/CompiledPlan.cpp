@@ -1,4 +1,4 @@
-//===- CompiledPlan.cpp - gradients by kernels compiled at run time -------===//
+//===- CompiledPlan.cpp - gradients by compiled kernels -------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,352 +8,97 @@
 
 #include "CompiledPlan.h"
 
-#include "CompiledKernel.h"
-#include "Error.h"
-
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
-#include <cstring>
-#include <initializer_list>
-#include <string>
-#include <string_view>
 
 using namespace bngrad;
 
-static bool isParameter(Operand operand) {
-  return operand != GradInput && operand != GradOutput && operand != Input &&
-         operand != Mask;
+/// Kernels take workspaces that start at multiples of it.
+static constexpr size_t kAlignment = 64;
+
+/// The sums of `problem` in row-major order.
+static Tensor makeSums(const Problem &problem) {
+  Tensor sums = {};
+  sums.dtype = problem.accumulator;
+  sums.rank = problem.numFeatureDims + 1;
+  sums.shape[0] = 2;
+  for (int i = 0; i < problem.numFeatureDims; ++i)
+    sums.shape[i + 1] = problem.tensors[Input].shape[problem.featureDims[i]];
+  sums.numElements = 1;
+  for (int dim = sums.rank; dim-- > 0;) {
+    sums.strides[dim] = sums.shape[dim] > 1 ? sums.numElements : 0;
+    sums.numElements *= sums.shape[dim];
+  }
+  sums.bytes = sums.numElements * getBytes(sums.dtype);
+  return sums;
 }
 
-/// The order of the parameters of a kernel. The count follows sums that are an
-/// input.
-static constexpr Operand kParameters[] = {
-    GradOutput, Input, Scale,     Mean,      Statistic,
-    Sums,       Mask,  GradInput, GradScale, GradOffset};
-
-static Operand toOperand(int i) { return static_cast<Operand>(i); }
-
-/// Dims of more than one element in the order of memory; where there are none
-/// of the channels, one of one channel.
-void CompiledPlan::findDims(const Problem &problem, Dims &dims) {
-  const Tensor &input = problem.tensors[Input];
-  bool isEmpty = input.numElements == 0;
-  int order[BNGRAD_MAX_RANK], count = 0;
-  for (int dim = 0; dim < input.rank; ++dim)
-    if (isEmpty || input.shape[dim] > 1)
-      order[count++] = dim;
-  std::sort(order, order + count, [&](int lhs, int rhs) {
-    int64_t left = input.strides[lhs], right = input.strides[rhs];
-    return left > right || (left == right && lhs < rhs);
-  });
-  bool hasFeature = std::any_of(
-      order, order + count, [&](int dim) { return problem.isFeatureDim(dim); });
-  if (!hasFeature) {
-    dims.sizes[0] = 1;
-    dims.isFeature[0] = true;
-    for (auto &strides : dims.strides)
-      strides[0] = 1;
-    dims.count = 1;
+bngradStatus_t CompiledPlan::createSteps(const Problem &problem,
+                                         const bngradHandle &handle,
+                                         std::string &error) {
+  Problem step = problem;
+  step.has[GradInput] = false;
+  if (problem.isBatch) {
+    step.has[Sums] = true;
+    step.tensors[Sums] = makeSums(problem);
+    sumsBytes =
+        (static_cast<size_t>(step.tensors[Sums].bytes) + kAlignment - 1) /
+        kAlignment * kAlignment;
+    for (int dim = 0; dim < problem.tensors[Input].rank; ++dim)
+      if (!problem.isFeatureDim(dim))
+        count *= problem.tensors[Input].shape[dim];
   }
-  for (int i = 0; i < count; ++i, ++dims.count) {
-    dims.sizes[dims.count] = input.shape[order[i]];
-    dims.isFeature[dims.count] = problem.isFeatureDim(order[i]);
-    auto *feature =
-        std::find(problem.featureDims,
-                  problem.featureDims + problem.numFeatureDims, order[i]);
-    for (int k = 0; k < kNumOperands; ++k) {
-      const Tensor tensor = k == Sums && problem.has[Sums]
-                                ? getRow(problem.tensors[Sums])
-                                : problem.tensors[k];
-      int64_t &stride = dims.strides[k][dims.count];
-      stride = 1;
-      if (!problem.has[k])
-        continue;
-      if (!isParameter(toOperand(k)))
-        stride = tensor.strides[order[i]];
-      else if (dims.isFeature[dims.count])
-        stride = tensor.strides[feature - problem.featureDims];
-    }
-  }
-  if (!isEmpty)
-    return;
-  // Of no elements, those of data in row-major order.
-  for (int k = 0; k < kNumOperands; ++k) {
-    int64_t product = 1;
-    for (int i = dims.count; i-- > 0 && !isParameter(toOperand(k));) {
-      dims.strides[k][i] = product;
-      product *= std::max<int64_t>(dims.sizes[i], 1);
-    }
-  }
-}
-
-/// Joins neighbours that are one dim in all tensors.
-void CompiledPlan::joinDims(const Problem &problem, Dims &dims) {
-  int last = 0;
-  for (int i = 1; i < dims.count; ++i) {
-    bool areOne = dims.isFeature[last] == dims.isFeature[i];
-    for (int k = 0; k < kNumOperands; ++k)
-      if (problem.has[k] && (!isParameter(toOperand(k)) || dims.isFeature[i]))
-        areOne &= dims.strides[k][last] == dims.strides[k][i] * dims.sizes[i];
-    if (areOne) {
-      dims.sizes[last] *= dims.sizes[i];
-    } else {
-      ++last;
-      dims.sizes[last] = dims.sizes[i];
-      dims.isFeature[last] = dims.isFeature[i];
-    }
-    for (auto &strides : dims.strides)
-      strides[last] = strides[i];
-  }
-  dims.count = last + 1;
-}
-
-/// Sets the descriptor of an operand.
-void CompiledPlan::describe(Operand operand, const Dims &dims) {
-  MemRef &memref = memrefs[operand];
-  memref = {};
-  int rank = 0, numFeatures = std::count(dims.isFeature,
-                                         dims.isFeature + dims.count, true);
-  int memrefRank = isParameter(operand) ? numFeatures : dims.count;
-  if (operand == Sums) {
-    ++memrefRank;
-    memref.sizesAndStrides[0] = 2;
-    int64_t &rowStride = memref.sizesAndStrides[memrefRank];
-    rowStride = 1;
-    for (int i = 0; i < dims.count; ++i)
-      if (dims.isFeature[i])
-        rowStride *= dims.sizes[i];
-    rank = 1;
-  }
-  for (int i = 0; i < dims.count; ++i) {
-    if (isParameter(operand) && !dims.isFeature[i])
-      continue;
-    memref.sizesAndStrides[rank] = dims.sizes[i];
-    memref.sizesAndStrides[memrefRank + rank] = dims.strides[operand][i];
-    ++rank;
-  }
-}
-
-namespace {
-/// Writes the module of a kernel.
-class ModuleWriter {
-public:
-  /// `rank` and `isRowMajor` of data and of parameters.
-  ModuleWriter(const Problem &problem, const int (&rank)[2],
-               const bool (&isRowMajor)[2])
-      : problem(problem), rank{rank[0], rank[1]},
-        isRowMajor{isRowMajor[0], isRowMajor[1]} {}
-
-  std::string write(const bool *isFeature, int count) const;
-
-private:
-  static std::string getValue(Operand operand) {
-    return std::string("%") + getName(operand);
-  }
-  std::string getType(Operand operand, bool isTensor) const;
-  std::string getAttributes(const bool *isFeature, int count) const;
-  std::string getResultTypes() const;
-
-  const Problem &problem;
-  int rank[2];
-  bool isRowMajor[2];
-};
-} // namespace
-
-std::string ModuleWriter::getType(Operand operand, bool isTensor) const {
-  int which = isParameter(operand) ? 1 : 0;
-  std::string type = isTensor ? "tensor<" : "memref<";
-  if (operand == Sums)
-    type += "2x";
-  for (int i = 0; i < rank[which]; ++i)
-    type += "?x";
-  // Of a gradient that is not wanted, any type.
-  bngradDtype_t dtype = problem.has[operand]
-                            ? problem.tensors[operand].dtype
-                            : problem.tensors[which ? Mean : Input].dtype;
-  type += dtype == BNGRAD_DTYPE_BOOL ? "i1" : getName(dtype);
-  if (!isTensor && !isRowMajor[which]) {
-    int numStrides = rank[which] + (operand == Sums ? 1 : 0);
-    type += ", strided<[";
-    for (int i = 0; i < numStrides; ++i)
-      type += i ? ", ?" : "?";
-    type += "]>";
-  }
-  return type + ">";
-}
-
-/// The op without its operands, attributes and types.
-static const char *getOp(Part part) {
-  switch (part) {
-  case Part::Whole:
-    return "%0:3 = bngrad.batch_norm_backward";
-  case Part::Reduce:
-    return "%0:2 = bngrad.batch_norm_backward_reduce";
-  case Part::Elemt:
-    return "%0 = bngrad.batch_norm_backward_elemt";
-  }
-  return "";
-}
-
-/// Unlike streams, whose text ends early if memory runs out, it throws.
-static void append(std::string &text,
-                   std::initializer_list<std::string_view> pieces) {
-  for (std::string_view piece : pieces)
-    text += piece;
-}
-
-std::string ModuleWriter::getAttributes(const bool *isFeature,
-                                        int count) const {
-  std::string text = " {feature_dims = array<i64";
-  const char *separator = ": ";
-  for (int i = 0; i < count; ++i)
-    if (isFeature[i]) {
-      append(text, {separator, std::to_string(i)});
-      separator = ", ";
-    }
-  text += ">";
-  if (problem.part != Part::Reduce) {
-    uint64_t bits;
-    std::memcpy(&bits, &problem.epsilon, sizeof(bits));
-    char epsilon[32];
-    std::snprintf(epsilon, sizeof(epsilon), "0x%016" PRIX64, bits);
-    append(text, {", epsilon = ", epsilon, " : f64"});
-  }
-  if (problem.part == Part::Whole)
-    append(text, {", statistics = #bngrad.statistics<",
-                  problem.isBatch ? "batch" : "global", ">"});
-  text += "}";
-  return text;
-}
-
-std::string ModuleWriter::getResultTypes() const {
-  switch (problem.part) {
-  case Part::Whole:
-    return getType(GradInput, true) + ", " + getType(GradScale, true) + ", " +
-           getType(GradOffset, true);
-  case Part::Reduce:
-    return getType(Sums, true) + ", tensor<i64>";
-  case Part::Elemt:
-    return getType(GradInput, true);
-  }
-  return "";
-}
-
-std::string ModuleWriter::write(const bool *isFeature, int count) const {
-  std::string text, body, operands, end;
-  append(text, {"func.func @", kCompiledName, "("});
-  const char *separator = "";
-  for (Operand operand : kParameters) {
-    if (!problem.has[operand])
-      continue;
-    std::string value = getValue(operand), type = getType(operand, false);
-    std::string tensor = getType(operand, true);
-    append(text, {separator, value, ": ", type});
-    separator = ", ";
-    if (problem.isOutput(operand)) {
-      int result = operand == Sums ? 0 : operand;
-      append(end, {"  bufferization.materialize_in_destination %0#",
-                   std::to_string(result), " in restrict writable ", value,
-                   " : (", tensor, ", ", type, ") -> ()\n"});
-      continue;
-    }
-    append(body, {"  ", value, "_t = bufferization.to_tensor ", value,
-                  " restrict : ", type, " to ", tensor, "\n"});
-    const char *clause = operand != Statistic ? getName(operand)
-                         : problem.isInvStd   ? "inv_std"
-                                              : "variance";
-    append(operands, {" ", clause, "(", value, "_t : ", tensor, ")"});
-    if (operand == Sums) {
-      text += ", %count: memref<i64>";
-      body += "  %count_t = bufferization.to_tensor %count restrict : "
-              "memref<i64> to tensor<i64>\n";
-      operands += " count(%count_t : tensor<i64>)";
-    }
-  }
-  append(text, {") {\n", body, "  ", getOp(problem.part), operands,
-                getAttributes(isFeature, count), " : ", getResultTypes(), "\n",
-                end, "  return\n}\n"});
-  return text;
+  if (bngradStatus_t status = first.create(step, handle, error))
+    return status;
+  step.has[GradInput] = true;
+  step.has[GradScale] = step.has[GradOffset] = false;
+  if (problem.isBatch)
+    step.part = Part::Elemt;
+  return second.create(step, handle, error);
 }
 
 bngradStatus_t CompiledPlan::create(const Problem &problem,
                                     const bngradHandle &handle,
                                     std::string &error) {
-  cuda = handle.cuda;
-  device = handle.device;
-  part = problem.part;
-  Dims dims;
-  findDims(problem, dims);
-  joinDims(problem, dims);
-  int rank[2] = {dims.count, 0};
-  bool isRowMajor[2] = {true, true};
-  for (int k = 0; k < kNumOperands; ++k) {
-    has[k] = problem.has[k];
-    if (!has[k])
-      continue;
-    bool isVector = isParameter(toOperand(k));
-    int64_t product = 1;
-    for (int i = dims.count; i-- > 0;) {
-      if (isVector && !dims.isFeature[i])
-        continue;
-      isRowMajor[isVector] &= dims.strides[k][i] == product;
-      product *= dims.sizes[i];
-    }
-    describe(toOperand(k), dims);
-  }
-  rank[1] = static_cast<int>(
-      std::count(dims.isFeature, dims.isFeature + dims.count, true));
-  ModuleWriter writer(problem, rank, isRowMajor);
-  bngradStatus_t status = BNGRAD_SUCCESS;
-  CompiledTarget target = {handle.chip, cuda ? cuda->path : ""};
-  kernel = findCompiledKernel(writer.write(dims.isFeature, dims.count), target,
-                              status, error);
-  if (!kernel)
+  std::copy_n(problem.has, kNumOutputs, has);
+  if (bngradStatus_t status = all.create(problem, handle, error))
     return status;
-  Parameters parameters;
-  setParameters({}, parameters);
-  workspaceSize = kernel->get_workspace_size(parameters.pointers);
+  workspaceSize = all.getWorkspaceSize();
+  hasSteps = problem.isAsynchronous && !handle.cuda && has[GradInput] &&
+             (has[GradScale] || has[GradOffset]);
+  if (!hasSteps)
+    return BNGRAD_SUCCESS;
+  if (bngradStatus_t status = createSteps(problem, handle, error))
+    return status;
+  workspaceSize =
+      std::max(workspaceSize, sumsBytes + std::max(first.getWorkspaceSize(),
+                                                   second.getWorkspaceSize()));
   return BNGRAD_SUCCESS;
-}
-
-void CompiledPlan::setParameters(const CallData &call,
-                                 Parameters &parameters) const {
-  int i = 0;
-  auto add = [&](const MemRef &memref, void *data) {
-    MemRef &added = parameters.memrefs[i];
-    added = memref;
-    added.allocated = added.aligned = data;
-    parameters.pointers[i++] = &added;
-  };
-  for (Operand operand : kParameters) {
-    if (has[operand])
-      add(memrefs[operand], call.data[operand]);
-    // Read only.
-    if (operand == Sums && part == Part::Elemt)
-      add({}, const_cast<int64_t *>(call.count));
-  }
 }
 
 bngradStatus_t CompiledPlan::run(const CallData &call) const {
-  Parameters parameters;
-  setParameters(call, parameters);
-  if (!cuda)
-    return getStatus(
-        kernel->call(parameters.pointers, call.workspace, call.threads));
-  CudaScope scope(*cuda, device, call.stream);
-  kernel->call(parameters.pointers, call.workspace, nullptr);
-  if (const char *text = scope.takeError(); *text)
-    return fail(BNGRAD_INTERNAL_ERROR, "%s", text);
-  return BNGRAD_SUCCESS;
+  return all.run(call);
 }
 
 bngradStatus_t CompiledPlan::runInSteps(const CallData &call, Done done) const {
-  bool isWanted[kNumOutputs];
-  std::copy_n(has, kNumOutputs, isWanted);
-  bngradStatus_t status = run(call);
-  for (Operand operand : {GradOffset, GradScale, GradInput})
-    if (status == 0 && isWanted[operand])
-      done(operand);
-  return status;
+  // The last report may destroy this plan.
+  bool wantsInput = has[GradInput], wantsScale = has[GradScale],
+       wantsOffset = has[GradOffset], inSteps = hasSteps;
+  CallData step = call;
+  if (inSteps) {
+    step.data[Sums] = call.workspace;
+    step.count = &count;
+    step.workspace += sumsBytes;
+  }
+  if (bngradStatus_t status = inSteps ? first.run(step) : all.run(call))
+    return status;
+  if (wantsOffset)
+    done(GradOffset);
+  if (wantsScale)
+    done(GradScale);
+  if (inSteps)
+    if (bngradStatus_t status = second.run(step))
+      return status;
+  if (wantsInput)
+    done(GradInput);
+  return BNGRAD_SUCCESS;
 }

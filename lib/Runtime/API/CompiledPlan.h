@@ -9,18 +9,13 @@
 #ifndef BNGRAD_LIB_RUNTIME_API_COMPILEDPLAN_H
 #define BNGRAD_LIB_RUNTIME_API_COMPILEDPLAN_H
 
-#include "Handle.h"
+#include "CompiledCall.h"
 #include "Plan.h"
-
-#include "../Kernels/Kernels.h"
-
-#include <string>
 
 namespace bngrad {
 
-/// A gradient by a kernel that is compiled for its types and layouts, with
-/// dynamic sizes. Dims are in the order of memory, and those that are one in
-/// all tensors are joined, so that many shapes have one kernel.
+/// A gradient by compiled kernels: one for all results and, if it was asked
+/// for, two for the steps of asynchronous calls.
 class CompiledPlan : public Plan {
 public:
   /// Errors: that of findCompiledKernel.
@@ -28,40 +23,21 @@ public:
                         std::string &error);
 
   bngradStatus_t run(const CallData &call) const override;
+  /// Without steps all gradients are final at the end.
   bngradStatus_t runInSteps(const CallData &call, Done done) const override;
 
 private:
-  /// A descriptor of MLIR's memrefs, of any rank.
-  struct MemRef {
-    void *allocated, *aligned;
-    int64_t offset;
-    int64_t sizesAndStrides[2 * (BNGRAD_MAX_RANK + 1)];
-  };
-  /// The descriptors of a call, in the order of the kernel's parameters.
-  struct Parameters {
-    MemRef memrefs[kNumOperands + 1];
-    void *pointers[kNumOperands + 1];
-  };
-  /// Dims of the kernel, outermost first.
-  struct Dims {
-    int count = 0;
-    int64_t sizes[BNGRAD_MAX_RANK + 1];
-    bool isFeature[BNGRAD_MAX_RANK + 1];
-    /// Of each operand; of parameters those of feature dims.
-    int64_t strides[kNumOperands][BNGRAD_MAX_RANK + 1];
-  };
-  static void findDims(const Problem &problem, Dims &dims);
-  static void joinDims(const Problem &problem, Dims &dims);
-  void describe(Operand operand, const Dims &dims);
-  void setParameters(const CallData &call, Parameters &parameters) const;
+  bngradStatus_t createSteps(const Problem &problem, const bngradHandle &handle,
+                             std::string &error);
 
-  const bngradKernel_t *kernel = nullptr;
-  /// Null: on a CPU.
-  const CudaLibrary *cuda = nullptr;
-  int device = 0;
-  Part part;
-  bool has[kNumOperands];
-  MemRef memrefs[kNumOperands];
+  CompiledCall all;
+  bool hasSteps = false;
+  /// grad_scale and grad_offset, and with batch statistics the sums at the
+  /// start of the workspace; grad_input, from these.
+  CompiledCall first, second;
+  size_t sumsBytes = 0;
+  int64_t count = 1; // elements per channel
+  bool has[kNumOutputs] = {};
 };
 
 } // namespace bngrad

@@ -81,6 +81,11 @@ setOptions(const bngradBatchNormBackwardOptions_t *options, Problem &problem) {
     return fail(BNGRAD_BAD_PARAM,
                 "options: expected statistic to be 0 or 1, got %d",
                 static_cast<int>(options->statistic));
+  if (options->asynchronous != 0 && options->asynchronous != 1)
+    return fail(BNGRAD_BAD_PARAM,
+                "options: expected asynchronous to be 0 or 1, got %d",
+                options->asynchronous);
+  problem.isAsynchronous = options->asynchronous == 1;
   problem.isBatch = options->statistics == BNGRAD_STATISTICS_BATCH;
   if (!problem.isBatch && problem.part != Part::Whole)
     return fail(BNGRAD_BAD_PARAM,

@@ -20,7 +20,8 @@ enum class Part { Whole, Reduce, Elemt };
 const char *getName(Part part);
 
 /// The tensors of a gradient, in the order of the functions in C: outputs
-/// first. The sums are an output of the first half, and an input of the second.
+/// first. The sums are an output of the first half, an input of the second, and
+/// of the whole gradient an output that only its steps have.
 enum Operand {
   GradInput,
   GradScale,
@@ -49,6 +50,8 @@ struct Problem {
   double epsilon;
   bool isBatch;
   bool isInvStd;
+  /// Whether asynchronous calls are expected.
+  bool isAsynchronous;
   int numFeatureDims;
   int featureDims[BNGRAD_MAX_FEATURE_DIMS];
   /// The type of arithmetic.
@@ -56,7 +59,7 @@ struct Problem {
 
   bool isFeatureDim(int dim) const;
   bool isOutput(Operand operand) const {
-    return operand < kNumOutputs || (operand == Sums && part == Part::Reduce);
+    return operand < kNumOutputs || (operand == Sums && part != Part::Elemt);
   }
 };
 

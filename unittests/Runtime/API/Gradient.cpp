@@ -172,6 +172,7 @@ Gradient::Gradient(const Spec &given) : spec(given) {
       spec.isGlobal ? BNGRAD_STATISTICS_GLOBAL : BNGRAD_STATISTICS_BATCH;
   options.statistic =
       spec.isInvStd ? BNGRAD_STATISTIC_INV_STD : BNGRAD_STATISTIC_VARIANCE;
+  options.asynchronous = spec.isAsynchronous;
   options.num_feature_dims = static_cast<int>(spec.featureDims.size());
   std::copy(spec.featureDims.begin(), spec.featureDims.end(),
             options.feature_dims);

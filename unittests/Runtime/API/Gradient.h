@@ -47,7 +47,7 @@ struct Spec {
   int64_t dataStride = 1;
   /// Elements from one of a parameter to the next.
   int64_t parameterStride = 1;
-  bool isGlobal = false, isInvStd = false;
+  bool isGlobal = false, isInvStd = false, isAsynchronous = false;
   bool hasScale = true, hasMask = false;
   bool wants[3] = {true, true, true};
   /// GradOutput or Input: grad_input is written over it; GradInput: over none.
@@ -87,6 +87,7 @@ struct Array {
   /// Whether guards and gaps are as `create` has filled them.
   bool isGuarded() const;
   std::vector<int64_t> offsets() const;
+  bool isEmpty() const { return offsets().empty(); }
 };
 
 /// A gradient with data, its descriptors and its exact results.

@@ -205,6 +205,8 @@ TEST_F(MisuseTest, Options) {
   check(BNGRAD_BAD_PARAM, "options: expected epsilon to be 0");
   options.statistic = static_cast<bngradStatistic_t>(2);
   check(BNGRAD_BAD_PARAM, "options: expected statistic ");
+  options.asynchronous = 2;
+  check(BNGRAD_BAD_PARAM, "options: expected asynchronous to be 0 or 1, got 2");
   options.statistics = static_cast<bngradStatistics_t>(-1);
   check(BNGRAD_BAD_PARAM, "options: expected statistics ");
   options.struct_size = 8;

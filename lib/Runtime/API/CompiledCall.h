@@ -1,0 +1,72 @@
+//===- CompiledCall.h - calls of compiled kernels ---------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_RUNTIME_API_COMPILEDCALL_H
+#define BNGRAD_LIB_RUNTIME_API_COMPILEDCALL_H
+
+#include "Handle.h"
+#include "Plan.h"
+
+#include "../Kernels/Kernels.h"
+
+#include <string>
+
+namespace bngrad {
+
+/// Calls of a kernel that is compiled for the types and layouts of a problem,
+/// with dynamic sizes. Dims are in the order of memory, and those that are one
+/// in all tensors are joined, so that many shapes have one kernel.
+class CompiledCall {
+public:
+  /// Errors: that of findCompiledKernel.
+  bngradStatus_t create(const Problem &problem, const bngradHandle &handle,
+                        std::string &error);
+
+  /// In bytes.
+  size_t getWorkspaceSize() const { return workspaceSize; }
+
+  bngradStatus_t run(const CallData &call) const;
+
+private:
+  /// A descriptor of MLIR's memrefs, of any rank.
+  struct MemRef {
+    void *allocated, *aligned;
+    int64_t offset;
+    int64_t sizesAndStrides[2 * (BNGRAD_MAX_RANK + 1)];
+  };
+  /// The descriptors of a call, in the order of the kernel's parameters.
+  struct Parameters {
+    MemRef memrefs[kNumOperands + 1];
+    void *pointers[kNumOperands + 1];
+  };
+  /// Dims of the kernel, outermost first.
+  struct Dims {
+    int count = 0;
+    int64_t sizes[BNGRAD_MAX_RANK + 1];
+    bool isFeature[BNGRAD_MAX_RANK + 1];
+    /// Of each operand; of parameters those of feature dims.
+    int64_t strides[kNumOperands][BNGRAD_MAX_RANK + 1];
+  };
+  static void findDims(const Problem &problem, Dims &dims);
+  static void joinDims(const Problem &problem, Dims &dims);
+  void describe(Operand operand, const Dims &dims);
+  void setParameters(const CallData &call, Parameters &parameters) const;
+
+  const bngradKernel_t *kernel = nullptr;
+  size_t workspaceSize = 0;
+  /// Null: on a CPU.
+  const CudaLibrary *cuda = nullptr;
+  int device = 0;
+  Part part;
+  bool has[kNumOperands];
+  MemRef memrefs[kNumOperands];
+};
+
+} // namespace bngrad
+
+#endif // BNGRAD_LIB_RUNTIME_API_COMPILEDCALL_H
