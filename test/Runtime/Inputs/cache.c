@@ -24,7 +24,8 @@ static void *run(void *argument) {
   bngradHandle_t handle;
   bngradTensorDescriptor_t tensor, vector;
   bngradBatchNormBackwardDescriptor_t gradient;
-  bngradBatchNormBackwardOptions_t options = {sizeof options, 0, 0, 0, 2, {0, 3}};
+  bngradBatchNormBackwardOptions_t options = {
+      .struct_size = sizeof options, .num_feature_dims = 2, .feature_dims = {0, 3}};
   size_t size;
   for (int i = 0; i < 3; ++i) {
     data[i] = malloc(count * sizeof(float));

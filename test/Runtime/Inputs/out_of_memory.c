@@ -26,7 +26,8 @@ static bngradStatus_t compute(void) {
   bngradHandle_t handle = NULL;
   bngradTensorDescriptor_t tensor = NULL, vector = NULL;
   bngradBatchNormBackwardDescriptor_t gradient = NULL;
-  bngradBatchNormBackwardOptions_t options = {sizeof options, 0, 0, 0, 2, {0, 3}};
+  bngradBatchNormBackwardOptions_t options = {
+      .struct_size = sizeof options, .num_feature_dims = 2, .feature_dims = {0, 3}};
   memset(grad_offset, 0, sizeof grad_offset);
   bngradStatus_t status = bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0);
   if (!status)
