@@ -282,6 +282,7 @@ bngradStatus_t CompiledPlan::create(const Problem &problem,
                                     std::string &error) {
   cuda = handle.cuda;
   device = handle.device;
+  chip = handle.chip;
   part = problem.part;
   Dims dims;
   findDims(problem, dims);
@@ -356,4 +357,11 @@ bngradStatus_t CompiledPlan::runInSteps(const CallData &call, Done done) const {
     if (status == 0 && isWanted[operand])
       done(operand);
   return status;
+}
+
+void CompiledPlan::describe(const bngrad_threads_t * /*threads*/,
+                            Description &description) const {
+  description.add("kernel", "compiled");
+  if (cuda)
+    description.add("chip", chip.c_str());
 }

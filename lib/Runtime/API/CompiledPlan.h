@@ -29,6 +29,8 @@ public:
 
   bngradStatus_t run(const CallData &call) const override;
   bngradStatus_t runInSteps(const CallData &call, Done done) const override;
+  void describe(const bngrad_threads_t *threads,
+                Description &description) const override;
 
 private:
   /// A descriptor of MLIR's memrefs, of any rank.
@@ -59,6 +61,8 @@ private:
   /// Null: on a CPU.
   const CudaLibrary *cuda = nullptr;
   int device = 0;
+  /// Of a GPU.
+  std::string chip;
   Part part;
   bool has[kNumOperands];
   MemRef memrefs[kNumOperands];
