@@ -9,11 +9,15 @@ from bngrad._errors import ParameterError as ParameterError
 from bngrad._errors import ShapeError as ShapeError
 from bngrad._errors import StridesError as StridesError
 
+from bngrad._explain import Explanation as Explanation
+from bngrad._explain import explain as explain
+
 __all__ = [
     "CompilerNotFoundError", "DeviceError", "DtypeError", "Error",
-    "ParameterError", "ShapeError", "StridesError", "__version__",
-    "batch_norm_backward", "batch_norm_backward_elemt",
-    "batch_norm_backward_reduce", "get_num_threads", "set_num_threads",
+    "Explanation", "ParameterError", "ShapeError", "StridesError",
+    "__version__", "batch_norm_backward", "batch_norm_backward_elemt",
+    "batch_norm_backward_reduce", "explain", "get_num_threads",
+    "set_num_threads",
 ]
 
 __version__: str

@@ -56,6 +56,8 @@ public:
   bngradStatus_t create(const Call &call, const Array *arrays,
                         bngradHandle_t handle);
   bngradStatus_t run(const Call &call, const Array *arrays) const;
+  /// The text of the C library; throws.
+  std::string describe() const;
 
 private:
   void reset() {
@@ -160,6 +162,12 @@ bngradStatus_t Descriptor::run(const Call &call, const Array *arrays) const {
   return BNGRAD_INTERNAL_ERROR;
 }
 
+std::string Descriptor::describe() const {
+  char text[BNGRAD_DESCRIPTION_SIZE];
+  check(bngradDescribeBatchNormBackward(descriptor, text, sizeof(text)));
+  return text;
+}
+
 static bool isData(int operand) {
   return operand == GradInput || operand == GradOutput || operand == Input ||
          operand == Mask;
@@ -261,16 +269,15 @@ static void verifyOutputs(const Call &call) {
 /// Python's lock is released while this exists.
 using Release = std::optional<nb::gil_scoped_release>;
 
-/// Computes the outputs with copies of the operands that are not as the first
-/// layout that has a ready kernel, or a compiler.
-static void executeWithCopies(const Call &call, bngradHandle_t handle,
-                              bool isLarge) {
+/// Creates the descriptor for copies of the operands, in the first layout that
+/// has a ready kernel, or a compiler.
+static void planCopies(const Call &call, bngradHandle_t handle,
+                       Descriptor &descriptor, Arrays &arrays) {
   int order[BNGRAD_MAX_RANK], rows[BNGRAD_MAX_RANK];
   findOrder(call.arrays[Input], order);
   findRows(call, order, rows);
   bngradDtype_t dtype = findDataType(call);
-  Descriptor descriptor;
-  Arrays arrays = makeDense(call, order, nullptr);
+  arrays = makeDense(call, order, nullptr);
   bngradStatus_t status = descriptor.create(call, arrays.data(), handle);
   if (status == BNGRAD_COMPILER_NOT_FOUND) {
     arrays = makeDense(call, rows, nullptr);
@@ -281,10 +288,20 @@ static void executeWithCopies(const Call &call, bngradHandle_t handle,
     status = descriptor.create(call, arrays.data(), handle);
   }
   check(status, call.statistic);
+}
+
+/// Computes the outputs with copies of the operands that are not as those of
+/// planCopies.
+static void executeWithCopies(const Call &call, bngradHandle_t handle,
+                              bool isLarge) {
+  Descriptor descriptor;
+  Arrays arrays;
+  planCopies(call, handle, descriptor, arrays);
   verifyOutputs(call);
 
   std::vector<std::unique_ptr<char[]>> memory;
   bool isCopied[kNumOperands] = {};
+  bngradStatus_t status = BNGRAD_SUCCESS;
   {
     Release release;
     if (isLarge)
@@ -310,18 +327,23 @@ static bool isRowMajor(const Array &array) {
   return hasLayout(array, makeRowMajor(array));
 }
 
-void python::execute(const Call &call) {
-  bngradHandle_t handle = getHandle();
-  bool isLarge = getNumElements(call.arrays[Input]) > kFewElements;
+/// Creates the descriptor for the operands as they are.
+static bngradStatus_t planWithoutCopies(const Call &call, bngradHandle_t handle,
+                                        Descriptor &descriptor) {
   bool isPlainCall = true;
   for (int i = 0; i < kNumOperands; ++i)
     isPlainCall &= !call.has[i] || isPlain(call.arrays[i]);
   // Of sums, the C library takes row-major ones only.
   isPlainCall &= !call.has[Sums] || isRowMajor(call.arrays[Sums]);
+  return isPlainCall ? descriptor.create(call, call.arrays, handle)
+                     : BNGRAD_COMPILER_NOT_FOUND;
+}
+
+void python::execute(const Call &call) {
+  bngradHandle_t handle = getHandle();
+  bool isLarge = getNumElements(call.arrays[Input]) > kFewElements;
   Descriptor descriptor;
-  bngradStatus_t status = BNGRAD_COMPILER_NOT_FOUND;
-  if (isPlainCall)
-    status = descriptor.create(call, call.arrays, handle);
+  bngradStatus_t status = planWithoutCopies(call, handle, descriptor);
   if (status == BNGRAD_COMPILER_NOT_FOUND)
     return executeWithCopies(call, handle, isLarge);
   if (status == BNGRAD_SUCCESS) {
@@ -331,4 +353,23 @@ void python::execute(const Call &call) {
     status = descriptor.run(call, call.arrays);
   }
   check(status, call.statistic);
+}
+
+Explanation python::explain(const Call &call) {
+  bngradHandle_t handle = getHandle();
+  Explanation explanation = {};
+  Descriptor descriptor;
+  bngradStatus_t status = planWithoutCopies(call, handle, descriptor);
+  if (status == BNGRAD_COMPILER_NOT_FOUND) {
+    explanation.reason = bngradGetLastError();
+    Arrays arrays;
+    planCopies(call, handle, descriptor, arrays);
+    for (int i = 0; i < kNumOperands; ++i)
+      explanation.isCopied[i] =
+          call.has[i] && !hasLayout(call.arrays[i], arrays[i]);
+  } else {
+    check(status, call.statistic);
+  }
+  explanation.description = descriptor.describe();
+  return explanation;
 }

@@ -11,6 +11,8 @@
 
 #include "Array.h"
 
+#include <string>
+
 namespace bngrad::python {
 
 /// The functions of the C library.
@@ -57,6 +59,18 @@ const char *getName(int operand);
 /// as those with gaps or of several layouts, are copied. Throws the error of
 /// the C library. Needs Python's lock, and releases it for large arrays.
 void execute(const Call &call);
+
+/// How a call is computed.
+struct Explanation {
+  /// Of the C library.
+  std::string description;
+  /// Why no kernel takes the operands as they are; empty: one does.
+  std::string reason;
+  bool isCopied[kNumOperands];
+};
+
+/// Explains `execute`, without data.
+Explanation explain(const Call &call);
 
 } // namespace bngrad::python
 

@@ -9,6 +9,7 @@
 #include "Docstrings.h"
 #include "Errors.h"
 #include "Gradient.h"
+#include "Measure.h"
 #include "Objects.h"
 #include "Threads.h"
 
@@ -320,4 +321,5 @@ NB_MODULE(_numpy, module) {
              kElemtDoc);
   module.def("get_num_threads", getNumThreads, kGetNumThreadsDoc);
   module.def("set_num_threads", setThreads, "count"_a, kSetNumThreadsDoc);
+  addMeasurements(module);
 }

@@ -190,6 +190,10 @@ int python::getNumThreads() {
 
 void python::setNumThreads(int count) { numThreads = count; }
 
+void python::runOnPool(int n, void (*body)(void *, int, int), void *data) {
+  pool.load(std::memory_order_relaxed)->run(n, body, data);
+}
+
 bngradHandle_t python::getHandle() {
   // Python's lock protects them.
   static std::map<int, SizedHandle> handles;
@@ -206,7 +210,7 @@ bngradHandle_t python::getHandle() {
         sizeof(bngrad_threads_t), &sized.count,
         [](void *context) { return *static_cast<int *>(context); },
         [](void *, int n, void (*body)(void *, int, int), void *data) {
-          pool.load(std::memory_order_relaxed)->run(n, body, data);
+          runOnPool(n, body, data);
         }};
     check(bngradSetThreads(handle, &threads));
     sized.handle = handle;

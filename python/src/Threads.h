@@ -31,6 +31,10 @@ int getNumThreads();
 /// Sets the number of threads of later calls; `count` is at least 1.
 void setNumThreads(int count);
 
+/// Calls body(data, i, n) for each i below n on the threads of calls. Needs no
+/// lock.
+void runOnPool(int n, void (*body)(void *data, int thread, int n), void *data);
+
 /// The handle for a CPU whose calls run on that many threads; it lives as long
 /// as the process. Throws if there is none.
 bngradHandle_t getHandle();

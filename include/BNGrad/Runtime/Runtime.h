@@ -194,6 +194,14 @@ bngradStatus_t bngradDestroyBatchNormBackwardDescriptor(
 bngradStatus_t bngradGetBatchNormBackwardWorkspaceSize(
     bngradBatchNormBackwardDescriptor_t descriptor, size_t *size);
 
+/* The bytes that suffice for every description. */
+#define BNGRAD_DESCRIPTION_SIZE 1024
+
+/* How the gradient, or the half, is computed: lines key=value, which
+ * docs/runtime.md lists, with a zero at the end. `size` is that of `text`. */
+bngradStatus_t bngradDescribeBatchNormBackward(
+    bngradBatchNormBackwardDescriptor_t descriptor, char *text, size_t size);
+
 /*
  * Computes the gradients that the descriptor wants; the pointers of its null
  * tensors are ignored. `stream` is ignored on a CPU, where the call returns

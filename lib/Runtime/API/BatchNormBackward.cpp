@@ -24,6 +24,8 @@ struct bngradBatchNormBackwardDescriptor {
   const bngradHandle *handle;
   Problem problem;
   std::unique_ptr<Plan> plan;
+  /// Why no ready kernel covers it; null: one does.
+  const char *reason;
   /// The operands that are there, outputs first.
   Operand operands[kNumOperands];
   int numOutputs, numOperands;
@@ -69,7 +71,8 @@ static size_t getWorkspaceSize(const Descriptor &descriptor) {
 
 /// Plans the problem: by a ready kernel, or by one that is compiled.
 static bngradStatus_t setPlan(Descriptor &descriptor) {
-  const char *reason = "kernels for GPUs are compiled";
+  const char *&reason = descriptor.reason;
+  reason = "kernels for GPUs are compiled";
   if (!descriptor.handle->cuda) {
     auto ready = std::make_unique<ReadyPlan>();
     reason = ready->create(descriptor.problem, descriptor.handle->kernels);
@@ -202,6 +205,29 @@ bngradStatus_t bngradGetBatchNormBackwardWorkspaceSize(
   if (!size)
     return fail(BNGRAD_NULL_POINTER, "size: expected a place for it, got null");
   *size = getWorkspaceSize(*descriptor);
+  return succeed();
+}
+
+bngradStatus_t
+bngradDescribeBatchNormBackward(bngradBatchNormBackwardDescriptor_t descriptor,
+                                char *text, size_t size) {
+  if (!descriptor)
+    return fail(BNGRAD_NULL_POINTER,
+                "descriptor: expected a descriptor, got null");
+  if (!text)
+    return fail(BNGRAD_NULL_POINTER, "text: expected memory, got null");
+  const bngradHandle &handle = *descriptor->handle;
+  Description description;
+  static constexpr const char *kParts[] = {"whole", "reduce", "elemt"};
+  description.add("part", kParts[static_cast<int>(descriptor->problem.part)]);
+  descriptor->plan->describe(handle.hasThreads ? &handle.threads : nullptr,
+                             description);
+  if (descriptor->reason)
+    description.add("reason", descriptor->reason);
+  if (size < description.getSize())
+    return fail(BNGRAD_BAD_PARAM, "size: expected at least %zu, got %zu",
+                description.getSize(), size);
+  std::copy_n(description.getText(), description.getSize(), text);
   return succeed();
 }
 

@@ -60,6 +60,7 @@ bngradStatus_t CompiledPlan::create(const Problem &problem,
                                     const bngradHandle &handle,
                                     std::string &error) {
   std::copy_n(problem.has, kNumOutputs, has);
+  chip = handle.chip;
   if (bngradStatus_t status = all.create(problem, handle, error))
     return status;
   workspaceSize = all.getWorkspaceSize();
@@ -101,4 +102,11 @@ bngradStatus_t CompiledPlan::runInSteps(const CallData &call, Done done) const {
   if (wantsInput)
     done(GradInput);
   return BNGRAD_SUCCESS;
+}
+
+void CompiledPlan::describe(const bngrad_threads_t * /*threads*/,
+                            Description &description) const {
+  description.add("kernel", "compiled");
+  if (!chip.empty())
+    description.add("chip", chip.c_str());
 }

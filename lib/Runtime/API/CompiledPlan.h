@@ -12,6 +12,8 @@
 #include "CompiledCall.h"
 #include "Plan.h"
 
+#include <string>
+
 namespace bngrad {
 
 /// A gradient by compiled kernels: one for all results and, if it was asked
@@ -25,12 +27,16 @@ public:
   bngradStatus_t run(const CallData &call) const override;
   /// Without steps all gradients are final at the end.
   bngradStatus_t runInSteps(const CallData &call, Done done) const override;
+  void describe(const bngrad_threads_t *threads,
+                Description &description) const override;
 
 private:
   bngradStatus_t createSteps(const Problem &problem, const bngradHandle &handle,
                              std::string &error);
 
   CompiledCall all;
+  /// Of a GPU; empty: on a CPU.
+  std::string chip;
   bool hasSteps = false;
   /// grad_scale and grad_offset, and with batch statistics the sums at the
   /// start of the workspace; grad_input, from these.

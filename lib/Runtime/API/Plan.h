@@ -9,6 +9,7 @@
 #ifndef BNGRAD_LIB_RUNTIME_API_PLAN_H
 #define BNGRAD_LIB_RUNTIME_API_PLAN_H
 
+#include "Description.h"
 #include "Problem.h"
 
 namespace bngrad {
@@ -47,6 +48,10 @@ public:
   /// Computes all gradients, and reports each that is wanted: grad_offset,
   /// grad_scale, grad_input. The last report may destroy this plan.
   virtual bngradStatus_t runInSteps(const CallData &call, Done done) const = 0;
+
+  /// Adds lines about the kernel and its loops. `threads` null: not known.
+  virtual void describe(const bngrad_threads_t *threads,
+                        Description &description) const = 0;
 
 protected:
   size_t workspaceSize = 0;

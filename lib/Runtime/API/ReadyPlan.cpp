@@ -10,10 +10,14 @@
 
 #include "Error.h"
 
+#include "../../Transforms/Schedule/SizeRules.h"
+
 #include <algorithm>
 #include <utility>
 
 using namespace bngrad;
+using mlir::bngrad::SizedKind;
+namespace limits = mlir::bngrad::limits;
 
 /// Tables, and workspaces of kernels, start at multiples of a line.
 static constexpr int64_t kLineBytes = 64;
@@ -338,4 +342,99 @@ bngradStatus_t ReadyPlan::runInSteps(const CallData &call, Done done) const {
   if (status == 0 && wantsInput)
     done(GradInput);
   return status;
+}
+
+/// Sums are one pass over the data, and grad_input is another.
+ReadyPlan::Passes ReadyPlan::countPasses() const {
+  Uses uses = getUses(choose());
+  bool isElemt = part == Part::Elemt;
+  int sums = !isElemt && (uses.gradScale || uses.gradOffset) ? 1 : 0;
+  int elements = uses.gradInput ? 1 : 0;
+  Passes passes = {};
+  passes.counts[GradOutput] = sums + elements;
+  passes.counts[Mask] = has[Mask] ? sums + elements : 0;
+  // The sums of grad_output alone, and global statistics, do without it.
+  passes.counts[Input] = (sums && uses.gradScale ? 1 : 0) +
+                         (elements && (isBatch || isElemt) ? 1 : 0);
+  passes.counts[GradInput] = elements;
+  return passes;
+}
+
+static const char *getScheduleName(SizedKind kind) {
+  switch (kind) {
+  case SizedKind::Channels:
+    return "channels";
+  case SizedKind::Split:
+    return "split";
+  case SizedKind::Tiles:
+    return "tiles";
+  }
+  return "";
+}
+
+/// The schedule, and all that follows from it. The rules are those that the
+/// kernels evaluate.
+void ReadyPlan::describeLoops(const bngrad_threads_t *threads,
+                              Description &description) const {
+  int64_t plane = layout.outer * layout.inner;
+  int64_t elements = plane * layout.channels;
+  bool isRows = layout.inner == 1;
+  SizedKind kind = mlir::bngrad::chooseBySizes(
+      {layout.channels, elements, layout.inner, layout.outer * layout.channels},
+      [](SizedKind) { return true; });
+  description.add("schedule", isRows ? "rows" : getScheduleName(kind));
+  int64_t numThreads = 1;
+  if (elements >= limits::kSerialElements && threads)
+    numThreads = threads->count(threads->context);
+  if (elements >= limits::kSerialElements && !threads)
+    description.add("threads", "openmp");
+  else
+    description.add("threads", numThreads);
+
+  Passes passes = countPasses();
+  int64_t width = getBytes(type), bytes = 0, readBytes = 0;
+  bool isReadAgain = false;
+  constexpr std::pair<Operand, const char *> kData[] = {
+      {GradOutput, "passes.grad_output"},
+      {Input, "passes.input"},
+      {Mask, "passes.mask"},
+      {GradInput, "passes.grad_input"}};
+  for (auto [operand, key] : kData) {
+    int count = passes.counts[operand];
+    if (count == 0)
+      continue;
+    description.add(key, int64_t(count));
+    int64_t operandBytes = elements * (operand == Mask ? 1 : width);
+    bytes += operandBytes;
+    if (operand != GradInput)
+      readBytes += operandBytes;
+    isReadAgain |= count > 1;
+  }
+  // Between the two reads of an element, a thread reads the rest of its
+  // channel, its tile, or all data.
+  int64_t reuse = readBytes;
+  if (!isRows && kind != SizedKind::Split && elements > 0) {
+    int64_t channels = numThreads;
+    if (kind == SizedKind::Tiles)
+      channels *= std::max<int64_t>(
+          mlir::bngrad::getTileColumns(limits::kL1Bytes, width) / layout.inner,
+          1);
+    reuse = std::min(reuse, readBytes / layout.channels *
+                                std::min(channels, layout.channels));
+  }
+  description.add("reuse_bytes", isReadAgain ? reuse : 0);
+  if (passes.counts[GradInput])
+    description.add("streaming", bytes > limits::kLastLevelBytes ? 1 : 0);
+}
+
+void ReadyPlan::describe(const bngrad_threads_t *threads,
+                         Description &description) const {
+  description.add("kernel", "ready");
+  description.add("isa", kernels->isa);
+  description.add("data", bngrad::getName(type));
+  description.add("form", layout.inner == 1 ? "rows" : "planes");
+  description.add("outer", layout.outer);
+  description.add("channels", layout.channels);
+  description.add("inner", layout.inner);
+  describeLoops(threads, description);
 }

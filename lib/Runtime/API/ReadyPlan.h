@@ -26,6 +26,8 @@ public:
   bngradStatus_t run(const CallData &call) const override;
   /// grad_scale and grad_offset are final before grad_input is computed.
   bngradStatus_t runInSteps(const CallData &call, Done done) const override;
+  void describe(const bngrad_threads_t *threads,
+                Description &description) const override;
 
 private:
   /// The parameters of kernels that are vectors over the channels.
@@ -50,6 +52,14 @@ private:
     void *scale, *mean, *invStd, *gradScale, *gradOffset, *sums;
     const int64_t *count;
   };
+
+  /// How often loops read and write a tensor, by operand; the others 0.
+  struct Passes {
+    int counts[kNumOperands];
+  };
+  Passes countPasses() const;
+  void describeLoops(const bngrad_threads_t *threads,
+                     Description &description) const;
 
   int64_t getRowBytes() const { return layout.channels * (isF64 ? 8 : 4); }
   /// Whether a call in steps computes grad_input after other gradients.

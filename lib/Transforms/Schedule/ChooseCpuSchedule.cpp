@@ -17,6 +17,10 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+// The C library describes ready kernels, which are for a CPU that is not known.
+static_assert(Target().l1Bytes == limits::kL1Bytes &&
+              Target().lastLevelBytes == limits::kLastLevelBytes);
+
 /// The product of sizes; kDynamic if one is, or the largest number.
 static int64_t multiply(ArrayRef<int64_t> sizes) {
   if (ShapedType::isDynamicShape(sizes))
@@ -79,6 +83,18 @@ bool mlir::bngrad::hasLoopsOf(ScheduleKind kind, ArrayRef<bool> isFeature) {
   llvm_unreachable("unknown kind");
 }
 
+ScheduleKind mlir::bngrad::toScheduleKind(SizedKind kind) {
+  switch (kind) {
+  case SizedKind::Channels:
+    return ScheduleKind::Channels;
+  case SizedKind::Split:
+    return ScheduleKind::Split;
+  case SizedKind::Tiles:
+    return ScheduleKind::Tiles;
+  }
+  llvm_unreachable("unknown kind");
+}
+
 ScheduleKind mlir::bngrad::chooseCpuKind(const DataShape &shape) {
   if (llvm::is_contained(shape.sizes, 0))
     return ScheduleKind::Loops;
@@ -97,33 +113,28 @@ ScheduleKind mlir::bngrad::chooseCpuKind(const DataShape &shape) {
       features.push_back(size);
   int64_t channels = multiply(features);
   int64_t rows = multiply(ArrayRef(shape.sizes).drop_back());
-  auto isBelow = [](int64_t size, int64_t limit) {
-    return limit == SizeRule::kAny || size < limit;
-  };
-  for (const SizeRule &rule : kSizeRules) {
-    if (allows(rule.kind) && isBelow(channels, rule.channelsBelow) &&
-        elements >= rule.elementsFrom && isBelow(row, rule.rowElementsBelow) &&
-        rows >= rule.rowsFrom)
-      return rule.kind;
-    LDBG() << "not " << stringifyScheduleKind(rule.kind) << ": " << channels
-           << " channels, rows of " << row << " of " << elements << " elements";
-  }
-  return ScheduleKind::Channels;
+  LDBG() << channels << " channels, " << rows << " rows of " << row << " of "
+         << elements << " elements";
+  return toScheduleKind(
+      chooseBySizes({channels, elements, row, rows}, [&](SizedKind kind) {
+        return allows(toScheduleKind(kind));
+      }));
 }
 
-/// Bytes of the first-level cache for each column of a table: those of the
-/// tables of a pass, which has up to four, and of the lines that pass through.
-static int64_t getColumnBytes(ScheduleKind kind, int64_t elementBytes) {
+/// Columns of the tables of `kind`. Those of `rows` take 48 bytes of the
+/// first-level cache each: those of the tables of a pass, which has up to four,
+/// and of the lines that pass through.
+static int64_t getColumns(ScheduleKind kind, int64_t elementBytes,
+                          const Target &target) {
   switch (kind) {
   case ScheduleKind::Rows:
-    return 48;
+    return llvm::bit_floor(
+        static_cast<uint64_t>(std::max<int64_t>(target.l1Bytes / 48, 64)));
   case ScheduleKind::Channels:
   case ScheduleKind::Tiles:
   case ScheduleKind::Split:
   case ScheduleKind::Sizes:
-    // The rows of a tile lie apart, so each is to have many bytes: of more
-    // elements the narrower they are.
-    return 12 * elementBytes;
+    return getTileColumns(target.l1Bytes, elementBytes);
   case ScheduleKind::Loops:
   case ScheduleKind::TwoPass:
   case ScheduleKind::OnePass:
@@ -141,8 +152,7 @@ CpuSchedule mlir::bngrad::chooseCpuSchedule(ScheduleKind kind,
   schedule.threads = target.threads;
   schedule.vectorBits = target.vectorBits;
   schedule.streamingBytes = target.lastLevelBytes;
-  schedule.columns = llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(
-      target.l1Bytes / getColumnBytes(kind, shape.elementBytes), 64)));
+  schedule.columns = getColumns(kind, shape.elementBytes, target);
   // As many blocks whatever the number of threads, so that sums do not depend
   // on it.
   schedule.rowBlocks = 32;

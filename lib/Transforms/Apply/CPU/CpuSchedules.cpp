@@ -123,10 +123,11 @@ static void emitKind(OpBuilder &b, ScheduleKind kind, const CpuLoops &shared) {
 void Sizes::emitFrom(OpBuilder &b, ArrayRef<SizeRule> rules) const {
   if (rules.empty())
     return emitChannels(b, *this);
-  ScheduleKind kind = rules.front().kind;
+  SizedKind sizedKind = rules.front().kind;
+  ScheduleKind kind = toScheduleKind(sizedKind);
   // Neighbours of one kind, so that its loops are emitted once.
-  ArrayRef<SizeRule> same =
-      rules.take_while([&](const SizeRule &rule) { return rule.kind == kind; });
+  ArrayRef<SizeRule> same = rules.take_while(
+      [&](const SizeRule &rule) { return rule.kind == sizedKind; });
   ArrayRef<SizeRule> rest = rules.drop_front(same.size());
   if (!fits(group, kind))
     return emitFrom(b, rest);

@@ -1,0 +1,104 @@
+//===- SizeRules.h - the choice of loops by sizes ---------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The rules that choose a schedule by sizes, without MLIR: compiled into the
+// choice at compile time, emitted as IR by kernels for dynamic sizes, and
+// evaluated by the C library, which describes those kernels.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_SCHEDULE_SIZERULES_H
+#define BNGRAD_LIB_TRANSFORMS_SCHEDULE_SIZERULES_H
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace mlir::bngrad {
+
+/// Sizes at which one schedule takes over from another. Their measurements are
+/// in bench/results/thresholds.md.
+namespace limits {
+/// `split` for fewer channels than this, which would leave threads without
+/// work, unless there is little of it.
+inline constexpr int64_t kFewChannels = 8;
+/// Fewer elements than this are work for one thread.
+inline constexpr int64_t kSerialElements = 16 << 10;
+/// `tiles` for rows of fewer elements than kShortRow if there are kManyRows of
+/// them. Fewer stay in near caches, where the order of reading matters less
+/// than the cost of a tile, unless a row is less than a vector.
+inline constexpr int64_t kShortRow = 256, kManyRows = 8 << 10,
+                         kVeryShortRow = 16, kManyVeryShortRows = 64;
+/// The caches of a CPU that is not known, in bytes.
+inline constexpr int64_t kL1Bytes = 48 << 10, kLastLevelBytes = 32 << 20;
+} // namespace limits
+
+/// The schedules that sizes choose between.
+enum class SizedKind { Channels, Split, Tiles };
+
+/// Data whose last loop is reduced, in the order [N, C, S].
+struct DataSizes {
+  int64_t channels;    // C
+  int64_t elements;    // N * C * S
+  int64_t rowElements; // S
+  int64_t rows;        // N * C
+};
+
+/// A rule for such data. It applies below and from the limits given.
+struct SizeRule {
+  static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+
+  SizedKind kind;
+  int64_t channelsBelow = kAny;
+  int64_t elementsFrom = 0;
+  int64_t rowElementsBelow = kAny;
+  int64_t rowsFrom = 0;
+
+  constexpr bool applies(const DataSizes &sizes) const {
+    auto isBelow = [](int64_t size, int64_t limit) {
+      return limit == kAny || size < limit;
+    };
+    return isBelow(sizes.channels, channelsBelow) &&
+           sizes.elements >= elementsFrom &&
+           isBelow(sizes.rowElements, rowElementsBelow) &&
+           sizes.rows >= rowsFrom;
+  }
+};
+
+/// The first rule that applies is taken; `channels` if none does. Sizes that
+/// are known at compile time are compared there, others at run time.
+inline constexpr SizeRule kSizeRules[] = {
+    {SizedKind::Split, limits::kFewChannels, limits::kSerialElements},
+    {SizedKind::Tiles, SizeRule::kAny, 0, limits::kVeryShortRow,
+     limits::kManyVeryShortRows},
+    {SizedKind::Tiles, SizeRule::kAny, 0, limits::kShortRow, limits::kManyRows},
+};
+
+/// The kind for `sizes`, of those that `allows` returns true for.
+template <typename Predicate>
+constexpr SizedKind chooseBySizes(const DataSizes &sizes, Predicate allows) {
+  for (const SizeRule &rule : kSizeRules)
+    if (allows(rule.kind) && rule.applies(sizes))
+      return rule.kind;
+  return SizedKind::Channels;
+}
+
+/// Columns of the tables of `tiles`, whose widest element has so many bytes.
+/// The rows of a tile lie apart, so each is to have many bytes: of more
+/// elements the narrower they are.
+constexpr int64_t getTileColumns(int64_t l1Bytes, int64_t elementBytes) {
+  int64_t most = std::max<int64_t>(l1Bytes / (12 * elementBytes), 64);
+  int64_t columns = 1;
+  while (columns <= most / 2)
+    columns *= 2;
+  return columns;
+}
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_SCHEDULE_SIZERULES_H
