@@ -1,6 +1,6 @@
 """The measurements behind the limits of the CPU's schedules.
 
-For each limit of lib/Transforms/Schedule/ChooseCpuSchedule, gradients on both
+For each limit of lib/Transforms/Schedule/SizeRules.h, gradients on both
 sides of it are run in two or more schedules, in turns. Run by
 `scripts/bench.sh --thresholds`.
 """

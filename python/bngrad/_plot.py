@@ -23,14 +23,12 @@ class Group:
 def ticks(low: float, high: float) -> list[float]:
     """Ends of an axis and the ticks on it: 1, 2 and 5 times powers of 10, or
     for long axes powers alone."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    steps = (1, 2, 5) if last - first <= 3 else (1,)
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1
+    steps = (1, 2, 5) if last - first <= 4 else (1,)
     every = [round(step * 10.0**power, 12 - power) for power in range(first, last + 1) for step in steps]
     begin = max((tick for tick in every if tick <= low), default=every[0])
-    end = min((tick for tick in every if tick >= high), default=every[-1])
-    if begin == end:
-        end = begin * 10
-    return [tick for tick in every if begin <= tick <= end] + ([end] if end not in every else [])
+    end = min(tick for tick in every if tick >= high and tick > begin)
+    return [tick for tick in every if begin <= tick <= end]
 
 
 def number(value: float) -> str:

@@ -128,6 +128,9 @@ def make_jax(data: Data) -> Call:
 
 def find_libraries(threads: int) -> dict[str, Callable[[Data], Call]]:
     """Those that can be imported, on so many threads."""
+    # All need it.
+    __import__("numpy")
+
     # Read when JAX is imported.
     os.environ["NPROC"] = str(threads)
     os.environ.setdefault("JAX_PLATFORMS", "cpu")

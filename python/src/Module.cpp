@@ -321,5 +321,7 @@ NB_MODULE(_numpy, module) {
              kElemtDoc);
   module.def("get_num_threads", getNumThreads, kGetNumThreadsDoc);
   module.def("set_num_threads", setThreads, "count"_a, kSetNumThreadsDoc);
+  // An exception may keep a measurement until the process ends.
+  nb::set_leak_warnings(false);
   addMeasurements(module);
 }
