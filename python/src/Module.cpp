@@ -10,6 +10,7 @@
 #include "Errors.h"
 #include "Gradient.h"
 #include "Objects.h"
+#include "Program.h"
 #include "Threads.h"
 
 #include <algorithm>
@@ -34,7 +35,7 @@ struct Request : Call {
   void readFeatureDims(nb::handle object);
   void readStatistic(nb::handle variance, nb::handle invStd, nb::handle epsilon,
                      nb::handle statistics);
-  void describeVector(Operand operand, bngradDtype_t dtype, bool isSums);
+  void describeVector(Operand operand, Dtype dtype, bool isSums);
   void describeGradInput();
   void allocate(Operand operand);
   nb::object take(Operand operand);
@@ -128,7 +129,7 @@ void Request::readStatistic(nb::handle variance, nb::handle invStd,
 
 /// An output with the sizes of the feature dims, which may be wrong: the C
 /// library says so later.
-void Request::describeVector(Operand operand, bngradDtype_t dtype,
+void Request::describeVector(Operand operand, Dtype dtype,
                              bool isSums) {
   Array &array = arrays[operand];
   const Array &input = arrays[Input];
@@ -318,6 +319,9 @@ NB_MODULE(_numpy, module) {
              "inv_std"_a = nb::none(), "epsilon"_a = 0.0, "mask"_a = nb::none(),
              "feature_dims"_a = dims, "out"_a = nb::none(), kElemtSignature,
              kElemtDoc);
+  nb::class_<Program>(module, "Program")
+      .def(nb::init<nb::handle, nb::handle>())
+      .def("__call__", &Program::call);
   module.def("get_num_threads", getNumThreads, kGetNumThreadsDoc);
   module.def("set_num_threads", setThreads, "count"_a, kSetNumThreadsDoc);
 }

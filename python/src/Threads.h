@@ -31,6 +31,10 @@ int getNumThreads();
 /// Sets the number of threads of later calls; `count` is at least 1.
 void setNumThreads(int count);
 
+/// That many threads, for calls of compiled functions; they live as long as the
+/// process.
+const bngrad_threads_t &getThreads();
+
 /// The handle for a CPU whose calls run on that many threads; it lives as long
 /// as the process. Throws if there is none.
 bngradHandle_t getHandle();
