@@ -5,6 +5,8 @@ RUN: %python -m pytest -q %s
 """
 
 import gc
+import os
+import pathlib
 import pickle
 import subprocess
 import sys
@@ -14,6 +16,8 @@ import bngrad
 import ml_dtypes
 import numpy as np
 import pytest
+
+ROOT = pathlib.Path(os.environ["BNGRAD_BUILD"])
 
 SCALE = """
 func.func @scale(%x: tensor<?x3xf32>, %factor: f32) -> tensor<?x3xf32> {
@@ -120,7 +124,7 @@ func.func @copy(%from: memref<?x2xf32, strided<[?, 1]>>, %to: memref<?x2xf32>) {
     assert program(memory[::2, :2], to) is None
     assert np.array_equal(to, memory[::2, :2])
     to.flags.writeable = False
-    with pytest.raises(bngrad.ParameterError, match="to: expected memory to write to, got a read-only array"):
+    with pytest.raises(bngrad.ParameterError, match="arg1: expected memory to write to, got a read-only array"):
         program(memory[::2, :2], to)
 
 
@@ -139,38 +143,37 @@ func.func @join(%x: tensor<?x2xf32>, %y: tensor<?x2xf32>) -> (tensor<?x2xf32>, t
 
 def test_attributes(scale):
     assert scale.entry == "scale" and scale.target == "cpu" and scale.schedule == ()
-    assert scale.arguments == (("x", "f32", (None, 3)), ("factor", "f32", None)) or scale.arguments[0][1:] == (
-        "f32", (None, 3))
+    assert scale.arguments == (("arg0", "f32", (None, 3)), ("arg1", "f32", None))
     assert isinstance(scale.results[0], bngrad.Parameter) and scale.results[0].shape == (None, 3)
-    assert scale.signature == f"({scale.arguments[0].name}: ?x3xf32, {scale.arguments[1].name}: f32) -> (result0: ?x3xf32)"
+    assert scale.signature == "(arg0: ?x3xf32, arg1: f32) -> (result0: ?x3xf32)"
     assert repr(scale) == f"<bngrad.Program scale{scale.signature} for cpu>"
 
 
 X = np.ones((2, 3), np.float32)
 WRONG_CALLS = [
-    ((X,), bngrad.DtypeError, r"expected 2 arguments \(\w+, \w+\), got 1"),
-    ((X.astype(np.float64), 1), bngrad.DtypeError, r"\w+: expected dtype f32, got f64"),
-    ((X.astype(complex), 1), bngrad.DtypeError, r"\w+: expected dtype f32, got complex128"),
-    ((X.astype(int), 1), bngrad.DtypeError, r"\w+: expected dtype f32, got i64"),
-    ((X.astype(">f4"), 1), bngrad.DtypeError, r"\w+: expected the order of bytes of this CPU, got the other one"),
-    (([1.0], 1), bngrad.DtypeError, r"\w+: expected a numpy array or an object with __dlpack__, got list"),
-    ((X[0], 1), bngrad.ShapeError, r"\w+: expected rank 2, got 1"),
-    ((X[:, :2], 1), bngrad.ShapeError, r"\w+: expected size of dim 1 to be 3, got 2"),
-    ((np.ones((3, 2), np.float32).T, 1), bngrad.StridesError, r"\w+: expected stride of dim 1 to be 1, got 2"),
+    ((X,), bngrad.DtypeError, "expected 2 arguments (arg0, arg1), got 1"),
+    ((X.astype(np.float64), 1), bngrad.DtypeError, "arg0: expected dtype f32, got f64"),
+    ((X.astype(complex), 1), bngrad.DtypeError, "arg0: expected dtype f32, got complex128"),
+    ((X.astype(int), 1), bngrad.DtypeError, "arg0: expected dtype f32, got i64"),
+    ((X.astype(">f4"), 1), bngrad.DtypeError, "arg0: expected the order of bytes of this CPU, got the other one"),
+    (([1.0], 1), bngrad.DtypeError, "arg0: expected a numpy array or an object with __dlpack__, got list"),
+    ((X[0], 1), bngrad.ShapeError, "arg0: expected rank 2, got 1"),
+    ((X[:, :2], 1), bngrad.ShapeError, "arg0: expected size of dim 1 to be 3, got 2"),
+    ((np.ones((3, 2), np.float32).T, 1), bngrad.StridesError, "arg0: expected stride of dim 1 to be 1, got 2"),
     ((np.zeros((2, 3), [("a", "i1"), ("b", "f4")])["b"], 1), bngrad.StridesError,
-     r"\w+: expected stride of dim 0 to be a multiple of 4 bytes, got 15"),
+     "arg0: expected stride of dim 0 to be a multiple of 4 bytes, got 15"),
     ((np.frombuffer(bytes(25), np.float32, 6, 1).reshape(2, 3), 1), bngrad.ParameterError,
-     r"\w+: expected an address that is a multiple of 4, got a remainder of \d"),
-    ((X, "1"), bngrad.DtypeError, r"\w+: expected a number, got str"),
+     "arg0: expected an address that is a multiple of 4, got a remainder of "),
+    ((X, "1"), bngrad.DtypeError, "arg1: expected a number, got str"),
 ]
 
 
-@pytest.mark.parametrize("arguments, kind, text", WRONG_CALLS, ids=[case[2][5:40] for case in WRONG_CALLS])
+@pytest.mark.parametrize("arguments, kind, text", WRONG_CALLS, ids=[case[2][:40] for case in WRONG_CALLS])
 def test_wrong_calls(scale, arguments, kind, text):
     with pytest.raises(bngrad.Error) as caught:
         scale(*arguments)
     assert type(caught.value) is kind
-    pytest.raises(bngrad.Error, scale, *arguments).match("^" + text + "$")
+    assert str(caught.value).startswith(text)
 
 
 @pytest.mark.parametrize("value", [-129, 256, 2**70, 1.5, None])
@@ -188,13 +191,25 @@ func.func @add(%x: tensor<?xf32> loc("x"), %y: tensor<?xf32> loc("y")) -> tensor
   %sum = arith.addf %x, %y : tensor<?xf32>
   return %sum : tensor<?xf32>
 }""")
-    with pytest.raises(bngrad.ShapeError, match=r"got 4.*\(line 3\)|got 3.*\(line 3\)"):
-        program(np.ones(3, np.float32), np.ones(4, np.float32))
+    for sizes in ((3, 4), (4, 3)):
+        with pytest.raises(bngrad.ShapeError) as caught:
+            program(*(np.ones(size, np.float32) for size in sizes))
+        assert str(caught.value) == (f"expected size of dim 0 of operand 1 to be that of operand 0, {sizes[0]}, "
+                                     f"got {sizes[1]} (line 3)")
     assert [parameter.name for parameter in program.arguments] == ["x", "y"]
 
 
+DATA_DEPENDENT = """
+func.func @data(%a: memref<?xindex>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c7 = arith.constant 7 : index
+  memref.store %c7, %a[%c0] : memref<?xindex>
+  %n = memref.load %a[%c0] : memref<?xindex>
+  %0 = tensor.empty(%n) : tensor<?xf32>
+  return %0 : tensor<?xf32>
+}"""
 WRONG_PROGRAMS = [
-    ("func.func @f() {", {}, "<mlir>:1:17: error: "),
+    ("func.func @f() {", {}, "<mlir>:1:15: error: expected operation name in quotes"),
     ("func.func @f(%x: tensor<2xf32>) {\n  %y = arith.addf %x : tensor<2xf32>\n  return\n}", {}, "<mlir>:2:"),
     ("", {}, "error: expected a public function with a body, got none"),
     ("func.func @f() { return }\nfunc.func @g() { return }", {}, "expected entry to be one of @f, @g, got none"),
@@ -203,6 +218,7 @@ WRONG_PROGRAMS = [
     ("func.func @f() { return }", {"target": "cuda:sm_12"}, "target: "),
     ("func.func @f(%x: tensor<2xcomplex<f32>>) { return }", {}, "expected argument 0 of @f to be a ranked tensor"),
     ("func.func @f() { \"other.op\"() : () -> () return }", {}, "expected an op of a registered dialect"),
+    (DATA_DEPENDENT, {}, "expected sizes of results to follow from those of the arguments, got some that depend on"),
 ]
 
 
@@ -223,9 +239,8 @@ def test_diagnostics_have_locations_and_notes():
         bngrad.compile(text)
     diagnostic, = caught.value.diagnostics
     assert (diagnostic.severity, diagnostic.file, diagnostic.line) == ("error", "<mlir>", 4)
-    note, = diagnostic.notes
-    assert (note.severity, note.line) == ("note", 1)
-    assert str(caught.value) == f"{str(diagnostic)}" and "\n<mlir>:1:1: note: " in str(caught.value)
+    assert [(note.severity, note.line) for note in diagnostic.notes] == [("note", 4), ("note", 1)]
+    assert str(caught.value) == str(diagnostic) and "\n<mlir>:1:1: note: " in str(caught.value)
 
 
 @pytest.mark.parametrize("arguments, options, kind, text", [
@@ -259,11 +274,15 @@ func.func @twice(%x: tensor<2xf32>) -> tensor<2xf32> {
     assert main(x).tolist() == helper(x).tolist() == [1, 2] and twice(x).tolist() == [2, 4]
 
 
-def test_bytecode(scale):
-    """The output of --emit-bytecode of another process."""
-    text = bngrad.opt(SCALE, [])
-    assert bngrad.compile(text.encode())(X, 2).tolist() == (X * 2).tolist()
-    assert bngrad.compile(bytearray(text.encode())).signature == scale.signature
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_bytecode_and_bytes(scale, kind, tmp_path):
+    (tmp_path / "scale.mlir").write_text(SCALE)
+    tool = ROOT / "bin/bngrad-opt"
+    bytecode = subprocess.run([tool, tmp_path / "scale.mlir", "--emit-bytecode"], check=True, capture_output=True).stdout
+    assert bytecode.startswith(b"ML")
+    for text in (bytecode, SCALE.encode()):
+        program = bngrad.compile(kind(text))
+        assert program.signature == scale.signature and program(X, 2).tolist() == (X * 2).tolist()
 
 
 def test_generic_stablehlo():

@@ -80,7 +80,7 @@ def test_one_dynamic_program_for_many_shapes():
         check(program(*operands), operands, feature_dims=(1,))
 
 
-@pytest.mark.parametrize("is_inverse, is_global", itertools.product([False, True], repeat=2))
+@pytest.mark.parametrize("is_inverse, is_global", list(itertools.product([False, True], repeat=2)))
 def test_statistics(is_inverse, is_global):
     shape = (4, 3, 10)
     operands = make_data(shape, 1, F32, F32)

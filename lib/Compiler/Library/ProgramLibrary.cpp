@@ -233,6 +233,9 @@ static FailureOr<std::string> print(const bngradProgramRequest_t &request,
   std::optional<OutputKind> kind = getKind(form);
   if (kind == OutputKind::PTX && options->device == Device::Cpu)
     return source.emitError("expected target to be cuda for ptx, got cpu");
+  if (kind == OutputKind::PTX && StringRef(request.chips).contains(','))
+    return source.emitError("expected one chip for ptx, got '" +
+                            Twine(request.chips) + "'");
   if (kind)
     return compile(module, *options, *kind);
   std::optional<Stage> stage = getStage(form);
@@ -246,7 +249,9 @@ static FailureOr<std::string> print(const bngradProgramRequest_t &request,
   if (form == "schedules")
     return listSchedules(module);
   std::string text;
-  llvm::raw_string_ostream(text) << module << "\n";
+  llvm::raw_string_ostream os(text);
+  module->print(os);
+  os << "\n";
   return text;
 }
 

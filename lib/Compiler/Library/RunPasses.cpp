@@ -39,9 +39,15 @@ static LogicalResult addPass(OpPassManager &pm, StringRef flag,
   if (!entry)
     return source.emitError(
         "expected a pass such as --bngrad-decompose, got '" + flag + "'");
-  return entry->addToPipeline(pm, options, [&](const Twine &message) {
-    return source.emitError(flag + ": " + message);
-  });
+  LogicalResult result =
+      entry->addToPipeline(pm, options, [&](const Twine &message) {
+        return source.emitError(flag + ": " + message);
+      });
+  // LLVM's parser of options prints to standard error alone.
+  if (failed(result) && !source.hasDiagnostics())
+    return source.emitError(flag + ": expected options of --" + name +
+                            ", got '" + options + "'");
+  return result;
 }
 
 static LogicalResult addPipeline(OpPassManager &pm, StringRef pipeline,
@@ -79,6 +85,8 @@ int32_t bngradRunPasses(const char *text, size_t text_size,
       failed(pm.run(source.getModule())))
     return source.fail(take);
   std::string result;
-  llvm::raw_string_ostream(result) << source.getModule() << "\n";
+  llvm::raw_string_ostream os(result);
+  source.getModule()->print(os);
+  os << "\n";
   return succeed(take, result);
 }

@@ -32,6 +32,8 @@ public:
   /// An error without a location.
   LogicalResult emitError(const Twine &message);
 
+  bool hasDiagnostics() const { return !diagnostics.empty(); }
+
   /// Passes all diagnostics to `take`, as JSON, and returns 1.
   int32_t fail(const bngradTake_t &take);
 
