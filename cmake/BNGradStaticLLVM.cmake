@@ -23,17 +23,9 @@ function(bngrad_collect_libraries target result)
   set(${result} ${libraries} PARENT_SCOPE)
 endfunction()
 
-# Links `target` with static libraries of BNGrad and with all of LLVM and MLIR
-# that they need. Code is generated for the targets of BNGrad; the functions that
-# register LLVM's other targets are empty.
-#
-#   bngrad_link_llvm_statically(target BNGradX...)
-function(bngrad_link_llvm_statically target)
-  set(own)
-  foreach(library IN LISTS ARGN)
-    bngrad_collect_libraries(${library} own)
-  endforeach()
-  set(code_generators AArch64 NVPTX X86)
+# Finds the archives of LLVM and MLIR for `code_generators`, such as X86. The
+# functions that register LLVM's other targets are empty, in the C file `source`.
+function(bngrad_find_llvm_archives code_generators source result)
   set(others ${LLVM_TARGETS_TO_BUILD})
   list(REMOVE_ITEM others ${code_generators})
   set(empty_functions)
@@ -42,14 +34,27 @@ function(bngrad_link_llvm_statically target)
       string(APPEND empty_functions "void LLVMInitialize${other}${part}(void) {}\n")
     endforeach()
   endforeach()
-  set(unused ${CMAKE_CURRENT_BINARY_DIR}/StaticLLVM.c)
-  configure_file(${BNGrad_SOURCE_DIR}/cmake/StaticLLVM.c.in ${unused} @ONLY)
-  target_sources(${target} PRIVATE ${unused})
+  configure_file(${BNGrad_SOURCE_DIR}/cmake/StaticLLVM.c.in ${source} @ONLY)
 
   file(GLOB archives ${LLVM_LIBRARY_DIRS}/libMLIR*.a ${LLVM_LIBRARY_DIRS}/libLLVM*.a)
   list(JOIN others "|" pattern)
   list(FILTER archives EXCLUDE REGEX "/libLLVM(${pattern})[A-Z][A-Za-z]*\\.a$")
   list(FILTER archives EXCLUDE REGEX "/libMLIRCAPI")
+  set(${result} ${archives} PARENT_SCOPE)
+endfunction()
+
+# Links `target` with static libraries of BNGrad and with all of LLVM and MLIR
+# that they need. Code is generated for the targets of BNGrad.
+#
+#   bngrad_link_llvm_statically(target BNGradX...)
+function(bngrad_link_llvm_statically target)
+  set(own)
+  foreach(library IN LISTS ARGN)
+    bngrad_collect_libraries(${library} own)
+  endforeach()
+  set(unused ${CMAKE_CURRENT_BINARY_DIR}/StaticLLVM.c)
+  bngrad_find_llvm_archives("AArch64;NVPTX;X86" ${unused} archives)
+  target_sources(${target} PRIVATE ${unused})
   foreach(library IN LISTS own)
     target_include_directories(${target} PRIVATE
       $<TARGET_PROPERTY:${library},INTERFACE_INCLUDE_DIRECTORIES>)
@@ -63,4 +68,30 @@ function(bngrad_link_llvm_statically target)
   # GCC finds the lld of this LLVM through -B.
   target_link_options(${target} PRIVATE -fuse-ld=lld -B${LLVM_TOOLS_BINARY_DIR}
     -Wl,--gc-sections,--icf=all)
+endfunction()
+
+# Writes the CMake file `file`, from which python/compiler links `target` again:
+# its objects, the static libraries `BNGradX...` with those that they need, and
+# where LLVM is.
+#
+#   bngrad_describe_link(file target BNGradX...)
+function(bngrad_describe_link file target)
+  set(own)
+  foreach(library IN LISTS ARGN)
+    bngrad_collect_libraries(${library} own)
+  endforeach()
+  set(archives)
+  foreach(library IN LISTS own)
+    get_target_property(type ${library} TYPE)
+    if(type STREQUAL STATIC_LIBRARY)
+      list(APPEND archives $<TARGET_FILE:${library}>)
+    endif()
+  endforeach()
+  file(GENERATE OUTPUT ${file} CONTENT
+"set(BNGRAD_OBJECTS \"$<TARGET_OBJECTS:${target}>\")
+set(BNGRAD_ARCHIVES \"${archives}\")
+set(LLVM_LIBRARY_DIRS \"${LLVM_LIBRARY_DIRS}\")
+set(LLVM_TOOLS_BINARY_DIR \"${LLVM_TOOLS_BINARY_DIR}\")
+set(LLVM_TARGETS_TO_BUILD \"${LLVM_TARGETS_TO_BUILD}\")
+")
 endfunction()

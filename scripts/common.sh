@@ -154,6 +154,7 @@ build_python() {
     -DCMAKE_C_COMPILER="${CC:-clang-$llvm_version}" -DCMAKE_CXX_COMPILER="${CXX:-clang++-$llvm_version}" \
     -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
     -DBNGRAD_KERNEL_OBJECT_DIR="${BNGRAD_KERNEL_OBJECT_DIR:-$build/lib/Runtime/Kernels}" \
+    -DBNGRAD_COMPILER_LIBRARY_DIR="$build/lib" \
     -DPython_EXECUTABLE="$build/python-venv/bin/python" "${frameworks[@]}" &&
     cmake --build "$build/python" &&
     rm -rf "$build/python/site" &&

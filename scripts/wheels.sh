@@ -1,21 +1,24 @@
 #!/usr/bin/env bash
 # Builds the Python wheels into build/wheels, and tests them.
 #
-#   scripts/wheels.sh [--only=bngrad]
+#   scripts/wheels.sh [--only=bngrad|bngrad-compiler]
 #
-# For every CPython from 3.10 on this machine that has headers: 3.10 and 3.11 need
-# a wheel each, later ones share one. Wheels are built for glibc 2.28, with zig,
-# which has the symbols of every glibc. Each Python installs its wheel and numpy
-# in a fresh environment outside of this folder, and runs
-# test/Python/Inputs/smoke_NAME.py with no other program on the PATH.
+# bngrad: for every CPython from 3.10 on this machine that has headers; 3.10 and
+# 3.11 need a wheel each, later ones share one. It is compiled with zig, which has
+# the symbols of every glibc, for glibc 2.28.
+# bngrad-compiler: one wheel for all of them. The objects of the finished build are
+# linked with the archives of LLVM and of the C++ library, for the same glibc.
+# Each Python installs the wheels and numpy in a fresh environment outside of this
+# folder, and runs test/Python/Inputs/smoke_NAME.py with no other program on the
+# PATH, and the folders build/lib and build/bin renamed for a while.
 
 . "$(dirname "$0")/common.sh"
 
 glibc=2.28
-declare -A folders=([bngrad]=python)
-declare -A most_bytes=([bngrad]=4000000)
+declare -A folders=([bngrad]=python [bngrad-compiler]=python/compiler)
+declare -A most_bytes=([bngrad]=4000000 [bngrad-compiler]=35000000)
 
-names=(bngrad)
+names=(bngrad bngrad-compiler)
 case "${1:-}" in
   "") ;;
   --only=*) names=("${1#--only=}") ;;
@@ -23,18 +26,36 @@ case "${1:-}" in
 esac
 for name in "${names[@]}"; do
   [ -n "${folders[$name]:-}" ] ||
-    fail "expected --only=bngrad, got '$1'"
+    fail "expected --only=bngrad or --only=bngrad-compiler, got '$1'"
 done
 
 work=$build/wheels-work
 log=$work/log
-trap 'rm -rf "$temporary"' EXIT
+hidden=()
+trap 'show_build; rm -rf "$temporary"' EXIT
 temporary=$(mktemp -d)
 
 # quietly TEXT COMMAND...: one line of error if the command fails.
 quietly() {
   "${@:2}" >"$log" 2>&1 ||
     fail "$1: $(grep -m1 -E 'error:|ERROR:' "$log" || tail -n1 "$log") (see $log)"
+}
+
+# hide_build, show_build: the tools and libraries of the build are out of reach, so
+# that wheels do not use them, and back.
+hide_build() {
+  local folder
+  for folder in bin lib; do
+    mv "$build/$folder" "$build/$folder.hidden"
+    hidden+=("$build/$folder")
+  done
+}
+show_build() {
+  local folder
+  for folder in "${hidden[@]}"; do
+    mv "$folder.hidden" "$folder"
+  done
+  hidden=()
 }
 
 # find_pythons: lines of a tag and the path of a Python, one for each installation.
@@ -80,9 +101,26 @@ END
   export ZIG_GLOBAL_CACHE_DIR=$work/zig ZIG_LOCAL_CACHE_DIR=$work/zig
 }
 
-# list_settings: arguments of pip for the build of bngrad.
+# find_libc: the libraries of zig's glibc, separated by semicolons: this machine's
+# lld links them with its own options.
+find_libc() {
+  local empty=$work/empty
+  : >"$empty.c"
+  ZIG_VERBOSE_LINK=1 "$work/tools/bin/zig-cc" -shared -o "$empty.so" "$empty.c" -lm -lpthread -ldl 2>&1 |
+    tr ' ' '\n' | grep -E '/(lib(m|c|pthread|dl|ld)\.so\.[0-9]+|libc_nonshared\.a)$' |
+    while read -r path; do realpath "$path"; done | sort -u | paste -sd ';'
+}
+
+# list_settings NAME: arguments of pip for the build of a package.
 list_settings() {
-  local builtins header
+  local builtins header libc
+  if [ "$1" = bngrad-compiler ]; then
+    libc=$(cd "$work" && find_libc)
+    [ -n "$libc" ] || fail "expected the libraries of zig's glibc, got none"
+    printf '%s\n' --config-settings="cmake.define.BNGRAD_BUILD_DIR=$build" \
+      --config-settings="cmake.define.BNGRAD_LIBC=$libc"
+    return
+  fi
   printf '%s\n' --config-settings="cmake.define.BNGRAD_KERNEL_OBJECT_DIR=$kernels"
   # zig has no features of x86's CPUs.
   builtins=$("clang-$llvm_version" --rtlib=compiler-rt -print-libgcc-file-name)
@@ -110,7 +148,7 @@ sys.exit(parts[0] != 'manylinux' or int(parts[2]) > ${glibc#2.} or bool(librarie
 
 # build_wheel NAME TAG PYTHON: the wheel of one tag, in build/wheels.
 build_wheel() {
-  local name=$1 tag=$2 venv=$work/$2 settings=() requirements raw=$work/raw platform size wheel
+  local name=$1 tag=$2 venv=$work/$2 settings=() requirements compilers=("$work/tools/bin/zig-cc" "$work/tools/bin/zig-c++") raw=$work/raw platform size wheel
   printf 'bngrad: building %s for %s\n' "$name" "$tag"
   rm -rf "$raw"
   # In a folder that stays, for ccache.
@@ -118,8 +156,10 @@ build_wheel() {
 for name in tomllib.load(open(sys.argv[1], 'rb'))['build-system']['requires']: print(name)" "$root/${folders[$name]}/pyproject.toml")
   [ -x "$venv/bin/pip" ] || quietly "creating an environment failed" "$3" -m venv --clear "$venv"
   quietly "installing the requirements of $name failed" "$venv/bin/pip" install "${requirements[@]}"
-  [ "$name" != bngrad ] || mapfile -t settings < <(list_settings)
-  quietly "building $name failed" env CC="$work/tools/bin/zig-cc" CXX="$work/tools/bin/zig-c++" \
+  mapfile -t settings < <(list_settings "$name")
+  # The options of lld that zig does not know need clang.
+  [ "$name" = bngrad ] || compilers=("clang-$llvm_version" "clang++-$llvm_version")
+  quietly "building $name failed" env CC="${compilers[0]}" CXX="${compilers[1]}" \
     CMAKE_GENERATOR=Ninja \
     CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_COMPILERTYPE=clang \
     "$venv/bin/pip" wheel -v --no-deps --no-build-isolation --wheel-dir "$raw" "$root/${folders[$name]}" \
@@ -134,21 +174,25 @@ for name in tomllib.load(open(sys.argv[1], 'rb'))['build-system']['requires']: p
   platform=$("$work/tools/bin/auditwheel" show --json "$wheel" 2>"$log" | find_platform) ||
     fail "expected a wheel for manylinux_${glibc/./_} or older, got '$platform'"
   quietly "naming the wheel failed" "$work/tools/bin/wheel" tags --remove --platform-tag "$platform" "$wheel"
-  rm -f "$build/wheels/${name//-/_}"-*-"$tag"-*.whl
+  rm -f "$build/wheels/${name//-/_}"-[0-9]*-"$tag"-*.whl
   mv "$raw"/*.whl "$build/wheels"
-  printf 'bngrad: %s, %d bytes\n' "$(basename "$build/wheels/${name//-/_}"-*-"$tag"-*.whl)" "$size"
+  printf 'bngrad: %s, %d bytes\n' "$(basename "$build/wheels/${name//-/_}"-[0-9]*-"$tag"-*.whl)" "$size"
 }
 
 # test_wheel NAME TAG PYTHON: installs the wheel, and runs its smoke test.
 test_wheel() {
   local venv=$temporary/venv smoke=smoke_${1//-/_}.py
   quietly "creating an environment failed" "$3" -m venv --clear "$venv"
-  quietly "installing $1 failed" "$venv/bin/pip" install --find-links "$build/wheels" \
-    numpy ml_dtypes "$build/wheels/${1//-/_}"-*-"$2"-*.whl
+  quietly "installing numpy failed" "$venv/bin/pip" install numpy ml_dtypes
+  # Not from an index, where other packages may have the names.
+  quietly "installing $1 failed" "$venv/bin/pip" install --no-index --find-links "$build/wheels" \
+    "$build/wheels/${1//-/_}"-[0-9]*-"$2"-*.whl
   cp "$root/test/Python/Inputs/$smoke" "$temporary"
+  hide_build
   (cd "$temporary" && env -i PATH="$venv/bin" HOME="$temporary" \
     "$venv/bin/python" "$smoke" "$root" >"$log" 2>&1) ||
     fail "$smoke failed with $("$3" --version): $(tail -n1 "$log") (see $log)"
+  show_build
   printf 'bngrad: %s of %s passed: %s\n' "$1" "$("$3" --version)" "$(tail -n1 "$log")"
 }
 
@@ -164,6 +208,16 @@ find_pythons >"$work/pythons"
 [ -s "$work/pythons" ] || fail "expected a CPython of 3.10 or later with headers, got none"
 install_tools
 for name in "${names[@]}"; do
+  if [ "$name" = bngrad-compiler ]; then
+    build BNGradCompilerLibrary BNGradCudaRuntime
+    started=$SECONDS
+    build_wheel "$name" py3-none "$(awk 'NR == 1 { print $2 }' "$work/pythons")"
+    printf 'bngrad: %s was built in %d s\n' "$name" $((SECONDS - started))
+    while read -r _ path; do
+      test_wheel "$name" py3-none "$path"
+    done <"$work/pythons"
+    continue
+  fi
   while read -r tag _; do
     build_wheel "$name" "$tag" "$(awk -v tag="$tag" '$1 == tag { print $2; exit }' "$work/pythons")"
   done < <(awk '!seen[$1]++' "$work/pythons")

@@ -91,6 +91,9 @@ def has_module(name):
 
 
 add_feature("python-package", os.path.exists(os.path.join(package_site, "bngrad", "__init__.py")) and has_module("pytest"))
+# bngrad_compiler, whose libraries are links to those of the build.
+add_feature("python-compiler", os.path.exists(os.path.join(
+    package_site, "bngrad_compiler", "_lib", f"libBNGradCompiler.so.{config.bngrad_soversion}")))
 for framework in ("torch", "jax", "flax"):
     add_feature(framework, has_module(framework))
 # The tools of scripts/check_format.sh and scripts/check_tidy.sh, installed by scripts/test.sh.
@@ -103,7 +106,7 @@ if cuda_toolkit:
     config.environment["CUDA_ROOT"] = cuda_toolkit
     config.substitutions.append(("%ptxas", os.path.join(cuda_toolkit, "bin", "ptxas")))
 known = {"clang-format", "clang-tidy", "clients", "conformance", "cuda", "flax", "jax", "libdevice", "long", "numpy", "ptxas",
-         "python-package", "torch", "tree-sitter"}
+         "python-compiler", "python-package", "torch", "tree-sitter"}
 unknown = set(required) - known
 if unknown:
     lit_config.fatal(f"BNGRAD_REQUIRE: expected some of {sorted(known)}, "

@@ -41,13 +41,14 @@ static Target getTarget(const llvm::TargetMachine &machine,
 }
 
 static LogicalResult lower(ModuleOp module, const CompileOptions &options,
-                           const Target &target) {
+                           const Target &target, Stage last = Stage::Lower) {
   PassManager pm(module.getContext());
   // The result is verified once: each pass would cost a third more.
   pm.enableVerifier(false);
   switch (options.device) {
   case Device::Cpu: {
     CpuPipelineOptions pipeline;
+    pipeline.stopAfter = last;
     pipeline.schedule = options.schedule;
     pipeline.vectorBits = target.vectorBits;
     pipeline.threads = options.threads < 0 ? -1 : target.threads;
@@ -60,11 +61,13 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options,
     pipeline.bf16Conversion = toFeature(target.bf16Conversion);
     pipeline.exportC = true;
     pipeline.packed = options.packed;
+    pipeline.infer = options.infer;
     buildCpuPipeline(pm, pipeline);
     break;
   }
   case Device::Cuda: {
     CudaPipelineOptions pipeline;
+    pipeline.stopAfter = last;
     pipeline.schedule = options.schedule;
     if (!options.cuda.chips.empty())
       pipeline.chip = options.cuda.chips;
@@ -72,6 +75,7 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options,
     pipeline.deviceArguments = options.cuda.deviceArguments;
     pipeline.exportC = true;
     pipeline.packed = options.packed;
+    pipeline.infer = options.infer;
     buildCudaPipeline(pm, pipeline);
     break;
   }
@@ -171,6 +175,19 @@ static FailureOr<std::string> generateCode(ModuleOp module,
            << machine.getTargetTriple().str() << "'";
   codeGen.run(llvmModule);
   return std::string(bytes.begin(), bytes.end());
+}
+
+LogicalResult mlir::bngrad::runStages(ModuleOp module,
+                                      const CompileOptions &options,
+                                      Stage last) {
+  std::string reason;
+  std::unique_ptr<llvm::TargetMachine> machine =
+      createTargetMachine(options.codeGen, /*isJit=*/false, reason);
+  if (!machine)
+    return module.emitError(reason);
+  return failure(
+      failed(importModule(module)) ||
+      failed(lower(module, options, getTarget(*machine, options), last)));
 }
 
 FailureOr<std::string> mlir::bngrad::compile(ModuleOp module,

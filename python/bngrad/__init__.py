@@ -1,27 +1,43 @@
 """Gradients of batch normalization, for numpy and arrays with DLPack.
 
-bngrad.torch and bngrad.jax have those of PyTorch and JAX.
+bngrad.torch and bngrad.jax have those of PyTorch and JAX. With the package
+bngrad-compiler, bngrad.compile compiles programs of MLIR.
 """
 
-from bngrad._errors import (CompilerNotFoundError, DeviceError, DtypeError,
-                            Error, ParameterError, ShapeError, StridesError)
+from importlib import import_module as _import_module
+
+from bngrad._errors import (CompileError, CompilerNotFoundError, DeviceError,
+                            DtypeError, Error, ParameterError, ShapeError,
+                            StridesError)
 from bngrad._numpy import (__version__, batch_norm_backward,
                            batch_norm_backward_elemt,
                            batch_norm_backward_reduce, get_num_threads,
                            set_num_threads)
 
 __all__ = [
-    "CompilerNotFoundError", "DeviceError", "DtypeError", "Error",
-    "Explanation", "ParameterError", "ShapeError", "StridesError",
-    "__version__", "batch_norm_backward", "batch_norm_backward_elemt",
-    "batch_norm_backward_reduce", "explain", "get_num_threads",
-    "set_num_threads",
+    "CompileError", "CompilerNotFoundError", "DeviceError", "Diagnostic",
+    "DtypeError", "Error", "Explanation", "Parameter", "ParameterError",
+    "Program", "ShapeError", "StridesError", "__version__",
+    "batch_norm_backward", "batch_norm_backward_elemt",
+    "batch_norm_backward_reduce", "compile", "explain", "get_num_threads",
+    "opt", "set_num_threads",
 ]
 
+# Few programs need them, and they take longer to import than all others.
+_MODULES = {
+    "bngrad._compile": ("Diagnostic", "Parameter", "Program", "compile", "opt"),
+    "bngrad._explain": ("Explanation", "explain"),
+}
 
-def __getattr__(name):
-    # Few programs need them, and they take as long to import as all others.
-    if name in ("Explanation", "explain"):
-        from bngrad import _explain
-        return getattr(_explain, name)
+
+def __getattr__(name: str) -> object:
+    for module, names in _MODULES.items():
+        if name in names:
+            loaded = _import_module(module)
+            globals().update((each, getattr(loaded, each)) for each in names)
+            return globals()[name]
     raise AttributeError(f"module 'bngrad' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

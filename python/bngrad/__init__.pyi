@@ -1,6 +1,12 @@
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, SupportsFloat, SupportsIndex, TypeVar, overload
 
+from bngrad._compile import Diagnostic as Diagnostic
+from bngrad._compile import Parameter as Parameter
+from bngrad._compile import Program as Program
+from bngrad._compile import compile as compile
+from bngrad._compile import opt as opt
+from bngrad._errors import CompileError as CompileError
 from bngrad._errors import CompilerNotFoundError as CompilerNotFoundError
 from bngrad._errors import DeviceError as DeviceError
 from bngrad._errors import DtypeError as DtypeError
@@ -13,11 +19,12 @@ from bngrad._explain import Explanation as Explanation
 from bngrad._explain import explain as explain
 
 __all__ = [
-    "CompilerNotFoundError", "DeviceError", "DtypeError", "Error",
-    "Explanation", "ParameterError", "ShapeError", "StridesError",
-    "__version__", "batch_norm_backward", "batch_norm_backward_elemt",
-    "batch_norm_backward_reduce", "explain", "get_num_threads",
-    "set_num_threads",
+    "CompileError", "CompilerNotFoundError", "DeviceError", "Diagnostic",
+    "DtypeError", "Error", "Explanation", "Parameter", "ParameterError",
+    "Program", "ShapeError", "StridesError", "__version__",
+    "batch_norm_backward", "batch_norm_backward_elemt",
+    "batch_norm_backward_reduce", "compile", "explain", "get_num_threads",
+    "opt", "set_num_threads",
 ]
 
 __version__: str

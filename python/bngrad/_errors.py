@@ -1,5 +1,11 @@
 """Exceptions of bngrad."""
 
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class Error(RuntimeError):
     """An error of BNGrad.
@@ -37,8 +43,24 @@ class DeviceError(Error, ValueError):
     """Data that are not on the CPU."""
 
 
-class CompilerNotFoundError(Error):
-    """A gradient without a ready kernel, and no compiler."""
+class CompilerNotFoundError(Error, ImportError):
+    """A gradient without a ready kernel or a program, and no compiler."""
+
+
+class CompileError(Error, ValueError):
+    """A program, or passes, that the compiler does not take.
+
+    diagnostics: all that it said, a tuple of bngrad.Diagnostic.
+    """
+
+    diagnostics: tuple[Any, ...]
+
+    def __init__(self, message: str, diagnostics: tuple[Any, ...] = (), status: str = "BNGRAD_BAD_PARAM"):
+        super().__init__(message, status)
+        self.diagnostics = diagnostics
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (*self.args, self.diagnostics, self.status)
 
 
 _CLASSES = {

@@ -13,10 +13,24 @@
 
 using namespace bngrad;
 using python::Array;
+using python::Dtype;
 
-int64_t python::getBytes(bngradDtype_t dtype) {
-  static constexpr int64_t kBytes[] = {2, 2, 4, 8, 1};
-  return kBytes[dtype];
+const char *python::getName(Dtype dtype) {
+  static constexpr const char *kNames[] = {"f16", "bf16", "f32", "f64", "i1",
+                                           "i8",  "i16",  "i32", "i64"};
+  return kNames[static_cast<int>(dtype)];
+}
+
+int64_t python::getBytes(Dtype dtype) {
+  static constexpr int64_t kBytes[] = {2, 2, 4, 8, 1, 1, 2, 4, 8};
+  return kBytes[static_cast<int>(dtype)];
+}
+
+Dtype python::getInteger(int64_t bytes) {
+  return bytes == 1   ? Dtype::I8
+         : bytes == 2 ? Dtype::I16
+         : bytes == 4 ? Dtype::I32
+                      : Dtype::I64;
 }
 
 int64_t python::getNumElements(const Array &array) {
@@ -26,10 +40,8 @@ int64_t python::getNumElements(const Array &array) {
   return count;
 }
 
-bngradDtype_t python::getSumType(bngradDtype_t data, bngradDtype_t mean) {
-  return data == BNGRAD_DTYPE_F64 || mean == BNGRAD_DTYPE_F64
-             ? BNGRAD_DTYPE_F64
-             : BNGRAD_DTYPE_F32;
+Dtype python::getSumType(Dtype data, Dtype mean) {
+  return data == Dtype::F64 || mean == Dtype::F64 ? Dtype::F64 : Dtype::F32;
 }
 
 void python::setDenseStrides(Array &array, const int *order) {

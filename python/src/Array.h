@@ -17,9 +17,21 @@ namespace bngrad::python {
 
 namespace nb = nanobind;
 
+/// Types of elements: those of the C library, by its numbers, and integers,
+/// which programs alone have. Whether they have a sign does not matter.
+enum class Dtype { F16, BF16, F32, F64, Bool, I8, I16, I32, I64 };
+static_assert(static_cast<int>(Dtype::F16) == BNGRAD_DTYPE_F16 &&
+              static_cast<int>(Dtype::BF16) == BNGRAD_DTYPE_BF16 &&
+              static_cast<int>(Dtype::F32) == BNGRAD_DTYPE_F32 &&
+              static_cast<int>(Dtype::F64) == BNGRAD_DTYPE_F64 &&
+              static_cast<int>(Dtype::Bool) == BNGRAD_DTYPE_BOOL);
+
+/// Its name in MLIR, such as "f32".
+const char *getName(Dtype dtype);
+
 /// The memory of an array in a Python object, which must outlive it.
 struct Array {
-  bngradDtype_t dtype;
+  Dtype dtype;
   int rank;
   bool isSwapped; // whether bytes are in the other order than the CPU's
   bool isReadOnly;
@@ -28,13 +40,16 @@ struct Array {
   char *data;                       // the element of indices 0
 };
 
+/// The integer of `bytes`, a power of 2 up to 8.
+Dtype getInteger(int64_t bytes);
+
 /// The size of an element in bytes.
-int64_t getBytes(bngradDtype_t dtype);
+int64_t getBytes(Dtype dtype);
 
 int64_t getNumElements(const Array &array);
 
 /// The type of sums over data of one type, with a mean of another.
-bngradDtype_t getSumType(bngradDtype_t data, bngradDtype_t mean);
+Dtype getSumType(Dtype data, Dtype mean);
 
 /// Sets the strides of an array without gaps whose dims are in `order`,
 /// outermost first.

@@ -14,6 +14,7 @@
 
 using namespace bngrad;
 using python::Array;
+using python::Dtype;
 
 namespace {
 /// A float type with `kFraction` bits of fraction and `kExponent` of exponent,
@@ -53,23 +54,23 @@ template <int kExponent, int kFraction> struct Half {
 };
 
 /// How an element is in memory.
-template <bngradDtype_t kDtype> struct Element;
-template <> struct Element<BNGRAD_DTYPE_F16> {
+template <Dtype kDtype> struct Element;
+template <> struct Element<Dtype::F16> {
   using Bits = uint16_t;
   static double load(Bits bits) { return Half<5, 10>::load(bits); }
   static Bits store(double value) { return Half<5, 10>::store(value); }
 };
-template <> struct Element<BNGRAD_DTYPE_BF16> {
+template <> struct Element<Dtype::BF16> {
   using Bits = uint16_t;
   static double load(Bits bits) { return Half<8, 7>::load(bits); }
   static Bits store(double value) { return Half<8, 7>::store(value); }
 };
-template <> struct Element<BNGRAD_DTYPE_F32> {
+template <> struct Element<Dtype::F32> {
   using Bits = float;
   static double load(Bits bits) { return bits; }
   static Bits store(double value) { return static_cast<float>(value); }
 };
-template <> struct Element<BNGRAD_DTYPE_F64> {
+template <> struct Element<Dtype::F64> {
   using Bits = double;
   static double load(Bits bits) { return bits; }
   static Bits store(double value) { return value; }
@@ -115,17 +116,21 @@ template <typename T> static void copyBits(const Row &row, bool swaps) {
 
 /// Calls `function` with the Element of a float type.
 template <typename Function>
-static void dispatch(bngradDtype_t dtype, Function function) {
+static void dispatch(Dtype dtype, Function function) {
   switch (dtype) {
-  case BNGRAD_DTYPE_F16:
-    return function(Element<BNGRAD_DTYPE_F16>());
-  case BNGRAD_DTYPE_BF16:
-    return function(Element<BNGRAD_DTYPE_BF16>());
-  case BNGRAD_DTYPE_F32:
-    return function(Element<BNGRAD_DTYPE_F32>());
-  case BNGRAD_DTYPE_F64:
-    return function(Element<BNGRAD_DTYPE_F64>());
-  case BNGRAD_DTYPE_BOOL:
+  case Dtype::F16:
+    return function(Element<Dtype::F16>());
+  case Dtype::BF16:
+    return function(Element<Dtype::BF16>());
+  case Dtype::F32:
+    return function(Element<Dtype::F32>());
+  case Dtype::F64:
+    return function(Element<Dtype::F64>());
+  case Dtype::Bool:
+  case Dtype::I8:
+  case Dtype::I16:
+  case Dtype::I32:
+  case Dtype::I64:
     return; // never converted
   }
 }

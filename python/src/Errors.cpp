@@ -56,7 +56,10 @@ void python::throwType(const char *name, const std::string &expected,
              std::string(name) + ": expected " + expected + ", got " + actual);
 }
 
-void python::throwDtype(const char *name, const std::string &actual) {
+void python::throwDtype(const char *name, const std::string &actual,
+                        const Dtype *expected) {
+  if (expected)
+    throwType(name, std::string("dtype ") + getName(*expected), actual);
   bool isMask = std::strcmp(name, "mask") == 0;
   throwType(name,
             isMask ? "dtype bool"

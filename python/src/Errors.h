@@ -9,7 +9,7 @@
 #ifndef BNGRAD_PYTHON_SRC_ERRORS_H
 #define BNGRAD_PYTHON_SRC_ERRORS_H
 
-#include "BNGrad/Runtime/Runtime.h"
+#include "Array.h"
 
 #include <nanobind/nanobind.h>
 
@@ -31,8 +31,10 @@ std::string getTypeName(nanobind::handle object);
 /// `name`: expected `expected`, got `actual`.
 [[noreturn]] void throwType(const char *name, const std::string &expected,
                             const std::string &actual);
-/// No operand may have the type of element `actual`.
-[[noreturn]] void throwDtype(const char *name, const std::string &actual);
+/// No operand may have the type of element `actual`, or a parameter of the
+/// `expected` type has it, unless that is null.
+[[noreturn]] void throwDtype(const char *name, const std::string &actual,
+                             const Dtype *expected);
 [[noreturn]] void throwReadOnly(const char *name);
 void verifyRank(const char *name, size_t rank);
 

@@ -98,7 +98,8 @@ bngradStatus_t Tensors::create(const Call &call, const Array *arrays) {
     for (int dim = 0; dim < array.rank; ++dim)
       strides[dim] = array.strides[dim] / width;
     if (bngradStatus_t status = bngradCreateTensorDescriptor(
-            &tensors[i], array.dtype, array.rank, array.shape, strides))
+            &tensors[i], static_cast<bngradDtype_t>(array.dtype), array.rank,
+            array.shape, strides))
       return status;
   }
   return BNGRAD_SUCCESS;
@@ -188,16 +189,15 @@ static void findRows(const Call &call, const int *order, int *rows) {
 }
 
 /// The type of data in which a ready kernel computes all operands.
-static bngradDtype_t findDataType(const Call &call) {
-  auto is = [&](int operand, bngradDtype_t dtype) {
+static Dtype findDataType(const Call &call) {
+  auto is = [&](int operand, Dtype dtype) {
     return call.has[operand] && call.arrays[operand].dtype == dtype;
   };
   for (int i = 0; i < kNumOperands; ++i)
-    if (is(i, BNGRAD_DTYPE_F64) && (i == GradInput || !call.isOutput(i)))
-      return BNGRAD_DTYPE_F64;
-  bngradDtype_t dtype = call.arrays[Input].dtype;
-  return !call.has[GradInput] || is(GradInput, dtype) ? dtype
-                                                      : BNGRAD_DTYPE_F32;
+    if (is(i, Dtype::F64) && (i == GradInput || !call.isOutput(i)))
+      return Dtype::F64;
+  Dtype dtype = call.arrays[Input].dtype;
+  return !call.has[GradInput] || is(GradInput, dtype) ? dtype : Dtype::F32;
 }
 
 /// `array` in row-major order without gaps.
@@ -213,7 +213,7 @@ static Array makeRowMajor(const Array &array) {
 /// Operands without gaps, whose data have their dims in `order` and, unless it
 /// is null, type `dtype`.
 static Arrays makeDense(const Call &call, const int *order,
-                        const bngradDtype_t *dtype) {
+                        const Dtype *dtype) {
   Arrays arrays;
   for (int i = 0; i < kNumOperands; ++i) {
     if (!call.has[i])
@@ -276,7 +276,7 @@ static void planCopies(const Call &call, bngradHandle_t handle,
   int order[BNGRAD_MAX_RANK], rows[BNGRAD_MAX_RANK];
   findOrder(call.arrays[Input], order);
   findRows(call, order, rows);
-  bngradDtype_t dtype = findDataType(call);
+  Dtype dtype = findDataType(call);
   arrays = makeDense(call, order, nullptr);
   bngradStatus_t status = descriptor.create(call, arrays.data(), handle);
   if (status == BNGRAD_COMPILER_NOT_FOUND) {

@@ -11,6 +11,7 @@
 #include "Gradient.h"
 #include "Measure.h"
 #include "Objects.h"
+#include "Program.h"
 #include "Threads.h"
 
 #include <algorithm>
@@ -35,7 +36,7 @@ struct Request : Call {
   void readFeatureDims(nb::handle object);
   void readStatistic(nb::handle variance, nb::handle invStd, nb::handle epsilon,
                      nb::handle statistics);
-  void describeVector(Operand operand, bngradDtype_t dtype, bool isSums);
+  void describeVector(Operand operand, Dtype dtype, bool isSums);
   void describeGradInput();
   void allocate(Operand operand);
   nb::object take(Operand operand);
@@ -129,8 +130,7 @@ void Request::readStatistic(nb::handle variance, nb::handle invStd,
 
 /// An output with the sizes of the feature dims, which may be wrong: the C
 /// library says so later.
-void Request::describeVector(Operand operand, bngradDtype_t dtype,
-                             bool isSums) {
+void Request::describeVector(Operand operand, Dtype dtype, bool isSums) {
   Array &array = arrays[operand];
   const Array &input = arrays[Input];
   array.dtype = dtype;
@@ -319,6 +319,9 @@ NB_MODULE(_numpy, module) {
              "inv_std"_a = nb::none(), "epsilon"_a = 0.0, "mask"_a = nb::none(),
              "feature_dims"_a = dims, "out"_a = nb::none(), kElemtSignature,
              kElemtDoc);
+  nb::class_<Program>(module, "Program")
+      .def(nb::init<nb::handle, nb::handle>())
+      .def("__call__", &Program::call);
   module.def("get_num_threads", getNumThreads, kGetNumThreadsDoc);
   module.def("set_num_threads", setThreads, "count"_a, kSetNumThreadsDoc);
   // An exception may keep a measurement until the process ends.

@@ -55,22 +55,36 @@ static bool isBfloat16(PyArray_Descr *descr) {
   return true;
 }
 
-static bngradDtype_t getDtype(PyArray_Descr *descr, const char *name) {
+static Dtype getDtype(PyArray_Descr *descr, const char *name,
+                      const Dtype *expected) {
   switch (descr->type_num) {
   case NPY_HALF:
-    return BNGRAD_DTYPE_F16;
+    return Dtype::F16;
   case NPY_FLOAT:
-    return BNGRAD_DTYPE_F32;
+    return Dtype::F32;
   case NPY_DOUBLE:
-    return BNGRAD_DTYPE_F64;
+    return Dtype::F64;
   case NPY_BOOL:
-    return BNGRAD_DTYPE_BOOL;
+    return Dtype::Bool;
+  case NPY_BYTE:
+  case NPY_UBYTE:
+  case NPY_SHORT:
+  case NPY_USHORT:
+  case NPY_INT:
+  case NPY_UINT:
+  case NPY_LONG:
+  case NPY_ULONG:
+  case NPY_LONGLONG:
+  case NPY_ULONGLONG:
+    if (expected)
+      return getInteger(PyDataType_ELSIZE(descr));
+    break;
   default:
     if (PyTypeNum_ISUSERDEF(descr->type_num) && isBfloat16(descr))
-      return BNGRAD_DTYPE_BF16;
+      return Dtype::BF16;
   }
   nb::handle object(reinterpret_cast<PyObject *>(descr));
-  throwDtype(name, nb::str(object).c_str());
+  throwDtype(name, nb::str(object).c_str(), expected);
 }
 
 /// Arrays whose elements may be absent are no operands.
@@ -83,14 +97,15 @@ static void verifyNotMasked(nb::handle object, const char *name) {
               "a masked array; give its data, and mask");
 }
 
-bool python::readNumpy(nb::handle object, const char *name, Array &array) {
+bool python::readNumpy(nb::handle object, const char *name, Array &array,
+                       const Dtype *expected) {
   if (!isNumpy(object))
     return false;
   if (!PyArray_CheckExact(object.ptr()))
     verifyNotMasked(object, name);
   auto *from = reinterpret_cast<PyArrayObject *>(object.ptr());
   verifyRank(name, PyArray_NDIM(from));
-  array.dtype = ::getDtype(PyArray_DESCR(from), name);
+  array.dtype = ::getDtype(PyArray_DESCR(from), name, expected);
   array.rank = PyArray_NDIM(from);
   array.isSwapped = PyArray_ISBYTESWAPPED(from);
   array.isReadOnly = !PyArray_ISWRITEABLE(from);
@@ -102,8 +117,8 @@ bool python::readNumpy(nb::handle object, const char *name, Array &array) {
   return true;
 }
 
-static PyArray_Descr *makeDescr(bngradDtype_t dtype) {
-  if (dtype == BNGRAD_DTYPE_BF16 && bfloat16 == -1) {
+static PyArray_Descr *makeDescr(Dtype dtype) {
+  if (dtype == Dtype::BF16 && bfloat16 == -1) {
     PyArray_Descr *descr = nullptr;
     nb::object type = nb::module_::import_("ml_dtypes").attr("bfloat16");
     if (!PyArray_DescrConverter(type.ptr(), &descr))
@@ -111,8 +126,9 @@ static PyArray_Descr *makeDescr(bngradDtype_t dtype) {
     bfloat16 = descr->type_num;
     return descr;
   }
-  const int kTypes[] = {NPY_HALF, bfloat16, NPY_FLOAT, NPY_DOUBLE, NPY_BOOL};
-  return PyArray_DescrFromType(kTypes[dtype]);
+  const int kTypes[] = {NPY_HALF, bfloat16,  NPY_FLOAT, NPY_DOUBLE, NPY_BOOL,
+                        NPY_INT8, NPY_INT16, NPY_INT32, NPY_INT64};
+  return PyArray_DescrFromType(kTypes[static_cast<int>(dtype)]);
 }
 
 nb::object python::makeNumpy(Array &array) {

@@ -34,22 +34,28 @@ static std::string getName(nb::dlpack::dtype type) {
 }
 
 /// The type of elements of a DLPack tensor.
-static bngradDtype_t getDtype(nb::dlpack::dtype type, const char *name) {
+static Dtype getDtype(nb::dlpack::dtype type, const char *name,
+                      const Dtype *expected) {
   using nb::dlpack::dtype_code;
   auto code = static_cast<dtype_code>(type.code);
   if (type.lanes == 1) {
     if (code == dtype_code::Float && type.bits == 16)
-      return BNGRAD_DTYPE_F16;
+      return Dtype::F16;
     if (code == dtype_code::Float && type.bits == 32)
-      return BNGRAD_DTYPE_F32;
+      return Dtype::F32;
     if (code == dtype_code::Float && type.bits == 64)
-      return BNGRAD_DTYPE_F64;
+      return Dtype::F64;
     if (code == dtype_code::Bfloat && type.bits == 16)
-      return BNGRAD_DTYPE_BF16;
+      return Dtype::BF16;
     if (code == dtype_code::Bool && type.bits == 8)
-      return BNGRAD_DTYPE_BOOL;
+      return Dtype::Bool;
+    bool isInteger = code == dtype_code::Int || code == dtype_code::UInt;
+    bool isWhole =
+        type.bits == 8 || type.bits == 16 || type.bits == 32 || type.bits == 64;
+    if (expected && isInteger && isWhole)
+      return getInteger(type.bits / 8);
   }
-  throwDtype(name, getName(type));
+  throwDtype(name, getName(type), expected);
 }
 
 namespace {
@@ -100,10 +106,10 @@ static void verifyDevice(int device, const char *name) {
 }
 
 static void readTensor(const nb::dlpack::dltensor &tensor, const char *name,
-                       Array &array) {
+                       Array &array, const Dtype *expected) {
   verifyDevice(tensor.device.device_type, name);
   verifyRank(name, tensor.ndim);
-  array.dtype = getDtype(tensor.dtype, name);
+  array.dtype = getDtype(tensor.dtype, name, expected);
   array.rank = tensor.ndim;
   array.isSwapped = array.isReadOnly = false;
   std::copy_n(tensor.shape, array.rank, array.shape);
@@ -117,7 +123,8 @@ static void readTensor(const nb::dlpack::dltensor &tensor, const char *name,
   array.data = static_cast<char *>(tensor.data) + tensor.byte_offset;
 }
 
-static void readKeeper(const Keeper &tensor, const char *name, Array &array) {
+static void readKeeper(const Keeper &tensor, const char *name, Array &array,
+                       const Dtype *expected) {
   int64_t shape[BNGRAD_MAX_RANK], strides[BNGRAD_MAX_RANK];
   verifyRank(name, tensor.ndim());
   for (size_t dim = 0; dim < tensor.ndim(); ++dim) {
@@ -132,7 +139,7 @@ static void readKeeper(const Keeper &tensor, const char *name, Array &array) {
   whole.dtype = tensor.dtype();
   whole.shape = shape;
   whole.strides = strides;
-  readTensor(whole, name, array);
+  readTensor(whole, name, array, expected);
 }
 
 /// Checks properties of a tensor of PyTorch that DLPack does not tell.
@@ -146,8 +153,8 @@ static void verifyTorch(nb::handle tensor, const char *name) {
 }
 
 void python::read(nb::handle object, const char *name, bool isOutput,
-                  Array &array, Keeper &keeper) {
-  if (readNumpy(object, name, array)) {
+                  Array &array, Keeper &keeper, const Dtype *expected) {
+  if (readNumpy(object, name, array, expected)) {
     if (isOutput && array.isReadOnly)
       throwReadOnly(name);
     return;
@@ -162,7 +169,7 @@ void python::read(nb::handle object, const char *name, bool isOutput,
   if (library.kind == Library::Jax && isOutput)
     throwReadOnly(name);
   if (library.exchange)
-    return readTensor(library.exchange->read(object), name, array);
+    return readTensor(library.exchange->read(object), name, array, expected);
   nb::ndarray<> writable;
   if (isOutput && nb::try_cast(object, writable)) {
     keeper = Keeper(writable);
@@ -174,7 +181,7 @@ void python::read(nb::handle object, const char *name, bool isOutput,
   } else if (isOutput) {
     throwReadOnly(name);
   }
-  readKeeper(keeper, name, array);
+  readKeeper(keeper, name, array, expected);
 }
 
 Result::Result(Array &array, nb::handle like) : like(like), array(&array) {
@@ -197,20 +204,23 @@ Result::Result(Array &array, nb::handle like) : like(like), array(&array) {
 
 template <typename Framework>
 static nb::object makeTensor(const Array &array, nb::handle owner) {
-  static constexpr nb::dlpack::dtype kTypes[] = {
-      {static_cast<uint8_t>(nb::dlpack::dtype_code::Float), 16, 1},
-      {static_cast<uint8_t>(nb::dlpack::dtype_code::Bfloat), 16, 1},
-      {static_cast<uint8_t>(nb::dlpack::dtype_code::Float), 32, 1},
-      {static_cast<uint8_t>(nb::dlpack::dtype_code::Float), 64, 1}};
+  auto make = [](nb::dlpack::dtype_code code, uint8_t bits) {
+    return nb::dlpack::dtype{static_cast<uint8_t>(code), bits, 1};
+  };
+  using Code = nb::dlpack::dtype_code;
+  const nb::dlpack::dtype kTypes[] = {
+      make(Code::Float, 16), make(Code::Bfloat, 16), make(Code::Float, 32),
+      make(Code::Float, 64), make(Code::Bool, 8),    make(Code::Int, 8),
+      make(Code::Int, 16),   make(Code::Int, 32),    make(Code::Int, 64)};
   size_t shape[BNGRAD_MAX_RANK];
   int64_t strides[BNGRAD_MAX_RANK];
   for (int dim = 0; dim < array.rank; ++dim) {
     shape[dim] = array.shape[dim];
     strides[dim] = array.strides[dim] / getBytes(array.dtype);
   }
-  return nb::cast(nb::ndarray<Framework>(array.data, array.rank, shape, owner,
-                                         strides, kTypes[array.dtype],
-                                         nb::device::cpu::value, 0));
+  return nb::cast(nb::ndarray<Framework>(
+      array.data, array.rank, shape, owner, strides,
+      kTypes[static_cast<int>(array.dtype)], nb::device::cpu::value, 0));
 }
 
 nb::object Result::take() {

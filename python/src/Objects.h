@@ -23,16 +23,18 @@ bool isNumpy(nb::handle object);
 
 /// The array of numpy in `object`; false if it has none. Throws if no operand
 /// may have it.
-bool readNumpy(nb::handle object, const char *name, Array &array);
+bool readNumpy(nb::handle object, const char *name, Array &array,
+               const Dtype *expected);
 
 /// An array of numpy, whose type, shape and strides are those of `array`; sets
 /// the data of that.
 nb::object makeNumpy(Array &array);
 
 /// The array in `object`, of numpy or with DLPack. Throws if no operand may
-/// have it.
+/// have it. Integers are errors unless the `expected` type is given, which is
+/// then in texts; whether it is that type is not checked.
 void read(nb::handle object, const char *name, bool isOutput, Array &array,
-          Keeper &keeper);
+          Keeper &keeper, const Dtype *expected = nullptr);
 
 /// Memory for an array without gaps, and the object that it becomes.
 class Result {

@@ -62,9 +62,10 @@ private:
   bool canStart = true;
 };
 
-/// A handle and its number of threads.
+/// A number of threads, and a handle with them; null: not made yet.
 struct SizedHandle {
   int count = 0;
+  bngrad_threads_t threads = {};
   bngradHandle_t handle = nullptr;
 };
 } // namespace
@@ -194,27 +195,35 @@ void python::runOnPool(int n, void (*body)(void *, int, int), void *data) {
   pool.load(std::memory_order_relaxed)->run(n, body, data);
 }
 
-bngradHandle_t python::getHandle() {
-  // Python's lock protects them.
+/// The handle for calls on getNumThreads() threads. Python's lock protects
+/// them.
+static SizedHandle &getSizedHandle() {
   static std::map<int, SizedHandle> handles;
-  static const SizedHandle *last = nullptr;
-  int count = getNumThreads();
+  static SizedHandle *last = nullptr;
+  int count = python::getNumThreads();
   if (last && last->count == count)
-    return last->handle;
+    return *last;
   SizedHandle &sized = handles[count];
+  sized.count = count;
+  sized.threads = {sizeof(bngrad_threads_t), &sized.count,
+                   [](void *context) { return *static_cast<int *>(context); },
+                   [](void *, int n, void (*body)(void *, int, int),
+                      void *data) { python::runOnPool(n, body, data); }};
+  last = &sized;
+  return sized;
+}
+
+const bngrad_threads_t &python::getThreads() {
+  return getSizedHandle().threads;
+}
+
+bngradHandle_t python::getHandle() {
+  SizedHandle &sized = getSizedHandle();
   if (!sized.handle) {
     bngradHandle_t handle = nullptr;
     check(bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0));
-    sized.count = count;
-    bngrad_threads_t threads = {
-        sizeof(bngrad_threads_t), &sized.count,
-        [](void *context) { return *static_cast<int *>(context); },
-        [](void *, int n, void (*body)(void *, int, int), void *data) {
-          runOnPool(n, body, data);
-        }};
-    check(bngradSetThreads(handle, &threads));
+    check(bngradSetThreads(handle, &sized.threads));
     sized.handle = handle;
   }
-  last = &sized;
-  return last->handle;
+  return sized.handle;
 }

@@ -35,6 +35,10 @@ void setNumThreads(int count);
 /// lock.
 void runOnPool(int n, void (*body)(void *data, int thread, int n), void *data);
 
+/// That many threads, for calls of compiled functions; they live as long as the
+/// process.
+const bngrad_threads_t &getThreads();
+
 /// The handle for a CPU whose calls run on that many threads; it lives as long
 /// as the process. Throws if there is none.
 bngradHandle_t getHandle();

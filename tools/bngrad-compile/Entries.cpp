@@ -10,9 +10,6 @@
 
 #include "common/Diagnostics.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/SymbolTable.h"
-
 using namespace mlir;
 using namespace mlir::bngrad;
 
@@ -44,44 +41,4 @@ mlir::bngrad::parseEntries(ArrayRef<std::string> values) {
   if (failed(result))
     return failure();
   return entries;
-}
-
-LogicalResult mlir::bngrad::selectEntries(ModuleOp module,
-                                          ArrayRef<Entry> entries) {
-  if (entries.empty())
-    return success();
-  SmallVector<func::FuncOp> selected;
-  for (const Entry &entry : entries) {
-    auto function = module.lookupSymbol<func::FuncOp>(entry.function);
-    if (!function || function.isExternal()) {
-      std::string names;
-      for (auto other : module.getOps<func::FuncOp>())
-        if (!other.isExternal())
-          names +=
-              (names.empty() ? "" : ", ") + printSymbol(other.getSymName());
-      return reportError("expected --entry to be a function with a body (" +
-                         names + "), got " + printSymbol(entry.function));
-    }
-    selected.push_back(function);
-  }
-  for (auto function : module.getOps<func::FuncOp>())
-    function.setPrivate();
-  // First of all, selected functions give up their names, which others may
-  // take.
-  SymbolTable symbols(module);
-  auto rename = [&](Operation *symbol) {
-    return symbols.renameToUnique(symbol, {&symbols});
-  };
-  for (func::FuncOp function : selected)
-    if (failed(rename(function)))
-      return failure();
-  for (auto [function, entry] : llvm::zip_equal(selected, entries)) {
-    if (Operation *other = symbols.lookup(entry.name))
-      if (failed(rename(other)))
-        return failure();
-    if (failed(symbols.rename(function, entry.name)))
-      return failure();
-    function.setPublic();
-  }
-  return success();
 }

@@ -9,9 +9,8 @@
 #ifndef BNGRAD_COMPILE_HEADER_H
 #define BNGRAD_COMPILE_HEADER_H
 
-#include "Interface.h"
-
 #include "BNGrad/Compiler/Compiler.h"
+#include "BNGrad/Compiler/Interface.h"
 
 namespace mlir::bngrad {
 

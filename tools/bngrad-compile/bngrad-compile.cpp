@@ -8,7 +8,6 @@
 
 #include "Entries.h"
 #include "Header.h"
-#include "Interface.h"
 #include "SharedObject.h"
 
 #include "common/CommandLine.h"
@@ -253,8 +252,10 @@ static LogicalResult run(const Options &options) {
   FailureOr<std::vector<ExportedFunction>> functions = failure();
   {
     OneLineDiagnostics diagnostics(&context);
-    if (failed(selectEntries(*module, options.entries)) ||
-        failed(importModule(*module, options.import)))
+    std::string reason;
+    if (failed(selectEntries(*module, options.entries, reason)))
+      return reportError("expected --entry " + reason);
+    if (failed(importModule(*module, options.import)))
       return failure();
     functions = findExportedFunctions(*module);
   }

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BNGrad/Dialect/ForeignDialects.h"
 #include "BNGrad/InitAll.h"
 #include "common/Diagnostics.h"
-#include "common/ForeignDialects.h"
 
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 #include "llvm/Support/CommandLine.h"

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BNGrad/Dialect/ForeignDialects.h"
 #include "BNGrad/InitAll.h"
 #include "common/Diagnostics.h"
-#include "common/ForeignDialects.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"

@@ -9,6 +9,7 @@
 #include "Arguments.h"
 #include "common/Diagnostics.h"
 
+#include "BNGrad/Compiler/Interface.h"
 #include "BNGrad/Runtime/Npy.h"
 
 #include <cmath>

@@ -20,6 +20,7 @@
 #include "common/Diagnostics.h"
 #include "common/Input.h"
 
+#include "BNGrad/Compiler/Interface.h"
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Lower/ShapeFunction.h"
 #include "BNGrad/Transforms/Passes.h"

@@ -17,6 +17,7 @@
 #include "common/OptionTable.h"
 #include "common/Outputs.h"
 
+#include "BNGrad/Compiler/Interface.h"
 #include "BNGrad/Runtime/Npy.h"
 #include "BNGrad/Transforms/Schedule/CudaChip.h"
 

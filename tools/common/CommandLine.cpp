@@ -8,9 +8,9 @@
 
 #include "common/CommandLine.h"
 #include "common/Diagnostics.h"
-#include "common/ForeignDialects.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Dialect/ForeignDialects.h"
 #include "BNGrad/InitAll.h"
 #include "BNGrad/Transforms/Transforms.h"
 

@@ -9,7 +9,6 @@
 #include "common/Diagnostics.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Compiler.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -121,17 +120,6 @@ std::string mlir::bngrad::printLocation(Location location) {
 void mlir::bngrad::printVersion(raw_ostream &os) {
   os << "BNGrad version " << BNGRAD_VERSION << "\nLLVM version "
      << LLVM_VERSION_STRING << "\n";
-}
-
-std::string mlir::bngrad::printSymbol(StringRef name) {
-  constexpr size_t kMost = 80;
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << "@";
-  llvm::printEscapedString(name.take_front(kMost), os);
-  if (name.size() > kMost)
-    os << "... (" << name.size() << " characters)";
-  return text;
 }
 
 OneLineDiagnostics::OneLineDiagnostics(MLIRContext *context)

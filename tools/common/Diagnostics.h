@@ -44,9 +44,6 @@ private:
 /// input.
 std::string printLocation(Location location);
 
-/// `@name`, on one line whatever is in `name`, and not too long for one.
-std::string printSymbol(StringRef name);
-
 } // namespace mlir::bngrad
 
 #endif // BNGRAD_TOOLS_COMMON_DIAGNOSTICS_H

@@ -70,6 +70,7 @@ struct CompileOptions {
   /// For Device::Cpu; 0: this machine's, -1: as many as a call has.
   int64_t threads = 0;
   bool packed = false; // entries that take packed parameters alone
+  bool infer = false;  // NAME_infer, which computes the sizes of the results
 };
 
 /// Checks that code can be generated for `target`.
@@ -84,6 +85,12 @@ LogicalResult verifyTarget(const CodeGenTarget &target, std::string &reason);
 /// Errors: a diagnostic and failure, also for an op that no dialect knows or
 ///         that prints, a function without a body, and one that calls itself.
 LogicalResult importModule(ModuleOp module, const ImportOptions &options = {});
+
+/// Imports `module` and runs the stages up to `last` on it, as `compile` does.
+///
+/// Errors: a diagnostic and failure.
+LogicalResult runStages(ModuleOp module, const CompileOptions &options,
+                        Stage last);
 
 /// Imports and lowers `module`, and returns it in the form `kind`. The names
 /// and parameters of its functions in C are those of docs/ahead-of-time.md.

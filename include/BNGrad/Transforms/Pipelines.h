@@ -124,6 +124,11 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
       llvm::cl::desc(
           "With export-c: entries that take packed parameters alone"),
       llvm::cl::init(false)};
+  Option<bool> infer{
+      *this, "infer",
+      llvm::cl::desc("With export-c: NAME_infer, which computes the sizes of "
+                     "the results"),
+      llvm::cl::init(false)};
   EnumOption<Feature> fma{
       *this, "fma",
       llvm::cl::desc("Target: vectors have a fused multiply-add (host, true, "
@@ -184,6 +189,11 @@ struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
       *this, "packed",
       llvm::cl::desc(
           "With export-c: entries that take packed parameters alone"),
+      llvm::cl::init(false)};
+  Option<bool> infer{
+      *this, "infer",
+      llvm::cl::desc("With export-c: NAME_infer, which computes the sizes of "
+                     "the results"),
       llvm::cl::init(false)};
 
   CudaOptions getOptions() const;

@@ -351,12 +351,14 @@ static LogicalResult hide(ArrayRef<func::FuncOp> functions,
 /// Checks that the entries of the functions called `names` can have their
 /// names. Symbols of other dialects have kept theirs.
 static LogicalResult verifyEntryNames(ModuleOp module, SymbolTable &symbols,
-                                      ArrayRef<std::string> names,
-                                      bool packed) {
+                                      ArrayRef<std::string> names, bool packed,
+                                      bool infer) {
   for (const std::string &name : names) {
     SmallVector<std::string> entries = {"_mlir_ciface_" + name,
                                         name + "_checked", name + "_diagnose",
                                         name + "_workspace"};
+    if (infer)
+      entries.push_back(name + "_infer");
     if (packed)
       entries = {name + "_packed", name + "_packed_workspace"};
     for (const std::string &entry : entries) {
@@ -395,7 +397,7 @@ void BNGradExportCPass::runOnOperation() {
   if (failed(hide(functions, symbols)))
     return signalPassFailure();
   hideRest(module);
-  if (failed(verifyEntryNames(module, symbols, names, packed)))
+  if (failed(verifyEntryNames(module, symbols, names, packed, infer)))
     return signalPassFailure();
   FailureOr<func::FuncOp> status = func::FuncOp();
   if (!statusFunction.empty() && !exported.empty())
@@ -425,7 +427,7 @@ void BNGradExportCPass::runOnOperation() {
                 "strides and offset: @"
              << entries.getName();
     addDescriptorEntry(entries, pointerEntry);
-    addCheckedEntries(entries);
+    addCheckedEntries(entries, infer);
   }
   // Which the lowering would report.
   for (func::FuncOp function : exported)

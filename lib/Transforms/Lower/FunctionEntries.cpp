@@ -89,6 +89,12 @@ FunctionEntries::FunctionEntries(func::FuncOp function, StringRef name,
   parameters.pop_back_n(hasThreads + (workspace != nullptr));
 }
 
+unsigned FunctionEntries::getNumArguments() const {
+  // A shape function has those of the function, the error, and maybe threads.
+  unsigned last = shapes.getNumArguments() - 1;
+  return last - (shapes.getArgAttr(last, kThreadsAttrName) != nullptr);
+}
+
 std::string FunctionEntries::getParameterName(unsigned i) const {
   auto names = function->getAttrOfType<ArrayAttr>(kParametersAttrName);
   if (!names || i >= names.size())

@@ -27,6 +27,9 @@ public:
 
   /// The types of the parameters: arguments, then results.
   ArrayRef<Type> getParameters() const { return parameters; }
+  /// The number of arguments, which are the first parameters. Needs a shape
+  /// function.
+  unsigned getNumArguments() const;
   /// The name of a parameter, for texts.
   std::string getParameterName(unsigned i) const;
 
@@ -84,8 +87,9 @@ private:
 /// bytes.
 inline constexpr int64_t kWorkspaceAlignment = 64;
 
-/// Adds NAME_checked, NAME_diagnose and NAME_workspace.
-void addCheckedEntries(const FunctionEntries &exported);
+/// Adds NAME_checked, NAME_diagnose and NAME_workspace; `infer`: and NAME_infer,
+/// if the function has a shape function.
+void addCheckedEntries(const FunctionEntries &exported, bool infer);
 
 /// Adds the functions that these call to `module`.
 LogicalResult addCheckHelpers(ModuleOp module);

@@ -28,6 +28,7 @@ public:
   void check(tensor::InsertSliceOp op);
   void check(tensor::PadOp op);
   void check(tensor::ReshapeOp op);
+  void checkElementwise(Operation *op);
 
 private:
   Value constant(int64_t value) {
@@ -149,6 +150,27 @@ void SizeChecks::check(tensor::ReshapeOp op) {
               "expected product of shape to be the number of elements");
 }
 
+void SizeChecks::checkElementwise(Operation *op) {
+  OpOperand *first = nullptr;
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+    if (!type)
+      continue;
+    if (!first) {
+      first = &operand;
+      continue;
+    }
+    auto expected = cast<RankedTensorType>(first->get().getType());
+    for (int64_t dim : llvm::seq(type.getRank()))
+      if (type.isDynamicDim(dim) || expected.isDynamicDim(dim))
+        verifyEqual(sizeOf(operand.get(), dim), sizeOf(first->get(), dim),
+                    "expected size of dim " + Twine(dim) + " of operand " +
+                        Twine(operand.getOperandNumber()) +
+                        " to be that of operand " +
+                        Twine(first->getOperandNumber()));
+  }
+}
+
 void mlir::bngrad::addSizeChecks(func::FuncOp function) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) { ops.push_back(op); });
@@ -156,5 +178,9 @@ void mlir::bngrad::addSizeChecks(func::FuncOp function) {
     llvm::TypeSwitch<Operation *>(op)
         .Case<tensor::ConcatOp, tensor::ExpandShapeOp, tensor::InsertSliceOp,
               tensor::PadOp, tensor::ReshapeOp>(
-            [](auto checked) { SizeChecks(checked).check(checked); });
+            [](auto checked) { SizeChecks(checked).check(checked); })
+        .Default([](Operation *other) {
+          if (OpTrait::hasElementwiseMappableTraits(other))
+            SizeChecks(other).checkElementwise(other);
+        });
 }

@@ -129,6 +129,7 @@ buildPipeline(OpPassManager &pm, const Options &options,
   Stage last = options.stopAfter;
   bool isExported = options.exportC && last == Stage::Lower;
   exportOptions.packed = options.packed;
+  exportOptions.infer = options.infer;
   addStages(Stage::Import, Stage::Import);
   // While ops say how their sizes are related.
   if (isExported && !exportOptions.packed)

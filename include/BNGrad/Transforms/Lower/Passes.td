@@ -172,7 +172,9 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
            /*default=*/"\"\"",
            "Function int32_t(void) whose value NAME returns unless memory ran out; empty: 0">,
     Option<"packed", "packed", "bool", /*default=*/"false",
-           "Add NAME_packed and NAME_packed_workspace alone">
+           "Add NAME_packed and NAME_packed_workspace alone">,
+    Option<"infer", "infer", "bool", /*default=*/"false",
+           "Without packed: add NAME_infer, which computes the sizes of the results">
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_TOOLS_COMMON_FOREIGNDIALECTS_H
-#define BNGRAD_TOOLS_COMMON_FOREIGNDIALECTS_H
+#ifndef BNGRAD_DIALECT_FOREIGNDIALECTS_H
+#define BNGRAD_DIALECT_FOREIGNDIALECTS_H
 
 #include "mlir/IR/DialectRegistry.h"
 
@@ -15,10 +15,10 @@ namespace mlir::bngrad {
 
 /// Registers stand-ins for the dialects of StableHLO, MHLO and torch-mlir. Ops
 /// are read in generic form; types and attributes stay opaque. Any other form
-/// is an error that names the generic one. For tools only: a compiler that has
-/// these dialects registers its own.
+/// is an error that names the generic one. For programs that lack these dialects:
+/// a compiler that has them registers its own.
 void registerForeignDialects(DialectRegistry &registry);
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_TOOLS_COMMON_FOREIGNDIALECTS_H
+#endif // BNGRAD_DIALECT_FOREIGNDIALECTS_H

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "common/ForeignDialects.h"
+#include "BNGrad/Dialect/ForeignDialects.h"
 
 #include "mlir/Bytecode/BytecodeImplementation.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -17,10 +17,10 @@
 #include "mlir/IR/OpImplementation.h"
 
 #define GET_OP_CLASSES
-#include "common/ForeignOps.h.inc"
+#include "ForeignOps.h.inc"
 
 #define GET_OP_CLASSES
-#include "common/ForeignOps.cpp.inc"
+#include "ForeignOps.cpp.inc"
 
 using namespace mlir;
 using namespace mlir::bngrad;

@@ -1,4 +1,4 @@
-//===- Interface.cpp - exported functions of an IR file -------------------===//
+//===- Interface.cpp - exported functions of a module ---------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,9 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Interface.h"
-
-#include "common/Diagnostics.h"
+#include "BNGrad/Compiler/Interface.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Lower/ExportC.h"
@@ -17,12 +15,81 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/SymbolTable.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
+
+std::string mlir::bngrad::printSymbol(StringRef name) {
+  constexpr size_t kMost = 80;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "@";
+  llvm::printEscapedString(name.take_front(kMost), os);
+  if (name.size() > kMost)
+    os << "... (" << name.size() << " characters)";
+  return text;
+}
+
+/// The functions that are called like `entries`; an empty list and a reason if
+/// one of them is not there.
+static SmallVector<func::FuncOp> findEntries(ModuleOp module,
+                                             ArrayRef<Entry> entries,
+                                             std::string &reason) {
+  SmallVector<func::FuncOp> selected;
+  for (const Entry &entry : entries) {
+    auto function = module.lookupSymbol<func::FuncOp>(entry.function);
+    if (function && !function.isExternal()) {
+      selected.push_back(function);
+      continue;
+    }
+    std::string names;
+    for (auto other : module.getOps<func::FuncOp>())
+      if (!other.isExternal())
+        names += (names.empty() ? "" : ", ") + printSymbol(other.getSymName());
+    reason = "to be a function with a body (" + names + "), got " +
+             printSymbol(entry.function);
+    return {};
+  }
+  return selected;
+}
+
+LogicalResult mlir::bngrad::selectEntries(ModuleOp module,
+                                          ArrayRef<Entry> entries,
+                                          std::string &reason) {
+  if (entries.empty())
+    return success();
+  SmallVector<func::FuncOp> selected = findEntries(module, entries, reason);
+  if (selected.empty())
+    return failure();
+  for (auto function : module.getOps<func::FuncOp>())
+    function.setPrivate();
+  // First of all, selected functions give up their names, which others may
+  // take.
+  SymbolTable symbols(module);
+  auto rename = [&](Operation *symbol) {
+    LogicalResult result = symbols.renameToUnique(symbol, {&symbols});
+    if (failed(result))
+      reason = "to be a function whose uses can be renamed, got " +
+               printSymbol(SymbolTable::getSymbolName(symbol).getValue());
+    return result;
+  };
+  for (func::FuncOp function : selected)
+    if (failed(rename(function)))
+      return failure();
+  for (auto [function, entry] : llvm::zip_equal(selected, entries)) {
+    if (Operation *other = symbols.lookup(entry.name))
+      if (failed(rename(other)))
+        return failure();
+    if (failed(symbols.rename(function, entry.name)))
+      return failure();
+    function.setPublic();
+  }
+  return success();
+}
 
 bool Parameter::isStatic() const {
   auto memref = dyn_cast<MemRefType>(type);

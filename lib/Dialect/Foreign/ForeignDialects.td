@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_TOOLS_COMMON_FOREIGNDIALECTS_TD
-#define BNGRAD_TOOLS_COMMON_FOREIGNDIALECTS_TD
+#ifndef BNGRAD_LIB_DIALECT_FOREIGN_FOREIGNDIALECTS_TD
+#define BNGRAD_LIB_DIALECT_FOREIGN_FOREIGNDIALECTS_TD
 
 include "mlir/IR/OpBase.td"
 
@@ -37,4 +37,4 @@ def Mhlo_Dialect : Dialect {
 }
 def Mhlo_BatchNormGradOp : Foreign_BatchNormGradOp<Mhlo_Dialect>;
 
-#endif // BNGRAD_TOOLS_COMMON_FOREIGNDIALECTS_TD
+#endif // BNGRAD_LIB_DIALECT_FOREIGN_FOREIGNDIALECTS_TD

@@ -1,4 +1,4 @@
-//===- Interface.h - exported functions of an IR file -----------*- C++ -*-===//
+//===- Interface.h - exported functions of a module -------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_COMPILE_INTERFACE_H
-#define BNGRAD_COMPILE_INTERFACE_H
+#ifndef BNGRAD_COMPILER_INTERFACE_H
+#define BNGRAD_COMPILER_INTERFACE_H
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -42,6 +42,22 @@ struct ExportedFunction {
   bool hasPointerForm() const;
 };
 
+/// A function to export, and its name in C.
+struct Entry {
+  std::string function, name;
+};
+
+/// `@name`, on one line whatever is in `name`, and not too long for one.
+std::string printSymbol(StringRef name);
+
+/// Makes `entries` the public functions of `module`, under their names in C.
+/// Without entries, `module` is as it was.
+///
+/// Errors: failure, and a `reason` such as "to be a function with a body (@f,
+///         @g), got @h".
+LogicalResult selectEntries(ModuleOp module, ArrayRef<Entry> entries,
+                            std::string &reason);
+
 /// Finds the public functions of `module`, which is at the bngrad level, and
 /// names their parameters: by the location of an argument, or by the operand or
 /// result of a gradient that it is, or by number.
@@ -51,4 +67,4 @@ FailureOr<std::vector<ExportedFunction>> findExportedFunctions(ModuleOp module);
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_COMPILE_INTERFACE_H
+#endif // BNGRAD_COMPILER_INTERFACE_H

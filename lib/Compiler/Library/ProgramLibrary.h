@@ -1,0 +1,101 @@
+/*===- ProgramLibrary.h - programs of libBNGradCompiler.so ----- -*- C -*-===*\
+|*
+|* Licensed under the Apache License v2.0 with LLVM Exceptions.
+|* See LICENSE for license information.
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+|*
+\*===----------------------------------------------------------------------===*/
+/*
+ * Functions of libBNGradCompiler.so that compile programs of MLIR in the
+ * process, and run passes. The Python package bngrad_compiler calls them.
+ *
+ * Each returns 0, or 1 after an error. It passes its result to `take`: a text,
+ * or after an error the diagnostics as JSON,
+ *
+ *   [{"severity": "error", "file": "", "line": 0, "column": 0,
+ *     "message": "", "notes": [...]}]
+ *
+ * where file is empty if the location has none. They may be called by several
+ * threads at once. LLVM ends the process if memory runs out.
+ */
+
+#ifndef BNGRAD_LIB_COMPILER_LIBRARY_PROGRAMLIBRARY_H
+#define BNGRAD_LIB_COMPILER_LIBRARY_PROGRAMLIBRARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Names in the style of C. */
+/* NOLINTBEGIN(readability-identifier-naming) */
+
+/* Takes `size` bytes, which live as long as the call. */
+typedef struct {
+  void (*function)(void *context, const char *text, size_t size);
+  void *context;
+} bngradTake_t;
+
+typedef struct {
+  /* MLIR, as text or bytecode. */
+  const char *text;
+  size_t text_size;
+  /* Null: the only public function. */
+  const char *entry;
+  /* Null: chosen. */
+  const char *schedule;
+  /* GPUs to compile for, comma-separated, and the path of the library that
+   * launches kernels; `chips` null: this CPU. */
+  const char *chips;
+  const char *cuda_library;
+  bngradTake_t take;
+} bngradProgramRequest_t;
+
+typedef struct bngradProgram *bngradProgram_t;
+
+/* Entries of a program (docs/ahead-of-time.md). Each takes an array with a
+ * pointer to each parameter, and one to the returned value. `infer` is null if
+ * no result has a dynamic size. */
+typedef struct {
+  void (*checked)(void **);
+  void (*diagnose)(void **);
+  void (*workspace)(void **);
+  void (*infer)(void **);
+} bngradProgramEntries_t;
+
+/* Compiles a program. The result is JSON:
+ *
+ *   {"entry": "f", "parameters": [{"name": "x", "type": "f32",
+ *     "shape": [2, -1], "is_result": false, "is_memory": false}]}
+ *
+ * with arguments before results, -1 for a dynamic size, and null for the shape
+ * of a scalar. `is_memory`: a memref, which the program may write to. */
+int32_t bngradCreateProgram(const bngradProgramRequest_t *request,
+                            bngradProgram_t *program,
+                            bngradProgramEntries_t *entries);
+/* No call of the program may run. */
+void bngradDestroyProgram(bngradProgram_t program);
+
+/* Prints the program after a stage, or as `llvm`, `assembly` or `ptx`; with
+ * `schedules`, one schedule a line. */
+int32_t bngradPrintProgram(const bngradProgramRequest_t *request,
+                           const char *form);
+
+/* Runs a pipeline as bngrad-opt takes it after --pass-pipeline=, or if that is
+ * null passes such as "--bngrad-decompose", and returns the IR. */
+int32_t bngradRunPasses(const char *text, size_t text_size,
+                        const char *pipeline, const char *const *passes,
+                        size_t num_passes, bngradTake_t take);
+
+/* The version of the library, such as "0.1.0". */
+const char *bngradCompilerVersion(void);
+
+/* NOLINTEND(readability-identifier-naming) */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BNGRAD_LIB_COMPILER_LIBRARY_PROGRAMLIBRARY_H */

@@ -1,0 +1,92 @@
+//===- RunPasses.cpp - passes on text -------------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ProgramLibrary.h"
+#include "Source.h"
+
+#include "BNGrad/InitAll.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <mutex>
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// The flag of bngrad-opt that is no pass and that passes may need.
+static constexpr StringLiteral kAllowUnregistered =
+    "--allow-unregistered-dialect";
+
+/// Adds the pass or pipeline that `flag` names, such as
+/// `--bngrad-cpu-pipeline=stop-after=group`.
+static LogicalResult addPass(OpPassManager &pm, StringRef flag,
+                             Source &source) {
+  StringRef text = flag;
+  bool isFlag = text.consume_front("--") || text.consume_front("-");
+  auto [name, options] = text.split('=');
+  const PassRegistryEntry *entry = nullptr;
+  if (isFlag)
+    entry = PassInfo::lookup(name);
+  if (isFlag && !entry)
+    entry = PassPipelineInfo::lookup(name);
+  if (!entry)
+    return source.emitError(
+        "expected a pass such as --bngrad-decompose, got '" + flag + "'");
+  LogicalResult result =
+      entry->addToPipeline(pm, options, [&](const Twine &message) {
+        return source.emitError(flag + ": " + message);
+      });
+  // LLVM's parser of options prints to standard error alone.
+  if (failed(result) && !source.hasDiagnostics())
+    return source.emitError(flag + ": expected options of --" + name +
+                            ", got '" + options + "'");
+  return result;
+}
+
+static LogicalResult addPipeline(OpPassManager &pm, StringRef pipeline,
+                                 Source &source) {
+  std::string error;
+  llvm::raw_string_ostream os(error);
+  FailureOr<OpPassManager> parsed = parsePassPipeline(pipeline, os);
+  if (failed(parsed))
+    return source.emitError("passes: " + StringRef(error).trim());
+  if (parsed->getOpAnchorName() != pm.getOpAnchorName())
+    return source.emitError("expected passes on " + pm.getOpAnchorName() +
+                            ", got '" + parsed->getOpAnchorName() + "'");
+  pm = std::move(*parsed);
+  return success();
+}
+
+int32_t bngradRunPasses(const char *text, size_t text_size,
+                        const char *pipeline, const char *const *passes,
+                        size_t num_passes, bngradTake_t take) {
+  static std::once_flag isRegistered;
+  std::call_once(isRegistered, [] { mlir::bngrad::registerAllPasses(); });
+  SmallVector<StringRef> flags(passes, passes + num_passes);
+  bool allowsUnregistered = llvm::is_contained(flags, kAllowUnregistered);
+  llvm::erase(flags, StringRef(kAllowUnregistered));
+
+  Source source(allowsUnregistered);
+  PassManager pm(source.getContext(), ModuleOp::getOperationName(),
+                 PassManager::Nesting::Implicit);
+  if (pipeline && failed(addPipeline(pm, pipeline, source)))
+    return source.fail(take);
+  for (StringRef flag : flags)
+    if (failed(addPass(pm, flag, source)))
+      return source.fail(take);
+  if (failed(source.parse({text, text_size})) ||
+      failed(pm.run(source.getModule())))
+    return source.fail(take);
+  std::string result;
+  llvm::raw_string_ostream os(result);
+  source.getModule()->print(os);
+  os << "\n";
+  return succeed(take, result);
+}

@@ -1,0 +1,105 @@
+//===- Source.cpp - modules from text, and their diagnostics --------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Source.h"
+
+#include "BNGrad/Dialect/ForeignDialects.h"
+#include "BNGrad/InitAll.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+namespace json = llvm::json;
+
+/// The name of the text in diagnostics.
+static constexpr StringLiteral kSourceName = "<mlir>";
+
+static StringRef getName(DiagnosticSeverity severity) {
+  switch (severity) {
+  case DiagnosticSeverity::Note:
+    return "note";
+  case DiagnosticSeverity::Warning:
+    return "warning";
+  case DiagnosticSeverity::Error:
+    return "error";
+  case DiagnosticSeverity::Remark:
+    return "remark";
+  }
+  llvm_unreachable("an unknown severity");
+}
+
+static json::Object toJson(Diagnostic &diagnostic) {
+  json::Array notes;
+  for (Diagnostic &note : diagnostic.getNotes())
+    notes.push_back(toJson(note));
+  json::Object object{
+      {"severity", getName(diagnostic.getSeverity())},
+      {"message", json::fixUTF8(diagnostic.str())},
+      {"file", ""},
+      {"line", 0},
+      {"column", 0},
+      {"notes", std::move(notes)}};
+  // A module without an op of its own has line 0.
+  if (auto place =
+          diagnostic.getLocation()->findInstanceOf<FileLineColLoc>();
+      place && place.getLine() != 0) {
+    object["file"] = json::fixUTF8(place.getFilename().getValue());
+    object["line"] = place.getLine();
+    object["column"] = place.getColumn();
+  }
+  return object;
+}
+
+Source::Source(bool allowUnregisteredDialects) {
+  DialectRegistry registry;
+  mlir::bngrad::registerAllDialects(registry);
+  registerForeignDialects(registry);
+  context = std::make_unique<MLIRContext>(registry,
+                                          MLIRContext::Threading::DISABLED);
+  context->allowUnregisteredDialects(allowUnregisteredDialects);
+  handler = std::make_unique<ScopedDiagnosticHandler>(
+      context.get(), [this](Diagnostic &diagnostic) {
+        diagnostics.push_back(toJson(diagnostic));
+        return success();
+      });
+}
+
+LogicalResult Source::parse(StringRef text) {
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBufferCopy(text, kSourceName), llvm::SMLoc());
+  module = parseSourceFile<ModuleOp>(sources, context.get());
+  return success(static_cast<bool>(module));
+}
+
+LogicalResult Source::emitError(const Twine &message) {
+  return mlir::emitError(UnknownLoc::get(context.get()), message);
+}
+
+int32_t Source::fail(const bngradTake_t &take) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << json::Value(std::move(diagnostics));
+  take.function(take.context, text.data(), text.size());
+  return 1;
+}
+
+std::unique_ptr<MLIRContext> Source::takeContext() {
+  module = nullptr;
+  handler.reset();
+  return std::move(context);
+}
+
+int32_t mlir::bngrad::succeed(const bngradTake_t &take, StringRef text) {
+  take.function(take.context, text.data(), text.size());
+  return 0;
+}

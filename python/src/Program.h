@@ -1,0 +1,51 @@
+//===- Program.h - calls of compiled programs -------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_PYTHON_SRC_PROGRAM_H
+#define BNGRAD_PYTHON_SRC_PROGRAM_H
+
+#include "Array.h"
+
+#include <string>
+#include <vector>
+
+namespace bngrad::python {
+
+/// A program that libBNGradCompiler.so has compiled, which must outlive it.
+class Program {
+public:
+  /// `entries`: the addresses of those in bngradProgramEntries_t, in order, 0:
+  /// null. `parameters`: a tuple of each one's name, type in MLIR, shape or
+  /// None, whether it is a result, and whether it is a memref.
+  Program(nb::handle entries, nb::handle parameters);
+
+  /// Calls the program: its result, a tuple of several, or None. Results are of
+  /// the library of the first array, or of numpy. Throws the text of the
+  /// checked entries. Needs Python's lock, and releases it.
+  nb::object call(const nb::args &arguments) const;
+
+private:
+  using Entry = void (*)(void **);
+
+  struct Parameter {
+    std::string name;
+    Dtype dtype;
+    bool isScalar, isResult, isMemory;
+    std::vector<int64_t> shape; // negative: dynamic
+    size_t start;               // of its descriptor or value, in words
+  };
+  class Frame;
+
+  Entry checked, diagnose, workspace, infer;
+  std::vector<Parameter> parameters; // arguments, then results
+  size_t numArguments = 0, numWords = 0;
+};
+
+} // namespace bngrad::python
+
+#endif // BNGRAD_PYTHON_SRC_PROGRAM_H
