@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 
 using namespace bngrad;
 
@@ -60,17 +62,46 @@ bool Problem::isFeatureDim(int dim) const {
          featureDims + numFeatureDims;
 }
 
+/// Copies options of this version or an older one.
 static bngradStatus_t
-setOptions(const bngradBatchNormBackwardOptions_t *options, Problem &problem) {
+copyOptions(const bngradBatchNormBackwardOptions_t &options,
+            bngradBatchNormBackwardOptions_t &copy) {
+  constexpr size_t kLeast =
+      offsetof(bngradBatchNormBackwardOptions_t, process_group);
+  if (options.struct_size < kLeast)
+    return fail(BNGRAD_BAD_PARAM,
+                "options: expected struct_size to be at least %zu, got %zu",
+                kLeast, options.struct_size);
+  copy = {};
+  std::memcpy(&copy, &options, std::min(options.struct_size, sizeof(copy)));
+  return BNGRAD_SUCCESS;
+}
+
+static bngradStatus_t setGroup(const bngradBatchNormBackwardOptions_t &options,
+                               Problem &problem) {
+  problem.group = options.process_group;
+  problem.hasLocalParameters = options.local_parameter_gradients != 0;
+  if (problem.group && problem.part != Part::Whole)
+    return fail(BNGRAD_BAD_PARAM,
+                "options: expected process_group to be null for %s, whose "
+                "sums the caller adds, got one",
+                getName(problem.part));
+  return BNGRAD_SUCCESS;
+}
+
+static bngradStatus_t
+setOptions(const bngradBatchNormBackwardOptions_t *given, Problem &problem) {
   problem.isBatch = true;
   problem.numFeatureDims = 1;
   problem.featureDims[0] = 1;
-  if (!options)
+  if (!given)
     return BNGRAD_SUCCESS;
-  if (options->struct_size < sizeof(*options))
-    return fail(BNGRAD_BAD_PARAM,
-                "options: expected struct_size to be at least %zu, got %zu",
-                sizeof(*options), options->struct_size);
+  bngradBatchNormBackwardOptions_t copy;
+  const bngradBatchNormBackwardOptions_t *options = &copy;
+  if (bngradStatus_t status = copyOptions(*given, copy))
+    return status;
+  if (bngradStatus_t status = setGroup(copy, problem))
+    return status;
   if (options->statistics != BNGRAD_STATISTICS_BATCH &&
       options->statistics != BNGRAD_STATISTICS_GLOBAL)
     return fail(BNGRAD_BAD_PARAM,

@@ -53,6 +53,10 @@ struct Problem {
   int featureDims[BNGRAD_MAX_FEATURE_DIMS];
   /// The type of arithmetic.
   bngradDtype_t accumulator;
+  /// Null: this process alone.
+  bngradProcessGroup_t group;
+  /// Whether grad_scale and grad_offset are those of this process.
+  bool hasLocalParameters;
 
   bool isFeatureDim(int dim) const;
   bool isOutput(Operand operand) const {

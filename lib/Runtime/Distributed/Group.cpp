@@ -55,16 +55,16 @@ static void log(int64_t rank, const char *event, const Request &request) {
 //===----------------------------------------------------------------------===//
 
 std::unique_ptr<Group> Group::open(Library &library, const void *communicator) {
-  LibraryScope scope(library);
-  if (scope.status)
-    return nullptr;
   std::unique_ptr<Group> group(new Group(library));
   if (group->copyCommunicator(communicator))
     return nullptr;
+  LibraryScope scope(library);
   bngradBackendError_t error;
-  if (group->backend.get_place(group->communicator, &group->rank, &group->size,
-                               &error)) {
-    fail("%s: %s", group->backend.name, error.text);
+  if (scope.status || group->backend.get_place(group->communicator,
+                                               &group->rank, &group->size,
+                                               &error)) {
+    if (!scope.status)
+      fail("%s: %s", group->backend.name, error.text);
     return nullptr;
   }
   group->messages.setCommunicator(group->communicator);
@@ -73,26 +73,40 @@ std::unique_ptr<Group> Group::open(Library &library, const void *communicator) {
   return group;
 }
 
-int Group::copyCommunicator(const void *original) {
-  double timeout;
-  if (int status = getTimeout(timeout))
-    return status;
-  bngradBackendError_t error;
-  bngradBackendHandle_t request;
-  if (backend.copy_start(original, &communicator, &request, &error))
-    return fail("%s: %s", backend.name, error.text);
-  Pause pause;
-  for (int isDone = 0;;) {
+/// Polls `request` until it ends or the time is over, without keeping other
+/// threads from MPI. An error is a text and another value than 0.
+int Group::finish(bngradBackendHandle_t request, double timeout,
+                  const char *name) {
+  for (Pause pause; pause.getSeconds() <= timeout; pause.wait()) {
+    LibraryScope scope(library);
+    if (scope.status)
+      return scope.status;
+    bngradBackendError_t error;
+    int isDone = 0;
     if (backend.test(&request, &isDone, &error))
       return fail("%s: %s", backend.name, error.text);
     if (isDone)
       return 0;
-    if (pause.getSeconds() > timeout)
-      return fail("expected all processes of the communicator to make a group "
-                  "within %s, got fewer",
-                  printSeconds(timeout).c_str());
-    pause.wait();
   }
+  return fail("expected all processes of the communicator to %s within %s, "
+              "got fewer",
+              name, printSeconds(timeout).c_str());
+}
+
+int Group::copyCommunicator(const void *original) {
+  double timeout;
+  if (int status = getTimeout(timeout))
+    return status;
+  bngradBackendHandle_t request;
+  {
+    LibraryScope scope(library);
+    bngradBackendError_t error;
+    if (scope.status)
+      return scope.status;
+    if (backend.copy_start(original, &communicator, &request, &error))
+      return fail("%s: %s", backend.name, error.text);
+  }
+  return finish(request, timeout, "make a group");
 }
 
 Group::AxisGroup &Group::getAxisGroup(const Header &header) {
@@ -126,20 +140,20 @@ int Group::createCommunicator(AxisGroup &axisGroup) {
 
 bool Group::meet(double seconds) {
   std::lock_guard<std::mutex> lock(mutex);
-  LibraryScope scope(library);
-  bngradBackendError_t error;
   bngradBackendHandle_t request;
-  if (scope.status || !broken.empty() ||
-      backend.barrier_start(communicator, &request, &error))
-    return false;
-  Pause pause;
-  for (int isDone = 0; pause.getSeconds() <= seconds; pause.wait()) {
-    if (backend.test(&request, &isDone, &error))
+  {
+    LibraryScope scope(library);
+    bngradBackendError_t error;
+    if (scope.status || !broken.empty() ||
+        backend.barrier_start(communicator, &request, &error))
       return false;
-    if (isDone)
-      return true;
   }
-  return false;
+  return finish(request, seconds, "end") == 0;
+}
+
+bool Group::finishSends() {
+  LibraryScope scope(library);
+  return scope.status != 0 || messages.finishSends();
 }
 
 int Group::close(const char *reason) {
@@ -150,14 +164,15 @@ int Group::close(const char *reason) {
     breakOff(reason);
   if (!isFree)
     return 0;
-  LibraryScope scope(library);
-  if (scope.status)
-    return scope.status;
   double timeout;
   if (int status = getTimeout(timeout))
     return status;
-  for (Pause pause; !messages.finishSends() && pause.getSeconds() <= timeout;)
+  Pause pause;
+  while (!finishSends() && pause.getSeconds() <= timeout)
     pause.wait();
+  LibraryScope scope(library);
+  if (scope.status)
+    return scope.status;
   bngradBackendError_t error;
   for (auto &[key, axisGroup] : axisGroups)
     if (axisGroup.isCreated && axisGroup.communicator != communicator &&

@@ -99,6 +99,8 @@ private:
       : library(library), backend(*library.functions), messages(library) {}
 
   int copyCommunicator(const void *original);
+  int finish(bngradBackendHandle_t request, double timeout, const char *name);
+  bool finishSends();
   AxisGroup &getAxisGroup(const Header &header);
   int createCommunicator(AxisGroup &axisGroup);
 
