@@ -1,4 +1,5 @@
-//===- DistributedPlan.cpp - gradients of a spread batch ------------------------===//
+//===- DistributedPlan.cpp - gradients of a spread batch
+//------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -81,9 +82,9 @@ void DistributedPlan::describe() {
   }
   char epsilon[32];
   std::snprintf(epsilon, sizeof(epsilon), "%.17g", problem.epsilon);
-  op += "] epsilon=" + std::string(epsilon) + " statistics=" +
-        (problem.isBatch ? "batch" : "global") + " statistic=" +
-        (problem.isInvStd ? "inv_std" : "variance");
+  op += "] epsilon=" + std::string(epsilon) +
+        " statistics=" + (problem.isBatch ? "batch" : "global") +
+        " statistic=" + (problem.isInvStd ? "inv_std" : "variance");
 }
 
 /// On a GPU parameters are copied whole.
@@ -136,8 +137,7 @@ bngradStatus_t DistributedPlan::create(
     partSize = std::max(partSize, input->getWorkspaceSize());
   }
   // The sums twice: those of this process may be needed beside the total.
-  workspaceSize =
-      2 * roundUp(sumsBytes) + roundUp(sizeof(int64_t)) + partSize;
+  workspaceSize = 2 * roundUp(sumsBytes) + roundUp(sizeof(int64_t)) + partSize;
   return BNGRAD_SUCCESS;
 }
 
@@ -174,9 +174,9 @@ bngradStatus_t DistributedPlan::allocate(const CallData &call,
     return BNGRAD_SUCCESS;
   auto statisticBytes = static_cast<size_t>(problem.tensors[Statistic].bytes);
   size_t resultBytes = static_cast<size_t>(channels) * sizeof(double);
-  buffers.host.reset(new (std::nothrow) char[2 * roundUp(sumsBytes) +
-                                             roundUp(statisticBytes) +
-                                             resultBytes]);
+  buffers.host.reset(
+      new (std::nothrow) char[2 * roundUp(sumsBytes) + roundUp(statisticBytes) +
+                              resultBytes]);
   if (!buffers.host)
     return fail(BNGRAD_INTERNAL_ERROR, "out of memory");
   buffers.hostSums = buffers.host.get();
@@ -271,8 +271,8 @@ void DistributedPlan::storeParameter(Operand operand, const char *sums,
     double value = loadAsDouble(accumulator, sums, row + i);
     if (operand == GradScale) {
       double given = loadAsDouble(fromType, statistic, fromOffset);
-      value *= problem.isInvStd ? given
-                                : 1 / std::sqrt(given + problem.epsilon);
+      value *=
+          problem.isInvStd ? given : 1 / std::sqrt(given + problem.epsilon);
     }
     storeRounded(toType, result, toOffset, value);
     for (int dim = to.rank; dim-- > 0;) {

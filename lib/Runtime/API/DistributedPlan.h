@@ -1,4 +1,5 @@
-//===- DistributedPlan.h - gradients of a spread batch -----------*- C++ -*-===//
+//===- DistributedPlan.h - gradients of a spread batch -----------*- C++
+//-*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -26,10 +27,11 @@ public:
   static bool isLocal(const Problem &problem);
 
   /// `makeLocalPlan` plans the parts.
-  bngradStatus_t create(const Problem &problem, const bngradHandle &handle,
-                        bngradStatus_t (*makeLocalPlan)(
-                            const Problem &problem, const bngradHandle &handle,
-                            std::unique_ptr<Plan> &plan));
+  bngradStatus_t
+  create(const Problem &problem, const bngradHandle &handle,
+         bngradStatus_t (*makeLocalPlan)(const Problem &problem,
+                                         const bngradHandle &handle,
+                                         std::unique_ptr<Plan> &plan));
 
   bngradStatus_t run(const CallData &call) const override;
   /// grad_scale and grad_offset are final before grad_input is computed.

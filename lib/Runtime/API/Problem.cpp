@@ -89,8 +89,8 @@ static bngradStatus_t setGroup(const bngradBatchNormBackwardOptions_t &options,
   return BNGRAD_SUCCESS;
 }
 
-static bngradStatus_t
-setOptions(const bngradBatchNormBackwardOptions_t *given, Problem &problem) {
+static bngradStatus_t setOptions(const bngradBatchNormBackwardOptions_t *given,
+                                 Problem &problem) {
   problem.isBatch = true;
   problem.numFeatureDims = 1;
   problem.featureDims[0] = 1;

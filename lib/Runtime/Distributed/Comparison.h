@@ -1,4 +1,5 @@
-//===- Comparison.h - headers of all processes at the root -------*- C++ -*-===//
+//===- Comparison.h - headers of all processes at the root -------*- C++
+//-*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

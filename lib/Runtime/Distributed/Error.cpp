@@ -1,4 +1,5 @@
-//===- Error.cpp - errors of collectives ---------------------------------------===//
+//===- Error.cpp - errors of collectives
+//---------------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,5 @@
-//===- Group.cpp - processes and their collectives ------------------------------===//
+//===- Group.cpp - processes and their collectives
+//------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -60,9 +61,9 @@ std::unique_ptr<Group> Group::open(Library &library, const void *communicator) {
     return nullptr;
   LibraryScope scope(library);
   bngradBackendError_t error;
-  if (scope.status || group->backend.get_place(group->communicator,
-                                               &group->rank, &group->size,
-                                               &error)) {
+  if (scope.status ||
+      group->backend.get_place(group->communicator, &group->rank, &group->size,
+                               &error)) {
     if (!scope.status)
       fail("%s: %s", group->backend.name, error.text);
     return nullptr;

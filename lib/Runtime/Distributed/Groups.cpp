@@ -1,4 +1,5 @@
-//===- Groups.cpp - the groups of the process -----------------------------------===//
+//===- Groups.cpp - the groups of the process
+//-----------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -89,8 +90,8 @@ Group *distributed::createGroup(const char *backend, const void *communicator) {
   if (!groups.isWatched) {
     bngradBackendError_t error;
     LibraryScope scope(*library);
-    if (scope.status || library->functions->set_finalize_hook(
-                            closeBeforeFinalize, &error)) {
+    if (scope.status ||
+        library->functions->set_finalize_hook(closeBeforeFinalize, &error)) {
       fail("%s: %s", library->functions->name, error.text);
       return nullptr;
     }
@@ -112,9 +113,10 @@ int distributed::destroyGroup(Group *group) {
   if (group == groups.defaultGroup)
     return fail("group: expected one that was created, got the default group");
   int status = group->close("expected a group, got one that was destroyed");
-  auto found = std::find_if(
-      groups.groups.begin(), groups.groups.end(),
-      [&](const std::unique_ptr<Group> &other) { return other.get() == group; });
+  auto found = std::find_if(groups.groups.begin(), groups.groups.end(),
+                            [&](const std::unique_ptr<Group> &other) {
+                              return other.get() == group;
+                            });
   if (found != groups.groups.end())
     groups.groups.erase(found);
   return status;

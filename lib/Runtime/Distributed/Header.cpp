@@ -1,4 +1,5 @@
-//===- Header.cpp - the header that processes compare --------------------------===//
+//===- Header.cpp - the header that processes compare
+//--------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -186,7 +187,7 @@ static void keepDifferentWords(std::vector<std::string> &texts) {
     for (size_t i = first; i + last < words.size(); ++i)
       text += (i == first ? "" : " ") + std::string(words[i]);
     // Texts that are cut may differ in the rest alone.
-    shortened.push_back(!text.empty()         ? text
+    shortened.push_back(!text.empty() ? text
                         : first == shortest && lists.front() == lists.back()
                             ? "another end of a long text"
                             : "nothing");
@@ -209,8 +210,7 @@ static std::string findDifferentOp(const std::vector<Header> &headers,
   return printValues(ranksByOp, values);
 }
 
-std::string
-distributed::findDifference(const std::vector<Header> &headers) {
+std::string distributed::findDifference(const std::vector<Header> &headers) {
   std::vector<int64_t> ranks;
   for (size_t i = 0; i < headers.size(); ++i)
     if (headers[i].progress != Progress::Done)

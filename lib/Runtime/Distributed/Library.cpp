@@ -1,4 +1,5 @@
-//===- Library.cpp - back ends that are loaded ---------------------------------===//
+//===- Library.cpp - back ends that are loaded
+//---------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -28,9 +29,7 @@ struct KnownLibrary {
 } // namespace
 
 static constexpr KnownLibrary kLibraries[] = {
-    {"openmpi",
-     BNGRAD_OPENMPI_LIBRARY,
-     {"libmpi.so.40", "libmpi.so.80"}},
+    {"openmpi", BNGRAD_OPENMPI_LIBRARY, {"libmpi.so.40", "libmpi.so.80"}},
     {"mpich", BNGRAD_MPICH_LIBRARY, {"libmpich.so.12", "libmpi.so.12"}}};
 
 /// The name of the MPI that the process has loaded; empty: none.

@@ -25,8 +25,8 @@ struct Library {
   std::mutex mutex;
 };
 
-/// Loads and initializes the back end `choice`: openmpi, mpich or a path; empty:
-/// that of the settings, or of the MPI that the process has loaded.
+/// Loads and initializes the back end `choice`: openmpi, mpich or a path;
+/// empty: that of the settings, or of the MPI that the process has loaded.
 ///
 /// Errors: null and a text.
 Library *loadLibrary(std::string choice);

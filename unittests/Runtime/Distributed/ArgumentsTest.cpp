@@ -1,4 +1,5 @@
-//===- ArgumentsTest.cpp - wrong calls, and settings ---------------------------===//
+//===- ArgumentsTest.cpp - wrong calls, and settings
+//---------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -183,6 +184,7 @@ TEST(ArgumentsTest, BackEnd) {
   setenv("BNGRAD_MPI", "libc.so.6/", 1);
   EXPECT_NE(getErrorOfTwo(), "");
   setenv("BNGRAD_MPI", BNGRAD_FAKE_MPI, 1);
-  EXPECT_EQ(getErrorOfTwo(), start + "expected 2 processes for the grid 2, got 1");
+  EXPECT_EQ(getErrorOfTwo(),
+            start + "expected 2 processes for the grid 2, got 1");
   unsetenv("BNGRAD_MPI");
 }

@@ -1,4 +1,5 @@
-//===- FailuresTest.cpp - processes that differ or are lost --------------------===//
+//===- FailuresTest.cpp - processes that differ or are lost
+//--------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -103,9 +104,7 @@ TEST_F(FailuresTest, Difference) {
       ": expected the same op on all processes, got epsilon=1e-05 "
       "statistics=batch on ranks 0, 1 and nothing on rank 2");
   expectDifference(
-      [](Variant &variant) {
-        variant.collective.op += std::string(2000, 'x');
-      },
+      [](Variant &variant) { variant.collective.op += std::string(2000, 'x'); },
       1, 0,
       ": expected the same op on all processes, got statistics=batch on ranks "
       "0, 2 and statistics=batchxxx");

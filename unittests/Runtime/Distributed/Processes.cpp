@@ -1,4 +1,5 @@
-//===- Processes.cpp - processes of the fake back end --------------------------===//
+//===- Processes.cpp - processes of the fake back end
+//--------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,5 @@
-//===- Processes.h - processes of the fake back end --------------*- C++ -*-===//
+//===- Processes.h - processes of the fake back end --------------*- C++
+//-*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -47,8 +48,7 @@ struct Process {
     bngradCollective_t described = collective.get();
     int64_t request = bngradGroupAllReduceStart(group, &described, data.data(),
                                                 int64_t(data.size()));
-    return bngradAllReduceWait(request) == 0 ? ""
-                                             : bngradGetCollectiveError();
+    return bngradAllReduceWait(request) == 0 ? "" : bngradGetCollectiveError();
   }
 };
 

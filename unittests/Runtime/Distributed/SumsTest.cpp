@@ -1,4 +1,5 @@
-//===- SumsTest.cpp - sums of the fake back end --------------------------------===//
+//===- SumsTest.cpp - sums of the fake back end
+//--------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -67,8 +68,7 @@ TEST(SumsTest, GroupsOfEveryGridAndAxes) {
             collective.axes.push_back(int64_t(axis));
         std::vector<int64_t> data = {int64_t(1) << process.rank, 0, 1};
         std::string error = process.sum(collective, data);
-        int64_t sum =
-            getExpected(grid, collective.axes, size, process.rank);
+        int64_t sum = getExpected(grid, collective.axes, size, process.rank);
         int64_t count = getExpected(grid, collective.axes, size, process.rank);
         if (!error.empty() || data[0] != sum || data[1] != 0 ||
             data[2] != __builtin_popcountll(uint64_t(count)))

@@ -161,8 +161,8 @@ static int copyStart(const void *original, bngradBackendHandle_t *copy,
       check(MPI_Comm_set_errhandler(from, MPI_ERRORS_RETURN),
             "MPI_Comm_set_errhandler", error))
     return 1;
-  status = check(MPI_Comm_test_inter(from, &isInter), "MPI_Comm_test_inter",
-                 error);
+  status =
+      check(MPI_Comm_test_inter(from, &isInter), "MPI_Comm_test_inter", error);
   if (!status && isInter)
     status = fail(error, "expected a communicator of one group, got an "
                          "inter-communicator");
@@ -322,13 +322,24 @@ static int receive(bngradBackendHandle_t communicator, void *data,
 }
 
 const bngradBackend_t *bngradGetBackend(void) {
-  static const bngradBackend_t kBackend = {
-      BNGRAD_BACKEND_VERSION, BNGRAD_MPI_NAME, initialize,
-      finalize,               getIsOwner,      checkThread,
-      isConcurrent,           setFinalizeHook, copyStart,
-      getPlace,               create,          destroy,
-      test,                   allReduceStart,  barrierStart,
-      sendStart,              probe,           receive};
+  static const bngradBackend_t kBackend = {BNGRAD_BACKEND_VERSION,
+                                           BNGRAD_MPI_NAME,
+                                           initialize,
+                                           finalize,
+                                           getIsOwner,
+                                           checkThread,
+                                           isConcurrent,
+                                           setFinalizeHook,
+                                           copyStart,
+                                           getPlace,
+                                           create,
+                                           destroy,
+                                           test,
+                                           allReduceStart,
+                                           barrierStart,
+                                           sendStart,
+                                           probe,
+                                           receive};
   return &kBackend;
 }
 
