@@ -1,5 +1,4 @@
-//===- DistributedPlan.cpp - gradients of a spread batch
-//------------------------===//
+//===- DistributedPlan.cpp - gradients of a spread batch ------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- DistributedPlan.h - gradients of a spread batch -----------*- C++
-//-*-===//
+//===- DistributedPlan.h - gradients of a spread batch ----------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- MakePlan.cpp - the choice of a plan
-//--------------------------------------===//
+//===- MakePlan.cpp - the choice of a plan --------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- ProcessGroup.cpp - processes that share a batch
-//--------------------------===//
+//===- ProcessGroup.cpp - processes that share a batch --------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- ProcessGroup.h - processes that share a batch -------------*- C++
-//-*-===//
+//===- ProcessGroup.h - processes that share a batch ------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Collectives.cpp - the functions of the library
-//---------------------------===//
+//===- Collectives.cpp - the functions of the library ---------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Comparison.cpp - headers of all processes at the root
-//--------------------===//
+//===- Comparison.cpp - headers of all processes at the root --------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Comparison.h - headers of all processes at the root -------*- C++
-//-*-===//
+//===- Comparison.h - headers of all processes at the root ------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Error.cpp - errors of collectives
-//---------------------------------------===//
+//===- Error.cpp - errors of collectives ----------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

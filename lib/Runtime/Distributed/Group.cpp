@@ -1,5 +1,4 @@
-//===- Group.cpp - processes and their collectives
-//------------------------------===//
+//===- Group.cpp - processes and their collectives ------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Group.h - processes and their collectives -----------------*- C++
-//-*-===//
+//===- Group.h - processes and their collectives ----------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

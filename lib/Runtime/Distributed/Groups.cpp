@@ -1,5 +1,4 @@
-//===- Groups.cpp - the groups of the process
-//-----------------------------------===//
+//===- Groups.cpp - the groups of the process -----------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Header.cpp - the header that processes compare
-//--------------------------===//
+//===- Header.cpp - the header that processes compare ---------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

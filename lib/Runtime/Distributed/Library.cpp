@@ -1,5 +1,4 @@
-//===- Library.cpp - back ends that are loaded
-//---------------------------------===//
+//===- Library.cpp - back ends that are loaded ----------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

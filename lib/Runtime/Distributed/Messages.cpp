@@ -1,5 +1,4 @@
-//===- Messages.cpp - messages between the processes of a group
-//----------------===//
+//===- Messages.cpp - messages between the processes of a group -----------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

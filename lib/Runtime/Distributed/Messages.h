@@ -1,5 +1,4 @@
-//===- Messages.h - messages between the processes of a group ----*- C++
-//-*-===//
+//===- Messages.h - messages between the processes of a group ---*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Pause.h - polling -----------------------------------------*- C++
-//-*-===//
+//===- Pause.h - polling ----------------------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

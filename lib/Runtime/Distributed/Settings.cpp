@@ -1,5 +1,4 @@
-//===- Settings.cpp - back end and timeout
-//-------------------------------------===//
+//===- Settings.cpp - back end and timeout --------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

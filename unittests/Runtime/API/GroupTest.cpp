@@ -1,5 +1,4 @@
-//===- GroupTest.cpp - gradients of a batch that is spread
-//----------------------===//
+//===- GroupTest.cpp - gradients of a batch that is spread ----------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

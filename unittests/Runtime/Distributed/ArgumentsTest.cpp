@@ -1,5 +1,4 @@
-//===- ArgumentsTest.cpp - wrong calls, and settings
-//---------------------------===//
+//===- ArgumentsTest.cpp - wrong calls, and settings ----------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

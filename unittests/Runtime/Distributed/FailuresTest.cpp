@@ -1,5 +1,4 @@
-//===- FailuresTest.cpp - processes that differ or are lost
-//--------------------===//
+//===- FailuresTest.cpp - processes that differ or are lost ---------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- FakeMpi.cpp - a back end whose processes are threads
-//--------------------===//
+//===- FakeMpi.cpp - a back end whose processes are threads ---------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- FakeMpi.h - a back end whose processes are threads --------*- C++
-//-*-===//
+//===- FakeMpi.h - a back end whose processes are threads -------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

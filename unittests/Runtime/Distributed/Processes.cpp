@@ -1,5 +1,4 @@
-//===- Processes.cpp - processes of the fake back end
-//--------------------------===//
+//===- Processes.cpp - processes of the fake back end ---------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Processes.h - processes of the fake back end --------------*- C++
-//-*-===//
+//===- Processes.h - processes of the fake back end -------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

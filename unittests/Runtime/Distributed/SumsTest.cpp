@@ -1,5 +1,4 @@
-//===- SumsTest.cpp - sums of the fake back end
-//--------------------------------===//
+//===- SumsTest.cpp - sums of the fake back end ---------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
