@@ -47,7 +47,8 @@ typedef enum {
   BNGRAD_INSUFFICIENT_WORKSPACE = 6,
   BNGRAD_DEVICE_NOT_SUPPORTED = 7,
   BNGRAD_COMPILER_NOT_FOUND = 8,
-  BNGRAD_INTERNAL_ERROR = 9
+  BNGRAD_INTERNAL_ERROR = 9,
+  BNGRAD_PROCESS_ERROR = 10 /* another process is lost, or differs */
 } bngradStatus_t;
 
 typedef enum {
@@ -81,7 +82,10 @@ typedef enum {
 #define BNGRAD_MAX_RANK 16
 #define BNGRAD_MAX_FEATURE_DIMS 8
 
-/* All zero but struct_size: the defaults. */
+typedef struct bngradProcessGroup *bngradProcessGroup_t;
+
+/* All zero but struct_size: the defaults. A struct of an older version, which
+ * ends earlier, is as one with zeros there. */
 typedef struct {
   size_t struct_size; /* sizeof(bngradBatchNormBackwardOptions_t) */
   double epsilon;     /* finite, at least 0, and 0 with an inv_std */
@@ -93,6 +97,14 @@ typedef struct {
    * grad_input also if kernels are compiled: two more of them. 0: such calls
    * complete all gradients of a compiled kernel at its end. */
   int asynchronous;
+  /* Null: this process alone. Otherwise the tensors are this process's part of
+   * a batch that is spread over the group, and mean and statistic are those of
+   * the whole: every process calls, also with an empty part. grad_scale and
+   * grad_offset are sums over the whole batch, in every process. */
+  bngradProcessGroup_t process_group;
+  /* 1: those two are sums over the part of this process, for callers that
+   * add the gradients of parameters themselves. */
+  int local_parameter_gradients;
 } bngradBatchNormBackwardOptions_t;
 
 #ifndef BNGRAD_THREADS_T_DEFINED
@@ -155,6 +167,21 @@ bngradStatus_t bngradDestroyHandle(bngradHandle_t handle);
 bngradStatus_t bngradSetThreads(bngradHandle_t handle,
                                 const bngrad_threads_t *threads);
 
+/*
+ * The processes of `communicator`, the address of an MPI_Comm, null:
+ * MPI_COMM_WORLD. All of them must call it. `backend` is "openmpi", "mpich" or
+ * a path; null: as the environment variable BNGRAD_MPI says, otherwise the MPI
+ * that the process has loaded. MPI is initialized if nobody has, and is then
+ * finalized at the end of the process. docs/distributed.md describes timeouts
+ * and threads. A group must outlive the descriptors that use it.
+ *
+ * Errors: BNGRAD_PROCESS_ERROR, also where no MPI can be loaded.
+ */
+bngradStatus_t bngradCreateProcessGroup(bngradProcessGroup_t *group,
+                                        const char *backend,
+                                        const void *communicator);
+bngradStatus_t bngradDestroyProcessGroup(bngradProcessGroup_t group);
+
 /* `shape` and `strides` have `rank` elements, 0 to BNGRAD_MAX_RANK, and are
  * copied. Strides are in elements, and at least 0; null: row-major. */
 bngradStatus_t
@@ -205,7 +232,9 @@ bngradStatus_t bngradDescribeBatchNormBackward(
 /*
  * Computes the gradients that the descriptor wants; the pointers of its null
  * tensors are ignored. `stream` is ignored on a CPU, where the call returns
- * when all is done.
+ * when all is done. With a process group it waits for the other processes, and
+ * on a GPU for the stream. An error that only this process has leaves them
+ * waiting until their timeout.
  *
  * grad_input may be grad_output or input: the same pointer, type and strides.
  * No other two tensors of which one is an output may overlap, nor may the

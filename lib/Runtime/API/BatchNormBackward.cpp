@@ -6,10 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CompiledPlan.h"
 #include "Error.h"
 #include "Handle.h"
-#include "ReadyPlan.h"
+#include "Plan.h"
 
 #include <algorithm>
 #include <array>
@@ -24,8 +23,6 @@ struct bngradBatchNormBackwardDescriptor {
   const bngradHandle *handle;
   Problem problem;
   std::unique_ptr<Plan> plan;
-  /// Why no ready kernel covers it; null: one does.
-  const char *reason;
   /// The operands that are there, outputs first.
   Operand operands[kNumOperands];
   int numOutputs, numOperands;
@@ -67,32 +64,6 @@ static size_t getWorkspaceSize(const Descriptor &descriptor) {
     size += roundUp(sizeof(Task));
   // The workspace may start anywhere.
   return size == 0 ? 0 : size + kAlignment - 1;
-}
-
-/// Plans the problem: by a ready kernel, or by one that is compiled.
-static bngradStatus_t setPlan(Descriptor &descriptor) {
-  const char *&reason = descriptor.reason;
-  reason = "kernels for GPUs are compiled";
-  if (!descriptor.handle->cuda) {
-    auto ready = std::make_unique<ReadyPlan>();
-    reason = ready->create(descriptor.problem, descriptor.handle->kernels);
-    if (!reason) {
-      descriptor.plan = std::move(ready);
-      return BNGRAD_SUCCESS;
-    }
-  }
-  auto compiled = std::make_unique<CompiledPlan>();
-  std::string error;
-  bngradStatus_t status =
-      compiled->create(descriptor.problem, *descriptor.handle, error);
-  descriptor.plan = std::move(compiled);
-  if (status == BNGRAD_COMPILER_NOT_FOUND)
-    return fail(status,
-                "expected a ready kernel or libBNGradCompiler.so: %s, and %s",
-                reason, error.c_str());
-  if (status != BNGRAD_SUCCESS)
-    return fail(status, "%s", error.c_str());
-  return status;
 }
 
 /// Lists the operands that are there.
@@ -143,7 +114,7 @@ static bngradStatus_t create(Part part, bngradHandle_t handle,
     bngradStatus_t status =
         makeProblem(part, options, tensors, created->problem);
     if (status == BNGRAD_SUCCESS)
-      status = setPlan(*created);
+      status = makePlan(created->problem, *handle, created->plan);
     if (status != BNGRAD_SUCCESS)
       return status;
     setOperands(*created);
@@ -222,8 +193,6 @@ bngradDescribeBatchNormBackward(bngradBatchNormBackwardDescriptor_t descriptor,
   description.add("part", kParts[static_cast<int>(descriptor->problem.part)]);
   descriptor->plan->describe(handle.hasThreads ? &handle.threads : nullptr,
                              description);
-  if (descriptor->reason)
-    description.add("reason", descriptor->reason);
   if (size < description.getSize())
     return fail(BNGRAD_BAD_PARAM, "size: expected at least %zu, got %zu",
                 description.getSize(), size);

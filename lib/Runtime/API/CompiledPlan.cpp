@@ -15,23 +15,6 @@ using namespace bngrad;
 /// Kernels take workspaces that start at multiples of it.
 static constexpr size_t kAlignment = 64;
 
-/// The sums of `problem` in row-major order.
-static Tensor makeSums(const Problem &problem) {
-  Tensor sums = {};
-  sums.dtype = problem.accumulator;
-  sums.rank = problem.numFeatureDims + 1;
-  sums.shape[0] = 2;
-  for (int i = 0; i < problem.numFeatureDims; ++i)
-    sums.shape[i + 1] = problem.tensors[Input].shape[problem.featureDims[i]];
-  sums.numElements = 1;
-  for (int dim = sums.rank; dim-- > 0;) {
-    sums.strides[dim] = sums.shape[dim] > 1 ? sums.numElements : 0;
-    sums.numElements *= sums.shape[dim];
-  }
-  sums.bytes = sums.numElements * getBytes(sums.dtype);
-  return sums;
-}
-
 bngradStatus_t CompiledPlan::createSteps(const Problem &problem,
                                          const bngradHandle &handle,
                                          std::string &error) {
@@ -58,7 +41,9 @@ bngradStatus_t CompiledPlan::createSteps(const Problem &problem,
 
 bngradStatus_t CompiledPlan::create(const Problem &problem,
                                     const bngradHandle &handle,
+                                    const char *whyCompiled,
                                     std::string &error) {
+  reason = whyCompiled;
   std::copy_n(problem.has, kNumOutputs, has);
   chip = handle.chip;
   if (bngradStatus_t status = all.create(problem, handle, error))
@@ -109,4 +94,5 @@ void CompiledPlan::describe(const bngrad_threads_t * /*threads*/,
   description.add("kernel", "compiled");
   if (!chip.empty())
     description.add("chip", chip.c_str());
+  description.add("reason", reason);
 }

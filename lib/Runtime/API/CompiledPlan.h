@@ -20,9 +20,11 @@ namespace bngrad {
 /// for, two for the steps of asynchronous calls.
 class CompiledPlan : public Plan {
 public:
+  /// `reason`, a literal: why no ready kernel covers the problem.
+  ///
   /// Errors: that of findCompiledKernel.
   bngradStatus_t create(const Problem &problem, const bngradHandle &handle,
-                        std::string &error);
+                        const char *reason, std::string &error);
 
   bngradStatus_t run(const CallData &call) const override;
   /// Without steps all gradients are final at the end.
@@ -35,6 +37,7 @@ private:
                              std::string &error);
 
   CompiledCall all;
+  const char *reason = "";
   /// Of a GPU; empty: on a CPU.
   std::string chip;
   bool hasSteps = false;

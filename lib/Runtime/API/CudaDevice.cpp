@@ -35,6 +35,8 @@ static bool load(const char *name, CudaLibrary &library, std::string &error) {
   find(library.getCapability, "bngradCudaGetCapability");
   find(library.setDefaultDevice, "mgpuSetDefaultDevice");
   find(library.recordEvent, "mgpuEventRecord");
+  find(library.copy, "mgpuMemcpy");
+  find(library.synchronize, "mgpuStreamSynchronize");
   Dl_info info;
   if (error.empty() &&
       dladdr(reinterpret_cast<void *>(library.setStream), &info) != 0)

@@ -26,6 +26,8 @@ struct CudaLibrary {
   decltype(&bngradCudaGetCapability) getCapability;
   decltype(&mgpuSetDefaultDevice) setDefaultDevice;
   decltype(&mgpuEventRecord) recordEvent;
+  decltype(&mgpuMemcpy) copy;
+  decltype(&mgpuStreamSynchronize) synchronize;
   /// Where the library is.
   std::string path;
 };

@@ -12,7 +12,7 @@
 #include <cstdio>
 
 /// Of a thread; no destructor, so that the library may be unloaded.
-static thread_local char text[512];
+static thread_local char text[4096];
 
 bngradStatus_t bngrad::fail(bngradStatus_t status, const char *format, ...) {
   va_list arguments;
@@ -60,6 +60,8 @@ const char *bngradGetStatusName(bngradStatus_t status) {
     return "BNGRAD_COMPILER_NOT_FOUND";
   case BNGRAD_INTERNAL_ERROR:
     return "BNGRAD_INTERNAL_ERROR";
+  case BNGRAD_PROCESS_ERROR:
+    return "BNGRAD_PROCESS_ERROR";
   }
   return "unknown status";
 }

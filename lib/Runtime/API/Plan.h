@@ -12,6 +12,8 @@
 #include "Description.h"
 #include "Problem.h"
 
+#include <memory>
+
 namespace bngrad {
 
 /// The data of one call.
@@ -56,6 +58,11 @@ public:
 protected:
   size_t workspaceSize = 0;
 };
+
+/// Plans the problem: by a ready kernel, or by one that is compiled; with a
+/// process group, by both halves.
+bngradStatus_t makePlan(const Problem &problem, const bngradHandle &handle,
+                        std::unique_ptr<Plan> &plan);
 
 } // namespace bngrad
 

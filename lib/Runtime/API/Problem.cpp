@@ -12,6 +12,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <utility>
 
 using namespace bngrad;
 
@@ -60,31 +63,63 @@ bool Problem::isFeatureDim(int dim) const {
          featureDims + numFeatureDims;
 }
 
+/// Copies options of this version or an older one.
 static bngradStatus_t
-setOptions(const bngradBatchNormBackwardOptions_t *options, Problem &problem) {
+copyOptions(const bngradBatchNormBackwardOptions_t &options,
+            bngradBatchNormBackwardOptions_t &copy) {
+  constexpr size_t kLeast =
+      offsetof(bngradBatchNormBackwardOptions_t, asynchronous);
+  if (options.struct_size < kLeast)
+    return fail(BNGRAD_BAD_PARAM,
+                "options: expected struct_size to be at least %zu, got %zu",
+                kLeast, options.struct_size);
+  copy = {};
+  std::memcpy(&copy, &options, std::min(options.struct_size, sizeof(copy)));
+  return BNGRAD_SUCCESS;
+}
+
+static bngradStatus_t verifyChoice(const char *name, int value) {
+  if (value == 0 || value == 1)
+    return BNGRAD_SUCCESS;
+  return fail(BNGRAD_BAD_PARAM, "options: expected %s to be 0 or 1, got %d",
+              name, value);
+}
+
+static bngradStatus_t setGroup(const bngradBatchNormBackwardOptions_t &options,
+                               Problem &problem) {
+  if (bngradStatus_t status = verifyChoice("local_parameter_gradients",
+                                           options.local_parameter_gradients))
+    return status;
+  problem.group = options.process_group;
+  problem.hasLocalParameters = options.local_parameter_gradients != 0;
+  if (problem.group && problem.part != Part::Whole)
+    return fail(BNGRAD_BAD_PARAM,
+                "options: expected process_group to be null for %s, whose "
+                "sums the caller adds, got one",
+                getName(problem.part));
+  return BNGRAD_SUCCESS;
+}
+
+static bngradStatus_t setOptions(const bngradBatchNormBackwardOptions_t *given,
+                                 Problem &problem) {
   problem.isBatch = true;
   problem.numFeatureDims = 1;
   problem.featureDims[0] = 1;
-  if (!options)
+  if (!given)
     return BNGRAD_SUCCESS;
-  if (options->struct_size < sizeof(*options))
-    return fail(BNGRAD_BAD_PARAM,
-                "options: expected struct_size to be at least %zu, got %zu",
-                sizeof(*options), options->struct_size);
-  if (options->statistics != BNGRAD_STATISTICS_BATCH &&
-      options->statistics != BNGRAD_STATISTICS_GLOBAL)
-    return fail(BNGRAD_BAD_PARAM,
-                "options: expected statistics to be 0 or 1, got %d",
-                static_cast<int>(options->statistics));
-  if (options->statistic != BNGRAD_STATISTIC_VARIANCE &&
-      options->statistic != BNGRAD_STATISTIC_INV_STD)
-    return fail(BNGRAD_BAD_PARAM,
-                "options: expected statistic to be 0 or 1, got %d",
-                static_cast<int>(options->statistic));
-  if (options->asynchronous != 0 && options->asynchronous != 1)
-    return fail(BNGRAD_BAD_PARAM,
-                "options: expected asynchronous to be 0 or 1, got %d",
-                options->asynchronous);
+  bngradBatchNormBackwardOptions_t copy;
+  const bngradBatchNormBackwardOptions_t *options = &copy;
+  if (bngradStatus_t status = copyOptions(*given, copy))
+    return status;
+  if (bngradStatus_t status = setGroup(copy, problem))
+    return status;
+  const std::pair<const char *, int> choices[] = {
+      {"statistics", options->statistics},
+      {"statistic", options->statistic},
+      {"asynchronous", options->asynchronous}};
+  for (auto [name, value] : choices)
+    if (bngradStatus_t status = verifyChoice(name, value))
+      return status;
   problem.isAsynchronous = options->asynchronous == 1;
   problem.isBatch = options->statistics == BNGRAD_STATISTICS_BATCH;
   if (!problem.isBatch && problem.part != Part::Whole)
@@ -346,6 +381,22 @@ static const char *fold(const Problem &problem, const int *dims, int count,
   layout.channels = sizes[1];
   layout.inner = sizes[2];
   return nullptr;
+}
+
+Tensor bngrad::makeSums(const Problem &problem) {
+  Tensor sums = {};
+  sums.dtype = problem.accumulator;
+  sums.rank = problem.numFeatureDims + 1;
+  sums.shape[0] = 2;
+  for (int i = 0; i < problem.numFeatureDims; ++i)
+    sums.shape[i + 1] = problem.tensors[Input].shape[problem.featureDims[i]];
+  sums.numElements = 1;
+  for (int dim = sums.rank; dim-- > 0;) {
+    sums.strides[dim] = sums.shape[dim] > 1 ? sums.numElements : 0;
+    sums.numElements *= sums.shape[dim];
+  }
+  sums.bytes = sums.numElements * getBytes(sums.dtype);
+  return sums;
 }
 
 Tensor bngrad::getRow(const Tensor &sums) {

@@ -56,6 +56,10 @@ struct Problem {
   int featureDims[BNGRAD_MAX_FEATURE_DIMS];
   /// The type of arithmetic.
   bngradDtype_t accumulator;
+  /// Null: this process alone.
+  bngradProcessGroup_t group;
+  /// Whether grad_scale and grad_offset are those of this process.
+  bool hasLocalParameters;
 
   bool isFeatureDim(int dim) const;
   bool isOutput(Operand operand) const {
@@ -76,6 +80,9 @@ struct Layout {
   int64_t outer, channels, inner;
   int64_t strides[kNumOperands]; // of scale to statistic and of their gradients
 };
+
+/// The sums of `problem`, row-major.
+Tensor makeSums(const Problem &problem);
 
 /// A row of the sums.
 Tensor getRow(const Tensor &sums);

@@ -102,6 +102,8 @@ public:
 
   /// Computes into cleared outputs, with a workspace of its own.
   bngradStatus_t run();
+  /// Restores inputs and clears outputs.
+  void reset();
   bngradStatus_t runAsync(const bngradExecutor_t *executor,
                           const bngradCompletion_t *done);
 
@@ -131,7 +133,6 @@ public:
   bngradBatchNormBackwardDescriptor_t reduce = nullptr, elemt = nullptr;
 
 private:
-  void reset();
   ReferenceResults computeExpected(bool ofSums) const;
   bngradStatus_t createTensors();
   std::string checkMemory();

@@ -1,0 +1,150 @@
+/*===- Collectives.h - sums over processes ---------------------- -*- C -*-===*\
+|*
+|* Licensed under the Apache License v2.0 with LLVM Exceptions.
+|* See LICENSE for license information.
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+|*
+\*===----------------------------------------------------------------------===*/
+/*
+ * libBNGradDistributed.so: the functions that generated code calls for its
+ * all-reduces, over MPI, which a back end loads when it is first needed:
+ * libBNGradMPI-openmpi.so or libBNGradMPI-mpich.so. docs/distributed.md
+ * describes processes, failures and costs.
+ *
+ * Processes: those of a program are a grid, row-major, so that process p has
+ * linear index p. The group of a process along axes A are the processes that
+ * agree with it in all coordinates but those of A. Its sum is over that group.
+ *
+ * Order: every process of the grid starts the same collectives in the same
+ * order. Before the first of each op, type and count, the processes compare a
+ * header; those that differ, or are missing at the end of the timeout, are
+ * named in an error of every process.
+ *
+ * Errors: functions return 0, or another value and a text of
+ * bngradGetCollectiveError(). After a timeout or an error of MPI the processes
+ * are out of step: all later collectives of the group fail at once.
+ *
+ * Threads: all functions may be called by several threads at once. Those that
+ * start collectives of one group must do so in the order of the other
+ * processes; groups of their own (bngradCreateCollectiveGroup) let threads
+ * work independently. Where the program has initialized MPI without
+ * MPI_THREAD_MULTIPLE, calls of MPI are made one at a time, and the program
+ * must not call MPI in another thread meanwhile; with MPI_THREAD_SINGLE or
+ * _FUNNELED, in the main thread alone.
+ */
+
+#ifndef BNGRAD_RUNTIME_COLLECTIVES_H
+#define BNGRAD_RUNTIME_COLLECTIVES_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Names in the style of C. */
+/* NOLINTBEGIN(readability-identifier-naming) */
+
+/* Element types of the all-reduced buffers. */
+enum {
+  BNGRAD_COLLECTIVE_F32 = 0,
+  BNGRAD_COLLECTIVE_F64 = 1,
+  BNGRAD_COLLECTIVE_I64 = 2
+};
+
+/* The most axes of a grid. */
+#define BNGRAD_MAX_GRID_RANK 8
+
+/* The facts of one all-reduce in a program, which are the same in every call:
+ * a constant of generated code. */
+typedef struct bngradCollective_t {
+  int64_t struct_size; /* sizeof(bngradCollective_t) */
+  /* Zero-terminated, for the header that processes compare, and for errors: the
+   * op with its attributes and global types. */
+  const char *op;
+  const char *location;      /* such as "file.mlir:12:8", or "" */
+  int64_t dtype;             /* one of the enum */
+  int64_t grid_rank;         /* number of axes of the grid, at most 8 */
+  const int64_t *grid_shape; /* their sizes; the product is the number of
+                                processes of the program */
+  int64_t num_axes;          /* axes of the group, ascending */
+  const int64_t *axes;
+} bngradCollective_t;
+
+/* Starts the sum of `count` contiguous elements at `data` over the group of
+ * this process, in place. Returns a request, which is never 0, also where it
+ * fails: the wait returns the error. Every process must call it, also with an
+ * empty shard. It does not block, but that the first call of a process loads
+ * and initializes MPI. A grid of one process needs no back end. */
+int64_t bngradAllReduceStart(const bngradCollective_t *collective, void *data,
+                             int64_t count);
+/* Waits for a request, once. `data` is the sum only after 0, and is unchanged
+ * after an error. */
+int32_t bngradAllReduceWait(int64_t request);
+/* The linear index of this process in the grid; -1: an error. */
+int64_t bngradProcessIndex(const bngradCollective_t *grid);
+/* The error of the last call of this thread that failed, one line. It lives
+ * until the next one. */
+const char *bngradGetCollectiveError(void);
+
+/*
+ * Settings. They count for groups that are used for the first time afterwards,
+ * the timeout for every wait that begins afterwards.
+ */
+
+/* "openmpi", "mpich" or the path of a back end; null: as the environment
+ * variable BNGRAD_MPI says, otherwise by the MPI that the process has loaded.
+ */
+int32_t bngradSetCollectiveBackend(const char *backend);
+/* How long a wait may take, in seconds, more than 0; 0: as the environment
+ * variable BNGRAD_TIMEOUT says, otherwise 300. */
+int32_t bngradSetCollectiveTimeout(double seconds);
+
+/*
+ * Groups of processes for callers that are no generated code. A group has a
+ * communicator of its own, a copy of the caller's, so that its messages meet
+ * no others.
+ */
+typedef struct bngradCollectiveGroup *bngradCollectiveGroup_t;
+
+/* All processes of `communicator`, the address of an MPI_Comm, must call it;
+ * null: MPI_COMM_WORLD. `backend` as above. MPI is initialized if nobody has,
+ * and is then finalized at the end of the process. */
+int32_t bngradCreateCollectiveGroup(bngradCollectiveGroup_t *group,
+                                    const char *backend,
+                                    const void *communicator);
+/* Frees the communicators of the group, whose requests are all waited for.
+ * Null: nothing. */
+int32_t bngradDestroyCollectiveGroup(bngradCollectiveGroup_t group);
+/* That of bngradAllReduceStart, all processes of MPI_COMM_WORLD, which is made
+ * if it was not used yet; null: an error. It is not destroyed. */
+bngradCollectiveGroup_t bngradGetDefaultCollectiveGroup(void);
+int64_t bngradGetCollectiveGroupSize(bngradCollectiveGroup_t group);
+int64_t bngradGetCollectiveGroupRank(bngradCollectiveGroup_t group);
+/* As bngradAllReduceStart, among the processes of `group`. */
+int64_t bngradGroupAllReduceStart(bngradCollectiveGroup_t group,
+                                  const bngradCollective_t *collective,
+                                  void *data, int64_t count);
+
+/*
+ * Counts of a group, for tests and measurements. Headers are not all-reduces.
+ */
+typedef struct {
+  int64_t struct_size; /* sizeof(bngradCollectiveCounts_t) */
+  int64_t all_reduces; /* started, with more than one process */
+  int64_t bytes;       /* of their elements in this process */
+  int64_t in_flight;   /* started and not waited for, at most at one time */
+  int64_t headers;     /* comparisons of headers */
+  int64_t communicators;
+} bngradCollectiveCounts_t;
+
+int32_t bngradGetCollectiveCounts(bngradCollectiveGroup_t group,
+                                  bngradCollectiveCounts_t *counts);
+
+/* NOLINTEND(readability-identifier-naming) */
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* BNGRAD_RUNTIME_COLLECTIVES_H */

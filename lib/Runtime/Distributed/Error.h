@@ -1,0 +1,35 @@
+//===- Error.h - errors of collectives --------------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_RUNTIME_DISTRIBUTED_ERROR_H
+#define BNGRAD_LIB_RUNTIME_DISTRIBUTED_ERROR_H
+
+#include <new>
+#include <string>
+
+namespace bngrad::distributed {
+
+/// Makes the text that of bngradGetCollectiveError() of this thread; 1.
+[[gnu::format(printf, 1, 2)]] int fail(const char *format, ...);
+int fail(const std::string &text);
+
+/// Returns the result of `function`, the body of an exported function that
+/// returns `onFailure` where memory runs out.
+template <typename Result, typename Function>
+Result guard(Result onFailure, Function function) {
+  try {
+    return function();
+  } catch (const std::bad_alloc &) {
+    fail("out of memory");
+    return onFailure;
+  }
+}
+
+} // namespace bngrad::distributed
+
+#endif // BNGRAD_LIB_RUNTIME_DISTRIBUTED_ERROR_H
