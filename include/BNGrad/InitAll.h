@@ -11,6 +11,7 @@
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Lower/SelectByDevice.h"
+#include "BNGrad/Transforms/Partition/ShardingInterface.h"
 #include "BNGrad/Transforms/Passes.h"
 #include "BNGrad/Transforms/Pipelines.h"
 
@@ -22,14 +23,15 @@
 
 namespace mlir::bngrad {
 
-/// Adds every upstream dialect and extension, our dialect, and the translations
-/// to LLVM IR of the pipelines' output and of kernels.
+/// Adds every upstream dialect and extension, our dialect, the translations to
+/// LLVM IR of the pipelines' output and of kernels, and the sharding of our ops.
 inline void registerAllDialects(DialectRegistry &registry) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   registerAllToLLVMIRTranslations(registry);
   registry.insert<BNGradDialect>();
   registerSelectByDeviceTranslation(registry);
+  registerShardingInterfaceExternalModels(registry);
 }
 
 /// Registers every upstream pass, our passes and our pipelines.

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <string_view>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -169,55 +170,79 @@ static bool readHeader(int descriptor, size_t size, std::string &text,
   return true;
 }
 
-static bool readArray(int descriptor, size_t fileSize, Array &array,
-                      std::string &error) {
-  std::string text;
-  size_t dataBegin;
+namespace {
+/// An array in a file: its type and shape, and where the elements begin.
+struct FileArray {
   ElementType type;
   std::vector<int64_t> shape;
-  if (!readHeader(descriptor, fileSize, text, dataBegin, error) ||
-      !interpretHeader(text, type, shape, error))
-    return false;
+  size_t dataBegin = 0, size = 0;
+};
+} // namespace
 
-  size_t size = static_cast<size_t>(*computeByteSize(type, shape));
-  auto failSize = [&](size_t got) {
-    error = "expected " + std::to_string(size) + " bytes of data for shape " +
-            printable(tupleOf(shape)) + " of " + name(type) + ", got " +
-            std::to_string(got);
+static std::string describeSize(const FileArray &array, size_t got) {
+  return "expected " + std::to_string(array.size) +
+         " bytes of data for shape " + printable(tupleOf(array.shape)) +
+         " of " + name(array.type) + ", got " + std::to_string(got);
+}
+
+/// Finds the array of a file of `fileSize` bytes.
+static bool findArray(int descriptor, size_t fileSize, FileArray &array,
+                      std::string &error) {
+  std::string text;
+  if (!readHeader(descriptor, fileSize, text, array.dataBegin, error) ||
+      !interpretHeader(text, array.type, array.shape, error))
     return false;
-  };
-  // Before the allocation: a header may claim anything.
-  size_t available = fileSize > dataBegin ? fileSize - dataBegin : 0;
-  if (available != size)
-    return failSize(available);
+  array.size = static_cast<size_t>(*computeByteSize(array.type, array.shape));
+  // Before an allocation: a header may claim anything.
+  size_t available =
+      fileSize > array.dataBegin ? fileSize - array.dataBegin : 0;
+  if (available == array.size)
+    return true;
+  error = describeSize(array, available);
+  return false;
+}
+
+/// Checks the bytes of an i1 array, of which the first has number `begin`.
+static bool verifyBytes(const char *data, size_t size, size_t begin,
+                        std::string &error) {
+  for (size_t i = 0; i < size; ++i) {
+    unsigned char byte = static_cast<unsigned char>(data[i]);
+    if (byte > 1) {
+      error = "expected bytes 0 and 1 in |b1 data, got " +
+              std::to_string(byte) + " at index " + std::to_string(begin + i);
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool readArray(int descriptor, size_t fileSize, Array &array,
+                      std::string &error) {
+  FileArray found;
   Array result;
-  if (!allocateArray(type, shape, result, error))
+  if (!findArray(descriptor, fileSize, found, error) ||
+      !allocateArray(found.type, found.shape, result, error))
     return false;
   size_t count;
-  if (!readBytes(descriptor, result.data.data(), size, count)) {
+  if (!readBytes(descriptor, result.data.data(), found.size, count)) {
     error = "cannot read: " + systemText(errno);
     return false;
   }
   // The file may have shrunk since it was measured.
-  if (count != size)
-    return failSize(count);
-
-  if (type == ElementType::I1) {
-    for (size_t i = 0; i < size; ++i) {
-      unsigned char byte = static_cast<unsigned char>(result.data.data()[i]);
-      if (byte > 1) {
-        error = "expected bytes 0 and 1 in |b1 data, got " +
-                std::to_string(byte) + " at index " + std::to_string(i);
-        return false;
-      }
-    }
+  if (count != found.size) {
+    error = describeSize(found, count);
+    return false;
   }
+  if (found.type == ElementType::I1 &&
+      !verifyBytes(result.data.data(), found.size, 0, error))
+    return false;
   array = std::move(result);
   return true;
 }
 
-static bool readFile(const std::string &path, Array &array,
-                     std::string &error) {
+/// Calls `read` with a descriptor of the file and its size.
+template <typename Read>
+static bool readFile(const std::string &path, std::string &error, Read read) {
   auto fail = [&](const std::string &what) {
     error = path + ": " + what;
     return false;
@@ -233,27 +258,28 @@ static bool readFile(const std::string &path, Array &array,
   if (!S_ISREG(status.st_mode))
     return fail("cannot open: not a regular file");
   std::string what;
-  if (!readArray(file.descriptor, static_cast<size_t>(status.st_size), array,
-                 what))
+  if (!read(file.descriptor, static_cast<size_t>(status.st_size), what))
     return fail(what);
   return true;
 }
 
 bool readNpy(const std::string &path, Array &array, std::string &error) {
-  return orOutOfMemory(path, error,
-                       [&] { return readFile(path, array, error); });
+  return orOutOfMemory(path, error, [&] {
+    return readFile(path, error,
+                    [&](int descriptor, size_t size, std::string &what) {
+                      return readArray(descriptor, size, array, what);
+                    });
+  });
 }
 
 //===----------------------------------------------------------------------===//
 // Writing
 //===----------------------------------------------------------------------===//
 
-static bool writeArray(int descriptor, const Array &array, std::string &error) {
-  assert(computeByteSize(array.type, array.shape) ==
-             static_cast<int64_t>(array.data.size()) &&
-         "expected the data of the shape");
-
-  std::string header = printHeader(array.type, array.shape);
+/// All bytes before the elements.
+static bool makePrefix(ElementType type, const std::vector<int64_t> &shape,
+                       std::string &prefix, std::string &error) {
+  std::string header = printHeader(type, shape);
   // One byte for the newline that ends the header.
   size_t size = kPrefixSizeV1 + header.size() + 1;
   header.append((kDataAlignment - size % kDataAlignment) % kDataAlignment, ' ');
@@ -263,11 +289,21 @@ static bool writeArray(int descriptor, const Array &array, std::string &error) {
             std::to_string(header.size());
     return false;
   }
-  std::string prefix(kMagic);
+  prefix = kMagic;
   prefix += {'\x01', '\x00', static_cast<char>(header.size() & 0xff),
              static_cast<char>(header.size() >> 8)};
   prefix += header;
+  return true;
+}
 
+static bool writeArray(int descriptor, const Array &array, std::string &error) {
+  assert(computeByteSize(array.type, array.shape) ==
+             static_cast<int64_t>(array.data.size()) &&
+         "expected the data of the shape");
+
+  std::string prefix;
+  if (!makePrefix(array.type, array.shape, prefix, error))
+    return false;
   if (writeBytes(descriptor, prefix.data(), prefix.size()) &&
       writeBytes(descriptor, array.data.data(), array.data.size()))
     return true;
@@ -301,6 +337,156 @@ static bool writeFile(const std::string &path, const Array &array,
 bool writeNpy(const std::string &path, const Array &array, std::string &error) {
   return orOutOfMemory(path, error,
                        [&] { return writeFile(path, array, error); });
+}
+
+//===----------------------------------------------------------------------===//
+// Parts
+//===----------------------------------------------------------------------===//
+
+void visitRuns(const std::vector<int64_t> &shape, const ArrayPart &part,
+               const std::function<void(int64_t whole, int64_t inPart,
+                                        int64_t length)> &visit) {
+  // Inner dims that the part has whole are one run, with the dim around them.
+  int64_t length = 1;
+  size_t outer = shape.size();
+  while (outer > 0 && part.shape[outer - 1] == shape[outer - 1])
+    length *= shape[--outer];
+  int64_t numRuns = 1, stride = length;
+  if (outer > 0) {
+    --outer;
+    length *= part.shape[outer];
+    stride *= shape[outer];
+  }
+  for (size_t dim = 0; dim < outer; ++dim)
+    numRuns *= part.shape[dim];
+  if (length == 0 || numRuns == 0)
+    return;
+  int64_t first =
+      outer < shape.size() ? part.begin[outer] * (stride / shape[outer]) : 0;
+  for (int64_t run = 0; run < numRuns; ++run) {
+    int64_t whole = first, rest = run, dimStride = stride;
+    for (size_t dim = outer; dim-- > 0;) {
+      whole += (part.begin[dim] + rest % part.shape[dim]) * dimStride;
+      rest /= part.shape[dim];
+      dimStride *= shape[dim];
+    }
+    visit(whole, run * length, length);
+  }
+}
+
+bool readNpyHeader(const std::string &path, ElementType &type,
+                   std::vector<int64_t> &shape, std::string &error) {
+  return orOutOfMemory(path, error, [&] {
+    FileArray array;
+    if (!readFile(path, error,
+                  [&](int descriptor, size_t size, std::string &what) {
+                    return findArray(descriptor, size, array, what);
+                  }))
+      return false;
+    type = array.type;
+    shape = std::move(array.shape);
+    return true;
+  });
+}
+
+static bool readPart(int descriptor, size_t fileSize, const ArrayPart &part,
+                     Array &array, std::string &error) {
+  FileArray found;
+  Array result;
+  if (!findArray(descriptor, fileSize, found, error) ||
+      !allocateArray(found.type, part.shape, result, error))
+    return false;
+  if (result.data.size() == 0) {
+    array = std::move(result);
+    return true;
+  }
+  void *mapped =
+      ::mmap(nullptr, fileSize, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  if (mapped == MAP_FAILED) {
+    error = "cannot map: " + systemText(errno);
+    return false;
+  }
+  const char *elements = static_cast<const char *>(mapped) + found.dataBegin;
+  auto width = static_cast<int64_t>(byteSize(found.type));
+  bool isValid = true;
+  visitRuns(found.shape, part,
+            [&](int64_t whole, int64_t inPart, int64_t length) {
+              const char *from = elements + whole * width;
+              std::memcpy(result.data.data() + inPart * width, from,
+                          static_cast<size_t>(length * width));
+              if (isValid && found.type == ElementType::I1)
+                isValid = verifyBytes(from, static_cast<size_t>(length),
+                                      static_cast<size_t>(whole), error);
+            });
+  ::munmap(mapped, fileSize);
+  if (isValid)
+    array = std::move(result);
+  return isValid;
+}
+
+bool readNpyPart(const std::string &path, const ArrayPart &part, Array &array,
+                 std::string &error) {
+  return orOutOfMemory(path, error, [&] {
+    return readFile(path, error,
+                    [&](int descriptor, size_t size, std::string &what) {
+                      return readPart(descriptor, size, part, array, what);
+                    });
+  });
+}
+
+bool writeNpyHeader(int descriptor, ElementType type,
+                    const std::vector<int64_t> &shape, std::string &error) {
+  return orOutOfMemory("", error, [&] {
+    std::string prefix;
+    if (!makePrefix(type, shape, prefix, error))
+      return false;
+    auto size = static_cast<off_t>(prefix.size()) +
+                static_cast<off_t>(*computeByteSize(type, shape));
+    if (writeBytes(descriptor, prefix.data(), prefix.size()) &&
+        ::ftruncate(descriptor, size) == 0)
+      return true;
+    error = systemText(errno);
+    return false;
+  });
+}
+
+/// False with `errno` set on an error.
+static bool writeBytesAt(int descriptor, const char *data, size_t size,
+                         off_t offset) {
+  while (size != 0) {
+    ssize_t count =
+        ::pwrite(descriptor, data, std::min(size, kMaxTransfer), offset);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return false;
+    data += count;
+    offset += count;
+    size -= static_cast<size_t>(count);
+  }
+  return true;
+}
+
+bool writeNpyPart(int descriptor, const std::vector<int64_t> &shape,
+                  const ArrayPart &part, const Array &array,
+                  std::string &error) {
+  return orOutOfMemory("", error, [&] {
+    std::string prefix;
+    if (!makePrefix(array.type, shape, prefix, error))
+      return false;
+    auto width = static_cast<int64_t>(byteSize(array.type));
+    bool isWritten = true;
+    visitRuns(shape, part, [&](int64_t whole, int64_t inPart, int64_t length) {
+      isWritten =
+          isWritten &&
+          writeBytesAt(descriptor, array.data.data() + inPart * width,
+                       static_cast<size_t>(length * width),
+                       static_cast<off_t>(prefix.size()) + whole * width);
+    });
+    if (!isWritten)
+      error = systemText(errno);
+    return isWritten;
+  });
 }
 
 } // namespace bngrad

@@ -28,15 +28,6 @@ struct RandomSpec {
 };
 } // namespace
 
-static std::string printShape(ArrayRef<int64_t> shape) {
-  std::string text = "[";
-  for (auto [i, size] : llvm::enumerate(shape)) {
-    text += i ? ", " : "";
-    text += ShapedType::isDynamic(size) ? "?" : std::to_string(size);
-  }
-  return text + "]";
-}
-
 /// Parses the text after `random:`.
 static std::optional<RandomSpec> parseRandomSpec(StringRef text) {
   RandomSpec spec;
@@ -78,27 +69,38 @@ static uint64_t mixBits(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-static void fillRandom(Array &array, uint64_t seed, double low, double high) {
-  int64_t count = array.numElements();
+/// The random number with an index.
+static double makeRandom(ElementType type, uint64_t bits, double low,
+                         double high) {
+  // 53 random bits in [0, 1). Rounding may leave [low, high).
+  double unit = static_cast<double>(bits >> 11) * 0x1p-53;
+  double span = high - low;
+  double exact =
+      std::isfinite(span) ? low + span * unit : low * (1 - unit) + high * unit;
+  double value = ::bngrad::roundTo(type, exact);
+  if (value < low)
+    return ::bngrad::nextNumber(type, value, /*upwards=*/true);
+  if (value >= high)
+    return ::bngrad::nextNumber(type, value, /*upwards=*/false);
+  return value;
+}
+
+/// Fills `array`, which is `part` of an array of `shape`.
+static void fillRandom(Array &array, const std::vector<int64_t> &shape,
+                       const ::bngrad::ArrayPart &part, uint64_t seed,
+                       double low, double high) {
   uint64_t key = mixBits(seed);
-  for (int64_t i = 0; i < count; ++i) {
-    uint64_t bits = mixBits(key ^ mixBits(i));
-    if (array.type == ElementType::I1) {
-      array.data.data()[i] = static_cast<char>(bits >> 63);
-      continue;
-    }
-    // 53 random bits in [0, 1). Rounding may leave [low, high).
-    double unit = static_cast<double>(bits >> 11) * 0x1p-53;
-    double span = high - low;
-    double exact = std::isfinite(span) ? low + span * unit
-                                       : low * (1 - unit) + high * unit;
-    double value = ::bngrad::roundTo(array.type, exact);
-    if (value < low)
-      value = ::bngrad::nextNumber(array.type, value, /*upwards=*/true);
-    else if (value >= high)
-      value = ::bngrad::nextNumber(array.type, value, /*upwards=*/false);
-    ::bngrad::storeRounded(array.type, array.data.data(), i, value);
-  }
+  ::bngrad::visitRuns(
+      shape, part, [&](int64_t whole, int64_t inPart, int64_t length) {
+        for (int64_t i = 0; i < length; ++i) {
+          uint64_t bits = mixBits(key ^ mixBits(whole + i));
+          if (array.type == ElementType::I1)
+            array.data.data()[inPart + i] = static_cast<char>(bits >> 63);
+          else
+            ::bngrad::storeRounded(array.type, array.data.data(), inPart + i,
+                                   makeRandom(array.type, bits, low, high));
+        }
+      });
 }
 
 /// True if a number of `type` lies in [low, high).
@@ -114,37 +116,93 @@ static bool isOutOfMemory(StringRef error) {
   return error.contains("out of memory");
 }
 
-/// Sets `isEnd` where no further argument is worth a try.
-static FailureOr<Array> makeArgument(Program &program, unsigned i,
-                                     StringRef text, bool &isEnd) {
-  const ArrayType &type = program.getArgumentTypes()[i];
-  auto fail = [&](const Twine &what) {
+namespace {
+/// Makes the argument number `i` by the text of its --arg.
+class ArgumentMaker {
+public:
+  ArgumentMaker(Program &program, unsigned i, StringRef text, FindPart findPart)
+      : program(program), type(program.getArgumentTypes()[i]), i(i), text(text),
+        findPart(findPart) {}
+
+  FailureOr<Array> make();
+
+  /// Whether no further argument is worth a try.
+  bool isEnd = false;
+  /// Of the whole argument.
+  std::vector<int64_t> shape;
+
+private:
+  LogicalResult fail(const Twine &what) {
     return reportError("argument " + Twine(i) + " (" + text + "): " + what);
-  };
-  auto fits = [&](ArrayRef<int64_t> shape) {
-    return succeeded(verifyCompatibleShape(type.shape, shape));
-  };
+  }
+  LogicalResult failFile(StringRef error) {
+    isEnd = isOutOfMemory(error);
+    return reportError("argument " + Twine(i) + ": " + error);
+  }
+  LogicalResult verify(ElementType elementType, ArrayRef<int64_t> given);
+  LogicalResult setPart();
+  FailureOr<Array> read();
+  FailureOr<Array> makeRandom(StringRef spec);
+
+  Program &program;
+  const ArrayType &type;
+  unsigned i;
+  StringRef text;
+  FindPart findPart;
+  ::bngrad::ArrayPart part;
+};
+} // namespace
+
+/// Checks the type and the shape of the whole argument.
+LogicalResult ArgumentMaker::verify(ElementType elementType,
+                                    ArrayRef<int64_t> given) {
+  if (elementType != type.elementType)
+    return fail(Twine("expected element type ") +
+                ::bngrad::name(type.elementType) + ", got " +
+                ::bngrad::name(elementType));
+  if (failed(verifyCompatibleShape(type.shape, given)))
+    return fail("expected shape " + printShape(type.shape) + ", got " +
+                printShape(given));
+  shape = given.vec();
+  return success();
+}
+
+/// Sets the part of this process.
+LogicalResult ArgumentMaker::setPart() {
+  if (!findPart) {
+    part = {std::vector<int64_t>(shape.size(), 0), shape};
+    return success();
+  }
+  std::string error;
+  FailureOr<::bngrad::ArrayPart> found = findPart(i, shape, error);
+  if (failed(found))
+    return fail(error);
+  part = std::move(*found);
+  return success();
+}
+
+FailureOr<Array> ArgumentMaker::read() {
   Array array;
   std::string error;
-  StringRef spec = text;
-  if (text.empty())
-    return reportError("argument " + Twine(i) +
-                       ": expected PATH.npy or random:..., got ''");
-  if (!spec.consume_front("random:")) {
-    if (!::bngrad::readNpy(text.str(), array, error)) {
-      isEnd = isOutOfMemory(error);
-      return reportError("argument " + Twine(i) + ": " + error);
-    }
-    if (array.type != type.elementType)
-      return fail(Twine("expected element type ") +
-                  ::bngrad::name(type.elementType) + ", got " +
-                  ::bngrad::name(array.type));
-    if (!fits(array.shape))
-      return fail("expected shape " + printShape(type.shape) + ", got " +
-                  printShape(array.shape));
+  if (!findPart) {
+    if (!::bngrad::readNpy(text.str(), array, error))
+      return failFile(error);
+    if (failed(verify(array.type, array.shape)))
+      return failure();
     return array;
   }
+  ElementType elementType;
+  std::vector<int64_t> whole;
+  if (!::bngrad::readNpyHeader(text.str(), elementType, whole, error))
+    return failFile(error);
+  if (failed(verify(elementType, whole)) || failed(setPart()))
+    return failure();
+  if (!::bngrad::readNpyPart(text.str(), part, array, error))
+    return failFile(error);
+  return array;
+}
 
+FailureOr<Array> ArgumentMaker::makeRandom(StringRef spec) {
   std::optional<RandomSpec> random = parseRandomSpec(spec);
   if (!random)
     return fail("expected random:SEED[:LO:HI][@D0xD1x...] with LO < HI");
@@ -153,12 +211,13 @@ static FailureOr<Array> makeArgument(Program &program, unsigned i,
   if (!random->shape && llvm::is_contained(type.shape, ShapedType::kDynamic))
     return fail("expected @D0xD1x... for shape " + printShape(type.shape) +
                 ", got none");
-  if (random->shape && !fits(*random->shape))
-    return fail("expected shape " + printShape(type.shape) + ", got " +
-                printShape(*random->shape));
-  if (!allocateArray(type.elementType,
-                     random->shape ? *random->shape : type.shape, array,
-                     error)) {
+  if (failed(verify(type.elementType,
+                    random->shape ? *random->shape : type.shape)) ||
+      failed(setPart()))
+    return failure();
+  Array array;
+  std::string error;
+  if (!allocateArray(type.elementType, part.shape, array, error)) {
     isEnd = isOutOfMemory(error);
     return fail(error);
   }
@@ -169,25 +228,37 @@ static FailureOr<Array> makeArgument(Program &program, unsigned i,
       !hasNumber(type.elementType, low, high))
     return fail(Twine("expected LO:HI to hold a number of type ") +
                 ::bngrad::name(type.elementType) + ", got none");
-  fillRandom(array, random->seed, low, high);
+  fillRandom(array, shape, part, random->seed, low, high);
   return array;
 }
 
+FailureOr<Array> ArgumentMaker::make() {
+  if (text.empty())
+    return reportError("argument " + Twine(i) +
+                       ": expected PATH.npy or random:..., got ''");
+  StringRef spec = text;
+  return spec.consume_front("random:") ? makeRandom(spec) : read();
+}
+
 FailureOr<std::vector<Array>>
-mlir::bngrad::makeArguments(Program &program, ArrayRef<std::string> specs) {
+mlir::bngrad::makeArguments(Program &program, ArrayRef<std::string> specs,
+                            FindPart findPart,
+                            std::vector<std::vector<int64_t>> *shapes) {
   size_t expected = program.getArgumentTypes().size();
   if (specs.size() != expected)
     return reportError(printSymbol(program.getEntry()) + ": expected " +
                        Twine(expected) + " --arg, one per argument, got " +
                        Twine(specs.size()));
   std::vector<Array> arguments;
-  bool isEnd = false;
   for (auto [i, spec] : llvm::enumerate(specs)) {
-    FailureOr<Array> argument = makeArgument(program, i, spec, isEnd);
+    ArgumentMaker maker(program, i, spec, findPart);
+    FailureOr<Array> argument = maker.make();
     if (succeeded(argument))
       arguments.push_back(std::move(*argument));
-    if (isEnd)
+    if (maker.isEnd)
       return failure();
+    if (shapes)
+      shapes->push_back(std::move(maker.shape));
   }
   if (arguments.size() != expected)
     return failure();

@@ -75,7 +75,7 @@ static double median(std::vector<double> values) {
 LogicalResult mlir::bngrad::benchmark(Program &program,
                                       MutableArrayRef<Array> arguments,
                                       MutableArrayRef<Array> results,
-                                      unsigned repetitions) {
+                                      unsigned repetitions, bool isPrinted) {
   FailureOr<CompiledProgram> bandwidth =
       compileBandwidth(program.getModule().getContext());
   if (failed(bandwidth))
@@ -112,6 +112,8 @@ LogicalResult mlir::bngrad::benchmark(Program &program,
     }
   }
 
+  if (!isPrinted)
+    return success();
   int64_t bytes = 0;
   for (const Array &array : arguments)
     bytes += array.data.size();

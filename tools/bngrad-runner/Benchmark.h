@@ -34,10 +34,12 @@ inline constexpr StringLiteral kBenchmarkHelp = R"(--benchmark prints one line:
 ///
 /// Units: bytes = all arguments and results once; gbps = 1e9 bytes per second;
 ///        ratio = median time * bandwidth / bytes, 1 at the speed of memory.
+/// `isPrinted`: whether the line is printed, or this is one of several
+/// processes, of which another prints its own.
 LogicalResult benchmark(Program &program,
                         MutableArrayRef<::bngrad::Array> arguments,
                         MutableArrayRef<::bngrad::Array> results,
-                        unsigned repetitions);
+                        unsigned repetitions, bool isPrinted = true);
 
 } // namespace mlir::bngrad
 

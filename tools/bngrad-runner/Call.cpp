@@ -8,7 +8,11 @@
 
 #include "Call.h"
 
+#include "Processes.h"
+
 #include "common/Diagnostics.h"
+
+#include "BNGrad/Runtime/Runtime.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -50,6 +54,8 @@ LogicalResult mlir::bngrad::call(const CompiledProgram &program,
   int32_t status = 0;
   packed.push_back(&status);
   packedFunction(packed.data());
+  if (status == static_cast<int32_t>(BNGRAD_PROCESS_ERROR))
+    return Processes::reportCollective();
   if (status != 0)
     return reportError("out of memory: cannot allocate what a function needs "
                        "beside its arguments and results");

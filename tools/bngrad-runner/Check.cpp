@@ -63,13 +63,47 @@ static ::bngrad::CheckSummary compareExactly(const Array &result,
   return summary;
 }
 
+/// Makes the whole array that is expected its part.
+static LogicalResult takePart(Expectation &expectation,
+                              const ::bngrad::ArrayPart &part) {
+  Array &whole = expectation.value;
+  Array taken;
+  std::string error;
+  if (!::bngrad::allocateArray(whole.type, part.shape, taken, error))
+    return reportError("--check: " + error);
+  size_t size = ::bngrad::byteSize(whole.type);
+  auto reference = std::make_shared<::bngrad::ReferenceResult>();
+  ::bngrad::visitRuns(
+      whole.shape, part, [&](int64_t from, int64_t to, int64_t length) {
+        std::memcpy(taken.data.data() + to * size,
+                    whole.data.data() + from * size, length * size);
+        if (!expectation.reference)
+          return;
+        auto append = [&](std::vector<double> &to,
+                          const std::vector<double> &values) {
+          to.insert(to.end(), values.begin() + from,
+                    values.begin() + from + length);
+        };
+        append(reference->value, expectation.reference->value);
+        append(reference->bound, expectation.reference->bound);
+      });
+  whole = std::move(taken);
+  if (expectation.reference)
+    expectation.reference = std::move(reference);
+  return success();
+}
+
 LogicalResult mlir::bngrad::checkResults(Program &program,
                                          MutableArrayRef<Array> arguments,
-                                         MutableArrayRef<Array> results) {
+                                         MutableArrayRef<Array> results,
+                                         ArrayRef<::bngrad::ArrayPart> parts) {
   FailureOr<std::vector<Expectation>> expectations =
       evaluatePlainly(program, arguments);
   if (failed(expectations))
     return failure();
+  for (auto [i, part] : llvm::enumerate(parts))
+    if (failed(takePart((*expectations)[i], part)))
+      return failure();
   for (auto [i, expectation] : llvm::enumerate(*expectations)) {
     if (!expectation.reference)
       continue;

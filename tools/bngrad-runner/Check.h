@@ -11,6 +11,8 @@
 
 #include "Program.h"
 
+#include "BNGrad/Runtime/Npy.h"
+
 namespace mlir::bngrad {
 
 /// Evaluates the program once more without our passes, each bngrad op by the
@@ -23,12 +25,16 @@ namespace mlir::bngrad {
 /// from one element by element must be within the bound that follows. A result
 /// that depends on no bngrad op must be bitwise identical.
 ///
+/// `parts`: `results` are parts of these, and `arguments` whole; none: they are
+/// whole, too.
+///
 /// Errors: one line on standard error and failure for a result whose bound
 ///         cannot be derived, or overflows where the exact value does not. A
 ///         failed check is failure as well.
 LogicalResult checkResults(Program &program,
                            MutableArrayRef<::bngrad::Array> arguments,
-                           MutableArrayRef<::bngrad::Array> results);
+                           MutableArrayRef<::bngrad::Array> results,
+                           ArrayRef<::bngrad::ArrayPart> parts = {});
 
 } // namespace mlir::bngrad
 

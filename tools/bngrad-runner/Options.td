@@ -24,6 +24,11 @@ def check : Flag<["--"], "check">,
             HelpText<"Compare with the float64 reference">;
 defm benchmark : Eq<"benchmark", "N",
                     "Time N runs against the bandwidth of memory">;
+defm mpi : Eq<"mpi", "openmpi|mpich|PATH",
+              "The MPI of the processes of a program with shard annotations">;
+defm shards : Eq<"shards", "AXIS[,AXIS...]:SIZE[+SIZE...]",
+                 "Sizes of the shards along grid axes (default: as even as "
+                 "possible, the first larger)">;
 defm threads : Eq<"threads", "N", "Threads (default: one per core)">;
 def reassociate_sums
     : Flag<["--"], "reassociate-sums">,

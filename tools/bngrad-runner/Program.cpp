@@ -15,6 +15,7 @@
 
 #include "Program.h"
 #include "Call.h"
+#include "Processes.h"
 #include "SumBounds.h"
 
 #include "common/Diagnostics.h"
@@ -31,6 +32,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -131,14 +133,22 @@ FailureOr<Program> Program::load(MLIRContext *context, StringRef path,
   if (failed(isolate(*program.source, program.entry, options)))
     return failure();
 
+  if (failed(program.setTypes(*function)))
+    return failure();
+  return program;
+}
+
+LogicalResult Program::setTypes(func::FuncOp function) {
+  argumentTypes.clear();
+  resultTypes.clear();
   auto addType = [&](StringRef what, unsigned i, Type type,
                      std::vector<ArrayType> &types) -> LogicalResult {
     std::optional<ArrayType> arrayType = getArrayType(type);
     if (!arrayType) {
       std::string text;
       llvm::raw_string_ostream(text) << type;
-      return reportError(printSymbol(program.entry) + ": expected " + what +
-                         " " + Twine(i) +
+      return reportError(printSymbol(entry) + ": expected " + what + " " +
+                         Twine(i) +
                          " to be a ranked tensor of f16, bf16, f32, f64, i1 or "
                          "i64, got '" +
                          text + "'");
@@ -146,13 +156,48 @@ FailureOr<Program> Program::load(MLIRContext *context, StringRef path,
     types.push_back(std::move(*arrayType));
     return success();
   };
-  for (auto [i, type] : llvm::enumerate(function->getArgumentTypes()))
-    if (failed(addType("argument", i, type, program.argumentTypes)))
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
+    if (failed(addType("argument", i, type, argumentTypes)))
       return failure();
-  for (auto [i, type] : llvm::enumerate(function->getResultTypes()))
-    if (failed(addType("result", i, type, program.resultTypes)))
+  for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
+    if (failed(addType("result", i, type, resultTypes)))
       return failure();
-  return program;
+  return success();
+}
+
+/// Removes shard annotations, which are the identity on whole arrays.
+static void removeAnnotations(ModuleOp module) {
+  SmallVector<Operation *> annotations;
+  module.walk([&](Operation *op) {
+    if (auto annotation = dyn_cast<shard::ShardOp>(op))
+      annotation.getResult().replaceAllUsesWith(annotation.getSrc());
+    if (isa<shard::ShardOp, shard::ShardingOp, shard::GridOp>(op))
+      annotations.push_back(op);
+  });
+  // Users come after the ops that they use.
+  for (Operation *op : llvm::reverse(annotations))
+    op->erase();
+}
+
+FailureOr<std::optional<Program>> Program::partition() {
+  OneLineDiagnostics diagnostics(source->getContext());
+  std::optional<Program> part;
+  part.emplace();
+  part->source = source->clone();
+  part->entry = entry;
+  PassManager pm(source->getContext());
+  addCpuStages(pm, Stage::Partition, Stage::Partition, {});
+  if (failed(pm.run(*part->source)))
+    return failure();
+  auto function = part->source->lookupSymbol<func::FuncOp>(kSymbol);
+  part->sharding = Sharding::get(function);
+  removeAnnotations(*source);
+  isOfAll = true;
+  if (part->sharding.grid.empty())
+    return std::optional<Program>();
+  if (failed(part->setTypes(function)))
+    return failure();
+  return part;
 }
 
 ArgumentRole Program::getRole(unsigned argument) {
@@ -234,6 +279,7 @@ namespace {
 struct ShapeReport {
   ArrayRef<std::string> errors;              // of the checks, by number
   std::vector<std::array<int64_t, 3>> sizes; // result, dim, size
+  bool isOfAll = false;                      // of all processes
 };
 } // namespace
 
@@ -244,6 +290,7 @@ static void reportMismatch(int64_t number, int64_t actual, int64_t expected) {
   if (actual >= 0)
     text += ", " + std::to_string(expected) + ", got " + std::to_string(actual);
   (void)reportError(text);
+  Processes::printErrors(shapeReport.isOfAll);
   // The rest of the function could access memory out of bounds, or take long.
   std::_Exit(1);
 }
@@ -326,8 +373,7 @@ LogicalResult Program::generateCode(ModuleOp module, StringRef library) {
   if (failed(created))
     return failure();
   code = std::move(*created);
-  // Now rather than at the first call.
-  return success(code->lookup(kSymbol) != nullptr);
+  return success();
 }
 
 LogicalResult Program::compile(const Execution &execution) {
@@ -337,7 +383,9 @@ LogicalResult Program::compile(const Execution &execution) {
   if (failed(addEntryPoints(*module)) ||
       failed(chooseSchedules(*module, execution)) ||
       failed(lowerModule(*module, execution)) ||
-      failed(generateCode(*module, execution.library)))
+      failed(generateCode(*module, execution.library)) ||
+      // Now rather than at the first call.
+      !code->lookup(kSymbol))
     return failure();
   compileMilliseconds = std::chrono::duration<double, std::milli>(
                             std::chrono::steady_clock::now() - start)
@@ -345,15 +393,37 @@ LogicalResult Program::compile(const Execution &execution) {
   return success();
 }
 
-FailureOr<std::vector<Array>>
-Program::prepareResults(MutableArrayRef<Array> arguments) {
+LogicalResult Program::compileShapes(const Program &other) {
+  scheduledSums = other.scheduledSums;
+  OneLineDiagnostics diagnostics(source->getContext());
+  OwningOpRef<ModuleOp> module = source->clone();
+  if (failed(addEntryPoints(*module)))
+    return failure();
+  module->lookupSymbol(kSymbol)->erase();
+  Execution execution;
+  PassManager pm(module->getContext());
+  addStages(pm, execution, Stage::Decompose, Stage::Group);
+  if (failed(pm.run(*module)) || failed(lowerModule(*module, execution)))
+    return failure();
+  return generateCode(*module, "");
+}
+
+FailureOr<ArrayRef<ArrayType>>
+Program::computeResultTypes(MutableArrayRef<Array> arguments) {
   shapeReport = ShapeReport();
   shapeReport.errors = sizeErrors;
+  shapeReport.isOfAll = isOfAll;
   if (failed(call(*code, kShapes, arguments)))
     return failure();
   for (auto [result, dim, size] : shapeReport.sizes)
     resultTypes[result].shape[dim] = size;
+  return ArrayRef<ArrayType>(resultTypes);
+}
 
+FailureOr<std::vector<Array>>
+Program::prepareResults(MutableArrayRef<Array> arguments) {
+  if (failed(computeResultTypes(arguments)))
+    return failure();
   std::vector<Array> results;
   for (auto [i, type] : llvm::enumerate(resultTypes)) {
     std::string error;

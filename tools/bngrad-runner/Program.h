@@ -9,6 +9,8 @@
 #ifndef BNGRAD_RUNNER_PROGRAM_H
 #define BNGRAD_RUNNER_PROGRAM_H
 
+#include "Sharding.h"
+
 #include "BNGrad/Compiler/Compiler.h"
 #include "BNGrad/Runtime/Array.h"
 #include "BNGrad/Transforms/Schedule/Target.h"
@@ -67,8 +69,19 @@ public:
   ArrayRef<ArrayType> getResultTypes() const { return resultTypes; }
   ArgumentRole getRole(unsigned argument);
 
+  /// The function of one process, where this one has shard annotations, which
+  /// it loses: it is then the function on whole arrays. Nothing: it has none.
+  ///
+  /// Errors: one line on standard error and failure.
+  FailureOr<std::optional<Program>> partition();
+  /// That of the function of one process.
+  const Sharding &getSharding() const { return sharding; }
+
   /// Compiles the function through the pipeline of its target.
   LogicalResult compile(const Execution &execution);
+  /// Compiles the checks of sizes alone, of a function on whole arrays, whose
+  /// processes run `other`.
+  LogicalResult compileShapes(const Program &other);
   double getCompileMilliseconds() const { return compileMilliseconds; }
   /// The schedules of the function's groups, comma-separated; `none` without
   /// groups.
@@ -76,6 +89,11 @@ public:
 
   /// Whether each sum whose order is free is that of a schedule.
   bool hasScheduledSums() const { return scheduledSums; }
+
+  /// Checks the arguments' sizes against each other, and returns the types of
+  /// the results. The data are not used.
+  FailureOr<ArrayRef<ArrayType>>
+  computeResultTypes(MutableArrayRef<::bngrad::Array> arguments);
 
   /// Checks the arguments' sizes against each other and allocates the results.
   FailureOr<std::vector<::bngrad::Array>>
@@ -89,6 +107,9 @@ public:
   ModuleOp getModule() { return *source; }
 
 private:
+  /// Sets the types of `function`, which is the entry.
+  LogicalResult setTypes(func::FuncOp function);
+
   // The steps of compile, each on a copy of `source`.
 
   /// Adds the shape function, and makes both functions callable from C.
@@ -101,6 +122,10 @@ private:
   OwningOpRef<ModuleOp> source;
   std::string entry;
   std::vector<ArrayType> argumentTypes, resultTypes;
+  Sharding sharding;
+  /// Whether this is the function on whole arrays, whose sizes all processes
+  /// check.
+  bool isOfAll = false;
   std::optional<CompiledProgram> code;
   /// The message and location of each run-time check of sizes.
   std::vector<std::string> sizeErrors;

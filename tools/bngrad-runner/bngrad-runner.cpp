@@ -10,7 +10,10 @@
 #include "Benchmark.h"
 #include "Check.h"
 #include "CudaLibrary.h"
+#include "Processes.h"
 #include "Program.h"
+#include "RunOptions.h"
+#include "ShardedRun.h"
 
 #include "common/CommandLine.h"
 #include "common/Diagnostics.h"
@@ -29,22 +32,29 @@ using ::bngrad::Array;
 /// Of libomp, which runs the parallel loops of generated code.
 extern "C" void omp_set_num_threads(int);
 
-namespace {
-/// The command line.
-struct Options {
-  std::string path, entry;
-  RunTarget target = RunTarget::Cpu;
-  std::string chip;
-  std::optional<std::string> schedule;
-  std::vector<std::string> arguments, results;
-  bool check = false;
-  ImportOptions import;
-  std::optional<unsigned> benchmark, threads;
-};
-} // namespace
+static LogicalResult parseMpi(const InputArgList &args, RunOptions &options) {
+  LogicalResult result = success();
+  options.mpi = args.getLastArgValue(OPT_mpi).str();
+  StringRef mpi = options.mpi;
+  if (args.hasArg(OPT_mpi) && mpi != "openmpi" && mpi != "mpich" &&
+      !mpi.contains('/'))
+    result = reportError("expected --mpi to be openmpi, mpich or the path of a "
+                         "back end, got '" +
+                         mpi + "'");
+  for (const std::string &text : args.getAllArgValues(OPT_shards)) {
+    std::optional<ShardSizes> sizes = parseShardSizes(text);
+    if (!sizes)
+      result = reportError("expected --shards to be AXIS[,AXIS...]:SIZE[+SIZE"
+                           "...], got '" +
+                           text + "'");
+    else
+      options.shards.push_back(std::move(*sizes));
+  }
+  return result;
+}
 
-static FailureOr<Options> parseOptions(const InputArgList &args) {
-  Options options;
+static FailureOr<RunOptions> parseOptions(const InputArgList &args) {
+  RunOptions options;
   LogicalResult result = success();
   FailureOr<std::string> path = parseInput(args, OPT_INPUT);
   if (succeeded(path))
@@ -91,6 +101,8 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
     result = reportError("expected --threads with --target=cpu alone, got "
                          "--target=" +
                          target);
+  if (failed(parseMpi(args, options)))
+    result = failure();
   if (failed(result))
     return failure();
   return options;
@@ -98,7 +110,7 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
 
 /// Which file of the command line --result number `i` would overwrite; empty:
 /// none.
-static std::string findSameFile(const Options &options, size_t i) {
+static std::string findSameFile(const RunOptions &options, size_t i) {
   StringRef path = options.results[i];
   if (options.path != "-" && isSameFile(path, options.path))
     return "it is the program";
@@ -113,7 +125,7 @@ static std::string findSameFile(const Options &options, size_t i) {
 
 /// Checks the options other than --arg before anything is compiled, and reports
 /// all errors.
-static LogicalResult verifyOptions(const Options &options,
+static LogicalResult verifyOptions(const RunOptions &options,
                                    const Program &program,
                                    MLIRContext *context) {
   LogicalResult result = success();
@@ -149,53 +161,107 @@ static LogicalResult writeResults(ArrayRef<std::string> paths,
   return outputs.keep();
 }
 
-static LogicalResult run(const Options &options) {
-  Execution execution;
+/// Where and how functions run, and the library of kernels.
+static LogicalResult setExecution(const RunOptions &options,
+                                  Execution &execution,
+                                  std::optional<CudaLibrary> &library) {
   execution.schedule = options.schedule.value_or("");
   if (options.threads) {
     omp_set_num_threads(*options.threads);
     execution.target.threads = *options.threads;
   }
-  std::optional<CudaLibrary> library;
-  if (options.target != RunTarget::Cpu) {
-    FailureOr<CudaLibrary> loaded = CudaLibrary::load(options.target);
-    if (failed(loaded))
-      return failure();
-    library = std::move(*loaded);
-    execution.library = library->getPath();
-    FailureOr<std::string> chip = library->chooseChip(options.chip);
-    if (failed(chip))
-      return failure();
-    execution.chip = *chip;
-  }
-  MLIRContext context;
-  prepareContext(context);
-  FailureOr<Program> program =
-      Program::load(&context, options.path, options.entry, options.import);
-  if (failed(program))
+  if (options.target == RunTarget::Cpu)
+    return success();
+  FailureOr<CudaLibrary> loaded = CudaLibrary::load(options.target);
+  if (failed(loaded))
     return failure();
+  library = std::move(*loaded);
+  execution.library = library->getPath();
+  FailureOr<std::string> chip = library->chooseChip(options.chip);
+  if (failed(chip))
+    return failure();
+  execution.chip = *chip;
+  return success();
+}
+
+/// Runs a program of one process.
+static LogicalResult runAlone(const RunOptions &options, Program &program,
+                              const Execution &execution,
+                              std::optional<CudaLibrary> &library) {
   // All that is wrong with the command line, at once.
-  LogicalResult verified = verifyOptions(options, *program, &context);
+  LogicalResult verified =
+      verifyOptions(options, program, program.getModule().getContext());
   FailureOr<std::vector<Array>> arguments =
-      makeArguments(*program, options.arguments);
+      makeArguments(program, options.arguments);
   if (failed(verified) || failed(arguments) ||
-      failed(program->compile(execution)))
+      failed(program.compile(execution)))
     return failure();
-  FailureOr<std::vector<Array>> results = program->prepareResults(*arguments);
-  if (failed(results) || failed(program->run(*arguments, *results)) ||
+  FailureOr<std::vector<Array>> results = program.prepareResults(*arguments);
+  if (failed(results) || failed(program.run(*arguments, *results)) ||
       (library && failed(library->takeStatus())) ||
       failed(writeResults(options.results, *results)))
     return failure();
-  if (options.check && failed(checkResults(*program, *arguments, *results)))
+  if (options.check && failed(checkResults(program, *arguments, *results)))
     return failure();
   if (options.benchmark)
-    return benchmark(*program, *arguments, *results, *options.benchmark);
+    return benchmark(program, *arguments, *results, *options.benchmark);
   return success();
+}
+
+/// Whether the processes are those of the program.
+static LogicalResult verifyLaunch(const RunOptions &options,
+                                  const Program *part) {
+  int64_t expected = part ? part->getSharding().getNumProcesses() : 1;
+  int64_t size = Processes::getSize();
+  if (expected == size)
+    return success();
+  if (!part)
+    return reportError("expected a program with shard annotations for " +
+                       Twine(size) + " processes, got one without");
+  std::string needed = (Twine(expected) + " processes for the grid " +
+                        part->getSharding().printGrid())
+                           .str();
+  if (options.mpi.empty())
+    return reportError("expected --mpi=openmpi or --mpi=mpich and " + needed +
+                       ", as of mpirun -n " + Twine(expected) + ", got none");
+  return reportError("expected " + needed + ", as of mpirun -n " +
+                     Twine(expected) + ", got " + Twine(size));
+}
+
+static LogicalResult run(const RunOptions &options) {
+  if (failed(Processes::initialize(options.mpi)))
+    return failure();
+  MLIRContext context;
+  Execution execution;
+  std::optional<CudaLibrary> library;
+  FailureOr<Program> program = failure();
+  FailureOr<std::optional<Program>> part = failure();
+  auto load = [&]() -> LogicalResult {
+    if (failed(setExecution(options, execution, library)))
+      return failure();
+    prepareContext(context);
+    program =
+        Program::load(&context, options.path, options.entry, options.import);
+    if (failed(program))
+      return failure();
+    part = program->partition();
+    return failed(part) ? failure()
+                        : verifyLaunch(options, *part ? &**part : nullptr);
+  };
+  if (failed(Processes::agree(load())))
+    return failure();
+  if (!*part)
+    return runAlone(options, *program, execution, library);
+  ShardedRun shardedRun(options, *program, **part, execution);
+  auto verify = [&] { return verifyOptions(options, *program, &context); };
+  return shardedRun.run(
+      verify, [&] { return library ? library->takeStatus() : success(); });
 }
 
 int main(int argc, char **argv) {
   int status;
-  FailureOr<Options> options = parseCommandLine(
+  Processes::silenceOthers();
+  FailureOr<RunOptions> options = parseCommandLine(
       argc, argv,
       {"bngrad-runner", "FILE|- [options]",
        "Runs a function of an IR file (text or bytecode; - is standard input) "

@@ -28,8 +28,13 @@ using namespace mlir::bngrad;
 
 static StringRef toolName = "bngrad";
 static std::string inputName;
+static std::function<void(StringRef)> errorHandler;
 
 void mlir::bngrad::setToolName(StringRef name) { toolName = name; }
+
+void mlir::bngrad::setErrorHandler(std::function<void(StringRef)> handler) {
+  errorHandler = std::move(handler);
+}
 
 void mlir::bngrad::setInputName(StringRef name) { inputName = name.str(); }
 
@@ -100,6 +105,10 @@ void mlir::bngrad::reportOutOfMemory() {
 LogicalResult mlir::bngrad::reportError(const Twine &message) {
   std::string text = message.str();
   StringRef firstLine = StringRef(text).split('\n').first;
+  if (errorHandler) {
+    errorHandler(firstLine);
+    return failure();
+  }
   llvm::errs() << toolName << ": error: " << firstLine << "\n";
   return failure();
 }

@@ -11,6 +11,8 @@
 
 #include "mlir/IR/Diagnostics.h"
 
+#include <functional>
+
 namespace mlir::bngrad {
 
 /// Sets the name that errors begin with; `name` lives as long as the process.
@@ -24,6 +26,10 @@ void setInputName(StringRef name);
 /// From now on memory that runs out ends the process with one line, in the form
 /// of reportError, and status 1.
 void reportOutOfMemory();
+
+/// Passes the lines of reportError to `handler` instead of printing them,
+/// without the name of the tool; null: prints them again.
+void setErrorHandler(std::function<void(StringRef line)> handler);
 
 /// Prints `<tool>: error: <message>` on one line and returns failure.
 LogicalResult reportError(const Twine &message);

@@ -111,6 +111,12 @@ def BNGrad_BatchNormBackwardOp
     0 (a select, so a NaN there does not spread): the gradient of a fused ReLU.
     An unused result costs nothing.
 
+    The operands may be sharded over processes (docs/distributed.md). Then
+    grad_input is that of the shard, and grad_scale and grad_offset are those of
+    the whole batch. With `local_parameter_gradients` they are sums over the
+    shard, for callers that reduce the gradients of all parameters themselves.
+    The attribute has no effect if no dim that is summed over is sharded.
+
     Constraints:
       (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
            in [0, rank(input)).
@@ -174,7 +180,8 @@ def BNGrad_BatchNormBackwardOp
     DefaultValuedAttr<DenseI64ArrayAttr, "{1}">:$feature_dims,
     DefaultValuedAttr<F64Attr, "0.0">:$epsilon,
     DefaultValuedAttr<BNGrad_StatisticsAttr,
-                      "::mlir::bngrad::Statistics::Batch">:$statistics
+                      "::mlir::bngrad::Statistics::Batch">:$statistics,
+    UnitAttr:$local_parameter_gradients
   );
   let results = (outs
     BNGrad_FloatTensor:$grad_input,

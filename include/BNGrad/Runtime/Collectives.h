@@ -79,7 +79,7 @@ typedef struct bngradCollective_t {
 int64_t bngradAllReduceStart(const bngradCollective_t *collective, void *data,
                              int64_t count);
 /* Waits for a request, once. `data` is the sum only after 0, and is unchanged
- * after an error. */
+ * after an error, which is BNGRAD_PROCESS_ERROR of Runtime.h, 10. */
 int32_t bngradAllReduceWait(int64_t request);
 /* The linear index of this process in the grid; -1: an error. */
 int64_t bngradProcessIndex(const bngradCollective_t *grid);

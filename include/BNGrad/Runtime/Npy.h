@@ -11,7 +11,9 @@
 
 #include "BNGrad/Runtime/Array.h"
 
+#include <functional>
 #include <string>
+#include <vector>
 
 namespace bngrad {
 
@@ -26,6 +28,45 @@ namespace bngrad {
 /// Source: numpy.lib.format, "Format Version 1.0" to "3.0".
 [[nodiscard]] bool readNpy(const std::string &path, Array &array,
                            std::string &error);
+
+/// Reads the type and the shape of a file alone, as above.
+[[nodiscard]] bool readNpyHeader(const std::string &path, ElementType &type,
+                                 std::vector<int64_t> &shape,
+                                 std::string &error);
+
+/// A part of an array: the elements from `begin` on, `shape` of each dim.
+struct ArrayPart {
+  std::vector<int64_t> begin, shape;
+};
+
+/// Calls `visit` for each run of elements of `part` that are neighbours in an
+/// array of `shape`: where it begins in that array and in the part, and its
+/// length, all in elements.
+void visitRuns(const std::vector<int64_t> &shape, const ArrayPart &part,
+               const std::function<void(int64_t whole, int64_t inPart,
+                                        int64_t length)> &visit);
+
+/// Reads a part of a file as above, which is mapped, so that memory holds the
+/// part alone. `part` lies in the shape of readNpyHeader.
+[[nodiscard]] bool readNpyPart(const std::string &path, const ArrayPart &part,
+                               Array &array, std::string &error);
+
+/// Writes the header of an array to the start of a file, and makes the file as
+/// long as the array is.
+///
+/// Errors: false and the reason in `error`.
+[[nodiscard]] bool writeNpyHeader(int descriptor, ElementType type,
+                                  const std::vector<int64_t> &shape,
+                                  std::string &error);
+
+/// Writes a part of an array of `shape` to a file that writeNpyHeader has made;
+/// other processes may write others.
+///
+/// Errors: false and the reason in `error`.
+[[nodiscard]] bool writeNpyPart(int descriptor,
+                                const std::vector<int64_t> &shape,
+                                const ArrayPart &part, const Array &array,
+                                std::string &error);
 
 /// Writes `array` to a descriptor, as below.
 ///

@@ -12,6 +12,7 @@
 #include "BNGrad/Transforms/Apply/Passes.h"
 #include "BNGrad/Transforms/Bufferize/Passes.h"
 #include "BNGrad/Transforms/Lower/Passes.h"
+#include "BNGrad/Transforms/Partition/Passes.h"
 #include "BNGrad/Transforms/Schedule/Passes.h"
 #include "BNGrad/Transforms/ToLinalg/Passes.h"
 
@@ -20,6 +21,7 @@ namespace mlir::bngrad {
 /// Registers the passes of all stages.
 inline void registerBNGradPasses() {
   registerBNGradToLinalgPasses();
+  registerBNGradPartitionPasses();
   registerBNGradSchedulePasses();
   registerBNGradBufferizePasses();
   registerBNGradApplyPasses();

@@ -21,7 +21,16 @@ class OpPassManager;
 namespace mlir::bngrad {
 
 /// The stages of a pipeline, in order. The README describes the IR after each.
-enum class Stage { Import, Decompose, Fuse, Group, Bufferize, Apply, Lower };
+enum class Stage {
+  Import,
+  Partition,
+  Decompose,
+  Fuse,
+  Group,
+  Bufferize,
+  Apply,
+  Lower
+};
 
 /// How a module is compiled for the CPU. An empty `schedule` is chosen for
 /// `target`.

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BNGrad/Runtime/Collectives.h"
+#include "BNGrad/Runtime/Runtime.h"
 
 #include "Error.h"
 #include "Groups.h"
@@ -169,7 +170,8 @@ int64_t bngradGroupAllReduceStart(bngradCollectiveGroup_t group,
   return startRequest(group, collective, data, count);
 }
 
-int32_t bngradAllReduceWait(int64_t number) {
+/// Waits for the request. An error is a text and another value than 0.
+static int waitFor(int64_t number) {
   if (number == kNoMemory)
     return fail("out of memory");
   return guard(1, [&] {
@@ -189,6 +191,11 @@ int32_t bngradAllReduceWait(int64_t number) {
       return request->group->wait(*request);
     return request->state == Request::State::Failed ? fail(request->error) : 0;
   });
+}
+
+int32_t bngradAllReduceWait(int64_t number) {
+  int status = waitFor(number);
+  return status == 0 ? 0 : BNGRAD_PROCESS_ERROR;
 }
 
 int64_t bngradProcessIndex(const bngradCollective_t *grid) {

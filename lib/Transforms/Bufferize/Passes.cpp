@@ -8,6 +8,7 @@
 
 #include "BNGrad/Transforms/Bufferize/Passes.h"
 
+#include "BNGrad/Transforms/Partition/Passes.h"
 #include "BNGrad/Transforms/ToLinalg/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
@@ -21,6 +22,8 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 void mlir::bngrad::addBufferizePasses(OpPassManager &pm) {
+  // After fusion and grouping, so that a call stands between what they make.
+  pm.addPass(createBNGradCollectivesToRuntimePass());
   pm.addNestedPass<func::FuncOp>(createBNGradPrepareBufferizePass());
   // Results that are materialized in a buffer of the caller are written there.
   pm.addPass(bufferization::createEmptyTensorEliminationPass());

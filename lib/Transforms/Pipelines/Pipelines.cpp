@@ -27,6 +27,7 @@ StopAfterOption::StopAfterOption(::mlir::detail::PassOptions &parent,
   };
   const Value values[] = {
       {Stage::Import, "import", "other dialects to bngrad"},
+      {Stage::Partition, "partition", "sharded functions to those of a process"},
       {Stage::Decompose, "decompose", "bngrad to linalg"},
       {Stage::Fuse, "fuse", "element-wise fusion"},
       {Stage::Group, "group", "groups and their schedules"},
@@ -47,6 +48,9 @@ static void addStages(OpPassManager &pm, Stage first, Stage last,
     switch (stage) {
     case Stage::Import:
       addImportPasses(pm);
+      break;
+    case Stage::Partition:
+      addPartitionPasses(pm);
       break;
     case Stage::Decompose:
       addDecomposePasses(pm);
@@ -130,11 +134,11 @@ buildPipeline(OpPassManager &pm, const Options &options,
   bool isExported = options.exportC && last == Stage::Lower;
   exportOptions.packed = options.packed;
   exportOptions.infer = options.infer;
-  addStages(Stage::Import, Stage::Import);
+  addStages(Stage::Import, std::min(last, Stage::Partition));
   // While ops say how their sizes are related.
   if (isExported && !exportOptions.packed)
     pm.addPass(createBNGradAddShapeFunctionsPass());
-  if (last != Stage::Import)
+  if (last > Stage::Partition)
     addStages(Stage::Decompose, std::min(last, Stage::Apply));
   if (last != Stage::Lower)
     return;

@@ -1,4 +1,4 @@
-//===- Decompose.cpp - bngrad-decompose and bngrad-split ------------------===//
+//===- Decompose.cpp - bngrad-decompose -----------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GradientBuilder.h"
+#include "Split.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/ToLinalg/Passes.h"
@@ -25,50 +26,15 @@
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADDECOMPOSEPASS
-#define GEN_PASS_DEF_BNGRADSPLITPASS
 #include "BNGrad/Transforms/ToLinalg/Passes.h.inc"
 } // namespace mlir::bngrad
 
 using namespace mlir;
 using namespace mlir::bngrad;
 
-static FloatType getFloatType(Value value) {
-  return cast<FloatType>(getElementTypeOrSelf(value));
-}
-
 /// The element type of `result` if anything uses it, else null.
 static FloatType getTypeIfUsed(Value result) {
   return result.use_empty() ? FloatType() : getFloatType(result);
-}
-
-/// Replaces the results of `op` by `values`, null where a result is unused.
-static void replaceResults(RewriterBase &rewriter, Operation *op,
-                           ArrayRef<Value> values) {
-  for (auto [result, value] : llvm::zip_equal(op->getResults(), values)) {
-    Value replacement = value;
-    if (!replacement)
-      continue;
-    if (replacement.getType() != result.getType())
-      replacement = tensor::CastOp::create(rewriter, op->getLoc(),
-                                           result.getType(), replacement);
-    rewriter.replaceAllUsesWith(result, replacement);
-  }
-  rewriter.eraseOp(op);
-}
-
-static GradientBuilder makeBuilder(OpBuilder &b, GradientOpInterface op) {
-  GradientOperands operands;
-  operands.gradOutput = op.getOperandOf(Role::GradOutput);
-  operands.input = op.getOperandOf(Role::Input);
-  operands.scale = op.getOperandOf(Role::Scale);
-  operands.mean = op.getOperandOf(Role::Mean);
-  operands.variance = op.getOperandOf(Role::Variance);
-  operands.invStd = op.getOperandOf(Role::InvStd);
-  operands.mask = op.getOperandOf(Role::Mask);
-  operands.featureDims = op.getFeatureDims();
-  operands.epsilon = op.getEpsilon().convertToDouble();
-  return GradientBuilder(b, op.getLoc(), operands, op.getDataShape(),
-                         op.getAccumulatorType());
 }
 
 namespace {
@@ -77,7 +43,7 @@ struct DecomposeBatchNormBackward : OpRewritePattern<BatchNormBackwardOp> {
 
   LogicalResult matchAndRewrite(BatchNormBackwardOp op,
                                 PatternRewriter &rewriter) const override {
-    GradientBuilder builder = makeBuilder(rewriter, op);
+    GradientBuilder builder = makeGradientBuilder(rewriter, op);
     ChannelRequest request;
     request.gradInput = !op.getGradInput().use_empty();
     request.isBatch = op.getStatistics() == Statistics::Batch;
@@ -117,7 +83,7 @@ struct DecomposeReduce : OpRewritePattern<BatchNormBackwardReduceOp> {
 
   LogicalResult matchAndRewrite(BatchNormBackwardReduceOp op,
                                 PatternRewriter &rewriter) const override {
-    GradientBuilder builder = makeBuilder(rewriter, op);
+    GradientBuilder builder = makeGradientBuilder(rewriter, op);
     Value sums, count;
     if (!op.getSums().use_empty())
       sums = builder.buildStackedSums();
@@ -133,7 +99,7 @@ struct DecomposeElemt : OpRewritePattern<BatchNormBackwardElemtOp> {
 
   LogicalResult matchAndRewrite(BatchNormBackwardElemtOp op,
                                 PatternRewriter &rewriter) const override {
-    GradientBuilder builder = makeBuilder(rewriter, op);
+    GradientBuilder builder = makeGradientBuilder(rewriter, op);
     FloatType elementType = getFloatType(op.getGradInput());
     if (builder.isCountZero()) {
       LDBG() << "no values: no elements per channel: " << op;
@@ -157,54 +123,6 @@ struct DecomposeElemt : OpRewritePattern<BatchNormBackwardElemtOp> {
   }
 };
 
-/// The op as its two halves, and per-channel linalg for the rest.
-struct SplitBatchNormBackward : OpRewritePattern<BatchNormBackwardOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(BatchNormBackwardOp op,
-                                PatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    GradientBuilder builder = makeBuilder(rewriter, op);
-    ChannelRequest request;
-    request.gradScale = getTypeIfUsed(op.getGradScale());
-    request.gradOffset = getTypeIfUsed(op.getGradOffset());
-    bool needsGradInput = !op.getGradInput().use_empty();
-    bool isBatch = op.getStatistics() == Statistics::Batch;
-
-    Value sums, count;
-    if (request.gradScale || request.gradOffset ||
-        (needsGradInput && isBatch)) {
-      auto reduce = BatchNormBackwardReduceOp::create(
-          rewriter, loc, op.getGradOutput(), op.getInput(), op.getMean(),
-          op.getMask(), op.getFeatureDimsAttr());
-      sums = reduce.getSums();
-      count = reduce.getCount();
-    }
-    ChannelValues channel;
-    if (request.gradScale || request.gradOffset) {
-      // Counts of other devices may be added to this one, so that only a count
-      // known not to be 0 stays so.
-      ElementCount known = builder.countOfInput();
-      channel = builder.buildChannel(
-          request, builder.unstackSums(sums),
-          known.known.value_or(0) > 0 ? known : builder.countOf(count));
-    }
-    Value gradInput;
-    if (needsGradInput)
-      gradInput = BatchNormBackwardElemtOp::create(
-          rewriter, loc,
-          RankedTensorType::get(GradientOpInterface(op).getDataShape(),
-                                getFloatType(op.getGradInput())),
-          op.getGradOutput(), op.getInput(), op.getScale(), op.getMean(),
-          op.getVariance(), op.getInvStd(), isBatch ? sums : Value(),
-          isBatch ? count : Value(), op.getMask(), op.getFeatureDimsAttr(),
-          op.getEpsilonAttr());
-    replaceResults(rewriter, op,
-                   {gradInput, channel.gradScale, channel.gradOffset});
-    return success();
-  }
-};
-
 struct BNGradDecomposePass
     : bngrad::impl::BNGradDecomposePassBase<BNGradDecomposePass> {
   void runOnOperation() override {
@@ -221,14 +139,6 @@ struct BNGradDecomposePass
       signalPassFailure();
   }
 };
-
-struct BNGradSplitPass : bngrad::impl::BNGradSplitPassBase<BNGradSplitPass> {
-  void runOnOperation() override {
-    RewritePatternSet patterns(&getContext());
-    populateSplitPatterns(patterns);
-    walkAndApplyPatterns(getOperation(), std::move(patterns));
-  }
-};
 } // namespace
 
 void mlir::bngrad::registerDecomposeDependentDialects(
@@ -240,8 +150,4 @@ void mlir::bngrad::registerDecomposeDependentDialects(
 void mlir::bngrad::populateDecomposePatterns(RewritePatternSet &patterns) {
   patterns.add<DecomposeBatchNormBackward, DecomposeReduce, DecomposeElemt>(
       patterns.getContext());
-}
-
-void mlir::bngrad::populateSplitPatterns(RewritePatternSet &patterns) {
-  patterns.add<SplitBatchNormBackward>(patterns.getContext());
 }

@@ -194,7 +194,8 @@ ElementCount GradientBuilder::countOfInput() {
 }
 
 ElementCount GradientBuilder::countOf(Value count) {
-  return countOfInteger(tensor::ExtractOp::create(b, loc, count, ValueRange()));
+  return countOfInteger(
+      b.createOrFold<tensor::ExtractOp>(loc, count, ValueRange()));
 }
 
 ChannelSums GradientBuilder::buildSums(bool needsSumDy, bool needsSumDyXmu) {

@@ -1,0 +1,49 @@
+//===- Collectives.h - all-reduces of a function -------------- -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_PARTITION_COLLECTIVES_H
+#define BNGRAD_LIB_TRANSFORMS_PARTITION_COLLECTIVES_H
+
+#include "BNGrad/Dialect/BNGrad.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+
+namespace mlir::bngrad {
+
+/// On a `shard.all_reduce`: the text by which processes recognize it, a string.
+inline constexpr StringLiteral kCollectiveAttrName = "bngrad.collective";
+
+/// Such as "bngrad.batch_norm_backward grad_output(tensor<8x64xf32>) ...
+/// feature_dims=[1] epsilon=1e-05 statistics=batch".
+std::string describeGradient(GradientOpInterface op);
+
+/// All-reduces of a block none of which waits for another.
+struct CollectiveLevel {
+  SmallVector<shard::AllReduceOp> ops;
+  /// The first op after them that may use a result of one.
+  Operation *firstUser = nullptr;
+};
+
+/// Sorts the ops of each block of `function` that has all-reduces by the number
+/// of those they have to wait for, one after another, and returns the levels
+/// of all blocks. So work that does not depend on an all-reduce comes before
+/// the first op that does, and all of a level before the first op that needs
+/// one of them. An all-reduce directly follows its operand. The order of
+/// effects stays as it is. All-reduces that nothing uses are erased.
+///
+/// Needs: tensors.
+SmallVector<CollectiveLevel> sortByCollectives(func::FuncOp function);
+
+/// The grid axes of `op`, ascending: those given, else all.
+SmallVector<shard::GridAxis> getGridAxesOf(shard::AllReduceOp op,
+                                           shard::GridOp grid);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_PARTITION_COLLECTIVES_H

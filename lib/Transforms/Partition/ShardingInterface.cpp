@@ -1,0 +1,334 @@
+//===- ShardingInterface.cpp - sharding of the ops ------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The loops of an op are the dims of input, and one more over the two rows of
+// the sums. A dim of input that is no feature dim is summed over. If it is
+// sharded, the sums of the shards are added up by one all-reduce.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Transforms/Partition/ShardingInterface.h"
+
+#include "Collectives.h"
+#include "ToLinalg/Split.h"
+
+#include "BNGrad/Dialect/BNGrad.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/Dialect/Shard/Interfaces/ShardingInterface.h"
+#include "mlir/Dialect/Shard/Interfaces/ShardingInterfaceImpl.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+using shard::GridAxis;
+using shard::ReductionKind;
+using shard::Sharding;
+using shard::ShardingOption;
+using utils::IteratorType;
+
+static int64_t getDataRank(GradientOpInterface op) {
+  return op.getDataShape().size();
+}
+
+/// From the loops of `op` to a tensor of `role`.
+static AffineMap getIndexingMap(GradientOpInterface op, Role role) {
+  unsigned rank = getDataRank(op);
+  MLIRContext *context = op.getContext();
+  SmallVector<AffineExpr> exprs;
+  switch (getRoleShape(role)) {
+  case RoleShape::Data:
+    for (unsigned dim : llvm::seq(rank))
+      exprs.push_back(getAffineDimExpr(dim, context));
+    break;
+  case RoleShape::Sums:
+    exprs.push_back(getAffineDimExpr(rank, context));
+    [[fallthrough]];
+  case RoleShape::Channel:
+    for (int64_t dim : op.getFeatureDims())
+      exprs.push_back(getAffineDimExpr(dim, context));
+    break;
+  case RoleShape::Scalar:
+    break;
+  }
+  return AffineMap::get(rank + 1, 0, exprs, context);
+}
+
+static SmallVector<AffineMap> getIndexingMapsOf(GradientOpInterface op) {
+  SmallVector<AffineMap> maps;
+  for (OpOperand &operand : op->getOpOperands())
+    maps.push_back(getIndexingMap(op, op.getOperandRole(operand)));
+  for (Role role : op.getResultRoles())
+    maps.push_back(getIndexingMap(op, role));
+  return maps;
+}
+
+/// Of the loops of `op`: every dim of input that is no feature dim is summed
+/// over.
+static SmallVector<IteratorType> getIteratorTypes(GradientOpInterface op) {
+  SmallVector<IteratorType> types(getDataRank(op) + 1, IteratorType::reduction);
+  types.back() = IteratorType::parallel;
+  for (int64_t dim : op.getFeatureDims())
+    types[dim] = IteratorType::parallel;
+  return types;
+}
+
+/// M of the whole batch if its type knows it; nothing: it does not.
+static std::optional<int64_t> getGlobalCount(GradientOpInterface op) {
+  int64_t count = 1;
+  for (auto [dim, size] : llvm::enumerate(op.getDataShape())) {
+    if (op.isFeatureDim(dim))
+      continue;
+    if (ShapedType::isDynamic(size))
+      return std::nullopt;
+    count *= size;
+  }
+  return count;
+}
+
+/// True if something other than annotations uses `value`.
+static bool isUsed(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    auto annotation = dyn_cast<shard::ShardOp>(user);
+    return !annotation || isUsed(annotation.getResult());
+  });
+}
+
+namespace {
+/// Partitions one op.
+class Partitioner {
+public:
+  Partitioner(GradientOpInterface op, ArrayRef<Value> operands,
+              ArrayRef<Sharding> operandShardings,
+              ArrayRef<Sharding> resultShardings, IRMapping &mapping,
+              SymbolTableCollection &symbols, OpBuilder &b);
+
+  LogicalResult partition(BatchNormBackwardOp op);
+  LogicalResult partition(BatchNormBackwardReduceOp op);
+  LogicalResult partition(BatchNormBackwardElemtOp op);
+
+private:
+  bool hasNoElements() {
+    return llvm::is_contained(op.getDataShape(), 0);
+  }
+  Operation *cloneForShard();
+  Value addUp(Value value, StringRef text);
+  Value addUpCount(Value count);
+  void map(OpResult result, Value value, Type type);
+
+  GradientOpInterface op;
+  ArrayRef<Sharding> resultShardings;
+  IRMapping &mapping;
+  OpBuilder &b;
+  shard::GridOp grid;
+  /// Those along which the sums of the shards are added up, ascending.
+  SmallVector<GridAxis> axes;
+  SmallVector<Type> shardTypes; // of the results
+};
+} // namespace
+
+Partitioner::Partitioner(GradientOpInterface op, ArrayRef<Value> operands,
+                         ArrayRef<Sharding> operandShardings,
+                         ArrayRef<Sharding> resultShardings, IRMapping &mapping,
+                         SymbolTableCollection &symbols, OpBuilder &b)
+    : op(op), resultShardings(resultShardings), mapping(mapping), b(b) {
+  for (ArrayRef<Sharding> shardings : {operandShardings, resultShardings})
+    for (const Sharding &sharding : shardings)
+      if (sharding && !grid)
+        grid = shard::getGridOrNull(op, sharding.getGridAttr(), symbols);
+  SmallVector<IteratorType> types = getIteratorTypes(op);
+  axes = shard::getReductionGridAxes(
+      types, shard::getGridAxisAssignmentForLoopIterators(
+                 operandShardings, resultShardings, types,
+                 getIndexingMapsOf(op)));
+  llvm::sort(axes);
+  for (auto [result, sharding] :
+       llvm::zip_equal(op->getResults(), resultShardings)) {
+    auto type = cast<RankedTensorType>(result.getType());
+    shardTypes.push_back(sharding && type.getRank() > 0
+                             ? shard::shardType(type, grid, sharding)
+                             : type);
+  }
+}
+
+/// The op on the shards, with results of their types.
+Operation *Partitioner::cloneForShard() {
+  IRMapping local = mapping;
+  Operation *clone = b.clone(*op, local);
+  for (auto [result, type] : llvm::zip_equal(clone->getResults(), shardTypes))
+    result.setType(type);
+  return clone;
+}
+
+void Partitioner::map(OpResult result, Value value, Type type) {
+  // Nothing uses a result without a value.
+  if (!value)
+    value = ub::PoisonOp::create(b, op.getLoc(), type);
+  if (value.getType() != type)
+    value = tensor::CastOp::create(b, op.getLoc(), type, value);
+  mapping.map(result, value);
+}
+
+/// The sum of `value` over the processes that share a channel.
+Value Partitioner::addUp(Value value, StringRef text) {
+  auto reduced = shard::AllReduceOp::create(b, op.getLoc(), value,
+                                            grid.getSymName(), axes,
+                                            ReductionKind::Sum);
+  reduced->setAttr(kCollectiveAttrName,
+                   b.getStringAttr(text + " " + describeGradient(op)));
+  return reduced.getResult();
+}
+
+Value Partitioner::addUpCount(Value count) {
+  if (std::optional<int64_t> known = getGlobalCount(op)) {
+    auto type = RankedTensorType::get({}, b.getI64Type());
+    return arith::ConstantOp::create(
+        b, op.getLoc(), DenseElementsAttr::get(type, b.getI64IntegerAttr(*known)));
+  }
+  return addUp(count, "count of");
+}
+
+LogicalResult Partitioner::partition(BatchNormBackwardOp op) {
+  UsedResults used{isUsed(op.getGradInput()), isUsed(op.getGradScale()),
+                   isUsed(op.getGradOffset())};
+  bool isChannelLocal = op.getLocalParameterGradients();
+  bool needsWhole =
+      (used.gradInput && op.getStatistics() == Statistics::Batch) ||
+      (used.anyOfChannel() && !isChannelLocal);
+  auto local = cast<BatchNormBackwardOp>(cloneForShard());
+  if (axes.empty() || !needsWhole || hasNoElements()) {
+    mapping.map(op->getResults(), local->getResults());
+    return success();
+  }
+  auto getSums = [&](Value sums) { return addUp(sums, "sums of"); };
+  auto getCount = [&](Value count) { return addUpCount(count); };
+  WholeBatch whole{getSums, getCount, getGlobalCount(op), isChannelLocal};
+  std::array<Value, 3> values = buildHalves(b, local, used, whole);
+  local.erase();
+  for (auto [result, value, type] :
+       llvm::zip_equal(op->getResults(), values, shardTypes))
+    map(result, value, type);
+  return success();
+}
+
+LogicalResult Partitioner::partition(BatchNormBackwardReduceOp op) {
+  auto local = cast<BatchNormBackwardReduceOp>(cloneForShard());
+  Value sums = local.getSums(), count = local.getCount();
+  if (!axes.empty() && !hasNoElements() && isUsed(op.getSums()))
+    sums = addUp(sums, "sums of");
+  if (!axes.empty() && isUsed(op.getCount()))
+    count = addUpCount(count);
+  mapping.map(op.getSums(), sums);
+  mapping.map(op.getCount(), count);
+  return success();
+}
+
+LogicalResult Partitioner::partition(BatchNormBackwardElemtOp op) {
+  auto local = cast<BatchNormBackwardElemtOp>(cloneForShard());
+  mapping.map(op.getGradInput(), local.getGradInput());
+  if (axes.empty() || !op.getSums() || op.getCount() || hasNoElements())
+    return success();
+  // M of the op's own input is that of the whole batch.
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(local);
+  auto reduce = BatchNormBackwardReduceOp::create(
+      b, op.getLoc(), local.getGradOutput(), local.getInput(), local.getMean(),
+      local.getMask(), op.getFeatureDimsAttr());
+  local.getCountMutable().assign(addUpCount(reduce.getCount()));
+  if (reduce->use_empty())
+    reduce.erase();
+  return success();
+}
+
+namespace {
+template <typename Op>
+struct GradientSharding
+    : shard::ShardingInterface::ExternalModel<GradientSharding<Op>, Op> {
+  SmallVector<IteratorType> getLoopIteratorTypes(Operation *op) const {
+    return getIteratorTypes(cast<Op>(op));
+  }
+
+  SmallVector<ReductionKind>
+  getReductionLoopIteratorKinds(Operation *op) const {
+    return SmallVector<ReductionKind>(
+        llvm::count(getIteratorTypes(cast<Op>(op)), IteratorType::reduction),
+        ReductionKind::Sum);
+  }
+
+  SmallVector<AffineMap> getIndexingMaps(Operation *op) const {
+    return getIndexingMapsOf(cast<Op>(op));
+  }
+
+  FailureOr<ShardingOption>
+  getShardingOption(Operation *op, ArrayRef<Sharding> operandShardings,
+                    ArrayRef<Sharding> resultShardings) const {
+    // Upstream takes an op for one without a sharding if its last operand with
+    // one is a scalar.
+    std::vector<Sharding> ofTensors(operandShardings);
+    for (auto [type, sharding] : llvm::zip(op->getOperandTypes(), ofTensors))
+      if (cast<RankedTensorType>(type).getRank() == 0)
+        sharding = Sharding();
+    return shard::detail::defaultGetShardingOption(op, ofTensors,
+                                                   resultShardings);
+  }
+
+  LogicalResult addShardingAnnotations(Operation *op, OpBuilder &b,
+                                       const ShardingOption &option) const {
+    FailureOr<std::vector<Sharding>> shardings =
+        shard::detail::defaultGetShardingAnnotations(op, option);
+    if (failed(shardings) ||
+        failed(shard::detail::defaultAddShardingAnnotations(op, b, option)))
+      return failure();
+    // Upstream annotates no result without a use, and needs the annotation.
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointAfter(op);
+    auto ofResults = ArrayRef(*shardings).take_back(op->getNumResults());
+    for (auto [result, sharding] :
+         llvm::zip_equal(op->getResults(), ofResults)) {
+      if (!result.use_empty())
+        continue;
+      Value value = shard::ShardingOp::create(b, op->getLoc(), sharding);
+      shard::ShardOp::create(b, op->getLoc(), result, value,
+                             /*annotate_for_users=*/false);
+    }
+    return success();
+  }
+
+  LogicalResult partition(Operation *op, ArrayRef<Value> operands,
+                          ArrayRef<Sharding> operandShardings,
+                          ArrayRef<Sharding> resultShardings,
+                          IRMapping &mapping, SymbolTableCollection &symbols,
+                          OpBuilder &b) const {
+    return Partitioner(cast<Op>(op), operands, operandShardings,
+                       resultShardings, mapping, symbols, b)
+        .partition(cast<Op>(op));
+  }
+};
+} // namespace
+
+void mlir::bngrad::registerShardingInterfaceExternalModels(
+    DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, BNGradDialect *) {
+    BatchNormBackwardOp::attachInterface<GradientSharding<BatchNormBackwardOp>>(
+        *context);
+    BatchNormBackwardReduceOp::attachInterface<
+        GradientSharding<BatchNormBackwardReduceOp>>(*context);
+    BatchNormBackwardElemtOp::attachInterface<
+        GradientSharding<BatchNormBackwardElemtOp>>(*context);
+    // Of the ops that `partition` creates.
+    context->loadDialect<arith::ArithDialect, linalg::LinalgDialect,
+                         math::MathDialect, shard::ShardDialect,
+                         tensor::TensorDialect, ub::UBDialect>();
+  });
+}

@@ -1,0 +1,176 @@
+//===- Split.cpp - bngrad-split: a gradient as its two halves -------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Split.h"
+
+#include "BNGrad/Transforms/ToLinalg/Passes.h"
+#include "BNGrad/Transforms/ToLinalg/Patterns.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
+
+namespace mlir::bngrad {
+#define GEN_PASS_DEF_BNGRADSPLITPASS
+#include "BNGrad/Transforms/ToLinalg/Passes.h.inc"
+} // namespace mlir::bngrad
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+FloatType mlir::bngrad::getFloatType(Value value) {
+  return cast<FloatType>(getElementTypeOrSelf(value));
+}
+
+GradientBuilder mlir::bngrad::makeGradientBuilder(OpBuilder &b,
+                                                  GradientOpInterface op) {
+  GradientOperands operands;
+  operands.gradOutput = op.getOperandOf(Role::GradOutput);
+  operands.input = op.getOperandOf(Role::Input);
+  operands.scale = op.getOperandOf(Role::Scale);
+  operands.mean = op.getOperandOf(Role::Mean);
+  operands.variance = op.getOperandOf(Role::Variance);
+  operands.invStd = op.getOperandOf(Role::InvStd);
+  operands.mask = op.getOperandOf(Role::Mask);
+  operands.featureDims = op.getFeatureDims();
+  operands.epsilon = op.getEpsilon().convertToDouble();
+  return GradientBuilder(b, op.getLoc(), operands, op.getDataShape(),
+                         op.getAccumulatorType());
+}
+
+void mlir::bngrad::replaceResults(RewriterBase &rewriter, Operation *op,
+                                  ArrayRef<Value> values) {
+  for (auto [result, value] : llvm::zip_equal(op->getResults(), values)) {
+    Value replacement = value;
+    if (!replacement)
+      continue;
+    if (replacement.getType() != result.getType())
+      replacement = tensor::CastOp::create(rewriter, op->getLoc(),
+                                           result.getType(), replacement);
+    rewriter.replaceAllUsesWith(result, replacement);
+  }
+  rewriter.eraseOp(op);
+}
+
+namespace {
+/// The sums and the count of a part, and those of the whole batch once they are
+/// needed.
+struct HalvesBuilder {
+  OpBuilder &b;
+  BatchNormBackwardOp op;
+  const WholeBatch &whole;
+  GradientBuilder builder;
+  Value partSums, partCount, wholeSums, wholeCount;
+
+  HalvesBuilder(OpBuilder &b, BatchNormBackwardOp op, const WholeBatch &whole)
+      : b(b), op(op), whole(whole), builder(makeGradientBuilder(b, op)) {
+    auto reduce = BatchNormBackwardReduceOp::create(
+        b, op.getLoc(), op.getGradOutput(), op.getInput(), op.getMean(),
+        op.getMask(), op.getFeatureDimsAttr());
+    partSums = reduce.getSums();
+    partCount = reduce.getCount();
+  }
+
+  Value getSums() {
+    if (!wholeSums)
+      wholeSums = whole.getSums(partSums);
+    return wholeSums;
+  }
+  Value getCount() {
+    if (!wholeCount)
+      wholeCount = whole.getCount(partCount);
+    return wholeCount;
+  }
+  ElementCount getElementCount() {
+    if (!whole.isChannelLocal) {
+      if (whole.count)
+        return {whole.count, Value(), Value()};
+      return builder.countOf(getCount());
+    }
+    ElementCount known = builder.countOfInput();
+    return known.known.value_or(0) > 0 ? known : builder.countOf(partCount);
+  }
+
+  /// grad_scale and grad_offset.
+  ChannelValues buildChannel(const UsedResults &used) {
+    ChannelRequest request;
+    if (used.gradScale)
+      request.gradScale = getFloatType(op.getGradScale());
+    if (used.gradOffset)
+      request.gradOffset = getFloatType(op.getGradOffset());
+    ChannelSums sums =
+        builder.unstackSums(whole.isChannelLocal ? partSums : getSums());
+    ElementCount count;
+    if (used.gradScale)
+      count = getElementCount();
+    return builder.buildChannel(request, sums, count);
+  }
+};
+} // namespace
+
+std::array<Value, 3> mlir::bngrad::buildHalves(OpBuilder &b,
+                                               BatchNormBackwardOp op,
+                                               const UsedResults &used,
+                                               const WholeBatch &whole) {
+  bool isBatch = op.getStatistics() == Statistics::Batch;
+  std::optional<HalvesBuilder> halves;
+  if (used.anyOfChannel() || (used.gradInput && isBatch))
+    halves.emplace(b, op, whole);
+  Value sums, count;
+  if (used.gradInput && isBatch) {
+    // First, as communication may take long.
+    sums = halves->getSums();
+    count = halves->getCount();
+  }
+  ChannelValues channel;
+  if (used.anyOfChannel())
+    channel = halves->buildChannel(used);
+  Value gradInput;
+  if (used.gradInput)
+    gradInput = BatchNormBackwardElemtOp::create(
+        b, op.getLoc(),
+        RankedTensorType::get(GradientOpInterface(op).getDataShape(),
+                              getFloatType(op.getGradInput())),
+        op.getGradOutput(), op.getInput(), op.getScale(), op.getMean(),
+        op.getVariance(), op.getInvStd(), sums, count, op.getMask(),
+        op.getFeatureDimsAttr(), op.getEpsilonAttr());
+  return {gradInput, channel.gradScale, channel.gradOffset};
+}
+
+namespace {
+struct SplitBatchNormBackward : OpRewritePattern<BatchNormBackwardOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(BatchNormBackwardOp op,
+                                PatternRewriter &rewriter) const override {
+    UsedResults used{!op.getGradInput().use_empty(),
+                     !op.getGradScale().use_empty(),
+                     !op.getGradOffset().use_empty()};
+    auto keep = [](Value value) { return value; };
+    WholeBatch whole{keep, keep, std::nullopt, /*isChannelLocal=*/true};
+    replaceResults(rewriter, op, buildHalves(rewriter, op, used, whole));
+    return success();
+  }
+};
+
+struct BNGradSplitPass : bngrad::impl::BNGradSplitPassBase<BNGradSplitPass> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    populateSplitPatterns(patterns);
+    walkAndApplyPatterns(getOperation(), std::move(patterns));
+  }
+};
+} // namespace
+
+void mlir::bngrad::populateSplitPatterns(RewritePatternSet &patterns) {
+  patterns.add<SplitBatchNormBackward>(patterns.getContext());
+}
