@@ -41,9 +41,7 @@ int64_t python::getNumElements(const Array &array) {
 }
 
 Dtype python::getSumType(Dtype data, Dtype mean) {
-  return data == Dtype::F64 || mean == Dtype::F64
-             ? Dtype::F64
-             : Dtype::F32;
+  return data == Dtype::F64 || mean == Dtype::F64 ? Dtype::F64 : Dtype::F32;
 }
 
 void python::setDenseStrides(Array &array, const int *order) {

@@ -189,8 +189,7 @@ static Dtype findDataType(const Call &call) {
     if (is(i, Dtype::F64) && (i == GradInput || !call.isOutput(i)))
       return Dtype::F64;
   Dtype dtype = call.arrays[Input].dtype;
-  return !call.has[GradInput] || is(GradInput, dtype) ? dtype
-                                                      : Dtype::F32;
+  return !call.has[GradInput] || is(GradInput, dtype) ? dtype : Dtype::F32;
 }
 
 /// `array` in row-major order without gaps.

@@ -129,8 +129,7 @@ void Request::readStatistic(nb::handle variance, nb::handle invStd,
 
 /// An output with the sizes of the feature dims, which may be wrong: the C
 /// library says so later.
-void Request::describeVector(Operand operand, Dtype dtype,
-                             bool isSums) {
+void Request::describeVector(Operand operand, Dtype dtype, bool isSums) {
   Array &array = arrays[operand];
   const Array &input = arrays[Input];
   array.dtype = dtype;

@@ -126,7 +126,7 @@ static PyArray_Descr *makeDescr(Dtype dtype) {
     bfloat16 = descr->type_num;
     return descr;
   }
-  const int kTypes[] = {NPY_HALF, bfloat16, NPY_FLOAT, NPY_DOUBLE, NPY_BOOL,
+  const int kTypes[] = {NPY_HALF, bfloat16,  NPY_FLOAT, NPY_DOUBLE, NPY_BOOL,
                         NPY_INT8, NPY_INT16, NPY_INT32, NPY_INT64};
   return PyArray_DescrFromType(kTypes[static_cast<int>(dtype)]);
 }

@@ -50,8 +50,8 @@ static Dtype getDtype(nb::dlpack::dtype type, const char *name,
     if (code == dtype_code::Bool && type.bits == 8)
       return Dtype::Bool;
     bool isInteger = code == dtype_code::Int || code == dtype_code::UInt;
-    bool isWhole = type.bits == 8 || type.bits == 16 || type.bits == 32 ||
-                   type.bits == 64;
+    bool isWhole =
+        type.bits == 8 || type.bits == 16 || type.bits == 32 || type.bits == 64;
     if (expected && isInteger && isWhole)
       return getInteger(type.bits / 8);
   }
@@ -218,9 +218,9 @@ static nb::object makeTensor(const Array &array, nb::handle owner) {
     shape[dim] = array.shape[dim];
     strides[dim] = array.strides[dim] / getBytes(array.dtype);
   }
-  return nb::cast(nb::ndarray<Framework>(array.data, array.rank, shape, owner,
-                                         strides, kTypes[static_cast<int>(array.dtype)],
-                                         nb::device::cpu::value, 0));
+  return nb::cast(nb::ndarray<Framework>(
+      array.data, array.rank, shape, owner, strides,
+      kTypes[static_cast<int>(array.dtype)], nb::device::cpu::value, 0));
 }
 
 nb::object Result::take() {

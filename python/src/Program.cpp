@@ -30,9 +30,8 @@ static constexpr size_t kHeadWords = 3;
 static Dtype findDtype(const std::string &name) {
   if (name == "index")
     return Dtype::I64;
-  for (Dtype dtype :
-       {Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64, Dtype::Bool, Dtype::I8,
-        Dtype::I16, Dtype::I32})
+  for (Dtype dtype : {Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64,
+                      Dtype::Bool, Dtype::I8, Dtype::I16, Dtype::I32})
     if (name == getName(dtype))
       return dtype;
   return Dtype::I64;
@@ -59,8 +58,8 @@ Program::Program(nb::handle entries, nb::handle parameters) {
         parameter.shape.push_back(nb::cast<int64_t>(size));
     verifyRank(parameter.name.c_str(), parameter.shape.size());
     parameter.start = numWords;
-    numWords += parameter.isScalar ? 1
-                                   : kHeadWords + 2 * parameter.shape.size();
+    numWords +=
+        parameter.isScalar ? 1 : kHeadWords + 2 * parameter.shape.size();
     numArguments += !parameter.isResult;
     this->parameters.push_back(std::move(parameter));
   }
@@ -72,8 +71,7 @@ public:
   explicit Frame(const Program &program)
       : program(program), words(program.numWords),
         arrays(program.parameters.size()), keepers(program.numArguments),
-        pointers(program.parameters.size()),
-        slots(program.parameters.size()) {
+        pointers(program.parameters.size()), slots(program.parameters.size()) {
     for (size_t i = 0; i < slots.size(); ++i) {
       pointers[i] = &words[program.parameters[i].start];
       bool isScalar = program.parameters[i].isScalar;
@@ -180,8 +178,7 @@ static int64_t readInteger(const std::string &name, Dtype dtype,
   return value;
 }
 
-void Program::Frame::readScalar(const Parameter &parameter,
-                                nb::handle object) {
+void Program::Frame::readScalar(const Parameter &parameter, nb::handle object) {
   int64_t &word = words[parameter.start];
   if (parameter.dtype >= Dtype::Bool) {
     // The low bytes are the value of any width.
@@ -225,11 +222,10 @@ void Program::Frame::allocateResults(nb::handle like) {
     int order[BNGRAD_MAX_RANK];
     for (int dim = 0; dim < array.rank; ++dim) {
       if (sizes[dim] < 0)
-        throwError(BNGRAD_BAD_SHAPE, parameter.name +
-                                         ": expected size of dim " +
-                                         std::to_string(dim) +
-                                         " to be at least 0, got " +
-                                         std::to_string(sizes[dim]));
+        throwError(BNGRAD_BAD_SHAPE,
+                   parameter.name + ": expected size of dim " +
+                       std::to_string(dim) + " to be at least 0, got " +
+                       std::to_string(sizes[dim]));
       int64_t factor = sizes[dim] > 0 ? sizes[dim] : 1;
       if (__builtin_mul_overflow(bytes, factor, &bytes) || bytes > kMostBytes)
         throwError(BNGRAD_BAD_SHAPE,
@@ -301,8 +297,8 @@ nb::object Program::call(const nb::args &arguments) const {
     status = frame.call<int32_t>(checked, {&memoryStart, &size, &threads});
   }
   if (status != BNGRAD_SUCCESS)
-    frame.call<int32_t>(
-        diagnose, {&memoryStart, &size, &threads, &textStart, &textSize});
+    frame.call<int32_t>(diagnose,
+                        {&memoryStart, &size, &threads, &textStart, &textSize});
   check(status);
   return frame.takeResults();
 }

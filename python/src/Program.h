@@ -25,8 +25,8 @@ public:
   Program(nb::handle entries, nb::handle parameters);
 
   /// Calls the program: its result, a tuple of several, or None. Results are of
-  /// the library of the first array, or of numpy. Throws the text of the checked
-  /// entries. Needs Python's lock, and releases it.
+  /// the library of the first array, or of numpy. Throws the text of the
+  /// checked entries. Needs Python's lock, and releases it.
   nb::object call(const nb::args &arguments) const;
 
 private:

@@ -191,7 +191,8 @@ int python::getNumThreads() {
 
 void python::setNumThreads(int count) { numThreads = count; }
 
-/// The handle for calls on getNumThreads() threads. Python's lock protects them.
+/// The handle for calls on getNumThreads() threads. Python's lock protects
+/// them.
 static SizedHandle &getSizedHandle() {
   static std::map<int, SizedHandle> handles;
   static SizedHandle *last = nullptr;

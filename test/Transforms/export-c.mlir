@@ -93,8 +93,8 @@ func.func private @other(i32)
 // CHECK: %[[A_DATA:.+]] = llvm.load %[[A_SLOT]]
 // CHECK: %[[B_SLOT:.+]] = llvm.getelementptr %[[B]][1]
 // CHECK: %[[B_DATA:.+]] = llvm.load %[[B_SLOT]]
-// CHECK: %[[STATUS:.+]] = call @fixed(%[[A_DATA]], %[[B_DATA]])
-// CHECK-NEXT: return %[[STATUS]] : i32
+// CHECK: %[[CODE:.+]] = call @fixed(%[[A_DATA]], %[[B_DATA]])
+// CHECK-NEXT: return %[[CODE]] : i32
 // LLVM: llvm.func @_mlir_ciface_fixed(%{{.+}}: !llvm.ptr, %{{.+}}: !llvm.ptr) -> i32
 
 // The status is taken after the call.
