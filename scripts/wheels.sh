@@ -209,6 +209,8 @@ find_pythons >"$work/pythons"
 install_tools
 for name in "${names[@]}"; do
   if [ "$name" = bngrad-compiler ]; then
+    compgen -G "$build/wheels/bngrad-[0-9]*.whl" >/dev/null ||
+      fail "expected wheels of bngrad in $build/wheels, which bngrad-compiler needs, got none: run scripts/wheels.sh"
     build BNGradCompilerLibrary BNGradCudaRuntime
     started=$SECONDS
     build_wheel "$name" py3-none "$(awk 'NR == 1 { print $2 }' "$work/pythons")"

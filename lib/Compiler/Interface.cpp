@@ -36,9 +36,8 @@ std::string mlir::bngrad::printSymbol(StringRef name) {
 
 /// The functions that are called like `entries`; an empty list and a reason if
 /// one of them is not there.
-static SmallVector<func::FuncOp> findEntries(ModuleOp module,
-                                             ArrayRef<Entry> entries,
-                                             std::string &reason) {
+static SmallVector<func::FuncOp>
+findEntries(ModuleOp module, ArrayRef<Entry> entries, std::string &reason) {
   SmallVector<func::FuncOp> selected;
   for (const Entry &entry : entries) {
     auto function = module.lookupSymbol<func::FuncOp>(entry.function);

@@ -7,8 +7,9 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from bngrad import _numpy
 from bngrad._errors import CompileError, CompilerNotFoundError, DeviceError, DtypeError, Error, ParameterError
+from bngrad._numpy import Program as Function
+from bngrad._numpy import __version__
 
 
 class Diagnostic(NamedTuple):
@@ -52,10 +53,10 @@ def _find_compiler() -> Any:
         raise CompilerNotFoundError(
             "expected the package bngrad-compiler, got none: pip install bngrad-compiler",
             "BNGRAD_COMPILER_NOT_FOUND") from None
-    if compiler.version() != _numpy.__version__:
+    if compiler.version() != __version__:
         raise CompilerNotFoundError(
-            f"expected bngrad-compiler {_numpy.__version__}, the version of bngrad, got {compiler.version()}: "
-            f"pip install bngrad-compiler=={_numpy.__version__}", "BNGRAD_COMPILER_NOT_FOUND")
+            f"expected bngrad-compiler {__version__}, the version of bngrad, got {compiler.version()}: "
+            f"pip install bngrad-compiler=={__version__}", "BNGRAD_COMPILER_NOT_FOUND")
     return compiler
 
 
@@ -147,7 +148,7 @@ class Program:
         self.entry = description["entry"]
         parameters = [(fields["name"], fields["type"], fields["shape"], fields["is_result"], fields["is_memory"])
                       for fields in description["parameters"]]
-        self._call = _numpy.Program(addresses, parameters)
+        self._call = Function(addresses, parameters)
         described = [Parameter(name, dtype, None if shape is None else
                                tuple(None if size < 0 else size for size in shape))
                      for name, dtype, shape, _, _ in parameters]

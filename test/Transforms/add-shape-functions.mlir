@@ -64,3 +64,17 @@ func.func @data(%a: memref<?xindex>) -> tensor<?xf32> {
   %0 = tensor.empty(%n) : tensor<?xf32>
   return %0 : tensor<?xf32>
 }
+
+// -----
+
+// Upstream does not check element-wise ops on tensors. Static sizes are the
+// verifier's.
+// CHECK-LABEL: func.func @elementwise(
+// CHECK-SAME:    bngrad.size_errors = ["expected size of dim 0 of operand 1 to be that of operand 0, %lld, got %lld (line {{[0-9]+}})"]
+// CHECK-LABEL: func.func private @elementwise.shapes(
+// CHECK:         arith.cmpi ne
+func.func @elementwise(%a: tensor<?x4xf32>, %b: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %0 = arith.mulf %a, %b : tensor<?x4xf32>
+  %1 = math.absf %0 : tensor<?x4xf32>
+  return %1 : tensor<?x4xf32>
+}

@@ -85,8 +85,7 @@ readOptions(const bngradProgramRequest_t &request, Source &source) {
   std::string reason;
   if (request.schedule) {
     options.schedule = request.schedule;
-    if (failed(
-            parseSchedule(options.schedule, source.getContext(), reason)))
+    if (failed(parseSchedule(options.schedule, source.getContext(), reason)))
       return source.emitError("schedule: " + reason);
   }
   if (request.chips) {
@@ -164,9 +163,9 @@ int32_t bngradCreateProgram(const bngradProgramRequest_t *request,
       findExportedFunctions(source.getModule());
   if (failed(functions))
     return source.fail(request->take);
-  FailureOr<CompiledProgram> compiled = compileToProgram(
-      source.getModule(), *options,
-      request->cuda_library ? request->cuda_library : "");
+  FailureOr<CompiledProgram> compiled =
+      compileToProgram(source.getModule(), *options,
+                       request->cuda_library ? request->cuda_library : "");
   if (failed(compiled) ||
       failed(findEntries(*compiled, functions->front(), source, *entries)))
     return source.fail(request->take);

@@ -41,16 +41,14 @@ static json::Object toJson(Diagnostic &diagnostic) {
   json::Array notes;
   for (Diagnostic &note : diagnostic.getNotes())
     notes.push_back(toJson(note));
-  json::Object object{
-      {"severity", getName(diagnostic.getSeverity())},
-      {"message", json::fixUTF8(diagnostic.str())},
-      {"file", ""},
-      {"line", 0},
-      {"column", 0},
-      {"notes", std::move(notes)}};
+  json::Object object{{"severity", getName(diagnostic.getSeverity())},
+                      {"message", json::fixUTF8(diagnostic.str())},
+                      {"file", ""},
+                      {"line", 0},
+                      {"column", 0},
+                      {"notes", std::move(notes)}};
   // A module without an op of its own has line 0.
-  if (auto place =
-          diagnostic.getLocation()->findInstanceOf<FileLineColLoc>();
+  if (auto place = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>();
       place && place.getLine() != 0) {
     object["file"] = json::fixUTF8(place.getFilename().getValue());
     object["line"] = place.getLine();
@@ -63,8 +61,8 @@ Source::Source(bool allowUnregisteredDialects) {
   DialectRegistry registry;
   mlir::bngrad::registerAllDialects(registry);
   registerForeignDialects(registry);
-  context = std::make_unique<MLIRContext>(registry,
-                                          MLIRContext::Threading::DISABLED);
+  context =
+      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->allowUnregisteredDialects(allowUnregisteredDialects);
   handler = std::make_unique<ScopedDiagnosticHandler>(
       context.get(), [this](Diagnostic &diagnostic) {

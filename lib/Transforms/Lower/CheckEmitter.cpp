@@ -59,8 +59,7 @@ Value CheckEmitter::report(const EntryArguments &arguments,
     all += '\0';
   }
   auto module = exported.getFunction()->getParentOfType<ModuleOp>();
-  std::string name =
-      (exported.getName() + "." + prefix + suffix).str();
+  std::string name = (exported.getName() + "." + prefix + suffix).str();
   Value textsAddress = createConstant(b, loc, name + ".texts", b.getI8Type(),
                                       all.size(), b.getStringAttr(all), module);
   Value startsAddress =
@@ -256,8 +255,7 @@ Value CheckEmitter::storeResultSizes(const EntryArguments &arguments,
   return arith::ConstantIntOp::create(b, loc, 0, 32);
 }
 
-Value CheckEmitter::checkShapes(const EntryArguments &arguments,
-                                UseSizes use) {
+Value CheckEmitter::checkShapes(const EntryArguments &arguments, UseSizes use) {
   func::FuncOp shapes = exported.getShapeFunction();
   // Number, expected and actual size of an error.
   Value three = LLVM::ConstantOp::create(b, loc, b.getI64Type(), 3);
@@ -334,9 +332,9 @@ void CheckEmitter::requireBuffers(const EntryArguments &arguments,
     auto buffer = dyn_cast<MemRefType>(type);
     if (!buffer)
       continue;
-    Value loaded =
-        LLVM::LoadOp::create(b, loc, exported.getConverter().convertType(buffer),
-                             arguments.parameters[i]);
+    Value loaded = LLVM::LoadOp::create(
+        b, loc, exported.getConverter().convertType(buffer),
+        arguments.parameters[i]);
     requireBuffer(i, buffer, MemRefDescriptor(loaded));
   }
 }

@@ -166,7 +166,7 @@ static void addInferEntry(const FunctionEntries &exported) {
 }
 
 void mlir::bngrad::addCheckedEntries(const FunctionEntries &exported,
-                                      bool infer) {
+                                     bool infer) {
   func::FuncOp check = addCheckFunction(exported);
   addCheckedEntry(exported, check);
   addDiagnoseEntry(exported, check);

@@ -273,8 +273,7 @@ static void addDescriptorEntry(const FunctionEntries &exported,
       b, "_mlir_ciface_" + exported.getName(), {}, b.getI32Type());
   Location loc = exported.getLoc();
   if (pointerEntry) {
-    SmallVector<Value> pointers =
-        exported.getPointers(b, entry.getArguments());
+    SmallVector<Value> pointers = exported.getPointers(b, entry.getArguments());
     auto call = func::CallOp::create(b, loc, pointerEntry, pointers);
     func::ReturnOp::create(b, loc, call.getResults());
     return;

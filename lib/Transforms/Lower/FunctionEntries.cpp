@@ -182,8 +182,8 @@ SmallVector<Value> FunctionEntries::getPointers(OpBuilder &b,
       continue;
     }
     // The second field of a descriptor.
-    Value slot = LLVM::GEPOp::create(b, loc, pointer, pointer, value,
-                                     LLVM::GEPArg(1));
+    Value slot =
+        LLVM::GEPOp::create(b, loc, pointer, pointer, value, LLVM::GEPArg(1));
     pointers.push_back(LLVM::LoadOp::create(b, loc, pointer, slot));
   }
   return pointers;

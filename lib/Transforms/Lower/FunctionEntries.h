@@ -87,8 +87,8 @@ private:
 /// bytes.
 inline constexpr int64_t kWorkspaceAlignment = 64;
 
-/// Adds NAME_checked, NAME_diagnose and NAME_workspace; `infer`: and NAME_infer,
-/// if the function has a shape function.
+/// Adds NAME_checked, NAME_diagnose and NAME_workspace; `infer`: and
+/// NAME_infer, if the function has a shape function.
 void addCheckedEntries(const FunctionEntries &exported, bool infer);
 
 /// Adds the functions that these call to `module`.

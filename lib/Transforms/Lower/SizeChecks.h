@@ -15,8 +15,8 @@ namespace mlir::bngrad {
 
 /// Adds the run-time checks of sizes that upstream lacks, as cf.assert before
 /// each op: of `tensor.concat`, `tensor.expand_shape`, `tensor.insert_slice`,
-/// `tensor.pad` and `tensor.reshape`, and of element-wise ops. Each compares two
-/// index values, the actual and the expected one.
+/// `tensor.pad` and `tensor.reshape`, and of element-wise ops. Each compares
+/// two index values, the actual and the expected one.
 void addSizeChecks(func::FuncOp function);
 
 } // namespace mlir::bngrad

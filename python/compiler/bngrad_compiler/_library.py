@@ -22,8 +22,11 @@ class _Request(ctypes.Structure):
                 ("take", _Take)]
 
 
+_ENTRIES = ("checked", "diagnose", "workspace", "infer")
+
+
 class _Entries(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_void_p) for name in ("checked", "diagnose", "workspace", "infer")]
+    _fields_ = [(name, ctypes.c_void_p) for name in _ENTRIES]
 
 
 class Failure(Exception):
@@ -106,7 +109,7 @@ def create(text: bytes, entry: bytes | None, schedule: bytes | None,
     request = _make_request(result, text, entry, schedule, chips)
     status = _load().bngradCreateProgram(ctypes.byref(request), ctypes.byref(handle), ctypes.byref(entries))
     description: dict[str, Any] = json.loads(result.get(status))
-    addresses = tuple(getattr(entries, name) or 0 for name, _ in _Entries._fields_)
+    addresses = tuple(getattr(entries, name) or 0 for name in _ENTRIES)
     assert handle.value is not None
     return handle.value, addresses, description
 
@@ -145,12 +148,11 @@ def cuda_errors() -> Iterator[list[str]]:
     """Collects the errors of CUDA in this thread."""
     texts: list[str] = []
 
-    @_ON_ERROR
     def add(text: bytes, _user: int | None) -> None:
         texts.append(text.decode(errors="replace"))
 
-    library = _load_cuda()
-    library.bngradCudaSetThreadErrorHandler(add, None)
+    library, function = _load_cuda(), _ON_ERROR(add)
+    library.bngradCudaSetThreadErrorHandler(function, None)
     try:
         yield texts
     finally:

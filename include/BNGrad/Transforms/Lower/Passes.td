@@ -140,6 +140,10 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
            their bits. The function itself, private functions and globals become
            internal, with a dot in their names, so they cannot collide with
            those of a library. Functions without a body are unchanged.
+           With `infer` there is also `int32_t NAME_infer(descriptors, threads,
+           text, text_size)`, if the sizes of the results follow from those of
+           the arguments: it checks these as NAME_checked does, and stores the
+           dynamic sizes of the results to their descriptors.
     Fails: if a public function has a name that C or a library reserves, has
            results, or has an argument that is neither a strided memref nor a
            scalar of these types.

@@ -1,0 +1,9 @@
+from collections.abc import Sequence
+from typing import Any
+
+__version__: str
+
+class Program:
+    def __init__(self, entries: Sequence[int],
+                 parameters: Sequence[tuple[str, str, Sequence[int] | None, bool, bool]]) -> None: ...
+    def __call__(self, *arguments: Any) -> Any: ...
