@@ -140,7 +140,7 @@ def backward_of(module, called, inputs, grad_output, enter, leave):
     return Contender(lambda: outputs.pop().backward(grad_output), enter, leave, prepare)
 
 
-def make_block():
+def make_block(is_normalized):
     """A module whose code no other shares: graphs are kept by code, and one
     that bngrad compiled would serve PyTorch, too."""
     import torch
@@ -149,31 +149,41 @@ def make_block():
 
         def __init__(self):
             super().__init__()
-            self.norm = torch.nn.BatchNorm2d(FIRST[1])
+            self.norm, self.other = torch.nn.BatchNorm2d(FIRST[1]), torch.nn.BatchNorm2d(FIRST[1])
 
         def forward(self, x, *skip):
-            return torch.relu(self.norm(x) + skip[0]) if skip else torch.relu(self.norm(x))
+            y = self.norm(x)
+            if skip:
+                y = y + (self.other(skip[0]) if is_normalized else skip[0])
+            return torch.relu(y)
 
     Block.forward.__code__ = Block.forward.__code__.replace()
     return Block()
 
 
+def measure_forward(calls, inputs, rounds):
+    """The least CPU time of the forward passes `calls`, by name."""
+    return measure({name: Contender(lambda called=called: called(*inputs)) for name, called in calls.items()}, rounds)
+
+
 def measure_compiled(rounds):
-    """Rows (case, seconds of eager, enabled, compiled, compiled by bngrad)."""
+    """Rows (case, layout, seconds of the backward pass: eager, enabled,
+    compiled, compiled by bngrad; and of the forward pass: all but enabled)."""
     import torch
 
     import bngrad.torch
 
     rows = []
-    for title, count in (("ReLU(BN(x) + skip)", 2), ("ReLU(BN(x))", 1)):
+    for title, count, is_normalized in (("ReLU(BN(x) + skip)", 2, False), ("ReLU(BN(x) + BN(z))", 2, True),
+                                        ("ReLU(BN(x))", 1, False)):
         for is_last in (False, True):
             memory_format = torch.channels_last if is_last else torch.contiguous_format
             *inputs, grad_output = (torch.randn(FIRST).to(memory_format=memory_format) for _ in range(count + 1))
             for tensor in inputs:
                 tensor.requires_grad_()
-            contenders = {}
+            contenders, calls = {}, {}
             for name, options in (("eager", None), ("enabled", {}), ("compiled", None), ("whole", {"compile": True})):
-                module = make_block()
+                module = make_block(is_normalized)
                 called = module
                 if name in ("compiled", "whole"):
                     called = torch.compile(module, fullgraph=True)
@@ -183,12 +193,15 @@ def measure_compiled(rounds):
                     if options:
                         bngrad.torch.disable()
                 is_enabled = name == "enabled"
+                if not is_enabled:
+                    calls[name] = called
                 contenders[name] = backward_of(module, called, inputs, grad_output,
                                                bngrad.torch.enable if is_enabled else nothing,
                                                bngrad.torch.disable if is_enabled else nothing)
             best = measure(contenders, rounds)
-            rows.append((title, "channels last" if is_last else "channels first", *best.values()))
-            print(*rows[-1][:2], *(f"{value * 1e3:.2f}" for value in best.values()), flush=True)
+            forward = measure_forward(calls, inputs, rounds)
+            rows.append((title, "channels last" if is_last else "channels first", *best.values(), *forward.values()))
+            print(*rows[-1][:2], *(f"{value * 1e3:.2f}" for value in (*best.values(), *forward.values())), flush=True)
     return rows
 
 
@@ -219,18 +232,20 @@ def report(described, version, tiny, rows, compiled, rounds):
                      f"| {pytorch / bngrad:.2f} | {goal} | {pytorch / twin:.2f} |")
     lines += [
         "",
-        f"## Backward pass of a block, {first}, f32",
+        f"## Passes of a block, {first}, f32",
         "",
-        "*Enabled* is eager mode with `enable()`, *whole* `torch.compile` with `enable(compile=True)`; its goal is at",
-        "most 1.1 of enabled. Times in ms.",
+        "*Enabled* is eager mode with `enable()`, *whole* `torch.compile` with `enable(compile=True)`; the goal of its",
+        "backward pass is at most 1.1 of enabled. Times in ms.",
         "",
-        "| block | layout | eager | enabled | compiled | whole | whole / enabled | compiled / whole |",
-        "|---|---|---:|---:|---:|---:|---:|---:|",
+        "| block | layout | eager | enabled | compiled | whole | whole / enabled | compiled / whole "
+        "| forward: eager | compiled | whole |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for title, layout, eager, enabled, stock, whole in compiled:
+    for title, layout, eager, enabled, stock, whole, *forward in compiled:
         lines.append(f"| {title} | {layout} | " +
                      " | ".join(f"{value * 1e3:.3g}" for value in (eager, enabled, stock, whole)) +
-                     f" | {whole / enabled:.2f} | {stock / whole:.2f} |")
+                     f" | {whole / enabled:.2f} | {stock / whole:.2f} | " +
+                     " | ".join(f"{value * 1e3:.3g}" for value in forward) + " |")
     return lines
 
 

@@ -2,6 +2,7 @@
 # REQUIRES: torch
 """enable(compile=True): graphs of torch.compile with whole gradients."""
 
+import re
 import sys
 import uuid
 
@@ -27,6 +28,52 @@ class Block(nn.Module):
     def forward(self, x, *skip):
         y = self.norm(x)
         return torch.relu(y + skip[0] if skip else y)
+
+
+class Downsample(nn.Module):
+    """ReLU(BN(x) + BN(z)), where ResNets change the shape."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.first, self.second = nn.BatchNorm2d(channels), nn.BatchNorm2d(channels)
+
+    def forward(self, x, z):
+        return torch.relu(self.first(x) + self.second(z))
+
+
+class Chain(nn.Module):
+    """Residual blocks, whose masked gradients are added to others."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.first, self.second = nn.BatchNorm2d(channels), nn.BatchNorm2d(channels)
+
+    def forward(self, x, z):
+        y = torch.relu(self.first(x * z) + x)
+        return torch.relu(self.second(y * z) + y)
+
+
+class Relu6(nn.Module):
+    """Whose condition is made of two comparisons."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.norm = nn.BatchNorm2d(channels)
+
+    def forward(self, x):
+        return nn.functional.relu6(4 * self.norm(x))
+
+
+class Filled(nn.Module):
+    """BN(x) with zeros where a mask of the caller says so."""
+
+    def __init__(self, channels, branches, mask):
+        super().__init__()
+        self.register_buffer("mask", mask)
+        self.norms = nn.ModuleList(nn.BatchNorm2d(channels) for _ in range(branches))
+
+    def forward(self, x):
+        return sum(norm(x) for norm in self.norms).masked_fill(self.mask, 0.0)
 
 
 @pytest.fixture(autouse=True)
@@ -75,19 +122,44 @@ def test_gradient_stays_whole(memory_format, skips):
     assert OP in code
 
 
-def test_mask_of_a_relu():
-    """Between incoming gradient and batch norm no loop is left."""
-    code = compile_and_compare(Block(6), make_inputs(1))
-    last = code[code.rindex("def call("):]
-    assert OP in last and "cpp_fused" not in last, last
+@pytest.mark.parametrize("memory_format", FORMATS, ids=str)
+@pytest.mark.parametrize("module, count", [(Block(6), 1), (Block(6), 2), (Downsample(6), 2), (Chain(6), 2),
+                                           (Relu6(6), 1)],
+                         ids=["relu", "skip", "downsample", "chain", "relu6"])
+def test_conditions_are_computed_anew(module, count, memory_format):
+    """No loop stores or loads a condition, neither forward nor backward."""
+    code = compile_and_compare(module, make_inputs(count, memory_format=memory_format))
+    assert OP in code and "cpp_fused" in code and "bool*" not in code, code
 
 
-def test_condition_is_computed_anew():
-    """The gradient of a skip connection needs the masked gradient: the loop
-    over it reads no saved condition."""
-    code = compile_and_compare(Block(6), make_inputs(2))
-    backward = code[code.rindex("cpp_pybinding"):]
-    assert "bool*" not in backward and OP in backward
+def find_calls(code):
+    """The arguments of each call of the op."""
+    return re.findall(r"bngrad\.batch_norm_backward\.default\((.*)\)", code)
+
+
+@pytest.mark.parametrize("memory_format", FORMATS, ids=str)
+def test_masked_gradient_is_written_once(memory_format):
+    """One loop writes it, for both batch norms."""
+    code = compile_and_compare(Downsample(6), make_inputs(2, memory_format=memory_format))
+    first, second = find_calls(code)
+    assert first.split(",")[0] == second.split(",")[0]
+    loops = code[code.rindex("def call("):]
+    assert len(re.findall(r"^ *cpp_fused", loops, re.MULTILINE)) == 1
+
+
+@pytest.mark.parametrize("branches", [1, 2])
+def test_other_masks_are_given_to_the_op(branches):
+    """Where the condition is no comparison, each op gets the mask and the
+    incoming gradient, and no loop loads the mask."""
+    inputs = make_inputs(1)
+    module = Filled(6, branches, torch.rand(inputs[0].shape) < 0.3)
+    code = compile_and_compare(module, inputs)
+    backward = code[code.rindex("async_compile = "):]
+    calls = find_calls(code)
+    assert len(calls) == branches and "bool*" not in backward, backward
+    for call in calls:
+        arguments = call.split(", ")
+        assert arguments[0] == "tangents_1" and arguments[7].startswith("buf"), call
 
 
 @pytest.mark.parametrize("options", [{"affine": False}, {"track_running_stats": False}], ids=str)

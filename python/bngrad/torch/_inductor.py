@@ -3,12 +3,13 @@
 Inductor decomposes `aten::native_batch_norm_backward` into its own loops.
 While this is active, its table of decompositions turns the gradient into
 `bngrad::batch_norm_backward` instead. A pass on the joint graph of forward and
-backward handles a ReLU between the op and the incoming gradient. If no other op
-needs the masked gradient, as after ReLU(BN(x)), the op gets the mask and no
-kernel runs in between. Otherwise, as after ReLU(BN(x) + skip), the condition is
-computed anew from the output of the ReLU, which most networks save anyway:
-inductor's loops over a saved condition are slow on CPUs, since they widen its
-bytes one by one.
+backward handles a ReLU between the op and the incoming gradient, which leaves a
+`where` there. Inductor's loops that store or load a condition are slow on CPUs,
+ten times as slow as others, since they convert its bytes one by one. So a
+condition that compares is computed anew in the backward pass, from values that
+most networks save anyway, and in the loop that needs it. The mask of any other
+condition is an operand of the op, if nothing else needs the masked gradient, so
+that no loop loads it.
 """
 
 import hashlib
@@ -19,8 +20,20 @@ import torch
 from torch.utils.checkpoint import CheckpointPolicy
 
 _aten = torch.ops.aten
+# PyTorch's, which inductor does not replace by a loop.
+_library = torch.library.Library("bngrad", "FRAGMENT")
+_library.define("_logical_not(Tensor condition) -> Tensor")
+_library.impl("_logical_not", torch.logical_not, "CPU")
+torch.library.register_fake("bngrad::_logical_not", torch.logical_not,
+                            lib=_library)
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _OP = _aten.native_batch_norm_backward.default
+_COMPARISONS = {overload for name in ("eq", "ge", "gt", "le", "lt", "ne")
+                for overload in (getattr(_aten, name).Scalar,
+                                 getattr(_aten, name).Tensor)}
+_CONNECTIVES = {_aten.bitwise_and.Tensor, _aten.bitwise_not.default,
+                _aten.bitwise_or.Tensor, _aten.logical_and.default,
+                _aten.logical_not.default, _aten.logical_or.default}
 # The number of an argument of bngrad::batch_norm_backward.
 _MASK = 7
 
@@ -103,7 +116,8 @@ def _give_mask(graph: torch.fx.Graph, node: torch.fx.Node,
     mask = condition
     if selects_zero:
         with graph.inserting_after(condition):
-            mask = graph.call_function(_aten.logical_not.default, (condition,))
+            mask = graph.call_function(torch.ops.bngrad._logical_not.default,
+                                       (condition,))
         mask.meta["val"] = torch.logical_not(condition.meta["val"])
     arguments[0], arguments[_MASK] = grad_output, mask
     node.args = tuple(arguments)
@@ -111,6 +125,22 @@ def _give_mask(graph: torch.fx.Graph, node: torch.fx.Node,
     if "eager_input_vals" in node.meta:
         node.meta["eager_input_vals"] = torch.fx.map_arg(
             (node.args, node.kwargs), lambda argument: argument.meta["val"])
+
+
+def _find_comparisons(condition: torch.fx.Node) -> list[torch.fx.Node] | None:
+    """The nodes of a condition that is computed from numbers by comparisons."""
+    if (condition.op != "call_function" or
+            condition.target not in _COMPARISONS | _CONNECTIVES):
+        return None
+    nodes = [condition]
+    if condition.target in _CONNECTIVES:
+        for argument in condition.args:
+            found = (_find_comparisons(argument)
+                     if isinstance(argument, torch.fx.Node) else None)
+            if found is None:
+                return None
+            nodes += found
+    return nodes
 
 
 def _handle_relus(graph: torch.fx.Graph) -> None:
@@ -122,12 +152,18 @@ def _handle_relus(graph: torch.fx.Graph) -> None:
         if found is None:
             continue
         where, grad_output, condition, selects_zero = found
-        if len(where.users) == 1:
+        if len(where.users) > 1:
+            # One result for all of them: inductor would write one for each op.
+            where.meta["inductor_realize_to_strides"] = True
+        comparisons = _find_comparisons(condition)
+        if comparisons is not None:
+            for comparison in comparisons:
+                comparison.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
+        elif all(user.target == node.target for user in where.users):
+            # Each of these nodes takes the mask.
             _give_mask(graph, node, grad_output, condition, selects_zero)
             if not where.users:
                 graph.erase_node(where)
-        elif condition.target in (_aten.le.Scalar, _aten.gt.Scalar):
-            condition.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
 
 
 def _make_pass(other: Any):
