@@ -123,6 +123,9 @@ if config.sanitizer:
 if "Address" in config.sanitizer:
     config.environment["ASAN_OPTIONS"] = "allow_user_poisoning=0"
 
+# Our kernels store each result once.
+config.environment["PTX_EMULATOR_EQUAL_STORES"] = "error"
+
 bin_dir = os.path.join(config.bngrad_obj_root, "bin")
 tool_dirs = [bin_dir, config.llvm_tools_dir]
 llvm_config.with_environment("PATH", tool_dirs, append_path=True)

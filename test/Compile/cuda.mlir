@@ -50,6 +50,9 @@
 // RUN: FileCheck %s --input-file=%t/several.ll --check-prefix=SEVERAL
 // SEVERAL: @llvm.global_ctors = {{.*}}@nchw_{{.*}}_load
 // SEVERAL: call {{.*}}@bngradCudaModuleLoad(ptr {{.*}}@nchw_{{.*}}_images, i64 2)
+// The first launch of a module loads all its kernels.
+// SEVERAL: call {{.*}}@mgpuModuleGetFunction(ptr {{.*}}@nchw_{{.*}}_kernel{{[^_]*$}}
+// SEVERAL: call {{.*}}@mgpuModuleGetFunction(ptr {{.*}}@nchw_{{.*}}_kernel{{[^_]*$}}
 
 // The program detects a wrong computation and a missing GPU.
 // RUN: sed -e 's/1.0e-3 : f64}/1.0e-2 : f64}/' %{source} > %t/wrong.mlir

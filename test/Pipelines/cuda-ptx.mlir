@@ -43,7 +43,7 @@
 // CLUSTER-NOT:  .local
 // CLUSTER:      .shared .align 16 .b8 __mbarrier[8];
 // CLUSTER:      mbarrier.init.shared
-// CLUSTER:      fence.mbarrier_init.release.cluster;
+// CLUSTER:      fence.proxy.async.shared::cta;
 // CLUSTER:      bar.sync 0;
 // CLUSTER:      mbarrier.arrive.expect_tx.shared
 // CLUSTER:      cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes

@@ -186,9 +186,11 @@ bool DeviceScope::Pushed::push(const Driver &from, CUcontext handle) {
 }
 
 DeviceScope::Pushed::~Pushed() {
+  // Where it fails, the next call of the thread reports the reason: a handler
+  // must not be called from a destructor, which may run during an exception.
   CUcontext handle = nullptr;
   if (driver)
-    check(*driver, driver->cuCtxPopCurrent(&handle), "cuCtxPopCurrent");
+    driver->cuCtxPopCurrent(&handle);
 }
 
 } // namespace bngrad::cuda

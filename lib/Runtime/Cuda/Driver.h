@@ -31,7 +31,6 @@ using CUmemoryPool = struct CUmemPoolHandle_st *;
 
 enum CUresult : int {
   CUDA_SUCCESS = 0,
-  CUDA_ERROR_DEINITIALIZED = 4,
 };
 
 enum CUdevice_attribute : int {
@@ -157,6 +156,7 @@ static_assert(sizeof(CUmemPoolProps) == 88 &&
   X(cuEventSynchronize, "cuEventSynchronize", CUevent)                         \
   X(cuMemPoolCreate, "cuMemPoolCreate", CUmemoryPool *,                        \
     const CUmemPoolProps *)                                                    \
+  X(cuMemPoolDestroy, "cuMemPoolDestroy", CUmemoryPool)                        \
   X(cuMemPoolSetAttribute, "cuMemPoolSetAttribute", CUmemoryPool,              \
     CUmemPool_attribute, void *)                                               \
   X(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", CUdeviceptr *, size_t, \

@@ -55,11 +55,14 @@ static CUmemoryPool getMemoryPool(const Context &context) {
   CUmemoryPool created = nullptr;
   uint64_t keepAll = UINT64_MAX;
   if (!context.check(context.driver.cuMemPoolCreate(&created, &properties),
-                     "cuMemPoolCreate") ||
-      !context.check(context.driver.cuMemPoolSetAttribute(
-                         created, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keepAll),
-                     "cuMemPoolSetAttribute"))
+                     "cuMemPoolCreate"))
     return nullptr;
+  if (!context.check(context.driver.cuMemPoolSetAttribute(
+                         created, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keepAll),
+                     "cuMemPoolSetAttribute")) {
+    context.driver.cuMemPoolDestroy(created);
+    return nullptr;
+  }
   return pool = created;
 }
 

@@ -85,15 +85,11 @@ Module::~Module() {
     if (!handle || !isAlive(*context))
       continue;
     const Driver &driver = context->driver;
-    // At the end of a process, the driver may have ended before.
     CUcontext popped = nullptr;
-    CUresult result = driver.cuCtxPushCurrent(context->handle);
-    if (result == CUDA_SUCCESS) {
-      result = driver.cuModuleUnload(handle);
-      driver.cuCtxPopCurrent(&popped);
-    }
-    if (result != CUDA_ERROR_DEINITIALIZED)
-      context->check(result, "cuModuleUnload");
+    if (driver.cuCtxPushCurrent(context->handle) != CUDA_SUCCESS)
+      continue;
+    driver.cuModuleUnload(handle);
+    driver.cuCtxPopCurrent(&popped);
   }
 }
 
@@ -127,25 +123,47 @@ LoadedKernel *Kernel::load(const Context &context) {
     return kernel;
 
   CUmodule handle = module.load(context);
+  if (!handle)
+    return nullptr;
+  const char *call = nullptr;
+  CUresult result = add(context, handle, call);
+  if (!context.check(result, call, name.c_str()))
+    return nullptr;
+  LoadedKernel *kernel = owner.get();
+  module.loadKernels(context, handle);
+  return kernel;
+}
+
+CUresult Kernel::add(const Context &context, CUmodule handle,
+                     const char *&call) {
+  const Driver &driver = context.driver;
   CUfunction function = nullptr;
   int maxDynamicShared = 0;
-  const Driver &driver = context.driver;
-  if (!handle ||
-      !context.check(
-          driver.cuModuleGetFunction(&function, handle, name.c_str()),
-          "cuModuleGetFunction", name.c_str()) ||
-      !context.check(driver.cuFuncGetAttribute(
-                         &maxDynamicShared,
-                         CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                         function),
-                     "cuFuncGetAttribute", name.c_str()))
-    return nullptr;
+  call = "cuModuleGetFunction";
+  CUresult result = driver.cuModuleGetFunction(&function, handle, name.c_str());
+  if (result != CUDA_SUCCESS)
+    return result;
+  // This also loads the code where the driver loads it lazily.
+  call = "cuFuncGetAttribute";
+  result = driver.cuFuncGetAttribute(
+      &maxDynamicShared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+      function);
+  if (result != CUDA_SUCCESS)
+    return result;
   auto made =
       std::make_unique<LoadedKernel>(context, function, maxDynamicShared);
   made->next = std::move(owner);
   owner = std::move(made);
   first.store(owner.get(), std::memory_order_release);
-  return owner.get();
+  return CUDA_SUCCESS;
+}
+
+void Module::loadKernels(const Context &context, CUmodule handle) {
+  std::shared_lock<std::shared_mutex> lock(kernelsMutex);
+  const char *call = nullptr;
+  for (auto &[name, kernel] : kernels)
+    if (!kernel.find(context))
+      kernel.add(context, handle, call);
 }
 
 //===----------------------------------------------------------------------===//

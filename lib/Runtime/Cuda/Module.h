@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A module is loaded once per context, by the first launch there of one of its
-// kernels.
+// kernels. That launch loads all kernels, since later launches may be captured
+// in a graph, where nothing can be loaded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +63,12 @@ public:
   LoadedKernel *load(const Context &context);
 
 private:
+  friend class Module;
+
   LoadedKernel *find(const Context &context) const;
+  /// Looks the kernel up in `handle`, which is the module in `context`.
+  /// `loadMutex` is held. Sets `call` to the function that failed.
+  CUresult add(const Context &context, CUmodule handle, const char *&call);
 
   Module &module;
   std::string name;
@@ -78,7 +84,9 @@ public:
   Module(const Module &) = delete;
   Module &operator=(const Module &) = delete;
   /// Unloads the module where its context certainly still exists; the others
-  /// go with their contexts.
+  /// go with their contexts. Errors are not reported: generated code calls this
+  /// at the end of a process, when the driver and the error handler may be
+  /// gone, and after a fault of the device every call fails with its error.
   ~Module();
 
   Kernel *getKernel(std::string_view name);
@@ -89,6 +97,10 @@ private:
   /// The module in `context`, which is current; null and a report if it cannot
   /// be loaded. `loadMutex` is held.
   CUmodule load(const Context &context);
+  /// Loads the kernels that were asked for and are not in `context` yet.
+  /// `loadMutex` is held. A kernel that cannot be loaded is left to its own
+  /// launch, which reports the error.
+  void loadKernels(const Context &context, CUmodule handle);
 
   const std::vector<Image> images;
   std::shared_mutex kernelsMutex;

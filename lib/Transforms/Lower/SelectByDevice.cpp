@@ -16,6 +16,7 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Target/LLVMIR/ModuleTranslation.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
@@ -56,6 +57,16 @@ embedImage(gpu::BinaryOp binary, gpu::ObjectAttr object, const Twine &name,
        constant(32, isText ? BNGRAD_CUDA_IMAGE_PTX : BNGRAD_CUDA_IMAGE_BINARY),
        constant(32, optLevel), constant(64, bytes.size()),
        embed(bytes, name, /*addNull=*/isText)});
+}
+
+/// The names of the kernels of `binary` that its module launches, in order.
+static llvm::SetVector<StringRef> getLaunchedKernels(gpu::BinaryOp binary) {
+  llvm::SetVector<StringRef> names;
+  binary->getParentOp()->walk([&](gpu::LaunchFuncOp launch) {
+    if (launch.getKernelModuleName() == binary.getName())
+      names.insert(launch.getKernelName().getValue());
+  });
+  return names;
 }
 
 namespace {
@@ -105,8 +116,16 @@ struct SelectByDeviceTranslation
     llvm::FunctionCallee loader = module.getOrInsertFunction(
         "bngradCudaModuleLoad",
         llvm::FunctionType::get(pointer, {pointer, i64}, false));
-    b.CreateStore(b.CreateCall(loader, {table, b.getInt64(images.size())}),
-                  handle);
+    llvm::Value *loaded =
+        b.CreateCall(loader, {table, b.getInt64(images.size())});
+    b.CreateStore(loaded, handle);
+    // The first launch loads the kernels whose names are known by then.
+    llvm::FunctionCallee getKernel = module.getOrInsertFunction(
+        "mgpuModuleGetFunction",
+        llvm::FunctionType::get(pointer, {pointer, pointer}, false));
+    for (StringRef kernel : getLaunchedKernels(binary))
+      b.CreateCall(getKernel,
+                   {loaded, b.CreateGlobalString(kernel, name + "_kernel")});
     b.CreateRetVoid();
     llvm::appendToGlobalCtors(module, load, kPriority);
 

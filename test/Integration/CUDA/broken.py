@@ -37,13 +37,16 @@ EDITS = [
     ("channel", r"bar\.sync\s+0;", "@%p2 bar.sync 0;", {"divergent-barrier", "deadlock"}),
     # Dropped waits: for a bulk copy, for the pieces of cp.async; one for the wrong phase.
     ("channel", r"(?s:LAB_WAIT:.*?DONE:)", "", {"missing-wait"}),
-    ("warps", r"(?s:LAB_WAIT:.*?DONE:)", "", {"missing-wait", "uninitialised"}),
+    ("warps", r"(?s:LAB_WAIT:.*?DONE:)", "", {"missing-wait", "race", "uninitialised"}),
     ("channel", r"@P1 bra\.uni DONE;", "bra.uni DONE;", {"missing-wait"}),
     ("warps", r"@P1 bra\.uni DONE;", "bra.uni DONE;", {"missing-wait", "race"}),
     ("channel", r"P1, \[(%r\d+)\], 0,", r"P1, [\1], 1,", {"missing-wait"}),
     ("columns", r"cp\.async\.wait_group\s+0;", "", {"missing-wait"}),
     ("columns", r"cp\.async\.wait_group\s+0;", "cp.async.wait_group 1;", {"missing-wait"}),
     ("columns", r"cp\.async\.commit_group;", "", {"missing-wait"}),
+    # A barrier that the asynchronous proxy does not know.
+    ("channel", r"fence\.proxy\.async\.shared::cta;", "", {"missing-proxy-fence"}),
+    ("warps", r"fence\.proxy\.async\.shared::cta;", "fence.acq_rel.cta;", {"missing-proxy-fence"}),
     # An mbarrier that expects more bytes than arrive, or none.
     ("channel", r"mbarrier\.arrive\.expect_tx\.shared\.b64 (%rd\d+), \[__mbarrier\], (%r\d+);",
      r"add.s32 \2, \2, 16; mbarrier.arrive.expect_tx.shared.b64 \1, [__mbarrier], \2;", {"deadlock"}),

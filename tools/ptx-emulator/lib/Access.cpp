@@ -8,6 +8,8 @@
 
 #include "Access.h"
 
+#include <cstring>
+
 namespace bngrad::ptx {
 
 static const char *spaceName(Space space) {
@@ -138,31 +140,95 @@ bool findPlace(Warp &warp, unsigned lane, Space space, uint64_t address,
   return true;
 }
 
+static const char *verbOf(AccessKind kind) {
+  switch (kind) {
+  case AccessKind::Read:
+    return "reads ";
+  case AccessKind::Write:
+    return "writes ";
+  case AccessKind::Atomic:
+    return "atomically changes ";
+  }
+  return "";
+}
+
+/// Such as `reads 4 bytes at shared address 0x400, which `.
+static std::string describeAccess(const Place &place, uint32_t bytes,
+                                  AccessKind kind) {
+  return verbOf(kind) + std::to_string(bytes) + " bytes at " +
+         spaceName(place.space) + " address " + hex(place.address) + ", which ";
+}
+
 /// Reports an access to bytes of a pending copy or of an mbarrier.
-static bool reportBusy(Warp &warp, unsigned lane, const Place &place,
-                       uint32_t bytes, AccessKind kind) {
-  const char *verb = kind == AccessKind::Read ? "reads " : "writes ";
-  for (Cluster *cluster : warp.launch->active)
-    if (const AsyncCopy *copy =
-            cluster->copies.findDest(place.region, place.offset, bytes)) {
+static bool checkBusy(Warp &warp, unsigned lane, const Place &place,
+                      uint32_t bytes, AccessKind kind) {
+  bool isReduced = false;
+  for (Cluster *cluster : warp.launch->active) {
+    if (const AsyncCopy *copy = cluster->copies.findDest(
+            place.region, place.offset, bytes,
+            /*reductions=*/kind != AccessKind::Atomic)) {
       warp.report(lane, "missing-wait",
-                  verb + std::to_string(bytes) + " bytes at " +
-                      spaceName(place.space) + " address " +
-                      hex(place.address) + ", which the copy at PTX line " +
+                  describeAccess(place, bytes, kind) + "the copy at PTX line " +
                       std::to_string(copy->line) +
                       " is writing; expected a wait for it before");
       return false;
     }
-  if (kind == AccessKind::Read)
+    isReduced |= cluster->copies.findDest(place.region, place.offset, bytes,
+                                          /*reductions=*/true) != nullptr;
+  }
+  if (kind == AccessKind::Read || isReduced)
     return true;
   warp.report(lane, "race",
-              verb + std::to_string(bytes) + " bytes at shared address " +
-                  hex(place.address) + ", which holds an mbarrier in use");
+              describeAccess(place, bytes, kind) + "holds an mbarrier in use");
   return false;
 }
 
+/// Reports a write of bytes that a pending copy reads.
+static bool checkSource(Warp &warp, unsigned lane, const Place &place,
+                        uint32_t bytes, AccessKind kind) {
+  for (Cluster *cluster : warp.launch->active)
+    if (const AsyncCopy *copy =
+            cluster->copies.findSource(place.region, place.offset, bytes)) {
+      warp.report(lane, "missing-wait",
+                  describeAccess(place, bytes, kind) + "the copy at PTX line " +
+                      std::to_string(copy->line) +
+                      " still reads; expected a wait for it before");
+      return false;
+    }
+  return true;
+}
+
+/// Whether `value` is already at `place`.
+static bool isEqualStore(const Place &place, uint32_t bytes,
+                         const StoredValue &value) {
+  return place.region->defined.all(place.offset, bytes) &&
+         std::memcmp(place.data(), value.bytes, bytes) == 0;
+}
+
+/// Accepts a store of the value that another thread has stored, unless the
+/// launch does not allow it.
+static bool allowEqualStore(Warp &warp, unsigned lane, const Place &place,
+                            uint32_t bytes, const Actor &actor,
+                            const StoredValue &value, Conflict &conflict) {
+  Launch &launch = *warp.launch;
+  if (launch.equalStores == EqualStores::Error || !conflict.wrote ||
+      !isEqualStore(place, bytes, value))
+    return false;
+  Conflict first = conflict;
+  if (!place.region->shadow.write(place.offset, bytes, actor, value.width,
+                                  /*isEqual=*/true, conflict))
+    return false;
+  if (launch.equalStores == EqualStores::Warn)
+    warp.warn(lane, "equal-stores",
+              describeAccess(place, bytes, AccessKind::Write) +
+                  launch.describeActor(first.id) +
+                  " wrote, with the same value and no order between; expected "
+                  "one thread to store it");
+  return true;
+}
+
 bool checkAccess(Warp &warp, unsigned lane, const Place &place, uint32_t bytes,
-                 AccessKind kind, bool strong) {
+                 AccessKind kind, Scope scope, const StoredValue *value) {
   if (place.space == Space::Local || place.space == Space::Param) {
     if (place.space == Space::Param && kind != AccessKind::Read) {
       warp.report(lane, "out-of-bounds", "writes a parameter of the kernel");
@@ -172,38 +238,45 @@ bool checkAccess(Warp &warp, unsigned lane, const Place &place, uint32_t bytes,
   }
   Region &region = *place.region;
   if (region.numBusy && region.busy.any(place.offset, bytes) &&
-      !reportBusy(warp, lane, place, bytes, kind))
+      !checkBusy(warp, lane, place, bytes, kind))
     return false;
-  if (kind != AccessKind::Read && region.numSources)
-    for (Cluster *cluster : warp.launch->active)
-      if (const AsyncCopy *copy =
-              cluster->copies.findSource(&region, place.offset, bytes)) {
-        warp.report(lane, "missing-wait",
-                    "writes " + std::to_string(bytes) + " bytes at " +
-                        spaceName(place.space) + " address " +
-                        hex(place.address) + ", which the copy at PTX line " +
-                        std::to_string(copy->line) +
-                        " still reads; expected a wait for it before");
-        return false;
-      }
+  if (kind != AccessKind::Read && region.numSources &&
+      !checkSource(warp, lane, place, bytes, kind))
+    return false;
 
-  Actor actor = {&warp.block->cluster->order, warp.actorOf(lane), strong};
+  Actor actor = {&warp.block->cluster->order, warp.actorOf(lane), scope};
   Conflict conflict;
   // An atomic access is a read as well, but the write check covers it.
-  bool fine = kind == AccessKind::Read
-                  ? region.shadow.read(place.offset, bytes, actor, conflict)
-                  : region.shadow.write(place.offset, bytes, actor, conflict);
-  if (fine)
+  bool fine =
+      kind == AccessKind::Read
+          ? region.shadow.read(place.offset, bytes, actor, conflict)
+          : region.shadow.write(place.offset, bytes, actor,
+                                value ? value->width : 0, false, conflict);
+  if (fine || (value && allowEqualStore(warp, lane, place, bytes, actor, *value,
+                                        conflict)))
     return true;
+  bool areStrong = scope != Scope::None && conflict.isStrong;
   warp.report(lane, "race",
-              std::string(kind == AccessKind::Read    ? "reads "
-                          : kind == AccessKind::Write ? "writes "
-                                                      : "atomically changes ") +
-                  std::to_string(bytes) + " bytes at " +
-                  spaceName(place.space) + " address " + hex(place.address) +
-                  ", which " + warp.launch->describeActor(conflict.id) +
-                  (conflict.wrote ? " wrote" : " read") +
-                  "; expected a barrier between");
+              describeAccess(place, bytes, kind) +
+                  warp.launch->describeActor(conflict.id) +
+                  (conflict.wrote ? " wrote" : " read") + "; expected a " +
+                  (areStrong ? "scope that includes both" : "barrier between"));
+  return false;
+}
+
+bool checkProxyFence(Warp &warp, unsigned lane, const Place &place,
+                     uint32_t bytes, AccessKind kind) {
+  Actor actor = {&warp.block->cluster->order, warp.actorOf(lane), Scope::None};
+  Conflict conflict;
+  ProxySpace space =
+      place.space == Space::Shared ? ProxySpace::Shared : ProxySpace::Global;
+  if (place.region->shadow.isFenced(place.offset, bytes, actor, space,
+                                    conflict))
+    return true;
+  warp.report(lane, "missing-proxy-fence",
+              std::string("a bulk copy ") + describeAccess(place, bytes, kind) +
+                  warp.launch->describeActor(conflict.id) +
+                  " wrote; expected fence.proxy.async between");
   return false;
 }
 

@@ -31,9 +31,23 @@ enum class AccessKind : uint8_t { Read, Write, Atomic };
 bool findPlace(Warp &warp, unsigned lane, Space space, uint64_t address,
                uint64_t bytes, uint64_t align, Place &place);
 
-/// Reports races, and bytes of a pending asynchronous copy.
+/// The bytes that an access stores.
+struct StoredValue {
+  const uint8_t *bytes;
+  uint8_t width; // of an element
+};
+
+/// Reports races, and bytes of a pending asynchronous copy. `scope` is that of
+/// an atomic or volatile access. Unordered stores of the same elements are no
+/// race if the `value` is the same (PTX_EMULATOR_EQUAL_STORES).
 bool checkAccess(Warp &warp, unsigned lane, const Place &place, uint32_t bytes,
-                 AccessKind kind, bool strong);
+                 AccessKind kind, Scope scope,
+                 const StoredValue *value = nullptr);
+
+/// Reports bytes that threads have written without a proxy fence between, for a
+/// copy by the asynchronous proxy.
+bool checkProxyFence(Warp &warp, unsigned lane, const Place &place,
+                     uint32_t bytes, AccessKind kind);
 
 /// Reports uninitialised bytes.
 bool checkDefinedBytes(Warp &warp, unsigned lane, const Place &place,

@@ -29,7 +29,8 @@ AsyncCopy *AsyncCopies::add(const AsyncCopy &copy) {
   AsyncCopy *added = copies.back().get();
   added->dest->busy.set(added->destOffset, added->bytes, true);
   ++added->dest->numBusy;
-  ++added->source->numSources;
+  if (added->source)
+    ++added->source->numSources;
   ++numOpen;
   return added;
 }
@@ -49,19 +50,42 @@ void AsyncCopies::read(AsyncCopy &copy) {
                         copy.sourceBytes);
 }
 
+static bool overlaps(uint64_t a, uint64_t aBytes, uint64_t b, uint64_t bBytes) {
+  return a < b + bBytes && b < a + aBytes;
+}
+
+void AsyncCopies::writeDest(AsyncCopy &copy) {
+  Region &dest = *copy.dest;
+  uint8_t *to = dest.data + copy.destOffset;
+  if (!copy.reduction) {
+    std::memcpy(to, copy.data.data(), copy.bytes);
+    dest.defined.copy(copy.destOffset, copy.dataDefined, 0, copy.bytes);
+  } else {
+    reduce(*copy.reduction, to, copy.data.data(), copy.bytes);
+  }
+  dest.busy.set(copy.destOffset, copy.bytes, false);
+  --dest.numBusy;
+  // Several reductions may be pending at one place.
+  for (Cluster *other : cluster.launch.active)
+    for (const auto &pending : other->copies.copies)
+      if (copy.reduction && !pending->done && pending->dest == copy.dest &&
+          overlaps(pending->destOffset, pending->bytes, copy.destOffset,
+                   copy.bytes))
+        dest.busy.set(pending->destOffset, pending->bytes, true);
+}
+
 void AsyncCopies::complete(AsyncCopy &copy) {
   if (copy.done)
     return;
   read(copy);
   copy.done = true;
-  std::memcpy(copy.dest->data + copy.destOffset, copy.data.data(), copy.bytes);
-  copy.dest->defined.copy(copy.destOffset, copy.dataDefined, 0, copy.bytes);
-  copy.dest->busy.set(copy.destOffset, copy.bytes, false);
-  --copy.dest->numBusy;
+  writeDest(copy);
   // If a thread waits for its own copy, others must be ordered after the wait.
+  Scope scope = copy.reduction ? Scope::Device : Scope::None;
   if (copy.writer == copy.issuer)
     copy.dest->shadow.overwrite(copy.destOffset, copy.bytes,
-                                {&cluster.order, copy.writer, false});
+                                {&cluster.order, copy.writer, scope},
+                                copy.isBulk);
   copy.data.clear();
   copy.data.shrink_to_fit();
   ++cluster.launch.progress;
@@ -81,10 +105,6 @@ void AsyncCopies::wait(CopyQueue &queue, size_t keep, bool readOnly) {
     queue.groups.erase(queue.groups.begin(), queue.groups.begin() + count);
 }
 
-static bool overlaps(uint64_t a, uint64_t aBytes, uint64_t b, uint64_t bBytes) {
-  return a < b + bBytes && b < a + aBytes;
-}
-
 const AsyncCopy *AsyncCopies::findSource(const Region *region, uint64_t offset,
                                          uint64_t bytes) const {
   for (const auto &copy : copies)
@@ -95,9 +115,10 @@ const AsyncCopy *AsyncCopies::findSource(const Region *region, uint64_t offset,
 }
 
 const AsyncCopy *AsyncCopies::findDest(const Region *region, uint64_t offset,
-                                       uint64_t bytes) const {
+                                       uint64_t bytes, bool reductions) const {
   for (const auto &copy : copies)
     if (!copy->done && copy->dest == region &&
+        (reductions || !copy->reduction) &&
         overlaps(copy->destOffset, copy->bytes, offset, bytes))
       return copy.get();
   return nullptr;
@@ -118,6 +139,8 @@ void AsyncCopies::finishPhase(Mbarrier &barrier) {
   barrier.pending = barrier.expected;
   std::swap(barrier.completed, barrier.current);
   barrier.current.clear();
+  std::swap(barrier.completedFar, barrier.currentFar);
+  barrier.currentFar.clear();
   ++cluster.launch.progress;
 }
 

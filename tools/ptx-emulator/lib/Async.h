@@ -14,9 +14,11 @@
 #ifndef PTX_EMULATOR_LIB_ASYNC_H
 #define PTX_EMULATOR_LIB_ASYNC_H
 
+#include "AtomicOp.h"
 #include "Memory.h"
 
 #include <deque>
+#include <optional>
 
 namespace bngrad::ptx {
 
@@ -26,7 +28,7 @@ struct Inst;
 class Warp;
 
 struct AsyncCopy {
-  Region *source = nullptr;
+  Region *source = nullptr; // null: `data` from the beginning
   Region *dest = nullptr;
   uint64_t sourceOffset = 0, destOffset = 0;
   uint32_t sourceBytes = 0; // the rest of `bytes` is filled with zeros
@@ -36,7 +38,9 @@ struct AsyncCopy {
   /// The actor that writes: for cp.async the issuer, for a bulk copy the actor
   /// of the block's asynchronous copies.
   uint32_t writer = 0;
-  uint32_t writeTime = 0; // of a bulk copy
+  uint32_t writeTime = 0;             // of a bulk copy
+  std::optional<Reduction> reduction; // instead of a plain write
+  bool isBulk = false;                // by the asynchronous proxy
   bool sourceRead = false;
   bool done = false;
   std::vector<uint8_t> data; // between reading and writing
@@ -50,6 +54,12 @@ struct Mbarrier {
   uint32_t phase = 0;
   Meeting current;   // of the threads that arrived in this phase
   Meeting completed; // of the previous phase
+  // As above, of the threads of other blocks.
+  Meeting currentFar, completedFar;
+  // The thread that initialised it, for the asynchronous proxy.
+  uint32_t initId = 0;
+  uint32_t initTime = 0;
+  uint32_t initFenceTime = 0; // of fence.mbarrier_init; 0: none
   /// Copies that complete in this phase.
   std::vector<AsyncCopy *> copies;
   int64_t copyBytes = 0;
@@ -87,9 +97,10 @@ public:
   /// A copy whose source has one of these bytes, or null.
   const AsyncCopy *findSource(const Region *region, uint64_t offset,
                               uint64_t bytes) const;
-  /// A copy whose destination has one of these bytes, or null.
+  /// A copy whose destination has one of these bytes, or null; with
+  /// `reductions`, also one that reduces.
   const AsyncCopy *findDest(const Region *region, uint64_t offset,
-                            uint64_t bytes) const;
+                            uint64_t bytes, bool reductions) const;
   /// A copy that is not complete, or null.
   const AsyncCopy *findOpen() const;
   bool empty() const { return numOpen == 0; }
@@ -105,6 +116,8 @@ public:
   void finishPhase(Mbarrier &barrier);
 
 private:
+  void writeDest(AsyncCopy &copy);
+
   Cluster &cluster;
   std::vector<std::unique_ptr<AsyncCopy>> copies;   // some pending
   std::vector<std::unique_ptr<AsyncCopy>> finished; // all complete

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_set>
 
 namespace bngrad::ptx {
 
@@ -29,6 +30,7 @@ const DecodeTable &decodeTable() {
     addAtomicInstructions(result);
     addCollectiveInstructions(result);
     addBarrierInstructions(result);
+    addMatrixInstructions(result);
     addMbarrierInstructions(result);
     addAsyncCopyInstructions(result);
     addControlInstructions(result);
@@ -68,40 +70,61 @@ bool Decoder::unsupported(const std::string &reason) {
 // Modifiers
 //===----------------------------------------------------------------------===//
 
+template <typename Fn> bool Decoder::takeFirst(Fn matches) {
+  auto found = std::find_if(modifiers.begin(), modifiers.end(), matches);
+  if (found == modifiers.end())
+    return false;
+  modifiers.erase(found);
+  return true;
+}
+
 std::string_view Decoder::peek() const {
-  return nextModifier < instruction->name.size()
-             ? std::string_view(instruction->name[nextModifier])
-             : std::string_view();
+  return modifiers.empty() ? std::string_view() : modifiers.front();
+}
+
+bool Decoder::has(std::string_view modifier) const {
+  return std::find(modifiers.begin(), modifiers.end(), modifier) !=
+         modifiers.end();
 }
 
 bool Decoder::take(std::string_view modifier) {
-  if (peek() != modifier)
-    return false;
-  ++nextModifier;
-  return true;
+  return takeFirst([&](std::string_view m) { return m == modifier; });
 }
 
-int Decoder::takeOneOf(std::initializer_list<std::string_view> modifiers) {
-  int index = 0;
-  for (std::string_view modifier : modifiers) {
-    if (take(modifier))
-      return index;
-    ++index;
-  }
-  return -1;
+int Decoder::takeOneOf(std::initializer_list<std::string_view> names) {
+  int index = -1;
+  takeFirst([&](std::string_view modifier) {
+    const auto *found = std::find(names.begin(), names.end(), modifier);
+    if (found == names.end())
+      return false;
+    index = int(found - names.begin());
+    return true;
+  });
+  return index;
 }
 
 Type Decoder::takeType() {
-  Type type = parseType(peek());
-  nextModifier += type != Type::None;
+  Type type = Type::None;
+  takeFirst([&](std::string_view modifier) {
+    type = parseType(modifier);
+    return type != Type::None;
+  });
   return type;
 }
 
+Type Decoder::lastType(unsigned before) const {
+  for (auto it = modifiers.rbegin(); it != modifiers.rend(); ++it) {
+    Type type = parseType(*it);
+    if (type != Type::None && before-- == 0)
+      return type;
+  }
+  return Type::None;
+}
+
 bool Decoder::takePrefix(std::string_view prefix) {
-  if (peek().substr(0, prefix.size()) != prefix)
-    return false;
-  ++nextModifier;
-  return true;
+  return takeFirst([&](std::string_view modifier) {
+    return modifier.substr(0, prefix.size()) == prefix;
+  });
 }
 
 static bool roundFromIndex(int index, Round &round) {
@@ -323,10 +346,28 @@ bool Decoder::decodeCall(Inst inst) {
   return true;
 }
 
+/// Whether an instruction only computes registers from registers. What it
+/// computes of uninitialised values is harmless unless it is used.
+static bool isArithmetic(const std::string &name) {
+  static const std::unordered_set<std::string_view> kNames = {
+      "abs",  "add",  "bfe",   "bfi",  "bfind", "bmsk",    "brev", "clz",
+      "cnot", "cos",  "cvt",   "cvta", "div",   "dp2a",    "dp4a", "ex2",
+      "fma",  "lg2",  "mad",   "max",  "min",   "mul",     "neg",  "popc",
+      "rcp",  "rem",  "rsqrt", "sad",  "set",   "setp",    "shf",  "sin",
+      "slct", "sqrt", "sub",   "tanh", "testp", "copysign"};
+  return kNames.count(name) != 0;
+}
+
+/// The carry has no state of its own.
+static bool usesCarry(const Instruction &instruction) {
+  const std::vector<std::string> &name = instruction.name;
+  return std::find(name.begin() + 1, name.end(), "cc") != name.end();
+}
+
 bool Decoder::decodeInstruction(const Statement &statement) {
   instruction = &statement.code;
   line = statement.line;
-  nextModifier = 1;
+  modifiers.assign(instruction->name.begin() + 1, instruction->name.end());
   operandsUsed = 0;
 
   Inst inst;
@@ -364,6 +405,9 @@ bool Decoder::decodeInstruction(const Statement &statement) {
     return unknown();
   if (operandsUsed != numOperands())
     return expectOperands(operandsUsed);
+  if (isArithmetic(name) && !usesCarry(*instruction) &&
+      inst.undefinedRule == UndefinedRule::Report)
+    inst.undefinedRule = UndefinedRule::Whole;
   program.code.push_back(std::move(inst));
   return true;
 }

@@ -28,8 +28,8 @@ struct Symbol {
 
 class Decoder;
 
-/// Decodes one instruction. It takes modifiers one by one; remaining modifiers
-/// and operands are errors.
+/// Decodes one instruction. It takes modifiers and operands; those that remain
+/// are errors.
 using DecodeFunction = bool (*)(Decoder &decoder, Inst &inst);
 using DecodeTable = std::unordered_map<std::string_view, DecodeFunction>;
 
@@ -48,22 +48,21 @@ public:
   // For the functions that decode one instruction
   //===--------------------------------------------------------------------===//
 
-  /// Takes the next modifier if it is `modifier`.
+  // Like ptxas, these accept modifiers in any order; only those of one kind,
+  // such as the types of the destination and the source, keep theirs.
+
+  /// Takes `modifier`, if the instruction has it.
   bool take(std::string_view modifier);
-  /// Takes the next modifier if it is one of `modifiers`: its index, or -1.
-  int takeOneOf(std::initializer_list<std::string_view> modifiers);
-  /// Takes the next modifier if it is a type, otherwise returns Type::None.
+  bool has(std::string_view modifier) const;
+  /// Takes the first modifier that is one of `names`: its index there, or -1.
+  int takeOneOf(std::initializer_list<std::string_view> names);
+  /// Takes the first type; Type::None if there is none.
   Type takeType();
-  /// The type at the end of the name, or `before` modifiers before it, which is
-  /// not taken.
-  Type lastType(unsigned before = 0) const {
-    const std::vector<std::string> &name = instruction->name;
-    return before < name.size() ? parseType(name[name.size() - 1 - before])
-                                : Type::None;
-  }
-  /// Takes the next modifier if it begins with `prefix`.
+  /// The last type, or the one `before` types before it, which is not taken.
+  Type lastType(unsigned before = 0) const;
+  /// Takes the first modifier that begins with `prefix`.
   bool takePrefix(std::string_view prefix);
-  /// The next modifier; empty at the end.
+  /// The first modifier that is left; empty if there is none.
   std::string_view peek() const;
   /// Takes a rounding mode of floating-point or (as in .rni) integer form.
   bool takeRound(Round &round);
@@ -116,6 +115,7 @@ private:
     bool isFunction = false;
   };
 
+  template <typename Fn> bool takeFirst(Fn matches);
   bool fail(const std::string &kind, const std::string &message);
   bool decodeFunction(const Function &function);
   bool decodeStatement(const Statement &statement);
@@ -150,7 +150,7 @@ private:
 
   const Instruction *instruction = nullptr;
   unsigned line = 0;
-  unsigned nextModifier = 0;
+  std::vector<std::string_view> modifiers; // not taken yet
   unsigned operandsUsed = 0;
 };
 
@@ -168,9 +168,13 @@ void addMemoryInstructions(DecodeTable &table);
 void addAtomicInstructions(DecodeTable &table);
 void addCollectiveInstructions(DecodeTable &table);
 void addBarrierInstructions(DecodeTable &table);
+void addMatrixInstructions(DecodeTable &table);
 void addMbarrierInstructions(DecodeTable &table);
 void addAsyncCopyInstructions(DecodeTable &table);
 void addControlInstructions(DecodeTable &table);
+
+/// st.async (AsyncCopy.cpp).
+bool decodeStoreAsync(Decoder &decoder, Inst &inst);
 
 /// Executes a branch to `inst.target`, if `inst.mode` is 0 (Control.cpp).
 void executeBranch(Warp &warp, const Inst &inst, uint32_t mask);

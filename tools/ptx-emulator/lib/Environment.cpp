@@ -59,6 +59,17 @@ std::string readBudget(uint64_t &budget) {
                         "a number of instructions above zero", text);
 }
 
+std::string readEqualStores(EqualStores &effect) {
+  std::string text = environment("PTX_EMULATOR_EQUAL_STORES");
+  effect = text == "allow"   ? EqualStores::Allow
+           : text == "error" ? EqualStores::Error
+                             : EqualStores::Warn;
+  return text.empty() || text == "warn" || effect != EqualStores::Warn
+             ? ""
+             : mismatch("PTX_EMULATOR_EQUAL_STORES", "allow, warn or error",
+                        text);
+}
+
 std::string readReplacement(std::string &text) {
   std::string path = environment("PTX_EMULATOR_REPLACE_PTX");
   if (path.empty())

@@ -26,6 +26,12 @@ std::string readChip(std::string &chip);
 /// PTX_EMULATOR_BUDGET; a default if it is not set.
 std::string readBudget(uint64_t &budget);
 
+/// The effect of unordered stores of the same value to the same place.
+enum class EqualStores : uint8_t { Allow, Warn, Error };
+
+/// PTX_EMULATOR_EQUAL_STORES; warns if it is not set.
+std::string readEqualStores(EqualStores &effect);
+
 /// PTX_EMULATOR_REPLACE_PTX: reads the file into `text`, which is unchanged if
 /// the variable is not set.
 std::string readReplacement(std::string &text);

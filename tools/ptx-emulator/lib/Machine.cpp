@@ -8,8 +8,6 @@
 
 #include "Machine.h"
 
-#include "Environment.h"
-
 #include <algorithm>
 
 namespace bngrad::ptx {
@@ -71,17 +69,51 @@ bool Block::isDone() const {
   return exited == cluster->launch.threadsPerBlock();
 }
 
+/// Lets the threads go on that wait at `barrier`.
+static void finishBarrier(Block &block, NamedBarrier &barrier) {
+  Cluster &cluster = *block.cluster;
+  for (const NamedBarrier::Waiter &waiter : barrier.waiters) {
+    Warp &warp = *waiter.warp;
+    for (Group &group : warp.groups)
+      if (group.wait == Wait::Barrier && (group.mask & waiter.mask) &&
+          &block.barriers[group.detail] == &barrier)
+        group.wait = Wait::None;
+    for (uint32_t mask = waiter.mask; mask; mask &= mask - 1)
+      cluster.order.settle(warp.actorOf(__builtin_ctz(mask)), barrier.meeting);
+    bool holds = barrier.op == BarrierOp::And ? barrier.count == barrier.voters
+                                              : barrier.count != 0;
+    if (waiter.predResult >= 0) {
+      uint32_t &target = warp.predicates[waiter.predResult];
+      target = holds ? target | waiter.mask : target & ~waiter.mask;
+    }
+    if (waiter.result >= 0)
+      for (uint32_t mask = waiter.mask; mask; mask &= mask - 1)
+        warp.out(waiter.result)[__builtin_ctz(mask)] = barrier.count;
+  }
+  barrier = NamedBarrier();
+  ++cluster.launch.progress;
+}
+
+void Block::finishIfComplete(NamedBarrier &barrier) {
+  if (barrier.arrived == 0)
+    return;
+  // CUDA C++ Programming Guide, "Independent Thread Scheduling": from 7.0 on,
+  // a barrier waits for the threads that have not exited.
+  bool exitsArrive = chipNumber(cluster->launch.chip.name) >= 70;
+  uint32_t gone = exitsArrive && !barrier.isCounted ? exited : 0;
+  if (barrier.arrived + gone >= barrier.expected)
+    finishBarrier(*this, barrier);
+}
+
 //===----------------------------------------------------------------------===//
 // Cluster
 //===----------------------------------------------------------------------===//
 
 void Cluster::start(uint64_t index) {
   uint32_t numBlocks = launch.config.cluster.count();
-  uint32_t threads = launch.threadsPerBlock() * numBlocks;
-  // The asynchronous copies of each block are a separate actor.
-  order.start(index, threads + numBlocks);
+  order.start(index, numBlocks, launch.threadsPerBlock());
   copies.start();
-  clusterPhases.assign(threads, 0);
+  clusterPhases.assign(launch.threadsPerBlock() * numBlocks, 0);
   clusterPhase = clusterArrived = 0;
   clusterMeeting.clear();
   lastClusterMeeting.clear();
@@ -358,6 +390,8 @@ bool Launch::check() {
 
 bool Launch::run() {
   error = readBudget(budget);
+  if (!failed())
+    error = readEqualStores(equalStores);
   if (failed() || !check())
     return false;
   uint64_t numClusters = config.grid.count() / config.cluster.count();

@@ -11,6 +11,7 @@
 
 #include "Async.h"
 #include "Chip.h"
+#include "Environment.h"
 #include "Program.h"
 #include "Traffic.h"
 
@@ -83,10 +84,10 @@ public:
       }
     }
   }
-  /// Reports the first source, from `first` on, that has undefined bytes among
-  /// `bytes`.
-  bool checkSources(const Inst &inst, uint32_t mask, unsigned first = 0,
-                    uint8_t bytes = 0xFF);
+  /// Reports the first source in [first, end) that has undefined bytes, of
+  /// those that `inst` reads.
+  bool checkSources(const Inst &inst, uint32_t mask, unsigned first,
+                    unsigned end);
   /// Describes the origin of the value of an undefined column.
   std::string describeUndefined(Column column) const;
   /// The lanes in which predicate source `i` of `inst` holds.
@@ -110,6 +111,8 @@ public:
 
   /// Reports an error of `lane` at the current instruction.
   void report(unsigned lane, const char *kind, const std::string &detail);
+  /// Prints a warning, once for each instruction of a kernel.
+  void warn(unsigned lane, const char *kind, const std::string &detail);
 
   uint32_t threadOf(unsigned lane) const { return index * 32 + lane; }
   uint32_t actorOf(unsigned lane) const;
@@ -130,8 +133,13 @@ private:
   uint32_t currentLine() const;
   bool pick();
   bool regroup();
+  std::string describe(unsigned lane, const std::string &detail) const;
   bool checkDefined(const Inst &inst, uint32_t mask);
+  void defineResults(const Inst &inst, uint32_t mask);
+  void defineWhole(const Inst &inst, uint32_t mask);
   void defineParts(const Inst &inst, uint32_t mask);
+  void defineBitwise(const Inst &inst, uint32_t mask);
+  void defineBitwisePredicate(const Inst &inst, uint32_t mask);
   void fillSpecials();
   std::optional<uint64_t> specialOfBlock(Special special) const;
   std::optional<uint64_t> specialOfCluster(Special special) const;
@@ -148,10 +156,14 @@ private:
   std::vector<uint32_t> undefinedSince; // line; 0: from the beginning
 };
 
+enum class BarrierOp : uint8_t { Sync, Arrive, And, Or, PopCount };
+
 /// A barrier of bar.sync and similar instructions.
 struct NamedBarrier {
   uint32_t arrived = 0;
   uint32_t expected = 0;
+  bool isCounted = false; // the instructions state the number of threads
+  BarrierOp op = BarrierOp::Sync; // of those that wait
   struct Waiter {
     Warp *warp;
     uint32_t mask;
@@ -177,6 +189,9 @@ struct Block {
 
   void start(Cluster &cluster, uint32_t rank, Dim3 id);
   bool isDone() const;
+  /// Ends the phase of `barrier`, one of `barriers`, if all threads are there
+  /// that have not exited.
+  void finishIfComplete(NamedBarrier &barrier);
 };
 
 class Cluster {
@@ -250,6 +265,7 @@ public:
   uint64_t steps = 0;        // instructions of warps
   uint64_t conflicts = 0;    // of banks
   uint64_t budget = 0;
+  EqualStores equalStores = EqualStores::Warn;
   /// Increases with every event that may end a wait.
   uint64_t progress = 0;
   std::vector<Cluster *> active;

@@ -12,48 +12,90 @@
 
 namespace bngrad::ptx {
 
+bool Party::sees(const Party &other) const {
+  Scope needed = cluster != other.cluster ? Scope::Device
+                 : block != other.block   ? Scope::Cluster
+                                          : Scope::Block;
+  return scope >= needed && other.scope >= needed;
+}
+
 void mergeLogs(std::vector<LogPrefix> &logs,
                const std::vector<LogPrefix> &more) {
   for (const LogPrefix &prefix : more) {
     auto same = std::find_if(logs.begin(), logs.end(), [&](const LogPrefix &l) {
-      return l.first == prefix.first;
+      return l.log == prefix.log && l.by == prefix.by;
     });
     if (same == logs.end())
       logs.push_back(prefix);
     else
-      same->second = std::max(same->second, prefix.second);
+      same->length = std::max(same->length, prefix.length);
   }
 }
 
-void SyncLog::append(uint32_t cluster, const Moment &moment) {
-  byCluster[cluster].push_back(moments.size());
-  moments.push_back(moment);
+void SyncLog::append(const Party &by, const Moment &moment) {
+  byCluster[by.cluster].push_back(releases.size());
+  numPlain += numPlain == releases.size() && by.scope == Scope::Device;
+  releases.push_back({by, moment});
   if (moment.known)
     mergeLogs(logs, moment.known->logs);
 }
 
-bool SyncLog::covers(size_t length, uint32_t cluster, uint32_t actor,
-                     uint32_t clock) const {
+LogPrefix SyncLog::prefix(const Party &by) const {
+  LogPrefix result = {this, releases.size(), by};
+  // Where all scopes are the device, it does not matter who acquires.
+  if (isPlain(result))
+    result.by = Party();
+  return result;
+}
+
+void SyncLog::addKnownLogs(const LogPrefix &prefix,
+                           std::vector<LogPrefix> &known) const {
+  if (isPlain(prefix) && prefix.length == releases.size())
+    return mergeLogs(known, logs);
+  for (size_t i = 0; i < prefix.length; ++i)
+    if (releases[i].moment.known && releases[i].by.sees(prefix.by))
+      mergeLogs(known, releases[i].moment.known->logs);
+}
+
+bool SyncLog::covers(const LogPrefix &prefix, uint32_t cluster, uint32_t actor,
+                     uint32_t clock, const ProxySpace *space) const {
   auto found = byCluster.find(cluster);
   if (found == byCluster.end())
     return false;
+  bool isPlainPrefix = isPlain(prefix);
   for (size_t index : found->second) {
-    if (index >= length)
+    if (index >= prefix.length)
       return false;
-    const Moment &moment = moments[index];
-    if (moment.actor == actor && moment.clock >= clock)
+    const auto &[by, moment] = releases[index];
+    if (!isPlainPrefix && !by.sees(prefix.by))
+      continue;
+    if (!space && moment.actor == actor && moment.clock >= clock)
       return true;
-    if (moment.known && !moment.known->clocks.empty() &&
-        moment.known->clocks[actor] >= clock)
+    const Knowledge *known = moment.known.get();
+    if (known && space)
+      known = known->fenced[unsigned(*space)].get();
+    if (known && !known->clocks.empty() && known->clocks[actor] >= clock)
       return true;
   }
   return false;
 }
 
 static void raise(Knowledge &knowledge, const Knowledge &other) {
+  if (knowledge.clocks.empty())
+    knowledge.clocks = other.clocks;
   for (size_t i = 0; i < other.clocks.size(); ++i)
     knowledge.clocks[i] = std::max(knowledge.clocks[i], other.clocks[i]);
   mergeLogs(knowledge.logs, other.logs);
+  for (unsigned i = 0; i < 2; ++i) {
+    KnowledgeRef &mine = knowledge.fenced[i];
+    const KnowledgeRef &more = other.fenced[i];
+    if (!more || mine == more)
+      continue;
+    auto both = std::make_shared<Knowledge>(*more);
+    if (mine)
+      raise(*both, *mine);
+    mine = both;
+  }
 }
 
 KnowledgeRef Meeting::knowledge(size_t actors) const {
@@ -81,12 +123,14 @@ bool Meeting::includes(const KnowledgeRef &known) const {
                      [&](const Moment &m) { return m.known == known; });
 }
 
-void Order::start(uint32_t index, uint32_t numActors) {
+void Order::start(uint32_t index, uint32_t blocks, uint32_t threads) {
   cluster = index;
-  actors = numActors;
+  threadsOfBlock = threads;
+  firstCopy = threads * blocks;
+  actors = firstCopy + blocks;
   clocks.assign(actors, 1);
   knowledge.assign(actors, nullptr);
-  fenced.assign(actors, Fenced());
+  fences.assign(actors, Fences());
 }
 
 Moment Order::leave(uint32_t actor) {
@@ -123,53 +167,108 @@ void Order::addLogs(uint32_t actor, const std::vector<LogPrefix> &logs) {
   knowledge[actor] = result;
 }
 
-void Order::fence(uint32_t actor) {
-  Fenced &state = fenced[actor];
-  if (!state.seen.empty()) {
-    addLogs(actor, state.seen);
-    state.seen.clear();
+void Order::fence(uint32_t actor, Scope scope) {
+  Fences &state = fences[actor];
+  std::vector<LogPrefix> logs;
+  std::vector<SeenLog> left;
+  for (SeenLog &seen : state.seen) {
+    LogPrefix prefix = seen.prefix;
+    if (prefix.by.scope <= scope) {
+      mergeLogs(logs, seen.known);
+    } else {
+      // A later fence may be wider.
+      left.push_back(seen);
+      prefix.by = partyOf(idOf(actor), scope);
+      prefix.log->addKnownLogs(prefix, logs);
+    }
+    mergeLogs(logs, {prefix});
   }
-  state.moment = leave(actor);
-  state.valid = true;
-  state.lastLog = nullptr;
+  state.seen = std::move(left);
+  if (!logs.empty())
+    addLogs(actor, logs);
+  Moment moment = leave(actor);
+  for (unsigned i = unsigned(Scope::Block); i <= unsigned(scope); ++i)
+    state.byScope[i] = {moment, true, nullptr, Scope::None};
 }
 
-void Order::release(uint32_t actor, SyncLog &log) {
-  log.append(cluster, leave(actor));
+void Order::fenceProxy(uint32_t actor, ProxySpace space) {
+  Moment moment = leave(actor);
+  auto fenced = moment.known ? std::make_shared<Knowledge>(*moment.known)
+                             : std::make_shared<Knowledge>();
+  auto result = std::make_shared<Knowledge>(*fenced);
+  fenced->clocks.resize(actors, 0);
+  fenced->clocks[actor] = moment.clock;
+  fenced->fenced[0] = fenced->fenced[1] = nullptr;
+  result->fenced[unsigned(space)] = fenced;
+  knowledge[actor] = result;
 }
 
-void Order::releaseRelaxed(uint32_t actor, SyncLog &log) {
-  Fenced &state = fenced[actor];
-  if (!state.valid || state.lastLog == &log)
-    return;
-  log.append(cluster, state.moment);
-  state.lastLog = &log;
+void Order::release(uint32_t actor, SyncLog &log, Scope scope) {
+  log.append(partyOf(idOf(actor), scope), leave(actor));
 }
 
-void Order::acquire(uint32_t actor, const SyncLog &log) {
+void Order::releaseRelaxed(uint32_t actor, SyncLog &log, Scope scope) {
+  const Moment *wider = nullptr;
+  for (unsigned i = unsigned(Scope::Device); i >= unsigned(Scope::Block); --i) {
+    Fence &last = fences[actor].byScope[i];
+    if (!last.valid || (wider && wider->clock == last.moment.clock))
+      continue;
+    wider = &last.moment;
+    Scope both = std::min(scope, Scope(i));
+    if (last.lastLog == &log && last.lastScope >= both)
+      continue;
+    log.append(partyOf(idOf(actor), both), last.moment);
+    last.lastLog = &log;
+    last.lastScope = both;
+  }
+}
+
+void Order::acquire(uint32_t actor, const SyncLog &log, Scope scope) {
   if (log.size() == 0)
     return;
-  std::vector<LogPrefix> logs = log.knownLogs();
-  mergeLogs(logs, {{&log, log.size()}});
+  LogPrefix prefix = log.prefix(partyOf(idOf(actor), scope));
+  std::vector<LogPrefix> logs;
+  log.addKnownLogs(prefix, logs);
+  mergeLogs(logs, {prefix});
   addLogs(actor, logs);
 }
 
-void Order::acquireRelaxed(uint32_t actor, const SyncLog &log) {
+void Order::acquireRelaxed(uint32_t actor, const SyncLog &log, Scope scope) {
   if (log.size() == 0)
     return;
-  mergeLogs(fenced[actor].seen, log.knownLogs());
-  mergeLogs(fenced[actor].seen, {{&log, log.size()}});
+  LogPrefix prefix = log.prefix(partyOf(idOf(actor), scope));
+  std::vector<SeenLog> &seen = fences[actor].seen;
+  auto same = std::find_if(seen.begin(), seen.end(), [&](const SeenLog &s) {
+    return s.prefix.log == &log && s.prefix.by == prefix.by;
+  });
+  if (same == seen.end())
+    same = seen.insert(same, SeenLog());
+  else if (same->prefix.length == prefix.length)
+    return;
+  same->prefix = prefix;
+  log.addKnownLogs(prefix, same->known);
 }
 
-bool Order::knownThroughLogs(uint32_t id, uint32_t clock,
-                             uint32_t actor) const {
-  const Knowledge *known = knowledge[actor].get();
-  if (!known)
-    return false;
-  for (const LogPrefix &prefix : known->logs)
-    if (prefix.first->covers(prefix.second, id / actors, id % actors, clock))
+bool Order::knows(const Knowledge &known, uint32_t id, uint32_t clock,
+                  const ProxySpace *space) const {
+  uint32_t other = id - cluster * actors;
+  const Knowledge *own = &known;
+  if (space)
+    own = known.fenced[unsigned(*space)].get();
+  if (own && other < actors && !own->clocks.empty() &&
+      own->clocks[other] >= clock)
+    return true;
+  for (const LogPrefix &prefix : known.logs)
+    if (prefix.log->covers(prefix, id / actors, id % actors, clock, space))
       return true;
-  return false;
+  // Logs that were acquired before the fence.
+  return space && own && knows(*own, id, clock, nullptr);
+}
+
+bool Order::isFenced(uint32_t id, uint32_t clock, uint32_t actor,
+                     ProxySpace space) const {
+  const Knowledge *known = knowledge[actor].get();
+  return known && knows(*known, id, clock, &space);
 }
 
 } // namespace bngrad::ptx

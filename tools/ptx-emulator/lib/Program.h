@@ -10,10 +10,12 @@
 #define PTX_EMULATOR_LIB_PROGRAM_H
 
 #include "Module.h"
+#include "Order.h"
 #include "Rounding.h"
 
 #include <array>
 #include <memory>
+#include <set>
 
 namespace bngrad::ptx {
 
@@ -40,9 +42,11 @@ template <typename T, unsigned N> struct Few {
 
 /// Treatment of uninitialised registers.
 enum class UndefinedRule : uint8_t {
-  Report, // any undefined source is an error
-  Parts,  // a part of the result is undefined if that of a source is
-  Handler // the handler propagates or checks undefined bytes
+  Report,  // any undefined source is an error
+  Whole,   // the results are undefined if a source is
+  Parts,   // a part of the result is undefined if that of a source is
+  Bitwise, // a byte of the result is defined if no undefined byte decides it
+  Handler  // the handler propagates or checks undefined bytes
 };
 
 /// A decoded instruction. The handler and its decode function define the exact
@@ -55,6 +59,7 @@ struct Inst {
   UndefinedRule undefinedRule = UndefinedRule::Report;
   uint8_t readBytes = 0xFF; // a bit for each byte of a source that is read
   uint8_t partBytes = 0;    // of UndefinedRule::Parts
+  uint8_t table = 0;        // of UndefinedRule::Bitwise, as that of lop3
   Few<Column, 8> dest;
   Few<Column, 10> source;
   Few<int32_t, 2> predDest;
@@ -71,6 +76,7 @@ struct Inst {
   bool relu = false;
   bool signExtend = false;
   bool strong = false; // volatile, relaxed or stronger
+  Scope scope = Scope::None;
   bool acquire = false;
   bool release = false;
   bool aligned = false;
@@ -151,6 +157,8 @@ struct Program {
   uint64_t staticSharedBytes = 0;
   uint32_t dynamicSharedOffset = 0;
   uint64_t localBytes = 0;
+  /// Lines that a warning was printed for.
+  mutable std::set<uint32_t> warnedLines;
 };
 
 } // namespace bngrad::ptx

@@ -58,24 +58,34 @@ bool Shadow::forEachCell(uint64_t offset, uint32_t bytes, Fn fn) {
   return true;
 }
 
+inline uint32_t Shadow::timeOf(const Actor &actor) {
+  return actor.order->clockOf(actor.index) | uint32_t(actor.scope)
+                                                 << kScopeShift;
+}
+
 inline bool Shadow::conflicts(uint32_t id, uint32_t time, const Actor &actor) {
-  if (time == 0 || (actor.strong && (time & kStrong)))
+  if (time == 0)
     return false;
-  return !actor.order->happenedBefore(id, time & ~kStrong, actor.index);
+  Scope scope = Scope(time >> kScopeShift);
+  const Order &order = *actor.order;
+  if (actor.scope != Scope::None && scope != Scope::None &&
+      order.partyOf(order.idOf(actor.index), actor.scope)
+          .sees(order.partyOf(id, scope)))
+    return false;
+  return !order.happenedBefore(id, clockOf(time), actor.index);
 }
 
 bool Shadow::read(uint64_t offset, uint32_t bytes, const Actor &actor,
                   Conflict &conflict) {
   uint32_t id = actor.order->idOf(actor.index);
-  uint32_t time =
-      actor.order->clockOf(actor.index) | (actor.strong ? kStrong : 0);
+  uint32_t time = timeOf(actor);
   return forEachCell(offset, bytes, [&](Cell &cell) {
     if (conflicts(cell.writer, cell.writeTime, actor)) {
-      conflict = {cell.writer, true};
+      conflict = {cell.writer, true, cell.writeTime >> kScopeShift != 0};
       return false;
     }
     // Strong accesses of a thread do not hide its earlier weak read.
-    Actor plain = {actor.order, actor.index, false};
+    Actor plain = {actor.order, actor.index, Scope::None};
     if (cell.reader != id && conflicts(cell.reader, cell.readTime, plain)) {
       cell.farReader = id;
       cell.farReadTime = time;
@@ -88,36 +98,55 @@ bool Shadow::read(uint64_t offset, uint32_t bytes, const Actor &actor,
 }
 
 bool Shadow::write(uint64_t offset, uint32_t bytes, const Actor &actor,
-                   Conflict &conflict) {
+                   uint8_t width, bool isEqual, Conflict &conflict) {
   uint32_t id = actor.order->idOf(actor.index);
-  uint32_t time =
-      actor.order->clockOf(actor.index) | (actor.strong ? kStrong : 0);
+  uint32_t time = timeOf(actor);
   return forEachCell(offset, bytes, [&](Cell &cell) {
-    if (conflicts(cell.writer, cell.writeTime, actor)) {
-      conflict = {cell.writer, true};
+    bool isExcused = isEqual && width != 0 && cell.writeWidth == width;
+    if (!isExcused && conflicts(cell.writer, cell.writeTime, actor)) {
+      conflict = {cell.writer, true, cell.writeTime >> kScopeShift != 0};
       return false;
     }
     if (conflicts(cell.reader, cell.readTime, actor)) {
-      conflict = {cell.reader, false};
+      conflict = {cell.reader, false, cell.readTime >> kScopeShift != 0};
       return false;
     }
     if (conflicts(cell.farReader, cell.farReadTime, actor)) {
-      conflict = {cell.farReader, false};
+      conflict = {cell.farReader, false, cell.farReadTime >> kScopeShift != 0};
       return false;
     }
     cell.writer = id;
     cell.writeTime = time;
+    cell.writeWidth = width;
+    cell.isFenced = false;
     return true;
   });
 }
 
-void Shadow::overwrite(uint64_t offset, uint32_t bytes, const Actor &actor) {
+void Shadow::overwrite(uint64_t offset, uint32_t bytes, const Actor &actor,
+                       bool isFenced) {
   uint32_t id = actor.order->idOf(actor.index);
-  uint32_t time = actor.order->clockOf(actor.index);
+  uint32_t time = timeOf(actor);
   forEachCell(offset, bytes, [&](Cell &cell) {
     cell.writer = id;
     cell.writeTime = time;
+    cell.writeWidth = 0;
+    cell.isFenced = isFenced;
     return true;
+  });
+}
+
+bool Shadow::isFenced(uint64_t offset, uint32_t bytes, const Actor &actor,
+                      ProxySpace space, Conflict &conflict) {
+  const Order &order = *actor.order;
+  return forEachCell(offset, bytes, [&](Cell &cell) {
+    uint32_t clock = clockOf(cell.writeTime);
+    if (cell.writeTime == 0 || cell.isFenced ||
+        !order.happenedBefore(cell.writer, clock, actor.index) ||
+        order.isFenced(cell.writer, clock, actor.index, space))
+      return true;
+    conflict = {cell.writer, true, cell.writeTime >> kScopeShift != 0};
+    return false;
   });
 }
 

@@ -17,13 +17,14 @@ namespace bngrad::ptx {
 struct Actor {
   const Order *order;
   uint32_t index; // in its cluster
-  bool strong;    // atomic or volatile
+  Scope scope;    // of an atomic or volatile access; None for others
 };
 
 /// An earlier access that conflicts with the current one.
 struct Conflict {
   uint32_t id;
   bool wrote;
+  bool isStrong; // atomic or volatile
 };
 
 /// The last write and the last reads of every byte. A page has granules of 4
@@ -37,30 +38,46 @@ public:
 
   bool read(uint64_t offset, uint32_t bytes, const Actor &actor,
             Conflict &conflict);
-  bool write(uint64_t offset, uint32_t bytes, const Actor &actor,
-             Conflict &conflict);
+  /// `width`: bytes of an element, 0 if the access has none. `isEqual`: the
+  /// value is the one in memory, so that earlier writes of elements of the same
+  /// width are no conflict.
+  bool write(uint64_t offset, uint32_t bytes, const Actor &actor, uint8_t width,
+             bool isEqual, Conflict &conflict);
 
-  /// Makes the actor the last writer, without a check.
-  void overwrite(uint64_t offset, uint32_t bytes, const Actor &actor);
+  /// Makes the actor the last writer, without a check. `isFenced`: the
+  /// asynchronous proxy knows the bytes.
+  void overwrite(uint64_t offset, uint32_t bytes, const Actor &actor,
+                 bool isFenced);
+
+  /// Whether the writes by threads that are ordered before `actor` are so by a
+  /// proxy fence.
+  bool isFenced(uint64_t offset, uint32_t bytes, const Actor &actor,
+                ProxySpace space, Conflict &conflict);
 
 private:
-  // Times of strong accesses have kStrong set; 0: no access.
+  // The upper bits of a time are the scope; 0: no access.
   struct Cell {
     uint32_t writer, writeTime;
     uint32_t reader, readTime;
     uint32_t farReader, farReadTime; // concurrent with `reader`
+    uint8_t writeWidth;              // of an element
+    bool isFenced;                   // written by the asynchronous proxy
   };
   struct Page {
     std::unique_ptr<Cell[]> cells;
     uint64_t epoch = 0;
     uint8_t shift = 2;
   };
-  static constexpr uint32_t kStrong = 1u << 31;
+  static constexpr unsigned kScopeShift = 30;
   static constexpr unsigned kPageShift = 12;
 
   Page &pageFor(uint64_t offset, uint32_t bytes);
   template <typename Fn>
   bool forEachCell(uint64_t offset, uint32_t bytes, Fn fn);
+  static uint32_t timeOf(const Actor &actor);
+  static uint32_t clockOf(uint32_t time) {
+    return time & ((1u << kScopeShift) - 1);
+  }
   static bool conflicts(uint32_t id, uint32_t time, const Actor &actor);
 
   std::vector<Page> pages;

@@ -9,6 +9,7 @@
 #include "Machine.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace bngrad::ptx {
 
@@ -180,13 +181,23 @@ void Warp::fillSpecials() {
   }
 }
 
-void Warp::report(unsigned lane, const char *kind, const std::string &detail) {
+std::string Warp::describe(unsigned lane, const std::string &detail) const {
   const Inst &inst = launch->program.code[current.pc];
-  launch->report(
-      kind, "PTX line " + std::to_string(inst.line) + ", block " +
-                coordinates(block->id) + ", thread " +
-                coordinates(delinearize(threadOf(lane), launch->config.block)) +
-                ": " + detail);
+  return "PTX line " + std::to_string(inst.line) + ", block " +
+         coordinates(block->id) + ", thread " +
+         coordinates(delinearize(threadOf(lane), launch->config.block)) + ": " +
+         detail;
+}
+
+void Warp::report(unsigned lane, const char *kind, const std::string &detail) {
+  launch->report(kind, describe(lane, detail));
+}
+
+void Warp::warn(unsigned lane, const char *kind, const std::string &detail) {
+  const Program &program = launch->program;
+  if (program.warnedLines.insert(program.code[current.pc].line).second)
+    std::fprintf(stderr, "ptx-emulator: warning: %s: kernel '%s', %s\n", kind,
+                 program.name.c_str(), describe(lane, detail).c_str());
 }
 
 //===----------------------------------------------------------------------===//
@@ -263,6 +274,8 @@ void Warp::exitLanes(uint32_t mask) {
   block->exited += __builtin_popcount(mask);
   ++launch->progress;
   block->cluster->leaveClusterBarrier(*this, mask);
+  for (NamedBarrier &barrier : block->barriers)
+    block->finishIfComplete(barrier);
 }
 
 //===----------------------------------------------------------------------===//
@@ -270,14 +283,61 @@ void Warp::exitLanes(uint32_t mask) {
 //===----------------------------------------------------------------------===//
 
 bool Warp::checkDefined(const Inst &inst, uint32_t mask) {
+  if (inst.undefinedRule != UndefinedRule::Report)
+    return true;
   for (int32_t predicate : inst.predSource)
     if (uint32_t bad = predUndefined[predicate] & mask) {
       report(__builtin_ctz(bad), "uninitialised",
-             "reads a predicate that was never written");
+             "reads a predicate that was never written, or depends on a value "
+             "that was not");
       return false;
     }
-  return inst.undefinedRule != UndefinedRule::Report ||
-         checkSources(inst, mask, 0, inst.readBytes);
+  return checkSources(inst, mask, 0, inst.source.count);
+}
+
+void Warp::defineResults(const Inst &inst, uint32_t mask) {
+  switch (inst.undefinedRule) {
+  case UndefinedRule::Report:
+    for (Column column : inst.dest)
+      define(column, mask);
+    break;
+  case UndefinedRule::Whole:
+    return defineWhole(inst, mask);
+  case UndefinedRule::Parts:
+    defineParts(inst, mask);
+    break;
+  case UndefinedRule::Bitwise:
+    return; // before the handler
+  case UndefinedRule::Handler:
+    break;
+  }
+  for (int32_t predicate : inst.predDest)
+    predUndefined[predicate] &= ~mask;
+}
+
+/// The lanes of `mask` in which a byte of `bytes` of a source is undefined, or
+/// a predicate.
+static uint32_t findUndefined(const Warp &warp, const Inst &inst,
+                              uint32_t mask) {
+  uint32_t result = 0;
+  for (Column column : inst.source)
+    for (uint32_t lanes = warp.undefinedOf(column) & mask; lanes;
+         lanes &= lanes - 1) {
+      unsigned lane = __builtin_ctz(lanes);
+      if (warp.undefinedBytes(column, lane) & inst.readBytes)
+        result |= 1u << lane;
+    }
+  for (int32_t predicate : inst.predSource)
+    result |= warp.predUndefined[predicate] & mask;
+  return result;
+}
+
+void Warp::defineWhole(const Inst &inst, uint32_t mask) {
+  uint32_t affected = findUndefined(*this, inst, mask);
+  for (Column column : inst.dest)
+    define(column, mask, affected, [](unsigned) { return uint8_t(0xFF); });
+  for (int32_t predicate : inst.predDest)
+    predUndefined[predicate] = (predUndefined[predicate] & ~mask) | affected;
 }
 
 /// Each part of the destination is undefined if that part of a source is.
@@ -297,13 +357,81 @@ void Warp::defineParts(const Inst &inst, uint32_t mask) {
   });
 }
 
+/// The result of a bitwise operation on bytes; as for lop3, bit 4a+2b+c of
+/// `table` is that of bits a, b and c.
+static uint8_t applyTable(uint8_t table, const uint8_t *bytes) {
+  uint8_t result = 0;
+  for (unsigned row = 0; row < 8; ++row)
+    if (table >> row & 1)
+      result |= uint8_t(row & 4 ? bytes[0] : ~bytes[0]) &
+                uint8_t(row & 2 ? bytes[1] : ~bytes[1]) &
+                uint8_t(row & 1 ? bytes[2] : ~bytes[2]);
+  return result;
+}
+
+/// Whether `bytes` decide the result, of which those in `undefined` may have
+/// any value. It is enough to try all zeros and all ones for each.
+static bool isDecided(uint8_t table, uint8_t *bytes, unsigned undefined) {
+  std::optional<uint8_t> first;
+  for (unsigned choice = 0; choice < 8; ++choice) {
+    if (choice & ~undefined)
+      continue;
+    for (unsigned i = 0; i < 3; ++i)
+      if (undefined >> i & 1)
+        bytes[i] = choice >> i & 1 ? 0xFF : 0;
+    uint8_t result = applyTable(table, bytes);
+    if (!first)
+      first = result;
+    if (*first != result)
+      return false;
+  }
+  return true;
+}
+
+/// Runs before the handler, which may overwrite a source.
+void Warp::defineBitwise(const Inst &inst, uint32_t mask) {
+  uint32_t affected = 0;
+  for (Column column : inst.source)
+    affected |= undefinedOf(column);
+  define(inst.dest[0], mask, affected, [&](unsigned lane) {
+    uint8_t result = 0;
+    for (unsigned at = 0; at < byteWidth(inst.type); ++at) {
+      uint8_t bytes[3] = {};
+      unsigned undefined = 0;
+      for (unsigned i = 0; i < inst.source.count; ++i) {
+        bytes[i] = in(inst.source[i])[lane] >> (8 * at);
+        undefined |= (undefinedBytes(inst.source[i], lane) >> at & 1u) << i;
+      }
+      if (undefined && !isDecided(inst.table, bytes, undefined))
+        result |= 1u << at;
+    }
+    return result;
+  });
+}
+
+void Warp::defineBitwisePredicate(const Inst &inst, uint32_t mask) {
+  uint32_t result = 0;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    uint8_t bits[3] = {};
+    unsigned undefined = 0;
+    for (unsigned i = 0; i < inst.predSource.count; ++i) {
+      bits[i] = predicate(inst, i) >> lane & 1 ? 0xFF : 0;
+      undefined |= (predUndefined[inst.predSource[i]] >> lane & 1u) << i;
+    }
+    if (undefined && !isDecided(inst.table, bits, undefined))
+      result |= 1u << lane;
+  }
+  uint32_t &target = predUndefined[inst.predDest[0]];
+  target = (target & ~mask) | (result & mask);
+}
+
 bool Warp::checkSources(const Inst &inst, uint32_t mask, unsigned first,
-                        uint8_t bytes) {
-  for (unsigned i = first; i < inst.source.count; ++i) {
+                        unsigned end) {
+  for (unsigned i = first; i < end; ++i) {
     Column column = inst.source[i];
     for (uint32_t bad = undefinedOf(column) & mask; bad; bad &= bad - 1) {
       unsigned lane = __builtin_ctz(bad);
-      if (!(undefinedBytes(column, lane) & bytes))
+      if (!(undefinedBytes(column, lane) & inst.readBytes))
         continue;
       report(lane, "uninitialised",
              "reads a register " + describeUndefined(column));
@@ -346,7 +474,8 @@ void Warp::run(unsigned quantum) {
     if (inst.guard >= 0) {
       if (uint32_t bad = predUndefined[inst.guard] & mask) {
         report(__builtin_ctz(bad), "uninitialised",
-               "the guard was never written");
+               "the guard was never written, or depends on a value that was "
+               "not");
         return;
       }
       uint32_t value = predicates[inst.guard];
@@ -355,16 +484,13 @@ void Warp::run(unsigned quantum) {
     if (mask != 0) {
       if (!checkDefined(inst, mask))
         return;
+      if (inst.undefinedRule == UndefinedRule::Bitwise)
+        inst.predDest.count ? defineBitwisePredicate(inst, mask)
+                            : defineBitwise(inst, mask);
       inst.handler(*this, inst, mask);
       if (launch->failed())
         return;
-      if (inst.undefinedRule == UndefinedRule::Report)
-        for (Column column : inst.dest)
-          define(column, mask);
-      else if (inst.undefinedRule == UndefinedRule::Parts)
-        defineParts(inst, mask);
-      for (int32_t predicate : inst.predDest)
-        predUndefined[predicate] &= ~mask;
+      defineResults(inst, mask);
     }
     current.pc = nextPc;
   }

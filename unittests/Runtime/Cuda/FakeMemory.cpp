@@ -42,6 +42,12 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+  SparedScope spared;
+  RETURN_IF_FAILED(record("cuMemPoolDestroy"));
+  return pool ? CUDA_SUCCESS : kInvalidValue;
+}
+
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
                                void *value) {
   SparedScope spared;

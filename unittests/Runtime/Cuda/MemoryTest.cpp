@@ -99,6 +99,21 @@ TEST_F(MemoryTest, ManyThreads) {
   EXPECT_EQ(numPools, 1);
 }
 
+TEST_F(MemoryTest, PoolThatCannotBeSetUpIsDestroyed) {
+  fake::fail("cuMemPoolSetAttribute", 1);
+  EXPECT_FALSE(mgpuMemAlloc(16, nullptr, 0));
+  fake::succeedAgain();
+  expectError(1, "cuMemPoolSetAttribute on device 1 (NVIDIA Fake): "
+                 "CUDA_ERROR_INVALID_VALUE (1): invalid argument");
+  EXPECT_EQ(fake::takeCalls(),
+            (Calls{"cuMemPoolCreate 1", "cuMemPoolSetAttribute 4",
+                   "cuMemPoolDestroy"}));
+  mgpuMemFree(mgpuMemAlloc(16, nullptr, 0), nullptr);
+  EXPECT_EQ(fake::takeCalls(),
+            (Calls{"cuMemPoolCreate 1", "cuMemPoolSetAttribute 4",
+                   "cuMemAllocFromPoolAsync 16", "cuMemFreeAsync"}));
+}
+
 TEST_F(MemoryTest, CopiesAndFills) {
   uint32_t words[4] = {1, 2, 3, 4};
   uint32_t copy[4] = {};

@@ -199,18 +199,40 @@ TEST_F(ModuleTest, LoadedOncePerContext) {
   CUcontext first = fake::getCurrent();
   CUcontext second = fake::createContext(kDevice);
   Calls load = {"cuModuleLoadDataEx module", "cuModuleGetFunction kernel",
-                "cuLaunchKernelEx kernel"};
+                "cuModuleGetFunction other", "cuLaunchKernelEx kernel"};
   launch(kernel);
   EXPECT_EQ(fake::takeCalls(), load);
   fake::setCurrent(second);
   launch(kernel);
   EXPECT_EQ(fake::takeCalls(), load);
   launch(other);
-  EXPECT_EQ(fake::takeCalls(),
-            (Calls{"cuModuleGetFunction other", "cuLaunchKernelEx other"}));
+  EXPECT_EQ(fake::takeCalls(), Calls{"cuLaunchKernelEx other"});
   fake::setCurrent(first);
   launch(kernel);
   EXPECT_EQ(fake::takeCalls(), Calls{"cuLaunchKernelEx kernel"});
+}
+
+// A later launch may be part of a capture, in which nothing can be loaded.
+TEST_F(ModuleTest, OneLaunchLoadsAllKernels) {
+  void *module = loadModule();
+  std::vector<void *> kernels;
+  for (const char *name : {"reduce", "missing", "finish", "apply"})
+    kernels.push_back(mgpuModuleGetFunction(module, name));
+  launch(kernels[0]);
+  fake::takeCalls();
+  for (const char *function :
+       {"cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncGetAttribute"})
+    fake::fail(function, 900);
+  launch(kernels[2]);
+  launch(kernels[3]);
+  EXPECT_EQ(fake::takeCalls(),
+            (Calls{"cuLaunchKernelEx finish", "cuLaunchKernelEx apply"}));
+  fake::succeedAgain();
+  // A kernel that the module lacks is an error of its own launch alone.
+  launch(kernels[1]);
+  expectError(500, "cuModuleGetFunction of 'missing' on device 1 (NVIDIA "
+                   "Fake): CUDA_ERROR_NOT_FOUND (500): named symbol not "
+                   "found");
 }
 
 TEST_F(ModuleTest, KernelThatIsNotThere) {
@@ -246,15 +268,35 @@ TEST_F(ModuleTest, UnloadedWhereItsContextExists) {
   unloadModule(nullptr);
 }
 
-TEST_F(ModuleTest, UnloadedAfterTheDriverEnded) {
-  void *module = loadModule();
-  launch(mgpuModuleGetFunction(module, "kernel"));
-  fake::fail("cuModuleUnload", 4);
-  unloadModule(module);
-  module = loadModule();
-  launch(mgpuModuleGetFunction(module, "kernel"));
-  fake::fail("cuModuleUnload", 1);
-  unloadModule(module);
-  expectError(1, "cuModuleUnload on device 1 (NVIDIA Fake): "
-                 "CUDA_ERROR_INVALID_VALUE (1): invalid argument");
+// At the end of a process there may be no handler and no driver, and after a
+// fault of the device every call returns its error.
+TEST_F(ModuleTest, UnloadingReportsNothing) {
+  for (int code : {1, 4, 700})
+    for (const char *function : {"cuModuleUnload", "cuCtxPushCurrent"}) {
+      void *module = loadModule();
+      launch(mgpuModuleGetFunction(module, "kernel"));
+      fake::fail(function, code);
+      unloadModule(module);
+      fake::succeedAgain();
+      EXPECT_EQ(bngradCudaTakeStatus(), 0);
+    }
+}
+
+// The process ends as usual where the fault was the last event, and its only
+// report is that of the call that noticed it.
+TEST_F(ModuleTest, ProcessEndsAfterAFault) {
+  EXPECT_EXIT(
+      {
+        bngradCudaSetErrorHandler(nullptr, nullptr);
+        static void *module = loadModule();
+        launch(mgpuModuleGetFunction(module, "kernel"));
+        std::atexit([] { mgpuModuleUnload(module); });
+        for (const char *function :
+             {"cuStreamSynchronize", "cuCtxGetCurrent", "cuCtxPushCurrent",
+              "cuCtxPopCurrent", "cuCtxGetId", "cuModuleUnload"})
+          fake::fail(function, 700);
+        bngradCudaTakeStatus();
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "^$");
 }

@@ -306,8 +306,14 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
   Value isFirst = index.compare(arith::CmpIPredicate::eq, kernel.thread, zero);
   emitIf(b, isFirst, [&](OpBuilder &nested) {
     nvgpu::MBarrierInitOp::create(nested, loc, bar, one, zero, Value());
-    // The copy engine sees the barrier as it is now.
-    NVVM::FenceMbarrierInitOp::create(nested, loc);
+    // Copies arrive at the barrier through another proxy. A fence of
+    // mbarrier.init alone would order only accesses of the cluster's threads.
+    NVVM::FenceProxyOp::create(
+        nested, loc,
+        NVVM::ProxyKindAttr::get(nested.getContext(),
+                                 NVVM::ProxyKind::async_shared),
+        NVVM::SharedSpaceAttr::get(nested.getContext(),
+                                   NVVM::SharedSpace::shared_cta));
   });
   barrier(b);
   emitIf(b, isFirst, [&](OpBuilder &nested) {

@@ -12,23 +12,6 @@
 
 namespace bngrad::ptx {
 
-namespace {
-
-enum class AtomicOp : uint8_t {
-  Add,
-  Min,
-  Max,
-  And,
-  Or,
-  Xor,
-  Inc,
-  Dec,
-  Exch,
-  Cas
-};
-
-} // namespace
-
 template <typename T> static T integerResult(AtomicOp op, T old, T b, T c) {
   switch (op) {
   case AtomicOp::Add:
@@ -60,22 +43,21 @@ static uint32_t addHalves(uint32_t a, uint32_t b, FloatFormat format) {
                 Round::NearestEven);
 }
 
-/// Single-precision atomics on global memory flush subnormals; those on shared
-/// memory do not.
-static float flush(float value, Space space) {
+static float flush(float value, bool isGlobal) {
   bool subnormal = value != 0 && value > -0x1p-126f && value < 0x1p-126f;
-  return space == Space::Global && subnormal ? value * 0 : value;
+  return isGlobal && subnormal ? value * 0 : value;
 }
 
-static uint64_t result(const Inst &inst, Space space, uint64_t old, uint64_t b,
-                       uint64_t c) {
-  AtomicOp op = AtomicOp(inst.mode);
-  switch (inst.type) {
+uint64_t applyAtomic(const Reduction &reduction, uint64_t old, uint64_t b,
+                     uint64_t c) {
+  AtomicOp op = reduction.op;
+  bool isGlobal = reduction.isGlobal;
+  switch (reduction.type) {
   case Type::F32:
     if (op == AtomicOp::Add)
-      return toBits(flush(flush(fromBits<float>(old), space) +
-                              flush(fromBits<float>(b), space),
-                          space));
+      return toBits(flush(flush(fromBits<float>(old), isGlobal) +
+                              flush(fromBits<float>(b), isGlobal),
+                          isGlobal));
     break;
   case Type::F64:
     if (op == AtomicOp::Add)
@@ -85,10 +67,10 @@ static uint64_t result(const Inst &inst, Space space, uint64_t old, uint64_t b,
   case Type::BF16:
   case Type::F16x2:
   case Type::BF16x2: {
-    FloatFormat format =
-        inst.type == Type::F16 || inst.type == Type::F16x2 ? kHalf : kBFloat;
+    bool isHalf = reduction.type == Type::F16 || reduction.type == Type::F16x2;
+    FloatFormat format = isHalf ? kHalf : kBFloat;
     uint64_t sum = addHalves(old & 0xFFFF, b & 0xFFFF, format);
-    if (inst.bytes == 4)
+    if (byteWidth(reduction.type) == 4)
       sum |= uint64_t(addHalves(old >> 16 & 0xFFFF, b >> 16 & 0xFFFF, format))
              << 16;
     return sum;
@@ -109,6 +91,18 @@ static uint64_t result(const Inst &inst, Space space, uint64_t old, uint64_t b,
   return integerResult<uint64_t>(op, old, b, c);
 }
 
+void reduce(const Reduction &reduction, uint8_t *to, const uint8_t *from,
+            uint32_t bytes) {
+  unsigned width = byteWidth(reduction.type);
+  for (uint32_t at = 0; at < bytes; at += width) {
+    uint64_t old = 0, operand = 0;
+    std::memcpy(&old, to + at, width);
+    std::memcpy(&operand, from + at, width);
+    uint64_t value = applyAtomic(reduction, old, operand);
+    std::memcpy(to + at, &value, width);
+  }
+}
+
 /// mode2: the elements of a vector.
 static void executeAtomic(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *base = warp.in(inst.source[0]);
@@ -126,7 +120,8 @@ static void executeAtomic(Warp &warp, const Inst &inst, uint32_t mask) {
       address &= 0xFFFFFFFF;
     Place &place = places[numPlaces++];
     if (!findPlace(warp, lane, inst.space, address, bytes, bytes, place) ||
-        !checkAccess(warp, lane, place, bytes, AccessKind::Atomic, true) ||
+        !checkAccess(warp, lane, place, bytes, AccessKind::Atomic,
+                     inst.scope) ||
         !checkDefinedBytes(warp, lane, place, bytes))
       return false;
     releaseBefore(warp, inst, lane, place);
@@ -136,7 +131,9 @@ static void executeAtomic(Warp &warp, const Inst &inst, uint32_t mask) {
       std::memcpy(&old, at, inst.bytes);
       uint64_t b = warp.in(inst.source[1 + i])[lane];
       uint64_t c = hasThird ? warp.in(inst.source[2])[lane] : 0;
-      uint64_t value = result(inst, place.space, old, b, c);
+      uint64_t value = applyAtomic(
+          {AtomicOp(inst.mode), inst.type, place.space == Space::Global}, old,
+          b, c);
       std::memcpy(at, &value, inst.bytes);
       olds[i][lane] = old;
     }
@@ -162,7 +159,7 @@ static bool isAllowed(AtomicOp op, Type type) {
 }
 
 static bool decodeAtomic(Decoder &decoder, Inst &inst, bool hasResult) {
-  if (decoder.peek() == "async")
+  if (decoder.has("async"))
     return decoder.unknown();
   takeOrdering(decoder, inst);
   inst.strong = true;

@@ -61,36 +61,6 @@ static void executeWarpBarrier(Warp &warp, const Inst &inst, uint32_t mask) {
 // bar.sync and similar instructions
 //===----------------------------------------------------------------------===//
 
-namespace {
-enum class BarrierOp : uint8_t { Sync, Arrive, And, Or, PopCount };
-} // namespace
-
-static void finishBarrier(Block &block, NamedBarrier &barrier, BarrierOp op) {
-  Cluster &cluster = *block.cluster;
-  for (const NamedBarrier::Waiter &waiter : barrier.waiters) {
-    Warp &warp = *waiter.warp;
-    for (Group &group : warp.groups)
-      if (group.wait == Wait::Barrier && (group.mask & waiter.mask) &&
-          &block.barriers[group.detail] == &barrier)
-        group.wait = Wait::None;
-    forLanes(waiter.mask, [&](unsigned lane) {
-      cluster.order.settle(warp.actorOf(lane), barrier.meeting);
-    });
-    bool holds = op == BarrierOp::And ? barrier.count == barrier.voters
-                                      : barrier.count != 0;
-    if (waiter.predResult >= 0) {
-      uint32_t &target = warp.predicates[waiter.predResult];
-      target = holds ? target | waiter.mask : target & ~waiter.mask;
-    }
-    if (waiter.result >= 0)
-      forLanes(waiter.mask, [&](unsigned lane) {
-        warp.out(waiter.result)[lane] = barrier.count;
-      });
-  }
-  barrier = NamedBarrier();
-  ++cluster.launch.progress;
-}
-
 /// The value of an operand that must be uniform in the warp.
 static bool uniformValue(Warp &warp, const uint64_t *column, uint32_t mask,
                          uint32_t &value) {
@@ -142,6 +112,7 @@ static void executeBarrier(Warp &warp, const Inst &inst, uint32_t mask) {
     return;
   }
   barrier.expected = expected;
+  barrier.isCounted = inst.mode2;
   barrier.arrived += __builtin_popcount(mask);
   // A given number of threads counts whole warps.
   if (inst.mode2 && mask == warp.existing)
@@ -154,14 +125,15 @@ static void executeBarrier(Warp &warp, const Inst &inst, uint32_t mask) {
     barrier.count += __builtin_popcount(warp.predicate(inst, 0) & mask);
     barrier.voters += __builtin_popcount(mask);
   }
+  if (op != BarrierOp::Arrive)
+    barrier.op = op;
   if (op != BarrierOp::Arrive) {
     barrier.waiters.push_back({&warp, mask, inst.dest.count ? inst.dest[0] : -1,
                                inst.predDest.count ? inst.predDest[0] : -1});
     warp.suspend(mask, warp.pc() + 1, Wait::Barrier, id);
   }
   ++warp.launch->progress;
-  if (barrier.arrived >= barrier.expected)
-    finishBarrier(block, barrier, op);
+  block.finishIfComplete(barrier);
 }
 
 static bool decodeBarrier(Decoder &decoder, Inst &inst, bool isShort) {

@@ -49,12 +49,39 @@ struct Reverse {
 
 } // namespace
 
+/// Moves the state of bytes with the bytes. A byte of the result has bits of
+/// two bytes of the source if the shift amount is not a multiple of 8.
+template <typename T>
+static void defineShifted(Warp &warp, const Inst &inst, uint32_t mask,
+                          bool left) {
+  constexpr unsigned kWidth = sizeof(T);
+  uint32_t affected =
+      warp.undefinedOf(inst.source[0]) | warp.undefinedOf(inst.source[1]);
+  const uint64_t *b = warp.in(inst.source[1]);
+  warp.define(inst.dest[0], mask, affected, [&](unsigned lane) -> uint8_t {
+    unsigned from =
+        warp.undefinedBytes(inst.source[0], lane) & lowBytes(kWidth);
+    if (warp.undefinedBytes(inst.source[1], lane) & lowBytes(4))
+      return lowBytes(kWidth);
+    unsigned shift = std::min<uint32_t>(uint32_t(b[lane]), kWidth * 8);
+    unsigned whole = shift / 8;
+    bool hasSign = T(-1) < T(0) && from >> (kWidth - 1) & 1;
+    unsigned next = shift % 8 != 0 ? 1 : 0;
+    unsigned result = left ? from << whole | from << (whole + next)
+                           : from >> whole | from >> (whole + next);
+    if (!left && hasSign) // fills the bytes that become free
+      result |= lowBytes(kWidth) & ~(lowBytes(kWidth) >> whole >> next);
+    return result & lowBytes(kWidth);
+  });
+}
+
 /// The shift amount has 32 bits and may exceed the width.
 template <typename T>
 static void executeShiftLeft(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *a = warp.in(inst.source[0]);
   const uint64_t *b = warp.in(inst.source[1]);
   uint64_t *d = warp.out(inst.dest[0]);
+  defineShifted<T>(warp, inst, mask, /*left=*/true);
   forLanes(mask, [&](unsigned lane) {
     uint32_t shift = uint32_t(b[lane]);
     d[lane] = shift < sizeof(T) * 8 ? T(T(a[lane]) << shift) : 0;
@@ -66,6 +93,7 @@ static void executeShiftRight(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *a = warp.in(inst.source[0]);
   const uint64_t *b = warp.in(inst.source[1]);
   uint64_t *d = warp.out(inst.dest[0]);
+  defineShifted<T>(warp, inst, mask, /*left=*/false);
   forLanes(mask, [&](unsigned lane) {
     uint32_t shift = uint32_t(b[lane]);
     T value = fromBits<T>(a[lane]);
@@ -77,6 +105,7 @@ static void executeShiftRight(Warp &warp, const Inst &inst, uint32_t mask) {
 }
 
 static bool decodeShift(Decoder &decoder, Inst &inst, bool left) {
+  inst.undefinedRule = UndefinedRule::Handler;
   inst.type = decoder.takeType();
   switch (inst.type) {
   case Type::B16:
@@ -159,6 +188,8 @@ static bool decodeLop3(Decoder &decoder, Inst &inst) {
   if (inst.type != Type::B32)
     return decoder.unknown();
   inst.mode = decoder.operand(4).integer;
+  inst.undefinedRule = UndefinedRule::Bitwise;
+  inst.table = inst.mode;
   inst.handler = executeLop3;
   return decodePlain(decoder, inst, 3) && decoder.expectOperands(5);
 }
@@ -245,6 +276,20 @@ static void executePermute(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *b = warp.in(inst.source[1]);
   const uint64_t *c = warp.in(inst.source[2]);
   uint64_t *d = warp.out(inst.dest[0]);
+  uint32_t affected = 0;
+  for (Column column : inst.source)
+    affected |= warp.undefinedOf(column);
+  warp.define(inst.dest[0], mask, affected, [&](unsigned lane) -> uint8_t {
+    if (warp.undefinedBytes(inst.source[2], lane) & lowBytes(2))
+      return lowBytes(4);
+    unsigned from = (warp.undefinedBytes(inst.source[0], lane) & lowBytes(4)) |
+                    (warp.undefinedBytes(inst.source[1], lane) & lowBytes(4))
+                        << 4;
+    unsigned result = 0;
+    for (unsigned i = 0; i < 4; ++i)
+      result |= (from >> (c[lane] >> (4 * i) & 7) & 1u) << i;
+    return result;
+  });
   forLanes(mask, [&](unsigned lane) {
     uint64_t bytes = (b[lane] << 32) | uint32_t(a[lane]);
     uint32_t selector = c[lane], result = 0;
@@ -256,6 +301,24 @@ static void executePermute(Warp &warp, const Inst &inst, uint32_t mask) {
       result |= byte << (8 * i);
     }
     d[lane] = result;
+  });
+}
+
+/// bmsk: `b` ones from bit `a` on; mode: 1 wraps, 0 clamps.
+static void executeMask(Warp &warp, const Inst &inst, uint32_t mask) {
+  const uint64_t *a = warp.in(inst.source[0]);
+  const uint64_t *b = warp.in(inst.source[1]);
+  uint64_t *d = warp.out(inst.dest[0]);
+  forLanes(mask, [&](unsigned lane) {
+    uint32_t first = uint32_t(a[lane]), count = uint32_t(b[lane]);
+    if (inst.mode) {
+      first &= 31;
+      count &= 31;
+    }
+    uint64_t from = first < 32 ? ~uint64_t(0) << first : 0;
+    uint64_t to = ~uint64_t(0)
+                  << std::min<uint64_t>(uint64_t(first) + count, 32);
+    d[lane] = uint32_t(from & ~to);
   });
 }
 
@@ -272,7 +335,10 @@ static void executePredicateLogic(Warp &warp, const Inst &inst, uint32_t mask) {
 
 template <typename Op>
 static bool decodeLogic(Decoder &decoder, Inst &inst, unsigned mode) {
+  static constexpr uint8_t kTables[] = {0xC0, 0xFC, 0x3C};
   inst.type = decoder.takeType();
+  inst.undefinedRule = UndefinedRule::Bitwise;
+  inst.table = kTables[mode];
   if (inst.type == Type::Pred) {
     inst.mode = mode;
     inst.handler = executePredicateLogic;
@@ -297,6 +363,8 @@ void addBitInstructions(DecodeTable &table) {
   table["xor"] = [](Decoder &d, Inst &i) { return decodeLogic<Xor>(d, i, 2); };
   table["not"] = [](Decoder &decoder, Inst &inst) {
     inst.type = decoder.takeType();
+    inst.undefinedRule = UndefinedRule::Bitwise;
+    inst.table = 0x0F;
     if (inst.type == Type::Pred) {
       inst.mode = 3;
       inst.handler = executePredicateLogic;
@@ -334,8 +402,17 @@ void addBitInstructions(DecodeTable &table) {
       inst.handler = executeFind;
     return decodePlain(decoder, inst, 1);
   };
+  table["bmsk"] = [](Decoder &decoder, Inst &inst) {
+    int mode = decoder.takeOneOf({"clamp", "wrap"});
+    inst.type = decoder.takeType();
+    inst.mode = mode;
+    if (mode >= 0 && inst.type == Type::B32)
+      inst.handler = executeMask;
+    return decodePlain(decoder, inst, 2);
+  };
   table["prmt"] = [](Decoder &decoder, Inst &inst) {
     inst.type = decoder.takeType();
+    inst.undefinedRule = UndefinedRule::Handler;
     if (inst.type == Type::B32)
       inst.handler = executePermute;
     return decodePlain(decoder, inst, 3);

@@ -55,7 +55,8 @@ enum class Shuffle : uint8_t { Up, Down, Butterfly, Index };
 static void executeShuffle(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *members = warp.in(inst.source[3]);
   // The value may be undefined: it is only copied.
-  if (!warp.checkSources(inst, mask, 1) || !gather(warp, members, mask))
+  if (!warp.checkSources(inst, mask, 1, inst.source.count) ||
+      !gather(warp, members, mask))
     return;
   const uint64_t *a = warp.in(inst.source[0]);
   const uint64_t *b = warp.in(inst.source[1]);

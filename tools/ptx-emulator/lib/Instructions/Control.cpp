@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lanes.h"
+#include "MemoryModifiers.h"
 
 namespace bngrad::ptx {
 
@@ -52,35 +52,66 @@ static void executeTrap(Warp &warp, const Inst &inst, uint32_t mask) {
               inst.mode ? "brkpt" : "the kernel stopped itself");
 }
 
-static void executeFence(Warp &warp, const Inst &, uint32_t mask) {
+static void executeFence(Warp &warp, const Inst &inst, uint32_t mask) {
   Order &order = warp.block->cluster->order;
-  forLanes(mask, [&](unsigned lane) { order.fence(warp.actorOf(lane)); });
+  forLanes(mask,
+           [&](unsigned lane) { order.fence(warp.actorOf(lane), inst.scope); });
 }
 
 static void executeNothing(Warp &, const Inst &, uint32_t) {}
 
 static void executeSleep(Warp &warp, const Inst &, uint32_t) { warp.yield(); }
 
+namespace {
+enum FencedSpaces : uint16_t { kFencesShared = 1, kFencesGlobal = 2 };
+} // namespace
+
+/// fence.proxy.async; mode: FencedSpaces.
+static void executeProxyFence(Warp &warp, const Inst &inst, uint32_t mask) {
+  Order &order = warp.block->cluster->order;
+  forLanes(mask, [&](unsigned lane) {
+    if (inst.mode & kFencesShared)
+      order.fenceProxy(warp.actorOf(lane), ProxySpace::Shared);
+    if (inst.mode & kFencesGlobal)
+      order.fenceProxy(warp.actorOf(lane), ProxySpace::Global);
+  });
+}
+
+/// fence.mbarrier_init: orders the mbarrier.init of a thread before later
+/// operations on the mbarriers, of other blocks and proxies as well.
+static void executeInitFence(Warp &warp, const Inst &, uint32_t mask) {
+  Order &order = warp.block->cluster->order;
+  forLanes(mask, [&](unsigned lane) {
+    uint32_t actor = warp.actorOf(lane);
+    uint32_t time = order.leave(actor).clock;
+    for (auto &[offset, barrier] : warp.block->mbarriers)
+      if (barrier.initId == order.idOf(actor))
+        barrier.initFenceTime = time;
+  });
+}
+
 static bool decodeFence(Decoder &decoder, Inst &inst) {
   inst.handler = executeFence;
   if (decoder.take("proxy")) {
-    // Orders accesses of different kinds by one thread.
-    inst.handler = executeNothing;
-    if (decoder.takeOneOf({"async", "alias", "async::generic"}) < 0 &&
-        !decoder.takePrefix("tensormap"))
+    // Others order accesses of different kinds by one thread.
+    int kind = decoder.takeOneOf({"async", "async::generic", "alias"});
+    inst.handler = kind == 0 || kind == 1 ? executeProxyFence : executeNothing;
+    if (kind < 0 && !decoder.takePrefix("tensormap"))
       return decoder.unknown();
-    while (decoder.takeOneOf({"global", "shared::cta", "shared::cluster",
-                              "acquire", "release", "cta", "cluster", "gpu",
-                              "sys"}) >= 0 ||
+    int space = decoder.takeOneOf({"global", "shared::cta", "shared::cluster"});
+    inst.mode =
+        (space != 0 ? kFencesShared : 0) | (space <= 0 ? kFencesGlobal : 0);
+    while (decoder.takeOneOf(
+               {"acquire", "release", "cta", "cluster", "gpu", "sys"}) >= 0 ||
            decoder.takePrefix("sync_restrict")) {
     }
     return decoder.expectOperands(decoder.numOperands());
   }
   if (decoder.take("mbarrier_init"))
-    inst.handler = executeNothing;
+    inst.handler = executeInitFence;
   decoder.takeOneOf({"sc", "acq_rel", "acquire", "release"});
   decoder.takePrefix("sync_restrict");
-  decoder.takeOneOf({"cta", "cluster", "gpu", "sys", "gl"});
+  inst.scope = takeScope(decoder);
   return decoder.expectOperands(0);
 }
 

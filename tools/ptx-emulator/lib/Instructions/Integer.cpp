@@ -240,14 +240,13 @@ static bool decodeSub(Decoder &decoder, Inst &inst) {
 }
 
 bool decodeIntegerAdd(Decoder &decoder, Inst &inst) {
-  return decoder.peek() == "cc" ? decodeCarry<First>(decoder, inst, 0, 2)
-                                : decodeAdd(decoder, inst);
+  return decoder.has("cc") ? decodeCarry<First>(decoder, inst, 0, 2)
+                           : decodeAdd(decoder, inst);
 }
 
 bool decodeIntegerSub(Decoder &decoder, Inst &inst) {
-  return decoder.peek() == "cc"
-             ? decodeCarry<First>(decoder, inst, kSubtracts, 2)
-             : decodeSub(decoder, inst);
+  return decoder.has("cc") ? decodeCarry<First>(decoder, inst, kSubtracts, 2)
+                           : decodeSub(decoder, inst);
 }
 
 bool decodeIntegerMul(Decoder &decoder, Inst &inst) {
@@ -280,7 +279,7 @@ bool decodeIntegerMul(Decoder &decoder, Inst &inst) {
 
 bool decodeIntegerMad(Decoder &decoder, Inst &inst) {
   int part = decoder.takeOneOf({"lo", "hi", "wide"});
-  if (decoder.peek() == "cc")
+  if (decoder.has("cc"))
     return decodeMadCarry(decoder, inst, part, 0);
   inst.type = decoder.takeType();
   Type addend = inst.type;
@@ -344,6 +343,41 @@ bool decodeIntegerDiv(Decoder &d, Inst &i) { return decodeBinary<Div>(d, i); }
 bool decodeIntegerNeg(Decoder &d, Inst &i) { return decodeUnary<Neg>(d, i); }
 bool decodeIntegerAbs(Decoder &d, Inst &i) { return decodeUnary<Abs>(d, i); }
 
+/// dp4a, dp2a: c and the products of the parts of a and b. mode: bit 0: a is
+/// signed, bit 1: b is; mode2: parts, and 1 more for those of b's upper half.
+static void executeDotProduct(Warp &warp, const Inst &inst, uint32_t mask) {
+  const uint64_t *a = warp.in(inst.source[0]);
+  const uint64_t *b = warp.in(inst.source[1]);
+  const uint64_t *c = warp.in(inst.source[2]);
+  uint64_t *d = warp.out(inst.dest[0]);
+  auto part = [](uint64_t value, unsigned bits, unsigned i, bool isSigned) {
+    uint64_t shifted = value << (64 - bits * (i + 1));
+    return isSigned ? int64_t(shifted) >> (64 - bits)
+                    : int64_t(shifted >> (64 - bits));
+  };
+  unsigned count = inst.mode2 & ~1u, first = inst.mode2 & 1 ? 2 : 0;
+  forLanes(mask, [&](unsigned lane) {
+    uint64_t sum = c[lane];
+    for (unsigned i = 0; i < count; ++i)
+      sum += uint64_t(part(a[lane], 32 / count, i, inst.mode & 1) *
+                      part(b[lane], 8, first + i, inst.mode & 2));
+    d[lane] = uint32_t(sum);
+  });
+}
+
+static bool decodeDotProduct(Decoder &decoder, Inst &inst, unsigned parts) {
+  int half = parts == 2 ? decoder.takeOneOf({"lo", "hi"}) : 0;
+  Type types[] = {decoder.takeType(), decoder.takeType()};
+  for (Type type : types)
+    if (half < 0 || (type != Type::U32 && type != Type::S32))
+      return decoder.unknown();
+  inst.mode = isSigned(types[0]) | isSigned(types[1]) << 1;
+  inst.mode2 = parts + half;
+  inst.type = inst.mode ? Type::S32 : Type::U32;
+  inst.handler = executeDotProduct;
+  return decodePlain(decoder, inst, 3);
+}
+
 void addIntegerInstructions(DecodeTable &table) {
   table["rem"] = decodeBinary<Rem>;
   table["addc"] = [](Decoder &d, Inst &i) {
@@ -356,6 +390,8 @@ void addIntegerInstructions(DecodeTable &table) {
     int part = d.takeOneOf({"lo", "hi"});
     return decodeMadCarry(d, i, part, kUsesCarry);
   };
+  table["dp4a"] = [](Decoder &d, Inst &i) { return decodeDotProduct(d, i, 4); };
+  table["dp2a"] = [](Decoder &d, Inst &i) { return decodeDotProduct(d, i, 2); };
   table["sad"] = [](Decoder &decoder, Inst &inst) {
     inst.type = decoder.takeType();
     inst.handler = ternaryFor<Sad>(inst.type);

@@ -33,7 +33,8 @@ bool findMbarrier(Warp &warp, unsigned lane, Space space, uint64_t address,
     return false;
   }
   result.barrier = &found->second;
-  Actor actor = {&warp.block->cluster->order, warp.actorOf(lane), true};
+  Actor actor = {&warp.block->cluster->order, warp.actorOf(lane),
+                 Scope::Device};
   Conflict conflict;
   if (place.region->shadow.read(place.offset, 8, actor, conflict))
     return true;
@@ -45,8 +46,9 @@ bool findMbarrier(Warp &warp, unsigned lane, Space space, uint64_t address,
 }
 
 /// `count` arrivals of one thread.
-static bool arrive(Warp &warp, unsigned lane, Mbarrier &barrier, uint32_t count,
-                   bool release) {
+static bool arrive(Warp &warp, unsigned lane, const Inst &inst,
+                   MbarrierPlace &found, uint32_t count) {
+  Mbarrier &barrier = *found.barrier;
   if (count > barrier.pending) {
     warp.report(lane, "divergent-barrier",
                 "arrives " + std::to_string(count) +
@@ -56,8 +58,11 @@ static bool arrive(Warp &warp, unsigned lane, Mbarrier &barrier, uint32_t count,
     return false;
   }
   Cluster &cluster = *warp.block->cluster;
-  if (release)
-    barrier.current.add(cluster.order.leave(warp.actorOf(lane)));
+  // Only threads of the own block can wait for a barrier.
+  bool isFar = found.place.block != warp.block;
+  if (inst.release && (!isFar || inst.scope >= Scope::Cluster))
+    (isFar ? barrier.currentFar : barrier.current)
+        .add(cluster.order.leave(warp.actorOf(lane)));
   barrier.pending -= count;
   ++warp.launch->progress;
   cluster.copies.finishPhase(barrier);
@@ -92,16 +97,20 @@ static void executeInit(Warp &warp, const Inst &inst, uint32_t mask) {
                       ", which is in use");
       return false;
     }
-    if (count == 0 || count >= 1 << 20) {
+    if (count == 0 || count > kMostMbarrierCount) {
       warp.report(lane, "out-of-bounds",
-                  "expected a count of 1 to 1048575, got " +
+                  "expected a count of 1 to " +
+                      std::to_string(kMostMbarrierCount) + ", got " +
                       std::to_string(count));
       return false;
     }
-    if (!checkAccess(warp, lane, place, 8, AccessKind::Write, false))
+    Order &order = warp.block->cluster->order;
+    if (!checkAccess(warp, lane, place, 8, AccessKind::Write, Scope::None))
       return false;
     Mbarrier &barrier = warp.block->mbarriers[offset];
     barrier.expected = barrier.pending = count;
+    barrier.initId = order.idOf(warp.actorOf(lane));
+    barrier.initTime = order.clockOf(warp.actorOf(lane));
     place.region->busy.set(offset, 8, true);
     ++place.region->numBusy;
     place.region->defined.set(offset, 8, true);
@@ -122,7 +131,7 @@ static void executeInvalidate(Warp &warp, const Inst &inst, uint32_t mask) {
     place.block->mbarriers.erase(place.offset);
     place.region->defined.set(place.offset, 8, false);
     // A thread that still uses it races with this one.
-    return checkAccess(warp, lane, place, 8, AccessKind::Write, false);
+    return checkAccess(warp, lane, place, 8, AccessKind::Write, Scope::None);
   });
 }
 
@@ -135,6 +144,24 @@ enum ArriveFlags : uint16_t {
 };
 } // namespace
 
+/// Changes the bytes that the phase still waits for. As copies may complete at
+/// any time, the count may be as high as all bytes expected in the phase, or as
+/// low as minus those of all copies.
+static bool expectBytes(Warp &warp, unsigned lane, Mbarrier &barrier,
+                        int64_t bytes) {
+  barrier.bytes += bytes;
+  if (bytes >= -int64_t(kMostMbarrierCount) &&
+      bytes <= int64_t(kMostMbarrierCount) &&
+      barrier.bytes >= -int64_t(kMostMbarrierCount) &&
+      barrier.bytes <= int64_t(kMostMbarrierCount))
+    return true;
+  warp.report(lane, "out-of-bounds",
+              "expected at most " + std::to_string(kMostMbarrierCount) +
+                  " bytes in a phase of an mbarrier, got " +
+                  std::to_string(barrier.bytes));
+  return false;
+}
+
 static void executeArrive(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *base = warp.in(inst.source[0]);
   const uint64_t *operand =
@@ -145,14 +172,16 @@ static void executeArrive(Warp &warp, const Inst &inst, uint32_t mask) {
       return false;
     Mbarrier &barrier = *found.barrier;
     uint64_t state = stateOf(barrier);
-    if (inst.mode & kExpect)
-      barrier.bytes += uint32_t(operand[lane]);
-    if (inst.mode & kComplete)
-      barrier.bytes -= uint32_t(operand[lane]);
+    if ((inst.mode & kExpect) &&
+        !expectBytes(warp, lane, barrier, uint32_t(operand[lane])))
+      return false;
+    if ((inst.mode & kComplete) &&
+        !expectBytes(warp, lane, barrier, -int64_t(uint32_t(operand[lane]))))
+      return false;
     if (inst.mode & kArrive) {
       uint32_t count =
           operand && !(inst.mode & kExpect) ? uint32_t(operand[lane]) : 1;
-      if (!arrive(warp, lane, barrier, count, inst.release))
+      if (!arrive(warp, lane, inst, found, count))
         return false;
     } else {
       warp.block->cluster->copies.finishPhase(barrier);
@@ -181,6 +210,8 @@ static void executeWait(Warp &warp, const Inst &inst, uint32_t mask) {
       failed = found.barrier;
     if (over && inst.acquire)
       cluster.order.learn(warp.actorOf(lane), found.barrier->completed);
+    if (over && inst.acquire && inst.scope >= Scope::Cluster)
+      cluster.order.learn(warp.actorOf(lane), found.barrier->completedFar);
     return true;
   });
   if (!fine)
@@ -203,9 +234,10 @@ static void takeMbarrierSpace(Decoder &decoder, Inst &inst) {
 }
 
 /// Takes .sem and .scope; returns true for .relaxed.
-static bool takeSemantics(Decoder &decoder) {
+static bool takeSemantics(Decoder &decoder, Inst &inst) {
   int order = decoder.takeOneOf({"release", "acquire", "relaxed"});
-  decoder.takeOneOf({"cta", "cluster"});
+  bool isCluster = decoder.takeOneOf({"cta", "cluster"}) == 1;
+  inst.scope = isCluster ? Scope::Cluster : Scope::Block;
   return order == 2;
 }
 
@@ -214,7 +246,7 @@ static bool decodeArrive(Decoder &decoder, Inst &inst, uint16_t mode) {
     mode |= kExpect | kHasCount;
   if ((mode & kArrive) && decoder.take("noComplete"))
     return decoder.unsupported("mbarrier.arrive.noComplete");
-  inst.release = !takeSemantics(decoder);
+  inst.release = !takeSemantics(decoder, inst);
   takeMbarrierSpace(decoder, inst);
   inst.type = decoder.takeType();
   if (inst.type != Type::B64)
@@ -243,7 +275,7 @@ static bool decodeArrive(Decoder &decoder, Inst &inst, uint16_t mode) {
 static bool decodeWait(Decoder &decoder, Inst &inst, bool isTry) {
   inst.mode = isTry;
   inst.mode2 = decoder.take("parity");
-  inst.acquire = !takeSemantics(decoder);
+  inst.acquire = !takeSemantics(decoder, inst);
   takeMbarrierSpace(decoder, inst);
   inst.type = decoder.takeType();
   if (inst.type != Type::B64)

@@ -13,6 +13,9 @@
 
 namespace bngrad::ptx {
 
+/// The largest counts of arrivals and of bytes.
+inline constexpr uint32_t kMostMbarrierCount = (1u << 20) - 1;
+
 struct MbarrierPlace {
   Mbarrier *barrier = nullptr;
   Place place;

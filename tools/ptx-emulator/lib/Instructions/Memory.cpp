@@ -21,7 +21,18 @@ bool takeMemorySpace(Decoder &decoder, Space &space) {
   return index >= 0;
 }
 
-bool takeOrdering(Decoder &decoder, Inst &inst) {
+Scope takeScope(Decoder &decoder) {
+  switch (decoder.takeOneOf({"cta", "cluster", "gpu", "sys", "gl"})) {
+  case 0:
+    return Scope::Block;
+  case 1:
+    return Scope::Cluster;
+  default:
+    return Scope::Device;
+  }
+}
+
+void takeOrdering(Decoder &decoder, Inst &inst) {
   int order = decoder.takeOneOf(
       {"weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"});
   inst.strong = order > 0;
@@ -29,18 +40,20 @@ bool takeOrdering(Decoder &decoder, Inst &inst) {
   inst.release = order == 4 || order == 5;
   if (order == 6)
     decoder.take("relaxed");
-  decoder.takeOneOf({"cta", "cluster", "gpu", "sys"});
-  return true;
+  Scope scope = takeScope(decoder);
+  // Those without an order are atomics, which are strong as well.
+  if (order != 0)
+    inst.scope = scope;
 }
 
 bool takeCacheHints(Decoder &decoder) {
   bool hasPolicy = false;
   for (;;) {
-    if (decoder.peek() == "L2::cache_hint")
+    if (decoder.take("L2::cache_hint"))
       hasPolicy = true;
-    if (!decoder.takePrefix("L1::") && !decoder.takePrefix("L2::") &&
-        decoder.takeOneOf(
-            {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "unified"}) < 0)
+    else if (!decoder.takePrefix("L1::") && !decoder.takePrefix("L2::") &&
+             decoder.takeOneOf({"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc",
+                                "unified"}) < 0)
       return hasPolicy;
   }
 }
@@ -52,9 +65,9 @@ void acquireAfter(Warp &warp, const Inst &inst, unsigned lane,
   if (SyncLog *log = warp.launch->findLog(logAddress(place), false)) {
     Order &order = warp.block->cluster->order;
     if (inst.acquire)
-      order.acquire(warp.actorOf(lane), *log);
+      order.acquire(warp.actorOf(lane), *log, inst.scope);
     else
-      order.acquireRelaxed(warp.actorOf(lane), *log);
+      order.acquireRelaxed(warp.actorOf(lane), *log, inst.scope);
   }
 }
 
@@ -65,9 +78,9 @@ void releaseBefore(Warp &warp, const Inst &inst, unsigned lane,
   Order &order = warp.block->cluster->order;
   SyncLog *log = warp.launch->findLog(logAddress(place), true);
   if (inst.release)
-    order.release(warp.actorOf(lane), *log);
+    order.release(warp.actorOf(lane), *log, inst.scope);
   else
-    order.releaseRelaxed(warp.actorOf(lane), *log);
+    order.releaseRelaxed(warp.actorOf(lane), *log, inst.scope);
 }
 
 static uint64_t loadElement(const uint8_t *from, unsigned bytes, bool sign) {
@@ -117,7 +130,7 @@ static void executeLoad(Warp &warp, const Inst &inst, uint32_t mask) {
       address &= 0xFFFFFFFF;
     Place &place = places[count++];
     if (!findPlace(warp, lane, inst.space, address, bytes, bytes, place) ||
-        !checkAccess(warp, lane, place, bytes, AccessKind::Read, inst.strong))
+        !checkAccess(warp, lane, place, bytes, AccessKind::Read, inst.scope))
       return false;
     const uint8_t *from = place.data();
     bool isDefined = place.region->defined.all(place.offset, bytes);
@@ -166,9 +179,13 @@ static void executeStore(Warp &warp, const Inst &inst, uint32_t mask) {
     uint64_t address = base[lane] + inst.offset;
     if (is32Bit)
       address &= 0xFFFFFFFF;
+    uint8_t stored[32];
+    for (unsigned i = 0; i < numElements; ++i)
+      std::memcpy(stored + size_t(i) * inst.bytes,
+                  &warp.in(inst.source[i + 1])[lane], inst.bytes);
+    StoredValue value = {stored, inst.bytes};
     Place &place = places[count++];
-    if (!findPlace(warp, lane, inst.space, address, bytes, bytes, place) ||
-        !checkAccess(warp, lane, place, bytes, AccessKind::Write, inst.strong))
+    if (!findPlace(warp, lane, inst.space, address, bytes, bytes, place))
       return false;
     bool isAffected = affected >> lane & 1;
     for (unsigned i = 0; isAffected && i < numElements; ++i)
@@ -179,11 +196,11 @@ static void executeStore(Warp &warp, const Inst &inst, uint32_t mask) {
                         warp.describeUndefined(inst.source[i + 1]));
         return false;
       }
+    if (!checkAccess(warp, lane, place, bytes, AccessKind::Write, inst.scope,
+                     &value))
+      return false;
     releaseBefore(warp, inst, lane, place);
-    uint8_t *to = place.data();
-    for (unsigned i = 0; i < numElements; ++i)
-      std::memcpy(to + size_t(i) * inst.bytes,
-                  &warp.in(inst.source[i + 1])[lane], inst.bytes);
+    std::memcpy(place.data(), stored, bytes);
     ByteFlags &defined = place.region->defined;
     defined.set(place.offset, bytes, true);
     for (unsigned i = 0; isAffected && i < numElements; ++i)
@@ -223,12 +240,12 @@ static bool addElements(Decoder &decoder, Inst &inst, unsigned operand,
 
 static bool decodeAccess(Decoder &decoder, Inst &inst, bool isLoad) {
   takeOrdering(decoder, inst);
+  if (!inst.strong)
+    inst.scope = Scope::None;
   inst.space = Space::Generic;
   takeMemorySpace(decoder, inst.space);
-  decoder.takeOneOf({"cta", "cluster", "gpu", "sys"});
   bool hasPolicy = takeCacheHints(decoder);
   int vector = decoder.takeOneOf({"v2", "v4", "v8"});
-  hasPolicy |= takeCacheHints(decoder);
   inst.type = decoder.takeType();
   if (inst.type == Type::None || inst.type == Type::Pred)
     return decoder.unknown();
@@ -301,7 +318,9 @@ static bool decodePolicy(Decoder &decoder, Inst &inst) {
 void addMemoryInstructions(DecodeTable &table) {
   table["ld"] = [](Decoder &d, Inst &i) { return decodeAccess(d, i, true); };
   table["ldu"] = [](Decoder &d, Inst &i) { return decodeAccess(d, i, true); };
-  table["st"] = [](Decoder &d, Inst &i) { return decodeAccess(d, i, false); };
+  table["st"] = [](Decoder &d, Inst &i) {
+    return d.has("async") ? decodeStoreAsync(d, i) : decodeAccess(d, i, false);
+  };
   table["prefetch"] = decodePrefetch;
   table["prefetchu"] = decodePrefetch;
   table["createpolicy"] = decodePolicy;

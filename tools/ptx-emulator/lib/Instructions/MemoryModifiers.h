@@ -15,8 +15,11 @@ namespace bngrad::ptx {
 
 bool takeMemorySpace(Decoder &decoder, Space &space);
 
+/// .cta and so on; the device if there is none.
+Scope takeScope(Decoder &decoder);
+
 /// .weak, .relaxed.gpu and so on.
-bool takeOrdering(Decoder &decoder, Inst &inst);
+void takeOrdering(Decoder &decoder, Inst &inst);
 
 /// Cache operators and hints, which have no effect. True if there is an
 /// operand with a cache policy.

@@ -123,6 +123,7 @@ static bool decodeMove(Decoder &decoder, Inst &inst) {
   inst.type = decoder.takeType();
   inst.bytes = byteWidth(inst.type);
   if (inst.type == Type::Pred) {
+    inst.undefinedRule = UndefinedRule::Whole;
     inst.handler = executeMovePredicate;
     return decoder.predDest(inst, 0) && decoder.predSource(inst, 1);
   }
@@ -173,12 +174,24 @@ static void executeSelect(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *b = warp.in(inst.source[1]);
   uint64_t *d = warp.out(inst.dest[0]);
   uint32_t choice = warp.predicate(inst, 0);
+  // With an undefined choice, a result is defined if both sources are equal.
+  uint32_t unknown = warp.predUndefined[inst.predSource[0]] & mask;
+  forLanes(unknown, [&](unsigned lane) {
+    unknown &= ~(uint32_t(a[lane] == b[lane]) << lane);
+  });
   forLanes(mask, [&](unsigned lane) {
     d[lane] = choice >> lane & 1 ? a[lane] : b[lane];
   });
-  for (unsigned i = 0; i < 2; ++i)
-    passUndefined(warp, inst.dest[0], inst.source[i],
-                  mask & (i == 0 ? choice : ~choice), byteWidth(inst.type));
+  // One of the sources may be the destination, whose state must not change
+  // before it is read.
+  uint32_t affected =
+      warp.undefinedOf(inst.source[0]) | warp.undefinedOf(inst.source[1]);
+  warp.define(inst.dest[0], mask, affected | unknown, [&](unsigned lane) {
+    Column source = inst.source[choice >> lane & 1 ? 0 : 1];
+    return unknown >> lane & 1 ? lowBytes(byteWidth(inst.type))
+                               : uint8_t(warp.undefinedBytes(source, lane) &
+                                         lowBytes(byteWidth(inst.type)));
+  });
 }
 
 static bool decodeSelect(Decoder &decoder, Inst &inst) {
