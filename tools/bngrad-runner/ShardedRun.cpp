@@ -192,7 +192,7 @@ LogicalResult ShardedRun::run(function_ref<LogicalResult()> verify,
     return failure();
   if (!options.benchmark)
     return success();
-  return Processes::agree(
-      benchmark(part, arguments, results, *options.benchmark,
-                /*isPrinted=*/Processes::getRank() == 0));
+  return Processes::agree(benchmark(part, arguments, results,
+                                    *options.benchmark,
+                                    /*isPrinted=*/Processes::getRank() == 0));
 }

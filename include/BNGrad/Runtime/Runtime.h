@@ -226,8 +226,9 @@ bngradStatus_t bngradGetBatchNormBackwardWorkspaceSize(
 
 /* How the gradient, or the half, is computed: lines key=value, which
  * docs/runtime.md lists, with a zero at the end. `size` is that of `text`. */
-bngradStatus_t bngradDescribeBatchNormBackward(
-    bngradBatchNormBackwardDescriptor_t descriptor, char *text, size_t size);
+bngradStatus_t
+bngradDescribeBatchNormBackward(bngradBatchNormBackwardDescriptor_t descriptor,
+                                char *text, size_t size);
 
 /*
  * Computes the gradients that the descriptor wants; the pointers of its null

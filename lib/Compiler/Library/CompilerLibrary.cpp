@@ -171,6 +171,8 @@ static void keep(const bngradCompileRequest_t &request,
 }
 
 int32_t bngradCompile(const bngradCompileRequest_t *request) {
+  if (request->struct_size != sizeof(*request))
+    return 2;
   std::string error;
   FailureOr<std::string> image = compileText(*request, error);
   if (succeeded(image))

@@ -24,6 +24,8 @@ extern "C" {
 /* NOLINTBEGIN(readability-identifier-naming) */
 
 typedef struct {
+  /* sizeof(bngradCompileRequest_t): that of one version. */
+  size_t struct_size;
   /* MLIR with one public function. */
   const char *text;
   size_t text_size;
@@ -44,7 +46,8 @@ typedef struct {
   size_t error_size;
 } bngradCompileRequest_t;
 
-/* Returns 0, or 1 after an error. That the cache cannot be written is none. */
+/* Returns 0, 1 after an error, or 2 for a request of another version. That the
+ * cache cannot be written is none. */
 int32_t bngradCompile(const bngradCompileRequest_t *request);
 typedef int32_t (*bngradCompileFunction_t)(
     const bngradCompileRequest_t *request);

@@ -203,6 +203,7 @@ static bool compile(const std::string &folder, const std::string &key,
   } result = {kernel, "", false};
   char message[512] = "";
   bngradCompileRequest_t request = {};
+  request.struct_size = sizeof(request);
   request.text = text.data();
   request.text_size = text.size();
   if (!target.chip.empty()) {
@@ -228,7 +229,13 @@ static bool compile(const std::string &folder, const std::string &key,
   int32_t code = [&]() noexcept { return compiler(&request); }();
   if (result.isOutOfMemory)
     throw std::bad_alloc();
-  error = code == 0 ? result.error : *message ? message : "cannot compile";
+  if (code == 0)
+    error = result.error;
+  else if (code == 2)
+    error = "expected libBNGradCompiler.so of version " BNGRAD_VERSION
+            ", got another one";
+  else
+    error = *message ? message : "cannot compile";
   return error.empty();
 }
 

@@ -34,8 +34,7 @@ static std::string describe(Value value) {
   std::string text;
   llvm::raw_string_ostream os(text);
   if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto function =
-        cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
     os << "argument " << argument.getArgNumber() << " of @"
        << function.getSymName();
   } else if (auto annotation = value.getDefiningOp<ShardOp>()) {
@@ -65,10 +64,9 @@ static std::string print(const Sharding &sharding) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << "[";
-  llvm::interleaveComma(sharding.getSplitAxes(), os,
-                        [&](DenseI16ArrayAttr axes) {
-                          printAxes(os, axes.asArrayRef());
-                        });
+  llvm::interleaveComma(
+      sharding.getSplitAxes(), os,
+      [&](DenseI16ArrayAttr axes) { printAxes(os, axes.asArrayRef()); });
   os << "]";
   return text;
 }
@@ -126,9 +124,9 @@ static LogicalResult verifyAnnotation(ShardOp op, shard::GridOp &grid) {
       return failure();
   }
   if (ownGrid != grid)
-    return op.emitOpError() << "expected one grid in a function, @"
-                            << grid.getSymName() << ", got @"
-                            << ownGrid.getSymName();
+    return op.emitOpError()
+           << "expected one grid in a function, @" << grid.getSymName()
+           << ", got @" << ownGrid.getSymName();
   if (!sharding.getStaticHaloSizes().empty() ||
       !sharding.getStaticShardedDimsOffsets().empty())
     return sharding.emitOpError()
@@ -138,9 +136,9 @@ static LogicalResult verifyAnnotation(ShardOp op, shard::GridOp &grid) {
            << ", which propagation drops, got some";
   int64_t rank = op.getType().getRank();
   if (static_cast<int64_t>(sharding.getSplitAxes().size()) > rank)
-    return op.emitOpError() << "expected split_axes of at most " << rank
-                            << " dims, got "
-                            << print(Sharding(op.getSharding()));
+    return op.emitOpError()
+           << "expected split_axes of at most " << rank << " dims, got "
+           << print(Sharding(op.getSharding()));
   for (DenseI16ArrayAttr axes : sharding.getSplitAxes())
     for (GridAxis axis : axes.asArrayRef())
       if (axis < 0 || axis >= grid.getRank())
@@ -307,9 +305,8 @@ static FailureOr<ShardOp> mergeAnnotations(Value value) {
            << ", or of a value from which it follows, got none";
   }
   // In the order of the program.
-  llvm::sort(annotations, [](ShardOp a, ShardOp b) {
-    return a->isBeforeInBlock(b);
-  });
+  llvm::sort(annotations,
+             [](ShardOp a, ShardOp b) { return a->isBeforeInBlock(b); });
   Sharding sharding(annotations.front().getSharding());
   for (ShardOp annotation : annotations)
     if (Sharding(annotation.getSharding()) != sharding)

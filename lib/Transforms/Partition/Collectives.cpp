@@ -29,8 +29,8 @@ std::string mlir::bngrad::describeGradient(GradientOpInterface op) {
   return text;
 }
 
-SmallVector<shard::GridAxis>
-mlir::bngrad::getGridAxesOf(AllReduceOp op, shard::GridOp grid) {
+SmallVector<shard::GridAxis> mlir::bngrad::getGridAxesOf(AllReduceOp op,
+                                                         shard::GridOp grid) {
   SmallVector<shard::GridAxis> axes(op.getGridAxes());
   if (axes.empty())
     llvm::append_range(axes, llvm::seq<shard::GridAxis>(grid.getRank()));

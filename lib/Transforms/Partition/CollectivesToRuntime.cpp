@@ -135,8 +135,8 @@ Value RuntimeBuilder::getCollective(OpBuilder &at, Location loc, StringRef text,
                                     ArrayRef<shard::GridAxis> axes) {
   Type i64 = b.getI64Type();
   auto type = LLVM::LLVMStructType::getLiteral(
-      module.getContext(), {i64, pointerType, pointerType, i64, i64,
-                            pointerType, i64, pointerType});
+      module.getContext(),
+      {i64, pointerType, pointerType, i64, i64, pointerType, i64, pointerType});
   LLVM::GlobalOp global = addGlobal(loc, type, "bngrad_collective", {});
   OpBuilder::InsertionGuard guard(b);
   b.createBlock(&global.getInitializerRegion());
@@ -161,18 +161,16 @@ Value RuntimeBuilder::getCollective(OpBuilder &at, Location loc, StringRef text,
   return LLVM::AddressOfOp::create(at, loc, global);
 }
 
-FailureOr<func::FuncOp> RuntimeBuilder::getFunction(Location loc,
-                                                    StringRef name,
-                                                    FunctionType type) {
+FailureOr<func::FuncOp>
+RuntimeBuilder::getFunction(Location loc, StringRef name, FunctionType type) {
   Operation *found = symbols.lookup(name);
   if (auto function = dyn_cast_if_present<func::FuncOp>(found);
       function && function.getFunctionType() == type)
     return function;
   if (found)
-    return found->emitError()
-           << "expected @" << name
-           << " to be the function of the runtime, of type " << type
-           << ", got another symbol";
+    return found->emitError() << "expected @" << name
+                              << " to be the function of the runtime, of type "
+                              << type << ", got another symbol";
   OpBuilder detached(module.getContext());
   auto function = func::FuncOp::create(detached, loc, name, type);
   function.setPrivate();
@@ -193,8 +191,8 @@ LogicalResult RuntimeBuilder::check(OpBuilder &at, Location loc, Value status) {
   // A call of a function with a status, as the status of code that is not
   // lowered yet has no other form.
   Type type = status.getType();
-  FailureOr<func::FuncOp> function = getFunction(
-      module.getLoc(), kStatus, b.getFunctionType(type, type));
+  FailureOr<func::FuncOp> function =
+      getFunction(module.getLoc(), kStatus, b.getFunctionType(type, type));
   if (failed(function))
     return failure();
   if (function->isExternal()) {
@@ -232,8 +230,8 @@ private:
 static LogicalResult verifySum(AllReduceOp op) {
   auto type = dyn_cast<RankedTensorType>(op.getInput().getType());
   if (!type)
-    return op.emitOpError() << "expected a tensor, got "
-                            << op.getInput().getType();
+    return op.emitOpError()
+           << "expected a tensor, got " << op.getInput().getType();
   if (op.getReduction() != shard::ReductionKind::Sum)
     return op.emitOpError() << "expected reduction to be sum, got "
                             << shard::stringifyReductionKind(op.getReduction());
@@ -252,9 +250,9 @@ static shard::GridOp getGrid(Operation *op, FlatSymbolRefAttr symbol) {
 static LogicalResult verifyGridShape(Operation *op, shard::GridOp grid) {
   for (int64_t size : grid.getShape())
     if (ShapedType::isDynamic(size))
-      return op->emitOpError() << "expected sizes of grid @"
-                               << grid.getSymName()
-                               << " to be constants, got ?";
+      return op->emitOpError()
+             << "expected sizes of grid @" << grid.getSymName()
+             << " to be constants, got ?";
   return success();
 }
 
@@ -270,12 +268,12 @@ FailureOr<LevelLowering::Request> LevelLowering::start(AllReduceOp op) {
       b, loc, type, ValueRange(), op.getInput(), /*size_hint=*/Value(),
       /*memory_space=*/Attribute());
   auto bufferType = MemRefType::get(type.getShape(), type.getElementType());
-  Value buffer =
-      bufferization::ToBufferOp::create(b, loc, bufferType, copy);
+  Value buffer = bufferization::ToBufferOp::create(b, loc, bufferType, copy);
   Value index = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, buffer);
   Type i64 = b.getI64Type();
   Value address = arith::IndexCastOp::create(b, loc, i64, index);
-  Value data = LLVM::IntToPtrOp::create(b, loc, runtime.getPointerType(), address);
+  Value data =
+      LLVM::IntToPtrOp::create(b, loc, runtime.getPointerType(), address);
   int64_t known = 1;
   Value count;
   for (auto [dim, size] : llvm::enumerate(type.getShape())) {
@@ -285,7 +283,8 @@ FailureOr<LevelLowering::Request> LevelLowering::start(AllReduceOp op) {
     }
     Value number = arith::IndexCastOp::create(
         b, loc, i64, tensor::DimOp::create(b, loc, op.getInput(), dim));
-    count = count ? Value(arith::MulIOp::create(b, loc, count, number)) : number;
+    count =
+        count ? Value(arith::MulIOp::create(b, loc, count, number)) : number;
   }
   Value factor = arith::ConstantIntOp::create(b, loc, known, 64);
   count = count ? Value(arith::MulIOp::create(b, loc, count, factor)) : factor;
@@ -313,14 +312,13 @@ LogicalResult LevelLowering::run() {
   Value status;
   for (const Request &request : requests) {
     Location loc = request.op->getLoc();
-    Value own =
-        runtime.call(b, loc, kWait, request.number, b.getI32Type());
+    Value own = runtime.call(b, loc, kWait, request.number, b.getI32Type());
     if (!own)
       return failure();
     if (status) {
       Value zero = arith::ConstantIntOp::create(b, loc, 0, 32);
-      Value isSuccess = arith::CmpIOp::create(
-          b, loc, arith::CmpIPredicate::eq, status, zero);
+      Value isSuccess =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, status, zero);
       own = arith::SelectOp::create(b, loc, isSuccess, own, status);
     }
     status = own;
@@ -346,8 +344,8 @@ static LogicalResult lowerIndex(RuntimeBuilder &runtime, Operation *op,
     return failure();
   OpBuilder b(op);
   Location loc = op->getLoc();
-  Value collective = runtime.getCollective(
-      b, loc, op->getName().getStringRef(), grid, /*dtype=*/0, {});
+  Value collective = runtime.getCollective(b, loc, op->getName().getStringRef(),
+                                           grid, /*dtype=*/0, {});
   Value number =
       runtime.call(b, loc, kProcessIndex, collective, b.getI64Type());
   if (!number)
@@ -360,8 +358,7 @@ static LogicalResult lowerIndex(RuntimeBuilder &runtime, Operation *op,
   }
   SmallVector<Value> coordinates(grid.getRank());
   for (int64_t axis = grid.getRank() - 1; axis >= 0; --axis) {
-    Value size =
-        arith::ConstantIndexOp::create(b, loc, grid.getShape()[axis]);
+    Value size = arith::ConstantIndexOp::create(b, loc, grid.getShape()[axis]);
     coordinates[axis] = arith::RemSIOp::create(b, loc, linear, size);
     linear = arith::DivSIOp::create(b, loc, linear, size);
   }

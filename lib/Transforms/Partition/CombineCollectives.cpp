@@ -43,8 +43,8 @@ static bool canCombine(AllReduceOp a, AllReduceOp b) {
       getType(a.getInput()).getElementType() !=
           getType(b.getInput()).getElementType())
     return false;
-  auto grid = SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(
-      a, a.getGridAttr());
+  auto grid =
+      SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(a, a.getGridAttr());
   return getGridAxesOf(a, grid) == getGridAxesOf(b, grid);
 }
 
@@ -140,8 +140,8 @@ Value Combination::unflatten(Value flat, RankedTensorType type,
   if (type.getRank() == 0)
     return tensor::CollapseShapeOp::create(b, loc, type, flat,
                                            getReassociation(0));
-  return tensor::ExpandShapeOp::create(
-      b, loc, type, flat, getReassociation(type.getRank()), sizes);
+  return tensor::ExpandShapeOp::create(b, loc, type, flat,
+                                       getReassociation(type.getRank()), sizes);
 }
 
 void Combination::build() {
@@ -162,9 +162,9 @@ void Combination::build() {
   for (AllReduceOp op : ops)
     if (auto attr = op->getAttrOfType<StringAttr>(kCollectiveAttrName))
       text += (text.empty() ? "" : "; ") + attr.str();
-  auto combined = AllReduceOp::create(
-      b, loc, all, ops.front().getGrid(), ops.front().getGridAxes(),
-      shard::ReductionKind::Sum);
+  auto combined =
+      AllReduceOp::create(b, loc, all, ops.front().getGrid(),
+                          ops.front().getGridAxes(), shard::ReductionKind::Sum);
   if (!text.empty())
     combined->setAttr(kCollectiveAttrName, b.getStringAttr(text));
   for (auto [i, op] : llvm::enumerate(ops)) {

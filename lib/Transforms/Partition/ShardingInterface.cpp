@@ -119,9 +119,7 @@ public:
   LogicalResult partition(BatchNormBackwardElemtOp op);
 
 private:
-  bool hasNoElements() {
-    return llvm::is_contained(op.getDataShape(), 0);
-  }
+  bool hasNoElements() { return llvm::is_contained(op.getDataShape(), 0); }
   Operation *cloneForShard();
   Value addUp(Value value, StringRef text);
   Value addUpCount(Value count);
@@ -149,9 +147,9 @@ Partitioner::Partitioner(GradientOpInterface op, ArrayRef<Value> operands,
         grid = shard::getGridOrNull(op, sharding.getGridAttr(), symbols);
   SmallVector<IteratorType> types = getIteratorTypes(op);
   axes = shard::getReductionGridAxes(
-      types, shard::getGridAxisAssignmentForLoopIterators(
-                 operandShardings, resultShardings, types,
-                 getIndexingMapsOf(op)));
+      types,
+      shard::getGridAxisAssignmentForLoopIterators(
+          operandShardings, resultShardings, types, getIndexingMapsOf(op)));
   llvm::sort(axes);
   for (auto [result, sharding] :
        llvm::zip_equal(op->getResults(), resultShardings)) {
@@ -182,9 +180,8 @@ void Partitioner::map(OpResult result, Value value, Type type) {
 
 /// The sum of `value` over the processes that share a channel.
 Value Partitioner::addUp(Value value, StringRef text) {
-  auto reduced = shard::AllReduceOp::create(b, op.getLoc(), value,
-                                            grid.getSymName(), axes,
-                                            ReductionKind::Sum);
+  auto reduced = shard::AllReduceOp::create(
+      b, op.getLoc(), value, grid.getSymName(), axes, ReductionKind::Sum);
   reduced->setAttr(kCollectiveAttrName,
                    b.getStringAttr(text + " " + describeGradient(op)));
   return reduced.getResult();
@@ -194,7 +191,8 @@ Value Partitioner::addUpCount(Value count) {
   if (std::optional<int64_t> known = getGlobalCount(op)) {
     auto type = RankedTensorType::get({}, b.getI64Type());
     return arith::ConstantOp::create(
-        b, op.getLoc(), DenseElementsAttr::get(type, b.getI64IntegerAttr(*known)));
+        b, op.getLoc(),
+        DenseElementsAttr::get(type, b.getI64IntegerAttr(*known)));
   }
   return addUp(count, "count of");
 }

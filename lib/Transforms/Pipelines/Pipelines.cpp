@@ -27,7 +27,8 @@ StopAfterOption::StopAfterOption(::mlir::detail::PassOptions &parent,
   };
   const Value values[] = {
       {Stage::Import, "import", "other dialects to bngrad"},
-      {Stage::Partition, "partition", "sharded functions to those of a process"},
+      {Stage::Partition, "partition",
+       "sharded functions to those of a process"},
       {Stage::Decompose, "decompose", "bngrad to linalg"},
       {Stage::Fuse, "fuse", "element-wise fusion"},
       {Stage::Group, "group", "groups and their schedules"},
