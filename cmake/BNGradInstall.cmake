@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 get_property(libraries GLOBAL PROPERTY BNGRAD_LIBRARIES)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/BNGrad)
 
-# Components: kernels, runtime, tools, and development, which has the links that
+# Components: kernels, runtime, openmpi, mpich, tools, and development, which has the links that
 # linkers follow.
 foreach(library IN LISTS libraries)
   set(component runtime)
@@ -13,6 +13,8 @@ foreach(library IN LISTS libraries)
     set(component kernels)
   elseif(library MATCHES "^BNGrad(CompilerLibrary|CudaEmulator|Plugin)$")
     set(component tools)
+  elseif(library MATCHES "^BNGradMPI-(.*)$")
+    set(component ${CMAKE_MATCH_1})
   endif()
   install(TARGETS ${library} EXPORT BNGradTargets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development

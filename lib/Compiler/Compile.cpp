@@ -120,8 +120,10 @@ static void removeTimes(ModuleOp module) {
 /// The prefixes of the functions that generated code calls in a library of its
 /// device.
 static ArrayRef<StringRef> getLibraryPrefixes(Device device) {
-  static constexpr StringRef kCpu[] = {"dlopen", "dlsym"};
-  static constexpr StringRef kCuda[] = {"mgpu", "bngradCuda"};
+  static constexpr StringRef kCpu[] = {"dlopen", "dlsym", "bngradAllReduce",
+                                       "bngradProcessIndex"};
+  static constexpr StringRef kCuda[] = {"mgpu", "bngradCuda", "bngradAllReduce",
+                                        "bngradProcessIndex"};
   return device == Device::Cpu ? ArrayRef(kCpu) : ArrayRef(kCuda);
 }
 

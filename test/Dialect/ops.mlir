@@ -124,6 +124,7 @@ func.func @every_combination_of_clauses(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32
 // CHECK:         variance(%{{.+}} : tensor<3xf32>) {epsilon = 1.000000e-03 : f64} : tensor
 // CHECK:         variance(%{{.+}} : tensor<3xf32>) {feature_dims = array<i64: 0>} : tensor
 // CHECK:         variance(%{{.+}} : tensor<3xf32>) {statistics = #bngrad.statistics<global>} : tensor
+// CHECK:         variance(%{{.+}} : tensor<3xf32>) {local_parameter_gradients} : tensor
 func.func @each_attribute_alone(%x: tensor<3x3xf32>, %p: tensor<3xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%x : tensor<3x3xf32>) input(%x : tensor<3x3xf32>)
       mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>) {epsilon = 1.0e-3 : f64}
@@ -133,6 +134,9 @@ func.func @each_attribute_alone(%x: tensor<3x3xf32>, %p: tensor<3xf32>) {
       : tensor<3x3xf32>, tensor<3xf32>, tensor<3xf32>
   %2:3 = bngrad.batch_norm_backward grad_output(%x : tensor<3x3xf32>) input(%x : tensor<3x3xf32>)
       mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>) {statistics = #bngrad.statistics<global>}
+      : tensor<3x3xf32>, tensor<3xf32>, tensor<3xf32>
+  %3:3 = bngrad.batch_norm_backward grad_output(%x : tensor<3x3xf32>) input(%x : tensor<3x3xf32>)
+      mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>) {local_parameter_gradients}
       : tensor<3x3xf32>, tensor<3xf32>, tensor<3xf32>
   return
 }

@@ -17,6 +17,7 @@
 #include "common/Outputs.h"
 
 #include "BNGrad/Compiler/Compiler.h"
+#include "BNGrad/Transforms/Partition/CollectiveCalls.h"
 #include "BNGrad/Transforms/Schedule/CudaChip.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -220,12 +221,15 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
   return options;
 }
 
-/// The libraries that a shared object for `device` is linked with, beside those
-/// of C and mathematics: absolute paths.
-static std::vector<std::string> getLibraries(Device device) {
-  if (device == Device::Cpu)
-    return {};
-  return {getOwnLibrary("libBNGradCudaRuntime.so")};
+/// The libraries that a shared object of `module`, which is lowered for
+/// `device`, is linked with, beside those of C and mathematics: absolute paths.
+static std::vector<std::string> getLibraries(ModuleOp module, Device device) {
+  std::vector<std::string> libraries;
+  if (device == Device::Cuda)
+    libraries.push_back(getOwnLibrary("libBNGradCudaRuntime.so"));
+  if (callsCollectives(module))
+    libraries.push_back(getOwnLibrary("libBNGradDistributed.so"));
+  return libraries;
 }
 
 /// `reason`, which begins with the name of a field of CodeGenTarget, with that
@@ -282,9 +286,10 @@ static LogicalResult run(const Options &options) {
 
   Outputs outputs;
   Device device = options.compile.device;
+  std::vector<std::string> libraries = getLibraries(*module, device);
   if (failed(options.isShared
                  ? addSharedObject(outputs, options.output, *compiled,
-                                   getLibraries(device), device == Device::Cuda)
+                                   libraries, /*besideToo=*/!libraries.empty())
                  : outputs.add(options.output, *compiled)))
     return failure();
   if (!options.header.empty() &&

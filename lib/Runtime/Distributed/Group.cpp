@@ -402,13 +402,23 @@ void Group::removeFinished() {
   live.erase(std::remove_if(live.begin(), live.end(), isFinished), live.end());
 }
 
+/// Keeps memory that MPI may still write to.
+static void abandon(std::unique_ptr<char[]> memory) {
+  struct Abandoned {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<char[]>> memory;
+  };
+  static auto *abandoned = new Abandoned;
+  std::lock_guard<std::mutex> lock(abandoned->mutex);
+  abandoned->memory.push_back(std::move(memory));
+}
+
 /// Ends all that is in flight, and all that may follow.
 void Group::breakOff(const std::string &reason) {
   broken = reason;
   for (const auto &request : live) {
-    // MPI may still write to them.
     if (request->isBegun)
-      (void)request->sums.release();
+      abandon(std::move(request->sums));
     if (request->state != Request::State::Failed)
       failRequest(*request, reason);
   }

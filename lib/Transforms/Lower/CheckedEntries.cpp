@@ -95,7 +95,12 @@ static void addCheckedEntry(const FunctionEntries &exported,
             b, loc, arith::CmpIPredicate::eq, result, zero);
         Value failed = arith::ConstantIntOp::create(
             b, loc, static_cast<int64_t>(Status::InternalError), 32);
-        Value code = arith::SelectOp::create(b, loc, isSuccess, zero, failed);
+        Value lost = arith::ConstantIntOp::create(
+            b, loc, static_cast<int64_t>(Status::ProcessError), 32);
+        Value isLost = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                             result, lost);
+        Value isOwn = arith::OrIOp::create(b, loc, isSuccess, isLost);
+        Value code = arith::SelectOp::create(b, loc, isOwn, result, failed);
         scf::YieldOp::create(b, loc, code);
       },
       [&](OpBuilder &b, Location loc) {

@@ -134,12 +134,16 @@ static LogicalResult verifyAnnotation(ShardOp op, shard::GridOp &grid) {
            << (sharding.getStaticHaloSizes().empty() ? "sharded_dims_offsets"
                                                      : "halo_sizes")
            << ", which propagation drops, got some";
+  // A scalar has no other annotation than [[]].
+  ArrayRef<DenseI16ArrayAttr> splitAxes = sharding.getSplitAxes().getAxes();
+  while (!splitAxes.empty() && splitAxes.back().empty())
+    splitAxes = splitAxes.drop_back();
   int64_t rank = op.getType().getRank();
-  if (static_cast<int64_t>(sharding.getSplitAxes().size()) > rank)
+  if (static_cast<int64_t>(splitAxes.size()) > rank)
     return op.emitOpError()
            << "expected split_axes of at most " << rank << " dims, got "
            << print(Sharding(op.getSharding()));
-  for (DenseI16ArrayAttr axes : sharding.getSplitAxes())
+  for (DenseI16ArrayAttr axes : splitAxes)
     for (GridAxis axis : axes.asArrayRef())
       if (axis < 0 || axis >= grid.getRank())
         return op.emitOpError() << "expected grid axes in [0, "
@@ -299,18 +303,17 @@ static FailureOr<ShardOp> mergeAnnotations(Value value) {
     else
       others.push_back(&use);
   }
-  if (annotations.empty()) {
+  if (annotations.empty())
     return emitError(value.getLoc())
            << "expected a shard annotation of " << describe(value)
            << ", or of a value from which it follows, got none";
-  }
   // In the order of the program.
   llvm::sort(annotations,
              [](ShardOp a, ShardOp b) { return a->isBeforeInBlock(b); });
   Sharding sharding(annotations.front().getSharding());
   for (ShardOp annotation : annotations)
     if (Sharding(annotation.getSharding()) != sharding)
-      return annotation.emitOpError()
+      return emitError(value.getLoc())
              << "expected one sharding of " << describe(value) << ", "
              << print(sharding) << ", got "
              << print(Sharding(annotation.getSharding()));

@@ -62,6 +62,7 @@ static void sortBlock(Block &block, SmallVectorImpl<CollectiveLevel> &levels) {
   for (ArrayRef<Operation *> ops : sorted)
     for (Operation *op : ops)
       op->moveBefore(end);
+  DenseMap<Operation *, Operation *> lastOf;
   for (auto [level, ops] : llvm::enumerate(sorted)) {
     CollectiveLevel collectives;
     for (Operation *op : ops) {
@@ -70,8 +71,12 @@ static void sortBlock(Block &block, SmallVectorImpl<CollectiveLevel> &levels) {
         continue;
       collectives.ops.push_back(collective);
       Operation *def = collective.getInput().getDefiningOp();
-      if (def && def->getBlock() == &block && numWaits[def] == level)
-        op->moveAfter(def);
+      if (!def || def->getBlock() != &block || numWaits[def] != level)
+        continue;
+      // Those of one op stay in order.
+      Operation *&last = lastOf.try_emplace(def, def).first->second;
+      op->moveAfter(last);
+      last = op;
     }
     if (collectives.ops.empty())
       continue;

@@ -14,6 +14,8 @@
 
 #include "Collectives.h"
 
+#include "BNGrad/Runtime/Collectives.h"
+#include "BNGrad/Transforms/Partition/CollectiveCalls.h"
 #include "BNGrad/Transforms/Partition/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -42,18 +44,23 @@ static constexpr StringLiteral kStatus = "bngrad_collective_status";
 /// That of BNGrad/Transforms/Lower/Status.h, a library of a later stage.
 static constexpr StringLiteral kStatusAttrName = "bngrad.returns_status";
 
-/// sizeof(bngradCollective_t).
-static constexpr int64_t kStructSize = 64;
+// The fields of the constants that RuntimeBuilder makes.
+static_assert(sizeof(bngradCollective_t) == 64 && sizeof(int64_t *) == 8,
+              "expected a struct of eight fields with 8 bytes each");
 
 /// The number of `type` in BNGrad/Runtime/Collectives.h; nothing: it has none.
 static std::optional<int64_t> getElementNumber(Type type) {
   if (type.isF32())
-    return 0;
+    return BNGRAD_COLLECTIVE_F32;
   if (type.isF64())
-    return 1;
+    return BNGRAD_COLLECTIVE_F64;
   if (type.isInteger(64))
-    return 2;
+    return BNGRAD_COLLECTIVE_I64;
   return std::nullopt;
+}
+
+bool mlir::bngrad::callsCollectives(ModuleOp module) {
+  return module.lookupSymbol(kStart) || module.lookupSymbol(kProcessIndex);
 }
 
 namespace {
@@ -145,7 +152,7 @@ Value RuntimeBuilder::getCollective(OpBuilder &at, Location loc, StringRef text,
   };
   SmallVector<int64_t> reduced(axes);
   Value fields[] = {
-      constant(kStructSize),
+      constant(sizeof(bngradCollective_t)),
       addText(b, loc, "bngrad_collective_op", text),
       addText(b, loc, "bngrad_collective_location", printLocation(loc)),
       constant(dtype),
@@ -248,6 +255,10 @@ static shard::GridOp getGrid(Operation *op, FlatSymbolRefAttr symbol) {
 }
 
 static LogicalResult verifyGridShape(Operation *op, shard::GridOp grid) {
+  if (grid.getRank() > BNGRAD_MAX_GRID_RANK)
+    return op->emitOpError()
+           << "expected at most " << BNGRAD_MAX_GRID_RANK << " axes of grid @"
+           << grid.getSymName() << ", got " << grid.getRank();
   for (int64_t size : grid.getShape())
     if (ShapedType::isDynamic(size))
       return op->emitOpError()
@@ -395,7 +406,7 @@ private:
                                  func::FuncOp function) {
     SmallVector<Operation *> ops;
     function.walk([&](Operation *op) {
-      if (isa<shard::ShardDialect>(op->getDialect()))
+      if (isa_and_present<shard::ShardDialect>(op->getDialect()))
         ops.push_back(op);
     });
     for (Operation *op : ops) {

@@ -54,11 +54,12 @@ static void setShardingAttributes(func::FuncOp function,
       function.setResultAttr(i, kSplitAxesAttrName, attr);
 }
 
+/// Annotations stay: an argument may have no other use.
 static void eraseDeadOps(func::FuncOp function) {
-  for (Operation &op :
-       llvm::make_early_inc_range(llvm::reverse(function.front())))
-    if (isOpTriviallyDead(&op))
-      op.erase();
+  for (Block &block : function.getBody())
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (!isa<shard::ShardOp, shard::ShardingOp>(op) && isOpTriviallyDead(&op))
+        op.erase();
 }
 
 namespace {
@@ -69,9 +70,12 @@ struct BNGradPartitionPass
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (hasAnnotations(function))
         functions.push_back(function);
-    for (func::FuncOp function : functions)
+    for (func::FuncOp function : functions) {
+      // Upstream annotates no result without a use, and needs the annotation.
+      eraseDeadOps(function);
       if (failed(verifyAnnotations(function)) || failed(partition(function)))
         return signalPassFailure();
+    }
   }
 
 private:

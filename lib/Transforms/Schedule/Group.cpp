@@ -175,6 +175,50 @@ static Group collectFor(linalg::GenericOp elementwise) {
   return group;
 }
 
+/// True if `a` and `b` are one value, or the same slice of one.
+static bool isSameValue(Value a, Value b) {
+  if (a == b)
+    return true;
+  auto slice = a.getDefiningOp<tensor::ExtractSliceOp>();
+  auto other = b.getDefiningOp<tensor::ExtractSliceOp>();
+  return slice && other &&
+         OperationEquivalence::isEquivalentTo(
+             slice, other, OperationEquivalence::IgnoreLocations);
+}
+
+/// Adds the per-channel generics before the last member that read what one of
+/// `group` reads: gradients of parameters whose sums come from elsewhere, such
+/// as an all-reduce. A GPU has no other loops for them.
+static void addSiblings(Group &group) {
+  SmallVector<linalg::GenericOp> members(group.begin(), group.end());
+  if (members.size() < 2)
+    return;
+  linalg::GenericOp elementwise = members.back();
+  Group siblings;
+  for (auto generic : elementwise->getBlock()->getOps<linalg::GenericOp>()) {
+    if (generic == elementwise)
+      break;
+    if (group.contains(generic) || !isParallel(generic) ||
+        !isChannelwise(generic) || !generic.hasPureTensorSemantics() ||
+        generic->hasAttr(ScheduleAttr::kAttrName))
+      continue;
+    bool isSibling = llvm::any_of(
+        ArrayRef(members).drop_back(), [&](linalg::GenericOp member) {
+          return haveSameLoops(generic, member) &&
+                 llvm::any_of(generic.getDpsInputs(), [&](Value input) {
+                   return llvm::any_of(member.getDpsInputs(), [&](Value own) {
+                     return isSameValue(input, own);
+                   });
+                 });
+        });
+    if (isSibling)
+      siblings.insert(generic);
+  }
+  for (linalg::GenericOp member : members)
+    siblings.insert(member);
+  group = std::move(siblings);
+}
+
 /// Gives `operand`, the init of a group member, a tensor.empty (and fill) of
 /// its own at the builder's insertion point.
 static void ownInit(OpBuilder &b, OpOperand &operand) {
@@ -349,6 +393,8 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
       if (!isParallel(generic) || grouped.contains(generic))
         continue;
       Group group = collectFor(generic);
+      if (commonChip)
+        addSiblings(group);
       // All that is left of a gradient may be one generic; a GPU has no loops
       // of upstream's for it.
       std::string reason;

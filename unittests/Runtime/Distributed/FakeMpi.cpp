@@ -34,7 +34,6 @@ namespace {
 struct Context {
   std::string name;
   int64_t rank, size;
-  /// The ranks in the world, of which messages are.
   int64_t numCalls = 0;
 };
 
@@ -58,6 +57,8 @@ struct Request {
 
 struct World {
   std::mutex mutex;
+  std::vector<std::unique_ptr<Context>> contexts;
+  std::vector<std::unique_ptr<Request>> requests;
   std::map<std::string, std::shared_ptr<Meeting>> meetings;
   /// By communicator, receiver and tag.
   std::map<std::string, std::deque<Message>> mailboxes;
@@ -81,10 +82,15 @@ static int failIf(const char *call, bngradBackendError_t *error) {
   return 1;
 }
 
+/// Those of groups that were broken off are never destroyed.
 static int64_t makeContext(const std::string &name, int64_t rank,
                            int64_t size) {
   ++numCommunicators;
-  return reinterpret_cast<int64_t>(new Context{name, rank, size});
+  World &world = getWorld();
+  std::lock_guard<std::mutex> lock(world.mutex);
+  world.contexts.push_back(
+      std::make_unique<Context>(Context{name, rank, size}));
+  return reinterpret_cast<int64_t>(world.contexts.back().get());
 }
 
 /// Joins the next call of the communicator's processes.
@@ -97,7 +103,9 @@ static int64_t join(Context &context, void *data, int64_t bytes,
   if (!meeting)
     meeting = std::make_shared<Meeting>();
   meeting->data[context.rank].assign(static_cast<const char *>(data), bytes);
-  auto *request = new Request{meeting, context.size, data, dtype};
+  world.requests.push_back(
+      std::make_unique<Request>(Request{meeting, context.size, data, dtype}));
+  Request *request = world.requests.back().get();
   if (++meeting->numArrived == context.size)
     world.meetings.erase(name);
   return reinterpret_cast<int64_t>(request);
@@ -132,7 +140,7 @@ static int test(int64_t *handle, int *isDone, bngradBackendError_t *error) {
     addTo<double>(request->data, *request->meeting);
   else
     addTo<int64_t>(request->data, *request->meeting);
-  delete request;
+  request->meeting.reset();
   *handle = 0;
   return 0;
 }
@@ -243,9 +251,8 @@ const bngradBackend_t *bngradGetBackend() {
         return 0;
       },
       create,
-      [](int64_t communicator, bngradBackendError_t *) {
+      [](int64_t, bngradBackendError_t *) {
         --numCommunicators;
-        delete &toContext(communicator);
         return 0;
       },
       test,

@@ -31,7 +31,8 @@ enum class Status : int32_t {
   BadShape = BNGRAD_BAD_SHAPE,
   BadStrides = BNGRAD_BAD_STRIDES,
   InsufficientWorkspace = BNGRAD_INSUFFICIENT_WORKSPACE,
-  InternalError = BNGRAD_INTERNAL_ERROR
+  InternalError = BNGRAD_INTERNAL_ERROR,
+  ProcessError = BNGRAD_PROCESS_ERROR
 };
 
 /// On functions whose last result is a status.
