@@ -41,7 +41,7 @@ using Memory = std::unique_ptr<char, Free>;
 /// A gradient of its own data.
 class Problem {
 public:
-  /// Types are bngradDtype_t; `order` has the dims in the order of memory, and
+  /// Types are Dtype; `order` has the dims in the order of memory, and
   /// `wanted` numbers of outputs.
   Problem(const std::vector<int64_t> &shape, const std::vector<int> &order,
           int dtype, int parameterDtype, nb::handle featureDims,
@@ -58,8 +58,7 @@ public:
   double measure(int calls);
 
 private:
-  void addArray(int operand, bngradDtype_t dtype,
-                const std::vector<int64_t> &shape,
+  void addArray(int operand, Dtype dtype, const std::vector<int64_t> &shape,
                 const std::vector<int> &order);
   void allocate();
 
@@ -109,8 +108,8 @@ Problem::Problem(const std::vector<int64_t> &shape,
                  nb::handle featureDims, const std::string &statistics,
                  bool hasMask, bool hasScale, const std::vector<int> &wanted)
     : call(Function::Whole) {
-  auto type = static_cast<bngradDtype_t>(dtype);
-  auto parameterType = static_cast<bngradDtype_t>(parameterDtype);
+  auto type = static_cast<Dtype>(dtype);
+  auto parameterType = static_cast<Dtype>(parameterDtype);
   call.options.epsilon = 1e-5;
   if (statistics == "global")
     call.options.statistics = BNGRAD_STATISTICS_GLOBAL;
@@ -130,7 +129,7 @@ Problem::Problem(const std::vector<int64_t> &shape,
   if (hasScale)
     addArray(Scale, parameterType, vector, vectorOrder);
   if (hasMask)
-    addArray(Mask, BNGRAD_DTYPE_BOOL, shape, order);
+    addArray(Mask, Dtype::Bool, shape, order);
   for (int operand : wanted) {
     if (operand == GradInput)
       addArray(operand, type, shape, order);
@@ -139,7 +138,7 @@ Problem::Problem(const std::vector<int64_t> &shape,
   }
 }
 
-void Problem::addArray(int operand, bngradDtype_t dtype,
+void Problem::addArray(int operand, Dtype dtype,
                        const std::vector<int64_t> &shape,
                        const std::vector<int> &order) {
   Array &array = call.arrays[operand];
@@ -169,12 +168,12 @@ void Problem::allocate() {
     Array &array = call.arrays[i];
     int64_t bytes = getNumElements(array) * getBytes(array.dtype);
     array.data = memory.emplace_back(allocateLines(bytes)).get();
-    if (array.dtype == BNGRAD_DTYPE_BOOL) {
+    if (array.dtype == Dtype::Bool) {
       std::memset(array.data, 1, static_cast<size_t>(bytes));
       continue;
     }
     Array constant = array;
-    constant.dtype = BNGRAD_DTYPE_F64;
+    constant.dtype = Dtype::F64;
     constant.data = reinterpret_cast<char *>(&value);
     std::fill_n(constant.strides, constant.rank, 0);
     copy(constant, array);
