@@ -45,8 +45,8 @@ def write_op(gradient, number, first):
     return [
         f"%s{number} = shard.sharding @grid split_axes = {gradient.split} : !shard.sharding",
         f"%x{number} = shard.shard {name} to %s{number} : {kind}",
-        f"%r{number}:3 = bngrad.batch_norm_backward grad_output({dy}) input(%x{number} : {kind}){mask} scale({scale}) "
-        f"mean({mean}) variance({variance}) {{{attributes}}} : {', '.join(result_types(gradient))}",
+        f"%r{number}:3 = bngrad.batch_norm_backward grad_output({dy}) input(%x{number} : {kind}) scale({scale}) "
+        f"mean({mean}) variance({variance}){mask} {{{attributes}}} : {', '.join(result_types(gradient))}",
     ]
 
 
@@ -66,15 +66,13 @@ def write_program(grid, gradients):
 
 
 def random_arguments(gradients, shapes):
-    """--arg of bngrad-runner: sizes for dynamic shapes, and positive variances."""
+    """--arg of bngrad-runner for ops on whole arrays of `shapes`."""
     arguments = []
     for gradient, shape in zip(gradients, shapes):
-        kinds = argument_types(gradient)
-        for i in range(len(kinds)):
-            low_high = ":0.5:1.5" if i == 4 else ""
-            arguments.append(f"--arg=random:{len(arguments) + 1}{low_high}" + size_of(gradient, shape, i))
+        channels = [shape[dim] for dim in gradient.features]
+        sizes = [shape, shape, channels, channels, channels] + [shape] * gradient.mask
+        for i, size in enumerate(sizes):
+            # A variance, whose name the program does not have.
+            values = f"{len(arguments) + 1}" + (":0.5:1.5" if i == 4 else "")
+            arguments.append(f"--arg=random:{values}@{'x'.join(map(str, size))}")
     return arguments
-
-
-def size_of(gradient, shape, i):
-    raise NotImplementedError

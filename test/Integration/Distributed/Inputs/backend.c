@@ -13,19 +13,16 @@
 
 static const bngradBackend_t *wrapped;
 static int64_t rank;
-/* Bytes of the all-reduces in the order of their starts, and how many were in
- * flight after each. */
+/* The all-reduces in the order of their starts. */
 static struct {
-  int64_t bytes, dtype, numInFlight;
+  int64_t bytes, dtype;
 } started[4096];
-static int numStarted, numInFlight;
-static bngradBackendHandle_t inFlight[64];
+static int numStarted;
 
 static void print(void) {
   for (int i = 0; i < numStarted; ++i)
-    printf("rank %d: all-reduce of %d bytes of type %d, %d in flight\n",
-           (int)rank, (int)started[i].bytes, (int)started[i].dtype,
-           (int)started[i].numInFlight);
+    printf("rank %d: %d bytes of type %d\n", (int)rank, (int)started[i].bytes,
+           (int)started[i].dtype);
 }
 
 static int getPlace(bngradBackendHandle_t communicator, int64_t *ownRank,
@@ -46,30 +43,10 @@ static int allReduceStart(bngradBackendHandle_t communicator, void *data,
           ? wrapped->barrier_start(communicator, request, error)
           : wrapped->all_reduce_start(communicator, data, count, dtype, device,
                                       request, error);
-  if (status == 0) {
-    for (int i = 0; i < 64; ++i)
-      if (!inFlight[i]) {
-        inFlight[i] = *request;
-        break;
-      }
+  if (status == 0 && numStarted < 4096) {
     started[numStarted].bytes = count * (dtype == BNGRAD_COLLECTIVE_F32 ? 4 : 8);
-    started[numStarted].dtype = dtype;
-    started[numStarted].numInFlight = ++numInFlight;
-    numStarted += numStarted < 4095;
+    started[numStarted++].dtype = dtype;
   }
-  return status;
-}
-
-static int test(bngradBackendHandle_t *request, int *isDone,
-                bngradBackendError_t *error) {
-  bngradBackendHandle_t before = *request;
-  int status = wrapped->test(request, isDone, error);
-  for (int i = 0; i < 64 && status == 0 && *isDone; ++i)
-    if (inFlight[i] == before) {
-      inFlight[i] = 0;
-      --numInFlight;
-      break;
-    }
   return status;
 }
 
@@ -88,7 +65,6 @@ const bngradBackend_t *bngradGetBackend(void) {
   backend = *wrapped;
   backend.get_place = getPlace;
   backend.all_reduce_start = allReduceStart;
-  backend.test = test;
   atexit(print);
   return &backend;
 }
