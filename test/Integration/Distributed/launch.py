@@ -6,6 +6,7 @@ without giving way unless they are told to.
 
 import os
 import subprocess
+import sys
 
 ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -33,3 +34,17 @@ def launch(mpi, size, command, options=(), **environment):
             out, err = process.communicate()
             return "no end", out, err
     return process.returncode, out, err
+
+
+def main():
+    """launch.py openmpi|mpich SIZE COMMAND...; every process may report, as Open MPI ends none that is left."""
+    mpi, size, *command = sys.argv[1:]
+    options = ["--enable-recovery"] if mpi == "openmpi" else []
+    status, out, err = launch(mpi, size, command, options)
+    sys.stdout.write(out)
+    sys.stderr.write(err)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

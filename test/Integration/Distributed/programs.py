@@ -14,6 +14,7 @@ class Gradient:
     parameter: str = "f32"
     features: tuple = (1,)
     mask: bool = False
+    epsilon: float = 1e-3
     attributes: str = ""
     results: tuple = NAMES
 
@@ -39,7 +40,7 @@ def write_op(gradient, number, first):
     types = argument_types(gradient)
     dy, x, scale, mean, variance, *mask = [f"%a{first + i} : {kind}" for i, kind in enumerate(types)]
     mask = f" mask({mask[0]})" if mask else ""
-    attributes = ", ".join(["epsilon = 1.0e-3 : f64", f"feature_dims = array<i64: {', '.join(map(str, gradient.features))}>"] +
+    attributes = ", ".join([f"epsilon = {gradient.epsilon:e} : f64", f"feature_dims = array<i64: {', '.join(map(str, gradient.features))}>"] +
                            ([gradient.attributes] if gradient.attributes else []))
     name, kind = x.split(" : ")
     return [
@@ -50,18 +51,18 @@ def write_op(gradient, number, first):
     ]
 
 
-def write_program(grid, gradients):
-    """A function @gradient of independent ops on a grid such as 2x2."""
+def write_program(grid, gradients, name="gradient"):
+    """A function of independent ops on a grid such as 2x2."""
     arguments, lines, returned, types = [], [], [], []
     for number, gradient in enumerate(gradients):
         lines += write_op(gradient, number, len(arguments))
         arguments += argument_types(gradient)
-        for name in gradient.results:
-            returned.append(f"%r{number}#{NAMES.index(name)}")
-            types.append(result_types(gradient)[NAMES.index(name)])
+        for result in gradient.results:
+            returned.append(f"%r{number}#{NAMES.index(result)}")
+            types.append(result_types(gradient)[NAMES.index(result)])
     head = ", ".join(f"%a{i}: {kind}" for i, kind in enumerate(arguments))
     body = "".join(f"  {line}\n" for line in lines)
-    return (f"shard.grid @grid(shape = {grid})\nfunc.func @gradient({head}) -> ({', '.join(types)}) {{\n{body}"
+    return (f"shard.grid @grid(shape = {grid})\nfunc.func @{name}({head}) -> ({', '.join(types)}) {{\n{body}"
             f"  return {', '.join(returned)} : {', '.join(types)}\n}}\n")
 
 

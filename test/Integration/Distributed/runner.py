@@ -18,6 +18,7 @@ from programs import NAMES, Gradient, random_arguments, write_program
 
 MPI, RUNNER, BACKEND, BACKEND_OF_MPI, DIR = sys.argv[1:6]
 F32, F64, I64 = range(3)
+count = 0
 numbers = iter(range(1000))
 failures = []
 
@@ -48,9 +49,11 @@ class Case:
         return sum(len(gradient.results) for gradient in self.gradients)
 
 
-def run(name, size, command, verify, **environment):
+def run(name, size, command, verify, options=(), **environment):
+    global count
+    count += 1
     start = time.time()
-    status, out, err = launch(MPI, size, command, BNGRAD_TIMEOUT="60", **environment)
+    status, out, err = launch(MPI, size, command, options, BNGRAD_TIMEOUT="60", **environment)
     error = verify(status, out, err)
     print(f"{time.time() - start:6.2f} s  {name}")
     if error:
@@ -198,8 +201,47 @@ def check_emulator():
     run("emulator", 2, case.command(case.write(), "--check"), passes(case))
 
 
-GROUPS = {"quick": check_quick, "control": check_control, "counts": check_counts, "files": check_files, "emulator": check_emulator}
+def check_failures():
+    """Programs that differ, and a wrong launch: one line each, which names processes and both values."""
+    gradient = Gradient()
+    first = Case("", "2", [gradient])
+    path, report = first.write(), "bngrad-runner: error: rank {}: all-reduce of sums of bngrad.batch_norm_backward "
+    options = ["--enable-recovery"] if MPI == "openmpi" else []
+
+    def is_refused(texts, lines):
+        def verify(status, out, err):
+            reported = [line for line in err.split("\n") if line.startswith("bngrad")]
+            if status == "no end" or out or not options_used and status == 0:
+                return "expected an end with another status than 0, and no output"
+            if len(reported) != lines or not all(text in err for text in texts):
+                return f"expected {lines} lines with {texts}"
+
+        return verify
+
+    for name, gradients, text in [
+        ("epsilon", [dataclasses.replace(gradient, epsilon=0.5)], "got epsilon=1.000000e-03 on rank 0 and epsilon=5.000000e-01 on rank 1"),
+        ("shape", [dataclasses.replace(gradient, shape=(6, 4, 5, 9))], "grad_output(tensor<6x4x5x9xf32>) input(tensor<6x4x5x9xf32>) on rank 1"),
+        ("type", [dataclasses.replace(gradient, data="bf16")], "input(tensor<6x4x5x3xbf16>) on rank 1"),
+    ]:
+        options_used = options
+        other = Case("", "2", gradients)
+        command = [*first.command(path), ":", "-n", 1, *other.command(other.write())]
+        run(f"another {name}", 1, command, is_refused([report.format(0), report.format(1), text], 2), options)
+    options_used = []
+    for name, size, options, text in [
+        ("processes", 3, [], "expected 2 processes for the grid 2, as of mpirun -n 2, got 3"),
+        ("sizes", 2, ["--shards=0:1+2+3"], "expected 2 sizes of --shards for grid axes [0], got 3"),
+        ("axes", 2, ["--shards=1:3+3"], "expected --shards for grid axes along which a dim of an argument is split, got [1]"),
+        ("numbers", 2, ["--shards=0:9223372036854775807+9223372036854775807"], "expected --shards to be AXIS[,AXIS...]:SIZE[+SIZE...], got"),
+        ("back end", 2, ["--mpi=/none.so"], "--mpi: cannot load the back end: /none.so: "),
+        ("file", 2, ["--result=/dev/null"], "expected a file for result 0, which is spread over processes, got '/dev/null'"),
+    ]:
+        run(f"wrong {name}", size, first.command(path, *options), is_refused(["bngrad-runner: error: " + text], 1))
+
+
+GROUPS = {"quick": check_quick, "control": check_control, "counts": check_counts, "files": check_files,
+          "failures": check_failures, "emulator": check_emulator}
 for group in sys.argv[6:] or GROUPS:
     GROUPS[group]()
-print(f"{len(failures)} failed")
+print(f"{count} runs, {len(failures)} failed")
 sys.exit(bool(failures))

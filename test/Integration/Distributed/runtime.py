@@ -77,16 +77,16 @@ def check_differences():
         "grid": "the same grid on all processes, got 3 on ranks 0, 1 and 3x1 on rank 2",
     }
     for i, (kind, text) in enumerate(texts.items()):
-        run(3, ["differ", kind, 5 * (i % 2)], reports(3, f" at f.mlir:1:2: expected {text}"), RECOVERY, BNGRAD_TIMEOUT="20")
+        run(3, ["differ", kind, 5 * (i % 2)], reports(3, f" at f.mlir:1:2: expected {text}"), RECOVERY)
 
 
 def check_lost():
     """Processes that end or stop: at the beginning and later, the root and another one."""
     missing, no_answer = "expected all processes to start it within 1 s, got nothing from rank 1", "expected an answer of rank 0"
     for lost, steps, how, text in [(1, 0, STAY, missing), (1, 3, KILL, missing), (0, 3, KILL, no_answer)]:
-        run(3, ["lost", lost, steps, how], reports(3, text, lost), RECOVERY, BNGRAD_TIMEOUT="1")
+        run(3, ["lost", lost, steps, how], reports(3, text, lost), RECOVERY)
     # Without recovery both launchers end the job, also the process that has stopped.
-    run(3, ["lost", 1, 3, STOP], reports(3, missing, 1, is_ended=True), BNGRAD_TIMEOUT="1")
+    run(3, ["lost", 1, 3, STOP], reports(3, missing, 1, is_ended=True))
 
 
 def check_launch():
@@ -97,6 +97,9 @@ def check_launch():
     run(3, ["grid", 2], is_refused("expected 2 processes for the grid 2, got 3"))
     run(2, ["steps", 1], is_refused("cannot load the back end: /none.so"), BNGRAD_MPI="/none.so")
     run(2, ["steps", 1], is_refused("expected the MPI to be openmpi, mpich or the path"), BNGRAD_MPI="lam")
+    # One process never comes to MPI.
+    run(1, ["steps", 1, ":", "-n", 1, "sleep", 3], is_refused("expected all processes to initialize MPI within 1 s"),
+        BNGRAD_TIMEOUT="1")
     run(2, ["steps", 1], is_refused("BNGRAD_TIMEOUT: expected seconds, more than 0"), BNGRAD_TIMEOUT="never")
 
 

@@ -38,13 +38,13 @@ static int allReduceStart(bngradBackendHandle_t communicator, void *data,
                           bngradBackendHandle_t *request,
                           bngradBackendError_t *error) {
   const char *skip = getenv("BNGRAD_TEST_SKIP");
-  int status =
-      skip && !strcmp(skip, "1") && dtype != BNGRAD_COLLECTIVE_I64
-          ? wrapped->barrier_start(communicator, request, error)
-          : wrapped->all_reduce_start(communicator, data, count, dtype, device,
-                                      request, error);
+  int status = skip && !strcmp(skip, "1") && dtype != BNGRAD_COLLECTIVE_I64
+                   ? wrapped->barrier_start(communicator, request, error)
+                   : wrapped->all_reduce_start(communicator, data, count, dtype,
+                                               device, request, error);
   if (status == 0 && numStarted < 4096) {
-    started[numStarted].bytes = count * (dtype == BNGRAD_COLLECTIVE_F32 ? 4 : 8);
+    started[numStarted].bytes =
+        count * (dtype == BNGRAD_COLLECTIVE_F32 ? 4 : 8);
     started[numStarted++].dtype = dtype;
   }
   return status;
