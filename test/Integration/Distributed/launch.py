@@ -13,6 +13,9 @@ ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    # One host needs no network.
+    "OMPI_MCA_pml": "ob1",
+    "OMPI_MCA_btl": "self,vader",
     # Containers may forbid the system call of single copies.
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
     "OMP_NUM_THREADS": "1",

@@ -228,6 +228,9 @@ def check_failures():
         command = [*first.command(path), ":", "-n", 1, *other.command(other.write())]
         run(f"another {name}", 1, command, is_refused([report.format(0), report.format(1), text], 2), options)
     options_used = []
+    # What is wrong in one process ends all of them.
+    command = [*first.command(path), ":", "-n", 1, *first.command(path)[:-1], "--arg=none.npy"]
+    run("a file that one lacks", 1, command, is_refused(["bngrad-runner: error: rank 1: argument 4: none.npy: "], 1))
     for name, size, options, text in [
         ("processes", 3, [], "expected 2 processes for the grid 2, as of mpirun -n 2, got 3"),
         ("sizes", 2, ["--shards=0:1+2+3"], "expected 2 sizes of --shards for grid axes [0], got 3"),
