@@ -185,11 +185,14 @@ FailureOr<std::optional<Program>> Program::partition() {
   part.emplace();
   part->source = source->clone();
   part->entry = entry;
+  auto function = part->source->lookupSymbol<func::FuncOp>(kSymbol);
+  // Errors have the name of the file.
+  function.setName(entry);
   PassManager pm(source->getContext());
   addCpuStages(pm, Stage::Partition, Stage::Partition, {});
   if (failed(pm.run(*part->source)))
     return failure();
-  auto function = part->source->lookupSymbol<func::FuncOp>(kSymbol);
+  function.setName(kSymbol);
   part->sharding = Sharding::get(function);
   removeAnnotations(*source);
   isOfAll = true;

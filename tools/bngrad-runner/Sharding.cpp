@@ -109,6 +109,12 @@ static int64_t getCoordinate(const Sharding &sharding, int64_t axis,
 
 LogicalResult Sharding::verifySizes() const {
   for (const ShardSizes &given : sizes) {
+    auto hasSameAxes = [&](const ShardSizes &other) {
+      return other.axes == given.axes;
+    };
+    if (auto count = llvm::count_if(sizes, hasSameAxes); count > 1)
+      return reportError("expected one --shards for grid axes " +
+                         printShape(given.axes) + ", got " + Twine(count));
     auto isSplit = [&](const SplitAxes &splitAxes) {
       return llvm::is_contained(splitAxes, given.axes);
     };

@@ -82,9 +82,10 @@ def quick_cases():
     # One message of all sums in float, and one of those in double.
     yield Case("types", "2", [Gradient(data="f16"), Gradient(data="bf16"), Gradient(data="f32", mask=True),
                               Gradient(data="f64", parameter="f64")])
-    yield Case("global statistics, local gradients, channels", "2",
+    yield Case("global statistics, local gradients, channels, nothing", "2",
                [Gradient(attributes="statistics = #bngrad.statistics<global>"),
-                Gradient(attributes="local_parameter_gradients", results=NAMES[:1]), Gradient(split="[[], [0]]")])
+                Gradient(attributes="local_parameter_gradients", results=NAMES[:1]), Gradient(split="[[], [0]]"),
+                Gradient(shape=(0, 4, 3)), Gradient(shape=(4, 2), parameter="f64")])
     yield Case("uneven shards", "3", [Gradient(shape=dynamic, mask=True)], [(6, 4, 5, 3)], ["--shards=0:3+1+2"])
     yield Case("empty shards", "3", [Gradient(shape=dynamic, data="bf16")], [(7, 4, 5, 3)], ["--shards=0:0+7+0"])
     yield Case("sizes by default", "3", [Gradient(shape=dynamic)], [(5, 4, 5, 3)])
@@ -231,10 +232,14 @@ def check_failures():
     # What is wrong in one process ends all of them.
     command = [*first.command(path), ":", "-n", 1, *first.command(path)[:-1], "--arg=none.npy"]
     run("a file that one lacks", 1, command, is_refused(["bngrad-runner: error: rank 1: argument 4: none.npy: "], 1))
+    odd = Case("", "2", [Gradient(shape=(5, 4, 5, 3))])
+    text = "expected dim 0 of argument 1 of @gradient to be a multiple of 2, the size of grid axes [0], got 5"
+    run("wrong shape", 2, odd.command(odd.write()), is_refused([text], 1))
     for name, size, options, text in [
         ("processes", 3, [], "expected 2 processes for the grid 2, as of mpirun -n 2, got 3"),
         ("sizes", 2, ["--shards=0:1+2+3"], "expected 2 sizes of --shards for grid axes [0], got 3"),
         ("axes", 2, ["--shards=1:3+3"], "expected --shards for grid axes along which a dim of an argument is split, got [1]"),
+        ("repetition", 2, ["--shards=0:3+3", "--shards=0:2+4"], "expected one --shards for grid axes [0], got 2"),
         ("numbers", 2, ["--shards=0:9223372036854775807+9223372036854775807"], "expected --shards to be AXIS[,AXIS...]:SIZE[+SIZE...], got"),
         ("back end", 2, ["--mpi=/none.so"], "--mpi: cannot load the back end: /none.so: "),
         ("file", 2, ["--result=/dev/null"], "expected a file for result 0, which is spread over processes, got '/dev/null'"),
