@@ -21,6 +21,8 @@ packages=(
   libomp-22-dev libclang-rt-22-dev libgtest-dev zlib1g-dev libzstd-dev
   libcurl4-openssl-dev cmake ninja-build ccache g++ pkg-config python3 python3-numpy
 )
+# Both MPIs, for tests of several processes. CMake looks for them.
+mpi_packages=(libopenmpi-dev openmpi-bin libmpich-dev mpich)
 
 # fail MESSAGE: one line on standard error, exit 1.
 fail() {
@@ -80,10 +82,22 @@ configuration() {
     -DPython3_EXECUTABLE="$python"
 }
 
+# has_new_mpi: whether an MPI was installed since $build was configured.
+has_new_mpi() {
+  local name
+  for name in openmpi mpich; do
+    if command -v "mpicc.$name" >/dev/null &&
+      grep -q "^BNGRAD_MPICC_${name^^}:.*-NOTFOUND$" "$build/CMakeCache.txt"; then
+      return 0
+    fi
+  done
+  return 1
+}
+
 # Configures $build (once; BNGRAD_CMAKE_FLAGS adds options) and builds the given targets (default: all).
 build() {
   require_space 1000 "$build"
-  if [ ! -f "$build/build.ninja" ]; then
+  if [ ! -f "$build/build.ninja" ] || has_new_mpi; then
     local arguments
     mapfile -t arguments < <(configuration)
     "${arguments[@]}" -S "$root" -B "$build" ${BNGRAD_CMAKE_FLAGS:-} >"$build/configure.log" 2>&1 ||

@@ -54,6 +54,9 @@ tests_of() {
   case "$1" in
     lib/Dialect/*) echo ':: (Dialect|Transforms|Pipelines)/' ;;
     lib/Runtime/API/*) echo 'Unit.*API|:: Runtime/' ;;
+    # One MPI is enough, as both have the same source.
+    lib/Runtime/Distributed/*) echo 'Unit.*Distributed|Distributed/.*mpich' ;;
+    lib/Transforms/Partition/*) echo ':: (Dialect|Transforms|Pipelines)/|Distributed/.*mpich' ;;
     lib/Runtime/Cuda/*) echo 'Unit.*Cuda|:: Runtime/' ;;
     lib/Runtime/*) echo 'Unit|:: Runner/' ;;
     lib/Transforms/Apply/GPU/* | lib/Transforms/Lower/NVVM/* | lib/Transforms/Lower/SelectByDevice* | \
@@ -62,6 +65,7 @@ tests_of() {
     lib/Transforms/*)
       echo ':: (Transforms|Pipelines|Compile)/|Integration/CPU' ;;
     tools/bngrad-compile/*) echo ':: Compile/' ;;
+    tools/bngrad-runner/Shard* | tools/bngrad-runner/Processes.cpp) echo 'Distributed/.*mpich' ;;
     tools/bngrad-runner/*) echo ':: Runner/' ;;
     tools/ptx-emulator/*) echo ':: PtxEmulator/|CUDA' ;;
     *) echo . ;;

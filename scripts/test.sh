@@ -96,6 +96,8 @@ packages+=(python3-dev python3-venv)
 setup
 # The tools that check the sources, which the build does not need.
 (packages=("clang-format-$llvm_version" "clang-tidy-$llvm_version") && setup) || true
+(packages=("${mpi_packages[@]}") && setup) ||
+  printf 'bngrad: no Open MPI and MPICH, tests of several processes are skipped\n'
 install_parser ||
   printf 'bngrad: no tree-sitter, tests of generated mutants are skipped: see %s\n' "$build/mutation-venv.log"
 if ! has_ptxas; then
@@ -113,7 +115,7 @@ if [ $all -eq 1 ]; then
   # Of the clients, the one that needs little space; scripts/clients.sh has all.
   install_clients jax==0.10.2 ||
     printf 'bngrad: no jax, its modules are skipped: see %s\n' "$build/clients-venv.log"
-  export BNGRAD_REQUIRE=ptxas,clang-format,clang-tidy${BNGRAD_REQUIRE:+,$BNGRAD_REQUIRE}
+  export BNGRAD_REQUIRE=ptxas,clang-format,clang-tidy,openmpi,mpich${BNGRAD_REQUIRE:+,$BNGRAD_REQUIRE}
 fi
 printf 'bngrad: building\n'
 build

@@ -99,14 +99,18 @@ for framework in ("torch", "jax", "flax"):
 # The tools of scripts/check_format.sh and scripts/check_tidy.sh, installed by scripts/test.sh.
 add_feature("clang-format", shutil.which("clang-format-22") is not None)
 add_feature("clang-tidy", shutil.which("clang-tidy-22") is not None)
+# Back ends of libBNGradDistributed.so, with the launchers of their MPIs.
+for mpi in ("openmpi", "mpich"):
+    add_feature(mpi, os.path.exists(os.path.join(config.bngrad_obj_root, "lib", f"libBNGradMPI-{mpi}.so")) and
+                shutil.which(f"mpirun.{mpi}") is not None)
 add_feature("ptxas", cuda_toolkit is not None)
 add_feature("libdevice", cuda_toolkit is not None and
             os.path.exists(os.path.join(cuda_toolkit, "nvvm", "libdevice", "libdevice.10.bc")))
 if cuda_toolkit:
     config.environment["CUDA_ROOT"] = cuda_toolkit
     config.substitutions.append(("%ptxas", os.path.join(cuda_toolkit, "bin", "ptxas")))
-known = {"clang-format", "clang-tidy", "clients", "conformance", "cuda", "flax", "jax", "libdevice", "long", "numpy", "ptxas",
-         "python-compiler", "python-package", "torch", "tree-sitter"}
+known = {"clang-format", "clang-tidy", "clients", "conformance", "cuda", "flax", "jax", "libdevice", "long", "mpich", "numpy",
+         "openmpi", "ptxas", "python-compiler", "python-package", "torch", "tree-sitter"}
 unknown = set(required) - known
 if unknown:
     lit_config.fatal(f"BNGRAD_REQUIRE: expected some of {sorted(known)}, "

@@ -182,6 +182,13 @@ static constexpr StringLiteral kCudaStatus =
  * use then, and nothing is leaked.
 )";
 
+static constexpr StringLiteral kShardedStatus =
+    R"( * They return 10 if a sum over processes has failed, as another process is lost
+ * or runs another program: then [out] arrays hold nothing of use, and
+ * bngradGetCollectiveError() of BNGrad/Runtime/Collectives.h says why. So does
+ * NAME_checked. Arrays are the shards of the calling process.
+)";
+
 static constexpr StringLiteral kChecked = R"(
 /*
  * Checked entries, for every shape.
@@ -258,13 +265,15 @@ static constexpr StringLiteral kCudaThreads = R"( *
 )";
 
 static void printIntroduction(raw_ostream &os, Device device,
-                              bool deviceArguments) {
+                              bool deviceArguments, bool isSharded) {
   bool isCuda = device == Device::Cuda;
   os << kData;
   if (isCuda)
     os << (deviceArguments ? kCudaDevice : kCudaHost);
-  os << (isCuda ? kCudaStatus : kCpuStatus)
-     << (isCuda ? kCudaThreads : kCpuThreads);
+  os << (isCuda ? kCudaStatus : kCpuStatus);
+  if (isSharded)
+    os << kShardedStatus;
+  os << (isCuda ? kCudaThreads : kCpuThreads);
 }
 
 /// Declares NAME, which takes pointers to the data.
@@ -341,12 +350,12 @@ static std::string printDeclarations(ArrayRef<ExportedFunction> functions,
 
 std::string mlir::bngrad::makeHeader(ArrayRef<ExportedFunction> functions,
                                      StringRef fileName, Device device,
-                                     bool deviceArguments) {
+                                     bool deviceArguments, bool isSharded) {
   std::string text;
   llvm::raw_string_ostream os(text);
   std::string declarations = printDeclarations(functions, device);
   std::string guard = makeGuard(fileName, declarations);
-  printIntroduction(os, device, deviceArguments);
+  printIntroduction(os, device, deviceArguments, isSharded);
   os << "\n#ifndef " << guard << "\n#define " << guard
      << "\n\n#include <stddef.h>\n#include <stdint.h>\n\n#ifdef "
         "__cplusplus\nextern \"C\" {\n"

@@ -296,7 +296,8 @@ static LogicalResult run(const Options &options) {
       failed(outputs.add(
           options.header,
           makeHeader(*functions, llvm::sys::path::filename(options.header),
-                     device, options.compile.cuda.deviceArguments))))
+                     device, options.compile.cuda.deviceArguments,
+                     callsCollectives(*module)))))
     return failure();
   return outputs.keep();
 }

@@ -8,6 +8,7 @@
 
 #include "Check.h"
 #include "PlainProgram.h"
+#include "Processes.h"
 #include "common/Diagnostics.h"
 
 #include "llvm/Support/Format.h"
@@ -115,6 +116,9 @@ LogicalResult mlir::bngrad::checkResults(Program &program,
   }
 
   bool ok = true;
+  // Processes may share a terminal: their lines stay whole.
+  std::string text;
+  llvm::raw_string_ostream lines(text);
   for (auto [i, expectation] : llvm::enumerate(*expectations)) {
     const Array &result = results[i];
     ::bngrad::CheckSummary summary =
@@ -122,11 +126,15 @@ LogicalResult mlir::bngrad::checkResults(Program &program,
             ? ::bngrad::checkResult(result.type, result.data.data(),
                                     *expectation.reference)
             : compareExactly(result, expectation.value);
-    llvm::outs() << "result " << i << " " << expectation.name << " max_error "
-                 << llvm::format("%.3g", summary.maxError) << " bound "
-                 << llvm::format("%.3g", summary.bound)
-                 << (summary.ok ? " ok" : " FAILED") << "\n";
+    if (Processes::isShared())
+      lines << "rank " << Processes::getRank() << ": ";
+    lines << "result " << i << " " << expectation.name << " max_error "
+          << llvm::format("%.3g", summary.maxError) << " bound "
+          << llvm::format("%.3g", summary.bound)
+          << (summary.ok ? " ok" : " FAILED") << "\n";
     ok &= summary.ok;
   }
+  llvm::outs() << text;
+  llvm::outs().flush();
   return success(ok);
 }

@@ -89,7 +89,9 @@ LogicalResult Processes::agree(LogicalResult result) {
   auto hash = static_cast<int64_t>(llvm::xxh3_64bits(text) >> 24);
   std::vector<int64_t> data = {failed(result), hash};
   if (!add("state of bngrad-runner", data)) {
-    lines.push_back(bngradGetCollectiveError());
+    // After an error of a collective this one says the same.
+    if (lines.empty())
+      lines.push_back(bngradGetCollectiveError());
     printErrors(/*isOfAll=*/false);
     return failure();
   }

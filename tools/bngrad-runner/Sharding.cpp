@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <numeric>
 
@@ -48,6 +49,10 @@ std::optional<ShardSizes> mlir::bngrad::parseShardSizes(StringRef text) {
        parsedSizes = parseNumbers(sizes, '+');
   if (!parsedAxes || !parsedSizes)
     return std::nullopt;
+  int64_t sum = 0;
+  for (int64_t size : *parsedSizes)
+    if (llvm::AddOverflow(sum, size, sum))
+      return std::nullopt;
   return ShardSizes{*parsedAxes, *parsedSizes};
 }
 

@@ -109,7 +109,8 @@ LogicalResult mlir::bngrad::reportError(const Twine &message) {
     errorHandler(firstLine);
     return failure();
   }
-  llvm::errs() << toolName << ": error: " << firstLine << "\n";
+  // One call, as processes of a job may share standard error.
+  llvm::errs() << (toolName + ": error: " + firstLine + "\n").str();
   return failure();
 }
 

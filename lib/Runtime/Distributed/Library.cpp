@@ -11,9 +11,14 @@
 #include "Error.h"
 #include "Settings.h"
 
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
 #include <dlfcn.h>
 #include <map>
 #include <memory>
+#include <thread>
+#include <unistd.h>
 
 using namespace bngrad;
 using namespace bngrad::distributed;
@@ -85,6 +90,53 @@ static bool load(const std::string &path, Library &library) {
   return false;
 }
 
+namespace {
+/// Ends the process if it lives longer than `seconds`.
+class Watch {
+public:
+  explicit Watch(double seconds) : thread([this, seconds] { run(seconds); }) {}
+  ~Watch() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      isOver = true;
+    }
+    changed.notify_one();
+    thread.join();
+  }
+
+private:
+  void run(double seconds) {
+    std::unique_lock<std::mutex> lock(mutex);
+    if (changed.wait_for(lock, std::chrono::duration<double>(seconds),
+                         [this] { return isOver; }))
+      return;
+    std::fprintf(stderr,
+                 "bngrad: error: expected all processes to initialize MPI "
+                 "within %s, got fewer\n",
+                 printSeconds(seconds).c_str());
+    _exit(1);
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool isOver = false;
+  std::thread thread;
+};
+} // namespace
+
+/// Initializes the MPI of `library`. That waits for all processes, in a call
+/// that nothing else can end.
+static int initialize(const Library &library) {
+  double timeout;
+  if (int status = getTimeout(timeout))
+    return status;
+  Watch watch(timeout);
+  bngradBackendError_t error;
+  if (library.functions->initialize(&error))
+    return fail("%s: %s", library.functions->name, error.text);
+  return 0;
+}
+
 Library *distributed::loadLibrary(std::string choice) {
   struct Libraries {
     std::mutex mutex;
@@ -111,13 +163,8 @@ Library *distributed::loadLibrary(std::string choice) {
       return nullptr;
     }
   auto created = std::make_unique<Library>();
-  if (!load(path, *created))
+  if (!load(path, *created) || initialize(*created))
     return nullptr;
-  bngradBackendError_t error;
-  if (created->functions->initialize(&error)) {
-    fail("%s: %s", created->functions->name, error.text);
-    return nullptr;
-  }
   library = std::move(created);
   return library.get();
 }

@@ -104,9 +104,14 @@ int main(int argc, char **argv) {
   MPI_Finalize();
   {
     int64_t grid = size, axis = 0, data = 1;
-    bngradCollective_t collective = {
-        sizeof(collective), "op", "", BNGRAD_COLLECTIVE_I64, 1, &grid, 1,
-        &axis};
+    bngradCollective_t collective = {sizeof(collective),
+                                     "op",
+                                     "",
+                                     BNGRAD_COLLECTIVE_I64,
+                                     1,
+                                     &grid,
+                                     1,
+                                     &axis};
     if (!bngradAllReduceWait(
             bngradGroupAllReduceStart(world, &collective, &data, 1)))
       status = fail("no error");

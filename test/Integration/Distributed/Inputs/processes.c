@@ -21,8 +21,7 @@ static int failCollective(void) { return fail(bngradGetCollectiveError()); }
 
 static bngradCollective_t makeCollective(const char *op, int64_t dtype,
                                          int64_t gridRank, const int64_t *grid,
-                                         int64_t numAxes,
-                                         const int64_t *axes) {
+                                         int64_t numAxes, const int64_t *axes) {
   bngradCollective_t collective;
   collective.struct_size = sizeof(collective);
   collective.op = op;
@@ -77,8 +76,8 @@ static int runSteps(int64_t numSteps) {
   int64_t grid[2] = {1, size}, axes[2] = {0, 1};
   bngradCollective_t sums =
       makeCollective("sums of op", BNGRAD_COLLECTIVE_F32, 2, grid, 2, axes);
-  bngradCollective_t count =
-      makeCollective("count of op", BNGRAD_COLLECTIVE_I64, 2, grid, 1, axes + 1);
+  bngradCollective_t count = makeCollective(
+      "count of op", BNGRAD_COLLECTIVE_I64, 2, grid, 1, axes + 1);
   long before = 0;
   for (int64_t i = 0; i < numSteps; ++i) {
     if (i == numSteps / 10)
@@ -115,8 +114,8 @@ static int runGrid(int count, char **sizes) {
       }
       expected += isSame ? (int64_t)1 << other : 0;
     }
-    bngradCollective_t collective = makeCollective(
-        "op", BNGRAD_COLLECTIVE_I64, count, grid, numAxes, axes);
+    bngradCollective_t collective =
+        makeCollective("op", BNGRAD_COLLECTIVE_I64, count, grid, numAxes, axes);
     if (bngradAllReduceWait(bngradAllReduceStart(&collective, &sum, 1)))
       return failCollective();
     if (sum != expected)
@@ -158,18 +157,20 @@ static void sleepFor(double seconds) {
   nanosleep(&time, NULL);
 }
 
-/* lost RANK STEP HOW: process RANK ends by HOW, a signal or 0: it stays and does
- * nothing, after STEP sums. */
+/* lost RANK STEP HOW: process RANK ends by HOW, a signal or 0: it stays and
+ * does nothing, after STEP sums. */
 static int runLost(int64_t lost, int64_t numBefore, int how) {
   int64_t axes[1] = {0};
   double data[4] = {0};
-  bngradCollective_t collective =
-      makeCollective("bngrad.batch_norm_backward", BNGRAD_COLLECTIVE_F64, 1,
-                     &size, 1, axes);
+  bngradCollective_t collective = makeCollective(
+      "bngrad.batch_norm_backward", BNGRAD_COLLECTIVE_F64, 1, &size, 1, axes);
   struct timespec start, end;
   for (int64_t i = 0; i < numBefore; ++i)
     if (bngradAllReduceWait(bngradAllReduceStart(&collective, data, 4)))
       return failCollective();
+  /* Only now: MPI itself may take longer to begin. */
+  if (bngradSetCollectiveTimeout(1))
+    return failCollective();
   if (rank == lost) {
     if (how)
       raise(how);
