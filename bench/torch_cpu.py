@@ -33,7 +33,7 @@ SHAPES = {
                     (16, 960, 7, 7), (16, 1280, 7, 7)],
     "3-D": [(4, 32, 16, 56, 56), (2, 64, 8, 28, 28), (8, 128, 4, 14, 14)],
 }
-# Issue 16: how much faster the first shape has to be.
+# How much faster than PyTorch the first shape is to be.
 GOALS = {("f32", "channels first"): 1.3, ("f32", "channels last"): 1.1, ("bf16", "channels first"): 1.8,
          ("bf16", "channels last"): 1.8}
 

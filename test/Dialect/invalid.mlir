@@ -583,8 +583,8 @@ func.func @parallel_c1_none() {
 // -----
 
 func.func @local_parameter_gradients(%x: tensor<2x3xf32>, %p: tensor<3xf32>) {
-  // expected-error @below {{attribute 'local_parameter_gradients' failed to satisfy constraint: unit attribute}}
   %0:3 = bngrad.batch_norm_backward grad_output(%x : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
+      // expected-error @below {{attribute 'local_parameter_gradients' failed to satisfy constraint: unit attribute}}
       mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>) {local_parameter_gradients = true}
       : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
   return

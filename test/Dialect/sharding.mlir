@@ -20,8 +20,7 @@
 // PROPAGATE-DAG: shard.shard %[[DOFFSET]] to %{{.+}} : tensor<6xf32>
 
 // PARTITION-LABEL: func.func @nhwc(
-// PARTITION-SAME: tensor<2x2x2x3xf32>{{.*}}tensor<2x2x2x3xf32>{{.*}}tensor<3xf32>
-// PARTITION-SAME: -> (tensor<2x2x2x3xf32>, tensor<3xf32>)
+// PARTITION-SAME: : tensor<2x2x2x3xf32>, %{{.+}}: tensor<2x2x2x3xf32>, %{{.+}}: tensor<3xf32>, %{{.+}}) -> (tensor<2x2x2x3xf32>, tensor<3xf32>)
 // PARTITION: shard.all_reduce %{{.+}} on @grid grid_axes = [1]
 // PARTITION: = bngrad.batch_norm_backward_elemt
 shard.grid @grid(shape = 2x2)

@@ -16,7 +16,7 @@
 // REDEFINE: %{option} = "--pass-pipeline=builtin.module(func.func(bngrad-group{fma=maybe}))"
 // RUN: %{refused}
 
-// REDEFINE: %{line} = --stop-after option: expected import, decompose or fuse, got 'foo'
+// REDEFINE: %{line} = --stop-after option: expected import, partition, decompose or fuse, got 'foo'
 // REDEFINE: %{option} = "--pass-pipeline=builtin.module(bngrad-to-linalg{stop-after=foo})"
 // RUN: %{refused}
 

@@ -7,7 +7,7 @@
 // DEFINE:   FileCheck %s --implicit-check-not=rror --match-full-lines "-DVALUE=%{value}" "-DNAMES=%{names}"
 // CHECK: bngrad-opt: for the --{{[a-z0-9-]+}} option: expected [[NAMES]], got '[[VALUE]]'
 
-// REDEFINE: %{names} = import, decompose, fuse, group, bufferize, apply or lower
+// REDEFINE: %{names} = import, partition, decompose, fuse, group, bufferize, apply or lower
 // REDEFINE: %{value} = maybe
 // REDEFINE: %{option} = cpu-pipeline=stop-after
 // RUN: %{fail}
@@ -15,7 +15,7 @@
 // RUN: %{fail}
 // REDEFINE: %{value} =
 // RUN: %{fail}
-// REDEFINE: %{names} = import, decompose or fuse
+// REDEFINE: %{names} = import, partition, decompose or fuse
 // REDEFINE: %{option} = to-linalg=stop-after
 // REDEFINE: %{value} = group
 // RUN: %{fail}

@@ -70,7 +70,13 @@
 // DEVICE-NOT: linalg.generic
 // DEVICE: return
 
-// DUMP: bngrad-partition,func.func(bngrad-combine-collectives){{.*}}bngrad-group{{.*}}bngrad-collectives-to-runtime,func.func(bngrad-prepare-bufferize)
+// DUMP: bngrad-partition,
+// DUMP: bngrad-combine-collectives
+// DUMP: bngrad-decompose
+// DUMP: bngrad-group{
+// DUMP: bngrad-collectives-to-runtime,
+// DUMP-NEXT: func.func(
+// DUMP-NEXT: bngrad-prepare-bufferize
 
 // MPI-LABEL: func.func @gradient(
 // MPI: mpi.allreduce

@@ -2,11 +2,13 @@
 document.
 
 That is: exit status 1 and on standard error one line `<tool>: error: out of memory...`, or one that names the
-unavailable resource. If there is too little memory for the loader, the loader reports it with status 127.
+unavailable resource. If there is too little memory for the loader, the loader reports it with status 127, or the kernel by a signal.
 """
 
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 
@@ -14,19 +16,22 @@ command = sys.argv[1:]
 tool = os.path.basename(next(word for word in command if "bngrad-" in word))
 # Threads of libomp allocate memory, and end the process on failure.
 environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-bytes, numFailures = 100 << 20, 0
+bytes, numFailures = 80 << 20, 0
 while bytes < 1 << 40:
     run = subprocess.run(
         ["prlimit", f"--as={bytes}", *command], capture_output=True, text=True, env=environment, timeout=300
     )
     if run.returncode == 0:
         break
-    is_loader = run.returncode == 127 and "error while loading shared libraries" in run.stderr
+    # The kernel, which has no memory for the program itself, sends a signal.
+    is_loader = (run.returncode == 127 and "error while loading shared libraries" in run.stderr) or (
+        run.returncode == -signal.SIGSEGV and bytes < os.path.getsize(shutil.which(command[0]))
+    )
     if not is_loader:
         numFailures += 1
         if run.returncode != 1 or not re.fullmatch(f"{tool}: error: .*\n", run.stderr):
             sys.exit(f"with {bytes} bytes: expected status 1 and one line, got {run.returncode} and\n{run.stderr}")
-    bytes = bytes * 21 // 20
+    bytes = bytes * 41 // 40
 else:
     sys.exit(f"expected to succeed with 2^40 bytes, got\n{run.stderr}")
 print(f"succeeds, fails with less: {'yes' if numFailures else 'no'}")

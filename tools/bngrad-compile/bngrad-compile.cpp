@@ -302,6 +302,12 @@ static LogicalResult run(const Options &options) {
   return outputs.keep();
 }
 
+/// LLVM is part of this tool and allocates memory before main.
+[[gnu::constructor(101)]] static void reportEarlyOutOfMemory() {
+  setToolName("bngrad-compile");
+  reportOutOfMemory();
+}
+
 int main(int argc, char **argv) {
   int status;
   FailureOr<Options> options = parseCommandLine(

@@ -27,7 +27,7 @@ inline uint64_t hashBytes(const char *data, size_t size,
   return hash;
 }
 
-/// The name that llvm::localCache gives to the file of `key`.
+/// The name of the file of `key`, as llvm::pruneCache expects it.
 inline std::string getCacheFileName(const std::string &key) {
   return "llvmcache-" + key;
 }

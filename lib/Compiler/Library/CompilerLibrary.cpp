@@ -18,10 +18,10 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/CachePruning.h"
-#include "llvm/Support/Caching.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <mutex>
@@ -88,6 +88,17 @@ private:
 };
 } // namespace
 
+/// An error if there is no place beside `path` for a shared object of so many
+/// bytes of code. lld maps it: on a full disk the process would end.
+static std::error_code verifySpace(StringRef path, size_t bytes) {
+  llvm::ErrorOr<fs::space_info> space =
+      fs::disk_space(llvm::sys::path::parent_path(path));
+  constexpr uint64_t kTables = 1 << 20;
+  if (space && space->available < 2 * bytes + kTables)
+    return std::make_error_code(std::errc::no_space_on_device);
+  return {};
+}
+
 /// The shared object of an object file, or failure and `error`.
 static FailureOr<std::string> link(StringRef object, const char *library,
                                    std::string &error) {
@@ -106,6 +117,10 @@ static FailureOr<std::string> link(StringRef object, const char *library,
       os.clear_error();
       return failure();
     }
+  }
+  if (std::error_code code = verifySpace(output.path, object.size())) {
+    error = "temporary file: cannot write: " + code.message();
+    return failure();
   }
   // The libraries of C and mathematics are in the process.
   SmallVector<const char *> arguments = {"ld.lld",
@@ -137,32 +152,28 @@ static FailureOr<std::string> link(StringRef object, const char *library,
   return (*image)->getBuffer().str();
 }
 
-/// Keeps `image` in the cache. An error is none of the caller's.
+/// Keeps `image` in the cache. An error is none of the caller's. With
+/// llvm::localCache a full disk would end the process.
 static void keep(const bngradCompileRequest_t &request,
                  const std::string &image) {
-  llvm::Expected<llvm::FileCache> cache =
-      llvm::localCache("BNGrad", "bngrad", request.folder);
-  if (!cache)
-    return llvm::consumeError(cache.takeError());
-  // Beside a file that is corrupt nothing could be kept.
-  SmallString<128> path(request.folder);
-  path += "/" + ::bngrad::getCacheFileName(request.key);
-  (void)fs::remove(path);
-  llvm::Expected<llvm::AddStreamFn> add = (*cache)(0, request.key, "");
-  if (!add)
-    return llvm::consumeError(add.takeError());
-  if (!*add) // another process was faster
-    return;
-  auto stream = (*add)(0, "");
-  if (!stream)
-    return llvm::consumeError(stream.takeError());
+  // pruneCache removes it, too, if this process ends before it has its name.
+  SmallString<128> model(request.folder), path(request.folder);
+  llvm::sys::path::append(model, "Thin-%%%%%%.tmp.o");
+  llvm::sys::path::append(path, ::bngrad::getCacheFileName(request.key));
+  llvm::Expected<fs::TempFile> file =
+      fs::TempFile::create(model, fs::owner_read | fs::owner_write);
+  if (!file)
+    return llvm::consumeError(file.takeError());
   std::string text(request.text, request.text_size);
   ::bngrad::CacheEntryHeader header =
       ::bngrad::makeCacheEntryHeader(text, image);
-  raw_ostream &os = *(*stream)->OS;
+  llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
   os.write(reinterpret_cast<const char *>(&header), sizeof(header));
   os << text << image;
-  llvm::consumeError((*stream)->commit());
+  os.flush();
+  bool isWhole = !os.has_error();
+  os.clear_error();
+  llvm::consumeError(isWhole ? file->keep(path) : file->discard());
 
   llvm::CachePruningPolicy policy;
   policy.Interval = std::chrono::hours(1);

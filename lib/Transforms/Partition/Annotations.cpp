@@ -205,9 +205,8 @@ static LogicalResult verifyGradient(GradientOpInterface op) {
                    AffineMap map) -> LogicalResult {
     if (!annotation)
       return success();
-    ArrayRef<DenseI16ArrayAttr> splitAxes =
-        Sharding(annotation.getSharding()).getSplitAxes();
-    SmallVector<DenseI16ArrayAttr> axesOfDims(splitAxes);
+    Sharding sharding(annotation.getSharding());
+    ArrayRef<DenseI16ArrayAttr> axesOfDims = sharding.getSplitAxes();
     for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
       SmallVector<GridAxis> axes;
       if (dim < axesOfDims.size())

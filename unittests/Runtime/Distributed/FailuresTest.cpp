@@ -199,9 +199,10 @@ TEST_F(FailuresTest, MissingProcess) {
             : ": expected all processes to start it within 0.5 s, got nothing "
               "from rank 2";
     for (int64_t rank = 0; rank < 4; ++rank) {
-      if (rank != missing)
+      if (rank != missing) {
         EXPECT_NE(errors[rank].find(expected), std::string::npos)
             << errors[rank];
+      }
     }
   }
   EXPECT_LT(getSeconds(), 3 * kTimeout);
@@ -233,9 +234,10 @@ TEST_F(FailuresTest, LostProcess) {
                   : ": expected all processes to start it within 0.5 s, got "
                     "nothing from rank 1";
     for (int64_t rank = 0; rank < 3; ++rank)
-      if (rank != lost)
+      if (rank != lost) {
         EXPECT_NE(errors[rank].find(expected), std::string::npos)
             << errors[rank];
+      }
   }
   EXPECT_LT(getSeconds(), 3 * kTimeout);
 }

@@ -19,7 +19,8 @@ def BNGradPartitionPass : Pass<"bngrad-partition", "::mlir::ModuleOp"> {
            shards: what upstream's `--sharding-propagation` and
            `--shard-partition` make of it. A gradient whose sums run over a
            sharded dim becomes its two halves, and one `shard.all_reduce` of
-           both sums. A count that is not known is added up as well. The function
+           both sums, whose `bngrad.collective` describes the gradient to
+           errors of the runtime. A count that is not known is added up as well. The function
            has the attribute `bngrad.grid_shape`, its sharded arguments and
            results have `bngrad.split_axes`. Functions without annotations are
            unchanged.
@@ -53,10 +54,9 @@ def BNGradPartitionPass : Pass<"bngrad-partition", "::mlir::ModuleOp"> {
 
     ```mlir
     shard.grid @grid(shape = 2)
-    func.func @f(
-        %dy: tensor<4x4xf32> {bngrad.split_axes = #shard<axisarray[[0]]>},
-        %x: tensor<4x4xf32> {bngrad.split_axes = #shard<axisarray[[0]]>},
-        %mean: tensor<4xf32>, %inv_std: tensor<4xf32>)
+    func.func @f(%dy: tensor<4x4xf32> {bngrad.split_axes = #shard<axisarray[[0]]>},
+                 %x: tensor<4x4xf32> {bngrad.split_axes = #shard<axisarray[[0]]>},
+                 %mean: tensor<4xf32>, %inv_std: tensor<4xf32>)
         -> (tensor<4x4xf32> {bngrad.split_axes = #shard<axisarray[[0]]>})
         attributes {bngrad.grid_shape = array<i64: 2>} {
       %sums, %count = bngrad.batch_norm_backward_reduce
