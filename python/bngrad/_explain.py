@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -40,8 +41,12 @@ def dtype_number(dtype: Any, name: str = "dtype") -> int:
 
 def _integers(values: Any, name: str) -> list[int]:
     try:
-        return [value.__index__() for value in ([values] if hasattr(values, "__index__") else values)]
-    except (AttributeError, TypeError):
+        return [operator.index(values)]
+    except TypeError:
+        pass
+    try:
+        return [operator.index(value) for value in values]
+    except TypeError:
         raise DtypeError(f"{name}: expected integers, got {values!r}", "BNGRAD_BAD_DTYPE") from None
 
 
@@ -71,8 +76,10 @@ def _read_feature_dims(dims: Any, rank: int) -> list[int]:
 
 
 def _read_wanted(wanted: Any) -> list[int]:
-    if isinstance(wanted, str):
-        raise DtypeError("wanted: expected names of gradients, got str", "BNGRAD_BAD_DTYPE")
+    if wanted is None:
+        return [0, 1, 2]
+    if isinstance(wanted, str) or not hasattr(wanted, "__iter__"):
+        raise DtypeError(f"wanted: expected names of gradients, got {type(wanted).__name__}", "BNGRAD_BAD_DTYPE")
     numbers = set()
     for name in wanted:
         if name not in _OUTPUTS:
@@ -295,6 +302,9 @@ def explain(shape: Any, dtype: Any, *, feature_dims: Any = (1,), statistics: str
     """
     if _integers(rounds, "rounds") != [rounds] or rounds < 1:
         raise ParameterError(f"rounds: expected at least 1, got {rounds}", "BNGRAD_BAD_PARAM")
+    # Iterators are read once.
+    shape, feature_dims = _integers(shape, "shape"), _integers(feature_dims, "feature_dims")
+    wanted = [_OUTPUTS[number] for number in _read_wanted(wanted)]
     problem = make_problem(shape, dtype, feature_dims=feature_dims, statistics=statistics, mask=mask, scale=scale,
                            parameter_dtype=parameter_dtype, order=order, wanted=wanted)
     lines = dict(line.split("=", 1) for line in problem.describe().splitlines())
@@ -310,7 +320,7 @@ def explain(shape: Any, dtype: Any, *, feature_dims: Any = (1,), statistics: str
     number = dtype_number(dtype)
     traffic = Traffic(lines, elements, _WIDTHS[number], copied, cache)
     seconds, bandwidth = measure(problem, rounds)
-    dims = ", ".join(map(str, _integers(feature_dims, "feature_dims")))
+    dims = ", ".join(map(str, feature_dims))
     title = f"{_DTYPES[number]} {'x'.join(map(str, sizes))}, feature dims {dims}, {statistics} statistics"
     return Explanation(title + (", mask" if mask else ""), lines, problem.reason(), copied, traffic, seconds, bandwidth,
                        rounds, cache)

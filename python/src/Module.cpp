@@ -86,9 +86,10 @@ void Request::readFeatureDims(nb::handle object) {
     dim = std::min<long>(std::max<long>(dim, INT_MIN), INT_MAX);
     options.feature_dims[options.num_feature_dims++] = static_cast<int>(dim);
   };
-  if (PyLong_Check(object.ptr()))
+  bool isSequence = PySequence_Check(object.ptr());
+  if (PyIndex_Check(object.ptr()) && !isSequence)
     return add(object);
-  if (!PySequence_Check(object.ptr()) || PyUnicode_Check(object.ptr()))
+  if (!isSequence || PyUnicode_Check(object.ptr()))
     throwType("feature_dims", "integers", getTypeName(object));
   for (nb::handle item : object)
     add(item);

@@ -69,6 +69,7 @@ CASES = [
     ({"feature_dims": ()}, ValueError, "BAD_PARAM", "feature_dims: expected at least one, got none"),
     ({"feature_dims": range(9)}, ValueError, "BAD_PARAM", "feature_dims: expected at most 8, got more"),
     ({"feature_dims": "1"}, TypeError, "BAD_DTYPE", "feature_dims: expected integers, got str"),
+    ({"feature_dims": np.float32(1)}, TypeError, "BAD_DTYPE", "feature_dims: expected integers, got numpy.float32"),
     ({"feature_dims": (1.0,)}, TypeError, "BAD_DTYPE", "feature_dims: expected an integer, got float"),
     ({"statistics": "running"}, ValueError, "BAD_PARAM", "statistics: expected 'batch' or 'global', got 'running'"),
     ({"statistics": True}, TypeError, "BAD_DTYPE", "statistics: expected 'batch' or 'global', got bool"),
@@ -129,6 +130,12 @@ def test_partial_overlap_with_input():
     memory = np.ones(25, np.float32)
     with pytest.raises(bngrad.ParameterError, match="grad_input: expected memory apart from that of input"):
         call(input=memory[:24].reshape(2, 3, 4), out=(memory[1:].reshape(2, 3, 4), None, None))
+
+
+def test_integers_of_numpy():
+    expected = call()
+    for dims in (1, np.int64(1), np.uint8(1), (np.int32(1),), np.array([1])):
+        assert all(map(np.array_equal, call(feature_dims=dims), expected))
 
 
 def test_missing_arguments():

@@ -153,6 +153,16 @@ def test_a_compiled_kernel_is_known_by_its_tensors():
     assert "its data have gaps" in text and "chosen by the compiler" in text and explanation.bytes_moved == 1200
 
 
+def test_kinds_of_sequences():
+    expected = explain((4, 3, 5), feature_dims=(0, 1), wanted=("grad_input",))
+    for explanation in (explain(iter((4, 3, 5)), feature_dims=iter((0, 1)), wanted=iter(["grad_input"])),
+                        explain(np.array([4, 3, 5]), feature_dims=np.array([0, 1]), wanted=["grad_input"])):
+        assert explanation.title == expected.title and explanation.sizes == expected.sizes == (1, 12, 5)
+        assert explanation.passes == expected.passes
+    assert explain((4, 3, 5), feature_dims=np.int64(2)).sizes == (12, 5, 1)
+    assert explain((4, 3, 5), wanted=None).passes == explain((4, 3, 5)).passes
+
+
 @pytest.mark.parametrize("arguments, options, kind, text", [
     (((),), {}, ValueError, "shape: expected 1 to 16 dims, got 0"),
     (((1,) * 17,), {}, ValueError, "shape: expected 1 to 16 dims, got 17"),
@@ -172,6 +182,7 @@ def test_a_compiled_kernel_is_known_by_its_tensors():
     (((2, 3),), {"parameter_dtype": "i8"}, TypeError, "parameter_dtype: expected float16, bfloat16, float32 or "
                                                       "float64, got i8"),
     (((2, 3),), {"wanted": ()}, ValueError, "wanted: expected at least one gradient, got none"),
+    (((2, 3),), {"wanted": 3}, TypeError, "wanted: expected names of gradients, got int"),
     (((2, 3),), {"wanted": "grad_input"}, TypeError, "wanted: expected names of gradients, got str"),
     (((2, 3),), {"wanted": ("grad",)}, ValueError,
      "wanted: expected 'grad_input', 'grad_scale' or 'grad_offset', got 'grad'"),

@@ -106,6 +106,8 @@ def test_passes_are_those_of_the_tool(flags, pipeline, tmp_path):
     (["--bngrad-cpu-pipeline=stop-after=never"],
      "--bngrad-cpu-pipeline=stop-after=never: expected options of --bngrad-cpu-pipeline, got 'stop-after=never'"),
     (["--canonicalize=fast=1"], "--canonicalize=fast=1: "),
+    (["--canonicalize=max-iterations=x"],
+     "--canonicalize=max-iterations=x: expected options of --canonicalize, got 'max-iterations=x'"),
     ("builtin.module(nothing)", "'nothing' does not refer to a registered pass or pass pipeline"),
     ("builtin.module(canonicalize", "passes: "),
     ("func.func(canonicalize)", "expected passes on builtin.module, got 'func.func'"),

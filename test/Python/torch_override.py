@@ -219,6 +219,34 @@ def test_counting():
     assert not is_enabled()
 
 
+def test_disabling_within_enabled():
+    with pytest.raises(RuntimeError, match="without enable.* in enabled"), bngrad.torch.enabled():
+        bngrad.torch.disable()
+    assert not is_enabled()
+
+
+def test_a_failure_to_enable(monkeypatch):
+    module = sys.modules["bngrad.torch._override"]
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_check", lambda status: (_ for _ in ()).throw(RuntimeError("refused")))
+        with pytest.raises(RuntimeError, match="refused"):
+            bngrad.torch.enable()
+        module._library_handle.bngradTorchDisable()
+    with bngrad.torch.enabled():
+        assert is_enabled()
+    assert not is_enabled()
+
+
+def test_a_kernel_that_ends_after_disabling():
+    """It still has PyTorch's kernel for arguments that are not covered."""
+    with bngrad.torch.enabled():
+        pass
+    input, ones = torch.randn(4, 3, 5), torch.ones(3)
+    arguments = (input.flip(0), input, ones, None, None, ones, ones, True, 0.0, [True] * 3)
+    late = torch.ops.bngrad._original_native_batch_norm_backward(*arguments)
+    assert all(torch.equal(result, expected) for result, expected in zip(late, native(*arguments)))
+
+
 def test_exceptions_end_enabled():
     with pytest.raises(KeyError), bngrad.torch.enabled():
         assert is_enabled()

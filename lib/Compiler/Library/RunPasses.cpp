@@ -41,9 +41,10 @@ static LogicalResult addPass(OpPassManager &pm, StringRef flag,
         "expected a pass such as --bngrad-decompose, got '" + flag + "'");
   LogicalResult result =
       entry->addToPipeline(pm, options, [&](const Twine &message) {
-        return source.emitError(flag + ": " + message);
+        // LLVM's parser of options prints to standard error alone.
+        std::string text = message.str();
+        return text.empty() ? failure() : source.emitError(flag + ": " + text);
       });
-  // LLVM's parser of options prints to standard error alone.
   if (failed(result) && !source.hasDiagnostics())
     return source.emitError(flag + ": expected options of --" + name +
                             ", got '" + options + "'");

@@ -45,7 +45,14 @@ def _sum(value: Tensor, feature_dims: Sequence[int]) -> Tensor:
 
 
 def _check_data(grad_output: Tensor, input: Tensor, mean: Tensor,
-                feature_dims: Sequence[int]) -> None:
+                feature_dims: Sequence[int], **others: Tensor | None) -> None:
+    # PyTorch calls the fake kernel if a single operand is on "meta".
+    for name, tensor in {"grad_output": grad_output, "mean": mean,
+                         **others}.items():
+        if tensor is not None:
+            _check(tensor.device == input.device,
+                   f"{name}: expected the device of input, {input.device}, "
+                   f"got {tensor.device}")
     _check(grad_output.shape == input.shape,
            f"grad_output: expected the shape of input, {tuple(input.shape)}, "
            f"got {tuple(grad_output.shape)}")
@@ -62,7 +69,8 @@ def _check_data(grad_output: Tensor, input: Tensor, mean: Tensor,
 def _(grad_output, input, mean, scale=None, variance=None, inv_std=None,
       epsilon=0.0, mask=None, feature_dims=(1,), statistics="batch",
       output_mask=(True, True, True)):
-    _check_data(grad_output, input, mean, feature_dims)
+    _check_data(grad_output, input, mean, feature_dims, scale=scale,
+                variance=variance, inv_std=inv_std, mask=mask)
     _check((variance is None) != (inv_std is None),
            "expected either variance or inv_std")
     return (
@@ -74,7 +82,7 @@ def _(grad_output, input, mean, scale=None, variance=None, inv_std=None,
 
 @torch.library.register_fake("bngrad::batch_norm_backward_reduce")
 def _(grad_output, input, mean, mask=None, feature_dims=(1,)):
-    _check_data(grad_output, input, mean, feature_dims)
+    _check_data(grad_output, input, mean, feature_dims, mask=mask)
     is_f64 = input.dtype == torch.float64
     return mean.new_empty((2, *mean.shape),
                           dtype=torch.float64 if is_f64 else torch.float32)
@@ -83,7 +91,8 @@ def _(grad_output, input, mean, mask=None, feature_dims=(1,)):
 @torch.library.register_fake("bngrad::batch_norm_backward_elemt")
 def _(grad_output, input, mean, sums, count, scale=None, variance=None,
       inv_std=None, epsilon=0.0, mask=None, feature_dims=(1,)):
-    _check_data(grad_output, input, mean, feature_dims)
+    _check_data(grad_output, input, mean, feature_dims, sums=sums, count=count,
+                scale=scale, variance=variance, inv_std=inv_std, mask=mask)
     _check((variance is None) != (inv_std is None),
            "expected either variance or inv_std")
     return torch.empty_like(input)

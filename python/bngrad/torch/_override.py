@@ -22,8 +22,9 @@ _library.define(
 _lock = threading.Lock()
 # One entry per enable() that disable() has not undone: its `compile`.
 _active: list[bool] = []
+_is_replaced = False
+# Other threads may be in a kernel that was just removed, and call this one.
 _original = None
-# Other threads may be in a kernel that was just removed.
 _removed = collections.deque(maxlen=64)
 
 
@@ -47,14 +48,15 @@ def _check(status: int) -> None:
 
 def _update() -> None:
     """Makes PyTorch's state that of _active."""
-    global _original
-    if _active and _original is None:
+    global _original, _is_replaced
+    if _active and not _is_replaced:
         _original = torch.library.get_kernel(_OP, "CPU")
         _check(_library_handle.bngradTorchEnable())
+        _is_replaced = True
         _removed.append(torch.library.get_kernel(_OP, "CPU"))
-    elif not _active and _original is not None:
+    elif not _active and _is_replaced:
         _check(_library_handle.bngradTorchDisable())
-        _original = None
+        _is_replaced = False
     _inductor.set_active(any(_active))
 
 
@@ -84,7 +86,11 @@ def enable(*, compile: bool = False) -> None:
     """
     with _lock:
         _active.append(compile)
-        _update()
+        try:
+            _update()
+        except BaseException:
+            _active.pop()
+            raise
 
 
 def disable() -> None:
@@ -102,11 +108,19 @@ def disable() -> None:
 
 @contextlib.contextmanager
 def enabled(*, compile: bool = False) -> Iterator[None]:
-    """`enable()` on entry, and its reverse on exit; a decorator, too."""
+    """`enable()` on entry, and its reverse on exit; a decorator, too.
+
+    Raises:
+      RuntimeError: PyTorch refused to replace the kernel, or on exit: more
+        calls of `disable()` within than of `enable()`.
+    """
     enable(compile=compile)
     try:
         yield
     finally:
         with _lock:
+            if compile not in _active:
+                raise RuntimeError(
+                    "bngrad.torch: disable() without enable() in enabled()")
             _active.remove(compile)
             _update()
