@@ -146,7 +146,7 @@ LogicalResult ShardedRun::write() {
                                            llvm::sys::fs::CD_OpenExisting)) {
         if (!::bngrad::writeNpyHeader(descriptor, results[i].type,
                                       resultShapes[i], error))
-          created = reportError(path + ": cannot write: " + error);
+          created = reportError(Twine(path) + ": cannot write: " + error);
         (void)llvm::sys::Process::SafelyCloseFileDescriptor(descriptor);
         name = *added;
       }

@@ -65,12 +65,12 @@ static LogicalResult addPipeline(OpPassManager &pm, StringRef pipeline,
   return success();
 }
 
-int32_t bngradRunPasses(const char *text, size_t text_size,
-                        const char *pipeline, const char *const *passes,
-                        size_t num_passes, bngradTake_t take) {
+int32_t bngradRunPasses(const char *text, size_t textSize, const char *pipeline,
+                        const char *const *passes, size_t numPasses,
+                        bngradTake_t take) {
   static std::once_flag isRegistered;
   std::call_once(isRegistered, [] { mlir::bngrad::registerAllPasses(); });
-  SmallVector<StringRef> flags(passes, passes + num_passes);
+  SmallVector<StringRef> flags(passes, passes + numPasses);
   bool allowsUnregistered = llvm::is_contained(flags, kAllowUnregistered);
   llvm::erase(flags, StringRef(kAllowUnregistered));
 
@@ -82,7 +82,7 @@ int32_t bngradRunPasses(const char *text, size_t text_size,
   for (StringRef flag : flags)
     if (failed(addPass(pm, flag, source)))
       return source.fail(take);
-  if (failed(source.parse({text, text_size})) ||
+  if (failed(source.parse({text, textSize})) ||
       failed(pm.run(source.getModule())))
     return source.fail(take);
   std::string result;

@@ -119,6 +119,7 @@ printValues(const std::map<Key, std::vector<int64_t>> &ranksByKey,
   constexpr size_t kMost = 3;
   // In the order of their first ranks.
   std::vector<std::pair<int64_t, std::string>> texts;
+  texts.reserve(ranksByKey.size());
   size_t i = 0;
   for (const auto &[key, ranks] : ranksByKey)
     texts.push_back({ranks.front(), values[i++] + " on " + printRanks(ranks)});
@@ -145,6 +146,7 @@ static std::string findDifferent(const std::vector<Header> &headers,
   if (ranksByValue.size() < 2)
     return "";
   std::vector<std::string> values;
+  values.reserve(ranksByValue.size());
   for (const auto &[value, ranksOfValue] : ranksByValue)
     values.push_back(value);
   return printValues(ranksByValue, values);
@@ -203,6 +205,7 @@ static std::string findDifferentOp(const std::vector<Header> &headers,
   if (ranksByOp.size() < 2)
     return "";
   std::vector<std::string> values;
+  values.reserve(ranksByOp.size());
   for (const auto &[op, ranksOfOp] : ranksByOp)
     values.push_back(op.second);
   keepDifferentWords(values);

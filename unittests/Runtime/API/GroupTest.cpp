@@ -55,6 +55,7 @@ runProcesses(int64_t size,
   int64_t job = numJobs++;
   std::vector<std::string> errors(static_cast<size_t>(size));
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(size));
   for (int64_t rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
       fake::Communicator communicator = {job, rank, size};

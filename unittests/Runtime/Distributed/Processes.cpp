@@ -22,6 +22,7 @@ bngrad::runProcesses(int64_t size,
   int64_t job = numJobs++;
   std::vector<std::string> results(size);
   std::vector<std::thread> threads;
+  threads.reserve(size);
   for (int64_t rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
       fake::Communicator communicator = {job, rank, size};

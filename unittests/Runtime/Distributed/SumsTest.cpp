@@ -185,6 +185,7 @@ TEST(SumsTest, ThreadsWithGroups) {
     fake::behaviour.isConcurrent = isConcurrent;
     std::vector<std::string> errors(3);
     std::vector<std::thread> threads;
+    threads.reserve(3);
     for (int64_t number = 0; number < 3; ++number)
       threads.emplace_back([&, number] {
         auto body = [&](const Process &process) -> std::string {
@@ -218,6 +219,7 @@ TEST(SumsTest, WaitInAnotherThread) {
     bngradCollective_t described = collective.get();
     std::vector<int64_t> data(64, 1);
     std::vector<int64_t> requests;
+    requests.reserve(data.size());
     for (int64_t &element : data)
       requests.push_back(
           bngradGroupAllReduceStart(process.group, &described, &element, 1));
