@@ -10,6 +10,7 @@
 
 #include "Errors.h"
 #include "Threads.h"
+#include "Unlocked.h"
 
 #include <algorithm>
 #include <array>
@@ -267,7 +268,7 @@ static void verifyOutputs(const Call &call) {
 }
 
 /// Python's lock is released while this exists.
-using Release = std::optional<nb::gil_scoped_release>;
+using Release = std::optional<Unlocked>;
 
 /// Creates the descriptor for copies of the operands, in the first layout that
 /// has a ready kernel, or a compiler.

@@ -11,6 +11,7 @@
 #include "Errors.h"
 #include "Gradient.h"
 #include "Threads.h"
+#include "Unlocked.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -223,7 +224,7 @@ void Traffic::pass(void *data, int thread, int n) {
 
 double Traffic::measure() {
   int count = getNumThreads();
-  nb::gil_scoped_release release;
+  Unlocked unlocked;
   auto start = std::chrono::steady_clock::now();
   runOnPool(count, pass, this);
   return getSeconds(start);

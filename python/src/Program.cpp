@@ -11,6 +11,7 @@
 #include "Errors.h"
 #include "Objects.h"
 #include "Threads.h"
+#include "Unlocked.h"
 
 #include <nanobind/stl/string.h>
 
@@ -293,7 +294,7 @@ nb::object Program::call(const nb::args &arguments) const {
   char *memoryStart = memory.get();
   int32_t status;
   {
-    nb::gil_scoped_release release;
+    Unlocked unlocked;
     status = frame.call<int32_t>(checked, {&memoryStart, &size, &threads});
   }
   if (status != BNGRAD_SUCCESS)

@@ -177,3 +177,25 @@ print(tasks)
     printed = subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True,
                              text=True, timeout=60).stdout.split()
     assert printed == ["signal", "4"]
+
+
+def test_daemon_threads_at_the_end():
+    """A thread whose call ends after the interpreter does not abort the process."""
+    program = """
+import bngrad, numpy as np, threading
+x, c = np.ones((8, 64, 64), np.float32), np.ones(64, np.float32)
+started = threading.Barrier(5)
+
+def call():
+    started.wait()
+    while True:
+        bngrad.batch_norm_backward(x, x, c, inv_std=c)
+
+for _ in range(4):
+    threading.Thread(target=call, daemon=True).start()
+started.wait()
+print("end")
+"""
+    for _ in range(5):
+        result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        assert (result.returncode, result.stdout, result.stderr) == (0, "end\n", "")
