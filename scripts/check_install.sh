@@ -130,7 +130,8 @@ check_packages() {
   # The prefix is still the program's own choice.
   mv -T "$prefix" "$prefix.hidden"
   LD_LIBRARY_PATH=$scratch/root/usr/lib expect RUNTIME-gradient "$scratch/gradient"
-  [ "$(find "$scratch/packages" -maxdepth 1 -name '*.tar.gz' | wc -l)" -eq 4 ] || fail "expected four archives"
+  local debs=("$scratch"/packages/*.deb) archives=("$scratch"/packages/*.tar.gz)
+  [ ${#archives[@]} -eq ${#debs[@]} ] || fail "expected ${#debs[@]} archives, as packages, got ${#archives[@]}"
 }
 
 check_embed built "clang-$llvm_version" "$build/lib/cmake/BNGrad"
