@@ -86,6 +86,9 @@ search() {
   "$root/fuzz/libfuzzer/run.py" --seconds=60 --build-dir="$build/asan" || [ $? -eq 1 ]
 }
 
+# What does not fit into one run is divided by this number.
+commits=$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0)
+
 # has_time SECONDS: whether they are left of the time for everything.
 start=$SECONDS most=$((68 * 60))
 has_time() {
@@ -141,7 +144,7 @@ if [ $all -eq 0 ]; then
 fi
 printf 'bngrad: running the tests\n'
 if [ $all -eq 1 ]; then
-  BNGRAD_LONG_TESTS=1 BNGRAD_REQUIRE=$BNGRAD_REQUIRE,tree-sitter run_lit "$build"
+  BNGRAD_COMMITS=$commits BNGRAD_LONG_TESTS=1 BNGRAD_REQUIRE=$BNGRAD_REQUIRE,tree-sitter run_lit "$build"
 else
   run_lit "$build"
 fi
@@ -173,10 +176,13 @@ if [ $all -eq 1 ]; then
     BNGRAD_BUILD_TYPE=RelWithDebInfo \
     BNGRAD_CMAKE_FLAGS="-DLLVM_USE_SANITIZER=Address;Undefined -DBNGRAD_ENABLE_ASSERTS=ON -DBNGRAD_BUILD_FUZZERS=ON -DBNGRAD_BUILD_KERNELS=OFF" \
     "$root/scripts/build.sh"
-  # The slowest tests are omitted, as they repeat code of other tests, and so
-  # are the mutants, whose tools are in the first build.
+  # Half of the tests, the other half with the next commit. The slowest are
+  # omitted, as they repeat code of other tests, and so are the mutants, whose
+  # tools are in the first build.
+  half=$((1 + commits % 2))
+  printf 'bngrad: half %d of 2 of the tests\n' $half
   [ ! -x "$build/asan/bin/bngrad-runner" ] ||
-    run_lit "$build/asan" --filter-out 'Conformance|Properties|Mutants'
+    run_lit "$build/asan" --filter-out 'Conformance|Properties|Mutants' --num-shards=2 --run-shard=$half
 
   # A short search with new seeds. A fault that it finds may be older than the
   # commit, and is reported; test/Fuzz/replay.test fails for those that are
@@ -184,7 +190,7 @@ if [ $all -eq 1 ]; then
   step fuzz-libfuzzer search
   grep -E '^fuzz: ' "$build/fuzz-libfuzzer.log" || true
   step fuzz-allocations "$root/fuzz/allocations/hunt.py" "$build" --most=12 \
-    --seed="$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 1)"
+    --seed=$((commits + 1))
   tail -n 1 "$build/fuzz-allocations.log"
 
   # Generated mutants of a few files, others with every commit, of the share of
@@ -192,7 +198,7 @@ if [ $all -eq 1 ]; then
   # run on earlier sources.
   if has_time 480; then
     step generated-mutants "$root/scripts/mutants.sh" --generate --percent=7 --most-files=5 --seconds=420 --least=0 \
-      --seed="$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0)"
+      --seed="$commits"
     grep -E '^(SURVIVED|generated mutants:)' "$build/generated-mutants.log" || true
   else
     printf 'bngrad: generated mutants: not begun, no time is left\n'

@@ -57,6 +57,8 @@ def has_gpu():
 
 # The long tests run only by `scripts/test.sh --all`.
 add_feature("long", os.environ.get("BNGRAD_LONG_TESTS") == "1")
+# The first of the 84 random configurations that a run has, of 252.
+config.substitutions.append(("%first_configuration", str(1001 + 84 * (int(os.environ.get("BNGRAD_COMMITS", "0")) % 3))))
 # Those that take too long even for that: lit --param night=1.
 add_feature("night", lit_config.params.get("night") == "1")
 add_feature("numpy", has_numpy())
