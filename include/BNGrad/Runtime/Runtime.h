@@ -258,7 +258,8 @@ bngradBatchNormBackward(bngradBatchNormBackwardDescriptor_t descriptor,
  * done; the descriptor and the handle, too.
  *
  * Errors: an argument that is wrong is the status of this function, and nobody
- * is called.
+ * is called. Of another error `done` is told; without an executor it is the
+ * status, too.
  */
 bngradStatus_t bngradBatchNormBackwardAsync(
     bngradBatchNormBackwardDescriptor_t descriptor, void *workspace,

@@ -418,9 +418,9 @@ bngradStatus_t bngradBatchNormBackwardElemt(
                            stream, count));
 }
 
-/// Runs a task, whose memory may be gone when the last gradient is done.
-static void runTask(void *argument) {
-  Task task = *static_cast<const Task *>(argument);
+/// Runs a copy of a task, whose memory may be gone when the last gradient is
+/// done.
+static bngradStatus_t runTask(const Task task) {
   bool isDone[kNumOutputs] = {};
   auto complete = [&](Operand operand, bngradStatus_t status,
                       const char *message) {
@@ -436,6 +436,7 @@ static void runTask(void *argument) {
   for (Operand operand : {GradOffset, GradScale, GradInput})
     if (status != BNGRAD_SUCCESS && !isDone[operand])
       complete(operand, status, bngradGetLastError());
+  return status;
 }
 
 /// Submits the call to `executor`, null: to the calling thread.
@@ -458,10 +459,11 @@ static bngradStatus_t submit(const Descriptor &descriptor,
       if (descriptor.problem.has[i])
         task->done[i] = done[i];
   if (!executor) {
-    runTask(task);
-    return succeed();
+    bngradStatus_t status = runTask(*task);
+    return status == BNGRAD_SUCCESS ? succeed() : status;
   }
-  if (int status = executor->submit(executor->context, runTask, task))
+  auto run = [](void *argument) { runTask(*static_cast<Task *>(argument)); };
+  if (int status = executor->submit(executor->context, run, task))
     return fail(BNGRAD_INTERNAL_ERROR,
                 "executor: expected submit to return 0, got %d", status);
   return succeed();

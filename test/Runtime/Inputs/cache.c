@@ -1,5 +1,6 @@
 /* Computes a gradient that has no ready kernel, by as many threads as the first
- * argument says. The second is the size of an extra dim, which changes the kernel. */
+ * argument says. The second is the size of an extra dim, which changes the kernel.
+ * With a third, the call is asynchronous, on the calling thread, and nobody is told when it is done. */
 
 #include "BNGrad/Runtime/Runtime.h"
 
@@ -11,7 +12,7 @@
 
 enum { kRows = 3, kRow = 5 };
 
-static int extra;
+static int extra, is_async;
 static bngradStatus_t statuses[64];
 static char errors[64][512];
 
@@ -43,8 +44,10 @@ static void *run(void *argument) {
     status = bngradGetBatchNormBackwardWorkspaceSize(gradient, &size);
   if (!status) {
     void *workspace = malloc(size);
-    status = bngradBatchNormBackward(gradient, workspace, size, data[0], NULL, grad_offset, data[1], data[2], scale,
-                                     mean, variance, NULL, NULL);
+    status = is_async ? bngradBatchNormBackwardAsync(gradient, workspace, size, data[0], NULL, grad_offset, data[1],
+                                                     data[2], scale, mean, variance, NULL, NULL, NULL, NULL)
+                      : bngradBatchNormBackward(gradient, workspace, size, data[0], NULL, grad_offset, data[1], data[2],
+                                                scale, mean, variance, NULL, NULL);
     free(workspace);
     for (int c = 0; c < 2 * extra; ++c)
       right &= fabs(grad_offset[c] - kRows * kRow * (c % extra + c / extra)) < 1e-4;
@@ -65,6 +68,7 @@ int main(int argc, char **argv) {
   pthread_t all[64];
   struct timespec start, end;
   extra = argc > 2 ? atoi(argv[2]) : 3;
+  is_async = argc > 3;
   clock_gettime(CLOCK_MONOTONIC, &start);
   for (int i = 0; i < threads; ++i)
     pthread_create(&all[i], NULL, run, (void *)(size_t)i);
