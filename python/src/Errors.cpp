@@ -8,10 +8,9 @@
 
 #include "Errors.h"
 
-#include <nanobind/stl/string.h>
+#include "ErrorText.h"
 
-#include <cctype>
-#include <cstring>
+#include <nanobind/stl/string.h>
 
 namespace nb = nanobind;
 using namespace bngrad;
@@ -22,20 +21,6 @@ void python::throwError(bngradStatus_t status, const std::string &message) {
           .attr("make_error")(bngradGetStatusName(status), message);
   PyErr_SetObject(error.type().ptr(), error.ptr());
   throw nb::python_error();
-}
-
-/// Replaces the word `statistic` in the text of an error.
-static std::string nameStatistic(std::string text, const char *name) {
-  static constexpr char kWord[] = "statistic";
-  constexpr size_t kSize = sizeof(kWord) - 1;
-  for (size_t at = 0; (at = text.find(kWord, at)) != std::string::npos;) {
-    bool isWord = at + kSize == text.size() ||
-                  !std::isalpha(static_cast<unsigned char>(text[at + kSize]));
-    if (isWord)
-      text.replace(at, kSize, name);
-    at += isWord ? std::strlen(name) : kSize;
-  }
-  return text;
 }
 
 void python::check(bngradStatus_t status, const char *statistic) {

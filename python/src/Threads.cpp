@@ -14,9 +14,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
+#include <exception>
 #include <map>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 #include <pthread.h>
@@ -103,8 +103,8 @@ void Pool::start(int count) {
   try {
     for (; canStart && numThreads < count; ++numThreads)
       std::thread([this] { serve(); }).detach();
-  } catch (const std::system_error &) {
-    // Those that there are take all iterations.
+  } catch (const std::exception &) {
+    // No thread or no memory. Those that there are take all iterations.
     canStart = false;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <new>
 
 using namespace bngrad::jax;
 using xla::ffi::ThreadPool;
@@ -88,14 +89,20 @@ static int countThreads(void *) {
 
 static void runLoop(void *context, int n, Loop::Body body, void *data) {
   int helpers = std::min(n, countThreads(context)) - 1;
-  if (helpers < 1) {
+  std::shared_ptr<Loop> loop;
+  // Callers in C expect no exception. Without memory there are fewer helpers.
+  try {
+    if (helpers > 0)
+      loop = std::make_shared<Loop>(n, body, data);
+    for (int i = 0; i < helpers; ++i)
+      currentPool->Schedule([loop] { loop->work(); });
+  } catch (const std::bad_alloc &) {
+  }
+  if (!loop) {
     for (int i = 0; i < n; ++i)
       body(data, i, n);
     return;
   }
-  auto loop = std::make_shared<Loop>(n, body, data);
-  for (int i = 0; i < helpers; ++i)
-    currentPool->Schedule([loop] { loop->work(); });
   loop->work();
   loop->wait();
 }

@@ -103,7 +103,13 @@ bngradStatistics_t Arguments::takeStatistics() {
 
 void Arguments::takeMask(bool (&mask)[3]) {
   auto list = unpack<StableListHandle>(*next++);
-  for (size_t i = 0; i < 3; ++i) {
+  // The bool[3] of the schema is not checked.
+  size_t size = 0;
+  if (torch_list_size(list, &size))
+    isGood = failByTorch("torch_list_size");
+  else if (size != 3)
+    isGood = fail("output_mask: expected 3 values, got %zu", size);
+  for (size_t i = 0; isGood && i < 3; ++i) {
     StableIValue item = 0;
     if (torch_list_get_item(list, i, &item))
       isGood = failByTorch("torch_list_get_item");

@@ -8,6 +8,8 @@
 
 #include "Plan.h"
 
+#include "../ErrorText.h"
+
 #include <cstdlib>
 
 using namespace bngrad::torch;
@@ -63,15 +65,23 @@ static bngradHandle_t getHandle() {
 // Descriptors
 //===----------------------------------------------------------------------===//
 
-static bool check(bngradStatus_t status) {
-  return status == BNGRAD_SUCCESS || fail("%s", bngradGetLastError());
-}
-
 static const char *getName(int operand, bool isInvStd) {
   static const char *const names[Problem::kNumOperands] = {
       "grad_input", "grad_scale", "grad_offset", "grad_output", "input",
       "scale",      "mean",       "variance",    "mask",        "sums"};
   return operand == Problem::Statistic && isInvStd ? "inv_std" : names[operand];
+}
+
+static bool isInvStd(const Problem &problem) {
+  return problem.options.statistic == BNGRAD_STATISTIC_INV_STD;
+}
+
+static bool check(bngradStatus_t status, const Problem &problem) {
+  if (status == BNGRAD_SUCCESS)
+    return true;
+  const char *name = getName(Problem::Statistic, isInvStd(problem));
+  return fail(
+      "%s", bngrad::python::nameStatistic(bngradGetLastError(), name).c_str());
 }
 
 static const char *getTypeName(int32_t dtype) {
@@ -104,12 +114,12 @@ public:
   }
 
   bool set(const Problem &problem) {
-    bool isInvStd = problem.options.statistic == BNGRAD_STATISTIC_INV_STD;
     // Results last: they are what the operands make them.
     for (int n = 0; n < Problem::kNumOperands; ++n) {
       int i = (n + Problem::GradOutput) % Problem::kNumOperands;
       if (const Tensor *tensor = problem.tensors[i])
-        if (*tensor && !set(*tensor, getName(i, isInvStd), descriptors[i]))
+        if (*tensor &&
+            !set(*tensor, getName(i, isInvStd(problem)), descriptors[i]))
           return false;
     }
     return true;
@@ -165,8 +175,10 @@ static bool makePlan(const Problem &problem, Plan &plan) {
         of[P::Statistic], of[P::Sums], of[P::Mask]);
     break;
   }
-  return check(status) && check(bngradGetBatchNormBackwardWorkspaceSize(
-                              plan.descriptor, &plan.workspaceSize));
+  if (status == BNGRAD_SUCCESS)
+    status = bngradGetBatchNormBackwardWorkspaceSize(plan.descriptor,
+                                                     &plan.workspaceSize);
+  return check(status, problem);
 }
 
 //===----------------------------------------------------------------------===//
@@ -335,7 +347,7 @@ bool bngrad::torch::run(const Problem &problem, const int64_t *count) {
   if (!workspace)
     return fail("expected %zu bytes for a workspace, got no memory",
                 plan->workspaceSize);
-  bool isGood = check(call(problem, *plan, workspace, data, count));
+  bool isGood = check(call(problem, *plan, workspace, data, count), problem);
   if (!isSmall)
     free(workspace);
   return isGood;
