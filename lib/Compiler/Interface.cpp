@@ -10,10 +10,12 @@
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Lower/ExportC.h"
+#include "BNGrad/Transforms/Partition/Passes.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Pass/PassManager.h"
@@ -175,23 +177,49 @@ static void findSizes(func::FuncOp function,
   }
 }
 
+/// The module of one process, if `module` has shard annotations; null: it has
+/// none.
+static FailureOr<OwningOpRef<ModuleOp>> clonePartitioned(ModuleOp module) {
+  OwningOpRef<ModuleOp> part;
+  bool isAnnotated =
+      module.walk([](shard::ShardOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+  if (!isAnnotated)
+    return part;
+  part = module.clone();
+  PassManager pm(module.getContext());
+  pm.addPass(createBNGradPartitionPass());
+  if (failed(pm.run(*part)))
+    return failure();
+  return part;
+}
+
 FailureOr<std::vector<ExportedFunction>>
 mlir::bngrad::findExportedFunctions(ModuleOp module) {
   std::vector<ExportedFunction> functions;
+  FailureOr<OwningOpRef<ModuleOp>> part = clonePartitioned(module);
+  if (failed(part))
+    return failure();
   bool hasFailed = false;
   for (auto function : module.getOps<func::FuncOp>()) {
     if (!function.isPublic())
       continue;
     ExportedFunction &exported = functions.emplace_back();
     exported.name = function.getSymName().str();
-    for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
+    // Names are those of the gradients, types those of the shards.
+    FunctionType types = function.getFunctionType();
+    if (*part)
+      types = (*part)
+                  ->lookupSymbol<func::FuncOp>(function.getSymName())
+                  .getFunctionType();
+    for (auto [i, type] : llvm::enumerate(types.getInputs())) {
       hasFailed |= failed(verifyType(function, "argument", i, type));
       Parameter &parameter = exported.parameters.emplace_back();
       parameter.type = type;
       parameter.layout = function.getArgAttrOfType<MemRefLayoutAttrInterface>(
           i, bufferization::BufferizationDialect::kBufferLayoutAttrName);
     }
-    for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
+    for (auto [i, type] : llvm::enumerate(types.getResults())) {
       hasFailed |= failed(verifyType(function, "result", i, type));
       Parameter &parameter = exported.parameters.emplace_back();
       parameter.type = type;

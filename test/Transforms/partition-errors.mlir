@@ -358,3 +358,70 @@ func.func @diagonal(%x: !d, %init: !c) -> !c {
   } -> !c
   return %0 : !c
 }
+
+// -----
+
+!d = tensor<?x3xf32>
+// expected-error @below {{'shard.grid' op expected at most 2147483647 processes of @grid, got more}}
+shard.grid @grid(shape = 4294967296x4294967296)
+func.func @huge_grid(%x: !d) -> !d {
+  %s = shard.sharding @grid split_axes = [[0, 1]] : !shard.sharding
+  %xs = shard.shard %x to %s : !d
+  return %xs : !d
+}
+
+// -----
+
+!d = tensor<4x3xf32>
+shard.grid @grid(shape = 2)
+func.func @returned_sharding(%x: !d) -> (!d, !shard.sharding) {
+  %s = shard.sharding @grid split_axes = [[0]] : !shard.sharding
+  %xs = shard.shard %x to %s : !d
+  // expected-error @below {{'func.return' op expected no operand of type '!shard.sharding', got one}}
+  return %xs, %s : !d, !shard.sharding
+}
+
+// -----
+
+!d = tensor<4x3xf32>
+shard.grid @grid(shape = 2)
+func.func @no_return(%x: !d) -> !d {
+  %s = shard.sharding @grid split_axes = [[0]] : !shard.sharding
+  %xs = shard.shard %x to %s : !d
+  // expected-error @below {{'llvm.unreachable' op expected an op that implements ShardingInterface}}
+  llvm.unreachable
+}
+
+// -----
+
+// Upstream fails without an error.
+
+!d = tensor<4x3xf32>
+!c = tensor<3xf32>
+shard.grid @grid(shape = 2)
+func.func @constant_elements(%dy: !d, %x: !d, %mean: !c) -> !d {
+  %s = shard.sharding @grid split_axes = [[0]] : !shard.sharding
+  %xs = shard.shard %x to %s : !d
+  // expected-error @below {{'arith.constant' op expected one value for all elements of a constant, as the function has shard annotations, got several}}
+  %inv_std = arith.constant dense<[1.0, 2.0, 3.0]> : !c
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%xs : !d) mean(%mean : !c) inv_std(%inv_std : !c)
+      : !d, !c, !c
+  return %0#0 : !d
+}
+
+// -----
+
+// Upstream copies it whole.
+
+!d = tensor<4x3xf32>
+!c = tensor<3xf32>
+shard.grid @grid(shape = 2)
+func.func @constant_resource(%x: !d, %mean: !c, %inv_std: !c) -> !d {
+  %s = shard.sharding @grid split_axes = [[0]] : !shard.sharding
+  %xs = shard.shard %x to %s : !d
+  // expected-error @below {{'arith.constant' op expected one value for all elements of a constant, as the function has shard annotations, got several}}
+  %dy = arith.constant dense_resource<blob> : !d
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%xs : !d) mean(%mean : !c) inv_std(%inv_std : !c)
+      : !d, !c, !c
+  return %0#0 : !d
+}

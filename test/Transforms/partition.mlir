@@ -439,3 +439,20 @@ func.func @neighbours(%dy: tensor<8x3xf32>, %x: tensor<8x3xf32>, %mean: tensor<3
       mean(%mean : tensor<3xf32>) inv_std(%mean : tensor<3xf32>) : tensor<8x3xf32>, tensor<3xf32>, tensor<3xf32>
   return %1#0, %sum : tensor<8x3xf32>, tensor<8x3xf32>
 }
+
+// -----
+
+// Processes compare the text, so that all digits of epsilon count.
+
+// CHECK-LABEL: func.func @epsilon(
+// CHECK: shard.all_reduce {{.*}} epsilon=1.00000001{{[0-9]+}}E-5 statistics
+!d = tensor<4x3xf32>
+!c = tensor<3xf32>
+shard.grid @grid(shape = 2)
+func.func @epsilon(%dy: !d, %x: !d, %mean: !c, %variance: !c) -> !d {
+  %s = shard.sharding @grid split_axes = [[0]] : !shard.sharding
+  %xs = shard.shard %x to %s : !d
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%xs : !d) mean(%mean : !c) variance(%variance : !c)
+      {epsilon = 1.00000001e-5 : f64} : !d, !c, !c
+  return %0#0 : !d
+}

@@ -60,9 +60,11 @@ LogicalResult selectEntries(ModuleOp module, ArrayRef<Entry> entries,
 
 /// Finds the public functions of `module`, which is at the bngrad level, and
 /// names their parameters: by the location of an argument, or by the operand or
-/// result of a gradient that it is, or by number.
+/// result of a gradient that it is, or by number. Those of functions with shard
+/// annotations have the types of shards.
 ///
-/// Errors: a diagnostic and failure: a type that C cannot pass.
+/// Errors: a diagnostic and failure: a type that C cannot pass, or an
+///         annotation that `--bngrad-partition` does not take.
 FailureOr<std::vector<ExportedFunction>> findExportedFunctions(ModuleOp module);
 
 } // namespace mlir::bngrad

@@ -54,17 +54,32 @@ static void log(int64_t rank, const char *event, const Request &request) {
 // Communicators
 //===----------------------------------------------------------------------===//
 
+/// Keeps a group for ever whose communicator MPI may still write.
+static void abandon(std::unique_ptr<Group> group) {
+  struct Abandoned {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<Group>> groups;
+  };
+  static auto *abandoned = new Abandoned;
+  std::lock_guard<std::mutex> lock(abandoned->mutex);
+  abandoned->groups.push_back(std::move(group));
+}
+
 std::unique_ptr<Group> Group::open(Library &library, const void *communicator) {
   std::unique_ptr<Group> group(new Group(library));
-  if (group->copyCommunicator(communicator))
+  bool isStarted = false;
+  if (group->copyCommunicator(communicator, isStarted)) {
+    if (isStarted)
+      abandon(std::move(group));
     return nullptr;
+  }
   LibraryScope scope(library);
+  if (scope.status)
+    return nullptr;
   bngradBackendError_t error;
-  if (scope.status ||
-      group->backend.get_place(group->communicator, &group->rank, &group->size,
+  if (group->backend.get_place(group->communicator, &group->rank, &group->size,
                                &error)) {
-    if (!scope.status)
-      fail("%s: %s", group->backend.name, error.text);
+    fail("%s: %s", group->backend.name, error.text);
     return nullptr;
   }
   group->messages.setCommunicator(group->communicator);
@@ -93,7 +108,7 @@ int Group::finish(bngradBackendHandle_t request, double timeout,
               name, printSeconds(timeout).c_str());
 }
 
-int Group::copyCommunicator(const void *original) {
+int Group::copyCommunicator(const void *original, bool &isStarted) {
   double timeout;
   if (int status = getTimeout(timeout))
     return status;
@@ -105,6 +120,7 @@ int Group::copyCommunicator(const void *original) {
       return scope.status;
     if (backend.copy_start(original, &communicator, &request, &error))
       return fail("%s: %s", backend.name, error.text);
+    isStarted = true;
   }
   return finish(request, timeout, "make a group");
 }

@@ -98,7 +98,7 @@ private:
   explicit bngradCollectiveGroup(Library &library)
       : library(library), backend(*library.functions), messages(library) {}
 
-  int copyCommunicator(const void *original);
+  int copyCommunicator(const void *original, bool &isStarted);
   int finish(bngradBackendHandle_t request, double timeout, const char *name);
   bool finishSends();
   AxisGroup &getAxisGroup(const Header &header);

@@ -27,6 +27,8 @@ namespace {
 struct Groups {
   std::mutex mutex;
   std::vector<std::unique_ptr<Group>> groups;
+  /// Destroyed after an error: MPI may still read their messages.
+  std::vector<std::unique_ptr<Group>> abandoned;
   Group *defaultGroup = nullptr;
   /// The process that made them: a child has no part in them.
   pid_t process = 0;
@@ -89,8 +91,9 @@ Group *distributed::createGroup(const char *backend, const void *communicator) {
   if (!groups.isWatched) {
     bngradBackendError_t error;
     LibraryScope scope(*library);
-    if (scope.status ||
-        library->functions->set_finalize_hook(closeBeforeFinalize, &error)) {
+    if (scope.status)
+      return nullptr;
+    if (library->functions->set_finalize_hook(closeBeforeFinalize, &error)) {
       fail("%s: %s", library->functions->name, error.text);
       return nullptr;
     }
@@ -105,6 +108,13 @@ Group *distributed::createGroup(const char *backend, const void *communicator) {
 int distributed::destroyGroup(Group *group) {
   Groups &groups = getGroups();
   std::lock_guard<std::mutex> lock(groups.mutex);
+  auto found = std::find_if(groups.groups.begin(), groups.groups.end(),
+                            [&](const std::unique_ptr<Group> &other) {
+                              return other.get() == group;
+                            });
+  if (found == groups.groups.end())
+    return fail("group: expected one that was created and not destroyed, got "
+                "another");
   if (int64_t count = group->getNumUnwaited())
     return fail("group: expected one whose requests were waited for, got %lld "
                 "in flight",
@@ -112,12 +122,9 @@ int distributed::destroyGroup(Group *group) {
   if (group == groups.defaultGroup)
     return fail("group: expected one that was created, got the default group");
   int status = group->close("expected a group, got one that was destroyed");
-  auto found = std::find_if(groups.groups.begin(), groups.groups.end(),
-                            [&](const std::unique_ptr<Group> &other) {
-                              return other.get() == group;
-                            });
-  if (found != groups.groups.end())
-    groups.groups.erase(found);
+  if (group->getCounts().communicators > 0)
+    groups.abandoned.push_back(std::move(*found));
+  groups.groups.erase(found);
   return status;
 }
 

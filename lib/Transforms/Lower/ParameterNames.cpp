@@ -11,6 +11,7 @@
 #include "BNGrad/Dialect/BNGrad.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -35,7 +36,7 @@ static std::string getArgumentName(BlockArgument argument) {
             });
         return stringifyRole(gradient.getOperandRole(first)).str();
       }
-      if (isa<tensor::CastOp>(use.getOwner()))
+      if (isa<tensor::CastOp, shard::ShardOp>(use.getOwner()))
         worklist.push_back(use.getOwner()->getResult(0));
     }
   }
@@ -65,8 +66,9 @@ std::vector<std::string> mlir::bngrad::nameParameters(func::FuncOp function) {
       continue;
     }
     Value value = function.front().getTerminator()->getOperand(i);
-    while (auto cast = value.getDefiningOp<tensor::CastOp>())
-      value = cast.getSource();
+    while (
+        isa_and_present<tensor::CastOp, shard::ShardOp>(value.getDefiningOp()))
+      value = value.getDefiningOp()->getOperand(0);
     names.push_back(getResultName(value));
   }
   // The only one of a kind keeps its name, the others are numbered.

@@ -80,9 +80,11 @@ static shard::GridOp lookUpGrid(Operation *from, FlatSymbolRefAttr symbol) {
   return SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(from, symbol);
 }
 
-/// Checks that every size of the grid is known and positive.
+/// Checks that every size of the grid is known and positive, and that MPI can
+/// number the processes.
 static LogicalResult verifyGrid(shard::GridOp grid) {
-  for (auto [axis, size] : llvm::enumerate(grid.getShape()))
+  int64_t numProcesses = 1;
+  for (auto [axis, size] : llvm::enumerate(grid.getShape())) {
     if (ShapedType::isDynamic(size) || size < 1) {
       InFlightDiagnostic error = grid.emitOpError()
                                  << "expected size of axis " << axis << " of @"
@@ -90,6 +92,12 @@ static LogicalResult verifyGrid(shard::GridOp grid) {
                                  << " to be a positive constant, got ";
       return ShapedType::isDynamic(size) ? error << "?" : error << size;
     }
+    if (size > INT32_MAX / numProcesses)
+      return grid.emitOpError()
+             << "expected at most " << INT32_MAX << " processes of @"
+             << grid.getSymName() << ", got more";
+    numProcesses *= size;
+  }
   return success();
 }
 
@@ -241,7 +249,11 @@ static LogicalResult verifyGradient(GradientOpInterface op) {
 
 /// Checks an op that is no annotation.
 static LogicalResult verifyOp(Operation &op, func::FuncOp function) {
-  if (op.hasTrait<OpTrait::IsTerminator>())
+  if (llvm::any_of(op.getOperandTypes(), llvm::IsaPred<shard::ShardingType>))
+    return op.emitOpError()
+           << "expected no operand of type "
+           << shard::ShardingType::get(op.getContext()) << ", got one";
+  if (isa<func::ReturnOp>(op))
     return success();
   if (!isa<shard::ShardingInterface>(op) &&
       !op.hasTrait<OpTrait::ConstantLike>())
@@ -367,6 +379,20 @@ static LogicalResult verifyChain(ShardOp op) {
          << ", which is not resharded, got " << print(from);
 }
 
+/// Checks a constant. Upstream splits those of one value alone: it copies
+/// others whole, or fails without an error.
+static LogicalResult verifyConstant(Operation *op, const Sharding &sharding) {
+  auto constant = dyn_cast<arith::ConstantOp>(op);
+  auto value = constant
+                   ? dyn_cast<DenseIntOrFPElementsAttr>(constant.getValue())
+                   : DenseIntOrFPElementsAttr();
+  if (value ? value.isSplat() : shard::isFullReplication(sharding))
+    return success();
+  return op->emitOpError()
+         << "expected one value for all elements of a constant, as the "
+            "function has shard annotations, got several";
+}
+
 FailureOr<FunctionShardings>
 mlir::bngrad::completeAnnotations(func::FuncOp function) {
   SmallVector<Value> values;
@@ -384,6 +410,10 @@ mlir::bngrad::completeAnnotations(func::FuncOp function) {
     Sharding sharding(annotation->getSharding());
     shardings.grid = lookUpGrid(function, sharding.getGridAttr());
     if (failed(verifySizes(value.getLoc(), value, sharding, shardings.grid)))
+      return failure();
+    Operation *def = value.getDefiningOp();
+    if (def && def->hasTrait<OpTrait::ConstantLike>() &&
+        failed(verifyConstant(def, sharding)))
       return failure();
   }
   for (auto op : function.getOps<ShardOp>())

@@ -24,8 +24,12 @@ std::string mlir::bngrad::describeGradient(GradientOpInterface op) {
        << operand.get().getType() << ")";
   os << " feature_dims=[";
   llvm::interleaveComma(op.getFeatureDims(), os);
-  os << "] epsilon=" << op.getEpsilon().convertToDouble()
-     << " statistics=" << stringifyStatistics(op.getStatistics());
+  os << "] epsilon=";
+  // With as many digits as it takes, since processes compare the text.
+  FloatAttr::get(Float64Type::get(op.getContext()),
+                 op.getEpsilon().convertToDouble())
+      .print(os, /*elideType=*/true);
+  os << " statistics=" << stringifyStatistics(op.getStatistics());
   return text;
 }
 

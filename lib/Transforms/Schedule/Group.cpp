@@ -21,6 +21,7 @@
 #include "BNGrad/Transforms/Schedule/ParseSchedule.h"
 #include "BNGrad/Transforms/Schedule/Passes.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -194,12 +195,19 @@ static void addSiblings(Group &group) {
   if (members.size() < 2)
     return;
   linalg::GenericOp elementwise = members.back();
-  Group siblings;
-  for (auto generic : elementwise->getBlock()->getOps<linalg::GenericOp>()) {
-    if (generic == elementwise)
-      break;
-    if (group.contains(generic) || !isParallel(generic) ||
-        !isChannelwise(generic) || !generic.hasPureTensorSemantics() ||
+  // What the group needs: a sibling among it would have to come both before and
+  // after the ops between.
+  SetVector<Operation *> needed;
+  BackwardSliceOptions options;
+  options.omitUsesFromAbove = false;
+  for (linalg::GenericOp member : members)
+    (void)getBackwardSlice(member.getOperation(), &needed, options);
+  SmallVector<linalg::GenericOp> siblings;
+  for (Operation *op = elementwise->getPrevNode(); op; op = op->getPrevNode()) {
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    if (!generic || group.contains(generic) || needed.contains(generic) ||
+        !isParallel(generic) || !isChannelwise(generic) ||
+        !generic.hasPureTensorSemantics() ||
         generic->hasAttr(ScheduleAttr::kAttrName))
       continue;
     bool isSibling = llvm::any_of(
@@ -211,12 +219,15 @@ static void addSiblings(Group &group) {
                    });
                  });
         });
-    if (isSibling)
-      siblings.insert(generic);
+    if (!isSibling)
+      continue;
+    siblings.push_back(generic);
+    (void)getBackwardSlice(generic.getOperation(), &needed, options);
   }
-  for (linalg::GenericOp member : members)
-    siblings.insert(member);
-  group = std::move(siblings);
+  Group all;
+  all.insert(siblings.rbegin(), siblings.rend());
+  all.insert(members.begin(), members.end());
+  group = std::move(all);
 }
 
 /// Gives `operand`, the init of a group member, a tensor.empty (and fill) of

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FakeMpi.h"
 #include "Processes.h"
 
 #include <cmath>
@@ -125,6 +126,17 @@ TEST(ArgumentsTest, GroupInUse) {
   };
   for (const std::string &error : runProcesses(2, body))
     EXPECT_EQ(error, "");
+}
+
+TEST(ArgumentsTest, GroupTwice) {
+  fake::Communicator alone = {-2, 0, 1};
+  bngradCollectiveGroup_t group;
+  ASSERT_EQ(bngradCreateCollectiveGroup(&group, BNGRAD_FAKE_MPI, &alone), 0);
+  EXPECT_EQ(bngradDestroyCollectiveGroup(group), 0);
+  EXPECT_NE(bngradDestroyCollectiveGroup(group), 0);
+  EXPECT_STREQ(bngradGetCollectiveError(),
+               "group: expected one that was created and not destroyed, got "
+               "another");
 }
 
 TEST(ArgumentsTest, Timeout) {

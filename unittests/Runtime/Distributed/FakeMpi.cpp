@@ -46,6 +46,8 @@ struct Message {
 struct Meeting {
   int64_t numArrived = 0;
   std::map<int64_t, std::string> data;
+  /// Where the communicators of a copy are written, once all are there.
+  std::vector<std::pair<int64_t *, int64_t>> copies;
 };
 
 struct Request {
@@ -94,8 +96,8 @@ static int64_t makeContext(const std::string &name, int64_t rank,
 }
 
 /// Joins the next call of the communicator's processes.
-static int64_t join(Context &context, void *data, int64_t bytes,
-                    int64_t dtype) {
+static int64_t join(Context &context, void *data, int64_t bytes, int64_t dtype,
+                    int64_t *copy = nullptr) {
   std::string name = context.name + "#" + std::to_string(context.numCalls++);
   World &world = getWorld();
   std::lock_guard<std::mutex> lock(world.mutex);
@@ -106,8 +108,13 @@ static int64_t join(Context &context, void *data, int64_t bytes,
   world.requests.push_back(
       std::make_unique<Request>(Request{meeting, context.size, data, dtype}));
   Request *request = world.requests.back().get();
-  if (++meeting->numArrived == context.size)
+  if (copy)
+    meeting->copies.push_back({copy, reinterpret_cast<int64_t>(&context)});
+  if (++meeting->numArrived == context.size) {
+    for (auto [place, communicator] : meeting->copies)
+      *place = communicator;
     world.meetings.erase(name);
+  }
   return reinterpret_cast<int64_t>(request);
 }
 
@@ -152,8 +159,9 @@ static int copyStart(const void *original, int64_t *copy, int64_t *request,
   static const Communicator kAlone = {-1, 0, 1};
   const auto &from =
       original ? *static_cast<const Communicator *>(original) : kAlone;
-  *copy = makeContext("job" + std::to_string(from.job), from.rank, from.size);
-  *request = join(toContext(*copy), nullptr, 0, BNGRAD_COLLECTIVE_I64);
+  int64_t made =
+      makeContext("job" + std::to_string(from.job), from.rank, from.size);
+  *request = join(toContext(made), nullptr, 0, BNGRAD_COLLECTIVE_I64, copy);
   return 0;
 }
 
