@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -62,8 +63,13 @@ void DistributedPlan::writeOp() {
     op += (i ? "," : "") + std::to_string(dim) + ":" +
           std::to_string(problem.tensors[Input].shape[dim]);
   }
+  // The shortest text of this number.
   char epsilon[32];
-  std::snprintf(epsilon, sizeof(epsilon), "%.17g", problem.epsilon);
+  for (int digits = 6; digits <= 17; ++digits) {
+    std::snprintf(epsilon, sizeof(epsilon), "%.*g", digits, problem.epsilon);
+    if (std::strtod(epsilon, nullptr) == problem.epsilon)
+      break;
+  }
   op += "] epsilon=" + std::string(epsilon) +
         " statistics=" + (problem.isBatch ? "batch" : "global") +
         " statistic=" + (problem.isInvStd ? "inv_std" : "variance");

@@ -9,6 +9,7 @@
 #ifndef BNGRAD_LIB_RUNTIME_DISTRIBUTED_ERROR_H
 #define BNGRAD_LIB_RUNTIME_DISTRIBUTED_ERROR_H
 
+#include <exception>
 #include <new>
 #include <string>
 
@@ -19,13 +20,16 @@ namespace bngrad::distributed {
 int fail(const std::string &text);
 
 /// Returns the result of `function`, the body of an exported function that
-/// returns `onFailure` where memory runs out.
+/// returns `onFailure` where memory or threads run out.
 template <typename Result, typename Function>
 Result guard(Result onFailure, Function function) {
   try {
     return function();
   } catch (const std::bad_alloc &) {
     fail("out of memory");
+    return onFailure;
+  } catch (const std::exception &error) { // no thread, for example
+    fail("%s", error.what());
     return onFailure;
   }
 }
