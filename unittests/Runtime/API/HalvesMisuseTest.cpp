@@ -259,10 +259,14 @@ void HalfArguments::checkOperand(const Half &right, int operand) {
   if (operand == output)
     return;
   auto bytes = static_cast<int64_t>(right.array(output).memory.size());
+  // Out of reach of the output.
+  int64_t margin = (bytes + 63) / 64 * 64;
+  Memory workspace(right.size + 2 * static_cast<size_t>(margin));
   for (int64_t offset : {int64_t(array.memory.size()) - 8, 8 - bytes}) {
     half = right;
     auto address = reinterpret_cast<uintptr_t>(right.data[operand] + offset);
     half.data[output] = reinterpret_cast<char *>(address & ~uintptr_t(7));
+    half.workspace = workspace.data() + margin;
     // Other tensors may lie there, too.
     checkCall(half, BNGRAD_BAD_PARAM,
               getName(output) + ": expected memory apart");

@@ -324,6 +324,11 @@ TEST_F(MisuseTest, HandlesAndTensors) {
   EXPECT_EQ(std::string(bngradGetLastError()).substr(0, 6), "size: ");
 }
 
+/// Bytes of an element of a float type.
+static int64_t getWidth(bngradDtype_t dtype) {
+  return dtype == BNGRAD_DTYPE_BF16 ? 2 : dtype == BNGRAD_DTYPE_F64 ? 8 : 4;
+}
+
 TEST_F(MisuseTest, Calls) {
   for (const Spec &spec : makeSpecs()) {
     Gradient gradient(spec);
@@ -371,18 +376,18 @@ TEST_F(MisuseTest, Calls) {
         call.workspace = right.data[i] + array.memory.size() - 1;
         check(call, BNGRAD_BAD_PARAM, "workspace: ");
         // An output over another tensor, by one element from either side.
-        auto width =
-            static_cast<int64_t>(array.dtype == BNGRAD_DTYPE_BF16  ? 2
-                                 : array.dtype == BNGRAD_DTYPE_F64 ? 8
-                                                                   : 4);
+        int64_t width = getWidth(array.dtype);
         for (int j = 0; j < GradOffset + 1; ++j) {
           if (j == i || !right.data[j] || array.dtype == BNGRAD_DTYPE_BOOL)
             continue;
-          // Of two outputs the first is named.
-          std::string first = kOperandNames[i < j ? i : j];
+          std::string first = kOperandNames[i < j ? i : j]; // of two outputs
           auto bytes = static_cast<int64_t>(gradient.arrays[j].memory.size());
+          // Out of reach of the output.
+          int64_t margin = (bytes + 63) / 64 * 64;
+          Memory workspace(right.size + 2 * static_cast<size_t>(margin));
           for (int64_t offset : {int64_t(array.memory.size()) - 8, 8 - bytes}) {
             call = right;
+            call.workspace = workspace.data() + margin;
             call.data[j] = right.data[i] + offset / width * width;
             check(call, BNGRAD_BAD_PARAM, first + ": expected memory apart");
           }
