@@ -86,7 +86,7 @@ search() {
   "$root/fuzz/libfuzzer/run.py" --seconds=60 --build-dir="$build/asan" || [ $? -eq 1 ]
 }
 
-# What does not fit into one run is divided by this number.
+# This number selects the share of a run, of tests that are divided over several.
 commits=$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0)
 
 # has_time SECONDS: whether they are left of the time for everything.

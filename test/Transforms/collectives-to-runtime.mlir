@@ -150,8 +150,7 @@ func.func @effects(%a: tensor<f32>, %m: memref<f32>) -> f32 {
 
 // -----
 
-// The place of a process, row-major: what upstream's partition of other ops
-// needs.
+// The place of a process, row-major, for the ops that upstream partitions.
 
 // CHECK-LABEL: func.func private @bngradProcessIndex(!llvm.ptr) -> i64
 // CHECK: func.func @index(

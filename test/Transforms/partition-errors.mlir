@@ -1,7 +1,7 @@
 // RUN: bngrad-opt %s --split-input-file --bngrad-partition --verify-diagnostics
 
-// What upstream's passes cannot partition, or would partition wrongly, is one
-// error.
+// Programs that upstream's passes cannot partition, or would partition wrongly:
+// one error each.
 
 !d = tensor<4x3xf32>
 !c = tensor<3xf32>

@@ -187,16 +187,16 @@ static bool isSameValue(Value a, Value b) {
              slice, other, OperationEquivalence::IgnoreLocations);
 }
 
-/// Adds the per-channel generics before the last member that read what one of
-/// `group` reads: gradients of parameters whose sums come from elsewhere, such
-/// as an all-reduce. A GPU has no other loops for them.
+/// Adds the per-channel generics before the last member that share an operand
+/// with one of `group`: gradients of parameters whose sums come from elsewhere,
+/// such as an all-reduce. A GPU has no other loops for them.
 static void addSiblings(Group &group) {
   SmallVector<linalg::GenericOp> members(group.begin(), group.end());
   if (members.size() < 2)
     return;
   linalg::GenericOp elementwise = members.back();
-  // What the group needs: a sibling among it would have to come both before and
-  // after the ops between.
+  // The ops that the group depends on. A sibling among them would have to come
+  // both before and after the ops between.
   SetVector<Operation *> needed;
   BackwardSliceOptions options;
   options.omitUsesFromAbove = false;

@@ -229,7 +229,7 @@ def check_failures():
         command = [*first.command(path), ":", "-n", 1, *other.command(other.write())]
         run(f"another {name}", 1, command, is_refused([report.format(0), report.format(1), text], 2), options)
     options_used = []
-    # What is wrong in one process ends all of them.
+    # An error of one process ends all of them.
     command = [*first.command(path), ":", "-n", 1, *first.command(path)[:-1], "--arg=none.npy"]
     run("a file that one lacks", 1, command, is_refused(["bngrad-runner: error: rank 1: argument 4: none.npy: "], 1))
     odd = Case("", "2", [Gradient(shape=(5, 4, 5, 3))])
