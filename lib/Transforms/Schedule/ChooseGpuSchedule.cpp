@@ -23,6 +23,9 @@ static constexpr int64_t kReservedBytes = 12 << 10;
 static constexpr int64_t kMostShortChannels = 64;
 /// Blocks of 256 threads that fill a multiprocessor.
 static constexpr int64_t kBlocksOfMultiprocessor = 8;
+/// Slices of a tile of channels, per multiprocessor: the sums of all of them
+/// are read again.
+static constexpr int64_t kSlicesOfMultiprocessor = 2;
 
 /// The least number of channels whose runs of memory start at multiples of
 /// kCopyBytes, as bulk copies must, and that divides all channels; 1 if there
@@ -117,15 +120,37 @@ mlir::bngrad::chooseOnePass(const OnePassLayout &layout, const CudaChip &chip) {
   return schedule;
 }
 
-GpuSchedule mlir::bngrad::chooseTwoPass(const CudaChip &chip) {
+int64_t mlir::bngrad::countTiles(const ScheduledGroup &group) {
+  // Innermost channels may all be in one tile.
+  if (group.isFeature(group.numLoops - 1))
+    return 1;
+  SmallVector<int64_t> sizes = group.getLoopSizes();
+  int64_t tiles = 1;
+  for (unsigned feature : group.features) {
+    if (ShapedType::isDynamic(sizes[feature]))
+      return kBlocksOfMultiprocessor;
+    tiles =
+        std::clamp<int64_t>(tiles * sizes[feature], 1, kBlocksOfMultiprocessor);
+  }
+  return tiles;
+}
+
+GpuSchedule mlir::bngrad::chooseTwoPass(int64_t tiles, const CudaChip &chip) {
+  int64_t blocks =
+      std::min(tiles * kSlicesOfMultiprocessor, kBlocksOfMultiprocessor);
   GpuSchedule schedule;
   schedule.fma = true;
-  schedule.sumBlocks = chip.multiprocessors * kBlocksOfMultiprocessor;
+  schedule.sumBlocks = chip.multiprocessors * blocks;
+  // As many threads with fewer blocks.
+  if (2 * blocks < kBlocksOfMultiprocessor)
+    schedule.blockThreads = 512;
   return schedule;
 }
 
-GpuSchedule mlir::bngrad::getTwoPassInstead(const GpuSchedule &onePass) {
-  GpuSchedule schedule;
+GpuSchedule mlir::bngrad::getTwoPassInstead(const ScheduledGroup &group,
+                                            const GpuSchedule &onePass,
+                                            const CudaChip &chip) {
+  GpuSchedule schedule = chooseTwoPass(countTiles(group), chip);
   schedule.fma = onePass.fma;
   return schedule;
 }
@@ -138,5 +163,6 @@ ScheduleAttr mlir::bngrad::chooseGpuSchedule(const ScheduledGroup &group,
     if (std::optional<GpuSchedule> schedule = chooseOnePass(*layout, chip))
       return ScheduleAttr::get(context, ScheduleKind::OnePass, *schedule);
   LDBG() << "two passes: " << reason;
-  return ScheduleAttr::get(context, ScheduleKind::TwoPass, chooseTwoPass(chip));
+  return ScheduleAttr::get(context, ScheduleKind::TwoPass,
+                           chooseTwoPass(countTiles(group), chip));
 }
