@@ -1,7 +1,8 @@
 """sass.py OPT PTXAS CUOBJDUMP DIR CHIP...: the machine code of kernels, by chip.
 
-The kernel that finishes sums must be short and without a loop, and load all that a thread adds at once. Prints its
-length for each chip, and `N checks, 0 failed`.
+The kernel that finishes sums must be short and without a loop, and load all that a thread adds at once. Elements are
+rounded to bf16 two at a time by an instruction, if the chip has one. Prints lengths for each chip, and `N checks, 0
+failed`.
 """
 
 import os
@@ -55,7 +56,27 @@ def check_finish(kernels):
     return f"finish: {len(code)} instructions"
 
 
+def check_rounding(kernels):
+    code = kernels["apply"]
+    # 4 pieces of 8 elements in a chunk; there may be one more in the rest.
+    pairs = count(code, r"\bF2FP\.BF16\b")
+    assert pairs in (16, 20), f"expected 16 or 20 conversions of pairs, got {pairs}"
+    # Half of the last place that is kept.
+    halves = count(code, r"\b0x7fff\b")
+    assert halves == 0, f"expected no rounding in integer arithmetic, got {halves} additions"
+    return f"apply to bf16: {len(code)} instructions"
+
+
+def check_integer_rounding(kernels):
+    code = kernels["apply"]
+    assert count(code, r"\bF2FP\.BF16\b") == 0 and count(code, r"\b0x7fff\b") >= 32, "expected integer arithmetic"
+    return f"apply to bf16: {len(code)} instructions"
+
+
 def checks(chip):
+    rounding = check_rounding if int(re.sub(r"\D", "", chip)) >= 80 else check_integer_rounding
+    yield rounding, Case((32, 64, 3136), two_pass(threads=256, blocks=1056), chip=chip, data="bf16")
+    yield rounding, Case((100352, 64), two_pass(threads=512, blocks=264), chip=chip, data="bf16")
     slices = two_pass(threads=512, blocks=264)
     yield check_finish, Case((33792, 64), slices, chip=chip)
     yield check_finish, Case((33792, 64), slices, chip=chip, data="bf16")
