@@ -21,8 +21,10 @@ using namespace mlir::bngrad;
 static constexpr int64_t kReservedBytes = 12 << 10;
 /// Most channels of a block that has several because each is short.
 static constexpr int64_t kMostShortChannels = 64;
-/// Blocks of 256 threads that fill a multiprocessor.
-static constexpr int64_t kBlocksOfMultiprocessor = 8;
+/// Blocks of 256 threads, at most, that one multiprocessor runs at a time, with
+/// 64 registers for each thread: the blocks of a second wave would read what
+/// lies before the end of the data after that.
+static constexpr int64_t kBlocksOfMultiprocessor = 4;
 /// Slices of a tile of channels, per multiprocessor: the sums of all of them
 /// are read again.
 static constexpr int64_t kSlicesOfMultiprocessor = 2;
@@ -120,7 +122,9 @@ mlir::bngrad::chooseOnePass(const OnePassLayout &layout, const CudaChip &chip) {
   return schedule;
 }
 
-int64_t mlir::bngrad::countTiles(const ScheduledGroup &group) {
+/// The tiles of channels of the kernel of `two_pass` that adds, at least: a
+/// number that matters only while it is small.
+static int64_t countTiles(const ScheduledGroup &group) {
   // Innermost channels may all be in one tile.
   if (group.isFeature(group.numLoops - 1))
     return 1;
@@ -135,22 +139,30 @@ int64_t mlir::bngrad::countTiles(const ScheduledGroup &group) {
   return tiles;
 }
 
-GpuSchedule mlir::bngrad::chooseTwoPass(int64_t tiles, const CudaChip &chip) {
+GpuSchedule mlir::bngrad::chooseTwoPass(int64_t tiles, int64_t lanes,
+                                        const CudaChip &chip) {
   int64_t blocks =
       std::min(tiles * kSlicesOfMultiprocessor, kBlocksOfMultiprocessor);
   GpuSchedule schedule;
   schedule.fma = true;
   schedule.sumBlocks = chip.multiprocessors * blocks;
-  // As many threads with fewer blocks.
-  if (2 * blocks < kBlocksOfMultiprocessor)
+  // As many threads with fewer blocks, unless they need more registers.
+  if (blocks < kBlocksOfMultiprocessor && lanes <= 4)
     schedule.blockThreads = 512;
   return schedule;
+}
+
+/// The parameters of `two_pass` for `group`.
+static GpuSchedule chooseTwoPassOf(const ScheduledGroup &group,
+                                   const CudaChip &chip) {
+  int64_t lanes = getMostLanes(group.getDataGenerics(), /*accessBits=*/128);
+  return chooseTwoPass(countTiles(group), lanes, chip);
 }
 
 GpuSchedule mlir::bngrad::getTwoPassInstead(const ScheduledGroup &group,
                                             const GpuSchedule &onePass,
                                             const CudaChip &chip) {
-  GpuSchedule schedule = chooseTwoPass(countTiles(group), chip);
+  GpuSchedule schedule = chooseTwoPassOf(group, chip);
   schedule.fma = onePass.fma;
   return schedule;
 }
@@ -164,5 +176,5 @@ ScheduleAttr mlir::bngrad::chooseGpuSchedule(const ScheduledGroup &group,
       return ScheduleAttr::get(context, ScheduleKind::OnePass, *schedule);
   LDBG() << "two passes: " << reason;
   return ScheduleAttr::get(context, ScheduleKind::TwoPass,
-                           chooseTwoPass(countTiles(group), chip));
+                           chooseTwoPassOf(group, chip));
 }

@@ -27,12 +27,9 @@ GpuSchedule getTwoPassInstead(const ScheduledGroup &group,
 std::optional<GpuSchedule> chooseOnePass(const OnePassLayout &layout,
                                          const CudaChip &chip);
 
-/// The tiles of channels of the kernel of `two_pass` that adds, at least: a
-/// number that matters only while it is small.
-int64_t countTiles(const ScheduledGroup &group);
-
-/// The parameters of `two_pass` for any data with so many tiles on `chip`.
-GpuSchedule chooseTwoPass(int64_t tiles, const CudaChip &chip);
+/// The parameters of `two_pass` on `chip` for data with at least `tiles` tiles
+/// of channels, in pieces of `lanes` elements.
+GpuSchedule chooseTwoPass(int64_t tiles, int64_t lanes, const CudaChip &chip);
 
 /// The schedule of `group`, on tensors or memrefs, on `chip`.
 ScheduleAttr chooseGpuSchedule(const ScheduledGroup &group,

@@ -67,6 +67,25 @@ private:
   };
   /// The number of slices that `work` is cut into, per tile.
   Value countSlices(OpBuilder &b, const Work &work);
+  /// The pieces of slices. They alternate, so that all blocks move through
+  /// memory together, towards its end. In several loops, or if their number is
+  /// known at run time only, that would take too many registers, and each is
+  /// contiguous.
+  struct Slicing {
+    int64_t width; // threads beside each other
+    Value stride;  // of a walk
+    Value pieces;  // of all slices
+    Value length;  // of a contiguous slice
+  };
+  bool alternates(const Partials &partials) const {
+    return reduced.size() == 1 &&
+           getConstantIntValue(partials.slices).has_value();
+  }
+  Value getStride(OpBuilder &b, const Partials &partials, int64_t width) const;
+  Slicing planSlices(OpBuilder &b, const Partials &partials, int64_t width,
+                     const Walk &walk, Value stride) const;
+  ThreadPieces getSlice(OpBuilder &b, const Slicing &slicing, Value number,
+                        Value thread) const;
   /// Threads beside each other in a channel.
   void emitChannelSums(OpBuilder &b, const Partials &partials, int64_t lanes);
 
@@ -75,10 +94,9 @@ private:
     int64_t rows, columns;               // of threads
     SmallVector<unsigned> outerFeatures; // features other than `inner`
     Value columnsOfRow, tilesOfRow;
-    Value count;  // of tiles
-    Walk walk;    // of a thread, down its column
-    Value stride; // of the walk
-    Value pieces, piecesOfSlice;
+    Value count; // of tiles
+    Walk walk;   // of a thread, down its column
+    Slicing slicing;
   };
   ColumnTiles planColumns(OpBuilder &b, const Partials &partials,
                           int64_t lanes);
@@ -151,13 +169,47 @@ Value TwoPass::countSlices(OpBuilder &b, const Work &work) {
   return index.max(index.min(wanted, most), index.constant(1));
 }
 
+Value TwoPass::getStride(OpBuilder &b, const Partials &partials,
+                         int64_t width) const {
+  Value threadsOfBlock = constant(b, width);
+  if (!alternates(partials))
+    return threadsOfBlock;
+  return at(b).mul(threadsOfBlock, partials.slices);
+}
+
+TwoPass::Slicing TwoPass::planSlices(OpBuilder &b, const Partials &partials,
+                                     int64_t width, const Walk &walk,
+                                     Value stride) const {
+  Slicing slicing;
+  slicing.width = width;
+  slicing.stride = stride;
+  slicing.pieces = countPieces(b, walk);
+  if (!alternates(partials))
+    slicing.length = at(b).ceilDiv(slicing.pieces, partials.slices);
+  return slicing;
+}
+
+ThreadPieces TwoPass::getSlice(OpBuilder &b, const Slicing &slicing,
+                               Value number, Value thread) const {
+  IndexBuilder index = at(b);
+  if (!slicing.length)
+    return {index.mul(number, index.constant(slicing.width)),
+            thread,
+            slicing.stride,
+            slicing.pieces,
+            /*isChunk=*/false,
+            slicing.width};
+  Value from = index.mul(number, slicing.length);
+  Value to = index.min(index.add(from, slicing.length), slicing.pieces);
+  return {from, thread, slicing.stride, to};
+}
+
 void TwoPass::emitChannelSums(OpBuilder &b, const Partials &partials,
                               int64_t lanes) {
   IndexBuilder index = at(b);
-  Value stride = index.constant(threads);
+  Value stride = getStride(b, partials, threads);
   Walk walk = createWalk(b, reduced, stride, lanes);
-  Value pieces = countPieces(b, walk);
-  Value slice = index.ceilDiv(pieces, partials.slices);
+  Slicing slicing = planSlices(b, partials, threads, walk, stride);
   Value blocks = index.mul(channels, partials.slices);
   SmallVector<Type> shared = getSharedTypesForBlock();
   launch(b, "reduce", {blocks, threads, shared},
@@ -167,10 +219,9 @@ void TwoPass::emitChannelSums(OpBuilder &b, const Partials &partials,
            Value number = inside.rem(kernel.block, partials.slices);
            Indices indices(group.numLoops);
            delinearize(nested, channel, group.features, indices);
-           Value from = inside.mul(number, slice);
-           Value to = inside.min(inside.add(from, slice), pieces);
            SmallVector<Value> sums = emitSums(
-               nested, walk, indices, {from, kernel.thread, stride, to}, lanes);
+               nested, walk, indices,
+               getSlice(nested, slicing, number, kernel.thread), lanes);
            SmallVector<Value> totals = addAcrossBlock(nested, kernel, sums);
            Value isFirst = inside.compare(arith::CmpIPredicate::eq,
                                           kernel.thread, inside.constant(0));
@@ -200,10 +251,9 @@ TwoPass::planColumns(OpBuilder &b, const Partials &partials, int64_t lanes) {
   tiles.outerFeatures.pop_back();
   Value outer = index.product(pick(sizes, tiles.outerFeatures));
   tiles.count = index.mul(outer, tiles.tilesOfRow);
-  tiles.stride = index.constant(tiles.rows);
-  tiles.walk = createWalk(b, reduced, tiles.stride, lanes);
-  tiles.pieces = countPieces(b, tiles.walk);
-  tiles.piecesOfSlice = index.ceilDiv(tiles.pieces, partials.slices);
+  Value stride = getStride(b, partials, tiles.rows);
+  tiles.walk = createWalk(b, reduced, stride, lanes);
+  tiles.slicing = planSlices(b, partials, tiles.rows, tiles.walk, stride);
   return tiles;
 }
 
@@ -238,8 +288,6 @@ void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
   if (!tiles.outerFeatures.empty())
     delinearize(b, outerChannel, tiles.outerFeatures, indices);
   indices[inner] = first;
-  Value from = index.mul(slice, tiles.piecesOfSlice);
-  Value to = index.min(index.add(from, tiles.piecesOfSlice), tiles.pieces);
   Value isColumn =
       index.compare(arith::CmpIPredicate::ult, columnOfRow, tiles.columnsOfRow);
   Value isRow =
@@ -248,7 +296,7 @@ void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
       b, index.bitAnd(isColumn, isRow),
       [&](OpBuilder &nested) {
         return emitSums(nested, tiles.walk, indices,
-                        {from, row, tiles.stride, to}, lanes);
+                        getSlice(nested, tiles.slicing, slice, row), lanes);
       },
       zeroSums(b, lanes));
   SmallVector<Value> totals = addAcrossRows(
@@ -382,14 +430,18 @@ void TwoPass::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
                  stride, lanes);
   Value pieces = countPieces(b, walk);
   Value chunk = index.constant(threads * kUnroll);
-  launch(b, "apply", {index.ceilDiv(pieces, chunk), threads},
-         [&](OpBuilder &nested, Kernel kernel) {
-           IndexBuilder inside = at(nested);
-           Value from = inside.mul(kernel.block, chunk);
-           Value to = inside.min(inside.add(from, chunk), pieces);
-           emitElements(nested, generic, walk, Indices(),
-                        {from, kernel.thread, stride, to}, lanes);
-         });
+  Value blocks = index.ceilDiv(pieces, chunk);
+  bool isWhole = matchPattern(index.rem(pieces, chunk), m_Zero());
+  launch(b, "apply", {blocks, threads}, [&](OpBuilder &nested, Kernel kernel) {
+    IndexBuilder inside = at(nested);
+    // Backwards: the end of the data is still in the cache.
+    Value number =
+        inside.sub(inside.sub(blocks, inside.constant(1)), kernel.block);
+    Value from = inside.mul(number, chunk);
+    Value to = inside.min(inside.add(from, chunk), pieces);
+    emitElements(nested, generic, walk, Indices(),
+                 {from, kernel.thread, stride, to, isWhole}, lanes);
+  });
 }
 
 void TwoPass::emit(OpBuilder &b) {
