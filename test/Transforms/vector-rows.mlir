@@ -61,6 +61,41 @@ func.func @two_results(%x: memref<1000x16xf32>, %f: memref<16xf32>, %y: memref<1
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
 
+// Lines of the second result may start elsewhere, so its rows are read with tables up to a line.
+// CHECK-LABEL: func @second_result
+// CHECK-SAME:    (%{{.+}}: {{.+}}, %{{.+}}: {{.+}}, %[[Y:.+]]: memref<1000x16xf32>, %[[Z:.+]]: memref<1000x16xf32>)
+// CHECK-DAG:     %[[FLAT_Y:.+]] = memref.collapse_shape %[[Y]]
+// CHECK-DAG:     %[[FLAT_Z:.+]] = memref.collapse_shape %[[Z]]
+// CHECK:         vector.store %{{.+}}, %[[FLAT_Y]][%{{.+}}] {alignment = 64 : i64, nontemporal = true}
+// CHECK-NEXT:    }
+// CHECK:         memref.extract_aligned_pointer_as_index %[[FLAT_Z]]
+// CHECK:         vector.store %{{.+}}, %[[FLAT_Z]][%{{.+}}] {alignment = 64 : i64, nontemporal = true}
+func.func @second_result(%x: memref<1000x16xf32>, %f: memref<16xf32>, %y: memref<1000x16xf32>, %z: memref<1000x16xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %f : memref<1000x16xf32>, memref<16xf32>) outs(%y : memref<1000x16xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 1000>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.mulf %e, %g : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %f : memref<1000x16xf32>, memref<16xf32>) outs(%z : memref<1000x16xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 1000>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.addf %e, %g : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
 // 48 channels: no number of rows is four registers, so all rows are read with tables.
 // CHECK-LABEL: func @not_narrow
 // CHECK:         %[[TABLE:.+]] = memref.view
