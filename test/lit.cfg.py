@@ -110,11 +110,15 @@ add_feature("aarch64", shutil.which("qemu-aarch64") is not None and shutil.which
 add_feature("ptxas", cuda_toolkit is not None)
 add_feature("libdevice", cuda_toolkit is not None and
             os.path.exists(os.path.join(cuda_toolkit, "nvvm", "libdevice", "libdevice.10.bc")))
+# The CUDA compiler, with the headers of CUB 3.
+add_feature("nvcc", cuda_toolkit is not None and os.access(os.path.join(cuda_toolkit, "bin", "nvcc"), os.X_OK) and
+            os.path.exists(os.path.join(cuda_toolkit, "include", "cccl", "cub", "cub.cuh")))
 if cuda_toolkit:
+    config.substitutions.append(("%nvcc", os.path.join(cuda_toolkit, "bin", "nvcc")))
     config.environment["CUDA_ROOT"] = cuda_toolkit
     config.substitutions.append(("%ptxas", os.path.join(cuda_toolkit, "bin", "ptxas")))
 known = {"aarch64", "clang-format", "clang-tidy", "clients", "conformance", "cuda", "flax", "jax", "libdevice", "long", "mpich", "numpy",
-         "openmpi", "ptxas", "python-compiler", "python-package", "torch", "tree-sitter"}
+         "nvcc", "openmpi", "ptxas", "python-compiler", "python-package", "torch", "tree-sitter"}
 unknown = set(required) - known
 if unknown:
     lit_config.fatal(f"BNGRAD_REQUIRE: expected some of {sorted(known)}, "
