@@ -188,8 +188,10 @@ static void executeStore(Warp &warp, const Inst &inst, uint32_t mask) {
     if (!findPlace(warp, lane, inst.space, address, bytes, bytes, place))
       return false;
     bool isAffected = affected >> lane & 1;
+    // A strong store is for other threads, which may not use the value.
+    bool isResult = place.space == Space::Global && inst.scope == Scope::None;
     for (unsigned i = 0; isAffected && i < numElements; ++i)
-      if (place.space == Space::Global && undefinedBytes(i, lane) &&
+      if (isResult && undefinedBytes(i, lane) &&
           !warp.reportUninitialised(
               lane, "stores to global address " + hex(place.address) +
                         " a register " +
