@@ -34,6 +34,7 @@ SUITE = [
     "plain.py",
     "plan.py",
     "plot.py",
+    "process.py",
     "results.py",
     "suite.py",
     "timing.py",

@@ -24,8 +24,8 @@ sys.path.insert(0, str(HERE))
 
 import journal
 import plan
+import process
 import results
-import worker
 
 PARTS = ["smoke", "benchmark", "correctness", "sanitizer", "counters", "compile", "load"]
 # A process may take as long to begin its first task: PyTorch loads slowly.
@@ -49,6 +49,7 @@ class Worker:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=process.end_with_me(),
             )
         try:
             self.process.stdin.write(json.dumps(job).encode())
@@ -98,10 +99,10 @@ class Suite:
         path = self.options.output / "probe.jsonl"
         part = plan.Part("probe", [task], PROBE_SECONDS, 1)
         path.unlink(missing_ok=True)
-        self.run_worker(part, [task], journal.Journal(path), self.end)
+        _, why = self.run_worker(part, [task], journal.Journal(path), self.end)
         found = [record["result"] for record in journal.load(path) if "result" in record]
         self.finished.pop(part.id(task), None)
-        return found[-1] if found else {"error": "not found"}
+        return found[-1] if found else {"error": why}
 
     def find_device(self):
         commit, chip = self.catalogue.manifest["commit"], self.catalogue.manifest["chip"]
@@ -177,7 +178,6 @@ class Suite:
             "cubins": self.cubins,
             "torch": "torch" not in self.missing,
             "excluded": self.excluded,
-            "parent": os.getpid(),
         }
 
     def run_worker(self, part, tasks, log, end):
@@ -186,10 +186,10 @@ class Suite:
         job["journal"] = str(log.path)
         reader = journal.Reader(log.path)
         reader.read()
-        process = Worker(job, self.options.output / "worker.log")
+        child = Worker(job, self.options.output / "worker.log")
         state = {"task": None, "since": time.time(), "at": "", "fault": None}
         while True:
-            code = process.process.poll()
+            code = child.process.poll()
             self.follow(reader, state)
             if code is not None:
                 break
@@ -197,7 +197,7 @@ class Suite:
             limit = job["limit"] if state["task"] else START_SECONDS
             is_late = now > self.end
             if is_late or now > state["since"] + limit:
-                outcome = "failed" if process.kill() else "stuck"
+                outcome = "failed" if child.kill() else "stuck"
                 self.follow(reader, state)
                 why = f"not finished after {now - state['since']:.0f} s"
                 if not is_late:
@@ -206,7 +206,7 @@ class Suite:
             self.save_sometimes()
             time.sleep(0.02)
         # A child of the process may still run.
-        process.kill()
+        child.kill()
         if code == 0:
             return "done", ""
         why = state["fault"] or self.describe_exit(code)
@@ -242,7 +242,7 @@ class Suite:
         self.finished[task] = {"error": why}
 
     def describe_exit(self, code):
-        if code == worker.RESTART:
+        if code == process.RESTART:
             return "the device does not answer after an error"
         if code < 0:
             return f"the process died: {signal.Signals(-code).name}"
@@ -291,9 +291,9 @@ class Suite:
         for name, why in self.catalogue.errors.items():
             self.log.finish(f"compile-time/{name}", {"error": f"not compiled: {why}"}, 0)
         print(f"seed: {self.seed}; kernels: {self.machine.get('kernels', 'PTX')}", flush=True)
-        total = self.end - self.start
+        begin = time.time()
         for part in self.parts:
-            self.run_part(part, self.start + part.until * total)
+            self.run_part(part, begin + part.until * (self.end - begin))
             self.print_part(part)
         # The time that is left, for tasks that had none.
         for part in self.parts:

@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 
+import process
+
 HERE = pathlib.Path(__file__).resolve().parent
 METRICS = {
     "dram__bytes_read.sum": "read",
@@ -29,15 +31,13 @@ def find(name):
 
 def _run(command, timeout):
     """Runs a tool, which ends with this process."""
-    import worker
-
     return subprocess.run(
         [str(part) for part in command],
         capture_output=True,
         text=True,
         timeout=timeout,
         stdin=subprocess.DEVNULL,
-        preexec_fn=worker.die_with_parent,
+        preexec_fn=process.end_with_me(),
     )
 
 

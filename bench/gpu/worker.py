@@ -9,7 +9,6 @@ import importlib
 import json
 import os
 import pathlib
-import signal
 import sys
 import time
 import traceback
@@ -19,20 +18,12 @@ import cuda
 import device
 import journal
 import plan
+import process
 import timing
 import tools
 
-RESTART = 75
-PR_SET_PDEATHSIG = 1
 # Errors of a driver that is too old for a binary, by their text.
 REFUSED = ("cuModuleLoadDataEx", "no image", "expected an image")
-
-
-def die_with_parent(parent=None):
-    """This process is killed when its parent ends, even by SIGKILL."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if parent and os.getppid() != parent:
-        os._exit(1)
 
 
 class Context:
@@ -195,12 +186,12 @@ def run(job):
             if timing.is_fatal(error) and job["part"] == "benchmark":
                 # suite.py knows whose fault it is.
                 log.append({"fault": result["error"]})
-                return RESTART
+                return process.RESTART
         seconds = time.time() - begin
         longest = max(longest, seconds)
         log.finish(name, result, seconds)
         if failed and job["part"] != "probe" and not context.is_healthy():
-            return RESTART
+            return process.RESTART
     return 0
 
 
@@ -218,12 +209,10 @@ def call_items(names, cubins):
 
 def main():
     if len(sys.argv) > 1:
-        die_with_parent()
+        process.die_with_parent(os.getppid())
         call_items(sys.argv[2:], sys.argv[1] == "--cubins")
         return 0
-    job = json.load(sys.stdin)
-    die_with_parent(job["parent"])
-    return run(job)
+    return run(json.load(sys.stdin))
 
 
 if __name__ == "__main__":

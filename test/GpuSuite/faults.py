@@ -132,6 +132,14 @@ def no_device(clean):
         check(run.seconds < 30, f"{run.seconds}")
     run = Run("init", faults=["*|cuInit|0|error=100"]).finish(1)
     check("no CUDA-capable device is detected" in run.report(), run.report())
+    run = Run("stuck", ["--limit=1"], faults=["probe/*|cuInit|0|hang"]).finish(1)
+    check("no driver: not finished after 1 s" in run.report(), run.report())
+    check(run.seconds < 30, f"{run.seconds}")
+    folder = options.work / "without-numpy"
+    folder.mkdir(exist_ok=True)
+    (folder / "numpy.py").write_text("raise ModuleNotFoundError('expected numpy')\n")
+    run = Run("numpy", PYTHONPATH=str(folder)).finish(1)
+    check("ModuleNotFoundError: expected numpy" in run.report(), run.report())
     # PTX of version 8.0 is too new. Each function has its error.
     run = Run("ptx", ["--only=smoke"], FAKE_VERSION="11080").finish(1)
     check(len(run.errors()) == len(tasks(clean, "smoke")), f"{run.errors()}")
@@ -226,6 +234,41 @@ def kill_at(clean, seconds, number):
     check(len(finished) == len(set(finished)), "a task was run again")
 
 
+def shares(clean):
+    """A part that is slow leaves time to the others, and goes on after them."""
+    slow = ["smoke/*|cuStreamSynchronize|0|sleep=100"]
+    run = Run("shares", ["--only=smoke,benchmark,correctness", "--minutes=0.35"], slow).finish(0)
+    begun = [r["task"] for r in run.records() if "begin" in r]
+    first = begun.index(tasks(clean, "benchmark")[0])
+    check(0 < first < len(tasks(clean, "smoke")), f"{begun}")
+    last = max(n for n, task in enumerate(begun) if task.startswith("correctness/"))
+    check(any(task.startswith("smoke/") for task in begun[last:]), f"{begun}")
+    check(run.seconds < 24, f"{run.seconds}")
+
+
+def order(clean):
+    """Correctness tests are shuffled by the seed."""
+    sys.path.insert(0, str(options.bundle))
+    import plan
+
+    def planned(seed):
+        parts = plan.make_parts(plan.Catalogue(options.bundle), seed)
+        return next([part.id(task) for task in part.tasks] for part in parts if part.name == "correctness")
+
+    check(tasks(clean, "correctness") == planned(7), "expected the order of seed 7")
+    check(planned(8) != planned(7) and sorted(planned(8)) == sorted(planned(7)), f"{planned(8)}")
+    check("seed: 7" in clean.output and "seed 7" in clean.report(), clean.output)
+
+
+def another_device(clean):
+    """Results of another device are not continued."""
+    run = Run("device", ["--only=smoke"]).finish(0)
+    Run("", ["--only=smoke"], before=run, FAKE_NAME="another device").finish(0)
+    machines = [r["machine"]["gpu"] for r in run.records() if "machine" in r]
+    check(machines == ["another device"] and set(run.results()) == set(tasks(clean, "smoke")), f"{machines}")
+    check(len(list(run.folder.glob("journal.*.jsonl"))) == 1, "the old journal")
+
+
 def torn_journal(clean):
     """A line that was cut off, as by a full disk, costs its task."""
     run = Run("torn")
@@ -269,7 +312,7 @@ def main():
     generator = random.Random(options.seed)
     longest = clean.seconds
     scenarios = [(all_kinds,), (no_device,), (dying_device,), (tools,), (faulty_peers,),
-                 (little_time,), (torn_journal,)]
+                 (little_time,), (shares,), (order,), (another_device,), (torn_journal,)]
     kills = 40 if options.long else 2
     scenarios += [(kill_at, generator.uniform(0.1, longest), n) for n in range(kills)]
     seeds = range(options.seed, options.seed + 40) if options.long else ()

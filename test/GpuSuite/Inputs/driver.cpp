@@ -19,9 +19,11 @@
 //   error=CODE   this call fails
 //   sticky=CODE  this and all later calls of the process fail
 //   corrupt      a copy to the host has a wrong bit
+//   sleep=N      takes N milliseconds longer
 //   hang, crash  as they say
 //
-// FAKE_VERSION is that of cuDriverGetVersion (12040). Binaries are refused with
+// FAKE_NAME is the name of the device. FAKE_VERSION is that of
+// cuDriverGetVersion (12040). Binaries are refused with
 // FAKE_BINARY_ERROR (200). PTX that is newer than the version is refused, too.
 // With -DOLD_DRIVER, the library has no cuLaunchKernelEx, as those before 11.8.
 //
@@ -145,6 +147,11 @@ static CUresult fault(const char *call, bool *corrupts = nullptr) {
       lock.unlock();
       for (;;)
         pause();
+    }
+    if (action == "sleep") {
+      lock.unlock();
+      usleep(1000 * unsigned(code));
+      return CUDA_SUCCESS;
     }
     if (action == "crash")
       std::raise(SIGSEGV);
@@ -283,7 +290,7 @@ CUresult cuDeviceGet(CUdevice *device, int) {
 }
 
 CUresult cuDeviceGetName(char *name, int size, CUdevice) {
-  std::snprintf(name, size, "emulated device");
+  std::snprintf(name, size, "%s", getOption("FAKE_NAME", "emulated device"));
   return CUDA_SUCCESS;
 }
 
