@@ -78,16 +78,17 @@ def expect_only(run, clean, expected):
 
 
 def processes_of(folder):
-    """Processes that work in a folder of a run, by the journal in their open files."""
+    """Processes that work in a folder of a run, by their open files and their program."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
-            files = [os.readlink(f) for f in (entry / "fd").iterdir()]
+            names = [os.readlink(f) for f in (entry / "fd").iterdir()]
+            names += (entry / "cmdline").read_text().split("\0")
         except OSError:
             continue
-        if any(name.startswith(str(folder)) for name in files):
+        if any(name.startswith(f"{folder}/") for name in names):
             found.append(int(entry.name))
     return found
 
@@ -154,19 +155,24 @@ def dying_device(clean):
     check(set(tasks(clean, "correctness")) <= set(run.results()), run.output)
 
 
+def with_tools(name, arguments, **environment):
+    """A run that finds compute-sanitizer and ncu."""
+    run = Run(name, arguments, FAKE_PYTHON=sys.executable, **environment)
+    folder = run.folder / "bin"
+    folder.mkdir(parents=True)
+    for tool in ("compute-sanitizer", "ncu"):
+        shutil.copy(HERE / "Inputs" / "tool.py", folder / tool)
+        (folder / tool).chmod(0o755)
+    run.environment["PATH"] = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    return run
+
+
 def tools(clean):
     """compute-sanitizer and ncu, one of whose runs hangs."""
-    folder = options.work / "bin"
-    folder.mkdir(exist_ok=True)
-    for name in ("compute-sanitizer", "ncu"):
-        shutil.copy(HERE / "Inputs" / "tool.py", folder / name)
-        (folder / name).chmod(0o755)
-    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
-    run = Run("tools", ["--only=sanitizer,counters", "--limit=4"], PATH=path,
-              FAKE_PYTHON=sys.executable, TOOL_HANGS="racecheck 1", TOOL_FINDS="synccheck 0",
-              TOOL_DENIES=tasks(clean, "counters")[1]).finish(1)
+    run = with_tools("tools", ["--only=sanitizer,counters", "--limit=4"], TOOL_HANGS="racecheck 1",
+                     TOOL_FINDS="synccheck 0", TOOL_LOSES="memcheck 1", TOOL_DENIES=tasks(clean, "counters")[1]).finish(1)
     errors = run.errors()
-    check(set(errors) == {"sanitizer/racecheck 1", "sanitizer/synccheck 0"}, f"{errors}")
+    check(set(errors) == {f"sanitizer/{name}" for name in ("racecheck 1", "synccheck 0", "memcheck 1")}, f"{errors}")
     check("not finished" in errors["sanitizer/racecheck 1"], f"{errors}")
     check("Invalid __global__ write" in errors["sanitizer/synccheck 0"], f"{errors}")
     results = run.results()
@@ -211,17 +217,41 @@ def little_time(clean):
     expect_only(run, clean, {})
 
 
-def kill_at(clean, seconds, number):
-    """SIGKILL after `seconds`: at most one task is lost, and nothing runs on."""
-    run = Run(f"kill{number}")
-    process = run.start()
-    time.sleep(seconds)
+def kill(run, process):
+    """SIGKILL, after which nothing runs on."""
     process.send_signal(signal.SIGKILL)
+    # A child that were alive would have the pipe.
     process.communicate()
     deadline = time.time() + 5
     while processes_of(run.folder) and time.time() < deadline:
         time.sleep(0.02)
     check(not processes_of(run.folder), "processes are left")
+
+
+def orphans(clean):
+    """A task that hangs, and a tool that hangs, end with the suite."""
+    task = tasks(clean, "smoke")[1]
+    hanging = Run("hanging", faults=[f"{task}|cuLaunchKernelEx|1|hang"])
+    tool = with_tools("hanging-tool", ["--only=sanitizer"], TOOL_HANGS="memcheck 0")
+    for run, name in ((hanging, task), (tool, "sanitizer/memcheck 0")):
+        process = run.start()
+        deadline = time.time() + 60
+        while time.time() < deadline:
+            time.sleep(0.05)
+            if (run.folder / "journal.jsonl").exists() and run.records()[-1].get("task") == name:
+                break
+        check(time.time() < deadline, f"{name} did not begin")
+        time.sleep(0.5)
+        check(processes_of(run.folder), "expected processes")
+        kill(run, process)
+
+
+def kill_at(clean, seconds, number):
+    """SIGKILL after `seconds`: at most one task is lost, and another run continues."""
+    run = Run(f"kill{number}")
+    process = run.start()
+    time.sleep(seconds)
+    kill(run, process)
     before = run.records() if (run.folder / "journal.jsonl").exists() else []
     begun = {r["task"] for r in before if "begin" in r}
     lost = begun - {r["task"] for r in before if "result" in r}
@@ -312,7 +342,7 @@ def main():
     generator = random.Random(options.seed)
     longest = clean.seconds
     scenarios = [(all_kinds,), (no_device,), (dying_device,), (tools,), (faulty_peers,),
-                 (little_time,), (shares,), (order,), (another_device,), (torn_journal,)]
+                 (little_time,), (shares,), (order,), (another_device,), (torn_journal,), (orphans,)]
     kills = 40 if options.long else 2
     scenarios += [(kill_at, generator.uniform(0.1, longest), n) for n in range(kills)]
     seeds = range(options.seed, options.seed + 40) if options.long else ()

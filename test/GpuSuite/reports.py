@@ -101,6 +101,11 @@ def check_journal(folder):
     journal.Journal(path).finish("a/3", {}, 1)
     check([r["task"] for r in reader.read()] == ["a/3"], "what follows a line that was cut off")
     check(len(journal.load(path)) == 4, f"{journal.load(path)}")
+    # A line that is being written is read when it is complete.
+    for half, expected in ((b'{"task": ', []), (b'"a/4"}\n', ["a/4"])):
+        with open(path, "ab") as file:
+            file.write(half)
+        check([r["task"] for r in reader.read()] == expected, "a line in two writes")
     target = folder / "text"
     journal.write_atomically(target, "one\n")
     journal.write_atomically(target, "two\n")
