@@ -41,7 +41,7 @@ if [ -z "${BNGRAD_TOOLS:-}" ]; then
   build bngrad-opt bngrad-compile BNGradCudaRuntime BNGradCudaEmulator
 fi
 libraries=$(dirname "$tools")/lib
-require_space 200 "$work"
+require_space 400 "$work"
 "$python" -B "$root/bench/gpu/bundle.py" --tools="$tools" \
   --libraries="$libraries" --work="$work" \
   --output="${bundle:-$work/bngrad-gpu.tar.gz}" "${few[@]}" "${shapes[@]}"

@@ -149,8 +149,10 @@ class Suite:
                     self.path.rename(self.path.with_suffix(f".{int(time.time())}.jsonl"))
                     break
         for record in journal.load(self.path):
-            if "result" in record and not (self.options.retry and "error" in record["result"]):
-                self.finished[record["task"]] = record["result"]
+            result = record.get("result", {})
+            again = self.options.retry and ("error" in result or "absent" in result)
+            if "result" in record and not again:
+                self.finished[record["task"]] = result
         self.log = journal.Journal(self.path)
         names = self.catalogue.measured()
         self.log.append(
@@ -291,6 +293,15 @@ class Suite:
         for name, why in self.catalogue.errors.items():
             self.log.finish(f"compile-time/{name}", {"error": f"not compiled: {why}"}, 0)
         print(f"seed: {self.seed}; kernels: {self.machine.get('kernels', 'PTX')}", flush=True)
+        try:
+            self.run_parts()
+        except (KeyboardInterrupt, SystemExit):
+            # Its processes end with this one.
+            self.save()
+            raise
+        return self.finish()
+
+    def run_parts(self):
         begin = time.time()
         for part in self.parts:
             self.run_part(part, begin + part.until * (self.end - begin))
@@ -298,7 +309,6 @@ class Suite:
         # The time that is left, for tasks that had none.
         for part in self.parts:
             self.run_part(part, self.end)
-        return self.finish()
 
     def print_part(self, part):
         count = len(part.tasks) - len(self.left(part))
@@ -343,7 +353,7 @@ def main():
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
     parser.add_argument("--shapes", default="", help="only items whose name matches")
     parser.add_argument("--seed", type=int, help="of the order of correctness tests")
-    parser.add_argument("--retry", action="store_true", help="run failed tasks again")
+    parser.add_argument("--retry", action="store_true", help="repeat tasks that failed or were absent")
     parser.add_argument("--limit", type=float, default=60, help="most seconds of a task (60)")
     parser.add_argument("--library", default=HERE / "libBNGradCudaRuntime.so")
     parser.add_argument("--dry-run", action="store_true", help="run on the emulator, without GPU and PyTorch")
@@ -358,6 +368,7 @@ def main():
         if not getattr(options, name) > 0:
             parser.error(f"expected --{name} to be positive, got {getattr(options, name):g}")
     options.output = options.output.resolve()
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     return Suite(options).run()
 
 

@@ -88,7 +88,8 @@ def processes_of(folder):
             names += (entry / "cmdline").read_text().split("\0")
         except OSError:
             continue
-        if any(name.startswith(f"{folder}/") for name in names):
+        # Deleted files are those of an earlier test.
+        if any(name.startswith(f"{folder}/") and not name.endswith("(deleted)") for name in names):
             found.append(int(entry.name))
     return found
 
@@ -217,9 +218,9 @@ def little_time(clean):
     expect_only(run, clean, {})
 
 
-def kill(run, process):
-    """SIGKILL, after which nothing runs on."""
-    process.send_signal(signal.SIGKILL)
+def kill(run, process, number=signal.SIGKILL):
+    """Ends a run, after which nothing runs on."""
+    process.send_signal(number)
     # A child that were alive would have the pipe.
     process.communicate()
     deadline = time.time() + 5
@@ -244,6 +245,18 @@ def orphans(clean):
         time.sleep(0.5)
         check(processes_of(run.folder), "expected processes")
         kill(run, process)
+
+
+def termination(clean):
+    """SIGTERM: the report has the tasks that are done."""
+    task = tasks(clean, "smoke")[1]
+    run = Run("termination", faults=[f"{task}|cuLaunchKernelEx|1|hang"])
+    process = run.start()
+    while not ((run.folder / "journal.jsonl").exists() and run.records()[-1].get("task") == task):
+        time.sleep(0.05)
+    kill(run, process, signal.SIGTERM)
+    check(process.returncode == 128 + signal.SIGTERM, f"{process.returncode}")
+    check("each kernel once: 1 correct, 0 failed" in run.report(), run.report())
 
 
 def kill_at(clean, seconds, number):
@@ -342,7 +355,8 @@ def main():
     generator = random.Random(options.seed)
     longest = clean.seconds
     scenarios = [(all_kinds,), (no_device,), (dying_device,), (tools,), (faulty_peers,),
-                 (little_time,), (shares,), (order,), (another_device,), (torn_journal,), (orphans,)]
+                 (little_time,), (shares,), (order,), (another_device,), (torn_journal,), (orphans,),
+                 (termination,)]
     kills = 40 if options.long else 2
     scenarios += [(kill_at, generator.uniform(0.1, longest), n) for n in range(kills)]
     seeds = range(options.seed, options.seed + 40) if options.long else ()
