@@ -250,15 +250,13 @@ def _measure(library, item, path, names, at):
     times, absent = timing.measure(timer, contenders, at=at)
     if "bngrad" in absent:
         return {"error": f"not captured: {absent['bngrad']}"}
-    results, ratios, bandwidth = timing.summarize(
-        times, "bngrad", item.case.tensor_bytes, COPIED_BYTES
-    )
-    found.update(results)
+    summary = timing.summarize(times, "bngrad", item.case.tensor_bytes, COPIED_BYTES)
     for name, why in absent.items():
         if name != timing.COPY:
             found[name] = {"absent": f"not captured: {why}"}
-    found["bngrad"]["stream_us"] = timing.in_stream(timer, own.calls)
-    return {"results": found, "ratios": ratios, "bandwidth_gbps": bandwidth, "worst": worst}
+    summary["results"].update(found)
+    summary["results"]["bngrad"]["stream_us"] = timing.in_stream(timer, own.calls)
+    return {**summary, "worst": worst}
 
 
 TIMER = TorchTimer

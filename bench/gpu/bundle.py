@@ -163,7 +163,8 @@ def build(options):
     shutil.copy(options.libraries / "libBNGradCudaRuntime.so", folder)
     for name in SUITE:
         shutil.copy(HERE / name, folder)
-    shutil.copy(HERE.parent / "cases.py", folder)
+    for name in ("cases.py", "judge.py"):
+        shutil.copy(HERE.parent / name, folder)
     return folder, manifest
 
 

@@ -12,6 +12,8 @@ COLORS = {
     "apex": "#2ca02c",
     "quack": "#9467bd",
 }
+# Of BNGrad, over the 3-pass time.
+LIMITS = {"one_pass": 1.3, "two_pass": 1.15 * 5 / 3}
 MOST = 20
 LEAST = 0.8
 LEFT, WIDTH, STEP, TOP, BOTTOM = 130, 420, 18, 64, 44
@@ -57,6 +59,11 @@ def _panel(title, cases, left, top):
         y = top + STEP * (row + 0.5)
         out.append(_text(left - 8, y + 4, case["name"].split()[0], "end"))
         points = _points(case)
+        limit = left + _x(LIMITS["one_pass" if case["schedule"].startswith("one_pass") else "two_pass"])
+        out.append(
+            f'<line x1="{limit:.1f}" x2="{limit:.1f}" y1="{y - 7}" y2="{y + 7}"'
+            ' stroke="#17becf" stroke-width="3"/>'
+        )
         for name in reversed(list(COLORS)):
             if name not in points:
                 continue
@@ -98,7 +105,7 @@ def draw(document, titles, large_bytes):
         x += 130
     machine = document["machine"]
     foot = (
-        "time over that of 3 tensors at copy bandwidth;"
+        "time over that of 3 tensors at copy bandwidth, bar: limit of BNGrad;"
         f" {machine['gpu']}, {machine['date']}, commit {machine['commit']}"
     )
     size = f'width="{total_width}" height="{y}"'

@@ -30,6 +30,9 @@ NOT_MEASURED = "not measured"
 LARGE_BYTES = 12e6
 LIMIT_ONE_PASS = 1.3  # of the 3-pass time
 LIMIT_TWO_PASS = 1.15  # of the 5-pass time
+# As in judge.py, which needs numpy.
+TIE = 0.02
+KEPT, BROKEN, UNDECIDED = "kept", "broken", "not decided"
 SANITIZERS = ("memcheck", "racecheck", "synccheck")
 CHECKS = {
     "smoke": "smoke: each kernel once",
@@ -87,40 +90,76 @@ def build(records):
 def _cases(cases, by_part):
     found = []
     for name, facts in cases.items():
-        case = {"name": name, **facts, "results": {}, "ratios": {}}
+        case = {"name": name, **facts, "results": {}, "ratios": {}, "intervals": {}}
         for part in ("benchmark", "compile"):
             result = by_part.get(part, {}).get(name, {})
             for contender, value in result.get("results", {}).items():
                 # BNGrad's time is that of the first part.
                 case["results"].setdefault(contender, value)
-            for key, value in result.get("ratios", {}).items():
-                case["ratios"].setdefault(key, value)
+            for kind in ("ratios", "intervals"):
+                for key, value in result.get(kind, {}).items():
+                    case[kind].setdefault(key, value)
             if "error" in result:
                 own = "bngrad" if part == "benchmark" else "compile"
                 case["results"].setdefault(own, {"absent": result["error"]})
             if "worst" in result:
                 case["worst"] = result["worst"]
-        case["failures"] = _failures(case)
+        case["verdicts"] = _judge(case)
         found.append(case)
     return found
 
 
-def _failures(case):
-    """The limits that a case exceeds."""
-    ratios, failures = case["ratios"], []
+def _judge(case):
+    """The limits of a case with their states, as judge.py has them, and the reason why it
+    has no time."""
     own = case["results"].get("bngrad", {})
     if "absent" in own:
-        failures.append(own["absent"])
+        return [{"name": own["absent"], "state": BROKEN}]
     if "us" not in own or case["tensor_bytes"] < LARGE_BYTES:
-        return failures
+        return []
     is_one_pass = case["schedule"].startswith("one_pass")
-    over, limit = ("over3", LIMIT_ONE_PASS) if is_one_pass else ("over5", LIMIT_TWO_PASS)
-    if ratios.get(over, 0) > limit:
-        failures.append(f"{ratios[over]:.2f} of the {over[-1]}-pass time, limit {limit}")
-    for peer in PEERS:
-        if ratios.get(peer, 2) < 1:
-            failures.append(f"{TITLES[peer]} is {1 / ratios[peer]:.2f} times faster")
-    return failures
+    over, most = ("over3", LIMIT_ONE_PASS) if is_one_pass else ("over5", LIMIT_TWO_PASS)
+    verdicts = []
+    for name in (over, *PEERS):
+        if name not in case["ratios"]:
+            continue
+        value = case["ratios"][name]
+        low, high = case["intervals"].get(name, (value, value))
+        text, limit = f"time of {over[-1]} passes", most
+        if name in PEERS:
+            # BNGrad's time over the other's.
+            value, low, high = 1 / value, 1 / high, 1 / low
+            text, limit = f"time of {TITLES[name]}", 1 + TIE
+        state = BROKEN if low > limit else KEPT if high <= limit else UNDECIDED
+        text += f": {value:.2f} ({low:.2f} to {high:.2f}), limit {limit:.2f}"
+        verdicts.append({"name": text, "state": state})
+    return verdicts
+
+
+def _count_states(cases):
+    return {
+        state: sum(verdict["state"] == state for case in cases for verdict in case["verdicts"])
+        for state in (KEPT, BROKEN, UNDECIDED)
+    }
+
+
+def _state_of(case):
+    counts = _count_states([case])
+    parts = [f"{counts[state]} {state}" for state in (BROKEN, UNDECIDED) if counts[state]]
+    return ", ".join(parts) or ("kept" if case["verdicts"] else "")
+
+
+def _limit_lines(cases):
+    counts = _count_states(cases)
+    lines = [f"{counts[KEPT]} limits kept, {counts[BROKEN]} broken, {counts[UNDECIDED]} not decided."]
+    for state in (BROKEN, UNDECIDED):
+        lines += [
+            f"* {case['name']}, {verdict['name']}, {state}"
+            for case in cases
+            for verdict in case["verdicts"]
+            if verdict["state"] == state
+        ]
+    return lines
 
 
 def wrong_items(document):
@@ -163,8 +202,6 @@ def _table(cases):
         found, ratios = case["results"], case["ratios"]
         own = found.get("bngrad")
         peers = [ratios[peer] for peer in PEERS if peer in ratios]
-        is_large = case["tensor_bytes"] >= LARGE_BYTES
-        kept = ("kept" if not case["failures"] else f"{len(case['failures'])} not") if own else ""
         stream = (own or {}).get("stream_us")
         row = [
             case["name"].split()[0],
@@ -175,7 +212,7 @@ def _table(cases):
             *[_peer(found, ratios, peer) for peer in PEERS + OTHERS],
             f"{min(peers):.2f}" if peers else "",
             _time({"us": stream}) if stream else "",
-            kept if is_large or kept != "kept" else "",
+            _state_of(case),
         ]
         lines.append("| " + " | ".join(row) + " |")
     return lines
@@ -284,15 +321,17 @@ def markdown(document):
     lines += ["", "## DRAM bytes (ncu)", ""] + _counter_lines(document)
     sections = {
         "Tasks that failed": [f"* {p}: {name}: {why}" for p, name, why in wrong_items(document)[:100]],
-        "Limits that are not kept": [
-            f"* {case['name']}: {text}" for case in cases for text in case["failures"]
-        ],
+        "Limits": _limit_lines(cases) if _has_times(cases) else [],
         "Absent": _absent_lines(cases),
     }
     for title, found in sections.items():
         if found:
             lines += ["", f"## {title}", ""] + found
     return "\n".join(lines) + "\n"
+
+
+def _has_times(cases):
+    return any(case["results"] for case in cases)
 
 
 def summary(document):
@@ -309,9 +348,8 @@ def summary(document):
             f"{case['name']:28} {case['schedule'].split(',')[0]:8} {_time(case['results']['bngrad']):>9}"
             f"  3-pass {_ratio(ratios, 'over3')}  5-pass {_ratio(ratios, 'over5')}  {peers}"
         )
-    if document["benchmark"]:
-        kept = sum(not case["failures"] for case in measured)
-        lines.append(f"limits: {kept} of {len(measured)} measured cases keep all")
+    if measured:
+        lines += [line.lstrip("* ") for line in _limit_lines(document["benchmark"])]
     for name, result in document["tasks"].get("counters", {}).items():
         if "read" in result:
             moved = (result["read"] + result["written"]) / result["tensor_bytes"]

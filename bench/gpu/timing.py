@@ -6,7 +6,9 @@ round."""
 
 import statistics
 
-ROUNDS = 15
+import judge
+
+ROUNDS = 31
 WARM_ROUNDS = 3
 # A graph takes at least this long, so that events resolve it.
 GRAPH_US = 400
@@ -60,7 +62,8 @@ def in_stream(timer, calls, rounds=5):
 
 
 def summarize(times, own, tensor_bytes, copied_bytes):
-    """Results by contender, and ratios to `own`.
+    """The results by contender, ratios to `own` with their intervals (judge.py), and the
+    bandwidth of the copy.
 
     `over3` and `over5` are relative to the time of 3 and 5 tensors at the bandwidth
     of the copy of the same round, which reads and writes `copied_bytes`."""
@@ -71,23 +74,21 @@ def summarize(times, own, tensor_bytes, copied_bytes):
             "min_us": min(values),
             "max_us": max(values),
         }
-    ratios = {}
-    if own in times:
-        for name, values in times.items():
-            if name not in (own, COPY):
-                ratios[name] = statistics.median(
-                    other / mine for other, mine in zip(values, times[own])
-                )
-        if COPY in times:
-            scale = copied_bytes / tensor_bytes
-            passes = statistics.median(
-                mine / copy * scale for mine, copy in zip(times[own], times[COPY])
-            )
-            ratios["over3"], ratios["over5"] = passes / 3, passes / 5
-    bandwidth = None
+    samples = {}
+    for name, values in times.items():
+        if own in times and name not in (own, COPY):
+            samples[name] = [other / mine for other, mine in zip(values, times[own])]
+    if own in times and COPY in times:
+        scale = copied_bytes / tensor_bytes
+        passes = [mine / copy * scale for mine, copy in zip(times[own], times[COPY])]
+        samples["over3"] = [each / 3 for each in passes]
+        samples["over5"] = [each / 5 for each in passes]
+    found = {"results": results, "ratios": {}, "intervals": {}, "bandwidth_gbps": None}
+    for name, values in samples.items():
+        found["ratios"][name], *found["intervals"][name] = judge.find_interval(values, name)
     if COPY in results:
-        bandwidth = copied_bytes / results.pop(COPY)["us"] / 1e3
-    return results, ratios, bandwidth
+        found["bandwidth_gbps"] = copied_bytes / results.pop(COPY)["us"] / 1e3
+    return found
 
 
 def first_line(error):

@@ -70,7 +70,14 @@ def check_measure():
     check(len(rounds) == 7 and all(sorted(r) == [10, 25, 40] for r in rounds), f"{rounds}")
     check(rounds[0][0] == 10 and rounds[1][0] == 40 and rounds[2][0] == 25, f"{rounds}")
     check(found["bngrad"] == [20, 50, 10, 10, 70], f"{found}")
-    summary, ratios, bandwidth = timing.summarize(found, "bngrad", 1000, 12000)
+    found = timing.summarize(found, "bngrad", 1000, 12000)
+    summary, ratios, bandwidth = (found[key] for key in ("results", "ratios", "bandwidth_gbps"))
+    check(found["intervals"]["torch"] == [2.5, 2.5], f"{found}")
+    # Of ratios that vary, the interval is around the median.
+    varied = {"bngrad": [1.0] * 31, "torch": [1 + n / 31 for n in range(31)]}
+    varied = timing.summarize(varied, "bngrad", 1000, 12000)
+    low, high = varied["intervals"]["torch"]
+    check(1 < low < varied["ratios"]["torch"] < high < 2, f"{varied}")
     check(summary["bngrad"] == {"us": 20, "min_us": 10, "max_us": 70}, f"{summary}")
     check("copy" not in summary and ratios["torch"] == 2.5, f"{summary} {ratios}")
     check(abs(ratios["over3"] - 1) < 1e-9 and abs(ratios["over5"] - 0.6) < 1e-9, f"{ratios}")
@@ -134,6 +141,7 @@ def records():
         "results": {"bngrad": {"us": 61.0, "stream_us": 70.0}, "torch": {"us": 122.0},
                     "apex": {"absent": "the module syncbn is not installed"}},
         "ratios": {"torch": 2.0, "over3": 1.25, "over5": 0.75},
+        "intervals": {"torch": [1.9, 2.1], "over3": [1.24, 1.31]},
         "bandwidth_gbps": 3000.0, "worst": 0.125,
     })
     result(f"compile/{names[0]}", {
@@ -141,7 +149,8 @@ def records():
         "ratios": {"compile": 0.875, "over3": 9.0},
     })
     result(f"benchmark/{names[1]}", {
-        "results": {"bngrad": {"us": 90.0}}, "ratios": {"over3": 1.5, "over5": 0.9}, "bandwidth_gbps": 2800.0,
+        "results": {"bngrad": {"us": 90.0}, "torch": {"us": 87.0}}, "bandwidth_gbps": 2800.0,
+        "ratios": {"over3": 1.5, "over5": 0.9, "torch": 0.97}, "intervals": {"torch": [0.96, 1.0]},
     })
     result(f"benchmark/{names[2]}", {"error": "not finished after 40 s"})
     result("sanitizer/memcheck 0", {"items": 6, "summary": "ERROR SUMMARY: 0 errors"})
@@ -157,7 +166,7 @@ def check_results(folder):
     text = results.markdown(document)
     for line in (
         "| 32x64x56x56 | one_pass | 61 µs | 1.25 | 0.75 | 122 µs (2.00) | not measured | 55 µs (0.88)"
-        " | absent | not measured | 0.88 | 70 µs | 1 not |",
+        " | absent | not measured | 0.88 | 70 µs | 1 broken, 1 not decided |",
         "* smoke: each kernel once: 1 correct, 1 failed, 1 not run; at most 0.25 of the bound",
         "* measured below: 1 correct; at most 0.12 of the bound",
         "* memcheck: 6 functions clean, 0 of 1 runs with errors",
@@ -165,9 +174,12 @@ def check_results(folder):
         "* synccheck: not measured",
         "* compile absent: no PyTorch",
         f"| {names[0]} | 1 | 100.0 MB | 50.0 MB | 3.00 |",
-        f"* {names[0]}: torch.compile is 1.14 times faster",
-        f"* {names[1]}: 1.50 of the 3-pass time, limit 1.3",
-        f"* {names[2]}: not finished after 40 s",
+        "1 limits kept, 3 broken, 2 not decided.",
+        f"* {names[1]}, time of PyTorch: 1.03 (1.00 to 1.04), limit 1.02, not decided",
+        f"* {names[0]}, time of torch.compile: 1.14 (1.14 to 1.14), limit 1.02, broken",
+        f"* {names[1]}, time of 3 passes: 1.50 (1.50 to 1.50), limit 1.30, broken",
+        f"* {names[2]}, not finished after 40 s, broken",
+        f"* {names[0]}, time of 3 passes: 1.25 (1.24 to 1.31), limit 1.30, not decided",
         "* smoke: two: grad_input[3]: expected 1, got 2",
         "* Apex SyncBN, 1 cases (32x64x56x56 nchw f32, ...): the module syncbn is not installed",
         "GB/s, from 2800 to 3000 during the run",
@@ -176,8 +188,8 @@ def check_results(folder):
     results.write(document, folder / "gpu")
     svg = xml.dom.minidom.parse(str(folder / "gpu.svg"))
     marks = len(svg.getElementsByTagName("path")), len(svg.getElementsByTagName("circle"))
-    # Of the legend and of two cases: BNGrad; five others, PyTorch and torch.compile.
-    check(marks == (1 + 2, 5 + 2), f"{marks}")
+    # Of the legend and of two cases: BNGrad; five others, twice PyTorch, torch.compile.
+    check(marks == (1 + 2, 5 + 3), f"{marks}")
     # Parts of a second run replace those of the first.
     more = [{**found[0], "seed": 6}, {"task": "smoke/two", "result": {"worst": 0.5}, "seconds": 1}]
     merged = results.build(found + more)
