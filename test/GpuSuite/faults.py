@@ -148,6 +148,26 @@ def no_device(clean):
     check("unsupported toolchain" in run.report(), run.report())
 
 
+def without_tools(clean):
+    """No PyTorch and no tools of NVIDIA: the table says so, and BNGrad is measured."""
+    folder = options.work / "without-torch"
+    folder.mkdir(exist_ok=True)
+    (folder / "torch.py").write_text("raise ModuleNotFoundError('expected torch')\n")
+    bundle = options.work / "without-tools"
+    shutil.copytree(options.bundle, bundle, dirs_exist_ok=True)
+    text = (bundle / "tools.py").read_text()
+    # Those of this machine are not found.
+    (bundle / "tools.py").write_text(text.replace('"/opt', '"/none').replace('"/usr/local', '"/none'))
+    run = Run("without", ["--only=benchmark,sanitizer,counters,compile"], PYTHONPATH=str(folder), PATH="/none")
+    run.command[2] = str(bundle / "suite.py")
+    run.finish(0)
+    for text in ("compile absent: no PyTorch: expected torch", "memcheck: absent: expected compute-sanitizer",
+                 "racecheck: absent", "synccheck: absent", "| expected ncu, found none |"):
+        check(text in run.report(), f"expected '{text}' in {run.report()}")
+    for task in tasks(clean, "benchmark"):
+        check("us" in run.results()[task]["results"]["bngrad"], f"{run.results()[task]}")
+
+
 def dying_device(clean):
     """A part is given up when its processes fail one after the other."""
     run = Run("dying", ["--only=smoke,correctness"], ["smoke/*|cuLaunchKernelEx|1|crash"]).finish(1)
@@ -354,7 +374,7 @@ def main():
     check(not clean.errors(), f"{clean.errors()}")
     generator = random.Random(options.seed)
     longest = clean.seconds
-    scenarios = [(all_kinds,), (no_device,), (dying_device,), (tools,), (faulty_peers,),
+    scenarios = [(all_kinds,), (no_device,), (without_tools,), (dying_device,), (tools,), (faulty_peers,),
                  (little_time,), (shares,), (order,), (another_device,), (torn_journal,), (orphans,),
                  (termination,)]
     kills = 40 if options.long else 2
