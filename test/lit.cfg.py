@@ -105,13 +105,15 @@ add_feature("clang-tidy", shutil.which("clang-tidy-22") is not None)
 for mpi in ("openmpi", "mpich"):
     add_feature(mpi, os.path.exists(os.path.join(config.bngrad_obj_root, "lib", f"libBNGradMPI-{mpi}.so")) and
                 shutil.which(f"mpirun.{mpi}") is not None)
+# Programs for AArch64, here.
+add_feature("aarch64", shutil.which("qemu-aarch64") is not None and shutil.which("aarch64-linux-gnu-gcc") is not None)
 add_feature("ptxas", cuda_toolkit is not None)
 add_feature("libdevice", cuda_toolkit is not None and
             os.path.exists(os.path.join(cuda_toolkit, "nvvm", "libdevice", "libdevice.10.bc")))
 if cuda_toolkit:
     config.environment["CUDA_ROOT"] = cuda_toolkit
     config.substitutions.append(("%ptxas", os.path.join(cuda_toolkit, "bin", "ptxas")))
-known = {"clang-format", "clang-tidy", "clients", "conformance", "cuda", "flax", "jax", "libdevice", "long", "mpich", "numpy",
+known = {"aarch64", "clang-format", "clang-tidy", "clients", "conformance", "cuda", "flax", "jax", "libdevice", "long", "mpich", "numpy",
          "openmpi", "ptxas", "python-compiler", "python-package", "torch", "tree-sitter"}
 unknown = set(required) - known
 if unknown:

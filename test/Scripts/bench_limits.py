@@ -8,6 +8,8 @@ sys.path.insert(0, sys.argv[1])
 import cases
 import judge
 import limits
+import measure
+import native
 import numpy
 import report
 
@@ -49,3 +51,29 @@ wrong = simulate()
 wrong["failures"] = limits.find_failures(CASE, {"bngrad": {"warm_us": 3.0}, "bngrad-dynamic": {"error": "wrong result"}})
 wrong["failures"] += limits.find_failures(cases.Case(cases.TINY, "nhwc", "f32"), {"bngrad": {"warm_us": 3.0}})
 show("wrong", wrong)
+
+
+class Machine:
+    """Instead of the harness: rounds with noise, and none that is disturbed."""
+
+    def __init__(self, noise):
+        self.noise, self.generator, self.rounds = noise, numpy.random.default_rng(7), 0
+
+    def round(self, runners, order):
+        self.rounds += 1
+        return [native.Sample(1.0, numpy.exp(self.noise * self.generator.standard_normal()), 1e9, 1e9, 0)
+                for _ in runners]
+
+
+def count_rounds(noise, limit):
+    """Rounds until a limit of two equal contenders is decided, of 10 at first."""
+    measure._calls = lambda contender: 1
+    contenders = [measure.Contender(name, run=1) for name in ("bngrad", "hand")]
+    machine = Machine(noise)
+    measure.run_rounds(machine, contenders, 10,
+                       lambda: judge.judge(limit, measure.find_ratios(*contenders)).state != judge.UNDECIDED)
+    return machine.rounds
+
+
+for noise in (0.001, 0.1, 1.0):
+    print(f"noise {noise}: {count_rounds(noise, judge.Limit('hand', 'bngrad', 'hand', 1.05))} rounds")

@@ -36,7 +36,11 @@
 // CHECK:                   vector.load %[[FLAT_X]][%{{.+}}] : memref<148800xf32>, vector<64xf32>
 // CHECK-NEXT:              arith.addf %{{.+}}, %{{.+}} : vector<64xf32>
 // CHECK:                   llvm.loop_annotation
-// CHECK:             vector.reduction <add>, %{{.+}} fastmath<reassoc> : vector<64xf32> into f32
+// The lanes are added by halves.
+// CHECK:             %[[LOWER:.+]] = vector.extract_strided_slice %[[LANES:.+]] {offsets = [0], sizes = [32], strides = [1]}
+// CHECK:             %[[UPPER:.+]] = vector.extract_strided_slice %[[LANES]] {offsets = [32], sizes = [32], strides = [1]}
+// CHECK:             arith.addf %[[LOWER]], %[[UPPER]] : vector<32xf32>
+// CHECK:             arith.addf {{.+}} : vector<1xf32>
 // CHECK:             memref.store %{{.+}}, %[[SUM]][%[[C]]]
 // CHECK:             math.sqrt
 // CHECK:             memref.store %{{.+}}, %[[FACTOR]][%[[C]]]
