@@ -1,93 +1,39 @@
-"""The limits of `--assert`. Ratios are warm medians; see README.md."""
+"""The limits of `--assert`; README.md explains them."""
 
 import cases
+from judge import TIE, Limit
 
-FLOOR3_LONG_ROWS = 1.45
-FLOOR3_SHORT_ROWS = 1.75
-LONG_ROW = 784
-FLOOR5 = 1.15
-FEW_CHANNELS = 8
-HALF = 1.7
-NOISE = 0.03
-CLOSE = 0.05
+# Over the walked floor, and fused neighbours over their bytes at the base's rate.
+WALK = {"f32": 1.10, "bf16": 1.25, "f16": 1.25}
 FUSED_BYTES = 1.1
+# Over the hand-written kernel: each case, and the mean of those above 20 MB.
+HAND = 1.05
+HAND_MEAN = Limit("hand, geometric mean", "bngrad", "hand", 1.0)
+# Dynamic shapes over static ones, and strided data over dynamic shapes.
+CLOSE = 1.05
+NOISE = 0.03
 CALL_US = 1.0
 COMPILE_MS = 100
 PASSES_MS = 30
-# The hand-written kernel is a limit if its ratio to its floor is at most this.
-HAND_FLOOR3 = 1.5
-HAND_FLOOR5 = 1.15
 
 PEERS = ("torch", "onednn", "onednn-debian")
+# The same kernel once more: it must not be found to differ.
+TWIN = Limit("twin", "bngrad-twin", "bngrad", 1 + TIE)
 
 
-def floor_limit(case):
-    """The limit over a floor: its number of tensors (3 or 5) and the factor."""
-    if case.type != "f32":
-        return case.floor_tensors, HALF
-    if case.layout == "nhwc" or case.channels < FEW_CHANNELS:
-        return 5, FLOOR5
-    if case.row >= LONG_ROW:
-        return 3, FLOOR3_LONG_ROWS
-    return 3, FLOOR3_SHORT_ROWS
-
-
-def hand_counts(case, hand):
-    """Whether the hand-written kernel is close enough to its floor to be a limit.
-
-    In cache no floor applies, so it always is, except for the smallest shape,
-    which is limited by the time of a call.
-    """
-    if not case.is_large:
-        return case.sizes != cases.TINY
-    if case.layout == "nhwc":
-        return hand["warm_over_floor5"] <= HAND_FLOOR5
-    return hand["warm_over_floor3"] <= HAND_FLOOR3
-
-
-def is_at_floor(case, peer):
-    """Whether a peer is at the floor, within noise."""
-    tensors = case.floor_tensors
-    return peer["warm_over_floor%d" % tensors] <= 1 + CLOSE
-
-
-def judge(case, results, ratios):
-    """One line per limit that `case` exceeds.
-
-    `results` maps contenders to their summaries, `ratios` maps (first, second)
-    to the ratio of their times.
-    """
-    failures = []
-    own = results.get("bngrad", {})
-    for name, result in results.items():
-        if name.startswith("bngrad") and "warm_us" not in result:
-            reason = result.get("error") or result.get("absent") or "not measured"
-            failures.append(f"{name}: {reason}")
-    if "warm_us" not in own:
-        return failures
+def find(case):
+    """The limits of the ratios of an ordinary case."""
+    found = [Limit(peer, "bngrad", peer, 1 + TIE) for peer in PEERS]
     if case.is_large:
-        tensors, limit = floor_limit(case)
-        value = own[f"warm_over_floor{tensors}"]
-        if value > limit:
-            failures.append(f"{value:.2f} of the {tensors}-pass floor, limit {limit}")
-    for peer in PEERS:
-        value = ratios.get((peer, "bngrad"))
-        if value is None:
-            continue
-        noise = NOISE if is_at_floor(case, results[peer]) else 0
-        if value < 1 - noise:
-            failures.append(f"{peer} is {1 / value:.2f} times faster")
-    value = ratios.get(("bngrad", "hand"))
-    if value and value > 1 + CLOSE and hand_counts(case, results["hand"]):
-        failures.append(f"{value:.2f} of the time of the kernel by hand")
-    for first, second in (
-        ("bngrad-dynamic", "bngrad"),
-        ("bngrad-strided", "bngrad-dynamic"),
-    ):
-        value = ratios.get((first, second))
-        if value and value > 1 + CLOSE:
-            failures.append(f"{first} takes {value:.2f} of the time of {second}")
-    return failures
+        found.append(Limit("walked floor", "bngrad", "walk", WALK[case.type]))
+    # The smallest shape is limited by the time of a call.
+    if case.sizes != cases.TINY:
+        found += [
+            Limit("hand", "bngrad", "hand", HAND),
+            Limit("dynamic over static", "bngrad-dynamic", "bngrad", CLOSE),
+            Limit("strided over dynamic", "bngrad-strided", "bngrad-dynamic", CLOSE),
+        ]
+    return found
 
 
 def added_passes(case, variant):
@@ -107,27 +53,28 @@ def fused_limit(case, variant):
     return 1 + FUSED_BYTES * added / base if added > 0 else 1 + NOISE
 
 
-def judge_fused(case, results, ratios):
-    """As `judge`, for fused neighbours."""
+def find_fused(case, variants):
+    """The limits of fused neighbours."""
+    return [Limit(variant, f"bngrad-{variant}", "bngrad", fused_limit(case, variant))
+            for variant in variants]
+
+
+def find_failures(case, results):
+    """One line per contender of BNGrad that could not be measured, and one if a call
+    takes too long."""
     failures = []
     for name, result in results.items():
-        if name == "bngrad":
-            continue
-        if "warm_us" not in result:
+        if name.startswith("bngrad") and "warm_us" not in result:
             reason = result.get("error") or result.get("absent") or "not measured"
             failures.append(f"{name}: {reason}")
-            continue
-        value = ratios.get((name, "bngrad"))
-        limit = fused_limit(case, name.removeprefix("bngrad-"))
-        if value and value > limit:
-            failures.append(
-                f"{name} takes {value:.2f} of the time without, limit {limit:.2f}"
-            )
+    time = results.get("bngrad", {}).get("warm_us", 0)
+    if case.sizes == cases.TINY and time > CALL_US:
+        failures.append(f"a call takes {time:.2f} us, limit {CALL_US}")
     return failures
 
 
 def judge_latency(latency):
-    """As `judge`, for compilation."""
+    """One line for each limit that compilation exceeds."""
     if "error" in latency:
         return [latency["error"]]
     failures = []

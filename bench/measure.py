@@ -25,6 +25,8 @@ PATIENCE = 2.5
 WAIT, WAIT_PER_ROUND = 0.1, 0.7
 # So few rounds are not a measurement, so do not wait.
 FEW_ROUNDS = 5
+# Rounds over the requested ones, at most, to decide limits.
+MOST_ROUNDS = 4
 # Duration of the repeated calls of a short kernel, in seconds.
 SHORT_WINDOW = 400e-6
 
@@ -108,10 +110,11 @@ def problem_of(store, case, threads):
     )
 
 
-def peer_contenders(peer, problem):
-    """The peer's contenders: PyTorch has two, with and without page faults."""
+def peer_contenders(peer, problem, walk=0):
+    """The peer's contenders: PyTorch has two, with and without page faults. `walk` is
+    the schedule of the walked floor, a value of peers.WALKS."""
     names = ["torch", "torch-default"] if peer.name == "torch" else [peer.name]
-    variants = {"torch": 1}
+    variants = {"torch": 1, "walk": walk}
     found = []
     for name in names:
         contender = Contender(name, foreign_threads=peer.foreign_threads)
@@ -129,7 +132,10 @@ def peer_contenders(peer, problem):
 
 
 def check(contender, store, reference):
-    """Runs once and compares with the reference; sets `contender.error`."""
+    """Runs once and compares with the reference; sets `contender.error`. The walked
+    floor computes nothing."""
+    if contender.name == "walk":
+        return
     store.clear_results(reference.case)
     if contender.name.startswith("bngrad"):
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(contender.run)
@@ -162,8 +168,10 @@ def _is_disturbed(sample, calls):
     return sample.switches > seconds / SECONDS_PER_SWITCH
 
 
-def run_rounds(harness, contenders, rounds):
-    """Fills the contenders' samples until each has `rounds` undisturbed ones."""
+def run_rounds(harness, contenders, rounds, is_decided=lambda: True):
+    """Fills the contenders' samples until each has `rounds` undisturbed ones, and then
+    until `is_decided` or there are MOST_ROUNDS times as many."""
+    requested = rounds
     active = [c for c in contenders if c.run and not c.error]
     for contender in active:
         contender.calls = _calls(contender)
@@ -199,7 +207,9 @@ def run_rounds(harness, contenders, rounds):
             fastest = min(_median_warm(c) for c in active)
             active = [c for c in active if _median_warm(c) < SLOW_FACTOR * fastest]
         if all(len(c.samples) >= rounds for c in active):
-            break
+            if is_decided() or rounds >= MOST_ROUNDS * requested:
+                break
+            rounds += requested
     for contender in contenders:
         # The machine is never idle: use all measurements, and mark the result.
         contender.noisy = len(contender.samples) < len(contender.disturbed) / 2
@@ -243,11 +253,13 @@ def summarize(contender, case):
     return result
 
 
+def find_ratios(first, second):
+    """The ratios of warm times in the rounds that both have."""
+    common = first.samples.keys() & second.samples.keys()
+    return [first.samples[i].warm / second.samples[i].warm for i in sorted(common)]
+
+
 def ratio(first, second):
     """Median of the per-round ratios of warm times, or None."""
-    common = first.samples.keys() & second.samples.keys()
-    if not common:
-        return None
-    return statistics.median(
-        first.samples[i].warm / second.samples[i].warm for i in common
-    )
+    found = find_ratios(first, second)
+    return statistics.median(found) if found else None

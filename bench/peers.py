@@ -59,6 +59,16 @@ def _missing(folder, wheel):
     return f"no {wheel} wheel in the Python environment"
 
 
+# The schedules of the walked floor, as in native/Walk.cpp.
+WALKS = {"rows": 0, "channels": 1, "tiles": 2, "split": 3}
+
+
+def walk(folder):
+    """The memory accesses of BNGrad's schedule alone."""
+    peer = Peer("walk", "walked floor")
+    return _build(peer, folder, "Walk.cpp", ["-std=c++17", "-fopenmp=libomp"])
+
+
 def hand(folder):
     peer = Peer("hand", "by hand")
     return _build(peer, folder, "Hand.cpp", ["-std=c++17", "-fopenmp=libomp"])
@@ -141,7 +151,7 @@ def load(folder):
     peers = [onednn(folder)]
     if not peers[0].absent:
         _start_threads(peers[0])
-    peers += [hand(folder), torch(folder), onednn_debian(folder)]
+    peers += [walk(folder), hand(folder), torch(folder), onednn_debian(folder)]
     return peers
 
 

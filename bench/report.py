@@ -2,12 +2,14 @@
 
 import json
 
+import judge
 import limits
 
 TITLES = {
     "bngrad": "BNGrad",
     "bngrad-dynamic": "BNGrad, `?` shapes",
     "bngrad-strided": "BNGrad, strided view",
+    "walk": "walked floor",
     "hand": "by hand",
     "torch": "PyTorch, kept memory",
     "torch-default": "PyTorch as is",
@@ -68,6 +70,7 @@ def _machine_lines(document):
 def _case_table(cases, tensors):
     names = [
         "bngrad",
+        "walk",
         "hand",
         "torch",
         "torch-default",
@@ -75,7 +78,7 @@ def _case_table(cases, tensors):
         "onednn-debian",
     ]
     head = ["shape"] + [TITLES[name] for name in names]
-    head += ["cold", "best peer / BNGrad", "by hand / BNGrad", "`?`", "strided", "limits"]
+    head += ["BNGrad / walked floor", "cold", "best peer / BNGrad", "by hand / BNGrad", "`?`", "strided", "limits"]
     rows = [head, ["---"] * len(head)]
     for case in cases:
         results, ratios = case["results"], case["ratios"]
@@ -90,31 +93,73 @@ def _case_table(cases, tensors):
             [case["sizes"]]
             + [_cell(results.get(name), tensors) for name in names]
             + [
+                _times(ratios.get("bngrad/walk")),
                 _times(own.get(f"cold_over_floor{tensors}")),
                 _times(min(factors, default=None)),
                 _times(1 / hand if hand else None),
                 _times(ratios.get("bngrad-dynamic/bngrad")),
                 _times(ratios.get("bngrad-strided/bngrad-dynamic")),
-                "kept" if not case["failures"] else str(len(case["failures"])) + " not",
+                _state_of(case),
             ]
         )
     return ["| " + " | ".join(row) + " |" for row in rows]
 
 
 def _fused_table(cases):
-    lines = ["| case | neighbour | time | over the gradient alone | limit |"]
-    lines.append("|---|---|---|---|---|")
+    lines = ["| case | neighbour | time | over the gradient alone, 95 % | limit | |"]
+    lines.append("|---|---|---|---|---|---|")
     for case in cases:
-        for name, result in case["results"].items():
-            if name == "bngrad":
-                continue
-            value = case["ratios"].get(f"{name}/bngrad")
+        for verdict in _verdicts_of(case):
+            result = case["results"][f"bngrad-{verdict.name}"]
             lines.append(
-                f"| {case['name']} | {name.removeprefix('bngrad-')} |"
-                f" {_cell(result, case['floor_tensors'])} | {_times(value)} |"
-                f" {case['limits'][name]:.2f} |"
+                f"| {case['name']} | {verdict.name} | {_cell(result, case['floor_tensors'])} |"
+                f" {verdict.value:.2f} ({verdict.low:.2f} to {verdict.high:.2f}) |"
+                f" {verdict.most:.2f} | {verdict.state} |"
             )
     return lines
+
+
+def _verdicts_of(case):
+    """The verdicts on the limits of a case; the twin is none of them."""
+    verdicts = [judge.Verdict(**verdict) for verdict in case["verdicts"]]
+    return [verdict for verdict in verdicts if verdict.name != limits.TWIN.name]
+
+
+def _twins_of(document):
+    verdicts = [judge.Verdict(**verdict) for case in document["cases"] for verdict in case["verdicts"]]
+    return [verdict for verdict in verdicts if verdict.name == limits.TWIN.name]
+
+
+def _state_of(case):
+    counts = judge.count_states(_verdicts_of(case))
+    counts[judge.BROKEN] += len(case["failures"])
+    parts = [f"{counts[state]} {state}" for state in (judge.BROKEN, judge.UNDECIDED) if counts[state]]
+    return ", ".join(parts) or "kept"
+
+
+def summarize_limits(document):
+    """Lines that state the noise, count the limits by state and list those that are
+    not kept; and whether `--assert` succeeds."""
+    named = [(case["name"], verdict)
+             for case in document["cases"] + document["fused"] for verdict in _verdicts_of(case)]
+    named += [("shapes above 20 MB", judge.Verdict(**verdict)) for verdict in document["mean"]]
+    verdicts = [verdict for _, verdict in named]
+    twins = _twins_of(document)
+    counts = judge.count_states(verdicts)
+    lines = [f"{counts[judge.KEPT]} limits kept, {counts[judge.BROKEN]} broken,"
+             f" {counts[judge.UNDECIDED]} not decided."]
+    if twins:
+        farthest = max(abs(twin.value - 1) for twin in twins)
+        widest = max(twin.high - twin.low for twin in twins)
+        differ = judge.count_states(twins)[judge.BROKEN]
+        lines.append(f"The same kernel twice: {farthest:.3f} apart at most, intervals of {widest:.3f} at most,"
+                     f" {differ} of {len(twins)} found to differ.")
+    lines += [f"* broken: {line}" for line in document["failures"]]
+    lines += [f"* {name}, {verdict.text}" for state in (judge.BROKEN, judge.UNDECIDED)
+              for name, verdict in named if verdict.state == state]
+    is_kept = (judge.is_kept(verdicts) and not document["failures"]
+               and all(twin.state != judge.BROKEN for twin in twins))
+    return lines, is_kept
 
 
 def markdown(document):
@@ -150,8 +195,8 @@ def markdown(document):
                     f" {latency['passes_ms']:.1f} |"
                 )
         lines.append("")
-    lines += ["## Limits not kept", ""]
-    lines += [f"* {line}" for line in document["failures"]] or ["None."]
+    lines += ["## Limits", ""]
+    lines += summarize_limits(document)[0]
     return "\n".join(lines) + "\n"
 
 
@@ -201,10 +246,10 @@ def plot(document, path):
                     zorder=3 if name == "bngrad" else 2,
                 )
         for row, case in enumerate(part):
-            over, limit = case["floor_limit"]
-            axis.plot(
-                [limit * over / tensors] * 2, [row - 0.4, row + 0.4], color="#2ca02c"
-            )
+            walk = case["results"].get("walk", {})
+            if "warm_us" in walk:
+                limit = limits.WALK[case["type"]] * walk[f"warm_over_floor{tensors}"]
+                axis.plot([limit] * 2, [row - 0.4, row + 0.4], color="#2ca02c")
         axis.axvline(1, color="gray", linewidth=1)
         axis.set_xscale("log")
         ticks = [1, 1.5, 2, 3, 5, 10, 20, 50, 100]

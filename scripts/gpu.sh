@@ -8,24 +8,25 @@
 #   scripts/gpu.sh --dry-run                 on the emulator, into build/gpu/results
 #   scripts/gpu.sh --bundle-only=OUT.tar.gz  only pack; on the machine with the GPU:
 #     tar xf OUT.tar.gz && python3 bngrad-gpu/suite.py --output=FOLDER
-#   scripts/gpu.sh --few --shapes=REGEX --only=PART,... --output=FOLDER
+#   scripts/gpu.sh --few --no-cubins --shapes=REGEX --only=PART,... --minutes=N --output=FOLDER
 #
+# Objects have cubins as well if a CUDA toolkit is found, unless --no-cubins.
 # BNGRAD_TOOLS names a folder with built tools, next to a folder lib.
 # BNGRAD_PYTHON is the Python with PyTorch (python3). bench/README.md explains
 # the result.
 
 . "$(dirname "$0")/common.sh"
 
-dry_run='' bundle='' output=${OUT:-} few=() shapes=() only=()
+dry_run='' bundle='' output=${OUT:-} few=() shapes=() run=()
 for argument in "$@"; do
   case $argument in
   --dry-run) dry_run=1 ;;
   --bundle-only=?*) bundle=${argument#*=} ;;
   --output=?*) output=${argument#*=} ;;
-  --few) few=(--few) ;;
+  --few | --no-cubins) few+=("$argument") ;;
   --shapes=*) shapes=("$argument") ;;
-  --only=?*) only=("$argument") ;;
-  *) fail "expected --dry-run, --bundle-only=OUT.tar.gz, --few, --shapes=REGEX, --only=PART,... or --output=FOLDER, got '$argument'" ;;
+  --only=?* | --minutes=?*) run+=("$argument") ;;
+  *) fail "expected --dry-run, --bundle-only=OUT.tar.gz, --few, --no-cubins, --shapes=REGEX, --only=PART,..., --minutes=N or --output=FOLDER, got '$argument'" ;;
   esac
 done
 if [ -z "$dry_run$bundle" ]; then
@@ -40,7 +41,7 @@ if [ -z "${BNGRAD_TOOLS:-}" ]; then
   build bngrad-opt bngrad-compile BNGradCudaRuntime BNGradCudaEmulator
 fi
 libraries=$(dirname "$tools")/lib
-require_space 200 "$work"
+require_space 400 "$work"
 "$python" -B "$root/bench/gpu/bundle.py" --tools="$tools" \
   --libraries="$libraries" --work="$work" \
   --output="${bundle:-$work/bngrad-gpu.tar.gz}" "${few[@]}" "${shapes[@]}"
@@ -49,7 +50,10 @@ require_space 200 "$work"
 if [ -n "$dry_run" ]; then
   exec "$python" -B "$work/bngrad-gpu/suite.py" --dry-run \
     --library="$libraries/libBNGradCudaEmulator.so" \
-    --output="${output:-$work/results}" "${shapes[@]}" "${only[@]}"
+    --output="${output:-$work/results}" "${shapes[@]}" "${run[@]}"
 fi
-exec "${BNGRAD_PYTHON:-python3}" -B "$work/bngrad-gpu/suite.py" \
-  --output="${output:-$root/bench/results}" "${shapes[@]}" "${only[@]}"
+status=0
+"${BNGRAD_PYTHON:-python3}" -B "$work/bngrad-gpu/suite.py" \
+  --output="${output:-$work/results}" "${shapes[@]}" "${run[@]}" || status=$?
+[ -n "$output" ] || cp "$work"/results/gpu.{md,json,svg} "$root/bench/results"
+exit $status

@@ -64,6 +64,7 @@ tests_of() {
       echo ':: (Transforms|Pipelines)/|CUDA' ;;
     lib/Transforms/*)
       echo ':: (Transforms|Pipelines|Compile)/|Integration/CPU' ;;
+    bench/gpu/*) echo ':: GpuSuite/' ;;
     tools/bngrad-compile/*) echo ':: Compile/' ;;
     tools/bngrad-runner/Shard* | tools/bngrad-runner/Processes.cpp) echo 'Distributed/.*mpich' ;;
     tools/bngrad-runner/*) echo ':: Runner/' ;;
@@ -76,12 +77,14 @@ tests_of() {
 # omitted: with them each mutant would take minutes. A mutant that hangs counts
 # as noticed.
 run_tests() {
+  local slow='Conformance|Properties|numpy|numerics|ptxas.test|broken.test|Mutants|Fuzz/(quick|mistakes)'
+  case "${file:-}" in bench/gpu/*) ;; *) slow+='|GpuSuite' ;; esac
   rm -f "$copy/lit.json"
   (
     # A soft limit: some tests set a limit of their own.
     ulimit -S -v 16000000
     timeout "${limit:-300}" "$python" "$llvm_prefix/bin/lit" -q --no-progress-bar \
-      --filter-out 'Conformance|Properties|numpy|numerics|GpuSuite|ptxas.test|broken.test|Mutants|Fuzz/(quick|mistakes)' \
+      --filter-out "$slow" \
       "$@" -o "$copy/lit.json" "$BNGRAD_BUILD_DIR/test"
   ) >"$copy/lit.log" 2>&1 || true
   if [ -f "$copy/lit.json" ]; then
@@ -117,7 +120,10 @@ for i in "${!mutants[@]}"; do
     >"$copy/build.log" 2>&1; then
     # The quickest tests first, then those of the file, then all: failures of any
     # test count. Each run stops after the required number of them.
-    for filter in ':: (Dialect|Transforms|Pipelines)/' "$(tests_of "$file")" .; do
+    filters=(':: (Dialect|Transforms|Pipelines)/' "$(tests_of "$file")" .)
+    # No other test reads them.
+    case $file in bench/gpu/*) filters=(':: GpuSuite/reports' "$(tests_of "$file")") ;; esac
+    for filter in "${filters[@]}"; do
       read -r passed failed skipped < <(
         run_tests --filter "$filter" --max-failures "$least"
       )

@@ -126,10 +126,12 @@ if [ $all -eq 1 ]; then
   for tool in "clang-format-$llvm_version" "clang-tidy-$llvm_version"; do
     command -v "$tool" >/dev/null || fail "expected $tool"
   done
+  (packages=(qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross) && setup) ||
+    fail "expected qemu-user and a C compiler for AArch64"
   # Of the clients, the one that needs little space; scripts/clients.sh has all.
   install_clients jax==0.10.2 ||
     printf 'bngrad: no jax, its modules are skipped: see %s\n' "$build/clients-venv.log"
-  export BNGRAD_REQUIRE=ptxas,clang-format,clang-tidy,openmpi,mpich${BNGRAD_REQUIRE:+,$BNGRAD_REQUIRE}
+  export BNGRAD_REQUIRE=aarch64,ptxas,clang-format,clang-tidy,openmpi,mpich${BNGRAD_REQUIRE:+,$BNGRAD_REQUIRE}
 fi
 printf 'bngrad: building\n'
 build

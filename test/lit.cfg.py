@@ -114,6 +114,8 @@ add_feature("clang-tidy", shutil.which("clang-tidy-22") is not None)
 for mpi in ("openmpi", "mpich"):
     add_feature(mpi, os.path.exists(os.path.join(config.bngrad_obj_root, "lib", f"libBNGradMPI-{mpi}.so")) and
                 shutil.which(f"mpirun.{mpi}") is not None)
+# Programs for AArch64, here.
+add_feature("aarch64", shutil.which("qemu-aarch64") is not None and shutil.which("aarch64-linux-gnu-gcc") is not None)
 add_feature("ptxas", cuda_toolkit is not None)
 add_feature("libdevice", cuda_toolkit is not None and
             os.path.exists(os.path.join(cuda_toolkit, "nvvm", "libdevice", "libdevice.10.bc")))
@@ -121,11 +123,15 @@ cuobjdump = find_cuobjdump()
 add_feature("cuobjdump", cuobjdump is not None)
 if cuobjdump:
     config.substitutions.append(("%cuobjdump", cuobjdump))
+# The CUDA compiler, with the headers of CUB 3.
+add_feature("nvcc", cuda_toolkit is not None and os.access(os.path.join(cuda_toolkit, "bin", "nvcc"), os.X_OK) and
+            os.path.exists(os.path.join(cuda_toolkit, "include", "cccl", "cub", "cub.cuh")))
 if cuda_toolkit:
+    config.substitutions.append(("%nvcc", os.path.join(cuda_toolkit, "bin", "nvcc")))
     config.environment["CUDA_ROOT"] = cuda_toolkit
     config.substitutions.append(("%ptxas", os.path.join(cuda_toolkit, "bin", "ptxas")))
-known = {"clang-format", "clang-tidy", "clients", "conformance", "cuda", "cuobjdump", "flax", "jax", "libdevice",
-         "long", "mpich", "numpy", "openmpi", "ptxas", "python-compiler", "python-package", "torch", "tree-sitter"}
+known = {"aarch64", "clang-format", "clang-tidy", "clients", "conformance", "cuda", "cuobjdump", "flax", "jax", "libdevice",
+         "long", "mpich", "numpy", "nvcc", "openmpi", "ptxas", "python-compiler", "python-package", "torch", "tree-sitter"}
 unknown = set(required) - known
 if unknown:
     lit_config.fatal(f"BNGRAD_REQUIRE: expected some of {sorted(known)}, "

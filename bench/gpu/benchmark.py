@@ -1,18 +1,17 @@
-"""Compares the times of gradients on the GPU with those of PyTorch.
+"""Compares the times of gradients on the GPU with those of PyTorch and others.
 
 Every implementation is captured into a CUDA graph that processes several
-copies of the data in turn, together larger than the last-level cache. A figure
-is the median over replays of the time per call. Compiled gradients are
-captured through bngradCudaSetStream."""
-
-import statistics
-import time
+copies of the data in turn, together larger than the last-level cache. The graphs are
+replayed in turn (timing.py). Compiled gradients are captured through
+bngradCudaSetStream."""
 
 import torch
 
 import correctness
 import device
 import items
+import peers
+import timing
 
 DTYPES = {
     "f16": torch.float16,
@@ -21,13 +20,13 @@ DTYPES = {
     "f64": torch.float64,
 }
 DEVICE = "cuda"
-ROUNDS = 15
-WARM_ROUNDS = 3
 # Ratio of the size of all copies to the last-level cache.
 CACHE_FACTOR = 3
 MOST_BYTES = 24e9
-# A graph takes at least this long, so that events resolve it.
-GRAPH_US = 400
+COPIED_BYTES = 2 << 30
+# Implementations that are ready at once, and those that compile for each shape.
+READY = ("torch", "cudnn", "apex")
+SLOW = ("compile", "quack")
 
 
 class Data:
@@ -82,8 +81,9 @@ class Data:
             return shaped
         return shaped.permute(0, shaped.dim() - 1, *range(1, shaped.dim() - 1))
 
-    def compare(self, results):
-        """The largest ratio of error to bound, channel by channel in float64."""
+    def compare(self, results, slack=1):
+        """The largest ratio of error to bound, channel by channel in float64. More than
+        `slack` is an error."""
         item = self.item
         sizes, dims = item.folded
         axis = next(dim for dim in range(3) if dim not in dims)
@@ -109,7 +109,7 @@ class Data:
             ):
                 allowed = correctness.bound(item, element_type, value, term, count, torch.abs)
                 error = (part(result) - value).abs() / allowed
-                wrong = ~(error <= 1)
+                wrong = ~(error <= slack)
                 if wrong.any():
                     first = int(wrong.flatten().int().argmax())
                     raise device.Error(
@@ -150,75 +150,6 @@ def count_copies(item):
     return int(max(2, min(wanted, MOST_BYTES // each, 64)))
 
 
-def capture(calls, repeat):
-    """A graph of all `calls`, `repeat` times. Each call also runs once before capture."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    kept = []
-    with torch.cuda.stream(stream):
-        for call in calls:
-            kept.append(call())
-        torch.cuda.synchronize()
-        kept.clear()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream, capture_error_mode="relaxed"):
-            for _ in range(repeat):
-                # Keeps the results alive, so that their memory is not reused.
-                kept[:] = [call() for call in calls]
-    torch.cuda.current_stream().wait_stream(stream)
-    return graph, kept
-
-
-def measure(calls, rounds=ROUNDS, estimate_us=None):
-    """Median, minimum and maximum of the microseconds of a call in a graph."""
-    repeat = 1
-    if estimate_us:
-        repeat = max(1, int(GRAPH_US / (estimate_us * len(calls)) + 0.5))
-    graph, kept = capture(calls, min(repeat, 50))
-    times = []
-    for number in range(WARM_ROUNDS + rounds):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        graph.replay()
-        end.record()
-        end.synchronize()
-        if number >= WARM_ROUNDS:
-            times.append(begin.elapsed_time(end) * 1e3 / (min(repeat, 50) * len(calls)))
-    graph.reset()
-    del kept
-    return {
-        "us": statistics.median(times),
-        "min_us": min(times),
-        "max_us": max(times),
-        "copies": len(calls),
-    }
-
-
-def measure_stream(calls, rounds=ROUNDS):
-    """Median microseconds of a call in a sequence of calls in a stream: the
-    time in a program without graphs, including gaps between launches."""
-    calls = calls * max(1, 32 // len(calls))
-    times = []
-    for number in range(WARM_ROUNDS + rounds):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        for call in calls:
-            call()
-        end.record()
-        end.synchronize()
-        if number >= WARM_ROUNDS:
-            times.append(begin.elapsed_time(end) * 1e3 / len(calls))
-    return statistics.median(times)
-
-
-def measure_bandwidth():
-    """Bytes of a copy of 1 GiB per second, in GB/s, both directions counted."""
-    source = torch.empty(1 << 28, dtype=torch.float32, device=DEVICE).normal_()
-    target = torch.empty_like(source)
-    found = measure([lambda: target.copy_(source)], rounds=7)
-    return 2 * source.nbytes / found["us"] / 1e3
-
-
 class Own:
     """BNGrad's function on the current stream of PyTorch."""
 
@@ -243,121 +174,98 @@ class Own:
         return run
 
 
-def native_calls(data):
-    """PyTorch's own kernels."""
-    op = torch.ops.aten.native_batch_norm_backward
-    scale, mean, inv_std = (
-        t.flatten() for t in (data.scale, data.mean, data.inv_std)
-    )
+class TorchTimer:
+    """Captures and times by graphs and events of PyTorch."""
 
-    def bind(copy):
-        dy, x = data.logical(data.grad_output[copy]), data.logical(data.input[copy])
-        return lambda: op(
-            dy, x, scale, mean, mean, mean, inv_std, True, items.EPSILON, [True] * 3
-        )
+    def capture(self, calls, repeat):
+        """A graph of all `calls`, `repeat` times. Each call also runs once before."""
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        kept = []
+        with torch.cuda.stream(stream):
+            for call in calls:
+                kept.append(call())
+            torch.cuda.synchronize()
+            kept.clear()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=stream, capture_error_mode="relaxed"):
+                for _ in range(repeat):
+                    # Keeps the results alive, so that their memory is not reused.
+                    kept[:] = [call() for call in calls]
+        torch.cuda.current_stream().wait_stream(stream)
+        return _Graph(graph, kept)
 
-    return [bind(copy) for copy in range(len(data.input))]
+    def time(self, function):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        function()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end) * 1e3
 
-
-def cudnn_calls(data):
-    scale, mean, inv_std = (
-        t.flatten() for t in (data.scale, data.mean, data.inv_std)
-    )
-    if data.input[0].dim() and len(data.item.sizes) == 2:
-        raise device.Error("PyTorch does not call cuDNN for 2-D data")
-    # The reserve space from the forward pass.
-    x = data.logical(data.input[0])
-    *_, reserve = torch.ops.aten.cudnn_batch_norm(
-        x, scale, torch.zeros_like(scale), None, None, True, 0.1, items.EPSILON
-    )
-    op = torch.ops.aten.cudnn_batch_norm_backward
-
-    def bind(copy):
-        dy, x = data.logical(data.grad_output[copy]), data.logical(data.input[copy])
-        return lambda: op(
-            x, dy, scale, None, None, mean, inv_std, items.EPSILON, reserve
-        )
-
-    return [bind(copy) for copy in range(len(data.input))]
+    def replay(self, graph):
+        return self.time(graph.graph.replay)
 
 
-def compiled_calls(data):
-    """torch.compile of PyTorch's decomposition."""
-    torch._dynamo.reset()
-    scale, mean, inv_std = (
-        t.flatten() for t in (data.scale, data.mean, data.inv_std)
-    )
+class _Graph:
+    def __init__(self, graph, kept):
+        self.graph = graph
+        self.kept = kept
 
-    @torch.compile(dynamic=False)
-    def function(dy, x):
-        return torch.ops.aten.native_batch_norm_backward(
-            dy, x, scale, mean, mean, mean, inv_std, True, items.EPSILON, [True] * 3
-        )
-
-    def bind(copy):
-        dy, x = data.logical(data.grad_output[copy]), data.logical(data.input[copy])
-        return lambda: function(dy, x)
-
-    return [bind(copy) for copy in range(len(data.input))]
+    def free(self):
+        self.graph.reset()
+        self.kept = None
 
 
-PEERS = {
-    "torch": native_calls,
-    "cudnn": cudnn_calls,
-    "compile": compiled_calls,
-}
+def _copy_calls():
+    source = torch.ones(COPIED_BYTES // 8, dtype=torch.float32, device=DEVICE)
+    target = torch.empty_like(source)
+    return [lambda: target.copy_(source)]
 
 
-def check_large(library, item, path):
-    """Error over bound of a call on PyTorch's memory."""
-    data = Data(item, 1)
+def _measure(library, item, path, names, at):
+    """BNGrad, a copy, and the implementations `names`, in turn.
+
+    `at(name)` is called before an implementation first runs."""
+    timer = TIMER()
+    data = Data(item, count_copies(item))
     own = Own(library, item, path, data)
     own.calls[0]()
     torch.cuda.synchronize()
-    return data.compare(own.results[0])
-
-
-def _measure_calls(item, calls):
-    calls[0]()
-    torch.cuda.synchronize()
+    worst = data.compare(own.results[0])
     estimate = 3 * item.case.tensor_bytes / 4e6 + 3
-    return measure(calls, estimate_us=estimate)
-
-
-def measure_peer(item, name):
-    data = Data(item, count_copies(item))
-    try:
-        return _measure_calls(item, PEERS[name](data))
-    finally:
-        del data
-        torch.cuda.empty_cache()
-
-
-def measure_item(library, item, path, peers, deadline):
-    """BNGrad and `peers`, each {"us": ...} or {"absent": why}."""
-    data = Data(item, count_copies(item))
+    contenders = [
+        timing.Contender("bngrad", own.calls, estimate),
+        timing.Contender(timing.COPY, _copy_calls(), 700),
+    ]
     found = {}
-
-    def attempt(name, make):
-        if time.monotonic() > deadline:
-            found[name] = {"absent": "no time left"}
-            return
+    for name in names:
+        at(name)
         try:
-            found[name] = _measure_calls(item, make())
+            contenders.append(timing.Contender(name, peers.make(name, data), estimate))
         except Exception as error:
-            text = str(error) or type(error).__name__
-            found[name] = {"absent": text.splitlines()[0][:200]}
-        torch.cuda.empty_cache()
+            if timing.is_fatal(error):
+                raise
+            found[name] = {"absent": timing.first_line(error)}
+    times, absent = timing.measure(timer, contenders, at=at)
+    if "bngrad" in absent:
+        return {"error": f"not captured: {absent['bngrad']}"}
+    summary = timing.summarize(times, "bngrad", item.case.tensor_bytes, COPIED_BYTES)
+    for name, why in absent.items():
+        if name != timing.COPY:
+            found[name] = {"absent": f"not captured: {why}"}
+    summary["results"].update(found)
+    summary["results"]["bngrad"]["stream_us"] = timing.in_stream(timer, own.calls)
+    return {**summary, "worst": worst}
 
-    own = Own(library, item, path, data)
-    attempt("bngrad", lambda: own.calls)
-    stream_us = measure_stream(own.calls, rounds=5)
-    if "us" not in found["bngrad"]:
-        # Falls back to times without a graph; the table shows this.
-        why = found["bngrad"]["absent"]
-        found["bngrad"] = {"us": stream_us, "not_captured": why}
-    found["bngrad"]["stream_us"] = stream_us
-    del own
-    for name in peers:
-        attempt(name, lambda: PEERS[name](data))
-    return found
+
+TIMER = TorchTimer
+
+
+def measure_item(library, item, path, at, excluded=(), slow=False):
+    """Times and ratios. Of BNGrad, the results are compared with float64."""
+    names = [name for name in (SLOW if slow else READY) if name not in excluded]
+    try:
+        return _measure(library, item, path, names, at)
+    finally:
+        torch.cuda.empty_cache()

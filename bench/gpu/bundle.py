@@ -1,8 +1,9 @@
 """bundle.py --tools=BIN --libraries=LIB --work=FOLDER --output=OUT.tar.gz: compiles
 the functions of the GPU suite ahead of time, and packs them with the suite.
 
-The bundle needs neither MLIR, LLVM nor a compiler. --few compiles only the
-items of the tests."""
+The bundle needs neither MLIR, LLVM nor a compiler. Each function is an object with
+PTX and, if a CUDA toolkit with ptxas is found, one more with a cubin. --few compiles
+only the items of the tests."""
 
 import argparse
 import concurrent.futures
@@ -25,13 +26,23 @@ import machine
 SUITE = [
     "benchmark.py",
     "correctness.py",
+    "cuda.py",
     "device.py",
     "items.py",
+    "journal.py",
+    "peers.py",
+    "plain.py",
+    "plan.py",
+    "plot.py",
+    "process.py",
     "results.py",
     "suite.py",
+    "timing.py",
     "tools.py",
+    "worker.py",
 ]
 LIMIT_MB = 50
+TOOLKITS = ("CUDA_ROOT", "CUDA_HOME", "CUDA_PATH")
 
 
 def run(*command):
@@ -52,7 +63,37 @@ def choose_schedule(tools, source, chip):
     return found[1] if found else ""
 
 
-def compile_item(item, stem, options, measured):
+def find_toolkit():
+    """The version of the CUDA toolkit that bngrad-compile finds, such as [13, 0]; or None.
+
+    Sets CUDA_ROOT if that is in the usual folder."""
+    roots = [os.environ[name] for name in TOOLKITS if os.environ.get(name)]
+    ptxas = shutil.which("ptxas")
+    if not roots and not ptxas:
+        roots = ["/usr/local/cuda"]
+    for root in roots:
+        path = pathlib.Path(root) / "bin" / "ptxas"
+        if path.exists():
+            ptxas = str(path)
+            os.environ["CUDA_ROOT"] = root
+            break
+    try:
+        found = re.search(r"release (\d+)\.(\d+)", run(ptxas, "--version")) if ptxas else None
+    except (OSError, RuntimeError):
+        found = None
+    return [int(found[1]), int(found[2])] if found else None
+
+
+def compile_object(item, source, output, options, format):
+    command = [options.tools / "bngrad-compile", source, "-o", output]
+    command += ["--target=cuda", "--device-arguments", f"--chip={options.chip}"]
+    command += [f"--format={format}", "--mcpu=x86-64"]
+    if item.schedule:
+        command.append(f"--schedule=#bngrad.schedule<{items.SCHEDULES[item.schedule]}>")
+    run(*command)
+
+
+def compile_item(item, stem, folder, options):
     """The entry of the manifest."""
     entry = {
         "sizes": item.sizes,
@@ -64,16 +105,17 @@ def compile_item(item, stem, options, measured):
     }
     source = stem.with_suffix(".mlir")
     source.write_text(items.make_ir(item))
-    command = [options.tools / "bngrad-compile", source, "-o", stem.with_suffix(".so")]
-    command += ["--target=cuda", "--device-arguments", f"--chip={options.chip}"]
-    command += [f"--format={item.format}", "--mcpu=x86-64"]
-    if item.schedule:
-        command.append(f"--schedule=#bngrad.schedule<{items.SCHEDULES[item.schedule]}>")
     try:
-        if item in measured:
+        if item in options.measured:
             entry["chosen"] = choose_schedule(options.tools, source, options.chip)
-        run(*command)
-        entry["object"] = f"objects/{stem.with_suffix('.so').name}"
+            entry["measured"] = True
+        path = f"objects/{stem.name}.so"
+        compile_object(item, source, folder / path, options, item.format)
+        entry["object"] = path
+        if options.toolkit and item.format == "isa":
+            path = f"cubins/{stem.name}.so"
+            compile_object(item, source, folder / path, options, "bin")
+            entry["cubin"] = path
     except RuntimeError as error:
         # The shape does not allow the schedule, or ptxas is missing: the suite
         # counts these.
@@ -91,22 +133,19 @@ def build(options):
     """Compiles all items into a folder; returns the manifest."""
     folder = options.work / "bngrad-gpu"
     shutil.rmtree(folder, ignore_errors=True)
-    (folder / "objects").mkdir(parents=True)
+    for name in ("objects", "cubins"):
+        (folder / name).mkdir(parents=True)
     sources = options.work / "sources"
     shutil.rmtree(sources, ignore_errors=True)
     sources.mkdir(parents=True)
-    measured = set() if options.few else set(items.large())
-    wanted = [item for item in items.large() if item in measured]
-    wanted = list(dict.fromkeys(wanted + items.small(options.few)))
-    wanted = [item for item in wanted if re.search(options.shapes, item.name)]
+    options.measured = set(items.large())
+    options.toolkit = None if options.no_cubins else find_toolkit()
+    wanted = ([] if options.few else items.large()) + items.small(options.few)
+    wanted = [item for item in dict.fromkeys(wanted) if re.search(options.shapes, item.name)]
 
     def compile_numbered(numbered):
         number, item = numbered
-        stem = sources / f"{number:04d}"
-        entry = compile_item(item, stem, options, measured)
-        if "object" in entry:
-            shutil.move(stem.with_suffix(".so"), folder / entry["object"])
-        return entry
+        return compile_item(item, sources / f"{number:04d}", folder, options)
 
     begin = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
@@ -116,6 +155,7 @@ def build(options):
         "commit": described["commit"],
         "date": described["date"],
         "chip": options.chip,
+        "toolkit": options.toolkit,
         "compile_s": round(time.monotonic() - begin, 1),
         "items": entries,
     }
@@ -123,7 +163,8 @@ def build(options):
     shutil.copy(options.libraries / "libBNGradCudaRuntime.so", folder)
     for name in SUITE:
         shutil.copy(HERE / name, folder)
-    shutil.copy(HERE.parent / "cases.py", folder)
+    for name in ("cases.py", "judge.py"):
+        shutil.copy(HERE.parent / name, folder)
     return folder, manifest
 
 
@@ -149,6 +190,7 @@ def main():
     parser.add_argument("--chip", default="sm_90")
     parser.add_argument("--shapes", default="", help="only items whose name matches")
     parser.add_argument("--few", action="store_true")
+    parser.add_argument("--no-cubins", action="store_true", help="PTX alone")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
     folder, manifest = build(options)
@@ -158,9 +200,10 @@ def main():
         print(f"not compiled: {entry['sizes']} {entry['layout']} {entry['type']}"
               f" {entry['variant']} {entry['schedule']}: {entry['error']}", file=sys.stderr)
     refused = sum("refused" in entry for entry in manifest["items"])
+    cubins = sum("cubin" in entry for entry in manifest["items"])
     print(
-        f"bundle: {len(manifest['items']) - refused - len(failed)} objects, {refused} schedules"
-        f" or formats refused, {len(failed)} not compiled, {size:.1f} MB,"
+        f"bundle: {len(manifest['items']) - refused - len(failed)} objects, {cubins} with cubins,"
+        f" {refused} schedules or formats refused, {len(failed)} not compiled, {size:.1f} MB,"
         f" {manifest['compile_s']:.0f} s"
     )
     if size > LIMIT_MB:

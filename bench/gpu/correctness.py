@@ -111,12 +111,9 @@ def check_small(library, item, path, shifts=(0, 1)):
     worst = 0.0
     before = None
     for shift in shifts:
-        buffers = device.Buffers(library, item, arguments, shift)
-        try:
+        with device.Buffers(library, item, arguments, shift) as buffers:
             library.check(gradient.bind(buffers.pointers)())
             results = buffers.download()
-        finally:
-            buffers.free()
         worst = max(worst, compare(item, arguments, results))
         # Results of the same call are bitwise identical.
         if shift == 0 and before is not None:

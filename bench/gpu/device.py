@@ -117,19 +117,43 @@ class Gradient:
         return lambda kept=descriptors: function(*arguments) or 0
 
 
-class Buffers:
+class Allocations:
+    """Memory of the device, which is freed at the end of a `with`."""
+
+    def __init__(self, library):
+        self.library = library
+        self.allocations = []
+
+    def allocate(self, size):
+        self.allocations.append(self.library.allocate(size))
+        return self.allocations[-1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        try:
+            for pointer in self.allocations:
+                self.library.free(pointer)
+        except Error:
+            # After another error, that one is reported.
+            if kind is None:
+                raise
+        self.allocations = []
+
+
+class Buffers(Allocations):
     """Arguments and poisoned results of one call, each `shift` elements after
     a multiple of 256 bytes, with guards."""
 
     def __init__(self, library, item, arguments, shift=0):
-        self.library = library
+        super().__init__(library)
         self.item = item
-        self.allocations = []
         self.pointers = []
         self.results = []
         for (_, element_type, _), array in zip(item.arguments, arguments):
             offset = shift * array.itemsize
-            pointer = self._allocate(array.nbytes + offset)
+            pointer = self.allocate(array.nbytes + offset)
             self.pointers.append(pointer + offset)
             self._upload(pointer + offset, array)
         for _, element_type, per_channel in item.results:
@@ -141,14 +165,10 @@ class Buffers:
             )
             image[GUARD:-GUARD] = POISON
             offset = shift * np.dtype(DTYPES[element_type]).itemsize
-            pointer = self._allocate(image.nbytes + offset) + offset
+            pointer = self.allocate(image.nbytes + offset) + offset
             self._upload(pointer, image)
             self.pointers.append(pointer + GUARD)
             self.results.append((pointer, image, DTYPES[element_type]))
-
-    def _allocate(self, size):
-        self.allocations.append(self.library.allocate(size))
-        return self.allocations[-1]
 
     def _upload(self, pointer, array):
         array = np.ascontiguousarray(array)
@@ -165,8 +185,3 @@ class Buffers:
                 raise Error(f"{name}: written outside of the array")
             arrays.append(image[GUARD:-GUARD].view(dtype).copy())
         return arrays
-
-    def free(self):
-        for pointer in self.allocations:
-            self.library.free(pointer)
-        self.allocations = []

@@ -1,98 +1,183 @@
-"""The table, the data and the plot of the GPU suite.
+"""The table and the data of the GPU suite, from its journal.
 
-As a program, results.py A.json [B.json...] --output=BASE writes BASE.{md,json,svg}
-from several runs of suite.py, each with some of the parts."""
+As a program, results.py FOLDER... --output=BASE writes BASE.{md,json,svg} from the
+journals of several runs of suite.py; later results replace earlier ones."""
 
 import argparse
 import json
-import math
 import pathlib
 import statistics
+import sys
 
-PEERS = ("torch", "cudnn", "compile")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import journal
+import plot
+
+# Implementations of the same gradient, which limits apply to.
+PEERS = ("torch", "cudnn", "compile", "apex")
+# The same traffic in another computation.
+OTHERS = ("quack",)
 TITLES = {
     "bngrad": "BNGrad",
     "torch": "PyTorch",
     "cudnn": "cuDNN",
     "compile": "torch.compile",
-}
-COLORS = {
-    "bngrad": "#d62728",
-    "torch": "#ee8a1d",
-    "cudnn": "#1f77b4",
-    "compile": "#7f7f7f",
+    "apex": "Apex SyncBN",
+    "quack": "quack RMSNorm",
 }
 NOT_MEASURED = "not measured"
 LARGE_BYTES = 12e6
 LIMIT_ONE_PASS = 1.3  # of the 3-pass time
 LIMIT_TWO_PASS = 1.15  # of the 5-pass time
+# As in judge.py, which needs numpy.
+TIE = 0.02
+KEPT, BROKEN, UNDECIDED = "kept", "broken", "not decided"
+SANITIZERS = ("memcheck", "racecheck", "synccheck")
+CHECKS = {
+    "smoke": "smoke: each kernel once",
+    "correctness": "small: every schedule, aligned and not",
+    "load": "loaded, not run",
+}
 
 
-def floors_us(case, bandwidth):
-    """Times of 3 and 5 tensors at `bandwidth` GB/s, in microseconds."""
-    return [passes * case["tensor_bytes"] / bandwidth / 1e3 for passes in (3, 5)]
-
-
-def finish(document):
-    """Adds the ratios and the exceeded limits."""
-    bandwidth = document.get("bandwidth_gbps", {}).get("median")
-    for case in document.get("benchmark", []):
-        case.pop("ratios", None)
-        case["failures"] = failures = []
-        own = case["results"].get("bngrad", {})
-        if "us" not in own:
-            if "absent" in own:
-                failures.append(own["absent"])
-            continue
-        ratios = case["ratios"] = {}
-        for peer in PEERS:
-            result = case["results"].get(peer, {})
-            if "us" in result:
-                ratios[peer] = result["us"] / own["us"]
-        if bandwidth:
-            three, five = floors_us(case, bandwidth)
-            ratios["over3"], ratios["over5"] = own["us"] / three, own["us"] / five
-        if case["tensor_bytes"] < LARGE_BYTES:
-            continue
-        is_one_pass = case["schedule"].startswith("one_pass")
-        over, limit = ("over3", LIMIT_ONE_PASS) if is_one_pass else ("over5", LIMIT_TWO_PASS)
-        if ratios.get(over, 0) > limit:
-            failures.append(f"{ratios[over]:.2f} of the {over[-1]}-pass time, limit {limit}")
-        for peer in PEERS:
-            if ratios.get(peer, 2) < 1:
-                failures.append(f"{TITLES[peer]} is {1 / ratios[peer]:.2f} times faster")
+def build(records):
+    """The document of a journal, or of several."""
+    document = {"machine": {}, "seeds": [], "plan": {}, "notes": []}
+    document.update({"seconds": {}, "failed": {}, "absent": {}})
+    tasks, cases = {}, {}
+    for record in records:
+        if "machine" in record:
+            document["machine"] = dict(record["machine"])
+            document["seeds"].append(record["seed"])
+            document["plan"].update(record["plan"])
+            cases.update(record["cases"])
+            # Parts that failed are tried again by each run.
+            for part in record["plan"]:
+                document["failed"].pop(part, None)
+                document["absent"].pop(part, None)
+        elif "software" in record:
+            software = document["machine"].get("software", "")
+            document["machine"]["software"] = f"{software}; {record['software']}"
+        elif "note" in record:
+            document["notes"].append(record["note"])
+        elif "part" in record:
+            kind = "failed" if "failed" in record else "absent"
+            document[kind][record["part"]] = record[kind]
+        elif "result" in record:
+            tasks[record["task"]] = record
+    by_part = {}
+    for task, record in tasks.items():
+        part, name = task.split("/", 1)
+        by_part.setdefault(part, {})[name] = record["result"]
+        document["seconds"][part] = document["seconds"].get(part, 0) + record["seconds"]
+    document["tasks"] = by_part
+    document["benchmark"] = _cases(cases, by_part)
+    samples = [
+        result["bandwidth_gbps"]
+        for result in by_part.get("benchmark", {}).values()
+        if result.get("bandwidth_gbps")
+    ]
+    if samples:
+        document["bandwidth_gbps"] = {
+            "median": statistics.median(samples),
+            "min": min(samples),
+            "max": max(samples),
+        }
     return document
 
 
-def merge(documents):
-    """Merges documents; a part of a later one replaces the same part of an earlier one."""
-    merged = {}
-    for document in documents:
-        # A repeated part is no longer failed.
-        for part in document.get("seconds", {}):
-            merged.get("failed", {}).pop(part, None)
-        for key, value in document.items():
-            if key in ("machine", "seconds", "failed", "correctness", "sanitizer", "counters"):
-                merged.setdefault(key, {}).update(value)
-            elif value or key not in merged:
-                merged[key] = value
-    return finish(merged)
+def _cases(cases, by_part):
+    found = []
+    for name, facts in cases.items():
+        case = {"name": name, **facts, "results": {}, "ratios": {}, "intervals": {}}
+        for part in ("benchmark", "compile"):
+            result = by_part.get(part, {}).get(name, {})
+            for contender, value in result.get("results", {}).items():
+                # BNGrad's time is that of the first part.
+                case["results"].setdefault(contender, value)
+            for kind in ("ratios", "intervals"):
+                for key, value in result.get(kind, {}).items():
+                    case[kind].setdefault(key, value)
+            if "error" in result:
+                own = "bngrad" if part == "benchmark" else "compile"
+                case["results"].setdefault(own, {"absent": result["error"]})
+            if "worst" in result:
+                case["worst"] = result["worst"]
+        case["verdicts"] = _judge(case)
+        found.append(case)
+    return found
 
 
-def summarize_bandwidth(samples):
+def _judge(case):
+    """The limits of a case with their states, as judge.py has them, and the reason why it
+    has no time."""
+    own = case["results"].get("bngrad", {})
+    if "absent" in own:
+        return [{"name": own["absent"], "state": BROKEN}]
+    if "us" not in own or case["tensor_bytes"] < LARGE_BYTES:
+        return []
+    is_one_pass = case["schedule"].startswith("one_pass")
+    over, most = ("over3", LIMIT_ONE_PASS) if is_one_pass else ("over5", LIMIT_TWO_PASS)
+    verdicts = []
+    for name in (over, *PEERS):
+        if name not in case["ratios"]:
+            continue
+        value = case["ratios"][name]
+        low, high = case["intervals"].get(name, (value, value))
+        text, limit = f"time of {over[-1]} passes", most
+        if name in PEERS:
+            # BNGrad's time over the other's.
+            value, low, high = 1 / value, 1 / high, 1 / low
+            text, limit = f"time of {TITLES[name]}", 1 + TIE
+        state = BROKEN if low > limit else KEPT if high <= limit else UNDECIDED
+        text += f": {value:.2f} ({low:.2f} to {high:.2f}), limit {limit:.2f}"
+        verdicts.append({"name": text, "state": state})
+    return verdicts
+
+
+def _count_states(cases):
     return {
-        "median": statistics.median(samples),
-        "min": min(samples),
-        "max": max(samples),
+        state: sum(verdict["state"] == state for case in cases for verdict in case["verdicts"])
+        for state in (KEPT, BROKEN, UNDECIDED)
     }
 
 
+def _state_of(case):
+    counts = _count_states([case])
+    parts = [f"{counts[state]} {state}" for state in (BROKEN, UNDECIDED) if counts[state]]
+    return ", ".join(parts) or ("kept" if case["verdicts"] else "")
+
+
+def _limit_lines(cases):
+    counts = _count_states(cases)
+    lines = [f"{counts[KEPT]} limits kept, {counts[BROKEN]} broken, {counts[UNDECIDED]} not decided."]
+    for state in (BROKEN, UNDECIDED):
+        lines += [
+            f"* {case['name']}, {verdict['name']}, {state}"
+            for case in cases
+            for verdict in case["verdicts"]
+            if verdict["state"] == state
+        ]
+    return lines
+
+
 def wrong_items(document):
-    """(part, item, reason) of all incorrect items."""
-    found = []
-    for part, entries in document.get("correctness", {}).items():
-        found += [(part, e["name"], e["error"]) for e in entries if "error" in e]
-    return found
+    """(part, task, reason) of all tasks that failed."""
+    return [
+        (part, name, result["error"])
+        for part, tasks in document["tasks"].items()
+        for name, result in tasks.items()
+        if "error" in result
+    ]
+
+
+def _count(document, part):
+    """The numbers of good and failed tasks, and of those that were not run."""
+    found = document["tasks"].get(part, {})
+    failed = sum("error" in result for result in found.values())
+    total = max(document["plan"].get(part, 0), len(found))
+    return len(found) - failed, failed, total - len(found)
 
 
 def _time(result):
@@ -101,8 +186,7 @@ def _time(result):
     if "us" not in result:
         return "absent"
     time = result["us"]
-    text = f"{time / 1e3:.3g} ms" if time >= 1e3 else f"{time:.3g} µs"
-    return text + (" (no graph)" if "not_captured" in result else "")
+    return f"{time / 1e3:.3g} ms" if time >= 1e3 else f"{time:.3g} µs"
 
 
 def _ratio(ratios, key):
@@ -111,15 +195,13 @@ def _ratio(ratios, key):
 
 def _table(cases):
     head = ["shape", "kernel", "BNGrad", "over 3 passes", "over 5 passes"]
-    head += [TITLES[peer] for peer in PEERS]
-    head += ["best / BNGrad", "without graph", "limits"]
+    head += [TITLES[peer] for peer in PEERS + OTHERS]
+    head += ["best peer / BNGrad", "without graph", "limits"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for case in cases:
-        results, ratios = case["results"], case.get("ratios", {})
-        own = results.get("bngrad")
+        found, ratios = case["results"], case["ratios"]
+        own = found.get("bngrad")
         peers = [ratios[peer] for peer in PEERS if peer in ratios]
-        is_large = case["tensor_bytes"] >= LARGE_BYTES
-        kept = ("kept" if not case["failures"] else f"{len(case['failures'])} not") if own else ""
         stream = (own or {}).get("stream_us")
         row = [
             case["name"].split()[0],
@@ -127,79 +209,83 @@ def _table(cases):
             _time(own),
             _ratio(ratios, "over3"),
             _ratio(ratios, "over5"),
-            *[_time(results.get(peer)) for peer in PEERS],
+            *[_peer(found, ratios, peer) for peer in PEERS + OTHERS],
             f"{min(peers):.2f}" if peers else "",
             _time({"us": stream}) if stream else "",
-            kept if is_large or kept != "kept" else "",
+            _state_of(case),
         ]
         lines.append("| " + " | ".join(row) + " |")
     return lines
 
 
+def _peer(found, ratios, peer):
+    """`time (ratio to BNGrad)`."""
+    text = _time(found.get(peer))
+    return f"{text} ({ratios[peer]:.2f})" if peer in ratios else text
+
+
 def _machine_lines(document):
     machine = document["machine"]
     lines = [f"* {machine['gpu']}" + (f"; {machine['software']}" if "software" in machine else "")]
-    lines.append(f"* {machine['date']}; commit {machine['commit']}; kernels for {machine['chip']}")
+    lines.append(
+        f"* {machine['date']}; commit {machine['commit']}; kernels for {machine['chip']}"
+        + (f", as {machine['kernels']}" if "kernels" in machine else "")
+        + f"; seed {', '.join(map(str, document['seeds']))}"
+    )
     bandwidth = document.get("bandwidth_gbps")
     if bandwidth:
         lines.append(
-            f"* copy of 1 GiB, read and written bytes: median {bandwidth['median']:.0f} GB/s,"
-            f" from {bandwidth['min']:.0f} to {bandwidth['max']:.0f} during the run"
+            f"* copy within the device, read and written bytes: median {bandwidth['median']:.0f}"
+            f" GB/s, from {bandwidth['min']:.0f} to {bandwidth['max']:.0f} during the run"
         )
     else:
         lines.append(f"* copy bandwidth: {NOT_MEASURED}")
-    lines += [f"* {part} failed: {why}" for part, why in document.get("failed", {}).items()]
-    if "seconds" in document:
-        parts = [f"{name} {seconds:.0f} s" for name, seconds in document["seconds"].items()]
-        lines.append("* " + ", ".join(parts))
-    return lines
+    lines += [f"* {note}" for note in document["notes"]]
+    for kind in ("failed", "absent"):
+        lines += [f"* {part} {kind}: {why}" for part, why in document[kind].items()]
+    parts = [f"{name} {seconds:.0f} s" for name, seconds in document["seconds"].items()]
+    return lines + (["* " + ", ".join(parts)] if parts else [])
 
 
-def _count(entries):
-    """The numbers of correct, wrong and skipped items."""
-    wrong = sum("error" in entry for entry in entries)
-    skipped = sum("skipped" in entry for entry in entries)
-    return len(entries) - wrong - skipped, wrong, skipped
-
-
-def _correctness_lines(document):
+def _check_lines(document):
     lines = []
-    titles = {
-        "small": "small, every schedule, aligned and not",
-        "large": "as measured below",
-        "load": "loaded, not run",
-    }
-    for part, entries in document.get("correctness", {}).items():
-        worst = [entry["worst"] for entry in entries if "worst" in entry]
-        correct, wrong, skipped = _count(entries)
-        text = f"* {titles[part]}: {correct} correct, {wrong} wrong, {skipped} not run for lack of time"
-        if worst:
-            text += f"; at most {max(worst):.2f} of the bound"
-        lines.append(text)
-    lines += [f"* {part}: {name}: {why}" for part, name, why in wrong_items(document)[:50]]
+    for part, title in CHECKS.items():
+        if part not in document["plan"]:
+            continue
+        good, failed, left = _count(document, part)
+        worst = [r["worst"] for r in document["tasks"].get(part, {}).values() if "worst" in r]
+        text = f"* {title}: {good} correct, {failed} failed, {left} not run"
+        lines.append(text + (f"; at most {max(worst):.2f} of the bound" if worst else ""))
+    worst = [case["worst"] for case in document["benchmark"] if "worst" in case]
+    if worst:
+        lines.append(f"* measured below: {len(worst)} correct; at most {max(worst):.2f} of the bound")
     return lines or [f"* {NOT_MEASURED}"]
 
 
 def _sanitizer_lines(document):
     lines = []
-    for tool in ("memcheck", "racecheck"):
-        result = document.get("sanitizer", {}).get(tool)
-        if not result:
-            lines.append(f"* {tool}: {NOT_MEASURED}")
-        elif "absent" in result:
-            lines.append(f"* {tool}: absent: {result['absent']}")
-        elif "error" in result:
-            lines.append(f"* {tool}: reports: {result['error']}")
+    found = document["tasks"].get("sanitizer", {})
+    for tool in SANITIZERS:
+        pieces = [result for name, result in found.items() if name.split()[0] == tool]
+        absent = [result["absent"] for result in pieces if "absent" in result]
+        clean = sum(result.get("items", 0) for result in pieces)
+        errors = [result["error"] for result in pieces if "error" in result]
+        if absent:
+            lines.append(f"* {tool}: absent: {absent[0]}")
+        elif pieces:
+            text = f"* {tool}: {clean} functions clean, {len(errors)} of {len(pieces)} runs with errors"
+            lines.append(text + (f": {errors[0]}" if errors else ""))
         else:
-            lines.append(f"* {tool}: {result['items']} functions: {result['summary']}")
+            lines.append(f"* {tool}: {NOT_MEASURED}")
     return lines
 
 
 def _counter_lines(document):
     lines = ["| case | kernels | read | written | tensors moved |", "|---|---|---|---|---|"]
-    for name, result in document.get("counters", {}).items():
+    for name, result in document["tasks"].get("counters", {}).items():
         if "read" not in result:
-            lines.append(f"| {name} | | | | {result.get('absent', NOT_MEASURED)} |")
+            why = result.get("absent") or result.get("error", NOT_MEASURED)
+            lines.append(f"| {name} | | | | {why} |")
             continue
         moved = (result["read"] + result["written"]) / result["tensor_bytes"]
         lines.append(
@@ -209,128 +295,76 @@ def _counter_lines(document):
     return lines
 
 
+def _absent_lines(cases):
+    absent = {}
+    for case in cases:
+        for peer, result in case["results"].items():
+            if "absent" in result:
+                absent.setdefault((TITLES[peer], result["absent"]), []).append(case["name"])
+    return [
+        f"* {who}, {len(names)} cases ({names[0]}, ...): {why}"
+        for (who, why), names in absent.items()
+    ]
+
+
 def markdown(document):
     lines = ["# GPU suite", "", "How to read this: [README](../README.md#gpu-suite).", ""]
     lines += _machine_lines(document)
-    lines += ["", "## Correctness", ""] + _correctness_lines(document)
+    lines += ["", "## Correctness", ""] + _check_lines(document)
     lines += ["", "## compute-sanitizer", ""] + _sanitizer_lines(document)
-    cases = document.get("benchmark", [])
+    cases = document["benchmark"]
     for element_type in ("f32", "bf16", "f16"):
         for layout, title in (("nchw", "NCHW, NCL"), ("nhwc", "NHWC, 2-D")):
             part = [c for c in cases if c["type"] == element_type and c["layout"] == layout]
             if part:
                 lines += ["", f"## {element_type}, {title}", ""] + _table(part)
     lines += ["", "## DRAM bytes (ncu)", ""] + _counter_lines(document)
-    failures = [(case["name"], text) for case in cases for text in case["failures"]]
-    if failures:
-        lines += ["", "## Limits that are not kept", ""]
-        lines += [f"* {name}: {text}" for name, text in failures]
-    absent = {}
-    for case in cases:
-        for peer, result in case["results"].items():
-            why = result.get("absent") or result.get("not_captured")
-            if why:
-                absent.setdefault((TITLES[peer], why), []).append(case["name"])
-    if absent:
-        lines += ["", "## Absent, or not captured into a graph", ""]
-        lines += [f"* {who}, {len(names)} cases ({names[0]}, ...): {why}" for (who, why), names in absent.items()]
+    sections = {
+        "Tasks that failed": [f"* {p}: {name}: {why}" for p, name, why in wrong_items(document)[:100]],
+        "Limits": _limit_lines(cases) if _has_times(cases) else [],
+        "Absent": _absent_lines(cases),
+    }
+    for title, found in sections.items():
+        if found:
+            lines += ["", f"## {title}", ""] + found
     return "\n".join(lines) + "\n"
 
 
-def plot(document, path):
-    """Ratios of times to the 3-pass time for large shapes, as SVG."""
-    bandwidth = document.get("bandwidth_gbps", {}).get("median")
-    rows = [
-        case
-        for case in document.get("benchmark", [])
-        if case["tensor_bytes"] >= LARGE_BYTES and "us" in case["results"].get("bngrad", {})
-    ]
-    left, top, step, width = 210, 50, 16, 620
-    height = top + step * max(len(rows), 1) + 40
-
-
-    most = 20
-
-    def x(value):
-        return left + width * math.log(min(max(value, 0.8), most) / 0.8) / math.log(most / 0.8)
-
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 20}" height="{height}"'
-        ' font-family="sans-serif" font-size="11">',
-        f'<rect width="{left + width + 20}" height="{height}" fill="white"/>',
-    ]
-    at = left
-    for name, title in TITLES.items():
-        out.append(f'<circle cx="{at}" cy="14" r="4" fill="{COLORS[name]}"/>')
-        out.append(f'<text x="{at + 8}" y="18">{title}</text>')
-        at += 100
-    if not rows or not bandwidth:
-        out.append(f'<text x="{left}" y="{top + 12}">{NOT_MEASURED}</text>')
-    for tick in (1, 5 / 3, 3, 5, 10, 20):
-        line = "#999999" if tick in (1, 5 / 3) else "#dddddd"
-        out.append(
-            f'<line x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{top - 8}" y2="{height - 36}"'
-            f' stroke="{line}"/>'
-        )
-        label = "5 passes" if tick == 5 / 3 else f"{tick:g}"
-        out.append(f'<text x="{x(tick):.1f}" y="{top - 12}" text-anchor="middle">{label}</text>')
-    for number, case in enumerate(rows if bandwidth else []):
-        y = top + step * (number + 0.5)
-        out.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{case["name"]}</text>')
-        floor = floors_us(case, bandwidth)[0]
-        for name in reversed(list(TITLES)):
-            result = case["results"].get(name, {})
-            if "us" in result:
-                radius = 5 if name == "bngrad" else 4
-                out.append(
-                    f'<circle cx="{x(result["us"] / floor):.1f}" cy="{y:.1f}" r="{radius}"'
-                    f' fill="{COLORS[name]}"/>'
-                )
-    machine = document["machine"]
-    out.append(
-        f'<text x="{left}" y="{height - 10}">time over that of 3 tensors at copy bandwidth;'
-        f" {machine['gpu']}, {machine['date']}, commit {machine['commit']}</text>"
-    )
-    path.write_text("\n".join(out) + "\n</svg>\n")
+def _has_times(cases):
+    return any(case["results"] for case in cases)
 
 
 def summary(document):
     """A summary in a few lines."""
-    lines = []
-    for part, entries in document.get("correctness", {}).items():
-        correct, wrong, skipped = _count(entries)
-        lines.append(f"{part}: {correct} correct, {wrong} wrong, {skipped} not run")
-    for line in _sanitizer_lines(document):
-        lines.append(line.lstrip("* ")[:160])
+    lines = [line.lstrip("* ") for line in _check_lines(document)]
+    lines += [line.lstrip("* ")[:160] for line in _sanitizer_lines(document)]
     bandwidth = document.get("bandwidth_gbps")
     lines.append(f"bandwidth: {bandwidth['median']:.0f} GB/s" if bandwidth else f"bandwidth: {NOT_MEASURED}")
-    cases = document.get("benchmark", [])
-    measured = [case for case in cases if "over3" in case.get("ratios", {})]
+    measured = [case for case in document["benchmark"] if "us" in case["results"].get("bngrad", {})]
     for case in measured:
         ratios = case["ratios"]
-        peers = " ".join(f"{peer} {ratios[peer]:.2f}" for peer in PEERS if peer in ratios)
+        peers = " ".join(f"{peer} {ratios[peer]:.2f}" for peer in PEERS + OTHERS if peer in ratios)
         lines.append(
             f"{case['name']:28} {case['schedule'].split(',')[0]:8} {_time(case['results']['bngrad']):>9}"
-            f"  3-pass {ratios['over3']:.2f}  5-pass {ratios['over5']:.2f}  {peers}"
+            f"  3-pass {_ratio(ratios, 'over3')}  5-pass {_ratio(ratios, 'over5')}  {peers}"
         )
-    if cases:
-        kept = sum(not case["failures"] for case in measured)
-        lines.append(f"limits: {kept} of {len(measured)} measured cases keep all")
-    for name, result in document.get("counters", {}).items():
+    if measured:
+        lines += [line.lstrip("* ") for line in _limit_lines(document["benchmark"])]
+    for name, result in document["tasks"].get("counters", {}).items():
         if "read" in result:
             moved = (result["read"] + result["written"]) / result["tensor_bytes"]
             lines.append(f"{name}: {moved:.2f} tensors moved")
         else:
-            lines.append(f"{name}: {result.get('absent', NOT_MEASURED)}"[:160])
+            lines.append(f"{name}: {result.get('absent') or result.get('error')}"[:160])
     return lines
 
 
 def write(document, base):
     """Writes BASE.json, BASE.md and BASE.svg."""
     base.parent.mkdir(parents=True, exist_ok=True)
-    base.with_suffix(".json").write_text(json.dumps(document, indent=1) + "\n")
-    base.with_suffix(".md").write_text(markdown(document))
-    plot(document, base.with_suffix(".svg"))
+    journal.write_atomically(base.with_suffix(".json"), json.dumps(document, indent=1) + "\n")
+    journal.write_atomically(base.with_suffix(".md"), markdown(document))
+    journal.write_atomically(base.with_suffix(".svg"), plot.draw(document, TITLES, LARGE_BYTES))
 
 
 def main():
@@ -338,7 +372,13 @@ def main():
     parser.add_argument("inputs", type=pathlib.Path, nargs="+")
     parser.add_argument("--output", type=pathlib.Path, required=True)
     options = parser.parse_args()
-    write(merge([json.loads(path.read_text()) for path in options.inputs]), options.output)
+    records = []
+    for path in options.inputs:
+        found = journal.load(path / "journal.jsonl" if path.is_dir() else path)
+        if not any("machine" in record for record in found):
+            sys.exit(f"expected the journal of a run, got {path}")
+        records += found
+    write(build(records), options.output)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,20 @@
 """The GPU suite: runs the functions that bundle.py packed with it.
 
-    python3 suite.py --output=FOLDER [--only=PART,...] [--shapes=REGEX]
+    python3 suite.py --output=FOLDER [--minutes=N] [--only=PART,...] [--shapes=REGEX]
     python3 suite.py --dry-run --library=libBNGradCudaEmulator.so --output=FOLDER
 
-Parts: correctness, sanitizer, benchmark, counters. Needs numpy; an NVIDIA GPU and
-PyTorch for more than a dry run. Writes FOLDER/gpu.{md,json,svg} after each
-part, and exits with 1 if a result is incorrect. Failures are recorded, and the
-run continues."""
+Needs numpy; an NVIDIA GPU for more than a dry run, and PyTorch to compare with. Each
+part runs in processes of its own, which append each result to FOLDER/journal.jsonl. A
+task that faults or hangs costs its own result, and the others go on. A second run
+with the same folder continues. Exits with 1 if a result is wrong or a task failed."""
 
 import argparse
 import datetime
 import json
 import os
 import pathlib
-import re
+import random
+import signal
 import subprocess
 import sys
 import time
@@ -21,284 +22,353 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-import correctness
-import device
-import items
+import journal
+import plan
+import process
 import results
-import tools
 
-PARTS = ["correctness", "sanitizer", "benchmark", "counters"]
-# Seconds after which a part starts no new item: about 12 minutes in total.
-# torch.compile takes seconds per shape and has its own limit.
-SECONDS = {
-    "correctness": 120,  # each of small and large
-    "sanitizer": 100,  # each tool
-    "benchmark": 180,
-    "compile": 120,
-    "counters": 100,
-}
+PARTS = ["smoke", "benchmark", "correctness", "sanitizer", "counters", "compile", "load"]
+# A process may take as long to begin its first task: PyTorch loads slowly.
+START_SECONDS = 90
+PROBE_SECONDS = 90
+# For the report at the end.
+RESERVE_SECONDS = 5
+SAVE_SECONDS = 15
+# Processes in a row that end without a good result before a part is given up.
+MOST_FAILURES = 5
 
 
-def make_item(entry):
-    fields = ("layout", "type", "variant", "schedule", "format")
-    return items.Item(tuple(entry["sizes"]), *(entry[field] for field in fields))
+class Worker:
+    """A process that runs tasks of a part, watched through the journal."""
 
+    def __init__(self, job, log_path):
+        with open(log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-B", str(HERE / "worker.py")],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=process.end_with_me(),
+            )
+        try:
+            self.process.stdin.write(json.dumps(job).encode())
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass  # It has died, as `poll` tells.
 
-def first_line(error):
-    text = f"{error}" if isinstance(error, device.Error) else f"{type(error).__name__}: {error}"
-    return (text.splitlines() or [""])[0][:400]
+    def kill(self):
+        """Kills the process and its children. False if it survives, in the kernel."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
 
 class Suite:
     def __init__(self, options):
         self.options = options
-        self.manifest = json.loads((HERE / "manifest.json").read_text())
-        self.objects = {}
-        self.chosen = {}
-        for entry in self.manifest["items"]:
-            item = make_item(entry)
-            if "object" in entry and re.search(options.shapes, item.name):
-                self.objects[item] = HERE / entry["object"]
-                self.chosen[item] = entry.get("chosen", "")
-        self.document = {"machine": self.describe(), "seconds": {}, "failed": {}}
-        self.previous = self.load_previous()
-        measured = set(items.large())
-        self.large = [item for item in self.objects if item in measured]
-        self.small = [item for item in self.objects if item.is_small]
-        self.few = [item for item in items.small(few=True) if item in self.objects]
+        self.start = time.time()
+        self.end = self.start + 60 * options.minutes - RESERVE_SECONDS
+        self.catalogue = plan.Catalogue(shapes=options.shapes)
+        self.seed = options.seed if options.seed is not None else random.randrange(10**6)
+        self.parts = []
+        self.path = options.output / "journal.jsonl"
+        self.log = None
+        self.saved = 0.0
+        self.machine = {}
+        # Needs of parts that this machine lacks, with the reason.
+        self.missing = {}
+        self.has_looked_for_torch = False
+        self.cubins = False
+        # Results by task, of this run and of those that it continues.
+        self.finished = {}
+        self.given_up = set()
+        # Implementations that faulted or hung.
+        self.excluded = []
 
-    def describe(self):
-        found = {"gpu": "no GPU: dry run on the emulator", "commit": self.manifest["commit"]}
-        found["chip"] = self.manifest["chip"]
-        now = datetime.datetime.now(datetime.timezone.utc)
-        found["date"] = now.strftime("%Y-%m-%d %H:%M UTC")
+    # The machine.
+
+    def probe(self, task):
+        """What a process of its own finds: the driver, the device, PyTorch."""
+        path = self.options.output / "probe.jsonl"
+        part = plan.Part("probe", [task], PROBE_SECONDS, 1)
+        path.unlink(missing_ok=True)
+        _, why = self.run_worker(part, [task], journal.Journal(path), self.end)
+        found = [record["result"] for record in journal.load(path) if "result" in record]
+        self.finished.pop(part.id(task), None)
+        return found[-1] if found else {"error": why}
+
+    def find_device(self):
+        commit, chip = self.catalogue.manifest["commit"], self.catalogue.manifest["chip"]
+        now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+        self.machine = {"commit": commit, "chip": chip, "date": now}
         if self.options.dry_run:
-            return found
-        found["gpu"] = found["software"] = "unknown"
-        try:
-            query = "--query-gpu=name,driver_version,clocks.max.sm,clocks.max.mem,power.limit"
-            command = ["nvidia-smi", query, "--format=csv,noheader"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-            name, driver, *rest = done.stdout.splitlines()[0].split(", ")
-            found["gpu"] = name
-            found["software"] = f"driver {driver}, at most {', '.join(rest)}"
-        except Exception as error:
-            found["software"] = first_line(error)
-        try:
-            import torch
+            self.machine["gpu"] = "no GPU: dry run on the emulator"
+            return
+        driver, device, smi = (self.probe(task) for task in ("driver", "device", "smi"))
+        self.machine["gpu"] = driver.get("gpu", "unknown")
+        self.machine["l2_bytes"] = driver.get("l2_bytes", 0)
+        version = driver.get("version", [0, 0])
+        software = f"driver of CUDA {version[0]}.{version[1]}"
+        if "error" in driver:
+            software = f"no driver: {driver['error']}"
+        if "smi" in smi:
+            software += f"; {smi['smi']}"
+        if "error" in device:
+            self.missing["device"] = device["error"]
+        self.machine["software"] = software
+        # Drivers run binaries of their own major version of CUDA, or an older one.
+        toolkit = self.catalogue.manifest.get("toolkit")
+        self.cubins = bool(toolkit) and tuple(version) >= (toolkit[0], 0)
+        self.machine["kernels"] = "cubins" if self.cubins else "PTX"
 
-            found["gpu"] = torch.cuda.get_device_name(0)
-            found["l2_bytes"] = torch.cuda.get_device_properties(0).L2_cache_size
-            found["software"] += (
-                f"; PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}"
-            )
-        except Exception as error:
-            found["software"] += f"; no PyTorch: {first_line(error)}"
-        return found
+    def find_torch(self):
+        """Before the first part that uses it, as PyTorch loads slowly."""
+        if self.options.dry_run or self.has_looked_for_torch or "device" in self.missing:
+            return
+        self.has_looked_for_torch = True
+        found = self.probe("torch")
+        if "error" in found:
+            self.missing["torch"] = f"no PyTorch: {found['error']}"
+        text = self.missing.get("torch") or f"PyTorch {found['torch']}, cuDNN {found['cudnn']}"
+        self.log.append({"software": text})
 
-    def load_previous(self):
-        """Results of other parts in the folder, for this commit and this GPU."""
-        path = self.options.output / "gpu.json"
-        try:
-            previous = json.loads(path.read_text())
-        except (OSError, ValueError):
-            return {}
-        same = all(
-            previous.get("machine", {}).get(key) == self.document["machine"][key]
-            for key in ("gpu", "commit")
+    def open_journal(self):
+        """Continues the journal of the same machine and commit, else begins another."""
+        keys = ("gpu", "commit", "chip")
+        for record in journal.load(self.path):
+            if "machine" in record:
+                old = record["machine"]
+                if any(old.get(key) != self.machine.get(key) for key in keys):
+                    self.path.rename(self.path.with_suffix(f".{int(time.time())}.jsonl"))
+                    break
+        for record in journal.load(self.path):
+            result = record.get("result", {})
+            again = self.options.retry and ("error" in result or "absent" in result)
+            if "result" in record and not again:
+                self.finished[record["task"]] = result
+        self.log = journal.Journal(self.path)
+        names = self.catalogue.measured()
+        self.log.append(
+            {
+                "machine": self.machine,
+                "seed": self.seed,
+                "plan": {part.name: len(part.tasks) for part in self.parts},
+                "cases": {name: self.catalogue.describe(name) for name in names},
+            }
         )
-        return previous if same else {}
 
-    def save(self):
-        merged = results.merge([self.previous, self.document])
-        results.write(merged, self.options.output / "gpu")
+    # Parts.
 
-    def run_all(self, name, wanted, check, entries):
-        """Appends the result of `check` for each item of `wanted`."""
-        deadline = time.monotonic() + SECONDS[name]
-        for item in wanted:
-            if time.monotonic() > deadline:
-                entries.append({"name": item.name, "skipped": "no time left"})
-                continue
-            entry = {"name": item.name}
-            try:
-                entry.update(check(item))
-            except Exception as error:
-                entry["error"] = first_line(error)
-                self.recover()
-            entries.append(entry)
+    def job(self, part, tasks, limit, end):
+        return {
+            "part": part.name,
+            "tasks": tasks,
+            "limit": limit,
+            "end": end,
+            "folder": str(HERE),
+            "shapes": self.options.shapes,
+            "journal": "",
+            "library": str(self.options.library),
+            "dry_run": self.options.dry_run,
+            "cubins": self.cubins,
+            "torch": "torch" not in self.missing,
+            "excluded": self.excluded,
+        }
 
-    def recover(self):
-        """Clears an error of the library, so that the next item can run."""
-        self.library.library.bngradCudaTakeStatus()
-        self.library.messages = []
+    def run_worker(self, part, tasks, log, end):
+        """Runs tasks in one process. Returns ("done", "failed", "stuck" or "late", why)."""
+        job = self.job(part, tasks, min(part.limit, self.options.limit), end)
+        job["journal"] = str(log.path)
+        reader = journal.Reader(log.path)
+        reader.read()
+        child = Worker(job, self.options.output / "worker.log")
+        state = {"task": None, "since": time.time(), "at": "", "fault": None}
+        while True:
+            code = child.process.poll()
+            self.follow(reader, state)
+            if code is not None:
+                break
+            now = time.time()
+            limit = job["limit"] if state["task"] else START_SECONDS
+            is_late = now > self.end
+            if is_late or now > state["since"] + limit:
+                outcome = "failed" if child.kill() else "stuck"
+                self.follow(reader, state)
+                why = f"not finished after {now - state['since']:.0f} s"
+                if not is_late:
+                    self.fail(log, state, why)
+                return ("late" if is_late else outcome), why
+            self.save_sometimes()
+            time.sleep(0.02)
+        # A child of the process may still run.
+        child.kill()
+        if code == 0:
+            return "done", ""
+        why = state["fault"] or self.describe_exit(code)
+        self.fail(log, state, why)
+        return "failed", why
 
-    def correctness(self):
-        found = self.document["correctness"] = {}
-        shifts = (0, 1) if self.options.dry_run else (0, 0, 1)
+    def follow(self, reader, state):
+        """Reads new lines of the journal: the task in progress, and results."""
+        for record in reader.read():
+            if "cubins" in record:
+                self.cubins = False
+            if "begin" in record:
+                state.update(task=record["task"], since=time.time(), at="")
+            elif "result" in record:
+                self.finished[record["task"]] = record["result"]
+                state.update(task=None, since=time.time(), at="")
+            elif "at" in record:
+                state["at"] = record["at"]
+            elif "fault" in record:
+                state["fault"] = record["fault"]
 
-        def check_small(item):
-            path = self.objects[item]
-            return {"worst": correctness.check_small(self.library, item, path, shifts)}
-
-        wanted = self.small
-        if self.options.dry_run:
-            wanted = [item for item in wanted if item.format == "isa"]
-        for entry in self.manifest["items"]:
-            if "error" in entry and re.search(self.options.shapes, make_item(entry).name):
-                error = {"name": make_item(entry).name, "error": "not compiled: " + entry["error"]}
-                found.setdefault("small", []).append(error)
-        self.run_all("correctness", wanted, check_small, found.setdefault("small", []))
-        print(f"correctness: {len(found['small'])} small functions", flush=True)
-        if self.options.dry_run:
-            # Items that are too large for the emulator, or that it cannot interpret.
-            rest = [item for item in self.objects if not (item.is_small and item.format == "isa")]
-
-            def load(item):
-                device.Gradient(item, self.objects[item])
-                return {}
-
-            if rest:
-                self.run_all("correctness", rest, load, found.setdefault("load", []))
+    def fail(self, log, state, why):
+        """Gives the task in progress an error as its result. In a benchmark, the fault of
+        another implementation excludes that, and the task is run again without it."""
+        task, at = state["task"], state["at"]
+        if not task:
             return
-        import benchmark
-
-        def check_large(item):
-            return {"worst": benchmark.check_large(self.library, item, self.objects[item])}
-
-        self.run_all("correctness", self.large, check_large, found.setdefault("large", []))
-
-    def sanitizer(self):
-        found = self.document["sanitizer"] = {}
-        if self.options.dry_run:
+        if at and at not in self.excluded and task.startswith("benchmark/"):
+            self.excluded.append(at)
+            log.append({"note": f"{at} is not measured after {task.split('/')[1]}: {why}"})
             return
-        names = [item.name for item in self.few]
-        for tool in ("memcheck", "racecheck"):
-            found[tool] = tools.sanitize(tool, names, SECONDS["sanitizer"])
-            print(f"{tool}: {found[tool].get('summary') or found[tool]}"[:300], flush=True)
+        log.finish(task, {"error": why}, time.time() - state["since"])
+        self.finished[task] = {"error": why}
 
-    def benchmark(self):
-        cases = self.document["benchmark"] = []
-        for item in self.large:
-            cases.append(
-                {
-                    "name": item.name,
-                    "sizes": item.sizes,
-                    "layout": item.layout,
-                    "type": item.type,
-                    "tensor_bytes": item.case.tensor_bytes,
-                    "schedule": self.chosen[item],
-                    "results": {},
-                }
-            )
-        if self.options.dry_run:
-            return
-        import benchmark
+    def describe_exit(self, code):
+        if code == process.RESTART:
+            return "the device does not answer after an error"
+        if code < 0:
+            return f"the process died: {signal.Signals(-code).name}"
+        # Python's error, such as that of a module that cannot be imported.
+        lines = (self.options.output / "worker.log").read_text(errors="replace").splitlines()
+        return f"the process ended with status {code}: {(lines or ['no output'])[-1][:200]}"
 
-        samples = [benchmark.measure_bandwidth()]
-        self.document["bandwidth_gbps"] = results.summarize_bandwidth(samples)
-        begin = time.monotonic()
-        for item, case in zip(self.large, cases):
-            try:
-                case["results"] = benchmark.measure_item(
-                    self.library,
-                    item,
-                    self.objects[item],
-                    ("torch", "cudnn"),
-                    begin + SECONDS["benchmark"],
-                )
-                samples.append(benchmark.measure_bandwidth())
-            except Exception as error:
-                case["results"] = {"bngrad": {"absent": first_line(error)}}
-                self.recover()
-        self.document["bandwidth_gbps"] = results.summarize_bandwidth(samples)
+    def left(self, part):
+        return [task for task in part.tasks if part.id(task) not in self.finished]
+
+    def give_up(self, part, why, kind="failed"):
+        self.given_up.add(part.name)
+        self.log.append({"part": part.name, kind: why})
+
+    def run_part(self, part, until):
+        """Runs the tasks of a part that have no result, before the time `until`."""
+        tasks = self.left(part)
+        if tasks and part.name in ("benchmark", "compile"):
+            self.find_torch()
+        missing = [need for need in part.needs if need in self.missing]
+        if tasks and missing and part.name not in self.given_up:
+            kind = "failed" if missing[0] == "device" else "absent"
+            self.give_up(part, self.missing[missing[0]], kind)
+        failures = 0
+        while tasks and time.time() < until and part.name not in self.given_up:
+            excluded = len(self.excluded)
+            outcome, why = self.run_worker(part, tasks, self.log, until)
+            left = self.left(part)
+            if outcome in ("done", "late"):
+                break
+            # Several of them in a row are a fault of the device or of the machine.
+            failures = failures + 1 if len(tasks) - len(left) == 1 else 1
+            if outcome == "stuck" or (len(left) == len(tasks) and len(self.excluded) == excluded):
+                self.give_up(part, why)
+            elif failures == MOST_FAILURES:
+                self.give_up(part, f"{failures} processes in a row failed: {why}")
+            tasks = left
         self.save()
-        print(f"benchmark: {len(cases)} cases; torch.compile now", flush=True)
-        # Large shapes first: they matter most.
-        deadline = time.monotonic() + SECONDS["compile"]
-        order = sorted(zip(self.large, cases), key=lambda pair: -pair[0].case.tensor_bytes)
-        for item, case in order:
-            if item.case.tensor_bytes < results.LARGE_BYTES:
-                continue
-            if time.monotonic() > deadline:
-                case["results"]["compile"] = {"absent": "no time left"}
-                continue
-            try:
-                case["results"]["compile"] = benchmark.measure_peer(item, "compile")
-            except Exception as error:
-                case["results"]["compile"] = {"absent": first_line(error)}
-
-    def counters(self):
-        found = self.document["counters"] = {}
-        deadline = time.monotonic() + SECONDS["counters"]
-        by_name = {item.name: item for item in self.objects}
-        for name in items.COUNTED:
-            if name not in by_name:
-                continue
-            found[name] = {"tensor_bytes": by_name[name].case.tensor_bytes}
-            if self.options.dry_run:
-                continue
-            left = deadline - time.monotonic()
-            if left < 5:
-                found[name]["absent"] = "no time left"
-                continue
-            found[name].update(tools.count_bytes(name, min(left, 60)))
-            print(f"counters: {name}", flush=True)
 
     def run(self):
-        self.library = device.Library(self.options.library)
-        for part in self.options.only:
-            begin = time.monotonic()
-            try:
-                getattr(self, part)()
-            except Exception as error:
-                self.document["failed"][part] = first_line(error)
-            self.document["seconds"][part] = time.monotonic() - begin
+        self.options.output.mkdir(parents=True, exist_ok=True)
+        self.find_device()
+        self.parts = plan.make_parts(self.catalogue, self.seed, self.cubins, self.options.dry_run)
+        self.parts = [part for part in self.parts if part.name in self.options.only]
+        self.open_journal()
+        for name, why in self.catalogue.errors.items():
+            self.log.finish(f"compile-time/{name}", {"error": f"not compiled: {why}"}, 0)
+        print(f"seed: {self.seed}; kernels: {self.machine.get('kernels', 'PTX')}", flush=True)
+        try:
+            self.run_parts()
+        except (KeyboardInterrupt, SystemExit):
+            # Its processes end with this one.
             self.save()
-        for line in results.summary(self.document):
+            raise
+        return self.finish()
+
+    def run_parts(self):
+        begin = time.time()
+        for part in self.parts:
+            self.run_part(part, begin + part.until * (self.end - begin))
+            self.print_part(part)
+        # The time that is left, for tasks that had none.
+        for part in self.parts:
+            self.run_part(part, self.end)
+
+    def print_part(self, part):
+        count = len(part.tasks) - len(self.left(part))
+        print(
+            f"{part.name}: {count} of {len(part.tasks)} tasks,"
+            f" {time.time() - self.start:.0f} s after the start",
+            flush=True,
+        )
+
+    # Reports.
+
+    def document(self):
+        return results.build(journal.load(self.path))
+
+    def save(self):
+        self.saved = time.time()
+        results.write(self.document(), self.options.output / "gpu")
+
+    def save_sometimes(self):
+        if self.log and time.time() > self.saved + SAVE_SECONDS:
+            self.save()
+
+    def finish(self):
+        self.save()
+        document = self.document()
+        for line in results.summary(document):
             print(line)
-        wrong = results.wrong_items(self.document)
+        wrong = results.wrong_items(document)
         for part, name, why in wrong[:30]:
             print(f"WRONG: {part}: {name}: {why}")
-        for part, why in self.document["failed"].items():
+        for part, why in document["failed"].items():
             print(f"FAILED: {part}: {why}")
-        reports = [r for r in self.document.get("sanitizer", {}).values() if "error" in r]
         print(f"written: {self.options.output}/gpu.md, gpu.json, gpu.svg")
-        return 1 if wrong or reports or self.document["failed"] else 0
-
-
-def run_child(names):
-    """Calls each item of `names` once; for tools that observe the process."""
-    manifest = json.loads((HERE / "manifest.json").read_text())
-    library = device.Library(HERE / "libBNGradCudaRuntime.so")
-    for entry in manifest["items"]:
-        item = make_item(entry)
-        if item.name not in names or "object" not in entry:
-            continue
-        gradient = device.Gradient(item, HERE / entry["object"])
-        buffers = device.Buffers(library, item, correctness.make_arguments(item, 1))
-        library.check(gradient.bind(buffers.pointers)())
-        buffers.free()
-    print("child: done")
+        return 1 if wrong or document["failed"] else 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     default = os.environ.get("OUT", "results")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path(default))
+    parser.add_argument("--minutes", type=float, help="time for all parts (9; 60 for a dry run)")
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
     parser.add_argument("--shapes", default="", help="only items whose name matches")
+    parser.add_argument("--seed", type=int, help="of the order of correctness tests")
+    parser.add_argument("--retry", action="store_true", help="repeat tasks that failed or were absent")
+    parser.add_argument("--limit", type=float, default=60, help="most seconds of a task (60)")
     parser.add_argument("--library", default=HERE / "libBNGradCudaRuntime.so")
     parser.add_argument("--dry-run", action="store_true", help="run on the emulator, without GPU and PyTorch")
-    parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.child:
-        run_child(set(options.child))
-        return 0
     options.only = options.only.split(",")
     unknown = [part for part in options.only if part not in PARTS]
     if unknown:
         parser.error(f"expected --only to be some of {','.join(PARTS)}, got {unknown[0]}")
+    if options.minutes is None:
+        options.minutes = 60 if options.dry_run else 9
+    for name in ("minutes", "limit"):
+        if not getattr(options, name) > 0:
+            parser.error(f"expected --{name} to be positive, got {getattr(options, name):g}")
+    options.output = options.output.resolve()
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     return Suite(options).run()
 
 

@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 
+import process
+
 HERE = pathlib.Path(__file__).resolve().parent
 METRICS = {
     "dram__bytes_read.sum": "read",
@@ -28,22 +30,42 @@ def find(name):
 
 
 def _run(command, timeout):
+    """Runs a tool, which ends with this process."""
     return subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, timeout=timeout
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        stdin=subprocess.DEVNULL,
+        preexec_fn=process.end_with_me(),
     )
 
 
-def sanitize(tool, names, timeout):
+def _child(names, cubins):
+    return [sys.executable, "-B", HERE / "worker.py", "--cubins" if cubins else "--ptx", *names]
+
+
+def query_smi():
+    """The driver, clocks and power as nvidia-smi prints them."""
+    query = "--query-gpu=driver_version,clocks.max.sm,clocks.max.mem,power.limit"
+    done = _run(["nvidia-smi", query, "--format=csv,noheader"], 60)
+    lines = done.stdout.splitlines()
+    if done.returncode or not lines:
+        raise RuntimeError((lines or [done.stderr.strip() or "no output"])[0])
+    driver, *rest = lines[0].split(", ")
+    return f"driver {driver}, at most {', '.join(rest)}"
+
+
+def sanitize(tool, names, timeout, cubins=False):
     """The report of compute-sanitizer's `tool` on the items `names`."""
     program = find("compute-sanitizer")
     if not program:
         return {"absent": "expected compute-sanitizer, found none"}
     command = [program, "--target-processes", "all", "--tool", tool, "--error-exitcode", "9", "--print-limit", "20"]
-    command += [sys.executable, "-B", HERE / "suite.py", "--child"]
     try:
-        done = _run(command + names, timeout)
+        done = _run(command + _child(names, cubins), timeout)
     except subprocess.TimeoutExpired:
-        return {"absent": f"not finished after {timeout:.0f} s"}
+        return {"error": f"not finished after {timeout:.0f} s"}
     output = done.stdout + done.stderr
     lines = [line for line in output.splitlines() if line.startswith("=========")]
     reports = [line.lstrip("= ") for line in lines if line.strip("= ")]
@@ -54,18 +76,18 @@ def sanitize(tool, names, timeout):
     return {"items": len(names), "summary": reports[-1] if reports else "clean"}
 
 
-def count_bytes(name, timeout):
+def count_bytes(name, timeout, cubins=False):
     """DRAM bytes that one call of item `name` reads and writes."""
     program = find("ncu")
     if not program:
         return {"absent": "expected ncu, found none"}
     command = [program, "--target-processes", "all", "--clock-control", "none", "--csv", "--page", "raw"]
     command += ["--metrics", ",".join(METRICS), "--print-units", "base"]
-    command += [sys.executable, "-B", HERE / "suite.py", "--child", name]
+    command += _child([name], cubins)
     try:
         done = _run(command, timeout)
     except subprocess.TimeoutExpired:
-        return {"absent": f"not finished after {timeout:.0f} s"}
+        return {"error": f"not finished after {timeout:.0f} s"}
     lines = done.stdout.splitlines()
     header = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if header is None:

@@ -36,7 +36,11 @@
 // CHECK:                   vector.load %[[FLAT_X]][%{{.+}}] : memref<148800xf32>, vector<64xf32>
 // CHECK-NEXT:              arith.addf %{{.+}}, %{{.+}} : vector<64xf32>
 // CHECK:                   llvm.loop_annotation
-// CHECK:             vector.reduction <add>, %{{.+}} fastmath<reassoc> : vector<64xf32> into f32
+// The lanes are added by halves.
+// CHECK:             %[[LOWER:.+]] = vector.extract_strided_slice %[[LANES:.+]] {offsets = [0], sizes = [32], strides = [1]}
+// CHECK:             %[[UPPER:.+]] = vector.extract_strided_slice %[[LANES]] {offsets = [32], sizes = [32], strides = [1]}
+// CHECK:             arith.addf %[[LOWER]], %[[UPPER]] : vector<32xf32>
+// CHECK:             arith.addf {{.+}} : vector<1xf32>
 // CHECK:             memref.store %{{.+}}, %[[SUM]][%[[C]]]
 // CHECK:             math.sqrt
 // CHECK:             memref.store %{{.+}}, %[[FACTOR]][%[[C]]]
@@ -240,8 +244,8 @@ func.func @dynamic_rows(%x: memref<?x?xf32>, %sum: memref<?xf32>) {
 // CHECK:         scf.parallel {{.*}} to (%c2)
 // CHECK:           vector.maskedload %[[SUM]]
 // CHECK:           scf.while
-// 910 rows of 3456 bytes are 3 MB, which are read forward before stepping back:
-// CHECK:           arith.divui %{{.+}}, %c910
+// 1365 rows of 2304 bytes are 3 MB, which are read forward before stepping back:
+// CHECK:           arith.divui %{{.+}}, %c1365
 // CHECK:           vector.store %{{.+}} {alignment = 64 : i64, nontemporal = true} : memref<300000xi16>, vector<64xi16>
 // Partial lines are not streamed:
 // CHECK-NOT:       nontemporal
@@ -391,11 +395,11 @@ func.func @channels_that_may_trap(%x: memref<1000x64xf32>, %sum: memref<64xf32>,
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
 
-// An operand that is not read has no table. The one table has 896 elements.
+// An operand that is not read has no table. The one table has 448 elements.
 // CHECK-LABEL: func @unused
 // CHECK-SAME:    %[[UNUSED:[^:,]+]]: memref<64xf32>, %[[F:[^:,]+]]: memref<64xf32>,
 // CHECK-NOT:     %[[UNUSED]]
-// CHECK:         memref.alloc() {alignment = 64 : i64} : memref<3584xi8>
+// CHECK:         memref.alloc() {alignment = 64 : i64} : memref<1792xi8>
 // CHECK-NOT:     memref.alloc
 // CHECK:         vector.load %[[F]]
 // CHECK:         return

@@ -58,13 +58,14 @@ static bool findShared(Warp &warp, unsigned lane, Space space, uint64_t address,
       return outOfBounds(warp, lane, space, address, bytes,
                          "of a block of the cluster that has exited");
   }
-  if (address >> 32 != 0 || offset < kSharedBase ||
-      offset - kSharedBase + bytes > block->shared.bytes)
+  uint64_t base = block->shared.base;
+  if (address >> 32 != 0 || offset < base ||
+      offset - base + bytes > block->shared.bytes)
     return outOfBounds(warp, lane, space, address, bytes,
-                       "expected offsets " + hex(kSharedBase) + " to " +
-                           hex(kSharedBase + block->shared.bytes));
+                       "expected offsets " + hex(base) + " to " +
+                           hex(base + block->shared.bytes));
   place.region = &block->shared;
-  place.offset = offset - kSharedBase;
+  place.offset = offset - base;
   place.space = Space::Shared;
   place.block = block;
   return true;
@@ -211,14 +212,14 @@ static bool allowEqualStore(Warp &warp, unsigned lane, const Place &place,
                             uint32_t bytes, const Actor &actor,
                             const StoredValue &value, Conflict &conflict) {
   Launch &launch = *warp.launch;
-  if (launch.equalStores == EqualStores::Error || !conflict.wrote ||
+  if (launch.equalStores == Effect::Error || !conflict.wrote ||
       !isEqualStore(place, bytes, value))
     return false;
   Conflict first = conflict;
   if (!place.region->shadow.write(place.offset, bytes, actor, value.width,
                                   /*isEqual=*/true, conflict))
     return false;
-  if (launch.equalStores == EqualStores::Warn)
+  if (launch.equalStores == Effect::Warn)
     warp.warn(lane, "equal-stores",
               describeAccess(place, bytes, AccessKind::Write) +
                   launch.describeActor(first.id) +
@@ -285,10 +286,9 @@ bool checkDefinedBytes(Warp &warp, unsigned lane, const Place &place,
   uint64_t first = place.region->defined.find(place.offset, bytes, false);
   if (first == bytes)
     return true;
-  warp.report(lane, "uninitialised",
-              "reads " + std::string(spaceName(place.space)) + " address " +
-                  hex(place.address + first) + ", which was never written");
-  return false;
+  return warp.reportUninitialised(
+      lane, "reads " + std::string(spaceName(place.space)) + " address " +
+                hex(place.address + first) + ", which was never written");
 }
 
 uint64_t logAddress(const Place &place) {

@@ -130,6 +130,7 @@ private:
   bool closeScope();
   Column newRegister(unsigned count = 1);
   bool special(const std::string &name, Column &column);
+  bool reservedOffset(const std::string &name, Column &column);
   bool symbolAddress(const Symbol &symbol, int64_t offset, Column &column);
   bool columnOf(const SyntaxOperand &operand, Type type, Column &column);
 

@@ -8,6 +8,7 @@
 
 #include "Decoder.h"
 
+#include "Chip.h"
 #include "Lexer.h"
 #include "Memory.h"
 
@@ -53,6 +54,23 @@ Column Decoder::constant(uint64_t bits) {
   return inserted.first->second;
 }
 
+/// The offsets of the reserved shared memory, from sm_80 on. It has one part.
+bool Decoder::reservedOffset(const std::string &name, Column &column) {
+  static const std::unordered_map<std::string_view, uint32_t> kOffsets = {
+      {"%reserved_smem_offset_begin", kSharedBase - kReservedBytes},
+      {"%reserved_smem_offset_end", kSharedBase},
+      {"%reserved_smem_offset_cap", kReservedBytes},
+      {"%reserved_smem_offset_0", kSharedBase - kReservedBytes},
+      {"%reserved_smem_offset_1", kSharedBase - kReservedBytes},
+  };
+  auto found = kOffsets.find(name);
+  if (found == kOffsets.end() || chipNumber(module.target) < 80)
+    return false;
+  program.reservedSharedBytes = kReservedBytes;
+  column = constant(found->second);
+  return true;
+}
+
 bool Decoder::special(const std::string &name, Column &column) {
   static const std::unordered_map<std::string_view, Special> kSpecials = {
       {"%tid.x", Special::TidX},
@@ -96,11 +114,15 @@ bool Decoder::special(const std::string &name, Column &column) {
       {"%dynamic_smem_size", Special::DynamicSmemSize},
       {"%total_smem_size", Special::TotalSmemSize},
       {"%aggr_smem_size", Special::AggrSmemSize},
+      // The driver has the address of a workspace of the grid here.
+      {"%envreg1", Special::GridWorkspaceHigh},
+      {"%envreg2", Special::GridWorkspaceLow},
       {"WARP_SZ", Special::WarpSize},
   };
   auto found = kSpecials.find(name);
   if (found == kSpecials.end())
-    return false;
+    return reservedOffset(name, column);
+  program.usesGridWorkspace |= found->second == Special::GridWorkspaceLow;
   auto inserted = specialColumns.try_emplace(uint8_t(found->second), 0);
   if (inserted.second) {
     inserted.first->second = newRegister();

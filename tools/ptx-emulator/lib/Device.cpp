@@ -13,6 +13,9 @@
 #include "Machine.h"
 #include "Parser.h"
 
+#include <new>
+#include <optional>
+
 namespace bngrad::ptx {
 
 Device &Device::get() {
@@ -150,6 +153,28 @@ void Device::unload(LoadedModule *module) {
 // Launches
 //===----------------------------------------------------------------------===//
 
+namespace {
+/// Memory for barriers of a grid, which is zero at the launch: its size and a
+/// counter, each of 32 bits.
+struct GridWorkspace {
+  explicit GridWorkspace(DeviceMemory &memory)
+      : memory(memory), buffer(memory.allocate(kBytes, false)) {
+    if (!buffer)
+      throw std::bad_alloc();
+    buffer->name = "grid workspace";
+    std::memset(buffer->data, 0, kBytes);
+    buffer->defined.set(0, kBytes, true);
+  }
+  ~GridWorkspace() { memory.release(buffer->base); }
+  GridWorkspace(const GridWorkspace &) = delete;
+  GridWorkspace &operator=(const GridWorkspace &) = delete;
+
+  static constexpr uint64_t kBytes = 8;
+  DeviceMemory &memory;
+  Buffer *buffer;
+};
+} // namespace
+
 std::string Device::launch(KernelHandle &kernel, LaunchConfig config,
                            void **params, uint64_t numParams,
                            bool knowsNumParams) {
@@ -167,6 +192,9 @@ std::string Device::launch(KernelHandle &kernel, LaunchConfig config,
   for (size_t i = 0; fits && i < program.params.size(); ++i)
     std::memcpy(config.params.data() + program.params[i].offset, params[i],
                 program.params[i].bytes);
+  std::optional<GridWorkspace> workspace;
+  if (program.usesGridWorkspace)
+    config.gridWorkspace = workspace.emplace(memory).buffer->base;
   Launch launch(memory, program, kernel.module->chip, std::move(config),
                 ++numLaunches);
   if (!launch.run())

@@ -59,15 +59,36 @@ std::string readBudget(uint64_t &budget) {
                         "a number of instructions above zero", text);
 }
 
-std::string readEqualStores(EqualStores &effect) {
-  std::string text = environment("PTX_EMULATOR_EQUAL_STORES");
-  effect = text == "allow"   ? EqualStores::Allow
-           : text == "error" ? EqualStores::Error
-                             : EqualStores::Warn;
-  return text.empty() || text == "warn" || effect != EqualStores::Warn
+/// Reads `variable` into `effect`, which is unchanged if it is not set.
+static std::string readEffect(const char *variable, Effect &effect) {
+  std::string text = environment(variable);
+  if (text == "allow")
+    effect = Effect::Allow;
+  else if (text == "warn")
+    effect = Effect::Warn;
+  else if (text == "error")
+    effect = Effect::Error;
+  else if (!text.empty())
+    return mismatch(variable, "allow, warn or error", text);
+  return "";
+}
+
+std::string readEqualStores(Effect &effect) {
+  effect = Effect::Warn;
+  return readEffect("PTX_EMULATOR_EQUAL_STORES", effect);
+}
+
+std::string readUninitialised(Effect &effect) {
+  effect = Effect::Error;
+  return readEffect("PTX_EMULATOR_UNINITIALISED", effect);
+}
+
+std::string readShuffleOrder(bool &isAllowed) {
+  std::string text = environment("PTX_EMULATOR_SHUFFLE_ORDER");
+  isAllowed = text == "allow";
+  return text.empty() || isAllowed || text == "error"
              ? ""
-             : mismatch("PTX_EMULATOR_EQUAL_STORES", "allow, warn or error",
-                        text);
+             : mismatch("PTX_EMULATOR_SHUFFLE_ORDER", "allow or error", text);
 }
 
 std::string readReplacement(std::string &text) {

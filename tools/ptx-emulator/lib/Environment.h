@@ -26,11 +26,20 @@ std::string readChip(std::string &chip);
 /// PTX_EMULATOR_BUDGET; a default if it is not set.
 std::string readBudget(uint64_t &budget);
 
-/// The effect of unordered stores of the same value to the same place.
-enum class EqualStores : uint8_t { Allow, Warn, Error };
+/// The effect of a finding that a correct kernel may have.
+enum class Effect : uint8_t { Allow, Warn, Error };
 
-/// PTX_EMULATOR_EQUAL_STORES; warns if it is not set.
-std::string readEqualStores(EqualStores &effect);
+/// PTX_EMULATOR_EQUAL_STORES, for unordered stores of the same value to the
+/// same place; warns if it is not set.
+std::string readEqualStores(Effect &effect);
+
+/// PTX_EMULATOR_UNINITIALISED, for uses of uninitialised bytes; an error if it
+/// is not set.
+std::string readUninitialised(Effect &effect);
+
+/// PTX_EMULATOR_SHUFFLE_ORDER: whether shuffles and votes order the accesses of
+/// their lanes.
+std::string readShuffleOrder(bool &isAllowed);
 
 /// PTX_EMULATOR_REPLACE_PTX: reads the file into `text`, which is unchanged if
 /// the variable is not set.

@@ -38,17 +38,20 @@ void Block::start(Cluster &owner, uint32_t blockRank, Dim3 blockId) {
     barrier = NamedBarrier();
 
   const Launch &launch = owner.launch;
-  uint32_t bytes = launch.sharedBytes();
+  uint32_t reserved = launch.program.reservedSharedBytes;
+  uint32_t bytes = reserved + launch.sharedBytes();
   if (sharedData.size() != bytes) {
     sharedData.resize(bytes);
     shared.shadow.resize(bytes);
   }
   // NaN in every floating-point format.
   std::fill(sharedData.begin(), sharedData.end(), 0xFF);
+  std::fill_n(sharedData.begin(), reserved, 0);
   shared.data = sharedData.data();
-  shared.base = kSharedBase;
+  shared.base = kSharedBase - reserved;
   shared.bytes = bytes;
   shared.defined.resize(bytes, false);
+  shared.defined.set(0, reserved, true);
   shared.busy.resize(bytes, false);
   shared.numBusy = shared.numSources = 0;
   shared.shadow.forget();
@@ -392,6 +395,10 @@ bool Launch::run() {
   error = readBudget(budget);
   if (!failed())
     error = readEqualStores(equalStores);
+  if (!failed())
+    error = readUninitialised(uninitialised);
+  if (!failed())
+    error = readShuffleOrder(shufflesOrder);
   if (failed() || !check())
     return false;
   uint64_t numClusters = config.grid.count() / config.cluster.count();

@@ -106,11 +106,15 @@ public:
   /// Stops the lanes of `mask` at `pc`.
   void suspend(uint32_t mask, uint32_t pc, Wait wait, uint32_t detail = 0);
   void exitLanes(uint32_t mask);
+  /// Orders the accesses of the lanes so far before those that follow.
+  void synchronizeLanes(uint32_t mask);
   /// Lets other warps run; then other lanes of this warp run first.
   void yield() { yielding = true; }
 
   /// Reports an error of `lane` at the current instruction.
   void report(unsigned lane, const char *kind, const std::string &detail);
+  /// Reports a use of uninitialised bytes, and gives whether to continue.
+  bool reportUninitialised(unsigned lane, const std::string &detail);
   /// Prints a warning, once for each instruction of a kernel.
   void warn(unsigned lane, const char *kind, const std::string &detail);
 
@@ -229,6 +233,7 @@ struct LaunchConfig {
   Dim3 grid, block, cluster;
   bool hasCluster = false;
   uint32_t dynamicShared = 0;
+  uint64_t gridWorkspace = 0; // its address
   std::vector<uint8_t> params;
 };
 
@@ -265,7 +270,9 @@ public:
   uint64_t steps = 0;        // instructions of warps
   uint64_t conflicts = 0;    // of banks
   uint64_t budget = 0;
-  EqualStores equalStores = EqualStores::Warn;
+  Effect equalStores = Effect::Warn;
+  Effect uninitialised = Effect::Error;
+  bool shufflesOrder = false;
   /// Increases with every event that may end a wait.
   uint64_t progress = 0;
   std::vector<Cluster *> active;

@@ -28,6 +28,9 @@ inline constexpr unsigned kRankShift = 24;
 /// The start of the shared memory of a block. It is not 0, so that a null
 /// pointer is out of bounds.
 inline constexpr uint32_t kSharedBase = 1024;
+/// The size of the memory before it that the system reserves, for kernels that
+/// ask for its address.
+inline constexpr uint32_t kReservedBytes = 512;
 
 /// One bit for each byte.
 class ByteFlags {

@@ -132,6 +132,8 @@ enum class Special : uint8_t {
   DynamicSmemSize,
   TotalSmemSize,
   AggrSmemSize,
+  GridWorkspaceHigh,
+  GridWorkspaceLow,
   WarpSize
 };
 
@@ -156,6 +158,8 @@ struct Program {
   uint32_t mostParamBytes = 4096; // larger from PTX 8.1 on
   uint64_t staticSharedBytes = 0;
   uint32_t dynamicSharedOffset = 0;
+  uint32_t reservedSharedBytes = 0; // before the static ones
+  bool usesGridWorkspace = false;
   uint64_t localBytes = 0;
   /// Lines that a warning was printed for.
   mutable std::set<uint32_t> warnedLines;

@@ -86,6 +86,10 @@ std::optional<uint64_t> Warp::specialOfBlock(Special special) const {
   case Special::TotalSmemSize:
   case Special::AggrSmemSize:
     return launch->sharedBytes();
+  case Special::GridWorkspaceHigh:
+    return config.gridWorkspace >> 32;
+  case Special::GridWorkspaceLow:
+    return uint32_t(config.gridWorkspace);
   case Special::WarpSize:
     return 32;
   default:
@@ -193,6 +197,14 @@ void Warp::report(unsigned lane, const char *kind, const std::string &detail) {
   launch->report(kind, describe(lane, detail));
 }
 
+bool Warp::reportUninitialised(unsigned lane, const std::string &detail) {
+  if (launch->uninitialised == Effect::Warn)
+    warn(lane, "uninitialised", detail);
+  else if (launch->uninitialised == Effect::Error)
+    report(lane, "uninitialised", detail);
+  return !launch->failed();
+}
+
 void Warp::warn(unsigned lane, const char *kind, const std::string &detail) {
   const Program &program = launch->program;
   if (program.warnedLines.insert(program.code[current.pc].line).second)
@@ -273,9 +285,23 @@ void Warp::exitLanes(uint32_t mask) {
   alive &= ~mask;
   block->exited += __builtin_popcount(mask);
   ++launch->progress;
+  // Those that wait for lanes of the warp look again: none waits for these.
+  for (Group &group : groups) {
+    if (group.wait == Wait::WarpBarrier)
+      --group.pc;
+    if (group.wait == Wait::Lanes || group.wait == Wait::WarpBarrier)
+      group.wait = Wait::None;
+  }
   block->cluster->leaveClusterBarrier(*this, mask);
   for (NamedBarrier &barrier : block->barriers)
     block->finishIfComplete(barrier);
+}
+
+void Warp::synchronizeLanes(uint32_t mask) {
+  std::vector<uint32_t> participants;
+  for (; mask; mask &= mask - 1)
+    participants.push_back(actorOf(__builtin_ctz(mask)));
+  block->cluster->order.synchronize(participants);
 }
 
 //===----------------------------------------------------------------------===//
@@ -286,12 +312,12 @@ bool Warp::checkDefined(const Inst &inst, uint32_t mask) {
   if (inst.undefinedRule != UndefinedRule::Report)
     return true;
   for (int32_t predicate : inst.predSource)
-    if (uint32_t bad = predUndefined[predicate] & mask) {
-      report(__builtin_ctz(bad), "uninitialised",
-             "reads a predicate that was never written, or depends on a value "
-             "that was not");
+    if (uint32_t bad = predUndefined[predicate] & mask;
+        bad && !reportUninitialised(
+                   __builtin_ctz(bad),
+                   "reads a predicate that was never written, or depends on a "
+                   "value that was not"))
       return false;
-    }
   return checkSources(inst, mask, 0, inst.source.count);
 }
 
@@ -431,11 +457,10 @@ bool Warp::checkSources(const Inst &inst, uint32_t mask, unsigned first,
     Column column = inst.source[i];
     for (uint32_t bad = undefinedOf(column) & mask; bad; bad &= bad - 1) {
       unsigned lane = __builtin_ctz(bad);
-      if (!(undefinedBytes(column, lane) & inst.readBytes))
-        continue;
-      report(lane, "uninitialised",
-             "reads a register " + describeUndefined(column));
-      return false;
+      if ((undefinedBytes(column, lane) & inst.readBytes) &&
+          !reportUninitialised(lane,
+                               "reads a register " + describeUndefined(column)))
+        return false;
     }
   }
   return true;
@@ -472,12 +497,12 @@ void Warp::run(unsigned quantum) {
     launch->instructions += __builtin_popcount(mask);
     ++launch->steps;
     if (inst.guard >= 0) {
-      if (uint32_t bad = predUndefined[inst.guard] & mask) {
-        report(__builtin_ctz(bad), "uninitialised",
-               "the guard was never written, or depends on a value that was "
-               "not");
+      if (uint32_t bad = predUndefined[inst.guard] & mask;
+          bad &&
+          !reportUninitialised(__builtin_ctz(bad),
+                               "the guard was never written, or depends on a "
+                               "value that was not"))
         return;
-      }
       uint32_t value = predicates[inst.guard];
       mask &= inst.guardNegated ? ~value : value;
     }

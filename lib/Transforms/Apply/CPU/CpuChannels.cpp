@@ -21,6 +21,9 @@ using namespace mlir::bngrad;
 /// Bytes read for an element, at most, if the next channel is prefetched
 /// besides. More keep the memory busy by themselves.
 static constexpr int64_t kMostPrefetchedBytes = 8;
+/// Bytes of a channel that is prefetched, at most: half of a second-level cache
+/// of 1 MiB, as it must not replace the channel being computed.
+static constexpr int64_t kMostChannelBytes = 512 << 10;
 
 /// Bytes of the data that `generic` reads for an element.
 static int64_t getReadBytes(linalg::GenericOp generic) {
@@ -93,6 +96,13 @@ void Channels::emitSums(OpBuilder &b, const SmallVector<Value> &ivs) const {
 void Channels::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
                                const SmallVector<Value> &ivs) const {
   Scalars uniform = loadUniformOfChannel(b, generic, ivs);
+  int64_t readBytes = getReadBytes(generic);
+  IndexBuilder before = at(b);
+  Value fits = before.compare(arith::CmpIPredicate::ule,
+                              before.mul(before.product(pick(sizes, reduced)),
+                                         before.constant(readBytes)),
+                              before.constant(kMostChannelBytes));
+  Value distance = before.select(fits, sizes[inner], before.constant(0));
   emitLoops(b, outer, ivs, [&](OpBuilder &nested, ArrayRef<Value> rowIvs) {
     IndexBuilder index = at(nested);
     // Backwards: the rows that were read last are still in a cache.
@@ -103,8 +113,8 @@ void Channels::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
     Run run = getRow(nested, backwards);
     run.uniform = uniform;
     // The next channel's row comes next in memory.
-    if (getReadBytes(generic) <= kMostPrefetchedBytes)
-      run.prefetchDistance = sizes[inner];
+    if (readBytes <= kMostPrefetchedBytes)
+      run.prefetchDistance = distance;
     emitElements(nested, generic, run, {index.constant(0), sizes[inner]});
   });
 }

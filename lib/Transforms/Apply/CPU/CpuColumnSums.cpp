@@ -67,14 +67,10 @@ void TableLoops::emitZeroSums(OpBuilder &b, const SumTables &tables,
           });
 }
 
-void TableLoops::addPieces(OpBuilder &b, const SumTables &tables,
-                           const ColumnRows &chain,
-                           ArrayRef<Piece> pieces) const {
-  SmallVector<Value> chains;
-  for (const Piece &piece : pieces)
-    llvm::append_range(
-        chains, loadEntries(b, tables.chains, getEntries(chain, at(b), piece)));
-  chains = emitSumLoop(
+SmallVector<Value> TableLoops::addRows(OpBuilder &b, const ColumnRows &chain,
+                                       ArrayRef<Piece> pieces,
+                                       ValueRange chains) const {
+  return emitSumLoop(
       b, chain.rows, chains, [&](OpBuilder &inRow, Value row, ValueRange sums) {
         Run run = chain.getRun(inRow, row);
         loadUniform(inRow, group.reduction, run);
@@ -87,9 +83,21 @@ void TableLoops::addPieces(OpBuilder &b, const SumTables &tables,
         }
         return next;
       });
-  for (auto [i, piece] : llvm::enumerate(pieces))
-    storeEntries(b, ArrayRef(chains).slice(i * numSums(), numSums()),
-                 tables.chains, getEntries(chain, at(b), piece));
+}
+
+void TableLoops::addPieces(OpBuilder &b, const SumTables &tables,
+                           const ColumnRows &chain,
+                           ArrayRef<Piece> pieces) const {
+  SmallVector<Value> zeros;
+  for (const Piece &piece : pieces)
+    llvm::append_range(zeros, zeroTerms(b, piece.lanes));
+  SmallVector<Value> chains = addRows(b, chain, pieces, zeros);
+  for (auto [i, piece] : llvm::enumerate(pieces)) {
+    Piece entries = getEntries(chain, at(b), piece);
+    SmallVector<Value> sums = loadEntries(b, tables.sums, entries);
+    ArrayRef<Value> terms = ArrayRef(chains).slice(i * numSums(), numSums());
+    storeEntries(b, addCompensated(b, loc, sums, terms), tables.sums, entries);
+  }
 }
 
 void TableLoops::addOverrunning(OpBuilder &b, const SumTables &tables,
@@ -154,9 +162,14 @@ void TableLoops::addWideRows(OpBuilder &b, const SumTables &tables,
     oneRow.rows = {row, at(inRow).add(row, constant(inRow, 1))};
     emitPieces(inRow, {constant(inRow, 0), chain.columns}, wide,
                [&](OpBuilder &inPiece, const Piece &piece) {
-                 addPieces(inPiece, tables, oneRow, piece);
+                 Piece entries = getEntries(chain, at(inPiece), piece);
+                 SmallVector<Value> chains =
+                     loadEntries(inPiece, tables.chains, entries);
+                 storeEntries(inPiece, addRows(inPiece, oneRow, piece, chains),
+                              tables.chains, entries);
                });
   });
+  endChains(b, tables, chain);
 }
 
 void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
@@ -187,6 +200,5 @@ void TableLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
         nested, isNarrow,
         [&](OpBuilder &narrow) { addNarrowRows(narrow, tables, chain); },
         [&](OpBuilder &wideRows) { addWideRows(wideRows, tables, chain); });
-    endChains(nested, tables, rows);
   });
 }

@@ -78,6 +78,15 @@ Value CpuLoops::readOperand(OpBuilder &b, linalg::GenericOp generic,
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value, zeros);
 }
 
+void CpuLoops::loadEntriesOfPiece(OpBuilder &b, linalg::GenericOp generic,
+                                  const Piece &piece, Run &run) const {
+  for (OpOperand &operand : generic->getOpOperands())
+    if (!generic.getMatchingBlockArgument(&operand).use_empty() &&
+        !run.uniform.contains(&operand) &&
+        !isDataMap(generic.getMatchingIndexingMap(&operand)))
+      run.uniform[&operand] = readOperand(b, generic, operand, run, piece);
+}
+
 IRMapping CpuLoops::clonePiece(OpBuilder &b, linalg::GenericOp generic,
                                const Run &run, const Piece &piece,
                                ValueRange sums) const {
@@ -180,7 +189,8 @@ void CpuLoops::emitPieces(OpBuilder &b, Interval elements, int64_t most,
 void CpuLoops::prefetch(OpBuilder &b, linalg::GenericOp generic, const Run &run,
                         const Piece &piece) const {
   // Data that fit into the caches are not prefetched.
-  if (!run.prefetchDistance || matchPattern(isStreamed(b), m_Zero()))
+  if (!run.prefetchDistance || matchPattern(run.prefetchDistance, m_Zero()) ||
+      matchPattern(isStreamed(b), m_Zero()))
     return;
   IndexBuilder index = at(b);
   Value first =

@@ -63,7 +63,7 @@ struct Run {
   Value tableOffset;                     // entry of the first element
   Scalars uniform; // operands that have one value in the run
   /// Elements between a piece and the data that are fetched while it is
-  /// computed; null: the hardware's prefetcher follows the run.
+  /// computed; null or 0: the hardware's prefetcher follows the run.
   Value prefetchDistance;
 };
 
@@ -172,6 +172,10 @@ protected:
                                 ArrayRef<Value> ivs) const;
   /// Adds the uniform operands of `generic` to those that `run` has already.
   void loadUniform(OpBuilder &b, linalg::GenericOp generic, Run &run) const;
+  /// The same for the entries of a piece in the tables of `run`, which may then
+  /// be computed at this piece only.
+  void loadEntriesOfPiece(OpBuilder &b, linalg::GenericOp generic,
+                          const Piece &piece, Run &run) const;
   /// Clones the body of `generic` for a piece. `sums`: the values of the
   /// accumulators of a reduction; none: additions to them are left out.
   IRMapping clonePiece(OpBuilder &b, linalg::GenericOp generic, const Run &run,

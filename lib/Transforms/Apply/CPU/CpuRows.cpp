@@ -54,10 +54,11 @@ private:
   };
   /// How the second pass cuts the data. Its rows are folded ones.
   struct Elements {
-    Value columns; // of a row
-    Value shift;   // elements before the first row
-    Value rows;    // of which the last may be shorter
-    Value step;    // rows that are read forward before stepping back
+    Value columns;  // of a row
+    Value isNarrow; // whether these are `wide`
+    Value shift;    // elements before the first row
+    Value rows;     // of which the last may be shorter
+    Value step;     // rows that are read forward before stepping back
   };
 
   // Plans.
@@ -65,6 +66,7 @@ private:
   /// row if that makes it too long for tables.
   Value getFold(OpBuilder &b, int64_t unit, int64_t wanted) const;
   void planSums(OpBuilder &b);
+  void planColumns(OpBuilder &b);
   void planElements(OpBuilder &b);
   /// Entries between the tables of neighbouring threads.
   Value getTableStride(OpBuilder &b, Value columns) const;
@@ -91,6 +93,12 @@ private:
   void emitElementwise(OpBuilder &b, linalg::GenericOp generic,
                        const Share &share) const;
   Run getElementsRun(OpBuilder &b, Value row, Value tableOffset) const;
+  /// Computes those of `rows` that are whole, if rows are narrow, and returns
+  /// the others.
+  Interval emitNarrowRows(OpBuilder &b, linalg::GenericOp generic,
+                          Interval rows, Value tableOffset) const;
+  void emitNarrowPieces(OpBuilder &b, linalg::GenericOp generic, Interval rows,
+                        const Run &first, bool isStreaming) const;
   /// The elements before the first row, by the first thread.
   void emitShift(OpBuilder &b, linalg::GenericOp generic, Value thread,
                  Value tableOffset) const;
@@ -138,6 +146,21 @@ void Rows::planSums(OpBuilder &b) {
                       index.constant(leastBytes)),
         index.constant(std::min(most, schedule.rowBlocks)), blocks.count);
   blocks.stride = index.add(blocks.columns, index.constant(wide));
+}
+
+/// One piece, if it takes whole rows of the data, so that the per-channel
+/// operands stay in registers; otherwise long rows, so that little is done for
+/// each.
+void Rows::planColumns(OpBuilder &b) {
+  IndexBuilder index = at(b);
+  Value wideColumns = index.constant(wide);
+  Value fold =
+      getFold(b, std::max(getLineElements(), wide), schedule.columns / 4);
+  elements.isNarrow =
+      index.compare(arith::CmpIPredicate::eq,
+                    index.mul(getFold(b, wide, wide), channels), wideColumns);
+  elements.columns =
+      index.select(elements.isNarrow, wideColumns, index.mul(fold, channels));
 }
 
 /// Where results are streamed and rows fill whole lines, rows are counted from
@@ -380,6 +403,46 @@ void Rows::emitShift(OpBuilder &b, linalg::GenericOp generic, Value thread,
              });
 }
 
+void Rows::emitNarrowPieces(OpBuilder &b, linalg::GenericOp generic,
+                            Interval rows, const Run &first,
+                            bool isStreaming) const {
+  emitFor(b, rows, [&](OpBuilder &nested, Value row) {
+    Run run = first;
+    run.base = getElementsRun(nested, row, first.tableOffset).base;
+    Piece piece = {constant(nested, 0), wide};
+    IRMapping mapping = clonePiece(nested, generic, run, piece);
+    storePiece(nested, generic, run, piece, mapping, isStreaming);
+  });
+}
+
+Interval Rows::emitNarrowRows(OpBuilder &b, linalg::GenericOp generic,
+                              Interval rows, Value tableOffset) const {
+  // The shift is that of the first result; pieces must fill its lines.
+  Value result = getFlat(generic.getDpsInitOperand(0)->get());
+  if (generic != group.elementwise.front() ||
+      wide * getElementBytes(result) % kLineBytes != 0 ||
+      matchPattern(elements.isNarrow, m_Zero()))
+    return rows;
+  IndexBuilder index = at(b);
+  Value whole =
+      index.div(index.sub(count, elements.shift), index.constant(wide));
+  Value end = index.max(index.min(whole, rows.to), rows.from);
+  end = index.select(elements.isNarrow, end, rows.from);
+  Run first = getElementsRun(b, rows.from, tableOffset);
+  loadUniform(b, generic, first);
+  loadEntriesOfPiece(b, generic, {index.constant(0), wide}, first);
+  Value isStreaming = generic.getNumDpsInits() == 1
+                          ? isStreamed(b)
+                          : arith::ConstantIntOp::create(b, loc, 0, 1);
+  auto emitVersion = [&](bool streams) {
+    return [&, streams](OpBuilder &nested) {
+      emitNarrowPieces(nested, generic, {rows.from, end}, first, streams);
+    };
+  };
+  emitIf(b, isStreaming, emitVersion(true), emitVersion(false));
+  return {end, rows.to};
+}
+
 void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
                            const Share &share) const {
   IndexBuilder index = at(b);
@@ -396,7 +459,9 @@ void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
     IndexBuilder inside = at(nested);
     Value end = inside.sub(rows.to, inside.mul(step, elements.step));
     Value first = inside.max(inside.sub(end, elements.step), rows.from);
-    emitFor(nested, {first, end}, [&](OpBuilder &inRow, Value row) {
+    Interval others =
+        emitNarrowRows(nested, generic, {first, end}, tableOffset);
+    emitFor(nested, others, [&](OpBuilder &inRow, Value row) {
       Run run = getElementsRun(inRow, row, tableOffset);
       Value length = at(inRow).min(columns, at(inRow).sub(count, run.base));
       emitElements(inRow, generic, run, {zeroIndex, length});
@@ -405,10 +470,7 @@ void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
 }
 
 void Rows::emit(OpBuilder &b) {
-  // Long rows, so that little is done for each.
-  Value fold =
-      getFold(b, std::max(getLineElements(), wide), schedule.columns / 2);
-  elements.columns = at(b).mul(fold, channels);
+  planColumns(b);
   if (group.reduction)
     planSums(b);
   emitTables(b);

@@ -164,8 +164,17 @@ SmallVector<Value> CpuLoops::emitRunSums(OpBuilder &b,
 
 Value CpuLoops::addLanes(OpBuilder &b, Value sum, Value error) const {
   Value total = arith::AddFOp::create(b, loc, sum, error);
-  return vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD, total,
-                                     arith::FastMathFlags::reassoc);
+  // By halves: the order of vector.reduction is that of the target.
+  int64_t half = cast<VectorType>(total.getType()).getNumElements() / 2;
+  for (; half > 0; half /= 2) {
+    auto getHalf = [&](int64_t first) -> Value {
+      return vector::ExtractStridedSliceOp::create(
+          b, loc, total, ArrayRef<int64_t>{first}, ArrayRef<int64_t>{half},
+          ArrayRef<int64_t>{1});
+    };
+    total = arith::AddFOp::create(b, loc, getHalf(0), getHalf(half));
+  }
+  return vector::ExtractOp::create(b, loc, total, ArrayRef<int64_t>{0});
 }
 
 SmallVector<Value> CpuLoops::addLanes(OpBuilder &b, ValueRange sums) const {

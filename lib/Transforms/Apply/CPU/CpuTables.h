@@ -109,8 +109,11 @@ private:
   /// Copies the values of all channels to the first of `entries`.
   void copyChannels(OpBuilder &b, Value operand, Value table,
                     const ChannelEntries &entries) const;
-  /// Adds the terms of `pieces` of the rows of one chain to `tables.chains`;
-  /// between rows they stay in registers.
+  /// Adds the terms of `pieces` of the rows of a chain to `chains`.
+  SmallVector<Value> addRows(OpBuilder &b, const ColumnRows &chain,
+                             ArrayRef<Piece> pieces, ValueRange chains) const;
+  /// Adds the chain in `pieces` of its rows to `tables.sums`; its terms stay in
+  /// registers.
   void addPieces(OpBuilder &b, const SumTables &tables, const ColumnRows &chain,
                  ArrayRef<Piece> pieces) const;
   /// The same for all columns, as one piece that may overrun its row, if a
@@ -120,7 +123,7 @@ private:
   /// The same for all columns of rows that fit into registers.
   void addNarrowRows(OpBuilder &b, const SumTables &tables,
                      const ColumnRows &chain) const;
-  /// The same for all columns, row by row.
+  /// The same for all columns, row by row, with the terms in `tables.chains`.
   void addWideRows(OpBuilder &b, const SumTables &tables,
                    const ColumnRows &chain) const;
   /// Adds the chains to the sums, and sets them to 0.

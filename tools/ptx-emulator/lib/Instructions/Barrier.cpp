@@ -16,13 +16,6 @@ namespace bngrad::ptx {
 // bar.warp.sync
 //===----------------------------------------------------------------------===//
 
-static void synchronizeLanes(Warp &warp, uint32_t mask) {
-  std::vector<uint32_t> participants;
-  forLanes(mask,
-           [&](unsigned lane) { participants.push_back(warp.actorOf(lane)); });
-  warp.block->cluster->order.synchronize(participants);
-}
-
 static void executeWarpBarrier(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *members = warp.in(inst.source[0]);
   uint32_t left = mask;
@@ -34,11 +27,10 @@ static void executeWarpBarrier(Warp &warp, const Inst &inst, uint32_t mask) {
       here |= uint32_t(uint32_t(members[lane]) == member) << lane;
     });
     left &= ~here;
-    if ((here & ~member) || (member & ~warp.alive)) {
+    if (here & ~member) {
       warp.report(first, "divergent-shuffle",
                   "lanes " + hex(here) + " wait for the member mask " +
-                      hex(member) + ", of which " + hex(member & ~warp.alive) +
-                      " have exited or do not exist");
+                      hex(member));
       return;
     }
     // Others of the mask may wait at another bar.warp.sync.
@@ -46,14 +38,14 @@ static void executeWarpBarrier(Warp &warp, const Inst &inst, uint32_t mask) {
     for (const Group &group : warp.groups)
       if (group.wait == Wait::WarpBarrier && group.detail == member)
         all |= group.mask;
-    if (all != member) {
+    if (all != (member & warp.alive)) {
       warp.suspend(here, warp.pc() + 1, Wait::WarpBarrier, member);
       continue;
     }
     for (Group &group : warp.groups)
       if (group.wait == Wait::WarpBarrier && group.detail == member)
         group.wait = Wait::None;
-    synchronizeLanes(warp, member);
+    warp.synchronizeLanes(all);
   }
 }
 

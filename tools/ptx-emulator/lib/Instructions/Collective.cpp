@@ -13,8 +13,7 @@
 namespace bngrad::ptx {
 
 /// Whether all lanes of the member masks, which are in `members`, are at this
-/// instruction. Otherwise suspends the lanes, or reports why the missing lanes
-/// can never reach it.
+/// instruction or have exited. Otherwise suspends the lanes.
 static bool gather(Warp &warp, const uint64_t *members, uint32_t mask) {
   uint32_t missing = 0, wanted = 0;
   bool fine = forLanesWhile(mask, [&](unsigned lane) {
@@ -25,13 +24,7 @@ static bool gather(Warp &warp, const uint64_t *members, uint32_t mask) {
                       " is not in its own member mask " + hex(member));
       return false;
     }
-    if (uint32_t gone = member & ~warp.alive) {
-      warp.report(lane, "divergent-shuffle",
-                  "the member mask is " + hex(member) + ", but lanes " +
-                      hex(gone) + " have exited or do not exist");
-      return false;
-    }
-    missing |= member & ~mask;
+    missing |= member & warp.alive & ~mask;
     wanted |= member;
     return true;
   });
@@ -40,6 +33,11 @@ static bool gather(Warp &warp, const uint64_t *members, uint32_t mask) {
   if (missing) {
     warp.suspend(mask, warp.pc(), Wait::Lanes, wanted);
     return false;
+  }
+  for (uint32_t left = mask; warp.launch->shufflesOrder && left;) {
+    uint32_t member = uint32_t(members[__builtin_ctz(left)]) & warp.alive;
+    warp.synchronizeLanes(member);
+    left &= ~member;
   }
   return true;
 }
@@ -98,9 +96,19 @@ static void executeShuffle(Warp &warp, const Inst &inst, uint32_t mask) {
                       hex(uint32_t(members[lane])));
       return false;
     }
+    if ((warp.existing & ~warp.alive) >> from & 1) {
+      warp.report(lane, "divergent-shuffle",
+                  "reads from lane " + std::to_string(from) +
+                      ", which has exited");
+      return false;
+    }
     inRange |= uint32_t(valid) << lane;
     result[lane] = uint32_t(a[from]);
-    undefined[lane] = warp.undefinedBytes(inst.source[0], from) & lowBytes(4);
+    // The value of a lane without a thread is undefined.
+    undefined[lane] = warp.alive >> from & 1
+                          ? warp.undefinedBytes(inst.source[0], from)
+                          : 0xFF;
+    undefined[lane] &= lowBytes(4);
     affected |= uint32_t(undefined[lane] != 0) << lane;
     return true;
   });
@@ -146,7 +154,7 @@ static void executeVote(Warp &warp, const Inst &inst, uint32_t mask) {
   uint32_t votes = warp.predicate(inst, 0);
   uint32_t holds = 0;
   forLanes(mask, [&](unsigned lane) {
-    uint32_t member = uint32_t(members[lane]);
+    uint32_t member = uint32_t(members[lane]) & warp.alive;
     uint32_t mine = votes & member;
     switch (inst.mode) {
     case 0:
@@ -190,7 +198,7 @@ static void executeMatch(Warp &warp, const Inst &inst, uint32_t mask) {
   uint64_t keep = inst.type == Type::B32 ? 0xFFFFFFFF : ~uint64_t(0);
   uint32_t result[32], all = 0;
   forLanes(mask, [&](unsigned lane) {
-    uint32_t same = 0, member = uint32_t(members[lane]);
+    uint32_t same = 0, member = uint32_t(members[lane]) & warp.alive;
     forLanes(member, [&](unsigned other) {
       same |= uint32_t((a[other] & keep) == (a[lane] & keep)) << other;
     });
@@ -228,7 +236,7 @@ static void executeRedux(Warp &warp, const Inst &inst, uint32_t mask) {
   uint32_t result[32];
   bool isSigned = inst.type == Type::S32;
   forLanes(mask, [&](unsigned lane) {
-    uint32_t member = uint32_t(members[lane]);
+    uint32_t member = uint32_t(members[lane]) & warp.alive;
     uint32_t value = uint32_t(a[__builtin_ctz(member)]);
     forLanes(member & (member - 1), [&](unsigned other) {
       uint32_t x = uint32_t(a[other]);
@@ -282,7 +290,7 @@ static void executeElect(Warp &warp, const Inst &inst, uint32_t mask) {
   uint32_t elected = 0;
   uint64_t *d = warp.out(inst.dest[0]);
   forLanes(mask, [&](unsigned lane) {
-    unsigned leader = __builtin_ctz(uint32_t(members[lane]));
+    unsigned leader = __builtin_ctz(uint32_t(members[lane]) & warp.alive);
     elected |= uint32_t(leader == lane) << lane;
     d[lane] = leader;
   });

@@ -137,10 +137,12 @@ static void executeInvalidate(Warp &warp, const Inst &inst, uint32_t mask) {
 
 namespace {
 enum ArriveFlags : uint16_t {
-  kExpect = 1,   // expect_tx first
-  kArrive = 2,   // arrive
-  kComplete = 4, // complete_tx
-  kHasCount = 8  // the count or the bytes are an operand
+  kExpect = 1,     // expect_tx first
+  kArrive = 2,     // arrive
+  kComplete = 4,   // complete_tx
+  kHasCount = 8,   // the count or the bytes are an operand
+  kDrop = 16,      // fewer arrivals are expected in later phases
+  kNoComplete = 32 // must not end the phase
 };
 } // namespace
 
@@ -181,6 +183,13 @@ static void executeArrive(Warp &warp, const Inst &inst, uint32_t mask) {
     if (inst.mode & kArrive) {
       uint32_t count =
           operand && !(inst.mode & kExpect) ? uint32_t(operand[lane]) : 1;
+      if ((inst.mode & kNoComplete) && count >= barrier.pending) {
+        warp.report(lane, "divergent-barrier",
+                    "ends the phase of an mbarrier, in spite of .noComplete");
+        return false;
+      }
+      if (inst.mode & kDrop)
+        barrier.expected -= std::min(count, barrier.expected);
       if (!arrive(warp, lane, inst, found, count))
         return false;
     } else {
@@ -245,7 +254,7 @@ static bool decodeArrive(Decoder &decoder, Inst &inst, uint16_t mode) {
   if ((mode & kArrive) && decoder.take("expect_tx"))
     mode |= kExpect | kHasCount;
   if ((mode & kArrive) && decoder.take("noComplete"))
-    return decoder.unsupported("mbarrier.arrive.noComplete");
+    mode |= kNoComplete;
   inst.release = !takeSemantics(decoder, inst);
   takeMbarrierSpace(decoder, inst);
   inst.type = decoder.takeType();
@@ -307,6 +316,8 @@ static bool decodeMbarrier(Decoder &decoder, Inst &inst) {
     return decoder.takeType() == Type::B64 && decoder.address(inst, 0);
   case 2:
     return decodeArrive(decoder, inst, kArrive);
+  case 3:
+    return decodeArrive(decoder, inst, kArrive | kDrop);
   case 4:
     return decodeArrive(decoder, inst, kExpect | kHasCount);
   case 5:

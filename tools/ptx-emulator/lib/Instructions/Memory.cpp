@@ -103,17 +103,21 @@ static uint8_t undefinedBytes(const Region &region, uint64_t offset,
   return parts ? parts | uint8_t(~lowBytes(inst.bytes)) : 0;
 }
 
+static bool checkAddresses(Warp &warp, const Inst &inst, uint32_t mask) {
+  uint32_t bad = warp.undefinedOf(inst.source[0]) & mask;
+  return !bad ||
+         warp.reportUninitialised(__builtin_ctz(bad),
+                                  "takes its address from a register " +
+                                      warp.describeUndefined(inst.source[0]));
+}
+
 static void executeLoad(Warp &warp, const Inst &inst, uint32_t mask) {
   const uint64_t *base = warp.in(inst.source[0]);
   uint32_t bytes = inst.bytes * inst.dest.count;
   uint64_t keep = inst.destBytes >= 8 ? ~uint64_t(0)
                                       : (uint64_t(1) << inst.destBytes * 8) - 1;
-  if (uint32_t bad = warp.undefinedOf(inst.source[0]) & mask) {
-    warp.report(__builtin_ctz(bad), "uninitialised",
-                "takes its address from a register " +
-                    warp.describeUndefined(inst.source[0]));
+  if (!checkAddresses(warp, inst, mask))
     return;
-  }
   Place places[32];
   unsigned count = 0;
   uint32_t affected = 0;
@@ -167,12 +171,8 @@ static void executeStore(Warp &warp, const Inst &inst, uint32_t mask) {
   auto undefinedBytes = [&](unsigned i, unsigned lane) -> uint8_t {
     return warp.undefinedBytes(inst.source[i + 1], lane) & lowBytes(inst.bytes);
   };
-  if (uint32_t bad = warp.undefinedOf(inst.source[0]) & mask) {
-    warp.report(__builtin_ctz(bad), "uninitialised",
-                "takes its address from a register " +
-                    warp.describeUndefined(inst.source[0]));
+  if (!checkAddresses(warp, inst, mask))
     return;
-  }
   Place places[32];
   unsigned count = 0;
   bool fine = forLanesWhile(mask, [&](unsigned lane) {
@@ -188,14 +188,15 @@ static void executeStore(Warp &warp, const Inst &inst, uint32_t mask) {
     if (!findPlace(warp, lane, inst.space, address, bytes, bytes, place))
       return false;
     bool isAffected = affected >> lane & 1;
+    // A strong store is for other threads, which may not use the value.
+    bool isResult = place.space == Space::Global && inst.scope == Scope::None;
     for (unsigned i = 0; isAffected && i < numElements; ++i)
-      if (place.space == Space::Global && undefinedBytes(i, lane)) {
-        warp.report(lane, "uninitialised",
-                    "stores to global address " + hex(place.address) +
+      if (isResult && undefinedBytes(i, lane) &&
+          !warp.reportUninitialised(
+              lane, "stores to global address " + hex(place.address) +
                         " a register " +
-                        warp.describeUndefined(inst.source[i + 1]));
+                        warp.describeUndefined(inst.source[i + 1])))
         return false;
-      }
     if (!checkAccess(warp, lane, place, bytes, AccessKind::Write, inst.scope,
                      &value))
       return false;

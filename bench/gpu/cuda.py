@@ -1,0 +1,132 @@
+"""The CUDA driver through ctypes: its version, events and graphs."""
+
+import ctypes
+import os
+
+CAPTURE_RELAXED = 2
+L2_CACHE_SIZE = 38
+
+
+class DriverError(Exception):
+    def __init__(self, call, code):
+        super().__init__(f"{call}: error {code}")
+        self.code = code
+
+
+def open_driver():
+    """The library that the runtime opens, too."""
+    return ctypes.CDLL(os.environ.get("BNGRAD_CUDA_DRIVER") or "libcuda.so.1")
+
+
+class Driver:
+    def __init__(self):
+        self.library = open_driver()
+
+    def call(self, name, *arguments):
+        code = getattr(self.library, name)(*arguments)
+        if code:
+            raise DriverError(name, code)
+
+    def version(self):
+        """The newest version of CUDA for which it is, such as (12, 4)."""
+        found = ctypes.c_int()
+        self.call("cuDriverGetVersion", ctypes.byref(found))
+        return found.value // 1000, found.value % 1000 // 10
+
+    def describe(self):
+        """The name of the device and the size of its last-level cache."""
+        device, size = ctypes.c_int(), ctypes.c_int()
+        name = ctypes.create_string_buffer(256)
+        self.call("cuInit", 0)
+        self.call("cuDeviceGet", ctypes.byref(device), 0)
+        self.call("cuDeviceGetName", name, 256, device)
+        self.call("cuDeviceGetAttribute", ctypes.byref(size), L2_CACHE_SIZE, device)
+        return name.value.decode(), size.value
+
+
+class Graph:
+    def __init__(self, driver, executable, kept):
+        self.driver = driver
+        self.executable = executable
+        self.kept = kept
+
+    def replay(self, stream):
+        self.driver.call("cuGraphLaunch", self.executable, stream)
+
+    def free(self):
+        self.driver.call("cuGraphExecDestroy", self.executable)
+        self.kept = None
+
+
+class DriverTimer:
+    """Captures calls of compiled gradients into graphs and times them."""
+
+    def __init__(self, library):
+        self.library = library
+        self.driver = Driver()
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        self.driver.call("cuInit", 0)
+        self.driver.call("cuDeviceGet", ctypes.byref(device), 0)
+        # The context of the runtime, which makes it current during its calls.
+        self.driver.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self.driver.call("cuCtxPushCurrent_v2", context)
+        self.stream = ctypes.c_void_p()
+        self.driver.call("cuStreamCreate", ctypes.byref(self.stream), 1)
+        self.events = [ctypes.c_void_p(), ctypes.c_void_p()]
+        for event in self.events:
+            self.driver.call("cuEventCreate", ctypes.byref(event), 0)
+
+    def on_stream(self, call):
+        """`call` in the stream of this timer; checks its status."""
+
+        def run():
+            self.library.use_stream(self.stream.value)
+            try:
+                self.library.check(call())
+            finally:
+                self.library.use_own_streams()
+
+        return run
+
+    def copy(self, to, source, size):
+        """A copy within the device, in the stream."""
+        to, source = ctypes.c_uint64(to), ctypes.c_uint64(source)
+        size = ctypes.c_size_t(size)
+        return lambda: self.driver.call("cuMemcpyAsync", to, source, size, self.stream)
+
+    def capture(self, calls, repeat):
+        for call in calls:
+            call()
+        self.synchronize()
+        graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
+        self.driver.call("cuStreamBeginCapture_v2", self.stream, CAPTURE_RELAXED)
+        try:
+            for call in calls * repeat:
+                call()
+        finally:
+            # Also after an error, as the stream captures until then.
+            code = self.driver.library.cuStreamEndCapture(self.stream, ctypes.byref(graph))
+        if code:
+            raise DriverError("cuStreamEndCapture", code)
+        self.driver.call(
+            "cuGraphInstantiateWithFlags", ctypes.byref(executable), graph, ctypes.c_uint64(0)
+        )
+        self.driver.call("cuGraphDestroy", graph)
+        return Graph(self.driver, executable, calls)
+
+    def time(self, function):
+        """Microseconds that the work of `function` in the stream takes."""
+        begin, end = self.events
+        self.driver.call("cuEventRecord", begin, self.stream)
+        function()
+        self.driver.call("cuEventRecord", end, self.stream)
+        self.driver.call("cuEventSynchronize", end)
+        elapsed = ctypes.c_float()
+        self.driver.call("cuEventElapsedTime", ctypes.byref(elapsed), begin, end)
+        return elapsed.value * 1e3
+
+    def replay(self, graph):
+        return self.time(lambda: graph.replay(self.stream))
+
+    def synchronize(self):
+        self.driver.call("cuStreamSynchronize", self.stream)

@@ -1,0 +1,314 @@
+"""model.py --tools=BIN --nvdisasm=PATH [--chip=sm_90] [--device=H200] [--shapes=REGEX]
+[--work=FOLDER] [--output=FILE.md]: the time of each benchmark shape on a GPU, by
+calculation.
+
+No GPU is needed. The kernels are compiled by bngrad-compile and ptxas. Registers and
+shared memory are those that ptxas reports, instructions those that nvdisasm lists,
+and launches those of the IR. The numbers of DEVICES and the constants below are
+from data sheets and microbenchmarks that others have published; nothing here is
+measured. docs/gpu-performance.md explains the formulas.
+"""
+
+import argparse
+import dataclasses
+import math
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import items
+import sass
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """A GPU: rates in 10^9 per second, times in microseconds, sizes in bytes."""
+
+    name: str
+    chip: str
+    multiprocessors: int
+    clock: float
+    dram: float
+    l2: float
+    l2_bytes: int
+    shared_bytes: int
+    threads: int = 2048
+    blocks: int = 32
+    registers: int = 65536
+    schedulers: int = 4
+
+
+DEVICES = {
+    device.name: device for device in (
+        Device("H200", "sm_90", 132, 1.75, 4800, 7500, 50 << 20, 228 << 10),
+        Device("H100", "sm_90", 132, 1.75, 3350, 7500, 50 << 20, 228 << 10),
+        Device("A100", "sm_80", 108, 1.41, 1555, 5000, 40 << 20, 164 << 10),
+    )
+}
+# The share of the data sheet's bandwidth that a copy reaches.
+REACHED = 0.92
+# Of a load from memory, in microseconds; Little's law asks for this much in flight.
+LATENCY = 0.8
+# Instructions that a scheduler issues in a cycle, at most, and cycles between two of a
+# warp.
+ISSUE_RATE, STALL = 0.8, 5
+# Between two kernels of a graph, and of a first block until its first load is back.
+GAP, RAMP = 1.0, 1.5
+# A barrier of a cluster, with the fences around it.
+CLUSTER_BARRIER = 1.5
+# The share of the second-level cache that keeps data from one pass to the next.
+L2_KEPT = 0.6
+# The driver's share of a block's shared memory, and units of allocation.
+RESERVED_SHARED, REGISTER_UNIT = 1 << 10, 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Launch:
+    """A launch of the IR, for aligned data."""
+
+    kernel: str
+    blocks: int
+    threads: int
+    cluster: int
+    shared_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Traffic:
+    """Bytes of data that a kernel moves: from and to memory, and from the
+    second-level cache."""
+
+    read: float
+    written: float
+    cached: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """The time of a kernel in microseconds, and what it follows from. `bound` is the
+    resource that binds."""
+
+    launch: Launch
+    registers: int
+    blocks_per_multiprocessor: int
+    waves: float
+    kib_in_flight: float
+    kib_needed: float
+    instructions_per_element: float
+    microseconds: float
+    bound: str
+
+
+def count_blocks(device, launch, usage):
+    """Blocks that a multiprocessor holds at once."""
+    warps = math.ceil(launch.threads / 32)
+    of_warp = math.ceil(usage.registers * 32 / REGISTER_UNIT) * REGISTER_UNIT
+    shared = launch.shared_bytes + usage.shared_bytes + RESERVED_SHARED
+    return min(device.threads // (warps * 32), device.registers // (of_warp * warps),
+               device.shared_bytes // shared, device.blocks)
+
+
+def count_instructions(kernel, bytes_of_thread):
+    """Instructions of a thread that reads `bytes_of_thread` of data in each of its passes,
+    from memory or from shared memory. A pass that is not a loop of the kernel is part of
+    the instructions outside of loops. Of two loops of a pass, the first is unrolled, and
+    has all of it."""
+    total, passes = len(kernel.outside()), set()
+    for loop in kernel.loops:
+        body = kernel.body(loop)
+        loaded = kernel.data_bytes(body, "shared load") or kernel.data_bytes(body, "global load")
+        stores = kernel.data_bytes(body, "global store") > 0
+        if not loaded or stores in passes:
+            continue
+        passes.add(stores)
+        total += len(body) * bytes_of_thread / loaded
+    return total
+
+
+def find_in_flight(kernel):
+    """Bytes of loads that a thread has under way, in the loop or straight line where
+    they are most."""
+    return max(sass.bytes_in_flight(body)
+               for body in [kernel.body(loop) for loop in kernel.loops] + [kernel.outside()])
+
+
+def estimate(device, launch, usage, kernel, traffic, elements):
+    """The time of a launch."""
+    resident = count_blocks(device, launch, usage)
+    waves = launch.blocks / (device.multiprocessors * resident)
+    blocks = min(resident, launch.blocks / device.multiprocessors)
+    is_one_pass = launch.kernel.startswith("one_pass")
+    moved = traffic.read + traffic.cached
+    warps = math.ceil(launch.threads / 32) * launch.blocks
+    instructions = warps * count_instructions(kernel, moved / (launch.blocks * launch.threads))
+    # Few blocks leave multiprocessors idle, and few warps their schedulers.
+    busy = device.multiprocessors * min(1, launch.blocks / device.multiprocessors)
+    of_scheduler = math.ceil(max(blocks, 1) * warps / launch.blocks / device.schedulers)
+    issue = instructions / (busy * device.schedulers * device.clock * 1e3 * min(ISSUE_RATE, of_scheduler / STALL))
+
+    # The copies of a tile are under way at once; of several blocks, half of the time.
+    of_block = launch.shared_bytes if is_one_pass else find_in_flight(kernel) * launch.threads
+    coincides = is_one_pass and (resident == 1 or waves <= 1)
+    in_flight = of_block * blocks * (0.5 if is_one_pass and not coincides else 1)
+    needed = device.dram * 1e3 * LATENCY / device.multiprocessors
+    rate = device.dram * 1e3 * min(REACHED, in_flight / needed)
+    data = traffic.read + traffic.written + traffic.cached
+    memory = (traffic.read + traffic.written) / rate + traffic.cached / (device.l2 * 1e3) if data else 0
+    # Of a few waves, the last one is as long as the others.
+    tail = math.ceil(waves) / waves if 1 <= waves < 2 else 1 + 0.5 / waves if waves >= 2 else 1
+    bound = ("issue of instructions" if issue > memory else
+             "memory" if in_flight / needed >= REACHED else "loads in flight")
+    if coincides:
+        # A block loads, adds, waits for its cluster, and stores; all do so at once.
+        time = memory + issue + math.ceil(waves) * 2 * CLUSTER_BARRIER * (launch.cluster > 1)
+        bound = "phases of all blocks coincide" if waves <= 1 else "phases of one block follow each other"
+    else:
+        time = max(memory, issue) * tail
+        bound += f", {waves:.2f} waves" if tail > 1.1 else ""
+    return Estimate(launch, usage.registers, resident, waves, in_flight / 1024, needed / 1024,
+                    instructions * 32 / elements, RAMP + time, bound)
+
+
+def find_traffic(device, launches, tensor):
+    """The traffic of each launch, by the kernel's name. Of a second pass, the part that
+    the second-level cache keeps is read from there."""
+    kept = min(2 * tensor, L2_KEPT * device.l2_bytes)
+    found = {}
+    for launch in launches:
+        if launch.kernel.startswith("one_pass"):
+            found[launch.kernel] = Traffic(2 * tensor, tensor)
+        elif launch.kernel.startswith("reduce"):
+            found[launch.kernel] = Traffic(2 * tensor, 0)
+        elif launch.kernel.startswith("apply"):
+            # Read in the same order, nothing is left of data that exceed the cache.
+            cached = kept if 2 * tensor <= kept else 0
+            found[launch.kernel] = Traffic(2 * tensor - cached, tensor, cached)
+        else:
+            found[launch.kernel] = Traffic(0, 0)
+    return found
+
+
+LAUNCH = re.compile(r"gpu\.launch async.*? function\(@(\w+)\)")
+
+
+def _extent(text, group):
+    """The product of the three extents of `group` in a launch, 1 without it."""
+    found = re.search(group + r"\([^)]*\) in \(([^)]*)\)", text)
+    if not found:
+        return 1
+    values = re.findall(r"= %c(\d+)", found[1])
+    if len(values) != 3:
+        raise ValueError(f"expected constant {group} of a launch, got {found[1]}")
+    return math.prod(map(int, values))
+
+
+def find_launches(ir):
+    """The launches for aligned data: of each kind of kernel, the first in the text, and
+    no other kinds after one pass."""
+    found = {}
+    for line in ir.splitlines():
+        if not (launch := LAUNCH.search(line)):
+            continue
+        shared = re.search(r"dynamic_shared_memory_size %c(\d+)", line)
+        found.setdefault(launch[1], Launch(
+            launch[1], _extent(line, "blocks"), _extent(line, "threads"), _extent(line, "clusters"),
+            int(shared[1]) if shared else 0))
+    if "one_pass" in found:
+        return [found["one_pass"]]
+    return list(found.values())
+
+
+class Compiler:
+    """Compiles items, and reads what became of them."""
+
+    def __init__(self, tools, nvdisasm, work, chip):
+        self.tools, self.nvdisasm, self.work, self.chip = tools, nvdisasm, work, chip
+
+    def _run(self, *command):
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        if done.returncode:
+            lines = done.stderr.strip().splitlines() or ["no message"]
+            raise RuntimeError(f"{command[0]}: {lines[0]}")
+        return done
+
+    def compile(self, item):
+        """Launches, usage and kernels of an item."""
+        source, ptx, cubin = (self.work / name for name in ("item.mlir", "item.ptx", "item.cubin"))
+        source.write_text(items.make_ir(item))
+        options = f"chip={self.chip} device-arguments=true stop-after=apply"
+        ir = self._run(self.tools / "bngrad-opt", source, f"--bngrad-cuda-pipeline={options}").stdout
+        self._run(self.tools / "bngrad-compile", source, "-o", ptx, "--target=cuda", "--device-arguments",
+                  f"--chip={self.chip}")
+        report = self._run("ptxas", f"-arch={self.chip}", "-v", ptx, "-o", cubin).stderr
+        listing = self._run(self.nvdisasm, "-c", cubin).stdout
+        return find_launches(ir), sass.read_usage(report), sass.read_kernels(listing)
+
+
+def estimate_item(device, item, compiled):
+    """The estimates of an item's kernels, and the time of all."""
+    launches, usages, kernels = compiled
+    tensor = item.case.elements * items.BYTES[item.type]
+    traffic = find_traffic(device, launches, tensor)
+    found = [estimate(device, launch, usages[launch.kernel], kernels[launch.kernel], traffic[launch.kernel],
+                      item.case.elements) for launch in launches]
+    return found, sum(each.microseconds for each in found) + GAP * (len(found) - 1)
+
+
+def make_rows(device, item, compiled):
+    """The lines of the table for an item: the whole, and each kernel."""
+    found, total = estimate_item(device, item, compiled)
+    tensor = item.case.elements * items.BYTES[item.type]
+    passes = 3 if found[0].launch.kernel == "one_pass" else 5
+    floor = passes * tensor / (device.dram * 1e3 * REACHED)
+    lines = [f"| **{item.name}** | | | | | | {total:.1f} | {total / floor:.2f} of {passes} passes |"]
+    for each in found:
+        launch = each.launch
+        cluster = f", clusters of {launch.cluster}" if launch.cluster > 1 else ""
+        lines.append(
+            f"| {launch.kernel} | {launch.blocks} x {launch.threads}{cluster} | {each.registers} |"
+            f" {each.blocks_per_multiprocessor} ({each.waves:.2f}) | {each.kib_in_flight:.0f} of {each.kib_needed:.0f} |"
+            f" {each.instructions_per_element:.1f} | {each.microseconds:.1f} | {each.bound} |")
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="model.py", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--tools", required=True, type=pathlib.Path, help="folder of bngrad-compile")
+    parser.add_argument("--nvdisasm", default="nvdisasm", help="of a CUDA toolkit, or of PyPI's nvidia-cuda-nvdisasm")
+    parser.add_argument("--device", default="H200", choices=DEVICES)
+    parser.add_argument("--shapes", default="", help="a regular expression")
+    parser.add_argument("--output", type=pathlib.Path)
+    arguments = parser.parse_args()
+    device = DEVICES[arguments.device]
+    lines = [
+        f"# Times on {device.name} by calculation",
+        "",
+        "Calculated by `bench/gpu/model.py`; no GPU has measured them.",
+        "",
+        "| case, kernel | blocks x threads | registers | blocks per SM (waves) | KiB in flight per SM |"
+        " instructions per element | µs | over the floor, bound |",
+        "|---|---|---:|---:|---:|---:|---:|---|",
+    ]
+    with tempfile.TemporaryDirectory() as work:
+        compiler = Compiler(arguments.tools, arguments.nvdisasm, pathlib.Path(work), device.chip)
+        for item in items.large():
+            if re.search(arguments.shapes, item.name):
+                lines += make_rows(device, item, compiler.compile(item))
+                print("\n".join(lines[-4:]) if len(lines) < 9 else lines[-1], file=sys.stderr)
+    text = "\n".join(lines) + "\n"
+    if arguments.output:
+        arguments.output.write_text(text)
+    else:
+        print(text, end="")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (RuntimeError, OSError, ValueError) as error:
+        sys.exit(f"bngrad: error: {error}")

@@ -1,0 +1,154 @@
+"""Other implementations, called through PyTorch, that BNGrad is compared with.
+
+Each function returns one call for each copy of the data. A call returns its results
+in the order of BNGrad's, in the shapes of memory, or None if it computes something
+else. Memory of the results is that of the graph in which the calls are captured, so
+replays allocate nothing."""
+
+import importlib.util
+
+import torch
+
+import device
+import items
+
+# Modules that an implementation needs besides PyTorch.
+MODULES = {"apex": "syncbn", "quack": "quack"}
+# A result of another implementation may err by as many bounds before it counts as wrong.
+SLACK = 256
+
+
+def why_absent(name):
+    """None if the implementation can be tried here."""
+    module = MODULES.get(name)
+    if module and importlib.util.find_spec(module) is None:
+        return f"the module {module} is not installed"
+    return None
+
+
+def _parameters(data):
+    return [tensor.flatten() for tensor in (data.scale, data.mean, data.inv_std)]
+
+
+def _in_memory(data, results):
+    """Results with logical sizes as (N, C, S) of memory."""
+    sizes, _ = data.item.folded
+    grad_input, grad_scale, grad_offset = results
+    case = data.item.case
+    if case.layout == "nhwc" and len(case.sizes) > 2:
+        grad_input = grad_input.permute(0, *range(2, grad_input.dim()), 1)
+    channel = data.mean.shape
+    return grad_input.reshape(sizes), grad_scale.reshape(channel), grad_offset.reshape(channel)
+
+
+def native(data):
+    """PyTorch's own kernels."""
+    op = torch.ops.aten.native_batch_norm_backward
+    scale, mean, inv_std = _parameters(data)
+
+    def bind(copy):
+        dy, x = data.logical(data.grad_output[copy]), data.logical(data.input[copy])
+        return lambda: op(dy, x, scale, mean, mean, mean, inv_std, True, items.EPSILON, [True] * 3)
+
+    return [bind(copy) for copy in range(len(data.input))]
+
+
+def cudnn(data):
+    scale, mean, inv_std = _parameters(data)
+    if len(data.item.sizes) == 2:
+        raise device.Error("PyTorch does not call cuDNN for 2-D data")
+    # The reserve space is that of the forward pass.
+    x = data.logical(data.input[0])
+    *_, reserve = torch.ops.aten.cudnn_batch_norm(
+        x, scale, torch.zeros_like(scale), None, None, True, 0.1, items.EPSILON
+    )
+    op = torch.ops.aten.cudnn_batch_norm_backward
+
+    def bind(copy):
+        dy, x = data.logical(data.grad_output[copy]), data.logical(data.input[copy])
+        return lambda: op(x, dy, scale, None, None, mean, inv_std, items.EPSILON, reserve)
+
+    return [bind(copy) for copy in range(len(data.input))]
+
+
+def compiled(data):
+    """torch.compile of PyTorch's decomposition."""
+    torch._dynamo.reset()
+    scale, mean, inv_std = _parameters(data)
+
+    @torch.compile(dynamic=False)
+    def function(dy, x):
+        return torch.ops.aten.native_batch_norm_backward(
+            dy, x, scale, mean, mean, mean, inv_std, True, items.EPSILON, [True] * 3
+        )
+
+    def bind(copy):
+        dy, x = data.logical(data.grad_output[copy]), data.logical(data.input[copy])
+        return lambda: function(dy, x)
+
+    return [bind(copy) for copy in range(len(data.input))]
+
+
+def apex(data):
+    """The two kernels of Apex's SyncBatchNorm, for a group of one process."""
+    import syncbn
+
+    scale, mean, inv_std = _parameters(data)
+    case = data.item.case
+    is_last = case.layout == "nhwc"
+    reduce = syncbn.reduce_bn_c_last if is_last else syncbn.reduce_bn
+    apply = syncbn.batchnorm_backward_c_last if is_last else syncbn.batchnorm_backward
+    count = torch.tensor([case.elements // case.channels], dtype=torch.int32, device=mean.device)
+
+    def bind(copy):
+        # Channels are the last dim, or dim 1.
+        dy, x = (
+            tensor[copy].reshape(case.memory_sizes) for tensor in (data.grad_output, data.input)
+        )
+
+        def call():
+            sum_dy, sum_dy_xmu, grad_scale, grad_offset = reduce(dy, x, mean, inv_std, scale)
+            grad_input = apply(dy, x, mean, inv_std, scale, sum_dy, sum_dy_xmu, count)
+            return data.logical(grad_input), grad_scale, grad_offset
+
+        return call
+
+    return [bind(copy) for copy in range(len(data.input))]
+
+
+def quack(data):
+    """quack's gradient of RMSNorm on rows of channels: it also reads two tensors and writes
+    one, and sums over the rows for its weight."""
+    from quack.rmsnorm import rmsnorm_bwd
+
+    case = data.item.case
+    if case.layout != "nhwc":
+        raise device.Error("quack has gradients of rows only")
+    shape = (-1, case.channels)
+    weight = data.scale.flatten()
+
+    def bind(copy):
+        dy, x = data.grad_output[copy].reshape(shape), data.input[copy].reshape(shape)
+        rstd = (x.float().square().mean(1) + items.EPSILON).rsqrt()
+
+        def call():
+            rmsnorm_bwd(x, weight, dy, rstd)
+
+        return call
+
+    return [bind(copy) for copy in range(len(data.input))]
+
+
+CALLS = {"torch": native, "cudnn": cudnn, "apex": apex, "compile": compiled, "quack": quack}
+
+
+def make(name, data):
+    """The calls of an implementation, whose results are right; otherwise an error."""
+    why = why_absent(name)
+    if why:
+        raise device.Error(why)
+    calls = CALLS[name](data)
+    results = calls[0]()
+    if results is not None:
+        data.compare(_in_memory(data, results), SLACK)
+    return calls

@@ -1,0 +1,225 @@
+"""A process that runs some tasks of one part of the GPU suite.
+
+It reads a job in JSON from standard input and appends to the journal. After an error,
+it checks the device. If the device does not answer, the process ends with RESTART,
+and suite.py starts another one for the remaining tasks."""
+
+import ctypes
+import importlib
+import json
+import os
+import pathlib
+import sys
+import time
+import traceback
+
+import correctness
+import cuda
+import device
+import journal
+import plan
+import process
+import timing
+import tools
+
+# Errors of a driver that is too old for a binary, by their text.
+REFUSED = ("cuModuleLoadDataEx", "no image", "expected an image")
+
+
+class Context:
+    """The job with the library and the objects of its items."""
+
+    def __init__(self, job, log):
+        self.job = job
+        self.log = log
+        self.catalogue = plan.Catalogue(pathlib.Path(job["folder"]), job["shapes"])
+        self.cubins = job["cubins"]
+        self._library = None
+
+    @property
+    def library(self):
+        if self._library is None:
+            self._library = device.Library(self.job["library"])
+        return self._library
+
+    def item(self, name):
+        return self.catalogue.items[name]
+
+    def with_object(self, name, function):
+        """`function(object)`; with PTX if the driver refuses the cubin."""
+        if self.cubins and self.catalogue.has_cubin(name):
+            try:
+                return function(self.catalogue.object(name, True))
+            except device.Error as error:
+                if not any(text in str(error) for text in REFUSED):
+                    raise
+                self.cubins = False
+                self.log.append({"cubins": False, "note": f"cubins are not used: {timing.first_line(error)}"})
+        return function(self.catalogue.object(name, False))
+
+    def is_healthy(self):
+        """Whether the device still copies after an error."""
+        if self._library is None:
+            return "torch" not in sys.modules or _torch_is_healthy()
+        library = self._library
+        library.library.bngradCudaTakeStatus()
+        library.messages = []
+        library.use_own_streams()
+        try:
+            source, target = ctypes.c_uint64(0x5A5A), ctypes.c_uint64(0)
+            pointer = library.allocate(8)
+            library.copy(pointer, ctypes.addressof(source), 8)
+            library.copy(ctypes.addressof(target), pointer, 8)
+            library.free(pointer)
+        except Exception:
+            return False
+        return source.value == target.value and ("torch" not in sys.modules or _torch_is_healthy())
+
+
+def _torch_is_healthy():
+    torch = sys.modules["torch"]
+    try:
+        return not torch.cuda.is_initialized() or torch.ones(4, device="cuda").sum().item() == 4
+    except Exception:
+        return False
+
+
+#
+# One function for each part: (context, task) -> result.
+#
+
+
+def probe(context, task):
+    if task == "driver":
+        driver = cuda.Driver()
+        name, cache = driver.describe()
+        return {"version": driver.version(), "gpu": name, "l2_bytes": cache}
+    if task == "device":
+        capability = context.library.capability()
+        if not context.is_healthy():
+            raise device.Error("a copy to the device and back failed")
+        return {"capability": capability}
+    if task == "torch":
+        import torch
+
+        torch.ones(4, device="cuda").sum().item()
+        return {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version()}
+    return {"smi": tools.query_smi()}
+
+
+def check(context, task):
+    shifts = (0, 1) if context.job["dry_run"] else (0, 0, 1)
+
+    def run(path):
+        return correctness.check_small(context.library, context.item(task), path, shifts)
+
+    return {"worst": context.with_object(task, run)}
+
+
+def load(context, task):
+    device.Gradient(context.item(task), context.catalogue.object(task, False))
+    return {}
+
+
+def benchmark(context, task, slow=False):
+    module = importlib.import_module("benchmark" if context.job["torch"] else "plain")
+    excluded = context.job["excluded"]
+
+    def at(name):
+        # Other implementations than BNGrad: their faults must not cost its result.
+        context.log.append({"at": name if name not in ("bngrad", timing.COPY) else ""})
+
+    def run(path):
+        return module.measure_item(context.library, context.item(task), path, at, excluded, slow)
+
+    return context.with_object(task, run)
+
+
+def compiled(context, task):
+    return benchmark(context, task, slow=True)
+
+
+def sanitizer(context, task):
+    tool, number = task.split()
+    names = context.catalogue.sanitized()[int(number)]
+    return tools.sanitize(tool, names, context.job["limit"] - 2, context.cubins)
+
+
+def counters(context, task):
+    found = {"tensor_bytes": context.item(task).case.tensor_bytes}
+    found.update(tools.count_bytes(task, context.job["limit"] - 2, context.cubins))
+    return found
+
+
+PARTS = {
+    "probe": probe,
+    "smoke": check,
+    "correctness": check,
+    "load": load,
+    "benchmark": benchmark,
+    "sanitizer": sanitizer,
+    "counters": counters,
+    "compile": compiled,
+}
+
+
+def run(job):
+    log = journal.Journal(pathlib.Path(job["journal"]))
+    context = Context(job, log)
+    function = PARTS[job["part"]]
+    longest = 0
+    for task in job["tasks"]:
+        begin = time.time()
+        if begin + longest > job["end"]:
+            break
+        name = f"{job['part']}/{task}"
+        # For libraries in this process, such as those of profilers.
+        os.environ["BNGRAD_GPU_ITEM"] = name
+        log.begin(name, begin)
+        failed = True
+        try:
+            result = function(context, task)
+            failed = "error" in result
+        except Exception as error:
+            traceback.print_exc()  # into worker.log
+            result = {"error": timing.first_line(error)}
+            if timing.is_fatal(error) and job["part"] == "benchmark":
+                # suite.py knows whose fault it is.
+                log.append({"fault": result["error"]})
+                return process.RESTART
+        seconds = time.time() - begin
+        longest = max(longest, seconds)
+        log.finish(name, result, seconds)
+        if failed and job["part"] != "probe" and not context.is_healthy():
+            return process.RESTART
+    return 0
+
+
+def call_items(names, cubins):
+    """Calls items once, for a tool that observes this process."""
+    catalogue = plan.Catalogue()
+    library = device.Library(plan.HERE / "libBNGradCudaRuntime.so")
+    for name in names:
+        item = catalogue.items[name]
+        gradient = device.Gradient(item, catalogue.object(name, cubins))
+        with device.Buffers(library, item, correctness.make_arguments(item, 1)) as buffers:
+            library.check(gradient.bind(buffers.pointers)())
+    print("child: done")
+
+
+def main():
+    if len(sys.argv) > 1:
+        process.die_with_parent(os.getppid())
+        call_items(sys.argv[2:], sys.argv[1] == "--cubins")
+        return 0
+    return run(json.load(sys.stdin))
+
+
+if __name__ == "__main__":
+    code = main()
+    if len(sys.argv) > 1:
+        sys.exit(code)
+    # Libraries may not end in order after an error of the device.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

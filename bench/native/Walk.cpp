@@ -1,0 +1,180 @@
+//===- Walk.cpp - the memory accesses of a gradient, without arithmetic ---===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The floor of a schedule: it reads grad_output and input for the sums, reads
+// them again for grad_input, and writes that, in the order of the schedule.
+// What is still in a cache at the second reading is read from there. The
+// schedule is the `variant` of peerCreate, see Walk.
+//
+// grad_input has no meaning afterwards.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Peer.h"
+
+#include <algorithm>
+#include <immintrin.h>
+#include <omp.h>
+
+namespace {
+
+/// As in peers.py.
+enum class Walk : int32_t { Rows = 0, Channels = 1, Tiles = 2, Split = 3 };
+
+/// Bytes of a line, and of the data that `rows` reads forward before it steps
+/// back; elements of a row of `tiles`.
+constexpr int64_t kLine = 64, kStepBytes = 3 << 20, kTileColumns = 1024;
+
+struct State {
+  Problem p;
+  Walk walk;
+  int64_t width; // bytes of an element
+  bool streaming;
+};
+
+const char *lineOf(const void *base, int64_t byte) {
+  return static_cast<const char *>(base) + byte / kLine * kLine;
+}
+
+/// Lines that bytes [begin, end) are in; arrays end with whole lines.
+int64_t countLines(int64_t begin, int64_t end) {
+  return (end + kLine - 1) / kLine - begin / kLine;
+}
+
+/// Reads the lines of [begin, end), in bytes, of both tensors.
+void read(const State &s, int64_t begin, int64_t end) {
+  const char *dy = lineOf(s.p.gradOutput, begin);
+  const char *x = lineOf(s.p.input, begin);
+  int64_t lines = countLines(begin, end);
+  __m512i bits[4] = {};
+  int64_t i = 0;
+  auto add = [&](int64_t line, int j) {
+    __m512i both = _mm512_xor_si512(_mm512_loadu_si512(dy + line * kLine),
+                                    _mm512_loadu_si512(x + line * kLine));
+    bits[j] = _mm512_xor_si512(bits[j], both);
+  };
+  for (; i + 4 <= lines; i += 4)
+    for (int j = 0; j < 4; ++j)
+      add(i + j, j);
+  for (; i < lines; ++i)
+    add(i, 0);
+  for (__m512i &each : bits)
+    asm volatile("" : : "v"(each));
+}
+
+/// Reads the lines of both tensors and writes those of grad_input.
+void write(const State &s, int64_t begin, int64_t end) {
+  const char *dy = lineOf(s.p.gradOutput, begin);
+  const char *x = lineOf(s.p.input, begin);
+  auto *dx = const_cast<char *>(lineOf(s.p.gradInput, begin));
+  int64_t bytes = countLines(begin, end) * kLine;
+  for (int64_t i = 0; i < bytes; i += kLine) {
+    __m512i both =
+        _mm512_xor_si512(_mm512_loadu_si512(dy + i), _mm512_loadu_si512(x + i));
+    if (s.streaming)
+      _mm512_stream_si512(reinterpret_cast<__m512i *>(dx + i), both);
+    else
+      _mm512_storeu_si512(dx + i, both);
+  }
+}
+
+int64_t shareOf(int64_t count, int64_t thread, int64_t threads) {
+  return count * thread / threads;
+}
+
+/// All data, and then again in steps from the end.
+void walkRows(const State &s, int64_t thread, int64_t threads) {
+  int64_t bytes = s.p.elements() * s.width;
+  int64_t begin = shareOf(bytes, thread, threads);
+  int64_t end = shareOf(bytes, thread + 1, threads);
+  read(s, begin, end);
+#pragma omp barrier
+  // The step is that of all three tensors.
+  for (int64_t step = kStepBytes / 3; end > begin; end -= step)
+    write(s, std::max(begin, end - step), end);
+}
+
+/// `channels` at a time: their rows in all images, and then from the last one.
+void walkChannels(const State &s, int64_t channels, int64_t thread,
+                  int64_t threads) {
+  const Problem &p = s.p;
+  int64_t row = p.spatial() * s.width, image = p.channels * row;
+  int64_t units = (p.channels + channels - 1) / channels;
+  for (int64_t unit = shareOf(units, thread, threads);
+       unit < shareOf(units, thread + 1, threads); ++unit) {
+    int64_t first = unit * channels * row;
+    int64_t last = std::min((unit + 1) * channels, p.channels) * row;
+    for (int64_t i = 0; i < p.images; ++i)
+      read(s, i * image + first, i * image + last);
+    for (int64_t i = p.images; i-- > 0;)
+      write(s, i * image + first, i * image + last);
+  }
+}
+
+/// All data, each channel divided among all threads, and then again.
+void walkSplit(const State &s, int64_t thread, int64_t threads) {
+  const Problem &p = s.p;
+  int64_t row = p.spatial() * s.width;
+  int64_t first = shareOf(p.images, thread, threads);
+  int64_t last = shareOf(p.images, thread + 1, threads);
+  for (int64_t channel = 0; channel < p.channels; ++channel) {
+    for (int64_t i = first; i < last; ++i)
+      read(s, (i * p.channels + channel) * row,
+           (i * p.channels + channel + 1) * row);
+#pragma omp barrier
+    for (int64_t i = last; i-- > first;)
+      write(s, (i * p.channels + channel) * row,
+            (i * p.channels + channel + 1) * row);
+  }
+}
+
+} // namespace
+
+void *peerCreate(const Problem *problem, int32_t variant, char *error,
+                 int64_t size) {
+  if (reinterpret_cast<uintptr_t>(problem->gradInput) % kLine != 0) {
+    std::snprintf(error, size, "expected grad_input at a line");
+    return nullptr;
+  }
+  auto *s = new State{*problem, Walk(variant), 0, false};
+  s->width = ElementType(problem->elementType) == ElementType::F32 ? 4 : 2;
+  s->streaming = 3 * problem->elements() * s->width > problem->cacheBytes;
+  return s;
+}
+
+void peerRun(void *state) {
+  const State &s = *static_cast<State *>(state);
+#pragma omp parallel num_threads(s.p.threads)
+  {
+    int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
+    switch (s.walk) {
+    case Walk::Rows:
+      walkRows(s, thread, threads);
+      break;
+    case Walk::Channels:
+      walkChannels(s, 1, thread, threads);
+      break;
+    case Walk::Tiles:
+      walkChannels(s, std::max<int64_t>(1, kTileColumns / s.p.spatial()),
+                   thread, threads);
+      break;
+    case Walk::Split:
+      walkSplit(s, thread, threads);
+      break;
+    }
+    _mm_sfence();
+  }
+}
+
+void peerRunInto(void *state) { peerRun(state); }
+
+void peerDestroy(void *state) { delete static_cast<State *>(state); }
+
+void peerVersion(char *text, int64_t size) {
+  std::snprintf(text, size, "this repository threads=OpenMP");
+}

@@ -1,0 +1,516 @@
+//===- driver.cpp - a CUDA driver over the emulator, with faults ----------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The functions of libcuda.so.1 that the runtime and the GPU suite call.
+// Kernels run on libBNGradCudaEmulator.so, the library in FAKE_EMULATOR. Work
+// is done when a call returns, also while a stream is captured, so that replays
+// of a graph do nothing. Each replay takes one millisecond.
+//
+// FAKE_FAULTS is a list of ITEM|CALL|NUMBER|ACTION, separated by semicolons.
+// The fault happens in call NUMBER (from 1; 0: each) of CALL in a process, of
+// those while the variable BNGRAD_GPU_ITEM is ITEM, where a star at the end
+// stands for any text. The action is
+//
+//   error=CODE   this call fails
+//   sticky=CODE  this and all later calls of the process fail
+//   corrupt      a copy to the host has a wrong bit
+//   sleep=N      takes N milliseconds longer
+//   hang, crash  as they say
+//
+// FAKE_NAME is the name of the device. FAKE_VERSION is that of
+// cuDriverGetVersion (12040). Binaries are refused with
+// FAKE_BINARY_ERROR (200). PTX that is newer than the version is refused, too.
+// With -DOLD_DRIVER, the library has no cuLaunchKernelEx, as those before 11.8.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../../../lib/Runtime/Cuda/Driver.h"
+#include "BNGrad/Runtime/Cuda.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <map>
+#include <mutex>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+using namespace bngrad::cuda;
+
+namespace {
+struct Fault {
+  std::string item, call;
+  int number;
+  std::string action;
+};
+
+struct Error {
+  int code;
+  const char *name, *text;
+};
+} // namespace
+
+constexpr Error kErrors[] = {
+    {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+    {209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available"},
+    {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+     "the provided PTX was compiled with an unsupported toolchain."},
+    {700, "CUDA_ERROR_ILLEGAL_ADDRESS",
+     "an illegal memory access was encountered"},
+    {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+};
+
+static const Error *findError(CUresult code) {
+  for (const Error &error : kErrors)
+    if (error.code == code)
+      return &error;
+  return nullptr;
+}
+
+static int toInt(const char *text) {
+  return int(std::strtol(text, nullptr, 10));
+}
+
+static const char *getOption(const char *name, const char *otherwise) {
+  const char *found = std::getenv(name);
+  return found && *found ? found : otherwise;
+}
+
+//===----------------------------------------------------------------------===//
+// Faults
+//===----------------------------------------------------------------------===//
+
+static std::vector<Fault> readFaults() {
+  std::vector<Fault> faults;
+  std::string text = getOption("FAKE_FAULTS", "");
+  size_t begin = 0;
+  while (begin < text.size()) {
+    size_t end = std::min(text.find(';', begin), text.size());
+    std::string fields[4];
+    size_t at = begin;
+    for (std::string &field : fields) {
+      size_t bar = std::min(text.find('|', at), end);
+      field = text.substr(at, bar - at);
+      at = std::min(bar + 1, end);
+    }
+    faults.push_back(
+        {fields[0], fields[1], toInt(fields[2].c_str()), fields[3]});
+    begin = end + 1;
+  }
+  return faults;
+}
+
+/// Whether `pattern` is `item`, or the start of it before a star.
+static bool matches(const std::string &pattern, const std::string &item) {
+  if (!pattern.empty() && pattern.back() == '*')
+    return item.compare(0, pattern.size() - 1, pattern, 0,
+                        pattern.size() - 1) == 0;
+  return item == pattern;
+}
+
+static std::mutex mutex;
+static CUresult stickyError = CUDA_SUCCESS;
+
+/// The fault of this call of `call`; `corrupts` is set instead for a copy.
+static CUresult fault(const char *call, bool *corrupts = nullptr) {
+  // Never destroyed: modules are unloaded at the end of the process.
+  static const auto &faults = *new std::vector<Fault>(readFaults());
+  static auto &counts = *new std::map<const Fault *, int>;
+  std::unique_lock<std::mutex> lock(mutex);
+  if (stickyError != CUDA_SUCCESS)
+    return stickyError;
+  std::string item = getOption("BNGRAD_GPU_ITEM", "");
+  for (const Fault &each : faults) {
+    if (each.call != call || !matches(each.item, item))
+      continue;
+    int count = ++counts[&each];
+    if (each.number != 0 && each.number != count)
+      continue;
+    size_t equals = each.action.find('=');
+    std::string action = each.action.substr(0, equals);
+    auto code = CUresult(equals == std::string::npos
+                             ? 1
+                             : toInt(each.action.c_str() + equals + 1));
+    if (action == "hang") {
+      lock.unlock();
+      for (;;)
+        pause();
+    }
+    if (action == "sleep") {
+      lock.unlock();
+      usleep(1000 * unsigned(code));
+      return CUDA_SUCCESS;
+    }
+    if (action == "crash")
+      std::raise(SIGSEGV);
+    if (action == "corrupt" && corrupts) {
+      *corrupts = true;
+      return CUDA_SUCCESS;
+    }
+    if (action == "sticky")
+      stickyError = code;
+    return code;
+  }
+  return CUDA_SUCCESS;
+}
+
+#define RETURN_IF_FAULTY(call)                                                 \
+  do {                                                                         \
+    CUresult faulty = fault(call);                                             \
+    if (faulty != CUDA_SUCCESS)                                                \
+      return faulty;                                                           \
+  } while (false)
+
+//===----------------------------------------------------------------------===//
+// The emulator
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Emulator {
+#define MEMBER(name) decltype (&::name)(name);
+#define FOR_EACH(X)                                                            \
+  X(mgpuModuleLoadJIT)                                                         \
+  X(mgpuModuleUnload)                                                          \
+  X(mgpuModuleGetFunction)                                                     \
+  X(mgpuLaunchKernel)                                                          \
+  X(mgpuLaunchClusterKernel)                                                   \
+  X(mgpuMemAlloc)                                                              \
+  X(mgpuMemFree)                                                               \
+  X(mgpuMemcpy)                                                                \
+  X(mgpuMemset16)                                                              \
+  X(mgpuMemset32)                                                              \
+  X(bngradCudaTakeStatus)
+  FOR_EACH(MEMBER)
+#undef MEMBER
+
+  Emulator() {
+    const char *path = getOption("FAKE_EMULATOR", "libBNGradCudaEmulator.so");
+    // The runtime of this process exports the same names.
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+    if (!library) {
+      std::fprintf(stderr, "fake driver: %s\n", dlerror());
+      std::abort();
+    }
+#define LOOK_UP(name)                                                          \
+  name = reinterpret_cast<decltype(&::name)>(dlsym(library, #name));
+    FOR_EACH(LOOK_UP)
+#undef LOOK_UP
+  }
+};
+} // namespace
+
+static const Emulator &emulator() {
+  static Emulator loaded;
+  return loaded;
+}
+
+/// An error that the emulator reports in a kernel stays, as on a device.
+static CUresult finish(CUresult code = CUresult(1)) {
+  if (emulator().bngradCudaTakeStatus() == 0)
+    return CUDA_SUCCESS;
+  if (code == 719)
+    stickyError = code;
+  return code;
+}
+
+/// Handles need only be other than null.
+template <typename Handle> static CUresult makeHandle(Handle *handle) {
+  *handle = reinterpret_cast<Handle>(new int(0));
+  return CUDA_SUCCESS;
+}
+
+static CUcontext theContext() {
+  static int context;
+  return reinterpret_cast<CUcontext>(&context);
+}
+
+static bool isOnDevice(CUdeviceptr address) { return address >> 48 != 0; }
+
+/// The stack of this thread. Never destroyed.
+static std::vector<CUcontext> &contexts() {
+  static thread_local auto &stack = *new std::vector<CUcontext>;
+  return stack;
+}
+
+/// Whether the PTX `text` is of a version that a driver of `version` knows.
+/// Source: PTX ISA, "Release Notes".
+static bool knowsPtx(const char *text, int version) {
+  const char *found = std::strstr(text, ".version");
+  if (!found)
+    return false;
+  char *dot = nullptr;
+  int major = int(std::strtol(found + std::strlen(".version"), &dot, 10));
+  int minor = toInt(dot + 1);
+  // Those of CUDA 12.0 to 12.9.
+  constexpr int kNewest[] = {80, 81, 82, 83, 84, 85, 85, 86, 87, 88};
+  int newest = 78;
+  if (version >= 13000)
+    newest = 90;
+  else if (version >= 12000)
+    newest = kNewest[std::min(version % 1000 / 10, 9)];
+  return major * 10 + minor <= newest;
+}
+
+extern "C" {
+CUresult cuInit(unsigned) { return fault("cuInit"); }
+
+CUresult cuDriverGetVersion(int *version) {
+  *version = toInt(getOption("FAKE_VERSION", "12040"));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorName(CUresult code, const char **name) {
+  const Error *error = findError(code);
+  *name = error ? error->name : nullptr;
+  return error ? CUDA_SUCCESS : CUresult(1);
+}
+
+CUresult cuGetErrorString(CUresult code, const char **text) {
+  const Error *error = findError(code);
+  *text = error ? error->text : nullptr;
+  return error ? CUDA_SUCCESS : CUresult(1);
+}
+
+CUresult cuDeviceGet(CUdevice *device, int) {
+  RETURN_IF_FAULTY("cuDeviceGet");
+  *device = 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetName(char *name, int size, CUdevice) {
+  std::snprintf(name, size, "%s", getOption("FAKE_NAME", "emulated device"));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice) {
+  *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
+           : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
+           : attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED   ? 1
+                                                                       : 4096;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice) {
+  RETURN_IF_FAULTY("cuDevicePrimaryCtxRetain");
+  *context = theContext();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *context) {
+  *context = contexts().empty() ? nullptr : contexts().back();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  contexts().push_back(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *context) {
+  *context = contexts().back();
+  contexts().pop_back();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice(CUdevice *device) {
+  *device = 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetId(CUcontext, unsigned long long *id) {
+  *id = 1;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned,
+                            CUjit_option *, void **) {
+  RETURN_IF_FAULTY("cuModuleLoadDataEx");
+  const char *text = static_cast<const char *>(image);
+  if (!std::memcmp(text, "\177ELF", 4))
+    return CUresult(toInt(getOption("FAKE_BINARY_ERROR", "200")));
+  int version = 0;
+  cuDriverGetVersion(&version);
+  if (!knowsPtx(text, version))
+    return CUresult(222);
+  *module = static_cast<CUmodule>(
+      emulator().mgpuModuleLoadJIT(const_cast<void *>(image), 3));
+  return finish();
+}
+
+CUresult cuModuleUnload(CUmodule module) {
+  emulator().mgpuModuleUnload(module);
+  return finish();
+}
+
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
+                             const char *name) {
+  RETURN_IF_FAULTY("cuModuleGetFunction");
+  *function =
+      static_cast<CUfunction>(emulator().mgpuModuleGetFunction(module, name));
+  return finish();
+}
+
+CUresult cuFuncGetAttribute(int *value, CUfunction_attribute, CUfunction) {
+  *value = 227 << 10;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
+  return fault("cuFuncSetAttribute");
+}
+
+#ifndef OLD_DRIVER
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
+                          void **params, void **extra) {
+  RETURN_IF_FAULTY("cuLaunchKernelEx");
+  if (config->numAttrs == 0) {
+    // As a cluster of one block, for which the number of parameters is unknown.
+    emulator().mgpuLaunchClusterKernel(
+        function, 1, 1, 1, config->gridDimX, config->gridDimY, config->gridDimZ,
+        config->blockDimX, config->blockDimY, config->blockDimZ,
+        int(config->sharedMemBytes), nullptr, params, extra);
+    return finish(CUresult(719));
+  }
+  const auto &cluster = config->attrs[0].value.clusterDim;
+  emulator().mgpuLaunchClusterKernel(
+      function, cluster.x, cluster.y, cluster.z, config->gridDimX,
+      config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY,
+      config->blockDimZ, int(config->sharedMemBytes), nullptr, params, extra);
+  return finish(CUresult(719));
+}
+#endif
+
+CUresult cuStreamCreate(CUstream *stream, unsigned) {
+  RETURN_IF_FAULTY("cuStreamCreate");
+  return makeHandle(stream);
+}
+
+CUresult cuStreamSynchronize(CUstream) { return fault("cuStreamSynchronize"); }
+
+CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
+  return fault("cuStreamWaitEvent");
+}
+
+CUresult cuEventCreate(CUevent *event, unsigned) {
+  RETURN_IF_FAULTY("cuEventCreate");
+  return makeHandle(event);
+}
+
+CUresult cuEventRecord(CUevent, CUstream) { return fault("cuEventRecord"); }
+
+CUresult cuEventSynchronize(CUevent) { return fault("cuEventSynchronize"); }
+
+CUresult cuEventElapsedTime(float *milliseconds, CUevent, CUevent) {
+  RETURN_IF_FAULTY("cuEventElapsedTime");
+  *milliseconds = 1;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *) {
+  RETURN_IF_FAULTY("cuMemPoolCreate");
+  return makeHandle(pool);
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool) { return CUDA_SUCCESS; }
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool, CUmemPool_attribute, void *) {
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t size) {
+  RETURN_IF_FAULTY("cuMemAlloc");
+  *pointer =
+      reinterpret_cast<CUdeviceptr>(emulator().mgpuMemAlloc(size, nullptr, 0));
+  return finish(CUresult(2));
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size,
+                                 CUmemoryPool, CUstream) {
+  return cuMemAlloc_v2(pointer, size);
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned) {
+  *pointer =
+      reinterpret_cast<CUdeviceptr>(emulator().mgpuMemAlloc(size, nullptr, 1));
+  return finish(CUresult(2));
+}
+
+CUresult cuMemFree_v2(CUdeviceptr pointer) {
+  RETURN_IF_FAULTY("cuMemFree");
+  emulator().mgpuMemFree(reinterpret_cast<void *>(pointer), nullptr);
+  return finish();
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream) {
+  return cuMemFree_v2(pointer);
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size,
+                       CUstream) {
+  bool corrupts = false;
+  CUresult faulty = fault("cuMemcpyAsync", &corrupts);
+  if (faulty != CUDA_SUCCESS)
+    return faulty;
+  emulator().mgpuMemcpy(reinterpret_cast<void *>(to),
+                        reinterpret_cast<void *>(from), size, nullptr);
+  if (corrupts && !isOnDevice(to) && size > 0)
+    reinterpret_cast<unsigned char *>(to)[size / 2] ^= 0x40;
+  return finish();
+}
+
+CUresult cuPointerGetAttribute(void *value, CUpointer_attribute,
+                               CUdeviceptr address) {
+  if (!isOnDevice(address))
+    return CUresult(1);
+  *static_cast<unsigned *>(value) = CU_MEMORYTYPE_DEVICE;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count,
+                          CUstream) {
+  emulator().mgpuMemset16(reinterpret_cast<void *>(to), value, count, nullptr);
+  return finish();
+}
+
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count,
+                          CUstream) {
+  emulator().mgpuMemset32(reinterpret_cast<void *>(to), value, count, nullptr);
+  return finish();
+}
+
+CUresult cuMemHostRegister_v2(void *, size_t, unsigned) { return CUDA_SUCCESS; }
+
+CUresult cuMemHostUnregister(void *) { return CUDA_SUCCESS; }
+
+CUresult cuStreamBeginCapture_v2(CUstream, int) {
+  return fault("cuStreamBeginCapture");
+}
+
+CUresult cuStreamEndCapture(CUstream, void **graph) {
+  RETURN_IF_FAULTY("cuStreamEndCapture");
+  return makeHandle(graph);
+}
+
+CUresult cuGraphInstantiateWithFlags(void **exec, void *, unsigned long long) {
+  RETURN_IF_FAULTY("cuGraphInstantiate");
+  return makeHandle(exec);
+}
+
+CUresult cuGraphLaunch(void *, CUstream) { return fault("cuGraphLaunch"); }
+
+CUresult cuGraphDestroy(void *) { return CUDA_SUCCESS; }
+
+CUresult cuGraphExecDestroy(void *) { return CUDA_SUCCESS; }
+} // extern "C"

@@ -1,0 +1,143 @@
+"""compare_peers.py GPU_SUITE: the comparison with other implementations, on a CPU.
+
+The calls of PyTorch are its own. Apex and quack are stand-ins with the same signatures
+(Inputs/modules), and times are invented. BNGrad is the formula in float64."""
+
+import os
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [sys.argv[1], str(pathlib.Path(sys.argv[1]).parent)]
+
+import torch
+
+import benchmark
+import items
+import peers
+import timing
+
+torch.cuda.synchronize = torch.cuda.empty_cache = lambda: None
+benchmark.DEVICE = "cpu"
+benchmark.COPIED_BYTES = 1 << 16
+benchmark.count_copies = lambda item: 2
+
+
+class Timer:
+    """Each call takes a time by contender, and twice as long in later rounds."""
+
+    def __init__(self):
+        self.captured = 0
+        self.replays = 0
+
+    def capture(self, calls, repeat):
+        for call in calls:
+            call()
+        self.captured += 1
+        return Graph(self.captured, repeat * len(calls))
+
+    def replay(self, graph):
+        self.replays += 1
+        drift = 1 if self.replays < 8 * self.captured else 2
+        return 10.0 * graph.number * graph.calls * drift
+
+    def time(self, function):
+        function()
+        return 1.0
+
+
+class Graph:
+    def __init__(self, number, calls):
+        self.number, self.calls = number, calls
+
+    def free(self):
+        pass
+
+
+class Own:
+    """In the place of BNGrad."""
+
+    def __init__(self, library, item, path, data):
+        self.results = [data.results() for _ in data.input]
+        self.calls = [lambda copy=copy: self.run(item, data, copy) for copy in range(2)]
+
+    def run(self, item, data, copy):
+        sizes, dims = item.folded
+        dy, x = data.grad_output[copy].double(), data.input[copy].double()
+        count = item.case.elements / item.case.channels
+        centered = x - data.mean
+        sum_dy = dy.sum(dims, keepdim=True)
+        sum_dy_xmu = (dy * centered).sum(dims, keepdim=True)
+        r = data.inv_std.double()
+        found = data.scale * r * (dy - sum_dy / count - centered * r * r * sum_dy_xmu / count)
+        for target, value in zip(self.results[copy], (found, sum_dy_xmu * r, sum_dy)):
+            target.copy_(value)
+
+
+benchmark.TIMER = Timer
+benchmark.Own = Own
+
+
+def measure(item, slow=False, excluded=()):
+    seen = []
+    found = benchmark.measure_item(None, item, None, seen.append, excluded, slow)
+    return found, seen
+
+
+def check(condition, message):
+    if not condition:
+        sys.exit(f"FAILED: {message}")
+
+
+def check_absent(item):
+    found, _ = measure(item)
+    for name, text in (("apex", "the module syncbn is not installed"), ("cudnn", "")):
+        result = found["results"][name]
+        check("us" not in result and text in result["absent"], f"{name}: {result}")
+    found, _ = measure(item, slow=True, excluded=("compile",))
+    check("not installed" in found["results"]["quack"]["absent"], f"{found}")
+    check("compile" not in found["results"], f"{found}")
+
+
+def check_times(item):
+    """Ratios are those of times of the same round, which drift."""
+    found, seen = measure(item)
+    check(seen[:3] == ["torch", "cudnn", "apex"] and seen[-1] == "", f"{seen}")
+    # Captured first to last: bngrad, copy, torch, apex.
+    for name, ratio in (("torch", 3.0), ("apex", 4.0)):
+        check(abs(found["ratios"][name] - ratio) < 1e-9, f"{item.name}: {name}: {found}")
+    passes = benchmark.COPIED_BYTES / item.case.tensor_bytes / 2
+    for key, tensors in (("over3", 3), ("over5", 5)):
+        check(abs(found["ratios"][key] * tensors / passes - 1) < 1e-9, f"{key}: {found}")
+    check(found["worst"] <= 1, f"{found}")
+
+
+def main():
+    shapes = [((4, 6, 5, 7), "nchw"), ((4, 6, 5, 7), "nhwc"), ((33, 5), "nhwc"), ((3, 4, 25), "nchw")]
+    cases = [items.Item(shape, layout, kind) for shape, layout in shapes for kind in ("f32", "bf16", "f16")]
+    check_absent(cases[0])
+    sys.path.insert(0, str(HERE / "Inputs" / "modules"))
+    for item in cases:
+        check_times(item)
+    rows = items.Item((33, 8), "nhwc", "bf16")
+    found, _ = measure(rows, slow=True, excluded=("compile",))
+    check("us" in found["results"]["quack"], f"{found}")
+    found, _ = measure(cases[0], slow=True, excluded=("compile",))
+    check("gradients of rows only" in found["results"]["quack"]["absent"], f"{found}")
+
+    os.environ["SYNCBN_FAULT"] = "wrong"
+    found, _ = measure(cases[0])
+    check("expected" in found["results"]["apex"]["absent"], f"{found}")
+    check("us" in found["results"]["torch"], f"{found}")
+    os.environ["SYNCBN_FAULT"] = "error"
+    try:
+        measure(cases[0])
+        check(False, "expected the error of the device")
+    except RuntimeError as error:
+        check(timing.is_fatal(error), f"{error}")
+    found, _ = measure(cases[0], excluded=("apex",))
+    check("apex" not in found["results"], f"{found}")
+    print("passed")
+
+
+main()

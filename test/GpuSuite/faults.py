@@ -1,0 +1,402 @@
+"""faults.py BUNDLE DRIVER OLD_DRIVER EMULATOR WORK [--long] [--seed=N]: runs the GPU suite
+over a driver with faults. Each fault must cost only the task in which it happens."""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+# The calls of the driver in which faults are injected at random.
+CALLS = ("cuMemAlloc", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuLaunchKernelEx",
+         "cuMemcpyAsync", "cuStreamSynchronize", "cuMemFree")
+ACTIONS = ("error=2", "sticky=700", "sticky=719", "crash")
+options = None
+
+
+def check(condition, message):
+    if not condition:
+        raise AssertionError(message)
+
+
+class Run:
+    """A run of the suite in a folder of its own, or one that continues another."""
+
+    def __init__(self, name, arguments=(), faults=(), before=None, **environment):
+        self.folder = before.folder if before else options.work / name
+        if not before:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        self.environment = {**os.environ, "BNGRAD_CUDA_DRIVER": str(options.driver),
+                            "FAKE_EMULATOR": str(options.emulator),
+                            "FAKE_FAULTS": ";".join(faults), **environment}
+        self.command = [sys.executable, "-B", str(options.bundle / "suite.py"),
+                        f"--output={self.folder}", "--seed=7", *arguments]
+
+    def start(self):
+        return subprocess.Popen(self.command, env=self.environment, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True)
+
+    def finish(self, status=None):
+        begin = time.time()
+        process = self.start()
+        self.output, _ = process.communicate(timeout=300)
+        self.seconds = time.time() - begin
+        check("Traceback" not in self.output, self.output)
+        check(status is None or process.returncode == status,
+              f"expected exit status {status}, got {process.returncode}: {self.output}")
+        return self
+
+    def records(self):
+        lines = (self.folder / "journal.jsonl").read_text().split("\n")
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+
+    def results(self):
+        return {r["task"]: r["result"] for r in self.records() if "result" in r}
+
+    def errors(self):
+        return {task: r["error"] for task, r in self.results().items() if "error" in r}
+
+    def report(self):
+        return (self.folder / "gpu.md").read_text()
+
+
+def expect_only(run, clean, expected):
+    """The tasks `expected` failed, with a part of their error; all others have results."""
+    errors = run.errors()
+    check(set(errors) == set(expected), f"expected errors of {sorted(expected)}, got {errors}")
+    for task, text in expected.items():
+        check(text in errors[task], f"{task}: expected '{text}', got '{errors[task]}'")
+    missing = set(clean.results()) - set(run.results())
+    check(not missing, f"without a result: {sorted(missing)}")
+
+
+def processes_of(folder):
+    """Processes that work in a folder of a run, by their open files and their program."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            names = [os.readlink(f) for f in (entry / "fd").iterdir()]
+            names += (entry / "cmdline").read_text().split("\0")
+        except OSError:
+            continue
+        # Deleted files are those of an earlier test.
+        if any(name.startswith(f"{folder}/") and not name.endswith("(deleted)") for name in names):
+            found.append(int(entry.name))
+    return found
+
+
+def tasks(clean, part):
+    return [task for task in clean.results() if task.startswith(part + "/")]
+
+
+def all_kinds(clean):
+    """A fault of each kind, each in another task, in one run."""
+    smoke, benchmark, small = (tasks(clean, p) for p in ("smoke", "benchmark", "correctness"))
+    faults = {
+        smoke[0]: ("cuStreamSynchronize|1|sticky=700", "illegal memory access"),
+        smoke[2]: ("cuLaunchKernelEx|1|crash", "SIGSEGV"),
+        smoke[4]: ("cuMemAlloc|2|error=2", "out of memory"),
+        smoke[6]: ("cuLaunchKernelEx|1|hang", "not finished after"),
+        benchmark[0]: ("cuGraphLaunch|3|sticky=719", "cuGraphLaunch: error 719"),
+        benchmark[1]: ("cuGraphInstantiate|1|error=2", "not captured"),
+        small[0]: ("cuModuleLoadDataEx|1|error=1", "cuModuleLoadDataEx"),
+        small[1]: ("cuLaunchKernelEx|2|sticky=719", "cuLaunchKernelEx"),
+        small[3]: ("cuMemcpyAsync|0|corrupt", "expected "),
+    }
+    run = Run("kinds", ["--limit=2"], [f"{task}|{fault}" for task, (fault, _) in faults.items()])
+    run.finish(1)
+    expect_only(run, clean, {task: text for task, (_, text) in faults.items()})
+    check(f"WRONG: correctness: {small[3].split('/')[1]}: " in run.output, run.output)
+    check(smoke[2].split("/")[1] in run.report(), run.report())
+    # They are tried again only on demand.
+    again = Run("", before=run).finish(1)
+    check(len(again.errors()) == len(faults), again.output)
+    Run("", ["--retry"], before=run).finish(0)
+    check(not run.errors(), f"{run.errors()}")
+
+
+def no_device(clean):
+    for name, driver, text in (
+        ("none", "/none/libcuda.so.1", "cannot load /none/libcuda.so.1"),
+        ("old", str(options.old_driver), "expected a driver of CUDA 11.8 or newer"),
+    ):
+        run = Run(name, BNGRAD_CUDA_DRIVER=driver).finish(1)
+        check(text in run.report(), run.report())
+        check(run.seconds < 30, f"{run.seconds}")
+    run = Run("init", faults=["*|cuInit|0|error=100"]).finish(1)
+    check("no CUDA-capable device is detected" in run.report(), run.report())
+    run = Run("stuck", ["--limit=1"], faults=["probe/*|cuInit|0|hang"]).finish(1)
+    check("no driver: not finished after 1 s" in run.report(), run.report())
+    check(run.seconds < 30, f"{run.seconds}")
+    folder = options.work / "without-numpy"
+    folder.mkdir(exist_ok=True)
+    (folder / "numpy.py").write_text("raise ModuleNotFoundError('expected numpy')\n")
+    run = Run("numpy", PYTHONPATH=str(folder)).finish(1)
+    check("ModuleNotFoundError: expected numpy" in run.report(), run.report())
+    # PTX of version 8.0 is too new. Each function has its error.
+    run = Run("ptx", ["--only=smoke"], FAKE_VERSION="11080").finish(1)
+    check(len(run.errors()) == len(tasks(clean, "smoke")), f"{run.errors()}")
+    check("unsupported toolchain" in run.report(), run.report())
+
+
+def without_tools(clean):
+    """No PyTorch and no tools of NVIDIA: the table says so, and BNGrad is measured."""
+    folder = options.work / "without-torch"
+    folder.mkdir(exist_ok=True)
+    (folder / "torch.py").write_text("raise ModuleNotFoundError('expected torch')\n")
+    bundle = options.work / "without-tools"
+    shutil.copytree(options.bundle, bundle, dirs_exist_ok=True)
+    text = (bundle / "tools.py").read_text()
+    # Those of this machine are not found.
+    (bundle / "tools.py").write_text(text.replace('"/opt', '"/none').replace('"/usr/local', '"/none'))
+    run = Run("without", ["--only=benchmark,sanitizer,counters,compile"], PYTHONPATH=str(folder), PATH="/none")
+    run.command[2] = str(bundle / "suite.py")
+    run.finish(0)
+    for text in ("compile absent: no PyTorch: expected torch", "memcheck: absent: expected compute-sanitizer",
+                 "racecheck: absent", "synccheck: absent", "| expected ncu, found none |"):
+        check(text in run.report(), f"expected '{text}' in {run.report()}")
+    for task in tasks(clean, "benchmark"):
+        check("us" in run.results()[task]["results"]["bngrad"], f"{run.results()[task]}")
+
+
+def dying_device(clean):
+    """A part is given up when its processes fail one after the other."""
+    run = Run("dying", ["--only=smoke,correctness"], ["smoke/*|cuLaunchKernelEx|1|crash"]).finish(1)
+    check("5 processes in a row failed: the process died: SIGSEGV" in run.output, run.output)
+    check(set(run.errors()) == set(tasks(clean, "smoke")[:5]), f"{run.errors()}")
+    check(set(tasks(clean, "correctness")) <= set(run.results()), run.output)
+
+
+def with_tools(name, arguments, **environment):
+    """A run that finds compute-sanitizer and ncu."""
+    run = Run(name, arguments, FAKE_PYTHON=sys.executable, **environment)
+    folder = run.folder / "bin"
+    folder.mkdir(parents=True)
+    for tool in ("compute-sanitizer", "ncu"):
+        shutil.copy(HERE / "Inputs" / "tool.py", folder / tool)
+        (folder / tool).chmod(0o755)
+    run.environment["PATH"] = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    return run
+
+
+def tools(clean):
+    """compute-sanitizer and ncu, one of whose runs hangs."""
+    run = with_tools("tools", ["--only=sanitizer,counters", "--limit=4"], TOOL_HANGS="racecheck 1",
+                     TOOL_FINDS="synccheck 0", TOOL_LOSES="memcheck 1", TOOL_DENIES=tasks(clean, "counters")[1]).finish(1)
+    errors = run.errors()
+    check(set(errors) == {f"sanitizer/{name}" for name in ("racecheck 1", "synccheck 0", "memcheck 1")}, f"{errors}")
+    check("not finished" in errors["sanitizer/racecheck 1"], f"{errors}")
+    check("Invalid __global__ write" in errors["sanitizer/synccheck 0"], f"{errors}")
+    results = run.results()
+    check(results["sanitizer/memcheck 0"]["items"] > 0, f"{results}")
+    first, second = (results[task] for task in tasks(clean, "counters")[:2])
+    check(first["read"] == 1024 and first["written"] == 512, f"{first}")
+    check("ERR_NVGPUCTRPERM" in second["absent"], f"{second}")
+    check(not processes_of(run.folder), "processes are left")
+
+
+def faulty_peers(clean):
+    """A fault of another implementation costs its times, and not those of BNGrad."""
+    bundle = options.work / "bundle"
+    shutil.copytree(options.bundle, bundle, dirs_exist_ok=True)
+    shutil.copy(HERE / "Inputs" / "peers" / "benchmark.py", bundle)
+    (options.work / "torch").mkdir(exist_ok=True)
+    shutil.copy(HERE / "Inputs" / "peers" / "torch.py", options.work / "torch")
+    run = Run("peers", ["--only=benchmark,compile", "--limit=2"], PYTHONPATH=str(options.work / "torch"),
+              PEER_FAULTS="torch=crash,cudnn=hang,apex=error,compile=error")
+    run.command[2] = str(bundle / "suite.py")
+    run.finish(1)
+    errors = run.errors()
+    check(set(errors) == {f"compile/{task.split('/')[1]}" for task in tasks(clean, "benchmark")}, f"{errors}")
+    check(all("illegal memory access" in why for why in errors.values()), f"{errors}")
+    for task in tasks(clean, "benchmark"):
+        check(list(run.results()[task]["results"]) == ["bngrad"], f"{task}: {run.results()[task]}")
+    for text in ("torch is not measured after {}: the process died: SIGSEGV",
+                 "cudnn is not measured after {}: not finished after 2 s",
+                 "apex is not measured after {}: CUDA error: an illegal memory access was encountered"):
+        text = text.format(tasks(clean, "benchmark")[0].split("/")[1])
+        check(text in run.report(), f"expected '{text}' in {run.report()}")
+    check("PyTorch 0, cuDNN 0" in run.report(), run.report())
+
+
+def little_time(clean):
+    """The run ends in time, also with a task that hangs, and another continues it."""
+    task = tasks(clean, "smoke")[3]
+    run = Run("time", ["--minutes=0.12"], [f"{task}|cuLaunchKernelEx|1|hang"]).finish(0)
+    check(run.seconds < 9, f"{run.seconds}")
+    check(task not in run.results(), f"{run.results()}")
+    Run("", before=run).finish(0)
+    expect_only(run, clean, {})
+
+
+def kill(run, process, number=signal.SIGKILL):
+    """Ends a run, after which nothing runs on."""
+    process.send_signal(number)
+    # A child that were alive would have the pipe.
+    process.communicate()
+    deadline = time.time() + 5
+    while processes_of(run.folder) and time.time() < deadline:
+        time.sleep(0.02)
+    check(not processes_of(run.folder), "processes are left")
+
+
+def orphans(clean):
+    """A task that hangs, and a tool that hangs, end with the suite."""
+    task = tasks(clean, "smoke")[1]
+    hanging = Run("hanging", faults=[f"{task}|cuLaunchKernelEx|1|hang"])
+    tool = with_tools("hanging-tool", ["--only=sanitizer"], TOOL_HANGS="memcheck 0")
+    for run, name in ((hanging, task), (tool, "sanitizer/memcheck 0")):
+        process = run.start()
+        deadline = time.time() + 60
+        while time.time() < deadline:
+            time.sleep(0.05)
+            if (run.folder / "journal.jsonl").exists() and run.records()[-1].get("task") == name:
+                break
+        check(time.time() < deadline, f"{name} did not begin")
+        time.sleep(0.5)
+        check(processes_of(run.folder), "expected processes")
+        kill(run, process)
+
+
+def termination(clean):
+    """SIGTERM: the report has the tasks that are done."""
+    task = tasks(clean, "smoke")[1]
+    run = Run("termination", faults=[f"{task}|cuLaunchKernelEx|1|hang"])
+    process = run.start()
+    while not ((run.folder / "journal.jsonl").exists() and run.records()[-1].get("task") == task):
+        time.sleep(0.05)
+    kill(run, process, signal.SIGTERM)
+    check(process.returncode == 128 + signal.SIGTERM, f"{process.returncode}")
+    check("each kernel once: 1 correct, 0 failed" in run.report(), run.report())
+
+
+def kill_at(clean, seconds, number):
+    """SIGKILL after `seconds`: at most one task is lost, and another run continues."""
+    run = Run(f"kill{number}")
+    process = run.start()
+    time.sleep(seconds)
+    kill(run, process)
+    before = run.records() if (run.folder / "journal.jsonl").exists() else []
+    begun = {r["task"] for r in before if "begin" in r}
+    lost = begun - {r["task"] for r in before if "result" in r}
+    check(len(lost) <= 1, f"killed after {seconds:.2f} s: lost {lost}")
+    for path in run.folder.glob("gpu.*"):
+        check(path.read_text().endswith("\n"), f"{path} is cut off")
+    Run("", before=run).finish(0)
+    expect_only(run, clean, {})
+    finished = [r["task"] for r in run.records() if "result" in r]
+    check(len(finished) == len(set(finished)), "a task was run again")
+
+
+def shares(clean):
+    """A part that is slow leaves time to the others, and goes on after them."""
+    slow = ["smoke/*|cuStreamSynchronize|0|sleep=100"]
+    run = Run("shares", ["--only=smoke,benchmark,correctness", "--minutes=0.35"], slow).finish(0)
+    begun = [r["task"] for r in run.records() if "begin" in r]
+    first = begun.index(tasks(clean, "benchmark")[0])
+    check(0 < first < len(tasks(clean, "smoke")), f"{begun}")
+    last = max(n for n, task in enumerate(begun) if task.startswith("correctness/"))
+    check(any(task.startswith("smoke/") for task in begun[last:]), f"{begun}")
+    check(run.seconds < 24, f"{run.seconds}")
+
+
+def order(clean):
+    """Correctness tests are shuffled by the seed."""
+    sys.path.insert(0, str(options.bundle))
+    import plan
+
+    def planned(seed):
+        parts = plan.make_parts(plan.Catalogue(options.bundle), seed)
+        return next([part.id(task) for task in part.tasks] for part in parts if part.name == "correctness")
+
+    check(tasks(clean, "correctness") == planned(7), "expected the order of seed 7")
+    check(planned(8) != planned(7) and sorted(planned(8)) == sorted(planned(7)), f"{planned(8)}")
+    check("seed: 7" in clean.output and "seed 7" in clean.report(), clean.output)
+
+
+def another_device(clean):
+    """Results of another device are not continued."""
+    run = Run("device", ["--only=smoke"]).finish(0)
+    Run("", ["--only=smoke"], before=run, FAKE_NAME="another device").finish(0)
+    machines = [r["machine"]["gpu"] for r in run.records() if "machine" in r]
+    check(machines == ["another device"] and set(run.results()) == set(tasks(clean, "smoke")), f"{machines}")
+    check(len(list(run.folder.glob("journal.*.jsonl"))) == 1, "the old journal")
+
+
+def torn_journal(clean):
+    """A line that was cut off, as by a full disk, costs its task."""
+    run = Run("torn")
+    shutil.copytree(clean.folder, run.folder)
+    path = run.folder / "journal.jsonl"
+    lines = path.read_bytes().rstrip(b"\n").split(b"\n")
+    last = json.loads(lines[-1])["task"] if b"result" in lines[-1] else None
+    path.write_bytes(b"\n".join(lines)[:-20])
+    run.finish(0)
+    expect_only(run, clean, {})
+    count = sum(r.get("task") == last and "result" in r for r in run.records())
+    check(last is None or count == 1, f"{last}: {count} results")
+
+
+def random_faults(clean, seed):
+    """Faults in random tasks and calls; the tasks that they do not name are good."""
+    generator = random.Random(seed)
+    chosen = generator.sample(tasks(clean, "smoke") + tasks(clean, "correctness"), 3)
+    faults = []
+    for task in chosen:
+        call, action = generator.choice(CALLS), generator.choice(ACTIONS)
+        faults.append(f"{task}|{call}|{generator.randint(1, 6)}|{action}")
+    run = Run(f"random{seed}", faults=faults).finish()
+    errors = set(run.errors())
+    check(errors <= set(chosen), f"{faults}: {run.errors()}")
+    missing = set(clean.results()) - set(run.results())
+    check(not missing, f"{faults}: without a result: {sorted(missing)}")
+
+
+def main():
+    global options
+    parser = argparse.ArgumentParser()
+    for name in ("bundle", "driver", "old_driver", "emulator", "work"):
+        parser.add_argument(name, type=pathlib.Path)
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    clean = Run("clean").finish(0)
+    check(not clean.errors(), f"{clean.errors()}")
+    generator = random.Random(options.seed)
+    longest = clean.seconds
+    scenarios = [(all_kinds,), (no_device,), (without_tools,), (dying_device,), (tools,), (faulty_peers,),
+                 (little_time,), (shares,), (order,), (another_device,), (torn_journal,), (orphans,),
+                 (termination,)]
+    kills = 40 if options.long else 2
+    scenarios += [(kill_at, generator.uniform(0.1, longest), n) for n in range(kills)]
+    seeds = range(options.seed, options.seed + 40) if options.long else ()
+    scenarios += [(random_faults, seed) for seed in seeds]
+
+    def attempt(scenario):
+        function, *arguments = scenario
+        try:
+            function(clean, *arguments)
+        except Exception as error:
+            print(f"FAILED: {function.__name__}{tuple(arguments)}: {type(error).__name__}: {error}")
+            return False
+        return True
+
+    # They mostly wait.
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        failed = list(pool.map(attempt, scenarios)).count(False)
+    print(f"{len(scenarios)} scenarios, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

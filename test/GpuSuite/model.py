@@ -1,0 +1,118 @@
+"""model.py BENCH/GPU: the model of GPU times on listings and launches made by hand."""
+
+import dataclasses
+import sys
+
+sys.path.insert(0, sys.argv[1])
+
+import model
+import sass
+
+REPORT = """ptxas info    : Compiling entry function 'apply' for 'sm_90'
+ptxas info    : Function properties for apply
+    0 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads
+ptxas info    : Used 42 registers, used 0 barriers
+ptxas info    : Compiling entry function 'reduce' for 'sm_90'
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 48 registers, used 1 barriers, 64 bytes smem
+"""
+# Waits for a barrier, then adds 32 bytes of each of two tensors in each trip of an
+# unrolled loop, and 4 bytes in one for the rest. Code after the exit is none of it.
+LISTING = """.text.reduce:
+.L_x_1:
+        /*0000*/                   SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R5+URZ], R4 ;
+        /*0010*/              @!P0 BRA `(.L_x_1) ;
+        /*0020*/                   LDG.E R3, desc[UR4][R8.64] ;
+.L_x_2:
+        /*0030*/                   LDG.E.128 R8, desc[UR4][R20.64] ;
+        /*0040*/                   LDG.E.128 R12, desc[UR4][R22.64] ;
+        /*0050*/                   LDG.E.128 R28, desc[UR4][R24.64] ;
+        /*0060*/                   FADD R0, R0, R9 ;
+        /*0070*/                   LDG.E.128 R16, desc[UR4][R26.64] ;
+        /*0080*/                   FADD R0, R0, R13 ;
+        /*0090*/                   FADD R0, R0, R17 ;
+        /*00a0*/               @P0 BRA `(.L_x_2) ;
+.L_x_3:
+        /*00b0*/                   LDG.E.64 R8, desc[UR4][R20.64] ;
+        /*00c0*/                   FADD R0, R0, R9 ;
+        /*00d0*/               @P0 BRA `(.L_x_3) ;
+        /*00e0*/                   STG.E desc[UR4][R6.64], R0 ;
+        /*00f0*/                   EXIT ;
+.L_x_4:
+        /*0100*/                   BRA `(.L_x_4);
+//--------------------- .nv.shared.reduce
+        /*0000*/                   NOP ;
+"""
+IR = """
+ %1 = gpu.launch async [%0] blocks(%a, %b, %c) in (%d = %c1088, %e = %c1, %f = %c1) threads(%g, %h, %i) in (%j = %c256, %k = %c1, %l = %c1) module(@m) function(@reduce) workgroup(%m : memref<8xf32>) {
+ %2 = gpu.launch async [%0] blocks(%a, %b, %c) in (%d = %c7, %e = %c1, %f = %c1) threads(%g, %h, %i) in (%j = %c64, %k = %c1, %l = %c1) module(@m) function(@reduce) {
+"""
+ONE_PASS = """
+ %1 = gpu.launch async [%0] clusters(%a, %b, %c) in (%d = %c8, %e = %c1, %f = %c1) blocks(%a, %b, %c) in (%d = %c2048, %e = %c1, %f = %c1) threads(%g, %h, %i) in (%j = %c256, %k = %c1, %l = %c1) dynamic_shared_memory_size %c100352_i32 module(@m) function(@one_pass) {
+"""
+H200 = model.DEVICES["H200"]
+failures = []
+
+
+def check(name, actual, expected):
+    if actual != expected:
+        failures.append(f"{name}: expected {expected}, got {actual}")
+
+
+usages = sass.read_usage(REPORT)
+check("usage", usages, {"apply": sass.Usage(42, 0, 12), "reduce": sass.Usage(48, 64, 0)})
+kernel = sass.read_kernels(LISTING)["reduce"]
+check("loops", kernel.loops, [(0x30, 0xa0), (0xb0, 0xd0)])
+check("outside", [hex(i.address) for i in kernel.outside()], ["0x0", "0x10", "0x20", "0xe0", "0xf0"])
+check("data of a trip", kernel.data_bytes(kernel.body(kernel.loops[0]), "global load"), 64)
+check("parameters are no data", kernel.data_bytes(kernel.outside(), "global load"), 0)
+# Three loads before the first use; the fourth follows the use of one.
+check("bytes in flight", sass.bytes_in_flight(kernel.body(kernel.loops[0])), 48)
+# 5 outside, and 10 trips of 8.
+check("instructions", model.count_instructions(kernel, 640), 5 + 10 * 8)
+launches = model.find_launches(IR + IR)
+check("launches", launches, [model.Launch("reduce", 1088, 256, 1, 0)])
+check("one pass alone", model.find_launches(IR + ONE_PASS), [model.Launch("one_pass", 2048, 256, 8, 100352)])
+
+
+def count_blocks(registers, shared, threads=256):
+    return model.count_blocks(H200, model.Launch("k", 1, threads, 1, shared), sass.Usage(registers, 0, 0))
+
+
+# By registers: 48 x 32 are 6 units of 256, 8 warps take 12288 of 65536.
+check("blocks by registers", count_blocks(48, 0), 5)
+check("blocks by threads", count_blocks(32, 0), 8)
+check("blocks by shared memory", count_blocks(32, 100352), 2)
+check("blocks by their number", count_blocks(16, 0, 32), 32)
+
+tensor = 100 << 20
+traffic = model.find_traffic(H200, [dataclasses.replace(launches[0], kernel=name)
+                                    for name in ("reduce", "finish", "apply")], tensor)
+check("traffic", traffic, {"reduce": model.Traffic(2 * tensor, 0), "finish": model.Traffic(0, 0),
+                           "apply": model.Traffic(2 * tensor, tensor)})
+small = model.find_traffic(H200, [dataclasses.replace(launches[0], kernel="apply")], 4 << 20)
+check("small data stay in the cache", small["apply"], model.Traffic(0, 4 << 20, 8 << 20))
+
+
+def estimate(device=H200, launch=launches[0], **traffic_of):
+    return model.estimate(device, launch, usages["reduce"], kernel,
+                          model.Traffic(**{"read": 2 * tensor, "written": 0} | traffic_of), tensor // 4)
+
+
+memory = estimate()
+check("bound by memory", memory.bound, "memory, 1.65 waves")
+floor = 2 * tensor / (4800e3 * model.REACHED)
+check("time", round(memory.microseconds - model.RAMP, 6), round(floor * 2 / (1088 / 132 / 5), 6))
+few = estimate(launch=dataclasses.replace(launches[0], blocks=66))
+check("few blocks have too few loads in flight", few.bound, "loads in flight")
+slow = estimate(dataclasses.replace(H200, clock=0.02))
+check("bound by instructions", slow.bound, "issue of instructions, 1.65 waves")
+tile = dataclasses.replace(launches[0], kernel="one_pass", shared_bytes=200 << 10, cluster=8)
+alone, pair = (estimate(launch=dataclasses.replace(tile, shared_bytes=size << 10), written=tensor)
+               for size in (200, 100))
+check("one block", alone.bound, "phases of one block follow each other")
+check("two blocks overlap", pair.bound, "memory, 4.12 waves")
+check("two are faster", pair.microseconds < alone.microseconds, True)
+for line in failures:
+    print("FAILED:", line)
+print(f"model: {len(failures)} failed")

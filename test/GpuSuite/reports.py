@@ -1,0 +1,211 @@
+"""reports.py GPU_SUITE: interleaved measurements, journals and reports, without a device."""
+
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import xml.dom.minidom
+
+sys.path[:0] = [sys.argv[1], str(pathlib.Path(sys.argv[1]).parent)]
+
+import journal
+import results
+import timing
+
+
+def check(condition, message):
+    if not condition:
+        sys.exit(f"FAILED: {message}")
+
+
+class Graph:
+    def __init__(self, timer, calls, repeat):
+        self.timer, self.calls, self.repeat = timer, calls, repeat
+
+    def free(self):
+        self.timer.freed += 1
+
+
+class Timer:
+    """Times are those of the calls, times a factor by round."""
+
+    def __init__(self, factors):
+        self.factors, self.order, self.freed = factors, [], 0
+
+    def capture(self, calls, repeat):
+        for call in calls:
+            call()
+        return Graph(self, calls, repeat)
+
+    def replay(self, graph):
+        self.order.append(graph.calls[0]())
+        round_number = self.order.count(self.order[-1]) - 1
+        return self.factors[round_number] * graph.calls[0]() * graph.repeat * len(graph.calls)
+
+
+def fail(text):
+    def call():
+        raise RuntimeError(text)
+
+    return call
+
+
+def check_measure():
+    factors = [1, 9, 2, 5, 1, 1, 7]
+    timer = Timer(factors)
+    times = {"bngrad": 10.0, "copy": 40.0, "torch": 25.0}
+    contenders = [
+        timing.Contender(name, [lambda value=value: value] * 2, value)
+        for name, value in times.items()
+    ]
+    contenders.insert(1, timing.Contender("cudnn", [fail("no engine\nmore")], 1))
+    seen = []
+    found, absent = timing.measure(timer, contenders, rounds=5, warm_rounds=2, at=seen.append)
+    check(absent == {"cudnn": "no engine"}, f"{absent}")
+    check(seen == ["bngrad", "cudnn", "copy", "torch", ""], f"{seen}")
+    check(timer.freed == 3, f"{timer.freed}")
+    # Each once in a round, and another first.
+    rounds = [timer.order[i : i + 3] for i in range(0, len(timer.order), 3)]
+    check(len(rounds) == 7 and all(sorted(r) == [10, 25, 40] for r in rounds), f"{rounds}")
+    check(rounds[0][0] == 10 and rounds[1][0] == 40 and rounds[2][0] == 25, f"{rounds}")
+    check(found["bngrad"] == [20, 50, 10, 10, 70], f"{found}")
+    found = timing.summarize(found, "bngrad", 1000, 12000)
+    summary, ratios, bandwidth = (found[key] for key in ("results", "ratios", "bandwidth_gbps"))
+    check(found["intervals"]["torch"] == [2.5, 2.5], f"{found}")
+    # Of ratios that vary, the interval is around the median.
+    varied = {"bngrad": [1.0] * 31, "torch": [1 + n / 31 for n in range(31)]}
+    varied = timing.summarize(varied, "bngrad", 1000, 12000)
+    low, high = varied["intervals"]["torch"]
+    check(1 < low < varied["ratios"]["torch"] < high < 2, f"{varied}")
+    check(summary["bngrad"] == {"us": 20, "min_us": 10, "max_us": 70}, f"{summary}")
+    check("copy" not in summary and ratios["torch"] == 2.5, f"{summary} {ratios}")
+    check(abs(ratios["over3"] - 1) < 1e-9 and abs(ratios["over5"] - 0.6) < 1e-9, f"{ratios}")
+    check(abs(bandwidth - 12000 / 80 / 1e3) < 1e-9, f"{bandwidth}")
+    # A graph of short calls repeats them, that of long ones does not.
+    check(timing.Contender("", [None] * 2, 10).repeat == 20, "repeat")
+    check(timing.Contender("", [None] * 2, 0.1).repeat == 50, "at most 50")
+    check(timing.Contender("", [None], 5000).repeat == 1, "at least 1")
+    # Without the device, no other contender can be measured.
+    for text in ("CUDA error: an illegal memory access was encountered", "cuGraphLaunch: error 719"):
+        try:
+            timing.measure(Timer(factors), [timing.Contender("apex", [fail(text)], 1)])
+            check(False, "expected an error")
+        except RuntimeError:
+            pass
+
+
+def check_journal(folder):
+    path = folder / "journal.jsonl"
+    log = journal.Journal(path)
+    log.begin("a/1", 0)
+    log.finish("a/1", {"worst": 0.5}, 1)
+    log.begin("a/2", 2)
+    with open(path, "ab") as file:
+        file.write(b'{"task": "a/2", "resu')
+    reader = journal.Reader(path)
+    check(len(reader.read()) == 3 and reader.read() == [], "the complete lines, once")
+    journal.Journal(path).finish("a/3", {}, 1)
+    check([r["task"] for r in reader.read()] == ["a/3"], "what follows a line that was cut off")
+    check(len(journal.load(path)) == 4, f"{journal.load(path)}")
+    # A line that is being written is read when it is complete.
+    for half, expected in ((b'{"task": ', []), (b'"a/4"}\n', ["a/4"])):
+        with open(path, "ab") as file:
+            file.write(half)
+        check([r["task"] for r in reader.read()] == expected, "a line in two writes")
+    target = folder / "text"
+    journal.write_atomically(target, "one\n")
+    journal.write_atomically(target, "two\n")
+    check(target.read_text() == "two\n" and len(os.listdir(folder)) == 2, f"{os.listdir(folder)}")
+
+
+def records():
+    """A run with invented times: they are no measurement."""
+    cases = {}
+    for layout in ("nchw", "nhwc"):
+        for kind in ("f32", "bf16"):
+            facts = {"layout": layout, "type": kind, "tensor_bytes": 50e6, "schedule": "one_pass, fma = true"}
+            cases[f"32x64x56x56 {layout} {kind}"] = facts
+    machine = {"gpu": "<invented> & none", "date": "never", "commit": "0", "chip": "sm_90"}
+    plan = {"smoke": 3, "benchmark": 4, "sanitizer": 2, "counters": 1}
+    found = [{"machine": machine, "seed": 5, "plan": plan, "cases": cases}]
+
+    def result(task, value):
+        found.append({"task": task, "begin": 0})
+        found.append({"task": task, "result": value, "seconds": 2})
+
+    result("smoke/one", {"worst": 0.25})
+    result("smoke/two", {"error": "grad_input[3]: expected 1, got 2"})
+    names = list(cases)
+    result(f"benchmark/{names[0]}", {
+        "results": {"bngrad": {"us": 61.0, "stream_us": 70.0}, "torch": {"us": 122.0},
+                    "apex": {"absent": "the module syncbn is not installed"}},
+        "ratios": {"torch": 2.0, "over3": 1.25, "over5": 0.75},
+        "intervals": {"torch": [1.9, 2.1], "over3": [1.24, 1.31]},
+        "bandwidth_gbps": 3000.0, "worst": 0.125,
+    })
+    result(f"compile/{names[0]}", {
+        "results": {"bngrad": {"us": 1.0}, "compile": {"us": 55.0}},
+        "ratios": {"compile": 0.875, "over3": 9.0},
+    })
+    result(f"benchmark/{names[1]}", {
+        "results": {"bngrad": {"us": 90.0}, "torch": {"us": 87.0}}, "bandwidth_gbps": 2800.0,
+        "ratios": {"over3": 1.5, "over5": 0.9, "torch": 0.97}, "intervals": {"torch": [0.96, 1.0]},
+    })
+    result(f"benchmark/{names[2]}", {"error": "not finished after 40 s"})
+    result("sanitizer/memcheck 0", {"items": 6, "summary": "ERROR SUMMARY: 0 errors"})
+    result("sanitizer/racecheck 0", {"error": "hazard"})
+    result(f"counters/{names[0]}", {"tensor_bytes": 50e6, "kernels": [{}], "read": 100e6, "written": 50e6})
+    found.append({"part": "compile", "absent": "no PyTorch"})
+    return found, names
+
+
+def check_results(folder):
+    found, names = records()
+    document = results.build(found)
+    text = results.markdown(document)
+    for line in (
+        "| 32x64x56x56 | one_pass | 61 µs | 1.25 | 0.75 | 122 µs (2.00) | not measured | 55 µs (0.88)"
+        " | absent | not measured | 0.88 | 70 µs | 1 broken, 1 not decided |",
+        "* smoke: each kernel once: 1 correct, 1 failed, 1 not run; at most 0.25 of the bound",
+        "* measured below: 1 correct; at most 0.12 of the bound",
+        "* memcheck: 6 functions clean, 0 of 1 runs with errors",
+        "* racecheck: 0 functions clean, 1 of 1 runs with errors: hazard",
+        "* synccheck: not measured",
+        "* compile absent: no PyTorch",
+        f"| {names[0]} | 1 | 100.0 MB | 50.0 MB | 3.00 |",
+        "1 limits kept, 3 broken, 2 not decided.",
+        f"* {names[1]}, time of PyTorch: 1.03 (1.00 to 1.04), limit 1.02, not decided",
+        f"* {names[0]}, time of torch.compile: 1.14 (1.14 to 1.14), limit 1.02, broken",
+        f"* {names[1]}, time of 3 passes: 1.50 (1.50 to 1.50), limit 1.30, broken",
+        f"* {names[2]}, not finished after 40 s, broken",
+        f"* {names[0]}, time of 3 passes: 1.25 (1.24 to 1.31), limit 1.30, not decided",
+        "* smoke: two: grad_input[3]: expected 1, got 2",
+        "* Apex SyncBN, 1 cases (32x64x56x56 nchw f32, ...): the module syncbn is not installed",
+        "GB/s, from 2800 to 3000 during the run",
+    ):
+        check(line in text, f"expected '{line}' in {text}")
+    results.write(document, folder / "gpu")
+    svg = xml.dom.minidom.parse(str(folder / "gpu.svg"))
+    marks = len(svg.getElementsByTagName("path")), len(svg.getElementsByTagName("circle"))
+    # Of the legend and of two cases: BNGrad; five others, twice PyTorch, torch.compile.
+    check(marks == (1 + 2, 5 + 3), f"{marks}")
+    # Parts of a second run replace those of the first.
+    more = [{**found[0], "seed": 6}, {"task": "smoke/two", "result": {"worst": 0.5}, "seconds": 1}]
+    merged = results.build(found + more)
+    check(not [w for w in results.wrong_items(merged) if w[0] == "smoke"], f"{merged['tasks']}")
+    check("seed 5, 6" in results.markdown(merged), "seeds")
+    for name, lines in (("a", found), ("b", more)):
+        (folder / name).mkdir()
+        (folder / name / "journal.jsonl").write_text("".join(json.dumps(l) + "\n" for l in lines))
+    sys.argv = ["results.py", str(folder / "a"), str(folder / "b"), f"--output={folder}/merged"]
+    results.main()
+    check(json.loads((folder / "merged.json").read_text()) == json.loads(json.dumps(merged)), "merged")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    check_journal(pathlib.Path(folder))
+check_measure()
+with tempfile.TemporaryDirectory() as folder:
+    check_results(pathlib.Path(folder))
+print("passed")

@@ -1,0 +1,79 @@
+"""bench_limits.py BENCH: the verdicts of the benchmark on simulated rounds."""
+
+import dataclasses
+import sys
+
+sys.path.insert(0, sys.argv[1])
+
+import cases
+import judge
+import limits
+import measure
+import native
+import numpy
+import report
+
+CASE = cases.Case((32, 64, 56, 56), "nhwc", "f32")
+# The true time of each contender.
+TIMES = {"bngrad": 1.0, "bngrad-twin": 1.0, "bngrad-dynamic": 1.01, "bngrad-strided": 1.02, "walk": 0.96,
+         "hand": 1.0, "torch": 1.5, "onednn": 1.3, "onednn-debian": 1.2}
+
+
+def simulate(noise=0.01, rounds=30, **slower):
+    """The document of a run of three cases, of which one has `slower` contenders."""
+    generator = numpy.random.default_rng(5)
+    entries, of_hand = [], []
+    for number in range(3):
+        times = TIMES | {name.replace("_", "-"): TIMES[name.replace("_", "-")] * factor
+                         for name, factor in slower.items() if number == 0}
+        samples = {name: time * numpy.exp(noise * generator.standard_normal(rounds)) for name, time in times.items()}
+        verdicts = [judge.judge(limit, samples[limit.first] / samples[limit.second])
+                    for limit in limits.find(CASE) + [limits.TWIN]]
+        of_hand.append(samples["bngrad"] / samples["hand"])
+        entries.append({"name": f"case {number}", "failures": [],
+                        "verdicts": [dataclasses.asdict(verdict) for verdict in verdicts]})
+    mean = judge.judge_mean(judge.Limit("hand, geometric mean", "bngrad", "hand", 1.01), of_hand)
+    return {"cases": entries, "fused": [], "mean": [dataclasses.asdict(mean)], "failures": []}
+
+
+def show(title, document):
+    lines, is_kept = report.summarize_limits(document)
+    print(f"{title}: {'kept' if is_kept else 'not kept'}")
+    print("\n".join("  " + line for line in lines))
+
+
+show("all kept", simulate())
+show("7 % slower", simulate(bngrad=1.15, bngrad_twin=1.15, bngrad_dynamic=1.15, bngrad_strided=1.15, hand=1.07))
+show("a peer is faster", simulate(torch=0.6))
+show("noise", simulate(noise=0.3))
+show("the twin differs", simulate(bngrad_twin=1.1))
+wrong = simulate()
+wrong["failures"] = limits.find_failures(CASE, {"bngrad": {"warm_us": 3.0}, "bngrad-dynamic": {"error": "wrong result"}})
+wrong["failures"] += limits.find_failures(cases.Case(cases.TINY, "nhwc", "f32"), {"bngrad": {"warm_us": 3.0}})
+show("wrong", wrong)
+
+
+class Machine:
+    """Instead of the harness: rounds with noise, and none that is disturbed."""
+
+    def __init__(self, noise):
+        self.noise, self.generator, self.rounds = noise, numpy.random.default_rng(7), 0
+
+    def round(self, runners, order):
+        self.rounds += 1
+        return [native.Sample(1.0, numpy.exp(self.noise * self.generator.standard_normal()), 1e9, 1e9, 0)
+                for _ in runners]
+
+
+def count_rounds(noise, limit):
+    """Rounds until a limit of two equal contenders is decided, of 10 at first."""
+    measure._calls = lambda contender: 1
+    contenders = [measure.Contender(name, run=1) for name in ("bngrad", "hand")]
+    machine = Machine(noise)
+    measure.run_rounds(machine, contenders, 10,
+                       lambda: judge.judge(limit, measure.find_ratios(*contenders)).state != judge.UNDECIDED)
+    return machine.rounds
+
+
+for noise in (0.001, 0.1, 1.0):
+    print(f"noise {noise}: {count_rounds(noise, judge.Limit('hand', 'bngrad', 'hand', 1.05))} rounds")

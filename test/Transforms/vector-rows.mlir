@@ -1,0 +1,164 @@
+// RUN: bngrad-opt %s --bngrad-apply-schedule --canonicalize --cse --split-input-file --mlir-print-local-scope | FileCheck %s
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// Rows of four registers: a step loads the per-channel values once. The last row may be shorter, after elements up to the
+// first line, and is read piece by piece, with tables.
+// CHECK-LABEL: func @narrow
+// CHECK-SAME:    (%[[X:.+]]: memref<10000x64xf32>, %[[F:.+]]: memref<64xf32>, %[[DX:.+]]: memref<10000x64xf32>)
+// CHECK-DAG:     %[[FLAT_X:.+]] = memref.collapse_shape %[[X]]
+// CHECK-DAG:     %[[FLAT_DX:.+]] = memref.collapse_shape %[[DX]]
+// CHECK:         %[[TABLE:.+]] = memref.view
+// CHECK:           arith.divui %{{.+}}, %c64
+// CHECK:           %[[FACTORS:.+]] = vector.load %[[TABLE]][%{{.+}}] : {{.+}}, vector<64xf32>
+// CHECK-NEXT:      scf.for
+// CHECK:             %[[E:.+]] = vector.load %[[FLAT_X]][%{{.+}}] : memref<640000xf32>, vector<64xf32>
+// CHECK-NEXT:        %[[P:.+]] = arith.mulf %[[E]], %[[FACTORS]] : vector<64xf32>
+// CHECK-NEXT:        vector.store %[[P]], %[[FLAT_DX]][%{{.+}}] {alignment = 64 : i64, nontemporal = true}
+// CHECK-NEXT:      }
+// CHECK:           scf.for
+// CHECK:             vector.load %[[TABLE]]
+func.func @narrow(%x: memref<10000x64xf32>, %f: memref<64xf32>, %dx: memref<10000x64xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<10000x64xf32>, memref<64xf32>) outs(%dx : memref<10000x64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 1000>} {
+  ^bb0(%e: f32, %g: f32, %out: f32):
+    %0 = arith.mulf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// Two results: neither is streamed. 16 channels are four rows at a time.
+// CHECK-LABEL: func @two_results
+// CHECK:         %[[FACTORS:.+]] = vector.load %{{.+}} : {{.+}}, vector<64xf32>
+// CHECK-NEXT:    scf.for
+// CHECK:           vector.store %{{.+}} : memref<16000xf32>, vector<64xf32>
+// CHECK:           vector.store %{{.+}} : memref<16000xf32>, vector<64xf32>
+// CHECK-NEXT:    }
+// CHECK-NOT:     nontemporal
+// CHECK:         return
+func.func @two_results(%x: memref<1000x16xf32>, %f: memref<16xf32>, %y: memref<1000x16xf32>, %z: memref<1000x16xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<1000x16xf32>, memref<16xf32>) outs(%y, %z : memref<1000x16xf32>, memref<1000x16xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 1000>} {
+  ^bb0(%e: f32, %g: f32, %out: f32, %out2: f32):
+    %0 = arith.mulf %e, %g : f32
+    %1 = arith.addf %e, %g : f32
+    linalg.yield %0, %1 : f32, f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// Lines of the second result may start elsewhere, so its rows are read with tables up to a line.
+// CHECK-LABEL: func @second_result
+// CHECK-SAME:    (%{{.+}}: {{.+}}, %{{.+}}: {{.+}}, %[[Y:.+]]: memref<1000x16xf32>, %[[Z:.+]]: memref<1000x16xf32>)
+// CHECK-DAG:     %[[FLAT_Y:.+]] = memref.collapse_shape %[[Y]]
+// CHECK-DAG:     %[[FLAT_Z:.+]] = memref.collapse_shape %[[Z]]
+// CHECK:         vector.store %{{.+}}, %[[FLAT_Y]][%{{.+}}] {alignment = 64 : i64, nontemporal = true}
+// CHECK-NEXT:    }
+// CHECK:         memref.extract_aligned_pointer_as_index %[[FLAT_Z]]
+// CHECK:         vector.store %{{.+}}, %[[FLAT_Z]][%{{.+}}] {alignment = 64 : i64, nontemporal = true}
+func.func @second_result(%x: memref<1000x16xf32>, %f: memref<16xf32>, %y: memref<1000x16xf32>, %z: memref<1000x16xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %f : memref<1000x16xf32>, memref<16xf32>) outs(%y : memref<1000x16xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 1000>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.mulf %e, %g : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %f : memref<1000x16xf32>, memref<16xf32>) outs(%z : memref<1000x16xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 1000>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.addf %e, %g : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// 48 channels: no number of rows is four registers, so all rows are read with tables.
+// CHECK-LABEL: func @not_narrow
+// CHECK:         %[[TABLE:.+]] = memref.view
+// CHECK:         %[[FACTORS:.+]] = vector.load %[[TABLE]][%{{.+}}] : {{.+}}, vector<64xf32>
+// CHECK-NEXT:    arith.mulf %{{.+}}, %[[FACTORS]] : vector<64xf32>
+func.func @not_narrow(%x: memref<1000x48xf32>, %f: memref<48xf32>, %dx: memref<1000x48xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<1000x48xf32>, memref<48xf32>) outs(%dx : memref<1000x48xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+  ^bb0(%e: f32, %g: f32, %out: f32):
+    %0 = arith.mulf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// The next channel is prefetched up to 524288 bytes of it.
+// CHECK-LABEL: func @prefetched
+// CHECK:         memref.prefetch
+// CHECK-LABEL: func @not_prefetched
+// CHECK-NOT:     memref.prefetch
+// CHECK:         nontemporal
+// CHECK-NOT:     memref.prefetch
+// CHECK:         return
+// CHECK-LABEL: func @dynamic
+// CHECK:         %[[BYTES:.+]] = arith.muli %{{.+}}, %c4
+// CHECK:         %[[FITS:.+]] = arith.cmpi ule, %[[BYTES]], %c524288
+// CHECK:         %[[DISTANCE:.+]] = arith.select %[[FITS]], %{{.+}}, %c0
+// CHECK:         memref.prefetch
+func.func @prefetched(%x: memref<128x16x1024xf32>, %f: memref<16xf32>, %dx: memref<128x16x1024xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %f : memref<128x16x1024xf32>, memref<16xf32>) outs(%dx : memref<128x16x1024xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+  ^bb0(%e: f32, %g: f32, %out: f32):
+    %0 = arith.mulf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+func.func @not_prefetched(%x: memref<129x16x1024xf32>, %f: memref<16xf32>, %dx: memref<129x16x1024xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %f : memref<129x16x1024xf32>, memref<16xf32>) outs(%dx : memref<129x16x1024xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+  ^bb0(%e: f32, %g: f32, %out: f32):
+    %0 = arith.mulf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+func.func @dynamic(%x: memref<?x16x?xf32>, %f: memref<16xf32>, %dx: memref<?x16x?xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %f : memref<?x16x?xf32>, memref<16xf32>) outs(%dx : memref<?x16x?xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+  ^bb0(%e: f32, %g: f32, %out: f32):
+    %0 = arith.mulf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
