@@ -81,6 +81,15 @@ install_ptxas() {
       nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88
 }
 
+# The disassembler, 20 MB.
+install_cuobjdump() {
+  local target=$build/cuda-binutils
+  [ -x "$target/nvidia/cu13/bin/cuobjdump" ] ||
+    { "$python" -m venv "$build/cuda-venv" &&
+      "$build/cuda-venv/bin/pip" install --no-deps --upgrade --target "$target" \
+        nvidia-cuda-cuobjdump==13.5.37 nvidia-cuda-nvdisasm==13.5.37; } >"$build/cuobjdump.log" 2>&1
+}
+
 # search: libFuzzer for a minute; fails if a target could not be run.
 search() {
   "$root/fuzz/libfuzzer/run.py" --seconds=60 --build-dir="$build/asan" || [ $? -eq 1 ]
@@ -110,6 +119,8 @@ if ! has_ptxas; then
     printf 'bngrad: no ptxas, its tests are skipped: %s\n' \
       "$(grep -m1 -i error "$build/ptxas.log" || tail -n1 "$build/ptxas.log")"
 fi
+install_cuobjdump ||
+  printf 'bngrad: no cuobjdump, its test is skipped: see %s\n' "$build/cuobjdump.log"
 if [ $all -eq 1 ]; then
   has_ptxas || fail "expected ptxas, see $build/ptxas.log"
   for tool in "clang-format-$llvm_version" "clang-tidy-$llvm_version"; do

@@ -45,6 +45,15 @@ def find_cuda_toolkit():
     return None
 
 
+def find_cuobjdump():
+    """cuobjdump, which needs nvdisasm beside it: from the toolkit, or from scripts/test.sh."""
+    for root in (cuda_toolkit, os.path.join(config.bngrad_obj_root, "cuda-binutils", "nvidia", "cu13")):
+        tools = [os.path.join(root or "", "bin", tool) for tool in ("cuobjdump", "nvdisasm")]
+        if root and all(os.access(tool, os.X_OK) for tool in tools):
+            return tools[0]
+    return None
+
+
 def has_gpu():
     """Whether there is an NVIDIA GPU with its driver."""
     try:
@@ -110,6 +119,10 @@ add_feature("aarch64", shutil.which("qemu-aarch64") is not None and shutil.which
 add_feature("ptxas", cuda_toolkit is not None)
 add_feature("libdevice", cuda_toolkit is not None and
             os.path.exists(os.path.join(cuda_toolkit, "nvvm", "libdevice", "libdevice.10.bc")))
+cuobjdump = find_cuobjdump()
+add_feature("cuobjdump", cuobjdump is not None)
+if cuobjdump:
+    config.substitutions.append(("%cuobjdump", cuobjdump))
 # The CUDA compiler, with the headers of CUB 3.
 add_feature("nvcc", cuda_toolkit is not None and os.access(os.path.join(cuda_toolkit, "bin", "nvcc"), os.X_OK) and
             os.path.exists(os.path.join(cuda_toolkit, "include", "cccl", "cub", "cub.cuh")))
@@ -117,8 +130,8 @@ if cuda_toolkit:
     config.substitutions.append(("%nvcc", os.path.join(cuda_toolkit, "bin", "nvcc")))
     config.environment["CUDA_ROOT"] = cuda_toolkit
     config.substitutions.append(("%ptxas", os.path.join(cuda_toolkit, "bin", "ptxas")))
-known = {"aarch64", "clang-format", "clang-tidy", "clients", "conformance", "cuda", "flax", "jax", "libdevice", "long", "mpich", "numpy",
-         "nvcc", "openmpi", "ptxas", "python-compiler", "python-package", "torch", "tree-sitter"}
+known = {"aarch64", "clang-format", "clang-tidy", "clients", "conformance", "cuda", "cuobjdump", "flax", "jax", "libdevice",
+         "long", "mpich", "numpy", "nvcc", "openmpi", "ptxas", "python-compiler", "python-package", "torch", "tree-sitter"}
 unknown = set(required) - known
 if unknown:
     lit_config.fatal(f"BNGRAD_REQUIRE: expected some of {sorted(known)}, "

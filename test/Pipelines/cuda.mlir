@@ -32,7 +32,7 @@ func.func @f(%dy: !t, %x: !t, %scale: !p, %mean: !p, %variance: !p) -> (!t, !p, 
 // TWO-PASS-DAG:     gpu.memcpy async [%[[STREAM]]] %{{.+}}, %[[DY]] :
 // TWO-PASS-DAG:     gpu.memcpy async [%[[STREAM]]] %{{.+}}, %[[X]] :
 // TWO-PASS-NOT:     gpu.wait
-// TWO-PASS:         gpu.launch async [%[[STREAM]]] blocks({{.*}}) in ({{.*}} = %c896, {{.*}}) threads({{.*}}) in ({{.*}} = %c256, {{.*}}) module(@f_group_0) function(@reduce)
+// TWO-PASS:         gpu.launch async [%[[STREAM]]] blocks({{.*}}) in ({{.*}} = %c384, {{.*}}) threads({{.*}}) in ({{.*}} = %c256, {{.*}}) module(@f_group_0) function(@reduce)
 // TWO-PASS-SAME:      workgroup(%{{.+}} : memref<8xf32, #gpu.address_space<workgroup>>, %{{.+}} : memref<8xf32, #gpu.address_space<workgroup>>)
 // TWO-PASS:           vector.load {{.*}} {alignment = 16 : i64} : memref<64x128x784xf32>, vector<4xf32>
 // TWO-PASS:           gpu.shuffle{{ +}}xor

@@ -21,11 +21,11 @@
 
 // Rows of 12544 elements: a channel does not fit in a cluster.
 // CHECK-LABEL: func.func @long_rows(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1056, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1184, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1360, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 528, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 592, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 680, fma = true>}
 func.func @long_rows(%dy: tensor<32x64x112x112xf32>, %x: tensor<32x64x112x112xf32>, %p: tensor<64xf32>) -> (tensor<32x64x112x112xf32>, tensor<64xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x64x112x112xf32>) input(%x : tensor<32x64x112x112xf32>) mean(%p : tensor<64xf32>) variance(%p : tensor<64xf32>)
       {feature_dims = array<i64: 1>} : tensor<32x64x112x112xf32>, tensor<64xf32>, tensor<64xf32>
@@ -34,8 +34,8 @@ func.func @long_rows(%dy: tensor<32x64x112x112xf32>, %x: tensor<32x64x112x112xf3
 
 // A cluster per channel.
 // CHECK-LABEL: func.func @rows_of_784(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
 // SM_90: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 2, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 2, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 8, fma = true>}
@@ -48,8 +48,8 @@ func.func @rows_of_784(%dy: tensor<32x512x28x28xf32>, %x: tensor<32x512x28x28xf3
 
 // Half of the data, half of the blocks.
 // CHECK-LABEL: func.func @rows_of_784_bf16(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
 // SM_90: bngrad.schedule = #bngrad.schedule<one_pass, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 4, fma = true>}
@@ -61,8 +61,8 @@ func.func @rows_of_784_bf16(%dy: tensor<32x512x28x28xbf16>, %x: tensor<32x512x28
 
 // A block per channel, two of which fit on a multiprocessor.
 // CHECK-LABEL: func.func @rows_of_196(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
 // SM_90: bngrad.schedule = #bngrad.schedule<one_pass, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 2, fma = true>}
@@ -74,8 +74,8 @@ func.func @rows_of_196(%dy: tensor<32x1024x14x14xf32>, %x: tensor<32x1024x14x14x
 
 // Several channels per block.
 // CHECK-LABEL: func.func @rows_of_49(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
 // SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 4, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 4, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 4, cluster_blocks = 2, fma = true>}
@@ -86,8 +86,8 @@ func.func @rows_of_49(%dy: tensor<32x2048x7x7xf32>, %x: tensor<32x2048x7x7xf32>,
 }
 
 // CHECK-LABEL: func.func @rows_of_49_f64(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
 // SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 2, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 2, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 2, cluster_blocks = 2, fma = true>}
@@ -98,8 +98,8 @@ func.func @rows_of_49_f64(%dy: tensor<32x2048x7x7xf64>, %x: tensor<32x2048x7x7xf
 }
 
 // CHECK-LABEL: func.func @three_dims(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
 // SM_90: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 4, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 4, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 8, fma = true>}
@@ -111,11 +111,11 @@ func.func @three_dims(%dy: tensor<64x512x1024xbf16>, %x: tensor<64x512x1024xbf16
 
 // Innermost channels: more rows than fit in a cluster.
 // CHECK-LABEL: func.func @channels_last(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1056, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1184, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1360, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 144, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 216, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 264, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 296, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 340, fma = true>}
 func.func @channels_last(%dy: tensor<32x28x28x512xf32>, %x: tensor<32x28x28x512xf32>, %p: tensor<512xf32>) -> (tensor<32x28x28x512xf32>, tensor<512xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x28x28x512xf32>) input(%x : tensor<32x28x28x512xf32>) mean(%p : tensor<512xf32>) variance(%p : tensor<512xf32>)
       {feature_dims = array<i64: 3>} : tensor<32x28x28x512xf32>, tensor<512xf32>, tensor<512xf32>
@@ -124,8 +124,8 @@ func.func @channels_last(%dy: tensor<32x28x28x512xf32>, %x: tensor<32x28x28x512x
 
 // A tile of 128 bytes of each row.
 // CHECK-LABEL: func.func @channels_last_small(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 144, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 216, fma = true>}
 // SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 32, cluster_blocks = 4, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 32, cluster_blocks = 4, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 16, cluster_blocks = 8, fma = true>}
@@ -136,8 +136,8 @@ func.func @channels_last_small(%dy: tensor<32x7x7x2048xf32>, %x: tensor<32x7x7x2
 }
 
 // CHECK-LABEL: func.func @channels_last_small_bf16(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 144, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 216, fma = true>}
 // SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 64, cluster_blocks = 4, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 64, cluster_blocks = 4, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 32, cluster_blocks = 8, fma = true>}
@@ -148,11 +148,11 @@ func.func @channels_last_small_bf16(%dy: tensor<32x7x7x2048xbf16>, %x: tensor<32
 }
 
 // CHECK-LABEL: func.func @two_dims(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 144, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 216, fma = true>}
 // SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, block_channels = 16, cluster_blocks = 8, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, block_channels = 16, cluster_blocks = 8, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1360, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 340, fma = true>}
 func.func @two_dims(%dy: tensor<8192x1024xf32>, %x: tensor<8192x1024xf32>, %p: tensor<1024xf32>) -> (tensor<8192x1024xf32>, tensor<1024xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<8192x1024xf32>) input(%x : tensor<8192x1024xf32>) mean(%p : tensor<1024xf32>) variance(%p : tensor<1024xf32>)
       {feature_dims = array<i64: 1>} : tensor<8192x1024xf32>, tensor<1024xf32>, tensor<1024xf32>
@@ -160,11 +160,11 @@ func.func @two_dims(%dy: tensor<8192x1024xf32>, %x: tensor<8192x1024xf32>, %p: t
 }
 
 // CHECK-LABEL: func.func @two_dims_long(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1056, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1184, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1360, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 144, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 216, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 264, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 296, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 340, fma = true>}
 func.func @two_dims_long(%dy: tensor<1048576x32xf32>, %x: tensor<1048576x32xf32>, %p: tensor<32xf32>) -> (tensor<1048576x32xf32>, tensor<32xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<1048576x32xf32>) input(%x : tensor<1048576x32xf32>) mean(%p : tensor<32xf32>) variance(%p : tensor<32xf32>)
       {feature_dims = array<i64: 1>} : tensor<1048576x32xf32>, tensor<32xf32>, tensor<32xf32>
@@ -172,11 +172,11 @@ func.func @two_dims_long(%dy: tensor<1048576x32xf32>, %x: tensor<1048576x32xf32>
 }
 
 // CHECK-LABEL: func.func @few_channels(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1056, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1184, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1360, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 528, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 592, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 680, fma = true>}
 func.func @few_channels(%dy: tensor<32x3x224x224xf32>, %x: tensor<32x3x224x224xf32>, %p: tensor<3xf32>) -> (tensor<32x3x224x224xf32>, tensor<3xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x3x224x224xf32>) input(%x : tensor<32x3x224x224xf32>) mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>)
       {feature_dims = array<i64: 1>} : tensor<32x3x224x224xf32>, tensor<3xf32>, tensor<3xf32>
@@ -185,8 +185,8 @@ func.func @few_channels(%dy: tensor<32x3x224x224xf32>, %x: tensor<32x3x224x224xf
 
 // [C, S]
 // CHECK-LABEL: func.func @one_row_per_channel(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
 // SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 16, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 16, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 4, fma = true>}
@@ -198,11 +198,11 @@ func.func @one_row_per_channel(%dy: tensor<4096x256xf32>, %x: tensor<4096x256xf3
 
 // Feature dims that alternate with reduced dims.
 // CHECK-LABEL: func.func @alternating(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1056, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1184, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 1360, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 528, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 592, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 680, fma = true>}
 func.func @alternating(%dy: tensor<16x32x64x8xf32>, %x: tensor<16x32x64x8xf32>, %p: tensor<16x64xf32>) -> (tensor<16x32x64x8xf32>, tensor<16x64xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<16x32x64x8xf32>) input(%x : tensor<16x32x64x8xf32>) mean(%p : tensor<16x64xf32>) variance(%p : tensor<16x64xf32>)
       {feature_dims = array<i64: 0, 2>} : tensor<16x32x64x8xf32>, tensor<16x64xf32>, tensor<16x64xf32>
@@ -210,8 +210,8 @@ func.func @alternating(%dy: tensor<16x32x64x8xf32>, %x: tensor<16x32x64x8xf32>, 
 }
 
 // CHECK-LABEL: func.func @tiny(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 576, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 864, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
 // SM_90: bngrad.schedule = #bngrad.schedule<one_pass, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<one_pass, fma = true>}

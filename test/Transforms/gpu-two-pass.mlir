@@ -52,7 +52,10 @@ func.func @columns_that_fit(%x: memref<64x8192xf16>, %y: memref<64x8192xf16>, %s
 // RAW-NOT:       function(@finish)
 // RAW:           return
 // CHECK-LABEL: func @two_widths(
-// CHECK:         gpu.launch {{.*}} function(@apply)
+// CHECK:         gpu.launch {{.*}}blocks(%[[BLOCK:[^,]+]],{{.*}} in (%{{.+}} = %c64, {{.*}} function(@apply)
+// The last block first, and one whole chunk for each:
+// CHECK:           arith.subi %c63, %[[BLOCK]] : index
+// CHECK-NOT:       scf.for
 // CHECK:           vector.load %{{.+}} : memref<4096x64xf16>, vector<8xf16>
 // CHECK:           vector.store %{{.+}} : memref<4096x64xf32>, vector<8xf32>
 // CHECK-NOT:     gpu.launch
@@ -117,6 +120,12 @@ func.func @two_groups(%x: memref<4096x64xf32>, %f: memref<64xf32>, %y: memref<40
 // CHECK:         gpu.launch {{.*}}blocks(%[[BLOCK:[^,]+]],{{.*}} in (%{{.+}} = %c12, {{.*}} function(@reduce)
 // CHECK:           %[[CHANNEL:.+]] = arith.divui %[[BLOCK]], %c4
 // CHECK:           %[[SHARE:.+]] = arith.remui %[[BLOCK]], %c4
+// They alternate: 256 pieces are 64 of each share. Of 2048 pieces, each thread has two whole chunks.
+// CHECK:           %[[FIRST:.+]] = arith.muli %[[SHARE]], %c64
+// CHECK:           %[[TO:.+]] = arith.maxsi %[[FIRST]], %c2240
+// CHECK:           %[[PIECES:.+]] = arith.subi %[[TO]], %[[FIRST]]
+// CHECK:           %[[CHUNKS:.+]] = arith.divui %[[PIECES]], %c1024
+// CHECK:           scf.for %{{.+}} = %c0 to %[[CHUNKS]]
 // Each step adds four vectors to the sum:
 // CHECK:           %[[V0:.+]] = vector.load
 // CHECK:           %[[V1:.+]] = vector.load

@@ -97,7 +97,19 @@ TEST(ChooseGpuScheduleTest, RowsOfATileAreWholeLines) {
 TEST(ChooseGpuScheduleTest, ChipsWithoutClusters) {
   EXPECT_FALSE(choose(makeLayout(32, 64, 49), "sm_89"));
   EXPECT_TRUE(choose(makeLayout(32, 64, 49), "sm_120"));
-  GpuSchedule twoPass = chooseTwoPass(*CudaChip::find("sm_80"));
-  EXPECT_EQ(twoPass.sumBlocks, 8 * 108);
+  GpuSchedule twoPass =
+      chooseTwoPass(/*tiles=*/64, /*lanes=*/4, *CudaChip::find("sm_80"));
+  EXPECT_EQ(twoPass.sumBlocks, 4 * 108);
+  EXPECT_EQ(twoPass.blockThreads, 256);
   EXPECT_TRUE(twoPass.fma);
+}
+
+TEST(ChooseGpuScheduleTest, SlicesOfATileAreFew) {
+  const CudaChip &chip = *CudaChip::find("sm_90");
+  for (int64_t tiles : {1, 2, 3, 8})
+    for (int64_t lanes : {1, 4, 8}) {
+      GpuSchedule twoPass = chooseTwoPass(tiles, lanes, chip);
+      EXPECT_EQ(twoPass.sumBlocks, (tiles == 1 ? 2 : 4) * 132);
+      EXPECT_EQ(twoPass.blockThreads, tiles == 1 && lanes < 8 ? 512 : 256);
+    }
 }

@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -100,10 +101,10 @@ struct TruncThroughOdd : OpRewritePattern<arith::TruncFOp> {
 
 /// f32 -> bf16 on the bits: add half of the last place kept (less one where
 /// that place is even already), then cut; a NaN stays one. With
-/// `bf16Conversion` only where it flushes.
+/// an instruction of the host only where it flushes; not in kernels with one.
 struct TruncToBF16 : OpRewritePattern<arith::TruncFOp> {
-  TruncToBF16(MLIRContext *context, bool bf16Conversion)
-      : OpRewritePattern(context), bf16Conversion(bf16Conversion) {}
+  TruncToBF16(MLIRContext *context, const BF16Instructions &instructions)
+      : OpRewritePattern(context), instructions(instructions) {}
 
   LogicalResult matchAndRewrite(arith::TruncFOp op,
                                 PatternRewriter &b) const override {
@@ -116,10 +117,12 @@ struct TruncToBF16 : OpRewritePattern<arith::TruncFOp> {
       return b.notifyMatchFailure(op, "another rounding mode");
     if (isa<TensorType>(from))
       return b.notifyMatchFailure(op, "tensor semantics");
+    if (instructions.kernels && op->getParentOfType<gpu::LaunchOp>())
+      return b.notifyMatchFailure(op, "the instruction of the GPU is right");
 
     Location loc = op.getLoc();
     auto vectorType = dyn_cast<VectorType>(from);
-    bool isConverted = bf16Conversion && vectorType &&
+    bool isConverted = instructions.host && vectorType &&
                        vectorType.getRank() == 1 && !vectorType.isScalable();
     Value rounded = isConverted ? convertOrRoundBits(b, loc, value, to)
                                 : roundBits(b, loc, value);
@@ -179,7 +182,7 @@ private:
         .getResult(0);
   }
 
-  bool bf16Conversion;
+  BF16Instructions instructions;
 };
 
 struct BNGradExpandTruncFPass
@@ -194,7 +197,8 @@ struct BNGradExpandTruncFPass
         op->removeAttr(op.getFastmathAttrName());
     });
     RewritePatternSet patterns(&getContext());
-    populateExpandTruncFPatterns(patterns, bf16Conversion);
+    populateExpandTruncFPatterns(patterns,
+                                 {bf16Conversion, kernelBF16Conversion});
     if (failed(verifyReshapes(getOperation())) ||
         failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
@@ -202,8 +206,8 @@ struct BNGradExpandTruncFPass
 };
 } // namespace
 
-void mlir::bngrad::populateExpandTruncFPatterns(RewritePatternSet &patterns,
-                                                bool bf16Conversion) {
+void mlir::bngrad::populateExpandTruncFPatterns(
+    RewritePatternSet &patterns, const BF16Instructions &instructions) {
   patterns.add<TruncThroughOdd>(patterns.getContext());
-  patterns.add<TruncToBF16>(patterns.getContext(), bf16Conversion);
+  patterns.add<TruncToBF16>(patterns.getContext(), instructions);
 }

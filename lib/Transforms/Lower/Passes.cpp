@@ -8,6 +8,8 @@
 
 #include "BNGrad/Transforms/Lower/Passes.h"
 
+#include "BNGrad/Transforms/Lower/Patterns.h"
+#include "BNGrad/Transforms/Schedule/CudaChip.h"
 #include "BNGrad/Transforms/ToLinalg/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
@@ -26,8 +28,8 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 /// Computes bf16 arithmetic in f32, and rounds once to f16 and bf16.
-/// `bf16Conversion`: as in Target.
-static void addRoundingPasses(OpPassManager &pm, bool bf16Conversion) {
+static void addRoundingPasses(OpPassManager &pm,
+                              const BF16Instructions &instructions) {
   // LLVM would round each result with the CPU's conversion to bf16, which makes
   // subnormals 0; a truncf is rounded right below.
   {
@@ -41,14 +43,24 @@ static void addRoundingPasses(OpPassManager &pm, bool bf16Conversion) {
     pm.addPass(math::createMathExtendToSupportedTypes(options));
   }
   BNGradExpandTruncFPassOptions expand;
-  expand.bf16Conversion = bf16Conversion;
+  expand.bf16Conversion = instructions.host;
+  expand.kernelBF16Conversion = instructions.kernels;
   pm.addPass(createBNGradExpandTruncFPass(expand));
+}
+
+/// True if kernels for `names` can round to bf16 by an instruction. A wrong
+/// name is an error of `--bngrad-attach-chips`.
+static bool canRoundToBF16(StringRef names) {
+  std::string reason;
+  FailureOr<SmallVector<const CudaChip *>> chips =
+      CudaChip::parse(names, reason);
+  return succeeded(chips) && CudaChip::getCommon(*chips).roundsToBF16();
 }
 
 void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   pm.addPass(createBNGradLowerElementCastPass());
   pm.addPass(createBNGradExpandMathPass());
-  addRoundingPasses(pm, target.bf16Conversion);
+  addRoundingPasses(pm, {/*host=*/target.bf16Conversion});
   pm.addPass(createBNGradShareLoopsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createLowerAffinePass());
@@ -106,7 +118,8 @@ void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
   // Those in kernels as well.
   pm.addPass(createBNGradLowerElementCastPass());
   pm.addPass(createBNGradExpandMathPass());
-  addRoundingPasses(pm.nest<func::FuncOp>(), /*bf16Conversion=*/false);
+  addRoundingPasses(pm.nest<func::FuncOp>(),
+                    {/*host=*/false, canRoundToBF16(options.chip)});
   // Those in kernels as well.
   pm.addPass(createBNGradExpandViewsPass());
   // Constants are parts of a kernel, not its parameters.

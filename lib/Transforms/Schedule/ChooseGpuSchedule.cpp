@@ -21,8 +21,13 @@ using namespace mlir::bngrad;
 static constexpr int64_t kReservedBytes = 12 << 10;
 /// Most channels of a block that has several because each is short.
 static constexpr int64_t kMostShortChannels = 64;
-/// Blocks of 256 threads that fill a multiprocessor.
-static constexpr int64_t kBlocksOfMultiprocessor = 8;
+/// Blocks of 256 threads, at most, that one multiprocessor runs at a time, with
+/// 64 registers for each thread: the blocks of a second wave would read what
+/// lies before the end of the data after that.
+static constexpr int64_t kBlocksOfMultiprocessor = 4;
+/// Slices of a tile of channels, per multiprocessor: the sums of all of them
+/// are read again.
+static constexpr int64_t kSlicesOfMultiprocessor = 2;
 
 /// The least number of channels whose runs of memory start at multiples of
 /// kCopyBytes, as bulk copies must, and that divides all channels; 1 if there
@@ -117,15 +122,47 @@ mlir::bngrad::chooseOnePass(const OnePassLayout &layout, const CudaChip &chip) {
   return schedule;
 }
 
-GpuSchedule mlir::bngrad::chooseTwoPass(const CudaChip &chip) {
+/// The tiles of channels of the kernel of `two_pass` that adds, at least: a
+/// number that matters only while it is small.
+static int64_t countTiles(const ScheduledGroup &group) {
+  // Innermost channels may all be in one tile.
+  if (group.isFeature(group.numLoops - 1))
+    return 1;
+  SmallVector<int64_t> sizes = group.getLoopSizes();
+  int64_t tiles = 1;
+  for (unsigned feature : group.features) {
+    if (ShapedType::isDynamic(sizes[feature]))
+      return kBlocksOfMultiprocessor;
+    tiles =
+        std::clamp<int64_t>(tiles * sizes[feature], 1, kBlocksOfMultiprocessor);
+  }
+  return tiles;
+}
+
+GpuSchedule mlir::bngrad::chooseTwoPass(int64_t tiles, int64_t lanes,
+                                        const CudaChip &chip) {
+  int64_t blocks =
+      std::min(tiles * kSlicesOfMultiprocessor, kBlocksOfMultiprocessor);
   GpuSchedule schedule;
   schedule.fma = true;
-  schedule.sumBlocks = chip.multiprocessors * kBlocksOfMultiprocessor;
+  schedule.sumBlocks = chip.multiprocessors * blocks;
+  // As many threads with fewer blocks, unless they need more registers.
+  if (blocks < kBlocksOfMultiprocessor && lanes <= 4)
+    schedule.blockThreads = 512;
   return schedule;
 }
 
-GpuSchedule mlir::bngrad::getTwoPassInstead(const GpuSchedule &onePass) {
-  GpuSchedule schedule;
+/// The parameters of `two_pass` for `group`.
+static GpuSchedule chooseTwoPassOf(const ScheduledGroup &group,
+                                   const CudaChip &chip) {
+  int64_t lanes = getMostLanes(group.getDataGenerics(), /*accessBits=*/128);
+  return chooseTwoPass(countTiles(group), lanes, chip);
+}
+
+GpuSchedule mlir::bngrad::getTwoPassInstead(const ScheduledGroup &group,
+                                            const GpuSchedule &onePass,
+                                            const CudaChip &chip) {
+  GpuSchedule schedule = chooseTwoPassOf(group, chip);
   schedule.fma = onePass.fma;
   return schedule;
 }
@@ -138,5 +175,6 @@ ScheduleAttr mlir::bngrad::chooseGpuSchedule(const ScheduledGroup &group,
     if (std::optional<GpuSchedule> schedule = chooseOnePass(*layout, chip))
       return ScheduleAttr::get(context, ScheduleKind::OnePass, *schedule);
   LDBG() << "two passes: " << reason;
-  return ScheduleAttr::get(context, ScheduleKind::TwoPass, chooseTwoPass(chip));
+  return ScheduleAttr::get(context, ScheduleKind::TwoPass,
+                           chooseTwoPassOf(group, chip));
 }

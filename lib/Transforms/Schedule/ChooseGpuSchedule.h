@@ -17,8 +17,9 @@
 
 namespace mlir::bngrad {
 
-/// The parameters of `two_pass` where `onePass` does not apply.
-GpuSchedule getTwoPassInstead(const GpuSchedule &onePass);
+/// The parameters of `two_pass` on `chip` where `onePass` does not apply.
+GpuSchedule getTwoPassInstead(const ScheduledGroup &group,
+                              const GpuSchedule &onePass, const CudaChip &chip);
 
 /// The parameters of `one_pass` for data of this layout on `chip`; nothing if
 /// the chip has no clusters, or none holds the data. docs/schedules.md has the
@@ -26,8 +27,9 @@ GpuSchedule getTwoPassInstead(const GpuSchedule &onePass);
 std::optional<GpuSchedule> chooseOnePass(const OnePassLayout &layout,
                                          const CudaChip &chip);
 
-/// The parameters of `two_pass` for any data on `chip`.
-GpuSchedule chooseTwoPass(const CudaChip &chip);
+/// The parameters of `two_pass` on `chip` for data with at least `tiles` tiles
+/// of channels, in pieces of `lanes` elements.
+GpuSchedule chooseTwoPass(int64_t tiles, int64_t lanes, const CudaChip &chip);
 
 /// The schedule of `group`, on tensors or memrefs, on `chip`.
 ScheduleAttr chooseGpuSchedule(const ScheduledGroup &group,

@@ -20,6 +20,7 @@ def cases(chip):
         for shape in (ROWS, COLUMNS):
             common = dict(chip=chip, data=data, parameter=parameter)
             yield Case(**shape, schedule=two_pass(threads=256, blocks=1024), **common)
+            yield Case(**shape, schedule=two_pass(threads=512, blocks=264), **common)
             if has_clusters:
                 yield Case(**shape, **common)
         if not has_clusters:
@@ -27,7 +28,7 @@ def cases(chip):
         common = dict(chip=chip, data=data, parameter=parameter)
         yield Case((16, 64, 32), one_pass(columns=4, threads=256), **common)
         yield Case((16, 64, 33), one_pass(columns=1, threads=512), **common)
-        yield Case((1024, 32), one_pass(columns=32, cluster=4, threads=256), **common)
+        yield Case((512, 32), one_pass(columns=32, cluster=4, threads=256), **common)
         yield Case((1024, 24), one_pass(columns=3, cluster=8, threads=512), **common)
     for schedule in [two_pass(threads=256)] + [one_pass(threads=256)] * has_clusters:
         yield Case((8, 16, 64), schedule, chip=chip, data="bf16", mask=True, results=("f32", "f32", "f32"))

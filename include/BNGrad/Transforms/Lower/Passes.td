@@ -383,7 +383,9 @@ def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
            instruction of AVX-512 flushes subnormals), and of f64 to f16 or bf16
            through an f32 that is rounded to odd (a plain f32 would round
            twice). With `bf16-conversion`, vectors use the instruction unless
-           one of their elements is subnormal or 0.
+           one of their elements is subnormal or 0. With
+           `kernel-bf16-conversion`, truncation of f32 to bf16 in `gpu.launch`
+           stays as it is.
     Fails: if the indices of a reshape of tensors are not consecutive (error at the
            reshape).
   }];
@@ -391,6 +393,10 @@ def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
     Option<"bf16Conversion", "bf16-conversion", "bool", /*default=*/"false",
            "An instruction converts vectors of f32 to bf16 and flushes "
            "subnormals">,
+    Option<"kernelBF16Conversion", "kernel-bf16-conversion", "bool",
+           /*default=*/"false",
+           "An instruction of the GPU converts f32 to bf16, subnormals "
+           "included">,
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::LLVM::LLVMDialect",

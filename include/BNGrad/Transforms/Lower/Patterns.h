@@ -17,11 +17,18 @@ class RewritePatternSet;
 
 namespace mlir::bngrad {
 
+/// Instructions that convert f32 to bf16.
+struct BF16Instructions {
+  /// As Target::bf16Conversion: it flushes subnormals.
+  bool host = false;
+  /// In `gpu.launch`: it rounds as `arith.truncf` does. sm_80 and newer.
+  bool kernels = false;
+};
+
 /// Adds the patterns of `--bngrad-expand-truncf`: `arith.truncf` to f16 and
-/// bf16 rounds once, to nearest even, also to subnormals. `bf16Conversion`: as
-/// in Target.
+/// bf16 rounds once, to nearest even, also to subnormals.
 void populateExpandTruncFPatterns(RewritePatternSet &patterns,
-                                  bool bf16Conversion = false);
+                                  const BF16Instructions &instructions = {});
 
 } // namespace mlir::bngrad
 

@@ -49,6 +49,9 @@ struct CudaChip {
   /// True if blocks of a cluster can read each other's shared memory.
   bool hasClusters() const { return capability >= 90; }
 
+  /// True if an instruction rounds f32 to bf16. Source: the PTX ISA, "cvt".
+  bool roundsToBF16() const { return capability >= 80; }
+
   /// Checks that kernels of `kind` run on the chip.
   ///
   /// Errors: failure and a `reason`.

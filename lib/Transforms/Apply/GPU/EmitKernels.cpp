@@ -23,7 +23,7 @@ using namespace mlir::bngrad;
 static void emitAlignedOnePass(OpBuilder &b, const ScheduledGroup &group,
                                const OnePassLayout &layout,
                                const GpuSchedule &schedule,
-                               DeviceBuffers &buffers) {
+                               const CudaChip &chip, DeviceBuffers &buffers) {
   Location loc = group.getMembers().front().getLoc();
   SmallVector<linalg::GenericOp> generics = group.getDataGenerics();
   // Data with gaps are read element by element, wherever they start.
@@ -48,7 +48,8 @@ static void emitAlignedOnePass(OpBuilder &b, const ScheduledGroup &group,
         scf::YieldOp::create(nested, loc);
       },
       [&](OpBuilder &nested, Location) {
-        emitTwoPass(nested, group, getTwoPassInstead(schedule), buffers);
+        emitTwoPass(nested, group, getTwoPassInstead(group, schedule, chip),
+                    buffers);
         scf::YieldOp::create(nested, loc);
       });
 }
@@ -90,12 +91,13 @@ static LogicalResult emitSchedule(RewriterBase &rewriter,
     if (failed(layout)) {
       emitMissed(first, "bngrad-apply-schedule",
                  "two passes instead of one: " + reason);
-      emitTwoPass(rewriter, group, getTwoPassInstead(parameters), buffers);
+      emitTwoPass(rewriter, group, getTwoPassInstead(group, parameters, chip),
+                  buffers);
       return success();
     }
     if (failed(layout->verifySharedMemory(parameters, chip, reason)))
       return first.emitOpError() << reason;
-    emitAlignedOnePass(rewriter, group, *layout, parameters, buffers);
+    emitAlignedOnePass(rewriter, group, *layout, parameters, chip, buffers);
     return success();
   }
   case ScheduleKind::Loops:

@@ -293,8 +293,15 @@ GpuKernels::Chunks GpuKernels::planChunks(OpBuilder &b,
   IndexBuilder index = at(b);
   Chunks chunks;
   chunks.size = index.mul(pieces.stride, index.constant(kUnroll));
-  chunks.count = index.div(
-      index.sub(index.max(pieces.to, pieces.from), pieces.from), chunks.size);
+  // All threads have a chunk if the last one has its last piece.
+  Value to = pieces.to;
+  if (pieces.width)
+    to = index.add(to, index.sub(pieces.stride, index.constant(pieces.width)));
+  chunks.count =
+      pieces.isChunk
+          ? index.constant(1)
+          : index.div(index.sub(index.max(to, pieces.from), pieces.from),
+                      chunks.size);
   chunks.start = index.add(pieces.from, pieces.thread);
   return chunks;
 }
@@ -329,6 +336,8 @@ void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,
           storeResults(nested, generic, mapping, here, lanes);
         scf::YieldOp::create(nested, loc, position);
       });
+  if (pieces.isChunk)
+    return;
   scf::ForOp::create(
       b, loc, chunks.getRest(index), pieces.to, pieces.stride,
       body.getResults(),

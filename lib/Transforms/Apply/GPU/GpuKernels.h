@@ -43,6 +43,8 @@ using Indices = SmallVector<Value>;
 /// `stride`-th after it, before `to`.
 struct ThreadPieces {
   Value from, thread, stride, to;
+  bool isChunk = false; // known to be one whole chunk
+  int64_t width = 0;    // bound of `thread` where it is not `stride`
 };
 
 /// The threads of a block as rows of columns.

@@ -24,6 +24,19 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+/// Most bytes for the sums that meet in static shared memory, of which a block
+/// has 48 KB.
+static constexpr int64_t kMostScratchBytes = 40 << 10;
+/// Threads of a block that finishes, at least.
+static constexpr int64_t kFinishThreads = 128;
+/// Channels of such a block, at least: the sums of 8 channels in f32 are a
+/// sector of memory.
+static constexpr int64_t kLeastFinishColumns = 8;
+/// Most threads that share the slices of a channel.
+static constexpr int64_t kMostFinishRows = 64;
+/// Slices whose sums a thread loads before it adds the first.
+static constexpr int64_t kSlicesAtOnce = 8;
+
 namespace {
 class TwoPass : public GpuKernels {
 public:
@@ -48,12 +61,31 @@ private:
   Partials createPartials(OpBuilder &b, Value slices);
   /// The work of the blocks that add up.
   struct Work {
-    Value tiles;         // of channels, each a block's at a time
-    Value pieces;        // of a tile
-    Value piecesOfBlock; // pieces that a block takes at a time
+    Value tiles;           // of channels, each a block's at a time
+    Value elements;        // of a channel
+    Value elementsOfBlock; // those of a channel that a block takes at a time
   };
   /// The number of slices that `work` is cut into, per tile.
   Value countSlices(OpBuilder &b, const Work &work);
+  /// The pieces of slices. They alternate, so that all blocks move through
+  /// memory together, towards its end. In several loops, or if their number is
+  /// known at run time only, that would take too many registers, and each is
+  /// contiguous.
+  struct Slicing {
+    int64_t width; // threads beside each other
+    Value stride;  // of a walk
+    Value pieces;  // of all slices
+    Value length;  // of a contiguous slice
+  };
+  bool alternates(const Partials &partials) const {
+    return reduced.size() == 1 &&
+           getConstantIntValue(partials.slices).has_value();
+  }
+  Value getStride(OpBuilder &b, const Partials &partials, int64_t width) const;
+  Slicing planSlices(OpBuilder &b, const Partials &partials, int64_t width,
+                     const Walk &walk, Value stride) const;
+  ThreadPieces getSlice(OpBuilder &b, const Slicing &slicing, Value number,
+                        Value thread) const;
   /// Threads beside each other in a channel.
   void emitChannelSums(OpBuilder &b, const Partials &partials, int64_t lanes);
 
@@ -62,10 +94,9 @@ private:
     int64_t rows, columns;               // of threads
     SmallVector<unsigned> outerFeatures; // features other than `inner`
     Value columnsOfRow, tilesOfRow;
-    Value count;  // of tiles
-    Walk walk;    // of a thread, down its column
-    Value stride; // of the walk
-    Value pieces, piecesOfSlice;
+    Value count; // of tiles
+    Walk walk;   // of a thread, down its column
+    Slicing slicing;
   };
   ColumnTiles planColumns(OpBuilder &b, const Partials &partials,
                           int64_t lanes);
@@ -75,7 +106,20 @@ private:
   void emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
                       const Partials &partials, const ColumnTiles &tiles,
                       int64_t lanes);
+
+  /// The threads of a block of the kernel that finishes: a column for each
+  /// channel, whose rows share its slices.
+  struct FinishGrid {
+    int64_t rows, columns;
+  };
+  FinishGrid planFinish(const Partials &partials) const;
+  /// The sums of every `rows`-th slice of `channel`, from `row` on.
+  SmallVector<Value> addSlices(OpBuilder &b, const Partials &partials,
+                               int64_t rows, Value row, Value channel) const;
   void emitFinish(OpBuilder &b, const Partials &partials);
+  /// The kernel: the totals of a tile of channels, and their results.
+  void emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
+                        const Partials &partials, const FinishGrid &grid);
   void emitElementwise(OpBuilder &b, linalg::GenericOp generic, int64_t lanes);
 };
 } // namespace
@@ -116,21 +160,56 @@ TwoPass::Partials TwoPass::createPartials(OpBuilder &b, Value slices) {
 
 Value TwoPass::countSlices(OpBuilder &b, const Work &work) {
   IndexBuilder index = at(b);
-  // Enough blocks for the device, but none with less than one chunk to add.
-  Value wanted = index.ceilDiv(index.constant(schedule.sumBlocks),
-                               index.max(work.tiles, index.constant(1)));
+  // Enough blocks for the device, but not a few more, which would run on their
+  // own after all others; and none with less than one chunk to add.
+  Value wanted = index.div(index.constant(schedule.sumBlocks),
+                           index.max(work.tiles, index.constant(1)));
   Value most = index.ceilDiv(
-      work.pieces, index.mul(work.piecesOfBlock, index.constant(kUnroll)));
+      work.elements, index.mul(work.elementsOfBlock, index.constant(kUnroll)));
   return index.max(index.min(wanted, most), index.constant(1));
+}
+
+Value TwoPass::getStride(OpBuilder &b, const Partials &partials,
+                         int64_t width) const {
+  Value threadsOfBlock = constant(b, width);
+  if (!alternates(partials))
+    return threadsOfBlock;
+  return at(b).mul(threadsOfBlock, partials.slices);
+}
+
+TwoPass::Slicing TwoPass::planSlices(OpBuilder &b, const Partials &partials,
+                                     int64_t width, const Walk &walk,
+                                     Value stride) const {
+  Slicing slicing;
+  slicing.width = width;
+  slicing.stride = stride;
+  slicing.pieces = countPieces(b, walk);
+  if (!alternates(partials))
+    slicing.length = at(b).ceilDiv(slicing.pieces, partials.slices);
+  return slicing;
+}
+
+ThreadPieces TwoPass::getSlice(OpBuilder &b, const Slicing &slicing,
+                               Value number, Value thread) const {
+  IndexBuilder index = at(b);
+  if (!slicing.length)
+    return {index.mul(number, index.constant(slicing.width)),
+            thread,
+            slicing.stride,
+            slicing.pieces,
+            /*isChunk=*/false,
+            slicing.width};
+  Value from = index.mul(number, slicing.length);
+  Value to = index.min(index.add(from, slicing.length), slicing.pieces);
+  return {from, thread, slicing.stride, to};
 }
 
 void TwoPass::emitChannelSums(OpBuilder &b, const Partials &partials,
                               int64_t lanes) {
   IndexBuilder index = at(b);
-  Value stride = index.constant(threads);
+  Value stride = getStride(b, partials, threads);
   Walk walk = createWalk(b, reduced, stride, lanes);
-  Value pieces = countPieces(b, walk);
-  Value slice = index.ceilDiv(pieces, partials.slices);
+  Slicing slicing = planSlices(b, partials, threads, walk, stride);
   Value blocks = index.mul(channels, partials.slices);
   SmallVector<Type> shared = getSharedTypesForBlock();
   launch(b, "reduce", {blocks, threads, shared},
@@ -140,10 +219,9 @@ void TwoPass::emitChannelSums(OpBuilder &b, const Partials &partials,
            Value number = inside.rem(kernel.block, partials.slices);
            Indices indices(group.numLoops);
            delinearize(nested, channel, group.features, indices);
-           Value from = inside.mul(number, slice);
-           Value to = inside.min(inside.add(from, slice), pieces);
            SmallVector<Value> sums = emitSums(
-               nested, walk, indices, {from, kernel.thread, stride, to}, lanes);
+               nested, walk, indices,
+               getSlice(nested, slicing, number, kernel.thread), lanes);
            SmallVector<Value> totals = addAcrossBlock(nested, kernel, sums);
            Value isFirst = inside.compare(arith::CmpIPredicate::eq,
                                           kernel.thread, inside.constant(0));
@@ -160,25 +238,22 @@ TwoPass::planColumns(OpBuilder &b, const Partials &partials, int64_t lanes) {
   int64_t columns = std::min<int64_t>(schedule.blockAccesses, threads);
   if (std::optional<int64_t> size = getConstantIntValue(sizes[inner]))
     columns = std::min(columns, std::max<int64_t>(*size / lanes, 1));
-  // The sums of a block meet in static shared memory, of which there are 48 KB.
-  constexpr int64_t kMostBytes = 40 << 10;
   int64_t bytesOfColumn = 0;
   for (unsigned i : llvm::seq(numSums()))
     bytesOfColumn += lanes * sumType(i).getWidth() / 8;
-  columns = std::min(columns, kMostBytes / bytesOfColumn);
+  columns = std::min(columns, kMostScratchBytes / bytesOfColumn);
   tiles.columns = columns;
-  tiles.rows =
-      std::min(threads / columns, kMostBytes / (columns * bytesOfColumn));
+  tiles.rows = std::min(threads / columns,
+                        kMostScratchBytes / (columns * bytesOfColumn));
   tiles.columnsOfRow = index.div(sizes[inner], index.constant(lanes));
   tiles.tilesOfRow = index.ceilDiv(tiles.columnsOfRow, index.constant(columns));
   tiles.outerFeatures = group.features;
   tiles.outerFeatures.pop_back();
   Value outer = index.product(pick(sizes, tiles.outerFeatures));
   tiles.count = index.mul(outer, tiles.tilesOfRow);
-  tiles.stride = index.constant(tiles.rows);
-  tiles.walk = createWalk(b, reduced, tiles.stride, lanes);
-  tiles.pieces = countPieces(b, tiles.walk);
-  tiles.piecesOfSlice = index.ceilDiv(tiles.pieces, partials.slices);
+  Value stride = getStride(b, partials, tiles.rows);
+  tiles.walk = createWalk(b, reduced, stride, lanes);
+  tiles.slicing = planSlices(b, partials, tiles.rows, tiles.walk, stride);
   return tiles;
 }
 
@@ -213,8 +288,6 @@ void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
   if (!tiles.outerFeatures.empty())
     delinearize(b, outerChannel, tiles.outerFeatures, indices);
   indices[inner] = first;
-  Value from = index.mul(slice, tiles.piecesOfSlice);
-  Value to = index.min(index.add(from, tiles.piecesOfSlice), tiles.pieces);
   Value isColumn =
       index.compare(arith::CmpIPredicate::ult, columnOfRow, tiles.columnsOfRow);
   Value isRow =
@@ -223,7 +296,7 @@ void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
       b, index.bitAnd(isColumn, isRow),
       [&](OpBuilder &nested) {
         return emitSums(nested, tiles.walk, indices,
-                        {from, row, tiles.stride, to}, lanes);
+                        getSlice(nested, tiles.slicing, slice, row), lanes);
       },
       zeroSums(b, lanes));
   SmallVector<Value> totals = addAcrossRows(
@@ -237,39 +310,115 @@ void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
   });
 }
 
+TwoPass::FinishGrid TwoPass::planFinish(const Partials &partials) const {
+  int64_t slices = 1, bytes = 0;
+  if (group.reduction)
+    slices = getConstantIntValue(partials.slices).value_or(schedule.sumBlocks);
+  for (unsigned i : llvm::seq(numSums()))
+    bytes += sumType(i).getWidth() / 8;
+  FinishGrid grid;
+  grid.rows = std::min<int64_t>(
+      llvm::PowerOf2Ceil(llvm::divideCeil(slices, kSlicesAtOnce)),
+      kMostFinishRows);
+  auto getColumns = [&] {
+    return std::max(kFinishThreads / grid.rows, kLeastFinishColumns);
+  };
+  while (grid.rows > 1 &&
+         getScratchSize(grid.rows, getColumns(), /*lanes=*/1) * bytes >
+             kMostScratchBytes)
+    grid.rows /= 2;
+  grid.columns = getColumns();
+  return grid;
+}
+
+SmallVector<Value> TwoPass::addSlices(OpBuilder &b, const Partials &partials,
+                                      int64_t rows, Value row,
+                                      Value channel) const {
+  IndexBuilder index = at(b);
+  std::optional<int64_t> known = getConstantIntValue(partials.slices);
+  int64_t atOnce = kSlicesAtOnce;
+  if (known)
+    atOnce = std::min<int64_t>(atOnce, llvm::divideCeil(*known, rows));
+  Value step = index.constant(rows * atOnce);
+  Value steps = index.ceilDiv(partials.slices, step);
+  auto loop = scf::ForOp::create(
+      b, loc, index.constant(0), steps, index.constant(1), zeroSums(b),
+      [&](OpBuilder &body, Location, Value number, ValueRange args) {
+        IndexBuilder inside = at(body);
+        Value first = inside.add(inside.mul(number, step), row);
+        SmallVector<SmallVector<Value>> addends;
+        for (int64_t i : llvm::seq(atOnce)) {
+          Value slice = inside.add(first, inside.constant(i * rows));
+          // The first slice instead of one past the last: no load is guarded,
+          // so none waits for another.
+          Value isSlice =
+              inside.compare(arith::CmpIPredicate::ult, slice, partials.slices);
+          if (known && *known <= rows * atOnce && (i + 1) * rows <= *known)
+            isSlice = Value();
+          else
+            slice = inside.select(isSlice, slice, inside.constant(0));
+          SmallVector<Value> &values = addends.emplace_back();
+          for (auto [sum, memref] : llvm::enumerate(partials.memrefs)) {
+            Value value = memref::LoadOp::create(body, loc, memref,
+                                                 ValueRange{slice, channel});
+            if (isSlice)
+              value = arith::SelectOp::create(body, loc, isSlice, value,
+                                              zero(body, sum));
+            values.push_back(value);
+          }
+        }
+        SmallVector<Value> sums(args);
+        for (const SmallVector<Value> &values : addends)
+          sums = addCompensated(body, loc, sums, values);
+        scf::YieldOp::create(body, loc, sums);
+      });
+  return loop.getResults();
+}
+
 void TwoPass::emitFinish(OpBuilder &b, const Partials &partials) {
   IndexBuilder index = at(b);
-  constexpr int64_t kFinishThreads = 128;
-  Value blocks = index.ceilDiv(channels, index.constant(kFinishThreads));
-  launch(
-      b, "finish", {blocks, kFinishThreads},
-      [&](OpBuilder &nested, Kernel kernel) {
-        IndexBuilder inside = at(nested);
-        Value channel = inside.add(
-            inside.mul(kernel.block, inside.constant(kFinishThreads)),
-            kernel.thread);
-        Value isChannel =
-            inside.compare(arith::CmpIPredicate::ult, channel, channels);
-        emitIf(nested, isChannel, [&](OpBuilder &active) {
-          Indices indices(group.numLoops);
-          delinearize(active, channel, group.features, indices);
-          if (group.reduction) {
-            auto loop = scf::ForOp::create(
-                active, loc, constant(active, 0), partials.slices,
-                constant(active, 1), zeroSums(active),
-                [&](OpBuilder &body, Location, Value slice, ValueRange sums) {
-                  SmallVector<Value> addends;
-                  for (Value memref : partials.memrefs)
-                    addends.push_back(memref::LoadOp::create(
-                        body, loc, memref, ValueRange{slice, channel}));
-                  scf::YieldOp::create(
-                      body, loc, addCompensated(body, loc, sums, addends));
-                });
-            storeSums(active, indices, joinErrors(active, loop.getResults()));
-          }
-          emitChannelwise(active, pick(indices, group.features));
-        });
-      });
+  FinishGrid grid = planFinish(partials);
+  Value blocks = index.ceilDiv(channels, index.constant(grid.columns));
+  SmallVector<Type> shared;
+  if (grid.rows > 1)
+    for (unsigned i : llvm::seq(numSums()))
+      shared.push_back(getSharedType(
+          getScratchSize(grid.rows, grid.columns, /*lanes=*/1), sumType(i)));
+  launch(b, "finish", {blocks, grid.rows * grid.columns, shared},
+         [&](OpBuilder &nested, Kernel kernel) {
+           emitFinishOfTile(nested, kernel, partials, grid);
+         });
+}
+
+void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
+                               const Partials &partials,
+                               const FinishGrid &grid) {
+  IndexBuilder index = at(b);
+  Value width = index.constant(grid.columns);
+  Value column = index.rem(kernel.thread, width);
+  Value row = index.div(kernel.thread, width);
+  Value channel = index.add(index.mul(kernel.block, width), column);
+  Value isChannel = index.compare(arith::CmpIPredicate::ult, channel, channels);
+  SmallVector<Value> totals;
+  if (group.reduction) {
+    SmallVector<Value> sums = emitIf(
+        b, isChannel,
+        [&](OpBuilder &nested) {
+          return addSlices(nested, partials, grid.rows, row, channel);
+        },
+        zeroSums(b));
+    totals = addAcrossRows(b, kernel, {grid.rows, grid.columns, row, column},
+                           sums, /*lanes=*/1);
+  }
+  Value isFirst =
+      index.compare(arith::CmpIPredicate::eq, row, index.constant(0));
+  emitIf(b, index.bitAnd(isChannel, isFirst), [&](OpBuilder &nested) {
+    Indices indices(group.numLoops);
+    delinearize(nested, channel, group.features, indices);
+    if (group.reduction)
+      storeSums(nested, indices, totals);
+    emitChannelwise(nested, pick(indices, group.features));
+  });
 }
 
 void TwoPass::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
@@ -281,14 +430,18 @@ void TwoPass::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
                  stride, lanes);
   Value pieces = countPieces(b, walk);
   Value chunk = index.constant(threads * kUnroll);
-  launch(b, "apply", {index.ceilDiv(pieces, chunk), threads},
-         [&](OpBuilder &nested, Kernel kernel) {
-           IndexBuilder inside = at(nested);
-           Value from = inside.mul(kernel.block, chunk);
-           Value to = inside.min(inside.add(from, chunk), pieces);
-           emitElements(nested, generic, walk, Indices(),
-                        {from, kernel.thread, stride, to}, lanes);
-         });
+  Value blocks = index.ceilDiv(pieces, chunk);
+  bool isWhole = matchPattern(index.rem(pieces, chunk), m_Zero());
+  launch(b, "apply", {blocks, threads}, [&](OpBuilder &nested, Kernel kernel) {
+    IndexBuilder inside = at(nested);
+    // Backwards: the end of the data is still in the cache.
+    Value number =
+        inside.sub(inside.sub(blocks, inside.constant(1)), kernel.block);
+    Value from = inside.mul(number, chunk);
+    Value to = inside.min(inside.add(from, chunk), pieces);
+    emitElements(nested, generic, walk, Indices(),
+                 {from, kernel.thread, stride, to, isWhole}, lanes);
+  });
 }
 
 void TwoPass::emit(OpBuilder &b) {
@@ -296,17 +449,18 @@ void TwoPass::emit(OpBuilder &b) {
   Partials partials;
   if (group.reduction) {
     bool isByColumns = group.isFeature(inner);
-    Value tiles = channels, piecesOfBlock = index.constant(threads);
+    Value tiles = channels;
+    Value elementsOfBlock = index.constant(threads * getLanes(group.reduction));
     if (isByColumns) {
       int64_t columns = std::min<int64_t>(schedule.blockAccesses, threads) *
                         getLanes(group.reduction);
       tiles = index.ceilDiv(channels, index.constant(columns));
-      piecesOfBlock = index.constant(
+      elementsOfBlock = index.constant(
           std::max<int64_t>(threads / schedule.blockAccesses, 1));
     }
-    Value pieces = index.product(pick(sizes, reduced));
+    Value elements = index.product(pick(sizes, reduced));
     partials =
-        createPartials(b, countSlices(b, {tiles, pieces, piecesOfBlock}));
+        createPartials(b, countSlices(b, {tiles, elements, elementsOfBlock}));
     emitByLanes(b, group.reduction, [&](OpBuilder &nested, int64_t lanes) {
       if (isByColumns)
         emitColumnSums(nested, partials, lanes);

@@ -1,0 +1,106 @@
+"""sass.py OPT PTXAS CUOBJDUMP DIR CHIP...: the machine code of kernels, by chip.
+
+The kernel that finishes sums must be short and without a loop, and load all that a thread adds at once. Elements are
+rounded to bf16 two at a time by an instruction, if the chip has one. Prints lengths for each chip, and `N checks, 0
+failed`.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+from programs import Case, get_ptx, two_pass
+
+# Instructions of a thread that finishes 264 slices, at most.
+MOST_FINISH = 640
+
+
+def disassemble(ptxas, cuobjdump, path, chip):
+    """The instructions of the PTX in `path`, by kernel, as (address, text)."""
+    cubin = path + ".cubin"
+    subprocess.run([ptxas, f"--gpu-name={chip}", path, "-o", cubin], check=True)
+    # It looks for nvdisasm in the PATH.
+    variables = {**os.environ, "PATH": os.path.dirname(cuobjdump) + os.pathsep + os.environ["PATH"]}
+    text = subprocess.run([cuobjdump, "-sass", cubin], capture_output=True, text=True, check=True,
+                          env=variables).stdout
+    kernels = {}
+    for part in text.split("Function : ")[1:]:
+        name, _, code = part.partition("\n")
+        kernels[name.strip()] = [(int(address, 16), instruction.strip())
+                                 for address, instruction in re.findall(r"/\*([0-9a-f]{4,})\*/\s+([^;]+);", code)]
+    return kernels
+
+
+def count(code, pattern):
+    return sum(re.search(pattern, instruction) is not None for _, instruction in code)
+
+
+def loops(code):
+    """Branches to an earlier instruction."""
+    targets = [(address, re.search(r"\bBRA\b.*?(0x[0-9a-f]+)", instruction)) for address, instruction in code]
+    return sum(match is not None and int(match[1], 16) < address for address, match in targets)
+
+
+def check_finish(kernels):
+    code = kernels["finish"]
+    # Divisions and square roots have a slow path, which is called, for subnormals.
+    end = next((i for i, (_, instruction) in enumerate(code) if re.search(r"\bEXIT\b", instruction) and
+                not instruction.startswith("@")), len(code))
+    first_sum = next(i for i, (_, instruction) in enumerate(code) if "FADD" in instruction)
+    assert loops(code[:end]) == 0, "expected no loop"
+    assert len(code) <= MOST_FINISH, f"expected at most {MOST_FINISH} instructions, got {len(code)}"
+    # 64 threads for each channel: 5 slices of both sums for one of them.
+    loads = count(code[:first_sum], r"\bLDG\b")
+    assert loads == 10, f"expected 10 loads before the first sum, got {loads}"
+    return f"finish: {len(code)} instructions"
+
+
+def check_rounding(kernels):
+    code = kernels["apply"]
+    # 4 pieces of 8 elements in a chunk; there may be one more in the rest.
+    pairs = count(code, r"\bF2FP\.BF16\b")
+    assert pairs in (16, 20), f"expected 16 or 20 conversions of pairs, got {pairs}"
+    # Half of the last place that is kept.
+    halves = count(code, r"\b0x7fff\b")
+    assert halves == 0, f"expected no rounding in integer arithmetic, got {halves} additions"
+    return f"apply to bf16: {len(code)} instructions"
+
+
+def check_integer_rounding(kernels):
+    code = kernels["apply"]
+    assert count(code, r"\bF2FP\.BF16\b") == 0 and count(code, r"\b0x7fff\b") >= 32, "expected integer arithmetic"
+    return f"apply to bf16: {len(code)} instructions"
+
+
+def checks(chip):
+    rounding = check_rounding if int(re.sub(r"\D", "", chip)) >= 80 else check_integer_rounding
+    yield rounding, Case((32, 64, 3136), two_pass(threads=256, blocks=1056), chip=chip, data="bf16")
+    yield rounding, Case((100352, 64), two_pass(threads=512, blocks=264), chip=chip, data="bf16")
+    slices = two_pass(threads=512, blocks=264)
+    yield check_finish, Case((33792, 64), slices, chip=chip)
+    yield check_finish, Case((33792, 64), slices, chip=chip, data="bf16")
+    yield check_finish, Case((3, 512 * 4 * 264), two_pass(threads=128, blocks=792), chip=chip, features=(0,))
+
+
+def main():
+    opt, ptxas, cuobjdump, directory, *chips = sys.argv[1:]
+    os.makedirs(directory, exist_ok=True)
+    done = failed = 0
+    for chip in chips:
+        for check, case in checks(chip):
+            path = os.path.join(directory, f"{chip}-{done}.ptx")
+            with open(path, "w") as file:
+                file.write(get_ptx(opt, case))
+            done += 1
+            try:
+                print(f"{chip}: {check(disassemble(ptxas, cuobjdump, path, chip))}")
+            except AssertionError as error:
+                failed += 1
+                print(f"FAILED {path}: {case}\n{error}")
+    print(f"{done} checks, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
