@@ -94,9 +94,9 @@ func.func @channels(%x: memref<8x6x3100xf32>, %sum: memref<6xf32>, %factor: memr
 #data = affine_map<(n, c, s) -> (n, c, s)>
 #feature = affine_map<(n, c, s) -> (c)>
 
-// Two tensors of f32 are prefetched, but not three.
+// Two tensors of f32 are prefetched, but not three; and of the result, a line of each page.
 // CHECK-LABEL: func @eight_bytes
-// CHECK-COUNT-8: memref.prefetch
+// CHECK-COUNT-9: memref.prefetch
 // CHECK:         return
 func.func @eight_bytes(%x: memref<8x6x3100xf32>, %y: memref<8x6x3100xf32>, %a: memref<6xf32>, %dx: memref<8x6x3100xf32>) {
   linalg.generic {indexing_maps = [#data, #data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
@@ -111,6 +111,7 @@ func.func @eight_bytes(%x: memref<8x6x3100xf32>, %y: memref<8x6x3100xf32>, %a: m
 }
 
 // CHECK-LABEL: func @nine_bytes
+// CHECK-COUNT-1: memref.prefetch
 // CHECK-NOT:     memref.prefetch
 // CHECK:         return
 func.func @nine_bytes(%x: memref<8x6x3100xf32>, %y: memref<8x6x3100xf32>, %k: memref<8x6x3100xi1>, %a: memref<6xf32>, %dx: memref<8x6x3100xf32>) {
@@ -127,6 +128,7 @@ func.func @nine_bytes(%x: memref<8x6x3100xf32>, %y: memref<8x6x3100xf32>, %k: me
 }
 
 // CHECK-LABEL: func @ten_bytes
+// CHECK-COUNT-1: memref.prefetch
 // CHECK-NOT:     memref.prefetch
 // CHECK:         return
 func.func @ten_bytes(%x: memref<8x6x3100xf32>, %y: memref<8x6x3100xf32>, %z: memref<8x6x3100xf16>, %a: memref<6xf32>, %dx: memref<8x6x3100xf32>) {

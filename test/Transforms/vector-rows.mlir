@@ -13,6 +13,9 @@
 // CHECK:           arith.divui %{{.+}}, %c64
 // CHECK:           %[[FACTORS:.+]] = vector.load %[[TABLE]][%{{.+}}] : {{.+}}, vector<64xf32>
 // CHECK-NEXT:      scf.for
+// A line of the page of the result after the next one:
+// CHECK:             arith.addi %{{.+}}, %c2048
+// CHECK:             memref.prefetch %[[FLAT_DX]]
 // CHECK:             %[[E:.+]] = vector.load %[[FLAT_X]][%{{.+}}] : memref<640000xf32>, vector<64xf32>
 // CHECK-NEXT:        %[[P:.+]] = arith.mulf %[[E]], %[[FACTORS]] : vector<64xf32>
 // CHECK-NEXT:        vector.store %[[P]], %[[FLAT_DX]][%{{.+}}] {alignment = 64 : i64, nontemporal = true}
@@ -117,13 +120,28 @@ func.func @not_narrow(%x: memref<1000x48xf32>, %f: memref<48xf32>, %dx: memref<1
 #data = affine_map<(n, c, s) -> (n, c, s)>
 #feature = affine_map<(n, c, s) -> (c)>
 
-// The next channel is prefetched up to 524288 bytes of it.
+// The next channel is prefetched up to 524288 bytes of it, and of the next row of the result a line of each page: 1024
+// elements.
 // CHECK-LABEL: func @prefetched
-// CHECK:         memref.prefetch
+// CHECK-SAME:    (%[[X:.+]]: memref<128x16x1024xf32>, %{{.+}}: memref<16xf32>, %[[DX:.+]]: memref<128x16x1024xf32>)
+// CHECK-DAG:     %[[FLAT_X:.+]] = memref.collapse_shape %[[X]]
+// CHECK-DAG:     %[[FLAT_DX:.+]] = memref.collapse_shape %[[DX]]
+// CHECK:         %[[IS_FIRST:.+]] = arith.cmpi eq, %[[IMAGE:.+]], %c0
+// CHECK:         %[[BEFORE:.+]] = arith.subi %[[ROW:.+]], %c16384
+// CHECK:         %[[NEXT:.+]] = arith.select %[[IS_FIRST]], %[[ROW]], %[[BEFORE]]
+// CHECK:         %[[IN_PAGE:.+]] = arith.remui %[[NEXT]], %c1024
+// CHECK:         %[[PAGE:.+]] = arith.subi %[[NEXT]], %[[IN_PAGE]]
+// CHECK:         %[[END:.+]] = arith.addi %[[NEXT]], %c1024
+// CHECK:         scf.for %[[P:.+]] = %[[PAGE]] to %[[END]] step %c1024
+// CHECK:           %[[IN_DATA:.+]] = arith.minsi %[[P]], %c2097151
+// CHECK:           memref.prefetch %[[FLAT_DX]][%[[IN_DATA]]], read
+// CHECK:         memref.prefetch %[[FLAT_X]][
 // CHECK-LABEL: func @not_prefetched
-// CHECK-NOT:     memref.prefetch
+// CHECK-SAME:    (%[[X:[^:]+]]: memref<129x16x1024xf32>
+// CHECK:         %[[FLAT_X:.+]] = memref.collapse_shape %[[X]]
+// CHECK-NOT:     memref.prefetch %[[FLAT_X]][
 // CHECK:         nontemporal
-// CHECK-NOT:     memref.prefetch
+// CHECK-NOT:     memref.prefetch %[[FLAT_X]][
 // CHECK:         return
 // CHECK-LABEL: func @dynamic
 // CHECK:         %[[BYTES:.+]] = arith.muli %{{.+}}, %c4

@@ -50,6 +50,9 @@ private:
   Scalars loadUniformOfChannel(OpBuilder &b, linalg::GenericOp generic,
                                const SmallVector<Value> &ivs) const;
   void emitSums(OpBuilder &b, const SmallVector<Value> &ivs) const;
+  /// Position of the row whose results are stored after those of `row`: that
+  /// before it in the last of the outer loops, or of the next channel.
+  Value getNext(OpBuilder &b, const Run &row) const;
   void emitElementwise(OpBuilder &b, linalg::GenericOp generic,
                        const SmallVector<Value> &ivs) const;
 
@@ -93,6 +96,16 @@ void Channels::emitSums(OpBuilder &b, const SmallVector<Value> &ivs) const {
   storeSums(b, pick(ivs, group.features), addLanes(b, sums));
 }
 
+Value Channels::getNext(OpBuilder &b, const Run &row) const {
+  IndexBuilder index = at(b);
+  if (outer.empty())
+    return index.add(row.base, sizes[inner]);
+  Value isFirst = index.compare(arith::CmpIPredicate::eq, row.ivs[outer.back()],
+                                index.constant(0));
+  Value stride = index.product(ArrayRef(sizes).drop_front(outer.back() + 1));
+  return index.select(isFirst, row.base, index.sub(row.base, stride));
+}
+
 void Channels::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
                                const SmallVector<Value> &ivs) const {
   Scalars uniform = loadUniformOfChannel(b, generic, ivs);
@@ -115,6 +128,7 @@ void Channels::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
     // The next channel's row comes next in memory.
     if (readBytes <= kMostPrefetchedBytes)
       run.prefetchDistance = distance;
+    run.next = getNext(nested, run);
     emitElements(nested, generic, run, {index.constant(0), sizes[inner]});
   });
 }

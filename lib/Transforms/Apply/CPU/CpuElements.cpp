@@ -212,6 +212,25 @@ void CpuLoops::prefetch(OpBuilder &b, linalg::GenericOp generic, const Run &run,
   }
 }
 
+/// The hardware's prefetchers stop at the end of a page. So the first access to
+/// the next one waits for its address, and so do the streaming stores.
+void CpuLoops::prefetchPages(OpBuilder &b, Value flat, Value position,
+                             Value length) const {
+  IndexBuilder index = at(b);
+  Value page = index.constant(kPageBytes / getElementBytes(flat));
+  Value first = index.sub(position, index.rem(position, page));
+  auto prefetchPage = [&](OpBuilder &nested, Value start) {
+    // Not past the end of the data.
+    Value last = at(nested).sub(count, constant(nested, 1));
+    memref::PrefetchOp::create(nested, loc, flat, at(nested).min(start, last),
+                               /*isWrite=*/false, /*localityHint=*/2,
+                               /*isDataCache=*/true);
+  };
+  if (!length)
+    return prefetchPage(b, first);
+  emitFor(b, {first, index.add(position, length)}, page, prefetchPage);
+}
+
 void CpuLoops::emitElements(OpBuilder &b, linalg::GenericOp generic, Run run,
                             Interval elements) const {
   loadUniform(b, generic, run);
@@ -222,6 +241,9 @@ void CpuLoops::emitElements(OpBuilder &b, linalg::GenericOp generic, Run run,
   emitIf(
       b, isStreaming,
       [&](OpBuilder &nested) {
+        if (run.next)
+          prefetchPages(nested, getFlat(generic.getDpsInitOperand(0)->get()),
+                        run.next, at(nested).sub(elements.to, elements.from));
         emitElementPieces(nested, generic, run, elements,
                           /*isStreaming=*/true);
       },

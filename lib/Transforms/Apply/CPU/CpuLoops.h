@@ -37,6 +37,8 @@ namespace mlir::bngrad {
 
 /// A cache line, in bytes; streaming stores start at one.
 inline constexpr int64_t kLineBytes = 64;
+/// Bytes of the smallest page of memory of all targets.
+inline constexpr int64_t kPageBytes = 4096;
 
 /// The numbers from `from` to `to`, without `to`.
 struct Interval {
@@ -65,6 +67,9 @@ struct Run {
   /// Elements between a piece and the data that are fetched while it is
   /// computed; null or 0: the hardware's prefetcher follows the run.
   Value prefetchDistance;
+  /// Position of results that are stored after those of this run, whose pages
+  /// are prefetched; null: none are.
+  Value next;
 };
 
 /// A vector of consecutive elements.
@@ -191,6 +196,10 @@ protected:
   /// Prefetches the data at the prefetch distance of `run` from a piece.
   void prefetch(OpBuilder &b, linalg::GenericOp generic, const Run &run,
                 const Piece &piece) const;
+  /// Reads a line of the page that `position` of `flat` is in, or of the pages
+  /// of `length` elements from there on, so that their addresses are known.
+  void prefetchPages(OpBuilder &b, Value flat, Value position,
+                     Value length = {}) const;
   /// Masked pieces of `lanes` elements.
   void emitMasked(OpBuilder &b, Interval elements, PieceBody body) const;
   /// Pieces of `most` elements, a multiple of `wide`, of half of that, and so

@@ -30,6 +30,8 @@ static constexpr int64_t kStepBytes = 3 << 20;
 /// bytes of data. Powers of 2 are even shares for most numbers of threads.
 static constexpr std::pair<int64_t, int64_t> kBlocks[] = {
     {128 << 10, 2}, {512 << 10, 4}, {1 << 20, 8}, {2 << 20, 16}, {4 << 20, 32}};
+/// Bytes between the results that are stored and the pages that are prefetched.
+static constexpr int64_t kPagesAheadBytes = 2 * kPageBytes;
 /// Channels whose sums are more work for one thread than it is to wake another.
 static constexpr int64_t kSerialChannels = 64;
 
@@ -93,6 +95,8 @@ private:
   void emitElementwise(OpBuilder &b, linalg::GenericOp generic,
                        const Share &share) const;
   Run getElementsRun(OpBuilder &b, Value row, Value tableOffset) const;
+  /// Position of the results of `generic` whose page is prefetched at `run`.
+  Value getNext(OpBuilder &b, linalg::GenericOp generic, const Run &run) const;
   /// Computes those of `rows` that are whole, if rows are narrow, and returns
   /// the others.
   Interval emitNarrowRows(OpBuilder &b, linalg::GenericOp generic,
@@ -384,6 +388,13 @@ Run Rows::getElementsRun(OpBuilder &b, Value row, Value tableOffset) const {
   return run;
 }
 
+Value Rows::getNext(OpBuilder &b, linalg::GenericOp generic,
+                    const Run &run) const {
+  Value result = getFlat(generic.getDpsInitOperand(0)->get());
+  return at(b).add(run.base,
+                   constant(b, kPagesAheadBytes / getElementBytes(result)));
+}
+
 void Rows::emitShift(OpBuilder &b, linalg::GenericOp generic, Value thread,
                      Value tableOffset) const {
   if (matchPattern(elements.shift, m_Zero()))
@@ -410,6 +421,9 @@ void Rows::emitNarrowPieces(OpBuilder &b, linalg::GenericOp generic,
     Run run = first;
     run.base = getElementsRun(nested, row, first.tableOffset).base;
     Piece piece = {constant(nested, 0), wide};
+    if (isStreaming)
+      prefetchPages(nested, getFlat(generic.getDpsInitOperand(0)->get()),
+                    getNext(nested, generic, run));
     IRMapping mapping = clonePiece(nested, generic, run, piece);
     storePiece(nested, generic, run, piece, mapping, isStreaming);
   });
@@ -463,6 +477,7 @@ void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
         emitNarrowRows(nested, generic, {first, end}, tableOffset);
     emitFor(nested, others, [&](OpBuilder &inRow, Value row) {
       Run run = getElementsRun(inRow, row, tableOffset);
+      run.next = getNext(inRow, generic, run);
       Value length = at(inRow).min(columns, at(inRow).sub(count, run.base));
       emitElements(inRow, generic, run, {zeroIndex, length});
     });

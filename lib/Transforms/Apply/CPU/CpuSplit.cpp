@@ -143,7 +143,10 @@ void Split::emitElementwise(OpBuilder &b, linalg::GenericOp generic) const {
     // Backwards: the segments that were read last are still in a cache.
     Value last = at(nested).sub(at(nested).add(from, to), constant(nested, 1));
     emitFor(nested, {from, to}, [&](OpBuilder &inSegment, Value iv) {
-      Segment segment = getSegment(inSegment, at(inSegment).sub(last, iv));
+      IndexBuilder index = at(inSegment);
+      Segment segment = getSegment(inSegment, index.sub(last, iv));
+      Value first = index.add(segment.row.base, segment.elements.from);
+      segment.row.next = index.sub(first, index.min(first, segmentElements));
       emitElements(inSegment, generic, segment.row, segment.elements);
     });
   });

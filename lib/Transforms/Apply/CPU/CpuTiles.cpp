@@ -135,6 +135,7 @@ void Tiles::emitTile(OpBuilder &b, Value number) const {
       // The next tile's row comes next in memory.
       Run run = getRun(nested, tile, sample, tables.elementwise);
       run.prefetchDistance = tile.columns;
+      run.next = at(nested).add(run.base, at(nested).mul(channels, rowSize));
       emitElements(nested, generic, run, {zeroIndex, tile.columns});
     });
 }
