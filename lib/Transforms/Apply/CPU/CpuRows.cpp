@@ -419,7 +419,9 @@ void Rows::emitNarrowPieces(OpBuilder &b, linalg::GenericOp generic,
                             bool isStreaming) const {
   emitFor(b, rows, [&](OpBuilder &nested, Value row) {
     Run run = first;
-    run.base = getElementsRun(nested, row, first.tableOffset).base;
+    // The columns need not be known otherwise.
+    run.base = at(nested).add(elements.shift,
+                              at(nested).mul(row, constant(nested, wide)));
     Piece piece = {constant(nested, 0), wide};
     if (isStreaming)
       prefetchPages(nested, getFlat(generic.getDpsInitOperand(0)->get()),
