@@ -54,17 +54,15 @@ TEST(ChooseGpuScheduleTest, ClusterGrowsWithTheRows) {
   EXPECT_EQ(cluster(3248), 8);
 }
 
-TEST(ChooseGpuScheduleTest, OneBlockFillsAMultiprocessor) {
+TEST(ChooseGpuScheduleTest, TwoBlocksShareAMultiprocessor) {
+  // Half of 227 KB less 12 KB, of eight blocks.
   EXPECT_EQ(choose(makeLayout(3248, 200, 32))->blockThreads, 256);
-  EXPECT_EQ(choose(makeLayout(3249, 200, 32))->blockThreads, 512);
-  // 227 KB less 12 KB, of eight blocks.
-  EXPECT_TRUE(choose(makeLayout(6880, 200, 32)));
-  EXPECT_FALSE(choose(makeLayout(6881, 200, 32)));
+  EXPECT_FALSE(choose(makeLayout(3249, 200, 32)));
 }
 
 TEST(ChooseGpuScheduleTest, ClusterHasARowForEachBlock) {
-  EXPECT_EQ(choose(makeLayout(2, 200, 26000))->clusterBlocks, 2);
-  EXPECT_FALSE(choose(makeLayout(1, 200, 28000)));
+  EXPECT_EQ(choose(makeLayout(2, 200, 12000))->clusterBlocks, 2);
+  EXPECT_FALSE(choose(makeLayout(1, 200, 14000)));
 }
 
 TEST(ChooseGpuScheduleTest, ChannelsOfABlockAreAligned) {

@@ -68,26 +68,25 @@ static bool fits(const OnePassLayout &layout, const GpuSchedule &schedule,
 }
 
 /// Blocks that leave room for a second one on the multiprocessor, which loads
-/// while the first computes, or else ones that fill it; nothing if no cluster
-/// can hold the rows of a tile.
+/// while the first computes; nothing if no cluster can hold the rows of a tile.
+/// A block that fills a multiprocessor would load, compute and store one after
+/// the other, which takes longer than two passes (docs/gpu-performance.md).
 static std::optional<GpuSchedule> chooseBlocks(const OnePassLayout &layout,
                                                const CudaChip &chip) {
   GpuSchedule schedule;
   schedule.fma = true;
-  std::pair<int64_t, int64_t> rooms[] = {{chip.sharedBytes / 2, 256},
-                                         {chip.sharedBytes, 512}};
-  for (auto [room, threads] : rooms)
-    for (int64_t channels : getTileChannels(layout))
-      for (int64_t cluster = 1; cluster <= GpuSchedule::kMostClusterBlocks;
-           cluster *= 2) {
-        schedule.blockThreads = threads;
-        schedule.blockChannels = channels;
-        schedule.clusterBlocks = cluster;
-        if (cluster <= layout.rows && fits(layout, schedule, room))
-          return schedule;
-        LDBG() << "a cluster of " << cluster << " blocks of " << channels
-               << " channels does not hold the data in " << room << " bytes";
-      }
+  schedule.blockThreads = 256;
+  int64_t room = chip.sharedBytes / 2;
+  for (int64_t channels : getTileChannels(layout))
+    for (int64_t cluster = 1; cluster <= GpuSchedule::kMostClusterBlocks;
+         cluster *= 2) {
+      schedule.blockChannels = channels;
+      schedule.clusterBlocks = cluster;
+      if (cluster <= layout.rows && fits(layout, schedule, room))
+        return schedule;
+      LDBG() << "a cluster of " << cluster << " blocks of " << channels
+             << " channels does not hold the data in " << room << " bytes";
+    }
   return std::nullopt;
 }
 
