@@ -125,6 +125,8 @@ class Bench:
         self.bandwidth = []
         # By case above 20 MB, the ratios to the hand-written kernel.
         self.hand_ratios = []
+        # Limits whose contenders are absent.
+        self.unmeasured = []
 
     def prepare(self, case, variants):
         """BNGrad's contenders of a case."""
@@ -175,8 +177,9 @@ class Bench:
                 value = measure.ratio(by_name[first], by_name[second])
                 if value is not None:
                     ratios[first, second] = value
-        if case.is_large and "hand" in by_name:
-            self.hand_ratios.append(find_ratios(limits.HAND_MEAN))
+        if case.is_large and (of_hand := find_ratios(limits.HAND_MEAN)):
+            self.hand_ratios.append(of_hand)
+        self.unmeasured += [f"{case.name}, {limit.name}" for limit in found_limits if not find_ratios(limit)]
         return results, ratios, find_verdicts()
 
     def run_case(self, case):
@@ -197,7 +200,7 @@ class Bench:
         pairs += [("bngrad-strided", "bngrad-dynamic")]
         pairs += [("bngrad", "walk"), ("bngrad-twin", "bngrad")]
         results, ratios, verdicts = self.measure(
-            case, contenders, pairs, limits.find(case) + [limits.TWIN])
+            case, contenders, pairs, limits.find(case) + limits.TWINS)
         for contender in contenders:
             if contender.state and not contender.name.startswith("bngrad"):
                 contender.keep[0].library.peerDestroy(contender.state)
@@ -272,6 +275,7 @@ class Bench:
             [dataclasses.asdict(judge.judge_mean(limits.HAND_MEAN, self.hand_ratios))]
             if self.hand_ratios else []
         )
+        document["unmeasured"] = self.unmeasured
         document["failures"] = [
             f"{entry['name']}: {line}"
             for entry in document["cases"] + document["fused"]

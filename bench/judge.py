@@ -17,7 +17,7 @@ LEVEL = 0.95
 RESAMPLES = 2000
 # Share of limits that may stay undecided.
 MOST_UNDECIDED = 0.05
-# Times that differ by less are equal: two copies of a kernel at other addresses do.
+# Times that differ by less are equal.
 TIE = 0.02
 
 

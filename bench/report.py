@@ -122,12 +122,12 @@ def _fused_table(cases):
 def _verdicts_of(case):
     """The verdicts on the limits of a case; the twin is none of them."""
     verdicts = [judge.Verdict(**verdict) for verdict in case["verdicts"]]
-    return [verdict for verdict in verdicts if verdict.name != limits.TWIN.name]
+    return [verdict for verdict in verdicts if verdict.name != limits.TWINS[0].name]
 
 
 def _twins_of(document):
     verdicts = [judge.Verdict(**verdict) for case in document["cases"] for verdict in case["verdicts"]]
-    return [verdict for verdict in verdicts if verdict.name == limits.TWIN.name]
+    return [verdict for verdict in verdicts if verdict.name == limits.TWINS[0].name]
 
 
 def _state_of(case):
@@ -147,13 +147,14 @@ def summarize_limits(document):
     twins = _twins_of(document)
     counts = judge.count_states(verdicts)
     lines = [f"{counts[judge.KEPT]} limits kept, {counts[judge.BROKEN]} broken,"
-             f" {counts[judge.UNDECIDED]} not decided."]
+             f" {counts[judge.UNDECIDED]} not decided"
+             + (f", {len(document['unmeasured'])} without a measurement" if document["unmeasured"] else "") + "."]
     if twins:
         farthest = max(abs(twin.value - 1) for twin in twins)
         widest = max(twin.high - twin.low for twin in twins)
         differ = judge.count_states(twins)[judge.BROKEN]
         lines.append(f"The same kernel twice: {farthest:.3f} apart at most, intervals of {widest:.3f} at most,"
-                     f" {differ} of {len(twins)} found to differ.")
+                     f" {differ} of {len(twins) // 2} found to differ.")
     lines += [f"* broken: {line}" for line in document["failures"]]
     lines += [f"* {name}, {verdict.text}" for state in (judge.BROKEN, judge.UNDECIDED)
               for name, verdict in named if verdict.state == state]

@@ -84,7 +84,7 @@ install_ptxas() {
 # The disassembler, 20 MB.
 install_cuobjdump() {
   local target=$build/cuda-binutils
-  [ -x "$target/nvidia/cu13/bin/cuobjdump" ] ||
+  [ -x "$target/nvidia/cu13/bin/cuobjdump" ] && [ -x "$target/nvidia/cu13/bin/nvdisasm" ] ||
     { "$python" -m venv "$build/cuda-venv" &&
       "$build/cuda-venv/bin/pip" install --no-deps --upgrade --target "$target" \
         nvidia-cuda-cuobjdump==13.5.37 nvidia-cuda-nvdisasm==13.5.37; } >"$build/cuobjdump.log" 2>&1

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import platform
 import shutil
 import subprocess
 
@@ -114,8 +115,9 @@ add_feature("clang-tidy", shutil.which("clang-tidy-22") is not None)
 for mpi in ("openmpi", "mpich"):
     add_feature(mpi, os.path.exists(os.path.join(config.bngrad_obj_root, "lib", f"libBNGradMPI-{mpi}.so")) and
                 shutil.which(f"mpirun.{mpi}") is not None)
-# Programs for AArch64, here.
-add_feature("aarch64", shutil.which("qemu-aarch64") is not None and shutil.which("aarch64-linux-gnu-gcc") is not None)
+# Programs for AArch64 in QEMU, compared with those for x86-64.
+add_feature("aarch64", platform.machine() == "x86_64" and all(
+    shutil.which(tool) for tool in ("qemu-aarch64", "aarch64-linux-gnu-gcc", "gcc")))
 add_feature("ptxas", cuda_toolkit is not None)
 add_feature("libdevice", cuda_toolkit is not None and
             os.path.exists(os.path.join(cuda_toolkit, "nvvm", "libdevice", "libdevice.10.bc")))

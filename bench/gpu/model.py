@@ -1,6 +1,5 @@
-"""model.py --tools=BIN --nvdisasm=PATH [--chip=sm_90] [--device=H200] [--shapes=REGEX]
-[--work=FOLDER] [--output=FILE.md]: the time of each benchmark shape on a GPU, by
-calculation.
+"""model.py --tools=BIN --nvdisasm=PATH [--device=H200] [--shapes=REGEX]
+[--output=FILE.md]: the time of each benchmark shape on a GPU, by calculation.
 
 No GPU is needed. The kernels are compiled by bngrad-compile and ptxas. Registers and
 shared memory are those that ptxas reports, instructions those that nvdisasm lists,
@@ -174,9 +173,14 @@ def estimate(device, launch, usage, kernel, traffic, elements):
                     instructions * 32 / elements, RAMP + time, bound)
 
 
-def find_traffic(device, launches, tensor):
-    """The traffic of each launch, by the kernel's name. Of a second pass, the part that
-    the second-level cache keeps is read from there."""
+def find_traffic(device, launches, tensor, ends_together=False):
+    """The traffic of each launch, by the kernel's name. Of a second pass, which goes
+    backwards, the part that the second-level cache keeps is read from there.
+
+    `ends_together`: the first pass ends at the end of the data, as its slices
+    alternate. Otherwise the cache has the ends of many slices, and only data that fit
+    are taken to be read from there.
+    """
     kept = min(2 * tensor, L2_KEPT * device.l2_bytes)
     found = {}
     for launch in launches:
@@ -185,8 +189,7 @@ def find_traffic(device, launches, tensor):
         elif launch.kernel.startswith("reduce"):
             found[launch.kernel] = Traffic(2 * tensor, 0)
         elif launch.kernel.startswith("apply"):
-            # Read in the same order, nothing is left of data that exceed the cache.
-            cached = kept if 2 * tensor <= kept else 0
+            cached = kept if ends_together or 2 * tensor <= kept else 0
             found[launch.kernel] = Traffic(2 * tensor - cached, tensor, cached)
         else:
             found[launch.kernel] = Traffic(0, 0)
@@ -253,7 +256,7 @@ def estimate_item(device, item, compiled):
     """The estimates of an item's kernels, and the time of all."""
     launches, usages, kernels = compiled
     tensor = item.case.elements * items.BYTES[item.type]
-    traffic = find_traffic(device, launches, tensor)
+    traffic = find_traffic(device, launches, tensor, item.layout == "nhwc" and item.variant != "dynamic")
     found = [estimate(device, launch, usages[launch.kernel], kernels[launch.kernel], traffic[launch.kernel],
                       item.case.elements) for launch in launches]
     return found, sum(each.microseconds for each in found) + GAP * (len(found) - 1)
@@ -298,8 +301,9 @@ def main():
         compiler = Compiler(arguments.tools, arguments.nvdisasm, pathlib.Path(work), device.chip)
         for item in items.large():
             if re.search(arguments.shapes, item.name):
-                lines += make_rows(device, item, compiler.compile(item))
-                print("\n".join(lines[-4:]) if len(lines) < 9 else lines[-1], file=sys.stderr)
+                rows = make_rows(device, item, compiler.compile(item))
+                lines += rows
+                print("\n".join(rows), file=sys.stderr)
     text = "\n".join(lines) + "\n"
     if arguments.output:
         arguments.output.write_text(text)

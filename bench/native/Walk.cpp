@@ -27,8 +27,8 @@ namespace {
 enum class Walk : int32_t { Rows = 0, Channels = 1, Tiles = 2, Split = 3 };
 
 /// Bytes of a line, and of the data that `rows` reads forward before it steps
-/// back; elements of a row of `tiles`.
-constexpr int64_t kLine = 64, kStepBytes = 3 << 20, kTileColumns = 1024;
+/// back; elements of a segment of `split`.
+constexpr int64_t kLine = 64, kStepBytes = 3 << 20, kSegment = 16384;
 
 struct State {
   Problem p;
@@ -99,7 +99,12 @@ void walkRows(const State &s, int64_t thread, int64_t threads) {
     write(s, std::max(begin, end - step), end);
 }
 
-/// `channels` at a time: their rows in all images, and then from the last one.
+/// Elements of a row of `tiles`, whose tables fit into a first-level cache of
+/// 48 KiB.
+int64_t countTileColumns(const State &s) { return s.width == 4 ? 1024 : 2048; }
+
+/// `channels` at a time: their rows in all images, and then again, from the
+/// last image on unless they are a tile.
 void walkChannels(const State &s, int64_t channels, int64_t thread,
                   int64_t threads) {
   const Problem &p = s.p;
@@ -111,26 +116,22 @@ void walkChannels(const State &s, int64_t channels, int64_t thread,
     int64_t last = std::min((unit + 1) * channels, p.channels) * row;
     for (int64_t i = 0; i < p.images; ++i)
       read(s, i * image + first, i * image + last);
-    for (int64_t i = p.images; i-- > 0;)
-      write(s, i * image + first, i * image + last);
+    for (int64_t i = 0; i < p.images; ++i) {
+      int64_t of = s.walk == Walk::Tiles ? i : p.images - 1 - i;
+      write(s, of * image + first, of * image + last);
+    }
   }
 }
 
-/// All data, each channel divided among all threads, and then again.
+/// All data, and then again by segments from the end.
 void walkSplit(const State &s, int64_t thread, int64_t threads) {
-  const Problem &p = s.p;
-  int64_t row = p.spatial() * s.width;
-  int64_t first = shareOf(p.images, thread, threads);
-  int64_t last = shareOf(p.images, thread + 1, threads);
-  for (int64_t channel = 0; channel < p.channels; ++channel) {
-    for (int64_t i = first; i < last; ++i)
-      read(s, (i * p.channels + channel) * row,
-           (i * p.channels + channel + 1) * row);
+  int64_t bytes = s.p.elements() * s.width;
+  int64_t begin = shareOf(bytes, thread, threads);
+  int64_t end = shareOf(bytes, thread + 1, threads);
+  read(s, begin, end);
 #pragma omp barrier
-    for (int64_t i = last; i-- > first;)
-      write(s, (i * p.channels + channel) * row,
-            (i * p.channels + channel + 1) * row);
-  }
+  for (int64_t step = kSegment * s.width; end > begin; end -= step)
+    write(s, std::max(begin, end - step), end);
 }
 
 } // namespace
@@ -160,7 +161,7 @@ void peerRun(void *state) {
       walkChannels(s, 1, thread, threads);
       break;
     case Walk::Tiles:
-      walkChannels(s, std::max<int64_t>(1, kTileColumns / s.p.spatial()),
+      walkChannels(s, std::max<int64_t>(1, countTileColumns(s) / s.p.spatial()),
                    thread, threads);
       break;
     case Walk::Split:

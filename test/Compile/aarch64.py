@@ -150,15 +150,17 @@ def main():
         with open(work / "input", "rb") as file:
             done = subprocess.run([*emulator, binary], stdin=file, stdout=subprocess.PIPE, check=True)
         outputs[machine] = done.stdout
-    differ, position = 0, 0
+    differ, position, own_results = 0, 0, []
     for text, size in sizes_of_results:
         own, other = (output[position:position + size] for output in outputs.values())
         position += size
+        own_results.append(own)
         if own != other or len(own) != size:
             differ += 1
             print(f"differs: {text}")
-    # Nothing is compared with itself: the results of programs differ from each other.
-    assert len(outputs["x86"]) == position and len(set(outputs["x86"])) > 200
+    # The results are those of different programs, and not constants.
+    assert len(outputs["x86"]) == position, f"expected {position} bytes, got {len(outputs['x86'])}"
+    assert len(set(own_results)) > 0.8 * len(own_results), "expected results that differ from each other"
     print(f"{len(programs)} programs, {len(sizes_of_results)} results, {differ} differ")
 
 

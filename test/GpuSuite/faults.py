@@ -112,7 +112,7 @@ def all_kinds(clean):
         small[1]: ("cuLaunchKernelEx|2|sticky=719", "cuLaunchKernelEx"),
         small[3]: ("cuMemcpyAsync|0|corrupt", "expected "),
     }
-    run = Run("kinds", ["--limit=2"], [f"{task}|{fault}" for task, (fault, _) in faults.items()])
+    run = Run("kinds", ["--limit=5"], [f"{task}|{fault}" for task, (fault, _) in faults.items()])
     run.finish(1)
     expect_only(run, clean, {task: text for task, (_, text) in faults.items()})
     check(f"WRONG: correctness: {small[3].split('/')[1]}: " in run.output, run.output)
@@ -190,7 +190,7 @@ def with_tools(name, arguments, **environment):
 
 def tools(clean):
     """compute-sanitizer and ncu, one of whose runs hangs."""
-    run = with_tools("tools", ["--only=sanitizer,counters", "--limit=4"], TOOL_HANGS="racecheck 1",
+    run = with_tools("tools", ["--only=sanitizer,counters", "--limit=8"], TOOL_HANGS="racecheck 1",
                      TOOL_FINDS="synccheck 0", TOOL_LOSES="memcheck 1", TOOL_DENIES=tasks(clean, "counters")[1]).finish(1)
     errors = run.errors()
     check(set(errors) == {f"sanitizer/{name}" for name in ("racecheck 1", "synccheck 0", "memcheck 1")}, f"{errors}")
@@ -211,7 +211,7 @@ def faulty_peers(clean):
     shutil.copy(HERE / "Inputs" / "peers" / "benchmark.py", bundle)
     (options.work / "torch").mkdir(exist_ok=True)
     shutil.copy(HERE / "Inputs" / "peers" / "torch.py", options.work / "torch")
-    run = Run("peers", ["--only=benchmark,compile", "--limit=2"], PYTHONPATH=str(options.work / "torch"),
+    run = Run("peers", ["--only=benchmark,compile", "--limit=5"], PYTHONPATH=str(options.work / "torch"),
               PEER_FAULTS="torch=crash,cudnn=hang,apex=error,compile=error")
     run.command[2] = str(bundle / "suite.py")
     run.finish(1)
@@ -221,7 +221,7 @@ def faulty_peers(clean):
     for task in tasks(clean, "benchmark"):
         check(list(run.results()[task]["results"]) == ["bngrad"], f"{task}: {run.results()[task]}")
     for text in ("torch is not measured after {}: the process died: SIGSEGV",
-                 "cudnn is not measured after {}: not finished after 2 s",
+                 "cudnn is not measured after {}: not finished after 5 s",
                  "apex is not measured after {}: CUDA error: an illegal memory access was encountered"):
         text = text.format(tasks(clean, "benchmark")[0].split("/")[1])
         check(text in run.report(), f"expected '{text}' in {run.report()}")
@@ -231,8 +231,8 @@ def faulty_peers(clean):
 def little_time(clean):
     """The run ends in time, also with a task that hangs, and another continues it."""
     task = tasks(clean, "smoke")[3]
-    run = Run("time", ["--minutes=0.12"], [f"{task}|cuLaunchKernelEx|1|hang"]).finish(0)
-    check(run.seconds < 9, f"{run.seconds}")
+    run = Run("time", ["--minutes=0.25"], [f"{task}|cuLaunchKernelEx|1|hang"]).finish(0)
+    check(run.seconds < 25, f"{run.seconds}")
     check(task not in run.results(), f"{run.results()}")
     Run("", before=run).finish(0)
     expect_only(run, clean, {})
@@ -306,7 +306,7 @@ def shares(clean):
     check(0 < first < len(tasks(clean, "smoke")), f"{begun}")
     last = max(n for n, task in enumerate(begun) if task.startswith("correctness/"))
     check(any(task.startswith("smoke/") for task in begun[last:]), f"{begun}")
-    check(run.seconds < 24, f"{run.seconds}")
+    check(run.seconds < 40, f"{run.seconds}")
 
 
 def order(clean):

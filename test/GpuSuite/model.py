@@ -90,6 +90,10 @@ traffic = model.find_traffic(H200, [dataclasses.replace(launches[0], kernel=name
                                     for name in ("reduce", "finish", "apply")], tensor)
 check("traffic", traffic, {"reduce": model.Traffic(2 * tensor, 0), "finish": model.Traffic(0, 0),
                            "apply": model.Traffic(2 * tensor, tensor)})
+kept = int(model.L2_KEPT * H200.l2_bytes)
+backwards = model.find_traffic(H200, [dataclasses.replace(launches[0], kernel="apply")], tensor, ends_together=True)
+check("the end of the data stays in the cache", backwards["apply"],
+      model.Traffic(2 * tensor - kept, tensor, kept))
 small = model.find_traffic(H200, [dataclasses.replace(launches[0], kernel="apply")], 4 << 20)
 check("small data stay in the cache", small["apply"], model.Traffic(0, 4 << 20, 8 << 20))
 

@@ -64,11 +64,12 @@ func.func @two_results(%x: memref<1000x16xf32>, %f: memref<16xf32>, %y: memref<1
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
 
-// Lines of the second result may start elsewhere, so its rows are read with tables up to a line.
+// Lines of the second result may start elsewhere, so 16 rows are taken as one of 256 elements, with tables.
 // CHECK-LABEL: func @second_result
 // CHECK-SAME:    (%{{.+}}: {{.+}}, %{{.+}}: {{.+}}, %[[Y:.+]]: memref<1000x16xf32>, %[[Z:.+]]: memref<1000x16xf32>)
 // CHECK-DAG:     %[[FLAT_Y:.+]] = memref.collapse_shape %[[Y]]
 // CHECK-DAG:     %[[FLAT_Z:.+]] = memref.collapse_shape %[[Z]]
+// CHECK:         arith.muli %{{.+}}, %c256
 // CHECK:         vector.store %{{.+}}, %[[FLAT_Y]][%{{.+}}] {alignment = 64 : i64, nontemporal = true}
 // CHECK-NEXT:    }
 // CHECK:         memref.extract_aligned_pointer_as_index %[[FLAT_Z]]
@@ -90,6 +91,27 @@ func.func @second_result(%x: memref<1000x16xf32>, %f: memref<16xf32>, %y: memref
       linalg.yield %0 : f32
     }
     scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// Four registers of 128 bits hold 16 results of 16 bits, which are half of a line: rows are not narrow.
+// CHECK-LABEL: func @half_lines
+// CHECK:         arith.muli %{{.+}}, %c256
+func.func @half_lines(%x: memref<4000x16xf16>, %f: memref<16xf32>, %y: memref<4000x16xf16>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<4000x16xf16>, memref<16xf32>) outs(%y : memref<4000x16xf16>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 1000, vector_bits = 128>} {
+  ^bb0(%e: f16, %g: f32, %out: f16):
+    %0 = arith.extf %e : f16 to f32
+    %1 = arith.mulf %0, %g : f32
+    %2 = arith.truncf %1 : f32 to f16
+    linalg.yield %2 : f16
   }
   return
 }
@@ -174,6 +196,42 @@ func.func @dynamic(%x: memref<?x16x?xf32>, %f: memref<16xf32>, %dx: memref<?x16x
   linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%x, %f : memref<?x16x?xf32>, memref<16xf32>) outs(%dx : memref<?x16x?xf32>)
       attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+  ^bb0(%e: f32, %g: f32, %out: f32):
+    %0 = arith.mulf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// Pages of the tile in the next image.
+// CHECK-LABEL: func @next_of_a_tile
+// CHECK:         %[[NEXT:.+]] = arith.addi %{{.+}}, %c25088
+// CHECK-NEXT:    arith.remui %[[NEXT]], %c1024
+func.func @next_of_a_tile(%x: memref<64x512x49xf32>, %f: memref<512xf32>, %dx: memref<64x512x49xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %f : memref<64x512x49xf32>, memref<512xf32>) outs(%dx : memref<64x512x49xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 1000>} {
+  ^bb0(%e: f32, %g: f32, %out: f32):
+    %0 = arith.mulf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// Pages of the segment before, of 16384 elements.
+// CHECK-LABEL: func @next_of_a_segment
+// CHECK:         %[[LENGTH:.+]] = arith.minsi %[[FIRST:.+]], %c16384
+// CHECK:         %[[NEXT:.+]] = arith.subi %[[FIRST]], %[[LENGTH]]
+// CHECK:         arith.remui %[[NEXT]], %c1024
+func.func @next_of_a_segment(%x: memref<4x3x40000xf32>, %f: memref<3xf32>, %dx: memref<4x3x40000xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %f : memref<4x3x40000xf32>, memref<3xf32>) outs(%dx : memref<4x3x40000xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<split, streaming_bytes = 1000>} {
   ^bb0(%e: f32, %g: f32, %out: f32):
     %0 = arith.mulf %e, %g : f32
     linalg.yield %0 : f32

@@ -70,7 +70,8 @@ static bool fits(const OnePassLayout &layout, const GpuSchedule &schedule,
 /// Blocks that leave room for a second one on the multiprocessor, which loads
 /// while the first computes; nothing if no cluster can hold the rows of a tile.
 /// A block that fills a multiprocessor would load, compute and store one after
-/// the other, which takes longer than two passes (docs/gpu-performance.md).
+/// the other, which takes longer than two passes by calculation
+/// (bench/results/gpu-model.md).
 static std::optional<GpuSchedule> chooseBlocks(const OnePassLayout &layout,
                                                const CudaChip &chip) {
   GpuSchedule schedule;

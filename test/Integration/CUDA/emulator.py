@@ -162,8 +162,8 @@ def long_cases():
             yield Case((9, 4, 40), two_pass(threads=threads, columns=5, bits=bits), features=(2,), data="f64",
                        parameter="f64")
     # Shared memory for sums, next to the data of a block and of 48 KB.
-    for case in (Case((13000, 32), data="bf16", kernels=("one_pass",)),
-                 Case((6400, 32), data="bf16", parameter="f64", kernels=("one_pass",)),
+    for case in (Case((13000, 32), one_pass(columns=32, cluster=8, threads=512), data="bf16"),
+                 Case((6400, 32), one_pass(columns=32, cluster=8, threads=512), data="bf16", parameter="f64"),
                  Case((64, 64), one_pass(columns=64, threads=1024), data="bf16"),
                  Case((9, 8192), two_pass(columns=1024, threads=1024), data="bf16"),
                  Case((9, 8192), two_pass(columns=512, threads=512), parameter="f64")):

@@ -51,7 +51,8 @@ private:
                                const SmallVector<Value> &ivs) const;
   void emitSums(OpBuilder &b, const SmallVector<Value> &ivs) const;
   /// Position of the row whose results are stored after those of `row`: that
-  /// before it in the last of the outer loops, or of the next channel.
+  /// before it in the last of the outer loops, or `row` if it is the first;
+  /// without outer loops that of the next channel.
   Value getNext(OpBuilder &b, const Run &row) const;
   void emitElementwise(OpBuilder &b, linalg::GenericOp generic,
                        const SmallVector<Value> &ivs) const;

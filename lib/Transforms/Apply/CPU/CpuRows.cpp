@@ -57,7 +57,7 @@ private:
   /// How the second pass cuts the data. Its rows are folded ones.
   struct Elements {
     Value columns;  // of a row
-    Value isNarrow; // whether these are `wide`
+    Value isNarrow; // an i1: `columns` is `wide`, for emitNarrowRows
     Value shift;    // elements before the first row
     Value rows;     // of which the last may be shorter
     Value step;     // rows that are read forward before stepping back
@@ -68,6 +68,7 @@ private:
   /// row if that makes it too long for tables.
   Value getFold(OpBuilder &b, int64_t unit, int64_t wanted) const;
   void planSums(OpBuilder &b);
+  bool mayBeNarrow() const;
   void planColumns(OpBuilder &b);
   void planElements(OpBuilder &b);
   /// Entries between the tables of neighbouring threads.
@@ -152,17 +153,28 @@ void Rows::planSums(OpBuilder &b) {
   blocks.stride = index.add(blocks.columns, index.constant(wide));
 }
 
-/// One piece, if it takes whole rows of the data, so that the per-channel
-/// operands stay in registers; otherwise long rows, so that little is done for
-/// each.
+/// Pieces of the only result fill lines, so that a shift aligns all of them.
+bool Rows::mayBeNarrow() const {
+  if (group.elementwise.size() != 1)
+    return false;
+  linalg::GenericOp generic = group.elementwise.front();
+  Value result = getFlat(generic.getDpsInitOperand(0)->get());
+  return wide * getElementBytes(result) % kLineBytes == 0;
+}
+
+/// A row is one piece, if whole rows of the data fill it, so that the
+/// per-channel operands stay in registers. Otherwise rows are long, so that
+/// little is done for each.
 void Rows::planColumns(OpBuilder &b) {
   IndexBuilder index = at(b);
+  elements.isNarrow = arith::ConstantIntOp::create(b, loc, 0, 1);
   Value wideColumns = index.constant(wide);
   Value fold =
       getFold(b, std::max(getLineElements(), wide), schedule.columns / 4);
-  elements.isNarrow =
-      index.compare(arith::CmpIPredicate::eq,
-                    index.mul(getFold(b, wide, wide), channels), wideColumns);
+  if (mayBeNarrow())
+    elements.isNarrow =
+        index.compare(arith::CmpIPredicate::eq,
+                      index.mul(getFold(b, wide, wide), channels), wideColumns);
   elements.columns =
       index.select(elements.isNarrow, wideColumns, index.mul(fold, channels));
 }
@@ -419,7 +431,7 @@ void Rows::emitNarrowPieces(OpBuilder &b, linalg::GenericOp generic,
                             bool isStreaming) const {
   emitFor(b, rows, [&](OpBuilder &nested, Value row) {
     Run run = first;
-    // The columns need not be known otherwise.
+    // As `elements.columns` is `wide`, the product needs no dynamic size.
     run.base = at(nested).add(elements.shift,
                               at(nested).mul(row, constant(nested, wide)));
     Piece piece = {constant(nested, 0), wide};
@@ -433,11 +445,7 @@ void Rows::emitNarrowPieces(OpBuilder &b, linalg::GenericOp generic,
 
 Interval Rows::emitNarrowRows(OpBuilder &b, linalg::GenericOp generic,
                               Interval rows, Value tableOffset) const {
-  // The shift is that of the first result; pieces must fill its lines.
-  Value result = getFlat(generic.getDpsInitOperand(0)->get());
-  if (generic != group.elementwise.front() ||
-      wide * getElementBytes(result) % kLineBytes != 0 ||
-      matchPattern(elements.isNarrow, m_Zero()))
+  if (matchPattern(elements.isNarrow, m_Zero()))
     return rows;
   IndexBuilder index = at(b);
   Value whole =
