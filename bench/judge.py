@@ -48,25 +48,35 @@ class Verdict:
                 f" limit {self.most:.2f}, {self.state}")
 
 
-def find_interval(samples, key=""):
-    """The median of `samples`, and the bounds of its interval by the bootstrap.
-
-    `key` seeds the resampling, so that the same samples give the same bounds.
-    """
+def _draw_medians(samples, generator):
+    """Medians of `samples` drawn again with replacement, RESAMPLES times."""
     samples = numpy.asarray(samples, float)
-    generator = numpy.random.default_rng(zlib.crc32(key.encode()))
     picked = generator.integers(0, len(samples), (RESAMPLES, len(samples)))
-    medians = numpy.median(samples[picked], axis=1)
+    return numpy.median(samples[picked], axis=1)
+
+
+def _find_bounds(drawn):
     tail = (1 - LEVEL) / 2
-    low, high = numpy.quantile(medians, (tail, 1 - tail))
-    return float(numpy.median(samples)), float(low), float(high)
+    low, high = numpy.quantile(drawn, (tail, 1 - tail))
+    return float(low), float(high)
+
+
+def _make_generator(key):
+    """The same samples with the same key give the same bounds."""
+    return numpy.random.default_rng(zlib.crc32(key.encode()))
+
+
+def find_interval(samples, key=""):
+    """The median of `samples`, and the bounds of its interval by the bootstrap."""
+    return float(numpy.median(samples)), *_find_bounds(_draw_medians(samples, _make_generator(key)))
 
 
 def judge(limit, samples):
-    """The verdict of `limit` on the ratios of the rounds."""
+    """The verdict of `limit` on the ratios of the rounds, at least one."""
+    value, low, high = find_interval(samples, limit.name)
     if len(samples) < 2:
-        return Verdict(limit.name, limit.most, float("nan"), 0, float("inf"), UNDECIDED)
-    return _decide(limit, *find_interval(samples, limit.name))
+        return Verdict(limit.name, limit.most, value, low, high, UNDECIDED)
+    return _decide(limit, value, low, high)
 
 
 def _decide(limit, value, low, high):
@@ -76,18 +86,10 @@ def _decide(limit, value, low, high):
 
 def judge_mean(limit, samples_of_cases):
     """The verdict on the geometric mean of the medians of several cases."""
-    generator = numpy.random.default_rng(zlib.crc32(limit.name.encode()))
-    logarithms = numpy.zeros(RESAMPLES)
-    value = 0
-    for samples in samples_of_cases:
-        samples = numpy.asarray(samples, float)
-        picked = generator.integers(0, len(samples), (RESAMPLES, len(samples)))
-        logarithms += numpy.log(numpy.median(samples[picked], axis=1))
-        value += numpy.log(numpy.median(samples))
-    count = len(samples_of_cases)
-    tail = (1 - LEVEL) / 2
-    low, high = numpy.exp(numpy.quantile(logarithms / count, (tail, 1 - tail)))
-    return _decide(limit, float(numpy.exp(value / count)), float(low), float(high))
+    generator = _make_generator(limit.name)
+    drawn = [numpy.log(_draw_medians(samples, generator)) for samples in samples_of_cases]
+    value = numpy.exp(numpy.mean([numpy.log(numpy.median(samples)) for samples in samples_of_cases]))
+    return _decide(limit, float(value), *_find_bounds(numpy.exp(numpy.mean(drawn, axis=0))))
 
 
 def count_states(verdicts):

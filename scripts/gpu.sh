@@ -55,5 +55,8 @@ fi
 status=0
 "${BNGRAD_PYTHON:-python3}" -B "$work/bngrad-gpu/suite.py" \
   --output="${output:-$work/results}" "${shapes[@]}" "${run[@]}" || status=$?
-[ -n "$output" ] || cp "$work"/results/gpu.{md,json,svg} "$root/bench/results" || true
+# Without a report, the suite has said why.
+if [ -z "$output" ] && [ -f "$work/results/gpu.md" ]; then
+  cp "$work"/results/gpu.{md,json,svg} "$root/bench/results"
+fi
 exit $status

@@ -13,6 +13,7 @@ import dataclasses
 import math
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -288,6 +289,14 @@ def main():
     parser.add_argument("--output", type=pathlib.Path)
     arguments = parser.parse_args()
     device = DEVICES[arguments.device]
+    try:
+        selected = [item for item in items.large() if re.search(arguments.shapes, item.name)]
+    except re.error as error:
+        parser.error(f"expected a regular expression for --shapes: {error}")
+    if not selected:
+        parser.error(f"expected --shapes to match a case, got '{arguments.shapes}'")
+    if not shutil.which(arguments.nvdisasm):
+        parser.error(f"expected nvdisasm in the PATH or as --nvdisasm=PATH, got '{arguments.nvdisasm}'")
     lines = [
         f"# Times on {device.name} by calculation",
         "",
@@ -299,11 +308,10 @@ def main():
     ]
     with tempfile.TemporaryDirectory() as work:
         compiler = Compiler(arguments.tools, arguments.nvdisasm, pathlib.Path(work), device.chip)
-        for item in items.large():
-            if re.search(arguments.shapes, item.name):
-                rows = make_rows(device, item, compiler.compile(item))
-                lines += rows
-                print("\n".join(rows), file=sys.stderr)
+        for item in selected:
+            rows = make_rows(device, item, compiler.compile(item))
+            lines += rows
+            print("\n".join(rows), file=sys.stderr)
     text = "\n".join(lines) + "\n"
     if arguments.output:
         arguments.output.write_text(text)

@@ -87,15 +87,14 @@ int64_t shareOf(int64_t count, int64_t thread, int64_t threads) {
   return count * thread / threads;
 }
 
-/// All data, and then again in steps from the end.
-void walkRows(const State &s, int64_t thread, int64_t threads) {
+/// All data, and then again from the end, in steps of `step` bytes.
+void walkAll(const State &s, int64_t step, int64_t thread, int64_t threads) {
   int64_t bytes = s.p.elements() * s.width;
   int64_t begin = shareOf(bytes, thread, threads);
   int64_t end = shareOf(bytes, thread + 1, threads);
   read(s, begin, end);
 #pragma omp barrier
-  // The step is that of all three tensors.
-  for (int64_t step = kStepBytes / 3; end > begin; end -= step)
+  for (; end > begin; end -= step)
     write(s, std::max(begin, end - step), end);
 }
 
@@ -123,17 +122,6 @@ void walkChannels(const State &s, int64_t channels, int64_t thread,
   }
 }
 
-/// All data, and then again by segments from the end.
-void walkSplit(const State &s, int64_t thread, int64_t threads) {
-  int64_t bytes = s.p.elements() * s.width;
-  int64_t begin = shareOf(bytes, thread, threads);
-  int64_t end = shareOf(bytes, thread + 1, threads);
-  read(s, begin, end);
-#pragma omp barrier
-  for (int64_t step = kSegment * s.width; end > begin; end -= step)
-    write(s, std::max(begin, end - step), end);
-}
-
 } // namespace
 
 void *peerCreate(const Problem *problem, int32_t variant, char *error,
@@ -155,7 +143,8 @@ void peerRun(void *state) {
     int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
     switch (s.walk) {
     case Walk::Rows:
-      walkRows(s, thread, threads);
+      // The step of the schedule is that of all three tensors.
+      walkAll(s, kStepBytes / 3, thread, threads);
       break;
     case Walk::Channels:
       walkChannels(s, 1, thread, threads);
@@ -165,7 +154,7 @@ void peerRun(void *state) {
                    thread, threads);
       break;
     case Walk::Split:
-      walkSplit(s, thread, threads);
+      walkAll(s, kSegment * s.width, thread, threads);
       break;
     }
     _mm_sfence();

@@ -234,16 +234,13 @@ void CpuLoops::prefetchPages(OpBuilder &b, Value flat, Value position,
 void CpuLoops::emitElements(OpBuilder &b, linalg::GenericOp generic, Run run,
                             Interval elements) const {
   loadUniform(b, generic, run);
-  // Two results would be two streams, with lines of their own to start at.
-  Value isStreaming = generic.getNumDpsInits() == 1
-                          ? isStreamed(b)
-                          : arith::ConstantIntOp::create(b, loc, 0, 1);
+  Value isStreaming = isStreamed(b, generic);
   emitIf(
       b, isStreaming,
       [&](OpBuilder &nested) {
         if (run.next)
-          prefetchPages(nested, getFlat(generic.getDpsInitOperand(0)->get()),
-                        run.next, at(nested).sub(elements.to, elements.from));
+          prefetchPages(nested, getFlatResult(generic), run.next,
+                        at(nested).sub(elements.to, elements.from));
         emitElementPieces(nested, generic, run, elements,
                           /*isStreaming=*/true);
       },
@@ -257,7 +254,7 @@ void CpuLoops::emitElementPieces(OpBuilder &b, linalg::GenericOp generic,
                                  const Run &run, Interval elements,
                                  bool isStreaming) const {
   IndexBuilder index = at(b);
-  Value result = getFlat(generic.getDpsInitOperand(0)->get());
+  Value result = getFlatResult(generic);
   int64_t width = getElementBytes(result);
   auto emitPiece = [&](OpBuilder &nested, const Piece &piece) {
     // Whole lines go past the caches, in one piece or several.

@@ -157,6 +157,10 @@ protected:
   // Memory (CpuMemory.cpp).
   /// The one-dimensional view of `memref`, a data operand.
   Value getFlat(Value memref) const { return flats.at(memref); }
+  /// That of the first result of an element-wise generic.
+  Value getFlatResult(linalg::GenericOp generic) const {
+    return getFlat(generic.getDpsInitOperand(0)->get());
+  }
   Value load(OpBuilder &b, Value memref, ValueRange indices,
              const Piece &piece) const;
   void store(OpBuilder &b, Value value, Value memref, ValueRange indices,
@@ -169,6 +173,8 @@ protected:
   void deallocate(OpBuilder &b, const TableMemory &tables) const;
   /// An i1: results are stored past the caches.
   Value isStreamed(OpBuilder &b) const;
+  /// The same for those of `generic`.
+  Value isStreamed(OpBuilder &b, linalg::GenericOp generic) const;
   /// Elements of `width` bytes from byte `address` to the next line.
   Value getElementsToLine(OpBuilder &b, Value address, int64_t width) const;
 

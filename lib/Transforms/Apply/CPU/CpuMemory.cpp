@@ -141,6 +141,13 @@ Value CpuLoops::isStreamed(OpBuilder &b) const {
                        constant(b, schedule.streamingBytes));
 }
 
+Value CpuLoops::isStreamed(OpBuilder &b, linalg::GenericOp generic) const {
+  // Two results would be two streams, with lines of their own to start at.
+  return generic.getNumDpsInits() == 1
+             ? isStreamed(b)
+             : arith::ConstantIntOp::create(b, loc, 0, 1);
+}
+
 Value CpuLoops::getElementsToLine(OpBuilder &b, Value address,
                                   int64_t width) const {
   IndexBuilder index = at(b);

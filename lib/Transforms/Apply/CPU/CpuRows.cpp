@@ -158,7 +158,7 @@ bool Rows::mayBeNarrow() const {
   if (group.elementwise.size() != 1)
     return false;
   linalg::GenericOp generic = group.elementwise.front();
-  Value result = getFlat(generic.getDpsInitOperand(0)->get());
+  Value result = getFlatResult(generic);
   return wide * getElementBytes(result) % kLineBytes == 0;
 }
 
@@ -185,7 +185,7 @@ void Rows::planElements(OpBuilder &b) {
   IndexBuilder index = at(b);
   Value zeroIndex = index.constant(0), one = index.constant(1);
   Value columns = elements.columns;
-  Value result = getFlat(group.elementwise[0].getDpsInitOperand(0)->get());
+  Value result = getFlatResult(group.elementwise[0]);
   int64_t width = getElementBytes(result);
   elements.shift = zeroIndex;
   if (!matchPattern(isStreamed(b), m_Zero())) {
@@ -402,7 +402,7 @@ Run Rows::getElementsRun(OpBuilder &b, Value row, Value tableOffset) const {
 
 Value Rows::getNext(OpBuilder &b, linalg::GenericOp generic,
                     const Run &run) const {
-  Value result = getFlat(generic.getDpsInitOperand(0)->get());
+  Value result = getFlatResult(generic);
   return at(b).add(run.base,
                    constant(b, kPagesAheadBytes / getElementBytes(result)));
 }
@@ -436,7 +436,7 @@ void Rows::emitNarrowPieces(OpBuilder &b, linalg::GenericOp generic,
                               at(nested).mul(row, constant(nested, wide)));
     Piece piece = {constant(nested, 0), wide};
     if (isStreaming)
-      prefetchPages(nested, getFlat(generic.getDpsInitOperand(0)->get()),
+      prefetchPages(nested, getFlatResult(generic),
                     getNext(nested, generic, run));
     IRMapping mapping = clonePiece(nested, generic, run, piece);
     storePiece(nested, generic, run, piece, mapping, isStreaming);
@@ -455,9 +455,7 @@ Interval Rows::emitNarrowRows(OpBuilder &b, linalg::GenericOp generic,
   Run first = getElementsRun(b, rows.from, tableOffset);
   loadUniform(b, generic, first);
   loadEntriesOfPiece(b, generic, {index.constant(0), wide}, first);
-  Value isStreaming = generic.getNumDpsInits() == 1
-                          ? isStreamed(b)
-                          : arith::ConstantIntOp::create(b, loc, 0, 1);
+  Value isStreaming = isStreamed(b, generic);
   auto emitVersion = [&](bool streams) {
     return [&, streams](OpBuilder &nested) {
       emitNarrowPieces(nested, generic, {rows.from, end}, first, streams);
