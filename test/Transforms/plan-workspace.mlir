@@ -212,3 +212,22 @@ func.func @stays() {
   gpu.wait [%b]
   return
 }
+
+// -----
+
+// A choice between a buffer and an argument, whose condition the size depends on.
+// CHECK-LABEL: func.func @choice(
+// CHECK-NOT:     memref.{{(de)?}}alloc
+// CHECK-LABEL: func.func private @choice.workspace(
+// CHECK:         arith.select
+// CHECK:         return
+func.func @choice(%a: memref<?xf32>, %flag: i1, %n: index) {
+  %c0 = arith.constant 0 : index
+  %x = arith.constant 1.0 : f32
+  %size = arith.select %flag, %c0, %n : index
+  %0 = memref.alloc(%size) : memref<?xf32>
+  %1 = arith.select %flag, %a, %0 : memref<?xf32>
+  memref.store %x, %1[%c0] : memref<?xf32>
+  memref.dealloc %0 : memref<?xf32>
+  return
+}

@@ -286,7 +286,7 @@ func.func @rows(%x: memref<100000x3xf32>, %sum: memref<3xf32>, %dx: memref<10000
 // CHECK-NOT:     vector
 // CHECK:         scf.parallel
 func.func @transposed(%x: memref<7x3x2xf32>, %f: memref<3xf32>, %dx: memref<2x3x7xf32>) {
-  // expected-remark @below {{scalar loops instead of vectors: expected dense data in the order of the loops}}
+  // expected-remark @below {{scalar loops instead of vectors: expected data in the order of the loops, with contiguous rows}}
   linalg.generic {indexing_maps = [#transposed, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%x, %f : memref<7x3x2xf32>, memref<3xf32>) outs(%dx : memref<2x3x7xf32>)
       attrs = {bngrad.schedule = #bngrad.schedule<channels>} {

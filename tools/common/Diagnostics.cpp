@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <new>
@@ -26,7 +27,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-static StringRef toolName = "bngrad";
+static constexpr StringLiteral kDefaultToolName = "bngrad";
+static StringRef toolName = kDefaultToolName;
 static std::string inputName;
 static std::function<void(StringRef)> errorHandler;
 
@@ -37,6 +39,15 @@ void mlir::bngrad::setErrorHandler(std::function<void(StringRef)> handler) {
 }
 
 void mlir::bngrad::setInputName(StringRef name) { inputName = name.str(); }
+
+/// The name of the tool; before main has set it, that of the program.
+static StringRef getToolName() {
+#ifdef __GLIBC__
+  if (toolName == kDefaultToolName)
+    return program_invocation_short_name;
+#endif
+  return toolName;
+}
 
 /// Reports a fatal error and ends the process. Allocates nothing. Of threads
 /// that fail at the same time, one reports.
@@ -51,10 +62,11 @@ void mlir::bngrad::setInputName(StringRef name) { inputName = name.str(); }
       ::pause();
   }
   isExiting = true;
+  StringRef name = getToolName();
   // One call, as other threads may write at the same time.
   std::array<char, 512> line;
   int length = std::snprintf(line.data(), line.size(), "%.*s: error: %.*s\n",
-                             static_cast<int>(toolName.size()), toolName.data(),
+                             static_cast<int>(name.size()), name.data(),
                              static_cast<int>(reason.size()), reason.data());
   if (length > 0)
     (void)!::write(STDERR_FILENO, line.data(),

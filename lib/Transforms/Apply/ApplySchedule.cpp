@@ -18,6 +18,7 @@
 #include "Apply/GPU/EmitKernels.h"
 #include "CopyTargets.h"
 #include "DenseForms.h"
+#include "MergeLoops.h"
 #include "Schedule/ScheduledGroup.h"
 
 #include "BNGrad/Dialect/BNGrad.h"

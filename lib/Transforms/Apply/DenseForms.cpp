@@ -1,4 +1,4 @@
-//===- DenseForms.cpp - dense data, merged loops --------------------------===//
+//===- DenseForms.cpp - versions of a group by strides --------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,7 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "DenseForms.h"
-#include "Schedule/ScheduledGroup.h"
+#include "DataOrders.h"
+#include "IndexBuilder.h"
+#include "MergeLoops.h"
+#include "PackData.h"
+#include "StridedData.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 
@@ -19,12 +23,16 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "bngrad-apply-schedule"
 
 using namespace mlir;
 using namespace mlir::bngrad;
+
+/// Bytes that copies are aligned to: a cache line.
+static constexpr int64_t kAlignment = 64;
 
 static bool areOnMemRefs(const GroupMembers &members) {
   return llvm::all_of(members, [](linalg::GenericOp member) {
@@ -51,109 +59,6 @@ getData(const ScheduledGroup &group) {
       data.insert(operand.get());
     }
   return data;
-}
-
-/// The orders in which dense data may lie in memory: the loops from the
-/// slowest to the fastest.
-static SmallVector<SmallVector<int64_t>>
-getOrders(const ScheduledGroup &group) {
-  SmallVector<int64_t> rowMajor, sums;
-  for (unsigned loop : llvm::seq(group.numLoops)) {
-    rowMajor.push_back(loop);
-    if (!group.isFeature(loop))
-      sums.push_back(loop);
-  }
-  // NHWC, NCHW and CNHW, whatever the order of the loops.
-  SmallVector<int64_t> features(group.features.begin(), group.features.end());
-  auto withFeaturesAt = [&](unsigned position) {
-    SmallVector<int64_t> order(sums);
-    order.insert(order.begin() + position, features.begin(), features.end());
-    return order;
-  };
-  SmallVector<SmallVector<int64_t>> orders = {rowMajor};
-  for (unsigned position : {static_cast<unsigned>(sums.size()), 1u, 0u})
-    if (SmallVector<int64_t> order = withFeaturesAt(position);
-        !llvm::is_contained(orders, order))
-      orders.push_back(order);
-  return orders;
-}
-
-namespace {
-/// Sizes and strides of one memref, and where it starts.
-struct Metadata {
-  Value base, offset;
-  SmallVector<Value> sizes, strides;
-};
-} // namespace
-
-static Metadata getMetadata(OpBuilder &b, Location loc, Value memref) {
-  auto op = memref::ExtractStridedMetadataOp::create(b, loc, memref);
-  auto toValues = [&](ArrayRef<OpFoldResult> mixed) {
-    return getValueOrCreateConstantIndexOp(b, loc, mixed);
-  };
-  return {
-      op.getBaseBuffer(),
-      getValueOrCreateConstantIndexOp(b, loc, op.getConstifiedMixedOffset()),
-      toValues(op.getConstifiedMixedSizes()),
-      toValues(op.getConstifiedMixedStrides())};
-}
-
-/// An i1: the strides are those of dense data in `order`. That of a dim of one
-/// element does not matter.
-static Value isDenseIn(OpBuilder &b, Location loc, const Metadata &metadata,
-                       ArrayRef<int64_t> order) {
-  auto isEqual = [&](Value l, Value r) {
-    return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, l, r);
-  };
-  Value one = arith::ConstantIndexOp::create(b, loc, 1);
-  Value expected = one;
-  Value result = arith::ConstantIntOp::create(b, loc, 1, 1);
-  for (int64_t loop : llvm::reverse(order)) {
-    Value fits = b.createOrFold<arith::OrIOp>(
-        loc, isEqual(metadata.strides[loop], expected),
-        isEqual(metadata.sizes[loop], one));
-    result = b.createOrFold<arith::AndIOp>(loc, result, fits);
-    expected =
-        b.createOrFold<arith::MulIOp>(loc, expected, metadata.sizes[loop]);
-  }
-  return result;
-}
-
-/// `memref`, dense in `order`, with its dims in that order and identity layout.
-static Value getDenseView(OpBuilder &b, Location loc, MemRefType type,
-                          const Metadata &metadata, ArrayRef<int64_t> order) {
-  // memref.view is the op that gives an identity layout at an offset; it wants
-  // bytes.
-  SmallVector<int64_t> shape = applyPermutation(type.getShape(), order);
-  SmallVector<Value> sizes =
-      applyPermutation(ArrayRef<Value>(metadata.sizes), order);
-  auto bytesType =
-      MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
-                      MemRefLayoutAttrInterface(), type.getMemorySpace());
-  auto flatType =
-      MemRefType::get({ShapedType::kDynamic}, type.getElementType(),
-                      MemRefLayoutAttrInterface(), type.getMemorySpace());
-  Value count = arith::ConstantIndexOp::create(b, loc, 1);
-  for (Value size : metadata.sizes)
-    count = b.createOrFold<arith::MulIOp>(loc, count, size);
-  count = b.createOrFold<arith::AddIOp>(loc, count, metadata.offset);
-  Value flat = memref::ReinterpretCastOp::create(
-      b, loc, flatType, metadata.base, OpFoldResult(b.getIndexAttr(0)),
-      ArrayRef<OpFoldResult>{count}, ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
-  Value bytes = ElementCastOp::create(b, loc, bytesType, flat);
-  int64_t width =
-      llvm::divideCeil(type.getElementType().getIntOrFloatBitWidth(), 8);
-  Value byteOffset = arith::MulIOp::create(
-      b, loc, metadata.offset, arith::ConstantIndexOp::create(b, loc, width));
-  SmallVector<Value> dynamicSizes;
-  for (auto [known, size] : llvm::zip_equal(shape, sizes))
-    if (ShapedType::isDynamic(known))
-      dynamicSizes.push_back(size);
-  auto viewType =
-      MemRefType::get(shape, type.getElementType(), MemRefLayoutAttrInterface(),
-                      type.getMemorySpace());
-  return memref::ViewOp::create(b, loc, viewType, bytes, byteOffset,
-                                dynamicSizes);
 }
 
 /// The generics of `region`, in order.
@@ -185,52 +90,123 @@ class RegionVersioner {
 public:
   RegionVersioner(RewriterBase &rewriter, scf::ExecuteRegionOp region,
                   const ScheduledGroup &group,
-                  const llvm::SetVector<Value> &data)
-      : rewriter(rewriter), region(region), loc(region.getLoc()), group(group) {
-    // Dense data have no other order.
-    mayReorder = llvm::all_of(data, [&](Value memref) {
-      return !isDense(memref) && isReadByGenerics(memref, region);
-    });
-    rewriter.setInsertionPoint(region);
-    for (Value memref : data)
-      if (!isDense(memref))
-        metadata[memref] = getMetadata(rewriter, loc, memref);
-  }
+                  const llvm::SetVector<Value> &memrefs);
 
   /// As versionByStrides, of which `members` are the generics of the region.
   FailureOr<SmallVector<GroupMembers>> build(const GroupMembers &members);
 
 private:
-  Value buildTest(ArrayRef<int64_t> order);
-  FailureOr<GroupMembers> cloneWithDenseData(ArrayRef<int64_t> order);
-  LogicalResult reorderLoops(linalg::GenericOp generic,
-                             ArrayRef<int64_t> order);
+  using Order = ArrayRef<int64_t>;
+  using MakeVersion = function_ref<LogicalResult()>;
+  /// By number of the data.
+  using MergedData = SmallVector<MergedDims>;
+
+  // Versions.
+  /// Emits the version that `make` adds, chosen if `test` holds, and goes to
+  /// the other case. True if there is none.
+  FailureOr<bool> addVersion(Value test, MakeVersion make);
+  /// Adds a clone of the region for data that are dense in `order`, and start
+  /// at `starts`.
+  LogicalResult addDense(Order order, ArrayRef<DataBytes> starts);
+  LogicalResult addWithRows(Order order,
+                            ArrayRef<ReassociationIndices> mergedLoops,
+                            const MergedData &merged);
+  /// Makes the loops of `generic` follow `order`. Its data have their dims in
+  /// `dataOrder`.
+  LogicalResult reorderLoops(linalg::GenericOp generic, Order order,
+                             Order dataOrder);
+
+  // Dense data.
+  /// An i1: all data are dense in `order`.
+  Value areDense(Order order);
+  FailureOr<bool> versionDense(Order order);
+
+  // Rows.
+  Value mergeOuterLoops(Order order, ArrayRef<ReassociationIndices> mergedLoops,
+                        MergedData &merged);
+  Value mergeRowLoops(Order order, const ReassociationIndices &rowLoops,
+                      MergedData &merged);
+  FailureOr<bool> versionWithRows(Order order);
+
+  // Other data.
+  LogicalResult versionPacked();
+  /// The number of the order that most data are dense in.
+  Value chooseOrder();
+  Value isDenseInChosen(const StridedData &strided, Value chosen);
+  struct Packed {
+    DataBytes start;    // of the data, or of the copy
+    Value isCopy, copy; // null: the data are dense
+  };
+  Packed pack(const StridedData &strided, Value chosen);
+  void unpack(const StridedData &strided, Value chosen, const Packed &packed);
+  /// The copy as a memref with the dims of `strided`.
+  Value getCopyView(OpBuilder &b, const StridedData &strided, Value chosen,
+                    Value copy);
+  void emitIf(Value condition, function_ref<void(OpBuilder &)> body);
+  Value isChosen(OpBuilder &b, Value chosen, size_t order);
+
+  IndexBuilder index() { return {rewriter, loc}; }
+  Value constantBool(bool value) {
+    return arith::ConstantIntOp::create(rewriter, loc, value, 1);
+  }
+  Value negate(OpBuilder &b, Value condition) {
+    return b.createOrFold<arith::XOrIOp>(
+        loc, condition, arith::ConstantIntOp::create(b, loc, 1, 1));
+  }
 
   RewriterBase &rewriter;
   scf::ExecuteRegionOp region;
   Location loc;
   const ScheduledGroup &group;
-  bool mayReorder;
-  llvm::MapVector<Value, Metadata> metadata; // of the data with strides
+  SmallVector<StridedData> data;
+  /// Those that data may be dense in, row-major first.
+  SmallVector<SmallVector<int64_t>> orders;
+  SmallVector<GroupMembers> versions;
 };
 } // namespace
 
-/// An i1: all data with strides are dense in `order`.
-Value RegionVersioner::buildTest(ArrayRef<int64_t> order) {
-  Value result = arith::ConstantIntOp::create(rewriter, loc, 1, 1);
-  for (auto &[memref, strided] : metadata)
-    result = rewriter.createOrFold<arith::AndIOp>(
-        loc, result, isDenseIn(rewriter, loc, strided, order));
-  return result;
+RegionVersioner::RegionVersioner(RewriterBase &rewriter,
+                                 scf::ExecuteRegionOp region,
+                                 const ScheduledGroup &group,
+                                 const llvm::SetVector<Value> &memrefs)
+    : rewriter(rewriter), region(region), loc(region.getLoc()), group(group),
+      orders(getOrders(group)) {
+  rewriter.setInsertionPoint(region);
+  for (Value memref : memrefs)
+    data.push_back(StridedData::get(rewriter, loc, memref));
+  bool mayReorder = llvm::all_of(data, [&](const StridedData &strided) {
+    return !strided.isDense() && isReadByGenerics(strided.memref, region);
+  });
+  if (!mayReorder)
+    orders.truncate(1);
 }
 
-/// Makes the loops of `generic` follow `order`, that of its data's dims.
+//===----------------------------------------------------------------------===//
+// Versions
+//===----------------------------------------------------------------------===//
+
+FailureOr<bool> RegionVersioner::addVersion(Value test, MakeVersion make) {
+  if (matchPattern(test, m_Zero()))
+    return false;
+  bool isCertain = matchPattern(test, m_One());
+  scf::IfOp choice;
+  if (!isCertain) {
+    choice = scf::IfOp::create(rewriter, loc, test, /*withElseRegion=*/true);
+    rewriter.setInsertionPointToStart(choice.thenBlock());
+  }
+  if (failed(make()))
+    return failure();
+  if (!isCertain)
+    rewriter.setInsertionPointToStart(choice.elseBlock());
+  return isCertain;
+}
+
 LogicalResult RegionVersioner::reorderLoops(linalg::GenericOp generic,
-                                            ArrayRef<int64_t> order) {
+                                            Order order, Order dataOrder) {
   SmallVector<AffineMap> maps = generic.getIndexingMapsArray();
   for (AffineMap &map : maps)
     if (isDataMap(map))
-      map = AffineMap::getPermutationMap(order, rewriter.getContext());
+      map = AffineMap::getPermutationMap(dataOrder, rewriter.getContext());
   generic.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
   SmallVector<unsigned> interchange(order.begin(), order.end());
   if (failed(linalg::interchangeGenericOp(rewriter, generic, interchange)))
@@ -238,51 +214,297 @@ LogicalResult RegionVersioner::reorderLoops(linalg::GenericOp generic,
   return success();
 }
 
-FailureOr<GroupMembers>
-RegionVersioner::cloneWithDenseData(ArrayRef<int64_t> order) {
+LogicalResult RegionVersioner::addDense(Order order,
+                                        ArrayRef<DataBytes> starts) {
   IRMapping mapping;
-  for (auto &[memref, strided] : metadata)
-    mapping.map(memref,
-                getDenseView(rewriter, loc, cast<MemRefType>(memref.getType()),
-                             strided, order));
+  for (auto [strided, start] : llvm::zip_equal(data, starts))
+    if (!strided.isDense())
+      mapping.map(strided.memref,
+                  strided.getDenseView(rewriter, loc, start, order));
   Operation *version = rewriter.clone(*region, mapping);
   bool isRowMajor = llvm::is_sorted(order);
   for (linalg::GenericOp generic : getGenerics(version))
     if (!isRowMajor && generic.getNumLoops() == group.numLoops &&
-        failed(reorderLoops(generic, order)))
+        failed(reorderLoops(generic, order, order)))
       return failure();
-  return getGenerics(version);
+  versions.push_back(getGenerics(version));
+  return success();
+}
+
+LogicalResult
+RegionVersioner::addWithRows(Order order,
+                             ArrayRef<ReassociationIndices> mergedLoops,
+                             const MergedData &merged) {
+  DenseMap<Value, Value> views;
+  for (auto [strided, mergedDims] : llvm::zip_equal(data, merged)) {
+    DataDims dims = mergedDims;
+    dims.strides.back() = index().constant(1);
+    views[strided.memref] = strided.getStridedView(
+        rewriter, loc, strided.getBytes(rewriter, loc), dims);
+  }
+  Operation *version = rewriter.clone(*region);
+  LoopMerger merger(rewriter, std::move(views));
+  for (linalg::GenericOp generic : getGenerics(version)) {
+    if (generic.getNumLoops() != group.numLoops)
+      continue;
+    if (failed(reorderLoops(generic, order, orders.front())))
+      return failure();
+    merger.merge(generic, mergedLoops);
+  }
+  versions.push_back(getGenerics(version));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Dense data
+//===----------------------------------------------------------------------===//
+
+Value RegionVersioner::areDense(Order order) {
+  Value result = constantBool(true);
+  for (const StridedData &strided : data)
+    if (!strided.isDense())
+      result = index().bitAnd(result, strided.isDenseIn(rewriter, loc, order));
+  return result;
+}
+
+FailureOr<bool> RegionVersioner::versionDense(Order order) {
+  return addVersion(areDense(order), [&] {
+    SmallVector<DataBytes> starts;
+    for (const StridedData &strided : data)
+      starts.push_back(strided.isDense() ? DataBytes()
+                                         : strided.getBytes(rewriter, loc));
+    return addDense(order, starts);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Contiguous rows
+//===----------------------------------------------------------------------===//
+
+/// The test and the dims of all data for innermost channels: [N, C].
+Value RegionVersioner::mergeOuterLoops(
+    Order order, ArrayRef<ReassociationIndices> mergedLoops,
+    MergedData &merged) {
+  Value test = constantBool(true);
+  for (const StridedData &strided : data) {
+    merged.push_back(strided.mergeDims(rewriter, loc, order, mergedLoops));
+    test = index().bitAnd(test, merged.back().isPossible);
+  }
+  return test;
+}
+
+/// The same for other data. Loops are kept; where those of `rowLoops` can be
+/// merged in all data, the last has all of their iterations and the others one.
+Value RegionVersioner::mergeRowLoops(Order order,
+                                     const ReassociationIndices &rowLoops,
+                                     MergedData &merged) {
+  auto isOne = [&](Value value) {
+    return index().compare(arith::CmpIPredicate::eq, value,
+                           index().constant(1));
+  };
+  MergedData rows;
+  Value areMerged = mergeOuterLoops(order, rowLoops, rows);
+  Value areContiguous = constantBool(true);
+  for (auto [strided, row] : llvm::zip_equal(data, rows)) {
+    MergedDims &dims = merged.emplace_back();
+    dims.sizes = applyPermutation(ArrayRef(strided.sizes), order);
+    dims.strides = applyPermutation(ArrayRef(strided.strides), order);
+    areContiguous =
+        index().bitAnd(areContiguous, index().bitOr(isOne(dims.strides.back()),
+                                                    isOne(dims.sizes.back())));
+    for (int64_t position : rowLoops) {
+      bool isLast = position == rowLoops.back();
+      Value size = isLast ? row.sizes.front() : index().constant(1);
+      dims.sizes[position] =
+          index().select(areMerged, size, dims.sizes[position]);
+    }
+  }
+  return index().bitOr(areMerged, areContiguous);
+}
+
+FailureOr<bool> RegionVersioner::versionWithRows(Order order) {
+  SmallVector<ReassociationIndices> loops = getRowLoops(group, order);
+  if (!mayMergeRows(group, order, loops))
+    return false;
+  MergedData merged;
+  Value test;
+  if (group.isFeature(order.back())) {
+    test = mergeOuterLoops(order, loops, merged);
+  } else {
+    test = mergeRowLoops(order, loops.back(), merged);
+    loops.clear();
+    for (int64_t position : llvm::seq<int64_t>(order.size()))
+      loops.push_back({position});
+  }
+  // Dense data have versions of their own.
+  for (Order dense : orders)
+    test = index().bitAnd(test, negate(rewriter, areDense(dense)));
+  return addVersion(test, [&] { return addWithRows(order, loops, merged); });
+}
+
+//===----------------------------------------------------------------------===//
+// Other data
+//===----------------------------------------------------------------------===//
+
+Value RegionVersioner::isChosen(OpBuilder &b, Value chosen, size_t order) {
+  IndexBuilder at = {b, loc};
+  return at.compare(arith::CmpIPredicate::eq, chosen, at.constant(order));
+}
+
+Value RegionVersioner::chooseOrder() {
+  Value chosen = index().constant(0), most;
+  for (auto [number, order] : llvm::enumerate(orders)) {
+    Value count = index().constant(0);
+    for (const StridedData &strided : data)
+      count = index().add(
+          count, index().select(strided.isDenseIn(rewriter, loc, order),
+                                index().constant(1), index().constant(0)));
+    if (number > 0) {
+      Value isMore = index().compare(arith::CmpIPredicate::ugt, count, most);
+      chosen = index().select(isMore, index().constant(number), chosen);
+      most = index().select(isMore, count, most);
+    } else {
+      most = count;
+    }
+  }
+  return chosen;
+}
+
+Value RegionVersioner::isDenseInChosen(const StridedData &strided,
+                                       Value chosen) {
+  Value result = strided.isDenseIn(rewriter, loc, orders.front());
+  for (size_t number : llvm::seq<size_t>(1, orders.size()))
+    result = index().select(isChosen(rewriter, chosen, number),
+                            strided.isDenseIn(rewriter, loc, orders[number]),
+                            result);
+  return result;
+}
+
+Value RegionVersioner::getCopyView(OpBuilder &b, const StridedData &strided,
+                                   Value chosen, Value copy) {
+  IndexBuilder at = {b, loc};
+  DataDims dims = {strided.sizes,
+                   strided.getDenseStrides(b, loc, orders.front())};
+  for (size_t number : llvm::seq<size_t>(1, orders.size()))
+    for (auto [stride, other] : llvm::zip_equal(
+             dims.strides, strided.getDenseStrides(b, loc, orders[number])))
+      stride = at.select(isChosen(b, chosen, number), other, stride);
+  return strided.getStridedView(b, loc, {copy, at.constant(0)}, dims);
+}
+
+void RegionVersioner::emitIf(Value condition,
+                             function_ref<void(OpBuilder &)> body) {
+  scf::IfOp::create(rewriter, loc, condition, [&](OpBuilder &b, Location) {
+    body(b);
+    scf::YieldOp::create(b, loc);
+  });
+}
+
+/// Copies `strided` unless it is dense in the chosen order. Its size is known
+/// where the function starts, so that the copy lies in the workspace.
+RegionVersioner::Packed RegionVersioner::pack(const StridedData &strided,
+                                              Value chosen) {
+  Packed packed;
+  if (strided.isDense())
+    return packed;
+  packed.start = strided.getBytes(rewriter, loc);
+  Value isDense = isDenseInChosen(strided, chosen);
+  if (matchPattern(isDense, m_One()))
+    return packed;
+  packed.isCopy = negate(rewriter, isDense);
+  Value zero = index().constant(0);
+  packed.copy = memref::AllocOp::create(
+      rewriter, loc, cast<MemRefType>(packed.start.bytes.getType()),
+      index().select(isDense, zero, strided.getByteCount(rewriter, loc)),
+      rewriter.getI64IntegerAttr(kAlignment));
+  emitIf(packed.isCopy, [&](OpBuilder &b) {
+    if (DataUse::get(group, strided.memref).isRead)
+      emitCopy(b, loc, group, strided.memref,
+               getCopyView(b, strided, chosen, packed.copy));
+  });
+  packed.start = {index().select(isDense, packed.start.bytes, packed.copy),
+                  index().select(isDense, packed.start.offset, zero)};
+  return packed;
+}
+
+/// Copies results back, and frees the copy.
+void RegionVersioner::unpack(const StridedData &strided, Value chosen,
+                             const Packed &packed) {
+  if (!packed.copy)
+    return;
+  emitIf(packed.isCopy, [&](OpBuilder &b) {
+    if (DataUse::get(group, strided.memref).isWritten)
+      emitCopy(b, loc, group, getCopyView(b, strided, chosen, packed.copy),
+               strided.memref);
+  });
+  memref::DeallocOp::create(rewriter, loc, packed.copy);
+}
+
+LogicalResult RegionVersioner::versionPacked() {
+  Value chosen = chooseOrder();
+  SmallVector<Packed> packed;
+  SmallVector<DataBytes> starts;
+  for (const StridedData &strided : data) {
+    packed.push_back(pack(strided, chosen));
+    starts.push_back(packed.back().start);
+  }
+  {
+    OpBuilder::InsertionGuard guard(rewriter);
+    for (size_t number : llvm::seq<size_t>(1, orders.size())) {
+      FailureOr<bool> isLast =
+          addVersion(isChosen(rewriter, chosen, number), [&, number = number] {
+            return addDense(orders[number], starts);
+          });
+      if (failed(isLast))
+        return failure();
+    }
+    if (failed(addDense(orders.front(), starts)))
+      return failure();
+  }
+  for (auto [strided, copy] : llvm::zip_equal(data, packed))
+    unpack(strided, chosen, copy);
+  return success();
 }
 
 FailureOr<SmallVector<GroupMembers>>
 RegionVersioner::build(const GroupMembers &members) {
-  SmallVector<GroupMembers> versions;
-  for (const SmallVector<int64_t> &order : getOrders(group)) {
-    if (!llvm::is_sorted(order) && !mayReorder)
+  auto schedule =
+      members.front()->getAttrOfType<ScheduleAttr>(ScheduleAttr::kAttrName);
+  bool isVectorized = schedule && schedule.getKind() != ScheduleKind::Loops &&
+                      !isGpuKind(schedule.getKind());
+  auto isCertain = [&](ArrayRef<int64_t> order) {
+    return matchPattern(areDense(order), m_One());
+  };
+  bool hasLast = false;
+  for (const SmallVector<int64_t> &order : orders) {
+    if (hasLast || (isVectorized && !isCertain(order)))
       continue;
-    Value isDenseForm = buildTest(order);
-    if (matchPattern(isDenseForm, m_Zero()))
-      continue;
-    bool isCertain = matchPattern(isDenseForm, m_One());
-    scf::IfOp choice;
-    if (!isCertain) {
-      choice = scf::IfOp::create(rewriter, loc, isDenseForm,
-                                 /*withElseRegion=*/true);
-      rewriter.setInsertionPointToStart(choice.thenBlock());
-    }
-    FailureOr<GroupMembers> version = cloneWithDenseData(order);
-    if (failed(version))
+    FailureOr<bool> isLast = versionDense(order);
+    if (failed(isLast))
       return failure();
-    versions.push_back(*version);
-    if (isCertain) {
-      rewriter.eraseOp(region);
-      return versions;
-    }
-    rewriter.setInsertionPointToStart(choice.elseBlock());
+    hasLast = *isLast;
   }
-  rewriter.moveOpBefore(region, rewriter.getInsertionBlock(),
-                        rewriter.getInsertionPoint());
-  versions.push_back(members);
+  // The outer dims of rows may come in any order.
+  llvm::SmallSet<int64_t, 4> lastLoops;
+  for (const SmallVector<int64_t> &order : getOrders(group)) {
+    if (hasLast || !isVectorized)
+      break;
+    if (!lastLoops.insert(order.back()).second)
+      continue;
+    FailureOr<bool> isLast = versionWithRows(order);
+    if (failed(isLast))
+      return failure();
+    hasLast = *isLast;
+  }
+  if (!hasLast && !isVectorized) {
+    rewriter.moveOpBefore(region, rewriter.getInsertionBlock(),
+                          rewriter.getInsertionPoint());
+    versions.push_back(members);
+    return versions;
+  }
+  if (!hasLast && failed(versionPacked()))
+    return failure();
+  rewriter.eraseOp(region);
   return versions;
 }
 
@@ -319,138 +541,4 @@ mlir::bngrad::versionByStrides(RewriterBase &rewriter,
   }
   OpBuilder::InsertionGuard guard(rewriter);
   return RegionVersioner(rewriter, region, *group, *data).build(members);
-}
-
-namespace {
-/// Makes generics with merged loops.
-class LoopMerger {
-public:
-  explicit LoopMerger(RewriterBase &rewriter) : rewriter(rewriter) {}
-
-  /// `generic` with merged loops, in its place.
-  linalg::GenericOp merge(linalg::GenericOp generic,
-                          ArrayRef<ReassociationIndices> mergedLoops);
-
-private:
-  Value getView(Location loc, Value operand, AffineMap map,
-                ArrayRef<ReassociationIndices> mergedLoops);
-  /// Expresses `linalg.index` in terms of the merged loops.
-  void splitIndices(linalg::GenericOp merged,
-                    ArrayRef<ReassociationIndices> mergedLoops,
-                    ValueRange sizes);
-
-  RewriterBase &rewriter;
-  // By source and type: readers of the same data see the same value.
-  DenseMap<std::pair<Value, Type>, Value> views;
-};
-} // namespace
-
-static bool isMerged(const ReassociationIndices &mergedLoop) {
-  return mergedLoop.size() > 1;
-}
-
-Value LoopMerger::getView(Location loc, Value operand, AffineMap map,
-                          ArrayRef<ReassociationIndices> mergedLoops) {
-  SmallVector<ReassociationIndices> dims = getMergedDims(map, mergedLoops);
-  auto type = dyn_cast<MemRefType>(operand.getType());
-  if (!type || llvm::none_of(dims, isMerged))
-    return operand;
-  MemRefType viewType =
-      memref::CollapseShapeOp::computeCollapsedType(type, dims);
-  Value &view = views[{operand, viewType}];
-  if (!view)
-    view =
-        memref::CollapseShapeOp::create(rewriter, loc, viewType, operand, dims);
-  return view;
-}
-
-void LoopMerger::splitIndices(linalg::GenericOp merged,
-                              ArrayRef<ReassociationIndices> mergedLoops,
-                              ValueRange sizes) {
-  OpBuilder::InsertionGuard guard(rewriter);
-  for (auto op : llvm::to_vector(merged.getBody()->getOps<linalg::IndexOp>())) {
-    int64_t loop = op.getDim();
-    auto mergedLoop =
-        llvm::find_if(mergedLoops, [&](const ReassociationIndices &loops) {
-          return llvm::is_contained(loops, loop);
-        });
-    rewriter.setInsertionPoint(op);
-    Location loc = op.getLoc();
-    Value index = linalg::IndexOp::create(rewriter, loc,
-                                          mergedLoop - mergedLoops.begin());
-    for (int64_t inner : llvm::reverse(*mergedLoop)) {
-      if (inner == loop)
-        break;
-      index = rewriter.createOrFold<arith::DivSIOp>(loc, index, sizes[inner]);
-    }
-    if (loop != mergedLoop->front())
-      index = rewriter.createOrFold<arith::RemSIOp>(loc, index, sizes[loop]);
-    rewriter.replaceOp(op, index);
-  }
-}
-
-linalg::GenericOp
-LoopMerger::merge(linalg::GenericOp generic,
-                  ArrayRef<ReassociationIndices> mergedLoops) {
-  OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPoint(generic);
-  Location loc = generic.getLoc();
-  SmallVector<Value> operands, sizes;
-  SmallVector<AffineMap> maps;
-  for (OpOperand &operand : generic->getOpOperands()) {
-    AffineMap map = generic.getMatchingIndexingMap(&operand);
-    SmallVector<AffineExpr> exprs;
-    for (AffineExpr expr : map.getResults()) {
-      auto dim = dyn_cast<AffineDimExpr>(expr);
-      if (!dim)
-        exprs.push_back(expr); // a constant
-      // The first of several merged loops stands for all.
-      for (auto [i, mergedLoop] : llvm::enumerate(mergedLoops))
-        if (dim && dim.getPosition() == mergedLoop.front())
-          exprs.push_back(rewriter.getAffineDimExpr(i));
-    }
-    operands.push_back(getView(loc, operand.get(), map, mergedLoops));
-    maps.push_back(
-        AffineMap::get(mergedLoops.size(), 0, exprs, rewriter.getContext()));
-  }
-  SmallVector<utils::IteratorType> iterators;
-  for (const ReassociationIndices &mergedLoop : mergedLoops)
-    iterators.push_back(generic.getIteratorTypesArray()[mergedLoop.front()]);
-  if (generic.hasIndexSemantics())
-    for (Range range : cast<linalg::LinalgOp>(generic.getOperation())
-                           .createLoopRanges(rewriter, loc))
-      sizes.push_back(
-          getValueOrCreateConstantIndexOp(rewriter, loc, range.size));
-  ArrayRef<Value> all = operands;
-  auto merged = linalg::GenericOp::create(
-      rewriter, loc, all.take_front(generic.getNumDpsInputs()),
-      all.drop_front(generic.getNumDpsInputs()), maps, iterators);
-  merged->setDiscardableAttrs(generic->getDiscardableAttrDictionary());
-  merged.getRegion().takeBody(generic.getRegion());
-  splitIndices(merged, mergedLoops, sizes);
-  rewriter.eraseOp(generic);
-  return merged;
-}
-
-void mlir::bngrad::mergeLoops(RewriterBase &rewriter, ScheduledGroup &group) {
-  if (!areOnMemRefs(group.getMembers()))
-    return;
-  SmallVector<ReassociationIndices> mergedLoops = group.getMergeableLoops();
-  // The loops of per-channel generics are the features.
-  SmallVector<ReassociationIndices> channelLoops;
-  SmallVector<unsigned> features;
-  for (auto [loop, mergedLoop] : llvm::enumerate(mergedLoops))
-    if (group.isFeature(mergedLoop.front())) {
-      channelLoops.push_back(group.getChannelLoops(mergedLoop));
-      features.push_back(loop);
-    }
-  LoopMerger merger(rewriter);
-  for (linalg::GenericOp *member : group.getMemberSlots()) {
-    ArrayRef<ReassociationIndices> merged =
-        member->getNumLoops() == group.numLoops ? mergedLoops : channelLoops;
-    if (llvm::any_of(merged, isMerged))
-      *member = merger.merge(*member, merged);
-  }
-  group.numLoops = mergedLoops.size();
-  group.features = std::move(features);
 }

@@ -1,4 +1,4 @@
-//===- DenseForms.h - dense data, merged loops ------------------*- C++ -*-===//
+//===- DenseForms.h - versions of a group by strides ------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -18,7 +18,12 @@ namespace mlir::bngrad {
 /// one `scf.execute_region`, have such operands, makes a version of the region
 /// for each order whose test does not fail at compile time; one is chosen at
 /// run time by the strides. In it the data are memrefs of identity layout and
-/// the loops follow their order in memory. The last version takes any strides.
+/// the loops follow their order in memory.
+///
+/// Parts of dense data, such as some channels of it, are not dense, but their
+/// rows are contiguous. For a CPU and one feature loop, a version for each
+/// order takes such data: [N, C, S] or [N, C], as memrefs with strides of
+/// which the last is 1. The last version takes any strides.
 ///
 /// Returns the members of every version; just `members` if the data are dense
 /// or cannot be versioned.
@@ -26,11 +31,6 @@ namespace mlir::bngrad {
 /// Errors: a diagnostic at a generic.
 FailureOr<SmallVector<GroupMembers>>
 versionByStrides(RewriterBase &rewriter, const GroupMembers &members);
-
-/// Merges adjacent loops where every operand of `group` allows it, so that
-/// dense NCHW data have three loops and NHWC data two, and updates `group`.
-/// Operands that were the same value still are. Tensors are unchanged.
-void mergeLoops(RewriterBase &rewriter, ScheduledGroup &group);
 
 } // namespace mlir::bngrad
 

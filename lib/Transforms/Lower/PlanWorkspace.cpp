@@ -201,7 +201,7 @@ std::optional<Planner::Buffer> Planner::examine(Operation *op) {
             !canErase(user))
           return std::nullopt;
         buffer.deallocs.push_back(user);
-      } else if (isa<ViewLikeOpInterface>(user)) {
+      } else if (isa<ViewLikeOpInterface, arith::SelectOp>(user)) {
         worklist.append(user->result_begin(), user->result_end());
       } else if (user->hasTrait<OpTrait::IsTerminator>() ||
                  isa<CallOpInterface, RegionBranchOpInterface>(user) ||

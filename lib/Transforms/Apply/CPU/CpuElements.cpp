@@ -58,14 +58,13 @@ void CpuLoops::loadUniform(OpBuilder &b, linalg::GenericOp generic,
 Value CpuLoops::readOperand(OpBuilder &b, linalg::GenericOp generic,
                             OpOperand &operand, const Run &run,
                             const Piece &piece) const {
-  IndexBuilder index = at(b);
   Value value;
   if (isDataMap(generic.getMatchingIndexingMap(&operand))) {
-    value = load(b, getFlat(operand.get()), index.add(run.base, piece.position),
-                 piece);
+    value = load(b, getFlat(operand.get()),
+                 getIndex(b, operand.get(), run, piece.position), piece);
   } else if (run.tables) {
     value = load(b, run.tables->lookup(operand.get()),
-                 index.add(run.tableOffset, piece.position), piece);
+                 at(b).add(run.tableOffset, piece.position), piece);
   } else {
     SmallVector<Value> ivs(run.ivs);
     ivs.back() = piece.position;
@@ -120,7 +119,6 @@ Value CpuLoops::createSteps(OpBuilder &b, const Piece &piece) const {
 void CpuLoops::storePiece(OpBuilder &b, linalg::GenericOp generic,
                           const Run &run, const Piece &piece,
                           const IRMapping &mapping, bool isStreaming) const {
-  Value position = at(b).add(run.base, piece.position);
   Operation *yield = generic.getBody()->getTerminator();
   for (auto [i, result] : llvm::enumerate(yield->getOperands())) {
     OpOperand *init = generic.getDpsInitOperand(i);
@@ -128,6 +126,7 @@ void CpuLoops::storePiece(OpBuilder &b, linalg::GenericOp generic,
       continue;
     Value value = mapping.lookupOrDefault(result);
     Value flat = getFlat(init->get());
+    Value position = getIndex(b, init->get(), run, piece.position);
     if (isStreaming)
       storeStreaming(b, value, flat, position, piece);
     else
@@ -189,7 +188,8 @@ void CpuLoops::emitPieces(OpBuilder &b, Interval elements, int64_t most,
 void CpuLoops::prefetch(OpBuilder &b, linalg::GenericOp generic, const Run &run,
                         const Piece &piece) const {
   // Data that fit into the caches are not prefetched.
-  if (!run.prefetchDistance || matchPattern(run.prefetchDistance, m_Zero()) ||
+  if (hasRowStrides || !run.prefetchDistance ||
+      matchPattern(run.prefetchDistance, m_Zero()) ||
       matchPattern(isStreamed(b), m_Zero()))
     return;
   IndexBuilder index = at(b);
@@ -238,7 +238,7 @@ void CpuLoops::emitElements(OpBuilder &b, linalg::GenericOp generic, Run run,
   emitIf(
       b, isStreaming,
       [&](OpBuilder &nested) {
-        if (run.next)
+        if (run.next && !hasRowStrides)
           prefetchPages(nested, getFlatResult(generic), run.next,
                         at(nested).sub(elements.to, elements.from));
         emitElementPieces(nested, generic, run, elements,
@@ -270,8 +270,9 @@ void CpuLoops::emitElementPieces(OpBuilder &b, linalg::GenericOp generic,
     // Up to the first line of the result.
     Value address =
         memref::ExtractAlignedPointerAsIndexOp::create(b, loc, result);
-    Value start =
-        index.mul(index.add(run.base, elements.from), index.constant(width));
+    Value first =
+        getIndex(b, generic.getDpsInitOperand(0)->get(), run, elements.from);
+    Value start = index.mul(first, index.constant(width));
     Value toLine = getElementsToLine(b, index.add(address, start), width);
     Value firstOfLine =
         index.min(index.add(elements.from, toLine), elements.to);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CpuLoops.h"
+#include "Apply/StridedData.h"
 #include "Schedule/ChooseCpuSchedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -30,7 +31,8 @@ static constexpr std::pair<int64_t, int64_t> kLongChainRows[] = {{1024, 16},
 
 CpuLoops::CpuLoops(OpBuilder &b, const ScheduledGroup &group,
                    const CpuSchedule &schedule)
-    : GroupEmitter(b, group), schedule(schedule) {
+    : GroupEmitter(b, group), schedule(schedule),
+      hasRowStrides(hasDataWithStrides(group)) {
   setLanes();
   emitSizes(b);
   emitChainRows(b);
@@ -71,10 +73,23 @@ void CpuLoops::emitChainRows(OpBuilder &b) {
                              index.constant(rows), chainRows);
 }
 
+bool mlir::bngrad::hasDataWithStrides(const ScheduledGroup &group) {
+  return llvm::any_of(group.getDataGenerics(), [](linalg::GenericOp generic) {
+    return llvm::any_of(generic->getOpOperands(), [&](OpOperand &operand) {
+      return isDataMap(generic.getMatchingIndexingMap(&operand)) &&
+             hasContiguousRows(operand.get());
+    });
+  });
+}
+
 void CpuLoops::emitFlats(OpBuilder &b) {
   for (Value memref : dataOperands) {
     Value flat = memref;
-    if (cast<MemRefType>(memref.getType()).getRank() > 1) {
+    if (hasRowStrides) {
+      auto strided = StridedData::get(b, loc, memref);
+      rowStrides[memref] = strided.strides;
+      flat = strided.getFlatView(b, loc);
+    } else if (cast<MemRefType>(memref.getType()).getRank() > 1) {
       SmallVector<ReassociationIndices> allDims(
           1, llvm::to_vector<2>(llvm::seq<int64_t>(0, group.numLoops)));
       flat = memref::CollapseShapeOp::create(b, loc, memref, allDims);

@@ -6,12 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Data are dense and accessed through flat views: an element is known by its
-// position in memory. A *run* is a stretch of consecutive elements, a *piece*
-// a vector of a run, a *share* the iterations of one thread. Per-channel
-// operands of a run are either uniform (`channels`, `split`: the run lies in
-// one channel) or loaded from a *table* with an entry per element (`tiles`,
-// `rows`).
+// Data are accessed through flat views: an element is known by its position,
+// its number in the order of the loops. Rows of the data, their last dim, are
+// contiguous. If all data are dense, the position is that in memory. A *run* is
+// a stretch of consecutive elements, a *piece* a vector of a run, a *share* the
+// iterations of one thread. Per-channel operands of a run are either uniform
+// (`channels`, `split`: the run lies in one channel) or loaded from a *table*
+// with an entry per element (`tiles`, `rows`).
 //
 // All sizes are index values that fold where they are static; the same code
 // makes loops for static and for dynamic shapes.
@@ -59,8 +60,10 @@ using Scalars = DenseMap<OpOperand *, Value>;
 
 /// Consecutive elements of the data.
 struct Run {
-  Value base;             // position of its first element in the data
-  SmallVector<Value> ivs; // by loop; null: differs within the run
+  Value base; // position of its first element in the data
+  /// By loop; null: differs within the run. Where data have strides, a run is
+  /// part of a row, and only the last differs.
+  SmallVector<Value> ivs;
   const ChannelTables *tables = nullptr; // null: there are none
   Value tableOffset;                     // entry of the first element
   Scalars uniform; // operands that have one value in the run
@@ -111,7 +114,8 @@ template <typename... Args> scf::ForOp createFor(OpBuilder &b, Args &&...args) {
 }
 
 /// Loops, memory accesses, elements and sums for one group, whose data are
-/// dense. A schedule is a subclass, in the file of its name.
+/// dense or have contiguous rows. A schedule is a subclass, in the file of its
+/// name.
 ///
 /// Shapes: `sizes` in elements, by loop over the data, static or dynamic.
 /// Units:  positions and prefetch distances in elements, `bytes` in bytes,
@@ -157,6 +161,9 @@ protected:
   // Memory (CpuMemory.cpp).
   /// The one-dimensional view of `memref`, a data operand.
   Value getFlat(Value memref) const { return flats.at(memref); }
+  /// The index in the view of `memref` of the element at `position` of `run`.
+  Value getIndex(OpBuilder &b, Value memref, const Run &run,
+                 Value position) const;
   /// That of the first result of an element-wise generic.
   Value getFlatResult(linalg::GenericOp generic) const {
     return getFlat(generic.getDpsInitOperand(0)->get());
@@ -175,6 +182,9 @@ protected:
   Value isStreamed(OpBuilder &b) const;
   /// The same for those of `generic`.
   Value isStreamed(OpBuilder &b, linalg::GenericOp generic) const;
+  /// An i1: the rows of the result of `generic`, which have strides, are whole
+  /// cache lines.
+  Value hasWholeLines(OpBuilder &b, linalg::GenericOp generic) const;
   /// Elements of `width` bytes from byte `address` to the next line.
   Value getElementsToLine(OpBuilder &b, Value address, int64_t width) const;
 
@@ -243,6 +253,8 @@ protected:
   CpuSchedule schedule;
   int64_t lanes = 0; // of a register
   int64_t wide = 0;  // of four registers, the unit of unrolling
+  /// Whether the data are not dense, but their rows are contiguous.
+  bool hasRowStrides = false;
 
 private:
   /// The elements of a run as chains.
@@ -283,12 +295,24 @@ private:
 
   llvm::SetVector<Value> dataOperands;
   DenseMap<Value, Value> flats; // by data operand
+  /// By data operand, of all dims but the last; if data have strides.
+  DenseMap<Value, SmallVector<Value>> rowStrides;
 };
 
 inline bool isMemRefWithIdentity(Value value) {
   auto type = dyn_cast<MemRefType>(value.getType());
   return type && type.getLayout().isIdentity();
 }
+
+/// True if `memref` has strides, of which the last is 1, and no offset.
+inline bool hasContiguousRows(Value memref) {
+  auto layout = dyn_cast<StridedLayoutAttr>(
+      cast<MemRefType>(memref.getType()).getLayout());
+  return layout && layout.getOffset() == 0 && layout.getStrides().back() == 1;
+}
+
+/// Whether an operand of `group` has strides, but contiguous rows.
+bool hasDataWithStrides(const ScheduledGroup &group);
 
 /// True if vectors of `type` can be loaded and stored.
 inline bool isVectorElement(Type type) {

@@ -26,6 +26,18 @@ static Value castToBits(OpBuilder &b, Location loc, Value memref) {
   return ElementCastOp::create(b, loc, type.clone(b.getI16Type()), memref);
 }
 
+Value CpuLoops::getIndex(OpBuilder &b, Value memref, const Run &run,
+                         Value position) const {
+  IndexBuilder index = at(b);
+  if (!hasRowStrides)
+    return index.add(run.base, position);
+  ArrayRef<Value> strides = rowStrides.at(memref);
+  Value row = index.constant(0);
+  for (auto [iv, stride] : llvm::zip(ArrayRef(run.ivs).drop_back(), strides))
+    row = index.add(row, index.mul(iv, stride));
+  return index.add(row, position);
+}
+
 Value CpuLoops::load(OpBuilder &b, Value memref, ValueRange indices,
                      const Piece &piece) const {
   memref = castToStorage(b, loc, memref);
@@ -143,9 +155,30 @@ Value CpuLoops::isStreamed(OpBuilder &b) const {
 
 Value CpuLoops::isStreamed(OpBuilder &b, linalg::GenericOp generic) const {
   // Two results would be two streams, with lines of their own to start at.
-  return generic.getNumDpsInits() == 1
-             ? isStreamed(b)
-             : arith::ConstantIntOp::create(b, loc, 0, 1);
+  if (generic.getNumDpsInits() != 1)
+    return arith::ConstantIntOp::create(b, loc, 0, 1);
+  // Few lines of short rows are whole, unless all are.
+  if (hasRowStrides && group.isFeature(group.numLoops - 1))
+    return at(b).bitAnd(isStreamed(b), hasWholeLines(b, generic));
+  return isStreamed(b);
+}
+
+Value CpuLoops::hasWholeLines(OpBuilder &b, linalg::GenericOp generic) const {
+  IndexBuilder index = at(b);
+  Value result = generic.getDpsInitOperand(0)->get();
+  Value width = index.constant(getElementBytes(result));
+  SmallVector<Value> starts = {
+      memref::ExtractAlignedPointerAsIndexOp::create(b, loc, getFlat(result))};
+  for (Value elements : llvm::concat<const Value>(
+           ArrayRef(rowStrides.at(result)).drop_back(), ArrayRef(sizes.back())))
+    starts.push_back(index.mul(elements, width));
+  Value areWhole = arith::ConstantIntOp::create(b, loc, 1, 1);
+  for (Value start : starts)
+    areWhole = index.bitAnd(
+        areWhole, index.compare(arith::CmpIPredicate::eq,
+                                index.rem(start, index.constant(kLineBytes)),
+                                index.constant(0)));
+  return areWhole;
 }
 
 Value CpuLoops::getElementsToLine(OpBuilder &b, Value address,

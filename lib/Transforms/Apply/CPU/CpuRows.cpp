@@ -121,6 +121,8 @@ private:
 
 Value Rows::getFold(OpBuilder &b, int64_t unit, int64_t wanted) const {
   IndexBuilder index = at(b);
+  if (hasRowStrides)
+    return index.constant(1);
   Value one = index.constant(1);
   Value repeats = getRepeats(b, channels, unit);
   Value most = index.max(
@@ -143,7 +145,9 @@ void Rows::planSums(OpBuilder &b) {
   blocks.fold = index.select(isShort, inWide, getFold(b, lanes, wide));
   blocks.columns = index.mul(blocks.fold, channels);
   blocks.rows = index.div(height, blocks.fold);
-  blocks.restColumns = index.sub(count, index.mul(blocks.rows, blocks.columns));
+  blocks.restColumns =
+      hasRowStrides ? index.constant(0)
+                    : index.sub(count, index.mul(blocks.rows, blocks.columns));
   blocks.count = index.constant(1);
   for (auto [leastBytes, most] : kBlocks)
     blocks.count = index.select(
@@ -188,7 +192,7 @@ void Rows::planElements(OpBuilder &b) {
   Value result = getFlatResult(group.elementwise[0]);
   int64_t width = getElementBytes(result);
   elements.shift = zeroIndex;
-  if (!matchPattern(isStreamed(b), m_Zero())) {
+  if (!hasRowStrides && !matchPattern(isStreamed(b), m_Zero())) {
     Value address =
         memref::ExtractAlignedPointerAsIndexOp::create(b, loc, result);
     Value toLine = getElementsToLine(b, address, width);
@@ -246,6 +250,8 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
     Run run;
     run.ivs.resize(group.numLoops);
     run.base = at(nested).mul(row, columns);
+    if (hasRowStrides)
+      run.ivs.front() = row;
     run.tables = &tables.reduction;
     run.tableOffset = tableOffset;
     return run;
@@ -265,7 +271,7 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
                   {getStart(b, block), end},
                   columns,
                   entry,
-                  /*mayOverrun=*/!storesData});
+                  /*mayOverrun=*/!storesData && !hasRowStrides});
   // The rest of the data is less than a row.
   if (matchPattern(blocks.restColumns, m_Zero()))
     return;
@@ -395,6 +401,8 @@ Run Rows::getElementsRun(OpBuilder &b, Value row, Value tableOffset) const {
   Run run;
   run.ivs.resize(group.numLoops);
   run.base = index.add(elements.shift, index.mul(row, elements.columns));
+  if (hasRowStrides)
+    run.ivs.front() = row;
   run.tables = &tables.elementwise;
   run.tableOffset = index.add(tableOffset, elements.shift);
   return run;
@@ -434,8 +442,10 @@ void Rows::emitNarrowPieces(OpBuilder &b, linalg::GenericOp generic,
     // As `elements.columns` is `wide`, the product needs no dynamic size.
     run.base = at(nested).add(elements.shift,
                               at(nested).mul(row, constant(nested, wide)));
+    if (hasRowStrides)
+      run.ivs.front() = row;
     Piece piece = {constant(nested, 0), wide};
-    if (isStreaming)
+    if (isStreaming && !hasRowStrides)
       prefetchPages(nested, getFlatResult(generic),
                     getNext(nested, generic, run));
     IRMapping mapping = clonePiece(nested, generic, run, piece);

@@ -46,7 +46,7 @@ static bool fits(const ScheduledGroup &group, ScheduleKind kind) {
     return false;
   switch (kind) {
   case ScheduleKind::Tiles:
-    return takesTables(group, group.numLoops - 2);
+    return takesTables(group, group.numLoops - 2) && !hasDataWithStrides(group);
   case ScheduleKind::Rows:
     return takesTables(group, 0);
   case ScheduleKind::Loops:
@@ -159,10 +159,12 @@ static std::string findObstacle(const ScheduledGroup &group) {
       if (!isVectorElement(getElementTypeOrSelf(operand.get())))
         return "expected elements of 1, 8, 16, 32 or 64 bits";
       if (isDataMap(map) &&
-          (!map.isIdentity() || !isMemRefWithIdentity(operand.get())))
-        return "expected dense data in the order of the loops";
+          (!map.isIdentity() || !(isMemRefWithIdentity(operand.get()) ||
+                                  hasContiguousRows(operand.get()))))
+        return "expected data in the order of the loops, with contiguous rows";
       // Read by vectors along the last loop.
-      if (!group.isFeature(inner) && map.isFunctionOfDim(inner) &&
+      if (!isDataMap(map) && !group.isFeature(inner) &&
+          map.isFunctionOfDim(inner) &&
           (cast<AffineDimExpr>(map.getResults().back()).getPosition() !=
                inner ||
            !isMemRefWithIdentity(operand.get())))

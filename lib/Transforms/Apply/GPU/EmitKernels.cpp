@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "EmitKernels.h"
+#include "Apply/MergeLoops.h"
 #include "OnePass.h"
 #include "Schedule/ChooseGpuSchedule.h"
 #include "Schedule/OnePassLayout.h"

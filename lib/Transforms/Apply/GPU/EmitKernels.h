@@ -9,7 +9,7 @@
 #ifndef BNGRAD_LIB_TRANSFORMS_APPLY_GPU_EMITKERNELS_H
 #define BNGRAD_LIB_TRANSFORMS_APPLY_GPU_EMITKERNELS_H
 
-#include "Apply/DenseForms.h"
+#include "Schedule/ScheduledGroup.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Schedule/CudaChip.h"

@@ -1,0 +1,50 @@
+//===- MergeLoops.h - merged loops of generics ------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_MERGELOOPS_H
+#define BNGRAD_LIB_TRANSFORMS_APPLY_MERGELOOPS_H
+
+#include "Schedule/ScheduledGroup.h"
+
+namespace mlir::bngrad {
+
+/// Makes generics with merged loops.
+class LoopMerger {
+public:
+  /// `dataViews`: by data operand, the memref with a dim for each merged loop
+  /// that replaces it. Other operands are collapsed.
+  explicit LoopMerger(RewriterBase &rewriter) : rewriter(rewriter) {}
+  LoopMerger(RewriterBase &rewriter, DenseMap<Value, Value> dataViews)
+      : rewriter(rewriter), dataViews(std::move(dataViews)) {}
+
+  /// `generic` with merged loops, in its place.
+  linalg::GenericOp merge(linalg::GenericOp generic,
+                          ArrayRef<ReassociationIndices> mergedLoops);
+
+private:
+  Value getView(Location loc, Value operand, AffineMap map,
+                ArrayRef<ReassociationIndices> mergedLoops);
+  /// Expresses `linalg.index` in terms of the merged loops.
+  void splitIndices(linalg::GenericOp merged,
+                    ArrayRef<ReassociationIndices> mergedLoops,
+                    ValueRange sizes);
+
+  RewriterBase &rewriter;
+  DenseMap<Value, Value> dataViews;
+  // By source and type: readers of the same data see the same value.
+  DenseMap<std::pair<Value, Type>, Value> views;
+};
+
+/// Merges adjacent loops where every operand of `group` allows it, so that
+/// dense NCHW data have three loops and NHWC data two, and updates `group`.
+/// Operands that were the same value still are. Tensors are unchanged.
+void mergeLoops(RewriterBase &rewriter, ScheduledGroup &group);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_APPLY_MERGELOOPS_H

@@ -1,0 +1,31 @@
+//===- PackData.h - dense copies of data with strides -----------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_PACKDATA_H
+#define BNGRAD_LIB_TRANSFORMS_APPLY_PACKDATA_H
+
+#include "Schedule/ScheduledGroup.h"
+
+namespace mlir::bngrad {
+
+/// How a group uses a memref of its data.
+struct DataUse {
+  bool isRead = false;
+  bool isWritten = false;
+
+  static DataUse get(const ScheduledGroup &group, Value memref);
+};
+
+/// Copies `from` to `to`, data of `group` of the same sizes with any strides,
+/// one of which is dense in the order of the loops.
+void emitCopy(OpBuilder &b, Location loc, const ScheduledGroup &group,
+              Value from, Value to);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_APPLY_PACKDATA_H

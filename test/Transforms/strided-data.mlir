@@ -1,0 +1,154 @@
+// RUN: bngrad-opt %s --bngrad-apply-schedule --canonicalize --mlir-print-local-scope | FileCheck %s
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// Loops with vectors for data of dynamic strides: parts of dense NCHW data, and of NHWC data, whose rows are contiguous;
+// at last dense data, with a dense copy of those that are not.
+// CHECK-LABEL: func @unknown
+// CHECK-SAME:    (%[[X:.+]]: memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>,
+// CHECK:         %[[BASE:.+]], %[[OFFSET:.+]], %[[SIZES:.+]]:3, %[[STRIDES:.+]]:3 = memref.extract_strided_metadata %[[X]]
+// CHECK:         scf.if
+// CHECK:           memref.reinterpret_cast %{{.+}} to offset: [0], sizes: [%[[SIZES]]#0, %[[SIZES]]#1, %{{.+}}], strides: [%[[STRIDES]]#0, %[[STRIDES]]#1, 1] : memref<?xf32> to memref<?x?x?xf32, strided<[?, ?, 1]>>
+// CHECK:         } else {
+// CHECK:           scf.if
+// CHECK:             memref.reinterpret_cast %{{.+}} : memref<?xf32> to memref<?x?xf32, strided<[?, 1]>>
+// CHECK:           } else {
+// CHECK:             %[[PACKED:.+]] = arith.xori %[[DENSE:.+]], %true
+// CHECK:             %[[SIZE:.+]] = arith.select %[[DENSE]], %c0, %{{.+}} : index
+// CHECK:             %[[COPY:.+]] = memref.alloc(%[[SIZE]]) {alignment = 64 : i64} : memref<?xi8>
+// CHECK:             scf.if %[[PACKED]] {
+// CHECK:               scf.parallel
+// CHECK:                 "llvm.intr.memcpy"
+// CHECK:                 memref.load %[[X]]
+// CHECK:             %[[DATA:.+]] = arith.select %[[DENSE]], %{{.+}}, %[[COPY]] : memref<?xi8>
+// CHECK:             %[[START:.+]] = arith.select %[[DENSE]], %{{.+}}, %c0 : index
+// NHWC, CNHW and NCHW:
+// CHECK:             memref.view %[[DATA]][%[[START]]][%[[SIZES]]#0, %[[SIZES]]#2, %[[SIZES]]#1]
+// CHECK:             memref.view %[[DATA]][%[[START]]][%[[SIZES]]#1, %[[SIZES]]#0, %[[SIZES]]#2]
+// CHECK:             memref.view %[[DATA]][%[[START]]][%[[SIZES]]#0, %[[SIZES]]#1, %[[SIZES]]#2]
+// Operands are not copied back.
+// CHECK-NOT:         llvm.intr.memcpy
+// CHECK:             memref.dealloc %[[COPY]]
+func.func @unknown(%x: memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>, %sum: memref<?xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>) outs(%sum : memref<?xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// Static strides need no test.
+// CHECK-LABEL: func @padded
+// CHECK-NOT:     scf.if
+// CHECK-NOT:     memref.alloc
+// CHECK:         vector.load %{{.+}} : memref<293xf32
+// CHECK:         return
+func.func @padded(%x: memref<2x3x37xf32, strided<[160, 48, 1]>>, %sum: memref<3xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : memref<2x3x37xf32, strided<[160, 48, 1]>>) outs(%sum : memref<3xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, vector_bits = 128>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+#image = affine_map<(n, c, h, w) -> (n, c, h, w)>
+#channel = affine_map<(n, c, h, w) -> (c)>
+
+// Rows of a channel that follow one another are one.
+// CHECK-LABEL: func @sliced_channels
+// CHECK:         memref<2x3x1x20xf32, strided<[160, 20, 5, 1]>>
+// CHECK:         return
+func.func @sliced_channels(%x: memref<2x3x4x5xf32, strided<[160, 20, 5, 1], offset: 40>>, %sum: memref<3xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#image, #channel], iterator_types = ["reduction", "parallel", "reduction", "reduction"]}
+        ins(%x : memref<2x3x4x5xf32, strided<[160, 20, 5, 1], offset: 40>>) outs(%sum : memref<3xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// One operand is in another order: it is copied, and the other is not. A result is copied back.
+// CHECK-LABEL: func @mixed
+// CHECK-SAME:    (%{{.+}}: memref<2x3x5xf32>, %[[F:.+]]: memref<3xf32>, %[[Y:[^:]+]]:
+// CHECK-NOT:     scf.if
+// CHECK:         %[[COPY:.+]] = memref.alloc() {alignment = 64 : i64} : memref<120xi8>
+// CHECK-NOT:     memref.alloc
+// CHECK:         vector.store
+// CHECK:         memref.store %{{.+}}, %[[Y]]
+// CHECK:         memref.dealloc %[[COPY]]
+func.func @mixed(%x: memref<2x3x5xf32>, %f: memref<3xf32>, %y: memref<2x3x5xf32, strided<[15, 1, 3]>>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %f : memref<2x3x5xf32>, memref<3xf32>) outs(%y : memref<2x3x5xf32, strided<[15, 1, 3]>>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, vector_bits = 64>} {
+    ^bb0(%e: f32, %a: f32, %out: f32):
+      %0 = arith.mulf %e, %a : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// An index of a row is one of its own: such data are copied.
+// CHECK-LABEL: func @indices
+// CHECK:         memref.alloc
+// CHECK:         return
+func.func @indices(%x: memref<2x3x4x5xf32, strided<[84, 28, 7, 1]>>, %sum: memref<3xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#image, #channel], iterator_types = ["reduction", "parallel", "reduction", "reduction"]}
+        ins(%x : memref<2x3x4x5xf32, strided<[84, 28, 7, 1]>>) outs(%sum : memref<3xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+    ^bb0(%e: f32, %acc: f32):
+      %h = linalg.index 2 : index
+      %w = linalg.index 3 : index
+      %same = arith.cmpi eq, %h, %w : index
+      %zero = arith.constant 0.0 : f32
+      %term = arith.select %same, %e, %zero : f32
+      %0 = arith.addf %acc, %term fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// The order of most data: one operand is copied.
+// CHECK-LABEL: func @most
+// CHECK:         memref.alloc
+// CHECK-NOT:     memref.alloc
+// CHECK:         return
+func.func @most(%x: memref<2x3x5xf32, strided<[15, 5, 1], offset: 1>>, %f: memref<3xf32>,
+                %z: memref<2x3x5xf32, strided<[15, 1, 3]>>, %y: memref<2x3x5xf32, strided<[15, 1, 3]>>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature, #data, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %f, %z : memref<2x3x5xf32, strided<[15, 5, 1], offset: 1>>, memref<3xf32>, memref<2x3x5xf32, strided<[15, 1, 3]>>)
+        outs(%y : memref<2x3x5xf32, strided<[15, 1, 3]>>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, vector_bits = 64>} {
+    ^bb0(%e: f32, %a: f32, %g: f32, %out: f32):
+      %0 = arith.mulf %e, %a : f32
+      %1 = arith.mulf %0, %g : f32
+      linalg.yield %1 : f32
+    }
+    scf.yield
+  }
+  return
+}
