@@ -160,7 +160,7 @@ def _calls(contender):
     return max(1, min(1000, round(SHORT_WINDOW / seconds)))
 
 
-def _is_disturbed(sample, calls):
+def is_disturbed(sample, calls):
     before, after = sample.bandwidth_before, sample.bandwidth_after
     if abs(before - after) > BANDWIDTH_DRIFT * max(before, after):
         return True
@@ -192,7 +192,7 @@ def run_rounds(harness, contenders, rounds, is_decided=lambda: True):
         samples = harness.round(runners, order)
         quiet = 0
         for contender, sample in zip(active, samples):
-            disturbed = _is_disturbed(sample, contender.calls)
+            disturbed = is_disturbed(sample, contender.calls)
             kept = contender.disturbed if disturbed else contender.samples
             kept[number] = native.Sample.from_buffer_copy(sample)
             quiet += not disturbed

@@ -1,0 +1,136 @@
+"""The process of one contender: reads requests, one JSON object a line, and answers each with one.
+
+    python -m compilers.worker NAME OPTIONS    (run by driver.py, OPTIONS in JSON)
+
+| request | answer |
+|---|---|
+| start | version and seconds of imports |
+| prepare CASE | loads the data and compiles; seconds of the compilation |
+| check | calls once and writes the results into the shared arrays |
+| measure | one turn: times, bandwidths, page faults of a call |
+
+An answer with `absent` or `error` has the reason instead. Between requests the process waits for
+input. It answers only when its threads have stopped to wait for work.
+"""
+
+import json
+import os
+import resource
+import sys
+import time
+
+# Duration of the repeated calls of a short kernel, in seconds.
+WINDOW = 2e-3
+MOST_CALLS = 1000
+# A process is idle if it takes less than this share of a core; it is asked again after a pause, at
+# most for the last time, in seconds.
+IDLE_SHARE, IDLE_PAUSE, IDLE_WAIT = 0.05, 2e-3, 0.5
+
+
+class Absent(Exception):
+    """Why the contender cannot be measured at all."""
+
+
+def one_line(error):
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    found = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
+    return f"{type(error).__name__}: {found}"[:300]
+
+
+def seconds_of(call, calls=1):
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - start) / calls
+
+
+def settle():
+    """Waits until the threads of this process sleep."""
+    waited = 0.0
+    while waited < IDLE_WAIT:
+        before = time.process_time()
+        time.sleep(IDLE_PAUSE)
+        if time.process_time() - before < IDLE_SHARE * IDLE_PAUSE:
+            return
+        waited += IDLE_PAUSE
+
+
+class Worker:
+    """Answers requests with `contender`. `probe` measures bandwidth and thereby empties the caches."""
+
+    def __init__(self, contender, probe):
+        self.contender = contender
+        self.probe = probe
+        self.calls = 1
+
+    def start(self, request):
+        start = time.perf_counter()
+        version = self.contender.start()
+        return {"version": version, "import_s": time.perf_counter() - start}
+
+    def prepare(self, request):
+        return {"compile_s": self.contender.prepare(request["case"], request["folder"]),
+                "outputs": self.contender.outputs}
+
+    def check(self, request):
+        self.contender.check()
+        shortest = min(seconds_of(self.contender.call) for _ in range(3))
+        self.calls = max(1, min(MOST_CALLS, round(WINDOW / shortest)))
+        return {"calls": self.calls}
+
+    def measure(self, request):
+        call, calls = self.contender.call, self.calls
+        switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+        before = self.probe.bandwidth()
+        cold = seconds_of(call)
+        if calls > 1:
+            call()
+        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        warm = seconds_of(call, calls)
+        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
+        settle()
+        after = self.probe.bandwidth()
+        switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches
+        return {"cold": cold, "warm": warm, "bandwidth_before": before, "bandwidth_after": after,
+                "switches": switches, "faults": faults / calls}
+
+    def answer(self, request):
+        try:
+            return getattr(self, request["do"])(request)
+        except Absent as error:
+            return {"absent": str(error)}
+        except Exception as error:  # Whatever a library raises costs only this contender.
+            return {"error": one_line(error)}
+
+    def serve(self, requests, answers):
+        """Until the end of the requests."""
+        for line in requests:
+            answer = self.answer(json.loads(line))
+            settle()
+            answers.write(json.dumps(answer) + "\n")
+            answers.flush()
+
+
+def take_output():
+    """The pipe to the parent; what libraries print goes to standard error."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return answers
+
+
+def main():
+    answers = take_output()
+    options = json.loads(sys.argv[2])
+    # Before any library looks at the number of cores.
+    os.sched_setaffinity(0, options["cores"])
+    import native
+    from compilers import contenders
+
+    probe = native.Turn(options["work"])
+    probe.load(options["cores"], options["cache_bytes"])
+    contender = contenders.CONTENDERS[sys.argv[1]](options, probe.allocate)
+    Worker(contender, probe).serve(sys.stdin, answers)
+
+
+if __name__ == "__main__":
+    main()
