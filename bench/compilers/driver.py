@@ -128,8 +128,10 @@ class Slot:
             self.close()
 
     def fail(self, contender, failure):
-        """Ends the process; what it was to do in this case has failed."""
+        """What the process was to do in this case has failed; one that answered so lives on."""
         contender.error = str(failure)
+        if self.process.is_alive:
+            return
         self.failures += 1
         self.close()
         if self.failures >= MOST_FAILURES:
@@ -176,7 +178,7 @@ def run_rounds(slots, contenders, rounds, is_decided):
                 continue
             kept = contender.disturbed if is_disturbed(sample, contender.calls) else contender.samples
             kept[number] = sample
-        pairs = [(slot, contender) for slot, contender in pairs if slot.process]
+        pairs = [(slot, contender) for slot, contender in pairs if not contender.error]
         number += 1
         if all(len(contender.samples) >= rounds for _, contender in pairs):
             if is_decided() or rounds >= MOST_ROUNDS * requested:
@@ -348,18 +350,15 @@ def find_failures(entries):
             if name in OWN and "warm_us" not in result]
 
 
-def measure_all(arguments, root, scratch, selected, cores):
-    """The document of a run."""
-    described = machine.describe(root, len(cores))
+def measure_all(arguments, scratch, selected, launch):
+    """What a run adds to the machine and the options of its document; `launch(name)` starts a process."""
     store = data.Store(shared.Folder(scratch), selected)
     shared.save(store, scratch)
-    launch = Launcher(arguments, scratch, cores)
     slots = [Slot(name, launch) for name in TITLES if name in OWN or re.search(arguments.peers, name)]
-    rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else ROUNDS)
     entries, all_contenders, bandwidths = [], [], []
     try:
         for case in selected:
-            entry, contenders = run_case(slots, case, store, scratch, rounds)
+            entry, contenders = run_case(slots, case, store, scratch, arguments.rounds)
             entries.append(entry)
             all_contenders.append(contenders)
             bandwidths += [1e-9 * (sample.bandwidth_before + sample.bandwidth_after) / 2
@@ -371,7 +370,7 @@ def measure_all(arguments, root, scratch, selected, cores):
     compiled = [case for case in selected if case.sizes == cases.COMPILED and case.type == "f32"]
     compilation = measure_compilation(launch, slots, scratch, compiled, 1 if arguments.quick else COMPILE_ROUNDS)
     return {
-        "machine": described, "options": {"quick": arguments.quick, "rounds": rounds}, "peers": describe(slots),
+        "peers": describe(slots),
         "bandwidth_gbps": {"median": statistics.median(bandwidths or [0]), "min": min(bandwidths, default=0),
                            "max": max(bandwidths, default=0)},
         "cases": entries, "means": judge_groups(entries, all_contenders, slots), "compilation": compilation,
@@ -381,13 +380,16 @@ def measure_all(arguments, root, scratch, selected, cores):
 
 def run(arguments, root):
     """Measures, and writes the table; whether the limits are kept."""
+    arguments.rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else ROUNDS)
     selected = cases.select_for_compilers(arguments.shapes or (cases.QUICK_COMPILERS if arguments.quick else ""))
     if not selected:
         raise RuntimeError("expected --shapes to match a case, got none")
     cores = sorted(os.sched_getaffinity(0))[: int(os.environ["OMP_NUM_THREADS"])]
+    document = {"machine": machine.describe(root, len(cores)),
+                "options": {"quick": arguments.quick, "rounds": arguments.rounds}}
     memory = pathlib.Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="bngrad-", dir=memory if memory.is_dir() else arguments.work) as scratch:
-        document = measure_all(arguments, root, scratch, selected, cores)
+        document |= measure_all(arguments, scratch, selected, Launcher(arguments, scratch, cores))
     table.write(document, arguments.output)
     print(f"bngrad: written to {arguments.output}.md, .json and .svg")
     lines, is_kept = table.summarize_limits(document)

@@ -18,7 +18,7 @@ def verdict_of(value):
 
 
 def _time(microseconds):
-    return f"{microseconds / 1e3:.3g} ms" if microseconds >= 1e3 else f"{microseconds:.3g} µs"
+    return f"{microseconds / 1e3:.3g} ms" if microseconds >= 999.5 else f"{microseconds:.3g} µs"
 
 
 def _ratio(verdict):
