@@ -160,9 +160,14 @@ def _calls(contender):
     return max(1, min(1000, round(SHORT_WINDOW / seconds)))
 
 
-def is_disturbed(sample, calls):
+def has_drifted(sample):
+    """Whether the bandwidth before and after a measurement differs."""
     before, after = sample.bandwidth_before, sample.bandwidth_after
-    if abs(before - after) > BANDWIDTH_DRIFT * max(before, after):
+    return abs(before - after) > BANDWIDTH_DRIFT * max(before, after)
+
+
+def _is_disturbed(sample, calls):
+    if has_drifted(sample):
         return True
     seconds = sample.cold + sample.warm * calls
     return sample.switches > seconds / SECONDS_PER_SWITCH
@@ -192,7 +197,7 @@ def run_rounds(harness, contenders, rounds, is_decided=lambda: True):
         samples = harness.round(runners, order)
         quiet = 0
         for contender, sample in zip(active, samples):
-            disturbed = is_disturbed(sample, contender.calls)
+            disturbed = _is_disturbed(sample, contender.calls)
             kept = contender.disturbed if disturbed else contender.samples
             kept[number] = native.Sample.from_buffer_copy(sample)
             quiet += not disturbed

@@ -8,6 +8,7 @@ import re
 import statistics
 import sys
 import tempfile
+import time
 
 import cases
 import data
@@ -29,8 +30,9 @@ LIMITS = {"start": 120, "prepare": 240, "check": 60, "measure": 60}
 MOST_FAILURES = 3
 # Bounds of the errors, see data.Reference.error.
 OWN_FACTOR, FACTOR = 5, 100
-# A turn is disturbed if the idle contenders take more than this share of a core.
-MOST_IDLE = 0.02
+# A turn is disturbed if the idle contenders take more than this share of a core, or other processes
+# this share of all cores. The system counts idle time in ticks: a tenth of the shortest turns.
+MOST_IDLE, MOST_FOREIGN = 0.02, 0.2
 ROUNDS, QUICK_ROUNDS, COMPILE_ROUNDS = 9, 3, 3
 # Rounds over the requested ones, to repeat disturbed turns and to decide limits.
 PATIENCE, MOST_ROUNDS = 2, 4
@@ -44,8 +46,9 @@ class Sample:
     warm: float
     bandwidth_before: float
     bandwidth_after: float
-    switches: int
     faults: float
+    # The share of the cores' time that other processes took.
+    foreign: float
     # CPU time of the other contenders over the time of the turn.
     idle: float = 0.0
 
@@ -57,7 +60,7 @@ def environment_of(name, threads):
         environment.pop(variable, None)
     environment |= {
         "PYTHONPATH": str(HERE.parent), "PYTHONDONTWRITEBYTECODE": "1",
-        # Memory is on huge pages, and what is freed stays with the process: outputs that a library
+        # Memory is on huge pages, and freed memory stays with the process: outputs that a library
         # allocates cause no page faults.
         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "MALLOC_ARENA_MAX": "1",
         "MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
@@ -128,7 +131,7 @@ class Slot:
             self.close()
 
     def fail(self, contender, failure):
-        """What the process was to do in this case has failed; one that answered so lives on."""
+        """Notes a failure in this case. A process that answered so lives on, others are replaced."""
         contender.error = str(failure)
         if self.process.is_alive:
             return
@@ -146,17 +149,14 @@ class Slot:
 def take_turn(slot, slots):
     """Measures once while all others wait."""
     others = [other.process for other in slots if other is not slot and other.process]
-    before = sum(process.busy() for process in others)
+    start, before = time.monotonic(), sum(process.busy() for process in others)
     answer = slot.process.ask({"do": "measure"}, LIMITS["measure"])
-    sample = Sample(**answer)
-    # Bandwidth is measured longer than the calls take, so that the share is over less than the turn.
-    least = sample.cold + sample.warm
-    sample.idle = (sum(process.busy() for process in others) - before) / max(least, 0.02)
-    return sample
+    busy = sum(process.busy() for process in others) - before
+    return Sample(**answer, idle=busy / (time.monotonic() - start))
 
 
-def is_disturbed(sample, calls):
-    return measure.is_disturbed(sample, calls) or sample.idle > MOST_IDLE
+def is_disturbed(sample):
+    return measure.has_drifted(sample) or sample.foreign > MOST_FOREIGN or sample.idle > MOST_IDLE
 
 
 def run_rounds(slots, contenders, rounds, is_decided):
@@ -176,7 +176,7 @@ def run_rounds(slots, contenders, rounds, is_decided):
             except Failure as failure:
                 slot.fail(contender, failure)
                 continue
-            kept = contender.disturbed if is_disturbed(sample, contender.calls) else contender.samples
+            kept = contender.disturbed if is_disturbed(sample) else contender.samples
             kept[number] = sample
         pairs = [(slot, contender) for slot, contender in pairs if not contender.error]
         number += 1
@@ -351,7 +351,7 @@ def find_failures(entries):
 
 
 def measure_all(arguments, scratch, selected, launch):
-    """What a run adds to the machine and the options of its document; `launch(name)` starts a process."""
+    """The measured part of the document; `launch(name)` starts a process."""
     store = data.Store(shared.Folder(scratch), selected)
     shared.save(store, scratch)
     slots = [Slot(name, launch) for name in TITLES if name in OWN or re.search(arguments.peers, name)]

@@ -14,7 +14,7 @@ PATIENCE = 2
 
 
 class Failure(Exception):
-    """The process died, does not answer in time, or could not do what was asked."""
+    """The process died, does not answer in time, or answers that it failed."""
 
 
 class Process:

@@ -55,11 +55,35 @@ def settle():
         waited += IDLE_PAUSE
 
 
+class Usage:
+    """Since it was made: the share of the cores' time that other processes took."""
+
+    def __init__(self, cores):
+        self.cores = cores
+        self.start = self.read()
+
+    def read(self):
+        """Seconds of the clock, of this process, and in which the cores were idle."""
+        names = {f"cpu{core}" for core in self.cores}
+        idle = 0
+        with open("/proc/stat") as file:
+            for name, *ticks in map(str.split, file):
+                if name in names:
+                    idle += int(ticks[3]) + int(ticks[4])
+        return time.perf_counter(), time.process_time(), idle / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def foreign(self):
+        wall, own, idle = (end - start for start, end in zip(self.start, self.read()))
+        return max(0.0, 1 - (own + idle) / (wall * len(self.cores)))
+
+
 class Worker:
     """Answers requests with `contender`. `probe` measures bandwidth and thereby empties the caches."""
 
-    def __init__(self, contender, probe):
+    def __init__(self, contender, probe, cores):
         self.contender = contender
+        self.cores = cores
         self.probe = probe
         self.calls = 1
 
@@ -80,7 +104,7 @@ class Worker:
 
     def measure(self, request):
         call, calls = self.contender.call, self.calls
-        switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+        usage = Usage(self.cores)
         before = self.probe.bandwidth()
         cold = seconds_of(call)
         if calls > 1:
@@ -90,9 +114,8 @@ class Worker:
         faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
         settle()
         after = self.probe.bandwidth()
-        switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches
         return {"cold": cold, "warm": warm, "bandwidth_before": before, "bandwidth_after": after,
-                "switches": switches, "faults": faults / calls}
+                "foreign": usage.foreign, "faults": faults / calls}
 
     def answer(self, request):
         try:
@@ -112,7 +135,7 @@ class Worker:
 
 
 def take_output():
-    """The pipe to the parent; what libraries print goes to standard error."""
+    """The pipe to the parent; libraries print to standard error."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     return answers
@@ -129,7 +152,7 @@ def main():
     probe = native.Turn(options["work"])
     probe.load(options["cores"], options["cache_bytes"])
     contender = contenders.CONTENDERS[sys.argv[1]](options, probe.allocate)
-    Worker(contender, probe).serve(sys.stdin, answers)
+    Worker(contender, probe, options["cores"]).serve(sys.stdin, answers)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 import argparse
 import copy
+import dataclasses
+import os
 import pathlib
 import sys
 import time
@@ -9,10 +11,10 @@ import time
 sys.path.insert(0, sys.argv[1])
 
 import cases
-from compilers import driver, process, table
+from compilers import driver, process, table, worker
 
 HERE, FOLDER = pathlib.Path(__file__).resolve().parent, pathlib.Path(sys.argv[2])
-driver.TITLES["slow"] = "slow"
+driver.TITLES |= {"slow": "slow", "lazy": "lazy"}
 driver.LIMITS["measure"], driver.MOST_FAILURES = 2, 2
 process.PATIENCE = 0.1
 SELECTED = [cases.Case((2, 3, 4, 4), "nchw", "f32"), cases.Case((4, 3, 5, 5), "nchw", "f32"),
@@ -46,14 +48,25 @@ def show_busy():
     child.ask({}, 60)
     print(f"idle: {idle < 0.01}, busy: {child.busy() - before - idle > 0.01}")
     child.close()
-    sample = driver.Sample(1e-3, 1e-3, 1e9, 1e9, 0, 0.0, 0.01)
-    print(f"disturbed: {driver.is_disturbed(sample, 1)}, and with busy others: ", end="")
-    sample.idle = 0.03
-    print(driver.is_disturbed(sample, 1))
+    sample = driver.Sample(cold=1e-3, warm=1e-3, bandwidth_before=1e9, bandwidth_after=1.1e9, faults=0.0, foreign=0.1,
+                           idle=0.01)
+    for change in ({}, {"idle": 0.03}, {"foreign": 0.3}, {"bandwidth_after": 1.3e9}):
+        print(f"disturbed with {change}: {driver.is_disturbed(dataclasses.replace(sample, **change))}")
+
+
+def show_usage():
+    """The share of other processes: a busy one takes some."""
+    child = process.Process([sys.executable, "-c", "while True: pass"], None, FOLDER / "busy.log")
+    usage = worker.Usage(sorted(os.sched_getaffinity(0)))
+    time.sleep(0.5)
+    print(f"foreign: {0.02 < usage.foreign <= 1}")
+    child.process.kill()
+    child.close()
 
 
 show_protocol()
 show_busy()
+show_usage()
 arguments = argparse.Namespace(peers="", rounds=5, quick=False)
 document = driver.measure_all(arguments, FOLDER, SELECTED, launch)
 document |= {"options": {"quick": False}, "machine": {
