@@ -33,7 +33,7 @@ OWN_FACTOR, FACTOR = 5, 100
 # A turn is disturbed if the idle contenders take more than this share of a core, or other processes
 # this share of all cores. The system counts idle time in ticks: a tenth of the shortest turns.
 MOST_IDLE, MOST_FOREIGN = 0.02, 0.2
-ROUNDS, QUICK_ROUNDS, COMPILE_ROUNDS = 9, 3, 3
+ROUNDS, QUICK_ROUNDS, COMPILE_ROUNDS = 15, 3, 3
 # Rounds over the requested ones, to repeat disturbed turns and to decide limits.
 PATIENCE, MOST_ROUNDS = 2, 4
 
