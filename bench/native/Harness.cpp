@@ -131,9 +131,11 @@ int32_t harnessIsBound() {
 int32_t harnessInitialize(int64_t cacheBytes) {
   int64_t base = memory::probeBase(cacheBytes);
   probeSizes = {base, base * 3 / 2, base * 2};
-  for (float *&array : probeArrays)
-    if (!(array = static_cast<float *>(memory::allocate(probeSizes.back()))))
+  for (float *&array : probeArrays) {
+    array = static_cast<float *>(memory::allocate(probeSizes.back()));
+    if (!array)
       return 0;
+  }
   for (int i = 0; i < 3; ++i)
     bandwidth();
   return 1;

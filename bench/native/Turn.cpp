@@ -51,6 +51,7 @@ double turnBandwidth() {
   for (int repetition = 0; repetition < 2; ++repetition) {
     double start = now();
     std::vector<std::thread> threads;
+    threads.reserve(cores.size());
     for (size_t number = 0; number < cores.size(); ++number)
       threads.emplace_back(addOn, number);
     for (std::thread &thread : threads)
@@ -66,9 +67,11 @@ int32_t turnInitialize(const int32_t *numbers, int64_t count,
                        int64_t cacheBytes) {
   cores.assign(numbers, numbers + count);
   probeBytes = 2 * memory::probeBase(cacheBytes);
-  for (float *&array : probeArrays)
-    if (!(array = static_cast<float *>(memory::allocate(probeBytes))))
+  for (float *&array : probeArrays) {
+    array = static_cast<float *>(memory::allocate(probeBytes));
+    if (!array)
       return 0;
+  }
   turnBandwidth();
   return 1;
 }
