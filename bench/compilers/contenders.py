@@ -17,8 +17,7 @@ import cases
 import kernels
 import native
 import peers
-from compilers import recipe, shared
-from compilers.worker import Absent
+from compilers import Absent, recipe, shared
 
 GIVEN, DONATED, ALLOCATED = "given", "donated", "allocated"
 PARAMETERS = ("scale", "mean", "variance")

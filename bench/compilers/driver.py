@@ -124,7 +124,7 @@ class Slot:
         try:
             answer = self.process.receive(LIMITS["start"])
         except Failure as failure:
-            answer = {"absent": str(failure)}
+            answer = {"absent": f"does not start: {failure}"}
         self.absent = answer.get("absent")
         self.version = answer.get("version", "")
         if self.absent:

@@ -12,8 +12,10 @@ transform script tiles the linalg on tensors first:
 * grad_input: a share of the images on each thread, in vectors of the same lengths.
 * `hoist_loop_invariant_subsets` moves partial sums into registers.
 
-The rest is the usual way: one-shot bufferization into arguments of the caller, OpenMP, LLVM. Fusion
-of the element-wise ops has nothing to do: the linalg has only one of them, and one per channel.
+The rest is the usual way: one-shot bufferization into arguments of the caller, OpenMP, LLVM. The
+linalg has one op over all elements, so `--linalg-fuse-elementwise-ops` has nothing to fuse. Fusion
+of the sums into the loop over channels of grad_input (`structured.fuse`, `fuse_into_containing_op`)
+computes the sums twice, because the function also returns them.
 """
 
 OPT, TRANSLATE, CLANG = "mlir-opt-22", "mlir-translate-22", "clang-22"

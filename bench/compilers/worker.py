@@ -19,16 +19,14 @@ import resource
 import sys
 import time
 
+from compilers import Absent
+
 # Duration of the repeated calls of a short kernel, in seconds.
 WINDOW = 2e-3
 MOST_CALLS = 1000
 # A process is idle if it takes less than this share of a core; it is asked again after a pause, at
 # most for the last time, in seconds.
 IDLE_SHARE, IDLE_PAUSE, IDLE_WAIT = 0.05, 2e-3, 0.5
-
-
-class Absent(Exception):
-    """Why the contender cannot be measured at all."""
 
 
 def one_line(error):

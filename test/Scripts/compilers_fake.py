@@ -12,7 +12,7 @@ sys.path.insert(0, sys.argv[1])
 import numpy
 
 import cases
-from compilers import contenders, shared, worker
+from compilers import Absent, contenders, worker
 
 NAME, FOLDER = sys.argv[2], pathlib.Path(sys.argv[3])
 # Milliseconds of a call.
@@ -34,7 +34,7 @@ class Fake(contenders.Contender):
 
     def start(self):
         if NAME == "torch":
-            raise worker.Absent("not installed: no such package")
+            raise Absent("not installed: no such package")
         return "1.0"
 
     def compile(self):
