@@ -384,7 +384,7 @@ def run(arguments, root):
     selected = cases.select_for_compilers(arguments.shapes or (cases.QUICK_COMPILERS if arguments.quick else ""))
     if not selected:
         raise RuntimeError("expected --shapes to match a case, got none")
-    cores = sorted(os.sched_getaffinity(0))[: int(os.environ["OMP_NUM_THREADS"])]
+    cores = machine.choose_cpus(int(os.environ["OMP_NUM_THREADS"]))
     document = {"machine": machine.describe(root, len(cores)),
                 "options": {"quick": arguments.quick, "rounds": arguments.rounds}}
     memory = pathlib.Path("/dev/shm")

@@ -11,7 +11,6 @@ sys.path.insert(0, sys.argv[1])
 
 import numpy
 
-import cases
 from compilers import Absent, contenders, worker
 
 NAME, FOLDER = sys.argv[2], pathlib.Path(sys.argv[3])
