@@ -107,8 +107,11 @@ def summarize_limits(document):
     named = [(name, verdict) for name, verdict in named if verdict.name != TWIN]
     verdicts = [verdict for _, verdict in named]
     counts = judge.count_states(verdicts)
+    peers = [peer for peer in document["peers"] if not peer["name"].startswith("bngrad")]
+    unmeasured = len(document["cases"]) * len(peers) - len(verdicts)
     lines = [f"BNGrad / each other compiler, limit {1 + judge.TIE:.2f}: {counts[judge.KEPT]} limits kept,"
-             f" {counts[judge.BROKEN]} broken, {counts[judge.UNDECIDED]} not decided."]
+             f" {counts[judge.BROKEN]} broken, {counts[judge.UNDECIDED]} not decided"
+             + (f", {unmeasured} without a measurement" if unmeasured else "") + "."]
     if twins:
         lines.append(f"The same kernel in two processes: {max(abs(twin.value - 1) for twin in twins):.3f} apart at"
                      f" most, {judge.count_states(twins)[judge.BROKEN]} of {len(twins) // 2} found to differ.")

@@ -11,6 +11,7 @@ import time
 sys.path.insert(0, sys.argv[1])
 
 import cases
+import machine
 from compilers import driver, process, table, worker
 
 HERE, FOLDER = pathlib.Path(__file__).resolve().parent, pathlib.Path(sys.argv[2])
@@ -64,9 +65,20 @@ def show_usage():
     child.close()
 
 
+def show_cpus():
+    """Two CPUs of each of two cores."""
+    os.sched_getaffinity = lambda process: {0, 1, 2, 3}
+    for cpu in range(4):
+        topology = FOLDER / "topology" / f"cpu{cpu}" / "topology"
+        topology.mkdir(parents=True)
+        (topology / "thread_siblings_list").write_text("0-1\n" if cpu < 2 else "2-3\n")
+    print("cpus", *(machine.choose_cpus(count, FOLDER / "topology") for count in (1, 2, 3)))
+
+
 show_protocol()
 show_busy()
 show_usage()
+show_cpus()
 arguments = argparse.Namespace(peers="", rounds=5, quick=False)
 document = driver.measure_all(arguments, FOLDER, SELECTED, launch)
 document |= {"options": {"quick": False}, "machine": {
