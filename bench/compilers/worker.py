@@ -17,6 +17,7 @@ import json
 import os
 import resource
 import sys
+import threading
 import time
 
 from compilers import Absent
@@ -24,9 +25,8 @@ from compilers import Absent
 # Duration of the repeated calls of a short kernel, in seconds.
 WINDOW = 2e-3
 MOST_CALLS = 1000
-# A process is idle if it takes less than this share of a core; it is asked again after a pause, at
-# most for the last time, in seconds.
-IDLE_SHARE, IDLE_PAUSE, IDLE_WAIT = 0.05, 2e-3, 0.5
+# Seconds between two looks at the threads, and that a process waits for them at most.
+PAUSE, MOST_WAIT = 2e-3, 0.5
 
 
 def one_line(error):
@@ -42,15 +42,26 @@ def seconds_of(call, calls=1):
     return (time.perf_counter() - start) / calls
 
 
+def is_another_running():
+    """Whether a thread of this process, besides the one that asks, runs or would on a free core."""
+    for thread in os.listdir("/proc/self/task"):
+        if int(thread) != threading.get_native_id():
+            try:
+                with open(f"/proc/self/task/{thread}/stat") as file:
+                    if file.read().rpartition(")")[2].split()[0] == "R":
+                        return True
+            except OSError:
+                pass  # The thread has ended.
+    return False
+
+
 def settle():
-    """Waits until the threads of this process sleep."""
-    waited = 0.0
-    while waited < IDLE_WAIT:
-        before = time.process_time()
-        time.sleep(IDLE_PAUSE)
-        if time.process_time() - before < IDLE_SHARE * IDLE_PAUSE:
+    """Waits until the other threads of this process sleep."""
+    end = time.perf_counter() + MOST_WAIT
+    while True:
+        time.sleep(PAUSE)
+        if not is_another_running() or time.perf_counter() > end:
             return
-        waited += IDLE_PAUSE
 
 
 class Usage:

@@ -3,9 +3,11 @@
 import argparse
 import copy
 import dataclasses
+import hashlib
 import os
 import pathlib
 import sys
+import threading
 import time
 
 sys.path.insert(0, sys.argv[1])
@@ -65,6 +67,20 @@ def show_usage():
     child.close()
 
 
+def show_settle():
+    """A thread that computes for some 0.2 s, without Python's lock."""
+    arguments = ("sha256", b"", b"", 400000)
+    start = time.thread_time()
+    hashlib.pbkdf2_hmac(*arguments)
+    needed = time.thread_time() - start
+    thread = threading.Thread(target=hashlib.pbkdf2_hmac, args=arguments)
+    start = time.perf_counter()
+    thread.start()
+    worker.settle()
+    print(f"settled after the thread: {time.perf_counter() - start > needed / 2}")
+    thread.join()
+
+
 def show_cpus():
     """Two CPUs of each of two cores."""
     os.sched_getaffinity = lambda process: {0, 1, 2, 3}
@@ -78,6 +94,7 @@ def show_cpus():
 show_protocol()
 show_busy()
 show_usage()
+show_settle()
 show_cpus()
 arguments = argparse.Namespace(peers="", rounds=5, quick=False)
 document = driver.measure_all(arguments, FOLDER, SELECTED, launch)
