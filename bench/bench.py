@@ -9,6 +9,7 @@ import statistics
 import sys
 
 import cases
+import compilers.driver
 import data
 import judge
 import kernels
@@ -46,6 +47,11 @@ def parse_arguments():
         help="compare the C library's ready kernels with kernels for one shape instead",
     )
     parser.add_argument(
+        "--compilers",
+        action="store_true",
+        help="compare with JAX/XLA, torch.compile, IREE and MLIR's own passes instead",
+    )
+    parser.add_argument(
         "--shapes",
         metavar="REGEX",
         help="only cases whose name matches, such as 'x112 nchw f32'",
@@ -62,7 +68,8 @@ def parse_arguments():
         type=pathlib.Path,
         help="where BASE.md, .json and .svg go (default bench/results/cpu; "
         "build/bench/quick or build/bench/part where not everything is measured; "
-        "of --thresholds bench/results/thresholds, of --ready bench/results/ready)",
+        "of --thresholds bench/results/thresholds, of --ready bench/results/ready, "
+        "of --compilers bench/results/compilers, or compilers-quick or compilers-part)",
     )
     parser.add_argument("--tools", required=True, help="folder of bngrad-compile")
     parser.add_argument("--work", required=True, type=pathlib.Path, help="scratch")
@@ -72,6 +79,8 @@ def parse_arguments():
             re.compile(getattr(arguments, name) or "")
         except re.error as error:
             parser.error(f"expected a regular expression for --{name}: {error}")
+    if arguments.compilers and (arguments.thresholds or arguments.ready):
+        parser.error("expected --compilers without --thresholds and --ready")
     others = ("check", "quick", "shapes", "peers", "rounds")
     if arguments.thresholds and any(getattr(arguments, name) for name in others):
         parser.error(
@@ -80,17 +89,23 @@ def parse_arguments():
     if arguments.ready and (arguments.check or arguments.quick or arguments.peers or arguments.thresholds):
         parser.error("expected --ready without --assert, --quick, --peers and --thresholds")
     if arguments.output is None:
-        if arguments.ready and not arguments.shapes:
-            arguments.output = ROOT / "bench/results/ready"
-        elif arguments.thresholds:
-            arguments.output = ROOT / "bench/results/thresholds"
-        elif arguments.quick:
-            arguments.output = arguments.work / "quick"
-        elif arguments.shapes or arguments.peers:
-            arguments.output = arguments.work / "part"
-        else:
-            arguments.output = ROOT / "bench/results/cpu"
+        arguments.output = choose_output(arguments)
     return arguments
+
+
+def choose_output(arguments):
+    """Where results go if --output does not say so."""
+    results = ROOT / "bench/results"
+    if arguments.ready and not arguments.shapes:
+        return results / "ready"
+    if arguments.thresholds:
+        return results / "thresholds"
+    prefix = "compilers-" if arguments.compilers else ""
+    if arguments.quick:
+        return arguments.work / (prefix + "quick")
+    if arguments.shapes or arguments.peers:
+        return arguments.work / (prefix + "part")
+    return results / ("compilers" if arguments.compilers else "cpu")
 
 
 def variants_of(case):
@@ -308,6 +323,8 @@ def main():
     if arguments.ready:
         ready.run(arguments, ROOT)
         return 0
+    if arguments.compilers:
+        return 0 if compilers.driver.run(arguments, ROOT) or not arguments.check else 1
     document = Bench(arguments).run()
     report.write(document, arguments.output)
     print(f"bngrad: written to {arguments.output}.md, .json and .svg")

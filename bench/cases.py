@@ -90,6 +90,18 @@ FUSED = [(32, 64, 112, 112), (32, 512, 28, 28)]
 # The shape for measurements of compile time, f32 in both layouts.
 COMPILED = (32, 64, 56, 56)
 
+# Shapes beside other compilers, f32 and bf16, in both layouts.
+COMPILERS = [
+    (32, 64, 112, 112),
+    (32, 64, 56, 56),
+    (32, 512, 28, 28),
+    (32, 256, 14, 14),
+    (32, 2048, 7, 7),
+    (8192, 1024),
+    TINY,
+]
+QUICK_COMPILERS = r"^(32x64x56x56 nchw f32|32x256x14x14 nhwc bf16)$"
+
 QUICK = r"^(32x64x56x56 .* f32|32x2048x7x7 nchw f32|32x3x224x224 nhwc f32|2x3x4x4 nchw f32|32x128x28x28 nhwc bf16)$"
 
 
@@ -102,4 +114,16 @@ def select(pattern):
             ("nhwc", BOTH_LAYOUTS + ROW_MAJOR),
         ):
             found += [Case(shape, layout, element_type) for shape in shapes]
+    return [case for case in found if re.search(pattern, case.name)]
+
+
+def select_for_compilers(pattern):
+    """The cases of `--compilers` with a match of `pattern` in their name."""
+    found = [
+        Case(shape, layout, element_type)
+        for element_type in ("f32", "bf16")
+        for layout in ("nchw", "nhwc")
+        for shape in COMPILERS
+        if len(shape) == 4 or layout == "nhwc"
+    ]
     return [case for case in found if re.search(pattern, case.name)]

@@ -36,6 +36,18 @@ def last_level_cache():
     return max(caches().values(), default=32 << 20)
 
 
+def choose_cpus(count, topology="/sys/devices/system/cpu"):
+    """Up to `count` of the CPUs on which this process may run, of different cores if there are as many."""
+    allowed = sorted(os.sched_getaffinity(0))
+    first_of_core = {}
+    for cpu in allowed:
+        path = pathlib.Path(topology, f"cpu{cpu}", "topology", "thread_siblings_list")
+        core = path.read_text().strip() if path.exists() else cpu
+        first_of_core.setdefault(core, cpu)
+    found = list(first_of_core.values())
+    return sorted((found + [cpu for cpu in allowed if cpu not in found])[:count])
+
+
 def describe(root, threads):
     """The machine, the date and the commit."""
     model = "unknown"

@@ -160,9 +160,14 @@ def _calls(contender):
     return max(1, min(1000, round(SHORT_WINDOW / seconds)))
 
 
-def _is_disturbed(sample, calls):
+def has_drifted(sample):
+    """Whether the bandwidth before and after a measurement differs."""
     before, after = sample.bandwidth_before, sample.bandwidth_after
-    if abs(before - after) > BANDWIDTH_DRIFT * max(before, after):
+    return abs(before - after) > BANDWIDTH_DRIFT * max(before, after)
+
+
+def _is_disturbed(sample, calls):
+    if has_drifted(sample):
         return True
     seconds = sample.cold + sample.warm * calls
     return sample.switches > seconds / SECONDS_PER_SWITCH

@@ -118,6 +118,16 @@ def build(source, output, *flags):
     return "does not compile: " + (lines or ["no message"])[0][:200]
 
 
+def _allocate(function, count, dtype):
+    """A zeroed array on huge pages that lives as long as the process."""
+    dtype = numpy.dtype(dtype)
+    address = function(count * dtype.itemsize)
+    if not address:
+        raise RuntimeError("not enough memory for the data")
+    memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
+    return numpy.frombuffer(memory, dtype)
+
+
 class Harness:
     """native/Harness.cpp; seconds and bytes per second."""
 
@@ -140,13 +150,7 @@ class Harness:
             raise RuntimeError("not enough memory to measure bandwidth")
 
     def allocate(self, count, dtype):
-        """A zeroed array on huge pages that lives as long as the process."""
-        dtype = numpy.dtype(dtype)
-        address = self.library.harnessAllocate(count * dtype.itemsize)
-        if not address:
-            raise RuntimeError("not enough memory for the data")
-        memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
-        return numpy.frombuffer(memory, dtype)
+        return _allocate(self.library.harnessAllocate, count, dtype)
 
     def bandwidth(self):
         return self.library.harnessBandwidth()
@@ -164,3 +168,30 @@ class Harness:
             samples,
         )
         return samples
+
+
+class Turn:
+    """native/Turn.cpp; bytes per second."""
+
+    def __init__(self, folder):
+        self.path = pathlib.Path(folder) / "libbench_turn.so"
+
+    def build(self):
+        if error := build("Turn.cpp", self.path, "-std=c++17", "-pthread"):
+            raise RuntimeError("Turn.cpp " + error)
+
+    def load(self, cores, cache_bytes):
+        self.library = ctypes.CDLL(str(self.path))
+        self.library.turnAllocate.restype = ctypes.c_void_p
+        self.library.turnAllocate.argtypes = [ctypes.c_int64]
+        self.library.turnBandwidth.restype = ctypes.c_double
+        self.library.turnInitialize.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]
+        numbers = (ctypes.c_int32 * len(cores))(*cores)
+        if not self.library.turnInitialize(numbers, len(cores), cache_bytes):
+            raise RuntimeError("not enough memory to measure bandwidth")
+
+    def allocate(self, count, dtype):
+        return _allocate(self.library.turnAllocate, count, dtype)
+
+    def bandwidth(self):
+        return self.library.turnBandwidth()

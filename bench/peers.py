@@ -51,7 +51,7 @@ def _build(peer, folder, source, flags):
     return peer
 
 
-def _missing(folder, wheel):
+def missing(folder, wheel):
     """The reason why a wheel is missing, as scripts/bench.sh recorded it."""
     reason = pathlib.Path(folder) / (wheel + ".absent")
     if reason.exists():
@@ -92,7 +92,7 @@ def onednn(folder):
     peer = Peer("onednn", "oneDNN", foreign_threads=True)
     prefix = pathlib.Path(sys.prefix)
     if not (prefix / "lib/libdnnl.so.3").exists():
-        peer.absent = _missing(folder, "oneDNN")
+        peer.absent = missing(folder, "oneDNN")
         return peer
     # This OpenCL driver provides its CPU device.
     os.environ.setdefault("OCL_ICD_FILENAMES", str(prefix / "lib/libintelocl.so"))
@@ -124,7 +124,7 @@ def torch(folder):
     site = pathlib.Path(sys.prefix).glob("lib/python3*/site-packages/torch")
     root = next(site, None)
     if root is None:
-        peer.absent = _missing(folder, "PyTorch")
+        peer.absent = missing(folder, "PyTorch")
         return peer
     return _build(
         peer,

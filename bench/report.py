@@ -42,7 +42,8 @@ def _times(value):
     return "" if value is None else f"{value:.2f}"
 
 
-def _machine_lines(document):
+def machine_lines(document):
+    """The machine, and the libraries with their versions."""
     machine = document["machine"]
     caches = ", ".join(
         f"{name} {size >> 10} KiB" for name, size in machine["caches"].items()
@@ -167,7 +168,7 @@ def markdown(document):
     """The table in the repository."""
     lines = ["# CPU benchmark", ""]
     lines += ["How to read this: [README](../README.md).", ""]
-    lines += _machine_lines(document) + [""]
+    lines += machine_lines(document) + [""]
     cases = document["cases"]
     for element_type in ("f32", "bf16", "f16"):
         for layout, title, tensors in (
@@ -266,6 +267,11 @@ def plot(document, path):
     for axis in axes.flat:
         for handle, label in zip(*axis.get_legend_handles_labels()):
             handles.setdefault(label, handle)
+    finish_plot(figure, handles, document, path)
+
+
+def finish_plot(figure, handles, document, path):
+    """Adds the legend, of handles by label, and the machine, and writes the file."""
     figure.legend(
         handles.values(), handles.keys(), loc="upper center", ncols=6, frameon=False
     )

@@ -129,8 +129,16 @@ install_parser() {
     touch "$venv/installed"; } >"$build/mutation-venv.log" 2>&1
 }
 
+# install_torch VENV PACKAGE: PyTorch without the libraries of CUDA, 3 GB.
+install_torch() {
+  "$1/bin/pip" install filelock fsspec jinja2 networkx setuptools sympy typing_extensions &&
+    "$1/bin/pip" install --no-deps "$2" &&
+    "$python" "$root/scripts/torch_without_cuda.py" "$1"/lib/python3*/site-packages/torch/lib &&
+    "$1/bin/python" -c 'import torch'
+}
+
 # install_python PACKAGE...: a Python in the build for the tests of the Python package, with the given
-# frameworks; PyTorch without the libraries of CUDA, 3 GB.
+# frameworks.
 install_python() {
   local venv=$build/python-venv package
   [ ! -f "$venv/installed-$*" ] || return 0
@@ -139,10 +147,7 @@ install_python() {
     "$venv/bin/pip" install nanobind==3.1.0 numpy==2.4.6 ml_dtypes==0.6.0 pytest==9.2.0 mypy==2.4.1 &&
     for package; do
       case $package in
-        torch==*) "$venv/bin/pip" install filelock fsspec jinja2 networkx sympy typing_extensions expecttest==0.3.0 &&
-          "$venv/bin/pip" install --no-deps "$package" &&
-          "$python" "$root/scripts/torch_without_cuda.py" "$venv"/lib/python3*/site-packages/torch/lib &&
-          "$venv/bin/python" -c 'import torch' ;;
+        torch==*) "$venv/bin/pip" install expecttest==0.3.0 && install_torch "$venv" "$package" ;;
         # Its export needs flatbuffers.
         jax==*) "$venv/bin/pip" install "$package" flatbuffers ;;
         *) "$venv/bin/pip" install "$package" ;;

@@ -10,15 +10,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Memory.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
-#include <immintrin.h>
 #include <omp.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <thread>
 #include <vector>
@@ -81,16 +80,6 @@ static void letOpenMPSleep(bool sleep) {
   }
 }
 
-/// c = a + b over this thread's share, with streaming stores. Four lines of
-/// each array per step.
-static void addShare(const float *a, const float *b, float *c, int64_t begin,
-                     int64_t end) {
-  for (int64_t i = begin; i < end; i += 64)
-    for (int64_t j = 0; j < 64; j += 16)
-      _mm512_stream_ps(c + i + j, _mm512_add_ps(_mm512_load_ps(a + i + j),
-                                                _mm512_load_ps(b + i + j)));
-}
-
 static std::vector<int64_t> probeSizes;
 static float *probeArrays[3];
 
@@ -104,9 +93,9 @@ static double bandwidth() {
 #pragma omp parallel
     {
       int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
-      addShare(probeArrays[0], probeArrays[1], probeArrays[2],
-               lines * thread / threads * 64,
-               lines * (thread + 1) / threads * 64);
+      memory::addShare(probeArrays[0], probeArrays[1], probeArrays[2],
+                       lines * thread / threads * 64,
+                       lines * (thread + 1) / threads * 64);
       _mm_sfence();
     }
     best = std::max(best, 3.0 * lines * 256 / (now() - start));
@@ -116,21 +105,7 @@ static double bandwidth() {
 
 extern "C" {
 
-/// Zeroed memory, on huge pages if the system has them, never freed. Arrays are
-/// aligned to cache lines, but at different page offsets, so that the same
-/// element of two arrays is not in the same cache set.
-void *harnessAllocate(int64_t bytes) {
-  constexpr int64_t kPage = 2 << 20, kStagger = 11 * 4096 + 9 * 64;
-  static int64_t offset = 0;
-  offset = (offset + kStagger) % kPage;
-  bytes = (offset + bytes + kPage - 1) / kPage * kPage;
-  auto *memory = static_cast<char *>(std::aligned_alloc(kPage, bytes));
-  if (!memory)
-    return nullptr;
-  madvise(memory, bytes, MADV_HUGEPAGE);
-  std::memset(memory, 0, bytes);
-  return memory + offset;
-}
+void *harnessAllocate(int64_t bytes) { return memory::allocate(bytes); }
 
 /// Whether each OpenMP thread is bound to its own core.
 int32_t harnessIsBound() {
@@ -154,11 +129,13 @@ int32_t harnessIsBound() {
 /// Prepares the probe for a last-level cache of `cacheBytes`. Returns 0 if
 /// memory does not suffice.
 int32_t harnessInitialize(int64_t cacheBytes) {
-  int64_t base = std::clamp<int64_t>(cacheBytes, 16 << 20, 256 << 20);
+  int64_t base = memory::probeBase(cacheBytes);
   probeSizes = {base, base * 3 / 2, base * 2};
-  for (float *&array : probeArrays)
-    if (!(array = static_cast<float *>(harnessAllocate(probeSizes.back()))))
+  for (float *&array : probeArrays) {
+    array = static_cast<float *>(memory::allocate(probeSizes.back()));
+    if (!array)
       return 0;
+  }
   for (int i = 0; i < 3; ++i)
     bandwidth();
   return 1;
