@@ -191,13 +191,13 @@ func.func @small_masked(%k: memref<2x3x64xi1>, %x: memref<2x3x64xf32>, %f: memre
 // CHECK-DAG:     %[[CHANNELS:.+]] = memref.dim %[[X]], %c1
 // CHECK-DAG:     %[[COUNT:.+]] = arith.muli %[[ROWS]], %[[CHANNELS]]
 // CHECK:         %[[SHORT:.+]] = arith.cmpi ule, %[[COLUMNS:.+]], %c64
-// CHECK-NEXT:    %[[LENGTH:.+]] = arith.select %[[SHORT]], %c64, %c128
+// CHECK-NEXT:    %[[LONG:.+]] = arith.maxsi %[[COLUMNS]], %c128
+// CHECK-NEXT:    %[[LENGTH:.+]] = arith.select %[[SHORT]], %c64, %[[LONG]]
 // CHECK-NEXT:    %[[LAST:.+]] = arith.subi %[[END:.+]], %c1
 // CHECK-NEXT:    %[[BASE:.+]] = arith.muli %[[LAST]], %[[COLUMNS]]
-// CHECK-NEXT:    %[[ENOUGH:.+]] = arith.cmpi ule, %[[COLUMNS]], %[[LENGTH]]
 // CHECK-NEXT:    %[[BEHIND:.+]] = arith.addi %[[BASE]], %[[LENGTH]]
 // CHECK-NEXT:    %[[INSIDE:.+]] = arith.cmpi ule, %[[BEHIND]], %[[COUNT]]
-// CHECK-NEXT:    %[[FITS:.+]] = arith.andi %[[ENOUGH]], %[[INSIDE]]
+// CHECK-NEXT:    %[[FITS:.+]] = arith.andi %{{.+}}, %[[INSIDE]]
 // CHECK-NEXT:    scf.if %[[FITS]] {
 // CHECK:           scf.for %{{.+}} to %[[END]] step %c1 iter_args({{.+}}) -> (vector<64xf32>)
 // CHECK:         } else {
@@ -602,6 +602,31 @@ func.func @mask_of_channels(%x: memref<1000x64xf32>, %k: memref<64xi1>, %f: memr
       attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
   ^bb0(%e: f32, %m: i1, %g: f32, %out: f32):
     %0 = arith.select %m, %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// A short table of few channels is filled from a register.
+// CHECK-LABEL: func @few_channels
+// CHECK-SAME:    (%{{.+}}: memref<7x3xf32>, %[[F:.+]]: memref<3xf32>,
+// CHECK-NOT:     scf.while
+// CHECK:         %[[VALUES:.+]] = vector.maskedload %[[F]]
+// CHECK:         vector.shuffle %[[VALUES]], %[[VALUES]] [0, 1, 2, 0, 1, 2, 0, 1] : vector<8xf32>, vector<8xf32>
+// CHECK:         vector.shuffle %[[VALUES]], %[[VALUES]] [2, 0, 1, 2, 0, 1, 2, 0] : vector<8xf32>, vector<8xf32>
+// CHECK:         vector.shuffle %[[VALUES]], %[[VALUES]] [1, 2, 0, 1, 2, 0, 1, 2] : vector<8xf32>, vector<8xf32>
+// CHECK:         return
+func.func @few_channels(%x: memref<7x3xf32>, %f: memref<3xf32>, %dx: memref<7x3xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<7x3xf32>, memref<3xf32>) outs(%dx : memref<7x3xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, vector_bits = 256>} {
+  ^bb0(%e: f32, %a: f32, %out: f32):
+    %0 = arith.mulf %e, %a : f32
     linalg.yield %0 : f32
   }
   return

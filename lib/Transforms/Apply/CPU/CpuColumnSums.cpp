@@ -100,6 +100,17 @@ void TableLoops::addPieces(OpBuilder &b, const SumTables &tables,
   }
 }
 
+Value TableLoops::getColumnsRead(OpBuilder &b, Value columns) const {
+  IndexBuilder index = at(b);
+  // Pieces of a row of static length end with it.
+  if (getConstantIntValue(columns))
+    return columns;
+  Value isShort =
+      index.compare(arith::CmpIPredicate::ule, columns, index.constant(wide));
+  return index.select(isShort, index.constant(wide),
+                      index.max(columns, index.constant(getMostColumns())));
+}
+
 void TableLoops::addOverrunning(OpBuilder &b, const SumTables &tables,
                                 const ColumnRows &chain, Body otherwise) const {
   IndexBuilder index = at(b);
@@ -107,12 +118,11 @@ void TableLoops::addOverrunning(OpBuilder &b, const SumTables &tables,
   auto isAtMost = [&](Value l, Value r) {
     return index.compare(arith::CmpIPredicate::ule, l, r);
   };
-  Value length = index.select(isAtMost(chain.columns, index.constant(wide)),
-                              index.constant(wide), index.constant(most));
+  Value length = getColumnsRead(b, chain.columns);
   // The last piece must end in the data.
   Value last =
       chain.getRun(b, index.sub(chain.rows.to, index.constant(1))).base;
-  Value fits = index.bitAnd(isAtMost(chain.columns, length),
+  Value fits = index.bitAnd(isAtMost(chain.columns, index.constant(most)),
                             isAtMost(index.add(last, length), count));
   auto addPiece = [&](int64_t pieceLanes) {
     return [&, pieceLanes](OpBuilder &nested) {

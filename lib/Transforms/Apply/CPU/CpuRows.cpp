@@ -32,6 +32,8 @@ static constexpr std::pair<int64_t, int64_t> kBlocks[] = {
     {128 << 10, 2}, {512 << 10, 4}, {1 << 20, 8}, {2 << 20, 16}, {4 << 20, 32}};
 /// Bytes between the results that are stored and the pages that are prefetched.
 static constexpr int64_t kPagesAheadBytes = 2 * kPageBytes;
+/// Folded rows, of which fewer are less work than to add the sums of a fold.
+static constexpr int64_t kFewFoldedRows = 8;
 /// Channels whose sums are more work for one thread than it is to wake another.
 static constexpr int64_t kSerialChannels = 64;
 
@@ -143,6 +145,15 @@ void Rows::planSums(OpBuilder &b) {
       index.compare(arith::CmpIPredicate::ule, index.mul(inWide, channels),
                     index.constant(2 * wide));
   blocks.fold = index.select(isShort, inWide, getFold(b, lanes, wide));
+  // The sums of the rows of a fold are added one after another.
+  Value inLanes = index.max(
+      index.div(index.constant(lanes), index.max(channels, index.constant(1))),
+      index.constant(1));
+  Value isFew =
+      index.compare(arith::CmpIPredicate::ult, height,
+                    index.mul(blocks.fold, index.constant(kFewFoldedRows)));
+  blocks.fold =
+      index.select(isFew, index.min(blocks.fold, inLanes), blocks.fold);
   blocks.columns = index.mul(blocks.fold, channels);
   blocks.rows = index.div(height, blocks.fold);
   blocks.restColumns =
@@ -284,7 +295,8 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
 void Rows::emitBlocks(OpBuilder &b, const Share &share) const {
   Value tableOffset =
       at(b).mul(share.number, getTableStride(b, blocks.columns));
-  fillByChannel(b, tables.reduction, {tableOffset, channels, blocks.columns});
+  fillByChannel(b, tables.reduction,
+                {tableOffset, channels, getColumnsRead(b, blocks.columns)});
   emitFor(b, share.iterations, [&](OpBuilder &nested, Value block) {
     emitBlock(nested, block, tableOffset);
   });
@@ -481,7 +493,8 @@ void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
   Value columns = elements.columns;
   Value tableOffset = index.mul(share.number, getTableStride(b, columns));
   if (generic == group.elementwise.front())
-    fillByChannel(b, tables.elementwise, {tableOffset, channels, columns});
+    fillByChannel(b, tables.elementwise,
+                  {tableOffset, channels, index.add(columns, elements.shift)});
   emitShift(b, generic, share.number, tableOffset);
   // Steps backwards: the rows that were read last are still in a cache.
   Interval rows = share.iterations;

@@ -12,9 +12,13 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
+
+/// Vectors of a table that is filled by shuffles, at most.
+static constexpr int64_t kMostShuffles = 16;
 
 int64_t TableLoops::getLineElements() const {
   int64_t width = kLineBytes;
@@ -131,14 +135,42 @@ void TableLoops::copyChannels(OpBuilder &b, Value operand, Value table,
   });
 }
 
+bool TableLoops::fillFromRegister(OpBuilder &b, const ChannelTables &tables,
+                                  const ChannelEntries &entries) const {
+  std::optional<int64_t> channels = getConstantIntValue(entries.channels);
+  std::optional<int64_t> columns = getConstantIntValue(entries.columns);
+  if (!channels || *channels > lanes || !columns ||
+      *columns > kMostShuffles * lanes || !llvm::all_of(tables, [](auto table) {
+        return isMemRefWithIdentity(table.first);
+      }))
+    return false;
+  Piece all = {constant(b, 0), lanes, createMask(b, entries.channels, lanes)};
+  for (auto [operand, table] : tables) {
+    Value values = load(b, operand, all.position, all);
+    for (int64_t first = 0; first < *columns; first += lanes) {
+      auto channelsOfPiece = llvm::map_to_vector(
+          llvm::seq(first, first + lanes),
+          [&](int64_t column) { return column % *channels; });
+      Value repeated =
+          vector::ShuffleOp::create(b, loc, values, values, channelsOfPiece);
+      // Tables are padded, and need no mask.
+      store(b, repeated, castToStorage(b, loc, table),
+            at(b).add(entries.first, constant(b, first)), {{}, lanes});
+    }
+  }
+  return true;
+}
+
 void TableLoops::fillByChannel(OpBuilder &b, const ChannelTables &tables,
                                const ChannelEntries &entries) const {
+  if (fillFromRegister(b, tables, entries))
+    return;
   IndexBuilder index = at(b);
   Value zeroIndex = index.constant(0), one = index.constant(1);
   for (auto [operand, table] : tables)
     copyChannels(b, operand, table, entries);
   // The filled part of a table is doubled until it is long enough.
-  Value end = index.add(entries.columns, index.constant(wide + kLineBytes));
+  Value end = entries.columns;
   scf::WhileOp::create(
       b, loc, b.getIndexType(), index.max(entries.channels, one),
       [&](OpBuilder &before, Location, ValueRange filled) {

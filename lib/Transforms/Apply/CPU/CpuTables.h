@@ -105,10 +105,18 @@ protected:
   void storeEntries(OpBuilder &b, ValueRange entries, ArrayRef<Value> tables,
                     const Piece &piece) const;
 
+  /// The columns that one piece reads for a row of `columns`, which it may
+  /// overrun; those of a long row.
+  Value getColumnsRead(OpBuilder &b, Value columns) const;
+
 private:
   /// Copies the values of all channels to the first of `entries`.
   void copyChannels(OpBuilder &b, Value operand, Value table,
                     const ChannelEntries &entries) const;
+  /// Fills short tables of few channels by shuffles. False, without any change,
+  /// for others.
+  bool fillFromRegister(OpBuilder &b, const ChannelTables &tables,
+                        const ChannelEntries &entries) const;
   /// Adds the terms of `pieces` of the rows of a chain to `chains`.
   SmallVector<Value> addRows(OpBuilder &b, const ColumnRows &chain,
                              ArrayRef<Piece> pieces, ValueRange chains) const;
