@@ -113,20 +113,39 @@ def count_blocks(device, launch, usage):
                device.shared_bytes // shared, device.blocks)
 
 
+def split_passes(kernel):
+    """The address where the pass that stores data begins: after the last barrier before
+    the first of its stores."""
+    begin = 0
+    for instruction in kernel.instructions:
+        if kernel.data_bytes([instruction], "global store"):
+            return begin
+        if instruction.name.startswith(("BAR", "UCGABAR_WAIT")):
+            begin = instruction.address
+    return 0
+
+
+def loaded_bytes(kernel, instructions):
+    """Bytes of data that a thread reads in `instructions`: from shared memory, if they do."""
+    return kernel.data_bytes(instructions, "shared load") or kernel.data_bytes(instructions, "global load")
+
+
 def count_instructions(kernel, bytes_of_thread):
     """Instructions of a thread that reads `bytes_of_thread` of data in each of its passes,
     from memory or from shared memory. A pass that is not a loop of the kernel is part of
-    the instructions outside of loops. Of two loops of a pass, the first is unrolled, and
-    has all of it."""
-    total, passes = len(kernel.outside()), set()
+    the instructions outside of loops, and so is the part of one that comes before its
+    loop. Of two loops of a pass, the first is unrolled, and has all of the rest."""
+    outside, passes = kernel.outside(), set()
+    total, second = len(outside), split_passes(kernel)
     for loop in kernel.loops:
         body = kernel.body(loop)
-        loaded = kernel.data_bytes(body, "shared load") or kernel.data_bytes(body, "global load")
+        loaded = loaded_bytes(kernel, body)
         stores = kernel.data_bytes(body, "global store") > 0
         if not loaded or stores in passes:
             continue
         passes.add(stores)
-        total += len(body) * bytes_of_thread / loaded
+        before = [i for i in outside if i.address < loop[0] and (i.address < second) != stores]
+        total += len(body) * max(bytes_of_thread - loaded_bytes(kernel, before), 0) / loaded
     return total
 
 

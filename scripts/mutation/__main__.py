@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES = (r"^lib/(Dialect/BNGrad(Ops|Dialect)|Transforms/(ToLinalg/(GradientBuilder|Fuse)"
          r"|Schedule/(Choose\w+|Group|OnePassLayout|ScheduledGroup|Target|CudaChip)"
          r"|Apply/(ApplySchedule|GroupEmitter|DenseForms|MergeLoops|Sums|ElementCloner)"
-         r"|Apply/CPU/\w+|Apply/GPU/(EmitKernels|Gpu\w*|OnePass|TwoPass)))\.cpp$")
+         r"|Apply/CPU/\w+|Apply/GPU/(EmitKernels|Gpu\w*|OnePass\w*|TwoPass)))\.cpp$")
 NUMBERS_OF_FILE = 2000
 DOES_NOT_COMPILE, UNREACHED, SURVIVED, KILLED = "does not compile", "not reached", "survived", "killed"
 

@@ -43,6 +43,26 @@ LISTING = """.text.reduce:
 //--------------------- .nv.shared.reduce
         /*0000*/                   NOP ;
 """
+# Both passes read 16 bytes in each trip of a loop; 32 and 16 come before it.
+PEELED = """.text.one_pass:
+        /*0000*/                   LDS.128 R8, [R0] ;
+        /*0010*/                   LDS.128 R12, [R0+0x10] ;
+        /*0020*/                   BAR.SYNC.DEFER_BLOCKING 0x0 ;
+.L_x_1:
+        /*0030*/                   LDS.128 R8, [R1] ;
+        /*0040*/                   FADD R0, R0, R9 ;
+        /*0050*/               @P0 BRA `(.L_x_1) ;
+        /*0060*/                   BAR.SYNC.DEFER_BLOCKING 0x0 ;
+        /*0070*/                   LDS.128 R8, [R0] ;
+        /*0080*/                   STG.E.128 desc[UR4][R6.64], R8 ;
+        /*0090*/                   BAR.SYNC.DEFER_BLOCKING 0x0 ;
+        /*00a0*/                   NOP ;
+.L_x_2:
+        /*00b0*/                   LDS.128 R8, [R1] ;
+        /*00c0*/                   STG.E.128 desc[UR4][R6.64], R8 ;
+        /*00d0*/               @P0 BRA `(.L_x_2) ;
+        /*00e0*/                   EXIT ;
+"""
 IR = """
  %1 = gpu.launch async [%0] blocks(%a, %b, %c) in (%d = %c1088, %e = %c1, %f = %c1) threads(%g, %h, %i) in (%j = %c256, %k = %c1, %l = %c1) module(@m) function(@reduce) workgroup(%m : memref<8xf32>) {
  %2 = gpu.launch async [%0] blocks(%a, %b, %c) in (%d = %c7, %e = %c1, %f = %c1) threads(%g, %h, %i) in (%j = %c64, %k = %c1, %l = %c1) module(@m) function(@reduce) {
@@ -70,6 +90,12 @@ check("parameters are no data", kernel.data_bytes(kernel.outside(), "global load
 check("bytes in flight", sass.bytes_in_flight(kernel.body(kernel.loops[0])), 48)
 # 5 outside, and 10 trips of 8.
 check("instructions", model.count_instructions(kernel, 640), 5 + 10 * 8)
+peeled = sass.read_kernels(PEELED)["one_pass"]
+check("the second pass begins after the last barrier", model.split_passes(peeled), 0x60)
+check("the only pass begins at the first instruction", model.split_passes(kernel), 0)
+# 9 outside. Of 64 bytes, 32 are added before the loop of 3, and 16 stored before the loop of 3.
+check("instructions before loops", model.count_instructions(peeled, 64), 9 + 2 * 3 + 3 * 3)
+check("no trip is left", model.count_instructions(peeled, 16), 9)
 launches = model.find_launches(IR + IR)
 check("launches", launches, [model.Launch("reduce", 1088, 256, 1, 0)])
 check("one pass alone", model.find_launches(IR + ONE_PASS), [model.Launch("one_pass", 2048, 256, 8, 100352)])

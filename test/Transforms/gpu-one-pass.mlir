@@ -32,6 +32,78 @@ func.func @channels_last(%x: memref<64x32xf32>, %sum: memref<32xf32>, %y: memref
   return
 }
 
+#rows = affine_map<(n, c, s) -> (n, c, s)>
+#channel = affine_map<(n, c, s) -> (c)>
+
+// Rows of 7 elements: the 7 pieces of 4 rows lie in a row of 28, and have elements of two channels. A thread loads what
+// belongs to its channels before the loop over samples, and no loop is unrolled again.
+// CHECK-LABEL: func @flat_rows(
+// CHECK:         %[[FLAT:.+]] = memref.collapse_shape %{{.+}} {{\[\[}}0], [1, 2]] : memref<9x8x7xf32> into memref<9x56xf32>
+// CHECK:         gpu.launch {{.*}} function(@one_pass)
+// CHECK-SAME:      workgroup(%{{.+}} : memref<4xf32, #gpu.address_space<workgroup>>, %[[SCRATCH:.+]] : memref<108xf32, #gpu.address_space<workgroup>>)
+// CHECK:           memref.view {{.*}} to memref<9x28xf32, #gpu.address_space<workgroup>>
+// CHECK:             nvvm.cp.async.bulk.shared.cluster.global
+// CHECK-NEXT:      } {loop_annotation = #llvm.loop_annotation<unroll = <disable = true>>}
+// CHECK:           vector.load %{{.+}} : memref<9x28xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+// CHECK:         } {loop_annotation = #llvm.loop_annotation<unroll = <disable = true>>}
+// CHECK:           memref.store %{{.+}}, %[[SCRATCH]]
+// CHECK:           gpu.barrier
+// CHECK:           memref.store %{{.+}}, %[[SUM:.+]][%{{.+}}] : memref<8xf32>
+// CHECK:           %[[FIRST:.+]] = memref.load %[[SUM]][%{{.+}}] : memref<8xf32>
+// CHECK-NEXT:      %[[LAST:.+]] = memref.load %[[SUM]][%{{.+}}] : memref<8xf32>
+// CHECK-COUNT-3:   arith.select %{{.+}}, %[[FIRST]], %[[LAST]] : f32
+// CHECK:           scf.for
+// CHECK-NOT:         memref.load
+// CHECK:             vector.store %{{.+}}, %[[FLAT]][%{{.+}}] {alignment = 16 : i64} : memref<9x56xf32>, vector<4xf32>
+// CHECK:         return
+func.func @flat_rows(%x: memref<9x8x7xf32>, %sum: memref<8xf32>, %y: memref<9x8x7xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#rows, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : memref<9x8x7xf32>) outs(%sum : memref<8xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 4>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#rows, #channel, #rows], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %sum : memref<9x8x7xf32>, memref<8xf32>) outs(%y : memref<9x8x7xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 4>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// An operand whose samples and channels are exchanged has no flat rows.
+// CHECK-LABEL: func @turned_rows(
+// CHECK:         gpu.launch {{.*}} function(@one_pass)
+// CHECK-NOT:       vector<
+// CHECK:           gpu.terminator
+func.func @turned_rows(%x: memref<9x8x7xf32>, %turned: memref<8x9x7xf32>, %sum: memref<8xf32>, %y: memref<9x8x7xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#rows, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : memref<9x8x7xf32>) outs(%sum : memref<8xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 4>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#rows, affine_map<(n, c, s) -> (c, n, s)>, #channel, #rows], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %turned, %sum : memref<9x8x7xf32>, memref<8x9x7xf32>, memref<8xf32>) outs(%y : memref<9x8x7xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 4>} {
+    ^bb0(%e: f32, %t: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      %1 = arith.mulf %0, %t : f32
+      linalg.yield %1 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
 // Tiles that are no multiple of a vector have none.
 // CHECK-LABEL: func @odd_tiles(
 // CHECK:         gpu.launch {{.*}} function(@one_pass)
@@ -59,7 +131,6 @@ func.func @odd_tiles(%x: memref<64x36xf32>, %sum: memref<36xf32>, %y: memref<64x
 }
 
 #data = affine_map<(n, c, s) -> (n, c, s)>
-#channel = affine_map<(n, c, s) -> (c)>
 
 // A result with steps is stored element by element. It is tested for no alignment, and nothing tells then whether its
 // input is aligned as bulk copies need: that is copied by element.

@@ -83,6 +83,80 @@ TEST(ChooseGpuScheduleTest, ShortChannelsAreJoined) {
   EXPECT_EQ(choose(makeLayout(2, 65536, 16))->blockThreads, 256);
 }
 
+TEST(ChooseGpuScheduleTest, FlatRows) {
+  auto find = [](const OnePassLayout &layout, int64_t channels, int64_t threads,
+                 int64_t bits = 128) {
+    GpuSchedule schedule;
+    schedule.blockChannels = channels;
+    schedule.blockThreads = threads;
+    schedule.accessBits = bits;
+    return layout.getFlatRows(schedule);
+  };
+  // 4 * 49 elements of 4 bytes are 49 vectors. One of a channel starts in a
+  // piece of the one before, so that it has elements of 13.
+  std::optional<FlatRows> flat = find(makeLayout(128, 512, 49), 4, 256);
+  ASSERT_TRUE(flat);
+  EXPECT_EQ(flat->lanes, 4);
+  EXPECT_EQ(flat->columns, 49);
+  EXPECT_EQ(flat->rows, 5);
+  EXPECT_EQ(flat->pieces, 13);
+  EXPECT_EQ(find(makeLayout(128, 512, 49, 2), 8, 256)->pieces, 7);
+  // Channels that start at half a vector, of 25 or 24 whole ones.
+  EXPECT_EQ(find(makeLayout(64, 512, 196, 2), 2, 256)->pieces, 25);
+  EXPECT_EQ(find(makeLayout(64, 512, 50), 2, 256)->pieces, 13);
+  // No more rows than the block has.
+  EXPECT_EQ(find(makeLayout(3, 512, 49), 4, 256)->rows, 3);
+  // A thread for each piece.
+  EXPECT_TRUE(find(makeLayout(128, 512, 49), 4, 64));
+  EXPECT_FALSE(find(makeLayout(128, 512, 49), 4, 32));
+  // Rows of whole vectors, rows that are no vectors together, one row, rows
+  // shorter than a piece, innermost channels.
+  EXPECT_FALSE(find(makeLayout(128, 512, 48), 4, 256));
+  EXPECT_FALSE(find(makeLayout(128, 512, 49), 2, 256));
+  EXPECT_FALSE(find(makeLayout(1, 512, 49), 4, 256));
+  EXPECT_FALSE(find(makeLayout(128, 512, 3), 4, 256));
+  EXPECT_TRUE(find(makeLayout(128, 512, 5), 4, 256));
+  EXPECT_FALSE(find(makeRowMajor(128, 49), 4, 256));
+  // Half a vector, of which every row has whole ones or not.
+  EXPECT_EQ(find(makeLayout(64, 512, 196, 2), 2, 256, 64)->columns, 98);
+  EXPECT_EQ(find(makeLayout(64, 512, 49), 4, 256, 64)->columns, 98);
+  EXPECT_FALSE(find(makeLayout(64, 512, 49, 8), 4, 256, 64));
+}
+
+TEST(ChooseGpuScheduleTest, FlatRowsShareSharedMemory) {
+  // 13 slots for each of 4 channels and 5 rows, and 4 for their totals.
+  OnePassLayout layout = makeLayout(128, 512, 49);
+  GpuSchedule schedule;
+  schedule.blockChannels = 4;
+  EXPECT_EQ(layout.getStaticBytes(schedule), (4 * 13 * 5 + 4) * 8);
+}
+
+TEST(ChooseGpuScheduleTest, ThreadsOfFlatRowsHavePieces) {
+  auto threads = [](const OnePassLayout &layout) {
+    return choose(layout)->blockThreads;
+  };
+  // 49 pieces of a row: two blocks on a multiprocessor, four, one.
+  EXPECT_EQ(threads(makeLayout(256, 2048, 49)), 256);
+  EXPECT_EQ(threads(makeLayout(32, 2048, 49)), 160);
+  EXPECT_EQ(threads(makeLayout(32, 512, 49)), 512);
+  EXPECT_EQ(threads(makeLayout(256, 2048, 49, 2)), 256);
+  // Three, as four fit without their sums alone.
+  EXPECT_EQ(threads(makeLayout(36, 4096, 49)), 256);
+  // 221 of 224, where three blocks fit and four would without their sums.
+  EXPECT_EQ(threads(makeLayout(64, 512, 221)), 224);
+  // 500 pieces, and too many.
+  EXPECT_EQ(threads(makeLayout(16, 512, 500, 2)), 256);
+  EXPECT_EQ(threads(makeLayout(16, 512, 501)), 512);
+  EXPECT_EQ(threads(makeLayout(16, 512, 513)), 128);
+}
+
+TEST(ChooseGpuScheduleTest, JoinedChannelsStayFlat) {
+  // 44 rows of 43 elements are 473 pieces, 48 would be 516.
+  EXPECT_EQ(choose(makeLayout(2, 67584, 43))->blockChannels, 44);
+  // Rows of whole vectors.
+  EXPECT_EQ(choose(makeLayout(2, 67584, 40))->blockChannels, 64);
+}
+
 TEST(ChooseGpuScheduleTest, RowsOfATileAreWholeLines) {
   EXPECT_EQ(choose(makeRowMajor(300, 1024))->blockChannels, 32);
   EXPECT_EQ(choose(makeRowMajor(300, 1024, 2))->blockChannels, 64);

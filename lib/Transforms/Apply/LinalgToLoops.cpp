@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Utils/Utils.h"
+
 #include "BNGrad/Transforms/Apply/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -24,26 +26,11 @@ namespace mlir::bngrad {
 
 using namespace mlir;
 
-/// `#llvm.loop_annotation<unroll = <disable = true>>`.
-static Attribute getNoUnrolling(MLIRContext *context) {
-  auto unroll = LLVM::LoopUnrollAttr::get(
-      context, /*disable=*/BoolAttr::get(context, true), /*count=*/{},
-      /*runtimeDisable=*/{}, /*full=*/{}, /*followupUnrolled=*/{},
-      /*followupRemainder=*/{}, /*followupAll=*/{});
-  return LLVM::LoopAnnotationAttr::get(
-      context, /*disableNonforced=*/{}, /*vectorize=*/{}, /*interleave=*/{},
-      unroll, /*unrollAndJam=*/{}, /*licm=*/{}, /*distribute=*/{},
-      /*pipeline=*/{}, /*peeled=*/{}, /*unswitch=*/{},
-      /*mustProgress=*/{}, /*isVectorized=*/{}, /*startLoc=*/{},
-      /*endLoc=*/{}, /*parallelAccesses=*/{});
-}
-
 namespace {
 struct BNGradLinalgToLoopsPass
     : bngrad::impl::BNGradLinalgToLoopsPassBase<BNGradLinalgToLoopsPass> {
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
-    Attribute noUnrolling = getNoUnrolling(&getContext());
     getOperation().walk([&](linalg::LinalgOp op) {
       if (!op.hasPureBufferSemantics())
         return;
@@ -54,9 +41,7 @@ struct BNGradLinalgToLoopsPass
         return;
       rewriter.eraseOp(op);
       for (Operation *loop : ArrayRef(*loops).drop_back(!loops->empty()))
-        loop->setAttr(LLVM::BrOp::getLoopAnnotationAttrName(OperationName(
-                          LLVM::BrOp::getOperationName(), &getContext())),
-                      noUnrolling);
+        bngrad::disableUnrolling(loop);
     });
   }
 };

@@ -104,6 +104,7 @@ static void addKernelPasses(OpPassManager &pm, const KernelOptions &options) {
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(createConvertNVGPUToNVVMPass());
   pm.addPass(createConvertGpuOpsToNVVMOps());
+  pm.addPass(createBNGradLoopAnnotationsPass());
   pm.addPass(createBNGradLayOutSharedMemoryPass());
   pm.addPass(createConvertNVVMToLLVMPass());
   pm.addPass(createCanonicalizerPass());

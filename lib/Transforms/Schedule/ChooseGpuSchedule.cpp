@@ -25,6 +25,8 @@ static constexpr int64_t kMostShortChannels = 64;
 /// 64 registers for each thread: the blocks of a second wave would read what
 /// lies before the end of the data after that.
 static constexpr int64_t kBlocksOfMultiprocessor = 4;
+/// Threads of a multiprocessor that keep its schedulers busy.
+static constexpr int64_t kBusyThreads = 512;
 /// Slices of a tile of channels, per multiprocessor: the sums of all of them
 /// are read again.
 static constexpr int64_t kSlicesOfMultiprocessor = 2;
@@ -60,11 +62,15 @@ static SmallVector<int64_t> getTileChannels(const OnePassLayout &layout) {
 /// Whether a block of `schedule` takes at most `mostBytes` of shared memory.
 static bool fits(const OnePassLayout &layout, const GpuSchedule &schedule,
                  int64_t mostBytes) {
-  int64_t staticBytes = layout.getStaticBytes(schedule);
-  int64_t reserved =
-      std::max(staticBytes + CudaChip::kDriverSharedBytes, kReservedBytes);
-  return staticBytes <= CudaChip::kStaticSharedBytes &&
-         layout.getSharedBytes(schedule) <= mostBytes - reserved;
+  int64_t reserved = kReservedBytes;
+  // Those of rows are small, or their threads are chosen for what is left.
+  if (layout.channelsInnermost) {
+    int64_t staticBytes = layout.getStaticBytes(schedule);
+    if (staticBytes > CudaChip::kStaticSharedBytes)
+      return false;
+    reserved = std::max(staticBytes + CudaChip::kDriverSharedBytes, reserved);
+  }
+  return layout.getSharedBytes(schedule) <= mostBytes - reserved;
 }
 
 /// Blocks that leave room for a second one on the multiprocessor, which loads
@@ -91,8 +97,14 @@ static std::optional<GpuSchedule> chooseBlocks(const OnePassLayout &layout,
   return std::nullopt;
 }
 
+/// Whether the rows of the channels of a block of `schedule` can be flat.
+static bool canBeFlat(const OnePassLayout &layout, GpuSchedule schedule) {
+  schedule.blockThreads = kBusyThreads;
+  return layout.getFlatRows(schedule).has_value();
+}
+
 /// More short channels in one block, while there is a block for each
-/// multiprocessor.
+/// multiprocessor, and flat rows remain so.
 static void joinChannels(const OnePassLayout &layout, const CudaChip &chip,
                          GpuSchedule &schedule) {
   int64_t room = chip.sharedBytes / 4 - kReservedBytes;
@@ -101,9 +113,60 @@ static void joinChannels(const OnePassLayout &layout, const CudaChip &chip,
     GpuSchedule joined = schedule;
     joined.blockChannels = count;
     if (layout.channels % count == 0 && layout.getSharedBytes(joined) <= room &&
-        layout.channels / count >= chip.multiprocessors)
+        layout.channels / count >= chip.multiprocessors &&
+        canBeFlat(layout, joined) >= canBeFlat(layout, schedule))
       schedule = joined;
   }
+}
+
+/// Threads for flat rows where `resident` blocks share a multiprocessor, few of
+/// them without a piece. Nothing if rows cannot be flat, or if the sums that
+/// the threads exchange do not fit.
+static std::optional<GpuSchedule> chooseFlatThreads(const OnePassLayout &layout,
+                                                    const CudaChip &chip,
+                                                    const GpuSchedule &schedule,
+                                                    int64_t resident) {
+  std::optional<GpuSchedule> best;
+  int64_t bestBusy = 0;
+  int64_t least = std::max<int64_t>(
+      llvm::alignTo(kBusyThreads / resident, CudaChip::kWarpSize), 128);
+  for (int64_t threads = least; threads <= kBusyThreads;
+       threads += CudaChip::kWarpSize) {
+    GpuSchedule next = schedule;
+    next.blockThreads = threads;
+    std::optional<FlatRows> flat = layout.getFlatRows(next);
+    int64_t bytes = layout.getSharedBytes(next) + layout.getStaticBytes(next) +
+                    CudaChip::kDriverSharedBytes;
+    if (!flat || bytes * resident > chip.sharedBytes)
+      continue;
+    int64_t busy = flat->columns * flat->rows;
+    if (!best || busy * best->blockThreads > bestBusy * threads) {
+      best = next;
+      bestBusy = busy;
+    }
+    if (10 * busy >= 9 * threads)
+      break;
+  }
+  return best;
+}
+
+/// Threads for flat rows, for as many blocks on a multiprocessor as there are,
+/// or as fit.
+static std::optional<GpuSchedule> chooseFlat(const OnePassLayout &layout,
+                                             const CudaChip &chip,
+                                             const GpuSchedule &schedule) {
+  int64_t blocks =
+      layout.channels / schedule.blockChannels * schedule.clusterBlocks;
+  int64_t bytes =
+      layout.getSharedBytes(schedule) + CudaChip::kDriverSharedBytes;
+  for (int64_t resident =
+           std::min<int64_t>(llvm::divideCeil(blocks, chip.multiprocessors),
+                             chip.sharedBytes / bytes);
+       resident > 0; --resident)
+    if (std::optional<GpuSchedule> flat =
+            chooseFlatThreads(layout, chip, schedule, resident))
+      return flat;
+  return std::nullopt;
 }
 
 std::optional<GpuSchedule>
@@ -115,6 +178,8 @@ mlir::bngrad::chooseOnePass(const OnePassLayout &layout, const CudaChip &chip) {
     return schedule;
   if (schedule->clusterBlocks == 1)
     joinChannels(layout, chip, *schedule);
+  if (std::optional<GpuSchedule> flat = chooseFlat(layout, chip, *schedule))
+    return flat;
   // A warp for each of several channels.
   if (schedule->blockChannels > 1)
     schedule->blockThreads = std::clamp<int64_t>(

@@ -10,6 +10,8 @@
 
 #include "mlir/IR/TypeUtilities.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::bngrad;
 
@@ -92,6 +94,25 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
   return layout;
 }
 
+std::optional<FlatRows>
+OnePassLayout::getFlatRows(const GpuSchedule &schedule) const {
+  FlatRows flat;
+  flat.lanes = lanes * schedule.accessBits / 128;
+  int64_t elements = schedule.blockChannels * length;
+  if (channelsInnermost || rows == 1 || flat.lanes < 2 || length % lanes == 0 ||
+      length < flat.lanes || elements % flat.lanes != 0)
+    return std::nullopt;
+  flat.columns = elements / flat.lanes;
+  if (flat.columns > schedule.blockThreads)
+    return std::nullopt;
+  flat.rows =
+      std::min(schedule.blockThreads / flat.columns, getRowsOfBlock(schedule));
+  // A channel starts at a multiple of the common divisor in a piece.
+  int64_t mostBefore = flat.lanes - std::gcd(length, flat.lanes);
+  flat.pieces = llvm::divideCeil(mostBefore + length, flat.lanes);
+  return flat;
+}
+
 int64_t OnePassLayout::getSharedBytes(const GpuSchedule &schedule,
                                       unsigned numOperands) const {
   constexpr int64_t alignment = 128;
@@ -106,6 +127,8 @@ int64_t OnePassLayout::getStaticBytes(const GpuSchedule &schedule) const {
   // A slot for each channel, and the sums that the threads exchange.
   int64_t threads = schedule.blockThreads, tile = schedule.blockChannels;
   int64_t exchanged = threads / CudaChip::kWarpSize;
+  if (std::optional<FlatRows> flat = getFlatRows(schedule))
+    exchanged = std::max(exchanged, flat->rows * tile * flat->pieces);
   if (channelsInnermost)
     for (int64_t count = lanes; count > 0; count /= 2) {
       int64_t columns = llvm::divideCeil(tile, count);

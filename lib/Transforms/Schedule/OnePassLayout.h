@@ -17,6 +17,14 @@
 
 namespace mlir::bngrad {
 
+/// The threads of a block beside each other for the pieces of flat rows.
+struct FlatRows {
+  int64_t lanes;   // elements of a piece, of two channels at most
+  int64_t columns; // pieces of a flat row
+  int64_t rows;    // flat rows that the threads take at a time
+  int64_t pieces;  // of a channel in a flat row, at most
+};
+
 /// How `one_pass` lays a group out over blocks. Its loops, with adjacent ones
 /// of a kind merged, are [N, C, S] or [C, S], or [N, C] where channels are
 /// innermost.
@@ -40,6 +48,10 @@ struct OnePassLayout {
   int64_t getRowsOfBlock(const GpuSchedule &schedule) const {
     return llvm::divideCeil(rows, schedule.clusterBlocks);
   }
+  /// How a block of `schedule` takes the rows of its channels in one sample,
+  /// which are adjacent, as one *flat row*; nothing if each row is divided into
+  /// pieces by itself.
+  std::optional<FlatRows> getFlatRows(const GpuSchedule &schedule) const;
   /// Shared memory for the first `numOperands` of `operands`, of a block, in
   /// bytes; each begins at a multiple of 128.
   int64_t getSharedBytes(const GpuSchedule &schedule,

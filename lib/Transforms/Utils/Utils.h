@@ -42,6 +42,9 @@ LogicalResult verifyReshapes(Operation *root);
 LogicalResult applyToFixedPoint(Operation *op, RewritePatternSet patterns,
                                 StringRef work);
 
+/// Keeps LLVM from unrolling `loop`, an scf.for.
+void disableUnrolling(Operation *loop);
+
 /// The memref whose memory `memref` is a view of, through views of any kind.
 Value getMemory(Value memref);
 

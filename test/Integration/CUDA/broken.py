@@ -15,6 +15,7 @@ from programs import Case, check, get_ptx, one_pass, run, two_pass
 KERNELS = {
     "channel": Case((5, 3, 32), one_pass(cluster=2, threads=64)),
     "warps": Case((5, 8, 32), one_pass(columns=4, threads=64)),
+    "flat": Case((9, 4, 7), one_pass(columns=4, cluster=2, threads=64)),
     "columns": Case((45, 24), one_pass(columns=12, cluster=2, threads=64)),
     "elements": Case((30, 10), one_pass(columns=5, cluster=2, threads=64), data="f64", parameter="f64"),
     "rows-two-pass": Case((5, 4, 300), two_pass(threads=64, blocks=8)),
@@ -27,6 +28,7 @@ CHECK = "--check"
 EDITS = [
     # Removed barriers.
     ("channel", r"bar\.sync\s+0;", "", {"race", "uninitialised"}),
+    ("flat", r"bar\.sync\s+0;", "", {"race", "uninitialised"}),
     ("columns", r"bar\.sync\s+0;", "", {"race", "uninitialised", "missing-wait"}),
     ("elements", r"bar\.sync\s+0;", "", {"race", "uninitialised"}),
     ("rows-two-pass", r"bar\.sync\s+0;", "", {"race", "uninitialised"}),
@@ -63,6 +65,7 @@ EDITS = [
     # Addresses between vectors.
     ("channel", r"(ld\.shared\.v4[^\[]*\[%rd\d+)\]", r"\1+4]", {"misaligned"}),
     ("channel", r"(st\.global\.v4\.b32\s+\[%rd\d+)\]", r"\1+4]", {"misaligned"}),
+    ("flat", r"(ld\.shared\.v4[^\[]*\[%rd\d+)\]", r"\1+4]", {"misaligned"}),
     ("columns-two-pass", r"(ld\.global\.v4[^\[]*\[%rd\d+)\]", r"\1+2]", {"misaligned"}),
     ("channel", r"(cp\.async\.bulk[^\[]*\[%rd\d+)\]", r"\1+8]", {"misaligned"}),
     ("columns", r"(cp\.async\.cg\.shared\.global \[%rd\d+\], \[%rd\d+)\]", r"\1+4]", {"misaligned"}),
@@ -76,6 +79,7 @@ EDITS = [
     ("channel", r"(ld\.global\.b32\s+%r\d+, \[%rd\d+)\]", r"\1+4096]", {"out-of-bounds"}),
     # Shared memory that is uninitialised, or contains the sums of the previous step.
     ("channel", r"st\.shared\.b32[^;]*;", "", {"uninitialised"}),
+    ("flat", r"st\.shared\.b32[^;]*;", "", {"uninitialised"}),
     ("columns", r"st\.shared\.v4\.b32[^;]*;", "", {"uninitialised"}),
     ("elements", r"st\.shared\.b64[^;]*;", "", {"uninitialised", CHECK}),
     ("columns", r"cp\.async\.cg[^;]*;", "", {"uninitialised"}),

@@ -7,6 +7,7 @@ kernels, the form of their copies. Prints the time of the slowest case and `N ex
 
 import dataclasses
 import os
+import re
 import sys
 import time
 
@@ -73,12 +74,40 @@ def quick_cases():
     yield Case((6, 4, 3, 5), features=(0, 2), kernels=TWO_PASS)
     yield Case((0, 4, 3), kernels=())
     yield Case((1, 1, 1), kernels=("one_pass",))
+    yield from flat_cases()
     # Parts of larger tensors, which are dense on the device.
     yield Case((4, 6, 8, 8), crops=("dy",), cropped=(2, 3), kernels=("one_pass",))
     yield Case((4, 5, 6, 8), features=(3,), crops=("dy", "x"), cropped=(1, 3), step=2, kernels=("one_pass",))
 
 
+def flat_cases():
+    """Rows that are divided into pieces together with those of other channels. Clusters and threads do not divide the
+    rows; some threads have no piece."""
+    yield Case((13, 8, 7, 7), one_pass(columns=4, cluster=2, threads=160), copy="bulk")
+    yield Case((30, 8, 7, 7), one_pass(columns=8, threads=128), data="bf16", copy="bulk")
+    yield Case((3, 16, 7, 7), one_pass(columns=8, cluster=4, threads=96), data="f16", copy="bulk")
+    yield Case((9, 4, 14, 14), one_pass(columns=2, cluster=2, threads=160), data="bf16", copy="bulk")
+    yield Case((5, 4, 13, 17), one_pass(columns=4, threads=224), copy="bulk")
+    yield Case((13, 4, 5), one_pass(columns=2, cluster=2, threads=32), data="f64", parameter="f64", copy="bulk")
+    # Every kind of operand: data in memory, a mask, values and indices of places, channels and samples.
+    yield Case((9, 32, 7), one_pass(columns=16, threads=64), data="bf16", mask=True, copy="bulk")
+    yield Case((9, 8, 7), one_pass(columns=4, threads=64), producer="residual", consumer="add")
+    yield Case((9, 8, 7), one_pass(columns=4, threads=64), producer="weights")
+    yield Case((9, 8, 7), one_pass(columns=4, cluster=2, threads=64), producer="factor", results=("f16", "f64", "f32"))
+    # Rows of a block that do not fill pieces, or have more than the block has threads.
+    yield Case((9, 8, 7), one_pass(columns=2, threads=64), copy="elements")
+    yield Case((2, 4, 33), one_pass(columns=4, threads=32), copy="bulk")
+
+
 def long_cases():
+    for case in flat_cases():
+        for threads in (32, 512):
+            yield dataclasses.replace(case, schedule=re.sub(r"block_threads = \d+", f"block_threads = {threads}",
+                                                            case.schedule))
+        for bits in (64, 128):
+            for mask in (False, True):
+                yield dataclasses.replace(case, mask=mask, copy="", inv_std=True, statistics="global",
+                                          schedule=re.sub(r"access_bits = \d+", f"access_bits = {bits}", case.schedule))
     for form in FORMS:
         for data in TYPES:
             case = one_pass_forms(form, data, 2)

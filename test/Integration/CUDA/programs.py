@@ -73,6 +73,19 @@ PRODUCERS = {
                "    %product = arith.mulf %a, %b : {e}\n"
                "    linalg.yield %product : {e}\n"
                "  }} -> {t}"),
+    # A weight for each place of a row, and the index of the channel, which differ among the lanes of a piece.
+    "weights": ([("weights", None, "last")],
+                "%empty = tensor.empty() : {t}\n"
+                "  %dy = linalg.generic {{indexing_maps = [{i}, {l}, {i}], iterator_types = [{p}]}}\n"
+                "      ins(%dz, %weights : {t}, {w}) outs(%empty : {t}) {{\n"
+                "  ^bb0(%a: {e}, %b: {e}, %c: {e}):\n"
+                "    %channel = linalg.index 1 : index\n"
+                "    %integer = arith.index_cast %channel : index to i32\n"
+                "    %number = arith.sitofp %integer : i32 to {e}\n"
+                "    %weight = arith.addf %b, %number : {e}\n"
+                "    %product = arith.mulf %a, %weight : {e}\n"
+                "    linalg.yield %product : {e}\n"
+                "  }} -> {t}"),
     "exp": ([], "%dy = math.exp %dz : {t}"),
     "tanh": ([], "%dy = math.tanh %dz : {t}"),
 }
@@ -91,7 +104,7 @@ class Program:
         self.case = case
         channel = tuple(case.shape[f] for f in case.features)
         self.arguments = []  # name, type, shape
-        shapes = {"data": case.shape, "first": case.shape[:1]}
+        shapes = {"data": case.shape, "first": case.shape[:1], "last": case.shape[-1:]}
 
         def tensor(element, shape):
             return "tensor<" + "".join(("?" if case.dynamic else str(s)) + "x" for s in shape) + element + ">"
@@ -101,6 +114,8 @@ class Program:
         loops = ", ".join(f"d{i}" for i in range(len(case.shape)))
         words = dict(t=data, n=narrow, b=tensor("i1", case.shape), f=tensor(case.data, case.shape[:1]), e=case.data,
                      i=f"affine_map<({loops}) -> ({loops})>", d=f"affine_map<({loops}) -> (d0)>",
+                     w=tensor(case.data, case.shape[-1:]),
+                     l=f"affine_map<({loops}) -> (d{len(case.shape) - 1})>",
                      p=", ".join(['"parallel"'] * len(case.shape)))
 
         def add(name, element, shape):

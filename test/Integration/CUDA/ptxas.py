@@ -27,6 +27,9 @@ def cases(chip):
             continue
         common = dict(chip=chip, data=data, parameter=parameter)
         yield Case((16, 64, 32), one_pass(columns=4, threads=256), **common)
+        # Flat rows, with the most threads that are chosen.
+        yield Case((32, 2048, 7, 7), **common)
+        yield Case((16, 64, 13, 17), one_pass(columns=8 if data == "bf16" else 4, cluster=8, threads=512), **common)
         yield Case((16, 64, 33), one_pass(columns=1, threads=512), **common)
         yield Case((512, 32), one_pass(columns=32, cluster=4, threads=256), **common)
         yield Case((1024, 24), one_pass(columns=3, cluster=8, threads=512), **common)

@@ -1,8 +1,8 @@
 """sass.py OPT PTXAS CUOBJDUMP DIR CHIP...: the machine code of kernels, by chip.
 
 The kernel that finishes sums must be short and without a loop, and load all that a thread adds at once. Elements are
-rounded to bf16 two at a time by an instruction, if the chip has one. Prints lengths for each chip, and `N checks, 0
-failed`.
+rounded to bf16 two at a time by an instruction, if the chip has one. Rows that do not fill vectors take few instructions
+in all, and few for each element. Prints lengths for each chip, and `N checks, 0 failed`.
 """
 
 import os
@@ -10,10 +10,14 @@ import re
 import subprocess
 import sys
 
-from programs import Case, get_ptx, two_pass
+from programs import Case, get_ptx, one_pass, two_pass
 
 # Instructions of a thread that finishes 264 slices, at most.
 MOST_FINISH = 640
+# Those of a flat kernel, and for an element that it adds, or computes; of bf16, two elements are unpacked and one is
+# rounded.
+MOST_FLAT = {"f32": 1400, "bf16": 2100}
+MOST_ADDED, MOST_COMPUTED = {"f32": 10, "bf16": 12.5}, {"f32": 6, "bf16": 9}
 
 
 def disassemble(ptxas, cuobjdump, path, chip):
@@ -73,10 +77,40 @@ def check_integer_rounding(kernels):
     return f"apply to bf16: {len(code)} instructions"
 
 
+def measure_loops(code, width):
+    """The loops that read data in vectors: instructions for an element of both operands, and whether they store."""
+    for address, instruction in code:
+        branch = re.search(r"\bBRA\b.*?(0x[0-9a-f]+)", instruction)
+        if not branch or int(branch[1], 16) >= address:
+            continue
+        body = [pair for pair in code if int(branch[1], 16) <= pair[0] <= address]
+        vectors = count(body, r"\bLDS\.128\b")
+        # Four pieces of each operand; others are the rest of the rows.
+        if vectors == 8:
+            yield len(body) / (vectors // 2 * (16 // width)), count(body, r"\bSTG\.E\.128\b") > 0
+
+
+def check_flat(kernels, data):
+    code = kernels["one_pass"]
+    assert len(code) <= MOST_FLAT[data], f"expected at most {MOST_FLAT[data]} instructions, got {len(code)}"
+    copies = count(code, r"\bUBLKCP\b")
+    assert copies == 2, f"expected a loop of a copy of each operand, got {copies} copies"
+    found = dict((stores, each) for each, stores in measure_loops(code, {"f32": 4, "bf16": 2}[data]))
+    assert set(found) == {False, True}, f"expected a loop that adds and one that stores, got {found}"
+    for stores, most in ((False, MOST_ADDED[data]), (True, MOST_COMPUTED[data])):
+        assert found[stores] <= most, f"expected at most {most} instructions for an element, got {found[stores]:.1f}"
+    return f"one_pass of {data}: {len(code)} instructions, {found[False]:.1f} to add and {found[True]:.1f} to compute an element"
+
+
 def checks(chip):
     rounding = check_rounding if int(re.sub(r"\D", "", chip)) >= 80 else check_integer_rounding
     yield rounding, Case((32, 64, 3136), two_pass(threads=256, blocks=1056), chip=chip, data="bf16")
     yield rounding, Case((100352, 64), two_pass(threads=512, blocks=264), chip=chip, data="bf16")
+    if int(re.sub(r"\D", "", chip)) >= 90:
+        for data, channels in (("f32", 4), ("bf16", 8)):
+            yield (lambda kernels, data=data: check_flat(kernels, data)), Case(
+                (256, 2048, 7, 7), one_pass(columns=channels, cluster=4, threads=256), chip=chip, data=data)
+        yield (lambda kernels: check_flat(kernels, "bf16")), Case((256, 1024, 14, 14), chip=chip, data="bf16")
     slices = two_pass(threads=512, blocks=264)
     yield check_finish, Case((33792, 64), slices, chip=chip)
     yield check_finish, Case((33792, 64), slices, chip=chip, data="bf16")

@@ -23,6 +23,9 @@ QUICK = [
     # A block or a cluster for each channel, a warp for each, two passes.
     Case((8, 4, 56, 56), kernels=("one_pass",)),
     Case((64, 16, 64), one_pass(columns=4, threads=256), data="bf16"),
+    # Flat rows of whole sectors.
+    Case((64, 16, 7, 7), one_pass(columns=8, cluster=2, threads=256), copy="bulk"),
+    Case((64, 16, 7, 7), one_pass(columns=16, cluster=2, threads=256), data="bf16", copy="bulk"),
     Case((8, 4, 56, 56), chip="sm_80", kernels=TWO_PASS, data="bf16"),
     # Innermost channels: a tile of all channels, and tiles of a line.
     Case((1024, 32), one_pass(columns=32, cluster=2, threads=256), copy="bulk"),

@@ -162,8 +162,7 @@ bool GpuKernels::isContiguous(linalg::GenericOp generic,
          cast<MemRefType>(operand.get().getType()).getLayout().isIdentity();
 }
 
-/// Bytes that a piece of `lanes` elements of `memref` is aligned to.
-static llvm::MaybeAlign getAlignment(Value memref, int64_t lanes) {
+llvm::MaybeAlign GpuKernels::getAlignment(Value memref, int64_t lanes) {
   int64_t bits = getElementTypeOrSelf(memref).getIntOrFloatBitWidth();
   return llvm::Align(
       std::min<int64_t>(16, lanes * std::max<int64_t>(bits, 8) / 8));
@@ -175,6 +174,8 @@ Value GpuKernels::loadPiece(OpBuilder &b, linalg::GenericOp generic,
   Value memref = operand.get();
   if (!isa<MemRefType>(memref.getType()))
     return memref; // a scalar input
+  if (flat)
+    return loadFlatPiece(b, generic, operand, indices, lanes);
   AffineMap map = generic.getMatchingIndexingMap(&operand);
   SmallVector<Value> position = applyMap(b, loc, map, indices);
   // The tile has the elements of the block, not those of others.
@@ -197,6 +198,11 @@ Value GpuKernels::loadPiece(OpBuilder &b, linalg::GenericOp generic,
     auto type = VectorType::get({lanes}, getElementTypeOrSelf(memref));
     return vector::FromElementsOp::create(b, loc, type, elements);
   }
+  return loadVector(b, memref, position, lanes);
+}
+
+Value GpuKernels::loadVector(OpBuilder &b, Value memref, ValueRange position,
+                             int64_t lanes) const {
   Value bytes = castToStorage(b, loc, memref);
   auto type = VectorType::get({lanes}, getElementTypeOrSelf(bytes));
   Value value =
@@ -212,8 +218,12 @@ void GpuKernels::storePiece(OpBuilder &b, linalg::GenericOp generic,
                             OpOperand &operand, Value value,
                             const Indices &indices, int64_t lanes) const {
   AffineMap map = generic.getMatchingIndexingMap(&operand);
-  SmallVector<Value> position = applyMap(b, loc, map, indices);
   Value memref = operand.get();
+  SmallVector<Value> position;
+  if (flat)
+    std::tie(memref, position) = locateFlatPiece(b, memref, indices);
+  else
+    position = applyMap(b, loc, map, indices);
   if (lanes == 1) {
     memref::StoreOp::create(b, loc, value, memref, position);
     return;
@@ -257,6 +267,8 @@ IRMapping GpuKernels::clonePiece(OpBuilder &b, linalg::GenericOp generic,
     return loadPiece(b, generic, operand, indices, lanes);
   };
   auto readIndex = [&](OpBuilder &, unsigned loop) -> Value {
+    if (flat && loop > 0)
+      return getFlatIndices(b, loop);
     if (loop != inner || lanes == 1)
       return indices[loop];
     auto type = VectorType::get({lanes}, b.getIndexType());
@@ -310,12 +322,17 @@ void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,
                               const Walk &walk, const Indices &first,
                               const ThreadPieces &pieces, int64_t lanes) const {
   IndexBuilder index = at(b);
-  Indices none(group.numLoops);
-  DenseMap<OpOperand *, Value> common = loadCommon(b, generic, none, lanes);
+  // Loops beside the walk have one iteration.
+  Indices known(first);
+  known.resize(group.numLoops);
+  for (unsigned loop : walk.loops)
+    known[loop] = Value();
+  DenseMap<OpOperand *, Value> common = loadCommon(b, generic, known, lanes);
   auto locate = [&](OpBuilder &nested, ValueRange position) {
-    Indices indices = getIndices(nested, walk, none, position, lanes);
-    for (auto [i, start] : llvm::enumerate(first))
-      indices[i] = at(nested).add(indices[i], start);
+    Indices indices = getIndices(nested, walk, known, position, lanes);
+    if (!first.empty())
+      for (unsigned loop : walk.loops)
+        indices[loop] = at(nested).add(indices[loop], first[loop]);
     return indices;
   };
   Chunks chunks = planChunks(b, pieces);
@@ -336,9 +353,10 @@ void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,
           storeResults(nested, generic, mapping, here, lanes);
         scf::YieldOp::create(nested, loc, position);
       });
+  keepLoop(body);
   if (pieces.isChunk)
     return;
-  scf::ForOp::create(
+  auto tail = scf::ForOp::create(
       b, loc, chunks.getRest(index), pieces.to, pieces.stride,
       body.getResults(),
       [&](OpBuilder &nested, Location, Value, ValueRange position) {
@@ -347,4 +365,5 @@ void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,
         storeResults(nested, generic, mapping, here, lanes);
         scf::YieldOp::create(nested, loc, advance(nested, walk, position));
       });
+  keepLoop(tail);
 }

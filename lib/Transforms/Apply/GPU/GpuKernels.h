@@ -16,6 +16,7 @@
 
 #include "Apply/GroupEmitter.h"
 #include "DeviceBuffers.h"
+#include "Schedule/OnePassLayout.h"
 
 #include "BNGrad/Dialect/Schedule.h"
 #include "BNGrad/Transforms/Schedule/CudaChip.h"
@@ -51,6 +52,36 @@ struct ThreadPieces {
 struct ThreadGrid {
   int64_t rows, columns;
   Value row, column; // of a thread; threads left over have rows past the last
+};
+
+/// A memref whose dims are [row, element of a flat row]: those of its first
+/// element.
+struct FlatView {
+  Value memref, firstRow, firstElement;
+};
+
+/// The piece of a thread in a *flat row*: the rows of a tile's channels in one
+/// sample, which are adjacent in memory. Its lanes are those of a channel, and
+/// of the next one if the row of the first ends before.
+struct FlatPiece {
+  Value column;                    // its number in the flat row
+  Value start;                     // its first lane, in the flat row
+  Value channelOfTile;             // that of the first lane
+  Value firstChannel, lastChannel; // of the first and of the last lane
+  SmallVector<Value> isFirst;      // by lane: whether its channel is the first
+  SmallVector<Value> elements;     // by lane: index in its row
+  DenseMap<Value, FlatView> views; // by memref
+
+  /// The indices of the first lane in loops [N, C, S], null in N.
+  Indices getIndices() const {
+    return {Value(), firstChannel, elements.front()};
+  }
+};
+
+/// Rows of `length` elements, and the threads for them.
+struct FlatLayout {
+  FlatRows rows;
+  int64_t length;
 };
 
 /// The threads of a kernel, and their memory.
@@ -102,6 +133,12 @@ protected:
     }
   };
   Chunks planChunks(OpBuilder &b, const ThreadPieces &pieces) const;
+  /// Keeps LLVM from unrolling a loop of chunks, or of the rest, once more.
+  /// More loads at a time are of use only where they wait for memory.
+  void keepLoop(Operation *loop) const {
+    if (!onChip.empty())
+      disableUnrolling(loop);
+  }
   using GroupEmitter::delinearize;
   /// Position `index` of the walk, by loop of the walk.
   SmallVector<Value> delinearize(OpBuilder &b, const Walk &walk,
@@ -119,6 +156,11 @@ protected:
   bool isContiguous(linalg::GenericOp generic, OpOperand &operand) const;
   Value loadPiece(OpBuilder &b, linalg::GenericOp generic, OpOperand &operand,
                   const Indices &indices, int64_t lanes) const;
+  /// A vector of adjacent elements; of i1, whether their bytes are not 0.
+  Value loadVector(OpBuilder &b, Value memref, ValueRange position,
+                   int64_t lanes) const;
+  /// Bytes that a piece of `lanes` elements of `memref` is aligned to.
+  static llvm::MaybeAlign getAlignment(Value memref, int64_t lanes);
   void storePiece(OpBuilder &b, linalg::GenericOp generic, OpOperand &operand,
                   Value value, const Indices &indices, int64_t lanes) const;
   /// Operands that are the same wherever the null indices end up.
@@ -139,6 +181,29 @@ protected:
   void emitElements(OpBuilder &b, linalg::GenericOp generic, const Walk &walk,
                     const Indices &first, const ThreadPieces &pieces,
                     int64_t lanes) const;
+
+  // Flat rows (GpuFlatRows.cpp); their loops are [N, C, S].
+  /// Piece number `column` of a flat row, whose first channel is `tileChannel`.
+  FlatPiece getFlatPiece(OpBuilder &b, const FlatLayout &layout, Value column,
+                         Value tileChannel) const;
+  /// As loadPiece, of `flat`.
+  Value loadFlatPiece(OpBuilder &b, linalg::GenericOp generic,
+                      OpOperand &operand, const Indices &indices,
+                      int64_t lanes) const;
+  /// The memref of data, and where `flat` is in it.
+  std::pair<Value, SmallVector<Value>>
+  locateFlatPiece(OpBuilder &b, Value memref, const Indices &indices) const;
+  /// The indices of the lanes of `flat` in `loop`.
+  Value getFlatIndices(OpBuilder &b, unsigned loop) const;
+  /// Stores the sums of the lanes of `flat` to `scratch`, by sum:
+  /// [channel of the tile][row of the grid][piece of the channel].
+  void storeFlatSums(OpBuilder &b, ArrayRef<Value> scratch,
+                     const FlatLayout &layout, Value row,
+                     ValueRange sums) const;
+  /// The totals of a channel of the tile, in each lane of a warp.
+  SmallVector<Value> addFlatSums(OpBuilder &b, ArrayRef<Value> scratch,
+                                 const FlatLayout &layout, Value channelOfTile,
+                                 Value lane) const;
 
   // Sums.
   /// A pair of zeros for each sum; of one lane, scalars.
@@ -177,11 +242,12 @@ protected:
 
   GpuSchedule schedule;
   DeviceBuffers &buffers;
-  Value channels;                 // the number of channels
-  int64_t threads;                // of a block
-  unsigned inner;                 // the innermost loop
-  DenseMap<Value, OnChip> onChip; // by memref, operands read there
-  std::string module;             // the symbol of the kernels
+  Value channels;                  // the number of channels
+  int64_t threads;                 // of a block
+  unsigned inner;                  // the innermost loop
+  DenseMap<Value, OnChip> onChip;  // by memref, operands read there
+  const FlatPiece *flat = nullptr; // where pieces are in flat rows
+  std::string module;              // the symbol of the kernels
 };
 
 } // namespace mlir::bngrad

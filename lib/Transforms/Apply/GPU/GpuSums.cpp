@@ -77,6 +77,8 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
         llvm::append_range(next, advance(nested, walk, position));
         scf::YieldOp::create(nested, loc, next);
       });
+  keepLoop(body);
+  keepLoop(tail);
   return SmallVector<Value>(tail.getResults().take_front(numSumValues));
 }
 

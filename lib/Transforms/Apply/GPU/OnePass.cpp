@@ -16,8 +16,7 @@
 
 #include "OnePass.h"
 #include "Apply/Sums.h"
-#include "GpuKernels.h"
-#include "Schedule/OnePassLayout.h"
+#include "OnePassKernel.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -34,74 +33,21 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Hint to the wait for a copy: how long a thread may sleep before it looks
-/// again, in ns.
-static constexpr int64_t kWaitHint = 10'000'000;
-
-namespace {
-class OnePass : public GpuKernels {
-public:
-  OnePass(OpBuilder &b, const ScheduledGroup &group,
-          const OnePassLayout &layout, const GpuSchedule &schedule,
-          DeviceBuffers &buffers);
-
-  void emit(OpBuilder &b);
-
-private:
-  /// How operands get into shared memory.
-  enum class Copy { Bulk, AsyncPieces, Elements };
-
-  Copy chooseCopy() const;
-  /// Bytes of a run of memory that belongs to a row of a tile.
-  int64_t getRunBytes(unsigned operand) const {
-    return tile * layout.length * layout.widths[operand];
-  }
-  void emitKernel(OpBuilder &b, const Kernel &kernel);
-  /// Views of shared memory for the operands.
-  void createViews(OpBuilder &b);
-  /// Rows of this block that are contiguous in memory.
-  struct CopiedRows {
-    Value first, count;
-  };
-  /// The copies of rows of all operands, which arrive at the barrier to which
-  /// `arrival` points.
-  void emitBulkCopy(OpBuilder &b, const CopiedRows &copied,
-                    Value arrival) const;
-  void emitBulkCopies(OpBuilder &b, const Kernel &kernel);
-  void emitCopies(OpBuilder &b, const Kernel &kernel, bool inPieces);
-  /// The sums of this block, stored to the slots.
-  void emitSumsOfBlock(OpBuilder &b, const Kernel &kernel);
-  void emitSumsOfChannel(OpBuilder &b, const Kernel &kernel);
-  void emitSumsOfChannels(OpBuilder &b, const Kernel &kernel);
-  void emitSumsOfColumns(OpBuilder &b, const Kernel &kernel);
-  void finishChannels(OpBuilder &b, const Kernel &kernel);
-  void emitElementwise(OpBuilder &b, const Kernel &kernel) const;
-  Value loadSlot(OpBuilder &b, unsigned sum, Value channel, Value block) const;
-  void synchronize(OpBuilder &b) const;
-
-  OnePassLayout layout;
-  int64_t cluster, tile, rowsOfBlock;
-  int64_t lanes;
-  // In the kernel:
-  Value rank;                 // of the block in its cluster
-  Value firstRow, rows;       // of this block
-  Value firstChannel;         // of the tile
-  SmallVector<Value> copies;  // of the operands, in shared memory
-  SmallVector<Value> slots;   // by sum
-  SmallVector<Value> scratch; // for sums across a block
-};
-} // namespace
-
 OnePass::OnePass(OpBuilder &b, const ScheduledGroup &group,
                  const OnePassLayout &layout, const GpuSchedule &schedule,
                  DeviceBuffers &buffers)
     : GpuKernels(b, group, schedule, buffers), layout(layout),
-      cluster(schedule.clusterBlocks), tile(schedule.blockChannels) {
-  rowsOfBlock = layout.getRowsOfBlock(schedule);
-  lanes = getLanes(group.getDataGenerics());
+      cluster(schedule.clusterBlocks), tile(schedule.blockChannels),
+      rowsOfBlock(layout.getRowsOfBlock(schedule)), lanes(countLanes()),
+      flatRows(lanes > 1 && isInOrder() ? layout.getFlatRows(schedule)
+                                        : std::nullopt) {
   int64_t run = layout.channelsInnermost ? layout.channels : layout.length;
-  if (run % lanes != 0 || (layout.channelsInnermost && tile % lanes != 0))
+  if (!flatRows &&
+      (run % lanes != 0 || (layout.channelsInnermost && tile % lanes != 0)))
     lanes = 1;
+}
+
+int64_t OnePass::countLanes() const {
   for (linalg::GenericOp generic : group.getDataGenerics())
     for (OpOperand &operand : generic->getOpOperands())
       if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
@@ -109,33 +55,35 @@ OnePass::OnePass(OpBuilder &b, const ScheduledGroup &group,
            !buffers.isAligned(operand.get()))) {
         LDBG() << "no vectors: expected aligned, contiguous data, got "
                << operand.get().getType();
-        lanes = 1;
+        return 1;
       }
+  return getLanes(group.getDataGenerics());
 }
 
-OnePass::Copy OnePass::chooseCopy() const {
-  bool isAligned = true;
-  for (auto [i, operand] : llvm::enumerate(layout.operands)) {
-    int64_t strideBytes = layout.channels * layout.length * layout.widths[i];
-    isAligned &= buffers.isAligned(operand) &&
-                 cast<MemRefType>(operand.getType()).getLayout().isIdentity() &&
-                 getRunBytes(i) % CudaChip::kCopyBytes == 0 &&
-                 strideBytes % CudaChip::kCopyBytes == 0;
-  }
-  if (!isAligned) {
-    LDBG() << "copies of single elements: expected runs of whole 16 bytes";
-    return Copy::Elements;
-  }
-  // Short runs would keep one thread busy for long.
-  bool isShort = layout.channelsInnermost && tile < layout.channels;
-  return isShort ? Copy::AsyncPieces : Copy::Bulk;
+bool OnePass::isInOrder() const {
+  return llvm::all_of(group.getDataGenerics(), [](linalg::GenericOp generic) {
+    return llvm::all_of(generic.getIndexingMapsArray(), [](AffineMap map) {
+      return !isDataMap(map) || map.isIdentity();
+    });
+  });
 }
 
 void OnePass::emit(OpBuilder &b) {
   SmallVector<Type> shared;
   for (unsigned i : llvm::seq(numSums()))
     shared.push_back(getSharedType(tile, sumType(i)));
-  if (layout.channelsInnermost) {
+  if (flatRows) {
+    for (linalg::GenericOp generic : group.getDataGenerics())
+      for (OpOperand &operand : generic->getOpOperands())
+        if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
+            !flatData.contains(operand.get()))
+          flatData[operand.get()] = memref::CollapseShapeOp::create(
+              b, loc, operand.get(),
+              ArrayRef<ReassociationIndices>{{0}, {1, 2}});
+    int64_t elements = flatRows->rows * tile * flatRows->pieces;
+    for (unsigned i : llvm::seq(numSums()))
+      shared.push_back(getSharedType(elements, sumType(i)));
+  } else if (layout.channelsInnermost) {
     int64_t columns = tile / lanes;
     int64_t rowsOfThreads = std::max<int64_t>(threads / columns, 1);
     for (unsigned i : llvm::seq(numSums()))
@@ -163,6 +111,7 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
                    index.constant(0));
   slots.assign(kernel.shared.begin(), kernel.shared.begin() + numSums());
   scratch.assign(kernel.shared.begin() + numSums(), kernel.shared.end());
+  createFlatPiece(b, kernel);
   createViews(b);
   switch (chooseCopy()) {
   case Copy::Bulk:
@@ -182,7 +131,83 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
   emitElementwise(b, kernel);
 }
 
-void OnePass::emitElementwise(OpBuilder &b, const Kernel &kernel) const {
+void OnePass::createFlatPiece(OpBuilder &b, const Kernel &kernel) {
+  if (!flatRows)
+    return;
+  IndexBuilder index = at(b);
+  Value columns = index.constant(flatRows->columns);
+  flatGrid = {flatRows->rows, flatRows->columns,
+              index.div(kernel.thread, columns),
+              index.rem(kernel.thread, columns)};
+  flatPiece = getFlatPiece(b, {*flatRows, layout.length}, flatGrid.column,
+                           firstChannel);
+  Value firstElement = index.mul(firstChannel, index.constant(layout.length));
+  for (auto [memref, view] : flatData)
+    flatPiece.views[memref] = {view, index.constant(0), firstElement};
+}
+
+Value OnePass::isFlatActive(OpBuilder &b) const {
+  if (flatGrid.rows * flatGrid.columns == threads)
+    return arith::ConstantIntOp::create(b, loc, 1, /*width=*/1);
+  return at(b).compare(arith::CmpIPredicate::ult, flatGrid.row,
+                       constant(b, flatGrid.rows));
+}
+
+void OnePass::emitSumsOfFlatRows(OpBuilder &b, const Kernel &kernel) {
+  IndexBuilder index = at(b);
+  Value stride = index.constant(flatGrid.rows);
+  Walk walk = createWalk(b, /*loops=*/{0}, stride, lanes);
+  Value to = index.add(firstRow, rows);
+  flat = &flatPiece;
+  emitIf(b, isFlatActive(b), [&](OpBuilder &nested) {
+    SmallVector<Value> sums =
+        emitSums(nested, walk, flatPiece.getIndices(),
+                 {firstRow, flatGrid.row, stride, to}, lanes);
+    storeFlatSums(nested, scratch, {*flatRows, layout.length}, flatGrid.row,
+                  sums);
+  });
+  flat = nullptr;
+  barrier(b);
+  Value warpSize = index.constant(CudaChip::kWarpSize);
+  scf::ForOp::create(
+      b, loc, index.div(kernel.thread, warpSize), index.constant(tile),
+      index.constant(threads / CudaChip::kWarpSize), ValueRange(),
+      [&](OpBuilder &nested, Location, Value channel, ValueRange) {
+        IndexBuilder inside = at(nested);
+        Value lane = inside.rem(kernel.thread, warpSize);
+        SmallVector<Value> totals = addFlatSums(
+            nested, scratch, {*flatRows, layout.length}, channel, lane);
+        Value isFirst =
+            inside.compare(arith::CmpIPredicate::eq, lane, inside.constant(0));
+        emitIf(nested, isFirst, [&](OpBuilder &store) {
+          storeTotals(store, totals, slots, channel);
+        });
+        scf::YieldOp::create(nested, loc);
+      });
+}
+
+void OnePass::emitFlatElements(OpBuilder &b) {
+  IndexBuilder index = at(b);
+  Value stride = index.constant(flatGrid.rows);
+  Walk walk = {{0}, {rows}, {stride}};
+  Indices first = flatPiece.getIndices();
+  first[0] = firstRow;
+  flat = &flatPiece;
+  for (linalg::GenericOp generic : group.elementwise) {
+    emitIf(b, isFlatActive(b), [&](OpBuilder &nested) {
+      emitElements(nested, generic, walk, first,
+                   {index.constant(0), flatGrid.row, stride, rows}, lanes);
+    });
+    // Operands with other maps may be results of another thread.
+    if (generic != group.elementwise.back())
+      barrier(b);
+  }
+  flat = nullptr;
+}
+
+void OnePass::emitElementwise(OpBuilder &b, const Kernel &kernel) {
+  if (flatRows)
+    return emitFlatElements(b);
   IndexBuilder index = at(b);
   Walk walk;
   walk.loops = llvm::to_vector(llvm::seq<unsigned>(0, group.numLoops));
@@ -219,198 +244,10 @@ void OnePass::emitElementwise(OpBuilder &b, const Kernel &kernel) const {
   }
 }
 
-void OnePass::createViews(OpBuilder &b) {
-  onChip.clear();
-  copies.clear();
-  if (layout.operands.empty())
-    return;
-  IndexBuilder index = at(b);
-  auto space =
-      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-  auto bytesType = MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
-                                   MemRefLayoutAttrInterface(), space);
-  Value bytes = gpu::DynamicSharedMemoryOp::create(b, loc, bytesType);
-  for (auto [i, operand] : llvm::enumerate(layout.operands)) {
-    SmallVector<int64_t> shape;
-    SmallVector<Value> first;
-    for (unsigned loop : llvm::seq(group.numLoops)) {
-      bool isRow = !group.isFeature(loop) && loop != inner;
-      isRow |= layout.channelsInnermost && !group.isFeature(loop);
-      shape.push_back(group.isFeature(loop) ? tile
-                      : isRow               ? rowsOfBlock
-                                            : layout.length);
-      first.push_back(group.isFeature(loop) ? firstChannel
-                      : isRow               ? firstRow
-                                            : index.constant(0));
-    }
-    auto type = MemRefType::get(shape, getElementTypeOrSelf(operand),
-                                MemRefLayoutAttrInterface(), space);
-    Value offset = index.constant(layout.getSharedBytes(schedule, i));
-    Value view =
-        memref::ViewOp::create(b, loc, type, bytes, offset, ValueRange());
-    copies.push_back(view);
-    onChip[operand] = {view, first};
-  }
-}
-
-/// `memref`'s first byte, as an integer.
-static Value getAddress(OpBuilder &b, Location loc, Value memref) {
-  return memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memref);
-}
-
-static Type getPointerType(OpBuilder &b, NVVM::NVVMMemorySpace space) {
-  return LLVM::LLVMPointerType::get(b.getContext(),
-                                    static_cast<unsigned>(space));
-}
-
-static Value toPointer(OpBuilder &b, Location loc, Value address,
-                       NVVM::NVVMMemorySpace space) {
-  Value integer = arith::IndexCastOp::create(b, loc, b.getI64Type(), address);
-  return LLVM::IntToPtrOp::create(b, loc, getPointerType(b, space), integer);
-}
-
-void OnePass::emitBulkCopy(OpBuilder &b, const CopiedRows &copied,
-                           Value arrival) const {
-  IndexBuilder index = at(b);
-  for (auto [i, operand] : llvm::enumerate(layout.operands)) {
-    Value bytes = index.constant(getRunBytes(i));
-    Value source =
-        index.add(index.mul(index.add(firstRow, copied.first),
-                            index.constant(layout.channels * layout.length)),
-                  index.mul(firstChannel, index.constant(layout.length)));
-    Value from = index.add(getAddress(b, loc, operand),
-                           index.mul(source, index.constant(layout.widths[i])));
-    Value to = index.add(getAddress(b, loc, copies[i]),
-                         index.mul(copied.first, bytes));
-    Value toShared = toPointer(b, loc, to, NVVM::NVVMMemorySpace::Shared);
-    Value toCluster = LLVM::AddrSpaceCastOp::create(
-        b, loc, getPointerType(b, NVVM::NVVMMemorySpace::SharedCluster),
-        toShared);
-    Value size = arith::IndexCastOp::create(b, loc, b.getI32Type(),
-                                            index.mul(copied.count, bytes));
-    NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(
-        b, loc, toCluster,
-        toPointer(b, loc, from, NVVM::NVVMMemorySpace::Global), arrival, size,
-        /*multicastMask=*/Value(), /*l2CacheHint=*/Value());
-  }
-}
-
-void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
-  IndexBuilder index = at(b);
-  auto space =
-      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-  auto barrierType =
-      nvgpu::MBarrierGroupType::get(b.getContext(), space, /*numBarriers=*/1);
-  Value bar = nvgpu::MBarrierCreateOp::create(b, loc, barrierType);
-  Value zero = index.constant(0), one = index.constant(1);
-  Value isFirst = index.compare(arith::CmpIPredicate::eq, kernel.thread, zero);
-  emitIf(b, isFirst, [&](OpBuilder &nested) {
-    nvgpu::MBarrierInitOp::create(nested, loc, bar, one, zero, Value());
-    // Copies arrive at the barrier through another proxy. A fence of
-    // mbarrier.init alone would order only accesses of the cluster's threads.
-    NVVM::FenceProxyOp::create(
-        nested, loc,
-        NVVM::ProxyKindAttr::get(nested.getContext(),
-                                 NVVM::ProxyKind::async_shared),
-        NVVM::SharedSpaceAttr::get(nested.getContext(),
-                                   NVVM::SharedSpace::shared_cta));
-  });
-  barrier(b);
-  emitIf(b, isFirst, [&](OpBuilder &nested) {
-    IndexBuilder inside = at(nested);
-    int64_t bytesOfRow = 0;
-    for (unsigned i : llvm::seq(layout.operands.size()))
-      bytesOfRow += getRunBytes(i);
-    nvgpu::MBarrierArriveExpectTxOp::create(
-        nested, loc, bar, inside.mul(rows, inside.constant(bytesOfRow)), zero,
-        Value());
-    Value barAddress = nvgpu::MBarrierGetOp::create(
-        nested, loc, nested.getI64Type(), bar, zero);
-    Value barPointer = LLVM::IntToPtrOp::create(
-        nested, loc, getPointerType(nested, NVVM::NVVMMemorySpace::Shared),
-        barAddress);
-    // Where a tile has all channels, its rows are one run.
-    if (layout.channelsInnermost) {
-      Value hasRows = inside.compare(arith::CmpIPredicate::ugt, rows, zero);
-      emitIf(nested, hasRows, [&](OpBuilder &run) {
-        emitBulkCopy(run, {zero, rows}, barPointer);
-      });
-      return;
-    }
-    scf::ForOp::create(nested, loc, zero, rows, one, ValueRange(),
-                       [&](OpBuilder &run, Location, Value row, ValueRange) {
-                         emitBulkCopy(run, {row, one}, barPointer);
-                         scf::YieldOp::create(run, loc);
-                       });
-  });
-  Value parity = arith::ConstantIntOp::create(b, loc, 0, /*width=*/1);
-  nvgpu::MBarrierTryWaitParityOp::create(b, loc, bar, parity,
-                                         index.constant(kWaitHint), zero);
-}
-
-void OnePass::emitCopies(OpBuilder &b, const Kernel &kernel, bool inPieces) {
-  IndexBuilder index = at(b);
-  Value stride = index.constant(threads);
-  for (auto [i, operand] : llvm::enumerate(layout.operands)) {
-    // Upstream's op counts the bits of i1, which has a byte in memory.
-    bool isPiece = inPieces && !getElementTypeOrSelf(operand).isInteger(1);
-    int64_t elements = isPiece ? CudaChip::kCopyBytes / layout.widths[i] : 1;
-    // [row, channel, element], one of which is innermost.
-    Walk walk;
-    walk.loops = llvm::to_vector(llvm::seq<unsigned>(0, group.numLoops));
-    for (unsigned loop : walk.loops) {
-      int64_t size = group.isFeature(loop) ? tile : layout.length;
-      if (loop == inner)
-        size /= elements;
-      bool isRow =
-          !group.isFeature(loop) && (loop != inner || layout.channelsInnermost);
-      walk.sizes.push_back(isRow ? rows : index.constant(size));
-    }
-    walk.strides = delinearize(b, walk, stride);
-    Value source = operand, copy = copies[i];
-    SmallVector<Value> first = onChip[operand].first;
-    scf::ForOp::create(
-        b, loc, kernel.thread, countPieces(b, walk), stride,
-        delinearize(b, walk, kernel.thread),
-        [&](OpBuilder &nested, Location, Value, ValueRange position) {
-          IndexBuilder inside = at(nested);
-          Indices to = getIndices(nested, walk, Indices(group.numLoops),
-                                  position, elements);
-          Indices from(to);
-          for (auto [position, start] : llvm::zip_equal(from, first))
-            position = inside.add(position, start);
-          auto emitPiece = [&](OpBuilder &piece) {
-            if (isPiece) {
-              nvgpu::DeviceAsyncCopyOp::create(
-                  piece, loc, copy, to, source, from,
-                  piece.getIndexAttr(elements), /*srcElements=*/Value(),
-                  /*bypassL1=*/piece.getUnitAttr());
-              return;
-            }
-            Value value = memref::LoadOp::create(piece, loc, source, from);
-            memref::StoreOp::create(piece, loc, value, copy, to);
-          };
-          // The last tile may have fewer channels.
-          if (layout.channels % tile == 0) {
-            emitPiece(nested);
-          } else {
-            Value isChannel =
-                inside.compare(arith::CmpIPredicate::ult, from[inner],
-                               inside.constant(layout.channels));
-            emitIf(nested, isChannel, emitPiece);
-          }
-          scf::YieldOp::create(nested, loc, advance(nested, walk, position));
-        });
-  }
-  if (inPieces) {
-    NVVM::CpAsyncCommitGroupOp::create(b, loc);
-    NVVM::CpAsyncWaitGroupOp::create(b, loc, 0);
-  }
-  barrier(b);
-}
-
 void OnePass::emitSumsOfBlock(OpBuilder &b, const Kernel &kernel) {
-  if (layout.channelsInnermost)
+  if (flatRows)
+    emitSumsOfFlatRows(b, kernel);
+  else if (layout.channelsInnermost)
     emitSumsOfColumns(b, kernel);
   else if (tile == 1)
     emitSumsOfChannel(b, kernel);
@@ -524,8 +361,8 @@ Value OnePass::loadSlot(OpBuilder &b, unsigned sum, Value channel,
   IndexBuilder index = at(b);
   Value bytes = index.constant(sumType(sum).getWidth() / 8);
   Value address =
-      index.add(getAddress(b, loc, slots[sum]), index.mul(channel, bytes));
-  Value own = toPointer(b, loc, address, NVVM::NVVMMemorySpace::Shared);
+      index.add(getAddress(b, slots[sum]), index.mul(channel, bytes));
+  Value own = toPointer(b, address, NVVM::NVVMMemorySpace::Shared);
   Value number = arith::IndexCastOp::create(b, loc, b.getI32Type(), block);
   Value other = NVVM::MapaOp::create(
       b, loc, getPointerType(b, NVVM::NVVMMemorySpace::SharedCluster), own,
