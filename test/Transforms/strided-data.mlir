@@ -135,6 +135,8 @@ func.func @indices(%x: memref<2x3x4x5xf32, strided<[84, 28, 7, 1]>>, %sum: memre
 // CHECK-LABEL: func @most
 // CHECK:         memref.alloc() {alignment = 64 : i64} : memref<120xi8>
 // CHECK-NOT:     memref.alloc() {alignment = 64 : i64} : memref<120xi8>
+// CHECK:         memref.view %{{.+}} to memref<2x5x3xf32>
+// CHECK-NOT:     to memref<2x3x5xf32>
 // CHECK:         return
 func.func @most(%x: memref<2x3x5xf32, strided<[15, 5, 1], offset: 1>>, %f: memref<3xf32>,
                 %z: memref<2x3x5xf32, strided<[15, 1, 3]>>, %y: memref<2x3x5xf32, strided<[15, 1, 3]>>) {

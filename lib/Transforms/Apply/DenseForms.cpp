@@ -130,6 +130,8 @@ private:
 
   // Other data.
   LogicalResult versionPacked();
+  /// A version for each order, of which `chosen` is the number.
+  LogicalResult addDenseInChosen(Value chosen, ArrayRef<DataBytes> starts);
   /// The number of the order that most data are dense in.
   Value chooseOrder();
   Value isDenseInChosen(const StridedData &strided, Value chosen);
@@ -440,6 +442,21 @@ void RegionVersioner::unpack(const StridedData &strided, Value chosen,
   memref::DeallocOp::create(rewriter, loc, packed.copy);
 }
 
+LogicalResult RegionVersioner::addDenseInChosen(Value chosen,
+                                                ArrayRef<DataBytes> starts) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  for (size_t number : llvm::seq<size_t>(1, orders.size())) {
+    FailureOr<bool> isLast =
+        addVersion(isChosen(rewriter, chosen, number),
+                   [&] { return addDense(orders[number], starts); });
+    if (failed(isLast))
+      return failure();
+    if (*isLast)
+      return success();
+  }
+  return addDense(orders.front(), starts);
+}
+
 LogicalResult RegionVersioner::versionPacked() {
   Value chosen = chooseOrder();
   SmallVector<Packed> packed;
@@ -448,19 +465,8 @@ LogicalResult RegionVersioner::versionPacked() {
     packed.push_back(pack(strided, chosen));
     starts.push_back(packed.back().start);
   }
-  {
-    OpBuilder::InsertionGuard guard(rewriter);
-    for (size_t number : llvm::seq<size_t>(1, orders.size())) {
-      FailureOr<bool> isLast =
-          addVersion(isChosen(rewriter, chosen, number), [&, number = number] {
-            return addDense(orders[number], starts);
-          });
-      if (failed(isLast))
-        return failure();
-    }
-    if (failed(addDense(orders.front(), starts)))
-      return failure();
-  }
+  if (failed(addDenseInChosen(chosen, starts)))
+    return failure();
   for (auto [strided, copy] : llvm::zip_equal(data, packed))
     unpack(strided, chosen, copy);
   return success();

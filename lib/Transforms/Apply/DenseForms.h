@@ -23,7 +23,8 @@ namespace mlir::bngrad {
 /// Parts of dense data, such as some channels of it, are not dense, but their
 /// rows are contiguous. For a CPU and one feature loop, a version for each
 /// order takes such data: [N, C, S] or [N, C], as memrefs with strides of
-/// which the last is 1. The last version takes any strides.
+/// which the last is 1. The last version takes any strides: that with vectors
+/// by dense copies.
 ///
 /// Returns the members of every version; just `members` if the data are dense
 /// or cannot be versioned.

@@ -21,6 +21,8 @@
 // RUN: %{compare}
 // REDEFINE: %{entry} = reversed
 // RUN: %{compare}
+// REDEFINE: %{entry} = known
+// RUN: %{compare}
 
 // A result that begins within a cache line, written by streaming stores: rows start at the first whole line, and so
 // do the tables of per-channel values.
@@ -166,6 +168,33 @@ func.func @mixed(%dy: !nchw, %x: !nhwc, %scale: !p, %mean: !p, %variance: !p) ->
   return %dx, %0#0, %0#1 : !nhwc, !p, !p
 }
 func.func @mixed_expected(%dy: !nchw, %x: !nhwc, %scale: !p, %mean: !p, %variance: !p) -> (!nhwc, !p, !p) {
+  %empty = tensor.empty() : !nhwc
+  %dy_nhwc = linalg.transpose ins(%dy : !nchw) outs(%empty : !nhwc) permutation = [0, 2, 3, 1]
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy_nhwc : !nhwc) input(%x : !nhwc) scale(%scale : !p)
+      mean(%mean : !p) inv_std(%variance : !p) {feature_dims = array<i64: 3>} : !nhwc, !p, !p
+  return %0#0, %0#1, %0#2 : !nhwc, !p, !p
+}
+
+// The same with static strides, which need no test at run time.
+func.func @known(%dy: !nchw, %x: !nhwc, %scale: !p, %mean: !p, %variance: !p) -> (!nhwc, !p, !p) {
+  %dy_m = bufferization.to_buffer %dy : !nchw to !nchw_m
+  %x_m = bufferization.to_buffer %x : !nhwc to !nhwc_m
+  %both = memref.alloc() : memref<8x3x5x7xf32>
+  %dy_half = memref.subview %both[4, 0, 0, 0] [4, 3, 5, 7] [1, 1, 1, 1]
+      : memref<8x3x5x7xf32> to memref<4x3x5x7xf32, strided<[105, 35, 7, 1], offset: 420>>
+  memref.copy %dy_m, %dy_half : !nchw_m to memref<4x3x5x7xf32, strided<[105, 35, 7, 1], offset: 420>>
+  %dx_m = memref.alloc() : !nhwc_m
+  %x_v = memref.transpose %x_m (n, h, w, c) -> (n, c, h, w) : !nhwc_m to !nhwc_v
+  %dx_v = memref.transpose %dx_m (n, h, w, c) -> (n, c, h, w) : !nhwc_m to !nhwc_v
+  %dy_t = bufferization.to_tensor %dy_half restrict : memref<4x3x5x7xf32, strided<[105, 35, 7, 1], offset: 420>> to !nchw
+  %x_t = bufferization.to_tensor %x_v restrict : !nhwc_v to !nchw
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy_t : !nchw) input(%x_t : !nchw) scale(%scale : !p) mean(%mean : !p)
+      inv_std(%variance : !p) : !nchw, !p, !p
+  bufferization.materialize_in_destination %0#0 in restrict writable %dx_v : (!nchw, !nhwc_v) -> ()
+  %dx = bufferization.to_tensor %dx_m restrict : !nhwc_m to !nhwc
+  return %dx, %0#1, %0#2 : !nhwc, !p, !p
+}
+func.func @known_expected(%dy: !nchw, %x: !nhwc, %scale: !p, %mean: !p, %variance: !p) -> (!nhwc, !p, !p) {
   %empty = tensor.empty() : !nhwc
   %dy_nhwc = linalg.transpose ins(%dy : !nchw) outs(%empty : !nhwc) permutation = [0, 2, 3, 1]
   %0:3 = bngrad.batch_norm_backward grad_output(%dy_nhwc : !nhwc) input(%x : !nhwc) scale(%scale : !p)
