@@ -154,3 +154,60 @@ func.func @most(%x: memref<2x3x5xf32, strided<[15, 5, 1], offset: 1>>, %f: memre
   }
   return
 }
+
+// Dense data that are allocated in the region: all other data are copied.
+// CHECK-LABEL: func @inside
+// CHECK:         memref.alloc() {alignment = 64 : i64} : memref<120xi8>
+// CHECK:         memref.alloc() {alignment = 64 : i64} : memref<120xi8>
+// CHECK:         vector.load
+// CHECK:         return
+!gaps = memref<2x3x5xf32, strided<[60, 10, 2]>>
+func.func @inside(%x: !gaps, %f: memref<3xf32>, %z: !gaps) {
+  scf.execute_region no_inline {
+    %y = memref.alloc() : memref<2x3x5xf32>
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %f : !gaps, memref<3xf32>) outs(%y : memref<2x3x5xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, vector_bits = 64>} {
+    ^bb0(%e: f32, %a: f32, %out: f32):
+      %0 = arith.mulf %e, %a : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%y, %f : memref<2x3x5xf32>, memref<3xf32>) outs(%z : !gaps)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, vector_bits = 64>} {
+    ^bb0(%e: f32, %a: f32, %out: f32):
+      %0 = arith.addf %e, %a : f32
+      linalg.yield %0 : f32
+    }
+    memref.dealloc %y : memref<2x3x5xf32>
+    scf.yield
+  }
+  return
+}
+
+// A result that is read as another view of its memory would not be its copy.
+// CHECK-LABEL: func @another_view
+// CHECK-NOT:     memref.alloc
+// CHECK:         memref.load
+// CHECK:         return
+func.func @another_view(%x: !gaps, %f: memref<3xf32>, %y: !gaps, %z: !gaps) {
+  %v = memref.reinterpret_cast %y to offset: [0], sizes: [2, 3, 5], strides: [60, 10, 2] : !gaps to !gaps
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %f : !gaps, memref<3xf32>) outs(%y : !gaps)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, vector_bits = 64>} {
+    ^bb0(%e: f32, %a: f32, %out: f32):
+      %0 = arith.mulf %e, %a : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%v, %f : !gaps, memref<3xf32>) outs(%z : !gaps)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, vector_bits = 64>} {
+    ^bb0(%e: f32, %a: f32, %out: f32):
+      %0 = arith.addf %e, %a : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}

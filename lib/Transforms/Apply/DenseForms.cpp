@@ -18,6 +18,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/MemRef/Utils/MemRefUtils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Matchers.h"
@@ -139,6 +140,7 @@ private:
     DataBytes start;    // of the data, or of the copy
     Value isCopy, copy; // null: the data are dense
   };
+  bool mayPack();
   Packed pack(const StridedData &strided, Value chosen);
   void unpack(const StridedData &strided, Value chosen, const Packed &packed);
   /// The copy as a memref with the dims of `strided`.
@@ -161,6 +163,9 @@ private:
   Location loc;
   const ScheduledGroup &group;
   SmallVector<StridedData> data;
+  /// Whether dense data are allocated in the region; their sizes are not known
+  /// before.
+  bool hasInside = false;
   /// Those that data may be dense in, row-major first.
   SmallVector<SmallVector<int64_t>> orders;
   SmallVector<GroupMembers> versions;
@@ -174,8 +179,12 @@ RegionVersioner::RegionVersioner(RewriterBase &rewriter,
     : rewriter(rewriter), region(region), loc(region.getLoc()), group(group),
       orders(getOrders(group)) {
   rewriter.setInsertionPoint(region);
-  for (Value memref : memrefs)
-    data.push_back(StridedData::get(rewriter, loc, memref));
+  for (Value memref : memrefs) {
+    bool isInside = region.getRegion().isAncestor(memref.getParentRegion());
+    hasInside |= isInside;
+    data.push_back(isInside ? StridedData(memref)
+                            : StridedData::get(rewriter, loc, memref));
+  }
   bool mayReorder = llvm::all_of(data, [&](const StridedData &strided) {
     return !strided.isDense() && isReadByGenerics(strided.memref, region);
   });
@@ -326,7 +335,7 @@ Value RegionVersioner::mergeRowLoops(Order order,
 
 FailureOr<bool> RegionVersioner::versionWithRows(Order order) {
   SmallVector<ReassociationIndices> loops = getRowLoops(group, order);
-  if (!mayMergeRows(group, order, loops))
+  if (hasInside || !mayMergeRows(group, order, loops))
     return false;
   MergedData merged;
   Value test;
@@ -355,6 +364,8 @@ Value RegionVersioner::isChosen(OpBuilder &b, Value chosen, size_t order) {
 
 Value RegionVersioner::chooseOrder() {
   Value chosen = index().constant(0), most;
+  if (orders.size() == 1)
+    return chosen;
   for (auto [number, order] : llvm::enumerate(orders)) {
     Value count = index().constant(0);
     for (const StridedData &strided : data)
@@ -399,6 +410,21 @@ void RegionVersioner::emitIf(Value condition,
   scf::IfOp::create(rewriter, loc, condition, [&](OpBuilder &b, Location) {
     body(b);
     scf::YieldOp::create(b, loc);
+  });
+}
+
+/// Whether data that are written are read as the same memref only, so that both
+/// are one copy.
+bool RegionVersioner::mayPack() {
+  auto getRoot = [](const StridedData &strided) {
+    return memref::skipViewLikeOps(cast<MemrefValue>(strided.memref));
+  };
+  return llvm::none_of(data, [&](const StridedData &written) {
+    return DataUse::get(group, written.memref).isWritten &&
+           llvm::any_of(data, [&](const StridedData &other) {
+             return other.memref != written.memref &&
+                    getRoot(other) == getRoot(written);
+           });
   });
 }
 
@@ -502,7 +528,7 @@ RegionVersioner::build(const GroupMembers &members) {
       return failure();
     hasLast = *isLast;
   }
-  if (!hasLast && !isVectorized) {
+  if (!hasLast && !(isVectorized && mayPack())) {
     rewriter.moveOpBefore(region, rewriter.getInsertionBlock(),
                           rewriter.getInsertionPoint());
     versions.push_back(members);

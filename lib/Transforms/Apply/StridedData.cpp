@@ -28,8 +28,7 @@ StridedData StridedData::get(OpBuilder &b, Location loc, Value memref) {
   auto toValues = [&](ArrayRef<OpFoldResult> mixed) {
     return getValueOrCreateConstantIndexOp(b, loc, mixed);
   };
-  StridedData data;
-  data.memref = memref;
+  StridedData data(memref);
   data.base = op.getBaseBuffer();
   data.offset =
       getValueOrCreateConstantIndexOp(b, loc, op.getConstifiedMixedOffset());

@@ -41,6 +41,7 @@ struct StridedData : DataDims {
   Value memref;
   Value base, offset; // the offset in elements
 
+  explicit StridedData(Value memref) : memref(memref) {}
   static StridedData get(OpBuilder &b, Location loc, Value memref);
 
   MemRefType getType() const { return cast<MemRefType>(memref.getType()); }
