@@ -211,3 +211,42 @@ func.func @another_view(%x: !gaps, %f: memref<3xf32>, %y: !gaps, %z: !gaps) {
   }
   return
 }
+
+// Data that are also read for the first row have no other place, and neither have data that another op writes.
+// CHECK-LABEL: func @first_row
+// CHECK-NOT:     memref.view
+// CHECK:         memref.load %{{.+}}[%c0, %{{.+}}]
+// CHECK:         return
+!rows = memref<7x5xf32, strided<[9, 1]>>
+func.func @first_row(%x: !rows, %y: !rows) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [affine_map<(n, c) -> (n, c)>, affine_map<(n, c) -> (0, c)>, affine_map<(n, c) -> (n, c)>], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %x : !rows, !rows) outs(%y : !rows) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: f32, %a: f32, %out: f32):
+      %0 = arith.subf %e, %a : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// CHECK-LABEL: func @written_by_another_op
+// CHECK-NOT:     memref.alloc
+// CHECK:         memref.copy %{{.+}}, %{{.+}} : memref<2x3x5xf32> to memref<2x3x5xf32, strided<[60, 10, 2]>>
+// CHECK-NOT:     memref.alloc
+// CHECK:         return
+func.func @written_by_another_op(%w: memref<2x3x5xf32>, %x: !gaps, %sum: memref<3xf32>) {
+  scf.execute_region no_inline {
+    memref.copy %w, %x : memref<2x3x5xf32> to !gaps
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : !gaps) outs(%sum : memref<3xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}

@@ -46,7 +46,7 @@ static bool isDense(Value memref) {
 }
 
 /// The memrefs with an element per iteration, or nothing if one is read in
-/// another order than that of the loops.
+/// another order than that of the loops, or by the channel, too.
 static std::optional<llvm::SetVector<Value>>
 getData(const ScheduledGroup &group) {
   llvm::SetVector<Value> data;
@@ -58,6 +58,13 @@ getData(const ScheduledGroup &group) {
       if (!map.isIdentity())
         return std::nullopt;
       data.insert(operand.get());
+    }
+  for (linalg::GenericOp generic : group.getMembers())
+    for (OpOperand &operand : generic->getOpOperands()) {
+      bool isOfData = generic.getNumLoops() == group.numLoops &&
+                      isDataMap(generic.getMatchingIndexingMap(&operand));
+      if (!isOfData && data.contains(operand.get()))
+        return std::nullopt;
     }
   return data;
 }
@@ -77,8 +84,8 @@ static bool hasWholeBytes(Value memref) {
          (type.isInteger(1) || type.getIntOrFloatBitWidth() % 8 == 0);
 }
 
-/// Whether only generics of `region` use `memref` in it, so that its dims may
-/// come in another order there.
+/// Whether only generics of `region` use `memref` in it, so that data in
+/// another order, or a copy, may take its place.
 static bool isReadByGenerics(Value memref, scf::ExecuteRegionOp region) {
   return llvm::all_of(memref.getUsers(), [&](Operation *user) {
     return !region->isProperAncestor(user) || isa<linalg::GenericOp>(user);
@@ -304,8 +311,9 @@ Value RegionVersioner::mergeOuterLoops(
   return test;
 }
 
-/// The same for other data. Loops are kept; where those of `rowLoops` can be
-/// merged in all data, the last has all of their iterations and the others one.
+/// The same for other orders: [N, C, S] or [C, S]. Loops are kept; where those
+/// of `rowLoops` can be merged in all data, the last has all of their
+/// iterations and the others one.
 Value RegionVersioner::mergeRowLoops(Order order,
                                      const ReassociationIndices &rowLoops,
                                      MergedData &merged) {
@@ -413,17 +421,24 @@ void RegionVersioner::emitIf(Value condition,
   });
 }
 
-/// Whether data that are written are read as the same memref only, so that both
-/// are one copy.
+/// Whether copies can take the place of the data: nothing but the generics uses
+/// these, and reads results as other views of their memory.
 bool RegionVersioner::mayPack() {
-  auto getRoot = [](const StridedData &strided) {
-    return memref::skipViewLikeOps(cast<MemrefValue>(strided.memref));
+  auto isAnotherView = [](Value value, Value memref) {
+    auto other = dyn_cast<MemrefValue>(value);
+    return other && other != memref &&
+           memref::skipViewLikeOps(other) ==
+               memref::skipViewLikeOps(cast<MemrefValue>(memref));
   };
-  return llvm::none_of(data, [&](const StridedData &written) {
-    return DataUse::get(group, written.memref).isWritten &&
-           llvm::any_of(data, [&](const StridedData &other) {
-             return other.memref != written.memref &&
-                    getRoot(other) == getRoot(written);
+  return llvm::all_of(data, [&](const StridedData &strided) {
+    Value memref = strided.memref;
+    if (!strided.isDense() && !isReadByGenerics(memref, region))
+      return false;
+    return !DataUse::get(group, memref).isWritten ||
+           llvm::none_of(group.getMembers(), [&](linalg::GenericOp member) {
+             return llvm::any_of(member->getOperands(), [&](Value operand) {
+               return isAnotherView(operand, memref);
+             });
            });
   });
 }

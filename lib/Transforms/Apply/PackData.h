@@ -21,8 +21,7 @@ struct DataUse {
   static DataUse get(const ScheduledGroup &group, Value memref);
 };
 
-/// Copies `from` to `to`, data of `group` of the same sizes with any strides,
-/// one of which is dense in the order of the loops.
+/// Copies `from` to `to`, data of `group` of the same sizes with any strides.
 void emitCopy(OpBuilder &b, Location loc, const ScheduledGroup &group,
               Value from, Value to);
 

@@ -41,7 +41,8 @@ int64_t StridedData::getElementBytes() const {
   return llvm::divideCeil(getType().getElementTypeBitWidth(), 8);
 }
 
-/// Elements from the first to the last in memory, where no stride is negative.
+/// Elements from the first to the last in memory. Those before the first, which
+/// negative strides reach, do not count.
 static Value getExtent(OpBuilder &b, Location loc, const DataDims &dims) {
   IndexBuilder index = {b, loc};
   Value extent = index.constant(1);
