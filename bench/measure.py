@@ -216,10 +216,14 @@ def run_rounds(harness, contenders, rounds, is_decided=lambda: True):
                 break
             rounds += requested
     for contender in contenders:
-        # The machine is never idle: use all measurements, and mark the result.
-        contender.noisy = len(contender.samples) < len(contender.disturbed) / 2
-        if contender.noisy:
-            contender.samples.update(contender.disturbed)
+        use_disturbed(contender)
+
+
+def use_disturbed(contender):
+    """Uses all measurements, and marks the result, if most are disturbed: no machine is ever idle."""
+    contender.noisy = len(contender.samples) < len(contender.disturbed) / 2
+    if contender.noisy:
+        contender.samples.update(contender.disturbed)
 
 
 def _median_warm(contender):

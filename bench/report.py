@@ -156,12 +156,20 @@ def summarize_limits(document):
         differ = judge.count_states(twins)[judge.BROKEN]
         lines.append(f"The same kernel twice: {farthest:.3f} apart at most, intervals of {widest:.3f} at most,"
                      f" {differ} of {len(twins) // 2} found to differ.")
-    lines += [f"* broken: {line}" for line in document["failures"]]
-    lines += [f"* {name}, {verdict.text}" for state in (judge.BROKEN, judge.UNDECIDED)
-              for name, verdict in named if verdict.state == state]
-    is_kept = (judge.is_kept(verdicts) and not document["failures"]
-               and all(twin.state != judge.BROKEN for twin in twins))
-    return lines, is_kept
+    return lines + list_unkept(document, named), are_kept(document, verdicts, twins)
+
+
+def list_unkept(document, named):
+    """A line for each failure and each limit that is not kept; `named`: (case, verdict)."""
+    return [f"* broken: {line}" for line in document["failures"]] + [
+        f"* {name}, {verdict.text}" for state in (judge.BROKEN, judge.UNDECIDED)
+        for name, verdict in named if verdict.state == state]
+
+
+def are_kept(document, verdicts, twins):
+    """Whether a run passes --assert."""
+    return (judge.is_kept(verdicts) and not document["failures"]
+            and all(twin.state != judge.BROKEN for twin in twins))
 
 
 def markdown(document):

@@ -65,7 +65,7 @@ tests_of() {
     lib/Transforms/*)
       echo ':: (Transforms|Pipelines|Compile)/|Integration/CPU' ;;
     bench/gpu/*) echo ':: GpuSuite/' ;;
-    bench/compilers/* | bench/machine.py) echo ':: Scripts/compilers' ;;
+    bench/compilers/* | bench/machine.py | bench/report.py) echo ':: Scripts/compilers' ;;
     tools/bngrad-compile/*) echo ':: Compile/' ;;
     tools/bngrad-runner/Shard* | tools/bngrad-runner/Processes.cpp) echo 'Distributed/.*mpich' ;;
     tools/bngrad-runner/*) echo ':: Runner/' ;;

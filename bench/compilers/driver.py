@@ -185,10 +185,7 @@ def run_rounds(slots, contenders, rounds, is_decided):
                 break
             rounds += requested
     for contender in contenders:
-        # The machine is never idle: use all turns, and mark the result.
-        contender.noisy = len(contender.samples) < len(contender.disturbed) / 2
-        if contender.noisy:
-            contender.samples.update(contender.disturbed)
+        measure.use_disturbed(contender)
         if contender.error:
             contender.samples = {}
 

@@ -115,12 +115,7 @@ def summarize_limits(document):
     if twins:
         lines.append(f"The same kernel in two processes: {max(abs(twin.value - 1) for twin in twins):.3f} apart at"
                      f" most, {judge.count_states(twins)[judge.BROKEN]} of {len(twins) // 2} found to differ.")
-    lines += [f"* broken: {line}" for line in document["failures"]]
-    lines += [f"* {name}, {verdict.text}" for state in (judge.BROKEN, judge.UNDECIDED)
-              for name, verdict in named if verdict.state == state]
-    is_kept = (judge.is_kept(verdicts) and not document["failures"]
-               and all(twin.state != judge.BROKEN for twin in twins))
-    return lines, is_kept
+    return lines + report.list_unkept(document, named), report.are_kept(document, verdicts, twins)
 
 
 def markdown(document):
