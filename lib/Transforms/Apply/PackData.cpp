@@ -9,9 +9,9 @@
 #include "PackData.h"
 #include "IndexBuilder.h"
 #include "Schedule/SizeRules.h"
+#include "StridedData.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -77,14 +77,11 @@ private:
 } // namespace
 
 BlockedCopy::Side BlockedCopy::getSide(OpBuilder &b, Value memref) const {
-  auto strided = memref::ExtractStridedMetadataOp::create(b, loc, memref);
-  Value offset = getValueOrCreateConstantIndexOp(
-      b, loc, strided.getConstifiedMixedOffset());
+  auto strided = StridedData::get(b, loc, memref);
   Value address =
       memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memref);
-  return {memref, at(b).add(address, at(b).mul(offset, width)),
-          getValueOrCreateConstantIndexOp(b, loc,
-                                          strided.getConstifiedMixedStrides())};
+  return {memref, at(b).add(address, at(b).mul(strided.offset, width)),
+          strided.strides};
 }
 
 BlockedCopy::BlockedCopy(OpBuilder &b, Location loc,

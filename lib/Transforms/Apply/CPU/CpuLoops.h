@@ -295,7 +295,7 @@ private:
 
   llvm::SetVector<Value> dataOperands;
   DenseMap<Value, Value> flats; // by data operand
-  /// By data operand, of all dims but the last; if data have strides.
+  /// By data operand and dim, in elements; if data have strides.
   DenseMap<Value, SmallVector<Value>> rowStrides;
 };
 
