@@ -522,3 +522,54 @@ func.func @nothing_to_fuse(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> tensor<
   } -> tensor<4xf32>
   return %sum : tensor<4xf32>
 }
+
+// Inputs whose elements are all the same are scalars: those of a constant, of a
+// fill and of a splat, of any sizes.
+// CHECK-LABEL: func @uniform_inputs
+// CHECK-SAME:    (%[[X:[^:]+]]: tensor<?x4xf32>, %[[S:[^:]+]]: f32,
+// CHECK-DAG:     %[[HALF:.+]] = arith.constant 5.000000e-01 : f32
+// CHECK-DAG:     %[[C2:.+]] = arith.constant 2.000000e+00 : f32
+// CHECK:         linalg.generic {{.+}} ins(%[[X]] : tensor<?x4xf32>) outs
+// CHECK-NEXT:    ^bb0(%[[E:[^:]+]]: f32, %{{.+}}: f32):
+// CHECK-NEXT:      %[[SCALED:.+]] = arith.mulf %[[E]], %[[HALF]]
+// CHECK-NEXT:      %[[SHIFTED:.+]] = arith.addf %[[SCALED]], %[[S]]
+// CHECK-NEXT:      %[[LESS:.+]] = arith.subf %[[SHIFTED]], %[[C2]]
+// CHECK-NEXT:      linalg.yield %[[LESS]]
+func.func @uniform_inputs(%x: tensor<?x4xf32>, %s: f32, %n: index) -> tensor<?x4xf32> {
+  %two = arith.constant 2.0 : f32
+  %half = arith.constant dense<0.5> : tensor<4xf32>
+  %e = tensor.empty(%n) : tensor<?x4xf32>
+  %filled = linalg.fill ins(%s : f32) outs(%e : tensor<?x4xf32>) -> tensor<?x4xf32>
+  %splat = tensor.splat %two[%n] : tensor<?x4xf32>
+  %y = linalg.generic {indexing_maps = [#data, #feature, #data, #data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %half, %filled, %splat : tensor<?x4xf32>, tensor<4xf32>, tensor<?x4xf32>, tensor<?x4xf32>) outs(%e : tensor<?x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %d: f32, %o: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.addf %0, %c : f32
+    %2 = arith.subf %1, %d : f32
+    linalg.yield %2 : f32
+  } -> tensor<?x4xf32>
+  return %y : tensor<?x4xf32>
+}
+
+// An input that alone tells the size of a loop stays an operand. A constant of
+// different elements is read.
+// CHECK-LABEL: func @uniform_inputs_kept
+// CHECK-DAG:     %[[TWOS:.+]] = arith.constant dense<2.000000e+00> : tensor<8x4xf32>
+// CHECK-DAG:     %[[STEPS:.+]] = arith.constant dense<[0.000000e+00, 1.000000e+00, 2.000000e+00, 3.000000e+00]>
+// CHECK-DAG:     %[[TWO:.+]] = arith.constant 2.000000e+00 : f32
+// CHECK:         linalg.generic {{.+}} ins(%[[TWOS]], %[[STEPS]] :
+// CHECK-NEXT:    ^bb0(%{{.+}}: f32, %[[STEP:[^:]+]]: f32,
+// CHECK-NEXT:      arith.mulf %[[STEP]], %[[TWO]]
+func.func @uniform_inputs_kept(%init: tensor<4xf32>) -> tensor<4xf32> {
+  %twos = arith.constant dense<2.0> : tensor<8x4xf32>
+  %steps = arith.constant dense<[0.0, 1.0, 2.0, 3.0]> : tensor<4xf32>
+  %sum = linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%twos, %steps : tensor<8x4xf32>, tensor<4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<4xf32>
+  return %sum : tensor<4xf32>
+}

@@ -263,6 +263,47 @@ private:
   }
 };
 
+/// The scalar that every element of `value` is, or null: that of a fill, of a
+/// splat, or of a constant, which is created where `rewriter` stands.
+static Value getUniformElement(PatternRewriter &rewriter, Value value) {
+  if (auto fill = value.getDefiningOp<linalg::FillOp>())
+    return fill.getInputs().front();
+  if (auto splat = value.getDefiningOp<tensor::SplatOp>())
+    return splat.getInput();
+  SplatElementsAttr constant;
+  if (!matchPattern(value, m_Constant(&constant)))
+    return {};
+  auto element = dyn_cast<TypedAttr>(constant.getSplatValue<Attribute>());
+  return element && isa<FloatAttr, IntegerAttr>(element)
+             ? arith::ConstantOp::create(rewriter, value.getLoc(), element)
+             : Value();
+}
+
+/// An input whose elements are all the same, such as the zeros of a ReLU's
+/// gradient, is a scalar in the body. The operand is erased later, unless it
+/// alone tells the size of a loop.
+struct FoldUniformInputs : OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::GenericOp generic,
+                                PatternRewriter &rewriter) const override {
+    if (!generic.hasPureTensorSemantics())
+      return rewriter.notifyMatchFailure(generic, "not on tensors");
+    for (OpOperand *input : generic.getDpsInputOperands()) {
+      BlockArgument argument = generic.getMatchingBlockArgument(input);
+      if (argument.use_empty())
+        continue;
+      rewriter.setInsertionPoint(generic);
+      Value element = getUniformElement(rewriter, input->get());
+      if (!element || element.getType() != argument.getType())
+        continue;
+      rewriter.replaceAllUsesWith(argument, element);
+      return success();
+    }
+    return rewriter.notifyMatchFailure(generic, "no input of equal elements");
+  }
+};
+
 /// An init that is only overwritten need not be some value that happens to have
 /// the right shape.
 struct UseEmptyInits : OpRewritePattern<linalg::GenericOp> {
@@ -318,8 +359,8 @@ struct BNGradFusePass : bngrad::impl::BNGradFusePassBase<BNGradFusePass> {
 } // namespace
 
 void mlir::bngrad::populateFusePatterns(RewritePatternSet &patterns) {
-  patterns.add<FuseIntoReaders, GeneralizeElementwise, UseEmptyInits>(
-      patterns.getContext());
+  patterns.add<FoldUniformInputs, FuseIntoReaders, GeneralizeElementwise,
+               UseEmptyInits>(patterns.getContext());
   populateFoldReshapePatterns(patterns);
   linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
   linalg::GenericOp::getCanonicalizationPatterns(patterns,

@@ -127,3 +127,24 @@ func.func @scaled_and_dequantized(%q: tensor<9x5xf16>, %s: tensor<5xf32>, %x: te
   %d = arith.addf %0#0, %x : tensor<9x5xf32>
   return %n, %d : tensor<9x5xf32>, tensor<9x5xf32>
 }
+
+// RUN: bngrad-runner %s --entry=uniform_grad_output --check --arg=random:1 --arg=random:2 --arg=random:3 | FileCheck %s --check-prefix=RUN-UNIFORM
+// RUN: bngrad-runner %s --entry=uniform_grad_output --check --arg=random:1 --arg=random:2 --arg=random:3 --target=cuda-emulator \
+// RUN:   | FileCheck %s --check-prefix=RUN-UNIFORM
+// RUN-UNIFORM: result 0 grad_input {{.*}} ok
+// RUN-UNIFORM-NEXT: result 1 grad_scale {{.*}} ok
+// RUN-UNIFORM-NEXT: result 2 grad_offset {{.*}} ok
+
+// CHECK-LABEL: func.func @uniform_grad_output(
+// The loops read the input alone.
+// CHECK-NOT: memref.get_global
+// CHECK: linalg.generic {{.*}} ins(%[[X:[^ ,]+]], %{{[^ ,]+}} : memref<8x4x15xf32>, memref<4xf32>) outs({{.*}} : memref<4xf32>, memref<4xf32>)
+// CHECK: return
+func.func @uniform_grad_output(%x: tensor<8x4x15xf32>, %mean: tensor<4xf32>, %variance: tensor<4xf32>)
+    -> (tensor<8x4x15xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %dy = arith.constant dense<0.75> : tensor<8x4x15xf32>
+  %dx, %ds, %do = bngrad.batch_norm_backward grad_output(%dy : tensor<8x4x15xf32>) input(%x : tensor<8x4x15xf32>)
+      mean(%mean : tensor<4xf32>) variance(%variance : tensor<4xf32>) {epsilon = 1.0e-5 : f64}
+      : tensor<8x4x15xf32>, tensor<4xf32>, tensor<4xf32>
+  return %dx, %ds, %do : tensor<8x4x15xf32>, tensor<4xf32>, tensor<4xf32>
+}
