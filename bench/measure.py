@@ -27,7 +27,7 @@ WAIT, WAIT_PER_ROUND = 0.1, 0.7
 FEW_ROUNDS = 5
 # Rounds over the requested ones, at most, to decide limits.
 MOST_ROUNDS = 4
-# Duration of the repeated calls of a short kernel, in seconds.
+# Duration of the repeated calls of the fastest contender, in seconds.
 SHORT_WINDOW = 400e-6
 
 
@@ -178,8 +178,10 @@ def run_rounds(harness, contenders, rounds, is_decided=lambda: True):
     until `is_decided` or there are MOST_ROUNDS times as many."""
     requested = rounds
     active = [c for c in contenders if c.run and not c.error]
+    # Calls warm the caches, so all contenders have as many as the fastest.
+    calls = max(map(_calls, active), default=1)
     for contender in active:
-        contender.calls = _calls(contender)
+        contender.calls = calls
     number, wait, waited = 0, WAIT, 0
     while active and number < rounds * PATIENCE:
         # Every contender follows every other one equally often.
