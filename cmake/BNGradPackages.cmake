@@ -46,4 +46,5 @@ set(CPACK_DEBIAN_TOOLS_DESCRIPTION "Compiler of the C library, tools and mlir-op
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS
   "libbngrad-runtime${BNGRAD_SOVERSION} (= ${PROJECT_VERSION}), libmlir-22, libomp5-22")
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS libhwloc15)
 include(CPack)

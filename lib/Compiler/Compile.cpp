@@ -37,6 +37,8 @@ static Target getTarget(const llvm::TargetMachine &machine,
   target.setFeatures(triple, [&](StringRef feature) {
     return triple.isX86() && subtarget.checkFeatures(("+" + feature).str());
   });
+  if (int64_t bits = getSveBits(options.codeGen, machine))
+    target.vectorBits = bits;
   return target;
 }
 
@@ -141,7 +143,8 @@ static void describeTarget(llvm::Module &module,
 }
 
 /// The optimized LLVM IR of `module`, which is lowered; null and a diagnostic.
-static std::unique_ptr<llvm::Module> translate(ModuleOp module, Device device,
+static std::unique_ptr<llvm::Module> translate(ModuleOp module,
+                                               const CompileOptions &options,
                                                llvm::TargetMachine &machine,
                                                llvm::LLVMContext &llvmContext) {
   if (failed(verifyLowered(module)))
@@ -152,12 +155,13 @@ static std::unique_ptr<llvm::Module> translate(ModuleOp module, Device device,
     return nullptr;
   llvmModule->setDataLayout(machine.createDataLayout());
   llvmModule->setTargetTriple(machine.getTargetTriple());
+  useSve(*llvmModule, getSveBits(options.codeGen, machine));
   if (llvm::Error error = optimize(*llvmModule, machine)) {
     module.emitError(llvm::toString(std::move(error)));
     return nullptr;
   }
   if (failed(verifyCalls(*llvmModule, module.getLoc(),
-                         getLibraryPrefixes(device))))
+                         getLibraryPrefixes(options.device))))
     return nullptr;
   addFloatConversions(*llvmModule);
   return llvmModule;
@@ -221,7 +225,7 @@ FailureOr<std::string> mlir::bngrad::compile(ModuleOp module,
 
   llvm::LLVMContext llvmContext;
   std::unique_ptr<llvm::Module> llvmModule =
-      translate(module, options.device, *machine, llvmContext);
+      translate(module, options, *machine, llvmContext);
   if (!llvmModule)
     return failure();
   if (kind == OutputKind::LLVMIR) {

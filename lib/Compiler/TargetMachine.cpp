@@ -13,6 +13,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Target/LLVMIR/LLVMTranslationInterface.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Config/Targets.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -60,6 +61,29 @@ bool mlir::bngrad::isNative(const CodeGenTarget &target) {
   llvm::Triple host(llvm::sys::getProcessTriple());
   return getTriple(target).getArch() == host.getArch() &&
          (target.cpu.empty() || target.cpu == "native");
+}
+
+int64_t mlir::bngrad::getSveBits(const CodeGenTarget &target,
+                                 const llvm::TargetMachine &machine) {
+  if (!machine.getTargetTriple().isAArch64() || isNative(target) ||
+      !machine.getMCSubtargetInfo()->checkFeatures("+sve"))
+    return 0;
+  // LLVM does not know the lengths. The others have registers of 128 bits, as
+  // those of NEON.
+  return llvm::StringSwitch<int64_t>(target.cpu)
+      .Case("a64fx", 512)
+      .Cases({"neoverse-v1", "fujitsu-monaka"}, 256)
+      .Default(0);
+}
+
+void mlir::bngrad::useSve(llvm::Module &module, int64_t bits) {
+  if (bits == 0)
+    return;
+  unsigned granules = bits / 128; // vscale
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration())
+      function.addFnAttr(llvm::Attribute::getWithVScaleRangeArgs(
+          module.getContext(), granules, granules));
 }
 
 /// Registers LLVM's targets of the machines that are supported, once.

@@ -22,6 +22,16 @@ namespace mlir::bngrad {
 /// Whether code for `target` is for this machine's CPU.
 bool isNative(const CodeGenTarget &target);
 
+/// The length of SVE's registers, in bits, of the AArch64 CPU that `target`
+/// names; 0 if it has none, or the length is not known. That of this machine is
+/// not: systems may give a process shorter registers than its CPU has.
+int64_t getSveBits(const CodeGenTarget &target,
+                   const llvm::TargetMachine &machine);
+
+/// Lets code in `module` use registers of SVE of `bits` bits, and of no other
+/// length. 0: none.
+void useSve(llvm::Module &module, int64_t bits);
+
 /// Makes a target machine at the level of optimization that all code is
 /// compiled with. `isJit`: code is loaded by the process that makes it;
 /// otherwise it is position independent.

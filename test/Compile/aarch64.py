@@ -1,7 +1,8 @@
 """aarch64.py BNGRAD-COMPILE GCC CROSS-GCC QEMU DIR: gradients on AArch64 have the bits that they have on x86-64.
 
 All programs are compiled by BNGRAD-COMPILE for both, with the same schedule. A C program calls them on the same inputs,
-here and in QEMU, and the results are compared byte by byte. Prints `N programs, M results, 0 differ`.
+here and in QEMU, and the results are compared byte by byte. Vectors are those of NEON, and of SVE with two lengths.
+Prints `CPU: N programs, M results, 0 differ`.
 """
 
 import pathlib
@@ -22,8 +23,9 @@ SHAPES = [
 ]
 VARIANTS = ["plain", "mask", "frozen", "dynamic"]
 WIDTHS = {"f32": 4, "bf16": 2, "f16": 2, "f64": 8}
-SCHEDULE = "#bngrad.schedule<{kind}, threads = 2, vector_bits = 128, streaming_bytes = {bytes}, fma = true>"
-MACHINES = {"x86": ("x86_64-linux-gnu", "x86-64-v3"), "arm": ("aarch64-linux-gnu", "generic")}
+SCHEDULE = "#bngrad.schedule<{kind}, threads = 2, vector_bits = {bits}, streaming_bytes = {bytes}, fma = true>"
+# By CPU, the bits of its registers and the options with which QEMU has them.
+CPUS = {"generic": (128, []), "neoverse-v1": (256, ["-cpu", "max,sve-max-vq=2"]), "a64fx": (512, ["-cpu", "a64fx"])}
 
 
 def make_program(name, shape, feature, element, variant):
@@ -99,9 +101,10 @@ int main(void) {
 """
 
 
-def main():
-    compiler, gcc, cross_gcc, qemu, folder = sys.argv[1:6]
-    work = pathlib.Path(folder)
+def compare(tools, work, cpu):
+    """Compares all programs on `cpu` of AArch64 with those on x86-64."""
+    compiler, gcc, cross_gcc, qemu = tools
+    bits, options = CPUS[cpu]
     work.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng(3)
     programs, data, caller, sizes_of_results = {}, b"", CALLER, []
@@ -113,7 +116,7 @@ def main():
                     continue
                 name = f"f{len(programs)}"
                 ir, arguments, results = make_program(name, shape, feature, element, variant)
-                schedule = SCHEDULE.format(kind=kind, bytes=1 if variant != "frozen" else 1 << 30)
+                schedule = SCHEDULE.format(kind=kind, bits=bits, bytes=1 if variant != "frozen" else 1 << 30)
                 programs[name] = ir, "#bngrad.schedule<loops>" if kind == "loops" else schedule
                 arrays = [(make_input(generator, key, *of), of[1]) for key, of in arguments]
                 for number, (array, sizes) in enumerate(arrays):
@@ -135,18 +138,19 @@ def main():
     (work / "caller.c").write_text("#include <stdint.h>\n" + prototypes + caller + "  return 0;\n}\n")
     (work / "input").write_bytes(data)
     outputs = {}
-    for machine, (triple, cpu) in MACHINES.items():
+    machines = {"x86": ("x86_64-linux-gnu", "x86-64-v3"), "arm": ("aarch64-linux-gnu", cpu)}
+    for machine, (triple, name) in machines.items():
         objects = []
         for schedule in sorted({schedule for _, schedule in programs.values()}):
             source = work / f"{len(objects)}.mlir"
             source.write_text("".join(ir for ir, own in programs.values() if own == schedule))
             objects.append(work / f"{machine}{len(objects)}.o")
-            subprocess.run([compiler, source, "-o", objects[-1], f"--mtriple={triple}", f"--mcpu={cpu}",
+            subprocess.run([compiler, source, "-o", objects[-1], f"--mtriple={triple}", f"--mcpu={name}",
                             f"--schedule={schedule}"], check=True)
         binary = work / machine
         linker = gcc if machine == "x86" else cross_gcc
         subprocess.run([linker, "-O1", work / "caller.c", *objects, "-o", binary, "-lm", "-ldl"], check=True)
-        emulator = [] if machine == "x86" else [qemu, "-L", "/usr/aarch64-linux-gnu"]
+        emulator = [] if machine == "x86" else [qemu, *options, "-L", "/usr/aarch64-linux-gnu"]
         with open(work / "input", "rb") as file:
             done = subprocess.run([*emulator, binary], stdin=file, stdout=subprocess.PIPE, check=True)
         outputs[machine] = done.stdout
@@ -157,11 +161,17 @@ def main():
         own_results.append(own)
         if own != other or len(own) != size:
             differ += 1
-            print(f"differs: {text}")
+            print(f"differs on {cpu}: {text}")
     # The results are those of different programs, and not constants.
     assert len(outputs["x86"]) == position, f"expected {position} bytes, got {len(outputs['x86'])}"
     assert len(set(own_results)) > 0.8 * len(own_results), "expected results that differ from each other"
-    print(f"{len(programs)} programs, {len(sizes_of_results)} results, {differ} differ")
+    print(f"{cpu}: {len(programs)} programs, {len(sizes_of_results)} results, {differ} differ", flush=True)
+
+
+def main():
+    tools, work = sys.argv[1:5], pathlib.Path(sys.argv[5])
+    for cpu in CPUS:
+        compare(tools, work / cpu, cpu)
 
 
 main()

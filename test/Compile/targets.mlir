@@ -23,6 +23,26 @@
 // RUN: %llvm_prefix/bin/llvm-readelf -h %t.o | FileCheck %s --check-prefix=ELF
 // ELF: Machine: AArch64
 
+// SVE where the CPU says the length of its registers.
+// REDEFINE: %{asm} = bngrad-compile %s -o %t.ll --mtriple=aarch64-linux-gnu --mcpu=%{cpu} && FileCheck %s --input-file=%t.ll --check-prefix=%{cpu}
+// REDEFINE: %{cpu} = a64fx
+// RUN: %{asm}
+// a64fx: store <64 x float>
+// a64fx: vscale_range(4,4)
+// REDEFINE: %{cpu} = neoverse-v1
+// RUN: %{asm}
+// neoverse-v1: store <32 x float>
+// neoverse-v1: vscale_range(2,2)
+// REDEFINE: %{cpu} = neoverse-v2
+// RUN: %{asm}
+// neoverse-v2: store <16 x float>
+// neoverse-v2-NOT: vscale_range
+// RUN: bngrad-compile %s -o %t.s --mtriple=aarch64-linux-gnu --mcpu=a64fx
+// RUN: FileCheck %s --input-file=%t.s --check-prefix=SVE
+// SVE: stnt1w { z
+// RUN: bngrad-compile %s -o %t.s --mtriple=aarch64-linux-gnu --mcpu=a64fx --mattr=-sve
+// RUN: FileCheck %s --input-file=%t.s --check-prefix=AARCH64
+
 // Text outputs name their target.
 // RUN: bngrad-compile %s -o %t.ll --mcpu=x86-64-v3
 // RUN: FileCheck %s --input-file=%t.ll --check-prefix=LL

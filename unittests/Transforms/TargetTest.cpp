@@ -8,15 +8,20 @@
 
 #include "BNGrad/Transforms/Schedule/Target.h"
 
+#include "Schedule/MachineCaches.h"
+
 #include "llvm/ADT/StringSet.h"
 #include "llvm/TargetParser/Triple.h"
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 
+using mlir::bngrad::MachineCaches;
 using mlir::bngrad::Target;
 
 static Target getTarget(llvm::StringRef triple,
@@ -112,4 +117,97 @@ TEST_F(CachesTest, NothingIsKnown) {
   addCache("2", "Unified", "unknown");
   EXPECT_EQ(read().l1Bytes, 1);
   EXPECT_EQ(read().lastLevelBytes, 2);
+}
+
+namespace {
+/// Other machines, which libhwloc reads from the environment.
+class HwlocTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    if (!MachineCaches::fromHwloc())
+      GTEST_SKIP() << "libhwloc is not installed, or the caches are not known";
+  }
+  void TearDown() override {
+    unsetenv("HWLOC_SYNTHETIC");
+    unsetenv("HWLOC_XMLFILE");
+  }
+};
+} // namespace
+
+// Two sockets of four caches each; two threads per core.
+TEST_F(HwlocTest, ManySockets) {
+  setenv("HWLOC_SYNTHETIC",
+         "Package:2 L3:4(size=33554432) L2:8(size=1048576) L1d:1(size=49152) "
+         "Core:1 PU:2",
+         /*replace=*/1);
+  auto caches = MachineCaches::fromHwloc();
+  ASSERT_TRUE(caches.has_value());
+  EXPECT_EQ(caches->l1Bytes, 24 << 10);
+  EXPECT_EQ(caches->lastLevelBytes, 256 << 20);
+}
+
+TEST_F(HwlocTest, TwoLevels) {
+  setenv("HWLOC_SYNTHETIC", "L2:2(size=1048576) L1d:2(size=65536) Core:1 PU:1",
+         /*replace=*/1);
+  auto caches = MachineCaches::fromHwloc();
+  ASSERT_TRUE(caches.has_value());
+  EXPECT_EQ(caches->l1Bytes, 64 << 10);
+  EXPECT_EQ(caches->lastLevelBytes, 2 << 20);
+}
+
+TEST_F(HwlocTest, NoCaches) {
+  setenv("HWLOC_SYNTHETIC", "Core:4 PU:1", /*replace=*/1);
+  EXPECT_FALSE(MachineCaches::fromHwloc().has_value());
+}
+
+/// An object of a topology in XML, with the CPUs of the mask `cpus`.
+static std::string getObject(const std::string &type, unsigned cpus,
+                             const std::string &attributes,
+                             const std::string &children = "") {
+  static int index = 0;
+  std::ostringstream set;
+  set << "0x" << std::hex << cpus;
+  std::string object = "<object type=\"" + type + "\" gp_index=\"" +
+                       std::to_string(++index) + "\" " + attributes;
+  for (std::string prefix : {"", "complete_"})
+    object += " " + prefix + "cpuset=\"" + set.str() + "\" " + prefix +
+              "nodeset=\"0x1\"";
+  return object + ">" + children + "</object>\n";
+}
+
+static std::string getCache(int level, int64_t bytes, unsigned cpus,
+                            const std::string &children) {
+  return getObject("L" + std::to_string(level) + "Cache", cpus,
+                   "depth=\"" + std::to_string(level) + "\" cache_size=\"" +
+                       std::to_string(bytes) +
+                       "\" cache_type=\"1\" cache_linesize=\"64\" "
+                       "cache_associativity=\"8\"",
+                   children);
+}
+
+// A large core beside two small ones.
+TEST_F(HwlocTest, CoresOfTwoKinds) {
+  auto getCpu = [](int number) {
+    return getObject("PU", 1U << number,
+                     "os_index=\"" + std::to_string(number) + "\"");
+  };
+  std::string cores = getCache(1, 48 << 10, 0x1, getCpu(0)) +
+                      getCache(1, 32 << 10, 0x2, getCpu(1)) +
+                      getCache(1, 32 << 10, 0x4, getCpu(2));
+  std::string node = getObject("NUMANode", 0x7, "os_index=\"0\"");
+  std::string file = "topology.xml";
+  std::ofstream(file) << "<?xml version=\"1.0\"?>\n"
+                         "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
+                         "<topology version=\"2.0\">"
+                      << getObject("Machine", 0x7,
+                                   "os_index=\"0\" allowed_cpuset=\"0x7\" "
+                                   "allowed_nodeset=\"0x1\"",
+                                   node + getCache(3, 24 << 20, 0x7, cores))
+                      << "</topology>\n";
+  setenv("HWLOC_XMLFILE", file.c_str(), /*replace=*/1);
+  auto caches = MachineCaches::fromHwloc();
+  std::filesystem::remove(file);
+  ASSERT_TRUE(caches.has_value());
+  EXPECT_EQ(caches->l1Bytes, 32 << 10);
+  EXPECT_EQ(caches->lastLevelBytes, 24 << 20);
 }

@@ -8,6 +8,8 @@
 
 #include "BNGrad/Transforms/Schedule/Target.h"
 
+#include "MachineCaches.h"
+
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Threading.h"
@@ -56,13 +58,23 @@ void Target::setCaches(llvm::StringRef folder) {
       lastLevelBytes = bytes;
 }
 
-Target Target::host() {
+static Target findHost() {
   Target target;
   auto features = llvm::sys::getHostCPUFeatures();
   target.setFeatures(
       llvm::Triple(llvm::sys::getProcessTriple()),
       [&](llvm::StringRef feature) { return features.lookup(feature); });
   target.threads = llvm::hardware_concurrency().compute_thread_count();
-  target.setCaches("/sys/devices/system/cpu/cpu0/cache");
+  if (auto caches = MachineCaches::fromHwloc()) {
+    target.l1Bytes = caches->l1Bytes;
+    target.lastLevelBytes = caches->lastLevelBytes;
+  } else {
+    target.setCaches("/sys/devices/system/cpu/cpu0/cache");
+  }
+  return target;
+}
+
+Target Target::host() {
+  static const Target target = findHost();
   return target;
 }

@@ -27,9 +27,9 @@ struct Target {
   int64_t vectorBits = 512;
   /// Number of threads that run concurrently; 0: as many as a call has.
   int64_t threads = 1;
-  /// First-level data cache of a core, in bytes.
+  /// First-level data cache of a thread, in bytes.
   int64_t l1Bytes = 48 << 10;
-  /// Last-level cache, in bytes.
+  /// Last-level caches of all threads, in bytes.
   int64_t lastLevelBytes = 32 << 20;
   /// Vectors have a fused multiply-add.
   bool fma = false;
@@ -37,7 +37,10 @@ struct Target {
   /// that of AVX-512.
   bool bf16Conversion = false;
 
-  /// The machine this process runs on. Unknown properties keep their defaults.
+  /// The machine this process runs on, as it is when this is first called.
+  /// Caches are those of the CPUs on which the process may run, if libhwloc is
+  /// installed, else those of the first CPU. Unknown properties keep their
+  /// defaults.
   static Target host();
 
   /// Sets vectorBits, fma and bf16Conversion for a CPU that `has` a feature,

@@ -1,0 +1,33 @@
+//===- MachineCaches.h - caches of the CPUs of this process ---- -*- C++
+//-*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TRANSFORMS_SCHEDULE_MACHINECACHES_H
+#define BNGRAD_TRANSFORMS_SCHEDULE_MACHINECACHES_H
+
+#include <cstdint>
+#include <optional>
+
+namespace mlir::bngrad {
+
+/// The caches that the threads of this process share.
+struct MachineCaches {
+  /// The least share of a logical CPU in its first-level data cache, in bytes.
+  int64_t l1Bytes = 0;
+  /// All last-level caches together, in bytes.
+  int64_t lastLevelBytes = 0;
+
+  /// Those of the CPUs on which this process may run, of all sockets and all
+  /// kinds of cores, as libhwloc reports them. Nothing if it is not installed,
+  /// or does not know both.
+  static std::optional<MachineCaches> fromHwloc();
+};
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_TRANSFORMS_SCHEDULE_MACHINECACHES_H
