@@ -165,24 +165,24 @@ static std::string getObject(const std::string &type, unsigned cpus,
                              const std::string &attributes,
                              const std::string &children = "") {
   static int index = 0;
-  std::ostringstream set;
-  set << "0x" << std::hex << cpus;
-  std::string object = "<object type=\"" + type + "\" gp_index=\"" +
-                       std::to_string(++index) + "\" " + attributes;
-  for (std::string prefix : {"", "complete_"})
-    object += " " + prefix + "cpuset=\"" + set.str() + "\" " + prefix +
-              "nodeset=\"0x1\"";
-  return object + ">" + children + "</object>\n";
+  std::ostringstream os;
+  os << "<object type=\"" << type << "\" gp_index=\"" << ++index << "\" "
+     << attributes << std::hex;
+  for (const char *prefix : {"", "complete_"})
+    os << ' ' << prefix << "cpuset=\"0x" << cpus << "\" " << prefix
+       << "nodeset=\"0x1\"";
+  os << '>' << children << "</object>\n";
+  return os.str();
 }
 
 static std::string getCache(int level, int64_t bytes, unsigned cpus,
                             const std::string &children) {
+  std::ostringstream attributes;
+  attributes << "depth=\"" << level << "\" cache_size=\"" << bytes
+             << "\" cache_type=\"1\" cache_linesize=\"64\" "
+                "cache_associativity=\"8\"";
   return getObject("L" + std::to_string(level) + "Cache", cpus,
-                   "depth=\"" + std::to_string(level) + "\" cache_size=\"" +
-                       std::to_string(bytes) +
-                       "\" cache_type=\"1\" cache_linesize=\"64\" "
-                       "cache_associativity=\"8\"",
-                   children);
+                   attributes.str(), children);
 }
 
 // A large core beside two small ones.

@@ -115,7 +115,7 @@ std::optional<MachineCaches> MachineCaches::fromHwloc() {
   hwloc_topology_t topology;
   if (!hwloc.find() || hwloc.init(&topology) != 0)
     return std::nullopt;
-  auto destroy = llvm::make_scope_exit([&] { hwloc.destroy(topology); });
+  llvm::scope_exit destroy([&] { hwloc.destroy(topology); });
   // Caches alone: the rest takes most of the time.
   if (hwloc.filterAll(topology, HWLOC_TYPE_FILTER_KEEP_NONE) != 0 ||
       hwloc.filterCaches(topology, HWLOC_TYPE_FILTER_KEEP_ALL) != 0 ||

@@ -273,10 +273,11 @@ static Value getUniformElement(PatternRewriter &rewriter, Value value) {
   SplatElementsAttr constant;
   if (!matchPattern(value, m_Constant(&constant)))
     return {};
-  auto element = dyn_cast<TypedAttr>(constant.getSplatValue<Attribute>());
-  return element && isa<FloatAttr, IntegerAttr>(element)
-             ? arith::ConstantOp::create(rewriter, value.getLoc(), element)
-             : Value();
+  auto element = constant.getSplatValue<Attribute>();
+  if (!isa<FloatAttr, IntegerAttr>(element))
+    return {};
+  return arith::ConstantOp::create(rewriter, value.getLoc(),
+                                   cast<TypedAttr>(element));
 }
 
 /// An input whose elements are all the same, such as the zeros of a ReLU's
