@@ -185,15 +185,15 @@ static std::string getCache(int level, int64_t bytes, unsigned cpus,
                    attributes.str(), children);
 }
 
-// A large core beside two small ones.
+// Two small cores beside a large one.
 TEST_F(HwlocTest, CoresOfTwoKinds) {
   auto getCpu = [](int number) {
     return getObject("PU", 1U << number,
                      "os_index=\"" + std::to_string(number) + "\"");
   };
-  std::string cores = getCache(1, 48 << 10, 0x1, getCpu(0)) +
+  std::string cores = getCache(1, 32 << 10, 0x1, getCpu(0)) +
                       getCache(1, 32 << 10, 0x2, getCpu(1)) +
-                      getCache(1, 32 << 10, 0x4, getCpu(2));
+                      getCache(1, 48 << 10, 0x4, getCpu(2));
   std::string node = getObject("NUMANode", 0x7, "os_index=\"0\"");
   std::string file = "topology.xml";
   std::ofstream(file) << "<?xml version=\"1.0\"?>\n"
