@@ -103,3 +103,55 @@ func.func @tensors_unchanged(%a: tensor<4xf32>, %b: tensor<?xf64>) -> (tensor<4x
   %1 = arith.truncf %b : tensor<?xf64> to tensor<?xf16>
   return %0, %1 : tensor<4xbf16>, tensor<?xf16>
 }
+
+// Pairs are rounded together, and joined on the bits without a shuffle.
+// CHECK-LABEL: func @pairs
+// CHECK-SAME:    %[[EVEN:[^:]+]]: vector<16xf32>, %[[ODD:[^:]+]]: vector<16xf32>
+// CHECK-DAG:     %[[SIXTEEN:.+]] = arith.constant dense<16> : vector<16xi32>
+// CHECK-DAG:     %[[UPPER:.+]] = arith.constant dense<-65536> : vector<16xi32>
+// CHECK:         %[[IS_NAN:.+]] = arith.cmpf uno, %[[EVEN]], %[[EVEN]]
+// CHECK:         %[[ROUNDED:.+]] = arith.select %[[IS_NAN]],
+// CHECK:         %[[LOW_BITS:.+]] = arith.shrui %[[ROUNDED]], %[[SIXTEEN]]
+// CHECK:         %[[IS_NAN:.+]] = arith.cmpf uno, %[[ODD]], %[[ODD]]
+// CHECK:         %[[ROUNDED:.+]] = arith.select %[[IS_NAN]],
+// CHECK:         %[[HIGH_BITS:.+]] = arith.andi %[[ROUNDED]], %[[UPPER]]
+// CHECK:         %[[PAIRS:.+]] = arith.ori %[[LOW_BITS]], %[[HIGH_BITS]]
+// CHECK:         %[[JOINED:.+]] = vector.bitcast %[[PAIRS]] : vector<16xi32> to vector<32xi16>
+// CHECK:         %[[RESULT:.+]] = arith.bitcast %[[JOINED]] : vector<32xi16> to vector<32xbf16>
+// CHECK:         return %[[RESULT]]
+// By the instruction if neither has a number that it would flush.
+// CONVERT-LABEL: func @pairs
+// CONVERT-SAME:    %[[EVEN:[^:]+]]: vector<16xf32>, %[[ODD:[^:]+]]: vector<16xf32>
+// CONVERT:         %[[EVEN_BITS:.+]] = arith.bitcast %[[EVEN]]
+// CONVERT:         %[[EXPONENT:.+]] = arith.andi %[[EVEN_BITS]]
+// CONVERT:         %[[IS_EVEN_TINY:.+]] = arith.cmpi eq, %[[EXPONENT]]
+// CONVERT:         %[[ODD_BITS:.+]] = arith.bitcast %[[ODD]]
+// CONVERT:         %[[EXPONENT:.+]] = arith.andi %[[ODD_BITS]]
+// CONVERT:         %[[IS_ODD_TINY:.+]] = arith.cmpi eq, %[[EXPONENT]]
+// CONVERT:         %[[IS_TINY:.+]] = arith.ori %[[IS_EVEN_TINY]], %[[IS_ODD_TINY]]
+// CONVERT:         %[[ANY:.+]] = vector.reduction <or>, %[[IS_TINY]]
+// CONVERT:         scf.if %[[ANY]] -> (vector<32xi16>) {
+// CONVERT:           vector.bitcast
+// CONVERT:         } else {
+// CONVERT:           %[[E:.+]] = llvm.fptrunc %[[EVEN]]
+// CONVERT:           %[[E_BITS:.+]] = arith.bitcast %[[E]]
+// CONVERT:           %[[O:.+]] = llvm.fptrunc %[[ODD]]
+// CONVERT:           %[[O_BITS:.+]] = arith.bitcast %[[O]]
+// CONVERT:           vector.interleave %[[E_BITS]], %[[O_BITS]] : vector<16xi16> -> vector<32xi16>
+func.func @pairs(%even: vector<16xf32>, %odd: vector<16xf32>) -> vector<32xbf16> {
+  %0 = arith.truncf %even : vector<16xf32> to vector<16xbf16>
+  %1 = arith.truncf %odd : vector<16xf32> to vector<16xbf16>
+  %2 = vector.interleave %0, %1 : vector<16xbf16> -> vector<32xbf16>
+  return %2 : vector<32xbf16>
+}
+
+// A half that is used elsewhere, too, is rounded on its own.
+// CHECK-LABEL: func @no_pairs
+// CHECK-COUNT-2: arith.trunci
+// CHECK:         vector.interleave %{{.+}}, %{{.+}} : vector<16xbf16>
+func.func @no_pairs(%even: vector<16xf32>, %odd: vector<16xf32>) -> (vector<32xbf16>, vector<16xbf16>) {
+  %0 = arith.truncf %even : vector<16xf32> to vector<16xbf16>
+  %1 = arith.truncf %odd : vector<16xf32> to vector<16xbf16>
+  %2 = vector.interleave %0, %1 : vector<16xbf16> -> vector<32xbf16>
+  return %2, %1 : vector<32xbf16>, vector<16xbf16>
+}

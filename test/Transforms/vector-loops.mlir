@@ -631,3 +631,92 @@ func.func @few_channels(%x: memref<7x3xf32>, %f: memref<3xf32>, %dx: memref<7x3x
   }
   return
 }
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// Elements of bf16 are extended in pairs, the even ones in the lower lanes and the odd ones in the upper lanes, and are
+// joined when they are stored. A masked piece has them one by one.
+// CHECK-LABEL: func @pairs
+// CHECK-DAG:     %[[SIXTEEN:.+]] = arith.constant dense<16> : vector<32xi32>
+// CHECK-DAG:     %[[UPPER:.+]] = arith.constant dense<-65536> : vector<32xi32>
+// CHECK:         vector.load %{{.+}} : memref<148800xi16>, vector<64xi16>
+// CHECK:         %[[BITS:.+]] = vector.load %{{.+}} : memref<148800xi16>, vector<64xi16>
+// CHECK-NEXT:    %[[PAIRS:.+]] = vector.bitcast %[[BITS]] : vector<64xi16> to vector<32xi32>
+// CHECK-NEXT:    %[[EVEN_BITS:.+]] = arith.shli %[[PAIRS]], %[[SIXTEEN]]
+// CHECK-NEXT:    %[[ODD_BITS:.+]] = arith.andi %[[PAIRS]], %[[UPPER]]
+// CHECK-DAG:     %[[EVEN:.+]] = arith.bitcast %[[EVEN_BITS]] : vector<32xi32> to vector<32xf32>
+// CHECK-DAG:     %[[ODD:.+]] = arith.bitcast %[[ODD_BITS]] : vector<32xi32> to vector<32xf32>
+// CHECK:         %[[E:.+]] = vector.shuffle %[[EVEN]], %[[ODD]] [0, 1, 2, {{.*}}, 62, 63]
+// CHECK:         %[[SCALED:.+]] = arith.mulf %[[E]], %{{.+}} : vector<64xf32>
+// CHECK-NEXT:    %[[LOWER:.+]] = vector.extract_strided_slice %[[SCALED]] {offsets = [0], sizes = [32]
+// CHECK-NEXT:    %[[EVEN:.+]] = arith.truncf %[[LOWER]] : vector<32xf32> to vector<32xbf16>
+// CHECK-NEXT:    %[[UPPER:.+]] = vector.extract_strided_slice %[[SCALED]] {offsets = [32], sizes = [32]
+// CHECK-NEXT:    %[[ODD:.+]] = arith.truncf %[[UPPER]] : vector<32xf32> to vector<32xbf16>
+// CHECK-NEXT:    %[[JOINED:.+]] = vector.interleave %[[EVEN]], %[[ODD]]
+// CHECK-NEXT:    vector.store %[[JOINED]], %{{.+}} : memref<148800xbf16>, vector<64xbf16>
+// CHECK:         vector.maskedload %{{.+}} : memref<148800xi16>, vector<16xi1>, vector<16xi16> into vector<16xi16>
+// CHECK:         arith.extf %{{.+}} : vector<16xbf16> to vector<16xf32>
+// CHECK:         return
+func.func @pairs(%x: memref<8x6x3100xbf16>, %f: memref<6xf32>, %sum: memref<6xf32>, %y: memref<8x6x3100xbf16>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : memref<8x6x3100xbf16>) outs(%sum : memref<6xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+    ^bb0(%e: bf16, %acc: f32):
+      %0 = arith.extf %e : bf16 to f32
+      %1 = arith.addf %acc, %0 fastmath<reassoc> : f32
+      linalg.yield %1 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %f : memref<8x6x3100xbf16>, memref<6xf32>) outs(%y : memref<8x6x3100xbf16>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+    ^bb0(%e: bf16, %a: f32, %out: bf16):
+      %0 = arith.extf %e : bf16 to f32
+      %1 = arith.mulf %0, %a : f32
+      %2 = arith.truncf %1 : f32 to bf16
+      linalg.yield %2 : bf16
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// Not where the order of the lanes matters: beside data of another type, and for indices.
+// CHECK-LABEL: func @no_pairs
+// CHECK-NOT:     vector.bitcast
+// CHECK-NOT:     vector.interleave
+// CHECK:         return
+func.func @no_pairs(%x: memref<8x6x3100xbf16>, %k: memref<8x6x3100xf32>, %f: memref<6xf32>, %y: memref<8x6x3100xbf16>, %z: memref<8x6x3100xbf16>) {
+  linalg.generic {indexing_maps = [#data, #data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %k, %f : memref<8x6x3100xbf16>, memref<8x6x3100xf32>, memref<6xf32>) outs(%y : memref<8x6x3100xbf16>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: bf16, %g: f32, %a: f32, %out: bf16):
+    %0 = arith.extf %e : bf16 to f32
+    %1 = arith.mulf %0, %a : f32
+    %2 = arith.addf %1, %g : f32
+    %3 = arith.truncf %2 : f32 to bf16
+    linalg.yield %3 : bf16
+  }
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %f : memref<8x6x3100xbf16>, memref<6xf32>) outs(%z : memref<8x6x3100xbf16>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: bf16, %a: f32, %out: bf16):
+    %i = linalg.index 2 : index
+    %j = arith.index_cast %i : index to i32
+    %g = arith.sitofp %j : i32 to f32
+    %0 = arith.extf %e : bf16 to f32
+    %1 = arith.mulf %0, %a : f32
+    %2 = arith.addf %1, %g : f32
+    %3 = arith.truncf %2 : f32 to bf16
+    linalg.yield %3 : bf16
+  }
+  return
+}

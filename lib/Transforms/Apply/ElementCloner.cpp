@@ -76,6 +76,13 @@ static void cloneOp(OpBuilder &b, Operation &op, IRMapping &mapping,
     computeAsWritten(b.clone(op, mapping));
     return;
   }
+  if (auto extension = dyn_cast<arith::ExtFOp>(op)) {
+    Value value = mapping.lookup(extension.getIn());
+    if (getElementTypeOrSelf(value) == extension.getType()) {
+      mapping.map(extension.getOut(), value);
+      return;
+    }
+  }
   IRMapping vectors;
   for (Value operand : op.getOperands())
     vectors.map(operand, broadcastTo(b, op.getLoc(),

@@ -21,8 +21,8 @@ namespace mlir::bngrad {
 
 /// Reads the arguments of a generic's body, as scalars or vectors.
 struct ElementReader {
-  /// The value of a used block argument; null: ops that depend on it are not
-  /// cloned.
+  /// The value of a used block argument, which may be extended already where
+  /// only extensions use it; null: ops that depend on it are not cloned.
   function_ref<Value(OpBuilder &, OpOperand &)> readOperand;
   /// The index of a loop.
   function_ref<Value(OpBuilder &, unsigned)> readIndex;

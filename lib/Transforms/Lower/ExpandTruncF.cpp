@@ -49,6 +49,95 @@ static bool roundsToNearestEven(arith::TruncFOp op) {
          arith::RoundingMode::to_nearest_even;
 }
 
+/// Whether `op` rounds f32 to the nearest bf16.
+static bool roundsToBF16(arith::TruncFOp op) {
+  return getElementTypeOrSelf(op.getIn().getType()).isF32() &&
+         getElementTypeOrSelf(op.getType()).isBF16() && roundsToNearestEven(op);
+}
+
+/// Whether `op` joins two vectors that are rounded to bf16 for it alone.
+static bool joinsPairs(vector::InterleaveOp op) {
+  return op.getLhs() != op.getRhs() &&
+         op.getResultVectorType().getRank() == 1 &&
+         !op.getResultVectorType().isScalable() &&
+         llvm::all_of(op->getOperands(), [](Value half) {
+           auto rounding = half.getDefiningOp<arith::TruncFOp>();
+           return rounding && half.hasOneUse() && roundsToBF16(rounding);
+         });
+}
+
+/// Whether the result of `op` is an operand of such an op.
+static bool isHalfOfPairs(arith::TruncFOp op) {
+  return llvm::any_of(op->getUsers(), [](Operation *user) {
+    auto interleave = dyn_cast<vector::InterleaveOp>(user);
+    return interleave && joinsPairs(interleave);
+  });
+}
+
+static bool isConvertedByGpu(Operation *op,
+                             const BF16Instructions &instructions) {
+  return instructions.kernels && op->getParentOfType<gpu::LaunchOp>();
+}
+
+/// The bits of `value`, a f32, rounded to bf16 in their upper half.
+static Value roundBits(OpBuilder &b, Location loc, Value value) {
+  Type i32 = withShapeOf(value.getType(), b.getI32Type());
+  Value bits = arith::BitcastOp::create(b, loc, i32, value);
+  Value last = arith::AndIOp::create(
+      b, loc,
+      arith::ShRUIOp::create(b, loc, bits, constantBits(b, loc, i32, 16)),
+      constantBits(b, loc, i32, 1));
+  Value half =
+      arith::AddIOp::create(b, loc, last, constantBits(b, loc, i32, 0x7fff));
+  Value rounded = arith::AddIOp::create(b, loc, bits, half);
+  Value isNaN =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, value, value);
+  return arith::SelectOp::create(
+      b, loc, isNaN, constantBits(b, loc, i32, 0x7fc00000), rounded);
+}
+
+static Value takeUpperHalves(OpBuilder &b, Location loc, Value bits) {
+  Value upper = arith::ShRUIOp::create(
+      b, loc, bits, constantBits(b, loc, bits.getType(), 16));
+  return arith::TruncIOp::create(
+      b, loc, withShapeOf(bits.getType(), b.getI16Type()), upper);
+}
+
+/// Whether each element of `value` is below the normal numbers: the instruction
+/// of the host takes it for 0.
+static Value areTiny(OpBuilder &b, Location loc, Value value) {
+  Type i32 = withShapeOf(value.getType(), b.getI32Type());
+  Value exponent = arith::AndIOp::create(
+      b, loc, arith::BitcastOp::create(b, loc, i32, value),
+      constantBits(b, loc, i32, 0x7f800000));
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, exponent,
+                               constantBits(b, loc, i32, 0));
+}
+
+/// The bits of `value`, a vector of f32, by the instruction of the host. As
+/// integers: LLVM forgets that stores of bf16 are streaming.
+static Value convert(OpBuilder &b, Location loc, Value value) {
+  Value converted = LLVM::FPTruncOp::create(
+      b, loc, withShapeOf(value.getType(), b.getBF16Type()), value);
+  return arith::BitcastOp::create(
+      b, loc, withShapeOf(value.getType(), b.getI16Type()), converted);
+}
+
+/// `whereAny` if a lane of `condition` is true, else `whereNone`.
+static Value emitIfAny(OpBuilder &b, Location loc, Value condition,
+                       function_ref<Value(OpBuilder &)> whereAny,
+                       function_ref<Value(OpBuilder &)> whereNone) {
+  Value any =
+      vector::ReductionOp::create(b, loc, vector::CombiningKind::OR, condition);
+  auto yield = [&](function_ref<Value(OpBuilder &)> make) {
+    return [make](OpBuilder &nested, Location at) {
+      scf::YieldOp::create(nested, at, make(nested));
+    };
+  };
+  return scf::IfOp::create(b, loc, any, yield(whereAny), yield(whereNone))
+      .getResult(0);
+}
+
 namespace {
 /// f64 -> f16 or bf16 through an f32 that is rounded to odd: if inexact, the
 /// neighbour with an odd last bit. Two bits more than the target are enough for
@@ -108,80 +197,82 @@ struct TruncToBF16 : OpRewritePattern<arith::TruncFOp> {
 
   LogicalResult matchAndRewrite(arith::TruncFOp op,
                                 PatternRewriter &b) const override {
-    Value value = op.getIn();
-    Type from = value.getType(), to = op.getType();
-    if (!getElementTypeOrSelf(from).isF32() ||
-        !getElementTypeOrSelf(to).isBF16())
-      return b.notifyMatchFailure(op, "not f32 to bf16");
-    if (!roundsToNearestEven(op))
-      return b.notifyMatchFailure(op, "another rounding mode");
-    if (isa<TensorType>(from))
+    if (!roundsToBF16(op))
+      return b.notifyMatchFailure(op, "not f32 to the nearest bf16");
+    if (isa<TensorType>(op.getType()))
       return b.notifyMatchFailure(op, "tensor semantics");
-    if (instructions.kernels && op->getParentOfType<gpu::LaunchOp>())
+    if (isConvertedByGpu(op, instructions))
       return b.notifyMatchFailure(op, "the instruction of the GPU is right");
+    if (isHalfOfPairs(op))
+      return b.notifyMatchFailure(op, "rounded with its other half");
 
     Location loc = op.getLoc();
-    auto vectorType = dyn_cast<VectorType>(from);
-    bool isConverted = instructions.host && vectorType &&
-                       vectorType.getRank() == 1 && !vectorType.isScalable();
-    Value rounded = isConverted ? convertOrRoundBits(b, loc, value, to)
-                                : roundBits(b, loc, value);
-    b.replaceOpWithNewOp<arith::BitcastOp>(op, to, rounded);
+    Value value = op.getIn();
+    auto type = dyn_cast<VectorType>(op.getType());
+    auto roundAll = [&](OpBuilder &nested) {
+      return takeUpperHalves(nested, loc, roundBits(nested, loc, value));
+    };
+    Value rounded;
+    if (instructions.host && type && type.getRank() == 1 && !type.isScalable())
+      rounded = emitIfAny(
+          b, loc, areTiny(b, loc, value), roundAll,
+          [&](OpBuilder &nested) { return convert(nested, loc, value); });
+    else
+      rounded = roundAll(b);
+    b.replaceOpWithNewOp<arith::BitcastOp>(op, op.getType(), rounded);
     return success();
   }
 
 private:
-  /// The bits of `value`, rounded.
-  static Value roundBits(OpBuilder &b, Location loc, Value value) {
-    Type i32 = withShapeOf(value.getType(), b.getI32Type());
-    Type i16 = withShapeOf(value.getType(), b.getI16Type());
-    Value bits = arith::BitcastOp::create(b, loc, i32, value);
-    Value sixteen = constantBits(b, loc, i32, 16);
-    Value last = arith::AndIOp::create(
-        b, loc, arith::ShRUIOp::create(b, loc, bits, sixteen),
-        constantBits(b, loc, i32, 1));
-    Value half =
-        arith::AddIOp::create(b, loc, last, constantBits(b, loc, i32, 0x7fff));
-    Value rounded = arith::AddIOp::create(b, loc, bits, half);
-    Value isNaN =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, value, value);
-    rounded = arith::SelectOp::create(
-        b, loc, isNaN, constantBits(b, loc, i32, 0x7fc00000), rounded);
-    Value high = arith::ShRUIOp::create(b, loc, rounded, sixteen);
-    return arith::TruncIOp::create(b, loc, i16, high);
+  BF16Instructions instructions;
+};
+
+/// The same for pairs of elements, of which one comes from each of two vectors.
+/// On the bits, the pair is joined without shuffles.
+struct TruncPairsToBF16 : OpRewritePattern<vector::InterleaveOp> {
+  TruncPairsToBF16(MLIRContext *context, const BF16Instructions &instructions)
+      : OpRewritePattern(context), instructions(instructions) {}
+
+  LogicalResult matchAndRewrite(vector::InterleaveOp op,
+                                PatternRewriter &b) const override {
+    if (!joinsPairs(op))
+      return b.notifyMatchFailure(op, "not two roundings to bf16");
+    if (isConvertedByGpu(op, instructions))
+      return b.notifyMatchFailure(op, "the instruction of the GPU is right");
+    Location loc = op.getLoc();
+    Value even = op.getLhs().getDefiningOp<arith::TruncFOp>().getIn();
+    Value odd = op.getRhs().getDefiningOp<arith::TruncFOp>().getIn();
+    auto type = cast<VectorType>(op.getType());
+    auto roundAll = [&](OpBuilder &nested) -> Value {
+      Type i32 = withShapeOf(even.getType(), b.getI32Type());
+      Value lower =
+          arith::ShRUIOp::create(nested, loc, roundBits(nested, loc, even),
+                                 constantBits(nested, loc, i32, 16));
+      Value upper =
+          arith::AndIOp::create(nested, loc, roundBits(nested, loc, odd),
+                                constantBits(nested, loc, i32, 0xffff0000));
+      return vector::BitCastOp::create(
+          nested, loc, type.clone(nested.getI16Type()),
+          arith::OrIOp::create(nested, loc, lower, upper));
+    };
+    Value rounded;
+    if (instructions.host) {
+      Value isTiny = arith::OrIOp::create(b, loc, areTiny(b, loc, even),
+                                          areTiny(b, loc, odd));
+      rounded =
+          emitIfAny(b, loc, isTiny, roundAll, [&](OpBuilder &nested) -> Value {
+            return vector::InterleaveOp::create(nested, loc,
+                                                convert(nested, loc, even),
+                                                convert(nested, loc, odd));
+          });
+    } else {
+      rounded = roundAll(b);
+    }
+    b.replaceOpWithNewOp<arith::BitcastOp>(op, type, rounded);
+    return success();
   }
 
-  /// The same by the instruction, which is right where no element is below the
-  /// normal numbers.
-  static Value convertOrRoundBits(OpBuilder &b, Location loc, Value value,
-                                  Type to) {
-    Type i32 = withShapeOf(to, b.getI32Type());
-    Type i16 = withShapeOf(to, b.getI16Type());
-    Value bits = arith::BitcastOp::create(b, loc, i32, value);
-    Value exponent = arith::AndIOp::create(
-        b, loc, bits, constantBits(b, loc, i32, 0x7f800000));
-    Value isTiny =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, exponent,
-                              constantBits(b, loc, i32, 0));
-    Value anyIsTiny =
-        vector::ReductionOp::create(b, loc, vector::CombiningKind::OR, isTiny);
-    return scf::IfOp::create(
-               b, loc, anyIsTiny,
-               [&](OpBuilder &nested, Location) {
-                 scf::YieldOp::create(nested, loc,
-                                      roundBits(nested, loc, value));
-               },
-               [&](OpBuilder &nested, Location) {
-                 Value converted =
-                     LLVM::FPTruncOp::create(nested, loc, to, value);
-                 // As integers: LLVM forgets that stores of bf16 are streaming.
-                 converted =
-                     arith::BitcastOp::create(nested, loc, i16, converted);
-                 scf::YieldOp::create(nested, loc, converted);
-               })
-        .getResult(0);
-  }
-
+private:
   BF16Instructions instructions;
 };
 
@@ -209,5 +300,6 @@ struct BNGradExpandTruncFPass
 void mlir::bngrad::populateExpandTruncFPatterns(
     RewritePatternSet &patterns, const BF16Instructions &instructions) {
   patterns.add<TruncThroughOdd>(patterns.getContext());
-  patterns.add<TruncToBF16>(patterns.getContext(), instructions);
+  patterns.add<TruncToBF16, TruncPairsToBF16>(patterns.getContext(),
+                                              instructions);
 }

@@ -89,11 +89,15 @@ void CpuLoops::loadEntriesOfPiece(OpBuilder &b, linalg::GenericOp generic,
 IRMapping CpuLoops::clonePiece(OpBuilder &b, linalg::GenericOp generic,
                                const Run &run, const Piece &piece,
                                ValueRange sums) const {
+  bool arePairs = takesPairs(generic, run, piece);
   auto read = [&](OpBuilder &, OpOperand &operand) -> Value {
     if (Value uniform = run.uniform.lookup(&operand))
       return uniform;
     bool isSum = generic.isDpsInit(&operand) &&
                  !isDataMap(generic.getMatchingIndexingMap(&operand));
+    if (!isSum && arePairs)
+      return loadPairs(b, getFlat(operand.get()),
+                       getIndex(b, operand.get(), run, piece.position));
     if (!isSum)
       return readOperand(b, generic, operand, run, piece);
     for (auto [term, sum] : llvm::zip(values.terms, sums))
@@ -120,11 +124,13 @@ void CpuLoops::storePiece(OpBuilder &b, linalg::GenericOp generic,
                           const Run &run, const Piece &piece,
                           const IRMapping &mapping, bool isStreaming) const {
   Operation *yield = generic.getBody()->getTerminator();
+  bool arePairs = takesPairs(generic, run, piece);
   for (auto [i, result] : llvm::enumerate(yield->getOperands())) {
     OpOperand *init = generic.getDpsInitOperand(i);
     if (!isDataMap(generic.getMatchingIndexingMap(init)))
       continue;
-    Value value = mapping.lookupOrDefault(result);
+    Value value = arePairs ? roundToPairs(b, generic, i, mapping)
+                           : mapping.lookupOrDefault(result);
     Value flat = getFlat(init->get());
     Value position = getIndex(b, init->get(), run, piece.position);
     if (isStreaming)

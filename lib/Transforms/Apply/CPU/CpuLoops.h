@@ -226,6 +226,17 @@ protected:
   void emitElements(OpBuilder &b, linalg::GenericOp generic, Run run,
                     Interval elements) const;
 
+  // Pairs of bf16 (CpuPairs.cpp).
+  /// Whether `generic` computes `piece` of `run` with the elements of even
+  /// numbers in the lower lanes and those of odd numbers in the upper ones.
+  bool takesPairs(linalg::GenericOp generic, const Run &run,
+                  const Piece &piece) const;
+  /// `wide` elements of `memref` in that order, as f32.
+  Value loadPairs(OpBuilder &b, Value memref, Value position) const;
+  /// Result `i` of `generic` in the order of memory, rounded.
+  Value roundToPairs(OpBuilder &b, linalg::GenericOp generic, unsigned i,
+                     const IRMapping &mapping) const;
+
   // Sums and per-channel generics (CpuSums.cpp).
   /// One 0 for each sum.
   SmallVector<Value> zeroTerms(OpBuilder &b, int64_t termLanes) const;
@@ -298,6 +309,11 @@ private:
   /// By data operand and dim, in elements; if data have strides.
   DenseMap<Value, SmallVector<Value>> rowStrides;
 };
+
+/// `memref` with its elements of 16 bits as integers: LLVM makes a branch per
+/// element of a masked access to floats that the CPU does not compute with, and
+/// drops the hint from a streaming store.
+Value castToBits(OpBuilder &b, Location loc, Value memref);
 
 inline bool isMemRefWithIdentity(Value value) {
   auto type = dyn_cast<MemRefType>(value.getType());

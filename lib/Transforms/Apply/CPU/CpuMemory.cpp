@@ -18,10 +18,7 @@ using namespace mlir::bngrad;
 
 static bool isHalf(Type type) { return type.isF16() || type.isBF16(); }
 
-/// `memref` with its elements of 16 bits as integers: LLVM makes a branch per
-/// element of a masked access to floats that the CPU does not compute with, and
-/// drops the hint from a streaming store.
-static Value castToBits(OpBuilder &b, Location loc, Value memref) {
+Value mlir::bngrad::castToBits(OpBuilder &b, Location loc, Value memref) {
   auto type = cast<MemRefType>(memref.getType());
   return ElementCastOp::create(b, loc, type.clone(b.getI16Type()), memref);
 }
@@ -82,7 +79,9 @@ void CpuLoops::store(OpBuilder &b, Value value, Value memref,
     vector::MaskedStoreOp::create(b, loc, memref, indices, piece.mask, value);
     return;
   }
-  if (!isNarrow || piece.lanes <= lanes) {
+  // Pairs fill whole registers.
+  bool arePairs = isa_and_present<vector::InterleaveOp>(value.getDefiningOp());
+  if (!isNarrow || piece.lanes <= lanes || arePairs) {
     vector::StoreOp::create(b, loc, value, memref, indices);
     return;
   }
