@@ -211,7 +211,7 @@ class Bench:
                 contenders += measure.peer_contenders(peer, problem, walk)
         self.verify(case, contenders)
         pairs = [(name, "bngrad") for name in limits.PEERS + ("torch-default",)]
-        pairs += [("bngrad", "hand"), ("bngrad-dynamic", "bngrad")]
+        pairs += [("bngrad", "hand"), ("bngrad", "hand-bare"), ("bngrad-dynamic", "bngrad")]
         pairs += [("bngrad-strided", "bngrad-dynamic")]
         pairs += [("bngrad", "walk"), ("bngrad-twin", "bngrad")]
         results, ratios, verdicts = self.measure(

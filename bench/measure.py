@@ -111,18 +111,17 @@ def problem_of(store, case, threads):
 
 
 def peer_contenders(peer, problem, walk=0):
-    """The peer's contenders: PyTorch has two, with and without page faults. `walk` is
-    the schedule of the walked floor, a value of peers.WALKS."""
-    names = ["torch", "torch-default"] if peer.name == "torch" else [peer.name]
-    variants = {"torch": 1, "walk": walk}
+    """The peer's contenders, one for each variant. `walk` is the variant of the walked
+    floor, a value of peers.WALKS."""
+    variants = {"walk": walk} if peer.name == "walk" else peer.variants
     found = []
-    for name in names:
+    for name, variant in variants.items():
         contender = Contender(name, foreign_threads=peer.foreign_threads)
         found.append(contender)
         if peer.absent:
             contender.absent = peer.absent
             continue
-        state, contender.absent = peer.create(problem, variants.get(name, 0))
+        state, contender.absent = peer.create(problem, variant)
         if not state:
             continue
         contender.run = ctypes.cast(peer.library.peerRun, ctypes.c_void_p).value

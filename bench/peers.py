@@ -9,12 +9,15 @@ import native
 
 
 class Peer:
-    """One library; `absent` is the reason why it cannot be measured, or None."""
+    """One library; `absent` is the reason why it cannot be measured, or None.
+    `variants` has the values of peerCreate's `variant` by the name of the contender;
+    by default there is one, of the library's name."""
 
-    def __init__(self, name, title, foreign_threads=False):
+    def __init__(self, name, title, foreign_threads=False, variants=None):
         self.name = name
         self.title = title
         self.foreign_threads = foreign_threads
+        self.variants = variants or {name: 0}
         self.absent = None
         self.version = ""
         self.library = None
@@ -70,7 +73,8 @@ def walk(folder):
 
 
 def hand(folder):
-    peer = Peer("hand", "by hand")
+    """With the promises of docs/numerics.md, and without them."""
+    peer = Peer("hand", "by hand", variants={"hand": 1, "hand-bare": 0})
     return _build(peer, folder, "Hand.cpp", ["-std=c++17", "-fopenmp=libomp"])
 
 
@@ -119,8 +123,9 @@ def onednn_debian(folder):
 
 
 def torch(folder):
-    """libtorch_cpu of the wheel, which needs no GPU."""
-    peer = Peer("torch", "PyTorch")
+    """libtorch_cpu of the wheel, which needs no GPU. With kept memory, and as is, with
+    page faults."""
+    peer = Peer("torch", "PyTorch", variants={"torch": 1, "torch-default": 0})
     site = pathlib.Path(sys.prefix).glob("lib/python3*/site-packages/torch")
     root = next(site, None)
     if root is None:
