@@ -6,7 +6,7 @@ from judge import TIE, Limit
 # Over the walked floor, and fused neighbours over their bytes at the base's rate.
 WALK = {"f32": 1.10, "bf16": 1.25, "f16": 1.25}
 FUSED_BYTES = 1.1
-# Over the hand-written kernel: each case, and the mean of those above 20 MB.
+# Over the hand-written kernel with the same promises: each case, and the mean of those above 20 MB.
 HAND = 1.05
 HAND_MEAN = Limit("hand, geometric mean", "bngrad", "hand", 1.0)
 # Dynamic shapes over static ones, and strided data over dynamic shapes.

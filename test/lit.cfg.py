@@ -34,6 +34,15 @@ def has_numpy():
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
+def has_avx512_bf16():
+    """Whether the hand-written kernel of the benchmark can be compiled and run."""
+    if not shutil.which("clang++-22") or not os.path.exists("/proc/cpuinfo"):
+        return False
+    with open("/proc/cpuinfo") as file:
+        flags = next((line.split() for line in file if line.startswith("flags")), [])
+    return {"avx512bw", "avx512dq", "avx512vl", "avx512_bf16"} <= set(flags)
+
+
 def find_cuda_toolkit():
     """The root of a CUDA toolkit with ptxas, from variables, the PATH, the usual folder, or scripts/test.sh."""
     ptxas = shutil.which("ptxas")
@@ -72,6 +81,7 @@ config.substitutions.append(("%first_configuration", str(1001 + 84 * (int(os.env
 # Those that take too long even for that: lit --param night=1.
 add_feature("night", lit_config.params.get("night") == "1")
 add_feature("numpy", has_numpy())
+add_feature("avx512-bf16", has_avx512_bf16())
 # Cases with expected values, which are not in the repository; a relative path
 # starts at the root of the sources.
 conformance_dir = os.environ.get("BNGRAD_CONFORMANCE_DIR")

@@ -53,7 +53,7 @@ template <bool kExact> void run(State &s) {
   case ElementType::F32:
     return run<F32, kExact>(s);
   case ElementType::BF16:
-    return run<std::conditional_t<kExact, ExactBF16, BF16>, kExact>(s);
+    return run<std::conditional_t<kExact, CheckedBF16, BF16>, kExact>(s);
   case ElementType::F16:
     return run<F16, kExact>(s);
   }

@@ -88,21 +88,23 @@ public:
     for (int64_t i = 0; i < n; i += kLanes) {
       if (count > 0)
         end(i, _mm512_load_ps(t.sumDy + i), _mm512_load_ps(t.sumDyXmu + i));
-      _mm512_store_ps(t.sumDy + i, sumAt(i).total());
-      _mm512_store_ps(t.sumDyXmu + i, sumAt(size + i).total());
+      _mm512_store_ps(t.sumDy + i, loadSum(sums + i, errors + i).total());
+      _mm512_store_ps(t.sumDyXmu + i,
+                      loadSum(sums + size + i, errors + size + i).total());
     }
   }
 
 private:
-  ExactSum sumAt(int64_t i) const {
-    return {_mm512_load_ps(sums + i), _mm512_load_ps(errors + i)};
+  /// An entry of the tables of sums.
+  static ExactSum loadSum(const float *sum, const float *error) {
+    return {_mm512_load_ps(sum), _mm512_load_ps(error)};
   }
 
-  void addToSum(int64_t i, __m512 chain) {
-    ExactSum sum = sumAt(i);
-    sum.add(chain);
-    _mm512_store_ps(sums + i, sum.sum);
-    _mm512_store_ps(errors + i, sum.error);
+  static void addToSum(float *sum, float *error, __m512 chain) {
+    ExactSum total = loadSum(sum, error);
+    total.add(chain);
+    _mm512_store_ps(sum, total.sum);
+    _mm512_store_ps(error, total.error);
   }
 
   /// Ends the chains of a vector.
@@ -112,20 +114,25 @@ private:
       _mm512_store_ps(t.sumDyXmu + i, chainDyXmu);
       return;
     }
-    addToSum(i, chainDy);
-    addToSum(size + i, chainDyXmu);
+    addToSum(sums + i, errors + i, chainDy);
+    addToSum(sums + size + i, errors + size + i, chainDyXmu);
   }
 
   template <typename E, int kRuns, bool kPrefetch, bool kBegins, bool kEnds>
   void addRuns(const typename E::Type *dy, const typename E::Type *x, int64_t n,
                int64_t stride) {
-    auto addVector = [&](int64_t i, auto... mask) {
+    // Stores of vectors may change members, as far as the compiler knows.
+    float *tableDy = t.sumDy, *tableDyXmu = t.sumDyXmu;
+    const float *means = t.mean;
+    float *sumDy = sums, *sumDyXmu = sums + size;
+    float *errorDy = errors, *errorDyXmu = errors + size;
+    auto addVector = [=](int64_t i, auto... mask) {
       __m512 chainDy = {}, chainDyXmu = {};
       if constexpr (!kBegins) {
-        chainDy = _mm512_load_ps(t.sumDy + i);
-        chainDyXmu = _mm512_load_ps(t.sumDyXmu + i);
+        chainDy = _mm512_load_ps(tableDy + i);
+        chainDyXmu = _mm512_load_ps(tableDyXmu + i);
       }
-      __m512 mean = _mm512_load_ps(t.mean + i);
+      __m512 mean = _mm512_load_ps(means + i);
       for (int j = 0; j < kRuns; ++j) {
         __m512 d = E::load(dy + i + j * stride, mask...);
         __m512 m = _mm512_sub_ps(E::load(x + i + j * stride, mask...), mean);
@@ -133,11 +140,11 @@ private:
         chainDyXmu = _mm512_fmadd_ps(d, m, chainDyXmu);
       }
       if constexpr (kEnds) {
-        addToSum(i, chainDy);
-        addToSum(size + i, chainDyXmu);
+        addToSum(sumDy + i, errorDy + i, chainDy);
+        addToSum(sumDyXmu + i, errorDyXmu + i, chainDyXmu);
       } else {
-        _mm512_store_ps(t.sumDy + i, chainDy);
-        _mm512_store_ps(t.sumDyXmu + i, chainDyXmu);
+        _mm512_store_ps(tableDy + i, chainDy);
+        _mm512_store_ps(tableDyXmu + i, chainDyXmu);
       }
     };
     int64_t i = 0;

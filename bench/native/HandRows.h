@@ -125,8 +125,12 @@ static void applyRow(const typename E::Type *dy, const typename E::Type *x,
   constexpr int64_t kLine = 64 / sizeof(T), kVectors = kLine / kLanes;
   __m512 a = _mm512_set1_ps(f.a), b = _mm512_set1_ps(f.b),
          k = _mm512_set1_ps(f.k), mean = _mm512_set1_ps(f.mean);
+  SubnormalResults<E> subnormals;
   auto compute = [&](__m512 d, __m512 v) {
-    return _mm512_fmadd_ps(d, a, _mm512_fmadd_ps(_mm512_sub_ps(v, mean), b, k));
+    __m512 result =
+        _mm512_fmadd_ps(d, a, _mm512_fmadd_ps(_mm512_sub_ps(v, mean), b, k));
+    subnormals.add(result);
+    return result;
   };
   auto masked = [&](int64_t i, int64_t count) {
     for (; count > 0; count -= kLanes, i += kLanes) {
@@ -156,6 +160,9 @@ static void applyRow(const typename E::Type *dy, const typename E::Type *x,
                                               E::load(x + i + j * kLanes)));
   }
   masked(i, n - i);
+  if constexpr (!std::is_empty_v<SubnormalResults<E>>)
+    if (subnormals.any())
+      applyRow<typename E::Exact, false>(dy, x, dx, n, f, streaming, 0);
 }
 
 template <typename E, bool kPrefetch>

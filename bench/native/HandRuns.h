@@ -85,11 +85,14 @@ static void applyRun(const typename E::Type *dy, const typename E::Type *x,
                      bool streaming) {
   using T = typename E::Type;
   constexpr int64_t kLine = 64 / sizeof(T), kVectors = kLine / kLanes;
+  SubnormalResults<E> subnormals;
   auto compute = [&](int64_t i, __m512 d, __m512 v) {
     __m512 m = _mm512_sub_ps(v, _mm512_load_ps(t.mean + i));
-    return _mm512_fmadd_ps(
+    __m512 result = _mm512_fmadd_ps(
         d, _mm512_load_ps(t.a + i),
         _mm512_fmadd_ps(m, _mm512_load_ps(t.b + i), _mm512_load_ps(t.k + i)));
+    subnormals.add(result);
+    return result;
   };
   int64_t i = 0;
   if (streaming && reinterpret_cast<uintptr_t>(dx) % 64 == 0)
@@ -104,11 +107,14 @@ static void applyRun(const typename E::Type *dy, const typename E::Type *x,
     }
   for (; i + kLanes <= n; i += kLanes)
     E::store(dx + i, compute(i, E::load(dy + i), E::load(x + i)));
-  if (i == n)
-    return;
-  __mmask16 mask = firstLanes(n - i);
-  E::store(dx + i, compute(i, E::load(dy + i, mask), E::load(x + i, mask)),
-           mask);
+  if (i < n) {
+    __mmask16 mask = firstLanes(n - i);
+    E::store(dx + i, compute(i, E::load(dy + i, mask), E::load(x + i, mask)),
+             mask);
+  }
+  if constexpr (!std::is_empty_v<SubnormalResults<E>>)
+    if (subnormals.any())
+      applyRun<typename E::Exact>(dy, x, dx, n, t, streaming);
 }
 
 /// Elements per run of short rows: long enough to prefetch whole pages, short

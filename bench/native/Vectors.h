@@ -44,11 +44,10 @@ template <typename Convert> struct Half {
     _mm256_mask_storeu_epi16(p, mask, Convert::truncate(v));
   }
   static void stream(uint16_t *p, const __m512 *v) {
-    _mm512_stream_si512(reinterpret_cast<__m512i *>(p), truncateLine(v));
-  }
-  static __m512i truncateLine(const __m512 *v) {
-    return _mm512_inserti64x4(_mm512_castsi256_si512(Convert::truncate(v[0])),
-                              Convert::truncate(v[1]), 1);
+    __m512i line =
+        _mm512_inserti64x4(_mm512_castsi256_si512(Convert::truncate(v[0])),
+                           Convert::truncate(v[1]), 1);
+    _mm512_stream_si512(reinterpret_cast<__m512i *>(p), line);
   }
 };
 
@@ -59,26 +58,23 @@ struct ConvertBF16 {
   static __m256i truncate(__m512 v) { return __m256i(_mm512_cvtneps_pbh(v)); }
 };
 
+inline __mmask16 findSubnormals(__m512 v) {
+  constexpr int kSubnormal = 0x20;
+  return _mm512_fpclass_ps_mask(v, kSubnormal);
+}
+
 /// The instruction flushes subnormal numbers to zero, so these are rounded
 /// here.
 struct ConvertExactBF16 : ConvertBF16 {
-  static __mmask16 findSubnormals(__m512 v) {
-    constexpr int kSubnormal = 0x20;
-    return _mm512_fpclass_ps_mask(v, kSubnormal);
-  }
   static __m256i truncate(__m512 v) {
-    __m256i result = ConvertBF16::truncate(v);
-    __mmask16 mask = findSubnormals(v);
-    if (__builtin_expect(mask != 0, false)) {
-      __m512i bits = _mm512_castps_si512(v);
-      __m512i isOdd =
-          _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-      bits = _mm512_add_epi32(
-          bits, _mm512_add_epi32(_mm512_set1_epi32(0x7FFF), isOdd));
-      result = _mm256_mask_mov_epi16(
-          result, mask, _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16)));
-    }
-    return result;
+    __m512i bits = _mm512_castps_si512(v);
+    __m512i isOdd =
+        _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    bits = _mm512_add_epi32(bits,
+                            _mm512_add_epi32(_mm512_set1_epi32(0x7FFF), isOdd));
+    return _mm256_mask_mov_epi16(
+        ConvertBF16::truncate(v), findSubnormals(v),
+        _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16)));
   }
 };
 
@@ -92,17 +88,22 @@ struct ConvertF16 {
 using BF16 = Half<ConvertBF16>;
 using F16 = Half<ConvertF16>;
 
-struct ExactBF16 : Half<ConvertExactBF16> {
-  /// One test for the whole line, and one streaming store: the compiler makes
-  /// an ordinary one of two.
-  static void stream(uint16_t *p, const __m512 *v) {
-    __m512i line = BF16::truncateLine(v);
-    __mmask16 low = ConvertExactBF16::findSubnormals(v[0]);
-    __mmask16 high = ConvertExactBF16::findSubnormals(v[1]);
-    if (__builtin_expect(!_kortestz_mask16_u8(low, high), false))
-      line = truncateLine(v);
-    _mm512_stream_si512(reinterpret_cast<__m512i *>(p), line);
-  }
+/// Stores as BF16 does. Where a result is subnormal, the schedules repeat the
+/// stores with `Exact`.
+struct CheckedBF16 : BF16 {
+  using Exact = Half<ConvertExactBF16>;
+};
+
+/// Whether results of any type are subnormal numbers that must be stored again.
+template <typename E> struct SubnormalResults {
+  void add(__m512) {}
+  static constexpr bool any() { return false; }
+};
+
+template <> struct SubnormalResults<CheckedBF16> {
+  __mmask16 found = 0;
+  void add(__m512 v) { found |= findSubnormals(v); }
+  bool any() const { return __builtin_expect(found != 0, false); }
 };
 
 inline __mmask16 firstLanes(int64_t count) { return (1u << count) - 1; }

@@ -16,7 +16,7 @@ import report
 CASE = cases.Case((32, 64, 56, 56), "nhwc", "f32")
 # The true time of each contender.
 TIMES = {"bngrad": 1.0, "bngrad-twin": 1.0, "bngrad-dynamic": 1.01, "bngrad-strided": 1.02, "walk": 0.96,
-         "hand": 1.0, "torch": 1.5, "onednn": 1.3, "onednn-debian": 1.2}
+         "hand": 1.0, "hand-bare": 0.9, "torch": 1.5, "onednn": 1.3, "onednn-debian": 1.2}
 
 
 def simulate(noise=0.01, rounds=30, **slower):
