@@ -85,6 +85,9 @@ def make_problems():
             yield "equal", Problem(shape, is_last, element_type, *equal, 1)
             if element_type == "bf16":
                 yield "subnormal", Problem(shape, is_last, element_type, *random, 2.0**-126)
+    # Thousands of chains in each lane, whose rounding errors the sum must not lose.
+    shape = (1, 1, 2048, 2048)
+    yield "equal", Problem(shape, 0, "f32", *[numpy.full(2048 * 2048, v, numpy.float32) for v in (0.1, 0.7)], 1)
 
 
 def main():
