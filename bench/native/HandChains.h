@@ -76,6 +76,8 @@ public:
           chainDy[j] = _mm512_add_ps(chainDy[j], d);
           chainDyXmu[j] = _mm512_fmadd_ps(d, m, chainDyXmu[j]);
         }
+      // Otherwise the chains are in memory, not in registers.
+#pragma clang loop unroll(full)
       for (int j = 0; j < kVectors; ++j)
         end(j * kLanes, chainDy[j], chainDyXmu[j]);
     }

@@ -92,6 +92,17 @@ using F16 = Half<ConvertF16>;
 /// stores with `Exact`.
 struct CheckedBF16 : BF16 {
   using Exact = Half<ConvertExactBF16>;
+
+  /// In assembly: beside the check, clang 22 makes an ordinary store of the
+  /// builtin.
+  static void stream(uint16_t *p, const __m512 *v) {
+    __m512i line =
+        _mm512_inserti64x4(_mm512_castsi256_si512(ConvertBF16::truncate(v[0])),
+                           ConvertBF16::truncate(v[1]), 1);
+    asm volatile("vmovntdq %1, %0"
+                 : "=m"(*reinterpret_cast<__m512i *>(p))
+                 : "v"(line));
+  }
 };
 
 /// Whether results of any type are subnormal numbers that must be stored again.
