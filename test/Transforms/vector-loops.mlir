@@ -689,6 +689,38 @@ func.func @pairs(%x: memref<8x6x3100xbf16>, %f: memref<6xf32>, %sum: memref<6xf3
 #data = affine_map<(n, c, s) -> (n, c, s)>
 #feature = affine_map<(n, c, s) -> (c)>
 
+// Elements are extended before they are compared and selected, so these are pairs, too.
+// CHECK-LABEL: func @pairs_of_choices
+// CHECK-COUNT-2: vector.bitcast %{{.+}} : vector<64xi16> to vector<32xi32>
+// CHECK:         %[[LESS:.+]] = arith.cmpf olt, %{{.+}}, %{{.+}} : vector<64xf32>
+// CHECK:         %[[CHOICE:.+]] = arith.select %[[LESS]], %{{.+}}, %{{.+}} : vector<64xi1>, vector<64xf32>
+// CHECK:         %[[POSITIVE:.+]] = arith.cmpf ogt, %{{.+}}, %{{.+}} : vector<64xf32>
+// CHECK:         arith.select %[[POSITIVE]], %[[CHOICE]], %{{.+}} : vector<64xi1>, vector<64xf32>
+// CHECK:         vector.interleave
+// CHECK:         return
+func.func @pairs_of_choices(%x: memref<8x6x3100xbf16>, %k: memref<8x6x3100xbf16>, %f: memref<6xf32>, %y: memref<8x6x3100xbf16>) {
+  %zero = arith.constant 0.0 : bf16
+  linalg.generic {indexing_maps = [#data, #data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %k, %f : memref<8x6x3100xbf16>, memref<8x6x3100xbf16>, memref<6xf32>) outs(%y : memref<8x6x3100xbf16>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: bf16, %g: bf16, %a: f32, %out: bf16):
+    %less = arith.cmpf olt, %e, %g : bf16
+    %choice = arith.select %less, %e, %zero : bf16
+    %positive = arith.cmpf ogt, %g, %zero : bf16
+    %masked = arith.select %positive, %choice, %g : bf16
+    %0 = arith.extf %masked : bf16 to f32
+    %1 = arith.mulf %0, %a : f32
+    %2 = arith.truncf %1 : f32 to bf16
+    linalg.yield %2 : bf16
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
 // Not where the order of the lanes matters: beside data of another type, and for indices.
 // CHECK-LABEL: func @no_pairs
 // CHECK-NOT:     vector.bitcast

@@ -148,3 +148,23 @@ func.func @uniform_grad_output(%x: tensor<8x4x15xf32>, %mean: tensor<4xf32>, %va
       : tensor<8x4x15xf32>, tensor<4xf32>, tensor<4xf32>
   return %dx, %ds, %do : tensor<8x4x15xf32>, tensor<4xf32>, tensor<4xf32>
 }
+
+// RUN: bngrad-runner %s --entry=relu_bf16 --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5 \
+// RUN:   | FileCheck %s --check-prefix=RUN-BF16
+// RUN-BF16: result 0 grad_input {{.*}} ok
+// RUN-BF16-NEXT: result 1 grad_scale {{.*}} ok
+// RUN-BF16-NEXT: result 2 grad_offset {{.*}} ok
+
+// CHECK-LABEL: func.func @relu_bf16(
+// CHECK-NOT: memref.get_global
+// CHECK: return
+func.func @relu_bf16(%dz: tensor<8x4x700xbf16>, %y: tensor<8x4x700xbf16>, %x: tensor<8x4x700xbf16>, %mean: tensor<4xf32>, %variance: tensor<4xf32>)
+    -> (tensor<8x4x700xbf16>, tensor<4xf32>, tensor<4xf32>) {
+  %zero = arith.constant dense<0.0> : tensor<8x4x700xbf16>
+  %p = arith.cmpf ogt, %y, %zero : tensor<8x4x700xbf16>
+  %dy = arith.select %p, %dz, %zero : tensor<8x4x700xi1>, tensor<8x4x700xbf16>
+  %dx, %ds, %do = bngrad.batch_norm_backward grad_output(%dy : tensor<8x4x700xbf16>) input(%x : tensor<8x4x700xbf16>)
+      mean(%mean : tensor<4xf32>) variance(%variance : tensor<4xf32>) {epsilon = 1.0e-5 : f64}
+      : tensor<8x4x700xbf16>, tensor<4xf32>, tensor<4xf32>
+  return %dx, %ds, %do : tensor<8x4x700xbf16>, tensor<4xf32>, tensor<4xf32>
+}

@@ -344,6 +344,11 @@ inline int64_t getElementBytes(Value memref) {
                           8);
 }
 
+/// Extends f16 and bf16 in the body of `generic` before they are compared or
+/// selected, which gives the same bits, if only the extensions of the selected
+/// ones are used. Selected ones would be loaded by masks, and be no pairs.
+void extendBeforeChoices(OpBuilder &b, linalg::GenericOp generic);
+
 /// Emit the loops of one schedule for the group of `shared`.
 void emitChannels(OpBuilder &b, const CpuLoops &shared);
 void emitSplit(OpBuilder &b, const CpuLoops &shared);

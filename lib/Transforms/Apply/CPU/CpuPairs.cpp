@@ -17,6 +17,7 @@
 #include "CpuLoops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -38,6 +39,48 @@ static arith::TruncFOp getRounding(linalg::GenericOp generic, unsigned i) {
                     rounding.getIn().getType().isF32() &&
                     rounding.getType().isBF16();
   return isRounding ? rounding : nullptr;
+}
+
+static bool isHalf(Type type) { return type.isF16() || type.isBF16(); }
+
+/// Whether `select` chooses between two of 16 bits, and only its extension to
+/// f32 is used.
+static bool isOnlyExtended(arith::SelectOp select) {
+  return isHalf(select.getType()) && !select->use_empty() &&
+         llvm::all_of(select->getUsers(), [](Operation *user) {
+           return isa<arith::ExtFOp>(user) &&
+                  user->getResult(0).getType().isF32();
+         });
+}
+
+void mlir::bngrad::extendBeforeChoices(OpBuilder &b,
+                                       linalg::GenericOp generic) {
+  OpBuilder::InsertionGuard guard(b);
+  auto extend = [&](Value value) -> Value {
+    return arith::ExtFOp::create(b, value.getLoc(), b.getF32Type(), value);
+  };
+  // Backwards, so that a choice between choices comes first.
+  for (Operation &op :
+       llvm::make_early_inc_range(llvm::reverse(*generic.getBody()))) {
+    b.setInsertionPoint(&op);
+    if (auto compare = dyn_cast<arith::CmpFOp>(op)) {
+      if (isHalf(compare.getLhs().getType()))
+        compare->setOperands(
+            {extend(compare.getLhs()), extend(compare.getRhs())});
+      continue;
+    }
+    auto select = dyn_cast<arith::SelectOp>(op);
+    if (!select || !isOnlyExtended(select))
+      continue;
+    Value wide = arith::SelectOp::create(b, op.getLoc(), select.getCondition(),
+                                         extend(select.getTrueValue()),
+                                         extend(select.getFalseValue()));
+    for (Operation *user : llvm::make_early_inc_range(select->getUsers())) {
+      user->getResult(0).replaceAllUsesWith(wide);
+      user->erase();
+    }
+    select->erase();
+  }
 }
 
 bool CpuLoops::takesPairs(linalg::GenericOp generic, const Run &run,

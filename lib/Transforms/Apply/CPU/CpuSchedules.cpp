@@ -197,6 +197,8 @@ LogicalResult mlir::bngrad::emitVectorLoops(RewriterBase &rewriter,
     return failure();
   }
   SmallVector<linalg::GenericOp> members = group.getMembers();
+  for (linalg::GenericOp generic : group.getDataGenerics())
+    extendBeforeChoices(rewriter, generic);
   rewriter.setInsertionPoint(members.back());
   CpuLoops shared(rewriter, group, schedule.getCpu());
   emitKind(rewriter, kind, shared);
