@@ -264,9 +264,11 @@ def summarize(contender, case):
 
 
 def find_ratios(first, second):
-    """The ratios of warm times in the rounds that both have."""
-    common = first.samples.keys() & second.samples.keys()
-    return [first.samples[i].warm / second.samples[i].warm for i in sorted(common)]
+    """The ratios of warm times in the rounds that both have, or in all if these are few."""
+    mine, other = first.samples, second.samples
+    if len(mine.keys() & other.keys()) < FEW_ROUNDS:
+        mine, other = mine | first.disturbed, other | second.disturbed
+    return [mine[i].warm / other[i].warm for i in sorted(mine.keys() & other.keys())]
 
 
 def ratio(first, second):

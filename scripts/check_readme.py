@@ -3,9 +3,8 @@
 Usage: check_readme.py README [LOG]
        check_readme.py --self-test
 
-* Each row of the table with the columns data, shape, floor, time / floor and best
-  peer / BNGrad is a case of bench/results/cpu.json, beside the README, with the same
-  numbers. The versions of the peers are those of that run.
+* The performance table has the numbers of bench/results/cpu.json and compilers.json,
+  beside the README. The versions of the peers are those of these runs.
 * With LOG, the output of scripts/demo.sh, the lines of the README's first `text` block
   must be the last lines of LOG. A line that begins with spaces continues the one
   before. Values that differ from machine to machine are left out: times, errors, and
@@ -14,17 +13,21 @@ Usage: check_readme.py README [LOG]
 """
 
 import json
+import math
 import re
 import sys
 from pathlib import Path
-from typing import Dict, List
+from typing import Dict, List, Optional
 
 MEASURED = [r"(?<=max_error )\S+ bound \S+", r"(?<=max_abs_difference )\S+", r"(?<=relative )\S+",
             r"(?<=median_us=)\S+", r"(?<=min_us=)\S+", r"(?<=gbps=)\S+", r"(?<=ratio=)\S+", r"(?<=compile_ms=)\S+",
             r"(?<=schedule=)\S+"]
-COLUMNS = ["data", "shape", "floor", "time / floor", "best peer / BNGrad"]
-# Those that write to existing outputs; bench/limits.py has the same list.
-PEERS = ["torch", "onednn", "onednn-debian"]
+COLUMNS = ["data", "PyTorch", "oneDNN", "torch.compile", "JAX/XLA", "IREE", "MLIR's own passes"]
+GROUPS = {"f32 NCHW": ("f32", "nchw"), "f32 NHWC": ("f32", "nhwc"),
+          "bf16 NCHW": ("bf16", "nchw"), "bf16 NHWC": ("bf16", "nhwc")}
+# By column: in cpu.json, of which the fastest counts, and in compilers.json.
+LIBRARIES = {"PyTorch": ["torch"], "oneDNN": ["onednn", "onednn-debian"]}
+COMPILERS = {"torch.compile": "inductor", "JAX/XLA": "xla", "IREE": "iree", "MLIR's own passes": "mlir"}
 TEST_COUNT = re.compile(r"\b\d+ (?:lit |unit )?(?:tests\b|passed\b)")
 
 
@@ -46,36 +49,44 @@ def compare_demo(readme: str, log: str) -> List[str]:
         ["expected a longer output of the run"] if len(printed) < len(stated) else [])
 
 
-def make_row(case: Dict) -> List[str]:
-    """The README's row of a case of the benchmark."""
-    floor, ratios = case["floor_tensors"], case["ratios"]
-    time = case["results"]["bngrad"][f"warm_over_floor{floor}"]
-    peer = min(ratios[f"{name}/bngrad"] for name in PEERS if f"{name}/bngrad" in ratios)
-    return [f"{case['type']} {case['layout'].upper()}", case["sizes"], f"{floor} tensors", f"{time:.2f}", f"{peer:.2f}"]
+def find_ratio(case: Dict, column: str) -> Optional[float]:
+    """The time of the peer of a column over that of BNGrad, if it was measured."""
+    if column in LIBRARIES:
+        ratios = [case["ratios"].get(f"{peer}/bngrad") for peer in LIBRARIES[column]]
+    else:
+        ratios = [1 / limit["value"] for limit in case["verdicts"] if limit["name"] == COMPILERS[column]]
+    return min((ratio for ratio in ratios if ratio is not None), default=None)
 
 
-def compare_table(readme: str, results: Dict) -> List[str]:
+def make_row(group: str, cpu: Dict, compilers: Dict) -> List[str]:
+    """The README's row of a group: geometric means over its shapes above 20 MB."""
+    row = [group]
+    for column in COLUMNS[1:]:
+        cases = (cpu if column in LIBRARIES else compilers)["cases"]
+        ratios = [find_ratio(case, column) for case in cases
+                  if (case["type"], case["layout"]) == GROUPS[group] and case["is_large"]]
+        logarithms = [math.log(ratio) for ratio in ratios if ratio is not None]
+        row.append(f"{math.exp(sum(logarithms) / len(logarithms)):.1f}" if logarithms else "")
+    return row
+
+
+def compare_table(readme: str, cpu: Dict, compilers: Dict) -> List[str]:
     """The differences of the performance table, as lines."""
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in readme.split("\n")]
     if COLUMNS not in lines:
         return [f"expected a table with the columns {', '.join(COLUMNS)}"]
-    differences, count = [], 0
-    for row in lines[lines.index(COLUMNS) + 2:]:
-        if len(row) != len(COLUMNS):
-            break
-        count += 1
-        name = f"{row[1]} {' '.join(reversed(row[0].lower().split()))}"
-        case = next((case for case in results["cases"] if case["name"] == name), None)
-        if case is None:
-            differences.append(f"expected a case of the benchmark, got {name}")
-        elif row != make_row(case):
-            differences.append(f"README: {' | '.join(row)}\n   run: {' | '.join(make_row(case))}")
-    for peer in results["peers"]:
-        version = re.match(r"\d+\.\d+", peer["version"] or "")
+    start = lines.index(COLUMNS) + 2
+    differences = []
+    for row, group in zip(lines[start:start + len(GROUPS)], GROUPS):
+        made = make_row(group, cpu, compilers)
+        if row != made:
+            differences.append(f"README: {' | '.join(row)}\n   run: {' | '.join(made)}")
+    for peer in cpu["peers"] + compilers["peers"]:
+        version = re.search(r"\d+\.\d+", peer["version"] or "")
         title = peer["title"].split(",")[0]
-        if version and f"{title} {version[0]}" not in " ".join(readme.split()):
+        if version and title in readme and f"{title} {version[0]}" not in " ".join(readme.split()):
             differences.append(f"expected the version of the run, {title} {version[0]}")
-    return differences if count else ["expected rows in the table"]
+    return differences
 
 
 def find_test_counts(readme: str) -> List[str]:
@@ -90,16 +101,23 @@ def self_test() -> None:
     assert len(compare_demo(readme, log.replace("== A\n", ""))) == 1
     assert compare_demo(readme, "") and compare_demo("", log)
 
-    table = f"PyTorch\n2.15\n| {' | '.join(COLUMNS)} |\n|---|---|---|---|---|\n| f32 NCHW | 2x3 | 3 tensors | 1.25 | 1.50 |\n"
-    results = {"peers": [{"title": "PyTorch", "version": "2.15.0 threads=OpenMP"}, {"title": "x", "version": None}],
-               "cases": [{"name": "2x3 nchw f32", "sizes": "2x3", "layout": "nchw", "type": "f32", "floor_tensors": 3,
-                          "results": {"bngrad": {"warm_over_floor3": 1.2501, "warm_over_floor5": 0.75}},
-                          "ratios": {"torch/bngrad": 1.5, "onednn/bngrad": 2.0, "torch-default/bngrad": 1.0}}]}
-    assert compare_table(table, results) == []
-    for old, new in ("1.25", "1.24"), ("1.50", "1.00"), ("3 tensors", "5 tensors"), ("2x3", "2x4"), ("2.15", "2.14"):
-        assert len(compare_table(table.replace(old, new), results)) == 1, new
-    assert len(compare_table(table.replace("| f32", "f64"), results)) == 1
-    assert len(compare_table("PyTorch 2.15", results)) == 1
+    def make_case(**values: object) -> Dict:
+        return {"type": "f32", "layout": "nchw", "is_large": True, **values}
+
+    cpu = {"peers": [{"title": "PyTorch", "version": "2.15.0 threads=OpenMP"}, {"title": "x", "version": None}],
+           "cases": [make_case(ratios={"torch/bngrad": 2.0, "onednn/bngrad": 5.0, "onednn-debian/bngrad": 4.0}),
+                     make_case(ratios={"torch/bngrad": 8.0, "torch-default/bngrad": 9.0}),
+                     make_case(ratios={"torch/bngrad": 99.0}, is_large=False),
+                     make_case(ratios={"torch/bngrad": 99.0}, layout="nhwc", type="f16")]}
+    compilers = {"peers": [{"title": "IREE", "version": "compiler 3.13.0"}],
+                 "cases": [make_case(verdicts=[{"name": "iree", "value": 0.5}, {"name": "xla", "value": 0.1}])]}
+    assert make_row("f32 NCHW", cpu, compilers) == ["f32 NCHW", "4.0", "4.0", "", "10.0", "2.0", ""]
+    rows = "".join(f"| {' | '.join(make_row(group, cpu, compilers))} |\n" for group in GROUPS)
+    table = f"PyTorch\n2.15, IREE 3.13\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}\n{rows}"
+    assert compare_table(table, cpu, compilers) == []
+    for old, new in ("| 4.0", "| 4.1"), ("10.0", "1.0"), ("| f32 NCHW", "| f64 NCHW"), ("2.15", "2.14"), ("3.13", "3.1"):
+        assert len(compare_table(table.replace(old, new, 1), cpu, compilers)) == 1, new
+    assert len(compare_table("PyTorch 2.15", cpu, compilers)) == 1
     assert find_test_counts("bngrad: N passed, 32 tensors") == []
     assert len(find_test_counts("All 238 tests pass: 238 passed.")) == 2
 
@@ -111,8 +129,9 @@ def main() -> int:
         return 0
     path = Path(sys.argv[1])
     readme = path.read_text(encoding="utf-8")
-    results = json.loads((path.parent / "bench" / "results" / "cpu.json").read_text(encoding="utf-8"))
-    differences = compare_table(readme, results) + find_test_counts(readme)
+    cpu, compilers = (json.loads((path.parent / "bench" / "results" / name).read_text(encoding="utf-8"))
+                      for name in ("cpu.json", "compilers.json"))
+    differences = compare_table(readme, cpu, compilers) + find_test_counts(readme)
     for log in sys.argv[2:3]:
         differences += compare_demo(readme, Path(log).read_text(encoding="utf-8"))
     print("\n".join(differences + [f"readme: {len(differences)} differences"]))
