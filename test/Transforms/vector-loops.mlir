@@ -721,12 +721,13 @@ func.func @pairs_of_choices(%x: memref<8x6x3100xbf16>, %k: memref<8x6x3100xbf16>
 #data = affine_map<(n, c, s) -> (n, c, s)>
 #feature = affine_map<(n, c, s) -> (c)>
 
-// Not where the order of the lanes matters: beside data of another type, and for indices.
+// Not where the order of the lanes matters: beside data of another type, and for indices. Nor for other roundings.
 // CHECK-LABEL: func @no_pairs
 // CHECK-NOT:     vector.bitcast
 // CHECK-NOT:     vector.interleave
 // CHECK:         return
-func.func @no_pairs(%x: memref<8x6x3100xbf16>, %k: memref<8x6x3100xf32>, %f: memref<6xf32>, %y: memref<8x6x3100xbf16>, %z: memref<8x6x3100xbf16>) {
+func.func @no_pairs(%x: memref<8x6x3100xbf16>, %k: memref<8x6x3100xf32>, %f: memref<6xf32>, %y: memref<8x6x3100xbf16>,
+    %z: memref<8x6x3100xbf16>, %u: memref<8x6x3100xbf16>) {
   linalg.generic {indexing_maps = [#data, #data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%x, %k, %f : memref<8x6x3100xbf16>, memref<8x6x3100xf32>, memref<6xf32>) outs(%y : memref<8x6x3100xbf16>)
       attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
@@ -749,6 +750,15 @@ func.func @no_pairs(%x: memref<8x6x3100xbf16>, %k: memref<8x6x3100xf32>, %f: mem
     %2 = arith.addf %1, %g : f32
     %3 = arith.truncf %2 : f32 to bf16
     linalg.yield %3 : bf16
+  }
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %f : memref<8x6x3100xbf16>, memref<6xf32>) outs(%u : memref<8x6x3100xbf16>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: bf16, %a: f32, %out: bf16):
+    %0 = arith.extf %e : bf16 to f32
+    %1 = arith.mulf %0, %a : f32
+    %2 = arith.truncf %1 upward : f32 to bf16
+    linalg.yield %2 : bf16
   }
   return
 }

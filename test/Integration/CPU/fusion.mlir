@@ -168,3 +168,21 @@ func.func @relu_bf16(%dz: tensor<8x4x700xbf16>, %y: tensor<8x4x700xbf16>, %x: te
       : tensor<8x4x700xbf16>, tensor<4xf32>, tensor<4xf32>
   return %dx, %ds, %do : tensor<8x4x700xbf16>, tensor<4xf32>, tensor<4xf32>
 }
+
+// RUN: bngrad-runner %s --entry=uniform_frozen --check --arg=random:1 --arg=random:2 --arg=random:3 \
+// RUN:   | FileCheck %s --check-prefix=RUN-FROZEN
+// RUN-FROZEN: result 0 grad_input {{.*}} ok
+// RUN-FROZEN-NEXT: result 1 grad_scale {{.*}} ok
+// RUN-FROZEN-NEXT: result 2 grad_offset {{.*}} ok
+
+// grad_input has one value for a channel, and is computed as a scalar.
+// CHECK-LABEL: func.func @uniform_frozen(
+func.func @uniform_frozen(%x: tensor<4x3x700xbf16>, %mean: tensor<3xf32>, %variance: tensor<3xf32>)
+    -> (tensor<4x3x700xbf16>, tensor<3xf32>, tensor<3xf32>) {
+  %dy = arith.constant dense<0.75> : tensor<4x3x700xbf16>
+  %dx, %ds, %do = bngrad.batch_norm_backward grad_output(%dy : tensor<4x3x700xbf16>) input(%x : tensor<4x3x700xbf16>)
+      mean(%mean : tensor<3xf32>) variance(%variance : tensor<3xf32>)
+      {epsilon = 1.0e-5 : f64, statistics = #bngrad.statistics<global>}
+      : tensor<4x3x700xbf16>, tensor<3xf32>, tensor<3xf32>
+  return %dx, %ds, %do : tensor<4x3x700xbf16>, tensor<3xf32>, tensor<3xf32>
+}

@@ -310,6 +310,8 @@ private:
   DenseMap<Value, SmallVector<Value>> rowStrides;
 };
 
+inline bool isHalf(Type type) { return type.isF16() || type.isBF16(); }
+
 /// `memref` with its elements of 16 bits as integers: LLVM makes a branch per
 /// element of a masked access to floats that the CPU does not compute with, and
 /// drops the hint from a streaming store.

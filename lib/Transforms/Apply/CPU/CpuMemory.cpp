@@ -16,8 +16,6 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-static bool isHalf(Type type) { return type.isF16() || type.isBF16(); }
-
 Value mlir::bngrad::castToBits(OpBuilder &b, Location loc, Value memref) {
   auto type = cast<MemRefType>(memref.getType());
   return ElementCastOp::create(b, loc, type.clone(b.getI16Type()), memref);

@@ -6,14 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A bf16 is the upper half of an f32. So the elements of a vector with odd
-// numbers are pairs of two with the lower one cut off, and those with even
-// numbers are pairs shifted by 16 bits. Where the order of the lanes does not
-// matter, the even elements are the lower lanes and the odd ones the upper
-// lanes: extending each element on its own costs a shuffle and a shift.
+// A bf16 is the upper half of an f32. So a word of two elements is the odd one,
+// as f32, if its lower half is cleared, and the even one if it is shifted by 16
+// bits. Where the order of the lanes does not matter, the even elements are the
+// lower lanes and the odd ones the upper lanes. To extend each element on its
+// own takes a shuffle, too.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Apply/ElementCloner.h"
 #include "CpuLoops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -30,18 +31,16 @@ static bool isExtension(Operation *op) {
          extension.getType().isF32();
 }
 
-/// The rounding to bf16 whose result `generic` stores as its result `i`; null:
-/// there is none.
+/// The rounding to the nearest bf16 whose result `generic` stores as its result
+/// `i`; null: there is none.
 static arith::TruncFOp getRounding(linalg::GenericOp generic, unsigned i) {
   Value result = generic.getBody()->getTerminator()->getOperand(i);
   auto rounding = result.getDefiningOp<arith::TruncFOp>();
   bool isRounding = rounding && rounding->getBlock() == generic.getBody() &&
                     rounding.getIn().getType().isF32() &&
                     rounding.getType().isBF16();
-  return isRounding ? rounding : nullptr;
+  return isRounding && !rounding.getRoundingmode() ? rounding : nullptr;
 }
-
-static bool isHalf(Type type) { return type.isF16() || type.isBF16(); }
 
 /// Whether `select` chooses between two of 16 bits, and only its extension to
 /// f32 is used.
@@ -127,7 +126,9 @@ Value CpuLoops::loadPairs(OpBuilder &b, Value memref, Value position) const {
 
 Value CpuLoops::roundToPairs(OpBuilder &b, linalg::GenericOp generic,
                              unsigned i, const IRMapping &mapping) const {
-  Value value = mapping.lookupOrDefault(getRounding(generic, i).getIn());
+  // A scalar if it does not depend on the data.
+  Value value = broadcastTo(
+      b, loc, mapping.lookupOrDefault(getRounding(generic, i).getIn()), wide);
   auto bf16 = VectorType::get({wide / 2}, b.getBF16Type());
   auto roundHalf = [&](int64_t first) -> Value {
     Value half = vector::ExtractStridedSliceOp::create(b, loc, value, first,
