@@ -177,7 +177,7 @@ def run_rounds(harness, contenders, rounds, is_decided=lambda: True):
     until `is_decided` or there are MOST_ROUNDS times as many."""
     requested = rounds
     active = [c for c in contenders if c.run and not c.error]
-    # Calls warm the caches, so all contenders have as many as the fastest.
+    # Calls warm the caches, so all contenders have the same number of calls.
     calls = max(map(_calls, active), default=1)
     for contender in active:
         contender.calls = calls

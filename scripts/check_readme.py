@@ -59,12 +59,13 @@ def find_ratio(case: Dict, column: str) -> Optional[float]:
 
 
 def make_row(group: str, cpu: Dict, compilers: Dict) -> List[str]:
-    """The README's row of a group: geometric means over its shapes above 20 MB."""
+    """The README's row of a group: geometric means over its shapes above 20 MB that both have."""
     row = [group]
+    shared = {case["name"] for case in cpu["cases"]} & {case["name"] for case in compilers["cases"]}
     for column in COLUMNS[1:]:
         cases = (cpu if column in LIBRARIES else compilers)["cases"]
         ratios = [find_ratio(case, column) for case in cases
-                  if (case["type"], case["layout"]) == GROUPS[group] and case["is_large"]]
+                  if (case["type"], case["layout"]) == GROUPS[group] and case["is_large"] and case["name"] in shared]
         logarithms = [math.log(ratio) for ratio in ratios if ratio is not None]
         row.append(f"{math.exp(sum(logarithms) / len(logarithms)):.1f}" if logarithms else "")
     return row
@@ -76,8 +77,11 @@ def compare_table(readme: str, cpu: Dict, compilers: Dict) -> List[str]:
     if COLUMNS not in lines:
         return [f"expected a table with the columns {', '.join(COLUMNS)}"]
     start = lines.index(COLUMNS) + 2
+    rows = [row for row in lines[start:start + len(GROUPS) + 1] if len(row) == len(COLUMNS)]
+    if len(rows) != len(GROUPS):
+        return [f"expected a row for each of {', '.join(GROUPS)}, got {len(rows)}"]
     differences = []
-    for row, group in zip(lines[start:start + len(GROUPS)], GROUPS):
+    for row, group in zip(rows, GROUPS):
         made = make_row(group, cpu, compilers)
         if row != made:
             differences.append(f"README: {' | '.join(row)}\n   run: {' | '.join(made)}")
@@ -105,12 +109,14 @@ def self_test() -> None:
         return {"type": "f32", "layout": "nchw", "is_large": True, **values}
 
     cpu = {"peers": [{"title": "PyTorch", "version": "2.15.0 threads=OpenMP"}, {"title": "x", "version": None}],
-           "cases": [make_case(ratios={"torch/bngrad": 2.0, "onednn/bngrad": 5.0, "onednn-debian/bngrad": 4.0}),
-                     make_case(ratios={"torch/bngrad": 8.0, "torch-default/bngrad": 9.0}),
-                     make_case(ratios={"torch/bngrad": 99.0}, is_large=False),
-                     make_case(ratios={"torch/bngrad": 99.0}, layout="nhwc", type="f16")]}
+           "cases": [make_case(name="a", ratios={"torch/bngrad": 2.0, "onednn/bngrad": 5.0, "onednn-debian/bngrad": 4.0}),
+                     make_case(name="b", ratios={"torch/bngrad": 8.0, "torch-default/bngrad": 9.0}),
+                     make_case(name="a", ratios={"torch/bngrad": 99.0}, is_large=False),
+                     make_case(name="a", ratios={"torch/bngrad": 99.0}, layout="nhwc", type="f16"),
+                     make_case(name="c", ratios={"torch/bngrad": 99.0})]}
     compilers = {"peers": [{"title": "IREE", "version": "compiler 3.13.0"}],
-                 "cases": [make_case(verdicts=[{"name": "iree", "value": 0.5}, {"name": "xla", "value": 0.1}])]}
+                 "cases": [make_case(name="a", verdicts=[{"name": "iree", "value": 0.5}, {"name": "xla", "value": 0.1}]),
+                           make_case(name="b", verdicts=[])]}
     assert make_row("f32 NCHW", cpu, compilers) == ["f32 NCHW", "4.0", "4.0", "", "10.0", "2.0", ""]
     rows = "".join(f"| {' | '.join(make_row(group, cpu, compilers))} |\n" for group in GROUPS)
     table = f"PyTorch\n2.15, IREE 3.13\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}\n{rows}"
@@ -118,6 +124,8 @@ def self_test() -> None:
     for old, new in ("| 4.0", "| 4.1"), ("10.0", "1.0"), ("| f32 NCHW", "| f64 NCHW"), ("2.15", "2.14"), ("3.13", "3.1"):
         assert len(compare_table(table.replace(old, new, 1), cpu, compilers)) == 1, new
     assert len(compare_table("PyTorch 2.15", cpu, compilers)) == 1
+    assert len(compare_table(table + rows.split("\n")[0] + "\n", cpu, compilers)) == 1
+    assert len(compare_table(table.replace(rows.split("\n")[0] + "\n", ""), cpu, compilers)) == 1
     assert find_test_counts("bngrad: N passed, 32 tensors") == []
     assert len(find_test_counts("All 238 tests pass: 238 passed.")) == 2
 

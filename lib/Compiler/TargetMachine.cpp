@@ -68,8 +68,8 @@ int64_t mlir::bngrad::getSveBits(const CodeGenTarget &target,
   if (!machine.getTargetTriple().isAArch64() || isNative(target) ||
       !machine.getMCSubtargetInfo()->checkFeatures("+sve"))
     return 0;
-  // LLVM does not know the lengths. The others have registers of 128 bits, as
-  // those of NEON.
+  // LLVM does not know the lengths. Others have registers of 128 bits, as those
+  // of NEON, or of a length that is not known.
   return llvm::StringSwitch<int64_t>(target.cpu)
       .Case("a64fx", 512)
       .Cases({"neoverse-v1", "fujitsu-monaka"}, 256)

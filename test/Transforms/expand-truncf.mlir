@@ -155,3 +155,30 @@ func.func @no_pairs(%even: vector<16xf32>, %odd: vector<16xf32>) -> (vector<32xb
   %2 = vector.interleave %0, %1 : vector<16xbf16> -> vector<32xbf16>
   return %2, %1 : vector<32xbf16>, vector<16xbf16>
 }
+
+// Nor are vectors of rank 0, and halves of another block, pairs.
+// CHECK-LABEL: func @no_pairs_of_rank_0
+// CHECK-COUNT-2: arith.trunci %{{.+}} : vector<i32> to vector<i16>
+// CHECK:         vector.interleave
+func.func @no_pairs_of_rank_0(%even: vector<f32>, %odd: vector<f32>) -> vector<2xbf16> {
+  %0 = arith.truncf %even : vector<f32> to vector<bf16>
+  %1 = arith.truncf %odd : vector<f32> to vector<bf16>
+  %2 = vector.interleave %0, %1 : vector<bf16> -> vector<2xbf16>
+  return %2 : vector<2xbf16>
+}
+
+// CHECK-LABEL: func @no_pairs_of_another_block
+// CHECK-COUNT-2: arith.trunci
+// CHECK:         scf.if
+// CHECK:           vector.interleave
+func.func @no_pairs_of_another_block(%even: vector<16xf32>, %odd: vector<16xf32>, %p: i1, %x: vector<32xbf16>) -> vector<32xbf16> {
+  %0 = arith.truncf %even : vector<16xf32> to vector<16xbf16>
+  %1 = arith.truncf %odd : vector<16xf32> to vector<16xbf16>
+  %2 = scf.if %p -> vector<32xbf16> {
+    %3 = vector.interleave %0, %1 : vector<16xbf16> -> vector<32xbf16>
+    scf.yield %3 : vector<32xbf16>
+  } else {
+    scf.yield %x : vector<32xbf16>
+  }
+  return %2 : vector<32xbf16>
+}

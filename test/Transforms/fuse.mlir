@@ -573,3 +573,19 @@ func.func @uniform_inputs_kept(%init: tensor<4xf32>) -> tensor<4xf32> {
   } -> tensor<4xf32>
   return %sum : tensor<4xf32>
 }
+
+// A scalar constant has no sign, so this one stays a tensor.
+// CHECK-LABEL: func @uniform_unsigned
+// CHECK:         %[[ONES:.+]] = arith.constant dense<1> : tensor<8x4xui8>
+// CHECK:         linalg.generic {{.+}} ins(%{{.+}}, %[[ONES]], %{{.+}} :
+func.func @uniform_unsigned(%k: tensor<8x4xi1>, %x: tensor<8x4xui8>) -> tensor<8x4xui8> {
+  %ones = arith.constant dense<1> : tensor<8x4xui8>
+  %e = tensor.empty() : tensor<8x4xui8>
+  %y = linalg.generic {indexing_maps = [#data, #data, #data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%k, %ones, %x : tensor<8x4xi1>, tensor<8x4xui8>, tensor<8x4xui8>) outs(%e : tensor<8x4xui8>) {
+  ^bb0(%p: i1, %a: ui8, %b: ui8, %o: ui8):
+    %0 = arith.select %p, %a, %b : ui8
+    linalg.yield %0 : ui8
+  } -> tensor<8x4xui8>
+  return %y : tensor<8x4xui8>
+}

@@ -55,18 +55,21 @@ static bool roundsToBF16(arith::TruncFOp op) {
          getElementTypeOrSelf(op.getType()).isBF16() && roundsToNearestEven(op);
 }
 
-/// Whether `op` joins two vectors that are rounded to bf16 for it alone.
+/// Whether `op` joins two vectors that are rounded to bf16, and is their only
+/// use.
 static bool joinsPairs(vector::InterleaveOp op) {
   return op.getLhs() != op.getRhs() &&
+         op.getSourceVectorType().getRank() == 1 &&
          op.getResultVectorType().getRank() == 1 &&
          !op.getResultVectorType().isScalable() &&
-         llvm::all_of(op->getOperands(), [](Value half) {
+         llvm::all_of(op->getOperands(), [&](Value half) {
            auto rounding = half.getDefiningOp<arith::TruncFOp>();
-           return rounding && half.hasOneUse() && roundsToBF16(rounding);
+           return rounding && rounding->getBlock() == op->getBlock() &&
+                  half.hasOneUse() && roundsToBF16(rounding);
          });
 }
 
-/// Whether the result of `op` is an operand of such an op.
+/// Whether the result of `op` is an operand of such an op, in the same block.
 static bool isHalfOfPairs(arith::TruncFOp op) {
   return llvm::any_of(op->getUsers(), [](Operation *user) {
     auto interleave = dyn_cast<vector::InterleaveOp>(user);
@@ -79,7 +82,7 @@ static bool isConvertedByGpu(Operation *op,
   return instructions.kernels && op->getParentOfType<gpu::LaunchOp>();
 }
 
-/// The bits of `value`, a f32, rounded to bf16 in their upper half.
+/// The bits of `value`, an f32, rounded to bf16 in their upper half.
 static Value roundBits(OpBuilder &b, Location loc, Value value) {
   Type i32 = withShapeOf(value.getType(), b.getI32Type());
   Value bits = arith::BitcastOp::create(b, loc, i32, value);
@@ -103,8 +106,8 @@ static Value takeUpperHalves(OpBuilder &b, Location loc, Value bits) {
       b, loc, withShapeOf(bits.getType(), b.getI16Type()), upper);
 }
 
-/// Whether each element of `value` is below the normal numbers: the instruction
-/// of the host takes it for 0.
+/// For each element of `value`, whether it is 0 or below the normal numbers,
+/// which the instruction of the host takes for 0.
 static Value areTiny(OpBuilder &b, Location loc, Value value) {
   Type i32 = withShapeOf(value.getType(), b.getI32Type());
   Value exponent = arith::AndIOp::create(

@@ -13,15 +13,18 @@
 #include "MachineCaches.h"
 
 #include "llvm/ADT/ScopeExit.h"
-#include "llvm/Support/DynamicLibrary.h"
 
 #include <algorithm>
 
 using namespace mlir::bngrad;
 
 #if __has_include(<hwloc.h>)
-
 #include <hwloc.h>
+#endif
+
+#if defined(HWLOC_API_VERSION) && HWLOC_API_VERSION >= 0x00020000
+
+#include <dlfcn.h>
 
 namespace {
 /// The functions of libhwloc that are called.
@@ -49,12 +52,11 @@ struct Hwloc {
 
 bool Hwloc::find() {
   // The library of version 2 has this name, whatever the minor version.
-  auto library =
-      llvm::sys::DynamicLibrary::getPermanentLibrary("libhwloc.so.15");
-  if (!library.isValid())
+  void *library = dlopen("libhwloc.so.15", RTLD_LAZY | RTLD_LOCAL);
+  if (!library)
     return false;
   auto lookUp = [&](auto &function, const char *name) {
-    void *address = library.getAddressOfSymbol(name);
+    void *address = dlsym(library, name);
     function = reinterpret_cast<std::decay_t<decltype(function)>>(address);
     return address != nullptr;
   };
@@ -92,10 +94,9 @@ static MachineCaches readCaches(const Hwloc &hwloc, hwloc_topology_t topology) {
        {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE,
         HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L5CACHE}) {
     int depth = hwloc.getDepth(topology, type);
-    int64_t total = 0;
-    for (unsigned i = 0,
-                  e = depth < 0 ? 0 : hwloc.countObjects(topology, depth);
-         i < e; ++i) {
+    unsigned count = depth < 0 ? 0 : hwloc.countObjects(topology, depth);
+    uint64_t total = 0;
+    for (unsigned i = 0; i < count; ++i) {
       hwloc_obj_t cache = hwloc.getObject(topology, depth, i);
       int64_t bytes = cache->attr->cache.size;
       total += bytes;
@@ -118,15 +119,20 @@ std::optional<MachineCaches> MachineCaches::fromHwloc() {
   llvm::scope_exit destroy([&] { hwloc.destroy(topology); });
   // Caches alone: the rest takes most of the time.
   if (hwloc.filterAll(topology, HWLOC_TYPE_FILTER_KEEP_NONE) != 0 ||
-      hwloc.filterCaches(topology, HWLOC_TYPE_FILTER_KEEP_ALL) != 0 ||
-      hwloc.setFlags(topology, HWLOC_TOPOLOGY_FLAG_NO_DISTANCES |
-                                   HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS |
-                                   HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS) != 0 ||
-      hwloc.load(topology) != 0)
+      hwloc.filterCaches(topology, HWLOC_TYPE_FILTER_KEEP_ALL) != 0)
+    return std::nullopt;
+#if HWLOC_API_VERSION >= 0x00020800
+  // An older library refuses the flags, and only takes longer.
+  hwloc.setFlags(topology, HWLOC_TOPOLOGY_FLAG_NO_DISTANCES |
+                               HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS |
+                               HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS);
+#endif
+  if (hwloc.load(topology) != 0)
     return std::nullopt;
   restrictToProcess(hwloc, topology);
   MachineCaches caches = readCaches(hwloc, topology);
-  if (caches.l1Bytes == 0 || caches.lastLevelBytes == 0)
+  // A sum may be too large for its type.
+  if (caches.l1Bytes <= 0 || caches.lastLevelBytes <= 0)
     return std::nullopt;
   return caches;
 }

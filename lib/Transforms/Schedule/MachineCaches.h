@@ -1,5 +1,4 @@
-//===- MachineCaches.h - caches of the CPUs of this process ---- -*- C++
-//-*-===//
+//===- MachineCaches.h - caches of this process -----------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -23,8 +22,8 @@ struct MachineCaches {
   int64_t lastLevelBytes = 0;
 
   /// Those of the CPUs on which this process may run, of all sockets and all
-  /// kinds of cores, as libhwloc reports them. Nothing if it is not installed,
-  /// or does not know both.
+  /// kinds of cores, as libhwloc 2 reports them. Nothing if it is not
+  /// installed, had no header in the build, or does not know both.
   static std::optional<MachineCaches> fromHwloc();
 };
 

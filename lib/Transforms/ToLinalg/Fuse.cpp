@@ -274,8 +274,9 @@ static Value getUniformElement(PatternRewriter &rewriter, Value value) {
   if (!matchPattern(value, m_Constant(&constant)))
     return {};
   auto element = constant.getSplatValue<Attribute>();
-  if (!isa<FloatAttr, IntegerAttr>(element))
-    return {};
+  Type type = constant.getElementType();
+  if (!arith::ConstantOp::isBuildableWith(element, type))
+    return {}; // such as one with a sign
   return arith::ConstantOp::create(rewriter, value.getLoc(),
                                    cast<TypedAttr>(element));
 }

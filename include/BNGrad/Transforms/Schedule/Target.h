@@ -27,7 +27,7 @@ struct Target {
   int64_t vectorBits = 512;
   /// Number of threads that run concurrently; 0: as many as a call has.
   int64_t threads = 1;
-  /// First-level data cache of a thread, in bytes.
+  /// First-level data cache that a thread has, in bytes.
   int64_t l1Bytes = 48 << 10;
   /// Last-level caches of all threads, in bytes.
   int64_t lastLevelBytes = 32 << 20;
@@ -39,7 +39,7 @@ struct Target {
 
   /// The machine this process runs on, as it is when this is first called.
   /// Caches are those of the CPUs on which the process may run, if libhwloc is
-  /// installed, else those of the first CPU. Unknown properties keep their
+  /// installed, else those of the first CPU, whose threads do not share it. Unknown properties keep their
   /// defaults.
   static Target host();
 

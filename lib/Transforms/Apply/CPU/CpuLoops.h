@@ -346,9 +346,10 @@ inline int64_t getElementBytes(Value memref) {
                           8);
 }
 
-/// Extends f16 and bf16 in the body of `generic` before they are compared or
-/// selected, which gives the same bits, if only the extensions of the selected
-/// ones are used. Selected ones would be loaded by masks, and be no pairs.
+/// Extends f16 and bf16 in the body of `generic` before they are compared, and
+/// before they are selected if only extensions use the result. The results have
+/// the same bits. Otherwise, LLVM would turn a selection of loaded data into a
+/// masked load, and data that are not extended are no pairs (CpuPairs.cpp).
 void extendBeforeChoices(OpBuilder &b, linalg::GenericOp generic);
 
 /// Emit the loops of one schedule for the group of `shared`.

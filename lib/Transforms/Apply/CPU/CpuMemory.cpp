@@ -77,7 +77,7 @@ void CpuLoops::store(OpBuilder &b, Value value, Value memref,
     vector::MaskedStoreOp::create(b, loc, memref, indices, piece.mask, value);
     return;
   }
-  // Pairs fill whole registers.
+  // Slices of joined pairs would be shuffled again.
   bool arePairs = isa_and_present<vector::InterleaveOp>(value.getDefiningOp());
   if (!isNarrow || piece.lanes <= lanes || arePairs) {
     vector::StoreOp::create(b, loc, value, memref, indices);

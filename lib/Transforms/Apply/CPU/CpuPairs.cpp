@@ -31,8 +31,8 @@ static bool isExtension(Operation *op) {
          extension.getType().isF32();
 }
 
-/// The rounding to the nearest bf16 whose result `generic` stores as its result
-/// `i`; null: there is none.
+/// The rounding to the nearest bf16 that computes result `i` of `generic`; null
+/// if another op does.
 static arith::TruncFOp getRounding(linalg::GenericOp generic, unsigned i) {
   Value result = generic.getBody()->getTerminator()->getOperand(i);
   auto rounding = result.getDefiningOp<arith::TruncFOp>();
@@ -42,8 +42,8 @@ static arith::TruncFOp getRounding(linalg::GenericOp generic, unsigned i) {
   return isRounding && !rounding.getRoundingmode() ? rounding : nullptr;
 }
 
-/// Whether `select` chooses between two of 16 bits, and only its extension to
-/// f32 is used.
+/// Whether `select` chooses between f16 or bf16, and only extensions to f32 use
+/// the result.
 static bool isOnlyExtended(arith::SelectOp select) {
   return isHalf(select.getType()) && !select->use_empty() &&
          llvm::all_of(select->getUsers(), [](Operation *user) {
