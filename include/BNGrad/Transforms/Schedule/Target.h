@@ -39,8 +39,8 @@ struct Target {
 
   /// The machine this process runs on, as it is when this is first called.
   /// Caches are those of the CPUs on which the process may run, if libhwloc is
-  /// installed, else those of the first CPU, whose threads do not share it. Unknown properties keep their
-  /// defaults.
+  /// installed, else those of the first CPU, whose threads do not share it.
+  /// Unknown properties keep their defaults.
   static Target host();
 
   /// Sets vectorBits, fma and bf16Conversion for a CPU that `has` a feature,
