@@ -299,9 +299,24 @@ def finish_plot(figure, handles, document, path):
     figure.savefig(path, metadata={"Date": None})
 
 
-def write(document, base):
+def to_json(document):
+    """The document with a line for each case, and for each other value at its top."""
+    def to_lines(value):
+        if not isinstance(value, list):
+            return json.dumps(value)
+        return "[\n" + ",\n".join(map(json.dumps, value)) + "\n]"
+
+    return "{\n" + ",\n".join(f"{json.dumps(key)}: {to_lines(value)}" for key, value in document.items()) + "\n}\n"
+
+
+def write_files(document, base, markdown_of, plot_of):
     """Writes BASE.json, BASE.md and BASE.svg."""
     base.parent.mkdir(parents=True, exist_ok=True)
-    base.with_suffix(".json").write_text(json.dumps(document, indent=1) + "\n")
-    base.with_suffix(".md").write_text(markdown(document))
-    plot(document, base.with_suffix(".svg"))
+    base.with_suffix(".json").write_text(to_json(document))
+    base.with_suffix(".md").write_text(markdown_of(document))
+    plot_of(document, base.with_suffix(".svg"))
+
+
+def write(document, base):
+    """Writes the results of the libraries."""
+    write_files(document, base, markdown, plot)

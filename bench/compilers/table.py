@@ -1,7 +1,5 @@
 """The table and the plot of `--compilers`."""
 
-import json
-
 import judge
 import report
 
@@ -178,8 +176,5 @@ def plot(document, path):
 
 
 def write(document, base):
-    """Writes BASE.json, BASE.md and BASE.svg."""
-    base.parent.mkdir(parents=True, exist_ok=True)
-    base.with_suffix(".json").write_text(json.dumps(document, indent=1) + "\n")
-    base.with_suffix(".md").write_text(markdown(document))
-    plot(document, base.with_suffix(".svg"))
+    """Writes the results of the compilers."""
+    report.write_files(document, base, markdown, plot)
