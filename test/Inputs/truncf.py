@@ -1,12 +1,12 @@
 """Rounding of floats to a narrower type, against exact arithmetic.
 
 Usage: truncf.py make SOURCE TARGET OUT.npy [column]
-       truncf.py check SOURCE TARGET IN.npy OUT.npy
+       truncf.py check SOURCE TARGET IN.npy OUT.npy [MODE]
 
 `make` writes COUNT values of type SOURCE that are hard to round to TARGET,
 with `column` as a matrix of one column. `check` compares OUT.npy, computed
-from IN.npy, bitwise with the result of rational arithmetic: the nearest value,
-ties to even. Types: f16, bf16, f32, f64.
+from IN.npy, bitwise with the result of rational arithmetic. MODE is a rounding
+mode of `arith.truncf`, by default to_nearest_even. Types: f16, bf16, f32, f64.
 """
 
 import itertools
@@ -32,8 +32,9 @@ def infinity(name: str) -> int:
     return (high - low + 2) << (precision - 1)
 
 
-def round_exactly(value: float, name: str) -> int:
-    """The bits of the nearest number to `value` >= 0, ties to even."""
+def round_exactly(value: float, name: str, mode: str) -> int:
+    """The bits of the number that `value` >= 0 is rounded to. The mode is one
+    for magnitudes: away, toward_zero, to_nearest_even or to_nearest_away."""
     precision, low, _ = FORMATS[name]
     if value == 0:
         return 0
@@ -44,12 +45,13 @@ def round_exactly(value: float, name: str) -> int:
     steps = Fraction(significand) * Fraction(2) ** (
         exponent - (highest - precision + 1))
     count, rest = divmod(steps.numerator, steps.denominator)
-    if 2 * rest > steps.denominator or (
-            2 * rest == steps.denominator and count % 2 == 1):
-        count += 1
+    half = Fraction(rest, steps.denominator) - Fraction(1, 2)
+    is_up = {"away": rest > 0, "toward_zero": False, "to_nearest_away": half >= 0,
+             "to_nearest_even": half > 0 or half == 0 and count % 2 == 1}
+    count += is_up[mode]
     # Consecutive numbers have consecutive bits, up to infinity.
     bits = ((highest - low) << (precision - 1)) + count
-    return min(bits, infinity(name))
+    return min(bits, infinity(name) - (mode == "toward_zero"))
 
 
 def value_of(bits: int, name: str) -> float:
@@ -105,24 +107,27 @@ def make(source: str, target: str) -> np.ndarray:
     return np.concatenate([values, np.frombuffer(noise, kind)])
 
 
-def expected_bits(value: float, target: str) -> int:
+def expected_bits(value: float, target: str, mode: str) -> int:
     """The sign of NaN is unspecified."""
     if np.isnan(value):
         return -1
+    if mode in ("upward", "downward"):
+        is_away = np.signbit(value) == (mode == "downward")
+        mode = "away" if is_away else "toward_zero"
     sign = int(np.signbit(value)) << (8 * BITS[target]().nbytes - 1)
     if np.isinf(value):
         return sign | infinity(target)
-    return sign | round_exactly(abs(float(value)), target)
+    return sign | round_exactly(abs(float(value)), target, mode)
 
 
 def check(source: str, target: str, inputs: np.ndarray,
-          outputs: np.ndarray) -> int:
+          outputs: np.ndarray, mode: str) -> int:
     assert inputs.dtype == FLOATS[source] and inputs.shape == outputs.shape
     inputs, outputs = inputs.ravel(), outputs.ravel()
     failed = 0
     magnitude = (1 << (8 * BITS[target]().nbytes - 1)) - 1
     for value, got in zip(inputs, outputs.view(BITS[target])):
-        expected = expected_bits(value, target)
+        expected = expected_bits(value, target, mode)
         good = (int(got) & magnitude > infinity(target) if expected < 0
                 else int(got) == expected)
         if not good:
@@ -141,8 +146,9 @@ def main() -> int:
             values = make(source, target)
             np.save(paths[0], values[:, None] if paths[1:] else values)
         return 0
-    inputs, outputs = (np.load(path) for path in paths)
-    return 1 if check(source, target, inputs, outputs) else 0
+    inputs, outputs = (np.load(path) for path in paths[:2])
+    mode = (paths[2:] or ["to_nearest_even"])[0]
+    return 1 if check(source, target, inputs, outputs, mode) else 0
 
 
 if __name__ == "__main__":

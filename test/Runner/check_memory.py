@@ -2,7 +2,8 @@
 document.
 
 That is: exit status 1 and on standard error one line `<tool>: error: out of memory...`, or one that names the
-unavailable resource. If there is too little memory for the loader, the loader reports it with status 127, or the kernel by a signal.
+unavailable resource. If there is too little memory for the loader, the loader reports it with status 127, or the
+kernel by a signal. The initializers of LLVM's shared library end the process.
 """
 
 import os
@@ -13,21 +14,34 @@ import subprocess
 import sys
 
 command = sys.argv[1:]
-tool = os.path.basename(next(word for word in command if "bngrad-" in word))
+program = next(word for word in command if "bngrad-" in word)
+tool = os.path.basename(program)
 # Threads of libomp allocate memory, and end the process on failure.
 environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-bytes, numFailures = 80 << 20, 0
-while bytes < 1 << 40:
-    run = subprocess.run(
+
+
+def run_limited(command):
+    return subprocess.run(
         ["prlimit", f"--as={bytes}", *command], capture_output=True, text=True, env=environment, timeout=300
     )
+
+
+def ends_in_initializer(run):
+    """Whether LLVM ended the process, and ends it before any work, too."""
+    aborts = run.returncode == -signal.SIGABRT and run.stderr.startswith("LLVM ERROR: out of memory\n")
+    return aborts and run_limited([program, "--version"]).returncode == run.returncode
+
+
+bytes, numFailures = 80 << 20, 0
+while bytes < 1 << 40:
+    run = run_limited(command)
     if run.returncode == 0:
         break
     # The kernel, which has no memory for the program itself, sends a signal.
     is_loader = (run.returncode == 127 and "error while loading shared libraries" in run.stderr) or (
         run.returncode == -signal.SIGSEGV and bytes < os.path.getsize(shutil.which(command[0]))
     )
-    if not is_loader:
+    if not is_loader and not ends_in_initializer(run):
         numFailures += 1
         if run.returncode != 1 or not re.fullmatch(f"{tool}: error: .*\n", run.stderr):
             sys.exit(f"with {bytes} bytes: expected status 1 and one line, got {run.returncode} and\n{run.stderr}")

@@ -74,6 +74,9 @@ Value BodyErrors::rounded(Operation *op, Value total) {
       cast<FloatType>(result.getType()).getFloatSemantics();
   double unit = std::ldexp(
       1.0, -static_cast<int>(APFloat::semanticsPrecision(semantics)));
+  if (auto truncation = dyn_cast<arith::TruncFOp>(op);
+      truncation && truncation.getRoundingmode())
+    unit *= 2; // Not necessarily to nearest.
   double smallest = APFloat::getSmallest(semantics).convertToDouble();
   Value sum = add(total, mul(constant(2 * unit), magnitude(result)));
   Value error =

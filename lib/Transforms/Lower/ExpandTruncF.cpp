@@ -44,11 +44,6 @@ static Value constantBits(OpBuilder &b, Location loc, Type type,
   return arith::ConstantOp::create(b, loc, attr);
 }
 
-static bool roundsToNearestEven(arith::TruncFOp op) {
-  return op.getRoundingmode().value_or(arith::RoundingMode::to_nearest_even) ==
-         arith::RoundingMode::to_nearest_even;
-}
-
 /// Whether `op` rounds f32 to the nearest bf16.
 static bool roundsToBF16(arith::TruncFOp op) {
   return getElementTypeOrSelf(op.getIn().getType()).isF32() &&
@@ -141,6 +136,25 @@ static Value emitIfAny(OpBuilder &b, Location loc, Value condition,
       .getResult(0);
 }
 
+static Value compare(OpBuilder &b, Location loc, arith::CmpFPredicate predicate,
+                     Value lhs, Value rhs) {
+  return arith::CmpFOp::create(b, loc, predicate, lhs, rhs);
+}
+
+static Value isNegative(OpBuilder &b, Location loc, Value value) {
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType()));
+  return compare(b, loc, arith::CmpFPredicate::OLT, value, zero);
+}
+
+/// Whether |rounded| > |value|, both being of a type that has them exactly.
+static Value isAwayFromZero(OpBuilder &b, Location loc, Value rounded,
+                            Value value) {
+  return arith::SelectOp::create(
+      b, loc, isNegative(b, loc, value),
+      compare(b, loc, arith::CmpFPredicate::OLT, rounded, value),
+      compare(b, loc, arith::CmpFPredicate::OGT, rounded, value));
+}
+
 namespace {
 /// f64 -> f16 or bf16 through an f32 that is rounded to odd: if inexact, the
 /// neighbour with an odd last bit. Two bits more than the target are enough for
@@ -169,24 +183,75 @@ struct TruncThroughOdd : OpRewritePattern<arith::TruncFOp> {
     // Ordered: a NaN is left alone.
     Value inexact =
         arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ONE, back, value);
-    // |nearest| > |value|: step back towards zero.
-    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(from));
-    Value isNegative =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, value, zero);
-    Value isBelow =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, back, value);
-    Value isAbove =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, back, value);
-    Value isAway =
-        arith::SelectOp::create(b, loc, isNegative, isBelow, isAbove);
+    Value isAway = isAwayFromZero(b, loc, back, value);
     Value bits = arith::BitcastOp::create(b, loc, i32, nearest);
     Value one = constantBits(b, loc, i32, 1);
     Value stepped = arith::SubIOp::create(b, loc, bits, one);
-    Value towardsZero = arith::SelectOp::create(b, loc, isAway, stepped, bits);
-    Value odd = arith::OrIOp::create(b, loc, towardsZero, one);
+    Value towardZero = arith::SelectOp::create(b, loc, isAway, stepped, bits);
+    Value odd = arith::OrIOp::create(b, loc, towardZero, one);
     bits = arith::SelectOp::create(b, loc, inexact, odd, bits);
     Value rounded = arith::BitcastOp::create(b, loc, f32, bits);
     b.replaceOpWithNewOp<arith::TruncFOp>(op, to, rounded);
+    return success();
+  }
+};
+
+/// The other rounding modes, which no target of LLVM obeys: the nearest number
+/// or, where the mode asks for it, one of its neighbours.
+struct TruncByMode : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op,
+                                PatternRewriter &b) const override {
+    if (roundsToNearestEven(op))
+      return b.notifyMatchFailure(op, "to nearest even");
+    if (isa<TensorType>(op.getType()))
+      return b.notifyMatchFailure(op, "tensor semantics");
+
+    Location loc = op.getLoc();
+    Value value = op.getIn();
+    Type from = value.getType(), to = op.getType();
+    Type integer = withShapeOf(
+        to, b.getIntegerType(getElementTypeOrSelf(to).getIntOrFloatBitWidth()));
+    Value nearest = arith::TruncFOp::create(b, loc, to, value);
+    Value back = arith::ExtFOp::create(b, loc, from, nearest);
+    Value bits = arith::BitcastOp::create(b, loc, integer, nearest);
+    Value one = constantBits(b, loc, integer, 1);
+    Value away = arith::AddIOp::create(b, loc, bits, one);
+    Value closer = arith::SubIOp::create(b, loc, bits, one);
+    // All comparisons are ordered: a NaN is left alone.
+    auto select = [&](Value condition, Value onTrue, Value onFalse) -> Value {
+      return arith::SelectOp::create(b, loc, condition, onTrue, onFalse);
+    };
+    Value rounded;
+    switch (*op.getRoundingmode()) {
+    case arith::RoundingMode::to_nearest_even:
+      llvm_unreachable("rejected above");
+    case arith::RoundingMode::downward:
+      rounded =
+          select(compare(b, loc, arith::CmpFPredicate::OGT, back, value),
+                 select(isNegative(b, loc, value), away, closer), bits);
+      break;
+    case arith::RoundingMode::upward:
+      rounded =
+          select(compare(b, loc, arith::CmpFPredicate::OLT, back, value),
+                 select(isNegative(b, loc, value), closer, away), bits);
+      break;
+    case arith::RoundingMode::toward_zero:
+      rounded = select(isAwayFromZero(b, loc, back, value), closer, bits);
+      break;
+    case arith::RoundingMode::to_nearest_away: {
+      Value neighbour = arith::BitcastOp::create(b, loc, to, away);
+      Value other = arith::ExtFOp::create(b, loc, from, neighbour);
+      // Both differences are exact. A tie that was rounded away has another.
+      Value isTie = compare(b, loc, arith::CmpFPredicate::OEQ,
+                            arith::SubFOp::create(b, loc, other, value),
+                            arith::SubFOp::create(b, loc, value, back));
+      rounded = select(isTie, away, bits);
+      break;
+    }
+    }
+    b.replaceOpWithNewOp<arith::BitcastOp>(op, to, rounded);
     return success();
   }
 };
@@ -302,7 +367,7 @@ struct BNGradExpandTruncFPass
 
 void mlir::bngrad::populateExpandTruncFPatterns(
     RewritePatternSet &patterns, const BF16Instructions &instructions) {
-  patterns.add<TruncThroughOdd>(patterns.getContext());
+  patterns.add<TruncByMode, TruncThroughOdd>(patterns.getContext());
   patterns.add<TruncToBF16, TruncPairsToBF16>(patterns.getContext(),
                                               instructions);
 }

@@ -1,4 +1,4 @@
-//===- Utils.h - small questions about linalg ops --------------*- C++ -*-===//
+//===- Utils.h - small questions about ops ---------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,6 +9,7 @@
 #ifndef BNGRAD_LIB_TRANSFORMS_UTILS_UTILS_H
 #define BNGRAD_LIB_TRANSFORMS_UTILS_UTILS_H
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 namespace mlir {
@@ -20,6 +21,12 @@ namespace mlir::bngrad {
 /// True if all loops of `op` are parallel.
 inline bool isParallel(linalg::LinalgOp op) {
   return op.getNumLoops() == op.getNumParallelLoops();
+}
+
+/// True if `op` rounds to nearest, ties to even, as it does by default.
+inline bool roundsToNearestEven(arith::TruncFOp op) {
+  return op.getRoundingmode().value_or(arith::RoundingMode::to_nearest_even) ==
+         arith::RoundingMode::to_nearest_even;
 }
 
 /// Clones the tensor.empty, or the linalg.fill of one, that defines `init`, at

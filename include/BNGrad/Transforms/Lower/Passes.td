@@ -382,7 +382,10 @@ def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
     Gives: truncation of f32 to bf16 in integer arithmetic (the conversion
            instruction of AVX-512 flushes subnormals), and of f64 to f16 or bf16
            through an f32 that is rounded to odd (a plain f32 would round
-           twice). With `bf16-conversion`, vectors use the instruction unless
+           twice). Pairs of vectors that `vector.interleave` joins are rounded
+           together. Other rounding modes than `to_nearest_even`, which no
+           target obeys, are truncation to the nearest and a choice between
+           it and its neighbours. With `bf16-conversion`, vectors use the instruction unless
            one of their elements is subnormal or 0. With
            `kernel-bf16-conversion`, truncation of f32 to bf16 in `gpu.launch`
            stays as it is.

@@ -38,8 +38,9 @@ static arith::TruncFOp getRounding(linalg::GenericOp generic, unsigned i) {
   auto rounding = result.getDefiningOp<arith::TruncFOp>();
   bool isRounding = rounding && rounding->getBlock() == generic.getBody() &&
                     rounding.getIn().getType().isF32() &&
-                    rounding.getType().isBF16();
-  return isRounding && !rounding.getRoundingmode() ? rounding : nullptr;
+                    rounding.getType().isBF16() &&
+                    roundsToNearestEven(rounding);
+  return isRounding ? rounding : nullptr;
 }
 
 /// Whether `select` chooses between f16 or bf16, and only extensions to f32 use
