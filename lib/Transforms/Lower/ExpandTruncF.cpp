@@ -142,7 +142,8 @@ static Value compare(OpBuilder &b, Location loc, arith::CmpFPredicate predicate,
 }
 
 static Value isNegative(OpBuilder &b, Location loc, Value value) {
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType()));
+  Value zero =
+      arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType()));
   return compare(b, loc, arith::CmpFPredicate::OLT, value, zero);
 }
 
@@ -228,14 +229,12 @@ struct TruncByMode : OpRewritePattern<arith::TruncFOp> {
     case arith::RoundingMode::to_nearest_even:
       llvm_unreachable("rejected above");
     case arith::RoundingMode::downward:
-      rounded =
-          select(compare(b, loc, arith::CmpFPredicate::OGT, back, value),
-                 select(isNegative(b, loc, value), away, closer), bits);
+      rounded = select(compare(b, loc, arith::CmpFPredicate::OGT, back, value),
+                       select(isNegative(b, loc, value), away, closer), bits);
       break;
     case arith::RoundingMode::upward:
-      rounded =
-          select(compare(b, loc, arith::CmpFPredicate::OLT, back, value),
-                 select(isNegative(b, loc, value), closer, away), bits);
+      rounded = select(compare(b, loc, arith::CmpFPredicate::OLT, back, value),
+                       select(isNegative(b, loc, value), closer, away), bits);
       break;
     case arith::RoundingMode::toward_zero:
       rounded = select(isAwayFromZero(b, loc, back, value), closer, bits);
