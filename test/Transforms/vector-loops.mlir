@@ -762,3 +762,139 @@ func.func @no_pairs(%x: memref<8x6x3100xbf16>, %k: memref<8x6x3100xf32>, %f: mem
   }
   return
 }
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// Pairs of `rows`: the entries of the table of a row of one piece are put into the order of pairs before the rows are
+// read, and the chains back into the order of memory after it.
+// CHECK-LABEL: func @pairs_of_narrow_rows
+// CHECK:         %[[MEANS:.+]] = vector.load %{{.+}} : memref<448xf32>, vector<64xf32>
+// CHECK-NEXT:    %[[ORDERED:.+]] = vector.shuffle %[[MEANS]], %[[MEANS]] [0, 2, 4, {{.*}}, 62, 1, 3, {{.*}}, 61, 63]
+// CHECK-NEXT:    %[[CHAIN:.+]] = scf.for {{.+}} -> (vector<64xf32>)
+// CHECK:           %[[BITS:.+]] = vector.load %{{.+}} : memref<128000xi16>, vector<64xi16>
+// CHECK-NEXT:      vector.bitcast %[[BITS]] : vector<64xi16> to vector<32xi32>
+// CHECK:           arith.subf %{{.+}}, %[[ORDERED]] : vector<64xf32>
+// CHECK:         vector.shuffle %[[CHAIN]], %[[CHAIN]] [0, 32, 1, 33, {{.*}}, 31, 63]
+// CHECK:         %[[ORDERED_FACTORS:.+]] = vector.shuffle %[[FACTORS:.+]], %[[FACTORS]] [0, 2, 4, {{.*}}, 62, 1, 3, {{.*}}, 61, 63]
+// CHECK-NEXT:    scf.for
+// CHECK:           arith.mulf %{{.+}}, %[[ORDERED_FACTORS]] : vector<64xf32>
+// CHECK:           %[[JOINED:.+]] = vector.interleave
+// CHECK-NEXT:      vector.store %[[JOINED]], %{{.+}} : memref<128000xbf16>, vector<64xbf16>
+// CHECK:         return
+func.func @pairs_of_narrow_rows(%x: memref<2000x64xbf16>, %m: memref<64xf32>, %sum: memref<64xf32>, %y: memref<2000x64xbf16>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
+        ins(%x, %m : memref<2000x64xbf16>, memref<64xf32>) outs(%sum : memref<64xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: bf16, %mean: f32, %acc: f32):
+      %0 = arith.extf %e : bf16 to f32
+      %1 = arith.subf %0, %mean : f32
+      %2 = arith.addf %acc, %1 fastmath<reassoc> : f32
+      linalg.yield %2 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %sum : memref<2000x64xbf16>, memref<64xf32>) outs(%y : memref<2000x64xbf16>)
+        attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+    ^bb0(%e: bf16, %a: f32, %out: bf16):
+      %0 = arith.extf %e : bf16 to f32
+      %1 = arith.mulf %0, %a : f32
+      %2 = arith.truncf %1 : f32 to bf16
+      linalg.yield %2 : bf16
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// For wide rows of data in a cache there is a table in the order of pairs. Four rows are added to a chain at once, and
+// the rest of the eight of a chain one by one.
+// CHECK-LABEL: func @wide_rows
+// CHECK:         scf.for %{{.+}} = %c0 to %c512 step %c64
+// CHECK:         %[[MEANS:.+]] = vector.load %{{.+}} : memref<896xf32>, vector<64xf32>
+// CHECK-NEXT:    %[[ORDERED:.+]] = vector.shuffle %[[MEANS]], %[[MEANS]] [0, 2, 4, {{.*}}, 62, 1, 3, {{.*}}, 61, 63]
+// CHECK-NEXT:    vector.store %[[ORDERED]], %[[TABLE:.+]][
+// CHECK:         scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c4
+// CHECK-NEXT:      scf.for %{{.+}} = %c0 to %c512 step %c64
+// CHECK-NEXT:        vector.load %[[TABLE]][
+// CHECK:             %[[CHAIN:.+]] = vector.load %{{.+}} : memref<1344xf32>, vector<64xf32>
+// CHECK-COUNT-4:     vector.bitcast %{{.+}} : vector<64xi16> to vector<32xi32>
+// CHECK-NOT:         vector.bitcast
+// CHECK:             vector.store %{{.+}} : memref<1344xf32>, vector<64xf32>
+// CHECK:         scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c1
+// CHECK-NEXT:      scf.for %{{.+}} = %c0 to %c512 step %c64
+// CHECK-NEXT:        vector.load %[[TABLE]][
+// CHECK-COUNT-1:     vector.bitcast %{{.+}} : vector<64xi16> to vector<32xi32>
+// CHECK-NOT:         vector.bitcast
+// CHECK:         vector.shuffle %[[CHAINS:.+]], %[[CHAINS]] [0, 32, 1, 33, {{.*}}, 31, 63]
+// CHECK:         return
+func.func @wide_rows(%x: memref<500x512xbf16>, %m: memref<512xf32>, %sum: memref<512xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %m : memref<500x512xbf16>, memref<512xf32>) outs(%sum : memref<512xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
+  ^bb0(%e: bf16, %mean: f32, %acc: f32):
+    %0 = arith.extf %e : bf16 to f32
+    %1 = arith.subf %0, %mean : f32
+    %2 = arith.addf %acc, %1 fastmath<reassoc> : f32
+    linalg.yield %2 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// Wide rows of longer data are read one by one, and not in pairs.
+// CHECK-LABEL: func @wide_rows_from_memory
+// CHECK-NOT:     vector.bitcast
+// CHECK-NOT:     vector.shuffle
+// CHECK-COUNT-1: arith.extf %{{.+}} : vector<64xbf16> to vector<64xf32>
+// CHECK-NOT:     arith.extf
+// CHECK:         return
+func.func @wide_rows_from_memory(%x: memref<512x512xbf16>, %m: memref<512xf32>, %sum: memref<512xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %m : memref<512x512xbf16>, memref<512xf32>) outs(%sum : memref<512xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 1000>} {
+  ^bb0(%e: bf16, %mean: f32, %acc: f32):
+    %0 = arith.extf %e : bf16 to f32
+    %1 = arith.subf %0, %mean : f32
+    %2 = arith.addf %acc, %1 fastmath<reassoc> : f32
+    linalg.yield %2 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+#sample = affine_map<(n, c, s) -> (n)>
+
+// Pairs of `tiles`, beside an operand that has one value in a row of a tile.
+// CHECK-LABEL: func @pairs_of_tiles
+// CHECK:         scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c4
+// CHECK:           memref.load %{{.+}} : memref<16xf32>
+// CHECK:           vector.bitcast %{{.+}} : vector<64xi16> to vector<32xi32>
+// CHECK:         return
+func.func @pairs_of_tiles(%x: memref<16x64x49xbf16>, %m: memref<64xf32>, %k: memref<16xf32>, %sum: memref<64xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #sample, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x, %m, %k : memref<16x64x49xbf16>, memref<64xf32>, memref<16xf32>) outs(%sum : memref<64xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<tiles>} {
+  ^bb0(%e: bf16, %mean: f32, %w: f32, %acc: f32):
+    %0 = arith.extf %e : bf16 to f32
+    %1 = arith.subf %0, %mean : f32
+    %2 = arith.mulf %1, %w : f32
+    %3 = arith.addf %acc, %2 fastmath<reassoc> : f32
+    linalg.yield %3 : f32
+  }
+  return
+}

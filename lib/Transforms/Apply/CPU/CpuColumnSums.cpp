@@ -20,6 +20,11 @@ using namespace mlir::bngrad;
 /// read piece by piece, with jumps from row to row that caches do not foresee.
 static constexpr int64_t kNarrowColumns = 128;
 
+/// Wide rows of data in a cache whose terms are added to a chain at once, so
+/// that it is loaded and stored less often. Other rows are read one by one, as
+/// the hardware's prefetchers expect.
+static constexpr int64_t kRowsAtOnce = 4;
+
 /// The entries of a piece of a row. Tables are padded, and need no mask.
 static Piece getEntries(const ColumnRows &rows, IndexBuilder index,
                         const Piece &piece) {
@@ -67,22 +72,31 @@ void TableLoops::emitZeroSums(OpBuilder &b, const SumTables &tables,
           });
 }
 
-SmallVector<Value> TableLoops::addRows(OpBuilder &b, const ColumnRows &chain,
-                                       ArrayRef<Piece> pieces,
-                                       ValueRange chains) const {
-  return emitSumLoop(
-      b, chain.rows, chains, [&](OpBuilder &inRow, Value row, ValueRange sums) {
-        Run run = chain.getRun(inRow, row);
-        loadUniform(inRow, group.reduction, run);
-        SmallVector<Value> next;
-        for (auto [i, piece] : llvm::enumerate(pieces)) {
-          prefetch(inRow, group.reduction, run, piece);
-          llvm::append_range(next,
-                             addTerms(inRow, run, piece,
-                                      sums.slice(i * numSums(), numSums())));
-        }
-        return next;
-      });
+Value TableLoops::areNarrow(OpBuilder &b, Value columns) const {
+  return at(b).compare(arith::CmpIPredicate::ule, columns,
+                       constant(b, kNarrowColumns));
+}
+
+SmallVector<Value> TableLoops::addRow(OpBuilder &b, const ColumnRows &chain,
+                                      Value row, const Piece &piece,
+                                      const Run &entries,
+                                      ValueRange chains) const {
+  Run run = chain.getRun(b, row);
+  loadUniform(b, group.reduction, run);
+  prefetch(b, group.reduction, run, piece);
+  run.uniform.insert(entries.uniform.begin(), entries.uniform.end());
+  run.hasOrderedEntries = entries.hasOrderedEntries;
+  assert(takesPairs(group.reduction, run, piece) == run.hasOrderedEntries &&
+         "other operands are uniform");
+  return addTerms(b, run, piece, chains);
+}
+
+SmallVector<Value> TableLoops::inMemoryOrder(OpBuilder &b, const Piece &piece,
+                                             ValueRange chains) const {
+  if (!allowsPairs(group.reduction, piece))
+    return chains;
+  return llvm::map_to_vector(chains,
+                             [&](Value chain) { return fromPairs(b, chain); });
 }
 
 void TableLoops::addPieces(OpBuilder &b, const SumTables &tables,
@@ -91,11 +105,23 @@ void TableLoops::addPieces(OpBuilder &b, const SumTables &tables,
   SmallVector<Value> zeros;
   for (const Piece &piece : pieces)
     llvm::append_range(zeros, zeroTerms(b, piece.lanes));
-  SmallVector<Value> chains = addRows(b, chain, pieces, zeros);
+  SmallVector<Run> runs(pieces.size(), chain.getRun(b, chain.rows.from));
+  for (auto [piece, run] : llvm::zip_equal(pieces, runs))
+    readOrderedEntries(b, group.reduction, piece, run);
+  SmallVector<Value> chains = emitSumLoop(
+      b, chain.rows, zeros, [&](OpBuilder &inRow, Value row, ValueRange sums) {
+        SmallVector<Value> next;
+        for (auto [i, piece] : llvm::enumerate(pieces))
+          llvm::append_range(next,
+                             addRow(inRow, chain, row, piece, runs[i],
+                                    sums.slice(i * numSums(), numSums())));
+        return next;
+      });
   for (auto [i, piece] : llvm::enumerate(pieces)) {
     Piece entries = getEntries(chain, at(b), piece);
     SmallVector<Value> sums = loadEntries(b, tables.sums, entries);
-    ArrayRef<Value> terms = ArrayRef(chains).slice(i * numSums(), numSums());
+    SmallVector<Value> terms = inMemoryOrder(
+        b, piece, ValueRange(chains).slice(i * numSums(), numSums()));
     storeEntries(b, addCompensated(b, loc, sums, terms), tables.sums, entries);
   }
 }
@@ -165,25 +191,47 @@ void TableLoops::addNarrowRows(OpBuilder &b, const SumTables &tables,
   addPieces(b, tables, chain, pieces);
 }
 
-void TableLoops::addWideRows(OpBuilder &b, const SumTables &tables,
-                             const ColumnRows &chain) const {
-  emitFor(b, chain.rows, [&](OpBuilder &inRow, Value row) {
-    ColumnRows oneRow = chain;
-    oneRow.rows = {row, at(inRow).add(row, constant(inRow, 1))};
-    emitPieces(inRow, {constant(inRow, 0), chain.columns}, wide,
-               [&](OpBuilder &inPiece, const Piece &piece) {
-                 Piece entries = getEntries(chain, at(inPiece), piece);
-                 SmallVector<Value> chains =
-                     loadEntries(inPiece, tables.chains, entries);
-                 storeEntries(inPiece, addRows(inPiece, oneRow, piece, chains),
-                              tables.chains, entries);
-               });
-  });
-  endChains(b, tables, chain);
+void TableLoops::addWidePieces(OpBuilder &b, const GroupTables &tables,
+                               const ColumnRows &chain, Value firstRow,
+                               int64_t numRows, bool inPairs) const {
+  emitPieces(b, {constant(b, 0), chain.columns}, wide,
+             [&](OpBuilder &nested, const Piece &piece) {
+               Run run = chain.getRun(nested, firstRow);
+               if (inPairs && allowsPairs(group.reduction, piece)) {
+                 run.tables = &tables.pairs;
+                 run.hasOrderedEntries = true;
+               }
+               readEntries(nested, group.reduction, piece, run);
+               Piece entries = getEntries(chain, at(nested), piece);
+               SmallVector<Value> chains =
+                   loadEntries(nested, tables.sums.chains, entries);
+               for (int64_t i = 0; i < numRows; ++i) {
+                 Value row = at(nested).add(firstRow, constant(nested, i));
+                 chains = addRow(nested, chain, row, piece, run, chains);
+               }
+               storeEntries(nested, chains, tables.sums.chains, entries);
+             });
+}
+
+void TableLoops::addWideRows(OpBuilder &b, const GroupTables &tables,
+                             const ColumnRows &chain, bool isNear) const {
+  IndexBuilder index = at(b);
+  auto addEach = [&](Interval rows, int64_t atOnce) {
+    emitFor(b, rows, constant(b, atOnce), [&](OpBuilder &nested, Value row) {
+      addWidePieces(nested, tables, chain, row, atOnce, /*inPairs=*/isNear);
+    });
+  };
+  auto [from, to] = chain.rows;
+  Value rest = index.rem(index.sub(to, from), constant(b, kRowsAtOnce));
+  Value middle = isNear ? index.sub(to, rest) : from;
+  if (isNear)
+    addEach({from, middle}, kRowsAtOnce);
+  addEach({middle, to}, 1);
+  endChains(b, tables.sums, chain, /*inPairs=*/isNear);
 }
 
 void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
-                           const ColumnRows &rows) const {
+                           const ColumnRows &rows, bool inPairs) const {
   emitPieces(b, {constant(b, 0), rows.columns}, wide,
              [&](OpBuilder &nested, const Piece &piece) {
                Piece entries = getEntries(rows, at(nested), piece);
@@ -191,6 +239,8 @@ void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
                    loadEntries(nested, tables.sums, entries);
                SmallVector<Value> chains =
                    loadEntries(nested, tables.chains, entries);
+               if (inPairs)
+                 chains = inMemoryOrder(nested, piece, chains);
                storeEntries(nested, addCompensated(nested, loc, sums, chains),
                             tables.sums, entries);
                storeEntries(nested, zeroTerms(nested, piece.lanes),
@@ -198,17 +248,23 @@ void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
              });
 }
 
-void TableLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
+void TableLoops::emitColumnSums(OpBuilder &b, const GroupTables &tables,
                                 const ColumnRows &rows) const {
-  Value isNarrow = at(b).compare(arith::CmpIPredicate::ule, rows.columns,
-                                 constant(b, kNarrowColumns));
+  Value isNarrow = areNarrow(b, rows.columns);
   emitFor(b, rows.rows, chainRows, [&](OpBuilder &nested, Value first) {
     ColumnRows chain = rows;
     Value end = at(nested).min(at(nested).add(first, chainRows), rows.rows.to);
     chain.rows = {first, end};
     emitIf(
         nested, isNarrow,
-        [&](OpBuilder &narrow) { addNarrowRows(narrow, tables, chain); },
-        [&](OpBuilder &wideRows) { addWideRows(wideRows, tables, chain); });
+        [&](OpBuilder &narrow) { addNarrowRows(narrow, tables.sums, chain); },
+        [&](OpBuilder &wideRows) {
+          auto addIf = [&](bool isNear) {
+            return [&, isNear](OpBuilder &inCase) {
+              addWideRows(inCase, tables, chain, isNear);
+            };
+          };
+          emitIf(wideRows, isStreamed(wideRows), addIf(false), addIf(true));
+        });
   });
 }

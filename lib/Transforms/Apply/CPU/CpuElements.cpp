@@ -30,9 +30,8 @@ SmallVector<Value> CpuLoops::getIndices(linalg::GenericOp generic,
   return indices;
 }
 
-/// True if `operand` has one value for all elements of `run`.
-static bool isUniform(linalg::GenericOp generic, OpOperand &operand,
-                      const Run &run) {
+bool CpuLoops::isUniform(linalg::GenericOp generic, OpOperand &operand,
+                         const Run &run) const {
   AffineMap map = generic.getMatchingIndexingMap(&operand);
   return llvm::none_of(llvm::enumerate(run.ivs), [&](auto iv) {
     return !iv.value() && map.isFunctionOfDim(iv.index());
@@ -77,15 +76,6 @@ Value CpuLoops::readOperand(OpBuilder &b, linalg::GenericOp generic,
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value, zeros);
 }
 
-void CpuLoops::loadEntriesOfPiece(OpBuilder &b, linalg::GenericOp generic,
-                                  const Piece &piece, Run &run) const {
-  for (OpOperand &operand : generic->getOpOperands())
-    if (!generic.getMatchingBlockArgument(&operand).use_empty() &&
-        !run.uniform.contains(&operand) &&
-        !isDataMap(generic.getMatchingIndexingMap(&operand)))
-      run.uniform[&operand] = readOperand(b, generic, operand, run, piece);
-}
-
 IRMapping CpuLoops::clonePiece(OpBuilder &b, linalg::GenericOp generic,
                                const Run &run, const Piece &piece,
                                ValueRange sums) const {
@@ -97,7 +87,8 @@ IRMapping CpuLoops::clonePiece(OpBuilder &b, linalg::GenericOp generic,
                  !isDataMap(generic.getMatchingIndexingMap(&operand));
     if (!isSum && arePairs)
       return loadPairs(b, getFlat(operand.get()),
-                       getIndex(b, operand.get(), run, piece.position));
+                       getIndex(b, operand.get(), run, piece.position),
+                       piece.lanes);
     if (!isSum)
       return readOperand(b, generic, operand, run, piece);
     for (auto [term, sum] : llvm::zip(values.terms, sums))
@@ -129,7 +120,7 @@ void CpuLoops::storePiece(OpBuilder &b, linalg::GenericOp generic,
     OpOperand *init = generic.getDpsInitOperand(i);
     if (!isDataMap(generic.getMatchingIndexingMap(init)))
       continue;
-    Value value = arePairs ? roundToPairs(b, generic, i, mapping)
+    Value value = arePairs ? roundToPairs(b, generic, i, mapping, piece.lanes)
                            : mapping.lookupOrDefault(result);
     Value flat = getFlat(init->get());
     Value position = getIndex(b, init->get(), run, piece.position);

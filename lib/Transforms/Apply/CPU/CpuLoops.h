@@ -67,6 +67,8 @@ struct Run {
   const ChannelTables *tables = nullptr; // null: there are none
   Value tableOffset;                     // entry of the first element
   Scalars uniform; // operands that have one value in the run
+  /// `uniform` has the entries of the tables, in the order of pairs.
+  bool hasOrderedEntries = false;
   /// Elements between a piece and the data that are fetched while it is
   /// computed; null or 0: the hardware's prefetcher follows the run.
   Value prefetchDistance;
@@ -191,12 +193,14 @@ protected:
   // Elements (CpuElements.cpp).
   SmallVector<Value> getIndices(linalg::GenericOp generic, OpOperand &operand,
                                 ArrayRef<Value> ivs) const;
+  /// True if `operand` has one value for all elements of `run`.
+  bool isUniform(linalg::GenericOp generic, OpOperand &operand,
+                 const Run &run) const;
   /// Adds the uniform operands of `generic` to those that `run` has already.
   void loadUniform(OpBuilder &b, linalg::GenericOp generic, Run &run) const;
-  /// The same for the entries of a piece in the tables of `run`, which may then
-  /// be computed at this piece only.
-  void loadEntriesOfPiece(OpBuilder &b, linalg::GenericOp generic,
-                          const Piece &piece, Run &run) const;
+  /// A piece of `operand`, as computed with.
+  Value readOperand(OpBuilder &b, linalg::GenericOp generic, OpOperand &operand,
+                    const Run &run, const Piece &piece) const;
   /// Clones the body of `generic` for a piece. `sums`: the values of the
   /// accumulators of a reduction; none: additions to them are left out.
   IRMapping clonePiece(OpBuilder &b, linalg::GenericOp generic, const Run &run,
@@ -226,16 +230,24 @@ protected:
   void emitElements(OpBuilder &b, linalg::GenericOp generic, Run run,
                     Interval elements) const;
 
-  // Pairs of bf16 (CpuPairs.cpp).
-  /// Whether `generic` computes `piece` of `run` with the elements of even
-  /// numbers in the lower lanes and those of odd numbers in the upper ones.
+  // Pairs of bf16 (CpuPairs.cpp). In the *order of pairs*, the elements of even
+  // numbers are in the lower lanes of a piece, and the others in the upper
+  // ones.
+  /// Whether the body of `generic` allows the order of pairs for `piece`.
+  bool allowsPairs(linalg::GenericOp generic, const Piece &piece) const;
+  /// Whether `generic` computes `piece` of `run` in the order of pairs.
   bool takesPairs(linalg::GenericOp generic, const Run &run,
                   const Piece &piece) const;
-  /// `wide` elements of `memref` in that order, as f32.
-  Value loadPairs(OpBuilder &b, Value memref, Value position) const;
+  /// A vector in the order of memory, in the order of pairs.
+  Value toPairs(OpBuilder &b, Value value) const;
+  /// A vector in the order of pairs, in the order of memory.
+  Value fromPairs(OpBuilder &b, Value value) const;
+  /// `count` elements of `memref` in the order of pairs, as f32.
+  Value loadPairs(OpBuilder &b, Value memref, Value position,
+                  int64_t count) const;
   /// Result `i` of `generic` in the order of memory, rounded.
   Value roundToPairs(OpBuilder &b, linalg::GenericOp generic, unsigned i,
-                     const IRMapping &mapping) const;
+                     const IRMapping &mapping, int64_t count) const;
 
   // Sums and per-channel generics (CpuSums.cpp).
   /// One 0 for each sum.
@@ -281,8 +293,6 @@ private:
   void emitSizes(OpBuilder &b);
   void emitChainRows(OpBuilder &b);
   void emitFlats(OpBuilder &b);
-  Value readOperand(OpBuilder &b, linalg::GenericOp generic, OpOperand &operand,
-                    const Run &run, const Piece &piece) const;
   void emitElementPieces(OpBuilder &b, linalg::GenericOp generic,
                          const Run &run, Interval elements,
                          bool isStreaming) const;

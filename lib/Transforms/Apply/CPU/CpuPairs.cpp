@@ -19,6 +19,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -83,19 +84,15 @@ void mlir::bngrad::extendBeforeChoices(OpBuilder &b,
   }
 }
 
-bool CpuLoops::takesPairs(linalg::GenericOp generic, const Run &run,
-                          const Piece &piece) const {
-  // The order of the lanes matters for tables, indices and masks.
-  if (piece.lanes != wide || piece.mask || run.tables ||
-      generic.hasIndexSemantics())
+bool CpuLoops::allowsPairs(linalg::GenericOp generic,
+                           const Piece &piece) const {
+  // The order of the lanes matters for indices and masks.
+  if (piece.lanes < wide || piece.mask || generic.hasIndexSemantics())
     return false;
   for (OpOperand &operand : generic->getOpOperands()) {
     BlockArgument arg = generic.getMatchingBlockArgument(&operand);
-    bool isData = isDataMap(generic.getMatchingIndexingMap(&operand));
-    bool isSum = generic.isDpsInit(&operand) && !isData;
-    if (arg.use_empty() || isSum || run.uniform.contains(&operand))
-      continue;
-    if (!isData || !llvm::all_of(arg.getUsers(), isExtension))
+    if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
+        !llvm::all_of(arg.getUsers(), isExtension))
       return false;
   }
   return llvm::all_of(llvm::seq(generic.getNumDpsInits()), [&](unsigned i) {
@@ -105,11 +102,50 @@ bool CpuLoops::takesPairs(linalg::GenericOp generic, const Run &run,
   });
 }
 
-Value CpuLoops::loadPairs(OpBuilder &b, Value memref, Value position) const {
-  auto i32 = VectorType::get({wide / 2}, b.getI32Type());
-  auto f32 = VectorType::get({wide / 2}, b.getF32Type());
+bool CpuLoops::takesPairs(linalg::GenericOp generic, const Run &run,
+                          const Piece &piece) const {
+  if (run.tables && !run.hasOrderedEntries)
+    return false;
+  return allowsPairs(generic, piece) &&
+         llvm::all_of(generic->getOpOperands(), [&](OpOperand &operand) {
+           return generic.getMatchingBlockArgument(&operand).use_empty() ||
+                  isDataMap(generic.getMatchingIndexingMap(&operand)) ||
+                  generic.isDpsInit(&operand) ||
+                  run.uniform.contains(&operand) ||
+                  isUniform(generic, operand, run);
+         });
+}
+
+/// The lanes of the even numbers below `count`, then those of the odd ones.
+static SmallVector<int64_t> getPairOrder(int64_t count) {
+  SmallVector<int64_t> order;
+  for (int64_t first : {0, 1})
+    for (int64_t lane = first; lane < count; lane += 2)
+      order.push_back(lane);
+  return order;
+}
+
+static int64_t getLanes(Value vector) {
+  return cast<VectorType>(vector.getType()).getNumElements();
+}
+
+Value CpuLoops::toPairs(OpBuilder &b, Value value) const {
+  return vector::ShuffleOp::create(b, loc, value, value,
+                                   getPairOrder(getLanes(value)));
+}
+
+Value CpuLoops::fromPairs(OpBuilder &b, Value value) const {
+  SmallVector<int64_t> order = getPairOrder(getLanes(value));
+  return vector::ShuffleOp::create(b, loc, value, value,
+                                   invertPermutationVector(order));
+}
+
+Value CpuLoops::loadPairs(OpBuilder &b, Value memref, Value position,
+                          int64_t count) const {
+  auto i32 = VectorType::get({count / 2}, b.getI32Type());
+  auto f32 = VectorType::get({count / 2}, b.getF32Type());
   Value bits =
-      vector::LoadOp::create(b, loc, VectorType::get({wide}, b.getI16Type()),
+      vector::LoadOp::create(b, loc, VectorType::get({count}, b.getI16Type()),
                              castToBits(b, loc, memref), position);
   Value pairs = vector::BitCastOp::create(b, loc, i32, bits);
   auto getConstant = [&](int64_t value) -> Value {
@@ -118,24 +154,24 @@ Value CpuLoops::loadPairs(OpBuilder &b, Value memref, Value position) const {
   };
   Value even = arith::ShLIOp::create(b, loc, pairs, getConstant(16));
   Value odd = arith::AndIOp::create(b, loc, pairs, getConstant(0xffff0000));
-  SmallVector<int64_t> lanesInOrder =
-      llvm::to_vector(llvm::seq<int64_t>(0, wide));
   return vector::ShuffleOp::create(
       b, loc, arith::BitcastOp::create(b, loc, f32, even),
-      arith::BitcastOp::create(b, loc, f32, odd), lanesInOrder);
+      arith::BitcastOp::create(b, loc, f32, odd),
+      llvm::to_vector(llvm::seq<int64_t>(0, count)));
 }
 
 Value CpuLoops::roundToPairs(OpBuilder &b, linalg::GenericOp generic,
-                             unsigned i, const IRMapping &mapping) const {
+                             unsigned i, const IRMapping &mapping,
+                             int64_t count) const {
   // A scalar if it does not depend on the data.
   Value value = broadcastTo(
-      b, loc, mapping.lookupOrDefault(getRounding(generic, i).getIn()), wide);
-  auto bf16 = VectorType::get({wide / 2}, b.getBF16Type());
+      b, loc, mapping.lookupOrDefault(getRounding(generic, i).getIn()), count);
+  auto bf16 = VectorType::get({count / 2}, b.getBF16Type());
   auto roundHalf = [&](int64_t first) -> Value {
     Value half = vector::ExtractStridedSliceOp::create(b, loc, value, first,
-                                                       wide / 2, 1);
+                                                       count / 2, 1);
     return arith::TruncFOp::create(b, loc, bf16, half);
   };
-  Value even = roundHalf(0), odd = roundHalf(wide / 2);
+  Value even = roundHalf(0), odd = roundHalf(count / 2);
   return vector::InterleaveOp::create(b, loc, even, odd);
 }

@@ -277,7 +277,7 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
       llvm::any_of(reduction.getDpsInitsMutable(), [&](OpOperand &init) {
         return isDataMap(reduction.getMatchingIndexingMap(&init));
       });
-  emitColumnSums(b, tables.sums,
+  emitColumnSums(b, tables,
                  {getRun,
                   {getStart(b, block), end},
                   columns,
@@ -288,7 +288,7 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
     return;
   Value endOfRest = index.select(
       isLast, index.add(blocks.rows, index.constant(1)), blocks.rows);
-  emitColumnSums(b, tables.sums,
+  emitColumnSums(b, tables,
                  {getRun, {blocks.rows, endOfRest}, blocks.restColumns, entry});
 }
 
@@ -297,6 +297,7 @@ void Rows::emitBlocks(OpBuilder &b, const Share &share) const {
       at(b).mul(share.number, getTableStride(b, blocks.columns));
   fillByChannel(b, tables.reduction,
                 {tableOffset, channels, getColumnsRead(b, blocks.columns)});
+  fillPairs(b, tables, tableOffset, blocks.columns);
   emitFor(b, share.iterations, [&](OpBuilder &nested, Value block) {
     emitBlock(nested, block, tableOffset);
   });
@@ -476,7 +477,7 @@ Interval Rows::emitNarrowRows(OpBuilder &b, linalg::GenericOp generic,
   end = index.select(elements.isNarrow, end, rows.from);
   Run first = getElementsRun(b, rows.from, tableOffset);
   loadUniform(b, generic, first);
-  loadEntriesOfPiece(b, generic, {index.constant(0), wide}, first);
+  readOrderedEntries(b, generic, {index.constant(0), wide}, first);
   Value isStreaming = isStreamed(b, generic);
   auto emitVersion = [&](bool streams) {
     return [&, streams](OpBuilder &nested) {

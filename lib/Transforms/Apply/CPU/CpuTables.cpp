@@ -58,6 +58,8 @@ GroupTables TableLoops::createTables(OpBuilder &b,
     ofReduction = getChannelOperands(group.reduction);
   ofElementwise = getChannelOperands(group.elementwise);
 
+  bool hasPairs =
+      group.reduction && allowsPairs(group.reduction, {Value(), wide});
   SmallVector<TableType> types;
   for (auto [use, entries] : requests) {
     if (use == TableUse::Sums)
@@ -66,7 +68,8 @@ GroupTables TableLoops::createTables(OpBuilder &b,
     else
       for (Value operand :
            use == TableUse::Reduction ? ofReduction : ofElementwise)
-        types.push_back({entries, getElementTypeOrSelf(operand)});
+        types.append(hasPairs && use == TableUse::Reduction ? 2 : 1,
+                     {entries, getElementTypeOrSelf(operand)});
   }
   GroupTables result;
   result.memory = CpuLoops::createTables(b, types);
@@ -82,8 +85,11 @@ GroupTables TableLoops::createTables(OpBuilder &b,
       }
       break;
     case TableUse::Reduction:
-      for (Value operand : ofReduction)
+      for (Value operand : ofReduction) {
         result.reduction[operand] = *next++;
+        if (hasPairs)
+          result.pairs[operand] = *next++;
+      }
       break;
     case TableUse::Elementwise:
       for (Value operand : ofElementwise)
@@ -193,4 +199,45 @@ void TableLoops::fillByChannel(OpBuilder &b, const ChannelTables &tables,
         scf::YieldOp::create(after, loc,
                              at(after).mul(filled[0], constant(after, 2)));
       });
+}
+
+void TableLoops::readEntries(OpBuilder &b, linalg::GenericOp generic,
+                             const Piece &piece, Run &run) const {
+  for (OpOperand *operand : generic.getDpsInputOperands())
+    if (run.tables->contains(operand->get()))
+      run.uniform[operand] = readOperand(b, generic, *operand, run, piece);
+}
+
+void TableLoops::readOrderedEntries(OpBuilder &b, linalg::GenericOp generic,
+                                    const Piece &piece, Run &run) const {
+  readEntries(b, generic, piece, run);
+  run.hasOrderedEntries = allowsPairs(generic, piece);
+  if (!run.hasOrderedEntries)
+    return;
+  for (OpOperand *operand : generic.getDpsInputOperands())
+    if (run.tables->contains(operand->get()))
+      run.uniform[operand] = toPairs(b, run.uniform[operand]);
+}
+
+void TableLoops::fillPairs(OpBuilder &b, const GroupTables &tables, Value first,
+                           Value columns) const {
+  if (tables.pairs.empty())
+    return;
+  IndexBuilder index = at(b);
+  Value zeroIndex = index.constant(0), piece = index.constant(wide);
+  Value isUnused = index.bitOr(areNarrow(b, columns), isStreamed(b));
+  Value whole = index.select(isUnused, zeroIndex,
+                             index.sub(columns, index.rem(columns, piece)));
+  emitFor(b, {zeroIndex, whole}, piece, [&](OpBuilder &nested, Value position) {
+    Piece entries = {at(nested).add(first, position), wide};
+    for (auto [operand, table] : tables.reduction) {
+      auto getStored = [&, key = operand](const ChannelTables &of) {
+        return castToStorage(nested, loc, of.lookup(key));
+      };
+      Value inOrder =
+          load(nested, getStored(tables.reduction), entries.position, entries);
+      store(nested, toPairs(nested, inOrder), getStored(tables.pairs),
+            entries.position, entries);
+    }
+  });
 }

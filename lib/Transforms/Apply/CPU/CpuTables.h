@@ -32,6 +32,7 @@ struct GroupTables {
   TableMemory memory;
   SumTables sums;
   ChannelTables reduction;   // of the per-channel operands of the reduction
+  ChannelTables pairs;       // the same in the order of pairs, if it has one
   ChannelTables elementwise; // of those of the element-wise generics
 };
 
@@ -85,6 +86,17 @@ protected:
   /// vector and a line more are filled, for pieces that overrun.
   void fillByChannel(OpBuilder &b, const ChannelTables &tables,
                      const ChannelEntries &entries) const;
+  /// Reads the entries of a piece from the tables of `run`, which may then be
+  /// computed at this piece only.
+  void readEntries(OpBuilder &b, linalg::GenericOp generic, const Piece &piece,
+                   Run &run) const;
+  /// The same, in the order of pairs if `generic` takes it.
+  void readOrderedEntries(OpBuilder &b, linalg::GenericOp generic,
+                          const Piece &piece, Run &run) const;
+  /// Copies the entries of whole pieces of wide rows of `columns` from
+  /// `tables.reduction`, where they begin at `first`, to `tables.pairs`.
+  void fillPairs(OpBuilder &b, const GroupTables &tables, Value first,
+                 Value columns) const;
   /// Elements of a line in the narrowest result.
   int64_t getLineElements() const;
   /// The number of times that `elements` must be repeated to fill whole units,
@@ -95,7 +107,7 @@ protected:
   void emitZeroSums(OpBuilder &b, const SumTables &tables, Value entry,
                     Value columns) const;
   /// Adds the terms of `rows` to the sums of their columns.
-  void emitColumnSums(OpBuilder &b, const SumTables &tables,
+  void emitColumnSums(OpBuilder &b, const GroupTables &tables,
                       const ColumnRows &rows) const;
   /// Adds the pairs of a piece of the sum tables, each joined, to `sums`.
   SmallVector<Value> addEntries(OpBuilder &b, const SumTables &tables,
@@ -117,9 +129,16 @@ private:
   /// for others.
   bool fillFromRegister(OpBuilder &b, const ChannelTables &tables,
                         const ChannelEntries &entries) const;
-  /// Adds the terms of `pieces` of the rows of a chain to `chains`.
-  SmallVector<Value> addRows(OpBuilder &b, const ColumnRows &chain,
-                             ArrayRef<Piece> pieces, ValueRange chains) const;
+  /// Whether rows of `columns` are narrow.
+  Value areNarrow(OpBuilder &b, Value columns) const;
+  /// Adds the terms of a piece of a row to `chains`, which are in the order in
+  /// which the reduction computes it. `entries`: a run with those of the piece.
+  SmallVector<Value> addRow(OpBuilder &b, const ColumnRows &chain, Value row,
+                            const Piece &piece, const Run &entries,
+                            ValueRange chains) const;
+  /// The chains of a piece in the order of memory.
+  SmallVector<Value> inMemoryOrder(OpBuilder &b, const Piece &piece,
+                                   ValueRange chains) const;
   /// Adds the chain in `pieces` of its rows to `tables.sums`; its terms stay in
   /// registers.
   void addPieces(OpBuilder &b, const SumTables &tables, const ColumnRows &chain,
@@ -131,12 +150,19 @@ private:
   /// The same for all columns of rows that fit into registers.
   void addNarrowRows(OpBuilder &b, const SumTables &tables,
                      const ColumnRows &chain) const;
-  /// The same for all columns, row by row, with the terms in `tables.chains`.
-  void addWideRows(OpBuilder &b, const SumTables &tables,
-                   const ColumnRows &chain) const;
-  /// Adds the chains to the sums, and sets them to 0.
-  void endChains(OpBuilder &b, const SumTables &tables,
-                 const ColumnRows &rows) const;
+  /// The same for all columns of wide rows, with the terms in `tables.chains`.
+  /// `isNear`: the data are in a cache.
+  void addWideRows(OpBuilder &b, const GroupTables &tables,
+                   const ColumnRows &chain, bool isNear) const;
+  /// Adds the terms of `numRows` rows to the chains, piece by piece. `inPairs`:
+  /// in the order of pairs, if the reduction has one.
+  void addWidePieces(OpBuilder &b, const GroupTables &tables,
+                     const ColumnRows &chain, Value firstRow, int64_t numRows,
+                     bool inPairs) const;
+  /// Adds the chains, which may be in the order of pairs, to the sums, and sets
+  /// them to 0.
+  void endChains(OpBuilder &b, const SumTables &tables, const ColumnRows &rows,
+                 bool inPairs) const;
   /// Columns that there are registers for.
   int64_t getMostColumns() const {
     // CPUs with long registers have 32 of them.

@@ -102,13 +102,14 @@ void Tiles::emitSums(OpBuilder &b, const Tile &tile) const {
   Value zeroIndex = constant(b, 0);
   fillByRow(b, tables.reduction,
             {tile.firstChannel, tile.numChannels, rowSize});
+  fillPairs(b, tables, zeroIndex, tile.columns);
   emitZeroSums(b, tables.sums, zeroIndex, tile.columns);
   auto getSummedRun = [&](OpBuilder &nested, Value sample) {
     Run run = getRun(nested, tile, sample, tables.reduction);
     run.prefetchDistance = at(nested).mul(channels, rowSize);
     return run;
   };
-  emitColumnSums(b, tables.sums,
+  emitColumnSums(b, tables,
                  {getSummedRun, {zeroIndex, samples}, tile.columns, zeroIndex});
   emitEachChannel(b, tile, [&](OpBuilder &nested, Value channel) {
     emitSumsOfChannel(nested, tile, channel);
