@@ -121,7 +121,7 @@ def expected_bits(value: float, target: str, mode: str) -> int:
 
 
 def check(source: str, target: str, inputs: np.ndarray,
-          outputs: np.ndarray, mode: str) -> int:
+          outputs: np.ndarray, mode: str = "to_nearest_even") -> int:
     assert inputs.dtype == FLOATS[source] and inputs.shape == outputs.shape
     inputs, outputs = inputs.ravel(), outputs.ravel()
     failed = 0
@@ -147,8 +147,7 @@ def main() -> int:
             np.save(paths[0], values[:, None] if paths[1:] else values)
         return 0
     inputs, outputs = (np.load(path) for path in paths[:2])
-    mode = (paths[2:] or ["to_nearest_even"])[0]
-    return 1 if check(source, target, inputs, outputs, mode) else 0
+    return 1 if check(source, target, inputs, outputs, *paths[2:]) else 0
 
 
 if __name__ == "__main__":

@@ -20,14 +20,14 @@ tool = os.path.basename(program)
 environment = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
-def run_limited(command):
+def run_limited(arguments):
     return subprocess.run(
-        ["prlimit", f"--as={bytes}", *command], capture_output=True, text=True, env=environment, timeout=300
+        ["prlimit", f"--as={bytes}", *arguments], capture_output=True, text=True, env=environment, timeout=300
     )
 
 
 def ends_in_initializer(run):
-    """Whether LLVM ended the process, and ends it before any work, too."""
+    """Whether LLVM ended the process, and would if there were nothing to do."""
     aborts = run.returncode == -signal.SIGABRT and run.stderr.startswith("LLVM ERROR: out of memory\n")
     return aborts and run_limited([program, "--version"]).returncode == run.returncode
 

@@ -58,6 +58,12 @@ Value BodyErrors::magnitude(Value value) {
   return math::AbsFOp::create(b, loc, wide);
 }
 
+static bool isToNearest(arith::TruncFOp op) {
+  std::optional<arith::RoundingMode> mode = op.getRoundingmode();
+  return !mode || *mode == arith::RoundingMode::to_nearest_even ||
+         *mode == arith::RoundingMode::to_nearest_away;
+}
+
 /// The error of the result of `op`, which rounds, if those of its operands
 /// make `total` of it.
 ///
@@ -66,8 +72,8 @@ Value BodyErrors::magnitude(Value value) {
 ///
 ///   |a - b| <= (1 + u) (total + 2u|a|)
 ///
-/// and one smallest subnormal. 2^-49 and the other three are for the
-/// roundings of this in f64.
+/// and one smallest subnormal. Modes that are not to nearest have twice the u.
+/// 2^-49 and the other three are for the roundings of this in f64.
 Value BodyErrors::rounded(Operation *op, Value total) {
   Value result = op->getResult(0);
   const llvm::fltSemantics &semantics =
@@ -75,8 +81,8 @@ Value BodyErrors::rounded(Operation *op, Value total) {
   double unit = std::ldexp(
       1.0, -static_cast<int>(APFloat::semanticsPrecision(semantics)));
   if (auto truncation = dyn_cast<arith::TruncFOp>(op);
-      truncation && truncation.getRoundingmode())
-    unit *= 2; // Not necessarily to nearest.
+      truncation && !isToNearest(truncation))
+    unit *= 2;
   double smallest = APFloat::getSmallest(semantics).convertToDouble();
   Value sum = add(total, mul(constant(2 * unit), magnitude(result)));
   Value error =

@@ -147,7 +147,8 @@ static Value isNegative(OpBuilder &b, Location loc, Value value) {
   return compare(b, loc, arith::CmpFPredicate::OLT, value, zero);
 }
 
-/// Whether |rounded| > |value|, both being of a type that has them exactly.
+/// Whether `rounded`, which has the sign of `value` or is 0, is farther from
+/// zero.
 static Value isAwayFromZero(OpBuilder &b, Location loc, Value rounded,
                             Value value) {
   return arith::SelectOp::create(
@@ -182,8 +183,7 @@ struct TruncThroughOdd : OpRewritePattern<arith::TruncFOp> {
     Value nearest = arith::TruncFOp::create(b, loc, f32, value);
     Value back = arith::ExtFOp::create(b, loc, from, nearest);
     // Ordered: a NaN is left alone.
-    Value inexact =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ONE, back, value);
+    Value inexact = compare(b, loc, arith::CmpFPredicate::ONE, back, value);
     Value isAway = isAwayFromZero(b, loc, back, value);
     Value bits = arith::BitcastOp::create(b, loc, i32, nearest);
     Value one = constantBits(b, loc, i32, 1);
@@ -197,8 +197,8 @@ struct TruncThroughOdd : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// The other rounding modes, which no target of LLVM obeys: the nearest number
-/// or, where the mode asks for it, one of its neighbours.
+/// The rounding modes that no target of LLVM obeys: the nearest number or,
+/// where the mode asks for it, one of its neighbours, whose bits differ by 1.
 struct TruncByMode : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -206,14 +206,17 @@ struct TruncByMode : OpRewritePattern<arith::TruncFOp> {
                                 PatternRewriter &b) const override {
     if (roundsToNearestEven(op))
       return b.notifyMatchFailure(op, "to nearest even");
+    Type element = getElementTypeOrSelf(op.getType());
+    if (!element.isF16() && !element.isBF16() && !element.isF32())
+      return b.notifyMatchFailure(op, "not to f16, bf16 or f32");
     if (isa<TensorType>(op.getType()))
       return b.notifyMatchFailure(op, "tensor semantics");
 
     Location loc = op.getLoc();
     Value value = op.getIn();
     Type from = value.getType(), to = op.getType();
-    Type integer = withShapeOf(
-        to, b.getIntegerType(getElementTypeOrSelf(to).getIntOrFloatBitWidth()));
+    Type integer =
+        withShapeOf(to, b.getIntegerType(element.getIntOrFloatBitWidth()));
     Value nearest = arith::TruncFOp::create(b, loc, to, value);
     Value back = arith::ExtFOp::create(b, loc, from, nearest);
     Value bits = arith::BitcastOp::create(b, loc, integer, nearest);
@@ -242,7 +245,9 @@ struct TruncByMode : OpRewritePattern<arith::TruncFOp> {
     case arith::RoundingMode::to_nearest_away: {
       Value neighbour = arith::BitcastOp::create(b, loc, to, away);
       Value other = arith::ExtFOp::create(b, loc, from, neighbour);
-      // Both differences are exact. A tie that was rounded away has another.
+      // In a tie both differences are exact. Without one they differ, as
+      // rounding is monotone, also after a tie that was rounded away: there
+      // they have opposite signs.
       Value isTie = compare(b, loc, arith::CmpFPredicate::OEQ,
                             arith::SubFOp::create(b, loc, other, value),
                             arith::SubFOp::create(b, loc, value, back));

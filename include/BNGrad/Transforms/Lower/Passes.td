@@ -376,17 +376,17 @@ def BNGradExpandMathPass : Pass<"bngrad-expand-math"> {
 }
 
 def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
-  let summary = "Round to f16 and bf16 once, subnormals included";
+  let summary = "Round to f16 and bf16 once, and in the mode of the op";
   let description = [{
     Needs: `arith.truncf` on scalars or vectors.
     Gives: truncation of f32 to bf16 in integer arithmetic (the conversion
            instruction of AVX-512 flushes subnormals), and of f64 to f16 or bf16
            through an f32 that is rounded to odd (a plain f32 would round
            twice). Pairs of vectors that `vector.interleave` joins are rounded
-           together. Other rounding modes than `to_nearest_even`, which no
-           target obeys, are truncation to the nearest and a choice between
-           it and its neighbours. With `bf16-conversion`, vectors use the instruction unless
-           one of their elements is subnormal or 0. With
+           together. No target obeys the other rounding modes: they become
+           the nearest number and a choice between it and a neighbour. With
+           `bf16-conversion`, vectors use the instruction unless one of their
+           elements is subnormal or 0. With
            `kernel-bf16-conversion`, truncation of f32 to bf16 in `gpu.launch`
            stays as it is.
     Fails: if the indices of a reshape of tensors are not consecutive (error at the

@@ -25,8 +25,8 @@ struct BF16Instructions {
   bool kernels = false;
 };
 
-/// Adds the patterns of `--bngrad-expand-truncf`: `arith.truncf` to f16 and
-/// bf16 rounds once, to nearest even, also to subnormals.
+/// Adds the patterns of `--bngrad-expand-truncf`: `arith.truncf` to
+/// f16, bf16 and f32 rounds once, in the mode of the op, also to subnormals.
 void populateExpandTruncFPatterns(RewritePatternSet &patterns,
                                   const BF16Instructions &instructions = {});
 

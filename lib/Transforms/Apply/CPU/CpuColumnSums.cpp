@@ -16,13 +16,9 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Columns whose sums stay in long registers from row to row. More would be
-/// read piece by piece, with jumps from row to row that caches do not foresee.
-static constexpr int64_t kNarrowColumns = 128;
-
-/// Wide rows of data in a cache whose terms are added to a chain at once, so
-/// that it is loaded and stored less often. Other rows are read one by one, as
-/// the hardware's prefetchers expect.
+/// Wide rows of pairs in a cache whose terms are added to a chain at once, so
+/// that it is loaded and stored less often. Rows in memory are read one by one,
+/// as the hardware's prefetchers expect. For other types little is gained.
 static constexpr int64_t kRowsAtOnce = 4;
 
 /// The entries of a piece of a row. Tables are padded, and need no mask.
@@ -72,16 +68,12 @@ void TableLoops::emitZeroSums(OpBuilder &b, const SumTables &tables,
           });
 }
 
-Value TableLoops::areNarrow(OpBuilder &b, Value columns) const {
-  return at(b).compare(arith::CmpIPredicate::ule, columns,
-                       constant(b, kNarrowColumns));
-}
-
 SmallVector<Value> TableLoops::addRow(OpBuilder &b, const ColumnRows &chain,
                                       Value row, const Piece &piece,
                                       const Run &entries,
                                       ValueRange chains) const {
   Run run = chain.getRun(b, row);
+  run.prefetchDistance = entries.prefetchDistance;
   loadUniform(b, group.reduction, run);
   prefetch(b, group.reduction, run, piece);
   run.uniform.insert(entries.uniform.begin(), entries.uniform.end());
@@ -193,11 +185,13 @@ void TableLoops::addNarrowRows(OpBuilder &b, const SumTables &tables,
 
 void TableLoops::addWidePieces(OpBuilder &b, const GroupTables &tables,
                                const ColumnRows &chain, Value firstRow,
-                               int64_t numRows, bool inPairs) const {
+                               int64_t numRows, bool isNear) const {
   emitPieces(b, {constant(b, 0), chain.columns}, wide,
              [&](OpBuilder &nested, const Piece &piece) {
                Run run = chain.getRun(nested, firstRow);
-               if (inPairs && allowsPairs(group.reduction, piece)) {
+               if (isNear)
+                 run.prefetchDistance = {};
+               if (isNear && allowsPairs(group.reduction, piece)) {
                  run.tables = &tables.pairs;
                  run.hasOrderedEntries = true;
                }
@@ -205,9 +199,19 @@ void TableLoops::addWidePieces(OpBuilder &b, const GroupTables &tables,
                Piece entries = getEntries(chain, at(nested), piece);
                SmallVector<Value> chains =
                    loadEntries(nested, tables.sums.chains, entries);
-               for (int64_t i = 0; i < numRows; ++i) {
-                 Value row = at(nested).add(firstRow, constant(nested, i));
-                 chains = addRow(nested, chain, row, piece, run, chains);
+               auto addTo = [&](OpBuilder &inRow, Value row, ValueRange sums) {
+                 return addRow(inRow, chain, row, piece, run, sums);
+               };
+               // Unrolled only where it matters: few pieces are short.
+               if (piece.lanes < wide) {
+                 Value end =
+                     at(nested).add(firstRow, constant(nested, numRows));
+                 chains = emitSumLoop(nested, {firstRow, end}, chains, addTo);
+               } else {
+                 for (int64_t i = 0; i < numRows; ++i)
+                   chains = addTo(nested,
+                                  at(nested).add(firstRow, constant(nested, i)),
+                                  chains);
                }
                storeEntries(nested, chains, tables.sums.chains, entries);
              });
@@ -215,23 +219,16 @@ void TableLoops::addWidePieces(OpBuilder &b, const GroupTables &tables,
 
 void TableLoops::addWideRows(OpBuilder &b, const GroupTables &tables,
                              const ColumnRows &chain, bool isNear) const {
-  IndexBuilder index = at(b);
-  auto addEach = [&](Interval rows, int64_t atOnce) {
-    emitFor(b, rows, constant(b, atOnce), [&](OpBuilder &nested, Value row) {
-      addWidePieces(nested, tables, chain, row, atOnce, /*inPairs=*/isNear);
-    });
-  };
-  auto [from, to] = chain.rows;
-  Value rest = index.rem(index.sub(to, from), constant(b, kRowsAtOnce));
-  Value middle = isNear ? index.sub(to, rest) : from;
-  if (isNear)
-    addEach({from, middle}, kRowsAtOnce);
-  addEach({middle, to}, 1);
-  endChains(b, tables.sums, chain, /*inPairs=*/isNear);
+  int64_t atOnce = isNear ? kRowsAtOnce : 1;
+  emitFor(b, chain.rows, constant(b, atOnce),
+          [&](OpBuilder &nested, Value row) {
+            addWidePieces(nested, tables, chain, row, atOnce, isNear);
+          });
+  endChains(b, tables.sums, chain, /*areOrdered=*/isNear);
 }
 
 void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
-                           const ColumnRows &rows, bool inPairs) const {
+                           const ColumnRows &rows, bool areOrdered) const {
   emitPieces(b, {constant(b, 0), rows.columns}, wide,
              [&](OpBuilder &nested, const Piece &piece) {
                Piece entries = getEntries(rows, at(nested), piece);
@@ -239,13 +236,26 @@ void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
                    loadEntries(nested, tables.sums, entries);
                SmallVector<Value> chains =
                    loadEntries(nested, tables.chains, entries);
-               if (inPairs)
+               if (areOrdered)
                  chains = inMemoryOrder(nested, piece, chains);
                storeEntries(nested, addCompensated(nested, loc, sums, chains),
                             tables.sums, entries);
                storeEntries(nested, zeroTerms(nested, piece.lanes),
                             tables.chains, entries);
              });
+}
+
+Value TableLoops::areNear(OpBuilder &b, const ColumnRows &chain) const {
+  if (chain.areFew || !allowsPairs(group.reduction, {Value(), wide}))
+    return arith::ConstantIntOp::create(b, loc, 0, 1);
+  IndexBuilder index = at(b);
+  Value rest = index.rem(index.sub(chain.rows.to, chain.rows.from),
+                         index.constant(kRowsAtOnce));
+  Value isWhole =
+      index.compare(arith::CmpIPredicate::eq, rest, index.constant(0));
+  Value isFalse = arith::ConstantIntOp::create(b, loc, 0, 1);
+  return index.bitAnd(
+      isWhole, index.compare(arith::CmpIPredicate::eq, isStreamed(b), isFalse));
 }
 
 void TableLoops::emitColumnSums(OpBuilder &b, const GroupTables &tables,
@@ -255,16 +265,16 @@ void TableLoops::emitColumnSums(OpBuilder &b, const GroupTables &tables,
     ColumnRows chain = rows;
     Value end = at(nested).min(at(nested).add(first, chainRows), rows.rows.to);
     chain.rows = {first, end};
+    auto addWide = [&](bool isNear) {
+      return [&, isNear](OpBuilder &inCase) {
+        addWideRows(inCase, tables, chain, isNear);
+      };
+    };
     emitIf(
         nested, isNarrow,
         [&](OpBuilder &narrow) { addNarrowRows(narrow, tables.sums, chain); },
-        [&](OpBuilder &wideRows) {
-          auto addIf = [&](bool isNear) {
-            return [&, isNear](OpBuilder &inCase) {
-              addWideRows(inCase, tables, chain, isNear);
-            };
-          };
-          emitIf(wideRows, isStreamed(wideRows), addIf(false), addIf(true));
+        [&](OpBuilder &isWide) {
+          emitIf(isWide, areNear(isWide, chain), addWide(true), addWide(false));
         });
   });
 }

@@ -30,8 +30,9 @@ SmallVector<Value> CpuLoops::getIndices(linalg::GenericOp generic,
   return indices;
 }
 
-bool CpuLoops::isUniform(linalg::GenericOp generic, OpOperand &operand,
-                         const Run &run) const {
+/// True if `operand` has one value for all elements of `run`.
+static bool isUniform(linalg::GenericOp generic, OpOperand &operand,
+                      const Run &run) {
   AffineMap map = generic.getMatchingIndexingMap(&operand);
   return llvm::none_of(llvm::enumerate(run.ivs), [&](auto iv) {
     return !iv.value() && map.isFunctionOfDim(iv.index());

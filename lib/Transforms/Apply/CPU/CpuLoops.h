@@ -67,7 +67,7 @@ struct Run {
   const ChannelTables *tables = nullptr; // null: there are none
   Value tableOffset;                     // entry of the first element
   Scalars uniform; // operands that have one value in the run
-  /// `uniform` has the entries of the tables, in the order of pairs.
+  /// `uniform` has the entries of all tables, in the order of pairs.
   bool hasOrderedEntries = false;
   /// Elements between a piece and the data that are fetched while it is
   /// computed; null or 0: the hardware's prefetcher follows the run.
@@ -193,9 +193,6 @@ protected:
   // Elements (CpuElements.cpp).
   SmallVector<Value> getIndices(linalg::GenericOp generic, OpOperand &operand,
                                 ArrayRef<Value> ivs) const;
-  /// True if `operand` has one value for all elements of `run`.
-  bool isUniform(linalg::GenericOp generic, OpOperand &operand,
-                 const Run &run) const;
   /// Adds the uniform operands of `generic` to those that `run` has already.
   void loadUniform(OpBuilder &b, linalg::GenericOp generic, Run &run) const;
   /// A piece of `operand`, as computed with.

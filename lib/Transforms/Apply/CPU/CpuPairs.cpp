@@ -8,9 +8,10 @@
 //
 // A bf16 is the upper half of an f32. So a word of two elements is the odd one,
 // as f32, if its lower half is cleared, and the even one if it is shifted by 16
-// bits. Where the order of the lanes does not matter, the even elements are the
-// lower lanes and the odd ones the upper lanes. To extend each element on its
-// own takes a shuffle, too.
+// bits. To extend each element on its own takes a shuffle, too. So the even
+// elements are the lower lanes and the odd ones the upper lanes. Where a lane
+// has a channel of its own, per-channel operands are put into that order, and
+// sums back into that of memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,8 +87,9 @@ void mlir::bngrad::extendBeforeChoices(OpBuilder &b,
 
 bool CpuLoops::allowsPairs(linalg::GenericOp generic,
                            const Piece &piece) const {
-  // The order of the lanes matters for indices and masks.
-  if (piece.lanes < wide || piece.mask || generic.hasIndexSemantics())
+  // The order of the lanes matters for indices, and for masks, which shorter
+  // pieces may have.
+  if (piece.lanes < wide || generic.hasIndexSemantics())
     return false;
   for (OpOperand &operand : generic->getOpOperands()) {
     BlockArgument arg = generic.getMatchingBlockArgument(&operand);
@@ -104,16 +106,15 @@ bool CpuLoops::allowsPairs(linalg::GenericOp generic,
 
 bool CpuLoops::takesPairs(linalg::GenericOp generic, const Run &run,
                           const Piece &piece) const {
-  if (run.tables && !run.hasOrderedEntries)
+  if (!allowsPairs(generic, piece))
     return false;
-  return allowsPairs(generic, piece) &&
-         llvm::all_of(generic->getOpOperands(), [&](OpOperand &operand) {
-           return generic.getMatchingBlockArgument(&operand).use_empty() ||
-                  isDataMap(generic.getMatchingIndexingMap(&operand)) ||
-                  generic.isDpsInit(&operand) ||
-                  run.uniform.contains(&operand) ||
-                  isUniform(generic, operand, run);
-         });
+  if (run.tables)
+    return run.hasOrderedEntries;
+  return llvm::all_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
+    return generic.getMatchingBlockArgument(operand).use_empty() ||
+           isDataMap(generic.getMatchingIndexingMap(operand)) ||
+           run.uniform.contains(operand);
+  });
 }
 
 /// The lanes of the even numbers below `count`, then those of the odd ones.

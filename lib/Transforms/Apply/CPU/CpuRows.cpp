@@ -289,7 +289,12 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
   Value endOfRest = index.select(
       isLast, index.add(blocks.rows, index.constant(1)), blocks.rows);
   emitColumnSums(b, tables,
-                 {getRun, {blocks.rows, endOfRest}, blocks.restColumns, entry});
+                 {getRun,
+                  {blocks.rows, endOfRest},
+                  blocks.restColumns,
+                  entry,
+                  /*mayOverrun=*/false,
+                  /*areFew=*/true});
 }
 
 void Rows::emitBlocks(OpBuilder &b, const Share &share) const {

@@ -20,6 +20,10 @@ using namespace mlir::bngrad;
 /// Vectors of a table that is filled by shuffles, at most.
 static constexpr int64_t kMostShuffles = 16;
 
+/// Columns whose sums stay in long registers from row to row. More would be
+/// read piece by piece, with jumps from row to row that caches do not foresee.
+static constexpr int64_t kNarrowColumns = 128;
+
 int64_t TableLoops::getLineElements() const {
   int64_t width = kLineBytes;
   for (linalg::GenericOp generic : group.elementwise)
@@ -38,16 +42,19 @@ Value TableLoops::getRepeats(OpBuilder &b, Value elements, int64_t unit) const {
                                            index.constant(1)));
 }
 
+bool TableLoops::isTabled(linalg::GenericOp generic, OpOperand *operand) const {
+  AffineMap map = generic.getMatchingIndexingMap(operand);
+  return !isDataMap(map) && map.isFunctionOfDim(group.features.front()) &&
+         !generic.getMatchingBlockArgument(operand).use_empty();
+}
+
 llvm::SetVector<Value>
 TableLoops::getChannelOperands(ArrayRef<linalg::GenericOp> generics) const {
   llvm::SetVector<Value> operands;
   for (linalg::GenericOp generic : generics)
-    for (OpOperand *operand : generic.getDpsInputOperands()) {
-      AffineMap map = generic.getMatchingIndexingMap(operand);
-      if (!isDataMap(map) && map.isFunctionOfDim(group.features.front()) &&
-          !generic.getMatchingBlockArgument(operand).use_empty())
+    for (OpOperand *operand : generic.getDpsInputOperands())
+      if (isTabled(generic, operand))
         operands.insert(operand->get());
-    }
   return operands;
 }
 
@@ -204,7 +211,7 @@ void TableLoops::fillByChannel(OpBuilder &b, const ChannelTables &tables,
 void TableLoops::readEntries(OpBuilder &b, linalg::GenericOp generic,
                              const Piece &piece, Run &run) const {
   for (OpOperand *operand : generic.getDpsInputOperands())
-    if (run.tables->contains(operand->get()))
+    if (isTabled(generic, operand))
       run.uniform[operand] = readOperand(b, generic, *operand, run, piece);
 }
 
@@ -215,8 +222,13 @@ void TableLoops::readOrderedEntries(OpBuilder &b, linalg::GenericOp generic,
   if (!run.hasOrderedEntries)
     return;
   for (OpOperand *operand : generic.getDpsInputOperands())
-    if (run.tables->contains(operand->get()))
+    if (isTabled(generic, operand))
       run.uniform[operand] = toPairs(b, run.uniform[operand]);
+}
+
+Value TableLoops::areNarrow(OpBuilder &b, Value columns) const {
+  return at(b).compare(arith::CmpIPredicate::ule, columns,
+                       constant(b, kNarrowColumns));
 }
 
 void TableLoops::fillPairs(OpBuilder &b, const GroupTables &tables, Value first,
@@ -230,14 +242,11 @@ void TableLoops::fillPairs(OpBuilder &b, const GroupTables &tables, Value first,
                              index.sub(columns, index.rem(columns, piece)));
   emitFor(b, {zeroIndex, whole}, piece, [&](OpBuilder &nested, Value position) {
     Piece entries = {at(nested).add(first, position), wide};
-    for (auto [operand, table] : tables.reduction) {
-      auto getStored = [&, key = operand](const ChannelTables &of) {
-        return castToStorage(nested, loc, of.lookup(key));
-      };
-      Value inOrder =
-          load(nested, getStored(tables.reduction), entries.position, entries);
-      store(nested, toPairs(nested, inOrder), getStored(tables.pairs),
-            entries.position, entries);
+    for (auto [from, to] : llvm::zip_equal(tables.reduction, tables.pairs)) {
+      Value inOrder = load(nested, castToStorage(nested, loc, from.second),
+                           entries.position, entries);
+      store(nested, toPairs(nested, inOrder),
+            castToStorage(nested, loc, to.second), entries.position, entries);
     }
   });
 }

@@ -52,6 +52,7 @@ struct ColumnRows {
   /// Each row is followed by another of the same channels, so that a piece may
   /// reach into it: its terms go to columns that are not used.
   bool mayOverrun = false;
+  bool areFew = false; // at most one row
 };
 
 /// The rows of a tile, one for each of its channels.
@@ -75,6 +76,8 @@ protected:
   // Tables.
   /// Allocates tables, in the order of `requests`.
   GroupTables createTables(OpBuilder &b, ArrayRef<TableRequest> requests) const;
+  /// Whether `operand` is a per-channel one that is read.
+  bool isTabled(linalg::GenericOp generic, OpOperand *operand) const;
   /// The per-channel operands of `generics`, without the sums.
   llvm::SetVector<Value>
   getChannelOperands(ArrayRef<linalg::GenericOp> generics) const;
@@ -93,8 +96,11 @@ protected:
   /// The same, in the order of pairs if `generic` takes it.
   void readOrderedEntries(OpBuilder &b, linalg::GenericOp generic,
                           const Piece &piece, Run &run) const;
-  /// Copies the entries of whole pieces of wide rows of `columns` from
-  /// `tables.reduction`, where they begin at `first`, to `tables.pairs`.
+  /// An i1: rows of `columns` are narrow.
+  Value areNarrow(OpBuilder &b, Value columns) const;
+  /// Copies the entries of whole pieces of rows of `columns` from
+  /// `tables.reduction`, where they begin at `first`, to `tables.pairs`, if
+  /// `emitColumnSums` reads them there: for wide rows of data in a cache.
   void fillPairs(OpBuilder &b, const GroupTables &tables, Value first,
                  Value columns) const;
   /// Elements of a line in the narrowest result.
@@ -129,8 +135,6 @@ private:
   /// for others.
   bool fillFromRegister(OpBuilder &b, const ChannelTables &tables,
                         const ChannelEntries &entries) const;
-  /// Whether rows of `columns` are narrow.
-  Value areNarrow(OpBuilder &b, Value columns) const;
   /// Adds the terms of a piece of a row to `chains`, which are in the order in
   /// which the reduction computes it. `entries`: a run with those of the piece.
   SmallVector<Value> addRow(OpBuilder &b, const ColumnRows &chain, Value row,
@@ -150,19 +154,21 @@ private:
   /// The same for all columns of rows that fit into registers.
   void addNarrowRows(OpBuilder &b, const SumTables &tables,
                      const ColumnRows &chain) const;
+  /// An i1: the terms are computed in pairs, the data are in a cache, as far as
+  /// is known, and the rows of `chain` are a multiple of those added at once.
+  Value areNear(OpBuilder &b, const ColumnRows &chain) const;
   /// The same for all columns of wide rows, with the terms in `tables.chains`.
-  /// `isNear`: the data are in a cache.
+  /// `isNear`: as `areNear`.
   void addWideRows(OpBuilder &b, const GroupTables &tables,
                    const ColumnRows &chain, bool isNear) const;
-  /// Adds the terms of `numRows` rows to the chains, piece by piece. `inPairs`:
-  /// in the order of pairs, if the reduction has one.
+  /// Adds the terms of `numRows` rows to the chains, piece by piece.
   void addWidePieces(OpBuilder &b, const GroupTables &tables,
                      const ColumnRows &chain, Value firstRow, int64_t numRows,
-                     bool inPairs) const;
-  /// Adds the chains, which may be in the order of pairs, to the sums, and sets
-  /// them to 0.
+                     bool isNear) const;
+  /// Adds the chains to the sums, and sets them to 0. `areOrdered`: the chains
+  /// are in the order in which the reduction computes a piece.
   void endChains(OpBuilder &b, const SumTables &tables, const ColumnRows &rows,
-                 bool inPairs) const;
+                 bool areOrdered) const;
   /// Columns that there are registers for.
   int64_t getMostColumns() const {
     // CPUs with long registers have 32 of them.
