@@ -185,13 +185,14 @@ void TableLoops::addNarrowRows(OpBuilder &b, const SumTables &tables,
 
 void TableLoops::addWidePieces(OpBuilder &b, const GroupTables &tables,
                                const ColumnRows &chain, Value firstRow,
-                               int64_t numRows, bool isNear) const {
+                               bool inPairs) const {
+  int64_t numRows = inPairs ? kRowsAtOnce : 1;
   emitPieces(b, {constant(b, 0), chain.columns}, wide,
              [&](OpBuilder &nested, const Piece &piece) {
                Run run = chain.getRun(nested, firstRow);
-               if (isNear)
-                 run.prefetchDistance = {};
-               if (isNear && allowsPairs(group.reduction, piece)) {
+               if (inPairs)
+                 run.prefetchDistance = {}; // in a cache
+               if (inPairs && allowsPairs(group.reduction, piece)) {
                  run.tables = &tables.pairs;
                  run.hasOrderedEntries = true;
                }
@@ -218,17 +219,17 @@ void TableLoops::addWidePieces(OpBuilder &b, const GroupTables &tables,
 }
 
 void TableLoops::addWideRows(OpBuilder &b, const GroupTables &tables,
-                             const ColumnRows &chain, bool isNear) const {
-  int64_t atOnce = isNear ? kRowsAtOnce : 1;
+                             const ColumnRows &chain, bool inPairs) const {
+  int64_t atOnce = inPairs ? kRowsAtOnce : 1;
   emitFor(b, chain.rows, constant(b, atOnce),
           [&](OpBuilder &nested, Value row) {
-            addWidePieces(nested, tables, chain, row, atOnce, isNear);
+            addWidePieces(nested, tables, chain, row, inPairs);
           });
-  endChains(b, tables.sums, chain, /*areOrdered=*/isNear);
+  endChains(b, tables.sums, chain, inPairs);
 }
 
 void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
-                           const ColumnRows &rows, bool areOrdered) const {
+                           const ColumnRows &rows, bool inPairs) const {
   emitPieces(b, {constant(b, 0), rows.columns}, wide,
              [&](OpBuilder &nested, const Piece &piece) {
                Piece entries = getEntries(rows, at(nested), piece);
@@ -236,7 +237,7 @@ void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
                    loadEntries(nested, tables.sums, entries);
                SmallVector<Value> chains =
                    loadEntries(nested, tables.chains, entries);
-               if (areOrdered)
+               if (inPairs)
                  chains = inMemoryOrder(nested, piece, chains);
                storeEntries(nested, addCompensated(nested, loc, sums, chains),
                             tables.sums, entries);
@@ -245,7 +246,7 @@ void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
              });
 }
 
-Value TableLoops::areNear(OpBuilder &b, const ColumnRows &chain) const {
+Value TableLoops::areInPairs(OpBuilder &b, const ColumnRows &chain) const {
   if (chain.areFew || !allowsPairs(group.reduction, {Value(), wide}))
     return arith::ConstantIntOp::create(b, loc, 0, 1);
   IndexBuilder index = at(b);
@@ -265,16 +266,17 @@ void TableLoops::emitColumnSums(OpBuilder &b, const GroupTables &tables,
     ColumnRows chain = rows;
     Value end = at(nested).min(at(nested).add(first, chainRows), rows.rows.to);
     chain.rows = {first, end};
-    auto addWide = [&](bool isNear) {
-      return [&, isNear](OpBuilder &inCase) {
-        addWideRows(inCase, tables, chain, isNear);
+    auto addWide = [&](bool inPairs) {
+      return [&, inPairs](OpBuilder &inCase) {
+        addWideRows(inCase, tables, chain, inPairs);
       };
     };
     emitIf(
         nested, isNarrow,
         [&](OpBuilder &narrow) { addNarrowRows(narrow, tables.sums, chain); },
         [&](OpBuilder &isWide) {
-          emitIf(isWide, areNear(isWide, chain), addWide(true), addWide(false));
+          emitIf(isWide, areInPairs(isWide, chain), addWide(true),
+                 addWide(false));
         });
   });
 }

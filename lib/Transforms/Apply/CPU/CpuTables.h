@@ -154,21 +154,20 @@ private:
   /// The same for all columns of rows that fit into registers.
   void addNarrowRows(OpBuilder &b, const SumTables &tables,
                      const ColumnRows &chain) const;
-  /// An i1: the terms are computed in pairs, the data are in a cache, as far as
-  /// is known, and the rows of `chain` are a multiple of those added at once.
-  Value areNear(OpBuilder &b, const ColumnRows &chain) const;
+  /// An i1: the wide rows of `chain` are added in pairs, several at once. So
+  /// are those of bf16 in a cache, if their number is a multiple.
+  Value areInPairs(OpBuilder &b, const ColumnRows &chain) const;
   /// The same for all columns of wide rows, with the terms in `tables.chains`.
-  /// `isNear`: as `areNear`.
   void addWideRows(OpBuilder &b, const GroupTables &tables,
-                   const ColumnRows &chain, bool isNear) const;
-  /// Adds the terms of `numRows` rows to the chains, piece by piece.
+                   const ColumnRows &chain, bool inPairs) const;
+  /// Adds the terms of the rows that are added at once to the chains, piece by
+  /// piece.
   void addWidePieces(OpBuilder &b, const GroupTables &tables,
-                     const ColumnRows &chain, Value firstRow, int64_t numRows,
-                     bool isNear) const;
-  /// Adds the chains to the sums, and sets them to 0. `areOrdered`: the chains
-  /// are in the order in which the reduction computes a piece.
+                     const ColumnRows &chain, Value firstRow,
+                     bool inPairs) const;
+  /// Adds the chains to the sums, and sets them to 0.
   void endChains(OpBuilder &b, const SumTables &tables, const ColumnRows &rows,
-                 bool areOrdered) const;
+                 bool inPairs) const;
   /// Columns that there are registers for.
   int64_t getMostColumns() const {
     // CPUs with long registers have 32 of them.
