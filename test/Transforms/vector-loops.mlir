@@ -821,7 +821,10 @@ func.func @pairs_of_narrow_rows(%x: memref<2000x64xbf16>, %m: memref<64xf32>, %s
 // CHECK:         %[[MEANS:.+]] = vector.load %{{.+}} : memref<896xf32>, vector<64xf32>
 // CHECK-NEXT:    %[[ORDERED:.+]] = vector.shuffle %[[MEANS]], %[[MEANS]] [0, 2, 4, {{.*}}, 62, 1, 3, {{.*}}, 61, 63]
 // CHECK-NEXT:    vector.store %[[ORDERED]], %[[TABLE:.+]][
-// CHECK:         scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c4
+// CHECK:         %[[REST:.+]] = arith.remui %{{.+}}, %c4 : index
+// CHECK-NEXT:    %[[IS_WHOLE:.+]] = arith.cmpi eq, %[[REST]], %c0 : index
+// CHECK-NEXT:    scf.if %[[IS_WHOLE]] {
+// CHECK-NEXT:    scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c4
 // CHECK-NEXT:      scf.for %{{.+}} = %c0 to %c512 step %c64
 // CHECK-NEXT:        vector.load %[[TABLE]][
 // CHECK:             %[[CHAIN:.+]] = vector.load %{{.+}} : memref<1344xf32>, vector<64xf32>

@@ -376,7 +376,7 @@ def BNGradExpandMathPass : Pass<"bngrad-expand-math"> {
 }
 
 def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
-  let summary = "Round to f16 and bf16 once, and in the mode of the op";
+  let summary = "Round once, subnormals included, in the mode of the op";
   let description = [{
     Needs: `arith.truncf` on scalars or vectors.
     Gives: truncation of f32 to bf16 in integer arithmetic (the conversion
