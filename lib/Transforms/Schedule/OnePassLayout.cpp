@@ -35,6 +35,12 @@ static SmallVector<Value> findShared(const ScheduledGroup &group) {
   return shared;
 }
 
+/// Bytes of an element of `value`.
+static int64_t getWidth(Value value) {
+  return llvm::divideCeil(
+      getElementTypeOrSelf(value).getIntOrFloatBitWidth(), 8);
+}
+
 std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
                                                 std::string &reason) {
   if (!group.reduction || group.elementwise.empty()) {
@@ -84,13 +90,15 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
   layout.sumBytes = 0;
   for (OpOperand &init : reduction.getDpsInitsMutable())
     if (!isDataMap(reduction.getMatchingIndexingMap(&init)))
-      layout.sumBytes += llvm::divideCeil(
-          getElementTypeOrSelf(init.get()).getIntOrFloatBitWidth(), 8);
+      layout.sumBytes += getWidth(init.get());
+  layout.resultBytes = layout.sumBytes;
+  for (linalg::GenericOp generic : group.channelwise)
+    for (Value init : generic.getDpsInits())
+      layout.resultBytes += getWidth(init);
   layout.lanes = getMostLanes(group.getDataGenerics(), /*accessBits=*/128);
   layout.operands = findShared(group);
   for (Value operand : layout.operands)
-    layout.widths.push_back(llvm::divideCeil(
-        getElementTypeOrSelf(operand).getIntOrFloatBitWidth(), 8));
+    layout.widths.push_back(getWidth(operand));
   return layout;
 }
 
@@ -135,7 +143,8 @@ int64_t OnePassLayout::getStaticBytes(const GpuSchedule &schedule) const {
       int64_t rows = std::max<int64_t>(threads / columns, 1);
       exchanged = std::max(exchanged, getScratchSize(rows, columns, count));
     }
-  return (tile + exchanged) * sumBytes;
+  return tile * (sumBytes + resultBytes) + exchanged * sumBytes +
+         kMostStages * kMbarrierBytes;
 }
 
 FailureOr<OnePassLayout>

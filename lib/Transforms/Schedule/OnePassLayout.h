@@ -17,6 +17,11 @@
 
 namespace mlir::bngrad {
 
+/// Stages in which the rows of a block get into shared memory, at most.
+inline constexpr int64_t kMostStages = 8;
+/// Bytes of an mbarrier.
+inline constexpr int64_t kMbarrierBytes = 8;
+
 /// The threads of a block beside each other for the pieces of flat rows.
 struct FlatRows {
   int64_t lanes;   // elements of a piece, of two channels at most
@@ -37,6 +42,7 @@ struct OnePassLayout {
   SmallVector<Value> operands;
   SmallVector<int64_t> widths; // bytes of an element, by operand
   int64_t sumBytes;            // of all sums of a channel
+  int64_t resultBytes;         // of all results of a channel
   int64_t lanes;               // elements of an access, at most
 
   /// The layout of `group`, on tensors or memrefs, or a `reason` why there is
@@ -60,7 +66,8 @@ struct OnePassLayout {
   int64_t getSharedBytes(const GpuSchedule &schedule) const {
     return getSharedBytes(schedule, widths.size());
   }
-  /// Static shared memory for the sums of a block at most, in bytes.
+  /// Static shared memory of a block at most, in bytes: sums, the results of
+  /// its channels, and mbarriers.
   int64_t getStaticBytes(const GpuSchedule &schedule) const;
 
   /// Checks that a block of `schedule`, whose loops are allowed, has the shared

@@ -271,6 +271,14 @@ Value DeviceBuffers::getDevice(OpBuilder &b, Value memref) {
   return devices[memref] = view;
 }
 
+bool DeviceBuffers::isTemporary(Value memref) const {
+  Value root = getRoot(memref);
+  return llvm::is_contained(allocated, root) &&
+         llvm::none_of(results, [&](auto result) {
+           return result.first == root;
+         });
+}
+
 bool DeviceBuffers::isAligned(Value memref) const {
   return isTestedAligned || !deviceArguments || !isArgument(getRoot(memref));
 }

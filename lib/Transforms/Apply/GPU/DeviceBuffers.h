@@ -31,6 +31,8 @@ public:
   Value getStream() const { return stream; }
   /// The initial value of sum `i` of the reduction; null: that of its output.
   Value getInitialValue(unsigned i) const { return initialValues.lookup(i); }
+  /// True if nothing but the group reads `memref`.
+  bool isTemporary(Value memref) const;
   /// True if `memref` is known to be aligned to 16 bytes.
   bool isAligned(Value memref) const;
   /// An i1: whether the operands of `generics` along loop `inner` are aligned

@@ -67,9 +67,9 @@ Value GpuKernels::loadFlatPiece(OpBuilder &b, linalg::GenericOp generic,
     return loadVector(b, memref, position, lanes);
   }
   auto load = [&](Value channel, Value element) -> Value {
-    return memref::LoadOp::create(
-        b, loc, operand.get(),
-        applyMap(b, loc, map, {indices.front(), channel, element}));
+    auto [memref, position] =
+        locate(b, operand.get(), map, {indices.front(), channel, element});
+    return memref::LoadOp::create(b, loc, memref, position);
   };
   bool ofElement = map.isFunctionOfDim(inner);
   Value first = load(flat->firstChannel, flat->elements.front());

@@ -168,6 +168,19 @@ llvm::MaybeAlign GpuKernels::getAlignment(Value memref, int64_t lanes) {
       std::min<int64_t>(16, lanes * std::max<int64_t>(bits, 8) / 8));
 }
 
+std::pair<Value, SmallVector<Value>>
+GpuKernels::locate(OpBuilder &b, Value memref, AffineMap map,
+                   const Indices &indices) const {
+  SmallVector<Value> position = applyMap(b, loc, map, indices);
+  // A tile has the elements of the block, not those of others.
+  auto tile = onChip.find(getViewed(memref));
+  if (tile == onChip.end() || tile->second.map != map)
+    return {memref, position};
+  for (auto [index, first] : llvm::zip_equal(position, tile->second.first))
+    index = at(b).sub(index, first);
+  return {tile->second.memref, position};
+}
+
 Value GpuKernels::loadPiece(OpBuilder &b, linalg::GenericOp generic,
                             OpOperand &operand, const Indices &indices,
                             int64_t lanes) const {
@@ -177,14 +190,8 @@ Value GpuKernels::loadPiece(OpBuilder &b, linalg::GenericOp generic,
   if (flat)
     return loadFlatPiece(b, generic, operand, indices, lanes);
   AffineMap map = generic.getMatchingIndexingMap(&operand);
-  SmallVector<Value> position = applyMap(b, loc, map, indices);
-  // The tile has the elements of the block, not those of others.
-  if (auto copy = onChip.find(memref);
-      copy != onChip.end() && map.isIdentity()) {
-    memref = copy->second.memref;
-    for (auto [index, first] : llvm::zip_equal(position, copy->second.first))
-      index = at(b).sub(index, first);
-  }
+  SmallVector<Value> position;
+  std::tie(memref, position) = locate(b, memref, map, indices);
   if (lanes == 1 || !map.isFunctionOfDim(inner))
     return memref::LoadOp::create(b, loc, memref, position);
   if (!isContiguous(generic, operand)) {

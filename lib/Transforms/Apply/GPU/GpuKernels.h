@@ -107,6 +107,7 @@ class GpuKernels : public GroupEmitter {
 public:
   GpuKernels(OpBuilder &b, const ScheduledGroup &group,
              const GpuSchedule &schedule, DeviceBuffers &buffers);
+  virtual ~GpuKernels() = default;
 
 protected:
   // Launches.
@@ -215,6 +216,11 @@ protected:
   SmallVector<Value> cloneTerms(OpBuilder &b,
                                 const DenseMap<OpOperand *, Value> &common,
                                 const Indices &indices, int64_t lanes) const;
+  /// Waits for the data of chunk number `chunk` of the sums, if they may not be
+  /// there yet.
+  virtual void awaitChunk(OpBuilder &b, Value chunk) const {}
+  /// Waits for the data that come after the whole chunks.
+  virtual void awaitRest(OpBuilder &b) const {}
   /// The sums of `pieces`.
   SmallVector<Value> emitSums(OpBuilder &b, const Walk &walk, Indices indices,
                               const ThreadPieces &pieces, int64_t lanes) const;
@@ -237,15 +243,20 @@ protected:
   /// The tile of an operand, in shared memory.
   struct OnChip {
     Value memref;
+    AffineMap map;            // from the loops to its dims
     SmallVector<Value> first; // by dim: the index of its first element
   };
+  /// An element of `memref`: that of its tile, if it has one.
+  std::pair<Value, SmallVector<Value>>
+  locate(OpBuilder &b, Value memref, AffineMap map,
+         const Indices &indices) const;
 
   GpuSchedule schedule;
   DeviceBuffers &buffers;
   Value channels;                  // the number of channels
   int64_t threads;                 // of a block
   unsigned inner;                  // the innermost loop
-  DenseMap<Value, OnChip> onChip;  // by memref, operands read there
+  DenseMap<Value, OnChip> onChip;  // by viewed memref, operands read there
   const FlatPiece *flat = nullptr; // where pieces are in flat rows
   std::string module;              // the symbol of the kernels
 };

@@ -47,7 +47,8 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
   // Whole chunks: all loads of a chunk come before the first sum.
   auto body = scf::ForOp::create(
       b, loc, index.constant(0), chunks.count, index.constant(1), carried,
-      [&](OpBuilder &nested, Location, Value, ValueRange args) {
+      [&](OpBuilder &nested, Location, Value chunk, ValueRange args) {
+        awaitChunk(nested, chunk);
         SmallVector<Value> position(args.drop_front(numSumValues));
         SmallVector<SmallVector<Value>> terms;
         for (int64_t step = 0; step < kUnroll; ++step) {
@@ -65,6 +66,7 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
         scf::YieldOp::create(nested, loc, next);
       });
   // The rest, fewer than kUnroll pieces for a thread.
+  awaitRest(b);
   auto tail = scf::ForOp::create(
       b, loc, chunks.getRest(index), pieces.to, pieces.stride,
       body.getResults(),

@@ -7,10 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A block copies its rows of a tile of channels into shared memory, adds up
-// the terms, and puts its sums into a slot for each channel. The first block of
-// the cluster adds the slots of all blocks, in their order, and computes the
-// per-channel results. Then each block computes its elements from the rows that
-// it still has in shared memory.
+// the terms, and puts its sums into a slot for each channel. It adds the slots
+// of all blocks of the cluster, and computes the per-channel results. Then it
+// computes its elements from the rows that it still has in shared memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -92,6 +91,8 @@ void OnePass::emit(OpBuilder &b) {
   } else {
     llvm::append_range(shared, getSharedTypesForBlock());
   }
+  for (const ChannelOutput &output : getChannelOutputs())
+    shared.push_back(getSharedType(tile, getElementTypeOrSelf(output.first)));
   int64_t tiles = llvm::divideCeil(layout.channels, tile);
   launch(b, "one_pass",
          {constant(b, tiles * cluster), threads, shared,
@@ -109,26 +110,39 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
   rows = index.max(index.min(index.sub(index.constant(layout.rows), firstRow),
                              index.constant(rowsOfBlock)),
                    index.constant(0));
-  slots.assign(kernel.shared.begin(), kernel.shared.begin() + numSums());
-  scratch.assign(kernel.shared.begin() + numSums(), kernel.shared.end());
+  ValueRange shared = kernel.shared;
+  unsigned numResults = getChannelOutputs().size();
+  slots = shared.take_front(numSums());
+  scratch = shared.drop_front(numSums()).drop_back(numResults);
   createFlatPiece(b, kernel);
   createViews(b);
-  switch (chooseCopy()) {
+  createResults(b, shared.take_back(numResults));
+  Copy copy = chooseCopy();
+  stages = planStages(copy);
+  switch (copy) {
   case Copy::Bulk:
     emitBulkCopies(b, kernel);
     break;
   case Copy::AsyncPieces:
-    emitCopies(b, kernel, /*inPieces=*/true);
+    emitAsyncPieces(b, kernel);
     break;
   case Copy::Elements:
-    emitCopies(b, kernel, /*inPieces=*/false);
+    emitElementCopies(b, kernel);
     break;
   }
   emitSumsOfBlock(b, kernel);
-  synchronize(b);
+  if (cluster == 1)
+    barrier(b);
+  arrive(b);
+  wait(b);
   finishChannels(b, kernel);
-  synchronize(b);
+  barrier(b);
+  // No block may exit before the others have read its slots.
+  arrive(b);
   emitElementwise(b, kernel);
+  wait(b);
+  // All blocks have read what this overwrites.
+  storeChannels(b, kernel);
 }
 
 void OnePass::createFlatPiece(OpBuilder &b, const Kernel &kernel) {
@@ -193,55 +207,71 @@ void OnePass::emitFlatElements(OpBuilder &b) {
   Indices first = flatPiece.getIndices();
   first[0] = firstRow;
   flat = &flatPiece;
-  for (linalg::GenericOp generic : group.elementwise) {
+  forEachElementwise(b, [&](linalg::GenericOp generic) {
     emitIf(b, isFlatActive(b), [&](OpBuilder &nested) {
       emitElements(nested, generic, walk, first,
                    {index.constant(0), flatGrid.row, stride, rows}, lanes);
     });
+  });
+  flat = nullptr;
+}
+
+void OnePass::forEachElementwise(
+    OpBuilder &b, function_ref<void(linalg::GenericOp)> emit) const {
+  for (linalg::GenericOp generic : group.elementwise) {
+    emit(generic);
     // Operands with other maps may be results of another thread.
     if (generic != group.elementwise.back())
       barrier(b);
   }
-  flat = nullptr;
+}
+
+/// The channels of a thread do not change, and their values stay in registers.
+void OnePass::emitElementsOfColumns(OpBuilder &b, const Kernel &kernel) {
+  IndexBuilder index = at(b);
+  Columns columns = getColumns(b, kernel);
+  Value stride = index.constant(columns.grid.rows);
+  Walk walk = {reduced, {rows}, {stride}};
+  Indices first(group.numLoops, firstRow);
+  first[inner] = columns.channel;
+  forEachElementwise(b, [&](linalg::GenericOp generic) {
+    emitIf(b, columns.isActive, [&](OpBuilder &nested) {
+      emitElements(nested, generic, walk, first,
+                   {index.constant(0), columns.grid.row, stride, rows}, lanes);
+    });
+  });
 }
 
 void OnePass::emitElementwise(OpBuilder &b, const Kernel &kernel) {
   if (flatRows)
     return emitFlatElements(b);
+  if (layout.channelsInnermost)
+    return emitElementsOfColumns(b, kernel);
   IndexBuilder index = at(b);
   Walk walk;
-  walk.loops = llvm::to_vector(llvm::seq<unsigned>(0, group.numLoops));
   Indices first(group.numLoops, index.constant(0));
-  for (unsigned loop : walk.loops) {
+  for (unsigned loop : llvm::seq(group.numLoops)) {
     if (group.isFeature(loop)) {
       first[loop] = firstChannel;
-      // The last tile may have fewer channels.
-      Value channelsOfTile = index.constant(tile);
-      if (layout.channels % tile != 0)
-        channelsOfTile =
-            index.min(channelsOfTile,
-                      index.sub(index.constant(layout.channels), firstChannel));
-      walk.sizes.push_back(
-          loop == inner ? index.div(channelsOfTile, index.constant(lanes))
-                        : channelsOfTile);
+      // The values of one channel stay in registers.
+      if (tile == 1)
+        continue;
+      walk.sizes.push_back(index.constant(tile));
     } else if (loop == inner) {
       walk.sizes.push_back(index.constant(layout.length / lanes));
     } else {
       first[loop] = firstRow;
       walk.sizes.push_back(rows);
     }
+    walk.loops.push_back(loop);
   }
   Value stride = index.constant(threads);
   walk.strides = delinearize(b, walk, stride);
-  for (linalg::GenericOp generic : group.elementwise) {
-    emitElements(
-        b, generic, walk, first,
-        {index.constant(0), kernel.thread, stride, countPieces(b, walk)},
-        lanes);
-    // The next one may read results of another thread.
-    if (generic != group.elementwise.back())
-      barrier(b);
-  }
+  ThreadPieces pieces = {index.constant(0), kernel.thread, stride,
+                         countPieces(b, walk)};
+  forEachElementwise(b, [&](linalg::GenericOp generic) {
+    emitElements(b, generic, walk, first, pieces, lanes);
+  });
 }
 
 void OnePass::emitSumsOfBlock(OpBuilder &b, const Kernel &kernel) {
@@ -310,26 +340,33 @@ void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
       });
 }
 
-/// Threads beside each other for columns of channels.
-void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
+OnePass::Columns OnePass::getColumns(OpBuilder &b, const Kernel &kernel) const {
   IndexBuilder index = at(b);
   int64_t columns = tile / lanes;
   int64_t rowsOfThreads = std::max<int64_t>(threads / columns, 1);
   Value width = index.constant(columns);
-  Value column = index.rem(kernel.thread, width);
-  Value row = index.div(kernel.thread, width);
-  Value stride = index.constant(rowsOfThreads);
-  Walk walk = createWalk(b, reduced, stride, lanes);
-  Value channel = index.mul(column, index.constant(lanes));
-  Indices indices(group.numLoops);
-  indices[inner] = index.add(firstChannel, channel);
+  ThreadGrid grid = {rowsOfThreads, columns, index.div(kernel.thread, width),
+                     index.rem(kernel.thread, width)};
+  Value slot = index.mul(grid.column, index.constant(lanes));
+  Value channel = index.add(firstChannel, slot);
   auto isBelow = [&](Value value, int64_t bound) {
     return index.compare(arith::CmpIPredicate::ult, value,
                          index.constant(bound));
   };
-  Value isActive = index.bitAnd(isBelow(indices[inner], layout.channels),
-                                isBelow(row, rowsOfThreads));
-  Value to = index.add(firstRow, rows);
+  Value isActive = index.bitAnd(isBelow(channel, layout.channels),
+                                isBelow(grid.row, rowsOfThreads));
+  return {grid, slot, channel, isActive};
+}
+
+/// Threads beside each other for columns of channels.
+void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
+  IndexBuilder index = at(b);
+  auto [grid, slot, channel, isActive] = getColumns(b, kernel);
+  Value stride = index.constant(grid.rows);
+  Walk walk = createWalk(b, reduced, stride, lanes);
+  Indices indices(group.numLoops);
+  indices[inner] = channel;
+  Value row = grid.row, to = index.add(firstRow, rows);
   SmallVector<Value> sums = emitIf(
       b, isActive,
       [&](OpBuilder &nested) {
@@ -337,68 +374,12 @@ void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
                         lanes);
       },
       zeroSums(b, lanes));
-  SmallVector<Value> totals =
-      addAcrossRows(b, {kernel.block, kernel.thread, scratch},
-                    {rowsOfThreads, columns, row, column}, sums, lanes);
+  SmallVector<Value> totals = addAcrossRows(
+      b, {kernel.block, kernel.thread, scratch}, grid, sums, lanes);
   Value isFirst =
       index.compare(arith::CmpIPredicate::eq, row, index.constant(0));
   emitIf(b, isFirst, [&](OpBuilder &nested) {
-    storeTotals(nested, totals, slots, channel);
-  });
-}
-
-void OnePass::synchronize(OpBuilder &b) const {
-  if (cluster == 1)
-    return barrier(b);
-  NVVM::ClusterArriveOp::create(b, loc, b.getUnitAttr());
-  NVVM::ClusterWaitOp::create(b, loc, b.getUnitAttr());
-}
-
-Value OnePass::loadSlot(OpBuilder &b, unsigned sum, Value channel,
-                        Value block) const {
-  if (cluster == 1)
-    return memref::LoadOp::create(b, loc, slots[sum], channel);
-  IndexBuilder index = at(b);
-  Value bytes = index.constant(sumType(sum).getWidth() / 8);
-  Value address =
-      index.add(getAddress(b, slots[sum]), index.mul(channel, bytes));
-  Value own = toPointer(b, address, NVVM::NVVMMemorySpace::Shared);
-  Value number = arith::IndexCastOp::create(b, loc, b.getI32Type(), block);
-  Value other = NVVM::MapaOp::create(
-      b, loc, getPointerType(b, NVVM::NVVMMemorySpace::SharedCluster), own,
-      number);
-  return LLVM::LoadOp::create(b, loc, sumType(sum), other);
-}
-
-void OnePass::finishChannels(OpBuilder &b, const Kernel &kernel) {
-  IndexBuilder index = at(b);
-  Value zero = index.constant(0);
-  Value isFirstBlock = index.compare(arith::CmpIPredicate::eq, rank, zero);
-  emitIf(b, isFirstBlock, [&](OpBuilder &active) {
-    Value most = at(active).min(
-        constant(active, tile),
-        at(active).sub(constant(active, layout.channels), firstChannel));
-    scf::ForOp::create(
-        active, loc, kernel.thread, most, constant(active, threads),
-        ValueRange(), [&](OpBuilder &nested, Location, Value slot, ValueRange) {
-          IndexBuilder inside = at(nested);
-          auto blocks = scf::ForOp::create(
-              nested, loc, inside.constant(0), inside.constant(cluster),
-              inside.constant(1), zeroSums(nested),
-              [&](OpBuilder &body, Location, Value block, ValueRange sums) {
-                SmallVector<Value> addends;
-                for (unsigned i : llvm::seq(numSums()))
-                  addends.push_back(loadSlot(body, i, slot, block));
-                scf::YieldOp::create(body, loc,
-                                     addCompensated(body, loc, sums, addends));
-              });
-          Indices indices(group.numLoops);
-          delinearize(nested, inside.add(firstChannel, slot), group.features,
-                      indices);
-          storeSums(nested, indices, joinErrors(nested, blocks.getResults()));
-          emitChannelwise(nested, pick(indices, group.features));
-          scf::YieldOp::create(nested, loc);
-        });
+    storeTotals(nested, totals, slots, slot);
   });
 }
 

@@ -31,7 +31,7 @@ using namespace mlir::bngrad;
 static constexpr int64_t kWaitHint = 10'000'000;
 
 OnePass::Copy OnePass::chooseCopy() const {
-  bool isAligned = true;
+  bool isAligned = !layout.operands.empty();
   for (auto [i, operand] : llvm::enumerate(layout.operands)) {
     int64_t strideBytes = layout.channels * layout.length * layout.widths[i];
     isAligned &= buffers.isAligned(operand) &&
@@ -78,7 +78,10 @@ void OnePass::createViews(OpBuilder &b) {
     Value view =
         memref::ViewOp::create(b, loc, type, bytes, offset, ValueRange());
     copies.push_back(view);
-    onChip[operand] = {view, first};
+    onChip[getViewed(operand)] = {
+        view,
+        AffineMap::getMultiDimIdentityMap(group.numLoops, b.getContext()),
+        first};
     if (flatRows)
       flatPiece.views[operand] = {
           memref::ViewOp::create(
@@ -132,18 +135,67 @@ void OnePass::emitBulkCopy(OpBuilder &b, const CopiedRows &copied,
   }
 }
 
-void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
+OnePass::Stages OnePass::planStages(Copy copy) const {
+  Stages planned;
+  if (copy == Copy::Elements)
+    return planned;
+  planned.count = 1;
+  planned.chunkPieces = rowsOfBlock;
+  // A warp that adds up channel after channel needs all rows at once.
+  if (!flatRows && !layout.channelsInnermost && tile > 1)
+    return planned;
+  int64_t piecesOfThreads = threads;
+  if (flatRows)
+    piecesOfThreads = flatRows->rows;
+  else if (layout.channelsInnermost)
+    piecesOfThreads = std::max<int64_t>(threads / (tile / lanes), 1);
+  else
+    planned.rowPieces = layout.length / lanes;
+  planned.chunkPieces = kUnroll * piecesOfThreads;
+  int64_t chunks =
+      llvm::divideCeil(rowsOfBlock * planned.rowPieces, planned.chunkPieces);
+  planned.chunks = llvm::divideCeil(chunks, kMostStages);
+  planned.count = llvm::divideCeil(chunks, planned.chunks);
+  return planned;
+}
+
+Value OnePass::getStage(OpBuilder &b, Value row) const {
+  IndexBuilder index = at(b);
+  Value firstPiece = index.mul(row, index.constant(stages.rowPieces));
+  return index.div(firstPiece,
+                   index.constant(stages.chunks * stages.chunkPieces));
+}
+
+OnePass::CopiedRows OnePass::getStageRows(OpBuilder &b, Value stage) const {
+  IndexBuilder index = at(b);
+  // The first row of a stage begins in one of its pieces.
+  auto getFirst = [&](Value number) {
+    Value piece = index.mul(
+        number, index.constant(stages.chunks * stages.chunkPieces));
+    Value row = index.ceilDiv(piece, index.constant(stages.rowPieces));
+    return index.min(row, rows);
+  };
+  Value first = getFirst(stage);
+  Value next = getFirst(index.add(stage, index.constant(1)));
+  return {first, index.sub(next, first)};
+}
+
+void OnePass::createMbarriers(OpBuilder &b, const Kernel &kernel,
+                              int64_t arrivals) {
   IndexBuilder index = at(b);
   auto space =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-  auto barrierType =
-      nvgpu::MBarrierGroupType::get(b.getContext(), space, /*numBarriers=*/1);
-  Value bar = nvgpu::MBarrierCreateOp::create(b, loc, barrierType);
-  Value zero = index.constant(0), one = index.constant(1);
-  Value isFirst = index.compare(arith::CmpIPredicate::eq, kernel.thread, zero);
+  auto type = nvgpu::MBarrierGroupType::get(b.getContext(), space,
+                                            /*numBarriers=*/stages.count);
+  mbarriers = nvgpu::MBarrierCreateOp::create(b, loc, type);
+  Value isFirst = index.compare(arith::CmpIPredicate::eq, kernel.thread,
+                                index.constant(0));
   emitIf(b, isFirst, [&](OpBuilder &nested) {
-    nvgpu::MBarrierInitOp::create(nested, loc, bar, one, zero, Value());
-    // Copies arrive at the barrier through another proxy. A fence of
+    for (int64_t stage : llvm::seq(stages.count))
+      nvgpu::MBarrierInitOp::create(nested, loc, mbarriers,
+                                    constant(nested, arrivals),
+                                    constant(nested, stage), Value());
+    // Copies arrive at the mbarriers through another proxy. A fence of
     // mbarrier.init alone would order only accesses of the cluster's threads.
     NVVM::FenceProxyOp::create(
         nested, loc,
@@ -153,98 +205,171 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
                                    NVVM::SharedSpace::shared_cta));
   });
   barrier(b);
+}
+
+Value OnePass::getMbarrier(OpBuilder &b, Value stage) const {
+  Value address = nvgpu::MBarrierGetOp::create(b, loc, b.getI64Type(),
+                                               mbarriers, stage);
+  return LLVM::IntToPtrOp::create(
+      b, loc, getPointerType(b, NVVM::NVVMMemorySpace::Shared), address);
+}
+
+void OnePass::awaitStage(OpBuilder &b, Value stage) const {
+  Value parity = arith::ConstantIntOp::create(b, loc, 0, /*width=*/1);
+  nvgpu::MBarrierTryWaitParityOp::create(b, loc, mbarriers, parity,
+                                         constant(b, kWaitHint), stage);
+}
+
+void OnePass::awaitChunk(OpBuilder &b, Value chunk) const {
+  if (stages.count > 1)
+    awaitStage(b, at(b).div(chunk, constant(b, stages.chunks)));
+}
+
+void OnePass::awaitRest(OpBuilder &b) const {
+  if (stages.count <= 1)
+    return;
+  // A block with fewer rows has fewer whole chunks.
+  int64_t first = 0;
+  if (layout.rows % cluster == 0)
+    first = rowsOfBlock * stages.rowPieces / stages.chunkPieces / stages.chunks;
+  for (int64_t stage : llvm::seq(first, stages.count))
+    awaitStage(b, constant(b, stage));
+}
+
+void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
+  createMbarriers(b, kernel, /*arrivals=*/1);
+  IndexBuilder index = at(b);
+  Value isFirst = index.compare(arith::CmpIPredicate::eq, kernel.thread,
+                                index.constant(0));
   emitIf(b, isFirst, [&](OpBuilder &nested) {
     IndexBuilder inside = at(nested);
     int64_t bytesOfRow = 0;
     for (unsigned i : llvm::seq(layout.operands.size()))
       bytesOfRow += getRunBytes(i);
-    nvgpu::MBarrierArriveExpectTxOp::create(
-        nested, loc, bar, inside.mul(rows, inside.constant(bytesOfRow)), zero,
-        Value());
-    Value barAddress = nvgpu::MBarrierGetOp::create(
-        nested, loc, nested.getI64Type(), bar, zero);
-    Value barPointer = LLVM::IntToPtrOp::create(
-        nested, loc, getPointerType(nested, NVVM::NVVMMemorySpace::Shared),
-        barAddress);
-    // Where a tile has all channels, its rows are one run.
-    if (layout.channelsInnermost) {
-      Value hasRows = inside.compare(arith::CmpIPredicate::ugt, rows, zero);
-      emitIf(nested, hasRows, [&](OpBuilder &run) {
-        emitBulkCopy(run, {zero, rows}, barPointer);
-      });
-      return;
+    for (int64_t i : llvm::seq(stages.count)) {
+      Value stage = inside.constant(i);
+      Value count = getStageRows(nested, stage).count;
+      nvgpu::MBarrierArriveExpectTxOp::create(
+          nested, loc, mbarriers,
+          inside.mul(count, inside.constant(bytesOfRow)), stage, Value());
     }
+  });
+  // The lanes of a warp share the copies. Where a tile has all channels, the
+  // rows of a stage are one run.
+  Value warpSize = index.constant(CudaChip::kWarpSize);
+  Value isFirstWarp =
+      index.compare(arith::CmpIPredicate::ult, kernel.thread, warpSize);
+  emitIf(b, isFirstWarp, [&](OpBuilder &nested) {
+    Value count = layout.channelsInnermost ? constant(nested, stages.count)
+                                           : rows;
     auto loop = scf::ForOp::create(
-        nested, loc, zero, rows, one, ValueRange(),
-        [&](OpBuilder &run, Location, Value row, ValueRange) {
-          emitBulkCopy(run, {row, one}, barPointer);
+        nested, loc, kernel.thread, count, warpSize, ValueRange(),
+        [&](OpBuilder &run, Location, Value number, ValueRange) {
+          if (layout.channelsInnermost) {
+            CopiedRows copied = getStageRows(run, number);
+            Value hasRows = at(run).compare(arith::CmpIPredicate::ugt,
+                                            copied.count, constant(run, 0));
+            emitIf(run, hasRows, [&](OpBuilder &inner) {
+              emitBulkCopy(inner, copied, getMbarrier(inner, number));
+            });
+          } else {
+            emitBulkCopy(run, {number, constant(run, 1)},
+                         getMbarrier(run, getStage(run, number)));
+          }
           scf::YieldOp::create(run, loc);
         });
-    // A copy is ten instructions, and the loop of one thread.
     disableUnrolling(loop);
   });
-  Value parity = arith::ConstantIntOp::create(b, loc, 0, /*width=*/1);
-  nvgpu::MBarrierTryWaitParityOp::create(b, loc, bar, parity,
-                                         index.constant(kWaitHint), zero);
+  if (stages.count == 1)
+    awaitStage(b, index.constant(0));
 }
 
-void OnePass::emitCopies(OpBuilder &b, const Kernel &kernel, bool inPieces) {
+void OnePass::forEachPiece(OpBuilder &b, const Kernel &kernel, unsigned i,
+                           const CopiedRows &copied, int64_t elements,
+                           CopyPiece copy) const {
   IndexBuilder index = at(b);
   Value stride = index.constant(threads);
-  for (auto [i, operand] : llvm::enumerate(layout.operands)) {
-    // Upstream's op counts the bits of i1, which has a byte in memory.
-    bool isPiece = inPieces && !getElementTypeOrSelf(operand).isInteger(1);
-    int64_t elements = isPiece ? CudaChip::kCopyBytes / layout.widths[i] : 1;
-    // [row, channel, element], one of which is innermost.
-    Walk walk;
-    walk.loops = llvm::to_vector(llvm::seq<unsigned>(0, group.numLoops));
-    for (unsigned loop : walk.loops) {
-      int64_t size = group.isFeature(loop) ? tile : layout.length;
-      if (loop == inner)
-        size /= elements;
-      bool isRow =
-          !group.isFeature(loop) && (loop != inner || layout.channelsInnermost);
-      walk.sizes.push_back(isRow ? rows : index.constant(size));
-    }
-    walk.strides = delinearize(b, walk, stride);
-    Value source = operand, copy = copies[i];
-    SmallVector<Value> first = onChip[operand].first;
-    scf::ForOp::create(
-        b, loc, kernel.thread, countPieces(b, walk), stride,
-        delinearize(b, walk, kernel.thread),
-        [&](OpBuilder &nested, Location, Value, ValueRange position) {
-          IndexBuilder inside = at(nested);
-          Indices to = getIndices(nested, walk, Indices(group.numLoops),
-                                  position, elements);
-          Indices from(to);
-          for (auto [position, start] : llvm::zip_equal(from, first))
-            position = inside.add(position, start);
-          auto emitPiece = [&](OpBuilder &piece) {
-            if (isPiece) {
-              nvgpu::DeviceAsyncCopyOp::create(
-                  piece, loc, copy, to, source, from,
-                  piece.getIndexAttr(elements), /*srcElements=*/Value(),
-                  /*bypassL1=*/piece.getUnitAttr());
-              return;
-            }
-            Value value = memref::LoadOp::create(piece, loc, source, from);
-            memref::StoreOp::create(piece, loc, value, copy, to);
-          };
-          // The last tile may have fewer channels.
-          if (layout.channels % tile == 0) {
-            emitPiece(nested);
-          } else {
-            Value isChannel =
-                inside.compare(arith::CmpIPredicate::ult, from[inner],
-                               inside.constant(layout.channels));
-            emitIf(nested, isChannel, emitPiece);
-          }
-          scf::YieldOp::create(nested, loc, advance(nested, walk, position));
-        });
+  // [row, channel, element], one of which is innermost.
+  Walk walk;
+  walk.loops = llvm::to_vector(llvm::seq<unsigned>(0, group.numLoops));
+  Indices start(group.numLoops, index.constant(0));
+  for (unsigned loop : walk.loops) {
+    int64_t size = group.isFeature(loop) ? tile : layout.length;
+    if (loop == inner)
+      size /= elements;
+    bool isRow =
+        !group.isFeature(loop) && (loop != inner || layout.channelsInnermost);
+    walk.sizes.push_back(isRow ? copied.count : index.constant(size));
+    if (isRow)
+      start[loop] = copied.first;
   }
-  if (inPieces) {
-    NVVM::CpAsyncCommitGroupOp::create(b, loc);
-    NVVM::CpAsyncWaitGroupOp::create(b, loc, 0);
+  walk.strides = delinearize(b, walk, stride);
+  const SmallVector<Value> &first =
+      onChip.at(getViewed(layout.operands[i])).first;
+  scf::ForOp::create(
+      b, loc, kernel.thread, countPieces(b, walk), stride,
+      delinearize(b, walk, kernel.thread),
+      [&](OpBuilder &nested, Location, Value, ValueRange position) {
+        IndexBuilder inside = at(nested);
+        Indices to = getIndices(nested, walk, Indices(group.numLoops), position,
+                                elements);
+        for (auto [index, offset] : llvm::zip_equal(to, start))
+          index = inside.add(index, offset);
+        Indices from(to);
+        for (auto [index, offset] : llvm::zip_equal(from, first))
+          index = inside.add(index, offset);
+        // The last tile may have fewer channels.
+        Value isChannel = arith::ConstantIntOp::create(nested, loc, 1, 1);
+        if (layout.channelsInnermost && layout.channels % tile != 0)
+          isChannel = inside.compare(arith::CmpIPredicate::ult, from[inner],
+                                     inside.constant(layout.channels));
+        emitIf(nested, isChannel,
+               [&](OpBuilder &piece) { copy(piece, to, from); });
+        scf::YieldOp::create(nested, loc, advance(nested, walk, position));
+      });
+}
+
+void OnePass::emitAsyncPieces(OpBuilder &b, const Kernel &kernel) {
+  createMbarriers(b, kernel, /*arrivals=*/threads);
+  IndexBuilder index = at(b);
+  auto loop = scf::ForOp::create(
+      b, loc, index.constant(0), index.constant(stages.count),
+      index.constant(1), ValueRange(),
+      [&](OpBuilder &nested, Location, Value stage, ValueRange) {
+        CopiedRows copied = getStageRows(nested, stage);
+        for (auto [i, operand] : llvm::enumerate(layout.operands)) {
+          // Upstream's op counts the bits of i1, which has a byte in memory.
+          Value source = castToStorage(nested, loc, operand);
+          Value copy = castToStorage(nested, loc, copies[i]);
+          int64_t elements = CudaChip::kCopyBytes / layout.widths[i];
+          forEachPiece(
+              nested, kernel, i, copied, elements,
+              [&](OpBuilder &piece, const Indices &to, const Indices &from) {
+                nvgpu::DeviceAsyncCopyOp::create(
+                    piece, loc, copy, to, source, from,
+                    piece.getIndexAttr(elements), /*srcElements=*/Value(),
+                    /*bypassL1=*/piece.getUnitAttr());
+              });
+        }
+        NVVM::CpAsyncMBarrierArriveOp::create(
+            nested, loc, getMbarrier(nested, stage), /*noinc=*/true);
+        scf::YieldOp::create(nested, loc);
+      });
+  disableUnrolling(loop);
+  if (stages.count == 1)
+    awaitStage(b, index.constant(0));
+}
+
+void OnePass::emitElementCopies(OpBuilder &b, const Kernel &kernel) {
+  Value zero = constant(b, 0);
+  for (auto [i, operand] : llvm::enumerate(layout.operands)) {
+    Value source = operand, copy = copies[i];
+    forEachPiece(b, kernel, i, {zero, rows}, /*elements=*/1,
+                 [&](OpBuilder &piece, const Indices &to, const Indices &from) {
+                   Value value =
+                       memref::LoadOp::create(piece, loc, source, from);
+                   memref::StoreOp::create(piece, loc, value, copy, to);
+                 });
   }
   barrier(b);
 }

@@ -45,12 +45,40 @@ private:
   struct CopiedRows {
     Value first, count;
   };
-  /// The copies of rows of all operands, which arrive at the barrier to which
-  /// `arrival` points.
+  /// The rows of a block come in *stages*, each with an mbarrier, so that the
+  /// first chunks are added up while the rest is on its way. A stage has the
+  /// rows that its chunks need and that no stage before it has.
+  struct Stages {
+    int64_t count = 0;       // 0: the threads have waited for all rows
+    int64_t chunks = 1;      // of a stage
+    int64_t chunkPieces = 1; // of a chunk of all threads
+    int64_t rowPieces = 1;   // of a row
+  };
+  Stages planStages(Copy copy) const;
+  /// The stage of row `row` of the block.
+  Value getStage(OpBuilder &b, Value row) const;
+  /// The rows of stage `stage`.
+  CopiedRows getStageRows(OpBuilder &b, Value stage) const;
+  /// Creates the mbarriers of the stages, each for `arrivals` threads.
+  void createMbarriers(OpBuilder &b, const Kernel &kernel, int64_t arrivals);
+  /// A pointer to the mbarrier of `stage`.
+  Value getMbarrier(OpBuilder &b, Value stage) const;
+  void awaitStage(OpBuilder &b, Value stage) const;
+  void awaitChunk(OpBuilder &b, Value chunk) const override;
+  void awaitRest(OpBuilder &b) const override;
+  /// Copies rows of all operands; they arrive at the mbarrier `arrival`.
   void emitBulkCopy(OpBuilder &b, const CopiedRows &copied,
                     Value arrival) const;
   void emitBulkCopies(OpBuilder &b, const Kernel &kernel);
-  void emitCopies(OpBuilder &b, const Kernel &kernel, bool inPieces);
+  /// Calls `copy` for each piece of `elements` of the thread in `copied`, of
+  /// operand `i`.
+  using CopyPiece =
+      function_ref<void(OpBuilder &, const Indices &to, const Indices &from)>;
+  void forEachPiece(OpBuilder &b, const Kernel &kernel, unsigned i,
+                    const CopiedRows &copied, int64_t elements,
+                    CopyPiece copy) const;
+  void emitAsyncPieces(OpBuilder &b, const Kernel &kernel);
+  void emitElementCopies(OpBuilder &b, const Kernel &kernel);
 
   /// `memref`'s first byte, as an integer.
   Value getAddress(OpBuilder &b, Value memref) const;
@@ -59,20 +87,57 @@ private:
                   NVVM::NVVMMemorySpace space) const;
 
   void emitKernel(OpBuilder &b, const Kernel &kernel);
+  /// The threads of a block for the columns of a tile whose channels are
+  /// innermost.
+  struct Columns {
+    ThreadGrid grid;
+    Value slot, channel; // of the first lane
+    Value isActive;      // whether a thread has a column
+  };
+  Columns getColumns(OpBuilder &b, const Kernel &kernel) const;
   /// The sums of this block, stored to the slots.
   void emitSumsOfBlock(OpBuilder &b, const Kernel &kernel);
   void emitSumsOfChannel(OpBuilder &b, const Kernel &kernel);
   void emitSumsOfChannels(OpBuilder &b, const Kernel &kernel);
   void emitSumsOfColumns(OpBuilder &b, const Kernel &kernel);
   void emitSumsOfFlatRows(OpBuilder &b, const Kernel &kernel);
-  void finishChannels(OpBuilder &b, const Kernel &kernel);
+
+  // Channels (OnePassChannels.cpp).
+  /// A per-channel output of the group, and its map from the loop over channels.
+  using ChannelOutput = std::pair<Value, AffineMap>;
+  SmallVector<ChannelOutput> getChannelOutputs() const;
+  /// Every block has the results of its tile in `shared`, by output.
+  void createResults(OpBuilder &b, ValueRange shared);
+  /// Calls `body` with each slot of the tile that belongs to the thread.
+  using SlotBody = function_ref<void(OpBuilder &, Value slot)>;
+  void forEachSlot(OpBuilder &b, const Kernel &kernel, SlotBody body) const;
+  Value loadSlot(OpBuilder &b, unsigned sum, Value slot, Value block) const;
+  /// Adds the slots of all blocks, and computes the results of the tile.
+  void finishChannels(OpBuilder &b, const Kernel &kernel) const;
+  void finishChannel(OpBuilder &b, Value slot, ValueRange totals) const;
+  /// Stores the results of the tile, by the first block of a cluster.
+  void storeChannels(OpBuilder &b, const Kernel &kernel) const;
+  /// The two halves of a barrier of the cluster.
+  void arrive(OpBuilder &b) const;
+  void wait(OpBuilder &b) const;
+
   /// Sets the piece of the thread in flat rows.
   void createFlatPiece(OpBuilder &b, const Kernel &kernel);
   Value isFlatActive(OpBuilder &b) const;
   void emitFlatElements(OpBuilder &b);
+  void emitElementsOfColumns(OpBuilder &b, const Kernel &kernel);
   void emitElementwise(OpBuilder &b, const Kernel &kernel);
-  Value loadSlot(OpBuilder &b, unsigned sum, Value channel, Value block) const;
-  void synchronize(OpBuilder &b) const;
+  /// Calls `emit` for each element-wise generic, with a barrier between them:
+  /// one may read results of another thread.
+  void forEachElementwise(OpBuilder &b,
+                          function_ref<void(linalg::GenericOp)> emit) const;
+
+  /// A per-channel output, and its copy in shared memory.
+  struct ChannelResult {
+    Value memref;
+    AffineMap map; // from the loop over channels
+    Value copy;
+  };
 
   OnePassLayout layout;
   int64_t cluster, tile, rowsOfBlock;
@@ -84,7 +149,10 @@ private:
   Value firstRow, rows;       // of this block
   Value firstChannel;         // of the tile
   SmallVector<Value> copies;  // of the operands, in shared memory
+  Stages stages;              // of the copies
+  Value mbarriers;            // by stage
   SmallVector<Value> slots;   // by sum
+  SmallVector<ChannelResult> results;
   SmallVector<Value> scratch; // for sums across a block
   ThreadGrid flatGrid;        // the threads for flat rows
   FlatPiece flatPiece;        // of the thread
