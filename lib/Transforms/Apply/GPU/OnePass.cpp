@@ -39,11 +39,13 @@ OnePass::OnePass(OpBuilder &b, const ScheduledGroup &group,
       cluster(schedule.clusterBlocks), tile(schedule.blockChannels),
       rowsOfBlock(layout.getRowsOfBlock(schedule)), lanes(countLanes()),
       flatRows(lanes > 1 && isInOrder() ? layout.getFlatRows(schedule)
-                                        : std::nullopt) {
+                                        : std::nullopt),
+      channelMap(AffineMap::getMultiDimIdentityMap(1, b.getContext())) {
   int64_t run = layout.channelsInnermost ? layout.channels : layout.length;
   if (!flatRows &&
       (run % lanes != 0 || (layout.channelsInnermost && tile % lanes != 0)))
     lanes = 1;
+  planChannels();
 }
 
 int64_t OnePass::countLanes() const {
@@ -69,8 +71,8 @@ bool OnePass::isInOrder() const {
 
 void OnePass::emit(OpBuilder &b) {
   SmallVector<Type> shared;
-  for (unsigned i : llvm::seq(numSums()))
-    shared.push_back(getSharedType(tile, sumType(i)));
+  for (auto [type, size] : channelBuffers)
+    shared.push_back(getSharedType(size, type));
   if (flatRows) {
     for (linalg::GenericOp generic : group.getDataGenerics())
       for (OpOperand &operand : generic->getOpOperands())
@@ -91,8 +93,6 @@ void OnePass::emit(OpBuilder &b) {
   } else {
     llvm::append_range(shared, getSharedTypesForBlock());
   }
-  for (const ChannelOutput &output : getChannelOutputs())
-    shared.push_back(getSharedType(tile, getElementTypeOrSelf(output.first)));
   int64_t tiles = llvm::divideCeil(layout.channels, tile);
   launch(b, "one_pass",
          {constant(b, tiles * cluster), threads, shared,
@@ -111,12 +111,10 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
                              index.constant(rowsOfBlock)),
                    index.constant(0));
   ValueRange shared = kernel.shared;
-  unsigned numResults = getChannelOutputs().size();
-  slots = shared.take_front(numSums());
-  scratch = shared.drop_front(numSums()).drop_back(numResults);
+  scratch = shared.drop_front(channelBuffers.size());
   createFlatPiece(b, kernel);
   createViews(b);
-  createResults(b, shared.take_back(numResults));
+  createChannels(b, shared.take_front(channelBuffers.size()));
   Copy copy = chooseCopy();
   stages = planStages(copy);
   switch (copy) {
@@ -138,7 +136,7 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
   finishChannels(b, kernel);
   barrier(b);
   // No block may exit before the others have read its slots.
-  arrive(b);
+  arrive(b, /*isRelaxed=*/!readsResults);
   emitElementwise(b, kernel);
   wait(b);
   // All blocks have read what this overwrites.
@@ -194,7 +192,7 @@ void OnePass::emitSumsOfFlatRows(OpBuilder &b, const Kernel &kernel) {
         Value isFirst =
             inside.compare(arith::CmpIPredicate::eq, lane, inside.constant(0));
         emitIf(nested, isFirst, [&](OpBuilder &store) {
-          storeTotals(store, totals, slots, channel);
+          storeSlots(store, totals, channel);
         });
         scf::YieldOp::create(nested, loc);
       });
@@ -301,7 +299,7 @@ void OnePass::emitSumsOfChannel(OpBuilder &b, const Kernel &kernel) {
       addAcrossBlock(b, {kernel.block, kernel.thread, scratch}, sums);
   Value zero = index.constant(0);
   emitIf(b, index.compare(arith::CmpIPredicate::eq, kernel.thread, zero),
-         [&](OpBuilder &nested) { storeTotals(nested, totals, slots, zero); });
+         [&](OpBuilder &nested) { storeSlots(nested, totals, zero); });
 }
 
 /// A warp for each channel.
@@ -334,7 +332,7 @@ void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
         Value isFirst =
             inside.compare(arith::CmpIPredicate::eq, lane, inside.constant(0));
         emitIf(nested, isFirst, [&](OpBuilder &store) {
-          storeTotals(store, totals, slots, channel);
+          storeSlots(store, totals, channel);
         });
         scf::YieldOp::create(nested, loc);
       });
@@ -379,7 +377,7 @@ void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
   Value isFirst =
       index.compare(arith::CmpIPredicate::eq, row, index.constant(0));
   emitIf(b, isFirst, [&](OpBuilder &nested) {
-    storeTotals(nested, totals, slots, slot);
+    storeSlots(nested, totals, slot);
   });
 }
 

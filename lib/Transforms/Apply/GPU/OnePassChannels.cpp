@@ -20,43 +20,79 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
 
-SmallVector<OnePass::ChannelOutput> OnePass::getChannelOutputs() const {
-  SmallVector<ChannelOutput> outputs;
+OnePass::ChannelArray OnePass::planArray(Type type) {
+  int64_t offset = channelBuffers[type];
+  channelBuffers[type] += tile;
+  return {type, offset, Value()};
+}
+
+void OnePass::planChannels() {
   auto add = [&](Value memref, AffineMap map) {
-    if (llvm::none_of(outputs, [&](const ChannelOutput &output) {
-          return getViewed(output.first) == getViewed(memref);
+    if (llvm::none_of(results, [&](const ChannelResult &result) {
+          return getViewed(result.memref) == getViewed(memref);
         }))
-      outputs.push_back({memref, map});
+      results.push_back({memref, map, planArray(getElementTypeOrSelf(memref))});
   };
   linalg::GenericOp reduction = group.reduction;
-  AffineMap channelMap =
-      AffineMap::getMultiDimIdentityMap(1, reduction.getContext());
-  for (auto [result, term] : values.terms)
-    add(reduction.getDpsInitOperand(result)->get(), channelMap);
+  for (auto [i, term] : llvm::enumerate(values.terms)) {
+    slots.push_back(planArray(sumType(i)));
+    add(reduction.getDpsInitOperand(term.first)->get(), channelMap);
+  }
   for (linalg::GenericOp generic : group.channelwise)
     for (OpOperand &init : generic.getDpsInitsMutable())
       add(init.get(), generic.getMatchingIndexingMap(&init));
-  return outputs;
 }
 
-void OnePass::createResults(OpBuilder &b, ValueRange shared) {
+void OnePass::createChannels(OpBuilder &b, ValueRange shared) {
+  auto setBuffer = [&](ChannelArray &array) {
+    array.buffer = *llvm::find_if(shared, [&](Value buffer) {
+      return getElementTypeOrSelf(buffer) == array.type;
+    });
+  };
+  llvm::for_each(slots, setBuffer);
+  IndexBuilder index = at(b);
   AffineMap featureMap =
       getFeatureMap(b.getContext(), group.numLoops, group.features);
-  results.clear();
-  for (auto [output, copy] : llvm::zip_equal(getChannelOutputs(), shared)) {
-    auto [memref, map] = output;
-    results.push_back({memref, map, copy});
-    onChip[getViewed(memref)] = {copy, featureMap, {firstChannel}};
+  for (ChannelResult &result : results) {
+    setBuffer(result.array);
+    Value first = index.sub(firstChannel, index.constant(result.array.offset));
+    onChip[getViewed(result.memref)] = {
+        result.array.buffer, featureMap, {first}};
   }
 }
 
-void OnePass::arrive(OpBuilder &b) const {
-  if (cluster > 1)
+Value OnePass::loadEntry(OpBuilder &b, const ChannelArray &array,
+                         Value slot) const {
+  return memref::LoadOp::create(b, loc, array.buffer,
+                                at(b).add(slot, constant(b, array.offset)));
+}
+
+void OnePass::storeEntry(OpBuilder &b, Value value, const ChannelArray &array,
+                         Value slot) const {
+  Value position = at(b).add(slot, constant(b, array.offset));
+  if (isa<VectorType>(value.getType()))
+    vector::StoreOp::create(b, loc, value, array.buffer, position);
+  else
+    memref::StoreOp::create(b, loc, value, array.buffer, position);
+}
+
+void OnePass::storeSlots(OpBuilder &b, ValueRange totals, Value slot) const {
+  for (auto [array, total] : llvm::zip_equal(slots, totals))
+    storeEntry(b, total, array, slot);
+}
+
+void OnePass::arrive(OpBuilder &b, bool isRelaxed) const {
+  if (cluster == 1)
+    return;
+  if (isRelaxed)
+    NVVM::ClusterArriveRelaxedOp::create(b, loc, b.getUnitAttr());
+  else
     NVVM::ClusterArriveOp::create(b, loc, b.getUnitAttr());
 }
 
@@ -65,19 +101,33 @@ void OnePass::wait(OpBuilder &b) const {
     NVVM::ClusterWaitOp::create(b, loc, b.getUnitAttr());
 }
 
-Value OnePass::loadSlot(OpBuilder &b, unsigned sum, Value slot,
-                        Value block) const {
+SmallVector<Value> OnePass::loadSlot(OpBuilder &b, Value slot,
+                                     int64_t block) const {
   if (cluster == 1)
-    return memref::LoadOp::create(b, loc, slots[sum], slot);
+    return llvm::map_to_vector(slots, [&](const ChannelArray &array) {
+      return loadEntry(b, array, slot);
+    });
   IndexBuilder index = at(b);
-  Value bytes = index.constant(sumType(sum).getWidth() / 8);
-  Value address = index.add(getAddress(b, slots[sum]), index.mul(slot, bytes));
-  Value own = toPointer(b, address, NVVM::NVVMMemorySpace::Shared);
-  Value number = arith::IndexCastOp::create(b, loc, b.getI32Type(), block);
-  Value other = NVVM::MapaOp::create(
-      b, loc, getPointerType(b, NVVM::NVVMMemorySpace::SharedCluster), own,
-      number);
-  return LLVM::LoadOp::create(b, loc, sumType(sum), other);
+  auto number =
+      arith::ConstantIntOp::create(b, loc, block, /*width=*/32);
+  DenseMap<Type, Value> mapped; // the entry at offset 0, by type
+  SmallVector<Value> sums;
+  for (const ChannelArray &array : slots) {
+    int64_t bytes = array.type.getIntOrFloatBitWidth() / 8;
+    Value &first = mapped[array.type];
+    if (!first)
+      first = NVVM::MapaOp::create(
+          b, loc, getPointerType(b, NVVM::NVVMMemorySpace::SharedCluster),
+          toPointer(b,
+                    index.add(getAddress(b, array.buffer),
+                              index.mul(slot, index.constant(bytes))),
+                    NVVM::NVVMMemorySpace::Shared),
+          number);
+    Value entry = LLVM::GEPOp::create(b, loc, first.getType(), array.type,
+                                      first, LLVM::GEPArg(array.offset));
+    sums.push_back(LLVM::LoadOp::create(b, loc, array.type, entry));
+  }
+  return sums;
 }
 
 void OnePass::forEachSlot(OpBuilder &b, const Kernel &kernel,
@@ -93,24 +143,20 @@ void OnePass::forEachSlot(OpBuilder &b, const Kernel &kernel,
                      });
 }
 
-void OnePass::finishChannels(OpBuilder &b, const Kernel &kernel) const {
+void OnePass::finishChannels(OpBuilder &b, const Kernel &kernel) {
   forEachSlot(b, kernel, [&](OpBuilder &nested, Value slot) {
-    IndexBuilder index = at(nested);
-    auto blocks = scf::ForOp::create(
-        nested, loc, index.constant(0), index.constant(cluster),
-        index.constant(1), zeroSums(nested),
-        [&](OpBuilder &body, Location, Value block, ValueRange sums) {
-          SmallVector<Value> addends;
-          for (unsigned i : llvm::seq(numSums()))
-            addends.push_back(loadSlot(body, i, slot, block));
-          scf::YieldOp::create(body, loc,
-                               addCompensated(body, loc, sums, addends));
-        });
-    finishChannel(nested, slot, joinErrors(nested, blocks.getResults()));
+    // All loads come first, as those from other blocks take long.
+    SmallVector<SmallVector<Value>> addends;
+    for (int64_t block : llvm::seq(cluster))
+      addends.push_back(loadSlot(nested, slot, block));
+    SmallVector<Value> sums = zeroSums(nested);
+    for (const SmallVector<Value> &ofBlock : addends)
+      sums = addCompensated(nested, loc, sums, ofBlock);
+    finishChannel(nested, slot, joinErrors(nested, sums));
   });
 }
 
-void OnePass::finishChannel(OpBuilder &b, Value slot, ValueRange totals) const {
+void OnePass::finishChannel(OpBuilder &b, Value slot, ValueRange totals) {
   Value channel = at(b).add(firstChannel, slot);
   DenseMap<Value, Value> current; // by viewed memref: of results so far
   auto read = [&](Value memref, AffineMap map) -> Value {
@@ -118,6 +164,9 @@ void OnePass::finishChannel(OpBuilder &b, Value slot, ValueRange totals) const {
       return memref; // a scalar input
     if (Value value = current.lookup(getViewed(memref)))
       return value;
+    readsResults |= llvm::any_of(results, [&](const ChannelResult &result) {
+      return getViewed(result.memref) == getViewed(memref);
+    });
     return memref::LoadOp::create(b, loc, memref,
                                   applyMap(b, loc, map, channel));
   };
@@ -127,8 +176,7 @@ void OnePass::finishChannel(OpBuilder &b, Value slot, ValueRange totals) const {
     Value memref = reduction.getDpsInitOperand(result)->get();
     Value before = buffers.getInitialValue(result);
     if (!before)
-      before = read(memref, AffineMap::getMultiDimIdentityMap(
-                                1, reduction.getContext()));
+      before = read(memref, channelMap);
     current[getViewed(memref)] =
         arith::AddFOp::create(b, loc, before, total);
   }
@@ -145,8 +193,7 @@ void OnePass::finishChannel(OpBuilder &b, Value slot, ValueRange totals) const {
       current[getViewed(init)] = mapping.lookupOrDefault(value);
   }
   for (const ChannelResult &result : results)
-    memref::StoreOp::create(b, loc, current.at(getViewed(result.memref)),
-                            result.copy, slot);
+    storeEntry(b, current.at(getViewed(result.memref)), result.array, slot);
 }
 
 void OnePass::storeChannels(OpBuilder &b, const Kernel &kernel) const {
@@ -159,8 +206,9 @@ void OnePass::storeChannels(OpBuilder &b, const Kernel &kernel) const {
       for (const ChannelResult &result : results) {
         if (buffers.isTemporary(result.memref))
           continue;
-        Value value = memref::LoadOp::create(nested, loc, result.copy, slot);
-        memref::StoreOp::create(nested, loc, value, result.memref,
+        memref::StoreOp::create(nested, loc,
+                                loadEntry(nested, result.array, slot),
+                                result.memref,
                                 applyMap(nested, loc, result.map, channel));
       }
     });

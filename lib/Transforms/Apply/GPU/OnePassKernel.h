@@ -13,6 +13,7 @@
 #include "Schedule/OnePassLayout.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace mlir::bngrad {
 
@@ -103,22 +104,25 @@ private:
   void emitSumsOfFlatRows(OpBuilder &b, const Kernel &kernel);
 
   // Channels (OnePassChannels.cpp).
-  /// A per-channel output of the group, and its map from the loop over channels.
-  using ChannelOutput = std::pair<Value, AffineMap>;
-  SmallVector<ChannelOutput> getChannelOutputs() const;
-  /// Every block has the results of its tile in `shared`, by output.
-  void createResults(OpBuilder &b, ValueRange shared);
+  void planChannels();
+  /// Takes the buffers of the plan, and makes the elements read the results
+  /// there.
+  void createChannels(OpBuilder &b, ValueRange shared);
+  /// Stores sums of the block, scalars or vectors, from slot `slot` on.
+  void storeSlots(OpBuilder &b, ValueRange totals, Value slot) const;
   /// Calls `body` with each slot of the tile that belongs to the thread.
   using SlotBody = function_ref<void(OpBuilder &, Value slot)>;
   void forEachSlot(OpBuilder &b, const Kernel &kernel, SlotBody body) const;
-  Value loadSlot(OpBuilder &b, unsigned sum, Value slot, Value block) const;
+  /// The sums in a slot of block `block` of the cluster.
+  SmallVector<Value> loadSlot(OpBuilder &b, Value slot, int64_t block) const;
   /// Adds the slots of all blocks, and computes the results of the tile.
-  void finishChannels(OpBuilder &b, const Kernel &kernel) const;
-  void finishChannel(OpBuilder &b, Value slot, ValueRange totals) const;
+  void finishChannels(OpBuilder &b, const Kernel &kernel);
+  void finishChannel(OpBuilder &b, Value slot, ValueRange totals);
   /// Stores the results of the tile, by the first block of a cluster.
   void storeChannels(OpBuilder &b, const Kernel &kernel) const;
-  /// The two halves of a barrier of the cluster.
-  void arrive(OpBuilder &b) const;
+  /// The two halves of a barrier of the cluster. Memory is ordered unless the
+  /// arrival `isRelaxed`.
+  void arrive(OpBuilder &b, bool isRelaxed = false) const;
   void wait(OpBuilder &b) const;
 
   /// Sets the piece of the thread in flat rows.
@@ -132,17 +136,33 @@ private:
   void forEachElementwise(OpBuilder &b,
                           function_ref<void(linalg::GenericOp)> emit) const;
 
-  /// A per-channel output, and its copy in shared memory.
+  /// A value for each channel of the tile, in shared memory. Those of a type
+  /// share a buffer, and so the registers of its address.
+  struct ChannelArray {
+    Type type;
+    int64_t offset; // of its first element in the buffer
+    Value buffer;   // in the kernel
+  };
+  ChannelArray planArray(Type type);
+  /// A per-channel output of the group.
   struct ChannelResult {
     Value memref;
     AffineMap map; // from the loop over channels
-    Value copy;
+    ChannelArray array;
   };
+  Value loadEntry(OpBuilder &b, const ChannelArray &array, Value slot) const;
+  void storeEntry(OpBuilder &b, Value value, const ChannelArray &array,
+                  Value slot) const;
 
   OnePassLayout layout;
   int64_t cluster, tile, rowsOfBlock;
   int64_t lanes;
   std::optional<FlatRows> flatRows;
+  AffineMap channelMap; // from the loop over channels to an operand
+  SmallVector<ChannelArray> slots; // by sum
+  SmallVector<ChannelResult> results;
+  llvm::MapVector<Type, int64_t> channelBuffers; // elements, by type
+  bool readsResults = false; // whether the kernel reads what results overwrite
   DenseMap<Value, Value> flatData; // by memref: [row, element of a flat row]
   // In the kernel:
   Value rank;                 // of the block in its cluster
@@ -151,8 +171,6 @@ private:
   SmallVector<Value> copies;  // of the operands, in shared memory
   Stages stages;              // of the copies
   Value mbarriers;            // by stage
-  SmallVector<Value> slots;   // by sum
-  SmallVector<ChannelResult> results;
   SmallVector<Value> scratch; // for sums across a block
   ThreadGrid flatGrid;        // the threads for flat rows
   FlatPiece flatPiece;        // of the thread
