@@ -132,11 +132,13 @@ def loaded_bytes(kernel, instructions):
 
 def count_instructions(kernel, bytes_of_thread):
     """Instructions of a thread that reads `bytes_of_thread` of data in each of its passes,
-    from memory or from shared memory. A pass that is not a loop of the kernel is part of
-    the instructions outside of loops, and so is the part of one that comes before its
-    loop. Of two loops of a pass, the first is unrolled, and has all of the rest."""
+    from memory or from shared memory: before the second pass, and from there on. A pass
+    that is not a loop of the kernel is part of the instructions outside of loops, and so
+    is the part of one that comes before its loop. Of two loops of a pass, the first is
+    unrolled, and has all of the rest."""
     outside, passes = kernel.outside(), set()
-    total, second = len(outside), split_passes(kernel)
+    second = split_passes(kernel)
+    total = {stores: sum((i.address >= second) == stores for i in outside) for stores in (False, True)}
     for loop in kernel.loops:
         body = kernel.body(loop)
         loaded = loaded_bytes(kernel, body)
@@ -145,8 +147,13 @@ def count_instructions(kernel, bytes_of_thread):
             continue
         passes.add(stores)
         before = [i for i in outside if i.address < loop[0] and (i.address < second) != stores]
-        total += len(body) * max(bytes_of_thread - loaded_bytes(kernel, before), 0) / loaded
-    return total
+        total[stores] += len(body) * max(bytes_of_thread - loaded_bytes(kernel, before), 0) / loaded
+    return total[False], total[True]
+
+
+def count_stages(kernel):
+    """Parts of a tile that are waited for one by one: initialisations of mbarriers."""
+    return max(sum(i.name.startswith("SYNCS.EXCH") for i in kernel.instructions), 1)
 
 
 def find_in_flight(kernel):
@@ -164,11 +171,14 @@ def estimate(device, launch, usage, kernel, traffic, elements):
     is_one_pass = launch.kernel.startswith("one_pass")
     moved = traffic.read + traffic.cached
     warps = math.ceil(launch.threads / 32) * launch.blocks
-    instructions = warps * count_instructions(kernel, moved / (launch.blocks * launch.threads))
+    of_passes = count_instructions(kernel, moved / (launch.blocks * launch.threads))
+    instructions = warps * sum(of_passes)
     # Few blocks leave multiprocessors idle, and few warps their schedulers.
     busy = device.multiprocessors * min(1, launch.blocks / device.multiprocessors)
     of_scheduler = math.ceil(max(blocks, 1) * warps / launch.blocks / device.schedulers)
-    issue = instructions / (busy * device.schedulers * device.clock * 1e3 * min(ISSUE_RATE, of_scheduler / STALL))
+    issue_rate = busy * device.schedulers * device.clock * 1e3 * min(ISSUE_RATE, of_scheduler / STALL)
+    issue = instructions / issue_rate
+    sums, results = (warps * each / issue_rate for each in of_passes)
 
     # The copies of a tile are under way at once; of several blocks, half of the time.
     of_block = launch.shared_bytes if is_one_pass else find_in_flight(kernel) * launch.threads
@@ -183,8 +193,11 @@ def estimate(device, launch, usage, kernel, traffic, elements):
     bound = ("issue of instructions" if issue > memory else
              "memory" if in_flight / needed >= REACHED else "loads in flight")
     if coincides:
-        # A block loads, adds, waits for its cluster, and stores; all do so at once.
-        time = memory + issue + math.ceil(waves) * 2 * CLUSTER_BARRIER * (launch.cluster > 1)
+        # All blocks load, add, wait for their cluster, and store at once. Sums of a stage
+        # overlap the loads of those after it, and stores the instructions around them.
+        load, store = traffic.read / rate, traffic.written / rate
+        add = max(load, sums) + min(load, sums) / count_stages(kernel)
+        time = add + max(store, results) + math.ceil(waves) * CLUSTER_BARRIER * (launch.cluster > 1)
         bound = "phases of all blocks coincide" if waves <= 1 else "phases of one block follow each other"
     else:
         time = max(memory, issue) * tail

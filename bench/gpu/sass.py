@@ -1,7 +1,7 @@
 """Facts about compiled kernels: what ptxas reports, and their instructions.
 
 `read_usage` parses the report of `ptxas -v`, `read_kernels` the listing of
-`nvdisasm -c`. Loops are found by backward branches; those that wait for a barrier
+`nvdisasm -c`. Loops are found by backward branches; those that only wait for a barrier
 are none. Accesses to *data* are those of 8 bytes or more, and all accesses of a
 kernel that has none.
 """
@@ -143,7 +143,8 @@ def _find_loops(instructions, labels):
         if first is None or first >= instruction.address or instruction.address > end:
             continue
         body = [i for i in instructions if first <= i.address <= instruction.address]
-        if any(i.name.startswith(WAITS) or i.kind == "bulk copy" for i in body):
+        waits = any(i.name.startswith(WAITS) for i in body) and not any(i.kind == "shared load" for i in body)
+        if waits or any(i.kind == "bulk copy" for i in body):
             continue
         loops.append((first, instruction.address))
     return [loop for loop in loops

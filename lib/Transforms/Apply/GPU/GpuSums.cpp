@@ -65,23 +65,28 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
         llvm::append_range(next, position);
         scf::YieldOp::create(nested, loc, next);
       });
-  // The rest, fewer than kUnroll pieces for a thread.
+  // The rest, fewer than kUnroll pieces for a thread, as one more chunk.
   awaitRest(b);
+  SmallVector<Value> rest;
+  for (unsigned i : llvm::seq(numSums()))
+    rest.push_back(lanes == 1 ? zero(b, i) : zero(b, i, lanes));
+  llvm::append_range(rest, body.getResults().drop_front(numSumValues));
   auto tail = scf::ForOp::create(
-      b, loc, chunks.getRest(index), pieces.to, pieces.stride,
-      body.getResults(),
+      b, loc, chunks.getRest(index), pieces.to, pieces.stride, rest,
       [&](OpBuilder &nested, Location, Value, ValueRange args) {
-        ValueRange position = args.drop_front(numSumValues);
+        ValueRange position = args.drop_front(numSums());
         Indices here = getIndices(nested, walk, indices, position, lanes);
-        SmallVector<Value> next =
-            addCompensated(nested, loc, args.take_front(numSumValues),
-                           cloneTerms(nested, common, here, lanes));
+        SmallVector<Value> next;
+        for (auto [sum, term] :
+             llvm::zip(args, cloneTerms(nested, common, here, lanes)))
+          next.push_back(arith::AddFOp::create(nested, loc, sum, term));
         llvm::append_range(next, advance(nested, walk, position));
         scf::YieldOp::create(nested, loc, next);
       });
   keepLoop(body);
   keepLoop(tail);
-  return SmallVector<Value>(tail.getResults().take_front(numSumValues));
+  return addCompensated(b, loc, body.getResults().take_front(numSumValues),
+                        tail.getResults().take_front(numSums()));
 }
 
 /// `value` of the lane whose number differs in the bits of `offset`.
