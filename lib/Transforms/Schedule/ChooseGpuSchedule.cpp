@@ -27,6 +27,13 @@ static constexpr int64_t kMostShortChannels = 64;
 static constexpr int64_t kBlocksOfMultiprocessor = 4;
 /// Threads of a multiprocessor that keep its schedulers busy.
 static constexpr int64_t kBusyThreads = 512;
+/// Pieces of the data for each of as many threads, at least.
+static constexpr int64_t kLeastPieces = 4;
+/// Pieces that take a thread as long as what it does once.
+static constexpr int64_t kPiecesOfThread = 10;
+/// Lanes of a piece at most where each has values of its own channel: with
+/// more, registers limit the blocks of a multiprocessor.
+static constexpr int64_t kMostChannelLanes = 4;
 /// Slices of a tile of channels, per multiprocessor: the sums of all of them
 /// are read again.
 static constexpr int64_t kSlicesOfMultiprocessor = 2;
@@ -83,6 +90,9 @@ static std::optional<GpuSchedule> chooseBlocks(const OnePassLayout &layout,
   GpuSchedule schedule;
   schedule.fma = true;
   schedule.blockThreads = 256;
+  if (layout.lanes > kMostChannelLanes &&
+      (layout.channelsInnermost || layout.length % layout.lanes != 0))
+    schedule.accessBits = 128 / layout.lanes * kMostChannelLanes;
   int64_t room = chip.sharedBytes / 2;
   for (int64_t channels : getTileChannels(layout))
     for (int64_t cluster = 1; cluster <= GpuSchedule::kMostClusterBlocks;
@@ -95,6 +105,40 @@ static std::optional<GpuSchedule> chooseBlocks(const OnePassLayout &layout,
              << " channels does not hold the data in " << room << " bytes";
     }
   return std::nullopt;
+}
+
+/// Blocks of `schedule`.
+static int64_t countBlocks(const OnePassLayout &layout,
+                           const GpuSchedule &schedule) {
+  return llvm::divideCeil(layout.channels, schedule.blockChannels) *
+         schedule.clusterBlocks;
+}
+
+/// Larger clusters, if there are any, while two blocks share a multiprocessor
+/// at most: more threads, and smaller tiles, for the same barrier.
+static void enlargeCluster(const OnePassLayout &layout, const CudaChip &chip,
+                           GpuSchedule &schedule) {
+  if (schedule.clusterBlocks == 1)
+    return;
+  GpuSchedule larger = schedule;
+  larger.clusterBlocks *= 2;
+  while (larger.clusterBlocks <= GpuSchedule::kMostClusterBlocks &&
+         larger.clusterBlocks <= layout.rows &&
+         countBlocks(layout, larger) <= 2 * chip.multiprocessors) {
+    schedule = larger;
+    larger.clusterBlocks *= 2;
+  }
+}
+
+/// More threads where a multiprocessor has one block at most, and enough data
+/// for them.
+static void enlargeBlocks(const OnePassLayout &layout, const CudaChip &chip,
+                          GpuSchedule &schedule) {
+  int64_t pieces = layout.getRowsOfBlock(schedule) * schedule.blockChannels *
+                   layout.length / layout.lanes;
+  if (countBlocks(layout, schedule) <= chip.multiprocessors &&
+      pieces >= kLeastPieces * kBusyThreads)
+    schedule.blockThreads = kBusyThreads;
 }
 
 /// Whether the rows of the channels of a block of `schedule` can be flat.
@@ -119,15 +163,15 @@ static void joinChannels(const OnePassLayout &layout, const CudaChip &chip,
   }
 }
 
-/// Threads for flat rows where `resident` blocks share a multiprocessor, few of
-/// them without a piece. Nothing if rows cannot be flat, or if the sums that
-/// the threads exchange do not fit.
+/// Threads for flat rows where `resident` blocks share a multiprocessor: those
+/// with the fewest instructions. Nothing if rows cannot be flat, or if the sums
+/// that the threads exchange do not fit.
 static std::optional<GpuSchedule> chooseFlatThreads(const OnePassLayout &layout,
                                                     const CudaChip &chip,
                                                     const GpuSchedule &schedule,
                                                     int64_t resident) {
   std::optional<GpuSchedule> best;
-  int64_t bestBusy = 0;
+  int64_t bestCost = 0;
   int64_t least = std::max<int64_t>(
       llvm::alignTo(kBusyThreads / resident, CudaChip::kWarpSize), 128);
   for (int64_t threads = least; threads <= kBusyThreads;
@@ -139,13 +183,13 @@ static std::optional<GpuSchedule> chooseFlatThreads(const OnePassLayout &layout,
                     CudaChip::kDriverSharedBytes;
     if (!flat || bytes * resident > chip.sharedBytes)
       continue;
-    int64_t busy = flat->columns * flat->rows;
-    if (!best || busy * best->blockThreads > bestBusy * threads) {
+    int64_t pieces = llvm::divideCeil(layout.getRowsOfBlock(next), flat->rows);
+    int64_t cost =
+        threads * (kPiecesOfThread + llvm::alignTo(pieces, kUnroll));
+    if (!best || cost < bestCost) {
       best = next;
-      bestBusy = busy;
+      bestCost = cost;
     }
-    if (10 * busy >= 9 * threads)
-      break;
   }
   return best;
 }
@@ -155,8 +199,7 @@ static std::optional<GpuSchedule> chooseFlatThreads(const OnePassLayout &layout,
 static std::optional<GpuSchedule> chooseFlat(const OnePassLayout &layout,
                                              const CudaChip &chip,
                                              const GpuSchedule &schedule) {
-  int64_t blocks =
-      layout.channels / schedule.blockChannels * schedule.clusterBlocks;
+  int64_t blocks = countBlocks(layout, schedule);
   int64_t bytes =
       layout.getSharedBytes(schedule) + CudaChip::kDriverSharedBytes;
   for (int64_t resident =
@@ -174,8 +217,12 @@ mlir::bngrad::chooseOnePass(const OnePassLayout &layout, const CudaChip &chip) {
   if (!chip.hasClusters() || layout.widths.empty())
     return std::nullopt;
   std::optional<GpuSchedule> schedule = chooseBlocks(layout, chip);
-  if (!schedule || layout.channelsInnermost)
+  if (!schedule)
+    return std::nullopt;
+  enlargeCluster(layout, chip, *schedule);
+  if (layout.channelsInnermost)
     return schedule;
+  enlargeBlocks(layout, chip, *schedule);
   if (schedule->clusterBlocks == 1)
     joinChannels(layout, chip, *schedule);
   if (std::optional<GpuSchedule> flat = chooseFlat(layout, chip, *schedule))

@@ -17,6 +17,8 @@
 
 namespace mlir::bngrad {
 
+/// Pieces of a chunk for each thread.
+inline constexpr int64_t kUnroll = 4;
 /// Stages in which the rows of a block get into shared memory, at most.
 inline constexpr int64_t kMostStages = 8;
 /// Bytes of an mbarrier.

@@ -25,9 +25,6 @@
 
 namespace mlir::bngrad {
 
-/// Pieces of a chunk for each thread, all loaded before the first is used.
-inline constexpr int64_t kUnroll = 4;
-
 /// The pieces that a thread visits in some loops of the data, numbered as one
 /// sequence with the last loop innermost.
 struct Walk {
