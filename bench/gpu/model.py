@@ -136,19 +136,20 @@ def count_instructions(kernel, bytes_of_thread):
     that is not a loop of the kernel is part of the instructions outside of loops, and so
     is the part of one that comes before its loop. Of two loops of a pass, the first is
     unrolled, and has all of the rest."""
-    outside, passes = kernel.outside(), set()
-    second = split_passes(kernel)
-    total = {stores: sum((i.address >= second) == stores for i in outside) for stores in (False, True)}
+    second, passes = split_passes(kernel), set()
+    parts = [[], []]
+    for instruction in kernel.outside():
+        parts[instruction.address >= second].append(instruction)
+    total = [len(part) for part in parts]
     for loop in kernel.loops:
-        body = kernel.body(loop)
+        body, number = kernel.body(loop), int(loop[0] >= second)
         loaded = loaded_bytes(kernel, body)
-        stores = kernel.data_bytes(body, "global store") > 0
-        if not loaded or stores in passes:
+        if not loaded or number in passes:
             continue
-        passes.add(stores)
-        before = [i for i in outside if i.address < loop[0] and (i.address < second) != stores]
-        total[stores] += len(body) * max(bytes_of_thread - loaded_bytes(kernel, before), 0) / loaded
-    return total[False], total[True]
+        passes.add(number)
+        before = [i for i in parts[number] if i.address < loop[0]]
+        total[number] += len(body) * max(bytes_of_thread - loaded_bytes(kernel, before), 0) / loaded
+    return tuple(total)
 
 
 def count_stages(kernel):

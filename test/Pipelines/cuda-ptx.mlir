@@ -41,7 +41,7 @@
 // CLUSTER:      .extern .shared .align 128 .b8 {{.*}}[];
 // CLUSTER:      .visible .entry one_pass(
 // CLUSTER-NOT:  .local
-// CLUSTER:      .shared .align 16 .b8 __mbarrier[8];
+// CLUSTER:      .shared .align 16 .b8 __mbarrier[{{[0-9]+}}];
 // CLUSTER:      mbarrier.init.shared
 // CLUSTER:      fence.proxy.async.shared::cta;
 // CLUSTER:      bar.sync 0;
@@ -55,10 +55,12 @@
 // CLUSTER-NEXT: barrier.cluster.wait.aligned;
 // CLUSTER:      mapa.shared::cluster
 // CLUSTER:      ld.shared::cluster.b32
-// CLUSTER:      barrier.cluster.arrive.aligned;
-// CLUSTER-NEXT: barrier.cluster.wait.aligned;
+// CLUSTER:      bar.sync 0;
+// CLUSTER-NEXT: barrier.cluster.arrive.relaxed.aligned;
 // CLUSTER-NOT:  ld.global.v4
 // CLUSTER:      st.global.v4.b32
+// CLUSTER:      barrier.cluster.wait.aligned;
+// CLUSTER:      st.global.b32
 // CLUSTER-NOT:  .local
 
 // A warp per channel.
@@ -80,8 +82,8 @@ func.func @channels_first(%dy: !t, %x: !t, %scale: !p, %mean: !p, %variance: !p)
 // TWO-PASS:     ld.global.v4.b32
 // TILE:         .visible .entry one_pass(
 // TILE:         cp.async.cg.shared.global [{{.*}}], [{{.*}}], 16;
-// TILE:         cp.async.wait_group 0;
-// TILE:         bar.sync 0;
+// TILE:         cp.async.mbarrier.arrive.noinc.shared.b64 [__mbarrier];
+// TILE:         mbarrier.try_wait.parity.shared
 !l = tensor<128x32xbf16>
 func.func @channels_last(%dy: !l, %x: !l, %mean: !p, %variance: !p) -> (!l, !p) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : !l) input(%x : !l) mean(%mean : !p) variance(%variance : !p) : !l, !p, !p

@@ -65,10 +65,11 @@ func.func @f(%dy: !t, %x: !t, %scale: !p, %mean: !p, %variance: !p) -> (!t, !p, 
 // ONE-PASS:           nvvm.cluster.arrive {aligned}
 // ONE-PASS-NEXT:      nvvm.cluster.wait {aligned}
 // ONE-PASS:           nvvm.mapa
-// ONE-PASS:           nvvm.cluster.arrive {aligned}
-// ONE-PASS-NEXT:      nvvm.cluster.wait {aligned}
+// ONE-PASS:           gpu.barrier
+// ONE-PASS-NEXT:      nvvm.cluster.arrive.relaxed {aligned}
 // ONE-PASS-NOT:       vector.load {{.*}} : memref<64x128x784xf32>
 // ONE-PASS:           vector.store {{.*}} {alignment = 16 : i64} : memref<64x128x784xf32>, vector<4xf32>
+// ONE-PASS:           nvvm.cluster.wait {aligned}
 // ONE-PASS-NOT:     gpu.launch
 // ONE-PASS:         return
 

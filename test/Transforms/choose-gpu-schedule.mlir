@@ -72,14 +72,13 @@ func.func @rows_of_196(%dy: tensor<32x1024x14x14xf32>, %x: tensor<32x1024x14x14x
   return %0#0, %0#1 : tensor<32x1024x14x14xf32>, tensor<1024xf32>
 }
 
-// Several channels per block, whose rows are flat: 147 of 160 threads have a piece, 245 of 256 where 3 blocks share a
-// multiprocessor.
+// Several channels per block, whose rows are flat: 98 of 128 threads have a piece in 2 of 32 rows, 196 of 224 in 4 of 16.
 // CHECK-LABEL: func.func @rows_of_49(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 160, block_channels = 4, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 160, block_channels = 4, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 4, cluster_blocks = 2, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 4, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 4, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 224, block_channels = 4, cluster_blocks = 2, fma = true>}
 func.func @rows_of_49(%dy: tensor<32x2048x7x7xf32>, %x: tensor<32x2048x7x7xf32>, %p: tensor<2048xf32>) -> (tensor<32x2048x7x7xf32>, tensor<2048xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x2048x7x7xf32>) input(%x : tensor<32x2048x7x7xf32>) mean(%p : tensor<2048xf32>) variance(%p : tensor<2048xf32>)
       {feature_dims = array<i64: 1>} : tensor<32x2048x7x7xf32>, tensor<2048xf32>, tensor<2048xf32>
@@ -90,9 +89,9 @@ func.func @rows_of_49(%dy: tensor<32x2048x7x7xf32>, %x: tensor<32x2048x7x7xf32>,
 // CHECK-LABEL: func.func @rows_of_49_bf16(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 8, cluster_blocks = 4, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 8, cluster_blocks = 4, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 2, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, access_bits = 64, block_channels = 8, cluster_blocks = 4, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, access_bits = 64, block_channels = 8, cluster_blocks = 4, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, access_bits = 64, cluster_blocks = 2, fma = true>}
 func.func @rows_of_49_bf16(%dy: tensor<256x2048x7x7xbf16>, %x: tensor<256x2048x7x7xbf16>, %p: tensor<2048xf32>) -> (tensor<256x2048x7x7xbf16>, tensor<2048xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<256x2048x7x7xbf16>) input(%x : tensor<256x2048x7x7xbf16>) mean(%p : tensor<2048xf32>) variance(%p : tensor<2048xf32>)
       {feature_dims = array<i64: 1>} : tensor<256x2048x7x7xbf16>, tensor<2048xf32>, tensor<2048xf32>
@@ -102,9 +101,9 @@ func.func @rows_of_49_bf16(%dy: tensor<256x2048x7x7xbf16>, %x: tensor<256x2048x7
 // CHECK-LABEL: func.func @rows_of_49_f64(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 160, block_channels = 2, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 160, block_channels = 2, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 2, cluster_blocks = 2, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 2, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 2, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 224, block_channels = 2, cluster_blocks = 2, fma = true>}
 func.func @rows_of_49_f64(%dy: tensor<32x2048x7x7xf64>, %x: tensor<32x2048x7x7xf64>, %p: tensor<2048xf64>) -> (tensor<32x2048x7x7xf64>, tensor<2048xf64>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x2048x7x7xf64>) input(%x : tensor<32x2048x7x7xf64>) mean(%p : tensor<2048xf64>) variance(%p : tensor<2048xf64>)
       {feature_dims = array<i64: 1>} : tensor<32x2048x7x7xf64>, tensor<2048xf64>, tensor<2048xf64>
@@ -152,9 +151,9 @@ func.func @channels_last_small(%dy: tensor<32x7x7x2048xf32>, %x: tensor<32x7x7x2
 // CHECK-LABEL: func.func @channels_last_small_bf16(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 144, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 216, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 64, cluster_blocks = 4, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 64, cluster_blocks = 4, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 32, cluster_blocks = 8, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, access_bits = 64, block_channels = 64, cluster_blocks = 8, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, access_bits = 64, block_channels = 64, cluster_blocks = 8, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, access_bits = 64, block_channels = 32, cluster_blocks = 8, fma = true>}
 func.func @channels_last_small_bf16(%dy: tensor<32x7x7x2048xbf16>, %x: tensor<32x7x7x2048xbf16>, %p: tensor<2048xf32>) -> (tensor<32x7x7x2048xbf16>, tensor<2048xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x7x7x2048xbf16>) input(%x : tensor<32x7x7x2048xbf16>) mean(%p : tensor<2048xf32>) variance(%p : tensor<2048xf32>)
       {feature_dims = array<i64: 3>} : tensor<32x7x7x2048xbf16>, tensor<2048xf32>, tensor<2048xf32>

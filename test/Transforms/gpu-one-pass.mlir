@@ -36,11 +36,12 @@ func.func @channels_last(%x: memref<64x32xf32>, %sum: memref<32xf32>, %y: memref
 #channel = affine_map<(n, c, s) -> (c)>
 
 // Rows of 7 elements: the 7 pieces of 4 rows lie in a row of 28, and have elements of two channels. A thread loads what
-// belongs to its channels before the loop over samples, and no loop is unrolled again.
+// belongs to its channels before the loop over samples, and no loop is unrolled again. The sums of 4 channels and their
+// results are in one buffer.
 // CHECK-LABEL: func @flat_rows(
 // CHECK:         %[[FLAT:.+]] = memref.collapse_shape %{{.+}} {{\[\[}}0], [1, 2]] : memref<9x8x7xf32> into memref<9x56xf32>
 // CHECK:         gpu.launch {{.*}} function(@one_pass)
-// CHECK-SAME:      workgroup(%{{.+}} : memref<4xf32, #gpu.address_space<workgroup>>, %[[SCRATCH:.+]] : memref<108xf32, #gpu.address_space<workgroup>>)
+// CHECK-SAME:      workgroup(%[[CHANNELS:.+]] : memref<8xf32, #gpu.address_space<workgroup>>, %[[SCRATCH:.+]] : memref<108xf32, #gpu.address_space<workgroup>>)
 // CHECK:           memref.view {{.*}} to memref<9x28xf32, #gpu.address_space<workgroup>>
 // CHECK:             nvvm.cp.async.bulk.shared.cluster.global
 // CHECK-NEXT:      } {loop_annotation = #llvm.loop_annotation<unroll = <disable = true>>}
@@ -48,13 +49,18 @@ func.func @channels_last(%x: memref<64x32xf32>, %sum: memref<32xf32>, %y: memref
 // CHECK:         } {loop_annotation = #llvm.loop_annotation<unroll = <disable = true>>}
 // CHECK:           memref.store %{{.+}}, %[[SCRATCH]]
 // CHECK:           gpu.barrier
-// CHECK:           memref.store %{{.+}}, %[[SUM:.+]][%{{.+}}] : memref<8xf32>
-// CHECK:           %[[FIRST:.+]] = memref.load %[[SUM]][%{{.+}}] : memref<8xf32>
-// CHECK-NEXT:      %[[LAST:.+]] = memref.load %[[SUM]][%{{.+}}] : memref<8xf32>
+// CHECK:           memref.store %{{.+}}, %[[CHANNELS]][%{{.+}}]
+// CHECK:           gpu.barrier
+// CHECK:           memref.store %{{.+}}, %[[CHANNELS]][%{{.+}}]
+// CHECK:           gpu.barrier
+// CHECK:           %[[FIRST:.+]] = memref.load %[[CHANNELS]]
+// CHECK:           %[[LAST:.+]] = memref.load %[[CHANNELS]]
 // CHECK-COUNT-3:   arith.select %{{.+}}, %[[FIRST]], %[[LAST]] : f32
 // CHECK:           scf.for
 // CHECK-NOT:         memref.load
 // CHECK:             vector.store %{{.+}}, %[[FLAT]][%{{.+}}] {alignment = 16 : i64} : memref<9x56xf32>, vector<4xf32>
+// CHECK:           %[[RESULT:.+]] = memref.load %[[CHANNELS]]
+// CHECK:           memref.store %[[RESULT]], %{{.+}} : memref<8xf32>
 // CHECK:         return
 func.func @flat_rows(%x: memref<9x8x7xf32>, %sum: memref<8xf32>, %y: memref<9x8x7xf32>) {
   scf.execute_region no_inline {
@@ -67,6 +73,43 @@ func.func @flat_rows(%x: memref<9x8x7xf32>, %sum: memref<8xf32>, %y: memref<9x8x
     }
     linalg.generic {indexing_maps = [#rows, #channel, #rows], iterator_types = ["parallel", "parallel", "parallel"]}
         ins(%x, %sum : memref<9x8x7xf32>, memref<8xf32>) outs(%y : memref<9x8x7xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 4>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// The first 36 of 64 rows are a whole chunk of 9 rows of threads: it is added up once they are there.
+// CHECK-LABEL: func @stages(
+// CHECK:         gpu.launch {{.*}} function(@one_pass)
+// CHECK:           %[[BARRIERS:.+]] = nvgpu.mbarrier.create -> <memorySpace = #gpu.address_space<workgroup>, num_barriers = 2>
+// CHECK:           nvgpu.mbarrier.arrive.expect_tx %[[BARRIERS]][%c0], %c4032 :
+// CHECK:           nvgpu.mbarrier.arrive.expect_tx %[[BARRIERS]][%c1], %c3136 :
+// CHECK:           scf.for %[[ROW:.+]] = %{{.+}} to %c64 step %c32 {
+// CHECK-NEXT:        %[[STAGE:.+]] = arith.divui %[[ROW]], %c36
+// CHECK-NEXT:        nvgpu.mbarrier.get %[[BARRIERS]][%[[STAGE]]]
+// CHECK-NOT:       vector.load
+// CHECK:           nvgpu.mbarrier.try_wait.parity %[[BARRIERS]][%c0]
+// CHECK-COUNT-4:   vector.load
+// CHECK:           nvgpu.mbarrier.try_wait.parity %[[BARRIERS]][%c1]
+// CHECK:           vector.load
+// CHECK-NOT:       nvgpu.mbarrier.try_wait
+// CHECK:         return
+func.func @stages(%x: memref<64x8x7xf32>, %sum: memref<8xf32>, %y: memref<64x8x7xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#rows, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : memref<64x8x7xf32>) outs(%sum : memref<8xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 4>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#rows, #channel, #rows], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %sum : memref<64x8x7xf32>, memref<8xf32>) outs(%y : memref<64x8x7xf32>)
         attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 4>} {
     ^bb0(%e: f32, %s: f32, %out: f32):
       %0 = arith.subf %e, %s : f32
@@ -134,12 +177,21 @@ func.func @odd_tiles(%x: memref<64x36xf32>, %sum: memref<36xf32>, %y: memref<64x
 
 // A result with steps is stored element by element. It is tested for no alignment, and nothing tells then whether its
 // input is aligned as bulk copies need: that is copied by element.
+// All blocks read the initial value of a sum, which the first one overwrites after the others have arrived: not relaxed.
 // CHECK-LABEL: func @result_with_steps(
+// CHECK-SAME:    %[[SUM:[a-z0-9]+]]: memref<8xf32>
 // CHECK-NOT:     memref.extract_aligned_pointer_as_index
 // CHECK:         gpu.launch {{.*}} function(@one_pass)
 // CHECK-NOT:       nvgpu.mbarrier
 // CHECK:           memref.load %{{.+}} : memref<4x8x32xf32>
 // CHECK-NOT:       vector<
+// CHECK:           nvvm.cluster.wait
+// CHECK:           memref.load %[[SUM]]
+// CHECK:           nvvm.cluster.arrive {aligned}
+// CHECK-NOT:       vector<
+// CHECK-NOT:       memref.store %{{.+}}, %[[SUM]]
+// CHECK:           nvvm.cluster.wait
+// CHECK:           memref.store %{{.+}}, %[[SUM]]
 // CHECK:           gpu.terminator
 func.func @result_with_steps(%x: memref<4x8x32xf32>, %sum: memref<8xf32>, %y: memref<4x8x32xf32, strided<[512, 64, 2]>>) {
   scf.execute_region no_inline {
@@ -251,10 +303,11 @@ func.func @blocks_without_rows(%x: memref<3x16xf32>, %sum: memref<16xf32>, %y: m
   return
 }
 
-// The threads of a block take as many whole chunks each, here four of the 1024 vectors of a tile.
+// The threads of a block take as many whole chunks each, here four of the 1024 vectors of a tile. The channels of a
+// thread are those of its column.
 // CHECK-LABEL: func @whole_chunks(
 // CHECK:         gpu.launch {{.*}} function(@one_pass)
-// CHECK:           scf.for %{{.+}} = %c0 to %c4 step %c1 iter_args({{.+}}) -> (index, index) {
+// CHECK:           scf.for %{{.+}} = %c0 to %c4 step %c1 iter_args({{.+}}) -> (index) {
 // CHECK-COUNT-4:     vector.store %{{.+}} : memref<64x64xf32>, vector<4xf32>
 // CHECK:           gpu.terminator
 func.func @whole_chunks(%x: memref<64x64xf32>, %sum: memref<64xf32>, %y: memref<64x64xf32>) {

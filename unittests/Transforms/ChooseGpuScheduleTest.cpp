@@ -23,6 +23,7 @@ static OnePassLayout makeLayout(int64_t rows, int64_t channels, int64_t length,
   layout.length = length;
   layout.widths = {width, width};
   layout.sumBytes = 8;
+  layout.resultBytes = 20;
   layout.lanes = 16 / width;
   return layout;
 }
@@ -124,30 +125,54 @@ TEST(ChooseGpuScheduleTest, FlatRows) {
 }
 
 TEST(ChooseGpuScheduleTest, FlatRowsShareSharedMemory) {
-  // 13 slots for each of 4 channels and 5 rows, and 4 for their totals.
+  // 13 slots for each of 4 channels and 5 rows, 4 for their totals, 20 bytes of
+  // results of each, and 8 mbarriers.
   OnePassLayout layout = makeLayout(128, 512, 49);
   GpuSchedule schedule;
   schedule.blockChannels = 4;
-  EXPECT_EQ(layout.getStaticBytes(schedule), (4 * 13 * 5 + 4) * 8);
+  EXPECT_EQ(layout.getStaticBytes(schedule), (4 * 13 * 5 + 4) * 8 + 4 * 20 + 64);
 }
 
 TEST(ChooseGpuScheduleTest, ThreadsOfFlatRowsHavePieces) {
   auto threads = [](const OnePassLayout &layout) {
     return choose(layout)->blockThreads;
   };
-  // 49 pieces of a row: two blocks on a multiprocessor, four, one.
+  // 49 pieces of a row: two blocks on a multiprocessor, four, one. Of four, 128
+  // threads take 16 pieces each, 160 threads 11, which are 12 in whole chunks.
   EXPECT_EQ(threads(makeLayout(256, 2048, 49)), 256);
-  EXPECT_EQ(threads(makeLayout(32, 2048, 49)), 160);
+  EXPECT_EQ(threads(makeLayout(32, 2048, 49)), 128);
   EXPECT_EQ(threads(makeLayout(32, 512, 49)), 512);
   EXPECT_EQ(threads(makeLayout(256, 2048, 49, 2)), 256);
   // Three, as four fit without their sums alone.
-  EXPECT_EQ(threads(makeLayout(36, 4096, 49)), 256);
+  EXPECT_EQ(threads(makeLayout(36, 4096, 49)), 192);
   // 221 of 224, where three blocks fit and four would without their sums.
   EXPECT_EQ(threads(makeLayout(64, 512, 221)), 224);
   // 500 pieces, and too many.
   EXPECT_EQ(threads(makeLayout(16, 512, 500, 2)), 256);
   EXPECT_EQ(threads(makeLayout(16, 512, 501)), 512);
   EXPECT_EQ(threads(makeLayout(16, 512, 513)), 128);
+}
+
+TEST(ChooseGpuScheduleTest, LanesOfManyChannelsAreFew) {
+  auto bits = [](const OnePassLayout &layout) {
+    return choose(layout)->accessBits;
+  };
+  EXPECT_EQ(bits(makeLayout(32, 1024, 196, 2)), 64);
+  EXPECT_EQ(bits(makeLayout(32, 1024, 200, 2)), 128);
+  EXPECT_EQ(bits(makeLayout(32, 1024, 198)), 128);
+  EXPECT_EQ(bits(makeRowMajor(300, 1024, 2)), 64);
+  EXPECT_EQ(bits(makeRowMajor(300, 1024)), 128);
+}
+
+TEST(ChooseGpuScheduleTest, BlocksFillTheDevice) {
+  // 100 channels, a block each: 4 pieces for each of 512 threads, or fewer.
+  EXPECT_EQ(choose(makeLayout(2, 100, 4096))->blockThreads, 512);
+  EXPECT_EQ(choose(makeLayout(2, 100, 4092))->blockThreads, 256);
+  EXPECT_EQ(choose(makeLayout(2, 133, 4096))->blockThreads, 256);
+  // Clusters of two, while 264 blocks are enough.
+  EXPECT_EQ(choose(makeLayout(407, 67, 32))->clusterBlocks, 2);
+  EXPECT_EQ(choose(makeLayout(407, 66, 32))->clusterBlocks, 4);
+  EXPECT_EQ(choose(makeLayout(407, 33, 32))->clusterBlocks, 8);
 }
 
 TEST(ChooseGpuScheduleTest, JoinedChannelsStayFlat) {

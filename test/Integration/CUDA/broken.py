@@ -16,6 +16,7 @@ KERNELS = {
     "channel": Case((5, 3, 32), one_pass(cluster=2, threads=64)),
     "warps": Case((5, 8, 32), one_pass(columns=4, threads=64)),
     "flat": Case((9, 4, 7), one_pass(columns=4, cluster=2, threads=64)),
+    "stages": Case((64, 4, 7), one_pass(columns=4, threads=64)),
     "columns": Case((45, 24), one_pass(columns=12, cluster=2, threads=64)),
     "elements": Case((30, 10), one_pass(columns=5, cluster=2, threads=64), data="f64", parameter="f64"),
     "rows-two-pass": Case((5, 4, 300), two_pass(threads=64, blocks=8)),
@@ -35,6 +36,8 @@ EDITS = [
     ("columns-two-pass", r"bar\.sync\s+0;", "", {"race", "uninitialised"}),
     ("channel", r"barrier\.cluster\.arrive\.aligned;\s+barrier\.cluster\.wait\.aligned;", "", {"race", "uninitialised"}),
     ("columns", r"barrier\.cluster\.arrive\.aligned;\s+barrier\.cluster\.wait\.aligned;", "", {"race", "uninitialised"}),
+    # A wait for an arrival that does not come.
+    ("channel", r"barrier\.cluster\.arrive\.relaxed\.aligned;", "", {"divergent-barrier"}),
     # Barriers for only some threads.
     ("channel", r"bar\.sync\s+0;", "@%p2 bar.sync 0;", {"divergent-barrier", "deadlock"}),
     # Dropped waits: for a bulk copy, for the pieces of cp.async; one for the wrong phase.
@@ -43,9 +46,12 @@ EDITS = [
     ("channel", r"@P1 bra\.uni DONE;", "bra.uni DONE;", {"missing-wait"}),
     ("warps", r"@P1 bra\.uni DONE;", "bra.uni DONE;", {"missing-wait", "race"}),
     ("channel", r"P1, \[(%r\d+)\], 0,", r"P1, [\1], 1,", {"missing-wait"}),
-    ("columns", r"cp\.async\.wait_group\s+0;", "", {"missing-wait"}),
-    ("columns", r"cp\.async\.wait_group\s+0;", "cp.async.wait_group 1;", {"missing-wait"}),
-    ("columns", r"cp\.async\.commit_group;", "", {"missing-wait"}),
+    ("columns", r"(?s:LAB_WAIT:.*?DONE:)", "", {"missing-wait"}),
+    # Of two stages, one is not waited for, or has another's rows.
+    ("stages", r"(?s:LAB_WAIT:.*?DONE:)", "", {"missing-wait", "race"}),
+    ("stages", r"\[__mbarrier\+8\]", "[__mbarrier]", {"divergent-barrier", "race"}),
+    ("columns", r"cp\.async\.mbarrier\.arrive\.noinc[^;]*;", "", {"deadlock"}),
+    ("columns", r"cp\.async\.mbarrier\.arrive\.noinc", "mbarrier.arrive", {"missing-wait", "unknown-instruction"}),
     # A barrier that the asynchronous proxy does not know.
     ("channel", r"fence\.proxy\.async\.shared::cta;", "", {"missing-proxy-fence"}),
     ("warps", r"fence\.proxy\.async\.shared::cta;", "fence.acq_rel.cta;", {"missing-proxy-fence"}),

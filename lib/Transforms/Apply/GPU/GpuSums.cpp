@@ -50,17 +50,16 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
       [&](OpBuilder &nested, Location, Value chunk, ValueRange args) {
         awaitChunk(nested, chunk);
         SmallVector<Value> position(args.drop_front(numSumValues));
-        SmallVector<Value> partial;
+        SmallVector<SmallVector<Value>> terms;
         for (int64_t step = 0; step < kUnroll; ++step) {
           Indices here = getIndices(nested, walk, indices, position, lanes);
-          SmallVector<Value> terms = cloneTerms(nested, common, here, lanes);
-          if (step == 0)
-            partial = terms;
-          else
-            for (auto [sum, term] : llvm::zip_equal(partial, terms))
-              sum = arith::AddFOp::create(nested, loc, sum, term);
+          terms.push_back(cloneTerms(nested, common, here, lanes));
           position = advance(nested, walk, position);
         }
+        SmallVector<Value> partial = terms.front();
+        for (const SmallVector<Value> &more : ArrayRef(terms).drop_front())
+          for (auto [sum, term] : llvm::zip_equal(partial, more))
+            sum = arith::AddFOp::create(nested, loc, sum, term);
         SmallVector<Value> next =
             addCompensated(nested, loc, args.take_front(numSumValues), partial);
         llvm::append_range(next, position);

@@ -32,9 +32,22 @@ OnePass::ChannelArray OnePass::planArray(Type type) {
   return {type, offset, Value()};
 }
 
+bool OnePass::isNeeded(Value memref) const {
+  if (!buffers.isTemporary(memref))
+    return true;
+  return llvm::any_of(group.elementwise, [&](linalg::GenericOp generic) {
+    return llvm::any_of(
+        generic.getDpsInputOperands(), [&](OpOperand *operand) {
+          return getViewed(operand->get()) == getViewed(memref) &&
+                 !generic.getMatchingBlockArgument(operand).use_empty();
+        });
+  });
+}
+
 void OnePass::planChannels() {
   auto add = [&](Value memref, AffineMap map) {
-    if (llvm::none_of(results, [&](const ChannelResult &result) {
+    if (isNeeded(memref) &&
+        llvm::none_of(results, [&](const ChannelResult &result) {
           return getViewed(result.memref) == getViewed(memref);
         }))
       results.push_back({memref, map, planArray(getElementTypeOrSelf(memref))});
@@ -133,8 +146,10 @@ SmallVector<Value> OnePass::loadSlot(OpBuilder &b, Value slot,
 void OnePass::forEachSlot(OpBuilder &b, const Kernel &kernel,
                           SlotBody body) const {
   // The last tile may have fewer channels.
-  Value most = at(b).min(constant(b, tile),
-                         at(b).sub(constant(b, layout.channels), firstChannel));
+  Value most = constant(b, tile);
+  if (layout.channels % tile != 0)
+    most = at(b).min(most,
+                     at(b).sub(constant(b, layout.channels), firstChannel));
   scf::ForOp::create(b, loc, kernel.thread, most, constant(b, threads),
                      ValueRange(),
                      [&](OpBuilder &nested, Location, Value slot, ValueRange) {

@@ -140,7 +140,6 @@ OnePass::Stages OnePass::planStages(Copy copy) const {
   if (copy == Copy::Elements)
     return planned;
   planned.count = 1;
-  planned.chunkPieces = rowsOfBlock;
   // A warp that adds up channel after channel needs all rows at once.
   if (!flatRows && !layout.channelsInnermost && tile > 1)
     return planned;
@@ -161,6 +160,8 @@ OnePass::Stages OnePass::planStages(Copy copy) const {
 
 Value OnePass::getStage(OpBuilder &b, Value row) const {
   IndexBuilder index = at(b);
+  if (stages.count == 1)
+    return index.constant(0);
   Value firstPiece = index.mul(row, index.constant(stages.rowPieces));
   return index.div(firstPiece,
                    index.constant(stages.chunks * stages.chunkPieces));
@@ -168,6 +169,8 @@ Value OnePass::getStage(OpBuilder &b, Value row) const {
 
 OnePass::CopiedRows OnePass::getStageRows(OpBuilder &b, Value stage) const {
   IndexBuilder index = at(b);
+  if (stages.count == 1)
+    return {index.constant(0), rows};
   // The first row of a stage begins in one of its pieces.
   auto getFirst = [&](Value number) {
     Value piece = index.mul(

@@ -104,6 +104,8 @@ private:
   void emitSumsOfFlatRows(OpBuilder &b, const Kernel &kernel);
 
   // Channels (OnePassChannels.cpp).
+  /// Whether the elements, or anything after the group, read a result.
+  bool isNeeded(Value memref) const;
   void planChannels();
   /// Takes the buffers of the plan, and makes the elements read the results
   /// there.
@@ -144,7 +146,7 @@ private:
     Value buffer;   // in the kernel
   };
   ChannelArray planArray(Type type);
-  /// A per-channel output of the group.
+  /// A per-channel output of the group that is needed.
   struct ChannelResult {
     Value memref;
     AffineMap map; // from the loop over channels
