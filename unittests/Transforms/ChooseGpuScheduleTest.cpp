@@ -130,7 +130,8 @@ TEST(ChooseGpuScheduleTest, FlatRowsShareSharedMemory) {
   OnePassLayout layout = makeLayout(128, 512, 49);
   GpuSchedule schedule;
   schedule.blockChannels = 4;
-  EXPECT_EQ(layout.getStaticBytes(schedule), (4 * 13 * 5 + 4) * 8 + 4 * 20 + 64);
+  EXPECT_EQ(layout.getStaticBytes(schedule),
+            (4 * 13 * 5 + 4) * 8 + 4 * 20 + 64);
 }
 
 TEST(ChooseGpuScheduleTest, ThreadsOfFlatRowsHavePieces) {

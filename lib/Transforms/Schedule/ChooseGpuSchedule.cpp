@@ -184,8 +184,7 @@ static std::optional<GpuSchedule> chooseFlatThreads(const OnePassLayout &layout,
     if (!flat || bytes * resident > chip.sharedBytes)
       continue;
     int64_t pieces = llvm::divideCeil(layout.getRowsOfBlock(next), flat->rows);
-    int64_t cost =
-        threads * (kPiecesOfThread + llvm::alignTo(pieces, kUnroll));
+    int64_t cost = threads * (kPiecesOfThread + llvm::alignTo(pieces, kUnroll));
     if (!best || cost < bestCost) {
       best = next;
       bestCost = cost;

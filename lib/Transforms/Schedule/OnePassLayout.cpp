@@ -37,8 +37,8 @@ static SmallVector<Value> findShared(const ScheduledGroup &group) {
 
 /// Bytes of an element of `value`.
 static int64_t getWidth(Value value) {
-  return llvm::divideCeil(
-      getElementTypeOrSelf(value).getIntOrFloatBitWidth(), 8);
+  return llvm::divideCeil(getElementTypeOrSelf(value).getIntOrFloatBitWidth(),
+                          8);
 }
 
 std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,

@@ -15,9 +15,10 @@ from programs import Case, get_ptx, one_pass, two_pass
 # Instructions of a thread that finishes 264 slices, at most.
 MOST_FINISH = 640
 # Those of a flat kernel, and for an element that it adds, or computes; of bf16, two elements are unpacked and one is
-# rounded.
-MOST_FLAT = {"f32": 1400, "bf16": 2100}
-MOST_ADDED, MOST_COMPUTED = {"f32": 10, "bf16": 12.5}, {"f32": 6, "bf16": 9}
+# rounded. Pieces of 4 of them take a few more for an element, and fewer in all.
+MOST_FLAT = {"f32": 1400, "bf16": 2100, "bf16 by 4": 1700}
+MOST_ADDED = {"f32": 10, "bf16": 12.5, "bf16 by 4": 13}
+MOST_COMPUTED = {"f32": 6, "bf16": 9, "bf16 by 4": 9.5}
 
 
 def disassemble(ptxas, cuobjdump, path, chip):
@@ -84,10 +85,10 @@ def measure_loops(code, width):
         if not branch or int(branch[1], 16) >= address:
             continue
         body = [pair for pair in code if int(branch[1], 16) <= pair[0] <= address]
-        vectors = count(body, r"\bLDS\.128\b")
-        # Four pieces of each operand; others are the rest of the rows.
-        if vectors == 8:
-            yield len(body) / (vectors // 2 * (16 // width)), count(body, r"\bSTG\.E\.128\b") > 0
+        for size in (8, 16):
+            # Four pieces of each operand; others are the rest of the rows.
+            if count(body, rf"\bLDS\.{8 * size}\b") == 8:
+                yield len(body) / (4 * (size // width)), count(body, rf"\bSTG\.E\.{8 * size}\b") > 0
 
 
 def check_flat(kernels, data):
@@ -95,7 +96,10 @@ def check_flat(kernels, data):
     assert len(code) <= MOST_FLAT[data], f"expected at most {MOST_FLAT[data]} instructions, got {len(code)}"
     copies = count(code, r"\bUBLKCP\b")
     assert copies == 2, f"expected a loop of a copy of each operand, got {copies} copies"
-    found = dict((stores, each) for each, stores in measure_loops(code, {"f32": 4, "bf16": 2}[data]))
+    found = {}
+    # Slow paths behind the kernel branch back into it, which is no loop.
+    for each, stores in measure_loops(code, 4 if data == "f32" else 2):
+        found[stores] = min(each, found.get(stores, each))
     assert set(found) == {False, True}, f"expected a loop that adds and one that stores, got {found}"
     for stores, most in ((False, MOST_ADDED[data]), (True, MOST_COMPUTED[data])):
         assert found[stores] <= most, f"expected at most {most} instructions for an element, got {found[stores]:.1f}"
@@ -110,7 +114,7 @@ def checks(chip):
         for data, channels in (("f32", 4), ("bf16", 8)):
             yield (lambda kernels, data=data: check_flat(kernels, data)), Case(
                 (256, 2048, 7, 7), one_pass(columns=channels, cluster=4, threads=256), chip=chip, data=data)
-        yield (lambda kernels: check_flat(kernels, "bf16")), Case((256, 1024, 14, 14), chip=chip, data="bf16")
+        yield (lambda kernels: check_flat(kernels, "bf16 by 4")), Case((256, 1024, 14, 14), chip=chip, data="bf16")
     slices = two_pass(threads=512, blocks=264)
     yield check_finish, Case((33792, 64), slices, chip=chip)
     yield check_finish, Case((33792, 64), slices, chip=chip, data="bf16")

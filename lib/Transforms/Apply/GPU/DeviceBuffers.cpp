@@ -274,9 +274,8 @@ Value DeviceBuffers::getDevice(OpBuilder &b, Value memref) {
 bool DeviceBuffers::isTemporary(Value memref) const {
   Value root = getRoot(memref);
   return llvm::is_contained(allocated, root) &&
-         llvm::none_of(results, [&](auto result) {
-           return result.first == root;
-         });
+         llvm::none_of(results,
+                       [&](auto result) { return result.first == root; });
 }
 
 bool DeviceBuffers::isAligned(Value memref) const {

@@ -244,9 +244,9 @@ protected:
     SmallVector<Value> first; // by dim: the index of its first element
   };
   /// An element of `memref`: that of its tile, if it has one.
-  std::pair<Value, SmallVector<Value>>
-  locate(OpBuilder &b, Value memref, AffineMap map,
-         const Indices &indices) const;
+  std::pair<Value, SmallVector<Value>> locate(OpBuilder &b, Value memref,
+                                              AffineMap map,
+                                              const Indices &indices) const;
 
   GpuSchedule schedule;
   DeviceBuffers &buffers;

@@ -191,9 +191,8 @@ void OnePass::emitSumsOfFlatRows(OpBuilder &b, const Kernel &kernel) {
             nested, scratch, {*flatRows, layout.length}, channel, lane);
         Value isFirst =
             inside.compare(arith::CmpIPredicate::eq, lane, inside.constant(0));
-        emitIf(nested, isFirst, [&](OpBuilder &store) {
-          storeSlots(store, totals, channel);
-        });
+        emitIf(nested, isFirst,
+               [&](OpBuilder &store) { storeSlots(store, totals, channel); });
         scf::YieldOp::create(nested, loc);
       });
 }
@@ -331,9 +330,8 @@ void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
         }
         Value isFirst =
             inside.compare(arith::CmpIPredicate::eq, lane, inside.constant(0));
-        emitIf(nested, isFirst, [&](OpBuilder &store) {
-          storeSlots(store, totals, channel);
-        });
+        emitIf(nested, isFirst,
+               [&](OpBuilder &store) { storeSlots(store, totals, channel); });
         scf::YieldOp::create(nested, loc);
       });
 }
@@ -376,9 +374,8 @@ void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
       b, {kernel.block, kernel.thread, scratch}, grid, sums, lanes);
   Value isFirst =
       index.compare(arith::CmpIPredicate::eq, row, index.constant(0));
-  emitIf(b, isFirst, [&](OpBuilder &nested) {
-    storeSlots(nested, totals, slot);
-  });
+  emitIf(b, isFirst,
+         [&](OpBuilder &nested) { storeSlots(nested, totals, slot); });
 }
 
 void mlir::bngrad::emitOnePass(OpBuilder &b, const ScheduledGroup &group,

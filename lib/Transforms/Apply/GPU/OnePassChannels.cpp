@@ -36,11 +36,10 @@ bool OnePass::isNeeded(Value memref) const {
   if (!buffers.isTemporary(memref))
     return true;
   return llvm::any_of(group.elementwise, [&](linalg::GenericOp generic) {
-    return llvm::any_of(
-        generic.getDpsInputOperands(), [&](OpOperand *operand) {
-          return getViewed(operand->get()) == getViewed(memref) &&
-                 !generic.getMatchingBlockArgument(operand).use_empty();
-        });
+    return llvm::any_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
+      return getViewed(operand->get()) == getViewed(memref) &&
+             !generic.getMatchingBlockArgument(operand).use_empty();
+    });
   });
 }
 
@@ -121,8 +120,7 @@ SmallVector<Value> OnePass::loadSlot(OpBuilder &b, Value slot,
       return loadEntry(b, array, slot);
     });
   IndexBuilder index = at(b);
-  auto number =
-      arith::ConstantIntOp::create(b, loc, block, /*width=*/32);
+  auto number = arith::ConstantIntOp::create(b, loc, block, /*width=*/32);
   DenseMap<Type, Value> mapped; // the entry at offset 0, by type
   SmallVector<Value> sums;
   for (const ChannelArray &array : slots) {
@@ -148,8 +146,8 @@ void OnePass::forEachSlot(OpBuilder &b, const Kernel &kernel,
   // The last tile may have fewer channels.
   Value most = constant(b, tile);
   if (layout.channels % tile != 0)
-    most = at(b).min(most,
-                     at(b).sub(constant(b, layout.channels), firstChannel));
+    most =
+        at(b).min(most, at(b).sub(constant(b, layout.channels), firstChannel));
   scf::ForOp::create(b, loc, kernel.thread, most, constant(b, threads),
                      ValueRange(),
                      [&](OpBuilder &nested, Location, Value slot, ValueRange) {
@@ -192,8 +190,7 @@ void OnePass::finishChannel(OpBuilder &b, Value slot, ValueRange totals) {
     Value before = buffers.getInitialValue(result);
     if (!before)
       before = read(memref, channelMap);
-    current[getViewed(memref)] =
-        arith::AddFOp::create(b, loc, before, total);
+    current[getViewed(memref)] = arith::AddFOp::create(b, loc, before, total);
   }
   for (linalg::GenericOp generic : group.channelwise) {
     IRMapping mapping = cloneElement(
@@ -221,10 +218,9 @@ void OnePass::storeChannels(OpBuilder &b, const Kernel &kernel) const {
       for (const ChannelResult &result : results) {
         if (buffers.isTemporary(result.memref))
           continue;
-        memref::StoreOp::create(nested, loc,
-                                loadEntry(nested, result.array, slot),
-                                result.memref,
-                                applyMap(nested, loc, result.map, channel));
+        memref::StoreOp::create(
+            nested, loc, loadEntry(nested, result.array, slot), result.memref,
+            applyMap(nested, loc, result.map, channel));
       }
     });
   });

@@ -79,8 +79,7 @@ void OnePass::createViews(OpBuilder &b) {
         memref::ViewOp::create(b, loc, type, bytes, offset, ValueRange());
     copies.push_back(view);
     onChip[getViewed(operand)] = {
-        view,
-        AffineMap::getMultiDimIdentityMap(group.numLoops, b.getContext()),
+        view, AffineMap::getMultiDimIdentityMap(group.numLoops, b.getContext()),
         first};
     if (flatRows)
       flatPiece.views[operand] = {
@@ -173,8 +172,8 @@ OnePass::CopiedRows OnePass::getStageRows(OpBuilder &b, Value stage) const {
     return {index.constant(0), rows};
   // The first row of a stage begins in one of its pieces.
   auto getFirst = [&](Value number) {
-    Value piece = index.mul(
-        number, index.constant(stages.chunks * stages.chunkPieces));
+    Value piece =
+        index.mul(number, index.constant(stages.chunks * stages.chunkPieces));
     Value row = index.ceilDiv(piece, index.constant(stages.rowPieces));
     return index.min(row, rows);
   };
@@ -191,8 +190,8 @@ void OnePass::createMbarriers(OpBuilder &b, const Kernel &kernel,
   auto type = nvgpu::MBarrierGroupType::get(b.getContext(), space,
                                             /*numBarriers=*/stages.count);
   mbarriers = nvgpu::MBarrierCreateOp::create(b, loc, type);
-  Value isFirst = index.compare(arith::CmpIPredicate::eq, kernel.thread,
-                                index.constant(0));
+  Value isFirst =
+      index.compare(arith::CmpIPredicate::eq, kernel.thread, index.constant(0));
   emitIf(b, isFirst, [&](OpBuilder &nested) {
     for (int64_t stage : llvm::seq(stages.count))
       nvgpu::MBarrierInitOp::create(nested, loc, mbarriers,
@@ -211,8 +210,8 @@ void OnePass::createMbarriers(OpBuilder &b, const Kernel &kernel,
 }
 
 Value OnePass::getMbarrier(OpBuilder &b, Value stage) const {
-  Value address = nvgpu::MBarrierGetOp::create(b, loc, b.getI64Type(),
-                                               mbarriers, stage);
+  Value address =
+      nvgpu::MBarrierGetOp::create(b, loc, b.getI64Type(), mbarriers, stage);
   return LLVM::IntToPtrOp::create(
       b, loc, getPointerType(b, NVVM::NVVMMemorySpace::Shared), address);
 }
@@ -242,8 +241,8 @@ void OnePass::awaitRest(OpBuilder &b) const {
 void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
   createMbarriers(b, kernel, /*arrivals=*/1);
   IndexBuilder index = at(b);
-  Value isFirst = index.compare(arith::CmpIPredicate::eq, kernel.thread,
-                                index.constant(0));
+  Value isFirst =
+      index.compare(arith::CmpIPredicate::eq, kernel.thread, index.constant(0));
   emitIf(b, isFirst, [&](OpBuilder &nested) {
     IndexBuilder inside = at(nested);
     int64_t bytesOfRow = 0;
@@ -257,14 +256,14 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
           inside.mul(count, inside.constant(bytesOfRow)), stage, Value());
     }
   });
-  // The lanes of a warp share the copies. Where a tile has all channels, the
-  // rows of a stage are one run.
+  // The lanes of a warp share the copies, of ten instructions each. Where a
+  // tile has all channels, the rows of a stage are one run.
   Value warpSize = index.constant(CudaChip::kWarpSize);
   Value isFirstWarp =
       index.compare(arith::CmpIPredicate::ult, kernel.thread, warpSize);
   emitIf(b, isFirstWarp, [&](OpBuilder &nested) {
-    Value count = layout.channelsInnermost ? constant(nested, stages.count)
-                                           : rows;
+    Value count =
+        layout.channelsInnermost ? constant(nested, stages.count) : rows;
     auto loop = scf::ForOp::create(
         nested, loc, kernel.thread, count, warpSize, ValueRange(),
         [&](OpBuilder &run, Location, Value number, ValueRange) {
@@ -335,7 +334,7 @@ void OnePass::forEachPiece(OpBuilder &b, const Kernel &kernel, unsigned i,
 void OnePass::emitAsyncPieces(OpBuilder &b, const Kernel &kernel) {
   createMbarriers(b, kernel, /*arrivals=*/threads);
   IndexBuilder index = at(b);
-  auto loop = scf::ForOp::create(
+  auto stageLoop = scf::ForOp::create(
       b, loc, index.constant(0), index.constant(stages.count),
       index.constant(1), ValueRange(),
       [&](OpBuilder &nested, Location, Value stage, ValueRange) {
@@ -358,7 +357,7 @@ void OnePass::emitAsyncPieces(OpBuilder &b, const Kernel &kernel) {
             nested, loc, getMbarrier(nested, stage), /*noinc=*/true);
         scf::YieldOp::create(nested, loc);
       });
-  disableUnrolling(loop);
+  disableUnrolling(stageLoop);
   if (stages.count == 1)
     awaitStage(b, index.constant(0));
 }

@@ -160,7 +160,7 @@ private:
   int64_t cluster, tile, rowsOfBlock;
   int64_t lanes;
   std::optional<FlatRows> flatRows;
-  AffineMap channelMap; // from the loop over channels to an operand
+  AffineMap channelMap;            // from the loop over channels to an operand
   SmallVector<ChannelArray> slots; // by sum
   SmallVector<ChannelResult> results;
   llvm::MapVector<Type, int64_t> channelBuffers; // elements, by type
