@@ -72,7 +72,8 @@ func.func @rows_of_196(%dy: tensor<32x1024x14x14xf32>, %x: tensor<32x1024x14x14x
   return %0#0, %0#1 : tensor<32x1024x14x14xf32>, tensor<1024xf32>
 }
 
-// Several channels per block, whose rows are flat: 98 of 128 threads have a piece in 2 of 32 rows, 196 of 224 in 4 of 16.
+// Several channels per block, whose rows are flat: 98 of 128 threads take the pieces of 2 rows at a time, 196 of 224
+// those of 4.
 // CHECK-LABEL: func.func @rows_of_49(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}

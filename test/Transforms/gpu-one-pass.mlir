@@ -303,6 +303,114 @@ func.func @blocks_without_rows(%x: memref<3x16xf32>, %sum: memref<16xf32>, %y: m
   return
 }
 
+#identity = affine_map<(c) -> (c)>
+
+// The sums read the mean that a per-channel result overwrites, and the elements read the result. No block overwrites it
+// before the others have read it. The elements read a result with steps from dense shared memory.
+// CHECK-LABEL: func @updated_mean(
+// CHECK-SAME:    %[[MEAN:[a-z0-9]+]]: memref<32xf32, strided<[2]>>
+// CHECK:         gpu.launch {{.*}} function(@one_pass)
+// CHECK-SAME:      workgroup(%[[CHANNELS:[a-z0-9]+]] : memref<24xf32, #gpu.address_space<workgroup>>
+// CHECK-COUNT-4:   memref.load %[[MEAN]]
+// CHECK:           vector.store %{{.+}}, %[[CHANNELS]]
+// CHECK:           nvvm.cluster.wait
+// CHECK-NOT:       memref.store %{{.+}}, %[[MEAN]]
+// CHECK:           nvvm.cluster.arrive {aligned}
+// CHECK:           vector.load %[[CHANNELS]][%{{.+}}] {{.*}}, vector<4xf32>
+// CHECK-NOT:       %[[MEAN]]
+// CHECK:           nvvm.cluster.wait
+// CHECK:           memref.store %{{.+}}, %[[MEAN]]
+// CHECK:           gpu.terminator
+func.func @updated_mean(%x: memref<64x32xf32>, %mean: memref<32xf32, strided<[2]>>, %sum: memref<32xf32>, %y: memref<64x32xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#last, #channel_of_last, #channel_of_last], iterator_types = ["reduction", "parallel"]}
+        ins(%x, %mean : memref<64x32xf32>, memref<32xf32, strided<[2]>>) outs(%sum : memref<32xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 8, cluster_blocks = 2>} {
+    ^bb0(%e: f32, %m: f32, %acc: f32):
+      %0 = arith.subf %e, %m : f32
+      %1 = arith.addf %acc, %0 fastmath<reassoc> : f32
+      linalg.yield %1 : f32
+    }
+    linalg.generic {indexing_maps = [#identity, #identity], iterator_types = ["parallel"]}
+        ins(%sum : memref<32xf32>) outs(%mean : memref<32xf32, strided<[2]>>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 8, cluster_blocks = 2>} {
+    ^bb0(%s: f32, %out: f32):
+      %0 = arith.mulf %s, %s : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#last, #channel_of_last, #last], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %mean : memref<64x32xf32>, memref<32xf32, strided<[2]>>) outs(%y : memref<64x32xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 8, cluster_blocks = 2>} {
+    ^bb0(%e: f32, %m: f32, %out: f32):
+      %0 = arith.subf %e, %m : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// Elements that read a view of a result do not find it in shared memory: two passes.
+// CHECK-LABEL: func @view_of_result(
+// CHECK:         gpu.launch {{.*}} function(@reduce)
+// CHECK-NOT:     function(@one_pass)
+// CHECK:         return
+func.func @view_of_result(%x: memref<64x32xf32>, %sum: memref<32xf32>, %y: memref<64x32xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#last, #channel_of_last], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<64x32xf32>) outs(%sum : memref<32xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 8>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    %view = memref.cast %sum : memref<32xf32> to memref<32xf32, strided<[?], offset: ?>>
+    linalg.generic {indexing_maps = [#last, #channel_of_last, #last], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %view : memref<64x32xf32>, memref<32xf32, strided<[?], offset: ?>>) outs(%y : memref<64x32xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 8>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// Results of other types have no form in shared memory.
+// CHECK-LABEL: func @index_result(
+// CHECK:         gpu.launch {{.*}} function(@reduce)
+// CHECK-NOT:     function(@one_pass)
+// CHECK:         return
+func.func @index_result(%x: memref<64x32xf32>, %sum: memref<32xf32>, %count: memref<32xindex>, %y: memref<64x32xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#last, #channel_of_last], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<64x32xf32>) outs(%sum : memref<32xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 8>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#identity, #identity], iterator_types = ["parallel"]}
+        ins(%sum : memref<32xf32>) outs(%count : memref<32xindex>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 8>} {
+    ^bb0(%s: f32, %out: index):
+      %0 = arith.fptosi %s : f32 to i64
+      %1 = arith.index_cast %0 : i64 to index
+      linalg.yield %1 : index
+    }
+    linalg.generic {indexing_maps = [#last, #channel_of_last, #last], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %sum : memref<64x32xf32>, memref<32xf32>) outs(%y : memref<64x32xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 8>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
 // The threads of a block take as many whole chunks each, here four of the 1024 vectors of a tile. The channels of a
 // thread are those of its column.
 // CHECK-LABEL: func @whole_chunks(

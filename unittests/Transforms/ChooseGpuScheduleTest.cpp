@@ -134,7 +134,7 @@ TEST(ChooseGpuScheduleTest, FlatRowsShareSharedMemory) {
             (4 * 13 * 5 + 4) * 8 + 4 * 20 + 64);
 }
 
-TEST(ChooseGpuScheduleTest, ThreadsOfFlatRowsHavePieces) {
+TEST(ChooseGpuScheduleTest, ThreadsOfFlatRows) {
   auto threads = [](const OnePassLayout &layout) {
     return choose(layout)->blockThreads;
   };

@@ -27,9 +27,10 @@ static constexpr int64_t kMostShortChannels = 64;
 static constexpr int64_t kBlocksOfMultiprocessor = 4;
 /// Threads of a multiprocessor that keep its schedulers busy.
 static constexpr int64_t kBusyThreads = 512;
-/// Pieces of the data for each of as many threads, at least.
+/// Pieces for each of kBusyThreads threads, at least.
 static constexpr int64_t kLeastPieces = 4;
-/// Pieces that take a thread as long as what it does once.
+/// The instructions that a thread executes once are about those for as many
+/// pieces.
 static constexpr int64_t kPiecesOfThread = 10;
 /// Lanes of a piece at most where each has values of its own channel: with
 /// more, registers limit the blocks of a multiprocessor.
@@ -92,7 +93,8 @@ static std::optional<GpuSchedule> chooseBlocks(const OnePassLayout &layout,
   schedule.blockThreads = 256;
   if (layout.lanes > kMostChannelLanes &&
       (layout.channelsInnermost || layout.length % layout.lanes != 0))
-    schedule.accessBits = 128 / layout.lanes * kMostChannelLanes;
+    schedule.accessBits =
+        std::max<int64_t>(128 / layout.lanes * kMostChannelLanes, 64);
   int64_t room = chip.sharedBytes / 2;
   for (int64_t channels : getTileChannels(layout))
     for (int64_t cluster = 1; cluster <= GpuSchedule::kMostClusterBlocks;
@@ -135,7 +137,7 @@ static void enlargeCluster(const OnePassLayout &layout, const CudaChip &chip,
 static void enlargeBlocks(const OnePassLayout &layout, const CudaChip &chip,
                           GpuSchedule &schedule) {
   int64_t pieces = layout.getRowsOfBlock(schedule) * schedule.blockChannels *
-                   layout.length / layout.lanes;
+                   layout.length * 128 / schedule.accessBits / layout.lanes;
   if (countBlocks(layout, schedule) <= chip.multiprocessors &&
       pieces >= kLeastPieces * kBusyThreads)
     schedule.blockThreads = kBusyThreads;

@@ -9,6 +9,7 @@
 #include "OnePassLayout.h"
 
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Support/DebugStringHelper.h"
 
 #include <numeric>
 
@@ -35,10 +36,37 @@ static SmallVector<Value> findShared(const ScheduledGroup &group) {
   return shared;
 }
 
-/// Bytes of an element of `value`.
+/// Bytes of an element of `value`, of an integer or float.
 static int64_t getWidth(Value value) {
   return llvm::divideCeil(getElementTypeOrSelf(value).getIntOrFloatBitWidth(),
                           8);
+}
+
+/// Why the results of channels cannot be in shared memory; empty: they can.
+static std::string findUnsuitableResult(const ScheduledGroup &group) {
+  SmallVector<Value> results, inputs;
+  for (linalg::GenericOp generic : group.channelwise) {
+    llvm::append_range(results, generic.getDpsInits());
+    llvm::append_range(inputs, generic.getDpsInputs());
+  }
+  for (Value result : results)
+    if (Type type = getElementTypeOrSelf(result); !type.isIntOrFloat())
+      return "expected per-channel results of integers or floats, got '" +
+             debugString(type) + "'";
+  linalg::GenericOp reduction = group.reduction;
+  for (OpOperand &init : reduction.getDpsInitsMutable())
+    if (!isDataMap(reduction.getMatchingIndexingMap(&init)))
+      results.push_back(init.get());
+  for (linalg::GenericOp generic : group.elementwise)
+    llvm::append_range(inputs, generic.getDpsInputs());
+  // Readers of shared memory are told by the memref.
+  for (Value input : inputs)
+    for (Value result : results)
+      if (isa<MemRefType>(input.getType()) &&
+          getViewed(input) != getViewed(result) &&
+          getMemory(input) == getMemory(result) && !areDisjoint(input, result))
+        return "expected no view of per-channel results";
+  return "";
 }
 
 std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
@@ -69,6 +97,9 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
       length *= sizes[loop];
     lengths.push_back(length);
   }
+  reason = findUnsuitableResult(group);
+  if (!reason.empty())
+    return std::nullopt;
   OnePassLayout layout;
   layout.channelsInnermost = isFeature.back();
   bool fits = true;

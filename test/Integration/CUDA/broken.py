@@ -51,7 +51,7 @@ EDITS = [
     ("stages", r"(?s:LAB_WAIT:.*?DONE:)", "", {"missing-wait", "race"}),
     ("stages", r"\[__mbarrier\+8\]", "[__mbarrier]", {"divergent-barrier", "race"}),
     ("columns", r"cp\.async\.mbarrier\.arrive\.noinc[^;]*;", "", {"deadlock"}),
-    ("columns", r"cp\.async\.mbarrier\.arrive\.noinc", "mbarrier.arrive", {"missing-wait", "unknown-instruction"}),
+    ("columns", r"cp\.async\.mbarrier\.arrive\.noinc", "mbarrier.arrive", {"missing-wait"}),
     # A barrier that the asynchronous proxy does not know.
     ("channel", r"fence\.proxy\.async\.shared::cta;", "", {"missing-proxy-fence"}),
     ("warps", r"fence\.proxy\.async\.shared::cta;", "fence.acq_rel.cta;", {"missing-proxy-fence"}),

@@ -194,7 +194,8 @@ Value GpuKernels::loadPiece(OpBuilder &b, linalg::GenericOp generic,
   std::tie(memref, position) = locate(b, memref, map, indices);
   if (lanes == 1 || !map.isFunctionOfDim(inner))
     return memref::LoadOp::create(b, loc, memref, position);
-  if (!isContiguous(generic, operand)) {
+  bool isTile = memref != operand.get();
+  if (!isTile && !isContiguous(generic, operand)) {
     SmallVector<Value> elements;
     Indices lane(indices);
     for (int64_t i : llvm::seq(lanes)) {

@@ -134,7 +134,7 @@ protected:
   /// Keeps LLVM from unrolling a loop of chunks, or of the rest, once more.
   /// More loads at a time are of use only where they wait for memory.
   void keepLoop(Operation *loop) const {
-    if (!onChip.empty())
+    if (hasDataOnChip)
       disableUnrolling(loop);
   }
   using GroupEmitter::delinearize;
@@ -237,7 +237,7 @@ protected:
   /// Adds `totals` to the initial values of the outputs of the reduction.
   void storeSums(OpBuilder &b, const Indices &indices, ValueRange totals) const;
 
-  /// The tile of an operand, in shared memory.
+  /// The elements of an operand that belong to the block, in shared memory.
   struct OnChip {
     Value memref;
     AffineMap map;            // from the loops to its dims
@@ -250,10 +250,11 @@ protected:
 
   GpuSchedule schedule;
   DeviceBuffers &buffers;
-  Value channels;                  // the number of channels
-  int64_t threads;                 // of a block
-  unsigned inner;                  // the innermost loop
-  DenseMap<Value, OnChip> onChip;  // by viewed memref, operands read there
+  Value channels;                 // the number of channels
+  int64_t threads;                // of a block
+  unsigned inner;                 // the innermost loop
+  DenseMap<Value, OnChip> onChip; // by viewed memref, operands read there
+  bool hasDataOnChip = false;
   const FlatPiece *flat = nullptr; // where pieces are in flat rows
   std::string module;              // the symbol of the kernels
 };

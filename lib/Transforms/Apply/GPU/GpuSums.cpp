@@ -65,7 +65,7 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
         llvm::append_range(next, position);
         scf::YieldOp::create(nested, loc, next);
       });
-  // The rest, fewer than kUnroll pieces for a thread, as one more chunk.
+  // The rest, at most kUnroll pieces for a thread, as one more chunk.
   awaitRest(b);
   SmallVector<Value> rest;
   for (unsigned i : llvm::seq(numSums()))

@@ -14,17 +14,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "OnePass.h"
-#include "Apply/Sums.h"
 #include "OnePassKernel.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Matchers.h"
-#include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "bngrad-apply-schedule"
@@ -137,6 +131,7 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
   barrier(b);
   // No block may exit before the others have read its slots.
   arrive(b, /*isRelaxed=*/!readsResults);
+  readResultsOnChip(b);
   emitElementwise(b, kernel);
   wait(b);
   // All blocks have read what this overwrites.

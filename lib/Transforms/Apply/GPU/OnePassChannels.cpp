@@ -45,10 +45,7 @@ bool OnePass::isNeeded(Value memref) const {
 
 void OnePass::planChannels() {
   auto add = [&](Value memref, AffineMap map) {
-    if (isNeeded(memref) &&
-        llvm::none_of(results, [&](const ChannelResult &result) {
-          return getViewed(result.memref) == getViewed(memref);
-        }))
+    if (isNeeded(memref) && !isResult(memref))
       results.push_back({memref, map, planArray(getElementTypeOrSelf(memref))});
   };
   linalg::GenericOp reduction = group.reduction;
@@ -59,6 +56,8 @@ void OnePass::planChannels() {
   for (linalg::GenericOp generic : group.channelwise)
     for (OpOperand &init : generic.getDpsInitsMutable())
       add(init.get(), generic.getMatchingIndexingMap(&init));
+  for (Value input : reduction.getDpsInputs())
+    readsResults |= isResult(input);
 }
 
 void OnePass::createChannels(OpBuilder &b, ValueRange shared) {
@@ -68,15 +67,25 @@ void OnePass::createChannels(OpBuilder &b, ValueRange shared) {
     });
   };
   llvm::for_each(slots, setBuffer);
+  for (ChannelResult &result : results)
+    setBuffer(result.array);
+}
+
+void OnePass::readResultsOnChip(OpBuilder &b) {
   IndexBuilder index = at(b);
   AffineMap featureMap =
       getFeatureMap(b.getContext(), group.numLoops, group.features);
-  for (ChannelResult &result : results) {
-    setBuffer(result.array);
+  for (const ChannelResult &result : results) {
     Value first = index.sub(firstChannel, index.constant(result.array.offset));
     onChip[getViewed(result.memref)] = {
         result.array.buffer, featureMap, {first}};
   }
+}
+
+bool OnePass::isResult(Value memref) const {
+  return llvm::any_of(results, [&](const ChannelResult &result) {
+    return getViewed(result.memref) == getViewed(memref);
+  });
 }
 
 Value OnePass::loadEntry(OpBuilder &b, const ChannelArray &array,
@@ -177,9 +186,7 @@ void OnePass::finishChannel(OpBuilder &b, Value slot, ValueRange totals) {
       return memref; // a scalar input
     if (Value value = current.lookup(getViewed(memref)))
       return value;
-    readsResults |= llvm::any_of(results, [&](const ChannelResult &result) {
-      return getViewed(result.memref) == getViewed(memref);
-    });
+    readsResults |= isResult(memref);
     return memref::LoadOp::create(b, loc, memref,
                                   applyMap(b, loc, map, channel));
   };

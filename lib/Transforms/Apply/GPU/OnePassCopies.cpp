@@ -51,7 +51,8 @@ OnePass::Copy OnePass::chooseCopy() const {
 void OnePass::createViews(OpBuilder &b) {
   onChip.clear();
   copies.clear();
-  if (layout.operands.empty())
+  hasDataOnChip = !layout.operands.empty();
+  if (!hasDataOnChip)
     return;
   IndexBuilder index = at(b);
   auto space =
@@ -152,7 +153,10 @@ OnePass::Stages OnePass::planStages(Copy copy) const {
   planned.chunkPieces = kUnroll * piecesOfThreads;
   int64_t chunks =
       llvm::divideCeil(rowsOfBlock * planned.rowPieces, planned.chunkPieces);
-  planned.chunks = llvm::divideCeil(chunks, kMostStages);
+  // A stage has a row at least.
+  planned.chunks =
+      std::max(llvm::divideCeil(chunks, kMostStages),
+               llvm::divideCeil(planned.rowPieces, planned.chunkPieces));
   planned.count = llvm::divideCeil(chunks, planned.chunks);
   return planned;
 }

@@ -107,9 +107,11 @@ private:
   /// Whether the elements, or anything after the group, read a result.
   bool isNeeded(Value memref) const;
   void planChannels();
-  /// Takes the buffers of the plan, and makes the elements read the results
-  /// there.
+  /// Takes the buffers of the plan.
   void createChannels(OpBuilder &b, ValueRange shared);
+  /// From here on, results are read in shared memory.
+  void readResultsOnChip(OpBuilder &b);
+  bool isResult(Value memref) const;
   /// Stores sums of the block, scalars or vectors, from slot `slot` on.
   void storeSlots(OpBuilder &b, ValueRange totals, Value slot) const;
   /// Calls `body` with each slot of the tile that belongs to the thread.
