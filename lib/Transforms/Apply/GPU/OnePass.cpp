@@ -128,14 +128,18 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
   arrive(b);
   wait(b);
   finishChannels(b, kernel);
+  // Blocks may still read what the results overwrite.
+  bool storesLast = cluster > 1 && readsResults;
+  if (!storesLast)
+    storeChannels(b, kernel);
   barrier(b);
   // No block may exit before the others have read its slots.
-  arrive(b, /*isRelaxed=*/!readsResults);
+  arrive(b, /*isRelaxed=*/!storesLast);
   readResultsOnChip(b);
   emitElementwise(b, kernel);
   wait(b);
-  // All blocks have read what this overwrites.
-  storeChannels(b, kernel);
+  if (storesLast)
+    storeChannels(b, kernel);
 }
 
 void OnePass::createFlatPiece(OpBuilder &b, const Kernel &kernel) {
