@@ -198,7 +198,9 @@ def estimate(device, launch, usage, kernel, traffic, elements):
         # overlap the loads of those after it, and stores the instructions around them.
         load, store = traffic.read / rate, traffic.written / rate
         add = max(load, sums) + min(load, sums) / count_stages(kernel)
-        time = add + max(store, results) + math.ceil(waves) * CLUSTER_BARRIER * (launch.cluster > 1)
+        # The first load of each wave is as late as that of the kernel.
+        time = (add + max(store, results) + math.ceil(waves) * CLUSTER_BARRIER * (launch.cluster > 1) +
+                (math.ceil(waves) - 1) * RAMP)
         bound = "phases of all blocks coincide" if waves <= 1 else "phases of one block follow each other"
     else:
         time = max(memory, issue) * tail

@@ -58,12 +58,26 @@ TEST(ChooseGpuScheduleTest, ClusterGrowsWithTheRows) {
 TEST(ChooseGpuScheduleTest, TwoBlocksShareAMultiprocessor) {
   // Half of 227 KB less 12 KB, of eight blocks.
   EXPECT_EQ(choose(makeLayout(3248, 200, 32))->blockThreads, 256);
-  EXPECT_FALSE(choose(makeLayout(3249, 200, 32)));
+  EXPECT_FALSE(choose(makeRowMajor(6600, 1024)));
+}
+
+TEST(ChooseGpuScheduleTest, OneBlockFillsAMultiprocessor) {
+  // 227 KB less 12 KB are 860 rows, of four blocks or of eight.
+  std::optional<GpuSchedule> schedule = choose(makeLayout(3249, 200, 32));
+  EXPECT_EQ(schedule->blockThreads, 512);
+  EXPECT_EQ(schedule->clusterBlocks, 4);
+  EXPECT_EQ(choose(makeLayout(6880, 200, 32))->clusterBlocks, 8);
+  EXPECT_FALSE(choose(makeLayout(6881, 200, 32)));
+  // Rows that are not aligned, and rows of two channels that are not flat.
+  EXPECT_FALSE(choose(makeLayout(2, 400, 14002)));
+  EXPECT_FALSE(choose(makeLayout(104, 400, 1026)));
+  EXPECT_EQ(choose(makeLayout(104, 400, 1028))->blockThreads, 512);
 }
 
 TEST(ChooseGpuScheduleTest, ClusterHasARowForEachBlock) {
   EXPECT_EQ(choose(makeLayout(2, 200, 12000))->clusterBlocks, 2);
-  EXPECT_FALSE(choose(makeLayout(1, 200, 14000)));
+  EXPECT_EQ(choose(makeLayout(1, 200, 14000))->blockThreads, 512);
+  EXPECT_FALSE(choose(makeLayout(1, 200, 30000)));
 }
 
 TEST(ChooseGpuScheduleTest, ChannelsOfABlockAreAligned) {
@@ -207,7 +221,7 @@ TEST(ChooseGpuScheduleTest, SlicesOfATileAreFew) {
   for (int64_t tiles : {1, 2, 3, 8})
     for (int64_t lanes : {1, 4, 8}) {
       GpuSchedule twoPass = chooseTwoPass(tiles, lanes, chip);
-      EXPECT_EQ(twoPass.sumBlocks, (tiles == 1 ? 2 : 4) * 132);
+      EXPECT_EQ(twoPass.sumBlocks, (tiles == 1 ? 2 : lanes == 8 ? 3 : 4) * 132);
       EXPECT_EQ(twoPass.blockThreads, tiles == 1 && lanes < 8 ? 512 : 256);
     }
 }

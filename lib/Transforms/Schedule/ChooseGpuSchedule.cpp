@@ -25,6 +25,8 @@ static constexpr int64_t kMostShortChannels = 64;
 /// 64 registers for each thread: the blocks of a second wave would read what
 /// lies before the end of the data after that.
 static constexpr int64_t kBlocksOfMultiprocessor = 4;
+/// The same for pieces of 8 elements, with 80 registers.
+static constexpr int64_t kWideBlocksOfMultiprocessor = 3;
 /// Threads of a multiprocessor that keep its schedulers busy.
 static constexpr int64_t kBusyThreads = 512;
 /// Pieces for each of kBusyThreads threads, at least.
@@ -39,15 +41,19 @@ static constexpr int64_t kMostChannelLanes = 4;
 /// are read again.
 static constexpr int64_t kSlicesOfMultiprocessor = 2;
 
-/// The least number of channels whose runs of memory start at multiples of
-/// kCopyBytes, as bulk copies must, and that divides all channels; 1 if there
+/// Whether the runs of memory of `count` channels start at multiples of
+/// kCopyBytes, as bulk copies must.
+static bool areAligned(const OnePassLayout &layout, int64_t count) {
+  return llvm::all_of(layout.widths, [&](int64_t width) {
+    return count * layout.length * width % CudaChip::kCopyBytes == 0;
+  });
+}
+
+/// The least number of aligned channels that divides all channels; 1 if there
 /// is none.
 static int64_t countAlignedChannels(const OnePassLayout &layout) {
   for (int64_t count : llvm::seq_inclusive<int64_t>(1, 16))
-    if (layout.channels % count == 0 &&
-        llvm::all_of(layout.widths, [&](int64_t width) {
-          return count * layout.length * width % CudaChip::kCopyBytes == 0;
-        }))
+    if (layout.channels % count == 0 && areAligned(layout, count))
       return count;
   return 1;
 }
@@ -81,21 +87,20 @@ static bool fits(const OnePassLayout &layout, const GpuSchedule &schedule,
   return layout.getSharedBytes(schedule) <= mostBytes - reserved;
 }
 
-/// Blocks that leave room for a second one on the multiprocessor, which loads
-/// while the first computes; nothing if no cluster can hold the rows of a tile.
-/// A block that fills a multiprocessor would load, compute and store one after
-/// the other, which takes longer than two passes by calculation
-/// (bench/results/gpu-model.md).
+/// Blocks of `threads`, as many as `resident` of which share a multiprocessor;
+/// nothing if no cluster can hold the rows of a tile.
 static std::optional<GpuSchedule> chooseBlocks(const OnePassLayout &layout,
-                                               const CudaChip &chip) {
+                                               const CudaChip &chip,
+                                               int64_t threads,
+                                               int64_t resident) {
   GpuSchedule schedule;
   schedule.fma = true;
-  schedule.blockThreads = 256;
+  schedule.blockThreads = threads;
   if (layout.lanes > kMostChannelLanes &&
       (layout.channelsInnermost || layout.length % layout.lanes != 0))
     schedule.accessBits =
         std::max<int64_t>(128 / layout.lanes * kMostChannelLanes, 64);
-  int64_t room = chip.sharedBytes / 2;
+  int64_t room = chip.sharedBytes / resident;
   for (int64_t channels : getTileChannels(layout))
     for (int64_t cluster = 1; cluster <= GpuSchedule::kMostClusterBlocks;
          cluster *= 2) {
@@ -107,6 +112,21 @@ static std::optional<GpuSchedule> chooseBlocks(const OnePassLayout &layout,
              << " channels does not hold the data in " << room << " bytes";
     }
   return std::nullopt;
+}
+
+/// Blocks that fill a multiprocessor each, where two do not fit. One adds while
+/// it loads, but stores alone. By calculation, this takes less time than a
+/// second pass for rows that come in stages (bench/results/gpu-model.md).
+static std::optional<GpuSchedule>
+chooseWholeMultiprocessor(const OnePassLayout &layout, const CudaChip &chip) {
+  if (layout.channelsInnermost)
+    return std::nullopt;
+  std::optional<GpuSchedule> schedule =
+      chooseBlocks(layout, chip, kBusyThreads, /*resident=*/1);
+  if (!schedule || !areAligned(layout, schedule->blockChannels) ||
+      (schedule->blockChannels > 1 && !layout.getFlatRows(*schedule)))
+    return std::nullopt;
+  return schedule;
 }
 
 /// Blocks of `schedule`.
@@ -217,9 +237,11 @@ std::optional<GpuSchedule>
 mlir::bngrad::chooseOnePass(const OnePassLayout &layout, const CudaChip &chip) {
   if (!chip.hasClusters() || layout.widths.empty())
     return std::nullopt;
-  std::optional<GpuSchedule> schedule = chooseBlocks(layout, chip);
+  // Of two blocks, one loads while the other computes.
+  std::optional<GpuSchedule> schedule =
+      chooseBlocks(layout, chip, /*threads=*/256, /*resident=*/2);
   if (!schedule)
-    return std::nullopt;
+    return chooseWholeMultiprocessor(layout, chip);
   enlargeCluster(layout, chip, *schedule);
   if (layout.channelsInnermost)
     return schedule;
@@ -255,7 +277,9 @@ static int64_t countTiles(const ScheduledGroup &group) {
 GpuSchedule mlir::bngrad::chooseTwoPass(int64_t tiles, int64_t lanes,
                                         const CudaChip &chip) {
   int64_t blocks =
-      std::min(tiles * kSlicesOfMultiprocessor, kBlocksOfMultiprocessor);
+      std::min(tiles * kSlicesOfMultiprocessor,
+               lanes > kMostChannelLanes ? kWideBlocksOfMultiprocessor
+                                         : kBlocksOfMultiprocessor);
   GpuSchedule schedule;
   schedule.fma = true;
   schedule.sumBlocks = chip.multiprocessors * blocks;
