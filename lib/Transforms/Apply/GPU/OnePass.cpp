@@ -356,14 +356,15 @@ OnePass::Columns OnePass::getColumns(OpBuilder &b, const Kernel &kernel) const {
 /// Threads beside each other for columns of channels.
 void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
   IndexBuilder index = at(b);
-  auto [grid, slot, channel, isActive] = getColumns(b, kernel);
+  Columns columns = getColumns(b, kernel);
+  const ThreadGrid &grid = columns.grid;
   Value stride = index.constant(grid.rows);
   Walk walk = createWalk(b, reduced, stride, lanes);
   Indices indices(group.numLoops);
-  indices[inner] = channel;
+  indices[inner] = columns.channel;
   Value row = grid.row, to = index.add(firstRow, rows);
   SmallVector<Value> sums = emitIf(
-      b, isActive,
+      b, columns.isActive,
       [&](OpBuilder &nested) {
         return emitSums(nested, walk, indices, {firstRow, row, stride, to},
                         lanes);
@@ -374,7 +375,7 @@ void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
   Value isFirst =
       index.compare(arith::CmpIPredicate::eq, row, index.constant(0));
   emitIf(b, isFirst,
-         [&](OpBuilder &nested) { storeSlots(nested, totals, slot); });
+         [&](OpBuilder &nested) { storeSlots(nested, totals, columns.slot); });
 }
 
 void mlir::bngrad::emitOnePass(OpBuilder &b, const ScheduledGroup &group,
