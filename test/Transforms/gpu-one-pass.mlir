@@ -35,8 +35,8 @@ func.func @channels_last(%x: memref<64x32xf32>, %sum: memref<32xf32>, %y: memref
 #rows = affine_map<(n, c, s) -> (n, c, s)>
 #channel = affine_map<(n, c, s) -> (c)>
 
-// Rows of 7 elements: the 7 pieces of 4 rows lie in a row of 28, and have elements of two channels. A thread loads what
-// belongs to its channels before the loop over samples, and no loop is unrolled again. The sums of 4 channels and their
+// Rows of 7 elements: the 7 pieces of 4 rows lie in a row of 28, and have elements of two channels. A thread loads the
+// values of its channels before the loop over samples, and no loop is unrolled again. The sums of 4 channels and their
 // results are in one buffer.
 // CHECK-LABEL: func @flat_rows(
 // CHECK:         %[[FLAT:.+]] = memref.collapse_shape %{{.+}} {{\[\[}}0], [1, 2]] : memref<9x8x7xf32> into memref<9x56xf32>

@@ -128,7 +128,7 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
   arrive(b);
   wait(b);
   finishChannels(b, kernel);
-  // Blocks may still read what the results overwrite.
+  // Other blocks may still read memory that the results overwrite.
   bool storesLast = cluster > 1 && readsResults;
   if (!storesLast)
     storeChannels(b, kernel);

@@ -166,7 +166,7 @@ private:
   SmallVector<ChannelArray> slots; // by sum
   SmallVector<ChannelResult> results;
   llvm::MapVector<Type, int64_t> channelBuffers; // elements, by type
-  bool readsResults = false; // whether the kernel reads what results overwrite
+  bool readsResults = false;       // whether the kernel reads memory of results
   DenseMap<Value, Value> flatData; // by memref: [row, element of a flat row]
   // In the kernel:
   Value rank;                 // of the block in its cluster
