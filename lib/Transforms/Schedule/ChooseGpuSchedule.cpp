@@ -77,7 +77,7 @@ static SmallVector<int64_t> getTileChannels(const OnePassLayout &layout) {
 static bool fits(const OnePassLayout &layout, const GpuSchedule &schedule,
                  int64_t mostBytes) {
   int64_t reserved = kReservedBytes;
-  // Those of rows are small, or their threads are chosen for what is left.
+  // Those of rows are small, or their threads are chosen for the rest.
   if (layout.channelsInnermost) {
     int64_t staticBytes = layout.getStaticBytes(schedule);
     if (staticBytes > CudaChip::kStaticSharedBytes)
@@ -142,14 +142,11 @@ static void enlargeCluster(const OnePassLayout &layout, const CudaChip &chip,
                            GpuSchedule &schedule) {
   if (schedule.clusterBlocks == 1)
     return;
+  int64_t most = std::min(GpuSchedule::kMostClusterBlocks, layout.rows);
   GpuSchedule larger = schedule;
-  larger.clusterBlocks *= 2;
-  while (larger.clusterBlocks <= GpuSchedule::kMostClusterBlocks &&
-         larger.clusterBlocks <= layout.rows &&
-         countBlocks(layout, larger) <= 2 * chip.multiprocessors) {
+  while ((larger.clusterBlocks *= 2) <= most &&
+         countBlocks(layout, larger) <= 2 * chip.multiprocessors)
     schedule = larger;
-    larger.clusterBlocks *= 2;
-  }
 }
 
 /// More threads where a multiprocessor has one block at most, and enough data

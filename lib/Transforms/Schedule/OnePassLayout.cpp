@@ -65,7 +65,8 @@ static std::string findUnsuitableResult(const ScheduledGroup &group) {
       if (isa<MemRefType>(input.getType()) &&
           getViewed(input) != getViewed(result) &&
           getMemory(input) == getMemory(result) && !areDisjoint(input, result))
-        return "expected no view of per-channel results";
+        return "expected per-channel results to be read without views, got '" +
+               debugString(input.getType()) + "'";
   return "";
 }
 
