@@ -37,16 +37,20 @@ class Device:
     l2: float
     l2_bytes: int
     shared_bytes: int
+    # Multiprocessors of each processing cluster, in which the blocks of a cluster are.
+    processing_clusters: tuple[int, ...] = ()
     threads: int = 2048
     blocks: int = 32
     registers: int = 65536
     schedulers: int = 4
 
 
+# Of 8 processing clusters of 18 multiprocessors, 132 are left in some way; this is one.
+HOPPER = (18, 18, 16, 16, 16, 16, 16, 16)
 DEVICES = {
     device.name: device for device in (
-        Device("H200", "sm_90", 132, 1.75, 4800, 7500, 50 << 20, 228 << 10),
-        Device("H100", "sm_90", 132, 1.75, 3350, 7500, 50 << 20, 228 << 10),
+        Device("H200", "sm_90", 132, 1.75, 4800, 7500, 50 << 20, 228 << 10, HOPPER),
+        Device("H100", "sm_90", 132, 1.75, 3350, 7500, 50 << 20, 228 << 10, HOPPER),
         Device("A100", "sm_80", 108, 1.41, 1555, 5000, 40 << 20, 164 << 10),
     )
 }
@@ -59,8 +63,8 @@ LATENCY = 0.8
 ISSUE_RATE, STALL = 0.8, 5
 # Between two kernels of a graph, and of a first block until its first load is back.
 GAP, RAMP = 1.0, 1.5
-# A barrier of a cluster, with the fences around it.
-CLUSTER_BARRIER = 1.5
+# A barrier of a cluster, with the fences around it, and loads from other blocks after it.
+CLUSTER_BARRIER = 0.5
 # The share of the second-level cache that keeps data from one pass to the next.
 L2_KEPT = 0.6
 # The driver's share of a block's shared memory, and units of allocation.
@@ -113,16 +117,24 @@ def count_blocks(device, launch, usage):
                device.shared_bytes // shared, device.blocks)
 
 
+def count_slots(device, launch, resident):
+    """Blocks that the device holds at once, `resident` of them on a multiprocessor."""
+    if launch.cluster == 1:
+        return device.multiprocessors * resident
+    return sum(each * resident // launch.cluster for each in device.processing_clusters) * launch.cluster
+
+
 def split_passes(kernel):
-    """The address where the pass that stores data begins: after the last barrier before
-    the first of its stores."""
-    begin = 0
+    """The addresses of the last two barriers before the first store of data, 0 for those
+    that there are not. The pass that stores data begins after the second. Between the two,
+    one pass computes the per-channel values in the first warp of a block."""
+    barriers = [0, 0]
     for instruction in kernel.instructions:
         if kernel.data_bytes([instruction], "global store"):
-            return begin
+            return tuple(barriers[-2:])
         if instruction.name.startswith(("BAR", "UCGABAR_WAIT")):
-            begin = instruction.address
-    return 0
+            barriers.append(instruction.address)
+    return 0, 0
 
 
 def loaded_bytes(kernel, instructions):
@@ -132,17 +144,17 @@ def loaded_bytes(kernel, instructions):
 
 def count_instructions(kernel, bytes_of_thread):
     """Instructions of a thread that reads `bytes_of_thread` of data in each of its passes,
-    from memory or from shared memory: before the second pass, and from there on. A pass
-    that is not a loop of the kernel is part of the instructions outside of loops, and so
-    is the part of one that comes before its loop. Of two loops of a pass, the first is
-    unrolled, and has all of the rest."""
-    second, passes = split_passes(kernel), set()
-    parts = [[], []]
+    from memory or from shared memory: before the per-channel values, for them, and from the
+    second pass on. A pass that is not a loop of the kernel is part of the instructions
+    outside of loops, and so is the part of one that comes before its loop. Of two loops of a
+    pass, the first is unrolled, and has all of the rest."""
+    channels, second = split_passes(kernel)
+    passes, parts = set(), [[], [], []]
     for instruction in kernel.outside():
-        parts[instruction.address >= second].append(instruction)
+        parts[(instruction.address >= channels) + (instruction.address >= second)].append(instruction)
     total = [len(part) for part in parts]
     for loop in kernel.loops:
-        body, number = kernel.body(loop), int(loop[0] >= second)
+        body, number = kernel.body(loop), 2 * int(loop[0] >= second)
         loaded = loaded_bytes(kernel, body)
         if not loaded or number in passes:
             continue
@@ -164,22 +176,40 @@ def find_in_flight(kernel):
                for body in [kernel.body(loop) for loop in kernel.loops] + [kernel.outside()])
 
 
+def find_tail(waves, filled, has_phases):
+    """The time of a launch over that of its data, for a last wave that is not full. `filled`
+    is how far the loads in flight of a full wave fill the memory system.
+
+    Blocks that load and store at any time share what others leave. Of blocks with phases,
+    the last wave is as long as the others; of several waves, drift fills half of it.
+    """
+    if waves <= 1:
+        return 1
+    last = waves - math.floor(waves)
+    if has_phases:
+        return min(math.ceil(waves) / waves, 1 + 0.5 / waves if waves >= 2 else 2)
+    slower = min(REACHED, filled) / min(REACHED, last * filled) if last else 1
+    return (math.floor(waves) + last * slower) / waves
+
+
 def estimate(device, launch, usage, kernel, traffic, elements):
     """The time of a launch."""
     resident = count_blocks(device, launch, usage)
-    waves = launch.blocks / (device.multiprocessors * resident)
+    waves = launch.blocks / count_slots(device, launch, resident)
     blocks = min(resident, launch.blocks / device.multiprocessors)
     is_one_pass = launch.kernel.startswith("one_pass")
     moved = traffic.read + traffic.cached
     warps = math.ceil(launch.threads / 32) * launch.blocks
-    of_passes = count_instructions(kernel, moved / (launch.blocks * launch.threads))
-    instructions = warps * sum(of_passes)
+    of_sums, of_channels, of_results = count_instructions(kernel, moved / (launch.blocks * launch.threads))
+    instructions = warps * (of_sums + of_results) + (launch.blocks if is_one_pass else warps) * of_channels
     # Few blocks leave multiprocessors idle, and few warps their schedulers.
     busy = device.multiprocessors * min(1, launch.blocks / device.multiprocessors)
     of_scheduler = math.ceil(max(blocks, 1) * warps / launch.blocks / device.schedulers)
     issue_rate = busy * device.schedulers * device.clock * 1e3 * min(ISSUE_RATE, of_scheduler / STALL)
     issue = instructions / issue_rate
-    sums, results = (warps * each / issue_rate for each in of_passes)
+    sums, results = (warps * each / issue_rate for each in (of_sums, of_results))
+    # All warps of a block wait for the one that computes the per-channel values.
+    channels = of_channels * STALL / (device.clock * 1e3) + CLUSTER_BARRIER * (launch.cluster > 1)
 
     # The copies of a tile are under way at once; of several blocks, half of the time.
     of_block = launch.shared_bytes if is_one_pass else find_in_flight(kernel) * launch.threads
@@ -189,18 +219,16 @@ def estimate(device, launch, usage, kernel, traffic, elements):
     rate = device.dram * 1e3 * min(REACHED, in_flight / needed)
     data = traffic.read + traffic.written + traffic.cached
     memory = (traffic.read + traffic.written) / rate + traffic.cached / (device.l2 * 1e3) if data else 0
-    # Of a few waves, the last one is as long as the others.
-    tail = math.ceil(waves) / waves if 1 <= waves < 2 else 1 + 0.5 / waves if waves >= 2 else 1
+    tail = find_tail(waves, in_flight / needed, is_one_pass)
     bound = ("issue of instructions" if issue > memory else
              "memory" if in_flight / needed >= REACHED else "loads in flight")
     if coincides:
-        # All blocks load, add, wait for their cluster, and store at once. Sums of a stage
-        # overlap the loads of those after it, and stores the instructions around them.
+        # All blocks load, add, compute the per-channel values, and store at once. Sums of a
+        # stage overlap the loads of those after it, and stores the instructions around them.
         load, store = traffic.read / rate, traffic.written / rate
         add = max(load, sums) + min(load, sums) / count_stages(kernel)
         # The first load of each wave is as late as that of the kernel.
-        time = (add + max(store, results) + math.ceil(waves) * CLUSTER_BARRIER * (launch.cluster > 1) +
-                (math.ceil(waves) - 1) * RAMP)
+        time = add + max(store, results) + math.ceil(waves) * channels + (math.ceil(waves) - 1) * RAMP
         bound = "phases of all blocks coincide" if waves <= 1 else "phases of one block follow each other"
     else:
         time = max(memory, issue) * tail

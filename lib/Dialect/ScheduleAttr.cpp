@@ -313,7 +313,7 @@ verifyParameters(function_ref<InFlightDiagnostic()> emitError,
   if (gpu.clusterBlocks < 1 ||
       gpu.clusterBlocks > GpuSchedule::kMostClusterBlocks ||
       !llvm::isPowerOf2_64(gpu.clusterBlocks))
-    return emitError() << "expected cluster_blocks to be 1, 2, 4 or 8, got "
+    return emitError() << "expected cluster_blocks to be 1, 2, 4, 8 or 16, got "
                        << gpu.clusterBlocks;
   if (failed(verifyRange(emitError, "block_accesses", gpu.blockAccesses)) ||
       failed(verifyRange(emitError, "sum_blocks", gpu.sumBlocks)))

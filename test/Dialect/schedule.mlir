@@ -11,10 +11,10 @@ func.func private @limits() attributes {
 
 // CHECK-LABEL: func private @limits_of_a_gpu()
 // CHECK-SAME:    test.least = #bngrad.schedule<two_pass, block_threads = 32, access_bits = 64, block_accesses = 1024, sum_blocks = 16>
-// CHECK-SAME:    test.most = #bngrad.schedule<one_pass, block_threads = 1024, block_channels = 1024, cluster_blocks = 8>
+// CHECK-SAME:    test.most = #bngrad.schedule<one_pass, block_threads = 1024, block_channels = 1024, cluster_blocks = 16>
 func.func private @limits_of_a_gpu() attributes {
   test.least = #bngrad.schedule<two_pass, block_threads = 32, access_bits = 64, block_accesses = 1024, sum_blocks = 16>,
-  test.most = #bngrad.schedule<one_pass, block_threads = 1024, block_channels = 1024, cluster_blocks = 8>}
+  test.most = #bngrad.schedule<one_pass, block_threads = 1024, block_channels = 1024, cluster_blocks = 16>}
 
 // -----
 
@@ -74,22 +74,22 @@ func.func private @limits_of_a_gpu() attributes {
 
 // -----
 
-// expected-error @below {{expected cluster_blocks to be 1, 2, 4 or 8, got 0}}
+// expected-error @below {{expected cluster_blocks to be 1, 2, 4, 8 or 16, got 0}}
 #schedule = #bngrad.schedule<one_pass, block_threads = 32, block_channels = 1024, cluster_blocks = 0>
 
 // -----
 
-// expected-error @below {{expected cluster_blocks to be 1, 2, 4 or 8, got 3}}
+// expected-error @below {{expected cluster_blocks to be 1, 2, 4, 8 or 16, got 3}}
 #schedule = #bngrad.schedule<one_pass, block_threads = 32, block_channels = 1024, cluster_blocks = 3>
 
 // -----
 
-// expected-error @below {{expected cluster_blocks to be 1, 2, 4 or 8, got 16}}
-#schedule = #bngrad.schedule<one_pass, block_threads = 32, block_channels = 1024, cluster_blocks = 16>
+// expected-error @below {{expected cluster_blocks to be 1, 2, 4, 8 or 16, got 32}}
+#schedule = #bngrad.schedule<one_pass, block_threads = 32, block_channels = 1024, cluster_blocks = 32>
 
 // -----
 
-// expected-error @below {{expected cluster_blocks to be 1, 2, 4 or 8, got -9223372036854775808}}
+// expected-error @below {{expected cluster_blocks to be 1, 2, 4, 8 or 16, got -9223372036854775808}}
 #schedule = #bngrad.schedule<one_pass, block_threads = 32, block_channels = 1024, cluster_blocks = -9223372036854775808>
 
 // -----

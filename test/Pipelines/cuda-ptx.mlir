@@ -55,9 +55,9 @@
 // CLUSTER-NEXT: barrier.cluster.wait.aligned;
 // CLUSTER:      mapa.shared::cluster
 // CLUSTER:      ld.shared::cluster.b32
-// CLUSTER:      st.global.b32
 // CLUSTER:      bar.sync 0;
 // CLUSTER-NEXT: barrier.cluster.arrive.relaxed.aligned;
+// CLUSTER:      st.global.b32
 // CLUSTER-NOT:  ld.global.v4
 // CLUSTER:      st.global.v4.b32
 // CLUSTER:      barrier.cluster.wait.aligned;

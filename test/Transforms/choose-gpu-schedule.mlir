@@ -19,12 +19,12 @@
 // REDEFINE: %{chip} = sm_90,sm_120
 // RUN: %{group} | FileCheck %s --check-prefixes=CHECK,LEAST
 
-// Rows of 12544 elements: a channel does not fit in a cluster.
+// Rows of 12544 elements: a block of a large cluster fills a multiprocessor.
 // CHECK-LABEL: func.func @long_rows(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 528, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 592, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, cluster_blocks = 16, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, cluster_blocks = 16, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 680, fma = true>}
 func.func @long_rows(%dy: tensor<32x64x112x112xf32>, %x: tensor<32x64x112x112xf32>, %p: tensor<64xf32>) -> (tensor<32x64x112x112xf32>, tensor<64xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x64x112x112xf32>) input(%x : tensor<32x64x112x112xf32>) mean(%p : tensor<64xf32>) variance(%p : tensor<64xf32>)
@@ -32,13 +32,13 @@ func.func @long_rows(%dy: tensor<32x64x112x112xf32>, %x: tensor<32x64x112x112xf3
   return %0#0, %0#1 : tensor<32x64x112x112xf32>, tensor<64xf32>
 }
 
-// Half of the data: a block fills a multiprocessor, if its shared memory is large enough.
+// Half of the data: two blocks share one.
 // CHECK-LABEL: func.func @long_rows_bf16(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 216, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 324, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, cluster_blocks = 8, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, cluster_blocks = 8, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 510, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 16, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 16, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 680, fma = true>}
 func.func @long_rows_bf16(%dy: tensor<32x64x112x112xbf16>, %x: tensor<32x64x112x112xbf16>, %p: tensor<64xf32>) -> (tensor<32x64x112x112xbf16>, tensor<64xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x64x112x112xbf16>) input(%x : tensor<32x64x112x112xbf16>) mean(%p : tensor<64xf32>) variance(%p : tensor<64xf32>)
       {feature_dims = array<i64: 1>} : tensor<32x64x112x112xbf16>, tensor<64xf32>, tensor<64xf32>
@@ -61,8 +61,8 @@ func.func @rows_of_784(%dy: tensor<32x512x28x28xf32>, %x: tensor<32x512x28x28xf3
 
 // Half of the data, half of the blocks.
 // CHECK-LABEL: func.func @rows_of_784_bf16(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 216, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 324, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
 // SM_90: bngrad.schedule = #bngrad.schedule<one_pass, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 4, fma = true>}
@@ -101,8 +101,8 @@ func.func @rows_of_49(%dy: tensor<32x2048x7x7xf32>, %x: tensor<32x2048x7x7xf32>,
 
 // Eight rows of 98 bytes, if a cluster of eight blocks holds them.
 // CHECK-LABEL: func.func @rows_of_49_bf16(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 216, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 324, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
 // SM_90: bngrad.schedule = #bngrad.schedule<one_pass, access_bits = 64, block_channels = 8, cluster_blocks = 4, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, access_bits = 64, block_channels = 8, cluster_blocks = 4, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<one_pass, access_bits = 64, cluster_blocks = 2, fma = true>}
@@ -125,8 +125,8 @@ func.func @rows_of_49_f64(%dy: tensor<32x2048x7x7xf64>, %x: tensor<32x2048x7x7xf
 }
 
 // CHECK-LABEL: func.func @three_dims(
-// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 216, fma = true>}
-// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 324, fma = true>}
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}
 // SM_90: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 4, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 4, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 8, fma = true>}
@@ -177,8 +177,8 @@ func.func @channels_last_small_bf16(%dy: tensor<32x7x7x2048xbf16>, %x: tensor<32
 // CHECK-LABEL: func.func @two_dims(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 144, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 216, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 264, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 296, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 16, cluster_blocks = 16, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 16, cluster_blocks = 16, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 340, fma = true>}
 func.func @two_dims(%dy: tensor<8192x1024xf32>, %x: tensor<8192x1024xf32>, %p: tensor<1024xf32>) -> (tensor<8192x1024xf32>, tensor<1024xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<8192x1024xf32>) input(%x : tensor<8192x1024xf32>) mean(%p : tensor<1024xf32>) variance(%p : tensor<1024xf32>)

@@ -7,15 +7,47 @@
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
 
-// Columns of 8 numbers, 64 bytes for the two sums of each: 40 KB hold 80 rows of 8 columns. Pairs of rows are
-// added through memory, from 64 rows on. A block takes 128 rows at a time, four of those at least: 64 blocks are enough
-// for all.
+// Columns of 8 numbers, 64 bytes for the two sums of each: 40 KB hold 53 rows of 12 columns. Of the 85 rows that
+// a block has threads for, four at least are 97 blocks. A thread for each number adds the sums of all rows.
 // CHECK-LABEL: func @rows_that_fit(
-// CHECK:         gpu.launch {{.*}} in (%{{.+}} = %c64, {{.*}} function(@reduce) workgroup(%{{.+}} : memref<4096xf32, #gpu.address_space<workgroup>>, %{{.+}} : memref<4096xf32, #gpu.address_space<workgroup>>)
-// CHECK:           arith.cmpi ult, %{{.+}}, %c8 : index
-// CHECK-NEXT:      arith.cmpi ult, %{{.+}}, %c80 : index
+// CHECK:         gpu.launch {{.*}} in (%{{.+}} = %c97, {{.*}} function(@reduce) workgroup(%[[SUMS:.+]] : memref<5088xf32, #gpu.address_space<workgroup>>, %{{.+}} : memref<5088xf32, #gpu.address_space<workgroup>>)
+// CHECK:           arith.cmpi ult, %{{.+}}, %c12 : index
+// CHECK-NEXT:      arith.cmpi ult, %{{.+}}, %c53 : index
+// CHECK-NOT:       gpu.shuffle
+// CHECK:           vector.store %{{.+}}, %[[SUMS]][%{{.+}}] : memref<5088xf32, #gpu.address_space<workgroup>>, vector<8xf32>
+// CHECK:           gpu.barrier
+// CHECK-NOT:       gpu.barrier
+// CHECK:           memref.load %[[SUMS]]
 // CHECK:         gpu.launch {{.*}} function(@finish)
-func.func @rows_that_fit(%x: memref<32768x64xf16>, %y: memref<32768x64xf16>, %sum0: memref<64xf32>, %sum1: memref<64xf32>) {
+func.func @rows_that_fit(%x: memref<32768x96xf16>, %y: memref<32768x96xf16>, %sum0: memref<96xf32>, %sum1: memref<96xf32>) {
+  linalg.generic {indexing_maps = [#data, #data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %y : memref<32768x96xf16>, memref<32768x96xf16>) outs(%sum0, %sum1 : memref<96xf32>, memref<96xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 1024, block_accesses = 12, sum_blocks = 1000>} {
+  ^bb0(%e: f16, %f: f16, %acc0: f32, %acc1: f32):
+    %0 = arith.extf %e : f16 to f32
+    %1 = arith.extf %f : f16 to f32
+    %2 = arith.addf %acc0, %0 fastmath<reassoc> : f32
+    %3 = arith.addf %acc1, %1 fastmath<reassoc> : f32
+    linalg.yield %2, %3 : f32, f32
+  }
+  return
+}
+
+// Four rows of 8 columns are a warp, whose sums do not need memory: 40 KB hold more rows than the block has.
+// CHECK-LABEL: func @rows_of_warps(
+// CHECK:         gpu.launch {{.*}} function(@reduce) workgroup(%[[SUMS:.+]] : memref<2048xf32, #gpu.address_space<workgroup>>, %{{.+}} : memref<2048xf32, #gpu.address_space<workgroup>>)
+// CHECK-COUNT-8:   gpu.shuffle xor %{{.+}}, %c8_i32
+// CHECK-COUNT-8:   gpu.shuffle xor %{{.+}}, %c16_i32
+// CHECK:           vector.store %{{.+}}, %[[SUMS]]
+// CHECK:           gpu.barrier
+// CHECK-NOT:       gpu.barrier
+// Of 32 groups of rows, each of 4 threads adds 8:
+// CHECK-COUNT-8:   memref.load %[[SUMS]]
+// CHECK:           gpu.shuffle xor %{{.+}}, %c2_i32
+// CHECK:           gpu.shuffle xor %{{.+}}, %c1_i32
+// CHECK-NOT:       memref.load %[[SUMS]]
+// CHECK:         gpu.launch {{.*}} function(@finish)
+func.func @rows_of_warps(%x: memref<32768x64xf16>, %y: memref<32768x64xf16>, %sum0: memref<64xf32>, %sum1: memref<64xf32>) {
   linalg.generic {indexing_maps = [#data, #data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x, %y : memref<32768x64xf16>, memref<32768x64xf16>) outs(%sum0, %sum1 : memref<64xf32>, memref<64xf32>)
       attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 1024, block_accesses = 8, sum_blocks = 1000>} {

@@ -43,12 +43,13 @@ gpu.module @kernels {
 // CHECK:         %[[ROOT:.+]] = llvm.call_intrinsic "llvm.sqrt"(%[[A]]) : (f16) -> f16
 // CHECK:         %[[ONE:.+]] = arith.constant 1.000000e+00 : f16
 // CHECK:         arith.divf %[[ONE]], %[[ROOT]] : f16
-// CHECK:         %[[WIDE:.+]] = arith.extf %[[B]] : vector<4xbf16> to vector<4xf32>
+// CHECK:         %[[WORDS:.+]] = vector.bitcast %[[B]] : vector<4xbf16> to vector<2xi32>
+// CHECK:         %[[WIDE:.+]] = arith.bitcast %{{.+}} : vector<4xi32> to vector<4xf32>
 // CHECK:         %[[ROOTS:.+]] = llvm.call_intrinsic "llvm.sqrt"(%[[WIDE]]) : (vector<4xf32>) -> vector<4xf32>
 // CHECK:         %[[NARROW:.+]] = arith.truncf %[[ROOTS]] : vector<4xf32> to vector<4xbf16>
 // CHECK:         %[[ONES:.+]] = arith.constant dense<1.000000e+00> : vector<4xbf16>
 // CHECK:         arith.divf %[[ONES]], %[[NARROW]] : vector<4xbf16>
-// CHECK-COUNT-3: arith.extf
+// CHECK-COUNT-3: vector.bitcast
 // CHECK:         llvm.call_intrinsic "llvm.fma"(%{{.+}}) : (vector<4xf32>, vector<4xf32>, vector<4xf32>) -> vector<4xf32>
 // CHECK:         arith.truncf
 gpu.module @kernels {
@@ -81,6 +82,37 @@ gpu.module @kernels {
     // expected-error @below {{expected libdevice of the CUDA toolkit at '}}
     %exp = math.exp %a : f32
     memref.store %exp, %o[] : memref<f32>
+    gpu.return
+  }
+}
+
+// -----
+
+// bf16 are widened in words of two. An odd number, and other types, are left to LLVM.
+// CHECK-LABEL: gpu.func @wide(
+// CHECK-SAME:    %[[A:.+]]: vector<4xbf16>, %[[B:.+]]: vector<3xbf16>, %[[C:.+]]: vector<4xf16>,
+// CHECK:         %[[WORDS:.+]] = vector.bitcast %[[A]] : vector<4xbf16> to vector<2xi32>
+// CHECK:         %[[BITS:.+]] = arith.constant dense<16> : vector<2xi32>
+// CHECK:         %[[LOWER:.+]] = arith.shli %[[WORDS]], %[[BITS]]
+// CHECK:         %[[MASK:.+]] = arith.constant dense<-65536> : vector<2xi32>
+// CHECK:         %[[UPPER:.+]] = arith.andi %[[WORDS]], %[[MASK]]
+// CHECK:         %[[BOTH:.+]] = vector.interleave %[[LOWER]], %[[UPPER]] : vector<2xi32> -> vector<4xi32>
+// CHECK:         %[[WIDE:.+]] = arith.bitcast %[[BOTH]] : vector<4xi32> to vector<4xf32>
+// CHECK:         arith.extf %[[B]] : vector<3xbf16> to vector<3xf32>
+// CHECK:         arith.extf %[[C]] : vector<4xf16> to vector<4xf32>
+// CHECK:         arith.extf %[[A]] : vector<4xbf16> to vector<4xf64>
+// CHECK:         vector.store %[[WIDE]]
+gpu.module @kernels {
+  gpu.func @wide(%a: vector<4xbf16>, %b: vector<3xbf16>, %c: vector<4xf16>, %o: memref<4xf32>, %p: memref<4xf64>) kernel {
+    %c0 = arith.constant 0 : index
+    %0 = arith.extf %a : vector<4xbf16> to vector<4xf32>
+    %1 = arith.extf %b : vector<3xbf16> to vector<3xf32>
+    %2 = arith.extf %c : vector<4xf16> to vector<4xf32>
+    %3 = arith.extf %a : vector<4xbf16> to vector<4xf64>
+    vector.store %0, %o[%c0] : memref<4xf32>, vector<4xf32>
+    vector.store %1, %o[%c0] : memref<4xf32>, vector<3xf32>
+    vector.store %2, %o[%c0] : memref<4xf32>, vector<4xf32>
+    vector.store %3, %p[%c0] : memref<4xf64>, vector<4xf64>
     gpu.return
   }
 }

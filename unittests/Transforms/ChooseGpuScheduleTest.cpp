@@ -53,25 +53,61 @@ TEST(ChooseGpuScheduleTest, ClusterGrowsWithTheRows) {
   EXPECT_EQ(cluster(813), 4);
   EXPECT_EQ(cluster(1625), 8);
   EXPECT_EQ(cluster(3248), 8);
+  EXPECT_EQ(cluster(3249), 16);
+  EXPECT_EQ(cluster(6496), 16);
+}
+
+TEST(ChooseGpuScheduleTest, ClusterIsAllowedOnTheChip) {
+  // Half of 99 KB less 12 KB: 150 rows. More do not share a multiprocessor.
+  EXPECT_EQ(choose(makeLayout(1200, 200, 32), "sm_120")->clusterBlocks, 8);
+  EXPECT_EQ(choose(makeLayout(1200, 200, 32), "sm_120")->blockThreads, 256);
+  EXPECT_EQ(choose(makeLayout(1201, 200, 32), "sm_120")->blockThreads, 512);
+  std::string reason;
+  auto isSupported = [&](StringRef chip, int64_t cluster) {
+    MLIRContext context;
+    context.loadDialect<BNGradDialect>();
+    GpuSchedule schedule;
+    schedule.clusterBlocks = cluster;
+    reason.clear();
+    return succeeded(CudaChip::find(chip)->verifySupport(
+        ScheduleAttr::get(&context, ScheduleKind::OnePass, schedule), reason));
+  };
+  EXPECT_TRUE(isSupported("sm_90", 16));
+  EXPECT_TRUE(isSupported("sm_120", 8));
+  EXPECT_FALSE(isSupported("sm_120", 16));
+  EXPECT_EQ(reason,
+            "expected cluster_blocks to be at most 8 on every chip, got 16");
+  EXPECT_FALSE(isSupported("sm_89", 1));
 }
 
 TEST(ChooseGpuScheduleTest, TwoBlocksShareAMultiprocessor) {
-  // Half of 227 KB less 12 KB, of eight blocks.
-  EXPECT_EQ(choose(makeLayout(3248, 200, 32))->blockThreads, 256);
-  EXPECT_FALSE(choose(makeRowMajor(6600, 1024)));
+  // Half of 227 KB less 12 KB, of sixteen blocks.
+  EXPECT_EQ(choose(makeLayout(6496, 200, 32))->blockThreads, 256);
+  EXPECT_FALSE(choose(makeRowMajor(13200, 1024)));
 }
 
 TEST(ChooseGpuScheduleTest, OneBlockFillsAMultiprocessor) {
-  // 227 KB less 12 KB are 860 rows, of four blocks or of eight.
-  std::optional<GpuSchedule> schedule = choose(makeLayout(3249, 200, 32));
+  // 227 KB less 12 KB are 860 rows, of eight blocks or of sixteen.
+  std::optional<GpuSchedule> schedule = choose(makeLayout(6497, 200, 32));
   EXPECT_EQ(schedule->blockThreads, 512);
-  EXPECT_EQ(schedule->clusterBlocks, 4);
-  EXPECT_EQ(choose(makeLayout(6880, 200, 32))->clusterBlocks, 8);
-  EXPECT_FALSE(choose(makeLayout(6881, 200, 32)));
+  EXPECT_EQ(schedule->clusterBlocks, 8);
+  EXPECT_EQ(choose(makeLayout(13760, 200, 32))->clusterBlocks, 16);
+  EXPECT_FALSE(choose(makeLayout(13761, 200, 32)));
   // Rows that are not aligned, and rows of two channels that are not flat.
   EXPECT_FALSE(choose(makeLayout(2, 400, 14002)));
-  EXPECT_FALSE(choose(makeLayout(104, 400, 1026)));
-  EXPECT_EQ(choose(makeLayout(104, 400, 1028))->blockThreads, 512);
+  EXPECT_FALSE(choose(makeLayout(208, 400, 1026)));
+  EXPECT_EQ(choose(makeLayout(208, 400, 1028))->blockThreads, 512);
+}
+
+TEST(ChooseGpuScheduleTest, OneWaveNeedsNoCluster) {
+  // Where nearly all of 132 multiprocessors have a block.
+  EXPECT_EQ(choose(makeLayout(407, 100, 32))->clusterBlocks, 1);
+  EXPECT_EQ(choose(makeLayout(407, 132, 32))->blockThreads, 512);
+  EXPECT_EQ(choose(makeLayout(407, 99, 32))->clusterBlocks, 2);
+  EXPECT_EQ(choose(makeLayout(407, 133, 32))->clusterBlocks, 2);
+  // Two fit on one as well.
+  EXPECT_EQ(choose(makeLayout(400, 132, 32))->blockThreads, 512);
+  EXPECT_EQ(choose(makeRowMajor(407, 3200))->clusterBlocks, 2);
 }
 
 TEST(ChooseGpuScheduleTest, ClusterHasARowForEachBlock) {
@@ -202,8 +238,9 @@ TEST(ChooseGpuScheduleTest, RowsOfATileAreWholeLines) {
   EXPECT_EQ(choose(makeRowMajor(300, 1024, 2))->blockChannels, 64);
   // Fewer channels than a line has.
   EXPECT_EQ(choose(makeRowMajor(300, 24))->blockChannels, 24);
-  // Half a line where a cluster of eight does not hold the whole one.
-  EXPECT_EQ(choose(makeRowMajor(6400, 1024))->blockChannels, 16);
+  // Half a line where a cluster does not hold the whole one.
+  EXPECT_EQ(choose(makeRowMajor(6400, 1024))->blockChannels, 32);
+  EXPECT_EQ(choose(makeRowMajor(12800, 1024))->blockChannels, 16);
 }
 
 TEST(ChooseGpuScheduleTest, ChipsWithoutClusters) {
@@ -221,7 +258,7 @@ TEST(ChooseGpuScheduleTest, SlicesOfATileAreFew) {
   for (int64_t tiles : {1, 2, 3, 8})
     for (int64_t lanes : {1, 4, 8}) {
       GpuSchedule twoPass = chooseTwoPass(tiles, lanes, chip);
-      EXPECT_EQ(twoPass.sumBlocks, (tiles == 1 ? 2 : lanes == 8 ? 3 : 4) * 132);
+      EXPECT_EQ(twoPass.sumBlocks, (tiles == 1 ? 2 : 4) * 132);
       EXPECT_EQ(twoPass.blockThreads, tiles == 1 && lanes < 8 ? 512 : 256);
     }
 }

@@ -69,7 +69,7 @@ struct GpuSchedule {
   // Limits of every GPU that PTX describes.
   static constexpr int64_t kWarpSize = 32;
   static constexpr int64_t kMostThreads = 1024; // of a block
-  static constexpr int64_t kMostClusterBlocks = 8;
+  static constexpr int64_t kMostClusterBlocks = 16;
 
   /// Threads of a block: whole warps, at most 1024. Sums depend on it.
   int64_t blockThreads = 256;
@@ -83,8 +83,8 @@ struct GpuSchedule {
   int64_t sumBlocks = 1024;
   /// `one_pass`: channels of a block, in [1, 2^20].
   int64_t blockChannels = 1;
-  /// `one_pass`: blocks of a cluster, which divide the rows of its channels: 1,
-  /// 2, 4 or 8.
+  /// `one_pass`: blocks of a cluster, which divide the rows of its channels: a
+  /// power of 2, at most 16.
   int64_t clusterBlocks = 1;
   /// As in CpuSchedule.
   bool fma = false;

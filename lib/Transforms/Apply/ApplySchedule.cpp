@@ -128,8 +128,7 @@ struct BNGradApplySchedulePass
       if (!getSchedule(generic))
         return WalkResult::advance();
       std::string reason;
-      if (failed(commonChip.verifySupport(getSchedule(generic).getKind(),
-                                          reason))) {
+      if (failed(commonChip.verifySupport(getSchedule(generic), reason))) {
         generic.emitOpError() << reason;
         return WalkResult::interrupt();
       }

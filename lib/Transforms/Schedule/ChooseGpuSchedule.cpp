@@ -25,8 +25,6 @@ static constexpr int64_t kMostShortChannels = 64;
 /// 64 registers for each thread: the blocks of a second wave would read what
 /// lies before the end of the data after that.
 static constexpr int64_t kBlocksOfMultiprocessor = 4;
-/// The same for pieces of 8 elements, with 80 registers.
-static constexpr int64_t kWideBlocksOfMultiprocessor = 3;
 /// Threads of a multiprocessor that keep its schedulers busy.
 static constexpr int64_t kBusyThreads = 512;
 /// Pieces for each of kBusyThreads threads, at least.
@@ -37,6 +35,9 @@ static constexpr int64_t kPiecesOfThread = 10;
 /// Lanes of a piece at most where each has values of its own channel: with
 /// more, registers limit the blocks of a multiprocessor.
 static constexpr int64_t kMostChannelLanes = 4;
+/// Blocks of a cluster that is larger than the data require, at most: the
+/// number that every chip with clusters allows.
+static constexpr int64_t kMostEnlargedBlocks = 8;
 /// Slices of a tile of channels, per multiprocessor: the sums of all of them
 /// are read again.
 static constexpr int64_t kSlicesOfMultiprocessor = 2;
@@ -102,8 +103,7 @@ static std::optional<GpuSchedule> chooseBlocks(const OnePassLayout &layout,
         std::max<int64_t>(128 / layout.lanes * kMostChannelLanes, 64);
   int64_t room = chip.sharedBytes / resident;
   for (int64_t channels : getTileChannels(layout))
-    for (int64_t cluster = 1; cluster <= GpuSchedule::kMostClusterBlocks;
-         cluster *= 2) {
+    for (int64_t cluster = 1; cluster <= chip.clusterBlocks; cluster *= 2) {
       schedule.blockChannels = channels;
       schedule.clusterBlocks = cluster;
       if (cluster <= layout.rows && fits(layout, schedule, room))
@@ -112,6 +112,13 @@ static std::optional<GpuSchedule> chooseBlocks(const OnePassLayout &layout,
              << " channels does not hold the data in " << room << " bytes";
     }
   return std::nullopt;
+}
+
+/// Blocks of `schedule`.
+static int64_t countBlocks(const OnePassLayout &layout,
+                           const GpuSchedule &schedule) {
+  return llvm::divideCeil(layout.channels, schedule.blockChannels) *
+         schedule.clusterBlocks;
 }
 
 /// Blocks that fill a multiprocessor each, where two do not fit. One adds while
@@ -129,11 +136,15 @@ chooseWholeMultiprocessor(const OnePassLayout &layout, const CudaChip &chip) {
   return schedule;
 }
 
-/// Blocks of `schedule`.
-static int64_t countBlocks(const OnePassLayout &layout,
-                           const GpuSchedule &schedule) {
-  return llvm::divideCeil(layout.channels, schedule.blockChannels) *
-         schedule.clusterBlocks;
+/// Whether blocks that fill a multiprocessor each are better than the smaller
+/// ones of `shared`: they need no cluster, all start at once in either case,
+/// and few multiprocessors have none.
+static bool isBetterWave(const OnePassLayout &layout, const CudaChip &chip,
+                         const GpuSchedule &whole, const GpuSchedule &shared) {
+  int64_t blocks = countBlocks(layout, whole);
+  return whole.clusterBlocks == 1 && shared.clusterBlocks > 1 &&
+         blocks <= chip.multiprocessors &&
+         4 * blocks > 3 * chip.multiprocessors;
 }
 
 /// Larger clusters, if there are any, while two blocks share a multiprocessor
@@ -142,7 +153,7 @@ static void enlargeCluster(const OnePassLayout &layout, const CudaChip &chip,
                            GpuSchedule &schedule) {
   if (schedule.clusterBlocks == 1)
     return;
-  int64_t most = std::min(GpuSchedule::kMostClusterBlocks, layout.rows);
+  int64_t most = std::min(kMostEnlargedBlocks, layout.rows);
   GpuSchedule larger = schedule;
   while ((larger.clusterBlocks *= 2) <= most &&
          countBlocks(layout, larger) <= 2 * chip.multiprocessors)
@@ -237,8 +248,9 @@ mlir::bngrad::chooseOnePass(const OnePassLayout &layout, const CudaChip &chip) {
   // Of two blocks, one loads while the other computes.
   std::optional<GpuSchedule> schedule =
       chooseBlocks(layout, chip, /*threads=*/256, /*resident=*/2);
-  if (!schedule)
-    return chooseWholeMultiprocessor(layout, chip);
+  std::optional<GpuSchedule> whole = chooseWholeMultiprocessor(layout, chip);
+  if (!schedule || (whole && isBetterWave(layout, chip, *whole, *schedule)))
+    return whole;
   enlargeCluster(layout, chip, *schedule);
   if (layout.channelsInnermost)
     return schedule;
@@ -274,9 +286,7 @@ static int64_t countTiles(const ScheduledGroup &group) {
 GpuSchedule mlir::bngrad::chooseTwoPass(int64_t tiles, int64_t lanes,
                                         const CudaChip &chip) {
   int64_t blocks =
-      std::min(tiles * kSlicesOfMultiprocessor,
-               lanes > kMostChannelLanes ? kWideBlocksOfMultiprocessor
-                                         : kBlocksOfMultiprocessor);
+      std::min(tiles * kSlicesOfMultiprocessor, kBlocksOfMultiprocessor);
   GpuSchedule schedule;
   schedule.fma = true;
   schedule.sumBlocks = chip.multiprocessors * blocks;

@@ -18,18 +18,18 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 static constexpr CudaChip kChips[] = {
-    {"sm_75", 75, 72, 64 << 10, 63, 80},
-    {"sm_80", 80, 108, 163 << 10, 70, 80},
-    {"sm_86", 86, 84, 99 << 10, 71, 80},
-    {"sm_87", 87, 16, 163 << 10, 74, 80},
-    {"sm_89", 89, 142, 99 << 10, 78, 80},
-    {"sm_90", 90, 132, 227 << 10, 80, 80},
-    {"sm_90a", 90, 132, 227 << 10, 80, 80},
-    {"sm_100", 100, 148, 227 << 10, 86, 86},
-    {"sm_100a", 100, 148, 227 << 10, 86, 86},
-    {"sm_103", 103, 148, 227 << 10, 88, 88},
-    {"sm_120", 120, 170, 99 << 10, 87, 87},
-    {"sm_121", 121, 48, 99 << 10, 88, 88},
+    {"sm_75", 75, 72, 64 << 10, 1, 63, 80},
+    {"sm_80", 80, 108, 163 << 10, 1, 70, 80},
+    {"sm_86", 86, 84, 99 << 10, 1, 71, 80},
+    {"sm_87", 87, 16, 163 << 10, 1, 74, 80},
+    {"sm_89", 89, 142, 99 << 10, 1, 78, 80},
+    {"sm_90", 90, 132, 227 << 10, 16, 80, 80},
+    {"sm_90a", 90, 132, 227 << 10, 16, 80, 80},
+    {"sm_100", 100, 148, 227 << 10, 16, 86, 86},
+    {"sm_100a", 100, 148, 227 << 10, 16, 86, 86},
+    {"sm_103", 103, 148, 227 << 10, 16, 88, 88},
+    {"sm_120", 120, 170, 99 << 10, 8, 87, 87},
+    {"sm_121", 121, 48, 99 << 10, 8, 88, 88},
 };
 
 // Those of LLVM 22, from the first that has one of the chips.
@@ -37,25 +37,22 @@ static constexpr unsigned kPtxVersions[] = {63, 64, 65, 70, 71, 72, 73, 74,
                                             75, 76, 77, 78, 80, 81, 82, 83,
                                             84, 85, 86, 87, 88, 90};
 
-LogicalResult CudaChip::verifySupport(ScheduleKind kind,
+LogicalResult CudaChip::verifySupport(ScheduleAttr schedule,
                                       std::string &reason) const {
-  switch (kind) {
-  case ScheduleKind::OnePass:
-    if (hasClusters())
-      return success();
-    reason =
-        "expected schedule 'one_pass' on sm_90 or newer, got " + name.str();
-    return failure();
-  case ScheduleKind::TwoPass:
-  case ScheduleKind::Loops:
-  case ScheduleKind::Channels:
-  case ScheduleKind::Tiles:
-  case ScheduleKind::Rows:
-  case ScheduleKind::Split:
-  case ScheduleKind::Sizes:
+  if (schedule.getKind() != ScheduleKind::OnePass)
     return success();
+  llvm::raw_string_ostream os(reason);
+  if (!hasClusters()) {
+    os << "expected schedule 'one_pass' on sm_90 or newer, got " << name;
+    return failure();
   }
-  llvm_unreachable("unknown kind");
+  if (int64_t blocks = schedule.getGpu().clusterBlocks;
+      blocks > clusterBlocks) {
+    os << "expected cluster_blocks to be at most " << clusterBlocks
+       << " on every chip, got " << blocks;
+    return failure();
+  }
+  return success();
 }
 
 ArrayRef<CudaChip> CudaChip::getAll() { return kChips; }
@@ -63,8 +60,10 @@ ArrayRef<CudaChip> CudaChip::getAll() { return kChips; }
 CudaChip CudaChip::getCommon(ArrayRef<const CudaChip *> chips) {
   CudaChip common = **llvm::min_element(
       chips, [](auto *a, auto *b) { return a->capability < b->capability; });
-  for (const CudaChip *chip : chips)
+  for (const CudaChip *chip : chips) {
     common.sharedBytes = std::min(common.sharedBytes, chip->sharedBytes);
+    common.clusterBlocks = std::min(common.clusterBlocks, chip->clusterBlocks);
+  }
   return common;
 }
 

@@ -432,7 +432,7 @@ private:
                             "chip is given, got "
                          << attr;
     std::string reason;
-    if (commonChip && failed(commonChip->verifySupport(attr.getKind(), reason)))
+    if (commonChip && failed(commonChip->verifySupport(attr, reason)))
       return emitError() << reason;
     return success();
   }

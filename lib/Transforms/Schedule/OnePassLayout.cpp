@@ -246,7 +246,12 @@ int64_t mlir::bngrad::getMostLanes(ArrayRef<linalg::GenericOp> generics,
   return std::min(accessBits / narrowest, 2 * accessBits / widest);
 }
 
+int64_t mlir::bngrad::getRowsOfWarp(int64_t columns) {
+  bool arePart = columns < CudaChip::kWarpSize && llvm::isPowerOf2_64(columns);
+  return arePart ? CudaChip::kWarpSize / columns : 1;
+}
+
 int64_t mlir::bngrad::getScratchSize(int64_t rows, int64_t columns,
                                      int64_t lanes) {
-  return std::max<int64_t>(llvm::PowerOf2Ceil(rows) / 2, 1) * columns * lanes;
+  return llvm::divideCeil(rows, getRowsOfWarp(columns)) * columns * lanes;
 }

@@ -93,9 +93,12 @@ FailureOr<OnePassLayout> getOnePassLayout(const ScheduledGroup &group,
 /// `accessBits` of the narrowest type, but two of the widest at most.
 int64_t getMostLanes(ArrayRef<linalg::GenericOp> generics, int64_t accessBits);
 
+/// Rows of `columns` threads that are in one warp, which exchange their sums
+/// without shared memory.
+int64_t getRowsOfWarp(int64_t columns);
+
 /// Elements of shared memory for a sum of `rows` x `columns` threads, with
-/// `lanes` elements each, along the rows: in each step the upper half of the
-/// rows hands its sums to the lower half.
+/// `lanes` elements each, along the rows.
 int64_t getScratchSize(int64_t rows, int64_t columns, int64_t lanes);
 
 } // namespace mlir::bngrad

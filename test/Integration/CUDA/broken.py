@@ -65,9 +65,10 @@ EDITS = [
     ("channel", r"(shfl\.sync\.bfly\.b32\s+%r\d+, %r\d+), 16,", r"\1, 8,", {CHECK}),
     ("warps", r"(shfl\.sync\.bfly\.b32\s+%r\d+, %r\d+), 4,", r"\1, 3,", {CHECK}),
     ("rows-two-pass", r"(shfl\.sync\.bfly\.b32\s+%r\d+, %r\d+), 2,", r"\1, 4,", {CHECK}),
+    ("columns-two-pass", r"(shfl\.sync\.bfly\.b32\s+%r\d+, %r\d+), 16,", r"\1, 8,", {CHECK}),
     # Another block of the cluster, or a missing one.
-    ("channel", r"(mapa[^;]*), 1;", r"\1, 0;", {CHECK}),
-    ("channel", r"(mapa[^;]*), 1;", r"\1, 2;", {"out-of-bounds"}),
+    ("channel", r"(mapa[^;]*), (%r\d+);", r"and.b32 \2, \2, 0; \1, \2;", {CHECK}),
+    ("channel", r"(mapa[^;]*), (%r\d+);", r"add.s32 \2, \2, 1; \1, \2;", {"out-of-bounds"}),
     # Addresses between vectors.
     ("channel", r"(ld\.shared\.v4[^\[]*\[%rd\d+)\]", r"\1+4]", {"misaligned"}),
     ("channel", r"(st\.global\.v4\.b32\s+\[%rd\d+)\]", r"\1+4]", {"misaligned"}),

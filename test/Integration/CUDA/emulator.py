@@ -74,6 +74,9 @@ def quick_cases():
     yield Case((6, 4, 3, 5), features=(0, 2), kernels=TWO_PASS)
     yield Case((0, 4, 3), kernels=())
     yield Case((1, 1, 1), kernels=("one_pass",))
+    # Clusters that each kernel must be allowed to have; their blocks' sums are shared among all lanes of a slot, or some.
+    yield one_pass_forms("warps", "f32", 16)
+    yield one_pass_forms("columns", "bf16", 16)
     yield from flat_cases()
     # Parts of larger tensors, which are dense on the device.
     yield Case((4, 6, 8, 8), crops=("dy",), cropped=(2, 3), kernels=("one_pass",))
@@ -116,7 +119,7 @@ def long_cases():
                     yield dataclasses.replace(case, crops=crops, cropped=cropped, step=step)
     for form in FORMS:
         for data in TYPES:
-            for cluster in (1, 2, 4, 8):
+            for cluster in (1, 2, 4, 8, 16):
                 yield one_pass_forms(form, data, cluster)
     # Two passes in every type; several blocks for a channel, and tiles of columns that do not divide the row.
     for data in TYPES:

@@ -296,7 +296,8 @@ def BNGradLowerKernelMathPass
     Gives: square roots, and other functions for which PTX has correctly rounded
            instructions, become intrinsics of LLVM. Upstream's conversion calls
            functions of libdevice, which round differently and need a toolkit;
-           it converts all other functions.
+           it converts all other functions. Vectors of bf16 are widened to f32 in
+           pairs, with one instruction for each element.
     Fails: if a function needs libdevice and libdevice is not found.
 
     Before:
@@ -322,7 +323,8 @@ def BNGradLowerKernelMathPass
     ```
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect"
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::vector::VectorDialect"
   ];
 }
 

@@ -39,6 +39,9 @@ struct CudaChip {
   int64_t multiprocessors;
   /// Largest shared memory of a block, in bytes.
   int64_t sharedBytes;
+  /// Largest number of blocks of a cluster; 1 without clusters. More than 8
+  /// must be allowed for each kernel, which the runtime does.
+  int64_t clusterBlocks;
   /// First version of PTX, such as 71, that supports the chip and all
   /// instructions of its kernels: bulk copies of sm_90 came with 80. Source:
   /// the release notes of the PTX ISA.
@@ -47,15 +50,15 @@ struct CudaChip {
   unsigned ptxVersion;
 
   /// True if blocks of a cluster can read each other's shared memory.
-  bool hasClusters() const { return capability >= 90; }
+  bool hasClusters() const { return clusterBlocks > 1; }
 
   /// True if an instruction rounds f32 to bf16. Source: the PTX ISA, "cvt".
   bool roundsToBF16() const { return capability >= 80; }
 
-  /// Checks that kernels of `kind` run on the chip.
+  /// Checks that kernels of `schedule` run on the chip.
   ///
   /// Errors: failure and a `reason`.
-  LogicalResult verifySupport(ScheduleKind kind, std::string &reason) const;
+  LogicalResult verifySupport(ScheduleAttr schedule, std::string &reason) const;
 
   /// The common properties of `chips`, under the name of the oldest.
   static CudaChip getCommon(ArrayRef<const CudaChip *> chips);

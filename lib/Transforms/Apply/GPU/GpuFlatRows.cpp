@@ -96,19 +96,6 @@ Value GpuKernels::getFlatIndices(OpBuilder &b, unsigned loop) const {
   return vector::FromElementsOp::create(b, loc, type, values);
 }
 
-/// The sum of `values`, as a tree.
-static Value addTree(OpBuilder &b, Location loc, SmallVector<Value> values) {
-  while (values.size() > 1) {
-    SmallVector<Value> sums;
-    for (size_t i = 0; i + 1 < values.size(); i += 2)
-      sums.push_back(arith::AddFOp::create(b, loc, values[i], values[i + 1]));
-    if (values.size() % 2 != 0)
-      sums.push_back(values.back());
-    values = std::move(sums);
-  }
-  return values.front();
-}
-
 /// The first piece of a flat row with elements of a channel of the tile.
 static Value getFirstPiece(IndexBuilder index, const FlatLayout &layout,
                            Value channelOfTile) {
@@ -130,7 +117,7 @@ void GpuKernels::storeFlatSums(OpBuilder &b, ArrayRef<Value> scratch,
       values.push_back(at(nested).select(isFirst, ofFirst ? value : none,
                                          ofFirst ? none : value));
     }
-    return addTree(nested, loc, values);
+    return addTree(nested, values);
   };
   auto getSlot = [&](OpBuilder &nested, Value channel, Value piece) {
     IndexBuilder inside = at(nested);
@@ -190,7 +177,6 @@ SmallVector<Value> GpuKernels::addFlatSums(OpBuilder &b,
   }
   SmallVector<Value> totals;
   for (const SmallVector<Value> &ofSum : values)
-    totals.push_back(
-        addAcrossWarp(b, addTree(b, loc, ofSum), CudaChip::kWarpSize));
+    totals.push_back(addAcrossWarp(b, addTree(b, ofSum), CudaChip::kWarpSize));
   return totals;
 }

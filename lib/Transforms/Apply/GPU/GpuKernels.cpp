@@ -85,7 +85,8 @@ void GpuKernels::launch(OpBuilder &b, StringRef name, const LaunchShape &shape,
                                         loc);
   SmallVector<Value> attributions(
       launchOp.getBody().getArguments().take_back(shape.shared.size()));
-  body(b, {launchOp.getBlockIds().x, launchOp.getThreadIds().x, attributions});
+  body(b, {launchOp.getBlockIds().x, launchOp.getThreadIds().x, shape.threads,
+           attributions});
   gpu::TerminatorOp::create(b, loc);
 }
 

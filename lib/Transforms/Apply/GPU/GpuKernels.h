@@ -45,10 +45,11 @@ struct ThreadPieces {
   int64_t width = 0;    // bound of `thread` where it is not `stride`
 };
 
-/// The threads of a block as rows of columns.
+/// The threads of a block as rows of columns. Adjacent threads are in adjacent
+/// columns; threads left over have rows past the last.
 struct ThreadGrid {
   int64_t rows, columns;
-  Value row, column; // of a thread; threads left over have rows past the last
+  Value row, column; // of a thread
 };
 
 /// A memref whose dims are [row, element of a flat row]: those of its first
@@ -93,6 +94,7 @@ struct LaunchShape {
 /// The state of a kernel that the threads of a block share.
 struct Kernel {
   Value block, thread; // their numbers in the grid and in the block
+  int64_t threads;     // of a block
   ValueRange shared;   // workgroup memory
 };
 
@@ -218,7 +220,10 @@ protected:
   virtual void awaitChunk(OpBuilder &b, Value chunk) const {}
   /// Waits for the data that come after the whole chunks.
   virtual void awaitRest(OpBuilder &b) const {}
-  /// The sums of `pieces`.
+  /// The sum of `values`, as a tree.
+  Value addTree(OpBuilder &b, SmallVector<Value> values) const;
+  /// The sums of `pieces`: of each lane where lanes have channels of their own,
+  /// otherwise of all lanes.
   SmallVector<Value> emitSums(OpBuilder &b, const Walk &walk, Indices indices,
                               const ThreadPieces &pieces, int64_t lanes) const;
   /// `value` of each lane of a warp and of all others; `lanes` is a power of 2.
@@ -227,11 +232,26 @@ protected:
   SmallVector<Value> addAcrossBlock(OpBuilder &b, const Kernel &kernel,
                                     ValueRange sums) const;
   SmallVector<Type> getSharedTypesForBlock() const;
-  /// `sums` of the threads of a column, in its first thread.
-  SmallVector<Value> addAcrossRows(OpBuilder &b, const Kernel &kernel,
-                                   const ThreadGrid &grid, ValueRange sums,
-                                   int64_t lanes) const;
-  /// Stores each of `totals`, scalars or vectors, to its memref.
+  /// Adds `sums` of `lanes` elements along the rows of `grid`; threads without
+  /// terms have zeros. Calls `body` with the totals of each element of a row,
+  /// in one thread.
+  using TotalsBody =
+      function_ref<void(OpBuilder &, Value element, ValueRange totals)>;
+  void addAcrossRows(OpBuilder &b, const Kernel &kernel, const ThreadGrid &grid,
+                     ValueRange sums, int64_t lanes, TotalsBody body) const;
+  /// Calls `body` with each of `count` numbers, in one thread of the block.
+  void forEachOfBlock(OpBuilder &b, const Kernel &kernel, int64_t count,
+                      function_ref<void(OpBuilder &, Value)> body) const;
+  /// Adjacent threads, at most `most`, that can share each of `count` numbers:
+  /// a power of 2, not more than a warp.
+  int64_t countSharers(const Kernel &kernel, int64_t count, int64_t most) const;
+  /// Calls `body` with each of `count` numbers in `parts` adjacent threads, and
+  /// with the thread's part. All threads of a warp call it, for shuffles; some
+  /// may have a number past the last.
+  using SharedBody = function_ref<void(OpBuilder &, Value number, Value part)>;
+  void forEachShared(OpBuilder &b, const Kernel &kernel, int64_t count,
+                     int64_t parts, SharedBody body) const;
+  /// Stores each of `totals` to its memref.
   void storeTotals(OpBuilder &b, ValueRange totals, ArrayRef<Value> memrefs,
                    ValueRange indices) const;
   /// Adds `totals` to the initial values of the outputs of the reduction.

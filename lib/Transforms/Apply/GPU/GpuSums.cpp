@@ -18,6 +18,9 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+/// Groups of rows that a thread adds, at least, where others could add some.
+static constexpr int64_t kGroupsOfThread = 8;
+
 SmallVector<Value>
 GpuKernels::cloneTerms(OpBuilder &b, const DenseMap<OpOperand *, Value> &common,
                        const Indices &indices, int64_t lanes) const {
@@ -31,6 +34,18 @@ GpuKernels::cloneTerms(OpBuilder &b, const DenseMap<OpOperand *, Value> &common,
   return terms;
 }
 
+Value GpuKernels::addTree(OpBuilder &b, SmallVector<Value> values) const {
+  while (values.size() > 1) {
+    SmallVector<Value> sums;
+    for (size_t i = 0; i + 1 < values.size(); i += 2)
+      sums.push_back(arith::AddFOp::create(b, loc, values[i], values[i + 1]));
+    if (values.size() % 2 != 0)
+      sums.push_back(values.back());
+    values = std::move(sums);
+  }
+  return values.front();
+}
+
 SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
                                         Indices indices,
                                         const ThreadPieces &pieces,
@@ -42,7 +57,19 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
       loadCommon(b, group.reduction, indices, lanes);
   unsigned numSumValues = 2 * numSums();
   Chunks chunks = planChunks(b, pieces);
-  SmallVector<Value> carried = zeroSums(b, lanes);
+  // Lanes of one channel are added before the running sum, which takes more
+  // instructions and registers.
+  bool joinsLanes = lanes > 1 && !flat && !group.isFeature(inner);
+  auto addChunk = [&](OpBuilder &nested, ValueRange running,
+                      SmallVector<Value> partial) {
+    if (joinsLanes)
+      for (Value &sum : partial)
+        sum = addTree(
+            nested,
+            vector::ToElementsOp::create(nested, loc, sum).getElements());
+    return addCompensated(nested, loc, running, partial);
+  };
+  SmallVector<Value> carried = zeroSums(b, joinsLanes ? 1 : lanes);
   llvm::append_range(carried, delinearize(b, walk, chunks.start));
   // Whole chunks: all loads of a chunk come before the first sum.
   auto body = scf::ForOp::create(
@@ -61,7 +88,7 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
           for (auto [sum, term] : llvm::zip_equal(partial, more))
             sum = arith::AddFOp::create(nested, loc, sum, term);
         SmallVector<Value> next =
-            addCompensated(nested, loc, args.take_front(numSumValues), partial);
+            addChunk(nested, args.take_front(numSumValues), partial);
         llvm::append_range(next, position);
         scf::YieldOp::create(nested, loc, next);
       });
@@ -85,8 +112,8 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
       });
   keepLoop(body);
   keepLoop(tail);
-  return addCompensated(b, loc, body.getResults().take_front(numSumValues),
-                        tail.getResults().take_front(numSums()));
+  return addChunk(b, body.getResults().take_front(numSumValues),
+                  tail.getResults().take_front(numSums()));
 }
 
 /// `value` of the lane whose number differs in the bits of `offset`.
@@ -98,6 +125,13 @@ static Value shuffle(OpBuilder &b, Location loc, Value value, int64_t offset) {
         .getShuffleResult();
   };
   Type type = value.getType();
+  if (isa<VectorType>(type)) {
+    SmallVector<Value> lanes(
+        vector::ToElementsOp::create(b, loc, value).getElements());
+    for (Value &lane : lanes)
+      lane = shuffle(b, loc, lane, offset);
+    return vector::FromElementsOp::create(b, loc, type, lanes);
+  }
   if (type.isF32())
     return exchange(value);
   // A word holds one of 16 bits: a user's sum may be of such a type.
@@ -144,12 +178,8 @@ SmallVector<Value> GpuKernels::addAcrossBlock(OpBuilder &b,
   Value lane = index.rem(kernel.thread, warpSize);
   Value warp = index.div(kernel.thread, warpSize);
   SmallVector<Value> totals;
-  for (Value sum : joinErrors(b, sums)) {
-    if (isa<VectorType>(sum.getType()))
-      sum =
-          vector::ReductionOp::create(b, loc, vector::CombiningKind::ADD, sum);
+  for (Value sum : joinErrors(b, sums))
     totals.push_back(addAcrossWarp(b, sum, CudaChip::kWarpSize));
-  }
   if (warps == 1)
     return totals;
   Value isFirstLane =
@@ -181,83 +211,121 @@ SmallVector<Value> GpuKernels::addAcrossBlock(OpBuilder &b,
       totals);
 }
 
-SmallVector<Value> GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
-                                             const ThreadGrid &grid,
-                                             ValueRange sums,
-                                             int64_t lanes) const {
-  IndexBuilder index = at(b);
-  Value row = grid.row;
+void GpuKernels::forEachOfBlock(
+    OpBuilder &b, const Kernel &kernel, int64_t count,
+    function_ref<void(OpBuilder &, Value)> body) const {
+  if (count <= kernel.threads)
+    return emitIf(b,
+                  at(b).compare(arith::CmpIPredicate::ult, kernel.thread,
+                                constant(b, count)),
+                  [&](OpBuilder &nested) { body(nested, kernel.thread); });
+  scf::ForOp::create(
+      b, loc, kernel.thread, constant(b, count), constant(b, kernel.threads),
+      ValueRange(), [&](OpBuilder &nested, Location, Value number, ValueRange) {
+        body(nested, number);
+        scf::YieldOp::create(nested, loc);
+      });
+}
+
+int64_t GpuKernels::countSharers(const Kernel &kernel, int64_t count,
+                                 int64_t most) const {
+  int64_t parts = std::min({most, kernel.threads / count, CudaChip::kWarpSize});
+  return parts > 1 ? llvm::bit_floor(static_cast<uint64_t>(parts)) : 1;
+}
+
+void GpuKernels::forEachShared(OpBuilder &b, const Kernel &kernel,
+                               int64_t count, int64_t parts,
+                               SharedBody body) const {
+  if (parts == 1)
+    return forEachOfBlock(b, kernel, count,
+                          [&](OpBuilder &nested, Value number) {
+                            body(nested, number, constant(nested, 0));
+                          });
+  int64_t active = llvm::alignTo(count * parts, CudaChip::kWarpSize);
+  forEachOfBlock(b, kernel, active, [&](OpBuilder &nested, Value thread) {
+    Value width = constant(nested, parts);
+    body(nested, at(nested).div(thread, width), at(nested).rem(thread, width));
+  });
+}
+
+void GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
+                               const ThreadGrid &grid, ValueRange sums,
+                               int64_t lanes, TotalsBody body) const {
   SmallVector<Value> totals = joinErrors(b, sums);
-  // [row][lane][column]: neighbours write to neighbours.
-  auto getSlot = [&](OpBuilder &nested, Value slotRow, int64_t lane) {
+  if (grid.rows == 1 && lanes == 1)
+    return forEachOfBlock(
+        b, kernel, grid.columns,
+        [&](OpBuilder &nested, Value column) { body(nested, column, totals); });
+  IndexBuilder index = at(b);
+  int64_t rowsOfWarp = getRowsOfWarp(grid.columns);
+  for (Value &total : totals)
+    for (int64_t row = 1; row < rowsOfWarp; row *= 2)
+      total = arith::AddFOp::create(b, loc, total,
+                                    shuffle(b, loc, total, row * grid.columns));
+  // [group of rows][element]
+  int64_t groups = llvm::divideCeil(grid.rows, rowsOfWarp);
+  int64_t elements = grid.columns * lanes;
+  Value group = index.div(grid.row, index.constant(rowsOfWarp));
+  Value isFirst = index.compare(arith::CmpIPredicate::eq,
+                                index.rem(grid.row, index.constant(rowsOfWarp)),
+                                index.constant(0));
+  Value hasRow = index.compare(arith::CmpIPredicate::ult, grid.row,
+                               index.constant(grid.rows));
+  emitIf(b, index.bitAnd(isFirst, hasRow), [&](OpBuilder &nested) {
     IndexBuilder inside = at(nested);
-    Value line = inside.add(inside.mul(slotRow, inside.constant(lanes)),
-                            inside.constant(lane));
-    return inside.add(inside.mul(line, inside.constant(grid.columns)),
-                      grid.column);
-  };
-  auto getLane = [&](OpBuilder &nested, Value value, int64_t lane) -> Value {
-    if (lanes == 1)
-      return value;
-    return vector::ExtractOp::create(nested, loc, value, lane);
-  };
-  for (int64_t active = llvm::PowerOf2Ceil(grid.rows); active > 1;
-       active /= 2) {
-    int64_t half = active / 2;
-    Value halfValue = index.constant(half);
-    Value isUpper = index.compare(arith::CmpIPredicate::uge, row, halfValue);
-    Value isActive = index.compare(arith::CmpIPredicate::ult, row,
-                                   index.constant(std::min(active, grid.rows)));
-    emitIf(b, index.bitAnd(isUpper, isActive), [&](OpBuilder &nested) {
-      Value slotRow = at(nested).sub(row, halfValue);
-      for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals))
-        for (int64_t lane : llvm::seq(lanes))
-          memref::StoreOp::create(nested, loc, getLane(nested, total, lane),
-                                  shared, getSlot(nested, slotRow, lane));
-    });
-    barrier(b);
-    Value other = index.add(row, halfValue);
-    Value hasOther = index.compare(arith::CmpIPredicate::ult, other,
-                                   index.constant(std::min(active, grid.rows)));
-    Value isLower = index.compare(arith::CmpIPredicate::ult, row, halfValue);
-    totals = emitIf(
-        b, index.bitAnd(isLower, hasOther),
-        [&](OpBuilder &nested) {
-          SmallVector<Value> next;
-          for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals)) {
-            Value memref = shared;
-            auto load = [&](int64_t lane) -> Value {
-              return memref::LoadOp::create(nested, loc, memref,
-                                            getSlot(nested, row, lane));
-            };
-            Value value;
-            if (lanes == 1)
-              value = load(0);
-            else
-              value = vector::FromElementsOp::create(
-                  nested, loc, total.getType(),
-                  llvm::map_to_vector(llvm::seq(lanes), load));
-            next.push_back(arith::AddFOp::create(nested, loc, total, value));
+    Value slot = inside.add(inside.mul(group, inside.constant(elements)),
+                            inside.mul(grid.column, inside.constant(lanes)));
+    for (auto [shared, total] : llvm::zip_equal(kernel.shared, totals))
+      if (lanes == 1)
+        memref::StoreOp::create(nested, loc, total, shared, slot);
+      else
+        vector::StoreOp::create(nested, loc, total, shared, slot);
+  });
+  barrier(b);
+  int64_t parts = countSharers(kernel, elements, groups / kGroupsOfThread);
+  bool areWarps = elements * parts % CudaChip::kWarpSize == 0;
+  forEachShared(
+      b, kernel, elements, parts,
+      [&](OpBuilder &nested, Value element, Value part) {
+        IndexBuilder inside = at(nested);
+        SmallVector<Value> ofElement;
+        for (auto [i, shared] : llvm::enumerate(kernel.shared)) {
+          SmallVector<Value> values;
+          for (int64_t first = 0; first < groups; first += parts) {
+            Value slot =
+                inside.add(inside.mul(inside.add(part, inside.constant(first)),
+                                      inside.constant(elements)),
+                           element);
+            // Past the last group, or element.
+            Value isSlot;
+            if (first + parts > groups || (parts > 1 && !areWarps)) {
+              isSlot = inside.compare(arith::CmpIPredicate::ult, slot,
+                                      inside.constant(groups * elements));
+              slot = inside.select(isSlot, slot, inside.constant(0));
+            }
+            Value value = memref::LoadOp::create(nested, loc, shared, slot);
+            values.push_back(
+                isSlot ? inside.select(isSlot, value, zero(nested, i)) : value);
           }
-          return next;
-        },
-        totals);
-    // The next step writes where this one reads.
-    if (half > 1)
-      barrier(b);
-  }
-  return totals;
+          ofElement.push_back(
+              addAcrossWarp(nested, addTree(nested, values), parts));
+        }
+        if (parts == 1)
+          return body(nested, element, ofElement);
+        Value isFirst = inside.bitAnd(
+            inside.compare(arith::CmpIPredicate::eq, part, inside.constant(0)),
+            inside.compare(arith::CmpIPredicate::ult, element,
+                           inside.constant(elements)));
+        emitIf(nested, isFirst,
+               [&](OpBuilder &first) { body(first, element, ofElement); });
+      });
 }
 
 void GpuKernels::storeTotals(OpBuilder &b, ValueRange totals,
                              ArrayRef<Value> memrefs,
                              ValueRange indices) const {
-  for (auto [memref, total] : llvm::zip_equal(memrefs, totals)) {
-    if (isa<VectorType>(total.getType()))
-      vector::StoreOp::create(b, loc, total, memref, indices);
-    else
-      memref::StoreOp::create(b, loc, total, memref, indices);
-  }
+  for (auto [memref, total] : llvm::zip_equal(memrefs, totals))
+    memref::StoreOp::create(b, loc, total, memref, indices);
 }
 
 void GpuKernels::storeSums(OpBuilder &b, const Indices &indices,

@@ -128,13 +128,13 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
   arrive(b);
   wait(b);
   finishChannels(b, kernel);
+  barrier(b);
   // Other blocks may still read memory that the results overwrite.
   bool storesLast = cluster > 1 && readsResults;
-  if (!storesLast)
-    storeChannels(b, kernel);
-  barrier(b);
   // No block may exit before the others have read its slots.
   arrive(b, /*isRelaxed=*/!storesLast);
+  if (!storesLast)
+    storeChannels(b, kernel);
   readResultsOnChip(b);
   emitElementwise(b, kernel);
   wait(b);
@@ -294,7 +294,7 @@ void OnePass::emitSumsOfChannel(OpBuilder &b, const Kernel &kernel) {
   SmallVector<Value> sums =
       emitSums(b, walk, indices, {first, kernel.thread, stride, to}, lanes);
   SmallVector<Value> totals =
-      addAcrossBlock(b, {kernel.block, kernel.thread, scratch}, sums);
+      addAcrossBlock(b, {kernel.block, kernel.thread, threads, scratch}, sums);
   Value zero = index.constant(0);
   emitIf(b, index.compare(arith::CmpIPredicate::eq, kernel.thread, zero),
          [&](OpBuilder &nested) { storeSlots(nested, totals, zero); });
@@ -321,12 +321,8 @@ void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
         SmallVector<Value> sums =
             emitSums(nested, walk, indices, {first, lane, stride, to}, lanes);
         SmallVector<Value> totals;
-        for (Value sum : joinErrors(nested, sums)) {
-          if (isa<VectorType>(sum.getType()))
-            sum = vector::ReductionOp::create(nested, loc,
-                                              vector::CombiningKind::ADD, sum);
+        for (Value sum : joinErrors(nested, sums))
           totals.push_back(addAcrossWarp(nested, sum, CudaChip::kWarpSize));
-        }
         Value isFirst =
             inside.compare(arith::CmpIPredicate::eq, lane, inside.constant(0));
         emitIf(nested, isFirst,
@@ -370,12 +366,11 @@ void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
                         lanes);
       },
       zeroSums(b, lanes));
-  SmallVector<Value> totals = addAcrossRows(
-      b, {kernel.block, kernel.thread, scratch}, grid, sums, lanes);
-  Value isFirst =
-      index.compare(arith::CmpIPredicate::eq, row, index.constant(0));
-  emitIf(b, isFirst,
-         [&](OpBuilder &nested) { storeSlots(nested, totals, columns.slot); });
+  addAcrossRows(b, {kernel.block, kernel.thread, threads, scratch}, grid, sums,
+                lanes,
+                [&](OpBuilder &nested, Value element, ValueRange totals) {
+                  storeSlots(nested, totals, element);
+                });
 }
 
 void mlir::bngrad::emitOnePass(OpBuilder &b, const ScheduledGroup &group,

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every block of a cluster adds the slots of all blocks, in their order, and
-// computes the per-channel results of the tile, which its elements then read
-// from shared memory. The first block of the cluster stores them.
+// Every block of a cluster adds the slots of all blocks, in an order that the
+// schedule determines, and computes the per-channel results of the tile, which
+// its elements then read from shared memory. The first block of the cluster
+// stores them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -96,11 +97,8 @@ Value OnePass::loadEntry(OpBuilder &b, const ChannelArray &array,
 
 void OnePass::storeEntry(OpBuilder &b, Value value, const ChannelArray &array,
                          Value slot) const {
-  Value position = at(b).add(slot, constant(b, array.offset));
-  if (isa<VectorType>(value.getType()))
-    vector::StoreOp::create(b, loc, value, array.buffer, position);
-  else
-    memref::StoreOp::create(b, loc, value, array.buffer, position);
+  memref::StoreOp::create(b, loc, value, array.buffer,
+                          at(b).add(slot, constant(b, array.offset)));
 }
 
 void OnePass::storeSlots(OpBuilder &b, ValueRange totals, Value slot) const {
@@ -123,13 +121,13 @@ void OnePass::wait(OpBuilder &b) const {
 }
 
 SmallVector<Value> OnePass::loadSlot(OpBuilder &b, Value slot,
-                                     int64_t block) const {
+                                     Value block) const {
   if (cluster == 1)
     return llvm::map_to_vector(slots, [&](const ChannelArray &array) {
       return loadEntry(b, array, slot);
     });
   IndexBuilder index = at(b);
-  auto number = arith::ConstantIntOp::create(b, loc, block, /*width=*/32);
+  Value number = arith::IndexCastUIOp::create(b, loc, b.getI32Type(), block);
   DenseMap<Type, Value> mapped; // the entry at offset 0, by type
   SmallVector<Value> sums;
   for (const ChannelArray &array : slots) {
@@ -150,32 +148,43 @@ SmallVector<Value> OnePass::loadSlot(OpBuilder &b, Value slot,
   return sums;
 }
 
-void OnePass::forEachSlot(OpBuilder &b, const Kernel &kernel,
-                          SlotBody body) const {
-  // The last tile may have fewer channels.
+Value OnePass::countSlots(OpBuilder &b) const {
   Value most = constant(b, tile);
-  if (layout.channels % tile != 0)
-    most =
-        at(b).min(most, at(b).sub(constant(b, layout.channels), firstChannel));
-  scf::ForOp::create(b, loc, kernel.thread, most, constant(b, threads),
-                     ValueRange(),
-                     [&](OpBuilder &nested, Location, Value slot, ValueRange) {
-                       body(nested, slot);
-                       scf::YieldOp::create(nested, loc);
-                     });
+  if (layout.channels % tile == 0)
+    return most;
+  return at(b).min(most, at(b).sub(constant(b, layout.channels), firstChannel));
+}
+
+SmallVector<Value> OnePass::addSlots(OpBuilder &b, Value slot, Value part,
+                                     int64_t parts) const {
+  // All loads come first, as those from other blocks take long.
+  SmallVector<SmallVector<Value>> addends;
+  for (int64_t first = 0; first < cluster; first += parts)
+    addends.push_back(loadSlot(b, slot, at(b).add(part, constant(b, first))));
+  SmallVector<Value> sums = zeroSums(b);
+  for (const SmallVector<Value> &ofBlock : addends)
+    sums = addCompensated(b, loc, sums, ofBlock);
+  SmallVector<Value> totals = joinErrors(b, sums);
+  for (Value &total : totals)
+    total = addAcrossWarp(b, total, parts);
+  return totals;
 }
 
 void OnePass::finishChannels(OpBuilder &b, const Kernel &kernel) {
-  forEachSlot(b, kernel, [&](OpBuilder &nested, Value slot) {
-    // All loads come first, as those from other blocks take long.
-    SmallVector<SmallVector<Value>> addends;
-    for (int64_t block : llvm::seq(cluster))
-      addends.push_back(loadSlot(nested, slot, block));
-    SmallVector<Value> sums = zeroSums(nested);
-    for (const SmallVector<Value> &ofBlock : addends)
-      sums = addCompensated(nested, loc, sums, ofBlock);
-    finishChannel(nested, slot, joinErrors(nested, sums));
-  });
+  int64_t parts = countSharers(kernel, tile, cluster);
+  forEachShared(
+      b, kernel, tile, parts, [&](OpBuilder &nested, Value slot, Value part) {
+        IndexBuilder index = at(nested);
+        // The last tile may have fewer channels.
+        Value isSlot =
+            index.compare(arith::CmpIPredicate::ult, slot, countSlots(nested));
+        Value first = index.constant(0);
+        SmallVector<Value> totals =
+            addSlots(nested, index.select(isSlot, slot, first), part, parts);
+        Value isFirst = index.compare(arith::CmpIPredicate::eq, part, first);
+        emitIf(nested, index.bitAnd(isSlot, isFirst),
+               [&](OpBuilder &inside) { finishChannel(inside, slot, totals); });
+      });
 }
 
 void OnePass::finishChannel(OpBuilder &b, Value slot, ValueRange totals) {
@@ -220,15 +229,17 @@ void OnePass::storeChannels(OpBuilder &b, const Kernel &kernel) const {
   Value isFirstBlock =
       index.compare(arith::CmpIPredicate::eq, rank, index.constant(0));
   emitIf(b, isFirstBlock, [&](OpBuilder &first) {
-    forEachSlot(first, kernel, [&](OpBuilder &nested, Value slot) {
-      Value channel = at(nested).add(firstChannel, slot);
-      for (const ChannelResult &result : results) {
-        if (buffers.isTemporary(result.memref))
-          continue;
-        memref::StoreOp::create(
-            nested, loc, loadEntry(nested, result.array, slot), result.memref,
-            applyMap(nested, loc, result.map, channel));
-      }
+    forEachOfBlock(first, kernel, tile, [&](OpBuilder &nested, Value slot) {
+      Value isSlot = at(nested).compare(arith::CmpIPredicate::ult, slot,
+                                        countSlots(nested));
+      emitIf(nested, isSlot, [&](OpBuilder &store) {
+        Value channel = at(store).add(firstChannel, slot);
+        for (const ChannelResult &result : results)
+          if (!buffers.isTemporary(result.memref))
+            memref::StoreOp::create(
+                store, loc, loadEntry(store, result.array, slot), result.memref,
+                applyMap(store, loc, result.map, channel));
+      });
     });
   });
 }

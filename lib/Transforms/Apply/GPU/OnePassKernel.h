@@ -112,13 +112,16 @@ private:
   /// From here on, results are read in shared memory.
   void readResultsOnChip(OpBuilder &b);
   bool isResult(Value memref) const;
-  /// Stores sums of the block, scalars or vectors, from slot `slot` on.
+  /// Stores the sums of the block to a slot.
   void storeSlots(OpBuilder &b, ValueRange totals, Value slot) const;
-  /// Calls `body` with each slot of the tile that belongs to the thread.
-  using SlotBody = function_ref<void(OpBuilder &, Value slot)>;
-  void forEachSlot(OpBuilder &b, const Kernel &kernel, SlotBody body) const;
+  /// The slots of the tile.
+  Value countSlots(OpBuilder &b) const;
   /// The sums in a slot of block `block` of the cluster.
-  SmallVector<Value> loadSlot(OpBuilder &b, Value slot, int64_t block) const;
+  SmallVector<Value> loadSlot(OpBuilder &b, Value slot, Value block) const;
+  /// The sums of a slot in all blocks, each of `parts` adjacent threads of a
+  /// warp, a power of 2, with every `parts`-th block from `part` on.
+  SmallVector<Value> addSlots(OpBuilder &b, Value slot, Value part,
+                              int64_t parts) const;
   /// Adds the slots of all blocks, and computes the results of the tile.
   void finishChannels(OpBuilder &b, const Kernel &kernel);
   void finishChannel(OpBuilder &b, Value slot, ValueRange totals);

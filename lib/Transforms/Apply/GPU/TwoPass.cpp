@@ -243,8 +243,9 @@ TwoPass::planColumns(OpBuilder &b, const Partials &partials, int64_t lanes) {
     bytesOfColumn += lanes * sumType(i).getWidth() / 8;
   columns = std::min(columns, kMostScratchBytes / bytesOfColumn);
   tiles.columns = columns;
-  tiles.rows = std::min(threads / columns,
-                        kMostScratchBytes / (columns * bytesOfColumn));
+  tiles.rows = std::min(threads / columns, kMostScratchBytes /
+                                               (columns * bytesOfColumn) *
+                                               getRowsOfWarp(columns));
   tiles.columnsOfRow = index.div(sizes[inner], index.constant(lanes));
   tiles.tilesOfRow = index.ceilDiv(tiles.columnsOfRow, index.constant(columns));
   tiles.outerFeatures = group.features;
@@ -299,15 +300,21 @@ void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
                         getSlice(nested, tiles.slicing, slice, row), lanes);
       },
       zeroSums(b, lanes));
-  SmallVector<Value> totals = addAcrossRows(
-      b, kernel, {tiles.rows, tiles.columns, row, column}, sums, lanes);
-  Value isFirst =
-      index.compare(arith::CmpIPredicate::eq, row, index.constant(0));
-  emitIf(b, index.bitAnd(isColumn, isFirst), [&](OpBuilder &nested) {
-    Value channel =
-        at(nested).add(at(nested).mul(outerChannel, sizes[inner]), first);
-    storeTotals(nested, totals, partials.memrefs, {slice, channel});
-  });
+  Value firstOfTile =
+      index.sub(first, index.mul(column, index.constant(lanes)));
+  addAcrossRows(
+      b, kernel, {tiles.rows, tiles.columns, row, column}, sums, lanes,
+      [&](OpBuilder &nested, Value element, ValueRange totals) {
+        IndexBuilder inside = at(nested);
+        Value innermost = inside.add(firstOfTile, element);
+        Value isChannel =
+            inside.compare(arith::CmpIPredicate::ult, innermost, sizes[inner]);
+        emitIf(nested, isChannel, [&](OpBuilder &store) {
+          Value channel = at(store).add(
+              at(store).mul(outerChannel, sizes[inner]), innermost);
+          storeTotals(store, totals, partials.memrefs, {slice, channel});
+        });
+      });
 }
 
 TwoPass::FinishGrid TwoPass::planFinish(const Partials &partials) const {
@@ -395,30 +402,36 @@ void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
                                const FinishGrid &grid) {
   IndexBuilder index = at(b);
   Value width = index.constant(grid.columns);
+  Value first = index.mul(kernel.block, width);
+  auto isChannel = [&](OpBuilder &nested, Value channel) {
+    return at(nested).compare(arith::CmpIPredicate::ult, channel, channels);
+  };
+  auto finish = [&](OpBuilder &nested, Value column, ValueRange totals) {
+    Value channel = at(nested).add(first, column);
+    emitIf(nested, isChannel(nested, channel), [&](OpBuilder &inside) {
+      Indices indices(group.numLoops);
+      delinearize(inside, channel, group.features, indices);
+      if (group.reduction)
+        storeSums(inside, indices, totals);
+      emitChannelwise(inside, pick(indices, group.features));
+    });
+  };
+  if (!group.reduction)
+    return forEachOfBlock(b, kernel, grid.columns,
+                          [&](OpBuilder &nested, Value column) {
+                            finish(nested, column, /*totals=*/{});
+                          });
   Value column = index.rem(kernel.thread, width);
   Value row = index.div(kernel.thread, width);
-  Value channel = index.add(index.mul(kernel.block, width), column);
-  Value isChannel = index.compare(arith::CmpIPredicate::ult, channel, channels);
-  SmallVector<Value> totals;
-  if (group.reduction) {
-    SmallVector<Value> sums = emitIf(
-        b, isChannel,
-        [&](OpBuilder &nested) {
-          return addSlices(nested, partials, grid.rows, row, channel);
-        },
-        zeroSums(b));
-    totals = addAcrossRows(b, kernel, {grid.rows, grid.columns, row, column},
-                           sums, /*lanes=*/1);
-  }
-  Value isFirst =
-      index.compare(arith::CmpIPredicate::eq, row, index.constant(0));
-  emitIf(b, index.bitAnd(isChannel, isFirst), [&](OpBuilder &nested) {
-    Indices indices(group.numLoops);
-    delinearize(nested, channel, group.features, indices);
-    if (group.reduction)
-      storeSums(nested, indices, totals);
-    emitChannelwise(nested, pick(indices, group.features));
-  });
+  Value channel = index.add(first, column);
+  SmallVector<Value> sums = emitIf(
+      b, isChannel(b, channel),
+      [&](OpBuilder &nested) {
+        return addSlices(nested, partials, grid.rows, row, channel);
+      },
+      zeroSums(b));
+  addAcrossRows(b, kernel, {grid.rows, grid.columns, row, column}, sums,
+                /*lanes=*/1, finish);
 }
 
 void TwoPass::emitElementwise(OpBuilder &b, linalg::GenericOp generic,

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Target/LLVM/NVVM/Utils.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/DebugLog.h"
@@ -91,6 +92,30 @@ static void lower(Operation *op) {
   op->erase();
 }
 
+/// Widens an even number of bf16 as words of two: the lower element is shifted,
+/// the upper one masked. LLVM takes the words apart first.
+static void widenInPairs(arith::ExtFOp op) {
+  auto type = dyn_cast<VectorType>(op.getIn().getType());
+  if (!type || type.getRank() != 1 || type.isScalable() ||
+      type.getNumElements() % 2 != 0 || !type.getElementType().isBF16() ||
+      !getElementTypeOrSelf(op.getType()).isF32())
+    return;
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  auto words = VectorType::get({type.getNumElements() / 2}, b.getI32Type());
+  auto constant = [&](uint32_t value) -> Value {
+    return arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(words, APInt(32, value)));
+  };
+  Value pairs = vector::BitCastOp::create(b, loc, words, op.getIn());
+  Value lower = arith::ShLIOp::create(b, loc, pairs, constant(16));
+  Value upper = arith::AndIOp::create(b, loc, pairs, constant(0xffff0000));
+  Value bits = vector::InterleaveOp::create(b, loc, lower, upper);
+  op.replaceAllUsesWith(
+      arith::BitcastOp::create(b, loc, op.getType(), bits).getResult());
+  op.erase();
+}
+
 namespace {
 struct BNGradLowerKernelMathPass
     : bngrad::impl::BNGradLowerKernelMathPassBase<BNGradLowerKernelMathPass> {
@@ -99,6 +124,8 @@ struct BNGradLowerKernelMathPass
       if (isa<math::MathDialect>(op->getDialect()))
         lower(op);
     });
+    // Of the functions above, too.
+    getOperation().walk(widenInPairs);
 
     SmallString<128> libdevice(NVVM::getCUDAToolkitPath());
     llvm::sys::path::append(libdevice, "nvvm", "libdevice", "libdevice.10.bc");
