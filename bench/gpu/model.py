@@ -61,8 +61,12 @@ LATENCY = 0.8
 # Instructions that a scheduler issues in a cycle, at most, and cycles between two of a
 # warp.
 ISSUE_RATE, STALL = 0.8, 5
-# Between two kernels of a graph, and of a first block until its first load is back.
-GAP, RAMP = 1.0, 1.5
+# From the start of a block to its first load, and until this is back.
+START = 0.7
+RAMP = START + LATENCY
+# Between two kernels of a graph; until blocks that wait for the kernel ahead of them see
+# what it has stored.
+GAP, FLUSH = 1.0, 0.3
 # A barrier of a cluster, with the fences around it, and loads from other blocks after it.
 CLUSTER_BARRIER = 0.5
 # The share of the second-level cache that keeps data from one pass to the next.
@@ -167,6 +171,11 @@ def count_instructions(kernel, bytes_of_thread):
 def count_stages(kernel):
     """Parts of a tile that are waited for one by one: initialisations of mbarriers."""
     return max(sum(i.name.startswith("SYNCS.EXCH") for i in kernel.instructions), 1)
+
+
+def waits_first(kernel):
+    """Whether the kernel waits for the one ahead of it, and may be launched before that ends."""
+    return any(instruction.name.startswith("ACQBULK") for instruction in kernel.instructions)
 
 
 def find_in_flight(kernel):
@@ -323,7 +332,9 @@ def estimate_item(device, item, compiled):
     traffic = find_traffic(device, launches, tensor, item.layout == "nhwc" and item.variant != "dynamic")
     found = [estimate(device, launch, usages[launch.kernel], kernels[launch.kernel], traffic[launch.kernel],
                       item.case.elements) for launch in launches]
-    return found, sum(each.microseconds for each in found) + GAP * (len(found) - 1)
+    # Blocks that wait for the kernel ahead have started by then.
+    gaps = sum(FLUSH - START if waits_first(kernels[launch.kernel]) else GAP for launch in launches[1:])
+    return found, sum(each.microseconds for each in found) + gaps
 
 
 def make_rows(device, item, compiled):

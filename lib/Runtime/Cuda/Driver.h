@@ -66,6 +66,7 @@ enum CUmemPool_attribute : int {
 
 enum CUlaunchAttributeID : int {
   CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
+  CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
 };
 
 enum : unsigned {
@@ -90,6 +91,7 @@ struct CUlaunchAttribute {
     struct {
       unsigned x, y, z;
     } clusterDim;
+    int programmaticStreamSerializationAllowed;
   } value;
 };
 static_assert(sizeof(CUlaunchAttribute) == 72 &&
@@ -125,6 +127,7 @@ static_assert(sizeof(CUmemPoolProps) == 88 &&
 /// a symbol is the version whose signature this is. All are in CUDA 11.8.
 #define BNGRAD_CUDA_DRIVER_FUNCTIONS(X)                                        \
   X(cuInit, "cuInit", unsigned)                                                \
+  X(cuDriverGetVersion, "cuDriverGetVersion", int *)                           \
   X(cuGetErrorName, "cuGetErrorName", CUresult, const char **)                 \
   X(cuGetErrorString, "cuGetErrorString", CUresult, const char **)             \
   X(cuDeviceGet, "cuDeviceGet", CUdevice *, int)                               \
@@ -142,6 +145,8 @@ static_assert(sizeof(CUmemPoolProps) == 88 &&
   X(cuModuleUnload, "cuModuleUnload", CUmodule)                                \
   X(cuModuleGetFunction, "cuModuleGetFunction", CUfunction *, CUmodule,        \
     const char *)                                                              \
+  X(cuModuleGetGlobal, "cuModuleGetGlobal_v2", CUdeviceptr *, size_t *,        \
+    CUmodule, const char *)                                                    \
   X(cuFuncGetAttribute, "cuFuncGetAttribute", int *, CUfunction_attribute,     \
     CUfunction)                                                                \
   X(cuFuncSetAttribute, "cuFuncSetAttribute", CUfunction,                      \

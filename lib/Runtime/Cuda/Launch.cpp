@@ -120,7 +120,8 @@ static void launch(void *function, const Extents *cluster, const Extents &grid,
   config.sharedMemBytes = dynamicShared;
   config.hStream = static_cast<CUstream>(stream);
 
-  CUlaunchAttribute attribute = {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, {}, {}};
+  CUlaunchAttribute attributes[2] = {};
+  config.attrs = attributes;
   if (cluster) {
     uint64_t size = 1;
     for (intptr_t extent : {cluster->x, cluster->y, cluster->z})
@@ -128,11 +129,16 @@ static void launch(void *function, const Extents *cluster, const Extents &grid,
         size *= extent;
     if (size > kMaxPortableCluster && !allowLargeClusters(*loaded, name))
       return;
+    CUlaunchAttribute &attribute = attributes[config.numAttrs++];
+    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
     attribute.value.clusterDim.x = cluster->x;
     attribute.value.clusterDim.y = cluster->y;
     attribute.value.clusterDim.z = cluster->z;
-    config.attrs = &attribute;
-    config.numAttrs = 1;
+  }
+  if (loaded->overlaps) {
+    CUlaunchAttribute &attribute = attributes[config.numAttrs++];
+    attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attribute.value.programmaticStreamSerializationAllowed = 1;
   }
   device->check(
       device->driver.cuLaunchKernelEx(&config, loaded->function, params, extra),

@@ -134,6 +134,21 @@ LoadedKernel *Kernel::load(const Context &context) {
   return kernel;
 }
 
+/// Whether launches of the kernels of `module` may overlap: they wait for the
+/// kernel ahead, and the driver knows such launches, also while it captures
+/// them.
+static bool canOverlap(const Driver &driver, CUmodule module) {
+  constexpr int cuda12_3 = 12030;
+  int version = 0;
+  CUdeviceptr address = 0;
+  size_t size = 0;
+  return driver.cuDriverGetVersion(&version) == CUDA_SUCCESS &&
+         version >= cuda12_3 &&
+         driver.cuModuleGetGlobal(&address, &size, module,
+                                  BNGRAD_CUDA_KERNELS_WAIT_SYMBOL) ==
+             CUDA_SUCCESS;
+}
+
 CUresult Kernel::add(const Context &context, CUmodule handle,
                      const char *&call) {
   const Driver &driver = context.driver;
@@ -150,8 +165,8 @@ CUresult Kernel::add(const Context &context, CUmodule handle,
       function);
   if (result != CUDA_SUCCESS)
     return result;
-  auto made =
-      std::make_unique<LoadedKernel>(context, function, maxDynamicShared);
+  auto made = std::make_unique<LoadedKernel>(
+      context, function, canOverlap(driver, handle), maxDynamicShared);
   made->next = std::move(owner);
   owner = std::move(made);
   first.store(owner.get(), std::memory_order_release);

@@ -34,6 +34,8 @@ namespace bngrad::cuda {
 struct LoadedKernel {
   const Context &context;
   CUfunction function;
+  /// Whether it may be launched while the kernel ahead of it runs.
+  const bool overlaps;
   /// Guards changes of the attributes below.
   std::mutex mutex;
   /// The most that a launch may request, in bytes.
@@ -43,9 +45,9 @@ struct LoadedKernel {
   /// The same kernel in another context.
   std::unique_ptr<LoadedKernel> next;
 
-  LoadedKernel(const Context &context, CUfunction function,
+  LoadedKernel(const Context &context, CUfunction function, bool overlaps,
                int maxDynamicShared)
-      : context(context), function(function),
+      : context(context), function(function), overlaps(overlaps),
         maxDynamicShared(maxDynamicShared) {}
 };
 

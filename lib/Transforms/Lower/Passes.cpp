@@ -96,6 +96,7 @@ static void addKernelPasses(OpPassManager &pm, const KernelOptions &options) {
   chips.features = options.features;
   chips.optLevel = options.optLevel;
   pm.addPass(createBNGradAttachChipsPass(chips));
+  pm.addPass(createBNGradOverlapLaunchesPass());
   pm.addPass(createBNGradLowerKernelMathPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(memref::createExpandStridedMetadataPass());

@@ -362,6 +362,10 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
   return finish();
 }
 
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *, size_t *, CUmodule, const char *) {
+  return fault("cuModuleGetGlobal");
+}
+
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute, CUfunction) {
   *value = 227 << 10;
   return CUDA_SUCCESS;
@@ -375,17 +379,16 @@ CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
                           void **params, void **extra) {
   RETURN_IF_FAULTY("cuLaunchKernelEx");
-  if (config->numAttrs == 0) {
-    // As a cluster of one block, for which the number of parameters is unknown.
-    emulator().mgpuLaunchClusterKernel(
-        function, 1, 1, 1, config->gridDimX, config->gridDimY, config->gridDimZ,
-        config->blockDimX, config->blockDimY, config->blockDimZ,
-        int(config->sharedMemBytes), nullptr, params, extra);
-    return finish(CUresult(719));
-  }
-  const auto &cluster = config->attrs[0].value.clusterDim;
+  // By default a cluster of one block, for which the number of parameters is
+  // unknown. Kernels run one after the other, so that none overlaps.
+  unsigned cluster[3] = {1, 1, 1};
+  for (unsigned i = 0; i < config->numAttrs; ++i)
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+      const auto &extents = config->attrs[i].value.clusterDim;
+      cluster[0] = extents.x, cluster[1] = extents.y, cluster[2] = extents.z;
+    }
   emulator().mgpuLaunchClusterKernel(
-      function, cluster.x, cluster.y, cluster.z, config->gridDimX,
+      function, cluster[0], cluster[1], cluster[2], config->gridDimX,
       config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY,
       config->blockDimZ, int(config->sharedMemBytes), nullptr, params, extra);
   return finish(CUresult(719));

@@ -8,6 +8,8 @@
 
 #include "FakeDriverState.h"
 
+#include "BNGrad/Runtime/Cuda.h"
+
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -75,6 +77,11 @@ std::vector<fake::EventRecord> fake::takeEventRecords() {
   return std::exchange(state().eventRecords, {});
 }
 
+void fake::setVersion(int version) {
+  Lock lock(state().mutex);
+  state().version = version;
+}
+
 int fake::getOptLevel() {
   Lock lock(state().mutex);
   return state().optLevel;
@@ -122,6 +129,14 @@ static const ErrorText *findError(CUresult error) {
 }
 
 extern "C" {
+CUresult cuDriverGetVersion(int *version) {
+  SparedScope spared;
+  RETURN_IF_FAILED(ask("cuDriverGetVersion"));
+  Lock lock(state().mutex);
+  *version = state().version;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuInit(unsigned) {
   SparedScope spared;
   return ask("cuInit");
@@ -252,7 +267,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
     std::strncpy(log, "ptxas line 1; error : wrong\nptxas fatal\n\n", logSize);
     return kInvalidPtx;
   }
-  *module = state().keep(new CUmod_st{current()->id});
+  *module = state().keep(new CUmod_st{current()->id, std::string(text)});
   return CUDA_SUCCESS;
 }
 
@@ -275,6 +290,19 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
   *function = new CUfunc_st{current(), name, (48 << 10) - kStaticShared, false};
   state().keep(*function);
   return CUDA_SUCCESS;
+}
+
+/// Only modules that start with `waits` have a symbol.
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *, size_t *, CUmodule module,
+                              const char *name) {
+  SparedScope spared;
+  RETURN_IF_FAILED(ask("cuModuleGetGlobal"));
+  if (module->contextId != current()->id)
+    return kInvalidHandle;
+  return module->text == "waits" &&
+                 !std::strcmp(name, BNGRAD_CUDA_KERNELS_WAIT_SYMBOL)
+             ? CUDA_SUCCESS
+             : kNotFound;
 }
 
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute,
@@ -310,11 +338,21 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
       recordInStream("cuLaunchKernelEx", config->hStream, function->name));
   Lock lock(state().mutex);
   std::array<unsigned, 3> cluster = {};
+  bool overlaps = false;
   for (unsigned i = 0; i < config->numAttrs; ++i) {
-    if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+    const CUlaunchAttribute &attribute = config->attrs[i];
+    switch (attribute.id) {
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
+      const auto &extents = attribute.value.clusterDim;
+      cluster = {extents.x, extents.y, extents.z};
+      break;
+    }
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+      overlaps = attribute.value.programmaticStreamSerializationAllowed;
+      break;
+    default:
       return kInvalidValue;
-    const auto &extents = config->attrs[i].value.clusterDim;
-    cluster = {extents.x, extents.y, extents.z};
+    }
   }
   if (function->context != current())
     return kInvalidHandle;
@@ -329,6 +367,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
        {config->gridDimX, config->gridDimY, config->gridDimZ},
        {config->blockDimX, config->blockDimY, config->blockDimZ},
        cluster,
+       overlaps,
        config->sharedMemBytes,
        config->hStream,
        params,

@@ -57,6 +57,8 @@ struct Launch {
   std::array<unsigned, 3> block;
   /// Zeros without clusters.
   std::array<unsigned, 3> cluster;
+  /// Whether it may begin before the kernel ahead of it ends.
+  bool overlaps;
   unsigned dynamicShared;
   CUstream stream;
   void **params;
@@ -75,6 +77,9 @@ std::vector<EventRecord> takeEventRecords();
 
 /// The level of optimization of the last module, -1 if it had none.
 int getOptLevel();
+
+/// The version that the driver says it has, such as 12030, for CUDA 12.3.
+void setVersion(int version);
 
 /// Makes `function` return `result` until `succeedAgain`.
 void fail(const std::string &function, int result);

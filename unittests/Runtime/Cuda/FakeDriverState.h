@@ -27,6 +27,7 @@ struct CUctx_st {
 };
 struct CUmod_st {
   unsigned long long contextId;
+  std::string text; // the first word of its image
 };
 struct CUfunc_st {
   CUcontext context;
@@ -82,6 +83,7 @@ struct State {
   std::vector<EventRecord> eventRecords;
   std::map<std::string, CUresult> failures;
   int optLevel = -1;
+  int version = 12030;
   /// Memory that cuMemFreeAsync and cuMemFree accept.
   std::set<CUdeviceptr> pooled;
   std::set<CUdeviceptr> plain;

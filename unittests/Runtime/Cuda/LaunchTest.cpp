@@ -57,6 +57,28 @@ TEST_F(LaunchTest, PassesEverythingOn) {
   mgpuStreamDestroy(stream);
 }
 
+TEST_F(LaunchTest, OverlapsKernelsThatWait) {
+  auto getOverlaps = [] {
+    std::vector<bool> result;
+    for (const fake::Launch &launch : fake::takeLaunches())
+      result.push_back(launch.overlaps);
+    return result;
+  };
+  void *waiting = mgpuModuleGetFunction(loadModule("waits"), "kernel");
+  launch(waiting);
+  launch(kernel);
+  launchClusters(waiting, 2, 2, 2);
+  launchClusters(kernel, 2, 2, 2);
+  EXPECT_EQ(getOverlaps(), (std::vector<bool>{true, false, true, false}));
+  EXPECT_EQ(takeErrors(), "");
+  // Older drivers cannot capture such launches in graphs.
+  fake::setVersion(12020);
+  launch(mgpuModuleGetFunction(loadModule("waits"), "kernel"));
+  launch(waiting);
+  fake::setVersion(12030);
+  EXPECT_EQ(getOverlaps(), (std::vector<bool>{false, true}));
+}
+
 TEST_F(LaunchTest, EmptyGridLaunchesNothing) {
   int before = fake::countAllCalls();
   mgpuLaunchKernel(kernel, 0, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr, 0);

@@ -259,6 +259,45 @@ def BNGradAttachChipsPass
   ];
 }
 
+def BNGradOverlapLaunchesPass
+    : Pass<"bngrad-overlap-launches", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Let kernels be launched before those ahead of them end";
+  let description = [{
+    Needs: kernels, with the chips for which they are compiled.
+    Gives: kernels that wait for the kernel ahead of them before all else, so that
+           it may still run when they are launched. A symbol of the module tells
+           this to the runtime library, which launches them so. Nothing changes if
+           a chip is older than sm_90.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    gpu.module @kernels [#nvvm.target<chip = "sm_90">] {
+      gpu.func @f() kernel {
+        gpu.return
+      }
+    }
+    ```
+
+    After:
+
+    ```mlir
+    gpu.module @kernels [#nvvm.target<chip = "sm_90">] {
+      llvm.mlir.global external @bngrad_kernels_wait(1 : i8) {addr_space = 1 : i32, alignment = 1 : i64} : i8
+      gpu.func @f() kernel {
+        nvvm.griddepcontrol wait
+        nvvm.griddepcontrol launch_dependents
+        gpu.return
+      }
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"
+  ];
+}
+
 def BNGradLayOutSharedMemoryPass
     : Pass<"bngrad-lay-out-shared-memory", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Align shared memory, and make dynamic shared memory external";

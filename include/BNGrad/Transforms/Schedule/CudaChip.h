@@ -52,6 +52,10 @@ struct CudaChip {
   /// True if blocks of a cluster can read each other's shared memory.
   bool hasClusters() const { return clusterBlocks > 1; }
 
+  /// True if a kernel can be launched while the one ahead of it runs. Source:
+  /// the PTX ISA, "griddepcontrol".
+  bool canOverlapLaunches() const { return capability >= 90; }
+
   /// True if an instruction rounds f32 to bf16. Source: the PTX ISA, "cvt".
   bool roundsToBF16() const { return capability >= 80; }
 
