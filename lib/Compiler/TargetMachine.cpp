@@ -14,7 +14,10 @@
 #include "mlir/Target/LLVMIR/LLVMTranslationInterface.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Analysis/CFG.h"
 #include "llvm/Config/Targets.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -216,15 +219,48 @@ LogicalResult mlir::bngrad::verifyTarget(const CodeGenTarget &target,
 
 /// LLVM's passes for code whose loops are vectorized and unrolled already. They
 /// take less than half of the time of its default passes; kernels for large
-/// data are as fast.
+/// data are as fast. Without indvars, bf16 of 32x64x56x56 takes 4 % longer.
 static constexpr char kPasses[] =
-    "function(sroa,early-cse<memssa>,simplifycfg,"
-    "instcombine<no-verify-fixpoint>),"
+    "function(sroa,early-cse<memssa>,simplifycfg),"
     "inline,globaldce,"
     "function(simplifycfg,instcombine<no-verify-fixpoint>,"
     "loop-mssa(loop-rotate,licm),loop(indvars),gvn,dse,simplifycfg,"
     "instcombine<no-verify-fixpoint>),"
     "mergefunc";
+
+/// Whether a call of `function` takes little time however its code is
+/// generated: it has no loops, and computes neither floats nor vectors. Entries
+/// and their checks are such functions.
+static bool isShort(const llvm::Function &function) {
+  SmallVector<std::pair<const llvm::BasicBlock *, const llvm::BasicBlock *>>
+      backEdges;
+  llvm::FindFunctionBackedges(function, backEdges);
+  auto isData = [](const llvm::Value *value) {
+    llvm::Type *type = value->getType();
+    return type->isVectorTy() || type->isFloatingPointTy();
+  };
+  return backEdges.empty() &&
+         llvm::none_of(llvm::instructions(function),
+                       [&](const llvm::Instruction &instruction) {
+                         return isData(&instruction) ||
+                                llvm::any_of(instruction.operand_values(),
+                                             isData);
+                       });
+}
+
+/// Lets LLVM generate the code of short functions fast. That takes a tenth off
+/// the time to compile a gradient with its checks.
+static void generateShortFunctionsFast(llvm::Module &module) {
+  for (llvm::Function &function : module) {
+    // These exclude each other, and a size is asked for.
+    if (function.isDeclaration() || function.hasOptSize() ||
+        function.hasFnAttribute(llvm::Attribute::AlwaysInline) ||
+        !isShort(function))
+      continue;
+    function.addFnAttr(llvm::Attribute::NoInline);
+    function.addFnAttr(llvm::Attribute::OptimizeNone);
+  }
+}
 
 llvm::Error mlir::bngrad::optimize(llvm::Module &module,
                                    llvm::TargetMachine &machine) {
@@ -242,6 +278,7 @@ llvm::Error mlir::bngrad::optimize(llvm::Module &module,
   if (llvm::Error error = builder.parsePassPipeline(passes, kPasses))
     return error;
   passes.run(module, modules);
+  generateShortFunctionsFast(module);
   return llvm::Error::success();
 }
 

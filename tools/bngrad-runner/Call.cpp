@@ -30,12 +30,16 @@ static std::vector<int64_t> makeDescriptor(::bngrad::Array &array) {
   return descriptor;
 }
 
+std::string mlir::bngrad::getWrapperName(StringRef function) {
+  return ("_mlir_ciface_" + function).str();
+}
+
 LogicalResult mlir::bngrad::call(const CompiledProgram &program,
                                  StringRef function,
                                  MutableArrayRef<::bngrad::Array> arguments,
                                  MutableArrayRef<::bngrad::Array> results) {
   CompiledProgram::PackedFunction packedFunction =
-      program.lookupPacked(("_mlir_ciface_" + function).str());
+      program.lookupPacked(getWrapperName(function));
   if (!packedFunction)
     return failure();
   std::vector<std::vector<int64_t>> descriptors;

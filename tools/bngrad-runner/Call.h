@@ -14,6 +14,9 @@
 
 namespace mlir::bngrad {
 
+/// The name of the function that takes pointers to the memrefs of `function`.
+std::string getWrapperName(StringRef function);
+
 /// Calls `function` of `program` with the arrays as memrefs, arguments before
 /// results.
 ///
