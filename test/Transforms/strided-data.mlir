@@ -187,6 +187,60 @@ func.func @inside(%x: !gaps, %f: memref<3xf32>, %z: !gaps) {
   return
 }
 
+// Few lines of short rows with gaps are whole, so none are streamed, unless all rows are whole lines.
+// CHECK-LABEL: func @short_rows
+// CHECK-NOT:     nontemporal
+// CHECK:         return
+func.func @short_rows(%x: memref<2x3x4x150xf32, strided<[1824, 608, 152, 1]>>, %f: memref<3xf32>, %y: memref<2x3x4x150xf32, strided<[1824, 608, 152, 1]>>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#image, #channel, #image], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+        ins(%x, %f : memref<2x3x4x150xf32, strided<[1824, 608, 152, 1]>>, memref<3xf32>) outs(%y : memref<2x3x4x150xf32, strided<[1824, 608, 152, 1]>>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.mulf %e, %g : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// CHECK-LABEL: func @short_rows_of_lines
+// CHECK:         scf.if
+// CHECK:           nontemporal
+// CHECK:         return
+func.func @short_rows_of_lines(%x: memref<2x3x4x160xf32, strided<[2112, 704, 176, 1]>>, %f: memref<3xf32>, %y: memref<2x3x4x160xf32, strided<[2112, 704, 176, 1]>>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#image, #channel, #image], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+        ins(%x, %f : memref<2x3x4x160xf32, strided<[2112, 704, 176, 1]>>, memref<3xf32>) outs(%y : memref<2x3x4x160xf32, strided<[2112, 704, 176, 1]>>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.mulf %e, %g : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// CHECK-LABEL: func @long_rows
+// CHECK-NOT:     scf.if
+// CHECK:         nontemporal
+// CHECK:         return
+func.func @long_rows(%x: memref<2x3x4x300xf32, strided<[3612, 1204, 301, 1]>>, %f: memref<3xf32>, %y: memref<2x3x4x300xf32, strided<[3612, 1204, 301, 1]>>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#image, #channel, #image], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+        ins(%x, %f : memref<2x3x4x300xf32, strided<[3612, 1204, 301, 1]>>, memref<3xf32>) outs(%y : memref<2x3x4x300xf32, strided<[3612, 1204, 301, 1]>>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.mulf %e, %g : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
 // Elements are transposed in registers: four vectors of four parts of 16 bytes, of 16 rows, become lines of four columns.
 // If lines start where those of a tile do, they are stored past the caches, and one fence follows several blocks. What is
 // less than a line or a part is stored in parts, or by the element.
