@@ -142,23 +142,14 @@ void BlockedCopy::mergeInto(OpBuilder &b, unsigned last,
                             const ScheduledGroup &group) {
   IndexBuilder index = at(b);
   Value one = index.constant(1);
-  auto isEqual = [&](Value l, Value r) {
-    return index.compare(arith::CmpIPredicate::eq, l, r);
-  };
   Value isMerged = arith::ConstantIntOp::create(b, loc, 1, 1);
   for (unsigned dim : llvm::reverse(llvm::seq(last))) {
     if (group.isFeature(dim) != group.isFeature(last))
       break;
-    Value isFirst = isEqual(sizes[last], one);
-    Value fits = arith::ConstantIntOp::create(b, loc, 1, 1);
     for (const Side *side : {&from, &to})
-      fits = index.bitAnd(
-          fits,
-          isEqual(side->steps[dim], index.mul(sizes[last], side->steps[last])));
-    isMerged = index.bitAnd(isMerged, index.bitOr(isFirst, fits));
-    for (Side *side : {&from, &to})
-      side->steps[last] = index.select(index.bitAnd(isMerged, isFirst),
-                                       side->steps[dim], side->steps[last]);
+      isMerged = index.bitAnd(
+          isMerged, index.compare(arith::CmpIPredicate::eq, side->steps[dim],
+                                  index.mul(sizes[last], side->steps[last])));
     sizes[last] =
         index.select(isMerged, index.mul(sizes[last], sizes[dim]), sizes[last]);
     sizes[dim] = index.select(isMerged, one, sizes[dim]);

@@ -90,8 +90,7 @@ def pick_layouts(random, shape, kind, names, feature, execution):
         for name in names:
             is_other = name == "dx" if execution == MIXED_RESULT else name in ("input", "mask")
             order = other_order if is_other else list(range(rank))
-            pads = np.array([[1, 2] if is_other and size == 1 else [0, 0] for size in shape])
-            yield name, Layout(random, shape, "i1" if name == "mask" else kind, order, True, False, pads)
+            yield name, Layout(random, shape, "i1" if name == "mask" else kind, order, True, False)
         return
     if execution == PARTS:
         pads = np.array([[0, 0]] * (rank - 1) + [[1, 2]])
@@ -110,8 +109,7 @@ def pick_shape(random, rank, feature, execution):
     if execution in (MIXED_INPUTS, MIXED_RESULT):
         # Whole lines in both orders, or not.
         channels, row = (64, 96) if random.random() < 0.5 else (37, 83)
-        image = (4, row) if random.random() < 0.5 else (4 * row, 1)
-        return {2: (300, 64), 3: (5, channels, row), 4: (5, channels, *image) if feature == 1 else (5, *image, channels)}[rank]
+        return {2: (300, 64), 3: (5, channels, row), 4: (5, channels, 4, row) if feature == 1 else (5, 4, row, channels)}[rank]
     if rank == 2 and execution == PARTS:
         return 300, 32
     most = {2: (3000, 40), 3: (9, 20, 300), 4: (5, 20, 12, 40)}[rank]
