@@ -31,7 +31,7 @@
 // NEEDED-NEXT: ]
 // LDD-NOT: {{MLIR|LLVM|mlir|omp|libgcc|not found}}
 
-// RUN: %{nm} --undefined-only %t/a.o | not grep -vE '^(dlopen|dlsym|expf|free|getenv|malloc|memcpy|memset|mmap|munmap|snprintf)$'
+// RUN: %{nm} --undefined-only %t/a.o | not grep -vE '^(dlopen|dlsym|expf|free|getenv|madvise|malloc|memcpy|memset|mmap|munmap|snprintf)$'
 // Only memory that a call returns is allocated, here by @exp.
 // RUN: bngrad-compile %s -o %t/gradients.o --entry=gradient --entry=dynamic
 // RUN: %{nm} --undefined-only %t/gradients.o | FileCheck %s --check-prefix=UNDEFINED

@@ -20,7 +20,8 @@
 // CHECK:             scf.if %[[PACKED]] {
 // CHECK:               scf.parallel
 // CHECK:                 "llvm.intr.memcpy"
-// CHECK:                 memref.load %[[X]]
+// CHECK:                 llvm.load %{{.+}} -> i32
+// CHECK:                 llvm.store
 // CHECK:             %[[DATA:.+]] = arith.select %[[DENSE]], %{{.+}}, %[[COPY]] : memref<?xi8>
 // CHECK:             %[[START:.+]] = arith.select %[[DENSE]], %{{.+}}, %c0 : index
 // NHWC, CNHW and NCHW:
@@ -92,7 +93,8 @@ func.func @sliced_channels(%x: memref<2x3x4x5xf32, strided<[160, 20, 5, 1], offs
 // CHECK:         %[[COPY:.+]] = memref.alloc() {alignment = 64 : i64} : memref<120xi8>
 // CHECK-NOT:     memref.alloc
 // CHECK:         vector.store
-// CHECK:         memref.store %{{.+}}, %[[Y]]
+// CHECK:         memref.extract_aligned_pointer_as_index %[[Y]]
+// CHECK:         llvm.store
 // CHECK:         memref.dealloc %[[COPY]]
 func.func @mixed(%x: memref<2x3x5xf32>, %f: memref<3xf32>, %y: memref<2x3x5xf32, strided<[15, 1, 3]>>) {
   scf.execute_region no_inline {
@@ -180,6 +182,100 @@ func.func @inside(%x: !gaps, %f: memref<3xf32>, %z: !gaps) {
       linalg.yield %0 : f32
     }
     memref.dealloc %y : memref<2x3x5xf32>
+    scf.yield
+  }
+  return
+}
+
+// Few lines of short rows with gaps are whole, so none are streamed, unless all rows are whole lines.
+// CHECK-LABEL: func @short_rows
+// CHECK-NOT:     nontemporal
+// CHECK:         return
+func.func @short_rows(%x: memref<2x3x4x150xf32, strided<[1824, 608, 152, 1]>>, %f: memref<3xf32>, %y: memref<2x3x4x150xf32, strided<[1824, 608, 152, 1]>>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#image, #channel, #image], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+        ins(%x, %f : memref<2x3x4x150xf32, strided<[1824, 608, 152, 1]>>, memref<3xf32>) outs(%y : memref<2x3x4x150xf32, strided<[1824, 608, 152, 1]>>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.mulf %e, %g : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// CHECK-LABEL: func @short_rows_of_lines
+// CHECK:         scf.if
+// CHECK:           nontemporal
+// CHECK:         return
+func.func @short_rows_of_lines(%x: memref<2x3x4x160xf32, strided<[2112, 704, 176, 1]>>, %f: memref<3xf32>, %y: memref<2x3x4x160xf32, strided<[2112, 704, 176, 1]>>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#image, #channel, #image], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+        ins(%x, %f : memref<2x3x4x160xf32, strided<[2112, 704, 176, 1]>>, memref<3xf32>) outs(%y : memref<2x3x4x160xf32, strided<[2112, 704, 176, 1]>>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.mulf %e, %g : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// CHECK-LABEL: func @long_rows
+// CHECK-NOT:     scf.if
+// CHECK:         nontemporal
+// CHECK:         return
+func.func @long_rows(%x: memref<2x3x4x300xf32, strided<[3612, 1204, 301, 1]>>, %f: memref<3xf32>, %y: memref<2x3x4x300xf32, strided<[3612, 1204, 301, 1]>>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#image, #channel, #image], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+        ins(%x, %f : memref<2x3x4x300xf32, strided<[3612, 1204, 301, 1]>>, memref<3xf32>) outs(%y : memref<2x3x4x300xf32, strided<[3612, 1204, 301, 1]>>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.mulf %e, %g : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// Elements are transposed in registers: four vectors of four parts of 16 bytes, of 16 rows, become lines of four columns.
+// If lines start where those of a tile do, they are stored past the caches, and one fence follows several blocks. What is
+// less than a line or a part is stored in parts, or by the element.
+// CHECK-LABEL: func @transposed
+// CHECK-SAME:    (%{{.+}}: memref<8x38x98xf32>, %{{.+}}: memref<38xf32>, %[[Y:[^:]+]]:
+// CHECK:         %[[ADDRESS:.+]] = memref.extract_aligned_pointer_as_index %[[Y]]
+// CHECK:         %[[REST:.+]] = arith.remui %[[ADDRESS]], %c64
+// CHECK:         %[[ARE_LINES:.+]] = arith.cmpi eq, %[[REST]], %c0
+// CHECK-NOT:     scf.if
+// CHECK:         scf.parallel
+// CHECK:           scf.for %{{.+}} = %c0 to %c32 step %c16
+// CHECK-NEXT:        scf.for %{{.+}} = %c0 to %c96 step %c4
+// CHECK-COUNT-16:      llvm.load %{{.+}} {alignment = 4 : i64} : !llvm.ptr -> vector<4xi32>
+// CHECK-COUNT-4:       vector.shuffle %{{.+}}, %{{.+}} [0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29]
+// CHECK-NOT:           llvm.load
+// CHECK:               scf.if %[[ARE_LINES]] {
+// CHECK-COUNT-4:         llvm.store %{{.+}} {alignment = 64 : i64, nontemporal} : vector<16xi32>, !llvm.ptr
+// CHECK:               } else {
+// CHECK-COUNT-4:         llvm.store %{{.+}} {alignment = 4 : i64} : vector<16xi32>, !llvm.ptr
+// CHECK:           scf.for %{{.+}} = %c0 to %c96 step %c4
+// CHECK-COUNT-4:       llvm.load %{{.+}} {alignment = 4 : i64} : !llvm.ptr -> vector<4xi32>
+// CHECK-COUNT-4:       llvm.store %{{.+}} {alignment = 4 : i64} : vector<4xi32>, !llvm.ptr
+// CHECK:           llvm.store %{{.+}} {alignment = 4 : i64} : i32, !llvm.ptr
+// CHECK:           llvm.store %{{.+}} {alignment = 4 : i64} : i32, !llvm.ptr
+// CHECK:           scf.if %[[ARE_LINES]] {
+// CHECK-NEXT:        llvm.fence seq_cst
+func.func @transposed(%x: memref<8x38x98xf32>, %f: memref<38xf32>, %y: memref<8x38x98xf32, strided<[4704, 1, 48]>>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %f : memref<8x38x98xf32>, memref<38xf32>) outs(%y : memref<8x38x98xf32, strided<[4704, 1, 48]>>)
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, threads = 2, streaming_bytes = 1000>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.mulf %e, %g : f32
+      linalg.yield %0 : f32
+    }
     scf.yield
   }
   return

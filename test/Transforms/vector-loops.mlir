@@ -234,12 +234,22 @@ func.func @dynamic_rows(%x: memref<?x?xf32>, %sum: memref<?xf32>) {
 // CHECK-COUNT-3:       vector.load %[[FLAT_X]]
 // CHECK-NOT:           vector.load
 // CHECK:               scf.yield
+// A thread keeps the sums of a block in tables of its own. Other threads read them with the error added, which is stored
+// once:
+// CHECK:               vector.store %{{.+}}, %[[SUMS:.+]][%[[OWN:.+]]] : memref<832xf32>, vector<64xf32>
+// CHECK:               vector.store %{{.+}}, %[[ERRORS:.+]][%[[OWN]]] : memref<832xf32>, vector<64xf32>
+// CHECK:             %[[ENTRY:.+]] = arith.muli %{{.+}}, %c160
+// CHECK:             %[[SUM_OF:.+]] = vector.load %[[SUMS]][%[[OWN]]]
+// CHECK:             %[[ERROR_OF:.+]] = vector.load %[[ERRORS]][%[[OWN]]]
+// CHECK:             %[[JOINED:.+]] = arith.addf %[[SUM_OF]], %[[ERROR_OF]]
+// CHECK:             vector.store %[[JOINED]], %[[SHARED:.+]][%[[ENTRY]]]
 // The first share adds the sums of the four blocks in order for each column, and then those of the 32 columns of a
 // channel:
 // CHECK:         scf.parallel (%[[SHARE:.+]]) = {{.*}} to (%c2)
 // CHECK:           %[[FIRST:.+]] = arith.cmpi eq, %[[SHARE]], %c0
 // CHECK:           scf.if %[[FIRST]] {
 // CHECK:             scf.for %{{.+}} = %c0 to %c4 step %c1 iter_args({{.+}}) -> (vector<64xf32>, vector<64xf32>)
+// CHECK:               vector.load %[[SHARED]]
 // CHECK:           scf.for %{{.+}} = %c0 to %c32 step %c1 iter_args({{.+}}) -> (vector<16xf32>, vector<16xf32>)
 // CHECK:           vector.maskedstore %[[SUM]]
 // Each thread replicates the per-channel values into its table, by doubling:
@@ -827,10 +837,10 @@ func.func @pairs_of_narrow_rows(%x: memref<2000x64xbf16>, %m: memref<64xf32>, %s
 // CHECK-NEXT:    scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c4
 // CHECK-NEXT:      scf.for %{{.+}} = %c0 to %c512 step %c64
 // CHECK-NEXT:        vector.load %[[TABLE]][
-// CHECK:             %[[CHAIN:.+]] = vector.load %{{.+}} : memref<1344xf32>, vector<64xf32>
+// CHECK:             %[[CHAIN:.+]] = vector.load %{{.+}} : memref<896xf32>, vector<64xf32>
 // CHECK-COUNT-4:     vector.bitcast %{{.+}} : vector<64xi16> to vector<32xi32>
 // CHECK-NOT:         vector.bitcast
-// CHECK:             vector.store %{{.+}} : memref<1344xf32>, vector<64xf32>
+// CHECK:             vector.store %{{.+}} : memref<896xf32>, vector<64xf32>
 // CHECK:         vector.shuffle %[[CHAINS:.+]], %[[CHAINS]] [0, 32, 1, 33, {{.*}}, 31, 63]
 // CHECK:         scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c1
 // CHECK-NEXT:      scf.for %{{.+}} = %c0 to %c512 step %c64

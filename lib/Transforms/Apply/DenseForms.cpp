@@ -137,7 +137,7 @@ private:
   FailureOr<bool> versionWithRows(Order order);
 
   // Other data.
-  LogicalResult versionPacked();
+  LogicalResult versionPacked(CpuSchedule schedule);
   /// A version for each order, of which `chosen` is the number.
   LogicalResult addDenseInChosen(Value chosen, ArrayRef<DataBytes> starts);
   /// The number of the order that most data are dense in.
@@ -175,6 +175,7 @@ private:
   bool hasInside = false;
   /// Those that data may be dense in, row-major first.
   SmallVector<SmallVector<int64_t>> orders;
+  Value isStreamed; // an i1: copies are
   SmallVector<GroupMembers> versions;
 };
 } // namespace
@@ -463,7 +464,7 @@ RegionVersioner::Packed RegionVersioner::pack(const StridedData &strided,
   emitIf(packed.isCopy, [&](OpBuilder &b) {
     if (DataUse::get(group, strided.memref).isRead)
       emitCopy(b, loc, group, strided.memref,
-               getCopyView(b, strided, chosen, packed.copy));
+               getCopyView(b, strided, chosen, packed.copy), isStreamed);
   });
   packed.start = {index().select(isDense, packed.start.bytes, packed.copy),
                   index().select(isDense, packed.start.offset, zero)};
@@ -478,7 +479,7 @@ void RegionVersioner::unpack(const StridedData &strided, Value chosen,
   emitIf(packed.isCopy, [&](OpBuilder &b) {
     if (DataUse::get(group, strided.memref).isWritten)
       emitCopy(b, loc, group, getCopyView(b, strided, chosen, packed.copy),
-               strided.memref);
+               strided.memref, isStreamed);
   });
   memref::DeallocOp::create(rewriter, loc, packed.copy);
 }
@@ -498,8 +499,12 @@ LogicalResult RegionVersioner::addDenseInChosen(Value chosen,
   return addDense(orders.front(), starts);
 }
 
-LogicalResult RegionVersioner::versionPacked() {
-  Value chosen = chooseOrder();
+LogicalResult RegionVersioner::versionPacked(CpuSchedule schedule) {
+  Value chosen = chooseOrder(), bytes = index().constant(0);
+  for (const StridedData &strided : data)
+    if (!strided.isDense())
+      bytes = index().add(bytes, strided.getByteCount(rewriter, loc));
+  isStreamed = areCopiesStreamed(rewriter, loc, schedule, bytes);
   SmallVector<Packed> packed;
   SmallVector<DataBytes> starts;
   for (const StridedData &strided : data) {
@@ -549,7 +554,7 @@ RegionVersioner::build(const GroupMembers &members) {
     versions.push_back(members);
     return versions;
   }
-  if (!hasLast && failed(versionPacked()))
+  if (!hasLast && failed(versionPacked(schedule.getCpu())))
     return failure();
   rewriter.eraseOp(region);
   return versions;

@@ -15,13 +15,22 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Elements of a block along the last dim and along another: the lines of both
-/// sides fit into a first-level cache.
-static constexpr int64_t kInnerElements = 64, kOtherElements = 32;
+/// Elements of a block along the fastest dim of the other side, and along that
+/// of the copy.
+static constexpr int64_t kBlockElements[] = {256, 64};
+/// Blocks of streaming stores that are followed by a fence, which waits for
+/// them.
+static constexpr int64_t kBlocksOfFence = 4;
+/// A cache line, and the part of a register that vectors are interleaved in by
+/// one instruction, in bytes.
+static constexpr int64_t kLineBytes = 64, kPartBytes = 16,
+                         kPartsOfLine = kLineBytes / kPartBytes;
 
 DataUse DataUse::get(const ScheduledGroup &group, Value memref) {
   DataUse use;
@@ -38,162 +47,365 @@ DataUse DataUse::get(const ScheduledGroup &group, Value memref) {
 namespace {
 /// A copy in blocks of two dims, so that whole lines of both sides are used
 /// whichever of the dims is the fastest in memory: the last dim, and the last
-/// of the other kind (a feature or not).
+/// of the other kind (a feature or not). Where each side has another fastest
+/// dim, vectors are transposed in registers.
 class BlockedCopy {
 public:
   BlockedCopy(OpBuilder &b, Location loc, const ScheduledGroup &group,
-              Value from, Value to);
+              Value from, Value to, Value isStreamed);
 
   void emit(OpBuilder &b) const;
 
 private:
   struct Side {
-    Value memref, address; // the address of its first element, in bytes
-    SmallVector<Value> strides;
+    Value address;            // of the first element
+    SmallVector<Value> steps; // from an element to the next, by dim
   };
+  /// Elements of two dims, of which the second is the faster in `to`.
+  struct Plane {
+    std::array<Value, 2> sizes, from, to; // the steps
+    Value fromAddress, toAddress;
+  };
+  using Positions = std::array<Value, 2>;
+  using Body = function_ref<void(OpBuilder &)>;
 
   IndexBuilder at(OpBuilder &b) const { return {b, loc}; }
   Side getSide(OpBuilder &b, Value memref) const;
-  void emitFor(OpBuilder &b, Value lower, Value upper,
+  /// Makes the dims of the kind of `last` and next to it one, where both sides
+  /// allow it: `last` has all of the elements, and the others have one.
+  void mergeInto(OpBuilder &b, unsigned last, const ScheduledGroup &group);
+  Value hasWholeLines(OpBuilder &b) const;
+  /// An i1: `step` is that of the fastest dim of a side.
+  Value isFastest(OpBuilder &b, Value step) const {
+    return at(b).compare(arith::CmpIPredicate::eq, step, width);
+  }
+  /// The values of `other` and of `inner`, that of the faster in `to` last.
+  std::array<Value, 2> inOrder(OpBuilder &b, Value ofOther,
+                               Value ofInner) const {
+    return {at(b).select(isReversed, ofInner, ofOther),
+            at(b).select(isReversed, ofOther, ofInner)};
+  }
+  void emitFor(OpBuilder &b, Value lower, Value upper, Value step,
                function_ref<void(OpBuilder &, Value)> body) const;
+  /// No op is created for a condition that is a constant.
+  void emitIf(OpBuilder &b, Value condition, Body thenBody,
+              Body elseBody) const;
   void emitBlock(OpBuilder &b, Value number) const;
-  /// The elements of the block that starts at `ivs`, along `dims`, outermost
-  /// first.
-  void emitElements(OpBuilder &b, SmallVector<Value> ivs,
-                    ArrayRef<unsigned> dims) const;
-  void emitScalars(OpBuilder &b, SmallVector<Value> ivs, unsigned dim,
-                   Value end) const;
+  void emitPlane(OpBuilder &b, const Plane &plane) const;
   /// Elements that are contiguous on both sides.
-  void emitBytes(OpBuilder &b, ArrayRef<Value> ivs, Value count) const;
-  Value getPointer(OpBuilder &b, const Side &side, ArrayRef<Value> ivs) const;
+  void emitRows(OpBuilder &b, const Plane &plane) const;
+  void emitScalars(OpBuilder &b, const Plane &plane, Positions first) const;
+  /// Transposes the elements from `first` to `end` in registers, those of a
+  /// part by those of `parts` at once.
+  void emitTiles(OpBuilder &b, const Plane &plane, Positions first,
+                 Positions end, int64_t parts) const;
+  void emitTile(OpBuilder &b, const Plane &plane, Positions first,
+                int64_t parts) const;
+  /// A vector of `count` parts, which are `step` bytes from each other.
+  Value loadParts(OpBuilder &b, Value address, Value step, int64_t count) const;
+  void storeVectors(OpBuilder &b, const Plane &plane, Positions first,
+                    ArrayRef<Value> vectors, bool isStreaming) const;
+  Value getAddress(OpBuilder &b, Value address, std::array<Value, 2> steps,
+                   Positions positions) const;
+  Value getPointer(OpBuilder &b, Value address) const;
 
   Location loc;
+  Type element; // an integer
+  Value width;  // bytes of an element
   Side from, to;
-  Value width; // bytes of an element
   SmallVector<Value> sizes;
-  SmallVector<int64_t> steps; // by dim, 1 for those that are not blocked
+  unsigned inner, other;      // the dims of a block
+  Value isReversed;           // an i1: `other` is the faster dim in `to`
+  SmallVector<Value> extents; // of a block, by dim
   SmallVector<Value> counts;  // of blocks, by dim
+  int64_t partElements;
+  Value isStreamed;
 };
 } // namespace
 
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
 BlockedCopy::Side BlockedCopy::getSide(OpBuilder &b, Value memref) const {
   auto strided = StridedData::get(b, loc, memref);
-  Value address =
-      memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memref);
-  return {memref, at(b).add(address, at(b).mul(strided.offset, width)),
-          strided.strides};
+  Side side;
+  side.address =
+      at(b).add(memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memref),
+                at(b).mul(strided.offset, width));
+  for (Value stride : strided.strides)
+    side.steps.push_back(at(b).mul(stride, width));
+  return side;
+}
+
+void BlockedCopy::mergeInto(OpBuilder &b, unsigned last,
+                            const ScheduledGroup &group) {
+  IndexBuilder index = at(b);
+  Value one = index.constant(1);
+  Value isMerged = arith::ConstantIntOp::create(b, loc, 1, 1);
+  for (unsigned dim : llvm::reverse(llvm::seq(last))) {
+    if (group.isFeature(dim) != group.isFeature(last))
+      break;
+    for (const Side *side : {&from, &to})
+      isMerged = index.bitAnd(
+          isMerged, index.compare(arith::CmpIPredicate::eq, side->steps[dim],
+                                  index.mul(sizes[last], side->steps[last])));
+    sizes[last] =
+        index.select(isMerged, index.mul(sizes[last], sizes[dim]), sizes[last]);
+    sizes[dim] = index.select(isMerged, one, sizes[dim]);
+  }
+}
+
+/// An i1: the lines of `to` start where those of a tile do.
+Value BlockedCopy::hasWholeLines(OpBuilder &b) const {
+  IndexBuilder index = at(b);
+  Value result = arith::ConstantIntOp::create(b, loc, 1, 1);
+  auto require = [&](Value distance, Value isFree) {
+    Value isWhole = index.compare(
+        arith::CmpIPredicate::eq,
+        index.rem(distance, index.constant(kLineBytes)), index.constant(0));
+    result = index.bitAnd(result, index.bitOr(isFree, isWhole));
+  };
+  require(to.address, arith::ConstantIntOp::create(b, loc, 0, 1));
+  for (auto [size, step] : llvm::zip_equal(sizes, to.steps))
+    require(step, index.bitOr(index.compare(arith::CmpIPredicate::eq, size,
+                                            index.constant(1)),
+                              isFastest(b, step)));
+  return result;
 }
 
 BlockedCopy::BlockedCopy(OpBuilder &b, Location loc,
                          const ScheduledGroup &group, Value fromData,
-                         Value toData)
-    : loc(loc), steps(group.numLoops, 1) {
+                         Value toData, Value areStreamed)
+    : loc(loc), inner(group.numLoops - 1), other(inner) {
   auto type = cast<MemRefType>(fromData.getType());
-  width = at(b).constant(llvm::divideCeil(type.getElementTypeBitWidth(), 8));
+  int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  element = b.getIntegerType(8 * bytes);
+  width = at(b).constant(bytes);
+  partElements = kPartBytes / bytes;
   from = getSide(b, fromData);
   to = getSide(b, toData);
-  unsigned inner = group.numLoops - 1;
-  steps[inner] = kInnerElements;
-  for (unsigned dim : llvm::reverse(llvm::seq(inner)))
-    if (group.isFeature(dim) != group.isFeature(inner)) {
-      steps[dim] = kOtherElements;
-      break;
-    }
-  for (auto [dim, step] : llvm::enumerate(steps)) {
+  while (other > 0 && group.isFeature(other) == group.isFeature(inner))
+    --other;
+  for (unsigned dim : llvm::seq(group.numLoops))
     sizes.push_back(b.createOrFold<memref::DimOp>(loc, fromData, dim));
-    counts.push_back(at(b).ceilDiv(sizes.back(), at(b).constant(step)));
-  }
+  for (unsigned dim : {inner, other})
+    mergeInto(b, dim, group);
+  isReversed = at(b).compare(arith::CmpIPredicate::slt, to.steps[other],
+                             to.steps[inner]);
+  extents.assign(sizes.size(), at(b).constant(1));
+  auto [most, least] = kBlockElements;
+  extents[other] =
+      at(b).select(isReversed, at(b).constant(least), at(b).constant(most));
+  extents[inner] =
+      at(b).select(isReversed, at(b).constant(most), at(b).constant(least));
+  for (auto [size, extent] : llvm::zip_equal(sizes, extents))
+    counts.push_back(at(b).ceilDiv(size, extent));
+  isStreamed = at(b).bitAnd(areStreamed, hasWholeLines(b));
 }
 
-void BlockedCopy::emitFor(OpBuilder &b, Value lower, Value upper,
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+void BlockedCopy::emitFor(OpBuilder &b, Value lower, Value upper, Value step,
                           function_ref<void(OpBuilder &, Value)> body) const {
-  scf::ForOp::create(b, loc, lower, upper, at(b).constant(1), ValueRange(),
+  scf::ForOp::create(b, loc, lower, upper, step, ValueRange(),
                      [&](OpBuilder &nested, Location, Value iv, ValueRange) {
                        body(nested, iv);
                        scf::YieldOp::create(nested, loc);
                      });
 }
 
-Value BlockedCopy::getPointer(OpBuilder &b, const Side &side,
-                              ArrayRef<Value> ivs) const {
-  Value position = at(b).constant(0);
-  for (auto [iv, stride] : llvm::zip_equal(ivs, side.strides))
-    position = at(b).add(position, at(b).mul(iv, stride));
-  Value address = at(b).add(side.address, at(b).mul(position, width));
+void BlockedCopy::emitIf(OpBuilder &b, Value condition, Body thenBody,
+                         Body elseBody) const {
+  if (matchPattern(condition, m_One()))
+    return thenBody(b);
+  if (matchPattern(condition, m_Zero()))
+    return elseBody(b);
+  auto inBlock = [this](Body body) {
+    return [this, body](OpBuilder &nested, Location) {
+      body(nested);
+      scf::YieldOp::create(nested, loc);
+    };
+  };
+  scf::IfOp::create(b, loc, condition, inBlock(thenBody), inBlock(elseBody));
+}
+
+Value BlockedCopy::getAddress(OpBuilder &b, Value address,
+                              std::array<Value, 2> steps,
+                              Positions positions) const {
+  for (auto [step, position] : llvm::zip_equal(steps, positions))
+    address = at(b).add(address, at(b).mul(step, position));
+  return address;
+}
+
+Value BlockedCopy::getPointer(OpBuilder &b, Value address) const {
   Value bits = arith::IndexCastOp::create(b, loc, b.getI64Type(), address);
   return LLVM::IntToPtrOp::create(
       b, loc, LLVM::LLVMPointerType::get(b.getContext()), bits);
 }
 
-void BlockedCopy::emitBytes(OpBuilder &b, ArrayRef<Value> ivs,
-                            Value count) const {
+void BlockedCopy::emitRows(OpBuilder &b, const Plane &plane) const {
+  Value zero = at(b).constant(0);
   Value bytes = arith::IndexCastOp::create(b, loc, b.getI64Type(),
-                                           at(b).mul(count, width));
-  LLVM::MemcpyOp::create(b, loc, getPointer(b, to, ivs),
-                         getPointer(b, from, ivs), bytes,
-                         /*isVolatile=*/false);
+                                           at(b).mul(plane.sizes[1], width));
+  emitFor(b, zero, plane.sizes[0], at(b).constant(1),
+          [&](OpBuilder &nested, Value row) {
+            auto start = [&](Value address, std::array<Value, 2> steps) {
+              return getPointer(
+                  nested, getAddress(nested, address, steps, {row, zero}));
+            };
+            LLVM::MemcpyOp::create(nested, loc,
+                                   start(plane.toAddress, plane.to),
+                                   start(plane.fromAddress, plane.from), bytes,
+                                   /*isVolatile=*/false);
+          });
 }
 
-void BlockedCopy::emitScalars(OpBuilder &b, SmallVector<Value> ivs,
-                              unsigned dim, Value end) const {
-  emitFor(b, ivs[dim], end, [&](OpBuilder &nested, Value iv) {
-    ivs[dim] = iv;
-    Value element = memref::LoadOp::create(nested, loc, from.memref, ivs);
-    memref::StoreOp::create(nested, loc, element, to.memref, ivs);
+/// Stores to neighbours follow one another.
+void BlockedCopy::emitScalars(OpBuilder &b, const Plane &plane,
+                              Positions first) const {
+  Value one = at(b).constant(1);
+  int64_t alignment = element.getIntOrFloatBitWidth() / 8;
+  emitFor(b, first[0], plane.sizes[0], one, [&](OpBuilder &outer, Value row) {
+    emitFor(outer, first[1], plane.sizes[1], one,
+            [&](OpBuilder &nested, Value column) {
+              auto point = [&](Value address, std::array<Value, 2> steps) {
+                return getPointer(
+                    nested, getAddress(nested, address, steps, {row, column}));
+              };
+              Value value = LLVM::LoadOp::create(
+                  nested, loc, element, point(plane.fromAddress, plane.from),
+                  alignment);
+              LLVM::StoreOp::create(nested, loc, value,
+                                    point(plane.toAddress, plane.to),
+                                    alignment);
+            });
   });
 }
 
-void BlockedCopy::emitElements(OpBuilder &b, SmallVector<Value> ivs,
-                               ArrayRef<unsigned> dims) const {
-  unsigned dim = dims.front();
-  Value first = ivs[dim];
-  Value end =
-      at(b).min(at(b).add(first, at(b).constant(steps[dim])), sizes[dim]);
-  if (dims.size() > 1) {
-    emitFor(b, first, end, [&](OpBuilder &nested, Value iv) {
-      ivs[dim] = iv;
-      emitElements(nested, ivs, dims.drop_front());
-    });
-    return;
+/// Transposes each part of `vectors`, which are as many as its elements. Each
+/// step moves a bit of the number of a vector to that of an element.
+static SmallVector<Value> transposeParts(OpBuilder &b, Location loc,
+                                         SmallVector<Value> vectors) {
+  int64_t count = vectors.size();
+  int64_t length = cast<VectorType>(vectors[0].getType()).getNumElements();
+  for (int64_t done = 1; done < count; done *= 2) {
+    SmallVector<Value> next;
+    for (int64_t i : llvm::seq(count / 2))
+      for (int64_t half : {0, 1}) {
+        SmallVector<int64_t> mask;
+        for (int64_t part = 0; part < length; part += count)
+          for (int64_t element : llvm::seq(count / 2)) {
+            int64_t lane = part + half * count / 2 + element;
+            mask.append({lane, length + lane});
+          }
+        next.push_back(vector::ShuffleOp::create(b, loc, vectors[i],
+                                                 vectors[i + count / 2], mask));
+      }
+    vectors = std::move(next);
   }
-  auto isOne = [&](Value stride) {
-    return at(b).compare(arith::CmpIPredicate::eq, stride, at(b).constant(1));
+  return vectors;
+}
+
+void BlockedCopy::storeVectors(OpBuilder &b, const Plane &plane,
+                               Positions first, ArrayRef<Value> vectors,
+                               bool isStreaming) const {
+  int64_t alignment =
+      isStreaming ? kLineBytes : element.getIntOrFloatBitWidth() / 8;
+  Value address = getAddress(b, plane.toAddress, plane.to, first);
+  for (Value vector : vectors) {
+    LLVM::StoreOp::create(b, loc, vector, getPointer(b, address), alignment,
+                          /*isVolatile=*/false, isStreaming);
+    address = at(b).add(address, plane.to[0]);
+  }
+}
+
+Value BlockedCopy::loadParts(OpBuilder &b, Value address, Value step,
+                             int64_t count) const {
+  if (count == 1)
+    return LLVM::LoadOp::create(
+        b, loc, VectorType::get({partElements}, element),
+        getPointer(b, address), element.getIntOrFloatBitWidth() / 8);
+  Value middle = at(b).add(address, at(b).mul(step, at(b).constant(count / 2)));
+  Value lower = loadParts(b, address, step, count / 2);
+  Value upper = loadParts(b, middle, step, count / 2);
+  return vector::ShuffleOp::create(
+      b, loc, lower, upper, llvm::to_vector(llvm::seq(count * partElements)));
+}
+
+void BlockedCopy::emitTile(OpBuilder &b, const Plane &plane, Positions first,
+                           int64_t parts) const {
+  // A part of each vector is of a row, and in the end of a column.
+  SmallVector<Value> vectors;
+  Value address = getAddress(b, plane.fromAddress, plane.from, first);
+  Value stepOfParts = at(b).mul(plane.from[1], at(b).constant(partElements));
+  for (int64_t i = 0; i < partElements; ++i) {
+    vectors.push_back(loadParts(b, address, stepOfParts, parts));
+    address = at(b).add(address, plane.from[1]);
+  }
+  vectors = transposeParts(b, loc, std::move(vectors));
+  if (parts < kPartsOfLine)
+    return storeVectors(b, plane, first, vectors, /*isStreaming=*/false);
+  auto store = [&](bool isStreaming) {
+    return [&, isStreaming](OpBuilder &nested) {
+      storeVectors(nested, plane, first, vectors, isStreaming);
+    };
   };
-  scf::IfOp::create(
-      b, loc, at(b).bitAnd(isOne(from.strides[dim]), isOne(to.strides[dim])),
-      [&](OpBuilder &nested, Location) {
-        emitBytes(nested, ivs, at(nested).sub(end, first));
-        scf::YieldOp::create(nested, loc);
-      },
-      [&](OpBuilder &nested, Location) {
-        emitScalars(nested, ivs, dim, end);
-        scf::YieldOp::create(nested, loc);
-      });
+  emitIf(b, isStreamed, store(true), store(false));
+}
+
+void BlockedCopy::emitTiles(OpBuilder &b, const Plane &plane, Positions first,
+                            Positions end, int64_t parts) const {
+  Value rows = at(b).constant(parts * partElements);
+  emitFor(b, first[1], end[1], rows, [&](OpBuilder &outer, Value row) {
+    emitFor(outer, first[0], end[0], at(outer).constant(partElements),
+            [&](OpBuilder &nested, Value column) {
+              emitTile(nested, plane, {column, row}, parts);
+            });
+  });
+}
+
+void BlockedCopy::emitPlane(OpBuilder &b, const Plane &plane) const {
+  IndexBuilder index = at(b);
+  Value zero = index.constant(0);
+  Value isTransposed =
+      index.bitAnd(isFastest(b, plane.from[0]), isFastest(b, plane.to[1]));
+  auto inUnits = [&](Value size, int64_t unit) {
+    Value whole = index.sub(size, index.rem(size, index.constant(unit)));
+    return index.select(isTransposed, whole, zero);
+  };
+  Value columns = inUnits(plane.sizes[0], partElements);
+  Value ofLines = inUnits(plane.sizes[1], kPartsOfLine * partElements);
+  Value ofParts = inUnits(plane.sizes[1], partElements);
+  emitTiles(b, plane, {zero, zero}, {columns, ofLines}, kPartsOfLine);
+  emitTiles(b, plane, {zero, ofLines}, {columns, ofParts}, /*parts=*/1);
+  Plane besideTiles = plane;
+  besideTiles.sizes[1] = ofParts;
+  emitScalars(b, besideTiles, {columns, zero});
+  emitScalars(b, plane, {zero, ofParts});
 }
 
 void BlockedCopy::emitBlock(OpBuilder &b, Value number) const {
-  SmallVector<Value> ivs(steps.size());
-  SmallVector<unsigned> dims; // the blocked ones
-  for (unsigned dim : llvm::reverse(llvm::seq<unsigned>(steps.size()))) {
-    Value block = at(b).rem(number, counts[dim]);
-    ivs[dim] = at(b).mul(block, at(b).constant(steps[dim]));
-    number = at(b).div(number, counts[dim]);
-    if (steps[dim] > 1)
-      dims.insert(dims.begin(), dim);
+  IndexBuilder index = at(b);
+  Value fromAddress = from.address, toAddress = to.address;
+  SmallVector<Value> lengths(sizes);
+  for (unsigned dim : llvm::reverse(llvm::seq<unsigned>(sizes.size()))) {
+    Value first = index.mul(index.rem(number, counts[dim]), extents[dim]);
+    number = index.div(number, counts[dim]);
+    lengths[dim] = index.min(extents[dim], index.sub(sizes[dim], first));
+    fromAddress = index.add(fromAddress, index.mul(first, from.steps[dim]));
+    toAddress = index.add(toAddress, index.mul(first, to.steps[dim]));
   }
-  // Stores to neighbours follow one another.
-  auto emitInOrder = [&](ArrayRef<unsigned> order) {
-    return [&, order](OpBuilder &nested, Location) {
-      emitElements(nested, ivs, order);
-      scf::YieldOp::create(nested, loc);
-    };
-  };
-  SmallVector<unsigned> reversed(llvm::reverse(dims));
-  Value isReversed =
-      at(b).compare(arith::CmpIPredicate::slt, to.strides[dims.front()],
-                    to.strides[dims.back()]);
-  scf::IfOp::create(b, loc, isReversed, emitInOrder(reversed),
-                    emitInOrder(dims));
+  Plane plane = {inOrder(b, lengths[other], lengths[inner]),
+                 inOrder(b, from.steps[other], from.steps[inner]),
+                 inOrder(b, to.steps[other], to.steps[inner]), fromAddress,
+                 toAddress};
+  emitIf(
+      b, index.bitAnd(isFastest(b, plane.from[1]), isFastest(b, plane.to[1])),
+      [&](OpBuilder &nested) { emitRows(nested, plane); },
+      [&](OpBuilder &nested) { emitPlane(nested, plane); });
 }
 
 /// A small copy is one iteration of the parallel loop.
@@ -203,20 +415,37 @@ void BlockedCopy::emit(OpBuilder &b) const {
   Value blocks = index.product(counts);
   Value isSmall = index.compare(arith::CmpIPredicate::ult, index.product(sizes),
                                 index.constant(limits::kSerialElements));
-  Value shares = index.select(isSmall, one, blocks);
+  Value ofShare = index.select(
+      isSmall, blocks,
+      index.select(isStreamed, index.constant(kBlocksOfFence), one));
+  Value shares = index.ceilDiv(blocks, index.max(ofShare, one));
   scf::ParallelOp::create(
       b, loc, zero, shares, one,
       [&](OpBuilder &nested, Location, ValueRange iv) {
-        Value first = at(nested).select(isSmall, zero, iv[0]);
-        Value end =
-            at(nested).select(isSmall, blocks, at(nested).add(iv[0], one));
-        emitFor(nested, first, end, [&](OpBuilder &inBlock, Value number) {
+        Value first = at(nested).mul(iv[0], ofShare);
+        Value end = at(nested).min(at(nested).add(first, ofShare), blocks);
+        emitFor(nested, first, end, one, [&](OpBuilder &inBlock, Value number) {
           emitBlock(inBlock, number);
         });
+        // Streaming stores are not ordered with the loads of other threads.
+        auto fence = [&](OpBuilder &inCase) {
+          LLVM::FenceOp::create(inCase, loc, LLVM::AtomicOrdering::seq_cst);
+        };
+        emitIf(nested, isStreamed, fence, [](OpBuilder &) {});
       });
 }
 
+Value mlir::bngrad::areCopiesStreamed(OpBuilder &b, Location loc,
+                                      CpuSchedule schedule, Value bytes) {
+  if (schedule.streamingBytes == 0)
+    return arith::ConstantIntOp::create(b, loc, 0, 1);
+  IndexBuilder index = {b, loc};
+  return index.compare(arith::CmpIPredicate::ugt, bytes,
+                       index.constant(schedule.streamingBytes));
+}
+
 void mlir::bngrad::emitCopy(OpBuilder &b, Location loc,
-                            const ScheduledGroup &group, Value from, Value to) {
-  BlockedCopy(b, loc, group, from, to).emit(b);
+                            const ScheduledGroup &group, Value from, Value to,
+                            Value isStreamed) {
+  BlockedCopy(b, loc, group, from, to, isStreamed).emit(b);
 }

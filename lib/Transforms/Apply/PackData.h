@@ -11,6 +11,8 @@
 
 #include "Schedule/ScheduledGroup.h"
 
+#include "BNGrad/Dialect/Schedule.h"
+
 namespace mlir::bngrad {
 
 /// How a group uses a memref of its data.
@@ -21,9 +23,15 @@ struct DataUse {
   static DataUse get(const ScheduledGroup &group, Value memref);
 };
 
+/// An i1: copies of data of a group, of `bytes` in all, are streamed, as are
+/// the results of `schedule`.
+Value areCopiesStreamed(OpBuilder &b, Location loc, CpuSchedule schedule,
+                        Value bytes);
+
 /// Copies `from` to `to`, data of `group` of the same sizes with any strides.
+/// If `isStreamed`, an i1, whole lines are stored past the caches.
 void emitCopy(OpBuilder &b, Location loc, const ScheduledGroup &group,
-              Value from, Value to);
+              Value from, Value to, Value isStreamed);
 
 } // namespace mlir::bngrad
 

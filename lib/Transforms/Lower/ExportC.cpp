@@ -97,10 +97,13 @@ bool mlir::bngrad::isKnownFromPointer(MemRefType type) {
 
 /// The workspaces of calls that get none. A workspace starts with its size, and
 /// its memory 64 bytes behind. One that is not in use waits in a slot; if all
-/// slots are taken it is unmapped, and so are all of them in the end.
+/// slots are taken it is unmapped, and so are all of them in the end. Long ones
+/// are on huge pages if the system has them: transposing copies access many
+/// pages at once.
 static constexpr StringLiteral kHelpers = R"mlir(
 llvm.func @mmap(!llvm.ptr, i64, i32, i32, i32, i64) -> !llvm.ptr
 llvm.func @munmap(!llvm.ptr, i64) -> i32
+llvm.func @madvise(!llvm.ptr, i64, i32) -> i32
 llvm.mlir.global internal @bngrad_workspaces() : !llvm.array<16 x ptr> {
   %none = llvm.mlir.zero : !llvm.array<16 x ptr>
   llvm.return %none : !llvm.array<16 x ptr>
@@ -154,8 +157,16 @@ llvm.func internal @bngrad_take_workspace(%size: i64) -> !llvm.ptr attributes {p
   %is_failed = llvm.icmp "eq" %address, %failed : i64
   llvm.cond_br %is_failed, ^return(%null : !llvm.ptr), ^mapped
 ^mapped:
-  llvm.store %bytes, %mapped : i64, !llvm.ptr
   %memory = llvm.getelementptr %mapped[64] : (!llvm.ptr) -> !llvm.ptr, i8
+  %two_huge_pages = llvm.mlir.constant(4194304 : i64) : i64
+  %is_long = llvm.icmp "uge" %bytes, %two_huge_pages : i64
+  llvm.cond_br %is_long, ^advise, ^mapped_memory
+^advise:
+  %use_huge_pages = llvm.mlir.constant(14 : i32) : i32
+  %status = llvm.call @madvise(%mapped, %bytes, %use_huge_pages) : (!llvm.ptr, i64, i32) -> i32
+  llvm.br ^mapped_memory
+^mapped_memory:
+  llvm.store %bytes, %mapped : i64, !llvm.ptr
   llvm.br ^return(%memory : !llvm.ptr)
 ^return(%result: !llvm.ptr):
   llvm.return %result : !llvm.ptr

@@ -15,7 +15,9 @@ import numpy_reference
 from targets import descriptor
 
 SEED = 20261125
-COUNT = 25  # executions of each function of each program
+COUNT = 27  # executions of each function of each program
+# The first executions have data of their own: some of the channels, and operands in two orders, of which one is copied.
+PARTS, MIXED_INPUTS, MIXED_RESULT = range(3)
 # Name: type, rank, feature dim, whether there is a mask.
 FUNCTIONS = {
     "images": ("f32", 4, 1, False),
@@ -74,10 +76,23 @@ class Layout:
         assert self.array.shape == shape
 
 
-def pick_layouts(random, shape, kind, names, is_first):
-    """All dense in one order, or all of one order, or each of its own; first some of the channels, from the second on."""
+def pick_layouts(random, shape, kind, names, feature, execution):
+    """All dense in one order, or all of one order, or each of its own; PARTS has the channels from the second on."""
     rank = len(shape)
-    if is_first:
+    if execution in (MIXED_INPUTS, MIXED_RESULT):
+        first, *others = (dim for dim in range(rank) if dim != feature)
+        if rank == 2:
+            other_order = [feature, first]
+        elif feature == rank - 1:
+            other_order = [first, feature, *others]
+        else:
+            other_order = [first, *others, feature]
+        for name in names:
+            is_other = name == "dx" if execution == MIXED_RESULT else name in ("input", "mask")
+            order = other_order if is_other else list(range(rank))
+            yield name, Layout(random, shape, "i1" if name == "mask" else kind, order, True, False)
+        return
+    if execution == PARTS:
         pads = np.array([[0, 0]] * (rank - 1) + [[1, 2]])
         for name in names:
             yield name, Layout(random, shape, "i1" if name == "mask" else kind, list(range(rank)), True, False, pads)
@@ -90,8 +105,12 @@ def pick_layouts(random, shape, kind, names, is_first):
         yield name, Layout(random, shape, "i1" if name == "mask" else kind, order, is_dense, name != "dx")
 
 
-def pick_shape(random, rank, is_first):
-    if rank == 2 and is_first:
+def pick_shape(random, rank, feature, execution):
+    if execution in (MIXED_INPUTS, MIXED_RESULT):
+        # Whole lines in both orders, or not.
+        channels, row = (64, 96) if random.random() < 0.5 else (37, 83)
+        return {2: (300, 64), 3: (5, channels, row), 4: (5, channels, 4, row) if feature == 1 else (5, 4, row, channels)}[rank]
+    if rank == 2 and execution == PARTS:
         return 300, 32
     most = {2: (3000, 40), 3: (9, 20, 300), 4: (5, 20, 12, 40)}[rank]
     if rank == 2 and random.random() < 0.2:  # rows of four registers
@@ -113,13 +132,14 @@ def fill(array, kind, values):
     return array != 0 if kind == "i1" else read(array, kind)
 
 
-def execute(function, random, name, is_first):
+def execute(function, random, name, execution):
     """A description of the errors; empty if there are none."""
     kind, rank, feature, has_mask = FUNCTIONS[name]
-    shape = pick_shape(random, rank, is_first)
+    shape = pick_shape(random, rank, feature, execution)
     channels = (shape[feature],)
     parameter = "f64" if kind == "f64" else "f32"
-    layouts = dict(pick_layouts(random, shape, kind, ["grad_output", "input", "dx"] + ["mask"] * has_mask, is_first))
+    layouts = dict(pick_layouts(random, shape, kind, ["grad_output", "input", "dx"] + ["mask"] * has_mask, feature,
+                                execution))
     config = types.SimpleNamespace(
         data=kind, parameter=parameter, results=[kind, parameter, parameter], shape=shape, features=[feature],
         reduced=tuple(d for d in range(rank) if d != feature), channels=channels, count=int(np.prod(shape)) // shape[feature],
@@ -164,7 +184,7 @@ def main():
         functions = ctypes.CDLL(library)
         for name in FUNCTIONS:
             for execution in range(COUNT):
-                problems = execute(getattr(functions, "_mlir_ciface_" + name), random, name, execution == 0)
+                problems = execute(getattr(functions, "_mlir_ciface_" + name), random, name, execution)
                 executions += 1
                 failed += bool(problems)
                 for problem in problems[:3]:

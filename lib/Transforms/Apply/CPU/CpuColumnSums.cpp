@@ -42,17 +42,6 @@ void TableLoops::storeEntries(OpBuilder &b, ValueRange entries,
     store(b, value, table, piece.position, piece);
 }
 
-SmallVector<Value> TableLoops::addEntries(OpBuilder &b, const SumTables &tables,
-                                          const Piece &piece,
-                                          ValueRange sums) const {
-  SmallVector<Value> addends;
-  for (unsigned i : llvm::seq(numSums()))
-    addends.push_back(arith::AddFOp::create(
-        b, loc, load(b, tables.sums[2 * i], piece.position, piece),
-        load(b, tables.sums[2 * i + 1], piece.position, piece)));
-  return addCompensated(b, loc, sums, addends);
-}
-
 void TableLoops::emitZeroSums(OpBuilder &b, const SumTables &tables,
                               Value entry, Value columns) const {
   emitFor(b, {constant(b, 0), columns}, constant(b, lanes),

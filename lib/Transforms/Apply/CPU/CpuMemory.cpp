@@ -16,6 +16,10 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+/// Bytes of a row with gaps, from which on more is gained by streaming its
+/// whole lines than lost at its ends.
+static constexpr int64_t kLongRowBytes = 768;
+
 Value mlir::bngrad::castToBits(OpBuilder &b, Location loc, Value memref) {
   auto type = cast<MemRefType>(memref.getType());
   return ElementCastOp::create(b, loc, type.clone(b.getI16Type()), memref);
@@ -154,10 +158,18 @@ Value CpuLoops::isStreamed(OpBuilder &b, linalg::GenericOp generic) const {
   // Two results would be two streams, with lines of their own to start at.
   if (generic.getNumDpsInits() != 1)
     return arith::ConstantIntOp::create(b, loc, 0, 1);
+  if (!hasRowStrides)
+    return isStreamed(b);
   // Few lines of short rows are whole, unless all are.
-  if (hasRowStrides && group.isFeature(group.numLoops - 1))
-    return at(b).bitAnd(isStreamed(b), hasWholeLines(b, generic));
-  return isStreamed(b);
+  Value areWhole = hasWholeLines(b, generic);
+  if (!group.isFeature(group.numLoops - 1)) {
+    Value elements = constant(b, getElementBytes(getFlatResult(generic)));
+    Value areLong = at(b).compare(arith::CmpIPredicate::uge,
+                                  at(b).mul(sizes.back(), elements),
+                                  constant(b, kLongRowBytes));
+    areWhole = at(b).bitOr(areWhole, areLong);
+  }
+  return at(b).bitAnd(isStreamed(b), areWhole);
 }
 
 Value CpuLoops::hasWholeLines(OpBuilder &b, linalg::GenericOp generic) const {

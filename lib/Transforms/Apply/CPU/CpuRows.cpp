@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Apply/Sums.h"
 #include "CpuTables.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -81,6 +82,8 @@ private:
   void emitSums(OpBuilder &b);
   void emitBlocks(OpBuilder &b, const Share &share) const;
   void emitBlock(OpBuilder &b, Value block, Value tableOffset) const;
+  /// Stores the sums of a block for other threads.
+  void storeJoined(OpBuilder &b, Value block, Value tableOffset) const;
   /// The first row of a block.
   Value getStart(OpBuilder &b, Value block) const;
   void emitSumsOfChannels(OpBuilder &b) const;
@@ -228,8 +231,9 @@ Value Rows::getTableStride(OpBuilder &b, Value columns) const {
   return index.mul(index.ceilDiv(padded, line), line);
 }
 
-/// The tables of operands have entries for each thread, and those of sums for
-/// each block.
+/// Tables have entries for each thread, and those of joined sums for each
+/// block. To write a line that another thread has read is slow, so those of
+/// joined sums are written once.
 void Rows::emitTables(OpBuilder &b) {
   auto getEntries = [&](Value columns) {
     return at(b).mul(getShares(b), getTableStride(b, columns));
@@ -237,8 +241,9 @@ void Rows::emitTables(OpBuilder &b) {
   SmallVector<TableRequest> requests;
   if (group.reduction) {
     requests.push_back({TableUse::Reduction, getEntries(blocks.columns)});
+    requests.push_back({TableUse::Sums, getEntries(blocks.columns)});
     requests.push_back(
-        {TableUse::Sums, at(b).mul(blocks.count, blocks.stride)});
+        {TableUse::JoinedSums, at(b).mul(blocks.count, blocks.stride)});
   }
   requests.push_back({TableUse::Elementwise, getEntries(elements.columns)});
   tables = createTables(b, requests);
@@ -267,11 +272,10 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
     run.tableOffset = tableOffset;
     return run;
   };
-  Value entry = index.mul(block, blocks.stride);
   Value next = index.add(block, index.constant(1));
   Value isLast = index.compare(arith::CmpIPredicate::eq, next, blocks.count);
   Value end = index.select(isLast, blocks.rows, getStart(b, next));
-  emitZeroSums(b, tables.sums, entry, columns);
+  emitZeroSums(b, tables.sums, tableOffset, columns);
   linalg::GenericOp reduction = group.reduction;
   bool storesData =
       llvm::any_of(reduction.getDpsInitsMutable(), [&](OpOperand &init) {
@@ -281,20 +285,35 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
                  {getRun,
                   {getStart(b, block), end},
                   columns,
-                  entry,
+                  tableOffset,
                   /*mayOverrun=*/!storesData && !hasRowStrides});
   // The rest of the data is less than a row.
-  if (matchPattern(blocks.restColumns, m_Zero()))
-    return;
-  Value endOfRest = index.select(
-      isLast, index.add(blocks.rows, index.constant(1)), blocks.rows);
-  emitColumnSums(b, tables,
-                 {getRun,
-                  {blocks.rows, endOfRest},
-                  blocks.restColumns,
-                  entry,
-                  /*mayOverrun=*/false,
-                  /*areFew=*/true});
+  if (!matchPattern(blocks.restColumns, m_Zero())) {
+    Value endOfRest = index.select(
+        isLast, index.add(blocks.rows, index.constant(1)), blocks.rows);
+    emitColumnSums(b, tables,
+                   {getRun,
+                    {blocks.rows, endOfRest},
+                    blocks.restColumns,
+                    tableOffset,
+                    /*mayOverrun=*/false,
+                    /*areFew=*/true});
+  }
+  storeJoined(b, block, tableOffset);
+}
+
+void Rows::storeJoined(OpBuilder &b, Value block, Value tableOffset) const {
+  Value entry = at(b).mul(block, blocks.stride);
+  emitPieces(b, {constant(b, 0), blocks.columns}, wide,
+             [&](OpBuilder &nested, const Piece &piece) {
+               // Tables are padded, and need no mask.
+               Value from = at(nested).add(tableOffset, piece.position);
+               Value to = at(nested).add(entry, piece.position);
+               storeEntries(
+                   nested,
+                   joinEntries(nested, tables.sums, {from, piece.lanes}),
+                   tables.joined, {to, piece.lanes});
+             });
 }
 
 void Rows::emitBlocks(OpBuilder &b, const Share &share) const {
@@ -312,7 +331,8 @@ SmallVector<Value> Rows::addBlock(OpBuilder &b, Value block,
                                   const Piece &column, ValueRange sums) const {
   IndexBuilder index = at(b);
   Value entry = index.add(column.position, index.mul(block, blocks.stride));
-  return addEntries(b, tables.sums, {entry, column.lanes}, sums);
+  return addCompensated(b, loc, sums,
+                        loadEntries(b, tables.joined, {entry, column.lanes}));
 }
 
 void Rows::joinBlocks(OpBuilder &b) const {
@@ -325,7 +345,8 @@ void Rows::joinBlocks(OpBuilder &b) const {
                       return addBlock(inBlock, block, piece, carried);
                     });
     // Tables are padded, and need no mask.
-    storeEntries(nested, sums, tables.sums.sums, {piece.position, piece.lanes});
+    storeEntries(nested, joinErrors(nested, sums), tables.joined,
+                 {piece.position, piece.lanes});
   });
 }
 

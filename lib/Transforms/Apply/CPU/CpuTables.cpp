@@ -69,9 +69,9 @@ GroupTables TableLoops::createTables(OpBuilder &b,
       group.reduction && allowsPairs(group.reduction, {Value(), wide});
   SmallVector<TableType> types;
   for (auto [use, entries] : requests) {
-    if (use == TableUse::Sums)
+    if (use == TableUse::Sums || use == TableUse::JoinedSums)
       for (unsigned i : llvm::seq(numSums()))
-        types.append(3, {entries, sumType(i)});
+        types.append(use == TableUse::Sums ? 3 : 1, {entries, sumType(i)});
     else
       for (Value operand :
            use == TableUse::Reduction ? ofReduction : ofElementwise)
@@ -90,6 +90,10 @@ GroupTables TableLoops::createTables(OpBuilder &b,
         result.sums.chains.push_back(*std::next(next, 2));
         std::advance(next, 3);
       }
+      break;
+    case TableUse::JoinedSums:
+      for (unsigned i = 0; i < numSums(); ++i)
+        result.joined.push_back(*next++);
       break;
     case TableUse::Reduction:
       for (Value operand : ofReduction) {

@@ -27,17 +27,21 @@ struct SumTables {
   SmallVector<Value> chains; // of each sum: the terms of the current chain
 };
 
+/// Sums by column that other threads read: of each sum, with its error added.
+using JoinedSums = SmallVector<Value>;
+
 /// The tables of a group, in one allocation.
 struct GroupTables {
   TableMemory memory;
   SumTables sums;
+  JoinedSums joined;
   ChannelTables reduction;   // of the per-channel operands of the reduction
   ChannelTables pairs;       // the same in the order of pairs, if it has one
   ChannelTables elementwise; // of those of the element-wise generics
 };
 
 /// The purpose of some tables.
-enum class TableUse { Sums, Reduction, Elementwise };
+enum class TableUse { Sums, JoinedSums, Reduction, Elementwise };
 struct TableRequest {
   TableUse use;
   Value entries; // of each table
@@ -115,9 +119,11 @@ protected:
   /// Adds the terms of `rows` to the sums of their columns.
   void emitColumnSums(OpBuilder &b, const GroupTables &tables,
                       const ColumnRows &rows) const;
-  /// Adds the pairs of a piece of the sum tables, each joined, to `sums`.
-  SmallVector<Value> addEntries(OpBuilder &b, const SumTables &tables,
-                                const Piece &piece, ValueRange sums) const;
+  /// The sums of a piece of the sum tables, with their errors added.
+  SmallVector<Value> joinEntries(OpBuilder &b, const SumTables &tables,
+                                 const Piece &piece) const {
+    return joinErrors(b, loadEntries(b, tables.sums, piece));
+  }
   SmallVector<Value> loadEntries(OpBuilder &b, ArrayRef<Value> tables,
                                  const Piece &piece) const;
   void storeEntries(OpBuilder &b, ValueRange entries, ArrayRef<Value> tables,

@@ -92,7 +92,8 @@ void Tiles::emitSumsOfChannel(OpBuilder &b, const Tile &tile,
         Value rest = at(nested).sub(rowSize, element);
         Value mask = createMask(nested, rest, wide);
         Piece piece = {at(nested).add(start, element), wide, mask};
-        return addEntries(nested, tables.sums, piece, carried);
+        return addCompensated(nested, loc, carried,
+                              joinEntries(nested, tables.sums, piece));
       });
   SmallVector<Value> totals = addLanes(b, sums);
   storeSums(b, at(b).add(tile.firstChannel, channel), totals);
