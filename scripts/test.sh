@@ -3,7 +3,7 @@
 #
 #   scripts/test.sh        the quick suite: at most 15 minutes on 2 cores
 #   scripts/test.sh --all  everything: the long tests, a share of clang-tidy, gcc,
-#                          sanitizers, and the mutants that fit into 68 minutes;
+#                          sanitizers, and the mutants that fit into 58 minutes;
 #                          with BNGRAD_TIDY=all clang-tidy takes all files
 #
 # The last line is `bngrad: N passed, M failed, K skipped`. BNGRAD_REQUIRE=numpy
@@ -99,7 +99,7 @@ search() {
 commits=$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0)
 
 # has_time SECONDS: whether they are left of the time for everything.
-start=$SECONDS most=$((68 * 60))
+start=$SECONDS most=$((58 * 60))
 has_time() {
   [ $((most - (SECONDS - start))) -gt "$1" ]
 }

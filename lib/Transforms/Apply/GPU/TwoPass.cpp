@@ -483,12 +483,13 @@ void TwoPass::emit(OpBuilder &b) {
   }
   if (group.reduction || !group.channelwise.empty())
     emitFinish(b, partials);
-  for (Value memref : partials.memrefs)
-    buffers.free(b, memref);
   for (linalg::GenericOp generic : group.elementwise)
     emitByLanes(b, generic, [&](OpBuilder &nested, int64_t lanes) {
       emitElementwise(nested, generic, lanes);
     });
+  // Kernels overlap only if no other call is between their launches.
+  for (Value memref : partials.memrefs)
+    buffers.free(b, memref);
 }
 
 void mlir::bngrad::emitTwoPass(OpBuilder &b, const ScheduledGroup &group,
