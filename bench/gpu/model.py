@@ -45,7 +45,7 @@ class Device:
     schedulers: int = 4
 
 
-# Of 8 processing clusters of 18 multiprocessors, 132 are left in some way; this is one.
+# The multiprocessors of 8 processing clusters of up to 18; how 132 are distributed is assumed.
 HOPPER = (18, 18, 16, 16, 16, 16, 16, 16)
 DEVICES = {
     device.name: device for device in (

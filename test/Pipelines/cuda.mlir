@@ -72,7 +72,7 @@ func.func @f(%dy: !t, %x: !t, %scale: !p, %mean: !p, %variance: !p) -> (!t, !p, 
 // ONE-PASS-NOT:     gpu.launch
 // ONE-PASS:         return
 
-// No copies; alignment is tested if it is needed.
+// No copies; alignment is tested if it is needed. The blocks of a kernel that another one follows let it start.
 // DEVICE-LABEL: func.func @f(
 // DEVICE-NOT:   gpu.memcpy
 // DEVICE:       memref.extract_aligned_pointer_as_index
@@ -80,6 +80,11 @@ func.func @f(%dy: !t, %x: !t, %scale: !p, %mean: !p, %variance: !p) -> (!t, !p, 
 // DEVICE:       gpu.launch {{.*}} function(@one_pass)
 // DEVICE:       } else {
 // DEVICE:       gpu.launch {{.*}} function(@reduce)
+// DEVICE-NEXT:    nvvm.griddepcontrol launch_dependents
+// DEVICE:       gpu.launch {{.*}} function(@finish)
+// DEVICE-NEXT:    nvvm.griddepcontrol launch_dependents
+// DEVICE:       gpu.launch {{.*}} function(@apply)
+// DEVICE-NOT:     nvvm.griddepcontrol
 // DEVICE-NOT:   gpu.memcpy
 // DEVICE:       return
 

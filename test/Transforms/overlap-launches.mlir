@@ -7,11 +7,9 @@
 // CHECK-NEXT:    llvm.mlir.global external @bngrad_kernels_wait(1 : i8) {addr_space = 1 : i32, alignment = 1 : i64} : i8
 // CHECK-NEXT:    gpu.func @first(
 // CHECK-NEXT:      nvvm.griddepcontrol wait
-// CHECK-NEXT:      nvvm.griddepcontrol launch_dependents
 // CHECK-NEXT:      memref.load
 // CHECK:         gpu.func @second() kernel
 // CHECK-NEXT:      nvvm.griddepcontrol wait
-// CHECK-NEXT:      nvvm.griddepcontrol launch_dependents
 // CHECK-NEXT:      gpu.return
 // CHECK:         gpu.func @helper()
 // CHECK-NEXT:      gpu.return

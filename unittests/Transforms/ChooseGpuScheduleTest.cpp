@@ -76,7 +76,7 @@ TEST(ChooseGpuScheduleTest, ClusterIsAllowedOnTheChip) {
   EXPECT_TRUE(isSupported("sm_120", 8));
   EXPECT_FALSE(isSupported("sm_120", 16));
   EXPECT_EQ(reason,
-            "expected cluster_blocks to be at most 8 on every chip, got 16");
+            "expected cluster_blocks of at most 8 for the given chips, got 16");
   EXPECT_FALSE(isSupported("sm_89", 1));
 }
 
@@ -100,7 +100,7 @@ TEST(ChooseGpuScheduleTest, OneBlockFillsAMultiprocessor) {
 }
 
 TEST(ChooseGpuScheduleTest, OneWaveNeedsNoCluster) {
-  // Where nearly all of 132 multiprocessors have a block.
+  // Where more than three quarters of 132 multiprocessors have a block.
   EXPECT_EQ(choose(makeLayout(407, 100, 32))->clusterBlocks, 1);
   EXPECT_EQ(choose(makeLayout(407, 132, 32))->blockThreads, 512);
   EXPECT_EQ(choose(makeLayout(407, 99, 32))->clusterBlocks, 2);

@@ -64,6 +64,11 @@ enum CUmemPool_attribute : int {
   CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4, // uint64_t
 };
 
+enum CUstreamCaptureStatus : int {
+  CU_STREAM_CAPTURE_STATUS_NONE = 0,
+  CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
+};
+
 enum CUlaunchAttributeID : int {
   CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
   CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
@@ -127,7 +132,6 @@ static_assert(sizeof(CUmemPoolProps) == 88 &&
 /// a symbol is the version whose signature this is. All are in CUDA 11.8.
 #define BNGRAD_CUDA_DRIVER_FUNCTIONS(X)                                        \
   X(cuInit, "cuInit", unsigned)                                                \
-  X(cuDriverGetVersion, "cuDriverGetVersion", int *)                           \
   X(cuGetErrorName, "cuGetErrorName", CUresult, const char **)                 \
   X(cuGetErrorString, "cuGetErrorString", CUresult, const char **)             \
   X(cuDeviceGet, "cuDeviceGet", CUdevice *, int)                               \
@@ -154,6 +158,8 @@ static_assert(sizeof(CUmemPoolProps) == 88 &&
   X(cuLaunchKernelEx, "cuLaunchKernelEx", const CUlaunchConfig *, CUfunction,  \
     void **, void **)                                                          \
   X(cuStreamCreate, "cuStreamCreate", CUstream *, unsigned)                    \
+  X(cuStreamIsCapturing, "cuStreamIsCapturing", CUstream,                      \
+    CUstreamCaptureStatus *)                                                   \
   X(cuStreamSynchronize, "cuStreamSynchronize", CUstream)                      \
   X(cuStreamWaitEvent, "cuStreamWaitEvent", CUstream, CUevent, unsigned)       \
   X(cuEventCreate, "cuEventCreate", CUevent *, unsigned)                       \

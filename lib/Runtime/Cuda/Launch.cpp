@@ -77,6 +77,15 @@ static bool allowLargeClusters(LoadedKernel &kernel, const char *name) {
   return true;
 }
 
+/// Whether a kernel that waits first may be launched in `stream` while the one
+/// ahead of it runs. The edges of such launches in a graph have data, which not
+/// all code that inspects graphs expects.
+static bool canOverlap(const Driver &driver, CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+         status == CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 /// Launches `function`, a Kernel, in clusters if `cluster` is not null.
 static void launch(void *function, const Extents *cluster, const Extents &grid,
                    const Extents &block, int32_t dynamicShared, void *stream,
@@ -135,7 +144,7 @@ static void launch(void *function, const Extents *cluster, const Extents &grid,
     attribute.value.clusterDim.y = cluster->y;
     attribute.value.clusterDim.z = cluster->z;
   }
-  if (loaded->overlaps) {
+  if (loaded->waitsFirst && canOverlap(device->driver, config.hStream)) {
     CUlaunchAttribute &attribute = attributes[config.numAttrs++];
     attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     attribute.value.programmaticStreamSerializationAllowed = 1;

@@ -134,19 +134,13 @@ LoadedKernel *Kernel::load(const Context &context) {
   return kernel;
 }
 
-/// Whether launches of the kernels of `module` may overlap: they wait for the
-/// kernel ahead, and the driver knows such launches, also while it captures
-/// them.
-static bool canOverlap(const Driver &driver, CUmodule module) {
-  constexpr int cuda12_3 = 12030;
-  int version = 0;
+/// Whether the kernels of `module` wait for the kernel ahead of them.
+static bool waitsFirst(const Driver &driver, CUmodule module) {
   CUdeviceptr address = 0;
   size_t size = 0;
-  return driver.cuDriverGetVersion(&version) == CUDA_SUCCESS &&
-         version >= cuda12_3 &&
-         driver.cuModuleGetGlobal(&address, &size, module,
+  return driver.cuModuleGetGlobal(&address, &size, module,
                                   BNGRAD_CUDA_KERNELS_WAIT_SYMBOL) ==
-             CUDA_SUCCESS;
+         CUDA_SUCCESS;
 }
 
 CUresult Kernel::add(const Context &context, CUmodule handle,
@@ -166,7 +160,7 @@ CUresult Kernel::add(const Context &context, CUmodule handle,
   if (result != CUDA_SUCCESS)
     return result;
   auto made = std::make_unique<LoadedKernel>(
-      context, function, canOverlap(driver, handle), maxDynamicShared);
+      context, function, waitsFirst(driver, handle), maxDynamicShared);
   made->next = std::move(owner);
   owner = std::move(made);
   first.store(owner.get(), std::memory_order_release);

@@ -34,8 +34,8 @@ namespace bngrad::cuda {
 struct LoadedKernel {
   const Context &context;
   CUfunction function;
-  /// Whether it may be launched while the kernel ahead of it runs.
-  const bool overlaps;
+  /// Whether it waits for the kernel ahead of it, before all else.
+  const bool waitsFirst;
   /// Guards changes of the attributes below.
   std::mutex mutex;
   /// The most that a launch may request, in bytes.
@@ -45,9 +45,9 @@ struct LoadedKernel {
   /// The same kernel in another context.
   std::unique_ptr<LoadedKernel> next;
 
-  LoadedKernel(const Context &context, CUfunction function, bool overlaps,
+  LoadedKernel(const Context &context, CUfunction function, bool waitsFirst,
                int maxDynamicShared)
-      : context(context), function(function), overlaps(overlaps),
+      : context(context), function(function), waitsFirst(waitsFirst),
         maxDynamicShared(maxDynamicShared) {}
 };
 

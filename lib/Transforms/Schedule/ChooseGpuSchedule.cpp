@@ -35,8 +35,8 @@ static constexpr int64_t kPiecesOfThread = 10;
 /// Lanes of a piece at most where each has values of its own channel: with
 /// more, registers limit the blocks of a multiprocessor.
 static constexpr int64_t kMostChannelLanes = 4;
-/// Blocks of a cluster that is larger than the data require, at most: the
-/// number that every chip with clusters allows.
+/// Blocks, at most, of a cluster that need not be so large for its data: as
+/// many as every chip with clusters allows.
 static constexpr int64_t kMostEnlargedBlocks = 8;
 /// Slices of a tile of channels, per multiprocessor: the sums of all of them
 /// are read again.
@@ -138,7 +138,8 @@ chooseWholeMultiprocessor(const OnePassLayout &layout, const CudaChip &chip) {
 
 /// Whether blocks that fill a multiprocessor each are better than the smaller
 /// ones of `shared`: they need no cluster, all start at once in either case,
-/// and few multiprocessors have none.
+/// and more than three quarters of the multiprocessors have one. With fewer,
+/// their sums would take longer than the barrier that they save.
 static bool isBetterWave(const OnePassLayout &layout, const CudaChip &chip,
                          const GpuSchedule &whole, const GpuSchedule &shared) {
   int64_t blocks = countBlocks(layout, whole);

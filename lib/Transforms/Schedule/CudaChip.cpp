@@ -48,8 +48,8 @@ LogicalResult CudaChip::verifySupport(ScheduleAttr schedule,
   }
   if (int64_t blocks = schedule.getGpu().clusterBlocks;
       blocks > clusterBlocks) {
-    os << "expected cluster_blocks to be at most " << clusterBlocks
-       << " on every chip, got " << blocks;
+    os << "expected cluster_blocks of at most " << clusterBlocks
+       << " for the given chips, got " << blocks;
     return failure();
   }
   return success();

@@ -170,7 +170,8 @@ int64_t OnePassLayout::getStaticBytes(const GpuSchedule &schedule) const {
   if (std::optional<FlatRows> flat = getFlatRows(schedule))
     exchanged = std::max(exchanged, flat->rows * tile * flat->pieces);
   if (channelsInnermost)
-    for (int64_t count = lanes; count > 0; count /= 2) {
+    for (int64_t count = lanes * schedule.accessBits / 128; count > 0;
+         count /= 2) {
       int64_t columns = llvm::divideCeil(tile, count);
       int64_t rows = std::max<int64_t>(threads / columns, 1);
       exchanged = std::max(exchanged, getScratchSize(rows, columns, count));

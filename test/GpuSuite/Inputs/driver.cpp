@@ -400,6 +400,11 @@ CUresult cuStreamCreate(CUstream *stream, unsigned) {
   return makeHandle(stream);
 }
 
+CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus *status) {
+  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuStreamSynchronize(CUstream) { return fault("cuStreamSynchronize"); }
 
 CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {

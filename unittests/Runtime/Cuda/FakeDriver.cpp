@@ -77,9 +77,9 @@ std::vector<fake::EventRecord> fake::takeEventRecords() {
   return std::exchange(state().eventRecords, {});
 }
 
-void fake::setVersion(int version) {
+void fake::setCapturing(bool isCapturing) {
   Lock lock(state().mutex);
-  state().version = version;
+  state().isCapturing = isCapturing;
 }
 
 int fake::getOptLevel() {
@@ -129,14 +129,6 @@ static const ErrorText *findError(CUresult error) {
 }
 
 extern "C" {
-CUresult cuDriverGetVersion(int *version) {
-  SparedScope spared;
-  RETURN_IF_FAILED(ask("cuDriverGetVersion"));
-  Lock lock(state().mutex);
-  *version = state().version;
-  return CUDA_SUCCESS;
-}
-
 CUresult cuInit(unsigned) {
   SparedScope spared;
   return ask("cuInit");
@@ -372,6 +364,15 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
        config->hStream,
        params,
        extra});
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus *status) {
+  SparedScope spared;
+  RETURN_IF_FAILED(ask("cuStreamIsCapturing"));
+  Lock lock(state().mutex);
+  *status = state().isCapturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                : CU_STREAM_CAPTURE_STATUS_NONE;
   return CUDA_SUCCESS;
 }
 

@@ -78,8 +78,8 @@ std::vector<EventRecord> takeEventRecords();
 /// The level of optimization of the last module, -1 if it had none.
 int getOptLevel();
 
-/// The version that the driver says it has, such as 12030, for CUDA 12.3.
-void setVersion(int version);
+/// Whether the streams are captured in graphs.
+void setCapturing(bool isCapturing);
 
 /// Makes `function` return `result` until `succeedAgain`.
 void fail(const std::string &function, int result);

@@ -83,7 +83,7 @@ struct State {
   std::vector<EventRecord> eventRecords;
   std::map<std::string, CUresult> failures;
   int optLevel = -1;
-  int version = 12030;
+  bool isCapturing = false;
   /// Memory that cuMemFreeAsync and cuMemFree accept.
   std::set<CUdeviceptr> pooled;
   std::set<CUdeviceptr> plain;

@@ -71,12 +71,16 @@ TEST_F(LaunchTest, OverlapsKernelsThatWait) {
   launchClusters(kernel, 2, 2, 2);
   EXPECT_EQ(getOverlaps(), (std::vector<bool>{true, false, true, false}));
   EXPECT_EQ(takeErrors(), "");
-  // Older drivers cannot capture such launches in graphs.
-  fake::setVersion(12020);
-  launch(mgpuModuleGetFunction(loadModule("waits"), "kernel"));
+  // Not in a graph, nor where the driver cannot tell.
+  fake::setCapturing(true);
   launch(waiting);
-  fake::setVersion(12030);
-  EXPECT_EQ(getOverlaps(), (std::vector<bool>{false, true}));
+  fake::setCapturing(false);
+  fake::fail("cuStreamIsCapturing", 906);
+  launch(waiting);
+  fake::succeedAgain();
+  launch(waiting);
+  EXPECT_EQ(getOverlaps(), (std::vector<bool>{false, false, true}));
+  EXPECT_EQ(takeErrors(), "");
 }
 
 TEST_F(LaunchTest, EmptyGridLaunchesNothing) {

@@ -287,7 +287,6 @@ def BNGradOverlapLaunchesPass
       llvm.mlir.global external @bngrad_kernels_wait(1 : i8) {addr_space = 1 : i32, alignment = 1 : i64} : i8
       gpu.func @f() kernel {
         nvvm.griddepcontrol wait
-        nvvm.griddepcontrol launch_dependents
         gpu.return
       }
     }

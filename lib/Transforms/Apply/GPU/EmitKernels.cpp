@@ -49,8 +49,8 @@ static void emitAlignedOnePass(OpBuilder &b, const ScheduledGroup &group,
         scf::YieldOp::create(nested, loc);
       },
       [&](OpBuilder &nested, Location) {
-        emitTwoPass(nested, group, getTwoPassInstead(group, schedule, chip),
-                    buffers);
+        emitTwoPass(nested, group, chip,
+                    getTwoPassInstead(group, schedule, chip), buffers);
         scf::YieldOp::create(nested, loc);
       });
 }
@@ -84,7 +84,7 @@ static LogicalResult emitSchedule(RewriterBase &rewriter,
   std::string reason;
   switch (schedule.getKind()) {
   case ScheduleKind::TwoPass:
-    emitTwoPass(rewriter, group, parameters, buffers);
+    emitTwoPass(rewriter, group, chip, parameters, buffers);
     return success();
   case ScheduleKind::OnePass: {
     FailureOr<OnePassLayout> layout =
@@ -92,8 +92,8 @@ static LogicalResult emitSchedule(RewriterBase &rewriter,
     if (failed(layout)) {
       emitMissed(first, "bngrad-apply-schedule",
                  "two passes instead of one: " + reason);
-      emitTwoPass(rewriter, group, getTwoPassInstead(group, parameters, chip),
-                  buffers);
+      emitTwoPass(rewriter, group, chip,
+                  getTwoPassInstead(group, parameters, chip), buffers);
       return success();
     }
     if (failed(layout->verifySharedMemory(parameters, chip, reason)))

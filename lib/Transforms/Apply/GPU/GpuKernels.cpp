@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -83,6 +84,9 @@ void GpuKernels::launch(OpBuilder &b, StringRef name, const LaunchShape &shape,
     for (unsigned i : llvm::seq(kClusterArguments))
       launchOp.getBody().insertArgument(kBlockArguments + i, b.getIndexType(),
                                         loc);
+  if (shape.startsNext)
+    NVVM::GriddepcontrolOp::create(b, loc,
+                                   NVVM::GridDepActionKind::launch_dependents);
   SmallVector<Value> attributions(
       launchOp.getBody().getArguments().take_back(shape.shared.size()));
   body(b, {launchOp.getBlockIds().x, launchOp.getThreadIds().x, shape.threads,

@@ -89,6 +89,7 @@ struct LaunchShape {
   TypeRange shared = {};          // workgroup memory, by buffer
   int64_t dynamicSharedBytes = 0; // more workgroup memory
   int64_t cluster = 1;            // blocks of a cluster
+  bool startsNext = false;        // lets the blocks of the next kernel start
 };
 
 /// The state of a kernel that the threads of a block share.
@@ -222,8 +223,8 @@ protected:
   virtual void awaitRest(OpBuilder &b) const {}
   /// The sum of `values`, as a tree.
   Value addTree(OpBuilder &b, SmallVector<Value> values) const;
-  /// The sums of `pieces`: of each lane where lanes have channels of their own,
-  /// otherwise of all lanes.
+  /// The sums of `pieces`: of each lane in flat rows and where channels are
+  /// innermost, otherwise of all lanes.
   SmallVector<Value> emitSums(OpBuilder &b, const Walk &walk, Indices indices,
                               const ThreadPieces &pieces, int64_t lanes) const;
   /// `value` of each lane of a warp and of all others; `lanes` is a power of 2.
@@ -246,8 +247,8 @@ protected:
   /// a power of 2, not more than a warp.
   int64_t countSharers(const Kernel &kernel, int64_t count, int64_t most) const;
   /// Calls `body` with each of `count` numbers in `parts` adjacent threads, and
-  /// with the thread's part. All threads of a warp call it, for shuffles; some
-  /// may have a number past the last.
+  /// with the thread's part. If `parts` is more than 1, all threads of a warp
+  /// call it, for shuffles; some may have a number past the last.
   using SharedBody = function_ref<void(OpBuilder &, Value number, Value part)>;
   void forEachShared(OpBuilder &b, const Kernel &kernel, int64_t count,
                      int64_t parts, SharedBody body) const;

@@ -57,8 +57,8 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
       loadCommon(b, group.reduction, indices, lanes);
   unsigned numSumValues = 2 * numSums();
   Chunks chunks = planChunks(b, pieces);
-  // Lanes of one channel are added before the running sum, which takes more
-  // instructions and registers.
+  // Lanes of one channel are added first: a running sum with its error takes
+  // more instructions and registers for each lane.
   bool joinsLanes = lanes > 1 && !flat && !group.isFeature(inner);
   auto addChunk = [&](OpBuilder &nested, ValueRange running,
                       SmallVector<Value> partial) {

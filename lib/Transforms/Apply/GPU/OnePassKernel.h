@@ -114,7 +114,7 @@ private:
   bool isResult(Value memref) const;
   /// Stores the sums of the block to a slot.
   void storeSlots(OpBuilder &b, ValueRange totals, Value slot) const;
-  /// The slots of the tile.
+  /// The number of slots of the tile.
   Value countSlots(OpBuilder &b) const;
   /// The sums in a slot of block `block` of the cluster.
   SmallVector<Value> loadSlot(OpBuilder &b, Value slot, Value block) const;

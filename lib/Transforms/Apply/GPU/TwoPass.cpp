@@ -40,7 +40,10 @@ static constexpr int64_t kSlicesAtOnce = 8;
 namespace {
 class TwoPass : public GpuKernels {
 public:
-  using GpuKernels::GpuKernels;
+  TwoPass(OpBuilder &b, const ScheduledGroup &group, const CudaChip &chip,
+          const GpuSchedule &schedule, DeviceBuffers &buffers)
+      : GpuKernels(b, group, schedule, buffers),
+        overlaps(chip.canOverlapLaunches()) {}
 
   void emit(OpBuilder &b);
 
@@ -121,6 +124,10 @@ private:
   void emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
                         const Partials &partials, const FinishGrid &grid);
   void emitElementwise(OpBuilder &b, linalg::GenericOp generic, int64_t lanes);
+
+  /// Whether a kernel lets the blocks of the next one start. The last one does
+  /// not: those of other programs could then run while the group does.
+  bool overlaps;
 };
 } // namespace
 
@@ -212,23 +219,24 @@ void TwoPass::emitChannelSums(OpBuilder &b, const Partials &partials,
   Slicing slicing = planSlices(b, partials, threads, walk, stride);
   Value blocks = index.mul(channels, partials.slices);
   SmallVector<Type> shared = getSharedTypesForBlock();
-  launch(b, "reduce", {blocks, threads, shared},
-         [&](OpBuilder &nested, Kernel kernel) {
-           IndexBuilder inside = at(nested);
-           Value channel = inside.div(kernel.block, partials.slices);
-           Value number = inside.rem(kernel.block, partials.slices);
-           Indices indices(group.numLoops);
-           delinearize(nested, channel, group.features, indices);
-           SmallVector<Value> sums = emitSums(
-               nested, walk, indices,
-               getSlice(nested, slicing, number, kernel.thread), lanes);
-           SmallVector<Value> totals = addAcrossBlock(nested, kernel, sums);
-           Value isFirst = inside.compare(arith::CmpIPredicate::eq,
-                                          kernel.thread, inside.constant(0));
-           emitIf(nested, isFirst, [&](OpBuilder &store) {
-             storeTotals(store, totals, partials.memrefs, {number, channel});
-           });
-         });
+  LaunchShape shape = {blocks, threads, shared};
+  shape.startsNext = overlaps;
+  launch(b, "reduce", shape, [&](OpBuilder &nested, Kernel kernel) {
+    IndexBuilder inside = at(nested);
+    Value channel = inside.div(kernel.block, partials.slices);
+    Value number = inside.rem(kernel.block, partials.slices);
+    Indices indices(group.numLoops);
+    delinearize(nested, channel, group.features, indices);
+    SmallVector<Value> sums =
+        emitSums(nested, walk, indices,
+                 getSlice(nested, slicing, number, kernel.thread), lanes);
+    SmallVector<Value> totals = addAcrossBlock(nested, kernel, sums);
+    Value isFirst = inside.compare(arith::CmpIPredicate::eq, kernel.thread,
+                                   inside.constant(0));
+    emitIf(nested, isFirst, [&](OpBuilder &store) {
+      storeTotals(store, totals, partials.memrefs, {number, channel});
+    });
+  });
 }
 
 TwoPass::ColumnTiles
@@ -266,10 +274,11 @@ void TwoPass::emitColumnSums(OpBuilder &b, const Partials &partials,
     shared.push_back(getSharedType(
         getScratchSize(tiles.rows, tiles.columns, lanes), sumType(i)));
   Value blocks = at(b).mul(tiles.count, partials.slices);
-  launch(b, "reduce", {blocks, threads, shared},
-         [&](OpBuilder &nested, Kernel kernel) {
-           emitSumsOfTile(nested, kernel, partials, tiles, lanes);
-         });
+  LaunchShape shape = {blocks, threads, shared};
+  shape.startsNext = overlaps;
+  launch(b, "reduce", shape, [&](OpBuilder &nested, Kernel kernel) {
+    emitSumsOfTile(nested, kernel, partials, tiles, lanes);
+  });
 }
 
 void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
@@ -391,10 +400,11 @@ void TwoPass::emitFinish(OpBuilder &b, const Partials &partials) {
     for (unsigned i : llvm::seq(numSums()))
       shared.push_back(getSharedType(
           getScratchSize(grid.rows, grid.columns, /*lanes=*/1), sumType(i)));
-  launch(b, "finish", {blocks, grid.rows * grid.columns, shared},
-         [&](OpBuilder &nested, Kernel kernel) {
-           emitFinishOfTile(nested, kernel, partials, grid);
-         });
+  LaunchShape shape = {blocks, grid.rows * grid.columns, shared};
+  shape.startsNext = overlaps && !group.elementwise.empty();
+  launch(b, "finish", shape, [&](OpBuilder &nested, Kernel kernel) {
+    emitFinishOfTile(nested, kernel, partials, grid);
+  });
 }
 
 void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
@@ -493,7 +503,8 @@ void TwoPass::emit(OpBuilder &b) {
 }
 
 void mlir::bngrad::emitTwoPass(OpBuilder &b, const ScheduledGroup &group,
+                               const CudaChip &chip,
                                const GpuSchedule &schedule,
                                DeviceBuffers &buffers) {
-  TwoPass(b, group, schedule, buffers).emit(b);
+  TwoPass(b, group, chip, schedule, buffers).emit(b);
 }

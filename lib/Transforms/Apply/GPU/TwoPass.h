@@ -13,13 +13,15 @@
 #include "Schedule/ScheduledGroup.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/Schedule/CudaChip.h"
 
 namespace mlir::bngrad {
 
 /// Emits the kernels of `#bngrad.schedule<two_pass>` for `group`, of any
 /// layout.
 void emitTwoPass(OpBuilder &b, const ScheduledGroup &group,
-                 const GpuSchedule &schedule, DeviceBuffers &buffers);
+                 const CudaChip &chip, const GpuSchedule &schedule,
+                 DeviceBuffers &buffers);
 
 } // namespace mlir::bngrad
 

@@ -34,16 +34,11 @@ static bool canOverlap(gpu::GPUModuleOp module) {
          });
 }
 
-/// `kernel` waits before all else. The next one may then be launched, as soon
-/// as all blocks have begun: no earlier, since it may be another program's that
-/// relies on all but the kernel ahead of it to be complete.
+/// `kernel` waits before all else.
 static void waitFirst(OpBuilder &b, gpu::GPUFuncOp kernel) {
-  Location loc = kernel.getLoc();
   b.setInsertionPointToStart(&kernel.getBody().front());
-  for (NVVM::GridDepActionKind kind :
-       {NVVM::GridDepActionKind::wait,
-        NVVM::GridDepActionKind::launch_dependents})
-    NVVM::GriddepcontrolOp::create(b, loc, kind);
+  NVVM::GriddepcontrolOp::create(b, kernel.getLoc(),
+                                 NVVM::GridDepActionKind::wait);
 }
 
 namespace {
