@@ -23,10 +23,6 @@
 // RUN: %llvm_prefix/bin/llvm-readelf -h %t.o | FileCheck %s --check-prefix=ELF
 // ELF: Machine: AArch64
 
-// A register of one element has no streaming store there.
-// RUN: sed -e s/f32/f64/g %s | bngrad-compile - -o %t.o --mtriple=aarch64-linux-gnu --mcpu=neoverse-v1 \
-// RUN:   --schedule="#bngrad.schedule<channels, vector_bits = 64, streaming_bytes = 1>"
-
 // SVE where the CPU says the length of its registers.
 // REDEFINE: %{asm} = bngrad-compile %s -o %t.ll --mtriple=aarch64-linux-gnu --mcpu=%{cpu} && FileCheck %s --input-file=%t.ll --check-prefix=%{cpu}
 // REDEFINE: %{cpu} = a64fx

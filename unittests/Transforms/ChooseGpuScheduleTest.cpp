@@ -184,6 +184,22 @@ TEST(ChooseGpuScheduleTest, FlatRowsShareSharedMemory) {
             (4 * 13 * 5 + 4) * 8 + 4 * 20 + 64);
 }
 
+TEST(ChooseGpuScheduleTest, ColumnsShareSharedMemory) {
+  // Sums of 16 rows of 256 channels in pieces of 4, or of 32 in pieces of 8.
+  OnePassLayout layout = makeRowMajor(64, 256, 2);
+  GpuSchedule schedule;
+  schedule.blockThreads = 1024;
+  schedule.blockChannels = 256;
+  int64_t ofChannels = 256 * (8 + 20) + 64;
+  EXPECT_EQ(layout.getStaticBytes(schedule), 32 * 256 * 8 + ofChannels);
+  schedule.accessBits = 64;
+  EXPECT_EQ(layout.getStaticBytes(schedule), 16 * 256 * 8 + ofChannels);
+  // A warp adds the sums of 4 rows of 8 threads.
+  schedule.blockThreads = 256;
+  schedule.blockChannels = 32;
+  EXPECT_EQ(layout.getStaticBytes(schedule), 8 * 32 * 8 + 32 * (8 + 20) + 64);
+}
+
 TEST(ChooseGpuScheduleTest, ThreadsOfFlatRows) {
   auto threads = [](const OnePassLayout &layout) {
     return choose(layout)->blockThreads;

@@ -106,9 +106,7 @@ void CpuLoops::storeStreaming(OpBuilder &b, Value value, Value memref,
   }
   int64_t pieceBytes =
       piece.lanes * getElementTypeOrSelf(value).getIntOrFloatBitWidth() / 8;
-  // Of one element, LLVM cannot lower it for SVE.
-  vector::StoreOp::create(b, loc, value, memref, indices,
-                          /*nontemporal=*/piece.lanes > 1,
+  vector::StoreOp::create(b, loc, value, memref, indices, /*nontemporal=*/true,
                           llvm::MaybeAlign(std::min(kLineBytes, pieceBytes)));
 }
 
