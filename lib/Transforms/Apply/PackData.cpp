@@ -285,12 +285,13 @@ void BlockedCopy::emitScalars(OpBuilder &b, const Plane &plane,
   });
 }
 
-/// Transposes each part of `vectors`, which are as many as its elements. Each
+/// Transposes each part of `given`, which are as many as its elements. Each
 /// step moves a bit of the number of a vector to that of an element.
 static SmallVector<Value> transposeParts(OpBuilder &b, Location loc,
-                                         SmallVector<Value> vectors) {
-  int64_t count = vectors.size();
-  int64_t length = cast<VectorType>(vectors[0].getType()).getNumElements();
+                                         ArrayRef<Value> given) {
+  int64_t count = given.size();
+  int64_t length = cast<VectorType>(given[0].getType()).getNumElements();
+  SmallVector<Value> vectors(given);
   for (int64_t done = 1; done < count; done *= 2) {
     SmallVector<Value> next;
     for (int64_t i : llvm::seq(count / 2))
@@ -345,7 +346,7 @@ void BlockedCopy::emitTile(OpBuilder &b, const Plane &plane, Positions first,
     vectors.push_back(loadParts(b, address, stepOfParts, parts));
     address = at(b).add(address, plane.from[1]);
   }
-  vectors = transposeParts(b, loc, std::move(vectors));
+  vectors = transposeParts(b, loc, vectors);
   if (parts < kPartsOfLine)
     return storeVectors(b, plane, first, vectors, /*isStreaming=*/false);
   auto store = [&](bool isStreaming) {
