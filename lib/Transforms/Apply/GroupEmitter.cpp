@@ -54,8 +54,9 @@ void GroupEmitter::emitIf(OpBuilder &b, Value condition, Body thenBody) const {
   });
 }
 
-void GroupEmitter::emitIf(OpBuilder &b, Value condition, Body thenBody,
-                          Body elseBody) const {
+void mlir::bngrad::emitIf(OpBuilder &b, Location loc, Value condition,
+                          function_ref<void(OpBuilder &)> thenBody,
+                          function_ref<void(OpBuilder &)> elseBody) {
   if (matchPattern(condition, m_One()))
     return thenBody(b);
   if (matchPattern(condition, m_Zero()))
@@ -70,6 +71,11 @@ void GroupEmitter::emitIf(OpBuilder &b, Value condition, Body thenBody,
         elseBody(nested);
         scf::YieldOp::create(nested, loc);
       });
+}
+
+void GroupEmitter::emitIf(OpBuilder &b, Value condition, Body thenBody,
+                          Body elseBody) const {
+  mlir::bngrad::emitIf(b, loc, condition, thenBody, elseBody);
 }
 
 SmallVector<Value> GroupEmitter::emitIf(OpBuilder &b, Value condition,

@@ -23,6 +23,11 @@ SmallVector<Value> pick(ArrayRef<Value> values, ArrayRef<unsigned> loops);
 /// one of i8, its storage type: a vector of i1 would be loaded as bits.
 Value castToStorage(OpBuilder &b, Location loc, Value memref);
 
+/// One of two bodies. No op is created for a condition that is a constant.
+void emitIf(OpBuilder &b, Location loc, Value condition,
+            function_ref<void(OpBuilder &)> thenBody,
+            function_ref<void(OpBuilder &)> elseBody);
+
 /// A group on memrefs, and the code that every schedule has
 /// in common: guards, index arithmetic, pairs of sums, per-channel generics.
 class GroupEmitter {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PackData.h"
+#include "GroupEmitter.h"
 #include "IndexBuilder.h"
 #include "Schedule/SizeRules.h"
 #include "StridedData.h"
@@ -16,7 +17,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -67,7 +67,6 @@ private:
     Value fromAddress, toAddress;
   };
   using Positions = std::array<Value, 2>;
-  using Body = function_ref<void(OpBuilder &)>;
 
   IndexBuilder at(OpBuilder &b) const { return {b, loc}; }
   Side getSide(OpBuilder &b, Value memref) const;
@@ -87,9 +86,6 @@ private:
   }
   void emitFor(OpBuilder &b, Value lower, Value upper, Value step,
                function_ref<void(OpBuilder &, Value)> body) const;
-  /// No op is created for a condition that is a constant.
-  void emitIf(OpBuilder &b, Value condition, Body thenBody,
-              Body elseBody) const;
   void emitBlock(OpBuilder &b, Value number) const;
   void emitPlane(OpBuilder &b, const Plane &plane) const;
   /// Elements that are contiguous on both sides.
@@ -217,21 +213,6 @@ void BlockedCopy::emitFor(OpBuilder &b, Value lower, Value upper, Value step,
                      });
 }
 
-void BlockedCopy::emitIf(OpBuilder &b, Value condition, Body thenBody,
-                         Body elseBody) const {
-  if (matchPattern(condition, m_One()))
-    return thenBody(b);
-  if (matchPattern(condition, m_Zero()))
-    return elseBody(b);
-  auto inBlock = [this](Body body) {
-    return [this, body](OpBuilder &nested, Location) {
-      body(nested);
-      scf::YieldOp::create(nested, loc);
-    };
-  };
-  scf::IfOp::create(b, loc, condition, inBlock(thenBody), inBlock(elseBody));
-}
-
 Value BlockedCopy::getAddress(OpBuilder &b, Value address,
                               std::array<Value, 2> steps,
                               Positions positions) const {
@@ -354,7 +335,7 @@ void BlockedCopy::emitTile(OpBuilder &b, const Plane &plane, Positions first,
       storeVectors(nested, plane, first, vectors, isStreaming);
     };
   };
-  emitIf(b, isStreamed, store(true), store(false));
+  emitIf(b, loc, isStreamed, store(true), store(false));
 }
 
 void BlockedCopy::emitTiles(OpBuilder &b, const Plane &plane, Positions first,
@@ -404,7 +385,8 @@ void BlockedCopy::emitBlock(OpBuilder &b, Value number) const {
                  inOrder(b, to.steps[other], to.steps[inner]), fromAddress,
                  toAddress};
   emitIf(
-      b, index.bitAnd(isFastest(b, plane.from[1]), isFastest(b, plane.to[1])),
+      b, loc,
+      index.bitAnd(isFastest(b, plane.from[1]), isFastest(b, plane.to[1])),
       [&](OpBuilder &nested) { emitRows(nested, plane); },
       [&](OpBuilder &nested) { emitPlane(nested, plane); });
 }
@@ -432,7 +414,7 @@ void BlockedCopy::emit(OpBuilder &b) const {
         auto fence = [&](OpBuilder &inCase) {
           LLVM::FenceOp::create(inCase, loc, LLVM::AtomicOrdering::seq_cst);
         };
-        emitIf(nested, isStreamed, fence, [](OpBuilder &) {});
+        emitIf(nested, loc, isStreamed, fence, [](OpBuilder &) {});
       });
 }
 
