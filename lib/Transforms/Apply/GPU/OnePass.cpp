@@ -133,6 +133,7 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
   bool storesLast = cluster > 1 && readsResults;
   // No block may exit before the others have read its slots.
   arrive(b, /*isRelaxed=*/!storesLast);
+  // The elements do not wait for these stores, as they read results on chip.
   if (!storesLast)
     storeChannels(b, kernel);
   readResultsOnChip(b);
