@@ -2,9 +2,10 @@
 # Sets up a fresh machine, builds, and runs the tests.
 #
 #   scripts/test.sh        the quick suite: at most 15 minutes on 2 cores
-#   scripts/test.sh --all  everything: the long tests, a share of clang-tidy, gcc,
-#                          sanitizers, and the mutants that fit into 58 minutes;
-#                          with BNGRAD_TIDY=all clang-tidy takes all files
+#   scripts/test.sh --all  also the long tests; by turns, one part with each commit,
+#                          a third of clang-tidy, and gcc or half of the tests with
+#                          sanitizers; and the mutants that fit into 58 minutes.
+#                          BNGRAD_SHARE=all runs every part
 #
 # The last line is `bngrad: N passed, M failed, K skipped`. BNGRAD_REQUIRE=numpy
 # turns a skip of that kind into a failure; BNGRAD_CONFORMANCE_DIR names a folder
@@ -90,6 +91,35 @@ install_cuobjdump() {
         nvidia-cuda-cuobjdump==13.5.37 nvidia-cuda-nvdisasm==13.5.37; } >"$build/cuobjdump.log" 2>&1
 }
 
+# Every warning of gcc is an error. The result is built but not run.
+build_with_gcc() {
+  printf 'bngrad: building with gcc\n'
+  step gcc env BNGRAD_BUILD_DIR="$build/gcc" CC=gcc CXX=g++ \
+    BNGRAD_CMAKE_FLAGS=-DBNGRAD_ENABLE_WERROR=ON "$root/scripts/build.sh"
+}
+
+# Asserts and sanitizers in BNGrad's code.
+build_with_sanitizers() {
+  printf 'bngrad: building with sanitizers\n'
+  step asan-ubsan env BNGRAD_BUILD_DIR="$build/asan" \
+    BNGRAD_BUILD_TYPE=RelWithDebInfo \
+    BNGRAD_CMAKE_FLAGS="-DLLVM_USE_SANITIZER=Address;Undefined -DBNGRAD_ENABLE_ASSERTS=ON -DBNGRAD_BUILD_FUZZERS=ON -DBNGRAD_BUILD_KERNELS=OFF" \
+    "$root/scripts/build.sh"
+}
+
+# run_with_sanitizers [OPTION...]: the quick suite, then a short search with new seeds. The slowest tests are
+# omitted, as they repeat code of other tests, and so are the mutants, whose tools
+# are in the first build. A fault that the search finds may be older than the
+# commit, and is reported; test/Fuzz/replay.test fails for those that are stored,
+# scripts/fuzz.sh for all.
+run_with_sanitizers() {
+  [ -x "$build/asan/bin/bngrad-runner" ] || return 0
+  printf 'bngrad: running the tests with sanitizers %s\n' "$*"
+  run_lit "$build/asan" --filter-out 'Conformance|Properties|Mutants' "$@"
+  step fuzz-libfuzzer search
+  grep -E '^fuzz: ' "$build/fuzz-libfuzzer.log" || true
+}
+
 # search: libFuzzer for a minute; fails if a target could not be run.
 search() {
   "$root/fuzz/libfuzzer/run.py" --seconds=60 --build-dir="$build/asan" || [ $? -eq 1 ]
@@ -171,37 +201,22 @@ if [ $all -eq 1 ]; then
   step demo "$root/scripts/demo.sh"
   step readme "$python" "$root/scripts/check_readme.py" "$root/README.md" "$build/demo.log"
   tidy_share=3
-  [ "${BNGRAD_TIDY:-}" != all ] || tidy_share=1
+  [ "${BNGRAD_SHARE:-}" != all ] || tidy_share=1
   step tidy "$root/scripts/check_tidy.sh" --share=$tidy_share
   tail -n 1 "$build/tidy.log"
   step install "$root/scripts/check_install.sh"
   step wheels "$root/scripts/wheels.sh"
   grep -E '^bngrad: .*(bytes|passed)' "$build/wheels.log" || true
 
-  # Every warning of gcc is an error. The result is built but not run.
-  printf 'bngrad: building with gcc\n'
-  step gcc env BNGRAD_BUILD_DIR="$build/gcc" CC=gcc CXX=g++ \
-    BNGRAD_CMAKE_FLAGS=-DBNGRAD_ENABLE_WERROR=ON "$root/scripts/build.sh"
-
-  # The quick suite again, with asserts and sanitizers in BNGrad's code.
-  printf 'bngrad: building with sanitizers\n'
-  step asan-ubsan env BNGRAD_BUILD_DIR="$build/asan" \
-    BNGRAD_BUILD_TYPE=RelWithDebInfo \
-    BNGRAD_CMAKE_FLAGS="-DLLVM_USE_SANITIZER=Address;Undefined -DBNGRAD_ENABLE_ASSERTS=ON -DBNGRAD_BUILD_FUZZERS=ON -DBNGRAD_BUILD_KERNELS=OFF" \
-    "$root/scripts/build.sh"
-  # Half of the tests, the other half with the next commit. The slowest are
-  # omitted, as they repeat code of other tests, and so are the mutants, whose
-  # tools are in the first build.
-  half=$((1 + commits % 2))
-  printf 'bngrad: half %d of 2 of the tests\n' $half
-  [ ! -x "$build/asan/bin/bngrad-runner" ] ||
-    run_lit "$build/asan" --filter-out 'Conformance|Properties|Mutants' --num-shards=2 --run-shard=$half
-
-  # A short search with new seeds. A fault that it finds may be older than the
-  # commit, and is reported; test/Fuzz/replay.test fails for those that are
-  # stored, scripts/fuzz.sh for all.
-  step fuzz-libfuzzer search
-  grep -E '^fuzz: ' "$build/fuzz-libfuzzer.log" || true
+  # One of three other builds, the next one with the next commit.
+  other=$((commits % 3))
+  [ "${BNGRAD_SHARE:-}" != all ] || other=all
+  case $other in
+    0) build_with_gcc ;;
+    1) build_with_sanitizers && run_with_sanitizers --num-shards=2 --run-shard=1 ;;
+    2) build_with_sanitizers && run_with_sanitizers --num-shards=2 --run-shard=2 ;;
+    all) build_with_gcc && build_with_sanitizers && run_with_sanitizers ;;
+  esac
   step fuzz-allocations "$root/fuzz/allocations/hunt.py" "$build" --most=12 \
     --seed=$((commits + 1))
   tail -n 1 "$build/fuzz-allocations.log"

@@ -89,10 +89,10 @@ constexpr SizedKind chooseBySizes(const DataSizes &sizes, Predicate allows) {
 }
 
 /// Columns of the tables of `tiles`, whose widest element has so many bytes.
-/// The rows of a tile lie apart, so each is to have many bytes: of more
-/// elements the narrower they are.
+/// The rows of a tile lie apart. Of 4 KiB each, one page, memory is read at its
+/// full rate; of longer ones, the tables do not fit into a first-level cache.
 constexpr int64_t getTileColumns(int64_t l1Bytes, int64_t elementBytes) {
-  int64_t most = std::max<int64_t>(l1Bytes / (12 * elementBytes), 64);
+  int64_t most = std::max<int64_t>(l1Bytes / (8 * elementBytes), 64);
   int64_t columns = 1;
   while (columns <= most / 2)
     columns *= 2;

@@ -18,12 +18,9 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Bytes read for an element, at most, if the next channel is prefetched
-/// besides. More keep the memory busy by themselves.
-static constexpr int64_t kMostPrefetchedBytes = 8;
-/// Bytes of a channel that is prefetched, at most: half of a second-level cache
-/// of 1 MiB, as it must not replace the channel being computed.
-static constexpr int64_t kMostChannelBytes = 512 << 10;
+/// Bytes read for a row whose successor is prefetched, at most. The hardware
+/// prefetches the rest of longer rows in time.
+static constexpr int64_t kMostPrefetchedBytes = 128 << 10;
 
 /// Bytes of the data that `generic` reads for an element.
 static int64_t getReadBytes(linalg::GenericOp generic) {
@@ -54,8 +51,11 @@ private:
   /// before it in the last of the outer loops, or `row` if it is the first;
   /// without outer loops that of the next channel.
   Value getNext(OpBuilder &b, const Run &row) const;
+  /// From a row to that of the next channel, or 0 if this is not prefetched.
+  Value getPrefetchDistance(OpBuilder &b, linalg::GenericOp generic,
+                            Value threads) const;
   void emitElementwise(OpBuilder &b, linalg::GenericOp generic,
-                       const SmallVector<Value> &ivs) const;
+                       const SmallVector<Value> &ivs, Value threads) const;
 
   unsigned inner;              // the loop of a row, the run of this schedule
   SmallVector<unsigned> outer; // the loops over the rows of a channel
@@ -107,16 +107,28 @@ Value Channels::getNext(OpBuilder &b, const Run &row) const {
   return index.select(isFirst, row.base, index.sub(row.base, stride));
 }
 
+Value Channels::getPrefetchDistance(OpBuilder &b, linalg::GenericOp generic,
+                                    Value threads) const {
+  IndexBuilder index = at(b);
+  Value bytes = index.constant(getReadBytes(generic));
+  Value rowBytes = index.mul(sizes[inner], bytes);
+  Value isShort = index.compare(arith::CmpIPredicate::ule, rowBytes,
+                                index.constant(kMostPrefetchedBytes));
+  // The channel being computed and the next one of each thread.
+  Value channelBytes = index.mul(index.product(pick(sizes, reduced)), bytes);
+  Value cachedBytes =
+      index.mul(index.mul(channelBytes, threads), index.constant(2));
+  Value fits = index.compare(arith::CmpIPredicate::ule, cachedBytes,
+                             index.constant(schedule.streamingBytes));
+  return index.select(index.bitAnd(isShort, fits), sizes[inner],
+                      index.constant(0));
+}
+
 void Channels::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
-                               const SmallVector<Value> &ivs) const {
+                               const SmallVector<Value> &ivs,
+                               Value threads) const {
   Scalars uniform = loadUniformOfChannel(b, generic, ivs);
-  int64_t readBytes = getReadBytes(generic);
-  IndexBuilder before = at(b);
-  Value fits = before.compare(arith::CmpIPredicate::ule,
-                              before.mul(before.product(pick(sizes, reduced)),
-                                         before.constant(readBytes)),
-                              before.constant(kMostChannelBytes));
-  Value distance = before.select(fits, sizes[inner], before.constant(0));
+  Value distance = getPrefetchDistance(b, generic, threads);
   emitLoops(b, outer, ivs, [&](OpBuilder &nested, ArrayRef<Value> rowIvs) {
     IndexBuilder index = at(nested);
     // Backwards: the rows that were read last are still in a cache.
@@ -127,27 +139,25 @@ void Channels::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
     Run run = getRow(nested, backwards);
     run.uniform = uniform;
     // The next channel's row comes next in memory.
-    if (readBytes <= kMostPrefetchedBytes)
-      run.prefetchDistance = distance;
+    run.prefetchDistance = distance;
     run.next = getNext(nested, run);
     emitElements(nested, generic, run, {index.constant(0), sizes[inner]});
   });
 }
 
 void Channels::emit(OpBuilder &b) {
-  auto emitChannel = [&](OpBuilder &nested, Value number) {
-    SmallVector<Value> ivs(group.numLoops);
-    delinearize(nested, number, group.features, ivs);
-    if (group.reduction)
-      emitSums(nested, ivs);
-    emitChannelwise(nested, pick(ivs, group.features));
-    for (linalg::GenericOp generic : group.elementwise)
-      emitElementwise(nested, generic, ivs);
+  auto emitShare = [&](OpBuilder &b, const Share &share) {
+    emitFor(b, share.iterations, [&](OpBuilder &nested, Value number) {
+      SmallVector<Value> ivs(group.numLoops);
+      delinearize(nested, number, group.features, ivs);
+      if (group.reduction)
+        emitSums(nested, ivs);
+      emitChannelwise(nested, pick(ivs, group.features));
+      for (linalg::GenericOp generic : group.elementwise)
+        emitElementwise(nested, generic, ivs, share.count);
+    });
   };
-  emitShares(b, at(b).product(pick(sizes, group.features)),
-             [&](OpBuilder &nested, const Share &share) {
-               emitFor(nested, share.iterations, emitChannel);
-             });
+  emitShares(b, at(b).product(pick(sizes, group.features)), emitShare);
 }
 
 void mlir::bngrad::emitChannels(OpBuilder &b, const CpuLoops &shared) {

@@ -164,7 +164,7 @@ void CpuLoops::emitShares(OpBuilder &b, Value iterations, ShareBody body,
   Value zero = index.constant(0), one = index.constant(1);
   Value shares = getShares(b);
   if (matchPattern(shares, m_One()))
-    return body(b, {zero, {zero, iterations}});
+    return body(b, {zero, one, {zero, iterations}});
   scf::ParallelOp::create(
       b, loc, zero, shares, one,
       [&](OpBuilder &nested, Location, ValueRange iv) {
@@ -178,7 +178,7 @@ void CpuLoops::emitShares(OpBuilder &b, Value iterations, ShareBody body,
                                inside.select(isFirst, zero, iterations), from);
           to = inside.select(isSerial, iterations, to);
         }
-        body(nested, {iv[0], {from, to}});
+        body(nested, {iv[0], shares, {from, to}});
         // Streaming stores are not ordered with the loads of other threads.
         LLVM::FenceOp::create(nested, loc, LLVM::AtomicOrdering::seq_cst);
       });

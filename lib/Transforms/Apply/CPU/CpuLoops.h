@@ -49,6 +49,7 @@ struct Interval {
 /// The iterations of a parallel loop that one thread executes.
 struct Share {
   Value number; // of the thread
+  Value count;  // of all shares
   Interval iterations;
 };
 
