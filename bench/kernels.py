@@ -144,7 +144,7 @@ class Compiler:
         if not self.key:
             raise CompileError("no bngrad-compile in " + self.opt.parent.name)
         text = write(case, variant)
-        digest = hashlib.sha256((self.key + text + schedule).encode()).hexdigest()[:24]
+        digest = hashlib.sha256(f"{self.key} {self.threads} {schedule}\n{text}".encode()).hexdigest()[:24]
         base = self.folder / digest
         shared = base.with_suffix(".so")
         if not shared.exists():

@@ -65,7 +65,7 @@ COMPARISONS = (
         [nhwc(25088, 128), nhwc(25088, 512), nhwc(6272, 2048)],
     ),
     (
-        "`columns`: 12 bytes for each byte of an element of `tiles`",
+        "`columns`: 8 bytes of the first-level cache for each byte of an element of `tiles`",
         ("chosen", "columns = 128", "columns = 256", "columns = 2048"),
         [nchw(64, 512, 49), nchw(64, 512, 196), nchw(32, 2048, 49)],
     ),

@@ -4,8 +4,8 @@
 // RUN: bngrad-opt %s --bngrad-decompose --bngrad-group="threads=7 vector-bits=256 l1-bytes=32768 last-level-bytes=1048576 fma=true" \
 // RUN:   | FileCheck %s --check-prefixes=CHECK,OTHER
 
-// As many columns as fit, a power of two: 48 bytes of each in rows and in tiles of f32.
-// RUN: bngrad-opt %s --bngrad-decompose --bngrad-group=l1-bytes=49151 | FileCheck %s --check-prefix=LESS
+// As many columns as fit, a power of two: 48 bytes of each in rows, 32 in tiles of f32.
+// RUN: bngrad-opt %s --bngrad-decompose --bngrad-group=l1-bytes=32767 | FileCheck %s --check-prefix=LESS
 // LESS-LABEL: func @short_rows(
 // LESS:         bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, columns = 512, row_blocks = 32>}
 // LESS-LABEL: func @narrow_tiles(
@@ -28,7 +28,7 @@
 // Rows of 12544 elements.
 // CHECK-LABEL: func @long_rows(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @long_rows(%dy: tensor<32x64x112x112xf32>, %x: tensor<32x64x112x112xf32>, %p: tensor<64xf32>) -> tensor<32x64x112x112xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x64x112x112xf32>) input(%x : tensor<32x64x112x112xf32>)
@@ -38,7 +38,7 @@ func.func @long_rows(%dy: tensor<32x64x112x112xf32>, %x: tensor<32x64x112x112xf3
 
 // CHECK-LABEL: func @rows_of_784(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @rows_of_784(%dy: tensor<32x512x28x28xf32>, %x: tensor<32x512x28x28xf32>, %p: tensor<512xf32>) -> tensor<32x512x28x28xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x512x28x28xf32>) input(%x : tensor<32x512x28x28xf32>)
@@ -49,7 +49,7 @@ func.func @rows_of_784(%dy: tensor<32x512x28x28xf32>, %x: tensor<32x512x28x28xf3
 // Rows of 196 and 49 elements.
 // CHECK-LABEL: func @short_rows(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @short_rows(%dy: tensor<32x1024x14x14xf32>, %x: tensor<32x1024x14x14xf32>, %p: tensor<1024xf32>) -> tensor<32x1024x14x14xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x1024x14x14xf32>) input(%x : tensor<32x1024x14x14xf32>)
@@ -59,7 +59,7 @@ func.func @short_rows(%dy: tensor<32x1024x14x14xf32>, %x: tensor<32x1024x14x14xf
 
 // CHECK-LABEL: func @shorter_rows(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @shorter_rows(%dy: tensor<32x2048x7x7xf32>, %x: tensor<32x2048x7x7xf32>, %p: tensor<2048xf32>) -> tensor<32x2048x7x7xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x2048x7x7xf32>) input(%x : tensor<32x2048x7x7xf32>)
@@ -70,7 +70,7 @@ func.func @shorter_rows(%dy: tensor<32x2048x7x7xf32>, %x: tensor<32x2048x7x7xf32
 // Rows of 323, 49 and 9 elements in small problems.
 // CHECK-LABEL: func @short_rows_near(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @short_rows_near(%dy: tensor<7x13x17x19xf32>, %x: tensor<7x13x17x19xf32>, %p: tensor<13xf32>) -> tensor<7x13x17x19xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<7x13x17x19xf32>) input(%x : tensor<7x13x17x19xf32>)
@@ -80,7 +80,7 @@ func.func @short_rows_near(%dy: tensor<7x13x17x19xf32>, %x: tensor<7x13x17x19xf3
 
 // CHECK-LABEL: func @shorter_rows_near(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @shorter_rows_near(%dy: tensor<32x64x7x7xf32>, %x: tensor<32x64x7x7xf32>, %p: tensor<64xf32>) -> tensor<32x64x7x7xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x64x7x7xf32>) input(%x : tensor<32x64x7x7xf32>)
@@ -90,7 +90,7 @@ func.func @shorter_rows_near(%dy: tensor<32x64x7x7xf32>, %x: tensor<32x64x7x7xf3
 
 // CHECK-LABEL: func @shortest_rows_near(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @shortest_rows_near(%dy: tensor<32x64x3x3xf32>, %x: tensor<32x64x3x3xf32>, %p: tensor<64xf32>) -> tensor<32x64x3x3xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x64x3x3xf32>) input(%x : tensor<32x64x3x3xf32>)
@@ -101,7 +101,7 @@ func.func @shortest_rows_near(%dy: tensor<32x64x3x3xf32>, %x: tensor<32x64x3x3xf
 // Short rows: 8192 and 8160 of them; 256 elements are not short; 63 rows of 9 elements are few.
 // CHECK-LABEL: func @many_short_rows(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @many_short_rows(%dy: tensor<32x256x7x7xf32>, %x: tensor<32x256x7x7xf32>, %p: tensor<256xf32>) -> tensor<32x256x7x7xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x256x7x7xf32>) input(%x : tensor<32x256x7x7xf32>)
@@ -111,7 +111,7 @@ func.func @many_short_rows(%dy: tensor<32x256x7x7xf32>, %x: tensor<32x256x7x7xf3
 
 // CHECK-LABEL: func @few_short_rows(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @few_short_rows(%dy: tensor<32x255x7x7xf32>, %x: tensor<32x255x7x7xf32>, %p: tensor<255xf32>) -> tensor<32x255x7x7xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x255x7x7xf32>) input(%x : tensor<32x255x7x7xf32>)
@@ -121,7 +121,7 @@ func.func @few_short_rows(%dy: tensor<32x255x7x7xf32>, %x: tensor<32x255x7x7xf32
 
 // CHECK-LABEL: func @rows_of_255(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @rows_of_255(%dy: tensor<32x256x15x17xf32>, %x: tensor<32x256x15x17xf32>, %p: tensor<256xf32>) -> tensor<32x256x15x17xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x256x15x17xf32>) input(%x : tensor<32x256x15x17xf32>)
@@ -131,7 +131,7 @@ func.func @rows_of_255(%dy: tensor<32x256x15x17xf32>, %x: tensor<32x256x15x17xf3
 
 // CHECK-LABEL: func @rows_of_256(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @rows_of_256(%dy: tensor<32x256x16x16xf32>, %x: tensor<32x256x16x16xf32>, %p: tensor<256xf32>) -> tensor<32x256x16x16xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x256x16x16xf32>) input(%x : tensor<32x256x16x16xf32>)
@@ -141,7 +141,7 @@ func.func @rows_of_256(%dy: tensor<32x256x16x16xf32>, %x: tensor<32x256x16x16xf3
 
 // CHECK-LABEL: func @many_shortest_rows(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @many_shortest_rows(%dy: tensor<4x16x3x3xf32>, %x: tensor<4x16x3x3xf32>, %p: tensor<16xf32>) -> tensor<4x16x3x3xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<4x16x3x3xf32>) input(%x : tensor<4x16x3x3xf32>)
@@ -151,7 +151,7 @@ func.func @many_shortest_rows(%dy: tensor<4x16x3x3xf32>, %x: tensor<4x16x3x3xf32
 
 // CHECK-LABEL: func @few_shortest_rows(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @few_shortest_rows(%dy: tensor<7x9x3x3xf32>, %x: tensor<7x9x3x3xf32>, %p: tensor<9xf32>) -> tensor<7x9x3x3xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<7x9x3x3xf32>) input(%x : tensor<7x9x3x3xf32>)
@@ -162,7 +162,7 @@ func.func @few_shortest_rows(%dy: tensor<7x9x3x3xf32>, %x: tensor<7x9x3x3xf32>, 
 // A row of a tile has the same number of bytes for every type.
 // CHECK-LABEL: func @narrow_tiles(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, columns = 2048, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 2048, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @narrow_tiles(%dy: tensor<32x1024x14x14xbf16>, %x: tensor<32x1024x14x14xbf16>, %p: tensor<1024xf32>) -> tensor<32x1024x14x14xbf16> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x1024x14x14xbf16>) input(%x : tensor<32x1024x14x14xbf16>)
@@ -172,7 +172,7 @@ func.func @narrow_tiles(%dy: tensor<32x1024x14x14xbf16>, %x: tensor<32x1024x14x1
 
 // CHECK-LABEL: func @wide_tiles(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, columns = 512, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 256, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @wide_tiles(%dy: tensor<32x1024x14x14xf64>, %x: tensor<32x1024x14x14xf64>, %p: tensor<1024xf32>) -> tensor<32x1024x14x14xf64> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x1024x14x14xf64>) input(%x : tensor<32x1024x14x14xf64>)
@@ -183,7 +183,7 @@ func.func @wide_tiles(%dy: tensor<32x1024x14x14xf64>, %x: tensor<32x1024x14x14xf
 // Fewer than 8 channels.
 // CHECK-LABEL: func @one_channel(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<split, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<split, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<split, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @one_channel(%dy: tensor<32x1x224x224xf32>, %x: tensor<32x1x224x224xf32>, %p: tensor<1xf32>) -> tensor<32x1x224x224xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x1x224x224xf32>) input(%x : tensor<32x1x224x224xf32>)
@@ -193,7 +193,7 @@ func.func @one_channel(%dy: tensor<32x1x224x224xf32>, %x: tensor<32x1x224x224xf3
 
 // CHECK-LABEL: func @three_channels(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<split, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<split, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<split, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @three_channels(%dy: tensor<32x3x224x224xf32>, %x: tensor<32x3x224x224xf32>, %p: tensor<3xf32>) -> tensor<32x3x224x224xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x3x224x224xf32>) input(%x : tensor<32x3x224x224xf32>)
@@ -203,7 +203,7 @@ func.func @three_channels(%dy: tensor<32x3x224x224xf32>, %x: tensor<32x3x224x224
 
 // CHECK-LABEL: func @eight_channels(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @eight_channels(%dy: tensor<32x8x224x224xf32>, %x: tensor<32x8x224x224xf32>, %p: tensor<8xf32>) -> tensor<32x8x224x224xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x8x224x224xf32>) input(%x : tensor<32x8x224x224xf32>)
@@ -254,7 +254,7 @@ func.func @per_activation(%dy: tensor<64x8x8xf32>, %x: tensor<64x8x8xf32>, %p: t
 
 // CHECK-LABEL: func @sequence(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @sequence(%dy: tensor<64x512x1024xf32>, %x: tensor<64x512x1024xf32>, %p: tensor<512xf32>) -> tensor<64x512x1024xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<64x512x1024xf32>) input(%x : tensor<64x512x1024xf32>)
@@ -264,7 +264,7 @@ func.func @sequence(%dy: tensor<64x512x1024xf32>, %x: tensor<64x512x1024xf32>, %
 
 // CHECK-LABEL: func @channels_first(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @channels_first(%dy: tensor<512x100000xf32>, %x: tensor<512x100000xf32>, %p: tensor<512xf32>) -> tensor<512x100000xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<512x100000xf32>) input(%x : tensor<512x100000xf32>)
@@ -275,7 +275,7 @@ func.func @channels_first(%dy: tensor<512x100000xf32>, %x: tensor<512x100000xf32
 // Work for one thread.
 // CHECK-LABEL: func @tiny(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @tiny(%dy: tensor<2x3x4x4xf32>, %x: tensor<2x3x4x4xf32>, %p: tensor<3xf32>) -> tensor<2x3x4x4xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3x4x4xf32>) input(%x : tensor<2x3x4x4xf32>)
@@ -285,7 +285,7 @@ func.func @tiny(%dy: tensor<2x3x4x4xf32>, %x: tensor<2x3x4x4xf32>, %p: tensor<3x
 
 // CHECK-LABEL: func @no_batch(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @no_batch(%dy: tensor<64x14x20xf32>, %x: tensor<64x14x20xf32>, %p: tensor<64xf32>) -> tensor<64x14x20xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<64x14x20xf32>) input(%x : tensor<64x14x20xf32>)
@@ -296,7 +296,7 @@ func.func @no_batch(%dy: tensor<64x14x20xf32>, %x: tensor<64x14x20xf32>, %p: ten
 // Two feature dims with a reduced dim between, and one after.
 // CHECK-LABEL: func @two_features_apart(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @two_features_apart(%dy: tensor<4x64x64x64x8xf32>, %x: tensor<4x64x64x64x8xf32>, %p: tensor<64x64xf32>) -> tensor<4x64x64x64x8xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<4x64x64x64x8xf32>) input(%x : tensor<4x64x64x64x8xf32>)
@@ -340,7 +340,7 @@ func.func @turned_coefficients(%x: tensor<64x8x8x100xf32>, %p: tensor<8x8xf32>) 
 // Dynamic sizes.
 // CHECK-LABEL: func @dynamic_batch(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<sizes, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<sizes, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<sizes, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @dynamic_batch(%dy: tensor<?x64x112x112xf32>, %x: tensor<?x64x112x112xf32>, %p: tensor<64xf32>) -> tensor<?x64x112x112xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<?x64x112x112xf32>) input(%x : tensor<?x64x112x112xf32>)
@@ -350,7 +350,7 @@ func.func @dynamic_batch(%dy: tensor<?x64x112x112xf32>, %x: tensor<?x64x112x112x
 
 // CHECK-LABEL: func @dynamic(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<sizes, streaming_bytes = 33554432, row_blocks = 32>}
-// OTHER:         bngrad.schedule = #bngrad.schedule<sizes, threads = 7, vector_bits = 256, streaming_bytes = 1048576, columns = 512, row_blocks = 32, fma = true>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<sizes, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
 func.func @dynamic(%dy: tensor<?x?x?x?xf32>, %x: tensor<?x?x?x?xf32>, %p: tensor<?xf32>) -> tensor<?x?x?x?xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<?x?x?x?xf32>) input(%x : tensor<?x?x?x?xf32>)

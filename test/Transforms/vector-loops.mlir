@@ -65,21 +65,21 @@ func.func @channels(%x: memref<8x6x3100xf32>, %sum: memref<6xf32>, %factor: memr
   scf.execute_region no_inline {
     linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
         ins(%x : memref<8x6x3100xf32>) outs(%sum : memref<6xf32>)
-        attrs = {bngrad.schedule = #bngrad.schedule<channels, threads = 3, streaming_bytes = 1000>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, threads = 3, streaming_bytes = 600000>} {
     ^bb0(%e: f32, %acc: f32):
       %0 = arith.addf %acc, %e fastmath<reassoc> : f32
       linalg.yield %0 : f32
     }
     linalg.generic {indexing_maps = [#channel, #channel], iterator_types = ["parallel"]}
         ins(%sum : memref<6xf32>) outs(%factor : memref<6xf32>)
-        attrs = {bngrad.schedule = #bngrad.schedule<channels, threads = 3, streaming_bytes = 1000>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, threads = 3, streaming_bytes = 600000>} {
     ^bb0(%e: f32, %out: f32):
       %0 = math.sqrt %e : f32
       linalg.yield %0 : f32
     }
     linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
         ins(%x, %factor : memref<8x6x3100xf32>, memref<6xf32>) outs(%dx : memref<8x6x3100xf32>)
-        attrs = {bngrad.schedule = #bngrad.schedule<channels, threads = 3, streaming_bytes = 1000>} {
+        attrs = {bngrad.schedule = #bngrad.schedule<channels, threads = 3, streaming_bytes = 600000>} {
     ^bb0(%e: f32, %f: f32, %out: f32):
       %0 = arith.mulf %e, %f : f32
       linalg.yield %0 : f32
@@ -94,14 +94,14 @@ func.func @channels(%x: memref<8x6x3100xf32>, %sum: memref<6xf32>, %factor: memr
 #data = affine_map<(n, c, s) -> (n, c, s)>
 #feature = affine_map<(n, c, s) -> (c)>
 
-// Two tensors of f32 are prefetched, but not three; and of the result, a line of each page.
-// CHECK-LABEL: func @eight_bytes
+// Rows of which up to 128 KiB are read are prefetched, from all tensors; and of the result, a line of each page.
+// CHECK-LABEL: func @rows_of_128_kib
 // CHECK-COUNT-9: memref.prefetch
 // CHECK:         return
-func.func @eight_bytes(%x: memref<8x6x3100xf32>, %y: memref<8x6x3100xf32>, %a: memref<6xf32>, %dx: memref<8x6x3100xf32>) {
+func.func @rows_of_128_kib(%x: memref<2x6x16384xf32>, %y: memref<2x6x16384xf32>, %a: memref<6xf32>, %dx: memref<2x6x16384xf32>) {
   linalg.generic {indexing_maps = [#data, #data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
-      ins(%x, %y, %a : memref<8x6x3100xf32>, memref<8x6x3100xf32>, memref<6xf32>) outs(%dx : memref<8x6x3100xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+      ins(%x, %y, %a : memref<2x6x16384xf32>, memref<2x6x16384xf32>, memref<6xf32>) outs(%dx : memref<2x6x16384xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 600000>} {
   ^bb0(%e: f32, %f: f32, %factor: f32, %out: f32):
     %0 = arith.mulf %e, %factor : f32
     %1 = arith.addf %0, %f : f32
@@ -110,31 +110,47 @@ func.func @eight_bytes(%x: memref<8x6x3100xf32>, %y: memref<8x6x3100xf32>, %a: m
   return
 }
 
-// CHECK-LABEL: func @nine_bytes
+// CHECK-LABEL: func @longer_rows
 // CHECK-COUNT-1: memref.prefetch
 // CHECK-NOT:     memref.prefetch
 // CHECK:         return
-func.func @nine_bytes(%x: memref<8x6x3100xf32>, %y: memref<8x6x3100xf32>, %k: memref<8x6x3100xi1>, %a: memref<6xf32>, %dx: memref<8x6x3100xf32>) {
-  linalg.generic {indexing_maps = [#data, #data, #data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
-      ins(%x, %y, %k, %a : memref<8x6x3100xf32>, memref<8x6x3100xf32>, memref<8x6x3100xi1>, memref<6xf32>) outs(%dx : memref<8x6x3100xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
-  ^bb0(%e: f32, %f: f32, %m: i1, %factor: f32, %out: f32):
+func.func @longer_rows(%x: memref<2x6x16385xf32>, %y: memref<2x6x16385xf32>, %a: memref<6xf32>, %dx: memref<2x6x16385xf32>) {
+  linalg.generic {indexing_maps = [#data, #data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %y, %a : memref<2x6x16385xf32>, memref<2x6x16385xf32>, memref<6xf32>) outs(%dx : memref<2x6x16385xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 600000>} {
+  ^bb0(%e: f32, %f: f32, %factor: f32, %out: f32):
     %0 = arith.mulf %e, %factor : f32
     %1 = arith.addf %0, %f : f32
-    %2 = arith.select %m, %1, %factor : f32
-    linalg.yield %2 : f32
+    linalg.yield %1 : f32
   }
   return
 }
 
-// CHECK-LABEL: func @ten_bytes
+// CHECK-LABEL: func @three_tensors
+// CHECK-COUNT-11: memref.prefetch
+// CHECK:          return
+func.func @three_tensors(%x: memref<2x6x13107xf32>, %y: memref<2x6x13107xf32>, %z: memref<2x6x13107xf16>, %a: memref<6xf32>, %dx: memref<2x6x13107xf32>) {
+  linalg.generic {indexing_maps = [#data, #data, #data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %y, %z, %a : memref<2x6x13107xf32>, memref<2x6x13107xf32>, memref<2x6x13107xf16>, memref<6xf32>) outs(%dx : memref<2x6x13107xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 600000>} {
+  ^bb0(%e: f32, %f: f32, %g: f16, %factor: f32, %out: f32):
+    %0 = arith.extf %g : f16 to f32
+    %1 = arith.mulf %e, %factor : f32
+    %2 = arith.addf %1, %0 : f32
+    %3 = arith.addf %2, %f : f32
+    linalg.yield %3 : f32
+  }
+  return
+}
+
+// CHECK-LABEL: func @longer_rows_of_three_tensors
 // CHECK-COUNT-1: memref.prefetch
 // CHECK-NOT:     memref.prefetch
 // CHECK:         return
-func.func @ten_bytes(%x: memref<8x6x3100xf32>, %y: memref<8x6x3100xf32>, %z: memref<8x6x3100xf16>, %a: memref<6xf32>, %dx: memref<8x6x3100xf32>) {
+func.func @longer_rows_of_three_tensors(%x: memref<2x6x13108xf32>, %y: memref<2x6x13108xf32>, %z: memref<2x6x13108xf16>, %a: memref<6xf32>, %dx: memref<2x6x13108xf32>) {
   linalg.generic {indexing_maps = [#data, #data, #data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
-      ins(%x, %y, %z, %a : memref<8x6x3100xf32>, memref<8x6x3100xf32>, memref<8x6x3100xf16>, memref<6xf32>) outs(%dx : memref<8x6x3100xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+      ins(%x, %y, %z, %a : memref<2x6x13108xf32>, memref<2x6x13108xf32>, memref<2x6x13108xf16>, memref<6xf32>) outs(%dx : memref<2x6x13108xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 600000>} {
   ^bb0(%e: f32, %f: f32, %g: f16, %factor: f32, %out: f32):
     %0 = arith.extf %g : f16 to f32
     %1 = arith.mulf %e, %factor : f32

@@ -142,8 +142,8 @@ func.func @not_narrow(%x: memref<1000x48xf32>, %f: memref<48xf32>, %dx: memref<1
 #data = affine_map<(n, c, s) -> (n, c, s)>
 #feature = affine_map<(n, c, s) -> (c)>
 
-// The next channel is prefetched up to 524288 bytes of it, and of the next row of the result a line of each page: 1024
-// elements.
+// The next channel is prefetched if two channels of each thread fit into the cache, and of the next row of the result a
+// line of each page: 1024 elements.
 // CHECK-LABEL: func @prefetched
 // CHECK-SAME:    (%[[X:.+]]: memref<128x16x1024xf32>, %{{.+}}: memref<16xf32>, %[[DX:.+]]: memref<128x16x1024xf32>)
 // CHECK-DAG:     %[[FLAT_X:.+]] = memref.collapse_shape %[[X]]
@@ -166,14 +166,15 @@ func.func @not_narrow(%x: memref<1000x48xf32>, %f: memref<48xf32>, %dx: memref<1
 // CHECK-NOT:     memref.prefetch %[[FLAT_X]][
 // CHECK:         return
 // CHECK-LABEL: func @dynamic
-// CHECK:         %[[BYTES:.+]] = arith.muli %{{.+}}, %c4
-// CHECK:         %[[FITS:.+]] = arith.cmpi ule, %[[BYTES]], %c524288
-// CHECK:         %[[DISTANCE:.+]] = arith.select %[[FITS]], %{{.+}}, %c0
+// CHECK:         %[[IS_SHORT:.+]] = arith.cmpi ule, %{{.+}}, %c131072
+// CHECK:         %[[FITS:.+]] = arith.cmpi ule, %{{.+}}, %c1048576
+// CHECK:         %[[BOTH:.+]] = arith.andi %[[IS_SHORT]], %[[FITS]]
+// CHECK:         %[[DISTANCE:.+]] = arith.select %[[BOTH]], %{{.+}}, %c0
 // CHECK:         memref.prefetch
 func.func @prefetched(%x: memref<128x16x1024xf32>, %f: memref<16xf32>, %dx: memref<128x16x1024xf32>) {
   linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%x, %f : memref<128x16x1024xf32>, memref<16xf32>) outs(%dx : memref<128x16x1024xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1048576>} {
   ^bb0(%e: f32, %g: f32, %out: f32):
     %0 = arith.mulf %e, %g : f32
     linalg.yield %0 : f32
@@ -184,7 +185,7 @@ func.func @prefetched(%x: memref<128x16x1024xf32>, %f: memref<16xf32>, %dx: memr
 func.func @not_prefetched(%x: memref<129x16x1024xf32>, %f: memref<16xf32>, %dx: memref<129x16x1024xf32>) {
   linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%x, %f : memref<129x16x1024xf32>, memref<16xf32>) outs(%dx : memref<129x16x1024xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1048576>} {
   ^bb0(%e: f32, %g: f32, %out: f32):
     %0 = arith.mulf %e, %g : f32
     linalg.yield %0 : f32
@@ -195,7 +196,7 @@ func.func @not_prefetched(%x: memref<129x16x1024xf32>, %f: memref<16xf32>, %dx: 
 func.func @dynamic(%x: memref<?x16x?xf32>, %f: memref<16xf32>, %dx: memref<?x16x?xf32>) {
   linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%x, %f : memref<?x16x?xf32>, memref<16xf32>) outs(%dx : memref<?x16x?xf32>)
-      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1000>} {
+      attrs = {bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 1048576>} {
   ^bb0(%e: f32, %g: f32, %out: f32):
     %0 = arith.mulf %e, %g : f32
     linalg.yield %0 : f32
