@@ -25,9 +25,14 @@ count() {
   passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
+# report_time NAME BEGIN: prints how long a step took, if that is a minute or more.
+report_time() {
+  [ $((SECONDS - $2)) -lt 60 ] || printf 'bngrad: %s took %d s\n' "$1" $((SECONDS - $2))
+}
+
 # step NAME COMMAND...: runs a command that counts as one test.
 step() {
-  local name=$1 log
+  local name=$1 log begin=$SECONDS
   shift
   log=$build/$name.log
   printf 'bngrad: %s\n' "$name"
@@ -38,6 +43,7 @@ step() {
     tail -n 20 "$log"
     count 0 1 0
   fi
+  report_time "$name" $begin
 }
 
 # step_with TOOL NAME COMMAND...: as step; without TOOL, a skipped test.
@@ -53,7 +59,7 @@ step_with() {
 # run_lit BUILD_DIR [OPTION...]: runs the lit tests of a build and adds its
 # totals.
 run_lit() {
-  local results=$1/lit.json
+  local results=$1/lit.json begin=$SECONDS
   rm -f "$results"
   "$python" "$llvm_prefix/bin/lit" -v --no-progress-bar -o "$results" \
     "${@:2}" "$1/test" >"$1/lit.log" 2>&1 || true
@@ -61,6 +67,7 @@ run_lit() {
   grep -E '^(FAIL|TIMEOUT|UNRESOLVED|XPASS):' "$1/lit.log" || true
   # shellcheck disable=SC2046
   count $("$python" "$root/scripts/count_results.py" "$results")
+  report_time tests $begin
 }
 
 # True if test/lit.cfg.py would find a CUDA toolkit with ptxas. Sets CUDA_ROOT
@@ -166,6 +173,7 @@ fi
 printf 'bngrad: building\n'
 build
 build check-bngrad-depends
+report_time building $start
 # The Python package; --all has those for PyTorch and JAX.
 has_package=0
 if [ $all -eq 1 ] && (require_space 5000 "$build") && install_python torch==2.15.0 jax==0.10.2 flax==0.12.8; then
