@@ -2,10 +2,10 @@
 # Sets up a fresh machine, builds, and runs the tests.
 #
 #   scripts/test.sh        the quick suite: at most 15 minutes on 2 cores
-#   scripts/test.sh --all  also the long tests, and parts that take turns, the next
-#                          with the next commit: a sixth of clang-tidy; and gcc,
-#                          half of the tests with sanitizers, or mutants, until 66
-#                          minutes are over. BNGRAD_SHARE=all runs every part
+#   scripts/test.sh --all  also the long tests, and parts that take turns from commit
+#                          to commit: a sixth of clang-tidy; one of gcc, either half
+#                          of the tests with sanitizers, and mutants. Mutants end
+#                          after 66 minutes. BNGRAD_SHARE=all runs every part
 #
 # The last line is `bngrad: N passed, M failed, K skipped`. BNGRAD_REQUIRE=numpy
 # turns a skip of that kind into a failure; BNGRAD_CONFORMANCE_DIR names a folder
@@ -114,11 +114,11 @@ build_with_sanitizers() {
     "$root/scripts/build.sh"
 }
 
-# run_with_sanitizers [OPTION...]: the quick suite, then a short search with new seeds. The slowest tests are
-# omitted, as they repeat code of other tests, and so are the mutants, whose tools
-# are in the first build. A fault that the search finds may be older than the
-# commit, and is reported; test/Fuzz/replay.test fails for those that are stored,
-# scripts/fuzz.sh for all.
+# run_with_sanitizers [OPTION...]: the quick suite, with options of lit, then a
+# short search with new seeds. The slowest tests are omitted, as they repeat code of
+# other tests, and so are the mutants, whose tools are in the first build. A fault
+# that the search finds may be older than the commit, and is only reported;
+# test/Fuzz/replay.test fails for those that are stored, scripts/fuzz.sh for all.
 run_with_sanitizers() {
   [ -x "$build/asan/bin/bngrad-runner" ] || return 0
   printf 'bngrad: running the tests with sanitizers %s\n' "$*"
@@ -216,8 +216,8 @@ if [ $all -eq 1 ]; then
   step wheels "$root/scripts/wheels.sh"
   grep -E '^bngrad: .*(bytes|passed)' "$build/wheels.log" || true
 
-  # One of these, the next one with the next commit; the last leaves time for
-  # mutants.
+  # These take turns from commit to commit. Nothing in the last leaves time for the
+  # mutants below.
   other=$((commits % 4))
   [ "${BNGRAD_SHARE:-}" != all ] || other=all
   case $other in

@@ -98,8 +98,7 @@ void walkAll(const State &s, int64_t step, int64_t thread, int64_t threads) {
     write(s, std::max(begin, end - step), end);
 }
 
-/// Elements of a row of `tiles`, whose tables fit into a first-level cache of
-/// 48 KiB.
+/// Elements of a row of `tiles`, of 4 KiB.
 int64_t countTileColumns(const State &s) { return s.width == 4 ? 1024 : 2048; }
 
 /// `channels` at a time: their rows in all images, and then again, from the

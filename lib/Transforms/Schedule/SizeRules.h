@@ -89,8 +89,10 @@ constexpr SizedKind chooseBySizes(const DataSizes &sizes, Predicate allows) {
 }
 
 /// Columns of the tables of `tiles`, whose widest element has so many bytes.
-/// The rows of a tile lie apart. Of 4 KiB each, one page, memory is read at its
-/// full rate; of longer ones, the tables do not fit into a first-level cache.
+/// A row of a tile has the same number of bytes for every type: 4 KiB, or one
+/// page, for a first-level cache of 32 or 48 KiB. The rows of a tile are far
+/// apart, so shorter ones use the memory badly, and the tables of longer ones
+/// do not fit into that cache.
 constexpr int64_t getTileColumns(int64_t l1Bytes, int64_t elementBytes) {
   int64_t most = std::max<int64_t>(l1Bytes / (8 * elementBytes), 64);
   int64_t columns = 1;

@@ -18,8 +18,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Bytes read for a row whose successor is prefetched, at most. The hardware
-/// prefetches the rest of longer rows in time.
+/// Longest row for which the next channel's row is prefetched, in bytes read
+/// for it. Prefetching longer rows takes more time than it saves.
 static constexpr int64_t kMostPrefetchedBytes = 128 << 10;
 
 /// Bytes of the data that `generic` reads for an element.
@@ -51,7 +51,8 @@ private:
   /// before it in the last of the outer loops, or `row` if it is the first;
   /// without outer loops that of the next channel.
   Value getNext(OpBuilder &b, const Run &row) const;
-  /// From a row to that of the next channel, or 0 if this is not prefetched.
+  /// The distance from a row to that of the next channel, or 0 if that is not
+  /// prefetched. `threads` share the last-level cache.
   Value getPrefetchDistance(OpBuilder &b, linalg::GenericOp generic,
                             Value threads) const;
   void emitElementwise(OpBuilder &b, linalg::GenericOp generic,
@@ -114,7 +115,7 @@ Value Channels::getPrefetchDistance(OpBuilder &b, linalg::GenericOp generic,
   Value rowBytes = index.mul(sizes[inner], bytes);
   Value isShort = index.compare(arith::CmpIPredicate::ule, rowBytes,
                                 index.constant(kMostPrefetchedBytes));
-  // The channel being computed and the next one of each thread.
+  // Each thread needs the channel that it computes, and the next one.
   Value channelBytes = index.mul(index.product(pick(sizes, reduced)), bytes);
   Value cachedBytes =
       index.mul(index.mul(channelBytes, threads), index.constant(2));
@@ -146,15 +147,15 @@ void Channels::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
 }
 
 void Channels::emit(OpBuilder &b) {
-  auto emitShare = [&](OpBuilder &b, const Share &share) {
-    emitFor(b, share.iterations, [&](OpBuilder &nested, Value number) {
+  auto emitShare = [&](OpBuilder &nested, const Share &share) {
+    emitFor(nested, share.iterations, [&](OpBuilder &inChannel, Value number) {
       SmallVector<Value> ivs(group.numLoops);
-      delinearize(nested, number, group.features, ivs);
+      delinearize(inChannel, number, group.features, ivs);
       if (group.reduction)
-        emitSums(nested, ivs);
-      emitChannelwise(nested, pick(ivs, group.features));
+        emitSums(inChannel, ivs);
+      emitChannelwise(inChannel, pick(ivs, group.features));
       for (linalg::GenericOp generic : group.elementwise)
-        emitElementwise(nested, generic, ivs, share.count);
+        emitElementwise(inChannel, generic, ivs, share.count);
     });
   };
   emitShares(b, at(b).product(pick(sizes, group.features)), emitShare);

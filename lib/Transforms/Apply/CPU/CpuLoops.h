@@ -49,7 +49,7 @@ struct Interval {
 /// The iterations of a parallel loop that one thread executes.
 struct Share {
   Value number; // of the thread
-  Value count;  // of all shares
+  Value count;  // of shares in the loop
   Interval iterations;
 };
 
