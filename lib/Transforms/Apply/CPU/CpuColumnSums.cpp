@@ -16,9 +16,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Wide rows of pairs in a cache whose terms are added to a chain at once, so
-/// that it is loaded and stored less often. Rows in memory are read one by one,
-/// as the hardware's prefetchers expect. For other types little is gained.
+/// Wide rows whose terms are added to a chain at once, so that it is loaded and
+/// stored less often.
 static constexpr int64_t kRowsAtOnce = 4;
 
 /// The entries of a piece of a row. Tables are padded, and need no mask.
@@ -62,7 +61,8 @@ SmallVector<Value> TableLoops::addRow(OpBuilder &b, const ColumnRows &chain,
                                       const Run &entries,
                                       ValueRange chains) const {
   Run run = chain.getRun(b, row);
-  run.prefetchDistance = entries.prefetchDistance;
+  if (entries.prefetchDistance)
+    run.prefetchDistance = entries.prefetchDistance;
   loadUniform(b, group.reduction, run);
   prefetch(b, group.reduction, run, piece);
   run.uniform.insert(entries.uniform.begin(), entries.uniform.end());
@@ -172,16 +172,38 @@ void TableLoops::addNarrowRows(OpBuilder &b, const SumTables &tables,
   addPieces(b, tables, chain, pieces);
 }
 
+Value TableLoops::areAddedAtOnce(OpBuilder &b, Value columns,
+                                 bool areAdjacent) const {
+  IndexBuilder index = at(b);
+  Value isFalse = arith::ConstantIntOp::create(b, loc, 0, 1);
+  Value areCached =
+      index.compare(arith::CmpIPredicate::eq, isStreamed(b), isFalse);
+  if (!areAdjacent)
+    return areCached;
+  Value arePages = index.compare(arith::CmpIPredicate::uge, columns,
+                                 constant(b, getPageElements(group.reduction)));
+  return index.bitOr(areCached, arePages);
+}
+
+Value TableLoops::getWideDistance(OpBuilder &b, const ColumnRows &chain,
+                                  bool atOnce) const {
+  // The hardware follows each of several runs in pages of their own.
+  if (!chain.areAdjacent)
+    return atOnce ? constant(b, 0) : Value();
+  if (!atOnce)
+    return constant(b, getPageElements(group.reduction));
+  return at(b).mul(chain.columns, constant(b, kRowsAtOnce));
+}
+
 void TableLoops::addWidePieces(OpBuilder &b, const GroupTables &tables,
                                const ColumnRows &chain, Value firstRow,
-                               bool inPairs) const {
-  int64_t numRows = inPairs ? kRowsAtOnce : 1;
+                               bool atOnce) const {
+  int64_t numRows = atOnce ? kRowsAtOnce : 1;
   emitPieces(b, {constant(b, 0), chain.columns}, wide,
              [&](OpBuilder &nested, const Piece &piece) {
                Run run = chain.getRun(nested, firstRow);
-               if (inPairs)
-                 run.prefetchDistance = {}; // in a cache
-               if (inPairs && allowsPairs(group.reduction, piece)) {
+               run.prefetchDistance = getWideDistance(nested, chain, atOnce);
+               if (atOnce && allowsPairs(group.reduction, piece)) {
                  run.tables = &tables.pairs;
                  run.hasOrderedEntries = true;
                }
@@ -208,17 +230,16 @@ void TableLoops::addWidePieces(OpBuilder &b, const GroupTables &tables,
 }
 
 void TableLoops::addWideRows(OpBuilder &b, const GroupTables &tables,
-                             const ColumnRows &chain, bool inPairs) const {
-  int64_t atOnce = inPairs ? kRowsAtOnce : 1;
-  emitFor(b, chain.rows, constant(b, atOnce),
+                             const ColumnRows &chain, bool atOnce) const {
+  emitFor(b, chain.rows, constant(b, atOnce ? kRowsAtOnce : 1),
           [&](OpBuilder &nested, Value row) {
-            addWidePieces(nested, tables, chain, row, inPairs);
+            addWidePieces(nested, tables, chain, row, atOnce);
           });
-  endChains(b, tables.sums, chain, inPairs);
+  endChains(b, tables.sums, chain, atOnce);
 }
 
 void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
-                           const ColumnRows &rows, bool inPairs) const {
+                           const ColumnRows &rows, bool atOnce) const {
   emitPieces(b, {constant(b, 0), rows.columns}, wide,
              [&](OpBuilder &nested, const Piece &piece) {
                Piece entries = getEntries(rows, at(nested), piece);
@@ -226,26 +247,13 @@ void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
                    loadEntries(nested, tables.sums, entries);
                SmallVector<Value> chains =
                    loadEntries(nested, tables.chains, entries);
-               if (inPairs)
+               if (atOnce)
                  chains = inMemoryOrder(nested, piece, chains);
                storeEntries(nested, addCompensated(nested, loc, sums, chains),
                             tables.sums, entries);
                storeEntries(nested, zeroTerms(nested, piece.lanes),
                             tables.chains, entries);
              });
-}
-
-Value TableLoops::areInPairs(OpBuilder &b, const ColumnRows &chain) const {
-  if (chain.areFew || !allowsPairs(group.reduction, {Value(), wide}))
-    return arith::ConstantIntOp::create(b, loc, 0, 1);
-  IndexBuilder index = at(b);
-  Value rest = index.rem(index.sub(chain.rows.to, chain.rows.from),
-                         index.constant(kRowsAtOnce));
-  Value isWhole =
-      index.compare(arith::CmpIPredicate::eq, rest, index.constant(0));
-  Value isFalse = arith::ConstantIntOp::create(b, loc, 0, 1);
-  return index.bitAnd(
-      isWhole, index.compare(arith::CmpIPredicate::eq, isStreamed(b), isFalse));
 }
 
 void TableLoops::emitColumnSums(OpBuilder &b, const GroupTables &tables,
@@ -255,16 +263,25 @@ void TableLoops::emitColumnSums(OpBuilder &b, const GroupTables &tables,
     ColumnRows chain = rows;
     Value end = at(nested).min(at(nested).add(first, chainRows), rows.rows.to);
     chain.rows = {first, end};
-    auto addWide = [&](bool inPairs) {
-      return [&, inPairs](OpBuilder &inCase) {
-        addWideRows(inCase, tables, chain, inPairs);
+    auto addWide = [&](bool atOnce) {
+      return [&, atOnce](OpBuilder &inCase) {
+        addWideRows(inCase, tables, chain, atOnce);
       };
     };
     emitIf(
         nested, isNarrow,
         [&](OpBuilder &narrow) { addNarrowRows(narrow, tables.sums, chain); },
         [&](OpBuilder &isWide) {
-          emitIf(isWide, areInPairs(isWide, chain), addWide(true),
+          if (rows.areFew)
+            return addWideRows(isWide, tables, chain, /*atOnce=*/false);
+          IndexBuilder index = at(isWide);
+          Value rest = index.rem(index.sub(chain.rows.to, chain.rows.from),
+                                 index.constant(kRowsAtOnce));
+          Value areWhole =
+              index.compare(arith::CmpIPredicate::eq, rest, index.constant(0));
+          Value atOnce =
+              areAddedAtOnce(isWide, chain.columns, chain.areAdjacent);
+          emitIf(isWide, index.bitAnd(areWhole, atOnce), addWide(true),
                  addWide(false));
         });
   });

@@ -183,12 +183,18 @@ void CpuLoops::emitPieces(OpBuilder &b, Interval elements, int64_t most,
 // Element-wise generics
 //===----------------------------------------------------------------------===//
 
+int64_t CpuLoops::getPageElements(linalg::GenericOp generic) const {
+  int64_t width = 1;
+  for (OpOperand *operand : generic.getDpsInputOperands())
+    if (isDataMap(generic.getMatchingIndexingMap(operand)))
+      width = std::max(width, getElementBytes(operand->get()));
+  return kPageBytes / width;
+}
+
 void CpuLoops::prefetch(OpBuilder &b, linalg::GenericOp generic, const Run &run,
                         const Piece &piece) const {
-  // Data that fit into the caches are not prefetched.
   if (hasRowStrides || !run.prefetchDistance ||
-      matchPattern(run.prefetchDistance, m_Zero()) ||
-      matchPattern(isStreamed(b), m_Zero()))
+      matchPattern(run.prefetchDistance, m_Zero()))
     return;
   IndexBuilder index = at(b);
   Value first =

@@ -211,6 +211,8 @@ protected:
   Value createMask(OpBuilder &b, Value count, int64_t maskLanes) const;
   /// The positions of the elements of a piece, as a vector.
   Value createSteps(OpBuilder &b, const Piece &piece) const;
+  /// Elements of a page of the widest data that `generic` reads.
+  int64_t getPageElements(linalg::GenericOp generic) const;
   /// Prefetches the data at the prefetch distance of `run` from a piece.
   void prefetch(OpBuilder &b, linalg::GenericOp generic, const Run &run,
                 const Piece &piece) const;

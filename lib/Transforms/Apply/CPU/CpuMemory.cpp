@@ -87,11 +87,20 @@ void CpuLoops::store(OpBuilder &b, Value value, Value memref,
     vector::StoreOp::create(b, loc, value, memref, indices);
     return;
   }
-  // A store for the result of each conversion; LLVM would join two first.
+  // A store for the result of each conversion; LLVM would join two first. It
+  // also joins slices of one conversion, so f16 has a conversion for each.
+  auto truncation = value.getDefiningOp<arith::TruncFOp>();
+  bool isSplit = truncation && getElementTypeOrSelf(value).isF16();
+  if (isSplit)
+    value = truncation.getIn();
   SmallVector<Value> position(indices);
   for (int64_t first = 0; first < piece.lanes; first += lanes) {
     Value slice =
         vector::ExtractStridedSliceOp::create(b, loc, value, first, lanes, 1);
+    if (isSplit)
+      slice = arith::TruncFOp::create(
+          b, loc, VectorType::get({lanes}, b.getF16Type()), slice,
+          truncation.getRoundingmodeAttr(), truncation.getFastmathAttr());
     position.back() = at(b).add(indices.back(), constant(b, first));
     vector::StoreOp::create(b, loc, slice, memref, position);
   }

@@ -286,6 +286,7 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
                   {getStart(b, block), end},
                   columns,
                   tableOffset,
+                  /*areAdjacent=*/!hasRowStrides,
                   /*mayOverrun=*/!storesData && !hasRowStrides});
   // The rest of the data is less than a row.
   if (!matchPattern(blocks.restColumns, m_Zero())) {
@@ -296,6 +297,7 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
                     {blocks.rows, endOfRest},
                     blocks.restColumns,
                     tableOffset,
+                    /*areAdjacent=*/false,
                     /*mayOverrun=*/false,
                     /*areFew=*/true});
   }
@@ -321,7 +323,8 @@ void Rows::emitBlocks(OpBuilder &b, const Share &share) const {
       at(b).mul(share.number, getTableStride(b, blocks.columns));
   fillByChannel(b, tables.reduction,
                 {tableOffset, channels, getColumnsRead(b, blocks.columns)});
-  fillPairs(b, tables, tableOffset, blocks.columns);
+  fillPairs(b, tables, tableOffset, blocks.columns,
+            /*areAdjacent=*/!hasRowStrides);
   emitFor(b, share.iterations, [&](OpBuilder &nested, Value block) {
     emitBlock(nested, block, tableOffset);
   });
@@ -536,6 +539,7 @@ void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
     emitFor(nested, others, [&](OpBuilder &inRow, Value row) {
       Run run = getElementsRun(inRow, row, tableOffset);
       run.next = getNext(inRow, generic, run);
+      run.prefetchDistance = constant(inRow, getPageElements(generic));
       Value length = at(inRow).min(columns, at(inRow).sub(count, run.base));
       emitElements(inRow, generic, run, {zeroIndex, length});
     });

@@ -236,14 +236,15 @@ Value TableLoops::areNarrow(OpBuilder &b, Value columns) const {
 }
 
 void TableLoops::fillPairs(OpBuilder &b, const GroupTables &tables, Value first,
-                           Value columns) const {
+                           Value columns, bool areAdjacent) const {
   if (tables.pairs.empty())
     return;
   IndexBuilder index = at(b);
   Value zeroIndex = index.constant(0), piece = index.constant(wide);
-  Value isUnused = index.bitOr(areNarrow(b, columns), isStreamed(b));
-  Value whole = index.select(isUnused, zeroIndex,
-                             index.sub(columns, index.rem(columns, piece)));
+  Value whole = index.sub(columns, index.rem(columns, piece));
+  whole =
+      index.select(areAddedAtOnce(b, columns, areAdjacent), whole, zeroIndex);
+  whole = index.select(areNarrow(b, columns), zeroIndex, whole);
   emitFor(b, {zeroIndex, whole}, piece, [&](OpBuilder &nested, Value position) {
     Piece entries = {at(nested).add(first, position), wide};
     for (auto [from, to] : llvm::zip_equal(tables.reduction, tables.pairs)) {

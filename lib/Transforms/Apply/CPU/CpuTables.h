@@ -51,8 +51,9 @@ struct TableRequest {
 struct ColumnRows {
   function_ref<Run(OpBuilder &, Value)> getRun; // by row
   Interval rows;
-  Value columns; // of a row
-  Value entry;   // of column 0 in the sum tables
+  Value columns;            // of a row
+  Value entry;              // of column 0 in the sum tables
+  bool areAdjacent = false; // each row follows the one before in memory
   /// Each row is followed by another of the same channels, so that a piece may
   /// reach into it: its terms go to columns that are not used.
   bool mayOverrun = false;
@@ -104,9 +105,10 @@ protected:
   Value areNarrow(OpBuilder &b, Value columns) const;
   /// Copies the entries of whole pieces of rows of `columns` from
   /// `tables.reduction`, where they begin at `first`, to `tables.pairs`, if
-  /// `emitColumnSums` reads them there: for wide rows of data in a cache.
+  /// `emitColumnSums` reads them there: for wide rows that are added several at
+  /// once.
   void fillPairs(OpBuilder &b, const GroupTables &tables, Value first,
-                 Value columns) const;
+                 Value columns, bool areAdjacent) const;
   /// Elements of a line in the narrowest result.
   int64_t getLineElements() const;
   /// The number of times that `elements` must be repeated to fill whole units,
@@ -160,20 +162,26 @@ private:
   /// The same for all columns of rows that fit into registers.
   void addNarrowRows(OpBuilder &b, const SumTables &tables,
                      const ColumnRows &chain) const;
-  /// An i1: the wide rows of `chain` are added in pairs, several at once. So
-  /// are those of bf16 in a cache, if their number is a multiple.
-  Value areInPairs(OpBuilder &b, const ColumnRows &chain) const;
-  /// The same for all columns of wide rows, with the terms in `tables.chains`.
+  /// An i1: wide rows of `columns` are added several at once where their number
+  /// allows it. So are those in a cache, and those that fill pages.
+  Value areAddedAtOnce(OpBuilder &b, Value columns, bool areAdjacent) const;
+  /// The distance at which the wide rows of `chain` are prefetched; null: that
+  /// of their runs.
+  Value getWideDistance(OpBuilder &b, const ColumnRows &chain,
+                        bool atOnce) const;
+  /// The same as addNarrowRows for wide rows, with the terms in
+  /// `tables.chains`. Rows added `atOnce` are kRowsAtOnce, and in the order of
+  /// pairs if the reduction takes it.
   void addWideRows(OpBuilder &b, const GroupTables &tables,
-                   const ColumnRows &chain, bool inPairs) const;
+                   const ColumnRows &chain, bool atOnce) const;
   /// Adds the terms of the rows that are added at once to the chains, piece by
   /// piece.
   void addWidePieces(OpBuilder &b, const GroupTables &tables,
                      const ColumnRows &chain, Value firstRow,
-                     bool inPairs) const;
+                     bool atOnce) const;
   /// Adds the chains to the sums, and sets them to 0.
   void endChains(OpBuilder &b, const SumTables &tables, const ColumnRows &rows,
-                 bool inPairs) const;
+                 bool atOnce) const;
   /// Columns that there are registers for.
   int64_t getMostColumns() const {
     // CPUs with long registers have 32 of them.

@@ -103,11 +103,13 @@ void Tiles::emitSums(OpBuilder &b, const Tile &tile) const {
   Value zeroIndex = constant(b, 0);
   fillByRow(b, tables.reduction,
             {tile.firstChannel, tile.numChannels, rowSize});
-  fillPairs(b, tables, zeroIndex, tile.columns);
+  fillPairs(b, tables, zeroIndex, tile.columns, /*areAdjacent=*/false);
   emitZeroSums(b, tables.sums, zeroIndex, tile.columns);
   auto getSummedRun = [&](OpBuilder &nested, Value sample) {
     Run run = getRun(nested, tile, sample, tables.reduction);
-    run.prefetchDistance = at(nested).mul(channels, rowSize);
+    // Rows of data that fit into the caches are not prefetched.
+    if (!matchPattern(isStreamed(nested), m_Zero()))
+      run.prefetchDistance = at(nested).mul(channels, rowSize);
     return run;
   };
   emitColumnSums(b, tables,
