@@ -840,29 +840,28 @@ func.func @pairs_of_narrow_rows(%x: memref<2000x64xbf16>, %m: memref<64xf32>, %s
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
 
-// For wide rows of data in a cache there is a table in the order of pairs. Four rows are added to a chain at once. The
-// last chain of a block may have fewer rows, which are added one by one, in the order of memory.
+// For wide rows of data in a cache there is a table in the order of pairs. Four rows are added to a chain at once, and the
+// rest of them one by one, in the same order.
 // CHECK-LABEL: func @wide_rows
 // CHECK:         scf.for %{{.+}} = %c0 to %c512 step %c64
 // CHECK:         %[[MEANS:.+]] = vector.load %{{.+}} : memref<896xf32>, vector<64xf32>
 // CHECK-NEXT:    %[[ORDERED:.+]] = vector.shuffle %[[MEANS]], %[[MEANS]] [0, 2, 4, {{.*}}, 62, 1, 3, {{.*}}, 61, 63]
 // CHECK-NEXT:    vector.store %[[ORDERED]], %[[TABLE:.+]][
 // CHECK:         %[[REST:.+]] = arith.remui %{{.+}}, %c4 : index
-// CHECK-NEXT:    %[[IS_WHOLE:.+]] = arith.cmpi eq, %[[REST]], %c0 : index
-// CHECK-NEXT:    scf.if %[[IS_WHOLE]] {
-// CHECK-NEXT:    scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c4
+// CHECK-NEXT:    %[[WHOLE:.+]] = arith.subi %[[END:.+]], %[[REST]] : index
+// CHECK-NEXT:    scf.for %{{.+}} = %{{.+}} to %[[WHOLE]] step %c4
 // CHECK-NEXT:      scf.for %{{.+}} = %c0 to %c512 step %c64
 // CHECK-NEXT:        vector.load %[[TABLE]][
 // CHECK:             %[[CHAIN:.+]] = vector.load %{{.+}} : memref<896xf32>, vector<64xf32>
 // CHECK-COUNT-4:     vector.bitcast %{{.+}} : vector<64xi16> to vector<32xi32>
 // CHECK-NOT:         vector.bitcast
 // CHECK:             vector.store %{{.+}} : memref<896xf32>, vector<64xf32>
-// CHECK:         vector.shuffle %[[CHAINS:.+]], %[[CHAINS]] [0, 32, 1, 33, {{.*}}, 31, 63]
-// CHECK:         scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c1
+// CHECK:         scf.for %{{.+}} = %[[WHOLE]] to %[[END]] step %c1
 // CHECK-NEXT:      scf.for %{{.+}} = %c0 to %c512 step %c64
-// CHECK-NOT:         vector.shuffle
-// CHECK:             arith.extf %{{.+}} : vector<64xbf16> to vector<64xf32>
-// CHECK-NOT:         vector.shuffle
+// CHECK-NEXT:        vector.load %[[TABLE]][
+// CHECK-COUNT-1:     vector.bitcast %{{.+}} : vector<64xi16> to vector<32xi32>
+// CHECK-NOT:         vector.bitcast
+// CHECK:         vector.shuffle %[[CHAINS:.+]], %[[CHAINS]] [0, 32, 1, 33, {{.*}}, 31, 63]
 // CHECK:         return
 func.func @wide_rows(%x: memref<500x512xbf16>, %m: memref<512xf32>, %sum: memref<512xf32>) {
   linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}

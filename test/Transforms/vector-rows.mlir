@@ -239,3 +239,161 @@ func.func @next_of_a_segment(%x: memref<4x3x40000xf32>, %f: memref<3xf32>, %dx: 
   }
   return
 }
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// Wide rows of data in a cache are added four at a time, and the next four are prefetched: 768 elements.
+// CHECK-LABEL: func @wide_rows_in_a_cache
+// CHECK-SAME:    (%[[X:[^:]+]]: memref<1001x192xf32>
+// CHECK:         %[[FLAT:.+]] = memref.collapse_shape %[[X]]
+// CHECK:         scf.for %[[ROW:.+]] = %{{.+}} to %[[REST:.+]] step %c4
+// CHECK-NEXT:      scf.for
+// CHECK-NEXT:        vector.load
+// CHECK-NEXT:        %[[BASE:.+]] = arith.muli %[[ROW]], %c192
+// CHECK:             %[[NEXT:.+]] = arith.addi %{{.+}}, %c768
+// CHECK-NEXT:        %[[LAST:.+]] = arith.minsi %[[NEXT]], %c192128
+// CHECK-NEXT:        memref.prefetch %[[FLAT]][%[[LAST]]], read
+// CHECK-NEXT:        %[[LINE:.+]] = arith.addi %[[LAST]], %c16
+// CHECK-NEXT:        memref.prefetch %[[FLAT]][%[[LINE]]], read
+// CHECK:             vector.load %[[FLAT]]
+// CHECK:             arith.addi %[[ROW]], %c1
+// CHECK:             vector.load %[[FLAT]]
+// CHECK:             arith.addi %[[ROW]], %c2
+// CHECK:             vector.load %[[FLAT]]
+// CHECK:             arith.addi %[[ROW]], %c3
+// CHECK:             vector.load %[[FLAT]]
+// CHECK-NOT:         vector.load
+// CHECK:           scf.for %{{.+}} = %[[REST]] to %{{.+}} step %c1
+// CHECK:             vector.load %[[FLAT]]
+func.func @wide_rows_in_a_cache(%x: memref<1001x192xf32>, %sum: memref<192xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<1001x192xf32>) outs(%sum : memref<192xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 1000000>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// In memory they are added one by one, and prefetched a page ahead.
+// CHECK-LABEL: func @wide_rows_in_memory
+// CHECK-NOT:     step %c4
+// CHECK:         arith.addi %{{.+}}, %c1024
+// CHECK-NEXT:    arith.minsi
+// CHECK-NEXT:    memref.prefetch
+// CHECK-NOT:     step %c4
+// CHECK:         return
+func.func @wide_rows_in_memory(%x: memref<1001x192xf32>, %sum: memref<192xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<1001x192xf32>) outs(%sum : memref<192xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 1000>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// Four rows of a page each are read at once from memory too.
+// CHECK-LABEL: func @rows_of_pages
+// CHECK:         scf.for {{.+}} step %c4
+// CHECK:         arith.addi %{{.+}}, %c4096
+// CHECK-NEXT:    arith.minsi
+// CHECK-NEXT:    memref.prefetch
+func.func @rows_of_pages(%x: memref<1001x1024xf32>, %sum: memref<1024xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<1001x1024xf32>) outs(%sum : memref<1024xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 1000>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// The rows of a tile are in different pages, which the hardware follows.
+// CHECK-LABEL: func @rows_of_a_tile_in_a_cache
+// CHECK:         scf.for {{.+}} step %c4
+// CHECK-NOT:     memref.prefetch
+// CHECK:         return
+func.func @rows_of_a_tile_in_a_cache(%x: memref<64x512x49xf32>, %sum: memref<512xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x : memref<64x512x49xf32>) outs(%sum : memref<512xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 10000000>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// In memory, the row of the next sample is prefetched.
+// CHECK-LABEL: func @rows_of_a_tile_in_memory
+// CHECK-NOT:     step %c4
+// CHECK:         arith.addi %{{.+}}, %c25088
+// CHECK-NEXT:    arith.minsi
+// CHECK-NEXT:    memref.prefetch
+func.func @rows_of_a_tile_in_memory(%x: memref<64x512x49xf32>, %sum: memref<512xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x : memref<64x512x49xf32>) outs(%sum : memref<512xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 1000>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// Each store of f16 has a conversion of its own. Lines of the second pass are prefetched a page ahead.
+// CHECK-LABEL: func @stores_of_f16
+// CHECK-SAME:    (%[[X:[^:]+]]: memref<1000x192xf16>
+// CHECK:         %[[FLAT:.+]] = memref.collapse_shape %[[X]]
+// CHECK:         %[[LOWER:.+]] = vector.extract_strided_slice %[[P:.+]] {offsets = [0], sizes = [16], strides = [1]} : vector<64xf32> to vector<16xf32>
+// CHECK-NEXT:    %[[CONVERTED:.+]] = arith.truncf %[[LOWER]] : vector<16xf32> to vector<16xf16>
+// CHECK-NEXT:    vector.store %[[CONVERTED]]
+// CHECK-NEXT:    vector.extract_strided_slice %[[P]] {offsets = [16]
+// CHECK-NEXT:    arith.truncf
+// CHECK-LABEL: func @streams_f16
+// CHECK:         arith.addi %{{.+}}, %c2048
+// CHECK-NEXT:    arith.minsi
+// CHECK-NEXT:    memref.prefetch
+// CHECK:         arith.truncf %{{.+}} : vector<64xf32> to vector<64xf16>
+func.func @stores_of_f16(%x: memref<1000x192xf16>, %f: memref<192xf32>, %dx: memref<1000x192xf16>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<1000x192xf16>, memref<192xf32>) outs(%dx : memref<1000x192xf16>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 1000000>} {
+  ^bb0(%e: f16, %g: f32, %out: f16):
+    %0 = arith.extf %e : f16 to f32
+    %1 = arith.mulf %0, %g : f32
+    %2 = arith.truncf %1 : f32 to f16
+    linalg.yield %2 : f16
+  }
+  return
+}
+
+func.func @streams_f16(%x: memref<1000x192xf16>, %f: memref<192xf32>, %dx: memref<1000x192xf16>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<1000x192xf16>, memref<192xf32>) outs(%dx : memref<1000x192xf16>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 1000>} {
+  ^bb0(%e: f16, %g: f32, %out: f16):
+    %0 = arith.extf %e : f16 to f32
+    %1 = arith.mulf %0, %g : f32
+    %2 = arith.truncf %1 : f32 to f16
+    linalg.yield %2 : f16
+  }
+  return
+}

@@ -197,8 +197,7 @@ Value TableLoops::getWideDistance(OpBuilder &b, const ColumnRows &chain,
 
 void TableLoops::addWidePieces(OpBuilder &b, const GroupTables &tables,
                                const ColumnRows &chain, Value firstRow,
-                               bool atOnce) const {
-  int64_t numRows = atOnce ? kRowsAtOnce : 1;
+                               int64_t numRows, bool atOnce) const {
   emitPieces(b, {constant(b, 0), chain.columns}, wide,
              [&](OpBuilder &nested, const Piece &piece) {
                Run run = chain.getRun(nested, firstRow);
@@ -231,10 +230,20 @@ void TableLoops::addWidePieces(OpBuilder &b, const GroupTables &tables,
 
 void TableLoops::addWideRows(OpBuilder &b, const GroupTables &tables,
                              const ColumnRows &chain, bool atOnce) const {
-  emitFor(b, chain.rows, constant(b, atOnce ? kRowsAtOnce : 1),
-          [&](OpBuilder &nested, Value row) {
-            addWidePieces(nested, tables, chain, row, atOnce);
-          });
+  auto addRows = [&](Interval rows, int64_t numRows) {
+    emitFor(b, rows, constant(b, numRows), [&](OpBuilder &nested, Value row) {
+      addWidePieces(nested, tables, chain, row, numRows, atOnce);
+    });
+  };
+  Interval rest = chain.rows;
+  if (atOnce) {
+    IndexBuilder index = at(b);
+    Value count = index.sub(rest.to, rest.from);
+    rest.from =
+        index.sub(rest.to, index.rem(count, index.constant(kRowsAtOnce)));
+    addRows({chain.rows.from, rest.from}, kRowsAtOnce);
+  }
+  addRows(rest, 1);
   endChains(b, tables.sums, chain, atOnce);
 }
 
@@ -274,15 +283,9 @@ void TableLoops::emitColumnSums(OpBuilder &b, const GroupTables &tables,
         [&](OpBuilder &isWide) {
           if (rows.areFew)
             return addWideRows(isWide, tables, chain, /*atOnce=*/false);
-          IndexBuilder index = at(isWide);
-          Value rest = index.rem(index.sub(chain.rows.to, chain.rows.from),
-                                 index.constant(kRowsAtOnce));
-          Value areWhole =
-              index.compare(arith::CmpIPredicate::eq, rest, index.constant(0));
-          Value atOnce =
-              areAddedAtOnce(isWide, chain.columns, chain.areAdjacent);
-          emitIf(isWide, index.bitAnd(areWhole, atOnce), addWide(true),
-                 addWide(false));
+          emitIf(isWide,
+                 areAddedAtOnce(isWide, chain.columns, chain.areAdjacent),
+                 addWide(true), addWide(false));
         });
   });
 }

@@ -197,22 +197,20 @@ void CpuLoops::prefetch(OpBuilder &b, linalg::GenericOp generic, const Run &run,
       matchPattern(run.prefetchDistance, m_Zero()))
     return;
   IndexBuilder index = at(b);
+  // Not past the end of the data, of which a piece with a mask may have less.
+  int64_t fetched = piece.mask ? 1 : piece.lanes;
   Value first =
       index.add(index.add(run.base, piece.position), run.prefetchDistance);
-  Value last = index.sub(count, index.constant(1));
+  first = index.min(first, index.sub(count, index.constant(fetched)));
   for (OpOperand *operand : generic.getDpsInputOperands()) {
     if (!isDataMap(generic.getMatchingIndexingMap(operand)))
       continue;
     Value flat = getFlat(operand->get());
-    int64_t width = getElementTypeOrSelf(flat).getIntOrFloatBitWidth() / 8;
-    for (int64_t element = 0; element < piece.lanes;
-         element += kLineBytes / width) {
-      // Not past the end of the data.
-      Value position =
-          index.min(index.add(first, index.constant(element)), last);
-      memref::PrefetchOp::create(b, loc, flat, position, /*isWrite=*/false,
-                                 /*localityHint=*/2, /*isDataCache=*/true);
-    }
+    int64_t line = kLineBytes / getElementBytes(flat);
+    for (int64_t element = 0; element < fetched; element += line)
+      memref::PrefetchOp::create(
+          b, loc, flat, index.add(first, index.constant(element)),
+          /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
   }
 }
 

@@ -162,22 +162,21 @@ private:
   /// The same for all columns of rows that fit into registers.
   void addNarrowRows(OpBuilder &b, const SumTables &tables,
                      const ColumnRows &chain) const;
-  /// An i1: wide rows of `columns` are added several at once where their number
-  /// allows it. So are those in a cache, and those that fill pages.
+  /// An i1: wide rows of `columns` are added several at once, as are those in a
+  /// cache and those that fill pages.
   Value areAddedAtOnce(OpBuilder &b, Value columns, bool areAdjacent) const;
   /// The distance at which the wide rows of `chain` are prefetched; null: that
   /// of their runs.
   Value getWideDistance(OpBuilder &b, const ColumnRows &chain,
                         bool atOnce) const;
   /// The same as addNarrowRows for wide rows, with the terms in
-  /// `tables.chains`. Rows added `atOnce` are kRowsAtOnce, and in the order of
-  /// pairs if the reduction takes it.
+  /// `tables.chains`. Where several rows are added `atOnce`, all are in the
+  /// order of pairs if the reduction takes it.
   void addWideRows(OpBuilder &b, const GroupTables &tables,
                    const ColumnRows &chain, bool atOnce) const;
-  /// Adds the terms of the rows that are added at once to the chains, piece by
-  /// piece.
+  /// Adds the terms of `numRows` of these rows to the chains, piece by piece.
   void addWidePieces(OpBuilder &b, const GroupTables &tables,
-                     const ColumnRows &chain, Value firstRow,
+                     const ColumnRows &chain, Value firstRow, int64_t numRows,
                      bool atOnce) const;
   /// Adds the chains to the sums, and sets them to 0.
   void endChains(OpBuilder &b, const SumTables &tables, const ColumnRows &rows,
