@@ -108,6 +108,13 @@ def choose_output(arguments):
     return results / ("compilers" if arguments.compilers else "cpu")
 
 
+def destroy(contenders):
+    """Destroys the states of the peers' contenders."""
+    for contender in contenders:
+        if contender.state and not contender.name.startswith("bngrad"):
+            contender.keep[0].library.peerDestroy(contender.state)
+
+
 def variants_of(case):
     """BNGrad's variants of an ordinary case."""
     variants = ["static", "dynamic"]
@@ -216,19 +223,22 @@ class Bench:
         pairs += [("bngrad", "walk"), ("bngrad-twin", "bngrad")]
         results, ratios, verdicts = self.measure(
             case, contenders, pairs, limits.find(case) + limits.TWINS)
-        for contender in contenders:
-            if contender.state and not contender.name.startswith("bngrad"):
-                contender.keep[0].library.peerDestroy(contender.state)
+        destroy(contenders)
         return self.entry(case, results, ratios, verdicts)
 
     def run_fused(self, case):
-        """BNGrad alone, with fused neighbours."""
+        """BNGrad with fused neighbours, and their walked floors."""
         variants = ["static"] + list(kernels.FUSED)
         contenders = self.prepare(case, variants)
         self.verify(case, contenders, variants)
+        walk = peers.WALKS.get(self.compiler.schedule(case, "static").split(",")[0])
+        for peer in self.peers:
+            if peer.name == "walk" and walk is not None:
+                contenders += measure.walk_contenders(peer, self.store, case, self.threads, walk)
         pairs = [("bngrad-" + variant, "bngrad") for variant in kernels.FUSED]
         results, ratios, verdicts = self.measure(
-            case, contenders, pairs, limits.find_fused(case, kernels.FUSED))
+            case, contenders, pairs, limits.find_fused(case))
+        destroy(contenders)
         return self.entry(case, results, ratios, verdicts)
 
     def entry(self, case, results, ratios, verdicts):

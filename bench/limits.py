@@ -3,9 +3,10 @@
 import cases
 from judge import TIE, Limit
 
-# Over the walked floor, and fused neighbours over their bytes at the base's rate.
+# Over the walked floor, which is one with the same data for fused neighbours.
 WALK = {"f32": 1.10, "bf16": 1.25, "f16": 1.25}
-FUSED_BYTES = 1.1
+# Walked floors with the data of a neighbour, and whether the sums depend on these.
+FUSED_WALKS = {"walk-sums": True, "walk-elements": False}
 # Over the hand-written kernel with the same promises: each case, and the mean of those above 20 MB.
 HAND = 1.05
 HAND_MEAN = Limit("hand, geometric mean", "bngrad", "hand", 1.0)
@@ -36,27 +37,16 @@ def find(case):
     return found
 
 
-def added_passes(case, variant):
-    """Tensors of the case's type that a fused neighbour adds to the base's passes:
-    3 in nchw, 5 in nhwc, where grad_output is read twice."""
-    reads = 2 if case.layout == "nhwc" else 1
-    return {"relu": reads, "residual": reads, "cast": -0.5 * reads, "consumer": 1}[
-        variant
+def find_fused(case):
+    """The limits of fused neighbours, by the neighbour. An extended bf16 grad_output has
+    fewer bytes, and must not cost time."""
+    most = WALK[case.type]
+    return [
+        Limit("relu", "bngrad-relu", "walk-sums", most),
+        Limit("residual", "bngrad-residual", "walk-sums", most),
+        Limit("consumer", "bngrad-consumer", "walk-elements", most),
+        Limit("cast", "bngrad-cast", "bngrad", 1 + NOISE),
     ]
-
-
-def fused_limit(case, variant):
-    """The limit of a fused kernel's time over that of the base: an added byte
-    may cost 1.1 times a byte of the base; fewer bytes must not cost time."""
-    base = 5 if case.layout == "nhwc" else 3
-    added = added_passes(case, variant)
-    return 1 + FUSED_BYTES * added / base if added > 0 else 1 + NOISE
-
-
-def find_fused(case, variants):
-    """The limits of fused neighbours."""
-    return [Limit(variant, f"bngrad-{variant}", "bngrad", fused_limit(case, variant))
-            for variant in variants]
 
 
 def find_failures(case, results):

@@ -7,6 +7,7 @@ import time
 
 import data
 import kernels
+import limits
 import machine
 import native
 
@@ -110,6 +111,20 @@ def problem_of(store, case, threads):
     )
 
 
+def walk_contenders(peer, store, case, threads, schedule):
+    """The walked floors of the fused neighbours with data of their own."""
+    found = []
+    for name, is_in_sums in limits.FUSED_WALKS.items():
+        problem = problem_of(store, case, threads)
+        problem.other = store.array("other", case).ctypes.data
+        problem.is_other_in_sums = is_in_sums
+        walked = peer_contenders(peer, problem, schedule)
+        for contender in walked:
+            contender.name = name
+        found += walked
+    return found
+
+
 def peer_contenders(peer, problem, walk=0):
     """The peer's contenders, one for each variant. `walk` is the variant of the walked
     floor, a value of peers.WALKS."""
@@ -133,7 +148,7 @@ def peer_contenders(peer, problem, walk=0):
 def check(contender, store, reference):
     """Runs once and compares with the reference; sets `contender.error`. The walked
     floor computes nothing."""
-    if contender.name == "walk":
+    if contender.name.startswith("walk"):
         return
     store.clear_results(reference.case)
     if contender.name.startswith("bngrad"):

@@ -39,6 +39,7 @@ class Problem(ctypes.Structure):
             (name, ctypes.c_void_p)
             for name in ARRAYS
         ]
+        + [("other", ctypes.c_void_p), ("is_other_in_sums", ctypes.c_int32)]
     )
 
 

@@ -109,7 +109,7 @@ def _case_table(cases, tensors):
 
 
 def _fused_table(cases):
-    lines = ["| case | neighbour | time | over the gradient alone, 95 % | limit | |"]
+    lines = ["| case | neighbour | time | over the walked floor, 95 % | limit | |"]
     lines.append("|---|---|---|---|---|---|")
     for case in cases:
         for verdict in _verdicts_of(case):

@@ -39,6 +39,10 @@ struct Problem {
   const float *scale, *mean, *variance;
   void *gradInput;
   float *gradScale, *gradOffset;
+  /// Of the walked floor: the data of a fused neighbour, and whether the sums
+  /// depend on them, too; null: there is none.
+  const void *other;
+  int32_t isOtherInSums;
 
   int64_t spatial() const { return height * width; }
   int64_t elements() const { return images * channels * spatial(); }

@@ -7,9 +7,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The floor of a schedule: it reads grad_output and input for the sums, reads
-// them again for grad_input, and writes that, in the order of the schedule.
-// What is still in a cache at the second reading is read from there. The
-// schedule is the `variant` of peerCreate, see Walk.
+// them again for grad_input, and writes that, in the order of the schedule. The
+// data of a fused neighbour are read beside them. What is still in a cache at
+// the second reading is read from there. The schedule is the `variant` of
+// peerCreate, see Walk.
 //
 // grad_input has no meaning afterwards.
 //
@@ -46,17 +47,32 @@ int64_t countLines(int64_t begin, int64_t end) {
   return (end + kLine - 1) / kLine - begin / kLine;
 }
 
-/// Reads the lines of [begin, end), in bytes, of both tensors.
-void read(const State &s, int64_t begin, int64_t end) {
-  const char *dy = lineOf(s.p.gradOutput, begin);
-  const char *x = lineOf(s.p.input, begin);
+/// The tensors that are read in bytes from `begin` on.
+template <bool kHasOther> struct Inputs {
+  const char *dy, *x, *other;
+
+  Inputs(const State &s, int64_t begin)
+      : dy(lineOf(s.p.gradOutput, begin)), x(lineOf(s.p.input, begin)),
+        other(kHasOther ? lineOf(s.p.other, begin) : nullptr) {}
+
+  __m512i load(int64_t byte) const {
+    __m512i bits = _mm512_xor_si512(_mm512_loadu_si512(dy + byte),
+                                    _mm512_loadu_si512(x + byte));
+    if constexpr (kHasOther)
+      bits = _mm512_xor_si512(bits, _mm512_loadu_si512(other + byte));
+    return bits;
+  }
+};
+
+/// Reads the lines of [begin, end), in bytes.
+template <bool kHasOther>
+void readInputs(const State &s, int64_t begin, int64_t end) {
+  Inputs<kHasOther> inputs(s, begin);
   int64_t lines = countLines(begin, end);
   __m512i bits[4] = {};
   int64_t i = 0;
   auto add = [&](int64_t line, int j) {
-    __m512i both = _mm512_xor_si512(_mm512_loadu_si512(dy + line * kLine),
-                                    _mm512_loadu_si512(x + line * kLine));
-    bits[j] = _mm512_xor_si512(bits[j], both);
+    bits[j] = _mm512_xor_si512(bits[j], inputs.load(line * kLine));
   };
   for (; i + 4 <= lines; i += 4)
     for (int j = 0; j < 4; ++j)
@@ -67,20 +83,33 @@ void read(const State &s, int64_t begin, int64_t end) {
     asm volatile("" : : "v"(each));
 }
 
-/// Reads the lines of both tensors and writes those of grad_input.
-void write(const State &s, int64_t begin, int64_t end) {
-  const char *dy = lineOf(s.p.gradOutput, begin);
-  const char *x = lineOf(s.p.input, begin);
+void read(const State &s, int64_t begin, int64_t end) {
+  if (s.p.other && s.p.isOtherInSums)
+    readInputs<true>(s, begin, end);
+  else
+    readInputs<false>(s, begin, end);
+}
+
+/// Reads the lines and writes those of grad_input.
+template <bool kHasOther>
+void writeResult(const State &s, int64_t begin, int64_t end) {
+  Inputs<kHasOther> inputs(s, begin);
   auto *dx = const_cast<char *>(lineOf(s.p.gradInput, begin));
   int64_t bytes = countLines(begin, end) * kLine;
   for (int64_t i = 0; i < bytes; i += kLine) {
-    __m512i both =
-        _mm512_xor_si512(_mm512_loadu_si512(dy + i), _mm512_loadu_si512(x + i));
+    __m512i bits = inputs.load(i);
     if (s.streaming)
-      _mm512_stream_si512(reinterpret_cast<__m512i *>(dx + i), both);
+      _mm512_stream_si512(reinterpret_cast<__m512i *>(dx + i), bits);
     else
-      _mm512_storeu_si512(dx + i, both);
+      _mm512_storeu_si512(dx + i, bits);
   }
+}
+
+void write(const State &s, int64_t begin, int64_t end) {
+  if (s.p.other)
+    writeResult<true>(s, begin, end);
+  else
+    writeResult<false>(s, begin, end);
 }
 
 int64_t shareOf(int64_t count, int64_t thread, int64_t threads) {
@@ -131,7 +160,8 @@ void *peerCreate(const Problem *problem, int32_t variant, char *error,
   }
   auto *s = new State{*problem, Walk(variant), 0, false};
   s->width = ElementType(problem->elementType) == ElementType::F32 ? 4 : 2;
-  s->streaming = 3 * problem->elements() * s->width > problem->cacheBytes;
+  int64_t tensors = problem->other ? 4 : 3;
+  s->streaming = tensors * problem->elements() * s->width > problem->cacheBytes;
   return s;
 }
 
@@ -142,8 +172,8 @@ void peerRun(void *state) {
     int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
     switch (s.walk) {
     case Walk::Rows:
-      // The step of the schedule is that of all three tensors.
-      walkAll(s, kStepBytes / 3, thread, threads);
+      // The step of the schedule is that of all tensors.
+      walkAll(s, kStepBytes / (s.p.other ? 4 : 3), thread, threads);
       break;
     case Walk::Channels:
       walkChannels(s, 1, thread, threads);
