@@ -3,9 +3,9 @@
 #
 #   scripts/test.sh        the quick suite: at most 15 minutes on 2 cores
 #   scripts/test.sh --all  also the long tests, and parts that take turns from commit
-#                          to commit: a sixth of clang-tidy; one of gcc, either half
+#                          to commit: a sixth of clang-tidy; one of gcc, three thirds
 #                          of the tests with sanitizers, and mutants. Mutants end
-#                          after 66 minutes. BNGRAD_SHARE=all runs every part
+#                          after 64 minutes. BNGRAD_SHARE=all runs every part
 #
 # The last line is `bngrad: N passed, M failed, K skipped`. BNGRAD_REQUIRE=numpy
 # turns a skip of that kind into a failure; BNGRAD_CONFORMANCE_DIR names a folder
@@ -136,7 +136,7 @@ search() {
 commits=$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0)
 
 # has_time SECONDS: whether they are left of the time for everything.
-start=$SECONDS most=$((66 * 60))
+start=$SECONDS most=$((64 * 60))
 has_time() {
   [ $((most - (SECONDS - start))) -gt "$1" ]
 }
@@ -218,13 +218,12 @@ if [ $all -eq 1 ]; then
 
   # These take turns from commit to commit. Nothing in the last leaves time for the
   # mutants below.
-  other=$((commits % 4))
+  other=$((commits % 5))
   [ "${BNGRAD_SHARE:-}" != all ] || other=all
   case $other in
     0) build_with_gcc ;;
-    1) build_with_sanitizers && run_with_sanitizers --num-shards=2 --run-shard=1 ;;
-    2) build_with_sanitizers && run_with_sanitizers --num-shards=2 --run-shard=2 ;;
-    3) ;;
+    [1-3]) build_with_sanitizers && run_with_sanitizers --num-shards=3 --run-shard=$other ;;
+    4) ;;
     all) build_with_gcc && build_with_sanitizers && run_with_sanitizers ;;
   esac
   step fuzz-allocations "$root/fuzz/allocations/hunt.py" "$build" --most=12 \
