@@ -233,11 +233,11 @@ class Bench:
         self.verify(case, contenders, variants)
         walk = peers.WALKS.get(self.compiler.schedule(case, "static").split(",")[0])
         for peer in self.peers:
-            if peer.name == "walk" and walk is not None:
+            if peer.name == "walk" and walk is not None and re.search(self.arguments.peers, peer.name):
                 contenders += measure.walk_contenders(peer, self.store, case, self.threads, walk)
-        pairs = [("bngrad-" + variant, "bngrad") for variant in kernels.FUSED]
-        results, ratios, verdicts = self.measure(
-            case, contenders, pairs, limits.find_fused(case))
+        found_limits = limits.find_fused(case)
+        pairs = [(limit.first, limit.second) for limit in found_limits]
+        results, ratios, verdicts = self.measure(case, contenders, pairs, found_limits)
         destroy(contenders)
         return self.entry(case, results, ratios, verdicts)
 

@@ -5,8 +5,6 @@ from judge import TIE, Limit
 
 # Over the walked floor, which is one with the same data for fused neighbours.
 WALK = {"f32": 1.10, "bf16": 1.25, "f16": 1.25}
-# Walked floors with the data of a neighbour, and whether the sums depend on these.
-FUSED_WALKS = {"walk-sums": True, "walk-elements": False}
 # Over the hand-written kernel with the same promises: each case, and the mean of those above 20 MB.
 HAND = 1.05
 HAND_MEAN = Limit("hand, geometric mean", "bngrad", "hand", 1.0)

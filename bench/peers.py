@@ -64,6 +64,8 @@ def missing(folder, wheel):
 
 # The schedules of the walked floor, as in native/Walk.cpp.
 WALKS = {"rows": 0, "channels": 1, "tiles": 2, "split": 3}
+# Walked floors with the data of a neighbour, and whether the sums depend on these.
+FUSED_WALKS = {"walk-sums": True, "walk-elements": False}
 
 
 def walk(folder):

@@ -109,13 +109,14 @@ def _case_table(cases, tensors):
 
 
 def _fused_table(cases):
-    lines = ["| case | neighbour | time | over the walked floor, 95 % | limit | |"]
-    lines.append("|---|---|---|---|---|---|")
+    lines = ["| case | neighbour | time | over | ratio, 95 % | limit | |"]
+    lines.append("|---|---|---|---|---|---|---|")
     for case in cases:
         for verdict in _verdicts_of(case):
             result = case["results"][f"bngrad-{verdict.name}"]
+            over = "the gradient alone" if verdict.name == "cast" else "its walked floor"
             lines.append(
-                f"| {case['name']} | {verdict.name} | {_cell(result, case['floor_tensors'])} |"
+                f"| {case['name']} | {verdict.name} | {_cell(result, case['floor_tensors'])} | {over} |"
                 f" {verdict.value:.2f} ({verdict.low:.2f} to {verdict.high:.2f}) |"
                 f" {verdict.most:.2f} | {verdict.state} |"
             )

@@ -3,7 +3,7 @@
 #
 #   scripts/test.sh        the quick suite: at most 15 minutes on 2 cores
 #   scripts/test.sh --all  also the long tests, and parts that take turns from commit
-#                          to commit: a sixth of clang-tidy; one of gcc, three thirds
+#                          to commit: a sixth of clang-tidy; one of gcc, each third
 #                          of the tests with sanitizers, and mutants. Mutants end
 #                          after 64 minutes. BNGRAD_SHARE=all runs every part
 #

@@ -881,12 +881,12 @@ func.func @wide_rows(%x: memref<500x512xbf16>, %m: memref<512xf32>, %sum: memref
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
 
-// Wide rows of longer data are read one by one, and not in pairs.
+// Wide rows of longer data are read one by one, in pairs too.
 // CHECK-LABEL: func @wide_rows_from_memory
+// CHECK-NOT:     step %c4
+// CHECK-COUNT-1: vector.bitcast %{{.+}} : vector<64xi16> to vector<32xi32>
 // CHECK-NOT:     vector.bitcast
-// CHECK-NOT:     vector.shuffle
-// CHECK-COUNT-1: arith.extf %{{.+}} : vector<64xbf16> to vector<64xf32>
-// CHECK-NOT:     arith.extf
+// CHECK:         vector.shuffle %[[CHAINS:.+]], %[[CHAINS]] [0, 32, 1, 33, {{.*}}, 31, 63]
 // CHECK:         return
 func.func @wide_rows_from_memory(%x: memref<512x512xbf16>, %m: memref<512xf32>, %sum: memref<512xf32>) {
   linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}

@@ -263,7 +263,7 @@ func.func @next_of_a_segment(%x: memref<4x3x40000xf32>, %f: memref<3xf32>, %dx: 
 // CHECK:             vector.load %[[FLAT]]
 // CHECK:             arith.addi %[[ROW]], %c2
 // CHECK:             vector.load %[[FLAT]]
-// CHECK:             arith.addi %[[ROW]], %c3
+// CHECK:             arith.addi %[[ROW]], %c3 :
 // CHECK:             vector.load %[[FLAT]]
 // CHECK-NOT:         vector.load
 // CHECK:           scf.for %{{.+}} = %[[REST]] to %{{.+}} step %c1
@@ -336,16 +336,47 @@ func.func @rows_of_a_tile_in_a_cache(%x: memref<64x512x49xf32>, %sum: memref<512
   return
 }
 
-// In memory, the row of the next sample is prefetched.
+// In memory, the rows of the next samples are prefetched, as are rows that share pages.
 // CHECK-LABEL: func @rows_of_a_tile_in_memory
-// CHECK-NOT:     step %c4
-// CHECK:         arith.addi %{{.+}}, %c25088
+// CHECK:         scf.for {{.+}} step %c4
+// CHECK:         arith.addi %{{.+}}, %c100352
 // CHECK-NEXT:    arith.minsi
 // CHECK-NEXT:    memref.prefetch
+// CHECK-LABEL: func @short_rows_of_a_tile_in_a_cache
+// CHECK:         scf.for {{.+}} step %c4
+// CHECK:         arith.addi %{{.+}}, %c1568
+// CHECK-NEXT:    arith.minsi
+// CHECK-NEXT:    memref.prefetch
+// Registers of 128 bits: one by one.
+// CHECK-LABEL: func @short_registers
+// CHECK-NOT:     arith.addi %{{.+}}, %c3 :
+// CHECK:         return
 func.func @rows_of_a_tile_in_memory(%x: memref<64x512x49xf32>, %sum: memref<512xf32>) {
   linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
       ins(%x : memref<64x512x49xf32>) outs(%sum : memref<512xf32>)
       attrs = {bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 1000>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+func.func @short_rows_of_a_tile_in_a_cache(%x: memref<64x8x49xf32>, %sum: memref<8xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x : memref<64x8x49xf32>) outs(%sum : memref<8xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 1000000>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+func.func @short_registers(%x: memref<64x512x49xf32>, %sum: memref<512xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x : memref<64x512x49xf32>) outs(%sum : memref<512xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<tiles, vector_bits = 128>} {
   ^bb0(%e: f32, %acc: f32):
     %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32

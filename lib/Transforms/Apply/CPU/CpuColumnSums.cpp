@@ -17,8 +17,9 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 /// Wide rows whose terms are added to a chain at once, so that it is loaded and
-/// stored less often.
-static constexpr int64_t kRowsAtOnce = 4;
+/// stored less often, and the shortest registers with which they are: with
+/// shorter ones, the code is long.
+static constexpr int64_t kRowsAtOnce = 4, kLeastBitsAtOnce = 256;
 
 /// The entries of a piece of a row. Tables are padded, and need no mask.
 static Piece getEntries(const ColumnRows &rows, IndexBuilder index,
@@ -61,8 +62,7 @@ SmallVector<Value> TableLoops::addRow(OpBuilder &b, const ColumnRows &chain,
                                       const Run &entries,
                                       ValueRange chains) const {
   Run run = chain.getRun(b, row);
-  if (entries.prefetchDistance)
-    run.prefetchDistance = entries.prefetchDistance;
+  run.prefetchDistance = entries.prefetchDistance;
   loadUniform(b, group.reduction, run);
   prefetch(b, group.reduction, run, piece);
   run.uniform.insert(entries.uniform.begin(), entries.uniform.end());
@@ -172,37 +172,46 @@ void TableLoops::addNarrowRows(OpBuilder &b, const SumTables &tables,
   addPieces(b, tables, chain, pieces);
 }
 
-Value TableLoops::areAddedAtOnce(OpBuilder &b, Value columns,
-                                 bool areAdjacent) const {
-  IndexBuilder index = at(b);
+Value TableLoops::areAddedAtOnce(OpBuilder &b, const ColumnRows &chain) const {
   Value isFalse = arith::ConstantIntOp::create(b, loc, 0, 1);
+  if (chain.order == RowOrder::Apart || schedule.vectorBits < kLeastBitsAtOnce)
+    return isFalse;
+  if (chain.order == RowOrder::OfTile)
+    return arith::ConstantIntOp::create(b, loc, 1, 1);
+  IndexBuilder index = at(b);
   Value areCached =
       index.compare(arith::CmpIPredicate::eq, isStreamed(b), isFalse);
-  if (!areAdjacent)
-    return areCached;
-  Value arePages = index.compare(arith::CmpIPredicate::uge, columns,
+  Value arePages = index.compare(arith::CmpIPredicate::uge, chain.columns,
                                  constant(b, getPageElements(group.reduction)));
   return index.bitOr(areCached, arePages);
 }
 
 Value TableLoops::getWideDistance(OpBuilder &b, const ColumnRows &chain,
-                                  bool atOnce) const {
-  // The hardware follows each of several runs in pages of their own.
-  if (!chain.areAdjacent)
-    return atOnce ? constant(b, 0) : Value();
-  if (!atOnce)
-    return constant(b, getPageElements(group.reduction));
-  return at(b).mul(chain.columns, constant(b, kRowsAtOnce));
+                                  Value areAtOnce) const {
+  if (chain.order == RowOrder::Apart)
+    return Value();
+  IndexBuilder index = at(b);
+  Value page = constant(b, getPageElements(group.reduction));
+  Value distance = index.mul(chain.stride, constant(b, kRowsAtOnce));
+  if (chain.order == RowOrder::Adjacent)
+    return index.select(areAtOnce, distance, page);
+  distance = index.select(areAtOnce, distance, chain.stride);
+  // The hardware follows each of several runs in pages of their own; in a
+  // cache, prefetches would only take time.
+  Value sharePages =
+      index.compare(arith::CmpIPredicate::ult, chain.stride, page);
+  return index.select(index.bitOr(sharePages, isStreamed(b)), distance,
+                      constant(b, 0));
 }
 
 void TableLoops::addWidePieces(OpBuilder &b, const GroupTables &tables,
                                const ColumnRows &chain, Value firstRow,
-                               int64_t numRows, bool atOnce) const {
+                               int64_t numRows, Value distance) const {
   emitPieces(b, {constant(b, 0), chain.columns}, wide,
              [&](OpBuilder &nested, const Piece &piece) {
                Run run = chain.getRun(nested, firstRow);
-               run.prefetchDistance = getWideDistance(nested, chain, atOnce);
-               if (atOnce && allowsPairs(group.reduction, piece)) {
+               run.prefetchDistance = distance;
+               if (allowsPairs(group.reduction, piece)) {
                  run.tables = &tables.pairs;
                  run.hasOrderedEntries = true;
                }
@@ -229,26 +238,29 @@ void TableLoops::addWidePieces(OpBuilder &b, const GroupTables &tables,
 }
 
 void TableLoops::addWideRows(OpBuilder &b, const GroupTables &tables,
-                             const ColumnRows &chain, bool atOnce) const {
+                             const ColumnRows &chain) const {
+  IndexBuilder index = at(b);
+  Value areAtOnce = areAddedAtOnce(b, chain);
+  Value distance = getWideDistance(b, chain, areAtOnce);
   auto addRows = [&](Interval rows, int64_t numRows) {
     emitFor(b, rows, constant(b, numRows), [&](OpBuilder &nested, Value row) {
-      addWidePieces(nested, tables, chain, row, numRows, atOnce);
+      addWidePieces(nested, tables, chain, row, numRows, distance);
     });
   };
   Interval rest = chain.rows;
-  if (atOnce) {
-    IndexBuilder index = at(b);
+  if (!matchPattern(areAtOnce, m_Zero())) {
     Value count = index.sub(rest.to, rest.from);
-    rest.from =
+    Value whole =
         index.sub(rest.to, index.rem(count, index.constant(kRowsAtOnce)));
+    rest.from = index.select(areAtOnce, whole, rest.from);
     addRows({chain.rows.from, rest.from}, kRowsAtOnce);
   }
   addRows(rest, 1);
-  endChains(b, tables.sums, chain, atOnce);
+  endChains(b, tables.sums, chain);
 }
 
 void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
-                           const ColumnRows &rows, bool atOnce) const {
+                           const ColumnRows &rows) const {
   emitPieces(b, {constant(b, 0), rows.columns}, wide,
              [&](OpBuilder &nested, const Piece &piece) {
                Piece entries = getEntries(rows, at(nested), piece);
@@ -256,8 +268,7 @@ void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
                    loadEntries(nested, tables.sums, entries);
                SmallVector<Value> chains =
                    loadEntries(nested, tables.chains, entries);
-               if (atOnce)
-                 chains = inMemoryOrder(nested, piece, chains);
+               chains = inMemoryOrder(nested, piece, chains);
                storeEntries(nested, addCompensated(nested, loc, sums, chains),
                             tables.sums, entries);
                storeEntries(nested, zeroTerms(nested, piece.lanes),
@@ -272,20 +283,9 @@ void TableLoops::emitColumnSums(OpBuilder &b, const GroupTables &tables,
     ColumnRows chain = rows;
     Value end = at(nested).min(at(nested).add(first, chainRows), rows.rows.to);
     chain.rows = {first, end};
-    auto addWide = [&](bool atOnce) {
-      return [&, atOnce](OpBuilder &inCase) {
-        addWideRows(inCase, tables, chain, atOnce);
-      };
-    };
     emitIf(
         nested, isNarrow,
         [&](OpBuilder &narrow) { addNarrowRows(narrow, tables.sums, chain); },
-        [&](OpBuilder &isWide) {
-          if (rows.areFew)
-            return addWideRows(isWide, tables, chain, /*atOnce=*/false);
-          emitIf(isWide,
-                 areAddedAtOnce(isWide, chain.columns, chain.areAdjacent),
-                 addWide(true), addWide(false));
-        });
+        [&](OpBuilder &wideRows) { addWideRows(wideRows, tables, chain); });
   });
 }

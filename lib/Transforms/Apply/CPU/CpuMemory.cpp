@@ -88,9 +88,11 @@ void CpuLoops::store(OpBuilder &b, Value value, Value memref,
     return;
   }
   // A store for the result of each conversion; LLVM would join two first. It
-  // also joins slices of one conversion, so f16 has a conversion for each.
+  // also joins slices of one conversion, so f16 has a conversion for each,
+  // unless registers are so short that CPUs may have no instruction for it.
   auto truncation = value.getDefiningOp<arith::TruncFOp>();
-  bool isSplit = truncation && getElementTypeOrSelf(value).isF16();
+  bool isSplit = truncation && getElementTypeOrSelf(value).isF16() &&
+                 schedule.vectorBits > 128;
   if (isSplit)
     value = truncation.getIn();
   SmallVector<Value> position(indices);

@@ -47,6 +47,9 @@ public:
   void emit(OpBuilder &b);
 
 private:
+  RowOrder getRowOrder() const {
+    return hasRowStrides ? RowOrder::Apart : RowOrder::Adjacent;
+  }
   /// How the first pass cuts the data. Its rows are folded ones.
   struct Blocks {
     Value fold;        // rows of the data that are taken as one
@@ -286,7 +289,8 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
                   {getStart(b, block), end},
                   columns,
                   tableOffset,
-                  /*areAdjacent=*/!hasRowStrides,
+                  getRowOrder(),
+                  /*stride=*/columns,
                   /*mayOverrun=*/!storesData && !hasRowStrides});
   // The rest of the data is less than a row.
   if (!matchPattern(blocks.restColumns, m_Zero())) {
@@ -297,9 +301,8 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
                     {blocks.rows, endOfRest},
                     blocks.restColumns,
                     tableOffset,
-                    /*areAdjacent=*/false,
-                    /*mayOverrun=*/false,
-                    /*areFew=*/true});
+                    RowOrder::Apart,
+                    /*stride=*/Value()});
   }
   storeJoined(b, block, tableOffset);
 }
@@ -323,8 +326,7 @@ void Rows::emitBlocks(OpBuilder &b, const Share &share) const {
       at(b).mul(share.number, getTableStride(b, blocks.columns));
   fillByChannel(b, tables.reduction,
                 {tableOffset, channels, getColumnsRead(b, blocks.columns)});
-  fillPairs(b, tables, tableOffset, blocks.columns,
-            /*areAdjacent=*/!hasRowStrides);
+  fillPairs(b, tables, tableOffset, blocks.columns);
   emitFor(b, share.iterations, [&](OpBuilder &nested, Value block) {
     emitBlock(nested, block, tableOffset);
   });

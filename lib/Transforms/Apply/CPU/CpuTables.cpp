@@ -236,14 +236,12 @@ Value TableLoops::areNarrow(OpBuilder &b, Value columns) const {
 }
 
 void TableLoops::fillPairs(OpBuilder &b, const GroupTables &tables, Value first,
-                           Value columns, bool areAdjacent) const {
+                           Value columns) const {
   if (tables.pairs.empty())
     return;
   IndexBuilder index = at(b);
   Value zeroIndex = index.constant(0), piece = index.constant(wide);
   Value whole = index.sub(columns, index.rem(columns, piece));
-  whole =
-      index.select(areAddedAtOnce(b, columns, areAdjacent), whole, zeroIndex);
   whole = index.select(areNarrow(b, columns), zeroIndex, whole);
   emitFor(b, {zeroIndex, whole}, piece, [&](OpBuilder &nested, Value position) {
     Piece entries = {at(nested).add(first, position), wide};

@@ -47,17 +47,21 @@ struct TableRequest {
   Value entries; // of each table
 };
 
+/// How rows lie in memory: each after the one before; with gaps, or one alone;
+/// or as the rows of a tile, one in each sample.
+enum class RowOrder { Adjacent, Apart, OfTile };
+
 /// Rows whose terms are added up by column.
 struct ColumnRows {
   function_ref<Run(OpBuilder &, Value)> getRun; // by row
   Interval rows;
-  Value columns;            // of a row
-  Value entry;              // of column 0 in the sum tables
-  bool areAdjacent = false; // each row follows the one before in memory
+  Value columns; // of a row
+  Value entry;   // of column 0 in the sum tables
+  RowOrder order;
+  Value stride; // elements from a row to the next; null if they are apart
   /// Each row is followed by another of the same channels, so that a piece may
   /// reach into it: its terms go to columns that are not used.
   bool mayOverrun = false;
-  bool areFew = false; // at most one row
 };
 
 /// The rows of a tile, one for each of its channels.
@@ -105,10 +109,9 @@ protected:
   Value areNarrow(OpBuilder &b, Value columns) const;
   /// Copies the entries of whole pieces of rows of `columns` from
   /// `tables.reduction`, where they begin at `first`, to `tables.pairs`, if
-  /// `emitColumnSums` reads them there: for wide rows that are added several at
-  /// once.
+  /// `emitColumnSums` reads them there: for wide rows.
   void fillPairs(OpBuilder &b, const GroupTables &tables, Value first,
-                 Value columns, bool areAdjacent) const;
+                 Value columns) const;
   /// Elements of a line in the narrowest result.
   int64_t getLineElements() const;
   /// The number of times that `elements` must be repeated to fill whole units,
@@ -144,7 +147,8 @@ private:
   bool fillFromRegister(OpBuilder &b, const ChannelTables &tables,
                         const ChannelEntries &entries) const;
   /// Adds the terms of a piece of a row to `chains`, which are in the order in
-  /// which the reduction computes it. `entries`: a run with those of the piece.
+  /// which the reduction computes it. `entries`: a run with those of the piece,
+  /// and the prefetch distance.
   SmallVector<Value> addRow(OpBuilder &b, const ColumnRows &chain, Value row,
                             const Piece &piece, const Run &entries,
                             ValueRange chains) const;
@@ -162,25 +166,24 @@ private:
   /// The same for all columns of rows that fit into registers.
   void addNarrowRows(OpBuilder &b, const SumTables &tables,
                      const ColumnRows &chain) const;
-  /// An i1: wide rows of `columns` are added several at once, as are those in a
-  /// cache and those that fill pages.
-  Value areAddedAtOnce(OpBuilder &b, Value columns, bool areAdjacent) const;
-  /// The distance at which the wide rows of `chain` are prefetched; null: that
-  /// of their runs.
+  /// An i1: the wide rows of `chain` are added several at once. So are those of
+  /// tiles, and adjacent ones that are in a cache or fill pages.
+  Value areAddedAtOnce(OpBuilder &b, const ColumnRows &chain) const;
+  /// The distance at which the wide rows of `chain` are prefetched; null or 0:
+  /// they are not.
   Value getWideDistance(OpBuilder &b, const ColumnRows &chain,
-                        bool atOnce) const;
+                        Value areAtOnce) const;
   /// The same as addNarrowRows for wide rows, with the terms in
-  /// `tables.chains`. Where several rows are added `atOnce`, all are in the
-  /// order of pairs if the reduction takes it.
+  /// `tables.chains`, in the order of pairs if the reduction takes it.
   void addWideRows(OpBuilder &b, const GroupTables &tables,
-                   const ColumnRows &chain, bool atOnce) const;
+                   const ColumnRows &chain) const;
   /// Adds the terms of `numRows` of these rows to the chains, piece by piece.
   void addWidePieces(OpBuilder &b, const GroupTables &tables,
                      const ColumnRows &chain, Value firstRow, int64_t numRows,
-                     bool atOnce) const;
+                     Value distance) const;
   /// Adds the chains to the sums, and sets them to 0.
-  void endChains(OpBuilder &b, const SumTables &tables, const ColumnRows &rows,
-                 bool atOnce) const;
+  void endChains(OpBuilder &b, const SumTables &tables,
+                 const ColumnRows &rows) const;
   /// Columns that there are registers for.
   int64_t getMostColumns() const {
     // CPUs with long registers have 32 of them.

@@ -103,17 +103,18 @@ void Tiles::emitSums(OpBuilder &b, const Tile &tile) const {
   Value zeroIndex = constant(b, 0);
   fillByRow(b, tables.reduction,
             {tile.firstChannel, tile.numChannels, rowSize});
-  fillPairs(b, tables, zeroIndex, tile.columns, /*areAdjacent=*/false);
+  fillPairs(b, tables, zeroIndex, tile.columns);
   emitZeroSums(b, tables.sums, zeroIndex, tile.columns);
   auto getSummedRun = [&](OpBuilder &nested, Value sample) {
-    Run run = getRun(nested, tile, sample, tables.reduction);
-    // Rows of data that fit into the caches are not prefetched.
-    if (!matchPattern(isStreamed(nested), m_Zero()))
-      run.prefetchDistance = at(nested).mul(channels, rowSize);
-    return run;
+    return getRun(nested, tile, sample, tables.reduction);
   };
   emitColumnSums(b, tables,
-                 {getSummedRun, {zeroIndex, samples}, tile.columns, zeroIndex});
+                 {getSummedRun,
+                  {zeroIndex, samples},
+                  tile.columns,
+                  zeroIndex,
+                  RowOrder::OfTile,
+                  /*stride=*/at(b).mul(channels, rowSize)});
   emitEachChannel(b, tile, [&](OpBuilder &nested, Value channel) {
     emitSumsOfChannel(nested, tile, channel);
   });
