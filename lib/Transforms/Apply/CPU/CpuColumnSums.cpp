@@ -17,9 +17,11 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 /// Wide rows whose terms are added to a chain at once, so that it is loaded and
-/// stored less often, and the shortest registers with which they are: with
-/// shorter ones, the code is long.
-static constexpr int64_t kRowsAtOnce = 4, kLeastBitsAtOnce = 256;
+/// stored less often.
+static constexpr int64_t kRowsAtOnce = 4;
+/// The shortest vector registers, in bits, with which several rows are added at
+/// once. Shorter ones would need four times the code of the longest.
+static constexpr int64_t kLeastBitsAtOnce = 256;
 
 /// The entries of a piece of a row. Tables are padded, and need no mask.
 static Piece getEntries(const ColumnRows &rows, IndexBuilder index,

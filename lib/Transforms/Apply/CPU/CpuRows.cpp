@@ -47,9 +47,6 @@ public:
   void emit(OpBuilder &b);
 
 private:
-  RowOrder getRowOrder() const {
-    return hasRowStrides ? RowOrder::Apart : RowOrder::Adjacent;
-  }
   /// How the first pass cuts the data. Its rows are folded ones.
   struct Blocks {
     Value fold;        // rows of the data that are taken as one
@@ -289,7 +286,7 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
                   {getStart(b, block), end},
                   columns,
                   tableOffset,
-                  getRowOrder(),
+                  hasRowStrides ? RowOrder::Apart : RowOrder::Adjacent,
                   /*stride=*/columns,
                   /*mayOverrun=*/!storesData && !hasRowStrides});
   // The rest of the data is less than a row.

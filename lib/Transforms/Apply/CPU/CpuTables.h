@@ -47,9 +47,12 @@ struct TableRequest {
   Value entries; // of each table
 };
 
-/// How rows lie in memory: each after the one before; with gaps, or one alone;
-/// or as the rows of a tile, one in each sample.
-enum class RowOrder { Adjacent, Apart, OfTile };
+/// How rows lie in memory.
+enum class RowOrder {
+  Adjacent, // each begins where the one before ends
+  Apart,    // with gaps, or a single row
+  OfTile    // one in each sample
+};
 
 /// Rows whose terms are added up by column.
 struct ColumnRows {
@@ -166,7 +169,7 @@ private:
   /// The same for all columns of rows that fit into registers.
   void addNarrowRows(OpBuilder &b, const SumTables &tables,
                      const ColumnRows &chain) const;
-  /// An i1: the wide rows of `chain` are added several at once. So are those of
+  /// An i1: the wide rows of `chain` are added several at once, as are those of
   /// tiles, and adjacent ones that are in a cache or fill pages.
   Value areAddedAtOnce(OpBuilder &b, const ColumnRows &chain) const;
   /// The distance at which the wide rows of `chain` are prefetched; null or 0:
