@@ -9,6 +9,7 @@
 #include "Sums.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -34,6 +35,14 @@ SmallVector<Value> mlir::bngrad::addCompensated(OpBuilder &b, Location loc,
                                                 ValueRange addends) {
   SmallVector<Value> results;
   for (auto [i, addend] : llvm::enumerate(addends)) {
+    // Zero and an addend: no error, and no negative zero.
+    if (matchPattern(sums[2 * i], m_PosZeroFloat()) &&
+        matchPattern(sums[2 * i + 1], m_PosZeroFloat())) {
+      results.push_back(
+          arith::AddFOp::create(b, loc, addend, sums[2 * i]).getResult());
+      results.push_back(sums[2 * i + 1]);
+      continue;
+    }
     // The error so far joins the next addend: summed on its own it would be a
     // long sum of rounding errors that need not be independent.
     Value joined = arith::AddFOp::create(b, loc, addend, sums[2 * i + 1]);

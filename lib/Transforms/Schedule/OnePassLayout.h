@@ -19,8 +19,8 @@ namespace mlir::bngrad {
 
 /// Pieces of a chunk for each thread.
 inline constexpr int64_t kUnroll = 4;
-/// Stages in which the rows of a block get into shared memory, at most.
-inline constexpr int64_t kMostStages = 8;
+/// Stages in which the data of a block get into shared memory, at most.
+inline constexpr int64_t kMostStages = 16;
 /// Bytes of an mbarrier.
 inline constexpr int64_t kMbarrierBytes = 8;
 

@@ -216,11 +216,13 @@ protected:
   SmallVector<Value> cloneTerms(OpBuilder &b,
                                 const DenseMap<OpOperand *, Value> &common,
                                 const Indices &indices, int64_t lanes) const;
-  /// Waits for the data of chunk number `chunk` of the sums, if they may not be
-  /// there yet.
-  virtual void awaitChunk(OpBuilder &b, Value chunk) const {}
-  /// Waits for the data that come after the whole chunks.
-  virtual void awaitRest(OpBuilder &b) const {}
+  /// Whether the data of the sums may not all be there yet.
+  virtual bool comesInStages() const { return false; }
+  /// Waits for the data of step number `step` of the sums, in which each thread
+  /// takes a piece.
+  virtual void awaitStep(OpBuilder &b, Value step) const {}
+  /// Waits for those of step `step` of chunk number `chunk`.
+  virtual void awaitStep(OpBuilder &b, Value chunk, int64_t step) const {}
   /// The sum of `values`, as a tree.
   Value addTree(OpBuilder &b, SmallVector<Value> values) const;
   /// The sums of `pieces`: of each lane in flat rows and where channels are

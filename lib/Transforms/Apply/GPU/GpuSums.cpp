@@ -75,10 +75,10 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
   auto body = scf::ForOp::create(
       b, loc, index.constant(0), chunks.count, index.constant(1), carried,
       [&](OpBuilder &nested, Location, Value chunk, ValueRange args) {
-        awaitChunk(nested, chunk);
         SmallVector<Value> position(args.drop_front(numSumValues));
         SmallVector<SmallVector<Value>> terms;
         for (int64_t step = 0; step < kUnroll; ++step) {
+          awaitStep(nested, chunk, step);
           Indices here = getIndices(nested, walk, indices, position, lanes);
           terms.push_back(cloneTerms(nested, common, here, lanes));
           position = advance(nested, walk, position);
@@ -93,21 +93,26 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
         scf::YieldOp::create(nested, loc, next);
       });
   // The rest, at most kUnroll pieces for a thread, as one more chunk.
-  awaitRest(b);
   SmallVector<Value> rest;
   for (unsigned i : llvm::seq(numSums()))
     rest.push_back(lanes == 1 ? zero(b, i) : zero(b, i, lanes));
   llvm::append_range(rest, body.getResults().drop_front(numSumValues));
+  if (comesInStages())
+    rest.push_back(index.mul(chunks.count, index.constant(kUnroll)));
   auto tail = scf::ForOp::create(
       b, loc, chunks.getRest(index), pieces.to, pieces.stride, rest,
       [&](OpBuilder &nested, Location, Value, ValueRange args) {
-        ValueRange position = args.drop_front(numSums());
+        ValueRange position = args.slice(numSums(), walk.loops.size());
+        if (comesInStages())
+          awaitStep(nested, args.back());
         Indices here = getIndices(nested, walk, indices, position, lanes);
         SmallVector<Value> next;
         for (auto [sum, term] :
              llvm::zip(args, cloneTerms(nested, common, here, lanes)))
           next.push_back(arith::AddFOp::create(nested, loc, sum, term));
         llvm::append_range(next, advance(nested, walk, position));
+        if (comesInStages())
+          next.push_back(at(nested).add(args.back(), constant(nested, 1)));
         scf::YieldOp::create(nested, loc, next);
       });
   keepLoop(body);

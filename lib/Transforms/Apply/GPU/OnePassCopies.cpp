@@ -29,6 +29,8 @@ using namespace mlir::bngrad;
 /// Hint to the wait for a copy: how long a thread may sleep before it looks
 /// again, in ns.
 static constexpr int64_t kWaitHint = 10'000'000;
+/// Most segments of a row, by the least number that would do.
+static constexpr int64_t kMostSegments = 4;
 
 OnePass::Copy OnePass::chooseCopy() const {
   bool isAligned = !layout.operands.empty();
@@ -109,17 +111,20 @@ Value OnePass::toPointer(OpBuilder &b, Value address,
   return LLVM::IntToPtrOp::create(b, loc, getPointerType(b, space), integer);
 }
 
-void OnePass::emitBulkCopy(OpBuilder &b, const CopiedRows &copied,
+void OnePass::emitBulkCopy(OpBuilder &b, const Segments &copied,
                            Value arrival) const {
   IndexBuilder index = at(b);
+  Value segmentsOfRow = index.constant(stages.segmentsOfRow);
+  Value row = index.add(firstRow, index.div(copied.first, segmentsOfRow));
   for (auto [i, operand] : llvm::enumerate(layout.operands)) {
-    Value bytes = index.constant(getRunBytes(i));
+    Value bytes = index.constant(getRunBytes(i) / stages.segmentsOfRow);
     Value source =
-        index.add(index.mul(index.add(firstRow, copied.first),
-                            index.constant(layout.channels * layout.length)),
+        index.add(index.mul(row, index.constant(layout.channels * layout.length)),
                   index.mul(firstChannel, index.constant(layout.length)));
     Value from = index.add(getAddress(b, operand),
                            index.mul(source, index.constant(layout.widths[i])));
+    from = index.add(
+        from, index.mul(index.rem(copied.first, segmentsOfRow), bytes));
     Value to =
         index.add(getAddress(b, copies[i]), index.mul(copied.first, bytes));
     Value toShared = toPointer(b, to, NVVM::NVVMMemorySpace::Shared);
@@ -135,6 +140,18 @@ void OnePass::emitBulkCopy(OpBuilder &b, const CopiedRows &copied,
   }
 }
 
+int64_t OnePass::countSegmentsOfRow(int64_t stepPieces) const {
+  int64_t rowPieces = layout.length / lanes;
+  int64_t least = llvm::divideCeil(rowPieces, stepPieces);
+  for (int64_t count : llvm::seq_inclusive(least, kMostSegments * least))
+    if (rowPieces % count == 0 &&
+        llvm::all_of(layout.widths, [&](int64_t width) {
+          return layout.length / count * width % CudaChip::kCopyBytes == 0;
+        }))
+      return count;
+  return 1;
+}
+
 OnePass::Stages OnePass::planStages(Copy copy) const {
   Stages planned;
   if (copy == Copy::Elements)
@@ -143,43 +160,45 @@ OnePass::Stages OnePass::planStages(Copy copy) const {
   // A warp that adds up channel after channel needs all rows at once.
   if (!flatRows && !layout.channelsInnermost && tile > 1)
     return planned;
-  int64_t piecesOfThreads = threads;
-  if (flatRows)
-    piecesOfThreads = flatRows->rows;
-  else if (layout.channelsInnermost)
-    piecesOfThreads = std::max<int64_t>(threads / (tile / lanes), 1);
-  else
-    planned.rowPieces = layout.length / lanes;
-  planned.chunkPieces = kUnroll * piecesOfThreads;
-  int64_t chunks =
-      llvm::divideCeil(rowsOfBlock * planned.rowPieces, planned.chunkPieces);
-  // A stage has a row at least.
-  planned.chunks =
-      std::max(llvm::divideCeil(chunks, kMostStages),
-               llvm::divideCeil(planned.rowPieces, planned.chunkPieces));
-  planned.count = llvm::divideCeil(chunks, planned.chunks);
+  planned.stepPieces = threads;
+  if (flatRows) {
+    planned.stepPieces = flatRows->rows;
+  } else if (layout.channelsInnermost) {
+    planned.stepPieces = std::max<int64_t>(threads / (tile / lanes), 1);
+  } else {
+    planned.segmentsOfRow = countSegmentsOfRow(planned.stepPieces);
+    planned.segmentPieces = layout.length / lanes / planned.segmentsOfRow;
+  }
+  int64_t pieces = rowsOfBlock * planned.segmentsOfRow * planned.segmentPieces;
+  int64_t steps = llvm::divideCeil(pieces, planned.stepPieces);
+  // A stage has a segment at least.
+  planned.steps = llvm::PowerOf2Ceil(std::max(
+      llvm::divideCeil(steps, kMostStages),
+      llvm::divideCeil(planned.segmentPieces, planned.stepPieces)));
+  planned.count = llvm::divideCeil(steps, planned.steps);
   return planned;
 }
 
-Value OnePass::getStage(OpBuilder &b, Value row) const {
+Value OnePass::getStage(OpBuilder &b, Value segment) const {
   IndexBuilder index = at(b);
   if (stages.count == 1)
     return index.constant(0);
-  Value firstPiece = index.mul(row, index.constant(stages.rowPieces));
+  Value firstPiece = index.mul(segment, index.constant(stages.segmentPieces));
   return index.div(firstPiece,
-                   index.constant(stages.chunks * stages.chunkPieces));
+                   index.constant(stages.steps * stages.stepPieces));
 }
 
-OnePass::CopiedRows OnePass::getStageRows(OpBuilder &b, Value stage) const {
+OnePass::Segments OnePass::getSegmentsOfStage(OpBuilder &b, Value stage) const {
   IndexBuilder index = at(b);
+  Value all = countSegments(b);
   if (stages.count == 1)
-    return {index.constant(0), rows};
-  // The first row of a stage begins in one of its pieces.
+    return {index.constant(0), all};
+  // The first segment of a stage begins in one of its pieces.
   auto getFirst = [&](Value number) {
     Value piece =
-        index.mul(number, index.constant(stages.chunks * stages.chunkPieces));
-    Value row = index.ceilDiv(piece, index.constant(stages.rowPieces));
-    return index.min(row, rows);
+        index.mul(number, index.constant(stages.steps * stages.stepPieces));
+    Value segment = index.ceilDiv(piece, index.constant(stages.segmentPieces));
+    return index.min(segment, all);
   };
   Value first = getFirst(stage);
   Value next = getFirst(index.add(stage, index.constant(1)));
@@ -226,20 +245,16 @@ void OnePass::awaitStage(OpBuilder &b, Value stage) const {
                                          constant(b, kWaitHint), stage);
 }
 
-void OnePass::awaitChunk(OpBuilder &b, Value chunk) const {
-  if (stages.count > 1)
-    awaitStage(b, at(b).div(chunk, constant(b, stages.chunks)));
+void OnePass::awaitStep(OpBuilder &b, Value step) const {
+  awaitStage(b, at(b).div(step, constant(b, stages.steps)));
 }
 
-void OnePass::awaitRest(OpBuilder &b) const {
-  if (stages.count <= 1)
+void OnePass::awaitStep(OpBuilder &b, Value chunk, int64_t step) const {
+  if (!comesInStages() || step % stages.steps != 0)
     return;
-  // A block with fewer rows has fewer whole chunks.
-  int64_t first = 0;
-  if (layout.rows % cluster == 0)
-    first = rowsOfBlock * stages.rowPieces / stages.chunkPieces / stages.chunks;
-  for (int64_t stage : llvm::seq(first, stages.count))
-    awaitStage(b, constant(b, stage));
+  IndexBuilder index = at(b);
+  Value first = index.mul(chunk, index.constant(kUnroll));
+  awaitStep(b, index.add(first, index.constant(step)));
 }
 
 void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
@@ -249,15 +264,15 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
       index.compare(arith::CmpIPredicate::eq, kernel.thread, index.constant(0));
   emitIf(b, isFirst, [&](OpBuilder &nested) {
     IndexBuilder inside = at(nested);
-    int64_t bytesOfRow = 0;
+    int64_t bytes = 0; // of a segment
     for (unsigned i : llvm::seq(layout.operands.size()))
-      bytesOfRow += getRunBytes(i);
+      bytes += getRunBytes(i) / stages.segmentsOfRow;
     for (int64_t i : llvm::seq(stages.count)) {
       Value stage = inside.constant(i);
-      Value count = getStageRows(nested, stage).count;
+      Value count = getSegmentsOfStage(nested, stage).count;
       nvgpu::MBarrierArriveExpectTxOp::create(
           nested, loc, mbarriers,
-          inside.mul(count, inside.constant(bytesOfRow)), stage, Value());
+          inside.mul(count, inside.constant(bytes)), stage, Value());
     }
   });
   // The lanes of a warp share the copies, of ten instructions each. Where a
@@ -267,12 +282,13 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
       index.compare(arith::CmpIPredicate::ult, kernel.thread, warpSize);
   emitIf(b, isFirstWarp, [&](OpBuilder &nested) {
     Value count =
-        layout.channelsInnermost ? constant(nested, stages.count) : rows;
+        layout.channelsInnermost ? constant(nested, stages.count)
+                                 : countSegments(nested);
     auto loop = scf::ForOp::create(
         nested, loc, kernel.thread, count, warpSize, ValueRange(),
         [&](OpBuilder &run, Location, Value number, ValueRange) {
           if (layout.channelsInnermost) {
-            CopiedRows copied = getStageRows(run, number);
+            Segments copied = getSegmentsOfStage(run, number);
             Value hasRows = at(run).compare(arith::CmpIPredicate::ugt,
                                             copied.count, constant(run, 0));
             emitIf(run, hasRows, [&](OpBuilder &inner) {
@@ -291,7 +307,7 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
 }
 
 void OnePass::forEachPiece(OpBuilder &b, const Kernel &kernel, unsigned i,
-                           const CopiedRows &copied, int64_t elements,
+                           const Segments &copied, int64_t elements,
                            CopyPiece copy) const {
   IndexBuilder index = at(b);
   Value stride = index.constant(threads);
@@ -342,7 +358,7 @@ void OnePass::emitAsyncPieces(OpBuilder &b, const Kernel &kernel) {
       b, loc, index.constant(0), index.constant(stages.count),
       index.constant(1), ValueRange(),
       [&](OpBuilder &nested, Location, Value stage, ValueRange) {
-        CopiedRows copied = getStageRows(nested, stage);
+        Segments copied = getSegmentsOfStage(nested, stage);
         for (auto [i, operand] : llvm::enumerate(layout.operands)) {
           // Upstream's op counts the bits of i1, which has a byte in memory.
           Value source = castToStorage(nested, loc, operand);

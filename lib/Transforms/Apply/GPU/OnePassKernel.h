@@ -42,41 +42,50 @@ private:
   }
   /// Views of shared memory for the operands.
   void createViews(OpBuilder &b);
-  /// Rows of this block that are contiguous in memory.
-  struct CopiedRows {
-    Value first, count;
-  };
-  /// The rows of a block come in *stages*, each with an mbarrier, so that the
-  /// first chunks are added up while the rest is on its way. A stage has the
-  /// rows that its chunks need and that no stage before it has.
+  /// The data of a block come in *stages*, each with an mbarrier, so that the
+  /// first pieces are added up while the rest is on its way. They are copied in
+  /// segments: a row of the tile, or one of the equal parts of a long row. In a
+  /// step, each thread takes a piece. A stage has the segments that its steps
+  /// need and that no stage before it has.
   struct Stages {
-    int64_t count = 0;       // 0: the threads have waited for all rows
-    int64_t chunks = 1;      // of a stage
-    int64_t chunkPieces = 1; // of a chunk of all threads
-    int64_t rowPieces = 1;   // of a row
+    int64_t count = 0;         // 0: the threads have waited for all data
+    int64_t steps = 1;         // of a stage: a power of 2
+    int64_t stepPieces = 1;    // of all threads
+    int64_t segmentPieces = 1; // of a segment
+    int64_t segmentsOfRow = 1;
   };
   Stages planStages(Copy copy) const;
-  /// The stage of row `row` of the block.
-  Value getStage(OpBuilder &b, Value row) const;
-  /// The rows of stage `stage`.
-  CopiedRows getStageRows(OpBuilder &b, Value stage) const;
+  /// The least number of parts of a row that take a step at most, 1 if a row
+  /// has no such parts.
+  int64_t countSegmentsOfRow(int64_t stepPieces) const;
+  /// Adjacent segments of the block.
+  struct Segments {
+    Value first, count;
+  };
+  Value countSegments(OpBuilder &b) const {
+    return at(b).mul(rows, constant(b, stages.segmentsOfRow));
+  }
+  /// The stage of a segment.
+  Value getStage(OpBuilder &b, Value segment) const;
+  Segments getSegmentsOfStage(OpBuilder &b, Value stage) const;
   /// Creates the mbarriers of the stages, each for `arrivals` threads.
   void createMbarriers(OpBuilder &b, const Kernel &kernel, int64_t arrivals);
   /// A pointer to the mbarrier of `stage`.
   Value getMbarrier(OpBuilder &b, Value stage) const;
   void awaitStage(OpBuilder &b, Value stage) const;
-  void awaitChunk(OpBuilder &b, Value chunk) const override;
-  void awaitRest(OpBuilder &b) const override;
-  /// Copies rows of all operands; they arrive at the mbarrier `arrival`.
-  void emitBulkCopy(OpBuilder &b, const CopiedRows &copied,
-                    Value arrival) const;
+  bool comesInStages() const override { return stages.count > 1; }
+  void awaitStep(OpBuilder &b, Value step) const override;
+  void awaitStep(OpBuilder &b, Value chunk, int64_t step) const override;
+  /// Copies segments of all operands, adjacent in memory; they arrive at the
+  /// mbarrier `arrival`.
+  void emitBulkCopy(OpBuilder &b, const Segments &copied, Value arrival) const;
   void emitBulkCopies(OpBuilder &b, const Kernel &kernel);
-  /// Calls `copy` for each piece of `elements` of the thread in `copied`, of
-  /// operand `i`.
+  /// Calls `copy` for each piece of `elements` of the thread in the rows
+  /// `copied`, of operand `i`.
   using CopyPiece =
       function_ref<void(OpBuilder &, const Indices &to, const Indices &from)>;
   void forEachPiece(OpBuilder &b, const Kernel &kernel, unsigned i,
-                    const CopiedRows &copied, int64_t elements,
+                    const Segments &copied, int64_t elements,
                     CopyPiece copy) const;
   void emitAsyncPieces(OpBuilder &b, const Kernel &kernel);
   void emitElementCopies(OpBuilder &b, const Kernel &kernel);

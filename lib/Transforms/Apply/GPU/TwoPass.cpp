@@ -19,6 +19,7 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -81,8 +82,7 @@ private:
     Value length;  // of a contiguous slice
   };
   bool alternates(const Partials &partials) const {
-    return reduced.size() == 1 &&
-           getConstantIntValue(partials.slices).has_value();
+    return getConstantIntValue(partials.slices).has_value();
   }
   Value getStride(OpBuilder &b, const Partials &partials, int64_t width) const;
   Slicing planSlices(OpBuilder &b, const Partials &partials, int64_t width,
@@ -157,11 +157,11 @@ void TwoPass::emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
 TwoPass::Partials TwoPass::createPartials(OpBuilder &b, Value slices) {
   Partials partials;
   partials.slices = slices;
-  for (unsigned i : llvm::seq(numSums())) {
-    auto type = MemRefType::get({ShapedType::kDynamic, ShapedType::kDynamic},
-                                sumType(i));
-    partials.memrefs.push_back(buffers.allocate(b, type, {slices, channels}));
-  }
+  auto [shape, sizes] =
+      decomposeMixedValues(getAsOpFoldResult({slices, channels}));
+  for (unsigned i : llvm::seq(numSums()))
+    partials.memrefs.push_back(
+        buffers.allocate(b, MemRefType::get(shape, sumType(i)), sizes));
   return partials;
 }
 
@@ -355,38 +355,44 @@ SmallVector<Value> TwoPass::addSlices(OpBuilder &b, const Partials &partials,
   int64_t atOnce = kSlicesAtOnce;
   if (known)
     atOnce = std::min<int64_t>(atOnce, llvm::divideCeil(*known, rows));
+  bool isOneStep = known && *known <= rows * atOnce;
   Value step = index.constant(rows * atOnce);
+  auto addStep = [&](OpBuilder &body, Value number, ValueRange running) {
+    IndexBuilder inside = at(body);
+    Value first = inside.add(inside.mul(number, step), row);
+    SmallVector<SmallVector<Value>> addends;
+    for (int64_t i : llvm::seq(atOnce)) {
+      Value slice = inside.add(first, inside.constant(i * rows));
+      // The first slice instead of one past the last: no load is guarded,
+      // so none waits for another.
+      Value isSlice =
+          inside.compare(arith::CmpIPredicate::ult, slice, partials.slices);
+      if (isOneStep && (i + 1) * rows <= *known)
+        isSlice = Value();
+      else
+        slice = inside.select(isSlice, slice, inside.constant(0));
+      SmallVector<Value> &values = addends.emplace_back();
+      for (auto [sum, memref] : llvm::enumerate(partials.memrefs)) {
+        Value value = memref::LoadOp::create(body, loc, memref,
+                                             ValueRange{slice, channel});
+        if (isSlice)
+          value = arith::SelectOp::create(body, loc, isSlice, value,
+                                          zero(body, sum));
+        values.push_back(value);
+      }
+    }
+    SmallVector<Value> sums(running);
+    for (const SmallVector<Value> &values : addends)
+      sums = addCompensated(body, loc, sums, values);
+    return sums;
+  };
+  if (isOneStep)
+    return addStep(b, index.constant(0), zeroSums(b));
   Value steps = index.ceilDiv(partials.slices, step);
   auto loop = scf::ForOp::create(
       b, loc, index.constant(0), steps, index.constant(1), zeroSums(b),
       [&](OpBuilder &body, Location, Value number, ValueRange args) {
-        IndexBuilder inside = at(body);
-        Value first = inside.add(inside.mul(number, step), row);
-        SmallVector<SmallVector<Value>> addends;
-        for (int64_t i : llvm::seq(atOnce)) {
-          Value slice = inside.add(first, inside.constant(i * rows));
-          // The first slice instead of one past the last: no load is guarded,
-          // so none waits for another.
-          Value isSlice =
-              inside.compare(arith::CmpIPredicate::ult, slice, partials.slices);
-          if (known && *known <= rows * atOnce && (i + 1) * rows <= *known)
-            isSlice = Value();
-          else
-            slice = inside.select(isSlice, slice, inside.constant(0));
-          SmallVector<Value> &values = addends.emplace_back();
-          for (auto [sum, memref] : llvm::enumerate(partials.memrefs)) {
-            Value value = memref::LoadOp::create(body, loc, memref,
-                                                 ValueRange{slice, channel});
-            if (isSlice)
-              value = arith::SelectOp::create(body, loc, isSlice, value,
-                                              zero(body, sum));
-            values.push_back(value);
-          }
-        }
-        SmallVector<Value> sums(args);
-        for (const SmallVector<Value> &values : addends)
-          sums = addCompensated(body, loc, sums, values);
-        scf::YieldOp::create(body, loc, sums);
+        scf::YieldOp::create(body, loc, addStep(body, number, args));
       });
   return loop.getResults();
 }
