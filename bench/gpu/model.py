@@ -69,6 +69,8 @@ RAMP = START + LATENCY
 GAP, FLUSH = 1.0, 0.3
 # A barrier of a cluster, with the fences around it, and loads from other blocks after it.
 CLUSTER_BARRIER = 0.5
+# Bytes that a multiprocessor reads in a cycle, at most.
+PORT = 64
 # The share of the second-level cache that keeps data from one pass to the next.
 L2_KEPT = 0.6
 # The driver's share of a block's shared memory, and units of allocation.
@@ -168,6 +170,12 @@ def count_instructions(kernel, bytes_of_thread):
     return tuple(total)
 
 
+def loads_late(kernel):
+    """Whether the per-channel values wait for a load from memory that begins after the sums."""
+    channels, second = split_passes(kernel)
+    return any(i.kind == "global load" for i in kernel.instructions if channels <= i.address < second)
+
+
 def count_stages(kernel):
     """Parts of a tile that are waited for one by one: initialisations of mbarriers."""
     return max(sum(i.name.startswith("SYNCS.EXCH") for i in kernel.instructions), 1)
@@ -218,14 +226,15 @@ def estimate(device, launch, usage, kernel, traffic, elements):
     issue = instructions / issue_rate
     sums, results = (warps * each / issue_rate for each in (of_sums, of_results))
     # All warps of a block wait for the one that computes the per-channel values.
-    channels = of_channels * STALL / (device.clock * 1e3) + CLUSTER_BARRIER * (launch.cluster > 1)
+    channels = (of_channels * STALL / (device.clock * 1e3) + CLUSTER_BARRIER * (launch.cluster > 1)
+                + LATENCY * loads_late(kernel))
 
     # The copies of a tile are under way at once; of several blocks, half of the time.
     of_block = launch.shared_bytes if is_one_pass else find_in_flight(kernel) * launch.threads
     coincides = is_one_pass and (resident == 1 or waves <= 1)
     in_flight = of_block * blocks * (0.5 if is_one_pass and not coincides else 1)
     needed = device.dram * 1e3 * LATENCY / device.multiprocessors
-    rate = device.dram * 1e3 * min(REACHED, in_flight / needed)
+    rate = min(device.dram * 1e3 * min(REACHED, in_flight / needed), busy * PORT * device.clock * 1e3)
     data = traffic.read + traffic.written + traffic.cached
     memory = (traffic.read + traffic.written) / rate + traffic.cached / (device.l2 * 1e3) if data else 0
     tail = find_tail(waves, in_flight / needed, is_one_pass)
@@ -246,13 +255,18 @@ def estimate(device, launch, usage, kernel, traffic, elements):
                     instructions * 32 / elements, RAMP + time, bound)
 
 
+def runs_at_once(device, launch, usage):
+    """Whether all blocks of a launch run at once."""
+    return launch.blocks <= count_slots(device, launch, count_blocks(device, launch, usage))
+
+
 def find_traffic(device, launches, tensor, ends_together=False):
     """The traffic of each launch, by the kernel's name. Of a second pass, which goes
     backwards, the part that the second-level cache keeps is read from there.
 
     `ends_together`: the first pass ends at the end of the data, as its slices
-    alternate. Otherwise the cache has the ends of many slices, and only data that fit
-    are taken to be read from there.
+    alternate and its blocks run at once. Otherwise the cache has the ends of many
+    slices, and only data that fit are taken to be read from there.
     """
     kept = min(2 * tensor, L2_KEPT * device.l2_bytes)
     found = {}
@@ -329,7 +343,8 @@ def estimate_item(device, item, compiled):
     """The estimates of an item's kernels, and the time of all."""
     launches, usages, kernels = compiled
     tensor = item.case.elements * items.BYTES[item.type]
-    traffic = find_traffic(device, launches, tensor, item.layout == "nhwc" and item.variant != "dynamic")
+    ends_together = item.variant != "dynamic" and runs_at_once(device, launches[0], usages[launches[0].kernel])
+    traffic = find_traffic(device, launches, tensor, ends_together)
     found = [estimate(device, launch, usages[launch.kernel], kernels[launch.kernel], traffic[launch.kernel],
                       item.case.elements) for launch in launches]
     # Blocks that wait for the kernel ahead have started by then.

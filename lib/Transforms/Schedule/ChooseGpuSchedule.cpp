@@ -35,9 +35,8 @@ static constexpr int64_t kPiecesOfThread = 10;
 /// Lanes of a piece at most where each has values of its own channel: with
 /// more, registers limit the blocks of a multiprocessor.
 static constexpr int64_t kMostChannelLanes = 4;
-/// Blocks, at most, of a cluster that need not be so large for its data: as
-/// many as every chip with clusters allows.
-static constexpr int64_t kMostEnlargedBlocks = 8;
+/// Blocks of the largest cluster that every chip with clusters allows.
+static constexpr int64_t kPortableCluster = 8;
 /// Slices of a tile of channels, per multiprocessor: the sums of all of them
 /// are read again.
 static constexpr int64_t kSlicesOfMultiprocessor = 2;
@@ -126,26 +125,58 @@ static int64_t countBlocks(const OnePassLayout &layout,
 /// second pass for rows that come in stages (bench/results/gpu-model.md).
 static std::optional<GpuSchedule>
 chooseWholeMultiprocessor(const OnePassLayout &layout, const CudaChip &chip) {
-  if (layout.channelsInnermost)
-    return std::nullopt;
   std::optional<GpuSchedule> schedule =
       chooseBlocks(layout, chip, kBusyThreads, /*resident=*/1);
   if (!schedule || !areAligned(layout, schedule->blockChannels) ||
-      (schedule->blockChannels > 1 && !layout.getFlatRows(*schedule)))
+      !areAligned(layout, layout.channels))
     return std::nullopt;
-  return schedule;
+  bool comesInStages = layout.channelsInnermost ||
+                       schedule->blockChannels == 1 ||
+                       layout.getFlatRows(*schedule);
+  return comesInStages ? schedule : std::nullopt;
 }
 
 /// Whether blocks that fill a multiprocessor each are better than the smaller
-/// ones of `shared`: they need no cluster, all start at once in either case,
-/// and more than three quarters of the multiprocessors have one. With fewer,
-/// their sums would take longer than the barrier that they save.
+/// ones of `shared`: they need no cluster, or none that only some chips allow,
+/// all start at once in either case, and more than three quarters of the
+/// multiprocessors have one. With fewer, their sums would take longer than what
+/// they save.
 static bool isBetterWave(const OnePassLayout &layout, const CudaChip &chip,
                          const GpuSchedule &whole, const GpuSchedule &shared) {
   int64_t blocks = countBlocks(layout, whole);
-  return whole.clusterBlocks == 1 && shared.clusterBlocks > 1 &&
+  auto needsLess = [&](int64_t cluster) {
+    return whole.clusterBlocks <= cluster && shared.clusterBlocks > cluster;
+  };
+  return (needsLess(1) || needsLess(kPortableCluster)) &&
          blocks <= chip.multiprocessors &&
          4 * blocks > 3 * chip.multiprocessors;
+}
+
+/// The blocks of `schedule` over those that run at once, rounded up, over the
+/// same not rounded: how much longer the last wave makes the launch.
+static double getRounding(const OnePassLayout &layout, const CudaChip &chip,
+                          const GpuSchedule &schedule) {
+  int64_t bytes = layout.getSharedBytes(schedule) +
+                  layout.getStaticBytes(schedule) +
+                  CudaChip::kDriverSharedBytes;
+  int64_t resident =
+      std::min(chip.sharedBytes / bytes,
+               kBlocksOfMultiprocessor * 256 / schedule.blockThreads);
+  int64_t atOnce = chip.multiprocessors * std::max<int64_t>(resident, 1);
+  int64_t blocks = countBlocks(layout, schedule);
+  return static_cast<double>(llvm::alignTo(blocks, atOnce)) / blocks;
+}
+
+/// More threads where their blocks, of which two share a multiprocessor, fill
+/// the last of several waves better.
+static void evenWaves(const OnePassLayout &layout, const CudaChip &chip,
+                      GpuSchedule &schedule) {
+  GpuSchedule larger = schedule;
+  larger.blockThreads = kBusyThreads;
+  if (countBlocks(layout, schedule) > 2 * chip.multiprocessors &&
+      fits(layout, larger, chip.sharedBytes / 2) &&
+      getRounding(layout, chip, larger) < getRounding(layout, chip, schedule))
+    schedule = larger;
 }
 
 /// Larger clusters, if there are any, while two blocks share a multiprocessor
@@ -154,7 +185,7 @@ static void enlargeCluster(const OnePassLayout &layout, const CudaChip &chip,
                            GpuSchedule &schedule) {
   if (schedule.clusterBlocks == 1)
     return;
-  int64_t most = std::min(kMostEnlargedBlocks, layout.rows);
+  int64_t most = std::min(kPortableCluster, layout.rows);
   GpuSchedule larger = schedule;
   while ((larger.clusterBlocks *= 2) <= most &&
          countBlocks(layout, larger) <= 2 * chip.multiprocessors)
@@ -253,8 +284,10 @@ mlir::bngrad::chooseOnePass(const OnePassLayout &layout, const CudaChip &chip) {
   if (!schedule || (whole && isBetterWave(layout, chip, *whole, *schedule)))
     return whole;
   enlargeCluster(layout, chip, *schedule);
-  if (layout.channelsInnermost)
+  if (layout.channelsInnermost) {
+    evenWaves(layout, chip, *schedule);
     return schedule;
+  }
   enlargeBlocks(layout, chip, *schedule);
   if (schedule->clusterBlocks == 1)
     joinChannels(layout, chip, *schedule);

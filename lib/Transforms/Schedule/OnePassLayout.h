@@ -20,7 +20,7 @@ namespace mlir::bngrad {
 /// Pieces of a chunk for each thread.
 inline constexpr int64_t kUnroll = 4;
 /// Stages in which the data of a block get into shared memory, at most.
-inline constexpr int64_t kMostStages = 16;
+inline constexpr int64_t kMostStages = 32;
 /// Bytes of an mbarrier.
 inline constexpr int64_t kMbarrierBytes = 8;
 

@@ -50,7 +50,7 @@ EDITS = [
     # Of two stages, one is not waited for, or has another's rows.
     ("stages", r"(?s:LAB_WAIT:.*?DONE:)", "", {"missing-wait", "race"}),
     ("stages", r"\[__mbarrier\+8\]", "[__mbarrier]", {"divergent-barrier", "race"}),
-    ("columns", r"cp\.async\.mbarrier\.arrive\.noinc[^;]*;", "", {"deadlock"}),
+    ("columns", r"cp\.async\.mbarrier\.arrive\.noinc[^;]*;", "", {"deadlock", "divergent-barrier"}),
     ("columns", r"cp\.async\.mbarrier\.arrive\.noinc", "mbarrier.arrive", {"missing-wait"}),
     # A barrier that the asynchronous proxy does not know.
     ("channel", r"fence\.proxy\.async\.shared::cta;", "", {"missing-proxy-fence"}),

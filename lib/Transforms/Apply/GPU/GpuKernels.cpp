@@ -259,6 +259,10 @@ DenseMap<OpOperand *, Value> GpuKernels::loadCommon(OpBuilder &b,
     if (generic.getMatchingBlockArgument(operand).use_empty())
       continue;
     AffineMap map = generic.getMatchingIndexingMap(operand);
+    if (Value value = kept.lookup({operand->get(), map})) {
+      common[operand] = value;
+      continue;
+    }
     bool differs = llvm::any_of(llvm::enumerate(indices), [&](auto index) {
       return !index.value() && map.isFunctionOfDim(index.index());
     });

@@ -164,7 +164,8 @@ protected:
   static llvm::MaybeAlign getAlignment(Value memref, int64_t lanes);
   void storePiece(OpBuilder &b, linalg::GenericOp generic, OpOperand &operand,
                   Value value, const Indices &indices, int64_t lanes) const;
-  /// Operands that are the same wherever the null indices end up.
+  /// Operands that are the same wherever the null indices end up; those that
+  /// are `kept` are not loaded again.
   DenseMap<OpOperand *, Value> loadCommon(OpBuilder &b,
                                           linalg::GenericOp generic,
                                           const Indices &indices,
@@ -237,11 +238,13 @@ protected:
   SmallVector<Type> getSharedTypesForBlock() const;
   /// Adds `sums` of `lanes` elements along the rows of `grid`; threads without
   /// terms have zeros. Calls `body` with the totals of each element of a row,
-  /// in one thread.
+  /// in one thread of the `countRowSharers` that share an element.
   using TotalsBody =
       function_ref<void(OpBuilder &, Value element, ValueRange totals)>;
   void addAcrossRows(OpBuilder &b, const Kernel &kernel, const ThreadGrid &grid,
                      ValueRange sums, int64_t lanes, TotalsBody body) const;
+  int64_t countRowSharers(const Kernel &kernel, const ThreadGrid &grid,
+                          int64_t lanes) const;
   /// Calls `body` with each of `count` numbers, in one thread of the block.
   void forEachOfBlock(OpBuilder &b, const Kernel &kernel, int64_t count,
                       function_ref<void(OpBuilder &, Value)> body) const;
@@ -254,11 +257,33 @@ protected:
   using SharedBody = function_ref<void(OpBuilder &, Value number, Value part)>;
   void forEachShared(OpBuilder &b, const Kernel &kernel, int64_t count,
                      int64_t parts, SharedBody body) const;
+  /// The number for which a thread is called, if it is one at most; some
+  /// threads may have a number past the last.
+  std::optional<Value> getSharedNumber(OpBuilder &b, const Kernel &kernel,
+                                       int64_t count, int64_t parts) const;
   /// Stores each of `totals` to its memref.
   void storeTotals(OpBuilder &b, ValueRange totals, ArrayRef<Value> memrefs,
                    ValueRange indices) const;
-  /// Adds `totals` to the initial values of the outputs of the reduction.
-  void storeSums(OpBuilder &b, const Indices &indices, ValueRange totals) const;
+
+  // Channels (GpuChannels.cpp).
+  /// The outputs that hold the sums, and those of the per-channel generics.
+  SmallVector<OpOperand *> getChannelResults() const;
+  /// What the results of a channel are computed from besides its sums.
+  SmallVector<OpOperand *> getChannelInputs() const;
+  /// Whether a per-channel result is read from memory later.
+  bool isRead(OpOperand &result) const;
+  /// The element of a per-channel operand.
+  SmallVector<Value> locateChannel(OpBuilder &b, OpOperand &operand,
+                                   const Indices &indices) const;
+  /// The inputs of a channel, as far as the group does not change them.
+  DenseMap<OpOperand *, Value> loadChannelInputs(OpBuilder &b,
+                                                 const Indices &indices) const;
+  /// Computes the results of a channel from its sums, `totals`, and from its
+  /// inputs, of which some may be `loaded`. Calls `body` with each result.
+  using ResultBody = function_ref<void(OpBuilder &, OpOperand &, Value)>;
+  void computeChannel(OpBuilder &b, const Indices &indices, ValueRange totals,
+                      const DenseMap<OpOperand *, Value> &loaded,
+                      ResultBody body) const;
 
   /// The elements of an operand that belong to the block, in shared memory.
   struct OnChip {
@@ -279,6 +304,9 @@ protected:
   DenseMap<Value, OnChip> onChip; // by viewed memref, operands read there
   bool hasDataOnChip = false;
   const FlatPiece *flat = nullptr; // where pieces are in flat rows
+  /// Pieces of per-channel operands that the thread has in registers, by memref
+  /// and map.
+  DenseMap<std::pair<Value, AffineMap>, Value> kept;
   std::string module;              // the symbol of the kernels
 };
 

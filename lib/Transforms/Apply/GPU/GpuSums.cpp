@@ -253,6 +253,25 @@ void GpuKernels::forEachShared(OpBuilder &b, const Kernel &kernel,
   });
 }
 
+std::optional<Value> GpuKernels::getSharedNumber(OpBuilder &b,
+                                                 const Kernel &kernel,
+                                                 int64_t count,
+                                                 int64_t parts) const {
+  int64_t active = count * parts;
+  if (parts > 1)
+    active = llvm::alignTo(active, CudaChip::kWarpSize);
+  if (active > kernel.threads)
+    return std::nullopt;
+  return at(b).div(kernel.thread, constant(b, parts));
+}
+
+int64_t GpuKernels::countRowSharers(const Kernel &kernel,
+                                    const ThreadGrid &grid,
+                                    int64_t lanes) const {
+  int64_t groups = llvm::divideCeil(grid.rows, getRowsOfWarp(grid.columns));
+  return countSharers(kernel, grid.columns * lanes, groups / kGroupsOfThread);
+}
+
 void GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
                                const ThreadGrid &grid, ValueRange sums,
                                int64_t lanes, TotalsBody body) const {
@@ -287,30 +306,36 @@ void GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
         vector::StoreOp::create(nested, loc, total, shared, slot);
   });
   barrier(b);
-  int64_t parts = countSharers(kernel, elements, groups / kGroupsOfThread);
+  int64_t parts = countRowSharers(kernel, grid, lanes);
   bool areWarps = elements * parts % CudaChip::kWarpSize == 0;
   forEachShared(
       b, kernel, elements, parts,
       [&](OpBuilder &nested, Value element, Value part) {
         IndexBuilder inside = at(nested);
+        Value isElement = inside.compare(arith::CmpIPredicate::ult, element,
+                                         inside.constant(elements));
+        // Threads past the last element add up the first one.
+        Value own = element;
+        if (parts > 1 && !areWarps)
+          own = inside.select(isElement, element, inside.constant(0));
         SmallVector<Value> ofElement;
         for (auto [i, shared] : llvm::enumerate(kernel.shared)) {
           SmallVector<Value> values;
           for (int64_t first = 0; first < groups; first += parts) {
-            Value slot =
-                inside.add(inside.mul(inside.add(part, inside.constant(first)),
-                                      inside.constant(elements)),
-                           element);
-            // Past the last group, or element.
-            Value isSlot;
-            if (first + parts > groups || (parts > 1 && !areWarps)) {
-              isSlot = inside.compare(arith::CmpIPredicate::ult, slot,
-                                      inside.constant(groups * elements));
-              slot = inside.select(isSlot, slot, inside.constant(0));
+            Value group = inside.add(part, inside.constant(first));
+            // Past the last group.
+            Value isGroup;
+            if (first + parts > groups) {
+              isGroup = inside.compare(arith::CmpIPredicate::ult, group,
+                                       inside.constant(groups));
+              group = inside.select(isGroup, group, inside.constant(0));
             }
+            Value slot =
+                inside.add(inside.mul(group, inside.constant(elements)), own);
             Value value = memref::LoadOp::create(nested, loc, shared, slot);
             values.push_back(
-                isSlot ? inside.select(isSlot, value, zero(nested, i)) : value);
+                isGroup ? inside.select(isGroup, value, zero(nested, i))
+                        : value);
           }
           ofElement.push_back(
               addAcrossWarp(nested, addTree(nested, values), parts));
@@ -319,8 +344,7 @@ void GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
           return body(nested, element, ofElement);
         Value isFirst = inside.bitAnd(
             inside.compare(arith::CmpIPredicate::eq, part, inside.constant(0)),
-            inside.compare(arith::CmpIPredicate::ult, element,
-                           inside.constant(elements)));
+            isElement);
         emitIf(nested, isFirst,
                [&](OpBuilder &first) { body(first, element, ofElement); });
       });
@@ -331,18 +355,4 @@ void GpuKernels::storeTotals(OpBuilder &b, ValueRange totals,
                              ValueRange indices) const {
   for (auto [memref, total] : llvm::zip_equal(memrefs, totals))
     memref::StoreOp::create(b, loc, total, memref, indices);
-}
-
-void GpuKernels::storeSums(OpBuilder &b, const Indices &indices,
-                           ValueRange totals) const {
-  linalg::GenericOp reduction = group.reduction;
-  for (auto [i, total] : llvm::enumerate(totals)) {
-    unsigned result = values.terms[i].first;
-    OpOperand *init = reduction.getDpsInitOperand(result);
-    Value before = buffers.getInitialValue(result);
-    if (!before)
-      before = loadPiece(b, reduction, *init, indices, /*lanes=*/1);
-    Value after = arith::AddFOp::create(b, loc, before, total);
-    storePiece(b, reduction, *init, after, indices, /*lanes=*/1);
-  }
 }

@@ -33,8 +33,7 @@ OnePass::OnePass(OpBuilder &b, const ScheduledGroup &group,
       cluster(schedule.clusterBlocks), tile(schedule.blockChannels),
       rowsOfBlock(layout.getRowsOfBlock(schedule)), lanes(countLanes()),
       flatRows(lanes > 1 && isInOrder() ? layout.getFlatRows(schedule)
-                                        : std::nullopt),
-      channelMap(AffineMap::getMultiDimIdentityMap(1, b.getContext())) {
+                                        : std::nullopt) {
   int64_t run = layout.channelsInnermost ? layout.channels : layout.length;
   if (!flatRows &&
       (run % lanes != 0 || (layout.channelsInnermost && tile % lanes != 0)))
@@ -122,6 +121,8 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
     emitElementCopies(b, kernel);
     break;
   }
+  loadChannels(b, kernel);
+  keepOperands(b, kernel);
   emitSumsOfBlock(b, kernel);
   if (cluster == 1)
     barrier(b);
@@ -141,6 +142,38 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
   wait(b);
   if (storesLast)
     storeChannels(b, kernel);
+}
+
+void OnePass::keepOperands(OpBuilder &b, const Kernel &kernel) {
+  kept.clear();
+  Indices indices(group.numLoops);
+  if (flatRows) {
+    indices = flatPiece.getIndices();
+    flat = &flatPiece;
+  } else if (layout.channelsInnermost) {
+    // Threads without a column load the first one.
+    Columns columns = getColumns(b, kernel);
+    indices[inner] =
+        at(b).select(columns.isActive, columns.channel, firstChannel);
+  } else if (tile == 1) {
+    indices[group.features.front()] = firstChannel;
+  } else {
+    return;
+  }
+  for (linalg::GenericOp generic : group.elementwise)
+    for (OpOperand *operand : generic.getDpsInputOperands()) {
+      Value memref = operand->get();
+      AffineMap map = generic.getMatchingIndexingMap(operand);
+      bool isOfChannel = isa<MemRefType>(memref.getType()) &&
+                         llvm::none_of(reduced, [&](unsigned loop) {
+                           return map.isFunctionOfDim(loop);
+                         });
+      if (isOfChannel && !isResult(memref) &&
+          !generic.getMatchingBlockArgument(operand).use_empty() &&
+          !kept.contains({memref, map}))
+        kept[{memref, map}] = loadPiece(b, generic, *operand, indices, lanes);
+    }
+  flat = nullptr;
 }
 
 void OnePass::createFlatPiece(OpBuilder &b, const Kernel &kernel) {

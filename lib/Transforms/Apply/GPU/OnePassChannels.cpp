@@ -33,30 +33,16 @@ OnePass::ChannelArray OnePass::planArray(Type type) {
   return {type, offset, Value()};
 }
 
-bool OnePass::isNeeded(Value memref) const {
-  if (!buffers.isTemporary(memref))
-    return true;
-  return llvm::any_of(group.elementwise, [&](linalg::GenericOp generic) {
-    return llvm::any_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
-      return getViewed(operand->get()) == getViewed(memref) &&
-             !generic.getMatchingBlockArgument(operand).use_empty();
-    });
-  });
-}
-
 void OnePass::planChannels() {
-  auto add = [&](Value memref, AffineMap map) {
-    if (isNeeded(memref) && !isResult(memref))
-      results.push_back({memref, map, planArray(getElementTypeOrSelf(memref))});
-  };
-  linalg::GenericOp reduction = group.reduction;
-  for (auto [i, term] : llvm::enumerate(values.terms)) {
+  for (unsigned i : llvm::seq(numSums()))
     slots.push_back(planArray(sumType(i)));
-    add(reduction.getDpsInitOperand(term.first)->get(), channelMap);
-  }
-  for (linalg::GenericOp generic : group.channelwise)
-    for (OpOperand &init : generic.getDpsInitsMutable())
-      add(init.get(), generic.getMatchingIndexingMap(&init));
+  for (OpOperand *result : getChannelResults())
+    if (isRead(*result) && !isResult(result->get()))
+      results.push_back(
+          {result, planArray(getElementTypeOrSelf(result->get()))});
+  for (OpOperand *input : getChannelInputs())
+    readsResults |= isResult(input->get());
+  linalg::GenericOp reduction = group.reduction;
   for (Value input : reduction.getDpsInputs())
     readsResults |= isResult(input);
 }
@@ -78,14 +64,14 @@ void OnePass::readResultsOnChip(OpBuilder &b) {
       getFeatureMap(b.getContext(), group.numLoops, group.features);
   for (const ChannelResult &result : results) {
     Value first = index.sub(firstChannel, index.constant(result.array.offset));
-    onChip[getViewed(result.memref)] = {
+    onChip[getViewed(result.operand->get())] = {
         result.array.buffer, featureMap, {first}};
   }
 }
 
 bool OnePass::isResult(Value memref) const {
   return llvm::any_of(results, [&](const ChannelResult &result) {
-    return getViewed(result.memref) == getViewed(memref);
+    return getViewed(result.operand->get()) == getViewed(memref);
   });
 }
 
@@ -170,6 +156,26 @@ SmallVector<Value> OnePass::addSlots(OpBuilder &b, Value slot, Value part,
   return totals;
 }
 
+void OnePass::loadChannels(OpBuilder &b, const Kernel &kernel) {
+  loaded.clear();
+  int64_t parts = countSharers(kernel, tile, cluster);
+  std::optional<Value> slot = getSharedNumber(b, kernel, tile, parts);
+  if (!slot)
+    return;
+  // Threads past the last slot load the first one.
+  IndexBuilder index = at(b);
+  Value isSlot =
+      index.compare(arith::CmpIPredicate::ult, *slot, countSlots(b));
+  loaded = loadChannelInputs(
+      b, getChannel(b, index.select(isSlot, *slot, index.constant(0))));
+}
+
+Indices OnePass::getChannel(OpBuilder &b, Value slot) const {
+  Indices indices(group.numLoops);
+  indices[group.features.front()] = at(b).add(firstChannel, slot);
+  return indices;
+}
+
 void OnePass::finishChannels(OpBuilder &b, const Kernel &kernel) {
   int64_t parts = countSharers(kernel, tile, cluster);
   forEachShared(
@@ -188,40 +194,14 @@ void OnePass::finishChannels(OpBuilder &b, const Kernel &kernel) {
 }
 
 void OnePass::finishChannel(OpBuilder &b, Value slot, ValueRange totals) {
-  Value channel = at(b).add(firstChannel, slot);
-  DenseMap<Value, Value> current; // by viewed memref: of results so far
-  auto read = [&](Value memref, AffineMap map) -> Value {
-    if (!isa<MemRefType>(memref.getType()))
-      return memref; // a scalar input
-    if (Value value = current.lookup(getViewed(memref)))
-      return value;
-    readsResults |= isResult(memref);
-    return memref::LoadOp::create(b, loc, memref,
-                                  applyMap(b, loc, map, channel));
-  };
-  linalg::GenericOp reduction = group.reduction;
-  for (auto [i, total] : llvm::enumerate(totals)) {
-    unsigned result = values.terms[i].first;
-    Value memref = reduction.getDpsInitOperand(result)->get();
-    Value before = buffers.getInitialValue(result);
-    if (!before)
-      before = read(memref, channelMap);
-    current[getViewed(memref)] = arith::AddFOp::create(b, loc, before, total);
-  }
-  for (linalg::GenericOp generic : group.channelwise) {
-    IRMapping mapping = cloneElement(
-        b, generic,
-        {[&](OpBuilder &, OpOperand &operand) {
-           return read(operand.get(), generic.getMatchingIndexingMap(&operand));
-         },
-         [&](OpBuilder &, unsigned) { return channel; }});
-    Operation *yield = generic.getBody()->getTerminator();
-    for (auto [init, value] :
-         llvm::zip_equal(generic.getDpsInits(), yield->getOperands()))
-      current[getViewed(init)] = mapping.lookupOrDefault(value);
-  }
+  DenseMap<Value, Value> computed; // by viewed memref
+  computeChannel(b, getChannel(b, slot), totals, loaded,
+                 [&](OpBuilder &, OpOperand &result, Value value) {
+                   computed[getViewed(result.get())] = value;
+                 });
   for (const ChannelResult &result : results)
-    storeEntry(b, current.at(getViewed(result.memref)), result.array, slot);
+    storeEntry(b, computed.at(getViewed(result.operand->get())), result.array,
+               slot);
 }
 
 void OnePass::storeChannels(OpBuilder &b, const Kernel &kernel) const {
@@ -233,12 +213,13 @@ void OnePass::storeChannels(OpBuilder &b, const Kernel &kernel) const {
       Value isSlot = at(nested).compare(arith::CmpIPredicate::ult, slot,
                                         countSlots(nested));
       emitIf(nested, isSlot, [&](OpBuilder &store) {
-        Value channel = at(store).add(firstChannel, slot);
+        Indices indices = getChannel(store, slot);
         for (const ChannelResult &result : results)
-          if (!buffers.isTemporary(result.memref))
+          if (Value memref = result.operand->get();
+              !buffers.isTemporary(memref))
             memref::StoreOp::create(
-                store, loc, loadEntry(store, result.array, slot), result.memref,
-                applyMap(store, loc, result.map, channel));
+                store, loc, loadEntry(store, result.array, slot), memref,
+                locateChannel(store, *result.operand, indices));
       });
     });
   });

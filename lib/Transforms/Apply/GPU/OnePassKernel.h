@@ -113,8 +113,6 @@ private:
   void emitSumsOfFlatRows(OpBuilder &b, const Kernel &kernel);
 
   // Channels (OnePassChannels.cpp).
-  /// Whether the elements, or anything after the group, read a result.
-  bool isNeeded(Value memref) const;
   void planChannels();
   /// Takes the buffers of the plan.
   void createChannels(OpBuilder &b, ValueRange shared);
@@ -131,6 +129,13 @@ private:
   /// warp, a power of 2, with every `parts`-th block from `part` on.
   SmallVector<Value> addSlots(OpBuilder &b, Value slot, Value part,
                               int64_t parts) const;
+  /// The indices of the channel in a slot, null in the other loops.
+  Indices getChannel(OpBuilder &b, Value slot) const;
+  /// Loads the inputs of the channel whose results the thread computes.
+  void loadChannels(OpBuilder &b, const Kernel &kernel);
+  /// Loads the per-channel operands of the elements that a thread computes, if
+  /// they are the same for all of them.
+  void keepOperands(OpBuilder &b, const Kernel &kernel);
   /// Adds the slots of all blocks, and computes the results of the tile.
   void finishChannels(OpBuilder &b, const Kernel &kernel);
   void finishChannel(OpBuilder &b, Value slot, ValueRange totals);
@@ -162,8 +167,7 @@ private:
   ChannelArray planArray(Type type);
   /// A per-channel output of the group that is needed.
   struct ChannelResult {
-    Value memref;
-    AffineMap map; // from the loop over channels
+    OpOperand *operand;
     ChannelArray array;
   };
   Value loadEntry(OpBuilder &b, const ChannelArray &array, Value slot) const;
@@ -174,7 +178,6 @@ private:
   int64_t cluster, tile, rowsOfBlock;
   int64_t lanes;
   std::optional<FlatRows> flatRows;
-  AffineMap channelMap;            // from the loop over channels to an operand
   SmallVector<ChannelArray> slots; // by sum
   SmallVector<ChannelResult> results;
   llvm::MapVector<Type, int64_t> channelBuffers; // elements, by type
@@ -188,7 +191,8 @@ private:
   Stages stages;              // of the copies
   Value mbarriers;            // by stage
   SmallVector<Value> scratch; // for sums across a block
-  ThreadGrid flatGrid;        // the threads for flat rows
+  DenseMap<OpOperand *, Value> loaded; // the inputs of a channel
+  ThreadGrid flatGrid;                 // the threads for flat rows
   FlatPiece flatPiece;        // of the thread
 };
 

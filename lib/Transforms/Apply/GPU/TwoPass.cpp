@@ -72,9 +72,9 @@ private:
   /// The number of slices that `work` is cut into, per tile.
   Value countSlices(OpBuilder &b, const Work &work);
   /// The pieces of slices. They alternate, so that all blocks move through
-  /// memory together, towards its end. In several loops, or if their number is
-  /// known at run time only, that would take too many registers, and each is
-  /// contiguous.
+  /// memory together, towards its end. Where that would take too many
+  /// registers, each is contiguous: if their number is known at run time only,
+  /// and for sums of 64 bits in several loops.
   struct Slicing {
     int64_t width; // threads beside each other
     Value stride;  // of a walk
@@ -82,7 +82,11 @@ private:
     Value length;  // of a contiguous slice
   };
   bool alternates(const Partials &partials) const {
-    return getConstantIntValue(partials.slices).has_value();
+    bool isWide = llvm::any_of(llvm::seq(numSums()), [&](unsigned i) {
+      return sumType(i).getWidth() > 32;
+    });
+    return getConstantIntValue(partials.slices).has_value() &&
+           (reduced.size() == 1 || !isWide);
   }
   Value getStride(OpBuilder &b, const Partials &partials, int64_t width) const;
   Slicing planSlices(OpBuilder &b, const Partials &partials, int64_t width,
@@ -422,14 +426,23 @@ void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
   auto isChannel = [&](OpBuilder &nested, Value channel) {
     return at(nested).compare(arith::CmpIPredicate::ult, channel, channels);
   };
+  auto getIndices = [&](OpBuilder &nested, Value channel) {
+    Indices indices(group.numLoops);
+    delinearize(nested, channel, group.features, indices);
+    return indices;
+  };
+  DenseMap<OpOperand *, Value> loaded;
   auto finish = [&](OpBuilder &nested, Value column, ValueRange totals) {
     Value channel = at(nested).add(first, column);
     emitIf(nested, isChannel(nested, channel), [&](OpBuilder &inside) {
-      Indices indices(group.numLoops);
-      delinearize(inside, channel, group.features, indices);
-      if (group.reduction)
-        storeSums(inside, indices, totals);
-      emitChannelwise(inside, pick(indices, group.features));
+      Indices indices = getIndices(inside, channel);
+      computeChannel(inside, indices, totals, loaded,
+                     [&](OpBuilder &store, OpOperand &result, Value value) {
+                       if (isRead(result))
+                         memref::StoreOp::create(
+                             store, loc, value, result.get(),
+                             locateChannel(store, result, indices));
+                     });
     });
   };
   if (!group.reduction)
@@ -439,6 +452,15 @@ void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
                           });
   Value column = index.rem(kernel.thread, width);
   Value row = index.div(kernel.thread, width);
+  ThreadGrid threadGrid = {grid.rows, grid.columns, row, column};
+  int64_t parts = countRowSharers(kernel, threadGrid, /*lanes=*/1);
+  if (std::optional<Value> number =
+          getSharedNumber(b, kernel, grid.columns, parts)) {
+    // Threads past the last channel load the block's first one.
+    Value own = index.add(first, *number);
+    loaded = loadChannelInputs(
+        b, getIndices(b, index.select(isChannel(b, own), own, first)));
+  }
   Value channel = index.add(first, column);
   SmallVector<Value> sums = emitIf(
       b, isChannel(b, channel),
@@ -446,8 +468,7 @@ void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
         return addSlices(nested, partials, grid.rows, row, channel);
       },
       zeroSums(b));
-  addAcrossRows(b, kernel, {grid.rows, grid.columns, row, column}, sums,
-                /*lanes=*/1, finish);
+  addAcrossRows(b, kernel, threadGrid, sums, /*lanes=*/1, finish);
 }
 
 void TwoPass::emitElementwise(OpBuilder &b, linalg::GenericOp generic,

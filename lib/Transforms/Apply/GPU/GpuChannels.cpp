@@ -1,0 +1,147 @@
+//===- GpuChannels.cpp - the per-channel results of a group ---------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One thread computes the results of a channel from its sums. What it reads
+// besides is loaded before the sums are there, as loads take long.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Apply/ElementCloner.h"
+#include "GpuKernels.h"
+#include "Utils/Utils.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+SmallVector<OpOperand *> GpuKernels::getChannelResults() const {
+  SmallVector<OpOperand *> results;
+  linalg::GenericOp reduction = group.reduction;
+  for (auto [result, term] : values.terms)
+    results.push_back(reduction.getDpsInitOperand(result));
+  for (linalg::GenericOp generic : group.channelwise)
+    for (OpOperand &init : generic.getDpsInitsMutable())
+      results.push_back(&init);
+  return results;
+}
+
+SmallVector<OpOperand *> GpuKernels::getChannelInputs() const {
+  SmallVector<OpOperand *> inputs;
+  DenseSet<Value> computed; // viewed memrefs
+  linalg::GenericOp reduction = group.reduction;
+  for (auto [result, term] : values.terms) {
+    OpOperand *init = reduction.getDpsInitOperand(result);
+    if (!buffers.getInitialValue(result))
+      inputs.push_back(init);
+    computed.insert(getViewed(init->get()));
+  }
+  for (linalg::GenericOp generic : group.channelwise) {
+    for (OpOperand &operand : generic->getOpOperands())
+      if (isa<MemRefType>(operand.get().getType()) &&
+          !generic.getMatchingBlockArgument(&operand).use_empty() &&
+          !computed.contains(getViewed(operand.get())))
+        inputs.push_back(&operand);
+    for (Value init : generic.getDpsInits())
+      computed.insert(getViewed(init));
+  }
+  return inputs;
+}
+
+bool GpuKernels::isRead(OpOperand &result) const {
+  Value memref = result.get();
+  if (!buffers.isTemporary(memref))
+    return true;
+  auto reads = [&](linalg::GenericOp generic, bool isForwarded) {
+    return llvm::any_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
+      bool isSame = getViewed(operand->get()) == getViewed(memref);
+      return isa<MemRefType>(operand->get().getType()) &&
+             getMemory(operand->get()) == getMemory(memref) &&
+             !(isSame && isForwarded) &&
+             !generic.getMatchingBlockArgument(operand).use_empty();
+    });
+  };
+  return llvm::any_of(group.elementwise,
+                      [&](linalg::GenericOp generic) {
+                        return reads(generic, /*isForwarded=*/false);
+                      }) ||
+         llvm::any_of(group.channelwise, [&](linalg::GenericOp generic) {
+           return reads(generic, /*isForwarded=*/true);
+         });
+}
+
+SmallVector<Value> GpuKernels::locateChannel(OpBuilder &b,
+                                             OpOperand &operand,
+                                             const Indices &indices) const {
+  auto generic = cast<linalg::GenericOp>(operand.getOwner());
+  AffineMap map =
+      generic.getIndexingMapsArray()[operand.getOperandNumber()];
+  if (generic == group.reduction)
+    return applyMap(b, loc, map, indices);
+  return applyMap(b, loc, map, pick(indices, group.features));
+}
+
+DenseMap<OpOperand *, Value>
+GpuKernels::loadChannelInputs(OpBuilder &b, const Indices &indices) const {
+  DenseMap<OpOperand *, Value> loaded;
+  for (OpOperand *operand : getChannelInputs()) {
+    Value memref = operand->get();
+    bool mayChange =
+        llvm::any_of(getChannelResults(), [&](OpOperand *result) {
+          return getMemory(result->get()) == getMemory(memref) &&
+                 getViewed(result->get()) != getViewed(memref) &&
+                 !areDisjoint(result->get(), memref);
+        });
+    if (!mayChange)
+      loaded[operand] = memref::LoadOp::create(
+          b, loc, memref, locateChannel(b, *operand, indices));
+  }
+  return loaded;
+}
+
+void GpuKernels::computeChannel(OpBuilder &b, const Indices &indices,
+                                ValueRange totals,
+                                const DenseMap<OpOperand *, Value> &loaded,
+                                ResultBody body) const {
+  DenseMap<Value, Value> computed; // by viewed memref
+  auto read = [&](OpBuilder &nested, OpOperand &operand) -> Value {
+    Value memref = operand.get();
+    if (!isa<MemRefType>(memref.getType()))
+      return memref; // a scalar input
+    if (Value value = computed.lookup(getViewed(memref)))
+      return value;
+    if (Value value = loaded.lookup(&operand))
+      return value;
+    return memref::LoadOp::create(nested, loc, memref,
+                                  locateChannel(nested, operand, indices));
+  };
+  auto add = [&](OpOperand &init, Value value) {
+    computed[getViewed(init.get())] = value;
+    body(b, init, value);
+  };
+  linalg::GenericOp reduction = group.reduction;
+  for (auto [i, total] : llvm::enumerate(totals)) {
+    unsigned result = values.terms[i].first;
+    OpOperand *init = reduction.getDpsInitOperand(result);
+    Value before = buffers.getInitialValue(result);
+    if (!before)
+      before = read(b, *init);
+    add(*init, arith::AddFOp::create(b, loc, before, total));
+  }
+  SmallVector<Value> features = pick(indices, group.features);
+  for (linalg::GenericOp generic : group.channelwise) {
+    IRMapping mapping = cloneElement(
+        b, generic, {read, [&](OpBuilder &, unsigned loop) {
+                       return features[loop];
+                     }});
+    Operation *yield = generic.getBody()->getTerminator();
+    for (auto [init, value] : llvm::zip_equal(generic.getDpsInitsMutable(),
+                                              yield->getOperands()))
+      add(init, mapping.lookupOrDefault(value));
+  }
+}
