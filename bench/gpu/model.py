@@ -69,8 +69,6 @@ RAMP = START + LATENCY
 GAP, FLUSH = 1.0, 0.3
 # A barrier of a cluster, with the fences around it, and loads from other blocks after it.
 CLUSTER_BARRIER = 0.5
-# Bytes that a multiprocessor reads in a cycle, at most.
-PORT = 64
 # The share of the second-level cache that keeps data from one pass to the next.
 L2_KEPT = 0.6
 # The driver's share of a block's shared memory, and units of allocation.
@@ -234,7 +232,7 @@ def estimate(device, launch, usage, kernel, traffic, elements):
     coincides = is_one_pass and (resident == 1 or waves <= 1)
     in_flight = of_block * blocks * (0.5 if is_one_pass and not coincides else 1)
     needed = device.dram * 1e3 * LATENCY / device.multiprocessors
-    rate = min(device.dram * 1e3 * min(REACHED, in_flight / needed), busy * PORT * device.clock * 1e3)
+    rate = device.dram * 1e3 * min(REACHED, in_flight / needed)
     data = traffic.read + traffic.written + traffic.cached
     memory = (traffic.read + traffic.written) / rate + traffic.cached / (device.l2 * 1e3) if data else 0
     tail = find_tail(waves, in_flight / needed, is_one_pass)

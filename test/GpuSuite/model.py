@@ -191,6 +191,15 @@ load, store = 2 * tensor / bandwidth, tensor / bandwidth
 channels = model.CLUSTER_BARRIER + 2 * model.STALL / 1.75e3  # a barrier and an addition in one warp
 expected = model.RAMP + max(load, sums) + min(load, sums) / 2 + store + channels
 check("stages overlap", round(found.microseconds, 6), round(expected, 6))
+# A load between the sums and the per-channel values is waited for.
+late_listing = STAGED.replace("/*0080*/                   FADD R0, R0, R9", "/*0080*/                   LDG.E R0, desc[UR4][R8.64]")
+late = sass.read_kernels(late_listing)["one_pass"]
+check("loads before the values", [model.loads_late(each) for each in (staged, late)], [False, True])
+found = model.estimate(H200, one_wave, usages["reduce"], late, model.Traffic(2 * tensor, tensor), tensor // 4)
+check("a late load", round(found.microseconds, 6), round(expected + model.LATENCY, 6))
+# 264 blocks of 48 registers run at once, of which a multiprocessor holds 5; 1088 do not.
+check("blocks at once", [model.runs_at_once(H200, dataclasses.replace(launches[0], blocks=blocks), usages["reduce"])
+                         for blocks in (264, 660, 661, 1088)], [True, True, False, False])
 for line in failures:
     print("FAILED:", line)
 print(f"model: {len(failures)} failed")

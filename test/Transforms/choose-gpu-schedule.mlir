@@ -137,11 +137,24 @@ func.func @three_dims(%dy: tensor<64x512x1024xbf16>, %x: tensor<64x512x1024xbf16
 }
 
 // Innermost channels: more rows than fit in a cluster.
-// CHECK-LABEL: func.func @channels_last(
+// CHECK-LABEL: func.func @channels_last_long(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 144, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 216, fma = true>}
 // SM_90: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 264, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 296, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 340, fma = true>}
+func.func @channels_last_long(%dy: tensor<32x56x56x256xf32>, %x: tensor<32x56x56x256xf32>, %p: tensor<256xf32>) -> (tensor<32x56x56x256xf32>, tensor<256xf32>) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x56x56x256xf32>) input(%x : tensor<32x56x56x256xf32>) mean(%p : tensor<256xf32>) variance(%p : tensor<256xf32>)
+      {feature_dims = array<i64: 3>} : tensor<32x56x56x256xf32>, tensor<256xf32>, tensor<256xf32>
+  return %0#0, %0#1 : tensor<32x56x56x256xf32>, tensor<256xf32>
+}
+
+// Half of the rows: a block of a large cluster fills a multiprocessor.
+// CHECK-LABEL: func.func @channels_last(
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 144, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 216, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, block_channels = 16, cluster_blocks = 16, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, block_channels = 16, cluster_blocks = 16, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 340, fma = true>}
 func.func @channels_last(%dy: tensor<32x28x28x512xf32>, %x: tensor<32x28x28x512xf32>, %p: tensor<512xf32>) -> (tensor<32x28x28x512xf32>, tensor<512xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x28x28x512xf32>) input(%x : tensor<32x28x28x512xf32>) mean(%p : tensor<512xf32>) variance(%p : tensor<512xf32>)
@@ -155,7 +168,7 @@ func.func @channels_last(%dy: tensor<32x28x28x512xf32>, %x: tensor<32x28x28x512x
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 216, fma = true>}
 // SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 32, cluster_blocks = 4, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 32, cluster_blocks = 4, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 16, cluster_blocks = 8, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, block_channels = 16, cluster_blocks = 8, fma = true>}
 func.func @channels_last_small(%dy: tensor<32x7x7x2048xf32>, %x: tensor<32x7x7x2048xf32>, %p: tensor<2048xf32>) -> (tensor<32x7x7x2048xf32>, tensor<2048xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x7x7x2048xf32>) input(%x : tensor<32x7x7x2048xf32>) mean(%p : tensor<2048xf32>) variance(%p : tensor<2048xf32>)
       {feature_dims = array<i64: 3>} : tensor<32x7x7x2048xf32>, tensor<2048xf32>, tensor<2048xf32>
@@ -167,18 +180,19 @@ func.func @channels_last_small(%dy: tensor<32x7x7x2048xf32>, %x: tensor<32x7x7x2
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 216, fma = true>}
 // SM_90: bngrad.schedule = #bngrad.schedule<one_pass, access_bits = 64, block_channels = 64, cluster_blocks = 8, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, access_bits = 64, block_channels = 64, cluster_blocks = 8, fma = true>}
-// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, access_bits = 64, block_channels = 32, cluster_blocks = 8, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, access_bits = 64, block_channels = 32, cluster_blocks = 8, fma = true>}
 func.func @channels_last_small_bf16(%dy: tensor<32x7x7x2048xbf16>, %x: tensor<32x7x7x2048xbf16>, %p: tensor<2048xf32>) -> (tensor<32x7x7x2048xbf16>, tensor<2048xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x7x7x2048xbf16>) input(%x : tensor<32x7x7x2048xbf16>) mean(%p : tensor<2048xf32>) variance(%p : tensor<2048xf32>)
       {feature_dims = array<i64: 3>} : tensor<32x7x7x2048xbf16>, tensor<2048xf32>, tensor<2048xf32>
   return %0#0, %0#1 : tensor<32x7x7x2048xbf16>, tensor<2048xf32>
 }
 
+// With more threads, two blocks share a multiprocessor instead of three, and the last wave is full.
 // CHECK-LABEL: func.func @two_dims(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 144, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 216, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 16, cluster_blocks = 16, fma = true>}
-// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 16, cluster_blocks = 16, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, block_channels = 16, cluster_blocks = 16, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, block_channels = 16, cluster_blocks = 16, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 340, fma = true>}
 func.func @two_dims(%dy: tensor<8192x1024xf32>, %x: tensor<8192x1024xf32>, %p: tensor<1024xf32>) -> (tensor<8192x1024xf32>, tensor<1024xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<8192x1024xf32>) input(%x : tensor<8192x1024xf32>) mean(%p : tensor<1024xf32>) variance(%p : tensor<1024xf32>)

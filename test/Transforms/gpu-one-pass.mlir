@@ -83,20 +83,29 @@ func.func @flat_rows(%x: memref<9x8x7xf32>, %sum: memref<8xf32>, %y: memref<9x8x
   return
 }
 
-// The first 36 of 64 rows are a whole chunk of 9 rows of threads: it is added up once they are there.
+// Each step of 9 rows of threads is a stage: it is added up once it is there. The eighth has one row. Of the 8 steps, 4
+// are a chunk, and the others the rest.
 // CHECK-LABEL: func @stages(
 // CHECK:         gpu.launch {{.*}} function(@one_pass)
-// CHECK:           %[[BARRIERS:.+]] = nvgpu.mbarrier.create -> <memorySpace = #gpu.address_space<workgroup>, num_barriers = 2>
-// CHECK:           nvgpu.mbarrier.arrive.expect_tx %[[BARRIERS]][%c0], %c4032 :
-// CHECK:           nvgpu.mbarrier.arrive.expect_tx %[[BARRIERS]][%c1], %c3136 :
+// CHECK:           %[[BARRIERS:.+]] = nvgpu.mbarrier.create -> <memorySpace = #gpu.address_space<workgroup>, num_barriers = 8>
+// CHECK:           nvgpu.mbarrier.arrive.expect_tx %[[BARRIERS]][%c0], %c1008 :
+// CHECK:           nvgpu.mbarrier.arrive.expect_tx %[[BARRIERS]][%c6], %c1008 :
+// CHECK:           nvgpu.mbarrier.arrive.expect_tx %[[BARRIERS]][%c7], %c112 :
 // CHECK:           scf.for %[[ROW:.+]] = %{{.+}} to %c64 step %c32 {
-// CHECK-NEXT:        %[[STAGE:.+]] = arith.divui %[[ROW]], %c36
+// CHECK-NEXT:        %[[STAGE:.+]] = arith.divui %[[ROW]], %c9
 // CHECK-NEXT:        nvgpu.mbarrier.get %[[BARRIERS]][%[[STAGE]]]
 // CHECK-NOT:       vector.load
 // CHECK:           nvgpu.mbarrier.try_wait.parity %[[BARRIERS]][%c0]
-// CHECK-COUNT-4:   vector.load
+// CHECK-NEXT:      vector.load
 // CHECK:           nvgpu.mbarrier.try_wait.parity %[[BARRIERS]][%c1]
-// CHECK:           vector.load
+// CHECK-NEXT:      vector.load
+// CHECK:           nvgpu.mbarrier.try_wait.parity %[[BARRIERS]][%c2]
+// CHECK-NEXT:      vector.load
+// CHECK:           nvgpu.mbarrier.try_wait.parity %[[BARRIERS]][%c3]
+// CHECK-NEXT:      vector.load
+// CHECK:           scf.for %{{.+}} = %{{.+}} to %c64 step %c9 iter_args(%{{.+}} = %{{.+}}, %{{.+}} = %{{.+}}, %[[STEP:.+]] = %c4)
+// CHECK-NEXT:        nvgpu.mbarrier.try_wait.parity %[[BARRIERS]][%[[STEP]]]
+// CHECK-NEXT:        vector.load
 // CHECK-NOT:       nvgpu.mbarrier.try_wait
 // CHECK:         return
 func.func @stages(%x: memref<64x8x7xf32>, %sum: memref<8xf32>, %y: memref<64x8x7xf32>) {
@@ -173,11 +182,49 @@ func.func @odd_tiles(%x: memref<64x36xf32>, %sum: memref<36xf32>, %y: memref<64x
   return
 }
 
+// A row of 128 pieces is longer than a step of 64 threads: its halves are copied one by one. The block adds up the pieces
+// in the order that they have on the chip.
+// CHECK-LABEL: func @parts_of_rows(
+// CHECK:         gpu.launch {{.*}} function(@one_pass)
+// CHECK:           %[[BARRIERS:.+]] = nvgpu.mbarrier.create -> <memorySpace = #gpu.address_space<workgroup>, num_barriers = 6>
+// CHECK-COUNT-6:   nvgpu.mbarrier.arrive.expect_tx %[[BARRIERS]][%{{.+}}], %c1024 :
+// CHECK:           scf.for %[[PART:.+]] = %{{.+}} to %c6 step %c32 {
+// CHECK-NEXT:        nvgpu.mbarrier.get %[[BARRIERS]][%[[PART]]]
+// CHECK:             %[[ROW:.+]] = arith.divui %[[PART]], %c2
+// CHECK:             arith.muli %[[ROW]], %c4096
+// CHECK:             %[[HALF:.+]] = arith.remui %[[PART]], %c2
+// CHECK:             arith.muli %[[HALF]], %c1024
+// CHECK:             nvvm.cp.async.bulk.shared.cluster.global
+// CHECK:           vector.load %{{.+}} : memref<1536xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+// CHECK:           vector.load %{{.+}} : memref<3x1x512xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+// CHECK:         return
+func.func @parts_of_rows(%x: memref<3x8x512xf32>, %sum: memref<8xf32>, %y: memref<3x8x512xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#rows, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : memref<3x8x512xf32>) outs(%sum : memref<8xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#rows, #channel, #rows], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %sum : memref<3x8x512xf32>, memref<8xf32>) outs(%y : memref<3x8x512xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
 #data = affine_map<(n, c, s) -> (n, c, s)>
 
 // A result with steps is stored element by element. It is tested for no alignment, and nothing tells then whether its
 // input is aligned as bulk copies need: that is copied by element.
-// All blocks read the initial value of a sum, which the first one overwrites after the others have arrived: not relaxed.
+// All blocks read the initial value of a sum, before they add; the first one overwrites it after the others have arrived:
+// not relaxed.
 // CHECK-LABEL: func @result_with_steps(
 // CHECK-SAME:    %[[SUM:[a-z0-9]+]]: memref<8xf32>
 // CHECK-NOT:     memref.extract_aligned_pointer_as_index
@@ -185,8 +232,9 @@ func.func @odd_tiles(%x: memref<64x36xf32>, %sum: memref<36xf32>, %y: memref<64x
 // CHECK-NOT:       nvgpu.mbarrier
 // CHECK:           memref.load %{{.+}} : memref<4x8x32xf32>
 // CHECK-NOT:       vector<
-// CHECK:           nvvm.cluster.wait
 // CHECK:           memref.load %[[SUM]]
+// CHECK-NOT:       memref.load %[[SUM]]
+// CHECK:           nvvm.cluster.wait
 // CHECK:           nvvm.cluster.arrive {aligned}
 // CHECK-NOT:       vector<
 // CHECK-NOT:       memref.store %{{.+}}, %[[SUM]]

@@ -90,12 +90,7 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   pm.addPass(createBNGradLoopAnnotationsPass());
 }
 
-static void addKernelPasses(OpPassManager &pm, const KernelOptions &options) {
-  BNGradAttachChipsPassOptions chips;
-  chips.chip = options.chip;
-  chips.features = options.features;
-  chips.optLevel = options.optLevel;
-  pm.addPass(createBNGradAttachChipsPass(chips));
+static void addKernelPasses(OpPassManager &pm) {
   pm.addPass(createBNGradOverlapLaunchesPass());
   pm.addPass(createBNGradLowerKernelMathPass());
   pm.addPass(createLowerAffinePass());
@@ -128,7 +123,14 @@ void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
   pm.addPass(createGpuLaunchSinkIndexComputationsPass());
   pm.addPass(createGpuKernelOutliningPass());
   pm.addPass(createCanonicalizerPass());
-  addKernelPasses(pm.nest<gpu::GPUModuleOp>(), options);
+  BNGradAttachChipsPassOptions chips;
+  chips.chip = options.chip;
+  chips.features = options.features;
+  chips.optLevel = options.optLevel;
+  pm.addNestedPass<gpu::GPUModuleOp>(createBNGradAttachChipsPass(chips));
+  // While launches have their sizes, and kernels their shared memory.
+  pm.addPass(createBNGradBoundRegistersPass());
+  addKernelPasses(pm.nest<gpu::GPUModuleOp>());
 
   pm.addPass(createLowerAffinePass());
   pm.addPass(memref::createExpandStridedMetadataPass());

@@ -37,6 +37,8 @@ static constexpr int64_t kPiecesOfThread = 10;
 static constexpr int64_t kMostChannelLanes = 4;
 /// Blocks of the largest cluster that every chip with clusters allows.
 static constexpr int64_t kPortableCluster = 8;
+/// Bytes of the smallest access to memory that is efficient.
+static constexpr int64_t kSectorBytes = 32;
 /// Slices of a tile of channels, per multiprocessor: the sums of all of them
 /// are read again.
 static constexpr int64_t kSlicesOfMultiprocessor = 2;
@@ -150,6 +152,20 @@ static bool isBetterWave(const OnePassLayout &layout, const CudaChip &chip,
   return (needsLess(1) || needsLess(kPortableCluster)) &&
          blocks <= chip.multiprocessors &&
          4 * blocks > 3 * chip.multiprocessors;
+}
+
+/// Narrower tiles of innermost channels where half of the multiprocessors would
+/// have no block: down to a sector of memory.
+static void narrowTiles(const OnePassLayout &layout, const CudaChip &chip,
+                        GpuSchedule &schedule) {
+  int64_t least = kSectorBytes / *llvm::min_element(layout.widths);
+  int64_t lanes = layout.lanes * schedule.accessBits / 128;
+  for (int64_t channels = schedule.blockChannels / 2;
+       channels >= least && channels % lanes == 0 &&
+       areAligned(layout, channels) &&
+       2 * countBlocks(layout, schedule) <= chip.multiprocessors;
+       channels /= 2)
+    schedule.blockChannels = channels;
 }
 
 /// The blocks of `schedule` over those that run at once, rounded up, over the
@@ -281,14 +297,20 @@ mlir::bngrad::chooseOnePass(const OnePassLayout &layout, const CudaChip &chip) {
   std::optional<GpuSchedule> schedule =
       chooseBlocks(layout, chip, /*threads=*/256, /*resident=*/2);
   std::optional<GpuSchedule> whole = chooseWholeMultiprocessor(layout, chip);
-  if (!schedule || (whole && isBetterWave(layout, chip, *whole, *schedule)))
-    return whole;
+  bool isWhole =
+      !schedule || (whole && isBetterWave(layout, chip, *whole, *schedule));
+  if (isWhole)
+    schedule = whole;
+  if (schedule && layout.channelsInnermost)
+    narrowTiles(layout, chip, *schedule);
+  if (isWhole)
+    return schedule;
   enlargeCluster(layout, chip, *schedule);
+  enlargeBlocks(layout, chip, *schedule);
   if (layout.channelsInnermost) {
     evenWaves(layout, chip, *schedule);
     return schedule;
   }
-  enlargeBlocks(layout, chip, *schedule);
   if (schedule->clusterBlocks == 1)
     joinChannels(layout, chip, *schedule);
   if (std::optional<GpuSchedule> flat = chooseFlat(layout, chip, *schedule))

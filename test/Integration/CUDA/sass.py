@@ -1,6 +1,6 @@
 """sass.py OPT PTXAS CUOBJDUMP DIR CHIP...: the machine code of kernels, by chip.
 
-The kernel that finishes sums must be short and without a loop, and load all that a thread adds at once. Elements are
+The kernel that finishes sums must be short and without a loop, and load all that a thread reads at once. Elements are
 rounded to bf16 two at a time by an instruction, if the chip has one. The kernels of one pass take few instructions in
 all, and few for each element. Prints lengths for each chip, and `N checks, 0 failed`.
 """
@@ -13,13 +13,13 @@ import sys
 from programs import Case, get_ptx, one_pass, two_pass
 
 # Instructions of a thread that finishes 264 slices, at most.
-MOST_FINISH = 640
+MOST_FINISH = 560
 # Those of a kernel of one pass, and for an element that it adds, or computes; of bf16, two elements are widened and one
-# is rounded. Flat rows have sums for each lane, and so have innermost channels.
+# is rounded. Flat rows have sums for each lane, and so have innermost channels. Each step may wait for a stage.
 MOST_INSTRUCTIONS = {"flat f32": 1400, "flat bf16": 1900, "flat bf16 by 4": 1350, "rows of f32": 1200,
-                     "rows of bf16": 1600, "columns of f32": 1250, "columns of bf16": 1400}
-MOST_ADDED = {"flat f32": 10, "flat bf16": 11.5, "flat bf16 by 4": 12, "rows of f32": 10.5, "rows of bf16": 9.5,
-              "columns of f32": 10, "columns of bf16": 12.5}
+                     "rows of bf16": 1500, "columns of f32": 1350, "columns of bf16": 1450}
+MOST_ADDED = {"flat f32": 10.5, "flat bf16": 11.7, "flat bf16 by 4": 12.5, "rows of f32": 8, "rows of bf16": 8,
+              "columns of f32": 10.5, "columns of bf16": 12.5}
 MOST_COMPUTED = {"flat f32": 6, "flat bf16": 7.6, "flat bf16 by 4": 8.3, "rows of f32": 11.2, "rows of bf16": 10.3,
                  "columns of f32": 6.5, "columns of bf16": 8.5}
 
@@ -60,7 +60,11 @@ def check_finish(kernels):
     assert len(code) <= MOST_FINISH, f"expected at most {MOST_FINISH} instructions, got {len(code)}"
     # 64 threads for each channel: 5 slices of both sums for one of them.
     loads = count(code[:first_sum], r"\bLDG\b")
-    assert loads == 10, f"expected 10 loads before the first sum, got {loads}"
+    assert loads >= 10, f"expected 10 loads before the first sum, got {loads}"
+    # The channel's variance and scale come early, too.
+    barrier = next(i for i, (_, instruction) in enumerate(code) if "BAR.SYNC" in instruction)
+    late = count(code[barrier:], r"\bLDG\b")
+    assert late == 0, f"expected no load after the barrier, got {late}"
     return f"finish: {len(code)} instructions"
 
 
@@ -108,6 +112,10 @@ def measure_loops(code, width):
 
 def check_one_pass(kernels, name):
     code = kernels["one_pass"]
+    # Between the sums and the elements, nothing waits for memory.
+    first_sum = next(i for i, (_, instruction) in enumerate(code) if "FADD" in instruction)
+    late = count(code[first_sum:], r"\bLDG\b")
+    assert late == 0, f"expected no load from memory after the first sum, got {late}"
     most = MOST_INSTRUCTIONS[name]
     assert len(code) <= most, f"expected at most {most} instructions, got {len(code)}"
     copies = count(code, r"\bUBLKCP\b")

@@ -259,6 +259,42 @@ def BNGradAttachChipsPass
   ];
 }
 
+def BNGradBoundRegistersPass
+    : Pass<"bngrad-bound-registers", "::mlir::ModuleOp"> {
+  let summary = "Tell how many blocks of a kernel share a multiprocessor";
+  let description = [{
+    Needs: kernels that are launched, with the chips for which they are compiled.
+    Gives: for kernels with dynamic shared memory of a known size, the number of
+           blocks that share a multiprocessor, by their shared memory and their
+           number, where it leaves each thread 128 registers: `ptxas` then bounds
+           registers by it, and not by a guess that may cost spills. Of several
+           chips, the largest number.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    gpu.launch_func async [%t] @kernels::@f blocks in (%c128, %c1, %c1) threads in (%c512, %c1, %c1) dynamic_shared_memory_size %c100352_i32
+    gpu.module @kernels [#nvvm.target<chip = "sm_90">] {
+      gpu.func @f() kernel attributes {known_block_size = array<i32: 512, 1, 1>} {
+        gpu.return
+      }
+    }
+    ```
+
+    After:
+
+    ```mlir
+    gpu.module @kernels [#nvvm.target<chip = "sm_90">] {
+      gpu.func @f() kernel attributes {known_block_size = array<i32: 512, 1, 1>, nvvm.minctasm = 1 : i32} {
+        gpu.return
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
+}
+
 def BNGradOverlapLaunchesPass
     : Pass<"bngrad-overlap-launches", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Let kernels be launched before those ahead of them end";

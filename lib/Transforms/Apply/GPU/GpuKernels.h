@@ -290,6 +290,7 @@ protected:
     Value memref;
     AffineMap map;            // from the loops to its dims
     SmallVector<Value> first; // by dim: the index of its first element
+    Value linear;             // all its elements, as one dim
   };
   /// An element of `memref`: that of its tile, if it has one.
   std::pair<Value, SmallVector<Value>> locate(OpBuilder &b, Value memref,
@@ -304,6 +305,9 @@ protected:
   DenseMap<Value, OnChip> onChip; // by viewed memref, operands read there
   bool hasDataOnChip = false;
   const FlatPiece *flat = nullptr; // where pieces are in flat rows
+  /// Data are read on chip, and an index of `inner` is a number of an element
+  /// of the block.
+  bool isLinear = false;
   /// Pieces of per-channel operands that the thread has in registers, by memref
   /// and map.
   DenseMap<std::pair<Value, AffineMap>, Value> kept;

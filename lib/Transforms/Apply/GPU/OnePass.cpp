@@ -315,18 +315,39 @@ void OnePass::emitSumsOfBlock(OpBuilder &b, const Kernel &kernel) {
     emitSumsOfChannels(b, kernel);
 }
 
+bool OnePass::readsOnChip(linalg::GenericOp generic) const {
+  bool hasDataOnChip = llvm::all_of(
+      generic->getOpOperands(), [&](OpOperand &operand) {
+        return !isDataMap(generic.getMatchingIndexingMap(&operand)) ||
+               onChip.contains(getViewed(operand.get())) ||
+               (generic.isDpsInput(&operand) &&
+                generic.getMatchingBlockArgument(&operand).use_empty());
+      });
+  return hasDataOnChip && !generic.hasIndexSemantics();
+}
+
 /// All threads for one channel.
 void OnePass::emitSumsOfChannel(OpBuilder &b, const Kernel &kernel) {
   IndexBuilder index = at(b);
   Value stride = index.constant(threads);
-  Walk walk = createWalk(b, reduced, stride, lanes);
   Value length = index.constant(layout.length / lanes);
-  Value first = index.mul(firstRow, length);
-  Value to = index.add(first, index.mul(rows, length));
   Indices indices(group.numLoops);
   delinearize(b, firstChannel, group.features, indices);
-  SmallVector<Value> sums =
-      emitSums(b, walk, indices, {first, kernel.thread, stride, to}, lanes);
+  SmallVector<Value> sums;
+  // The rows of the block are adjacent on the chip.
+  if (readsOnChip(group.reduction)) {
+    isLinear = true;
+    sums = emitSums(b, createWalk(b, {inner}, stride, lanes), indices,
+                    {index.constant(0), kernel.thread, stride,
+                     index.mul(rows, length)},
+                    lanes);
+    isLinear = false;
+  } else {
+    Value first = index.mul(firstRow, length);
+    Value to = index.add(first, index.mul(rows, length));
+    sums = emitSums(b, createWalk(b, reduced, stride, lanes), indices,
+                    {first, kernel.thread, stride, to}, lanes);
+  }
   SmallVector<Value> totals =
       addAcrossBlock(b, {kernel.block, kernel.thread, threads, scratch}, sums);
   Value zero = index.constant(0);

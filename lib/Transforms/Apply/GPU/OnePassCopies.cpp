@@ -21,6 +21,8 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/DebugLog.h"
 
+#include <numeric>
+
 #define DEBUG_TYPE "bngrad-apply-schedule"
 
 using namespace mlir;
@@ -75,24 +77,21 @@ void OnePass::createViews(OpBuilder &b) {
                       : isRow               ? firstRow
                                             : index.constant(0));
     }
-    auto type = MemRefType::get(shape, getElementTypeOrSelf(operand),
-                                MemRefLayoutAttrInterface(), space);
     Value offset = index.constant(layout.getSharedBytes(schedule, i));
-    Value view =
-        memref::ViewOp::create(b, loc, type, bytes, offset, ValueRange());
+    auto createView = [&](ArrayRef<int64_t> dims) -> Value {
+      auto type = MemRefType::get(dims, getElementTypeOrSelf(operand),
+                                  MemRefLayoutAttrInterface(), space);
+      return memref::ViewOp::create(b, loc, type, bytes, offset, ValueRange());
+    };
+    Value view = createView(shape);
     copies.push_back(view);
     onChip[getViewed(operand)] = {
         view, AffineMap::getMultiDimIdentityMap(group.numLoops, b.getContext()),
-        first};
+        first, createView(ShapedType::getNumElements(shape))};
     if (flatRows)
       flatPiece.views[operand] = {
-          memref::ViewOp::create(
-              b, loc,
-              MemRefType::get({rowsOfBlock, tile * layout.length},
-                              type.getElementType(),
-                              MemRefLayoutAttrInterface(), space),
-              bytes, offset, ValueRange()),
-          firstRow, index.constant(0)};
+          createView({rowsOfBlock, tile * layout.length}), firstRow,
+          index.constant(0)};
   }
 }
 
@@ -183,9 +182,11 @@ Value OnePass::getStage(OpBuilder &b, Value segment) const {
   IndexBuilder index = at(b);
   if (stages.count == 1)
     return index.constant(0);
-  Value firstPiece = index.mul(segment, index.constant(stages.segmentPieces));
-  return index.div(firstPiece,
-                   index.constant(stages.steps * stages.stepPieces));
+  int64_t piecesOfStage = stages.steps * stages.stepPieces;
+  int64_t common = std::gcd(stages.segmentPieces, piecesOfStage);
+  return index.div(
+      index.mul(segment, index.constant(stages.segmentPieces / common)),
+      index.constant(piecesOfStage / common));
 }
 
 OnePass::Segments OnePass::getSegmentsOfStage(OpBuilder &b, Value stage) const {
