@@ -135,6 +135,7 @@ cuobjdump = find_cuobjdump()
 add_feature("cuobjdump", cuobjdump is not None)
 if cuobjdump:
     config.substitutions.append(("%cuobjdump", cuobjdump))
+    config.substitutions.append(("%nvdisasm", os.path.join(os.path.dirname(cuobjdump), "nvdisasm")))
 # The CUDA compiler, with the headers of CUB 3.
 add_feature("nvcc", cuda_toolkit is not None and os.access(os.path.join(cuda_toolkit, "bin", "nvcc"), os.X_OK) and
             os.path.exists(os.path.join(cuda_toolkit, "include", "cccl", "cub", "cub.cuh")))

@@ -1,5 +1,6 @@
 """model.py --tools=BIN --nvdisasm=PATH [--device=H200] [--shapes=REGEX]
-[--output=FILE.md]: the time of each benchmark shape on a GPU, by calculation.
+[--output=FILE.md] [--ptxas=PATH] [--assert]: the time of each benchmark shape on a GPU, by
+calculation.
 
 No GPU is needed. The kernels are compiled by bngrad-compile and ptxas. Registers and
 shared memory are those that ptxas reports, instructions those that nvdisasm lists,
@@ -71,6 +72,9 @@ GAP, FLUSH = 1.0, 0.3
 CLUSTER_BARRIER = 0.5
 # The share of the second-level cache that keeps data from one pass to the next.
 L2_KEPT = 0.6
+# The most time over that of the passes at REACHED, by number of passes, and of one pass
+# over rows of 7x7. Smaller tensors are too small for them (docs/gpu-performance.md).
+LIMITS, LIMIT_7X7, LEAST_BYTES = {3: 1.30, 5: 1.15}, 1.60, 12e6
 # The driver's share of a block's shared memory, and units of allocation.
 RESERVED_SHARED, REGISTER_UNIT = 1 << 10, 256
 
@@ -314,8 +318,8 @@ def find_launches(ir):
 class Compiler:
     """Compiles items, and reads what became of them."""
 
-    def __init__(self, tools, nvdisasm, work, chip):
-        self.tools, self.nvdisasm, self.work, self.chip = tools, nvdisasm, work, chip
+    def __init__(self, tools, ptxas, nvdisasm, work, chip):
+        self.tools, self.ptxas, self.nvdisasm, self.work, self.chip = tools, ptxas, nvdisasm, work, chip
 
     def _run(self, *command):
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
@@ -332,7 +336,7 @@ class Compiler:
         ir = self._run(self.tools / "bngrad-opt", source, f"--bngrad-cuda-pipeline={options}").stdout
         self._run(self.tools / "bngrad-compile", source, "-o", ptx, "--target=cuda", "--device-arguments",
                   f"--chip={self.chip}")
-        report = self._run("ptxas", f"-arch={self.chip}", "-v", ptx, "-o", cubin).stderr
+        report = self._run(self.ptxas, f"-arch={self.chip}", "-v", ptx, "-o", cubin).stderr
         listing = self._run(self.nvdisasm, "-c", cubin).stdout
         return find_launches(ir), sass.read_usage(report), sass.read_kernels(listing)
 
@@ -350,13 +354,24 @@ def estimate_item(device, item, compiled):
     return found, sum(each.microseconds for each in found) + gaps
 
 
-def make_rows(device, item, compiled):
-    """The lines of the table for an item: the whole, and each kernel."""
-    found, total = estimate_item(device, item, compiled)
-    tensor = item.case.elements * items.BYTES[item.type]
+def compare_passes(device, item, found, total):
+    """The number of passes over the tensors, and the time over that of the passes alone."""
     passes = 3 if found[0].launch.kernel == "one_pass" else 5
-    floor = passes * tensor / (device.dram * 1e3 * REACHED)
-    lines = [f"| **{item.name}** | | | | | | {total:.1f} | {total / floor:.2f} of {passes} passes |"]
+    tensor = item.case.elements * items.BYTES[item.type]
+    return passes, total / (passes * tensor / (device.dram * 1e3 * REACHED))
+
+
+def find_limit(item, passes):
+    """The limit of an item with `passes`; None: it is too small for one."""
+    if item.case.elements * items.BYTES[item.type] < LEAST_BYTES:
+        return None
+    return LIMIT_7X7 if passes == 3 and "x7x7 " in item.name else LIMITS[passes]
+
+
+def make_rows(device, item, found, total):
+    """The lines of the table for an item: the whole, and each kernel."""
+    passes, ratio = compare_passes(device, item, found, total)
+    lines = [f"| **{item.name}** | | | | | | {total:.1f} | {ratio:.2f} of {passes} passes |"]
     for each in found:
         launch = each.launch
         cluster = f", clusters of {launch.cluster}" if launch.cluster > 1 else ""
@@ -371,9 +386,11 @@ def main():
     parser = argparse.ArgumentParser(prog="model.py", description=__doc__.split("\n\n")[0])
     parser.add_argument("--tools", required=True, type=pathlib.Path, help="folder of bngrad-compile")
     parser.add_argument("--nvdisasm", default="nvdisasm", help="of a CUDA toolkit, or of PyPI's nvidia-cuda-nvdisasm")
+    parser.add_argument("--ptxas", default="ptxas")
     parser.add_argument("--device", default="H200", choices=DEVICES)
     parser.add_argument("--shapes", default="", help="a regular expression")
     parser.add_argument("--output", type=pathlib.Path)
+    parser.add_argument("--assert", action="store_true", dest="asserts", help="fail if a limit is broken")
     arguments = parser.parse_args()
     device = DEVICES[arguments.device]
     try:
@@ -393,17 +410,27 @@ def main():
         " instructions per element | µs | over the floor, bound |",
         "|---|---|---:|---:|---:|---:|---:|---|",
     ]
+    broken = []
     with tempfile.TemporaryDirectory() as work:
-        compiler = Compiler(arguments.tools, arguments.nvdisasm, pathlib.Path(work), device.chip)
+        compiler = Compiler(arguments.tools, arguments.ptxas, arguments.nvdisasm, pathlib.Path(work), device.chip)
         for item in selected:
-            rows = make_rows(device, item, compiler.compile(item))
+            found, total = estimate_item(device, item, compiler.compile(item))
+            rows = make_rows(device, item, found, total)
             lines += rows
             print("\n".join(rows), file=sys.stderr)
+            passes, ratio = compare_passes(device, item, found, total)
+            limit = find_limit(item, passes)
+            if limit and ratio > limit:
+                broken.append(f"{item.name}: expected at most {limit} of {passes} passes, got {ratio:.3f}")
     text = "\n".join(lines) + "\n"
     if arguments.output:
         arguments.output.write_text(text)
     else:
         print(text, end="")
+    if arguments.asserts:
+        for line in broken:
+            print(f"bngrad: error: {line}", file=sys.stderr)
+        sys.exit(bool(broken))
 
 
 if __name__ == "__main__":

@@ -200,6 +200,58 @@ func.func @two_dims(%dy: tensor<8192x1024xf32>, %x: tensor<8192x1024xf32>, %p: t
   return %0#0, %0#1 : tensor<8192x1024xf32>, tensor<1024xf32>
 }
 
+// Blocks that fill a multiprocessor each need clusters of 8, not of 16.
+// CHECK-LABEL: func.func @channels_last_portable(
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 144, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 216, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, access_bits = 64, block_channels = 64, cluster_blocks = 8, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, access_bits = 64, block_channels = 64, cluster_blocks = 8, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 340, fma = true>}
+func.func @channels_last_portable(%dy: tensor<32x14x14x1024xbf16>, %x: tensor<32x14x14x1024xbf16>, %p: tensor<1024xf32>) -> (tensor<32x14x14x1024xbf16>, tensor<1024xf32>) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x14x14x1024xbf16>) input(%x : tensor<32x14x14x1024xbf16>) mean(%p : tensor<1024xf32>) variance(%p : tensor<1024xf32>)
+      {feature_dims = array<i64: 3>} : tensor<32x14x14x1024xbf16>, tensor<1024xf32>, tensor<1024xf32>
+  return %0#0, %0#1 : tensor<32x14x14x1024xbf16>, tensor<1024xf32>
+}
+
+// Tiles of 64 bytes instead of 128, for twice as many blocks, and more threads for one block of each multiprocessor.
+// CHECK-LABEL: func.func @two_dims_narrow(
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 144, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 216, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, access_bits = 64, block_channels = 32, cluster_blocks = 16, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, access_bits = 64, block_channels = 32, cluster_blocks = 16, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, access_bits = 64, block_channels = 16, cluster_blocks = 8, fma = true>}
+func.func @two_dims_narrow(%dy: tensor<4096x256xbf16>, %x: tensor<4096x256xbf16>, %p: tensor<256xf32>) -> (tensor<4096x256xbf16>, tensor<256xf32>) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<4096x256xbf16>) input(%x : tensor<4096x256xbf16>) mean(%p : tensor<256xf32>) variance(%p : tensor<256xf32>)
+      {feature_dims = array<i64: 1>} : tensor<4096x256xbf16>, tensor<256xf32>, tensor<256xf32>
+  return %0#0, %0#1 : tensor<4096x256xbf16>, tensor<256xf32>
+}
+
+// Tiles of 32 bytes.
+// CHECK-LABEL: func.func @channels_last_narrow(
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 144, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 216, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, access_bits = 64, block_channels = 16, cluster_blocks = 16, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, access_bits = 64, block_channels = 16, cluster_blocks = 16, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 340, fma = true>}
+func.func @channels_last_narrow(%dy: tensor<32x28x28x128xbf16>, %x: tensor<32x28x28x128xbf16>, %p: tensor<128xf32>) -> (tensor<32x28x28x128xbf16>, tensor<128xf32>) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x28x28x128xbf16>) input(%x : tensor<32x28x28x128xbf16>) mean(%p : tensor<128xf32>) variance(%p : tensor<128xf32>)
+      {feature_dims = array<i64: 3>} : tensor<32x28x28x128xbf16>, tensor<128xf32>, tensor<128xf32>
+  return %0#0, %0#1 : tensor<32x28x28x128xbf16>, tensor<128xf32>
+}
+
+// No narrower tile is aligned.
+// CHECK-LABEL: func.func @two_dims_aligned(
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 144, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 216, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 12, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 12, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 12, cluster_blocks = 8, fma = true>}
+func.func @two_dims_aligned(%dy: tensor<256x24xf32>, %x: tensor<256x24xf32>, %p: tensor<24xf32>) -> (tensor<256x24xf32>, tensor<24xf32>) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<256x24xf32>) input(%x : tensor<256x24xf32>) mean(%p : tensor<24xf32>) variance(%p : tensor<24xf32>)
+      {feature_dims = array<i64: 1>} : tensor<256x24xf32>, tensor<24xf32>, tensor<24xf32>
+  return %0#0, %0#1 : tensor<256x24xf32>, tensor<24xf32>
+}
+
 // CHECK-LABEL: func.func @two_dims_long(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 144, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 216, fma = true>}

@@ -78,6 +78,7 @@ def quick_cases():
     yield one_pass_forms("warps", "f32", 16)
     yield one_pass_forms("columns", "bf16", 16)
     yield from flat_cases()
+    yield from stage_cases()
     # Parts of larger tensors, which are dense on the device.
     yield Case((4, 6, 8, 8), crops=("dy",), cropped=(2, 3), kernels=("one_pass",))
     yield Case((4, 5, 6, 8), features=(3,), crops=("dy", "x"), cropped=(1, 3), step=2, kernels=("one_pass",))
@@ -100,6 +101,20 @@ def flat_cases():
     # Rows of a block that do not fill pieces, or have more than the block has threads.
     yield Case((9, 8, 7), one_pass(columns=2, threads=64), copy="elements")
     yield Case((2, 4, 33), one_pass(columns=4, threads=32), copy="bulk")
+
+
+def stage_cases():
+    """Data that come in stages of one step of the threads, or of several."""
+    # Rows in 2 parts; in 3, as halves are no multiple of 16 bytes; in none, as 67 pieces have no equal parts.
+    yield Case((5, 4, 512), one_pass(cluster=2, threads=64), copy="bulk")
+    yield Case((5, 4, 360), one_pass(threads=64, bits=64), data="bf16", copy="bulk")
+    yield Case((5, 3, 268), one_pass(cluster=2, threads=32), copy="bulk")
+    # More steps than stages.
+    yield Case((70, 4, 128), one_pass(threads=32), copy="bulk")
+    yield Case((290, 24), one_pass(columns=16, cluster=2, threads=32), copy="pieces")
+    # The sums read data that the elements do not: they are not on chip.
+    yield Case((5, 4, 128), one_pass(threads=64), statistics="global", copy="bulk")
+    yield Case((5, 4, 128), one_pass(threads=64), producer="residual", consumer="add", copy="bulk")
 
 
 def long_cases():
