@@ -115,6 +115,7 @@ def stage_cases():
     # The sums read data that the elements do not: they are not on chip.
     yield Case((5, 4, 128), one_pass(threads=64), statistics="global", copy="bulk")
     yield Case((5, 4, 128), one_pass(threads=64), producer="residual", consumer="add", copy="bulk")
+    yield Case((5, 4, 128), one_pass(threads=64), producer="factor", copy="bulk")
 
 
 def long_cases():

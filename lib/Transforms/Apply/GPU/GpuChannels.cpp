@@ -58,12 +58,12 @@ bool GpuKernels::isRead(OpOperand &result) const {
   if (!buffers.isTemporary(memref))
     return true;
   auto reads = [&](linalg::GenericOp generic, bool isForwarded) {
-    return llvm::any_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
-      bool isSame = getViewed(operand->get()) == getViewed(memref);
-      return isa<MemRefType>(operand->get().getType()) &&
-             getMemory(operand->get()) == getMemory(memref) &&
-             !(isSame && isForwarded) &&
-             !generic.getMatchingBlockArgument(operand).use_empty();
+    return llvm::any_of(generic->getOpOperands(), [&](OpOperand &operand) {
+      Value read = operand.get();
+      return isa<MemRefType>(read.getType()) &&
+             !generic.getMatchingBlockArgument(&operand).use_empty() &&
+             getMemory(read) == getMemory(memref) &&
+             !(isForwarded && getViewed(read) == getViewed(memref));
     });
   };
   return llvm::any_of(group.elementwise,
@@ -86,21 +86,23 @@ SmallVector<Value> GpuKernels::locateChannel(OpBuilder &b,
   return applyMap(b, loc, map, pick(indices, group.features));
 }
 
+bool GpuKernels::mayChange(Value memref) const {
+  return llvm::any_of(group.getMembers(), [&](linalg::GenericOp generic) {
+    return llvm::any_of(generic.getDpsInits(), [&](Value output) {
+      return getMemory(output) == getMemory(memref) &&
+             getViewed(output) != getViewed(memref) &&
+             !areDisjoint(output, memref);
+    });
+  });
+}
+
 DenseMap<OpOperand *, Value>
 GpuKernels::loadChannelInputs(OpBuilder &b, const Indices &indices) const {
   DenseMap<OpOperand *, Value> loaded;
-  for (OpOperand *operand : getChannelInputs()) {
-    Value memref = operand->get();
-    bool mayChange =
-        llvm::any_of(getChannelResults(), [&](OpOperand *result) {
-          return getMemory(result->get()) == getMemory(memref) &&
-                 getViewed(result->get()) != getViewed(memref) &&
-                 !areDisjoint(result->get(), memref);
-        });
-    if (!mayChange)
+  for (OpOperand *operand : getChannelInputs())
+    if (!mayChange(operand->get()))
       loaded[operand] = memref::LoadOp::create(
-          b, loc, memref, locateChannel(b, *operand, indices));
-  }
+          b, loc, operand->get(), locateChannel(b, *operand, indices));
   return loaded;
 }
 

@@ -275,7 +275,10 @@ protected:
   /// The element of a per-channel operand.
   SmallVector<Value> locateChannel(OpBuilder &b, OpOperand &operand,
                                    const Indices &indices) const;
-  /// The inputs of a channel, as far as the group does not change them.
+  /// Whether the group may change `memref` other than by a result of its own
+  /// channel in its place.
+  bool mayChange(Value memref) const;
+  /// The inputs of a channel that the group does not change before.
   DenseMap<OpOperand *, Value> loadChannelInputs(OpBuilder &b,
                                                  const Indices &indices) const;
   /// Computes the results of a channel from its sums, `totals`, and from its

@@ -168,7 +168,7 @@ void OnePass::keepOperands(OpBuilder &b, const Kernel &kernel) {
                          llvm::none_of(reduced, [&](unsigned loop) {
                            return map.isFunctionOfDim(loop);
                          });
-      if (isOfChannel && !isResult(memref) &&
+      if (isOfChannel && !isResult(memref) && !mayChange(memref) &&
           !generic.getMatchingBlockArgument(operand).use_empty() &&
           !kept.contains({memref, map}))
         kept[{memref, map}] = loadPiece(b, generic, *operand, indices, lanes);
@@ -316,14 +316,19 @@ void OnePass::emitSumsOfBlock(OpBuilder &b, const Kernel &kernel) {
 }
 
 bool OnePass::readsOnChip(linalg::GenericOp generic) const {
-  bool hasDataOnChip = llvm::all_of(
-      generic->getOpOperands(), [&](OpOperand &operand) {
-        return !isDataMap(generic.getMatchingIndexingMap(&operand)) ||
-               onChip.contains(getViewed(operand.get())) ||
-               (generic.isDpsInput(&operand) &&
-                generic.getMatchingBlockArgument(&operand).use_empty());
-      });
-  return hasDataOnChip && !generic.hasIndexSemantics();
+  auto isOnChip = [&](OpOperand &operand) {
+    AffineMap map = generic.getMatchingIndexingMap(&operand);
+    if (isDataMap(map) && !generic.isDpsInput(&operand))
+      return false; // a result
+    if (generic.getMatchingBlockArgument(&operand).use_empty())
+      return true;
+    return isDataMap(map) ? onChip.contains(getViewed(operand.get()))
+                          : llvm::none_of(reduced, [&](unsigned loop) {
+                              return map.isFunctionOfDim(loop);
+                            });
+  };
+  return llvm::all_of(generic->getOpOperands(), isOnChip) &&
+         !generic.hasIndexSemantics();
 }
 
 /// All threads for one channel.

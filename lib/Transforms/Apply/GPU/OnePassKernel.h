@@ -107,7 +107,8 @@ private:
   Columns getColumns(OpBuilder &b, const Kernel &kernel) const;
   /// The sums of this block, stored to the slots.
   void emitSumsOfBlock(OpBuilder &b, const Kernel &kernel);
-  /// Whether the data of `generic` are on chip, and their indices of no use.
+  /// Whether the data of `generic` are on chip, and it reads nothing else that
+  /// depends on the loops that are summed over.
   bool readsOnChip(linalg::GenericOp generic) const;
   void emitSumsOfChannel(OpBuilder &b, const Kernel &kernel);
   void emitSumsOfChannels(OpBuilder &b, const Kernel &kernel);
