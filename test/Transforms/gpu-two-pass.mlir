@@ -91,7 +91,7 @@ func.func @columns_that_fit(%x: memref<64x8192xf16>, %y: memref<64x8192xf16>, %s
 // CHECK:           arith.subi %c63, %[[BLOCK]] : index
 // CHECK-NOT:       scf.for
 // CHECK:           vector.load %{{.+}} : memref<4096x64xf16>, vector<8xf16>
-// CHECK:           vector.store %{{.+}} : memref<4096x64xf32>, vector<8xf32>
+// CHECK:           vector.store %{{.+}} {alignment = 16 : i64, nontemporal = true} : memref<4096x64xf32>, vector<8xf32>
 // CHECK-NOT:     gpu.launch
 // CHECK:         return
 func.func @two_widths(%x: memref<4096x64xf16>, %f: memref<64xf32>, %y: memref<4096x64xf32>) {

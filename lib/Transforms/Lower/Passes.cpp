@@ -102,6 +102,7 @@ static void addKernelPasses(OpPassManager &pm) {
   pm.addPass(createConvertGpuOpsToNVVMOps());
   pm.addPass(createBNGradLoopAnnotationsPass());
   pm.addPass(createBNGradLayOutSharedMemoryPass());
+  pm.addPass(createBNGradLowerStreamingStoresPass());
   pm.addPass(createConvertNVVMToLLVMPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

@@ -82,6 +82,8 @@ def check_waits(kernels):
 
 def check_rounding(kernels):
     code = kernels["apply"]
+    stores, streamed = (count(code, rf"\bSTG\.E\.{form}128\b") for form in ("", "EF\\."))
+    assert stores == 0 and streamed > 0, f"expected stores whose lines are evicted first, got {stores} others"
     # 4 pieces of 8 elements in a chunk; there may be one more in the rest.
     pairs = count(code, r"\bF2FP\.BF16\b")
     assert pairs in (16, 20), f"expected 16 or 20 conversions of pairs, got {pairs}"

@@ -362,6 +362,33 @@ def BNGradLayOutSharedMemoryPass
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def BNGradLowerStreamingStoresPass
+    : Pass<"bngrad-lower-streaming-stores", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Let the cache evict the lines of nontemporal stores first";
+  let description = [{
+    Needs: kernels in the LLVM dialect, before NVVM is lowered. Nontemporal stores
+           are to global memory.
+    Gives: nontemporal stores of vectors of whole words with the cache operator
+           `.cs` of PTX, which LLVM does not emit. Others are stored as usual.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    llvm.store %v, %p {alignment = 16 : i64, nontemporal} : vector<4xf32>, !llvm.ptr
+    ```
+
+    After:
+
+    ```mlir
+    nvvm.inline_ptx "st.global.cs.v4.b32 [$0], {$1, $2, $3, $4};" ro(%g, %0, %1, %2, %3 : !llvm.ptr<1>, i32, i32, i32, i32)
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"
+  ];
+}
+
 def BNGradLowerKernelMathPass
     : Pass<"bngrad-lower-kernel-math", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Lower math in kernels to correctly rounded instructions";

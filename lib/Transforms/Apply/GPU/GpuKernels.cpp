@@ -251,7 +251,8 @@ void GpuKernels::storePiece(OpBuilder &b, linalg::GenericOp generic,
     value = arith::ExtUIOp::create(
         b, loc, VectorType::get({lanes}, b.getI8Type()), value);
   vector::StoreOp::create(b, loc, value, bytes, position,
-                          /*nontemporal=*/false, getAlignment(bytes, lanes));
+                          /*nontemporal=*/isStreaming,
+                          getAlignment(bytes, lanes));
 }
 
 DenseMap<OpOperand *, Value> GpuKernels::loadCommon(OpBuilder &b,

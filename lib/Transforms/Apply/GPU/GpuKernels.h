@@ -308,6 +308,8 @@ protected:
   DenseMap<Value, OnChip> onChip; // by viewed memref, operands read there
   bool hasDataOnChip = false;
   const FlatPiece *flat = nullptr; // where pieces are in flat rows
+  /// No kernel of the group reads the data that are stored.
+  bool isStreaming = false;
   /// Data are read on chip, and an index of `inner` is a number of an element
   /// of the block.
   bool isLinear = false;

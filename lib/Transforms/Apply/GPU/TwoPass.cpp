@@ -520,10 +520,13 @@ void TwoPass::emit(OpBuilder &b) {
   }
   if (group.reduction || !group.channelwise.empty())
     emitFinish(b, partials);
-  for (linalg::GenericOp generic : group.elementwise)
+  for (linalg::GenericOp generic : group.elementwise) {
+    // The rest of the inputs stays in the second-level cache.
+    isStreaming = generic == group.elementwise.back();
     emitByLanes(b, generic, [&](OpBuilder &nested, int64_t lanes) {
       emitElementwise(nested, generic, lanes);
     });
+  }
   // Kernels overlap only if no other call is between their launches.
   for (Value memref : partials.memrefs)
     buffers.free(b, memref);
