@@ -149,6 +149,62 @@ func.func @two_groups(%x: memref<4096x64xf32>, %f: memref<64xf32>, %y: memref<40
   return
 }
 
+#rows = affine_map<(n, c, s) -> (n, c, s)>
+#row_channel = affine_map<(n, c, s) -> (c)>
+
+// Rows of 5001 elements have no vectors. Each of 4 x 8 rows is two parts, of a block each, whose channel is loaded once.
+// CHECK-LABEL: func @parts_of_rows(
+// CHECK:         gpu.launch {{.*}}blocks(%[[BLOCK:[^,]+]],{{.*}} in (%{{.+}} = %c64, {{.*}} function(@apply)
+// CHECK:           %[[NUMBER:.+]] = arith.subi %c63, %[[BLOCK]]
+// CHECK:           %[[ROW:.+]] = arith.divui %[[NUMBER]], %c2
+// CHECK:           %[[C:.+]] = arith.remui %[[ROW]], %c8
+// CHECK:           %[[N:.+]] = arith.divui %[[ROW]], %c8
+// CHECK:           %[[PART:.+]] = arith.remui %[[NUMBER]], %c2
+// CHECK:           arith.muli %[[PART]], %c2501
+// CHECK:           memref.load %{{.+}}[%[[C]]] : memref<8xf32>
+// CHECK:           scf.for
+// CHECK-COUNT-4:     memref.load %{{.+}}[%[[N]], %[[C]], %{{.+}}] : memref<4x8x5001xf32>
+// CHECK-NOT:       memref.load %{{.+}} : memref<8xf32>
+// CHECK:         return
+func.func @parts_of_rows(%x: memref<4x8x5001xf32>, %f: memref<8xf32>, %y: memref<4x8x5001xf32>) {
+  linalg.generic {indexing_maps = [#rows, #row_channel, #rows], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %f : memref<4x8x5001xf32>, memref<8xf32>) outs(%y : memref<4x8x5001xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 16>} {
+  ^bb0(%e: f32, %g: f32, %out: f32):
+    %0 = arith.mulf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// What the next kernel reads may stay in the cache.
+// CHECK-LABEL: func @two_kernels(
+// CHECK:         gpu.launch {{.*}} function(@apply)
+// CHECK:           vector.store %{{.+}}, %{{.+}} {alignment = 16 : i64} : memref<4096x64xf32>
+// CHECK:         gpu.launch {{.*}} function(@apply)
+// CHECK:           vector.store %{{.+}}, %{{.+}} {alignment = 16 : i64, nontemporal = true} : memref<4096x64xf32>
+// CHECK:         return
+func.func @two_kernels(%x: memref<4096x64xf32>, %f: memref<64xf32>, %y: memref<4096x64xf32>, %z: memref<4096x64xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %f : memref<4096x64xf32>, memref<64xf32>) outs(%y : memref<4096x64xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 16>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.mulf %e, %g : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%y, %f : memref<4096x64xf32>, memref<64xf32>) outs(%z : memref<4096x64xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 16>} {
+    ^bb0(%e: f32, %g: f32, %out: f32):
+      %0 = arith.addf %e, %g : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
 // Several blocks for each channel: blocks beside each other have shares of the same one.
 // CHECK-LABEL: func @shares_of_a_channel(
 // CHECK:         gpu.launch {{.*}}blocks(%[[BLOCK:[^,]+]],{{.*}} in (%{{.+}} = %c12, {{.*}} function(@reduce)

@@ -63,6 +63,9 @@ def quick_cases():
     yield Case(**COLUMNS, chip="sm_100", kernels=("one_pass",))
     yield Case((4, 3, 8), kernels=TWO_PASS, dynamic=True, mask=True)
     yield Case((4, 3, 7), kernels=("reduce_0", "finish", "apply_0"), dynamic=True, statistics="global")
+    # A part of a row for each block, where vectors do not fit: 3 parts, the last one shorter, and a row that is one.
+    yield Case((3, 4, 2501), two_pass(threads=64), data="bf16", producer="factor", consumer="add")
+    yield Case((2, 3, 5, 130), two_pass(threads=64), features=(2,), crops=("dy",), cropped=(3,))
     # Optional operands of a gradient.
     yield Case(**ROWS, schedule=one_pass(), mask=True, inv_std=True, scale=False)
     yield Case(**COLUMNS, schedule=two_pass(), mask=True, data="bf16")

@@ -75,12 +75,10 @@ bool GpuKernels::isRead(OpOperand &result) const {
          });
 }
 
-SmallVector<Value> GpuKernels::locateChannel(OpBuilder &b,
-                                             OpOperand &operand,
+SmallVector<Value> GpuKernels::locateChannel(OpBuilder &b, OpOperand &operand,
                                              const Indices &indices) const {
   auto generic = cast<linalg::GenericOp>(operand.getOwner());
-  AffineMap map =
-      generic.getIndexingMapsArray()[operand.getOperandNumber()];
+  AffineMap map = generic.getIndexingMapsArray()[operand.getOperandNumber()];
   if (generic == group.reduction)
     return applyMap(b, loc, map, indices);
   return applyMap(b, loc, map, pick(indices, group.features));
@@ -138,12 +136,11 @@ void GpuKernels::computeChannel(OpBuilder &b, const Indices &indices,
   SmallVector<Value> features = pick(indices, group.features);
   for (linalg::GenericOp generic : group.channelwise) {
     IRMapping mapping = cloneElement(
-        b, generic, {read, [&](OpBuilder &, unsigned loop) {
-                       return features[loop];
-                     }});
+        b, generic,
+        {read, [&](OpBuilder &, unsigned loop) { return features[loop]; }});
     Operation *yield = generic.getBody()->getTerminator();
-    for (auto [init, value] : llvm::zip_equal(generic.getDpsInitsMutable(),
-                                              yield->getOperands()))
+    for (auto [init, value] :
+         llvm::zip_equal(generic.getDpsInitsMutable(), yield->getOperands()))
       add(init, mapping.lookupOrDefault(value));
   }
 }

@@ -197,8 +197,8 @@ Value GpuKernels::loadPiece(OpBuilder &b, linalg::GenericOp generic,
   AffineMap map = generic.getMatchingIndexingMap(&operand);
   SmallVector<Value> position;
   if (isLinear && isDataMap(map))
-    std::tie(memref, position) = std::pair(
-        onChip.at(getViewed(memref)).linear, SmallVector{indices[inner]});
+    std::tie(memref, position) = std::pair(onChip.at(getViewed(memref)).linear,
+                                           SmallVector{indices[inner]});
   else
     std::tie(memref, position) = locate(b, memref, map, indices);
   if (lanes == 1 || !map.isFunctionOfDim(inner))

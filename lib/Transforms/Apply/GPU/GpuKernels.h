@@ -316,7 +316,7 @@ protected:
   /// Pieces of per-channel operands that the thread has in registers, by memref
   /// and map.
   DenseMap<std::pair<Value, AffineMap>, Value> kept;
-  std::string module;              // the symbol of the kernels
+  std::string module; // the symbol of the kernels
 };
 
 } // namespace mlir::bngrad

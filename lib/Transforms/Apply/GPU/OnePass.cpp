@@ -342,10 +342,10 @@ void OnePass::emitSumsOfChannel(OpBuilder &b, const Kernel &kernel) {
   // The rows of the block are adjacent on the chip.
   if (readsOnChip(group.reduction)) {
     isLinear = true;
-    sums = emitSums(b, createWalk(b, {inner}, stride, lanes), indices,
-                    {index.constant(0), kernel.thread, stride,
-                     index.mul(rows, length)},
-                    lanes);
+    sums = emitSums(
+        b, createWalk(b, {inner}, stride, lanes), indices,
+        {index.constant(0), kernel.thread, stride, index.mul(rows, length)},
+        lanes);
     isLinear = false;
   } else {
     Value first = index.mul(firstRow, length);

@@ -164,8 +164,7 @@ void OnePass::loadChannels(OpBuilder &b, const Kernel &kernel) {
     return;
   // Threads past the last slot load the first one.
   IndexBuilder index = at(b);
-  Value isSlot =
-      index.compare(arith::CmpIPredicate::ult, *slot, countSlots(b));
+  Value isSlot = index.compare(arith::CmpIPredicate::ult, *slot, countSlots(b));
   loaded = loadChannelInputs(
       b, getChannel(b, index.select(isSlot, *slot, index.constant(0))));
 }

@@ -117,13 +117,13 @@ void OnePass::emitBulkCopy(OpBuilder &b, const Segments &copied,
   Value row = index.add(firstRow, index.div(copied.first, segmentsOfRow));
   for (auto [i, operand] : llvm::enumerate(layout.operands)) {
     Value bytes = index.constant(getRunBytes(i) / stages.segmentsOfRow);
-    Value source =
-        index.add(index.mul(row, index.constant(layout.channels * layout.length)),
-                  index.mul(firstChannel, index.constant(layout.length)));
+    Value source = index.add(
+        index.mul(row, index.constant(layout.channels * layout.length)),
+        index.mul(firstChannel, index.constant(layout.length)));
     Value from = index.add(getAddress(b, operand),
                            index.mul(source, index.constant(layout.widths[i])));
-    from = index.add(
-        from, index.mul(index.rem(copied.first, segmentsOfRow), bytes));
+    from = index.add(from,
+                     index.mul(index.rem(copied.first, segmentsOfRow), bytes));
     Value to =
         index.add(getAddress(b, copies[i]), index.mul(copied.first, bytes));
     Value toShared = toPointer(b, to, NVVM::NVVMMemorySpace::Shared);
@@ -171,9 +171,9 @@ OnePass::Stages OnePass::planStages(Copy copy) const {
   int64_t pieces = rowsOfBlock * planned.segmentsOfRow * planned.segmentPieces;
   int64_t steps = llvm::divideCeil(pieces, planned.stepPieces);
   // A stage has a segment at least.
-  planned.steps = llvm::PowerOf2Ceil(std::max(
-      llvm::divideCeil(steps, kMostStages),
-      llvm::divideCeil(planned.segmentPieces, planned.stepPieces)));
+  planned.steps = llvm::PowerOf2Ceil(
+      std::max(llvm::divideCeil(steps, kMostStages),
+               llvm::divideCeil(planned.segmentPieces, planned.stepPieces)));
   planned.count = llvm::divideCeil(steps, planned.steps);
   return planned;
 }
@@ -272,8 +272,8 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
       Value stage = inside.constant(i);
       Value count = getSegmentsOfStage(nested, stage).count;
       nvgpu::MBarrierArriveExpectTxOp::create(
-          nested, loc, mbarriers,
-          inside.mul(count, inside.constant(bytes)), stage, Value());
+          nested, loc, mbarriers, inside.mul(count, inside.constant(bytes)),
+          stage, Value());
     }
   });
   // The lanes of a warp share the copies, of ten instructions each. Where a
@@ -282,9 +282,8 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
   Value isFirstWarp =
       index.compare(arith::CmpIPredicate::ult, kernel.thread, warpSize);
   emitIf(b, isFirstWarp, [&](OpBuilder &nested) {
-    Value count =
-        layout.channelsInnermost ? constant(nested, stages.count)
-                                 : countSegments(nested);
+    Value count = layout.channelsInnermost ? constant(nested, stages.count)
+                                           : countSegments(nested);
     auto loop = scf::ForOp::create(
         nested, loc, kernel.thread, count, warpSize, ValueRange(),
         [&](OpBuilder &run, Location, Value number, ValueRange) {

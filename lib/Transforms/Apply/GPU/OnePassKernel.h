@@ -187,16 +187,16 @@ private:
   bool readsResults = false;       // whether the kernel reads memory of results
   DenseMap<Value, Value> flatData; // by memref: [row, element of a flat row]
   // In the kernel:
-  Value rank;                 // of the block in its cluster
-  Value firstRow, rows;       // of this block
-  Value firstChannel;         // of the tile
-  SmallVector<Value> copies;  // of the operands, in shared memory
-  Stages stages;              // of the copies
-  Value mbarriers;            // by stage
-  SmallVector<Value> scratch; // for sums across a block
+  Value rank;                          // of the block in its cluster
+  Value firstRow, rows;                // of this block
+  Value firstChannel;                  // of the tile
+  SmallVector<Value> copies;           // of the operands, in shared memory
+  Stages stages;                       // of the copies
+  Value mbarriers;                     // by stage
+  SmallVector<Value> scratch;          // for sums across a block
   DenseMap<OpOperand *, Value> loaded; // the inputs of a channel
   ThreadGrid flatGrid;                 // the threads for flat rows
-  FlatPiece flatPiece;        // of the thread
+  FlatPiece flatPiece;                 // of the thread
 };
 
 } // namespace mlir::bngrad

@@ -35,6 +35,10 @@ static constexpr int64_t kFinishThreads = 128;
 static constexpr int64_t kLeastFinishColumns = 8;
 /// Most threads that share the slices of a channel.
 static constexpr int64_t kMostFinishRows = 64;
+/// Elements of a row for each thread of a block, at least, if it takes one row.
+static constexpr int64_t kLeastRowThreads = 2;
+/// Chunks of such a block, at most.
+static constexpr int64_t kMostRowChunks = 4;
 /// Slices whose sums a thread loads before it adds the first.
 static constexpr int64_t kSlicesAtOnce = 8;
 
@@ -128,6 +132,15 @@ private:
   void emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
                         const Partials &partials, const FinishGrid &grid);
   void emitElementwise(OpBuilder &b, linalg::GenericOp generic, int64_t lanes);
+  /// The number of a block, of `blocks`, from the end: that of the data is
+  /// still in the cache.
+  Value getNumberFromEnd(OpBuilder &b, const Kernel &kernel,
+                         Value blocks) const;
+  /// Whether a block computes elements of one row. Without vectors, the walk
+  /// from one channel to the next would take more time than memory does.
+  bool takesRows(int64_t lanes) const;
+  /// As emitElementwise, a part of a row in each block.
+  void emitRows(OpBuilder &b, linalg::GenericOp generic);
 
   /// Whether a kernel lets the blocks of the next one start. The last one does
   /// not: those of other programs could then run while the group does.
@@ -471,8 +484,44 @@ void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
   addAcrossRows(b, kernel, threadGrid, sums, /*lanes=*/1, finish);
 }
 
+Value TwoPass::getNumberFromEnd(OpBuilder &b, const Kernel &kernel,
+                                Value blocks) const {
+  IndexBuilder index = at(b);
+  return index.sub(index.sub(blocks, index.constant(1)), kernel.block);
+}
+
+bool TwoPass::takesRows(int64_t lanes) const {
+  std::optional<int64_t> length = getConstantIntValue(sizes[inner]);
+  return lanes == 1 && group.numLoops > 1 && !group.isFeature(inner) &&
+         length && *length >= kLeastRowThreads * threads;
+}
+
+void TwoPass::emitRows(OpBuilder &b, linalg::GenericOp generic) {
+  IndexBuilder index = at(b);
+  Value stride = index.constant(threads);
+  Walk walk = createWalk(b, {inner}, stride, /*lanes=*/1);
+  Value most = index.constant(threads * kUnroll * kMostRowChunks);
+  Value parts = index.ceilDiv(sizes[inner], most);
+  Value length = index.ceilDiv(sizes[inner], parts);
+  auto outer = llvm::to_vector(llvm::seq<unsigned>(0, inner));
+  Value rows = index.product(pick(sizes, outer));
+  Value blocks = index.mul(rows, parts);
+  launch(b, "apply", {blocks, threads}, [&](OpBuilder &nested, Kernel kernel) {
+    IndexBuilder inside = at(nested);
+    Value number = getNumberFromEnd(nested, kernel, blocks);
+    Indices first(group.numLoops, inside.constant(0));
+    delinearize(nested, inside.div(number, parts), outer, first);
+    Value from = inside.mul(inside.rem(number, parts), length);
+    Value to = inside.min(inside.add(from, length), sizes[inner]);
+    emitElements(nested, generic, walk, first,
+                 {from, kernel.thread, stride, to}, /*lanes=*/1);
+  });
+}
+
 void TwoPass::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
                               int64_t lanes) {
+  if (takesRows(lanes))
+    return emitRows(b, generic);
   IndexBuilder index = at(b);
   Value stride = index.constant(threads);
   Walk walk =
@@ -484,9 +533,7 @@ void TwoPass::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
   bool isWhole = matchPattern(index.rem(pieces, chunk), m_Zero());
   launch(b, "apply", {blocks, threads}, [&](OpBuilder &nested, Kernel kernel) {
     IndexBuilder inside = at(nested);
-    // Backwards: the end of the data is still in the cache.
-    Value number =
-        inside.sub(inside.sub(blocks, inside.constant(1)), kernel.block);
+    Value number = getNumberFromEnd(nested, kernel, blocks);
     Value from = inside.mul(number, chunk);
     Value to = inside.min(inside.add(from, chunk), pieces);
     emitElements(nested, generic, walk, Indices(),

@@ -21,8 +21,8 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Registers of a multiprocessor, of 32 bits: the same on all chips. Source: the
-/// tables of compute capabilities in the CUDA C++ programming guide.
+/// Registers of a multiprocessor, of 32 bits: the same on all chips. Source:
+/// the tables of compute capabilities in the CUDA C++ programming guide.
 static constexpr int64_t kRegisters = 64 << 10;
 /// Registers of a thread that no kernel needs more of. A bound below it could
 /// cost spills.
@@ -53,10 +53,9 @@ static int64_t countStaticBytes(gpu::GPUFuncOp kernel) {
 /// their shared memory and their number.
 static int64_t countResident(gpu::LaunchFuncOp launch, gpu::GPUFuncOp kernel,
                              int64_t dynamicBytes, const CudaChip &chip) {
-  int64_t bytes = dynamicBytes + countStaticBytes(kernel) +
-                  CudaChip::kDriverSharedBytes;
-  int64_t resident =
-      (chip.sharedBytes + CudaChip::kDriverSharedBytes) / bytes;
+  int64_t bytes =
+      dynamicBytes + countStaticBytes(kernel) + CudaChip::kDriverSharedBytes;
+  int64_t resident = (chip.sharedBytes + CudaChip::kDriverSharedBytes) / bytes;
   if (std::optional<int64_t> blocks =
           getConstantIntValue(launch.getGridSizeX()))
     resident = std::min<int64_t>(

@@ -72,9 +72,8 @@ static void lower(OpBuilder &b, LLVM::StoreOp store, int64_t bytes) {
           LLVM::ConstantOp::create(b, loc, b.getI32IntegerAttr(word));
       words.push_back(LLVM::ExtractElementOp::create(b, loc, all, number));
     }
-    Value at = LLVM::GEPOp::create(
-        b, loc, global, b.getI32Type(), address,
-        LLVM::GEPArg(static_cast<int32_t>(first)));
+    Value at = LLVM::GEPOp::create(b, loc, global, b.getI32Type(), address,
+                                   LLVM::GEPArg(static_cast<int32_t>(first)));
     storeWords(b, loc, at, words);
   }
   store.erase();
@@ -88,7 +87,8 @@ struct BNGradLowerStreamingStoresPass
     OpBuilder b(&getContext());
     getOperation().walk([&](LLVM::StoreOp store) {
       auto pointer = cast<LLVM::LLVMPointerType>(store.getAddr().getType());
-      auto space = static_cast<NVVM::NVVMMemorySpace>(pointer.getAddressSpace());
+      auto space =
+          static_cast<NVVM::NVVMMemorySpace>(pointer.getAddressSpace());
       bool isGlobal = space == NVVM::NVVMMemorySpace::Generic ||
                       space == NVVM::NVVMMemorySpace::Global;
       if (int64_t bytes = countBytes(store);
