@@ -264,6 +264,19 @@ func.func @two_dims_long(%dy: tensor<1048576x32xf32>, %x: tensor<1048576x32xf32>
   return %0#0, %0#1 : tensor<1048576x32xf32>, tensor<32xf32>
 }
 
+// Elements of 16 bits, but no vectors: more threads for each block.
+// CHECK-LABEL: func.func @odd_channels(
+// SM_75: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 144, fma = true>}
+// SM_80: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 216, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 264, fma = true>}
+// SM_100: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 296, fma = true>}
+// SM_120: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 340, fma = true>}
+func.func @odd_channels(%dy: tensor<401408x13xbf16>, %x: tensor<401408x13xbf16>, %p: tensor<13xf32>) -> (tensor<401408x13xbf16>, tensor<13xf32>) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<401408x13xbf16>) input(%x : tensor<401408x13xbf16>) mean(%p : tensor<13xf32>) variance(%p : tensor<13xf32>)
+      {feature_dims = array<i64: 1>} : tensor<401408x13xbf16>, tensor<13xf32>, tensor<13xf32>
+  return %0#0, %0#1 : tensor<401408x13xbf16>, tensor<13xf32>
+}
+
 // CHECK-LABEL: func.func @few_channels(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 432, fma = true>}

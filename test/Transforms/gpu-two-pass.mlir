@@ -152,15 +152,16 @@ func.func @two_groups(%x: memref<4096x64xf32>, %f: memref<64xf32>, %y: memref<40
 #rows = affine_map<(n, c, s) -> (n, c, s)>
 #row_channel = affine_map<(n, c, s) -> (c)>
 
-// Rows of 5001 elements have no vectors. Each of 4 x 8 rows is two parts, of a block each, whose channel is loaded once.
+// Rows of 5001 elements have no vectors. Each of 4 x 8 rows is three parts, of a block each, which loads the value of
+// its channel once.
 // CHECK-LABEL: func @parts_of_rows(
-// CHECK:         gpu.launch {{.*}}blocks(%[[BLOCK:[^,]+]],{{.*}} in (%{{.+}} = %c64, {{.*}} function(@apply)
-// CHECK:           %[[NUMBER:.+]] = arith.subi %c63, %[[BLOCK]]
-// CHECK:           %[[ROW:.+]] = arith.divui %[[NUMBER]], %c2
+// CHECK:         gpu.launch {{.*}}blocks(%[[BLOCK:[^,]+]],{{.*}} in (%{{.+}} = %c96, {{.*}} function(@apply)
+// CHECK:           %[[NUMBER:.+]] = arith.subi %c95, %[[BLOCK]]
+// CHECK:           %[[ROW:.+]] = arith.divui %[[NUMBER]], %c3
 // CHECK:           %[[C:.+]] = arith.remui %[[ROW]], %c8
 // CHECK:           %[[N:.+]] = arith.divui %[[ROW]], %c8
-// CHECK:           %[[PART:.+]] = arith.remui %[[NUMBER]], %c2
-// CHECK:           arith.muli %[[PART]], %c2501
+// CHECK:           %[[PART:.+]] = arith.remui %[[NUMBER]], %c3
+// CHECK:           arith.muli %[[PART]], %c1667
 // CHECK:           memref.load %{{.+}}[%[[C]]] : memref<8xf32>
 // CHECK:           scf.for
 // CHECK-COUNT-4:     memref.load %{{.+}}[%[[N]], %[[C]], %{{.+}}] : memref<4x8x5001xf32>
@@ -169,6 +170,30 @@ func.func @two_groups(%x: memref<4096x64xf32>, %f: memref<64xf32>, %y: memref<40
 func.func @parts_of_rows(%x: memref<4x8x5001xf32>, %f: memref<8xf32>, %y: memref<4x8x5001xf32>) {
   linalg.generic {indexing_maps = [#rows, #row_channel, #rows], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%x, %f : memref<4x8x5001xf32>, memref<8xf32>) outs(%y : memref<4x8x5001xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 16>} {
+  ^bb0(%e: f32, %g: f32, %out: f32):
+    %0 = arith.mulf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// Of 256 threads, 247 are 19 rows of 13 channels: each loads the value of its own once. A block has 8 such rows for each.
+// CHECK-LABEL: func @odd_channels(
+// CHECK:         gpu.launch {{.*}} threads(%[[THREAD:[^,]+]],{{.*}} in (%{{.+}} = %c256, {{.*}} function(@apply)
+// CHECK:           arith.muli %{{.+}}, %c152
+// CHECK:           %[[ROW:.+]] = arith.divui %[[THREAD]], %c13
+// CHECK:           %[[C:.+]] = arith.remui %[[THREAD]], %c13
+// CHECK:           %[[ACTIVE:.+]] = arith.cmpi ult, %[[ROW]], %c19
+// CHECK:           scf.if %[[ACTIVE]]
+// CHECK:             memref.load %{{.+}}[%[[C]]] : memref<13xf32>
+// CHECK:             scf.for
+// CHECK-COUNT-4:       memref.load %{{.+}}[%{{.+}}, %[[C]]] : memref<4096x13xf32>
+// CHECK-NOT:           memref.load %{{.+}} : memref<13xf32>
+// CHECK:         return
+func.func @odd_channels(%x: memref<4096x13xf32>, %f: memref<13xf32>, %y: memref<4096x13xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<4096x13xf32>, memref<13xf32>) outs(%y : memref<4096x13xf32>)
       attrs = {bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 16>} {
   ^bb0(%e: f32, %g: f32, %out: f32):
     %0 = arith.mulf %e, %g : f32

@@ -83,7 +83,6 @@ TEST(ChooseGpuScheduleTest, ClusterIsAllowedOnTheChip) {
 TEST(ChooseGpuScheduleTest, TwoBlocksShareAMultiprocessor) {
   // Half of 227 KB less 12 KB, of sixteen blocks.
   EXPECT_EQ(choose(makeLayout(6496, 200, 32))->blockThreads, 256);
-  EXPECT_FALSE(choose(makeRowMajor(13200, 1024)));
 }
 
 TEST(ChooseGpuScheduleTest, OneBlockFillsAMultiprocessor) {
@@ -97,6 +96,13 @@ TEST(ChooseGpuScheduleTest, OneBlockFillsAMultiprocessor) {
   EXPECT_FALSE(choose(makeLayout(2, 400, 14002)));
   EXPECT_FALSE(choose(makeLayout(208, 400, 1026)));
   EXPECT_EQ(choose(makeLayout(208, 400, 1028))->blockThreads, 512);
+  // 1720 rows of 16 innermost channels. Rows that are not aligned.
+  schedule = choose(makeRowMajor(27520, 1024));
+  EXPECT_EQ(schedule->blockThreads, 512);
+  EXPECT_EQ(schedule->blockChannels, 16);
+  EXPECT_EQ(schedule->clusterBlocks, 16);
+  EXPECT_FALSE(choose(makeRowMajor(27521, 1024)));
+  EXPECT_FALSE(choose(makeRowMajor(27520, 1026)));
 }
 
 TEST(ChooseGpuScheduleTest, OneWaveNeedsNoCluster) {
@@ -107,7 +113,23 @@ TEST(ChooseGpuScheduleTest, OneWaveNeedsNoCluster) {
   EXPECT_EQ(choose(makeLayout(407, 133, 32))->clusterBlocks, 2);
   // Two fit on one as well.
   EXPECT_EQ(choose(makeLayout(400, 132, 32))->blockThreads, 512);
-  EXPECT_EQ(choose(makeRowMajor(407, 3200))->clusterBlocks, 2);
+  EXPECT_EQ(choose(makeRowMajor(407, 3200))->clusterBlocks, 1);
+  EXPECT_EQ(choose(makeRowMajor(407, 3168))->clusterBlocks, 2);
+}
+
+TEST(ChooseGpuScheduleTest, OneWaveNeedsNoLargeCluster) {
+  // Of 8 blocks that fill a multiprocessor each instead of 16 smaller ones.
+  EXPECT_EQ(choose(makeRowMajor(6272, 416))->clusterBlocks, 8);
+  EXPECT_EQ(choose(makeRowMajor(6272, 416))->blockThreads, 512);
+  EXPECT_EQ(choose(makeRowMajor(6272, 384))->clusterBlocks, 16);
+  EXPECT_EQ(choose(makeRowMajor(6272, 544))->clusterBlocks, 16);
+}
+
+TEST(ChooseGpuScheduleTest, LastWaveIsFull) {
+  // 512 blocks: two at a time of each multiprocessor, in two waves. 384 are one
+  // wave of three.
+  EXPECT_EQ(choose(makeRowMajor(8192, 1024, 2))->blockThreads, 512);
+  EXPECT_EQ(choose(makeRowMajor(8192, 768, 2))->blockThreads, 256);
 }
 
 TEST(ChooseGpuScheduleTest, ClusterHasARowForEachBlock) {
@@ -176,12 +198,12 @@ TEST(ChooseGpuScheduleTest, FlatRows) {
 
 TEST(ChooseGpuScheduleTest, FlatRowsShareSharedMemory) {
   // 13 slots for each of 4 channels and 5 rows, 4 for their totals, 20 bytes of
-  // results of each, and 8 mbarriers.
+  // results of each, and 32 mbarriers.
   OnePassLayout layout = makeLayout(128, 512, 49);
   GpuSchedule schedule;
   schedule.blockChannels = 4;
   EXPECT_EQ(layout.getStaticBytes(schedule),
-            (4 * 13 * 5 + 4) * 8 + 4 * 20 + 64);
+            (4 * 13 * 5 + 4) * 8 + 4 * 20 + 256);
 }
 
 TEST(ChooseGpuScheduleTest, ColumnsShareSharedMemory) {
@@ -190,14 +212,14 @@ TEST(ChooseGpuScheduleTest, ColumnsShareSharedMemory) {
   GpuSchedule schedule;
   schedule.blockThreads = 1024;
   schedule.blockChannels = 256;
-  int64_t ofChannels = 256 * (8 + 20) + 64;
+  int64_t ofChannels = 256 * (8 + 20) + 256;
   EXPECT_EQ(layout.getStaticBytes(schedule), 32 * 256 * 8 + ofChannels);
   schedule.accessBits = 64;
   EXPECT_EQ(layout.getStaticBytes(schedule), 16 * 256 * 8 + ofChannels);
   // A warp adds the sums of 4 rows of 8 threads.
   schedule.blockThreads = 256;
   schedule.blockChannels = 32;
-  EXPECT_EQ(layout.getStaticBytes(schedule), 8 * 32 * 8 + 32 * (8 + 20) + 64);
+  EXPECT_EQ(layout.getStaticBytes(schedule), 8 * 32 * 8 + 32 * (8 + 20) + 256);
 }
 
 TEST(ChooseGpuScheduleTest, ThreadsOfFlatRows) {
@@ -250,13 +272,22 @@ TEST(ChooseGpuScheduleTest, JoinedChannelsStayFlat) {
 }
 
 TEST(ChooseGpuScheduleTest, RowsOfATileAreWholeLines) {
-  EXPECT_EQ(choose(makeRowMajor(300, 1024))->blockChannels, 32);
-  EXPECT_EQ(choose(makeRowMajor(300, 1024, 2))->blockChannels, 64);
-  // Fewer channels than a line has.
-  EXPECT_EQ(choose(makeRowMajor(300, 24))->blockChannels, 24);
+  EXPECT_EQ(choose(makeRowMajor(300, 4096))->blockChannels, 32);
+  EXPECT_EQ(choose(makeRowMajor(300, 8192, 2))->blockChannels, 64);
   // Half a line where a cluster does not hold the whole one.
   EXPECT_EQ(choose(makeRowMajor(6400, 1024))->blockChannels, 32);
   EXPECT_EQ(choose(makeRowMajor(12800, 1024))->blockChannels, 16);
+}
+
+TEST(ChooseGpuScheduleTest, TilesAreNarrowWhereBlocksAreFew) {
+  // Half a line for at most 66 blocks, and a sector for at most 66 of these.
+  EXPECT_EQ(choose(makeRowMajor(300, 67 * 32))->blockChannels, 32);
+  EXPECT_EQ(choose(makeRowMajor(300, 66 * 32))->blockChannels, 16);
+  EXPECT_EQ(choose(makeRowMajor(300, 33 * 32))->blockChannels, 8);
+  EXPECT_EQ(choose(makeRowMajor(300, 32))->blockChannels, 8);
+  EXPECT_EQ(choose(makeRowMajor(300, 64, 2))->blockChannels, 16);
+  // A quarter of 24 channels is not aligned.
+  EXPECT_EQ(choose(makeRowMajor(300, 24))->blockChannels, 12);
 }
 
 TEST(ChooseGpuScheduleTest, ChipsWithoutClusters) {

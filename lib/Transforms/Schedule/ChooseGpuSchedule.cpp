@@ -356,6 +356,10 @@ GpuSchedule mlir::bngrad::chooseTwoPass(int64_t tiles, int64_t lanes,
 static GpuSchedule chooseTwoPassOf(const ScheduledGroup &group,
                                    const CudaChip &chip) {
   int64_t lanes = getMostLanes(group.getDataGenerics(), /*accessBits=*/128);
+  // Rows that are no multiple of a vector are read element by element.
+  int64_t length = group.getLoopSizes().back();
+  if (!ShapedType::isDynamic(length) && length % lanes != 0)
+    lanes = 1;
   return chooseTwoPass(countTiles(group), lanes, chip);
 }
 

@@ -66,6 +66,9 @@ def quick_cases():
     # A part of a row for each block, where vectors do not fit: 3 parts, the last one shorter, and a row that is one.
     yield Case((3, 4, 2501), two_pass(threads=64), data="bf16", producer="factor", consumer="add")
     yield Case((2, 3, 5, 130), two_pass(threads=64), features=(2,), crops=("dy",), cropped=(3,))
+    # A thread for an innermost channel: 4 rows of 13 channels, of which the last block has a part; more than threads.
+    yield Case((70, 13), two_pass(threads=64), data="bf16", producer="residual", consumer="add")
+    yield Case((7, 67), two_pass(threads=64), data="f16", mask=True)
     # Optional operands of a gradient.
     yield Case(**ROWS, schedule=one_pass(), mask=True, inv_std=True, scale=False)
     yield Case(**COLUMNS, schedule=two_pass(), mask=True, data="bf16")

@@ -14,8 +14,8 @@
 
 #include "TwoPass.h"
 #include "Apply/Sums.h"
-#include "GpuKernels.h"
 #include "Schedule/OnePassLayout.h"
+#include "TwoPassKernel.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -35,118 +35,8 @@ static constexpr int64_t kFinishThreads = 128;
 static constexpr int64_t kLeastFinishColumns = 8;
 /// Most threads that share the slices of a channel.
 static constexpr int64_t kMostFinishRows = 64;
-/// Elements of a row for each thread of a block, at least, if it takes one row.
-static constexpr int64_t kLeastRowThreads = 2;
-/// Chunks of such a block, at most.
-static constexpr int64_t kMostRowChunks = 4;
 /// Slices whose sums a thread loads before it adds the first.
 static constexpr int64_t kSlicesAtOnce = 8;
-
-namespace {
-class TwoPass : public GpuKernels {
-public:
-  TwoPass(OpBuilder &b, const ScheduledGroup &group, const CudaChip &chip,
-          const GpuSchedule &schedule, DeviceBuffers &buffers)
-      : GpuKernels(b, group, schedule, buffers),
-        overlaps(chip.canOverlapLaunches()) {}
-
-  void emit(OpBuilder &b);
-
-private:
-  using LanesBody = function_ref<void(OpBuilder &, int64_t)>;
-
-  /// Emits `body` for vectors where `generics` can be read in vectors, else for
-  /// single elements; sizes and alignments not known yet are tested at run
-  /// time.
-  void emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
-                   LanesBody body);
-
-  /// Partial sums, as [sum][slice][channel].
-  struct Partials {
-    SmallVector<Value> memrefs; // by sum
-    Value slices;
-  };
-  Partials createPartials(OpBuilder &b, Value slices);
-  /// The work of the blocks that add up.
-  struct Work {
-    Value tiles;           // of channels, each a block's at a time
-    Value elements;        // of a channel
-    Value elementsOfBlock; // those of a channel that a block takes at a time
-  };
-  /// The number of slices that `work` is cut into, per tile.
-  Value countSlices(OpBuilder &b, const Work &work);
-  /// The pieces of slices. They alternate, so that all blocks move through
-  /// memory together, towards its end. Where that would take too many
-  /// registers, each is contiguous: if their number is known at run time only,
-  /// and for sums of 64 bits in several loops.
-  struct Slicing {
-    int64_t width; // threads beside each other
-    Value stride;  // of a walk
-    Value pieces;  // of all slices
-    Value length;  // of a contiguous slice
-  };
-  bool alternates(const Partials &partials) const {
-    bool isWide = llvm::any_of(llvm::seq(numSums()), [&](unsigned i) {
-      return sumType(i).getWidth() > 32;
-    });
-    return getConstantIntValue(partials.slices).has_value() &&
-           (reduced.size() == 1 || !isWide);
-  }
-  Value getStride(OpBuilder &b, const Partials &partials, int64_t width) const;
-  Slicing planSlices(OpBuilder &b, const Partials &partials, int64_t width,
-                     const Walk &walk, Value stride) const;
-  ThreadPieces getSlice(OpBuilder &b, const Slicing &slicing, Value number,
-                        Value thread) const;
-  /// Threads beside each other in a channel.
-  void emitChannelSums(OpBuilder &b, const Partials &partials, int64_t lanes);
-
-  /// The columns of a row, each of `lanes` channels, in tiles of a block.
-  struct ColumnTiles {
-    int64_t rows, columns;               // of threads
-    SmallVector<unsigned> outerFeatures; // features other than `inner`
-    Value columnsOfRow, tilesOfRow;
-    Value count; // of tiles
-    Walk walk;   // of a thread, down its column
-    Slicing slicing;
-  };
-  ColumnTiles planColumns(OpBuilder &b, const Partials &partials,
-                          int64_t lanes);
-  /// Threads beside each other in different channels.
-  void emitColumnSums(OpBuilder &b, const Partials &partials, int64_t lanes);
-  /// The kernel: the sums of a slice of the pieces of each column of a tile.
-  void emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
-                      const Partials &partials, const ColumnTiles &tiles,
-                      int64_t lanes);
-
-  /// The threads of a block of the kernel that finishes: a column for each
-  /// channel, whose rows share its slices.
-  struct FinishGrid {
-    int64_t rows, columns;
-  };
-  FinishGrid planFinish(const Partials &partials) const;
-  /// The sums of every `rows`-th slice of `channel`, from `row` on.
-  SmallVector<Value> addSlices(OpBuilder &b, const Partials &partials,
-                               int64_t rows, Value row, Value channel) const;
-  void emitFinish(OpBuilder &b, const Partials &partials);
-  /// The kernel: the totals of a tile of channels, and their results.
-  void emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
-                        const Partials &partials, const FinishGrid &grid);
-  void emitElementwise(OpBuilder &b, linalg::GenericOp generic, int64_t lanes);
-  /// The number of a block, of `blocks`, from the end: that of the data is
-  /// still in the cache.
-  Value getNumberFromEnd(OpBuilder &b, const Kernel &kernel,
-                         Value blocks) const;
-  /// Whether a block computes elements of one row. Without vectors, the walk
-  /// from one channel to the next would take more time than memory does.
-  bool takesRows(int64_t lanes) const;
-  /// As emitElementwise, a part of a row in each block.
-  void emitRows(OpBuilder &b, linalg::GenericOp generic);
-
-  /// Whether a kernel lets the blocks of the next one start. The last one does
-  /// not: those of other programs could then run while the group does.
-  bool overlaps;
-};
-} // namespace
 
 void TwoPass::emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
                           LanesBody body) {
@@ -482,63 +372,6 @@ void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
       },
       zeroSums(b));
   addAcrossRows(b, kernel, threadGrid, sums, /*lanes=*/1, finish);
-}
-
-Value TwoPass::getNumberFromEnd(OpBuilder &b, const Kernel &kernel,
-                                Value blocks) const {
-  IndexBuilder index = at(b);
-  return index.sub(index.sub(blocks, index.constant(1)), kernel.block);
-}
-
-bool TwoPass::takesRows(int64_t lanes) const {
-  std::optional<int64_t> length = getConstantIntValue(sizes[inner]);
-  return lanes == 1 && group.numLoops > 1 && !group.isFeature(inner) &&
-         length && *length >= kLeastRowThreads * threads;
-}
-
-void TwoPass::emitRows(OpBuilder &b, linalg::GenericOp generic) {
-  IndexBuilder index = at(b);
-  Value stride = index.constant(threads);
-  Walk walk = createWalk(b, {inner}, stride, /*lanes=*/1);
-  Value most = index.constant(threads * kUnroll * kMostRowChunks);
-  Value parts = index.ceilDiv(sizes[inner], most);
-  Value length = index.ceilDiv(sizes[inner], parts);
-  auto outer = llvm::to_vector(llvm::seq<unsigned>(0, inner));
-  Value rows = index.product(pick(sizes, outer));
-  Value blocks = index.mul(rows, parts);
-  launch(b, "apply", {blocks, threads}, [&](OpBuilder &nested, Kernel kernel) {
-    IndexBuilder inside = at(nested);
-    Value number = getNumberFromEnd(nested, kernel, blocks);
-    Indices first(group.numLoops, inside.constant(0));
-    delinearize(nested, inside.div(number, parts), outer, first);
-    Value from = inside.mul(inside.rem(number, parts), length);
-    Value to = inside.min(inside.add(from, length), sizes[inner]);
-    emitElements(nested, generic, walk, first,
-                 {from, kernel.thread, stride, to}, /*lanes=*/1);
-  });
-}
-
-void TwoPass::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
-                              int64_t lanes) {
-  if (takesRows(lanes))
-    return emitRows(b, generic);
-  IndexBuilder index = at(b);
-  Value stride = index.constant(threads);
-  Walk walk =
-      createWalk(b, llvm::to_vector(llvm::seq<unsigned>(0, group.numLoops)),
-                 stride, lanes);
-  Value pieces = countPieces(b, walk);
-  Value chunk = index.constant(threads * kUnroll);
-  Value blocks = index.ceilDiv(pieces, chunk);
-  bool isWhole = matchPattern(index.rem(pieces, chunk), m_Zero());
-  launch(b, "apply", {blocks, threads}, [&](OpBuilder &nested, Kernel kernel) {
-    IndexBuilder inside = at(nested);
-    Value number = getNumberFromEnd(nested, kernel, blocks);
-    Value from = inside.mul(number, chunk);
-    Value to = inside.min(inside.add(from, chunk), pieces);
-    emitElements(nested, generic, walk, Indices(),
-                 {from, kernel.thread, stride, to, isWhole}, lanes);
-  });
 }
 
 void TwoPass::emit(OpBuilder &b) {

@@ -1,0 +1,134 @@
+//===- TwoPassKernel.h - the kernels of two_pass ----------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_GPU_TWOPASSKERNEL_H
+#define BNGRAD_LIB_TRANSFORMS_APPLY_GPU_TWOPASSKERNEL_H
+
+#include "GpuKernels.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+namespace mlir::bngrad {
+
+/// Emits the kernels of `#bngrad.schedule<two_pass>`.
+class TwoPass : public GpuKernels {
+public:
+  TwoPass(OpBuilder &b, const ScheduledGroup &group, const CudaChip &chip,
+          const GpuSchedule &schedule, DeviceBuffers &buffers)
+      : GpuKernels(b, group, schedule, buffers),
+        overlaps(chip.canOverlapLaunches()) {}
+
+  void emit(OpBuilder &b);
+
+private:
+  using LanesBody = function_ref<void(OpBuilder &, int64_t)>;
+
+  /// Emits `body` for vectors where `generics` can be read in vectors, else for
+  /// single elements; sizes and alignments not known yet are tested at run
+  /// time.
+  void emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
+                   LanesBody body);
+
+  /// Partial sums, as [sum][slice][channel].
+  struct Partials {
+    SmallVector<Value> memrefs; // by sum
+    Value slices;
+  };
+  Partials createPartials(OpBuilder &b, Value slices);
+  /// The work of the blocks that add up.
+  struct Work {
+    Value tiles;           // of channels, each a block's at a time
+    Value elements;        // of a channel
+    Value elementsOfBlock; // those of a channel that a block takes at a time
+  };
+  /// The number of slices that `work` is cut into, per tile.
+  Value countSlices(OpBuilder &b, const Work &work);
+  /// The pieces of slices. They alternate, so that all blocks move through
+  /// memory together, towards its end. Where that would take too many
+  /// registers, each is contiguous: if their number is known at run time only,
+  /// and for sums of 64 bits in several loops.
+  struct Slicing {
+    int64_t width; // threads beside each other
+    Value stride;  // of a walk
+    Value pieces;  // of all slices
+    Value length;  // of a contiguous slice
+  };
+  bool alternates(const Partials &partials) const {
+    bool isWide = llvm::any_of(llvm::seq(numSums()), [&](unsigned i) {
+      return sumType(i).getWidth() > 32;
+    });
+    return getConstantIntValue(partials.slices).has_value() &&
+           (reduced.size() == 1 || !isWide);
+  }
+  Value getStride(OpBuilder &b, const Partials &partials, int64_t width) const;
+  Slicing planSlices(OpBuilder &b, const Partials &partials, int64_t width,
+                     const Walk &walk, Value stride) const;
+  ThreadPieces getSlice(OpBuilder &b, const Slicing &slicing, Value number,
+                        Value thread) const;
+  /// Threads beside each other in a channel.
+  void emitChannelSums(OpBuilder &b, const Partials &partials, int64_t lanes);
+
+  /// The columns of a row, each of `lanes` channels, in tiles of a block.
+  struct ColumnTiles {
+    int64_t rows, columns;               // of threads
+    SmallVector<unsigned> outerFeatures; // features other than `inner`
+    Value columnsOfRow, tilesOfRow;
+    Value count; // of tiles
+    Walk walk;   // of a thread, down its column
+    Slicing slicing;
+  };
+  ColumnTiles planColumns(OpBuilder &b, const Partials &partials,
+                          int64_t lanes);
+  /// Threads beside each other in different channels.
+  void emitColumnSums(OpBuilder &b, const Partials &partials, int64_t lanes);
+  /// The kernel: the sums of a slice of the pieces of each column of a tile.
+  void emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
+                      const Partials &partials, const ColumnTiles &tiles,
+                      int64_t lanes);
+
+  /// The threads of a block of the kernel that finishes: a column for each
+  /// channel, whose rows share its slices.
+  struct FinishGrid {
+    int64_t rows, columns;
+  };
+  FinishGrid planFinish(const Partials &partials) const;
+  /// The sums of every `rows`-th slice of `channel`, from `row` on.
+  SmallVector<Value> addSlices(OpBuilder &b, const Partials &partials,
+                               int64_t rows, Value row, Value channel) const;
+  void emitFinish(OpBuilder &b, const Partials &partials);
+  /// The kernel: the totals of a tile of channels, and their results.
+  void emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
+                        const Partials &partials, const FinishGrid &grid);
+
+  // Elements (TwoPassElements.cpp).
+  /// A kernel that computes the elements of `generic`.
+  void emitElementwise(OpBuilder &b, linalg::GenericOp generic, int64_t lanes);
+  /// The number of a block, of `blocks`, from the end: that of the data is
+  /// still in the cache.
+  Value getNumberFromEnd(OpBuilder &b, const Kernel &kernel,
+                         Value blocks) const;
+  /// Whether a block computes elements of one row. Without vectors, the walk
+  /// from one channel to the next would take more time than memory does.
+  bool takesRows(int64_t lanes) const;
+  /// As emitElementwise, a part of a row in each block.
+  void emitRows(OpBuilder &b, linalg::GenericOp generic);
+  /// Whether a thread computes elements of one innermost channel, for the same
+  /// reason.
+  bool takesColumns(int64_t lanes) const;
+  /// As emitElementwise, rows of threads in each block, one of which has an
+  /// element of each channel.
+  void emitColumns(OpBuilder &b, linalg::GenericOp generic);
+
+  /// Whether a kernel lets the blocks of the next one start. The last one does
+  /// not: those of other programs could then run while the group does.
+  bool overlaps;
+};
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_APPLY_GPU_TWOPASSKERNEL_H
