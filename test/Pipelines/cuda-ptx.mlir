@@ -34,7 +34,7 @@
 // TWO-PASS:     .visible .entry apply(
 // TWO-PASS:     ld.global.v4.b32
 // TWO-PASS:     fma.rn.f32
-// TWO-PASS:     st.global.v4.b32
+// TWO-PASS:     st.global.cs.v4.b32
 // TWO-PASS-NOT: .local
 
 // CLUSTER:      .target sm_90

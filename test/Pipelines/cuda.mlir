@@ -41,7 +41,7 @@ func.func @f(%dy: !t, %x: !t, %scale: !p, %mean: !p, %variance: !p) -> (!t, !p, 
 // TWO-PASS-NOT:     gpu.dealloc
 // TWO-PASS:         gpu.launch async [%[[STREAM]]] blocks({{.*}}) in ({{.*}} = %c1568, {{.*}}) threads({{.*}}) in ({{.*}} = %c256, {{.*}}) module(@f_group_0) function(@apply)
 // TWO-PASS:           vector.load {{.*}} {alignment = 16 : i64} : memref<64x128x784xf32>, vector<4xf32>
-// TWO-PASS:           vector.store {{.*}} {alignment = 16 : i64} : memref<64x128x784xf32>, vector<4xf32>
+// TWO-PASS:           vector.store {{.*}} {alignment = 16 : i64, nontemporal = true} : memref<64x128x784xf32>, vector<4xf32>
 // TWO-PASS-NOT:     gpu.launch
 // TWO-PASS:         gpu.memcpy async [%[[STREAM]]] %[[DX]], %
 // TWO-PASS:         gpu.wait [

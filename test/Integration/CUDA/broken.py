@@ -91,7 +91,7 @@ EDITS = [
     ("elements", r"st\.shared\.b64[^;]*;", "", {"uninitialised", CHECK}),
     ("columns", r"cp\.async\.cg[^;]*;", "", {"uninitialised"}),
     # Uninitialised partial sums and elements.
-    ("columns-two-pass", r"st\.global\.v[24][^;]*;", "", {"uninitialised", CHECK}),
+    ("columns-two-pass", r"st\.global(\.cs)?\.v[24][^;]*;", "", {"uninitialised", CHECK}),
     # Endless loops, and launches that the kernel does not allow.
     ("rows-two-pass", r"(\$L__BB\d+_\d+):((?s:.*?))@%p\d+ bra\s+\1;", r"\1:\2bra.uni \1;", {"endless-loop", "out-of-bounds"}),
     ("channel", r"bra\.uni DONE;", "bra.uni LAB_WAIT;", {"endless-loop"}),
