@@ -186,6 +186,60 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
   ];
 }
 
+def BNGradMergeAllocationsPass
+    : Pass<"bngrad-merge-allocations", "::mlir::func::FuncOp"> {
+  let summary = "Merge allocations of device memory";
+  let description = [{
+    Needs: functions on buffers, after `bngrad-apply-schedule`.
+    Gives: the `gpu.alloc` ops of a block that depend on one token, the stream,
+           and that come before the first free, are one allocation. Its size is the sum of
+           theirs, each a multiple of 256 bytes, and they are views of it. It is
+           freed where the last of them was.
+           An allocation stays if the host shares its memory, if it depends on
+           several tokens or on none, if it is freed in another block, or if its
+           size is not known at the first of them.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    func.func @f() {
+      %stream = gpu.wait async
+      %0, %t0 = gpu.alloc async [%stream] () : memref<4xf32>
+      %1, %t1 = gpu.alloc async [%stream] () : memref<8xf32>
+      %t2 = gpu.memcpy async [%stream] %0, %0 : memref<4xf32>, memref<4xf32>
+      %t3 = gpu.memcpy async [%stream] %1, %1 : memref<8xf32>, memref<8xf32>
+      %t4 = gpu.dealloc async [%stream] %0 : memref<4xf32>
+      %t5 = gpu.dealloc async [%stream] %1 : memref<8xf32>
+      gpu.wait [%t5]
+      return
+    }
+    ```
+
+    After, canonicalized:
+
+    ```mlir
+    func.func @f() {
+      %c0 = arith.constant 0 : index
+      %c256 = arith.constant 256 : index
+      %c512 = arith.constant 512 : index
+      %stream = gpu.wait async
+      %arena, %t0 = gpu.alloc async [%stream] (%c512) : memref<?xi8>
+      %0 = memref.view %arena[%c0][] : memref<?xi8> to memref<4xf32>
+      %1 = memref.view %arena[%c256][] : memref<?xi8> to memref<8xf32>
+      %t2 = gpu.memcpy async [%stream] %0, %0 : memref<4xf32>, memref<4xf32>
+      %t3 = gpu.memcpy async [%stream] %1, %1 : memref<8xf32>, memref<8xf32>
+      %t5 = gpu.dealloc async [%stream] %arena : memref<?xi8>
+      gpu.wait [%t5]
+      return
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"
+  ];
+}
+
 def BNGradLowerElementCastPass : Pass<"bngrad-lower-element-cast"> {
   let summary = "Lower bngrad.element_cast";
   let description = [{
