@@ -191,13 +191,16 @@ def BNGradMergeAllocationsPass
   let summary = "Merge allocations of device memory";
   let description = [{
     Needs: functions on buffers, after `bngrad-apply-schedule`.
-    Gives: the `gpu.alloc` ops of a block that depend on one token, the stream,
-           and that come before the first free, are one allocation. Its size is the sum of
-           theirs, each a multiple of 256 bytes, and they are views of it. It is
-           freed where the last of them was.
-           An allocation stays if the host shares its memory, if it depends on
-           several tokens or on none, if it is freed in another block, or if its
-           size is not known at the first of them.
+    Gives: the `gpu.alloc` ops of a block that depend on one token, that of a
+           stream, and precede the first free there, are one allocation: its
+           size is the sum of theirs, each a multiple of 256 bytes, and they are
+           views of it. It is freed where the last of them was. Buffers that
+           nothing uses go. If the host waits after an `scf.if`, buffers that
+           one branch alone uses are allocated and freed there, and both branches
+           wait.
+           An allocation stays if the host shares its memory, if it depends on no
+           token or on several, if it is freed in another block or stream, or if
+           its size depends on memory.
     Fails: never.
 
     Before:
