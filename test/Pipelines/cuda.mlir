@@ -4,6 +4,7 @@
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 stop-after=apply" | FileCheck %s --check-prefix=ONE-PASS
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 stop-after=apply device-arguments=true" | FileCheck %s --check-prefix=DEVICE
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_80" | FileCheck %s --check-prefix=LOWER
+// RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 device-arguments=true" | FileCheck %s --check-prefix=MERGED
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_80,sm_90" | FileCheck %s --check-prefix=CHIPS
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 stop-after=apply" -o /dev/null \
 // RUN:   --remark-policy=all --remark-format=emitRemark --remarks-filter=bngrad-apply-schedule 2>&1 | FileCheck %s --check-prefix=REMARK
@@ -103,6 +104,20 @@ func.func @f(%dy: !t, %x: !t, %scale: !p, %mean: !p, %variance: !p) -> (!t, !p, 
 // LOWER-DAG:   gpu.launch_func <%{{.+}} : !llvm.ptr> @f_group_0::@apply
 // LOWER-DAG:   llvm.call @mgpuStreamSynchronize
 // LOWER-NOT:   unrealized_conversion_cast
+
+// Aligned data need no temporary; others need one allocation.
+// MERGED-LABEL: llvm.func @f(
+// MERGED-NOT:     llvm.call @mgpuMemAlloc
+// MERGED:         gpu.launch_func {{.*}}::@one_pass
+// MERGED-NOT:     llvm.call @mgpuMemAlloc
+// MERGED:         llvm.call @mgpuStreamSynchronize
+// MERGED:         llvm.call @mgpuMemAlloc
+// MERGED-NOT:     llvm.call @mgpuMemAlloc
+// MERGED:         gpu.launch_func {{.*}}::@finish
+// MERGED:         llvm.call @mgpuMemFree
+// MERGED-NEXT:    llvm.call @mgpuStreamSynchronize
+// MERGED-NOT:     llvm.call @mgpuMem
+// MERGED:         llvm.return
 
 // CHIPS: gpu.binary @f_group_0 <#bngrad.select_by_device> [#gpu.object<#nvvm.target<{{[^>]*}}chip = "sm_80"
 // CHIPS-SAME: .target sm_80

@@ -13,6 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BufferBytes.h"
+
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Lower/ExportC.h"
 #include "BNGrad/Transforms/Lower/Passes.h"
@@ -26,7 +28,6 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/DebugLog.h"
-#include "llvm/Support/MathExtras.h"
 
 #define DEBUG_TYPE "bngrad-plan-workspace"
 
@@ -41,14 +42,6 @@ using namespace mlir::bngrad;
 /// Of each buffer, in bytes: that of a vector of any target, and a line of the
 /// cache.
 static constexpr int64_t kAlignment = 64;
-
-/// More than any memory holds, and so few that sums of it are exact.
-static constexpr int64_t kMost = int64_t(1) << 48;
-
-/// The bytes of an element in memory; 0 if no buffer of it is planned.
-static int64_t getElementBytes(Type type) {
-  return type.isIndex() ? 8 : getStorageBytes(type);
-}
 
 /// The buffer that `op` frees; null: none.
 static Value getFreed(Operation *op) {
@@ -92,8 +85,8 @@ class Planner {
 public:
   /// `ofDevice`: of gpu.alloc, else of memref.alloc.
   Planner(func::FuncOp function, bool ofDevice)
-      : function(function), ofDevice(ofDevice), builder(function.getContext()) {
-  }
+      : function(function), ofDevice(ofDevice), builder(function.getContext()),
+        bytes(builder, function.getLoc(), kAlignment) {}
 
   /// Whether there is anything to plan.
   bool find();
@@ -120,23 +113,14 @@ private:
   void findReuse(Block &block);
   Value measure(Block &block, IRMapping &mapping, Value start);
   void place(Block &block, Value start);
-  Value computeBytes(Operation *op, ValueRange dynamicSizes);
   template <typename Op> Value fold(Value lhs, Value rhs) {
     return builder.createOrFold<Op>(function.getLoc(), lhs, rhs);
   }
-  Value constant(int64_t value) {
-    return arith::ConstantIntOp::create(builder, function.getLoc(), value, 64);
-  }
-  Value toI64(Value index) {
-    return arith::IndexCastOp::create(builder, function.getLoc(),
-                                      builder.getI64Type(), index);
-  }
-  Value multiply(Value lhs, Value rhs);
-  Value add(Value lhs, Value rhs);
 
   func::FuncOp function;
   bool ofDevice;
   OpBuilder builder;
+  BufferBytes bytes;
   llvm::MapVector<Operation *, Buffer> buffers;
   /// The ops that sizes, conditions and bounds of loops are computed by.
   DenseSet<Operation *> slice;
@@ -293,38 +277,6 @@ void Planner::findReuse(Block &block) {
   }
 }
 
-/// The product of two sizes, at most kMost.
-Value Planner::multiply(Value lhs, Value rhs) {
-  Location loc = function.getLoc();
-  auto product = arith::MulUIExtendedOp::create(builder, loc, lhs, rhs);
-  Value most = constant(kMost);
-  Value fits = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                                     product.getHigh(), constant(0));
-  Value low = arith::MinUIOp::create(builder, loc, product.getLow(), most);
-  return arith::SelectOp::create(builder, loc, fits, low, most);
-}
-
-Value Planner::add(Value lhs, Value rhs) {
-  return fold<arith::AddIOp>(lhs, rhs);
-}
-
-/// The size of the buffer, a multiple of the alignment.
-Value Planner::computeBytes(Operation *op, ValueRange dynamicSizes) {
-  MemRefType type = Allocation(op).getType();
-  int64_t known = getElementBytes(type.getElementType());
-  for (int64_t size : type.getShape())
-    if (!ShapedType::isDynamic(size))
-      known *= size;
-  if (type.hasStaticShape())
-    return constant(llvm::alignTo(known, kAlignment));
-  Value bytes = constant(known);
-  for (Value size : dynamicSizes)
-    bytes = multiply(bytes, toI64(size));
-  Value padded = add(bytes, constant(kAlignment - 1));
-  return arith::AndIOp::create(builder, function.getLoc(), padded,
-                               constant(-kAlignment));
-}
-
 /// The number of iterations of `loop`, whose operands are mapped by `get`.
 static Value countIterations(OpBuilder &b, scf::ParallelOp loop,
                              function_ref<Value(Value)> get) {
@@ -350,10 +302,11 @@ Value Planner::measure(Block &block, IRMapping &mapping, Value start) {
         continue;
       SmallVector<Value> sizes =
           llvm::map_to_vector(Allocation(&op).getDynamicSizes(), get);
-      Value bytes = computeBytes(&op, sizes);
+      Value size = bytes.compute(Allocation(&op).getType(), sizes);
       if (scf::ParallelOp loop = buffer->second.loop)
-        bytes = multiply(bytes, toI64(countIterations(builder, loop, get)));
-      current = add(current, bytes);
+        size = bytes.multiply(
+            size, bytes.fromIndex(countIterations(builder, loop, get)));
+      current = bytes.add(current, size);
       raise(current);
     }
     if (!around.contains(&op))
@@ -389,7 +342,7 @@ func::FuncOp Planner::createSizeFunction() {
   builder.setInsertionPointToStart(size.addEntryBlock());
   IRMapping mapping;
   mapping.map(function.getArguments(), size.getArguments());
-  Value end = measure(function.front(), mapping, constant(0));
+  Value end = measure(function.front(), mapping, bytes.constant(0));
   func::ReturnOp::create(builder, loc, end);
   // Whatever pool a call gets.
   size.walk([&](NumThreadsOp op) {
@@ -424,26 +377,26 @@ void Planner::place(Block &block, Value start) {
     if (buffer.reused) {
       offset = offsets.lookup(buffer.reused);
     } else {
-      Value bytes = computeBytes(&op, alloc.getDynamicSizes());
-      Value end = bytes;
+      Value size = bytes.compute(alloc.getType(), alloc.getDynamicSizes());
+      Value all = size;
       if (scf::ParallelOp loop = buffer.loop) {
         auto get = [](Value value) { return value; };
         Value first = arith::SubIOp::create(
             builder, loc, loop.getInductionVars()[0], loop.getLowerBound()[0]);
         Value iteration =
             arith::DivSIOp::create(builder, loc, first, loop.getStep()[0]);
-        offset = add(current, fold<arith::MulIOp>(bytes, toI64(iteration)));
-        end = arith::MulIOp::create(builder, loc, bytes,
-                                    toI64(countIterations(builder, loop, get)));
+        offset = bytes.add(
+            current, fold<arith::MulIOp>(size, bytes.fromIndex(iteration)));
+        Value iterations = countIterations(builder, loop, get);
+        all = arith::MulIOp::create(builder, loc, size,
+                                    bytes.fromIndex(iterations));
       }
-      current = add(current, end);
+      current = bytes.add(current, all);
     }
     offsets[&op] = offset;
-    Value view = memref::ViewOp::create(
-        builder, op.getLoc(), alloc.getType(), workspace,
-        arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
-                                   offset),
-        alloc.getDynamicSizes());
+    Value view =
+        memref::ViewOp::create(builder, op.getLoc(), alloc.getType(), workspace,
+                               bytes.toIndex(offset), alloc.getDynamicSizes());
     op.getResult(0).replaceAllUsesWith(view);
     llvm::append_range(dead, buffer.deallocs);
     dead.push_back(&op);
@@ -459,7 +412,7 @@ void Planner::apply() {
   (void)function.insertArgument(function.getNumArguments(), type, {}, loc);
   workspace = function.getArguments().back();
   builder.setInsertionPointToStart(&function.front());
-  place(function.front(), constant(0));
+  place(function.front(), bytes.constant(0));
 }
 
 namespace {

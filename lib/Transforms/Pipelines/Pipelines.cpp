@@ -10,6 +10,7 @@
 
 #include "BNGrad/Transforms/Passes.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -92,7 +93,13 @@ void mlir::bngrad::addCudaStages(OpPassManager &pm, Stage first, Stage last,
       [&] {
         addCudaApplyPasses(pm, options.kernels.chip, options.deviceArguments);
       },
-      [&] { addCudaLowerPasses(pm, options.kernels); });
+      [&] {
+        // After a workspace is planned, which costs no allocation. Buffers of
+        // data of the host stay apart: their copies take longer.
+        if (options.deviceArguments)
+          pm.addNestedPass<func::FuncOp>(createBNGradMergeAllocationsPass());
+        addCudaLowerPasses(pm, options.kernels);
+      });
 }
 
 CpuOptions CpuPipelineOptions::getOptions() const {

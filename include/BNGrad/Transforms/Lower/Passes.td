@@ -186,6 +186,63 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
   ];
 }
 
+def BNGradMergeAllocationsPass
+    : Pass<"bngrad-merge-allocations", "::mlir::func::FuncOp"> {
+  let summary = "Merge allocations of device memory";
+  let description = [{
+    Needs: functions on buffers, after `bngrad-apply-schedule`.
+    Gives: the `gpu.alloc` ops of a block that depend on one token, that of a
+           stream, and precede the first free there, are one allocation: its
+           size is the sum of theirs, each a multiple of 256 bytes, and they are
+           views of it. It is freed where the last of them was. Buffers that
+           nothing uses go. If the host waits after an `scf.if`, buffers that
+           one branch alone uses are allocated and freed there, and both branches
+           wait.
+           An allocation stays if the host shares its memory, if it depends on no
+           token or on several, if it is freed in another block or stream, or if
+           its size depends on memory.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    func.func @f() {
+      %stream = gpu.wait async
+      %0, %t0 = gpu.alloc async [%stream] () : memref<4xf32>
+      %1, %t1 = gpu.alloc async [%stream] () : memref<8xf32>
+      %t2 = gpu.memcpy async [%stream] %0, %0 : memref<4xf32>, memref<4xf32>
+      %t3 = gpu.memcpy async [%stream] %1, %1 : memref<8xf32>, memref<8xf32>
+      %t4 = gpu.dealloc async [%stream] %0 : memref<4xf32>
+      %t5 = gpu.dealloc async [%stream] %1 : memref<8xf32>
+      gpu.wait [%t5]
+      return
+    }
+    ```
+
+    After, canonicalized:
+
+    ```mlir
+    func.func @f() {
+      %c0 = arith.constant 0 : index
+      %c256 = arith.constant 256 : index
+      %c512 = arith.constant 512 : index
+      %stream = gpu.wait async
+      %arena, %t0 = gpu.alloc async [%stream] (%c512) : memref<?xi8>
+      %0 = memref.view %arena[%c0][] : memref<?xi8> to memref<4xf32>
+      %1 = memref.view %arena[%c256][] : memref<?xi8> to memref<8xf32>
+      %t2 = gpu.memcpy async [%stream] %0, %0 : memref<4xf32>, memref<4xf32>
+      %t3 = gpu.memcpy async [%stream] %1, %1 : memref<8xf32>, memref<8xf32>
+      %t5 = gpu.dealloc async [%stream] %arena : memref<?xi8>
+      gpu.wait [%t5]
+      return
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"
+  ];
+}
+
 def BNGradLowerElementCastPass : Pass<"bngrad-lower-element-cast"> {
   let summary = "Lower bngrad.element_cast";
   let description = [{
@@ -274,7 +331,7 @@ def BNGradBoundRegistersPass
     Before:
 
     ```mlir
-    gpu.launch_func async [%t] @kernels::@f blocks in (%c128, %c1, %c1) threads in (%c512, %c1, %c1) dynamic_shared_memory_size %c100352_i32
+    gpu.launch_func @kernels::@f blocks in (%c128, %c1, %c1) threads in (%c512, %c1, %c1) dynamic_shared_memory_size %c100352_i32
     gpu.module @kernels [#nvvm.target<chip = "sm_90">] {
       gpu.func @f() kernel attributes {known_block_size = array<i32: 512, 1, 1>} {
         gpu.return
