@@ -6,6 +6,7 @@
 
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
+#c = affine_map<(c) -> (c)>
 
 // Columns of 8 numbers, 64 bytes for the two sums of each: 40 KB hold 53 rows of 12 columns. Of the 85 rows that
 // a block has threads for, four at least are 97 blocks. A thread for each number adds the sums of all rows.
@@ -299,6 +300,51 @@ func.func @aligned_arguments(%x: memref<4096x64xf32>, %f: memref<64xf32>, %y: me
   ^bb0(%e: f32, %g: f32, %out: f32):
     %0 = arith.mulf %e, %g : f32
     linalg.yield %0 : f32
+  }
+  return
+}
+
+// A result that is read through another view is stored first, and not loaded before the sums.
+// DEVICE-LABEL: func @result_by_a_view(
+// DEVICE-SAME:    %[[A:[a-z0-9]+]]: memref<64xf32>, %{{[a-z0-9]+}}: memref<64xf32>, %{{[a-z0-9]+}}: memref<4096x64xf32>)
+// DEVICE:         gpu.launch {{.*}} function(@finish)
+// DEVICE-NOT:       memref.load %[[A]]
+// DEVICE:           memref.store %{{.+}}, %[[A]]
+// DEVICE:           memref.load %[[A]]
+// DEVICE:         gpu.launch {{.*}} function(@apply)
+// DEVICE:         return
+func.func @result_by_a_view(%x: memref<4096x64xf32>, %sum: memref<64xf32>, %a: memref<64xf32>, %b: memref<64xf32>, %y: memref<4096x64xf32>) {
+  %view = memref.reinterpret_cast %a to offset: [0], sizes: [64], strides: [1] : memref<64xf32> to memref<64xf32>
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<4096x64xf32>) outs(%sum : memref<64xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 16>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#c, #c], iterator_types = ["parallel"]}
+        ins(%sum : memref<64xf32>) outs(%a : memref<64xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 16>} {
+    ^bb0(%e: f32, %out: f32):
+      %0 = arith.negf %e : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#c, #c], iterator_types = ["parallel"]}
+        ins(%view : memref<64xf32>) outs(%b : memref<64xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 16>} {
+    ^bb0(%e: f32, %out: f32):
+      %0 = arith.mulf %e, %e : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %b : memref<4096x64xf32>, memref<64xf32>) outs(%y : memref<4096x64xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 16>} {
+    ^bb0(%e: f32, %f: f32, %out: f32):
+      %0 = arith.mulf %e, %f : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
   }
   return
 }

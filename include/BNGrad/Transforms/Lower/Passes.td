@@ -331,10 +331,19 @@ def BNGradBoundRegistersPass
     Before:
 
     ```mlir
-    gpu.launch_func @kernels::@f blocks in (%c128, %c1, %c1) threads in (%c512, %c1, %c1) dynamic_shared_memory_size %c100352_i32
-    gpu.module @kernels [#nvvm.target<chip = "sm_90">] {
-      gpu.func @f() kernel attributes {known_block_size = array<i32: 512, 1, 1>} {
-        gpu.return
+    module attributes {gpu.container_module} {
+      func.func @g() {
+        %c1 = arith.constant 1 : index
+        %c128 = arith.constant 128 : index
+        %c512 = arith.constant 512 : index
+        %bytes = arith.constant 100352 : i32
+        gpu.launch_func @kernels::@f blocks in (%c128, %c1, %c1) threads in (%c512, %c1, %c1) dynamic_shared_memory_size %bytes
+        return
+      }
+      gpu.module @kernels [#nvvm.target<chip = "sm_90">] {
+        gpu.func @f() kernel {
+          gpu.return
+        }
       }
     }
     ```
@@ -342,9 +351,19 @@ def BNGradBoundRegistersPass
     After:
 
     ```mlir
-    gpu.module @kernels [#nvvm.target<chip = "sm_90">] {
-      gpu.func @f() kernel attributes {known_block_size = array<i32: 512, 1, 1>, nvvm.minctasm = 1 : i32} {
-        gpu.return
+    module attributes {gpu.container_module} {
+      func.func @g() {
+        %c1 = arith.constant 1 : index
+        %c128 = arith.constant 128 : index
+        %c512 = arith.constant 512 : index
+        %bytes = arith.constant 100352 : i32
+        gpu.launch_func @kernels::@f blocks in (%c128, %c1, %c1) threads in (%c512, %c1, %c1) dynamic_shared_memory_size %bytes
+        return
+      }
+      gpu.module @kernels [#nvvm.target<chip = "sm_90">] {
+        gpu.func @f() kernel attributes {nvvm.minctasm = 1 : i32} {
+          gpu.return
+        }
       }
     }
     ```
@@ -432,13 +451,28 @@ def BNGradLowerStreamingStoresPass
     Before:
 
     ```mlir
-    llvm.store %v, %p {alignment = 16 : i64, nontemporal} : vector<4xf32>, !llvm.ptr
+    gpu.module @kernels {
+      llvm.func @f(%v: vector<2xf32>, %p: !llvm.ptr<1>) {
+        llvm.store %v, %p {alignment = 8 : i64, nontemporal} : vector<2xf32>, !llvm.ptr<1>
+        llvm.return
+      }
+    }
     ```
 
     After:
 
     ```mlir
-    nvvm.inline_ptx "st.global.cs.v4.b32 [$0], {$1, $2, $3, $4};" ro(%g, %0, %1, %2, %3 : !llvm.ptr<1>, i32, i32, i32, i32)
+    gpu.module @kernels {
+      llvm.func @f(%v: vector<2xf32>, %p: !llvm.ptr<1>) {
+        %c1 = llvm.mlir.constant(1 : i32) : i32
+        %c0 = llvm.mlir.constant(0 : i32) : i32
+        %words = llvm.bitcast %v : vector<2xf32> to vector<2xi32>
+        %0 = llvm.extractelement %words[%c0 : i32] : vector<2xi32>
+        %1 = llvm.extractelement %words[%c1 : i32] : vector<2xi32>
+        nvvm.inline_ptx "st.global.cs.v2.b32 [$0], {$1, $2};" ro(%p, %0, %1 : !llvm.ptr<1>, i32, i32)
+        llvm.return
+      }
+    }
     ```
   }];
   let dependentDialects = [

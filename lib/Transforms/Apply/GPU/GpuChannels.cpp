@@ -54,25 +54,14 @@ SmallVector<OpOperand *> GpuKernels::getChannelInputs() const {
 }
 
 bool GpuKernels::isRead(OpOperand &result) const {
-  Value memref = result.get();
-  if (!buffers.isTemporary(memref))
+  if (!buffers.isTemporary(result.get()))
     return true;
-  auto reads = [&](linalg::GenericOp generic, bool isForwarded) {
-    return llvm::any_of(generic->getOpOperands(), [&](OpOperand &operand) {
-      Value read = operand.get();
-      return isa<MemRefType>(read.getType()) &&
-             !generic.getMatchingBlockArgument(&operand).use_empty() &&
-             getMemory(read) == getMemory(memref) &&
-             !(isForwarded && getViewed(read) == getViewed(memref));
+  return llvm::any_of(group.elementwise, [&](linalg::GenericOp generic) {
+    return llvm::any_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
+      return getViewed(operand->get()) == getViewed(result.get()) &&
+             !generic.getMatchingBlockArgument(operand).use_empty();
     });
-  };
-  return llvm::any_of(group.elementwise,
-                      [&](linalg::GenericOp generic) {
-                        return reads(generic, /*isForwarded=*/false);
-                      }) ||
-         llvm::any_of(group.channelwise, [&](linalg::GenericOp generic) {
-           return reads(generic, /*isForwarded=*/true);
-         });
+  });
 }
 
 SmallVector<Value> GpuKernels::locateChannel(OpBuilder &b, OpOperand &operand,
