@@ -122,6 +122,7 @@ def stage_cases():
     yield Case((5, 4, 128), one_pass(threads=64), statistics="global", copy="bulk")
     yield Case((5, 4, 128), one_pass(threads=64), producer="residual", consumer="add", copy="bulk")
     yield Case((5, 4, 128), one_pass(threads=64), producer="factor", copy="bulk")
+    yield Case((5, 4, 128), one_pass(threads=64), producer="weights")
 
 
 def long_cases():
