@@ -72,9 +72,9 @@ GAP, FLUSH = 1.0, 0.3
 CLUSTER_BARRIER = 0.5
 # The share of the second-level cache that keeps data from one pass to the next.
 L2_KEPT = 0.6
-# The most time over that of the passes at REACHED, by number of passes, and of one pass
-# over rows of 7x7. Smaller tensors are too small for them (docs/gpu-performance.md).
-LIMITS, LIMIT_7X7, LEAST_BYTES = {3: 1.30, 5: 1.15}, 1.60, 12e6
+# The most time over that of the passes at REACHED, by number of passes. Smaller tensors are
+# too small for them (docs/gpu-performance.md).
+LIMITS, LEAST_BYTES = {3: 1.30, 5: 1.15}, 12e6
 # The driver's share of a block's shared memory, and units of allocation.
 RESERVED_SHARED, REGISTER_UNIT = 1 << 10, 256
 
@@ -363,9 +363,7 @@ def compare_passes(device, item, found, total):
 
 def find_limit(item, passes):
     """The limit of an item with `passes`; None: it is too small for one."""
-    if item.case.elements * items.BYTES[item.type] < LEAST_BYTES:
-        return None
-    return LIMIT_7X7 if passes == 3 and "x7x7 " in item.name else LIMITS[passes]
+    return None if item.case.elements * items.BYTES[item.type] < LEAST_BYTES else LIMITS[passes]
 
 
 def make_rows(device, item, found, total):

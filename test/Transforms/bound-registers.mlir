@@ -24,6 +24,18 @@ func.func @launches(%blocks: index, %bytes: i32) {
   gpu.launch_func @kernels::@too_few_registers blocks in (%c264, %c1, %c1) threads in (%c512, %c1, %c1) dynamic_shared_memory_size %kib98
   gpu.launch_func @kernels::@unknown_size blocks in (%c264, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %bytes
   gpu.launch_func @kernels::@no_dynamic_memory blocks in (%c132, %c1, %c1) threads in (%c256, %c1, %c1)
+  // The blocks and threads of all dims.
+  %c2 = arith.constant 2 : index
+  gpu.launch_func @kernels::@dims blocks in (%c132, %c2, %c1) threads in (%c256, %c2, %c1) dynamic_shared_memory_size %kib98
+  // The smallest bound of all launches, or none.
+  gpu.launch_func @kernels::@launched_twice blocks in (%c264, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %kib98
+  gpu.launch_func @kernels::@launched_twice blocks in (%c264, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %kib200
+  gpu.launch_func @kernels::@once_unknown blocks in (%c264, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %kib98
+  gpu.launch_func @kernels::@once_unknown blocks in (%c264, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %bytes
+  // Sizes that are not known, or wrong.
+  %negative = arith.constant -1024 : i32
+  gpu.launch_func @kernels::@negative blocks in (%c132, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %negative
+  gpu.launch_func @kernels::@other_element blocks in (%c132, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %kib98
   gpu.launch_func @kernels_of_two::@largest blocks in (%c132, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %kib56
   return
 }
@@ -61,6 +73,26 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90">] {
   }
   // CHECK: gpu.func @no_dynamic_memory() kernel {
   gpu.func @no_dynamic_memory() kernel {
+    gpu.return
+  }
+  // CHECK: gpu.func @dims() kernel {
+  gpu.func @dims() kernel {
+    gpu.return
+  }
+  // CHECK: gpu.func @launched_twice() kernel attributes {nvvm.minctasm = 1 : i32}
+  gpu.func @launched_twice() kernel {
+    gpu.return
+  }
+  // CHECK: gpu.func @once_unknown() kernel {
+  gpu.func @once_unknown() kernel {
+    gpu.return
+  }
+  // CHECK: gpu.func @negative() kernel {
+  gpu.func @negative() kernel {
+    gpu.return
+  }
+  // CHECK: gpu.func @other_element() workgroup({{.*}}) kernel {
+  gpu.func @other_element() workgroup(%buffer : memref<4xindex, #gpu.address_space<workgroup>>) kernel {
     gpu.return
   }
 }

@@ -486,3 +486,69 @@ func.func @whole_chunks(%x: memref<64x64xf32>, %sum: memref<64xf32>, %y: memref<
   }
   return
 }
+
+#turned = affine_map<(n, c, s) -> (s, c, n)>
+
+// Data on chip that are also read in another order: the sums walk through rows.
+// CHECK-LABEL: func @two_orders(
+// CHECK:         gpu.launch {{.*}} function(@one_pass)
+// CHECK-NOT:       memref<1024xf32, #gpu.address_space<workgroup>>, vector
+// CHECK:           memref.load %{{.+}} : memref<16x4x16xf32>
+// CHECK:         return
+func.func @two_orders(%x: memref<16x4x16xf32>, %sum: memref<4xf32>, %y: memref<16x4x16xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #turned, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x, %x : memref<16x4x16xf32>, memref<16x4x16xf32>) outs(%sum : memref<4xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 1>} {
+    ^bb0(%e: f32, %t: f32, %acc: f32):
+      %0 = arith.mulf %e, %t : f32
+      %1 = arith.addf %acc, %0 fastmath<reassoc> : f32
+      linalg.yield %1 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #channel, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %sum : memref<16x4x16xf32>, memref<4xf32>) outs(%y : memref<16x4x16xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 1>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// Elements that are read where another thread, or block, has written them: a kernel for each generic.
+// CHECK-LABEL: func @elements_of_others(
+// CHECK-NOT:     function(@one_pass)
+// CHECK:         gpu.launch {{.*}} function(@reduce)
+// CHECK:         gpu.launch {{.*}} function(@finish)
+// CHECK:         gpu.launch {{.*}} function(@apply)
+// CHECK:         gpu.launch {{.*}} function(@apply)
+// CHECK:         return
+func.func @elements_of_others(%x: memref<16x4x16xf32>, %sum: memref<4xf32>, %y: memref<16x4x16xf32>, %z: memref<16x4x16xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : memref<16x4x16xf32>) outs(%sum : memref<4xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 1>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #channel, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %sum : memref<16x4x16xf32>, memref<4xf32>) outs(%y : memref<16x4x16xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 1>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #turned, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %y : memref<16x4x16xf32>, memref<16x4x16xf32>) outs(%z : memref<16x4x16xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, block_channels = 1>} {
+    ^bb0(%e: f32, %t: f32, %out: f32):
+      %0 = arith.subf %e, %t : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}

@@ -46,16 +46,18 @@ gpu.module @kernels {
     llvm.return
   }
 
-  // Other stores: not nontemporal, not aligned, no vector, no whole words, shared memory.
+  // Other stores: not nontemporal, not aligned, no vector, no whole words, shared memory, scalable, volatile.
   // CHECK-LABEL: llvm.func @others(
   // CHECK-NOT:     nvvm.inline_ptx
-  // CHECK-COUNT-5: llvm.store
-  llvm.func @others(%v: vector<4xf32>, %e: f32, %b: vector<2xi8>, %p: !llvm.ptr, %s: !llvm.ptr<3>) {
+  // CHECK-COUNT-7: llvm.store
+  llvm.func @others(%v: vector<4xf32>, %e: f32, %b: vector<2xi8>, %n: vector<[4]xf32>, %p: !llvm.ptr, %s: !llvm.ptr<3>) {
     llvm.store %v, %p {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr
     llvm.store %v, %p {alignment = 8 : i64, nontemporal} : vector<4xf32>, !llvm.ptr
     llvm.store %e, %p {alignment = 4 : i64, nontemporal} : f32, !llvm.ptr
     llvm.store %b, %p {alignment = 2 : i64, nontemporal} : vector<2xi8>, !llvm.ptr
     llvm.store %v, %s {alignment = 16 : i64, nontemporal} : vector<4xf32>, !llvm.ptr<3>
+    llvm.store %n, %p {alignment = 16 : i64, nontemporal} : vector<[4]xf32>, !llvm.ptr
+    llvm.store volatile %v, %p {alignment = 16 : i64, nontemporal} : vector<4xf32>, !llvm.ptr
     llvm.return
   }
 }

@@ -35,7 +35,7 @@ func.func @static(%x: f64, %flag: i1) {
 // CHECK-SAME:    %[[A:.+]]: memref<?x4xf32>, %[[N:.+]]: index
 // CHECK:         %[[STREAM:.+]] = gpu.wait async
 // CHECK:         %[[M:.+]] = memref.dim %[[A]]
-// CHECK:         %[[SHARE:.+]] = arith.divui %[[M]], %[[N]] : index
+// CHECK:         %[[SHARE:.+]] = arith.muli %[[M]], %[[N]] : index
 // CHECK-COUNT-3: arith.mului_extended
 // CHECK:         %[[ARENA:.+]], %{{.+}} = gpu.alloc async [%[[STREAM]]] (%{{.+}}) : memref<?xi8>
 // CHECK-NEXT:    memref.view %[[ARENA]][%c0][%[[N]]] : memref<?xi8> to memref<?xf32>
@@ -48,7 +48,7 @@ func.func @dynamic(%a: memref<?x4xf32>, %n: index, %x: f32) {
   %0, %t0 = gpu.alloc async [%stream] (%n) : memref<?xf32>
   %t1 = gpu.memset async [%stream] %0, %x : memref<?xf32>, f32
   %m = memref.dim %a, %c0 : memref<?x4xf32>
-  %share = arith.divui %m, %n : index
+  %share = arith.muli %m, %n : index
   %1, %t2 = gpu.alloc async [%stream] (%share, %n) : memref<?x2x?xf32>
   %t3 = gpu.memset async [%stream] %1, %x : memref<?x2x?xf32>, f32
   %t4 = gpu.dealloc async [%stream] %0 : memref<?xf32>
@@ -222,5 +222,28 @@ func.func @no_branch(%a: memref<4xf32>, %flag: i1, %x: f32, %host: memref<f32>) 
   memref.store %x, %host[] : memref<f32>
   %t7 = gpu.dealloc async [%next] %1 : memref<4xf32>
   gpu.wait [%t7]
+  return
+}
+
+// A size that is not computed safely before its guard stays where it is, and so does its buffer.
+// CHECK-LABEL: func.func @guarded_size(
+// CHECK:         gpu.alloc
+// CHECK:         cf.assert
+// CHECK:         arith.divui
+// CHECK:         gpu.alloc
+// CHECK:         return
+func.func @guarded_size(%n: index, %z: index, %x: f32) {
+  %c0 = arith.constant 0 : index
+  %stream = gpu.wait async
+  %0, %t0 = gpu.alloc async [%stream] (%n) : memref<?xf32>
+  %t1 = gpu.memset async [%stream] %0, %x : memref<?xf32>, f32
+  %fine = arith.cmpi ne, %z, %c0 : index
+  cf.assert %fine, "expected a size"
+  %share = arith.divui %n, %z : index
+  %1, %t2 = gpu.alloc async [%stream] (%share) : memref<?xf32>
+  %t3 = gpu.memset async [%stream] %1, %x : memref<?xf32>, f32
+  %t4 = gpu.dealloc async [%stream] %0 : memref<?xf32>
+  %t5 = gpu.dealloc async [%stream] %1 : memref<?xf32>
+  gpu.wait [%t5]
   return
 }

@@ -26,7 +26,8 @@ Value BufferBytes::compute(MemRefType type, ValueRange dynamicSizes) const {
   int64_t known = getElementBytes(type.getElementType());
   for (int64_t size : type.getShape())
     if (!ShapedType::isDynamic(size))
-      known *= size;
+      known = std::min<int64_t>(llvm::SaturatingMultiply<uint64_t>(known, size),
+                                kMost);
   if (type.hasStaticShape())
     return constant(llvm::alignTo(known, alignment));
   Value bytes = constant(known);

@@ -141,8 +141,8 @@ struct Tail {
 static std::optional<Tail> findTail(scf::IfOp choice) {
   Tail tail;
   Operation *op = choice->getNextNode();
-  for (; !isa<gpu::WaitOp>(op); op = op->getNextNode()) {
-    if (op->hasTrait<OpTrait::IsTerminator>())
+  for (; !isa_and_nonnull<gpu::WaitOp>(op); op = op->getNextNode()) {
+    if (!op || op->hasTrait<OpTrait::IsTerminator>())
       return std::nullopt;
     if (isMemoryEffectFree(op) || isa<gpu::AllocOp>(op))
       continue;
@@ -213,7 +213,7 @@ static bool addSlice(Value value, Operation *point,
   if (!op || op->getBlock() != point->getBlock() ||
       op->isBeforeInBlock(point) || slice.contains(op))
     return true;
-  if (!isMemoryEffectFree(op))
+  if (!isPure(op))
     return false;
   llvm::SetVector<Value> operands(op->operand_begin(), op->operand_end());
   getUsedValuesDefinedAbove(op->getRegions(), operands);

@@ -352,12 +352,29 @@ GpuSchedule mlir::bngrad::chooseTwoPass(int64_t tiles, int64_t lanes,
   return schedule;
 }
 
+/// The size of the last loop over the data once loops are merged, static or
+/// dynamic.
+static int64_t getRowLength(const ScheduledGroup &group) {
+  SmallVector<int64_t> sizes = group.getLoopSizes();
+  linalg::GenericOp first = group.getDataGenerics().front();
+  // Loops over memrefs are merged already.
+  if (!first.hasPureTensorSemantics())
+    return sizes.back();
+  int64_t length = 1;
+  for (int64_t loop : group.getMergeableLoops().back()) {
+    if (ShapedType::isDynamic(sizes[loop]))
+      return ShapedType::kDynamic;
+    length *= sizes[loop];
+  }
+  return length;
+}
+
 /// The parameters of `two_pass` for `group`.
 static GpuSchedule chooseTwoPassOf(const ScheduledGroup &group,
                                    const CudaChip &chip) {
   int64_t lanes = getMostLanes(group.getDataGenerics(), /*accessBits=*/128);
   // Rows that are no multiple of a vector are read element by element.
-  int64_t length = group.getLoopSizes().back();
+  int64_t length = getRowLength(group);
   if (!ShapedType::isDynamic(length) && length % lanes != 0)
     lanes = 1;
   return chooseTwoPass(countTiles(group), lanes, chip);

@@ -70,6 +70,39 @@ static std::string findUnsuitableResult(const ScheduledGroup &group) {
   return "";
 }
 
+/// Whether `input` of a generic may be data that `producer` writes, but at
+/// other indices or by another view: those of another thread, or block.
+static bool readsOthersData(linalg::GenericOp generic, OpOperand &input,
+                            linalg::GenericOp producer) {
+  Value read = input.get();
+  AffineMap map = generic.getMatchingIndexingMap(&input);
+  return llvm::any_of(producer.getDpsInitsMutable(), [&](OpOperand &init) {
+    AffineMap written = producer.getMatchingIndexingMap(&init);
+    if (!isDataMap(written))
+      return false;
+    if (!isa<MemRefType>(read.getType()))
+      return read == producer.getTiedOpResult(&init) && map != written;
+    bool isSame = getViewed(read) == getViewed(init.get()) && map == written;
+    return !isSame && getMemory(read) == getMemory(init.get()) &&
+           !areDisjoint(read, init.get());
+  });
+}
+
+/// Why the elements cannot be computed one after another by a thread; empty:
+/// they can.
+static std::string findUnsuitableData(const ScheduledGroup &group) {
+  SmallVector<linalg::GenericOp> producers = {group.reduction};
+  for (linalg::GenericOp generic : group.elementwise) {
+    for (OpOperand *input : generic.getDpsInputOperands())
+      for (linalg::GenericOp producer : producers)
+        if (!generic.getMatchingBlockArgument(input).use_empty() &&
+            readsOthersData(generic, *input, producer))
+          return "expected data of the group to be read where they are written";
+    producers.push_back(generic);
+  }
+  return "";
+}
+
 std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
                                                 std::string &reason) {
   if (!group.reduction || group.elementwise.empty()) {
@@ -99,6 +132,8 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
     lengths.push_back(length);
   }
   reason = findUnsuitableResult(group);
+  if (reason.empty())
+    reason = findUnsuitableData(group);
   if (!reason.empty())
     return std::nullopt;
   OnePassLayout layout;

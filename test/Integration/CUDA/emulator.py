@@ -69,6 +69,8 @@ def quick_cases():
     # A thread for an innermost channel: 4 rows of 13 channels, of which the last block has a part; more than threads.
     yield Case((70, 13), two_pass(threads=64), data="bf16", producer="residual", consumer="add")
     yield Case((7, 67), two_pass(threads=64), data="f16", mask=True)
+    # A single channel, whose sums of 3 warps are a vector of four.
+    yield Case((100, 1), two_pass(threads=96))
     # Optional operands of a gradient.
     yield Case(**ROWS, schedule=one_pass(), mask=True, inv_std=True, scale=False)
     yield Case(**COLUMNS, schedule=two_pass(), mask=True, data="bf16")

@@ -237,23 +237,13 @@ void OnePass::emitFlatElements(OpBuilder &b) {
   Indices first = flatPiece.getIndices();
   first[0] = firstRow;
   flat = &flatPiece;
-  forEachElementwise(b, [&](linalg::GenericOp generic) {
+  for (linalg::GenericOp generic : group.elementwise) {
     emitIf(b, isFlatActive(b), [&](OpBuilder &nested) {
       emitElements(nested, generic, walk, first,
                    {index.constant(0), flatGrid.row, stride, rows}, lanes);
     });
-  });
-  flat = nullptr;
-}
-
-void OnePass::forEachElementwise(
-    OpBuilder &b, function_ref<void(linalg::GenericOp)> emit) const {
-  for (linalg::GenericOp generic : group.elementwise) {
-    emit(generic);
-    // Operands with other maps may be results of another thread.
-    if (generic != group.elementwise.back())
-      barrier(b);
   }
+  flat = nullptr;
 }
 
 /// The channels of a thread do not change, and their values stay in registers.
@@ -264,12 +254,12 @@ void OnePass::emitElementsOfColumns(OpBuilder &b, const Kernel &kernel) {
   Walk walk = {reduced, {rows}, {stride}};
   Indices first(group.numLoops, firstRow);
   first[inner] = columns.channel;
-  forEachElementwise(b, [&](linalg::GenericOp generic) {
+  for (linalg::GenericOp generic : group.elementwise) {
     emitIf(b, columns.isActive, [&](OpBuilder &nested) {
       emitElements(nested, generic, walk, first,
                    {index.constant(0), columns.grid.row, stride, rows}, lanes);
     });
-  });
+  }
 }
 
 void OnePass::emitElementwise(OpBuilder &b, const Kernel &kernel) {
@@ -299,9 +289,9 @@ void OnePass::emitElementwise(OpBuilder &b, const Kernel &kernel) {
   walk.strides = delinearize(b, walk, stride);
   ThreadPieces pieces = {index.constant(0), kernel.thread, stride,
                          countPieces(b, walk)};
-  forEachElementwise(b, [&](linalg::GenericOp generic) {
+  for (linalg::GenericOp generic : group.elementwise) {
     emitElements(b, generic, walk, first, pieces, lanes);
-  });
+  }
 }
 
 void OnePass::emitSumsOfBlock(OpBuilder &b, const Kernel &kernel) {
@@ -322,10 +312,11 @@ bool OnePass::readsOnChip(linalg::GenericOp generic) const {
       return false; // a result
     if (generic.getMatchingBlockArgument(&operand).use_empty())
       return true;
-    return isDataMap(map) ? onChip.contains(getViewed(operand.get()))
-                          : llvm::none_of(reduced, [&](unsigned loop) {
-                              return map.isFunctionOfDim(loop);
-                            });
+    if (!isDataMap(map))
+      return llvm::none_of(
+          reduced, [&](unsigned loop) { return map.isFunctionOfDim(loop); });
+    auto data = onChip.find(getViewed(operand.get()));
+    return data != onChip.end() && data->second.map == map;
   };
   return llvm::all_of(generic->getOpOperands(), isOnChip) &&
          !generic.hasIndexSemantics();

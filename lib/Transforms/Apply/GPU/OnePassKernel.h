@@ -155,10 +155,6 @@ private:
   void emitFlatElements(OpBuilder &b);
   void emitElementsOfColumns(OpBuilder &b, const Kernel &kernel);
   void emitElementwise(OpBuilder &b, const Kernel &kernel);
-  /// Calls `emit` for each element-wise generic, with a barrier between them:
-  /// one may read results of another thread.
-  void forEachElementwise(OpBuilder &b,
-                          function_ref<void(linalg::GenericOp)> emit) const;
 
   /// A value for each channel of the tile, in shared memory. Those of a type
   /// share a buffer, and so the registers of its address.

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADBOUNDREGISTERSPASS
@@ -38,29 +39,62 @@ static SmallVector<const CudaChip *> getChips(gpu::GPUModuleOp module) {
   return chips;
 }
 
-/// Static shared memory of `kernel`, in bytes.
-static int64_t countStaticBytes(gpu::GPUFuncOp kernel) {
+/// Static shared memory of `kernel`, in bytes; nothing if it is not known.
+static std::optional<int64_t> countStaticBytes(gpu::GPUFuncOp kernel) {
   int64_t bytes = 0;
   for (Value buffer : kernel.getWorkgroupAttributions()) {
     auto type = cast<MemRefType>(buffer.getType());
+    if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
+      return std::nullopt;
     bytes += type.getNumElements() *
              llvm::divideCeil(type.getElementTypeBitWidth(), 8);
   }
   return bytes;
 }
 
+/// x * y * z; nothing if one is not known, or not positive.
+static std::optional<int64_t> multiply(gpu::KernelDim3 extents) {
+  int64_t product = 1;
+  for (Value extent : {extents.x, extents.y, extents.z}) {
+    std::optional<int64_t> value = getConstantIntValue(extent);
+    if (!value || *value < 1 || llvm::MulOverflow(product, *value, product))
+      return std::nullopt;
+  }
+  return product;
+}
+
 /// The blocks of `launch` that share a multiprocessor of `chip`, at most, by
-/// their shared memory and their number.
-static int64_t countResident(gpu::LaunchFuncOp launch, gpu::GPUFuncOp kernel,
-                             int64_t dynamicBytes, const CudaChip &chip) {
-  int64_t bytes =
-      dynamicBytes + countStaticBytes(kernel) + CudaChip::kDriverSharedBytes;
+/// their shared memory, `bytes`, and their number.
+static int64_t countResident(gpu::LaunchFuncOp launch, int64_t bytes,
+                             const CudaChip &chip) {
   int64_t resident = (chip.sharedBytes + CudaChip::kDriverSharedBytes) / bytes;
   if (std::optional<int64_t> blocks =
-          getConstantIntValue(launch.getGridSizeX()))
+          multiply(launch.getGridSizeOperandValues()))
     resident = std::min<int64_t>(
         resident, llvm::divideCeil(*blocks, chip.multiprocessors));
   return std::max<int64_t>(resident, 1);
+}
+
+/// The bound of `kernel` in `launch`; nothing if there is none.
+static std::optional<int64_t> getBound(gpu::LaunchFuncOp launch,
+                                       gpu::GPUFuncOp kernel) {
+  Value dynamicSize = launch.getDynamicSharedMemorySize();
+  std::optional<int64_t> dynamicBytes;
+  if (dynamicSize)
+    dynamicBytes = getConstantIntValue(dynamicSize);
+  std::optional<int64_t> staticBytes = countStaticBytes(kernel);
+  std::optional<int64_t> threads = multiply(launch.getBlockSizeOperandValues());
+  if (!dynamicBytes || *dynamicBytes < 0 || !staticBytes || !threads)
+    return std::nullopt;
+  int64_t bytes = *dynamicBytes + *staticBytes + CudaChip::kDriverSharedBytes;
+  int64_t resident = 1;
+  for (const CudaChip *chip :
+       getChips(kernel->getParentOfType<gpu::GPUModuleOp>()))
+    resident = std::max(resident, countResident(launch, bytes, *chip));
+  if (*threads > kRegisters ||
+      resident * *threads * kEnoughRegisters > kRegisters)
+    return std::nullopt;
+  return resident;
 }
 
 namespace {
@@ -68,27 +102,23 @@ struct BNGradBoundRegistersPass
     : bngrad::impl::BNGradBoundRegistersPassBase<BNGradBoundRegistersPass> {
   void runOnOperation() override {
     SymbolTableCollection symbols;
-    Builder b(&getContext());
+    // By kernel, of all its launches: 0 if one has no bound.
+    llvm::MapVector<gpu::GPUFuncOp, int64_t> bounds;
     getOperation().walk([&](gpu::LaunchFuncOp launch) {
-      Value dynamicSize = launch.getDynamicSharedMemorySize();
-      std::optional<int64_t> bytes;
-      if (dynamicSize)
-        bytes = getConstantIntValue(dynamicSize);
       auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(
           launch, launch.getKernel());
-      std::optional<int64_t> threads =
-          getConstantIntValue(launch.getBlockSizeX());
-      if (!bytes || !threads || !kernel)
+      if (!kernel)
         return;
-      int64_t resident = 1;
-      for (const CudaChip *chip :
-           getChips(kernel->getParentOfType<gpu::GPUModuleOp>()))
-        resident =
-            std::max(resident, countResident(launch, kernel, *bytes, *chip));
-      if (resident * *threads * kEnoughRegisters <= kRegisters)
-        kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                        b.getI32IntegerAttr(resident));
+      int64_t bound = getBound(launch, kernel).value_or(0);
+      auto [it, isFirst] = bounds.insert({kernel, bound});
+      if (!isFirst)
+        it->second = std::min(it->second, bound);
     });
+    Builder b(&getContext());
+    for (auto [kernel, bound] : bounds)
+      if (bound > 0)
+        kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                        b.getI32IntegerAttr(bound));
   }
 };
 } // namespace

@@ -20,6 +20,19 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
+/// Whole vectors: LLVM reads three elements as four where the alignment allows.
+static void padToVectors(LLVM::GlobalOp global, LLVM::LLVMArrayType type) {
+  Type element = type.getElementType();
+  if (!element.isIntOrFloat() || global.getValueAttr() ||
+      !global.getInitializerRegion().empty())
+    return;
+  int64_t bits = element.getIntOrFloatBitWidth();
+  if (bits < 8 || !llvm::isPowerOf2_64(bits) || bits > 64)
+    return;
+  global.setGlobalType(LLVM::LLVMArrayType::get(
+      element, llvm::alignTo(type.getNumElements(), 128 / bits)));
+}
+
 namespace {
 struct BNGradLayOutSharedMemoryPass
     : bngrad::impl::BNGradLayOutSharedMemoryPassBase<
@@ -33,8 +46,12 @@ struct BNGradLayOutSharedMemoryPass
       global.setAlignment(
           std::max<uint64_t>(global.getAlignment().value_or(1), 16));
       auto type = dyn_cast<LLVM::LLVMArrayType>(global.getType());
-      if (!type || type.getNumElements() != 0)
+      if (!type)
         return;
+      if (type.getNumElements() != 0) {
+        padToVectors(global, type);
+        return;
+      }
       global.setLinkage(LLVM::Linkage::External);
       // The preferred alignment of bulk copies.
       global.setAlignment(128);

@@ -32,7 +32,7 @@ static constexpr int64_t kMostBytes = 16;
 /// as its accesses must be; 0: something else.
 static int64_t countBytes(LLVM::StoreOp store) {
   auto type = dyn_cast<VectorType>(store.getValue().getType());
-  if (!type || !type.getElementType().isIntOrFloat())
+  if (!type || type.isScalable() || !type.getElementType().isIntOrFloat())
     return 0;
   int64_t bits = type.getNumElements() * type.getElementTypeBitWidth();
   int64_t bytes = bits / 8;
@@ -91,8 +91,9 @@ struct BNGradLowerStreamingStoresPass
           static_cast<NVVM::NVVMMemorySpace>(pointer.getAddressSpace());
       bool isGlobal = space == NVVM::NVVMMemorySpace::Generic ||
                       space == NVVM::NVVMMemorySpace::Global;
-      if (int64_t bytes = countBytes(store);
-          bytes > 0 && isGlobal && store.getNontemporal())
+      if (!isGlobal || !store.getNontemporal() || store.getVolatile_())
+        return;
+      if (int64_t bytes = countBytes(store); bytes > 0)
         lower(b, store, bytes);
     });
   }
