@@ -353,15 +353,18 @@ GpuSchedule mlir::bngrad::chooseTwoPass(int64_t tiles, int64_t lanes,
 }
 
 /// The size of the last loop over the data once loops are merged, static or
-/// dynamic.
+/// dynamic; 1 without data.
 static int64_t getRowLength(const ScheduledGroup &group) {
   SmallVector<int64_t> sizes = group.getLoopSizes();
-  linalg::GenericOp first = group.getDataGenerics().front();
+  SmallVector<linalg::GenericOp> generics = group.getDataGenerics();
+  if (sizes.empty() || generics.empty())
+    return 1;
   // Loops over memrefs are merged already.
-  if (!first.hasPureTensorSemantics())
+  if (!generics.front().hasPureTensorSemantics())
     return sizes.back();
+  SmallVector<ReassociationIndices> mergedLoops = group.getMergeableLoops();
   int64_t length = 1;
-  for (int64_t loop : group.getMergeableLoops().back()) {
+  for (int64_t loop : mergedLoops.back()) {
     if (ShapedType::isDynamic(sizes[loop]))
       return ShapedType::kDynamic;
     length *= sizes[loop];

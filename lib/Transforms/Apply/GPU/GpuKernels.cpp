@@ -196,11 +196,12 @@ Value GpuKernels::loadPiece(OpBuilder &b, linalg::GenericOp generic,
     return loadFlatPiece(b, generic, operand, indices, lanes);
   AffineMap map = generic.getMatchingIndexingMap(&operand);
   SmallVector<Value> position;
-  if (isLinear && isDataMap(map))
-    std::tie(memref, position) = std::pair(onChip.at(getViewed(memref)).linear,
-                                           SmallVector{indices[inner]});
-  else
+  if (isLinear && isDataMap(map)) {
+    memref = onChip.at(getViewed(memref)).linear;
+    position.push_back(indices[inner]);
+  } else {
     std::tie(memref, position) = locate(b, memref, map, indices);
+  }
   if (lanes == 1 || !map.isFunctionOfDim(inner))
     return memref::LoadOp::create(b, loc, memref, position);
   bool isTile = memref != operand.get();

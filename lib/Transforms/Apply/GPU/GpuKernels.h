@@ -293,7 +293,7 @@ protected:
     Value memref;
     AffineMap map;            // from the loops to its dims
     SmallVector<Value> first; // by dim: the index of its first element
-    Value linear;             // all its elements, as one dim
+    Value linear = Value();   // all its elements, as one dim
   };
   /// An element of `memref`: that of its tile, if it has one.
   std::pair<Value, SmallVector<Value>> locate(OpBuilder &b, Value memref,

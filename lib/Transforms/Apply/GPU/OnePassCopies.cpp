@@ -78,8 +78,9 @@ void OnePass::createViews(OpBuilder &b) {
                                             : index.constant(0));
     }
     Value offset = index.constant(layout.getSharedBytes(schedule, i));
+    Type elementType = getElementTypeOrSelf(operand);
     auto createView = [&](ArrayRef<int64_t> dims) -> Value {
-      auto type = MemRefType::get(dims, getElementTypeOrSelf(operand),
+      auto type = MemRefType::get(dims, elementType,
                                   MemRefLayoutAttrInterface(), space);
       return memref::ViewOp::create(b, loc, type, bytes, offset, ValueRange());
     };
