@@ -203,7 +203,7 @@ func.func @odd_channels(%x: memref<4096x13xf32>, %f: memref<13xf32>, %y: memref<
   return
 }
 
-// What the next kernel reads may stay in the cache.
+// Data that the next kernel reads may stay in the cache.
 // CHECK-LABEL: func @two_kernels(
 // CHECK:         gpu.launch {{.*}} function(@apply)
 // CHECK:           vector.store %{{.+}}, %{{.+}} {alignment = 16 : i64} : memref<4096x64xf32>

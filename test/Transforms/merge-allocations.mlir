@@ -59,8 +59,8 @@ func.func @dynamic(%a: memref<?x4xf32>, %n: index, %x: f32) {
 
 // -----
 
-// What stays: memory that the host shares, that another stream allocates or frees, whose size is data, that is freed in
-// another block, or that may be that of a buffer which is free.
+// Buffers that are not merged: memory that the host shares, that another stream allocates or frees, whose size is data,
+// that is freed in another block, or that may be that of a buffer which is free.
 // CHECK-LABEL:   func.func @stays(
 // CHECK:           gpu.alloc async [%[[STREAM:.+]]] () : memref<4xf32>
 // CHECK:           gpu.alloc async [%[[STREAM]]] host_shared () : memref<8xf32>

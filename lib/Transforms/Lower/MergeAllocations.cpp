@@ -88,8 +88,8 @@ static gpu::AsyncOpInterface findLast(Block &block, Value stream,
   return last;
 }
 
-/// Erases the buffers of `block` that nothing uses. What waited for their end
-/// waits for the op before it in the stream.
+/// Erases the buffers of `block` that nothing uses. Ops that waited for a free
+/// wait for the op before it in the stream.
 static void eraseUnused(RewriterBase &rewriter, Block &block) {
   for (auto dealloc :
        llvm::make_early_inc_range(block.getOps<gpu::DeallocOp>())) {
@@ -128,8 +128,8 @@ static Block *findBranch(scf::IfOp choice, Buffer buffer) {
 }
 
 namespace {
-/// What follows a choice: buffers end that one branch alone uses, if any, and
-/// the host waits for the stream.
+/// The ops after a choice: frees of buffers that at most one branch uses, and a
+/// wait of the host for the stream.
 struct Tail {
   SmallVector<Buffer> buffers;
   Value stream;

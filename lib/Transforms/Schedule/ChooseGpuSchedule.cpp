@@ -353,17 +353,13 @@ GpuSchedule mlir::bngrad::chooseTwoPass(int64_t tiles, int64_t lanes,
 }
 
 /// The size of the last loop over the data once loops are merged, static or
-/// dynamic; 1 without data.
+/// dynamic; 1 without loops.
 static int64_t getRowLength(const ScheduledGroup &group) {
   SmallVector<int64_t> sizes = group.getLoopSizes();
-  SmallVector<linalg::GenericOp> generics = group.getDataGenerics();
-  if (sizes.empty() || generics.empty())
-    return 1;
-  // Loops over memrefs are merged already.
-  if (!generics.front().hasPureTensorSemantics())
-    return sizes.back();
-  SmallVector<ReassociationIndices> mergedLoops = group.getMergeableLoops();
+  SmallVector<ReassociationIndices> mergedLoops = group.getMergedLoops();
   int64_t length = 1;
+  if (mergedLoops.empty())
+    return length;
   for (int64_t loop : mergedLoops.back()) {
     if (ShapedType::isDynamic(sizes[loop]))
       return ShapedType::kDynamic;

@@ -114,14 +114,8 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
     reason = "expected static sizes, none of them 0";
     return std::nullopt;
   }
-  // Loops over memrefs are merged already.
-  SmallVector<ReassociationIndices> mergedLoops;
+  SmallVector<ReassociationIndices> mergedLoops = group.getMergedLoops();
   linalg::GenericOp reduction = group.reduction;
-  if (reduction.hasPureTensorSemantics())
-    mergedLoops = group.getMergeableLoops();
-  else
-    for (int64_t loop : llvm::seq<int64_t>(group.numLoops))
-      mergedLoops.push_back({loop});
   SmallVector<bool> isFeature;
   SmallVector<int64_t> lengths;
   for (const ReassociationIndices &mergedLoop : mergedLoops) {

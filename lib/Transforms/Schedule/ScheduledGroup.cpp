@@ -381,6 +381,19 @@ SmallVector<ReassociationIndices> ScheduledGroup::getMergeableLoops() const {
   return mergedLoops;
 }
 
+SmallVector<ReassociationIndices> ScheduledGroup::getMergedLoops() const {
+  bool onTensors =
+      llvm::all_of(getDataGenerics(), [](linalg::GenericOp generic) {
+        return generic.hasPureTensorSemantics();
+      });
+  if (onTensors)
+    return getMergeableLoops();
+  SmallVector<ReassociationIndices> loops;
+  for (int64_t loop : llvm::seq<int64_t>(numLoops))
+    loops.push_back({loop});
+  return loops;
+}
+
 void mlir::bngrad::emitMissed(linalg::GenericOp generic, StringRef pass,
                               const Twine &text) {
   remark::missed(

@@ -102,6 +102,8 @@ struct ScheduledGroup {
   /// can be merged if every operand of every member allows it: by the order of
   /// its dims and, of a memref, by its strides. Tensors will be dense.
   SmallVector<ReassociationIndices> getMergeableLoops() const;
+  /// Those on tensors; on memrefs, whose loops are merged already, each loop.
+  SmallVector<ReassociationIndices> getMergedLoops() const;
   /// The per-channel loops over the same indices as `mergedLoop`.
   ReassociationIndices
   getChannelLoops(const ReassociationIndices &mergedLoop) const;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One thread computes the results of a channel from its sums. What it reads
-// besides is loaded before the sums are there, as loads take long.
+// One thread computes the results of a channel from its sums. Other inputs are
+// loaded before the sums are there, as loads take long.
 //
 //===----------------------------------------------------------------------===//
 

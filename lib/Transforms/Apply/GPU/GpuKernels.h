@@ -268,7 +268,7 @@ protected:
   // Channels (GpuChannels.cpp).
   /// The outputs that hold the sums, and those of the per-channel generics.
   SmallVector<OpOperand *> getChannelResults() const;
-  /// What the results of a channel are computed from besides its sums.
+  /// The inputs of the results of a channel, other than its sums.
   SmallVector<OpOperand *> getChannelInputs() const;
   /// Whether a per-channel result is read from memory later.
   bool isRead(OpOperand &result) const;

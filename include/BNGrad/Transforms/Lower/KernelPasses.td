@@ -1,0 +1,268 @@
+//===- KernelPasses.td - kernels to PTX ------------------- -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TRANSFORMS_LOWER_KERNELPASSES_TD
+#define BNGRAD_TRANSFORMS_LOWER_KERNELPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def BNGradAttachChipsPass
+    : Pass<"bngrad-attach-chips", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Attach the GPUs for which kernels are compiled";
+  let description = [{
+    Needs: kernels.
+    Gives: an `#nvvm.target` for each chip and, if there are several, the handler
+           `#bngrad.select_by_device`.
+    Fails: if a chip is unknown or too old, or does not support `features`.
+
+    Before:
+
+    ```mlir
+    gpu.module @kernels {
+    }
+    ```
+
+    After (`chip=sm_80,sm_90`):
+
+    ```mlir
+    gpu.module @kernels <#bngrad.select_by_device> [
+        #nvvm.target<chip = "sm_80", features = "+ptx80", O = 3>,
+        #nvvm.target<chip = "sm_90", features = "+ptx80", O = 3>] {
+    }
+    ```
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", /*default=*/"\"sm_90\"",
+           "GPUs, comma-separated">,
+    Option<"features", "features", "std::string", /*default=*/"\"\"",
+           "Version of PTX for all chips, such as +ptx80; empty: ptx80, or the "
+           "first version that supports the chip">,
+    Option<"optLevel", "opt-level", "unsigned", /*default=*/"3",
+           "Optimization, 0 to 3">
+  ];
+  let dependentDialects = [
+    "::mlir::bngrad::BNGradDialect", "::mlir::NVVM::NVVMDialect"
+  ];
+}
+
+def BNGradBoundRegistersPass
+    : Pass<"bngrad-bound-registers", "::mlir::ModuleOp"> {
+  let summary = "Tell how many blocks of a kernel share a multiprocessor";
+  let description = [{
+    Needs: kernels that are launched, with the chips for which they are compiled.
+    Gives: for kernels with dynamic shared memory of a known size, the number of
+           blocks that share a multiprocessor, by their shared memory and their
+           number, where it leaves each thread 128 registers: `ptxas` then bounds
+           registers by it, and not by a guess that may cost spills. Of several
+           chips, the largest number; of several launches, the smallest.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    module attributes {gpu.container_module} {
+      func.func @g() {
+        %c1 = arith.constant 1 : index
+        %c128 = arith.constant 128 : index
+        %c512 = arith.constant 512 : index
+        %bytes = arith.constant 100352 : i32
+        gpu.launch_func @kernels::@f blocks in (%c128, %c1, %c1) threads in (%c512, %c1, %c1) dynamic_shared_memory_size %bytes
+        return
+      }
+      gpu.module @kernels [#nvvm.target<chip = "sm_90">] {
+        gpu.func @f() kernel {
+          gpu.return
+        }
+      }
+    }
+    ```
+
+    After:
+
+    ```mlir
+    module attributes {gpu.container_module} {
+      func.func @g() {
+        %c1 = arith.constant 1 : index
+        %c128 = arith.constant 128 : index
+        %c512 = arith.constant 512 : index
+        %bytes = arith.constant 100352 : i32
+        gpu.launch_func @kernels::@f blocks in (%c128, %c1, %c1) threads in (%c512, %c1, %c1) dynamic_shared_memory_size %bytes
+        return
+      }
+      gpu.module @kernels [#nvvm.target<chip = "sm_90">] {
+        gpu.func @f() kernel attributes {nvvm.minctasm = 1 : i32} {
+          gpu.return
+        }
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
+}
+
+def BNGradOverlapLaunchesPass
+    : Pass<"bngrad-overlap-launches", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Let kernels be launched before those ahead of them end";
+  let description = [{
+    Needs: kernels, with the chips for which they are compiled.
+    Gives: kernels that wait for the kernel ahead of them before all else, so that
+           it may still run when they are launched. A symbol of the module tells
+           this to the runtime library, which launches them so. Nothing changes if
+           a chip is older than sm_90.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    gpu.module @kernels [#nvvm.target<chip = "sm_90">] {
+      gpu.func @f() kernel {
+        gpu.return
+      }
+    }
+    ```
+
+    After:
+
+    ```mlir
+    gpu.module @kernels [#nvvm.target<chip = "sm_90">] {
+      llvm.mlir.global external @bngrad_kernels_wait(1 : i8) {addr_space = 1 : i32, alignment = 1 : i64} : i8
+      gpu.func @f() kernel {
+        nvvm.griddepcontrol wait
+        gpu.return
+      }
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"
+  ];
+}
+
+def BNGradLayOutSharedMemoryPass
+    : Pass<"bngrad-lay-out-shared-memory", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Align shared memory, and make dynamic shared memory external";
+  let description = [{
+    Needs: kernels in the LLVM dialect.
+    Gives: shared memory aligned to 16 bytes, as vector accesses require, and
+           dynamic shared memory with external linkage. With internal linkage it
+           would be a static variable without a size.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    gpu.module @kernels {
+      llvm.mlir.global internal @__dynamic_shmem__0() {addr_space = 3 : i32} : !llvm.array<0 x i8>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    gpu.module @kernels {
+      llvm.mlir.global external @__dynamic_shmem__0() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<0 x i8>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def BNGradLowerStreamingStoresPass
+    : Pass<"bngrad-lower-streaming-stores", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Let the cache evict the lines of nontemporal stores first";
+  let description = [{
+    Needs: kernels in the LLVM dialect, before NVVM is lowered. Nontemporal stores
+           are to global memory.
+    Gives: nontemporal stores of vectors of whole words with the cache operator
+           `.cs` of PTX, which LLVM does not emit. Others are stored as usual.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    gpu.module @kernels {
+      llvm.func @f(%v: vector<2xf32>, %p: !llvm.ptr<1>) {
+        llvm.store %v, %p {alignment = 8 : i64, nontemporal} : vector<2xf32>, !llvm.ptr<1>
+        llvm.return
+      }
+    }
+    ```
+
+    After:
+
+    ```mlir
+    gpu.module @kernels {
+      llvm.func @f(%v: vector<2xf32>, %p: !llvm.ptr<1>) {
+        %c1 = llvm.mlir.constant(1 : i32) : i32
+        %c0 = llvm.mlir.constant(0 : i32) : i32
+        %words = llvm.bitcast %v : vector<2xf32> to vector<2xi32>
+        %0 = llvm.extractelement %words[%c0 : i32] : vector<2xi32>
+        %1 = llvm.extractelement %words[%c1 : i32] : vector<2xi32>
+        nvvm.inline_ptx "st.global.cs.v2.b32 [$0], {$1, $2};" ro(%p, %0, %1 : !llvm.ptr<1>, i32, i32)
+        llvm.return
+      }
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"
+  ];
+}
+
+def BNGradLowerKernelMathPass
+    : Pass<"bngrad-lower-kernel-math", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Lower math in kernels to correctly rounded instructions";
+  let description = [{
+    Needs: kernels.
+    Gives: square roots, and other functions for which PTX has correctly rounded
+           instructions, become intrinsics of LLVM. Upstream's conversion calls
+           functions of libdevice, which round differently and need a toolkit;
+           it converts all other functions. Vectors of bf16 are widened to f32 in
+           pairs, with one instruction for each element.
+    Fails: if a function needs libdevice and libdevice is not found.
+
+    Before:
+
+    ```mlir
+    gpu.module @kernels {
+      func.func @f(%x: f32) -> f32 {
+        %0 = math.sqrt %x : f32
+        return %0 : f32
+      }
+    }
+    ```
+
+    After:
+
+    ```mlir
+    gpu.module @kernels {
+      func.func @f(%x: f32) -> f32 {
+        %0 = llvm.call_intrinsic "llvm.sqrt"(%x) : (f32) -> f32
+        return %0 : f32
+      }
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
+def BNGradVerifyKernelsPass
+    : Pass<"bngrad-verify-kernels", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Reject kernels that PTX cannot express";
+  let description = [{
+    Needs: kernels in the LLVM dialect, and their `#nvvm.target`.
+    Gives: the same IR.
+    Fails: if the parameters of a kernel take more than 4096 bytes, or 32764 bytes
+           from PTX 8.1 on (error at the kernel).
+  }];
+}
+
+#endif // BNGRAD_TRANSFORMS_LOWER_KERNELPASSES_TD
