@@ -6,6 +6,7 @@
 #   scripts/mutants.sh                all of them
 #   scripts/mutants.sh --seconds=N    those that can be begun in that time, from
 #                                     another one on with every commit
+#   scripts/mutants.sh --matching=REGEX  those whose line matches
 #
 # A line of test/mutants.txt is FILE, OLD and NEW, separated by ` ## `; OLD must
 # occur exactly once in FILE. A fourth field is the number of tests that must
@@ -30,11 +31,12 @@ if [ "${1:-}" = --generate ]; then
     exec "$build/mutation-venv/bin/python" "$root/scripts/mutation" "${@:2}"
 fi
 
-seconds=''
+seconds='' matching=.
 case "${1:-}" in
   "") ;;
   --seconds=?*) seconds=${1#*=} ;;
-  *) fail "expected no option or --seconds=N, got '$1'" ;;
+  --matching=?*) matching=${1#*=} ;;
+  *) fail "expected no option, --seconds=N or --matching=REGEX, got '$1'" ;;
 esac
 started=$SECONDS
 
@@ -103,7 +105,8 @@ if [ "$failed" -gt 0 ]; then
 fi
 printf 'without a mutant: %d tests pass\n' "$passed"
 
-mapfile -t mutants < <(grep -v -e '^#' -e '^$' "$root/test/mutants.txt")
+mapfile -t mutants < <(grep -v -e '^#' -e '^$' "$root/test/mutants.txt" | grep -E -- "$matching")
+[ ${#mutants[@]} -gt 0 ] || fail "expected mutants that match '$matching', got none"
 first=0
 if [ -n "$seconds" ]; then
   commits=$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0)

@@ -4,6 +4,7 @@ import ctypes
 import os
 
 CAPTURE_RELAXED = 2
+MEMORY_NODES = {10: "allocates", 11: "frees"}
 L2_CACHE_SIZE = 38
 
 
@@ -32,6 +33,18 @@ class Driver:
         found = ctypes.c_int()
         self.call("cuDriverGetVersion", ctypes.byref(found))
         return found.value // 1000, found.value % 1000 // 10
+
+    def check_nodes(self, graph):
+        """Memory of the runtime must be no node of `graph`."""
+        count = ctypes.c_size_t()
+        self.call("cuGraphGetNodes", graph, None, ctypes.byref(count))
+        nodes = (ctypes.c_void_p * count.value)()
+        self.call("cuGraphGetNodes", graph, nodes, ctypes.byref(count))
+        for node in nodes:
+            kind = ctypes.c_int()
+            self.call("cuGraphNodeGetType", ctypes.c_void_p(node), ctypes.byref(kind))
+            if kind.value in MEMORY_NODES:
+                raise RuntimeError(f"a node of the graph {MEMORY_NODES[kind.value]} memory")
 
     def describe(self):
         """The name of the device and the size of its last-level cache."""
@@ -108,6 +121,7 @@ class DriverTimer:
             code = self.driver.library.cuStreamEndCapture(self.stream, ctypes.byref(graph))
         if code:
             raise DriverError("cuStreamEndCapture", code)
+        self.driver.check_nodes(graph)
         self.driver.call(
             "cuGraphInstantiateWithFlags", ctypes.byref(executable), graph, ctypes.c_uint64(0)
         )

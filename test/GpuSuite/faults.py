@@ -108,6 +108,7 @@ def all_kinds(clean):
         smoke[6]: ("cuLaunchKernelEx|1|hang", "not finished after"),
         benchmark[0]: ("cuGraphLaunch|3|sticky=719", "cuGraphLaunch: error 719"),
         benchmark[1]: ("cuGraphInstantiate|1|error=2", "not captured"),
+        benchmark[2]: ("cuGraphGetNodes|0|corrupt", "a node of the graph allocates memory"),
         small[0]: ("cuModuleLoadDataEx|1|error=1", "cuModuleLoadDataEx"),
         small[1]: ("cuLaunchKernelEx|2|sticky=719", "cuLaunchKernelEx"),
         small[3]: ("cuMemcpyAsync|0|corrupt", "expected "),

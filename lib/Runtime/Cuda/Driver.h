@@ -28,6 +28,8 @@ using CUfunction = struct CUfunc_st *;
 using CUstream = struct CUstream_st *;
 using CUevent = struct CUevent_st *;
 using CUmemoryPool = struct CUmemPoolHandle_st *;
+using CUgraph = struct CUgraph_st *;
+using CUuserObject = struct CUuserObject_st *;
 
 enum CUresult : int {
   CUDA_SUCCESS = 0,
@@ -69,6 +71,11 @@ enum CUstreamCaptureStatus : int {
   CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
 };
 
+enum CUstreamCaptureMode : int {
+  CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
+  CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+};
+
 enum CUlaunchAttributeID : int {
   CU_LAUNCH_ATTRIBUTE_IGNORE = 0,
   CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
@@ -80,6 +87,8 @@ enum : unsigned {
   CU_EVENT_DISABLE_TIMING = 2,
   CU_MEM_ATTACH_GLOBAL = 1,
   CU_MEMHOSTREGISTER_PORTABLE = 1,
+  CU_USER_OBJECT_NO_DESTRUCTOR_SYNC = 1,
+  CU_GRAPH_USER_OBJECT_MOVE = 1,
 };
 
 enum : int {
@@ -161,11 +170,20 @@ static_assert(sizeof(CUmemPoolProps) == 88 &&
   X(cuStreamCreate, "cuStreamCreate", CUstream *, unsigned)                    \
   X(cuStreamIsCapturing, "cuStreamIsCapturing", CUstream,                      \
     CUstreamCaptureStatus *)                                                   \
+  X(cuStreamGetCaptureInfo, "cuStreamGetCaptureInfo_v2", CUstream,             \
+    CUstreamCaptureStatus *, uint64_t *, CUgraph *, const void **, size_t *)   \
+  X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode",    \
+    CUstreamCaptureMode *)                                                     \
   X(cuStreamSynchronize, "cuStreamSynchronize", CUstream)                      \
   X(cuStreamWaitEvent, "cuStreamWaitEvent", CUstream, CUevent, unsigned)       \
   X(cuEventCreate, "cuEventCreate", CUevent *, unsigned)                       \
   X(cuEventRecord, "cuEventRecord", CUevent, CUstream)                         \
   X(cuEventSynchronize, "cuEventSynchronize", CUevent)                         \
+  X(cuUserObjectCreate, "cuUserObjectCreate", CUuserObject *, void *,          \
+    void (*)(void *), unsigned, unsigned)                                      \
+  X(cuUserObjectRelease, "cuUserObjectRelease", CUuserObject, unsigned)        \
+  X(cuGraphRetainUserObject, "cuGraphRetainUserObject", CUgraph, CUuserObject, \
+    unsigned, unsigned)                                                        \
   X(cuMemPoolCreate, "cuMemPoolCreate", CUmemoryPool *,                        \
     const CUmemPoolProps *)                                                    \
   X(cuMemPoolDestroy, "cuMemPoolDestroy", CUmemoryPool)                        \

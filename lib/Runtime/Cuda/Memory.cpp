@@ -8,6 +8,7 @@
 
 #include "Abi.h"
 #include "Context.h"
+#include "GraphMemory.h"
 #include "Immortal.h"
 #include "Nvtx.h"
 #include "Streams.h"
@@ -156,13 +157,16 @@ static void *allocate(uint64_t bytes, void *stream, bool isHostShared) {
   DeviceScope device;
   if (!device)
     return nullptr;
+  auto handle = static_cast<CUstream>(stream);
   CUdeviceptr result = 0;
   if (isHostShared)
     device->check(
         device->driver.cuMemAllocManaged(&result, bytes, CU_MEM_ATTACH_GLOBAL),
         "cuMemAllocManaged");
+  else if (Capture capture = getCapture(*device, handle))
+    result = allocateForGraph(*device, bytes, capture);
   else if (device->hasMemoryPools)
-    result = allocatePooled(*device, bytes, static_cast<CUstream>(stream));
+    result = allocatePooled(*device, bytes, handle);
   else
     device->check(device->driver.cuMemAlloc(&result, bytes), "cuMemAlloc");
   return reinterpret_cast<void *>(static_cast<uintptr_t>(result));
@@ -180,6 +184,8 @@ static void release(void *pointer, void *stream) {
                   "cuMemFreeAsync");
     return;
   }
+  if (releaseForGraph(address))
+    return;
   // cuMemFree promises no order with the work in the stream.
   if (device->check(device->driver.cuStreamSynchronize(handle),
                     "cuStreamSynchronize"))

@@ -18,9 +18,8 @@
 //
 //   error=CODE   this call fails
 //   sticky=CODE  this and all later calls of the process fail
-//   corrupt      a copy to the host has a wrong bit
-//   sleep=N      takes N milliseconds longer
-//   hang, crash  as they say
+//   corrupt      a copy to the host has a wrong bit; a node of a graph
+//   allocates sleep=N      takes N milliseconds longer hang, crash  as they say
 //
 // FAKE_NAME is the name of the device. FAKE_VERSION is that of
 // cuDriverGetVersion (12040). Binaries are refused with
@@ -405,6 +404,26 @@ CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus *status) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus *status,
+                                   uint64_t *, CUgraph *, const void **,
+                                   size_t *) {
+  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+
+// Nothing is captured, so these are not called.
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *) {
+  return CUDA_SUCCESS;
+}
+CUresult cuUserObjectCreate(CUuserObject *, void *, void (*)(void *), unsigned,
+                            unsigned) {
+  return CUDA_SUCCESS;
+}
+CUresult cuUserObjectRelease(CUuserObject, unsigned) { return CUDA_SUCCESS; }
+CUresult cuGraphRetainUserObject(CUgraph, CUuserObject, unsigned, unsigned) {
+  return CUDA_SUCCESS;
+}
+
 CUresult cuStreamSynchronize(CUstream) { return fault("cuStreamSynchronize"); }
 
 CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
@@ -509,6 +528,21 @@ CUresult cuStreamBeginCapture_v2(CUstream, int) {
 CUresult cuStreamEndCapture(CUstream, void **graph) {
   RETURN_IF_FAULTY("cuStreamEndCapture");
   return makeHandle(graph);
+}
+
+/// Graphs have no nodes.
+CUresult cuGraphGetNodes(void *, void **nodes, size_t *count) {
+  bool corrupts = false;
+  if (CUresult faulty = fault("cuGraphGetNodes", &corrupts);
+      faulty != CUDA_SUCCESS)
+    return faulty;
+  *count = corrupts;
+  return nodes && corrupts ? makeHandle(nodes) : CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetType(void *, int *type) {
+  *type = 10;
+  return CUDA_SUCCESS;
 }
 
 CUresult cuGraphInstantiateWithFlags(void **exec, void *, unsigned long long) {

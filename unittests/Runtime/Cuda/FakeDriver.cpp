@@ -16,6 +16,12 @@
 
 using namespace fake;
 
+static void destroy(CUuserObject object) {
+  isInDestructor = true;
+  object->destroy(object->object);
+  isInDestructor = false;
+}
+
 //===----------------------------------------------------------------------===//
 // For tests
 //===----------------------------------------------------------------------===//
@@ -77,9 +83,20 @@ std::vector<fake::EventRecord> fake::takeEventRecords() {
   return std::exchange(state().eventRecords, {});
 }
 
-void fake::setCapturing(bool isCapturing) {
+CUgraph fake::beginCapture() {
+  SparedScope spared;
   Lock lock(state().mutex);
-  state().isCapturing = isCapturing;
+  return state().capture = state().keep(new CUgraph_st{++state().lastId, {}});
+}
+
+void fake::endCapture() {
+  Lock lock(state().mutex);
+  state().capture = nullptr;
+}
+
+void fake::destroyGraph(CUgraph graph) {
+  for (CUuserObject object : std::exchange(graph->objects, {}))
+    destroy(object);
 }
 
 int fake::getOptLevel() {
@@ -119,6 +136,8 @@ static constexpr ErrorText kErrors[] = {
     {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {700, "CUDA_ERROR_ILLEGAL_ADDRESS",
      "an illegal memory access was encountered"},
+    {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+     "operation not permitted when stream is capturing"},
 };
 
 static const ErrorText *findError(CUresult error) {
@@ -371,8 +390,62 @@ CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus *status) {
   SparedScope spared;
   RETURN_IF_FAILED(ask("cuStreamIsCapturing"));
   Lock lock(state().mutex);
-  *status = state().isCapturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE
-                                : CU_STREAM_CAPTURE_STATUS_NONE;
+  *status = state().capture ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                            : CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus *status,
+                                   uint64_t *id, CUgraph *graph, const void **,
+                                   size_t *) {
+  SparedScope spared;
+  RETURN_IF_FAILED(ask("cuStreamGetCaptureInfo"));
+  Lock lock(state().mutex);
+  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (!state().capture)
+    return CUDA_SUCCESS;
+  *status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  *graph = state().capture;
+  *id = (*graph)->captureId;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+  SparedScope spared;
+  RETURN_IF_FAILED(ask("cuThreadExchangeStreamCaptureMode"));
+  std::swap(*mode, captureMode);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuUserObjectCreate(CUuserObject *object, void *pointer,
+                            void (*destroy)(void *), unsigned count,
+                            unsigned flags) {
+  SparedScope spared;
+  RETURN_IF_FAILED(ask("cuUserObjectCreate"));
+  if (count != 1 || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+    return kInvalidValue;
+  Lock lock(state().mutex);
+  *object = state().keep(new CUuserObject_st{pointer, destroy});
+  return CUDA_SUCCESS;
+}
+
+CUresult cuUserObjectRelease(CUuserObject object, unsigned count) {
+  SparedScope spared;
+  RETURN_IF_FAILED(ask("cuUserObjectRelease"));
+  if (count != 1)
+    return kInvalidValue;
+  destroy(object);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object,
+                                 unsigned count, unsigned flags) {
+  SparedScope spared;
+  RETURN_IF_FAILED(ask("cuGraphRetainUserObject"));
+  if (count != 1 || flags != CU_GRAPH_USER_OBJECT_MOVE)
+    return kInvalidValue;
+  Lock lock(state().mutex);
+  graph->objects.push_back(object);
   return CUDA_SUCCESS;
 }
 

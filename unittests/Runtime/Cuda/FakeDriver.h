@@ -78,8 +78,13 @@ std::vector<EventRecord> takeEventRecords();
 /// The level of optimization of the last module, -1 if it had none.
 int getOptLevel();
 
-/// Whether the streams are captured in graphs.
-void setCapturing(bool isCapturing);
+/// Captures all streams of all threads in a graph, in the mode that forbids
+/// most, until `endCapture`.
+CUgraph beginCapture();
+void endCapture();
+/// Destroys a graph and its user objects, whose destructors must not call the
+/// driver.
+void destroyGraph(CUgraph graph);
 
 /// Makes `function` return `result` until `succeedAgain`.
 void fail(const std::string &function, int result);

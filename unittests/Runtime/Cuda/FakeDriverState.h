@@ -44,6 +44,14 @@ struct CUevent_st {
 struct CUmemPoolHandle_st {
   uint64_t releaseThreshold;
 };
+struct CUuserObject_st {
+  void *object;
+  void (*destroy)(void *);
+};
+struct CUgraph_st {
+  uint64_t captureId;
+  std::vector<CUuserObject> objects;
+};
 } // namespace bngrad::cuda
 
 namespace fake {
@@ -66,6 +74,8 @@ constexpr CUresult kInvalidContext = CUresult(201);
 constexpr CUresult kInvalidPtx = CUresult(218);
 constexpr CUresult kInvalidHandle = CUresult(400);
 constexpr CUresult kNotFound = CUresult(500);
+constexpr CUresult kNotPermitted = CUresult(800);
+constexpr CUresult kCaptureUnsupported = CUresult(900);
 constexpr CUresult kInvalidClusterSize = CUresult(912);
 // Static shared memory of every kernel.
 constexpr int kStaticShared = 1024;
@@ -83,7 +93,8 @@ struct State {
   std::vector<EventRecord> eventRecords;
   std::map<std::string, CUresult> failures;
   int optLevel = -1;
-  bool isCapturing = false;
+  /// The graph in which all streams are captured, or null.
+  CUgraph capture = nullptr;
   /// Memory that cuMemFreeAsync and cuMemFree accept.
   std::set<CUdeviceptr> pooled;
   std::set<CUdeviceptr> plain;
@@ -108,10 +119,16 @@ inline CUcontext current() {
   return contextStack.empty() ? nullptr : contextStack.back();
 }
 
+inline thread_local CUstreamCaptureMode captureMode =
+    CU_STREAM_CAPTURE_MODE_GLOBAL;
+inline thread_local bool isInDestructor = false;
+
 /// Counts a query; returns its result.
 inline CUresult ask(const char *function) {
   Lock lock(state().mutex);
   ++state().numCalls;
+  if (isInDestructor)
+    return kNotPermitted;
   auto found = state().failures.find(function);
   return found == state().failures.end() ? CUDA_SUCCESS : found->second;
 }
@@ -129,6 +146,18 @@ inline CUresult recordInContext(const char *function,
   CUresult result = record(function, detail);
   if (result == CUDA_SUCCESS && (!current() || !current()->alive))
     return kInvalidContext;
+  return result;
+}
+
+/// As recordInContext, for a call that must not be made during a capture,
+/// except by threads that relax their mode.
+inline CUresult recordUnsafe(const char *function,
+                             const std::string &detail = "") {
+  CUresult result = recordInContext(function, detail);
+  Lock lock(state().mutex);
+  if (result == CUDA_SUCCESS && state().capture &&
+      captureMode != CU_STREAM_CAPTURE_MODE_RELAXED)
+    return kCaptureUnsupported;
   return result;
 }
 

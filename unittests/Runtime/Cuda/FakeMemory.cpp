@@ -75,7 +75,7 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
 
 CUresult cuMemAlloc_v2(CUdeviceptr *result, size_t bytes) {
   SparedScope spared;
-  RETURN_IF_FAILED(recordInContext("cuMemAlloc", std::to_string(bytes)));
+  RETURN_IF_FAILED(recordUnsafe("cuMemAlloc", std::to_string(bytes)));
   *result = allocate(bytes, state().plain);
   return CUDA_SUCCESS;
 }
@@ -83,15 +83,15 @@ CUresult cuMemAlloc_v2(CUdeviceptr *result, size_t bytes) {
 CUresult cuMemAllocManaged(CUdeviceptr *result, size_t bytes, unsigned flags) {
   SparedScope spared;
   RETURN_IF_FAILED(
-      recordInContext("cuMemAllocManaged",
-                      std::to_string(bytes) + " " + std::to_string(flags)));
+      recordUnsafe("cuMemAllocManaged",
+                   std::to_string(bytes) + " " + std::to_string(flags)));
   *result = allocate(bytes, state().plain);
   return CUDA_SUCCESS;
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
   SparedScope spared;
-  RETURN_IF_FAILED(recordInContext("cuMemFree"));
+  RETURN_IF_FAILED(recordUnsafe("cuMemFree"));
   return release(pointer, state().plain);
 }
 

@@ -72,9 +72,9 @@ TEST_F(LaunchTest, OverlapsKernelsThatWait) {
   EXPECT_EQ(getOverlaps(), (std::vector<bool>{true, false, true, false}));
   EXPECT_EQ(takeErrors(), "");
   // Not in a graph, nor where the driver cannot tell.
-  fake::setCapturing(true);
+  fake::beginCapture();
   launch(waiting);
-  fake::setCapturing(false);
+  fake::endCapture();
   fake::fail("cuStreamIsCapturing", 906);
   launch(waiting);
   fake::succeedAgain();

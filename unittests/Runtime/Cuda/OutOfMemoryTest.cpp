@@ -122,6 +122,16 @@ TEST_F(OutOfMemoryTest, EveryCallInANewContext) {
                callEverything);
 }
 
+TEST_F(OutOfMemoryTest, MemoryOfGraphs) {
+  expectStatus([] { fake::setCurrent(fake::createContext(kDevice)); },
+               [] {
+                 fake::CUgraph graph = fake::beginCapture();
+                 mgpuMemFree(mgpuMemAlloc(64, nullptr, 0), nullptr);
+                 fake::endCapture();
+                 fake::destroyGraph(graph);
+               });
+}
+
 TEST_F(OutOfMemoryTest, PrimaryContextIsRetainedOnceAndNotLeftCurrent) {
   int device = 2;
   expectStatus(
@@ -155,9 +165,14 @@ TEST_F(OutOfMemoryTest, ReleasesAndErrorsAllocateNothing) {
                           8};
   mgpuMemHostRegisterMemRef(3, descriptor, 4);
   launch(kernel);
+  fake::CUgraph graph = fake::beginCapture();
+  void *ofGraph = mgpuMemAlloc(64, stream, 0);
+  fake::endCapture();
   FailedNew released = callWithFailingNew(1, true, [&] {
     mgpuMemHostUnregisterMemRef(3, descriptor, 4);
     mgpuMemFree(device, stream);
+    mgpuMemFree(ofGraph, stream);
+    fake::destroyGraph(graph);
     mgpuEventDestroy(event);
     mgpuStreamDestroy(stream);
     mgpuModuleUnload(module);
