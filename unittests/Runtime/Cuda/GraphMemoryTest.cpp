@@ -71,9 +71,9 @@ TEST_F(GraphMemoryTest, CallsOfOneStreamShareIt) {
   EXPECT_EQ(std::set<void *>({first, larger, ofOther, next}).size(), 4u);
   // The smallest that fits.
   EXPECT_EQ(callFunction(100, stream), first);
+  mgpuMemFree(inUse, stream);
   mgpuMemFree(next, stream);
   EXPECT_EQ(callFunction(101, stream), next);
-  mgpuMemFree(inUse, stream);
   mgpuStreamDestroy(stream);
   mgpuStreamDestroy(other);
 }
