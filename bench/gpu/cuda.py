@@ -35,7 +35,7 @@ class Driver:
         return found.value // 1000, found.value % 1000 // 10
 
     def check_nodes(self, graph):
-        """Memory of the runtime must be no node of `graph`."""
+        """Raises RuntimeError if a node of `graph` allocates or frees memory."""
         count = ctypes.c_size_t()
         self.call("cuGraphGetNodes", graph, None, ctypes.byref(count))
         nodes = (ctypes.c_void_p * count.value)()
@@ -121,11 +121,13 @@ class DriverTimer:
             code = self.driver.library.cuStreamEndCapture(self.stream, ctypes.byref(graph))
         if code:
             raise DriverError("cuStreamEndCapture", code)
-        self.driver.check_nodes(graph)
-        self.driver.call(
-            "cuGraphInstantiateWithFlags", ctypes.byref(executable), graph, ctypes.c_uint64(0)
-        )
-        self.driver.call("cuGraphDestroy", graph)
+        try:
+            self.driver.check_nodes(graph)
+            self.driver.call(
+                "cuGraphInstantiateWithFlags", ctypes.byref(executable), graph, ctypes.c_uint64(0)
+            )
+        finally:
+            self.driver.call("cuGraphDestroy", graph)
         return Graph(self.driver, executable, calls)
 
     def time(self, function):

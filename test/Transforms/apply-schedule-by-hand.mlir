@@ -210,6 +210,58 @@ func.func @kernel_of_packed_integers(%x: memref<8x4xi4>, %f: memref<4xf32>, %y: 
 
 // -----
 
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// Indices are not in shared memory, nor read as vectors.
+// CHECK-LABEL: func @kernel_of_indices
+// CHECK:         gpu.launch
+// CHECK:           memref.load %{{.+}} : memref<64x32xindex>
+// CHECK:         return
+func.func @kernel_of_indices(%x: memref<64x32xindex>, %sum: memref<32xf32>, %y: memref<64x32xf32>) {
+  scf.execute_region no_inline {
+    // expected-remark @below {{two passes instead of one: expected data of integers or floats, got 'index'}}
+    linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+        ins(%x : memref<64x32xindex>) outs(%sum : memref<32xf32>) attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 4>} {
+    ^bb0(%e: index, %acc: f32):
+      %0 = arith.index_cast %e : index to i64
+      %1 = arith.sitofp %0 : i64 to f32
+      %2 = arith.addf %acc, %1 fastmath<reassoc> : f32
+      linalg.yield %2 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+        ins(%x, %sum : memref<64x32xindex>, memref<32xf32>) outs(%y : memref<64x32xf32>) attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 128, block_channels = 4>} {
+    ^bb0(%e: index, %s: f32, %out: f32):
+      %0 = arith.index_cast %e : index to i64
+      %1 = arith.sitofp %0 : i64 to f32
+      %2 = arith.mulf %1, %s : f32
+      linalg.yield %2 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c) -> (n, c)>
+#feature = affine_map<(n, c) -> (c)>
+
+// Rows without elements.
+// CHECK-LABEL: func @kernel_of_empty_rows
+// CHECK:         return
+func.func @kernel_of_empty_rows(%x: memref<64x0xf32>, %f: memref<0xf32>, %y: memref<64x0xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<64x0xf32>, memref<0xf32>) outs(%y : memref<64x0xf32>) attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 128, block_accesses = 1024, sum_blocks = 16>} {
+  ^bb0(%e: f32, %g: f32, %out: f32):
+    %0 = arith.addf %e, %g : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
 #data = affine_map<(n, c, h, w) -> (n, c, h, w)>
 #feature = affine_map<(n, c, h, w) -> (c)>
 

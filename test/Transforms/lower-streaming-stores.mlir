@@ -15,7 +15,7 @@ gpu.module @kernels {
   // CHECK:         nvvm.inline_ptx "st.global.cs.v4.b32 [$0], {$1, $2, $3, $4};" ro(%[[A]], %[[W0]], %[[W1]], %[[W2]], %[[W3]] :
   // CHECK-NOT:     llvm.store
   // CHECK:         llvm.return
-  llvm.func @words(%v: vector<4xf32>, %p: !llvm.ptr) {
+  llvm.func @words(%v: vector<4xf32>, %p: !llvm.ptr) attributes {nvvm.kernel} {
     llvm.store %v, %p {alignment = 16 : i64, nontemporal} : vector<4xf32>, !llvm.ptr
     llvm.return
   }
@@ -58,6 +58,43 @@ gpu.module @kernels {
     llvm.store %v, %s {alignment = 16 : i64, nontemporal} : vector<4xf32>, !llvm.ptr<3>
     llvm.store %n, %p {alignment = 16 : i64, nontemporal} : vector<[4]xf32>, !llvm.ptr
     llvm.store volatile %v, %p {alignment = 16 : i64, nontemporal} : vector<4xf32>, !llvm.ptr
+    llvm.return
+  }
+
+  // The address of an array of the caller: in a descriptor, and with an offset.
+  // CHECK-LABEL: llvm.func @descriptor(
+  // CHECK:         st.global.cs.v4.b32
+  llvm.func @descriptor(%v: vector<4xf32>, %allocated: !llvm.ptr, %p: !llvm.ptr, %i: i64) attributes {nvvm.kernel} {
+    %0 = llvm.mlir.poison : !llvm.struct<(ptr, ptr, i64)>
+    %1 = llvm.insertvalue %allocated, %0[0] : !llvm.struct<(ptr, ptr, i64)>
+    %2 = llvm.insertvalue %p, %1[1] : !llvm.struct<(ptr, ptr, i64)>
+    %3 = llvm.insertvalue %i, %2[2] : !llvm.struct<(ptr, ptr, i64)>
+    %4 = llvm.extractvalue %3[1] : !llvm.struct<(ptr, ptr, i64)>
+    %5 = llvm.getelementptr %4[%i] : (!llvm.ptr, i64) -> !llvm.ptr, vector<4xf32>
+    llvm.store %v, %5 {alignment = 16 : i64, nontemporal} : vector<4xf32>, !llvm.ptr
+    llvm.return
+  }
+
+  // Addresses that may be in memory of the thread: of a function that a kernel calls, of an alloca, of either.
+  // CHECK-LABEL: llvm.func @unknown(
+  // CHECK-NOT:     nvvm.inline_ptx
+  // CHECK:         llvm.store
+  llvm.func @unknown(%v: vector<4xf32>, %p: !llvm.ptr) {
+    llvm.store %v, %p {alignment = 16 : i64, nontemporal} : vector<4xf32>, !llvm.ptr
+    llvm.return
+  }
+  // CHECK-LABEL: llvm.func @own_memory(
+  // CHECK-NOT:     nvvm.inline_ptx
+  // CHECK-COUNT-3: llvm.store
+  llvm.func @own_memory(%v: vector<4xf32>, %p: !llvm.ptr, %unknown: !llvm.struct<(ptr)>, %cond: i1) attributes {nvvm.kernel} {
+    %one = llvm.mlir.constant(1 : i64) : i64
+    %own = llvm.alloca %one x vector<4xf32> : (i64) -> !llvm.ptr
+    llvm.store %v, %own {alignment = 16 : i64, nontemporal} : vector<4xf32>, !llvm.ptr
+    %0 = llvm.extractvalue %unknown[0] : !llvm.struct<(ptr)>
+    llvm.store %v, %0 {alignment = 16 : i64, nontemporal} : vector<4xf32>, !llvm.ptr
+    llvm.cond_br %cond, ^next(%p : !llvm.ptr), ^next(%own : !llvm.ptr)
+  ^next(%either: !llvm.ptr):
+    llvm.store %v, %either {alignment = 16 : i64, nontemporal} : vector<4xf32>, !llvm.ptr
     llvm.return
   }
 }

@@ -31,6 +31,9 @@ using CUmemoryPool = struct CUmemPoolHandle_st *;
 using CUgraph = struct CUgraph_st *;
 using CUuserObject = struct CUuserObject_st *;
 
+/// The default stream of the calling thread.
+inline const CUstream CU_STREAM_PER_THREAD = reinterpret_cast<CUstream>(2);
+
 enum CUresult : int {
   CUDA_SUCCESS = 0,
 };

@@ -8,35 +8,43 @@
 
 #include "GraphMemory.h"
 #include "Immortal.h"
+#include "Memory.h"
 
+#include <atomic>
 #include <iterator>
-#include <list>
+#include <map>
 #include <mutex>
+#include <unordered_map>
+#include <utility>
 
 namespace bngrad::cuda {
 
 namespace {
-/// Memory of a graph, or of one that was destroyed.
+/// Memory of a graph.
 struct Block {
   const Context *context = nullptr;
-  CUdeviceptr address = 0;
   uint64_t bytes = 0;
-  /// The graph whose memory it is, and the stream whose calls may use it.
   Capture capture;
-  bool isInUse = false;
+  /// The graph is not destroyed.
+  bool hasGraph = true;
+  /// It is not released.
+  bool isInUse = true;
+  /// Calls that are captured later in the same stream may use it.
+  bool isReusable = false;
 };
-using Blocks = std::list<Block>;
+using Blocks = std::map<CUdeviceptr, Block>;
 
-/// A block moves between the lists without an allocation: the destructor of a
-/// user object must not fail.
 struct BlockTable {
   std::mutex mutex;
-  Blocks ofGraphs;
-  Blocks unused;
+  Blocks blocks;
+  /// Some blocks may have neither a graph nor a user.
+  std::atomic<bool> hasUnused{false};
+  /// Streams that are never captured, in which memory is allocated and freed.
+  std::unordered_map<const Context *, CUstream> streams;
 };
 
-/// The scope in which the calling thread may allocate and free memory while a
-/// stream is captured, by whichever thread and in whichever mode.
+/// The scope in which the calling thread may allocate memory and wait for a
+/// stream while other streams are captured, whatever the mode of the captures.
 class RelaxedScope {
 public:
   explicit RelaxedScope(const Driver &driver) : driver(driver) { exchange(); }
@@ -57,87 +65,65 @@ static BlockTable &blockTable() {
   return *table;
 }
 
-/// The smallest block of `blocks` with `bytes` for which `fits(block)`; the end
-/// if there is none.
-template <typename Predicate>
-static Blocks::iterator findBlock(Blocks &blocks, uint64_t bytes,
-                                  Predicate fits) {
-  auto best = blocks.end();
-  for (auto it = blocks.begin(); it != blocks.end(); ++it)
-    if (it->bytes >= bytes && fits(*it) &&
-        (best == blocks.end() || it->bytes < best->bytes))
+/// The stream of `context` that is never captured; null and a report if it
+/// cannot be made.
+static CUstream getOwnStream(const Context &context) {
+  BlockTable &table = blockTable();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  CUstream &stream = table.streams[&context];
+  if (!stream)
+    context.check(
+        context.driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING),
+        "cuStreamCreate");
+  return stream;
+}
+
+/// The address of the smallest block with `bytes` that a call in `capture` may
+/// use; 0 if there is none.
+static CUdeviceptr reuseBlock(uint64_t bytes, const Capture &capture) {
+  BlockTable &table = blockTable();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  auto best = table.blocks.end();
+  for (auto it = table.blocks.begin(); it != table.blocks.end(); ++it) {
+    const Block &block = it->second;
+    if (!block.isInUse && block.isReusable && block.capture.id == capture.id &&
+        block.capture.stream == capture.stream && block.bytes >= bytes &&
+        (best == table.blocks.end() || block.bytes < best->second.bytes))
       best = it;
-  return best;
+  }
+  if (best == table.blocks.end())
+    return 0;
+  best->second.isInUse = true;
+  return best->first;
 }
 
-/// Whether a block of `capture` that is no longer in use was found for `bytes`;
-/// sets `address`.
-static bool reuseWithinGraph(uint64_t bytes, const Capture &capture,
-                             CUdeviceptr &address) {
+/// The destructor of a user object, for the block at the address `object`. The
+/// graph and its executables are destroyed, and their launches have ended. Must
+/// not call the driver.
+static void noteDestroyedGraph(void *object) {
   BlockTable &table = blockTable();
   std::lock_guard<std::mutex> lock(table.mutex);
-  auto found = findBlock(table.ofGraphs, bytes, [&](const Block &block) {
-    // The stream orders its calls, also where the graph is executed.
-    return !block.isInUse && block.capture.id == capture.id &&
-           block.capture.stream == capture.stream;
-  });
-  if (found == table.ofGraphs.end())
-    return false;
-  found->isInUse = true;
-  address = found->address;
-  return true;
-}
-
-/// Moves a block of `context` with `bytes`, which no graph uses, to `taken`.
-/// Without one, moves all that are too small, to be freed.
-static void takeUnused(const Context &context, uint64_t bytes, Blocks &taken,
-                       Blocks &tooSmall) {
-  BlockTable &table = blockTable();
-  std::lock_guard<std::mutex> lock(table.mutex);
-  auto isOfContext = [&](const Block &block) {
-    return block.context == &context;
-  };
-  auto found = findBlock(table.unused, bytes, isOfContext);
-  if (found != table.unused.end()) {
-    taken.splice(taken.end(), table.unused, found);
+  auto found = table.blocks.find(reinterpret_cast<uintptr_t>(object));
+  if (found == table.blocks.end())
     return;
-  }
-  for (auto it = table.unused.begin(); it != table.unused.end();) {
-    auto next = std::next(it);
-    if (isOfContext(*it))
-      tooSmall.splice(tooSmall.end(), table.unused, it);
-    it = next;
-  }
+  found->second.hasGraph = false;
+  table.hasUnused = true;
 }
 
-/// The destructor of the user object of a block, which must not call the
-/// driver. Its graph and all executables of it are destroyed.
-static void keepUnused(void *blockPointer) {
-  BlockTable &table = blockTable();
-  std::lock_guard<std::mutex> lock(table.mutex);
-  for (auto it = table.ofGraphs.begin(); it != table.ofGraphs.end(); ++it) {
-    if (&*it != blockPointer)
-      continue;
-    it->capture = {};
-    it->isInUse = false;
-    table.unused.splice(table.unused.end(), table.ofGraphs, it);
-    return;
-  }
-}
-
-/// Makes `block` belong to the graph of its capture.
-static bool giveToGraph(const Context &context, Block &block) {
+/// Lets the block at `address` live as long as `graph`.
+static bool giveToGraph(const Context &context, CUdeviceptr address,
+                        CUgraph graph) {
   const Driver &driver = context.driver;
+  void *pointer = reinterpret_cast<void *>(static_cast<uintptr_t>(address));
   CUuserObject object = nullptr;
   if (!context.check(
-          driver.cuUserObjectCreate(&object, &block, keepUnused, 1,
+          driver.cuUserObjectCreate(&object, pointer, noteDestroyedGraph, 1,
                                     CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
           "cuUserObjectCreate")) {
-    keepUnused(&block);
+    noteDestroyedGraph(pointer);
     return false;
   }
-  if (context.check(driver.cuGraphRetainUserObject(block.capture.graph, object,
-                                                   1,
+  if (context.check(driver.cuGraphRetainUserObject(graph, object, 1,
                                                    CU_GRAPH_USER_OBJECT_MOVE),
                     "cuGraphRetainUserObject"))
     return true;
@@ -159,50 +145,80 @@ Capture getCapture(const Context &context, CUstream stream) {
 
 CUdeviceptr allocateForGraph(const Context &context, uint64_t bytes,
                              const Capture &capture) {
-  CUdeviceptr address = 0;
-  if (reuseWithinGraph(bytes, capture, address))
+  if (CUdeviceptr address = reuseBlock(bytes, capture))
     return address;
 
-  const Driver &driver = context.driver;
-  RelaxedScope relaxed(driver);
-  Blocks taken, tooSmall;
-  takeUnused(context, bytes, taken, tooSmall);
-  for (const Block &block : tooSmall)
-    context.check(driver.cuMemFree(block.address), "cuMemFree");
-  if (taken.empty()) {
-    // The entry first: memory that is in no table would be lost.
-    taken.emplace_back();
-    Block &block = taken.back();
-    block.context = &context;
-    block.bytes = bytes;
-    if (!context.check(driver.cuMemAlloc(&block.address, bytes), "cuMemAlloc"))
-      return 0;
-  }
-
-  Block &block = taken.back();
-  block.capture = capture;
-  block.isInUse = true;
-  address = block.address;
+  // The entry first: memory that is in no table would be lost.
+  Blocks made;
+  made[0] = {&context, bytes, capture};
+  RelaxedScope relaxed(context.driver);
+  CUstream stream = getOwnStream(context);
+  if (!stream)
+    return 0;
+  CUdeviceptr address = allocateInOrder(context, bytes, stream);
+  if (!address)
+    return 0;
   {
+    Blocks::node_type entry = made.extract(made.begin());
+    entry.key() = address;
     BlockTable &table = blockTable();
     std::lock_guard<std::mutex> lock(table.mutex);
-    table.ofGraphs.splice(table.ofGraphs.end(), taken);
+    // Blocks of contexts that are destroyed are still in the table.
+    table.blocks.erase(address);
+    table.blocks.insert(std::move(entry));
   }
-  return giveToGraph(context, block) ? address : 0;
+  // The graph is launched in other streams.
+  if (giveToGraph(context, address, capture.graph) &&
+      context.check(context.driver.cuStreamSynchronize(stream),
+                    "cuStreamSynchronize"))
+    return address;
+  releaseForGraph(address, nullptr);
+  return 0;
 }
 
-bool releaseForGraph(CUdeviceptr address) {
+bool releaseForGraph(CUdeviceptr address, CUstream stream) {
   BlockTable &table = blockTable();
   std::lock_guard<std::mutex> lock(table.mutex);
-  for (Blocks *blocks : {&table.ofGraphs, &table.unused}) {
-    for (Block &block : *blocks) {
-      if (block.address != address)
-        continue;
-      block.isInUse = false;
-      return true;
+  auto found = table.blocks.find(address);
+  if (found == table.blocks.end())
+    return false;
+  Block &block = found->second;
+  block.isInUse = false;
+  // The handle of the default stream of each thread stands for many streams.
+  block.isReusable =
+      stream == block.capture.stream && stream != CU_STREAM_PER_THREAD;
+  if (!block.hasGraph)
+    table.hasUnused = true;
+  return true;
+}
+
+bool freeMemoryOfDestroyedGraphs(const Context &context) {
+  BlockTable &table = blockTable();
+  if (!table.hasUnused.exchange(false))
+    return true;
+  Blocks unused;
+  {
+    std::lock_guard<std::mutex> lock(table.mutex);
+    for (auto it = table.blocks.begin(); it != table.blocks.end();) {
+      const Block &block = it->second;
+      auto next = std::next(it);
+      if (!block.hasGraph && !block.isInUse) {
+        if (block.context == &context)
+          unused.insert(table.blocks.extract(it));
+        else
+          table.hasUnused = true;
+      }
+      it = next;
     }
   }
-  return false;
+  if (unused.empty())
+    return true;
+  RelaxedScope relaxed(context.driver);
+  CUstream stream = getOwnStream(context);
+  bool isFreed = stream != nullptr;
+  for (const auto &[address, block] : unused)
+    isFreed = isFreed && freeInOrder(context, address, stream);
+  return isFreed;
 }
 
 } // namespace bngrad::cuda

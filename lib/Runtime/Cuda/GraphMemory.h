@@ -9,9 +9,8 @@
 // An allocation in a captured stream would be a node of the graph, as would be
 // its release: each launch of the graph would execute both, the graph could not
 // be the child of another one, and could have one executable at a time. So the
-// memory is allocated during the capture, and belongs to the graph and its
-// executables (a user object of CUDA). Memory of destroyed graphs is kept for
-// later ones.
+// memory is allocated outside of the graph, and belongs to the graph and its
+// executables (a user object of CUDA).
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +21,7 @@
 
 namespace bngrad::cuda {
 
-/// The capture of a stream.
+/// The capture of a stream in a graph.
 struct Capture {
   CUgraph graph = nullptr;
   CUstream stream = nullptr;
@@ -32,19 +31,26 @@ struct Capture {
   explicit operator bool() const { return graph != nullptr; }
 };
 
-/// The capture in which `stream` takes part, if there is one.
+/// The capture in which `stream` takes part. Null if there is none, or if the
+/// driver cannot tell.
 Capture getCapture(const Context &context, CUstream stream);
 
-/// Allocates `bytes` that live as long as the graph of `capture`. Memory that
-/// was released in the same stream of the capture is used again.
+/// Allocates `bytes` that live as long as the graph of `capture`, or until they
+/// are released, if that is later. Memory that calls captured earlier in the
+/// same stream have released is used again.
 ///
 /// Errors: 0, and the reason is reported.
 CUdeviceptr allocateForGraph(const Context &context, uint64_t bytes,
                              const Capture &capture);
 
-/// Lets later calls of the same capture and stream use `address`. False if it
-/// is not memory of a graph. After the graph this does nothing.
-bool releaseForGraph(CUdeviceptr address);
+/// Releases `address` after the work that is captured in `stream` so far. False
+/// if it is not memory of a graph.
+bool releaseForGraph(CUdeviceptr address, CUstream stream);
+
+/// Frees the memory of graphs of `context` that are destroyed.
+///
+/// Errors: false, and the reason is reported.
+bool freeMemoryOfDestroyedGraphs(const Context &context);
 
 } // namespace bngrad::cuda
 

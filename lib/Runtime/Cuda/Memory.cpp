@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Memory.h"
 #include "Abi.h"
-#include "Context.h"
 #include "GraphMemory.h"
 #include "Immortal.h"
 #include "Nvtx.h"
@@ -94,6 +94,26 @@ static bool takePooled(CUdeviceptr pointer) {
   return table.pooled.erase(pointer) != 0;
 }
 
+CUdeviceptr allocateInOrder(const Context &context, uint64_t bytes,
+                            CUstream stream) {
+  if (context.hasMemoryPools)
+    return allocatePooled(context, bytes, stream);
+  CUdeviceptr result = 0;
+  context.check(context.driver.cuMemAlloc(&result, bytes), "cuMemAlloc");
+  return result;
+}
+
+bool freeInOrder(const Context &context, CUdeviceptr address, CUstream stream) {
+  const Driver &driver = context.driver;
+  if (takePooled(address))
+    return context.check(driver.cuMemFreeAsync(address, stream),
+                         "cuMemFreeAsync");
+  // cuMemFree promises no order with the work in the stream.
+  return context.check(driver.cuStreamSynchronize(stream),
+                       "cuStreamSynchronize") &&
+         context.check(driver.cuMemFree(address), "cuMemFree");
+}
+
 /// The bytes that a memref covers.
 struct ByteRange {
   void *begin = nullptr;
@@ -159,37 +179,25 @@ static void *allocate(uint64_t bytes, void *stream, bool isHostShared) {
     return nullptr;
   auto handle = static_cast<CUstream>(stream);
   CUdeviceptr result = 0;
-  if (isHostShared)
+  if (isHostShared) {
     device->check(
         device->driver.cuMemAllocManaged(&result, bytes, CU_MEM_ATTACH_GLOBAL),
         "cuMemAllocManaged");
-  else if (Capture capture = getCapture(*device, handle))
-    result = allocateForGraph(*device, bytes, capture);
-  else if (device->hasMemoryPools)
-    result = allocatePooled(*device, bytes, handle);
-  else
-    device->check(device->driver.cuMemAlloc(&result, bytes), "cuMemAlloc");
+  } else if (freeMemoryOfDestroyedGraphs(*device)) {
+    Capture capture = getCapture(*device, handle);
+    result = capture ? allocateForGraph(*device, bytes, capture)
+                     : allocateInOrder(*device, bytes, handle);
+  }
   return reinterpret_cast<void *>(static_cast<uintptr_t>(result));
 }
 
 /// mgpuMemFree of a pointer that is not null.
 static void release(void *pointer, void *stream) {
   DeviceScope device(/*releases=*/true);
-  if (!device)
-    return;
   CUdeviceptr address = deviceAddress(pointer);
   auto handle = static_cast<CUstream>(stream);
-  if (takePooled(address)) {
-    device->check(device->driver.cuMemFreeAsync(address, handle),
-                  "cuMemFreeAsync");
-    return;
-  }
-  if (releaseForGraph(address))
-    return;
-  // cuMemFree promises no order with the work in the stream.
-  if (device->check(device->driver.cuStreamSynchronize(handle),
-                    "cuStreamSynchronize"))
-    device->check(device->driver.cuMemFree(address), "cuMemFree");
+  if (device && !releaseForGraph(address, handle))
+    freeInOrder(*device, address, handle);
 }
 
 /// mgpuMemset, by the driver's function `fill` called `name`, for `call`.

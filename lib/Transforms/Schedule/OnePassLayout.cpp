@@ -88,9 +88,14 @@ static bool readsOthersData(linalg::GenericOp generic, OpOperand &input,
   });
 }
 
-/// Why the elements cannot be computed one after another by a thread; empty:
-/// they can.
+/// Why the data cannot be in shared memory, or the elements not be computed one
+/// after another by a thread; empty: they can.
 static std::string findUnsuitableData(const ScheduledGroup &group) {
+  for (linalg::GenericOp generic : group.getDataGenerics())
+    for (Value operand : generic->getOperands())
+      if (Type type = getElementTypeOrSelf(operand); !type.isIntOrFloat())
+        return "expected data of integers or floats, got '" +
+               debugString(type) + "'";
   SmallVector<linalg::GenericOp> producers = {group.reduction};
   for (linalg::GenericOp generic : group.elementwise) {
     for (OpOperand *input : generic.getDpsInputOperands())
@@ -267,12 +272,17 @@ int64_t mlir::bngrad::getMostLanes(ArrayRef<linalg::GenericOp> generics,
                                    int64_t accessBits) {
   int64_t narrowest = 64, widest = 16;
   for (linalg::GenericOp generic : generics)
-    for (OpOperand &operand : generic->getOpOperands())
-      if (auto type = dyn_cast<FloatType>(getElementTypeOrSelf(operand.get()));
-          type && isDataMap(generic.getMatchingIndexingMap(&operand))) {
-        narrowest = std::min<int64_t>(narrowest, type.getWidth());
-        widest = std::max<int64_t>(widest, type.getWidth());
+    for (OpOperand &operand : generic->getOpOperands()) {
+      Type type = getElementTypeOrSelf(operand.get());
+      if (!isDataMap(generic.getMatchingIndexingMap(&operand)))
+        continue;
+      if (!type.isIntOrFloat())
+        return 1;
+      if (auto real = dyn_cast<FloatType>(type)) {
+        narrowest = std::min<int64_t>(narrowest, real.getWidth());
+        widest = std::max<int64_t>(widest, real.getWidth());
       }
+    }
   return std::min(accessBits / narrowest, 2 * accessBits / widest);
 }
 

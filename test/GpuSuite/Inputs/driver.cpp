@@ -18,8 +18,9 @@
 //
 //   error=CODE   this call fails
 //   sticky=CODE  this and all later calls of the process fail
-//   corrupt      a copy to the host has a wrong bit; a node of a graph
-//   allocates sleep=N      takes N milliseconds longer hang, crash  as they say
+//   corrupt      a copy to the host has a wrong bit, a graph a memory node
+//   sleep=N      takes N milliseconds longer
+//   hang, crash  as they say
 //
 // FAKE_NAME is the name of the device. FAKE_VERSION is that of
 // cuDriverGetVersion (12040). Binaries are refused with
@@ -41,6 +42,7 @@
 #include <mutex>
 #include <string>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 using namespace bngrad::cuda;
@@ -399,28 +401,67 @@ CUresult cuStreamCreate(CUstream *stream, unsigned) {
   return makeHandle(stream);
 }
 
-CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus *status) {
-  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+namespace {
+/// An object whose destructor is called with the graph's.
+struct UserObject {
+  void *object;
+  void (*destroy)(void *);
+};
+/// A graph, or an executable of one, which then has its objects.
+struct Graph {
+  uint64_t id;
+  std::vector<UserObject> objects;
+};
+} // namespace
+
+/// The graphs of captured streams.
+static std::map<CUstream, Graph *> &captures() {
+  static auto &captures = *new std::map<CUstream, Graph *>;
+  return captures;
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
+  std::lock_guard<std::mutex> lock(mutex);
+  *status = captures().count(stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                     : CU_STREAM_CAPTURE_STATUS_NONE;
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus *status,
-                                   uint64_t *, CUgraph *, const void **,
-                                   size_t *) {
+CUresult cuStreamGetCaptureInfo_v2(CUstream stream,
+                                   CUstreamCaptureStatus *status, uint64_t *id,
+                                   CUgraph *graph, const void **, size_t *) {
+  std::lock_guard<std::mutex> lock(mutex);
   *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (auto found = captures().find(stream); found != captures().end()) {
+    *status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    *id = found->second->id;
+    *graph = reinterpret_cast<CUgraph>(found->second);
+  }
   return CUDA_SUCCESS;
 }
 
-// Nothing is captured, so these are not called.
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *) {
   return CUDA_SUCCESS;
 }
-CUresult cuUserObjectCreate(CUuserObject *, void *, void (*)(void *), unsigned,
-                            unsigned) {
+
+CUresult cuUserObjectCreate(CUuserObject *object, void *pointer,
+                            void (*destroy)(void *), unsigned, unsigned) {
+  *object = reinterpret_cast<CUuserObject>(new UserObject{pointer, destroy});
   return CUDA_SUCCESS;
 }
-CUresult cuUserObjectRelease(CUuserObject, unsigned) { return CUDA_SUCCESS; }
-CUresult cuGraphRetainUserObject(CUgraph, CUuserObject, unsigned, unsigned) {
+
+CUresult cuUserObjectRelease(CUuserObject object, unsigned) {
+  auto *released = reinterpret_cast<UserObject *>(object);
+  released->destroy(released->object);
+  delete released;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned,
+                                 unsigned) {
+  auto *moved = reinterpret_cast<UserObject *>(object);
+  reinterpret_cast<Graph *>(graph)->objects.push_back(*moved);
+  delete moved;
   return CUDA_SUCCESS;
 }
 
@@ -521,13 +562,21 @@ CUresult cuMemHostRegister_v2(void *, size_t, unsigned) { return CUDA_SUCCESS; }
 
 CUresult cuMemHostUnregister(void *) { return CUDA_SUCCESS; }
 
-CUresult cuStreamBeginCapture_v2(CUstream, int) {
-  return fault("cuStreamBeginCapture");
+CUresult cuStreamBeginCapture_v2(CUstream stream, int) {
+  RETURN_IF_FAULTY("cuStreamBeginCapture");
+  std::lock_guard<std::mutex> lock(mutex);
+  static uint64_t id = 0;
+  captures()[stream] = new Graph{++id, {}};
+  return CUDA_SUCCESS;
 }
 
-CUresult cuStreamEndCapture(CUstream, void **graph) {
-  RETURN_IF_FAULTY("cuStreamEndCapture");
-  return makeHandle(graph);
+CUresult cuStreamEndCapture(CUstream stream, void **graph) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    *graph = captures()[stream];
+    captures().erase(stream);
+  }
+  return fault("cuStreamEndCapture");
 }
 
 /// Graphs have no nodes.
@@ -545,14 +594,22 @@ CUresult cuGraphNodeGetType(void *, int *type) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphInstantiateWithFlags(void **exec, void *, unsigned long long) {
+CUresult cuGraphInstantiateWithFlags(void **exec, void *graph,
+                                     unsigned long long) {
   RETURN_IF_FAULTY("cuGraphInstantiate");
-  return makeHandle(exec);
+  *exec = new Graph(std::move(*static_cast<Graph *>(graph)));
+  return CUDA_SUCCESS;
 }
 
 CUresult cuGraphLaunch(void *, CUstream) { return fault("cuGraphLaunch"); }
 
-CUresult cuGraphDestroy(void *) { return CUDA_SUCCESS; }
+CUresult cuGraphDestroy(void *graph) {
+  auto *destroyed = static_cast<Graph *>(graph);
+  for (UserObject object : destroyed->objects)
+    object.destroy(object.object);
+  delete destroyed;
+  return CUDA_SUCCESS;
+}
 
-CUresult cuGraphExecDestroy(void *) { return CUDA_SUCCESS; }
+CUresult cuGraphExecDestroy(void *exec) { return cuGraphDestroy(exec); }
 } // extern "C"

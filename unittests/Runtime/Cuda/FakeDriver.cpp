@@ -12,10 +12,12 @@
 
 #include <cstring>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 using namespace fake;
 
+/// As the driver does from any thread.
 static void destroy(CUuserObject object) {
   isInDestructor = true;
   object->destroy(object->object);
@@ -83,20 +85,34 @@ std::vector<fake::EventRecord> fake::takeEventRecords() {
   return std::exchange(state().eventRecords, {});
 }
 
-CUgraph fake::beginCapture() {
+CUgraph fake::beginCapture(CUstream stream) {
   SparedScope spared;
   Lock lock(state().mutex);
-  return state().capture = state().keep(new CUgraph_st{++state().lastId, {}});
+  CUgraph graph = state().keep(new CUgraph_st{++state().lastId});
+  return state().captures[stream] = graph;
 }
 
-void fake::endCapture() {
+void fake::joinCapture(CUgraph graph, CUstream stream) {
   Lock lock(state().mutex);
-  state().capture = nullptr;
+  state().captures[stream] = graph;
+}
+
+void fake::endCaptures() {
+  Lock lock(state().mutex);
+  state().captures.clear();
+}
+
+int fake::countMemoryNodes(CUgraph graph) {
+  Lock lock(state().mutex);
+  return graph->numMemoryNodes;
 }
 
 void fake::destroyGraph(CUgraph graph) {
-  for (CUuserObject object : std::exchange(graph->objects, {}))
-    destroy(object);
+  SparedScope spared;
+  std::thread([graph] {
+    for (CUuserObject object : std::exchange(graph->objects, {}))
+      destroy(object);
+  }).join();
 }
 
 int fake::getOptLevel() {
@@ -386,27 +402,25 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus *status) {
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
   SparedScope spared;
   RETURN_IF_FAILED(ask("cuStreamIsCapturing"));
-  Lock lock(state().mutex);
-  *status = state().capture ? CU_STREAM_CAPTURE_STATUS_ACTIVE
-                            : CU_STREAM_CAPTURE_STATUS_NONE;
+  *status = getCapture(stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                               : CU_STREAM_CAPTURE_STATUS_NONE;
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus *status,
-                                   uint64_t *id, CUgraph *graph, const void **,
-                                   size_t *) {
+CUresult cuStreamGetCaptureInfo_v2(CUstream stream,
+                                   CUstreamCaptureStatus *status, uint64_t *id,
+                                   CUgraph *graph, const void **, size_t *) {
   SparedScope spared;
   RETURN_IF_FAILED(ask("cuStreamGetCaptureInfo"));
-  Lock lock(state().mutex);
   *status = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (!state().capture)
-    return CUDA_SUCCESS;
-  *status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-  *graph = state().capture;
-  *id = (*graph)->captureId;
+  if (CUgraph found = getCapture(stream)) {
+    *status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    *graph = found;
+    *id = found->captureId;
+  }
   return CUDA_SUCCESS;
 }
 
@@ -459,7 +473,11 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
 
 CUresult cuStreamSynchronize(CUstream stream) {
   SparedScope spared;
-  return recordInStream("cuStreamSynchronize", stream);
+  RETURN_IF_FAILED(recordInStream("cuStreamSynchronize", stream));
+  return getCapture(stream) || (!state().captures.empty() &&
+                                captureMode != CU_STREAM_CAPTURE_MODE_RELAXED)
+             ? kCaptureUnsupported
+             : CUDA_SUCCESS;
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {

@@ -78,12 +78,16 @@ std::vector<EventRecord> takeEventRecords();
 /// The level of optimization of the last module, -1 if it had none.
 int getOptLevel();
 
-/// Captures all streams of all threads in a graph, in the mode that forbids
-/// most, until `endCapture`.
-CUgraph beginCapture();
-void endCapture();
-/// Destroys a graph and its user objects, whose destructors must not call the
-/// driver.
+/// Captures `stream` in a new graph, in the mode that forbids most to all
+/// threads, until `endCaptures`.
+CUgraph beginCapture(CUstream stream = nullptr);
+/// Captures `stream` in the graph of another stream.
+void joinCapture(CUgraph graph, CUstream stream);
+void endCaptures();
+/// The nodes that allocate or free memory.
+int countMemoryNodes(CUgraph graph);
+/// Destroys a graph and, in another thread, its user objects, whose destructors
+/// must not call the driver.
 void destroyGraph(CUgraph graph);
 
 /// Makes `function` return `result` until `succeedAgain`.

@@ -50,7 +50,8 @@ struct CUuserObject_st {
 };
 struct CUgraph_st {
   uint64_t captureId;
-  std::vector<CUuserObject> objects;
+  int numMemoryNodes = 0;
+  std::vector<CUuserObject> objects = {};
 };
 } // namespace bngrad::cuda
 
@@ -93,8 +94,8 @@ struct State {
   std::vector<EventRecord> eventRecords;
   std::map<std::string, CUresult> failures;
   int optLevel = -1;
-  /// The graph in which all streams are captured, or null.
-  CUgraph capture = nullptr;
+  /// The graphs of captured streams.
+  std::map<CUstream, CUgraph> captures;
   /// Memory that cuMemFreeAsync and cuMemFree accept.
   std::set<CUdeviceptr> pooled;
   std::set<CUdeviceptr> plain;
@@ -155,7 +156,7 @@ inline CUresult recordUnsafe(const char *function,
                              const std::string &detail = "") {
   CUresult result = recordInContext(function, detail);
   Lock lock(state().mutex);
-  if (result == CUDA_SUCCESS && state().capture &&
+  if (result == CUDA_SUCCESS && !state().captures.empty() &&
       captureMode != CU_STREAM_CAPTURE_MODE_RELAXED)
     return kCaptureUnsupported;
   return result;
@@ -165,9 +166,24 @@ inline CUresult recordUnsafe(const char *function,
 inline CUresult recordInStream(const char *function, CUstream stream,
                                const std::string &detail = "") {
   CUresult result = recordInContext(function, detail);
-  if (result == CUDA_SUCCESS && stream && stream->context != current())
+  if (result == CUDA_SUCCESS && stream && stream != CU_STREAM_PER_THREAD &&
+      stream->context != current())
     return kInvalidHandle;
   return result;
+}
+
+/// The graph in which `stream` is captured, or null.
+inline CUgraph getCapture(CUstream stream) {
+  Lock lock(state().mutex);
+  auto found = state().captures.find(stream);
+  return found == state().captures.end() ? nullptr : found->second;
+}
+
+/// Notes that a call in `stream` allocates or frees memory.
+inline void noteMemoryNode(CUstream stream) {
+  Lock lock(state().mutex);
+  if (CUgraph graph = getCapture(stream))
+    ++graph->numMemoryNodes;
 }
 
 } // namespace fake

@@ -63,6 +63,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *result, size_t bytes,
       recordInStream("cuMemAllocFromPoolAsync", stream, std::to_string(bytes)));
   if (bytes == 0 || !pool || pool->releaseThreshold == 0)
     return kInvalidValue;
+  noteMemoryNode(stream);
   *result = allocate(bytes, state().pooled);
   return CUDA_SUCCESS;
 }
@@ -70,6 +71,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *result, size_t bytes,
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   SparedScope spared;
   RETURN_IF_FAILED(recordInStream("cuMemFreeAsync", stream));
+  noteMemoryNode(stream);
   return release(pointer, state().pooled);
 }
 

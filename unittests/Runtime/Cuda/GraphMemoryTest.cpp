@@ -11,55 +11,73 @@
 #include <set>
 
 using fake::CUgraph;
+using fake::CUstream;
 
 namespace {
 class GraphMemoryTest : public CudaTest {
 protected:
   void TearDown() override {
-    fake::endCapture();
+    fake::endCaptures();
     CudaTest::TearDown();
   }
 
-  /// What a compiled function does: allocates, launches and releases.
+  /// What a compiled function does in a stream: allocates, launches, releases.
   static void *callFunction(uint64_t bytes, void *stream = nullptr) {
     void *memory = mgpuMemAlloc(bytes, stream, 0);
     mgpuMemFree(memory, stream);
     return memory;
+  }
+
+  static CUgraph beginCapture(void *stream) {
+    return fake::beginCapture(static_cast<CUstream>(stream));
+  }
+
+  static void joinCapture(CUgraph graph, void *stream) {
+    fake::joinCapture(graph, static_cast<CUstream>(stream));
   }
 };
 } // namespace
 
 TEST_F(GraphMemoryTest, IsNoNode) {
   void *stream = mgpuStreamCreate();
+  CUgraph graph = beginCapture(stream);
   fake::takeCalls();
-  CUgraph graph = fake::beginCapture();
   EXPECT_TRUE(callFunction(100, stream));
-  // The mode of the capture forbids it unless the thread is in another one,
-  // which it leaves again.
-  EXPECT_EQ(fake::takeCalls(), (Calls{"cuMemAlloc 100"}));
+  EXPECT_EQ(
+      fake::takeCalls(),
+      (Calls{"cuStreamCreate 1", "cuMemPoolCreate 1", "cuMemPoolSetAttribute 4",
+             "cuMemAllocFromPoolAsync 100", "cuStreamSynchronize"}));
+  EXPECT_TRUE(callFunction(200, stream));
+  EXPECT_EQ(fake::takeCalls(),
+            (Calls{"cuMemAllocFromPoolAsync 200", "cuStreamSynchronize"}));
+  EXPECT_EQ(fake::countMemoryNodes(graph), 0);
+  // The thread is in the mode of the capture again.
   EXPECT_EQ(mgpuMemAlloc(100, stream, /*isHostShared=*/1), nullptr);
   expectError(900, "cuMemAllocManaged on device 1 (NVIDIA Fake): "
                    "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (900): operation not "
                    "permitted when stream is capturing");
-  fake::endCapture();
-  fake::takeCalls();
-  fake::destroyGraph(graph);
-  EXPECT_EQ(fake::takeCalls(), Calls());
   mgpuStreamDestroy(stream);
 }
 
 TEST_F(GraphMemoryTest, WithoutPools) {
   fake::setDevice(kDevice, {9, 0, /*hasMemoryPools=*/false});
   fake::setCurrent(fake::createContext(kDevice));
-  fake::beginCapture();
+  CUgraph graph = fake::beginCapture();
   EXPECT_TRUE(callFunction(100));
-  EXPECT_EQ(fake::takeCalls(), (Calls{"cuMemAlloc 100"}));
+  EXPECT_EQ(fake::takeCalls(), (Calls{"cuStreamCreate 1", "cuMemAlloc 100",
+                                      "cuStreamSynchronize"}));
+  fake::endCaptures();
+  fake::destroyGraph(graph);
+  EXPECT_TRUE(mgpuMemAlloc(10, nullptr, 0));
+  EXPECT_EQ(fake::takeCalls(),
+            (Calls{"cuStreamSynchronize", "cuMemFree", "cuMemAlloc 10"}));
 }
 
 TEST_F(GraphMemoryTest, CallsOfOneStreamShareIt) {
   void *stream = mgpuStreamCreate();
   void *other = mgpuStreamCreate();
-  fake::beginCapture();
+  CUgraph graph = beginCapture(stream);
+  joinCapture(graph, other);
   void *first = callFunction(100, stream);
   EXPECT_EQ(callFunction(60, stream), first);
   // Too small, of another stream, in use.
@@ -74,91 +92,119 @@ TEST_F(GraphMemoryTest, CallsOfOneStreamShareIt) {
   mgpuMemFree(inUse, stream);
   mgpuMemFree(next, stream);
   EXPECT_EQ(callFunction(101, stream), next);
+  EXPECT_EQ(callFunction(60, other), ofOther);
   mgpuStreamDestroy(stream);
   mgpuStreamDestroy(other);
 }
 
-TEST_F(GraphMemoryTest, EachGraphHasItsOwnUntilItIsDestroyed) {
-  CUgraph graph = fake::beginCapture();
-  void *first = callFunction(100);
-  fake::endCapture();
-  fake::beginCapture();
-  void *second = callFunction(100);
-  EXPECT_NE(first, second);
-  fake::endCapture();
-  fake::destroyGraph(graph);
-  fake::beginCapture();
-  EXPECT_EQ(callFunction(80), first);
-  // The new owner, which asked for less, may use all of it.
-  EXPECT_EQ(callFunction(100), first);
+TEST_F(GraphMemoryTest, NoOrderWithoutAStream) {
+  void *stream = mgpuStreamCreate();
+  void *other = mgpuStreamCreate();
+  CUgraph graph = beginCapture(stream);
+  joinCapture(graph, other);
+  // Later calls in the first stream do not wait for the other one.
+  void *memory = mgpuMemAlloc(100, stream, 0);
+  mgpuMemFree(memory, other);
+  EXPECT_NE(callFunction(100, stream), memory);
+  EXPECT_NE(callFunction(100, other), memory);
+  // The handle of as many streams as there are threads.
+  joinCapture(graph, fake::CU_STREAM_PER_THREAD);
+  memory = callFunction(100, fake::CU_STREAM_PER_THREAD);
+  EXPECT_NE(callFunction(100, fake::CU_STREAM_PER_THREAD), memory);
+  mgpuStreamDestroy(stream);
+  mgpuStreamDestroy(other);
 }
 
-TEST_F(GraphMemoryTest, IsFreedIfItIsTooSmallForLaterGraphs) {
+TEST_F(GraphMemoryTest, EachGraphHasItsOwn) {
+  fake::beginCapture();
+  void *first = callFunction(100);
+  fake::endCaptures();
+  fake::beginCapture();
+  EXPECT_NE(callFunction(100), first);
+}
+
+TEST_F(GraphMemoryTest, IsFreedAfterTheGraph) {
   CUgraph graph = fake::beginCapture();
-  void *memory = mgpuMemAlloc(100, nullptr, 0);
-  void *released = callFunction(50);
-  EXPECT_NE(memory, released);
-  fake::endCapture();
-  fake::destroyGraph(graph);
+  EXPECT_TRUE(callFunction(100));
+  fake::endCaptures();
   CUcontext context = fake::getCurrent();
   fake::takeCalls();
-
-  // Not by those of other contexts.
+  // By the next call that allocates, as a destructor cannot.
+  fake::destroyGraph(graph);
+  EXPECT_EQ(fake::takeCalls(), Calls());
+  // In the same context.
   fake::setCurrent(fake::createContext(kDevice));
-  fake::beginCapture();
-  EXPECT_TRUE(callFunction(200));
-  EXPECT_EQ(fake::takeCalls(), (Calls{"cuMemAlloc 200"}));
-  fake::endCapture();
-
+  callFunction(10);
+  Calls calls = fake::takeCalls();
+  EXPECT_EQ(std::count(calls.begin(), calls.end(), "cuMemFreeAsync"), 1);
   fake::setCurrent(context);
-  fake::beginCapture();
-  EXPECT_TRUE(callFunction(200));
+  callFunction(10);
   EXPECT_EQ(fake::takeCalls(),
-            (Calls{"cuMemFree", "cuMemFree", "cuMemAlloc 200"}));
+            (Calls{"cuMemFreeAsync", "cuMemAllocFromPoolAsync 10",
+                   "cuMemFreeAsync"}));
+  callFunction(10);
+  EXPECT_EQ(fake::takeCalls(),
+            (Calls{"cuMemAllocFromPoolAsync 10", "cuMemFreeAsync"}));
 }
 
-TEST_F(GraphMemoryTest, ReleasedAfterTheCapture) {
+TEST_F(GraphMemoryTest, ReleasedAfterTheGraph) {
   CUgraph graph = fake::beginCapture();
   void *memory = mgpuMemAlloc(100, nullptr, 0);
-  fake::endCapture();
-  fake::takeCalls();
-  // It is the graph's until then.
-  mgpuMemFree(memory, nullptr);
-  EXPECT_EQ(fake::takeCalls(), Calls());
+  fake::endCaptures();
   fake::destroyGraph(graph);
+  fake::takeCalls();
+  // Its user still has it.
+  EXPECT_NE(callFunction(100), memory);
+  EXPECT_EQ(fake::takeCalls(),
+            (Calls{"cuMemAllocFromPoolAsync 100", "cuMemFreeAsync"}));
   mgpuMemFree(memory, nullptr);
   EXPECT_EQ(fake::takeCalls(), Calls());
+  callFunction(100);
+  EXPECT_EQ(fake::takeCalls(),
+            (Calls{"cuMemFreeAsync", "cuMemAllocFromPoolAsync 100",
+                   "cuMemFreeAsync"}));
 }
 
 TEST_F(GraphMemoryTest, Failures) {
   fake::beginCapture();
-  fake::fail("cuMemAlloc", 2);
-  EXPECT_EQ(callFunction(100), nullptr);
-  expectError(2, "cuMemAlloc on device 1 (NVIDIA Fake): "
-                 "CUDA_ERROR_OUT_OF_MEMORY (2): out of memory");
-  for (std::string call : {"cuUserObjectCreate", "cuGraphRetainUserObject"}) {
-    fake::succeedAgain();
+  for (std::string call :
+       {"cuStreamCreate", "cuMemAllocFromPoolAsync", "cuUserObjectCreate",
+        "cuGraphRetainUserObject", "cuStreamSynchronize"}) {
     fake::fail(call, 1);
     EXPECT_EQ(callFunction(100), nullptr);
     expectError(1, call + " on device 1 (NVIDIA Fake): "
                           "CUDA_ERROR_INVALID_VALUE (1): invalid argument");
+    fake::succeedAgain();
   }
-  fake::succeedAgain();
-  fake::takeCalls();
-  // What could not be given to a graph is used for the next one.
-  EXPECT_TRUE(callFunction(100));
-  EXPECT_EQ(fake::takeCalls(), Calls());
+  // What could not be given to the graph is freed.
+  EXPECT_TRUE(callFunction(1000));
+  Calls calls = fake::takeCalls();
+  EXPECT_EQ(std::count(calls.begin(), calls.end(), "cuMemFreeAsync"), 2);
   // Where the driver cannot tell, the stream is as any other.
   fake::fail("cuStreamGetCaptureInfo", 906);
   EXPECT_TRUE(callFunction(100));
   EXPECT_EQ(fake::takeCalls().back(), "cuMemFreeAsync");
 }
 
+TEST_F(GraphMemoryTest, FailureToFree) {
+  CUgraph graph = fake::beginCapture();
+  EXPECT_TRUE(callFunction(100));
+  fake::endCaptures();
+  fake::destroyGraph(graph);
+  fake::fail("cuMemFreeAsync", 700);
+  EXPECT_EQ(mgpuMemAlloc(100, nullptr, 0), nullptr);
+  expectError(700, "cuMemFreeAsync on device 1 (NVIDIA Fake): "
+                   "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access "
+                   "was encountered");
+}
+
 TEST_F(GraphMemoryTest, ManyThreads) {
-  fake::beginCapture();
   std::vector<void *> streams(8);
   for (void *&stream : streams)
     stream = mgpuStreamCreate();
+  CUgraph graph = beginCapture(streams[0]);
+  for (void *stream : streams)
+    joinCapture(graph, stream);
   runInThreads([&](int i) {
     void *first = callFunction(16 + i, streams[i]);
     for (int j = 0; j < 50; ++j)

@@ -74,7 +74,7 @@ TEST_F(LaunchTest, OverlapsKernelsThatWait) {
   // Not in a graph, nor where the driver cannot tell.
   fake::beginCapture();
   launch(waiting);
-  fake::endCapture();
+  fake::endCaptures();
   fake::fail("cuStreamIsCapturing", 906);
   launch(waiting);
   fake::succeedAgain();

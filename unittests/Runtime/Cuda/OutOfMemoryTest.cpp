@@ -127,8 +127,9 @@ TEST_F(OutOfMemoryTest, MemoryOfGraphs) {
                [] {
                  fake::CUgraph graph = fake::beginCapture();
                  mgpuMemFree(mgpuMemAlloc(64, nullptr, 0), nullptr);
-                 fake::endCapture();
+                 fake::endCaptures();
                  fake::destroyGraph(graph);
+                 mgpuMemFree(mgpuMemAlloc(64, nullptr, 0), nullptr);
                });
 }
 
@@ -165,9 +166,9 @@ TEST_F(OutOfMemoryTest, ReleasesAndErrorsAllocateNothing) {
                           8};
   mgpuMemHostRegisterMemRef(3, descriptor, 4);
   launch(kernel);
-  fake::CUgraph graph = fake::beginCapture();
+  fake::CUgraph graph = fake::beginCapture(static_cast<fake::CUstream>(stream));
   void *ofGraph = mgpuMemAlloc(64, stream, 0);
-  fake::endCapture();
+  fake::endCaptures();
   FailedNew released = callWithFailingNew(1, true, [&] {
     mgpuMemHostUnregisterMemRef(3, descriptor, 4);
     mgpuMemFree(device, stream);

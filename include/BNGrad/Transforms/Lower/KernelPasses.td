@@ -176,10 +176,11 @@ def BNGradLowerStreamingStoresPass
     : Pass<"bngrad-lower-streaming-stores", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Let the cache evict the lines of nontemporal stores first";
   let description = [{
-    Needs: kernels in the LLVM dialect, before NVVM is lowered. Nontemporal stores
-           are to global memory.
-    Gives: nontemporal stores of vectors of whole words with the cache operator
-           `.cs` of PTX, which LLVM does not emit. Others are stored as usual.
+    Needs: kernels in the LLVM dialect, before NVVM is lowered.
+    Gives: nontemporal stores of vectors of whole words to global memory, by the
+           type of the address or as it is in an array of the kernel's caller,
+           with the cache operator `.cs` of PTX, which LLVM does not emit. Others
+           are stored as usual.
     Fails: never.
 
     Before:

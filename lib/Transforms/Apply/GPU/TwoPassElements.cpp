@@ -61,7 +61,7 @@ void TwoPass::emitRows(OpBuilder &b, linalg::GenericOp generic) {
 bool TwoPass::takesColumns(int64_t lanes) const {
   std::optional<int64_t> columns = getConstantIntValue(sizes[inner]);
   return lanes == 1 && group.numLoops == 2 && group.isFeature(inner) &&
-         !group.isFeature(0) && columns && *columns <= threads;
+         !group.isFeature(0) && columns && *columns > 0 && *columns <= threads;
 }
 
 void TwoPass::emitColumns(OpBuilder &b, linalg::GenericOp generic) {

@@ -39,15 +39,19 @@ static SmallVector<const CudaChip *> getChips(gpu::GPUModuleOp module) {
   return chips;
 }
 
-/// Static shared memory of `kernel`, in bytes; nothing if it is not known.
+/// Static shared memory of `kernel`, in bytes; nothing if it is not known, or
+/// more than any chip has.
 static std::optional<int64_t> countStaticBytes(gpu::GPUFuncOp kernel) {
   int64_t bytes = 0;
   for (Value buffer : kernel.getWorkgroupAttributions()) {
     auto type = cast<MemRefType>(buffer.getType());
     if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
       return std::nullopt;
-    bytes += type.getNumElements() *
-             llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    int64_t width = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    int64_t added = 0;
+    if (llvm::MulOverflow(type.getNumElements(), width, added) ||
+        llvm::AddOverflow(bytes, added, bytes) || bytes > INT32_MAX)
+      return std::nullopt;
   }
   return bytes;
 }
@@ -84,7 +88,8 @@ static std::optional<int64_t> getBound(gpu::LaunchFuncOp launch,
     dynamicBytes = getConstantIntValue(dynamicSize);
   std::optional<int64_t> staticBytes = countStaticBytes(kernel);
   std::optional<int64_t> threads = multiply(launch.getBlockSizeOperandValues());
-  if (!dynamicBytes || *dynamicBytes < 0 || !staticBytes || !threads)
+  if (!dynamicBytes || *dynamicBytes < 0 || *dynamicBytes > INT32_MAX ||
+      !staticBytes || !threads)
     return std::nullopt;
   int64_t bytes = *dynamicBytes + *staticBytes + CudaChip::kDriverSharedBytes;
   int64_t resident = 1;
@@ -107,7 +112,7 @@ struct BNGradBoundRegistersPass
     getOperation().walk([&](gpu::LaunchFuncOp launch) {
       auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(
           launch, launch.getKernel());
-      if (!kernel)
+      if (!kernel || kernel->hasAttr(NVVM::NVVMDialect::getMinctasmAttrName()))
         return;
       int64_t bound = getBound(launch, kernel).value_or(0);
       auto [it, isFirst] = bounds.insert({kernel, bound});

@@ -41,6 +41,50 @@ static int64_t countBytes(LLVM::StoreOp store) {
   return isWhole && alignment >= std::min(bytes, kMostBytes) ? bytes : 0;
 }
 
+/// The value that `extract` finds in a descriptor; null if it is not known.
+static Value findInserted(LLVM::ExtractValueOp extract) {
+  Value container = extract.getContainer();
+  while (auto insert = container.getDefiningOp<LLVM::InsertValueOp>()) {
+    if (insert.getPosition() == extract.getPosition())
+      return insert.getValue();
+    container = insert.getContainer();
+  }
+  return {};
+}
+
+/// Whether `address` is certainly in global memory: by its type, or as it is in
+/// an array of the caller of a kernel. Others may be in memory of the thread.
+static bool isGlobal(Value address) {
+  for (;;) {
+    auto type = cast<LLVM::LLVMPointerType>(address.getType());
+    auto space = static_cast<NVVM::NVVMMemorySpace>(type.getAddressSpace());
+    if (space != NVVM::NVVMMemorySpace::Generic)
+      return space == NVVM::NVVMMemorySpace::Global;
+    Operation *op = address.getDefiningOp();
+    if (auto gep = dyn_cast_or_null<LLVM::GEPOp>(op)) {
+      address = gep.getBase();
+      continue;
+    }
+    if (auto cast = dyn_cast_or_null<LLVM::AddrSpaceCastOp>(op)) {
+      address = cast.getArg();
+      continue;
+    }
+    if (auto extract = dyn_cast_or_null<LLVM::ExtractValueOp>(op)) {
+      address = findInserted(extract);
+      if (!address)
+        return false;
+      continue;
+    }
+    auto argument = dyn_cast<BlockArgument>(address);
+    auto kernel =
+        argument
+            ? dyn_cast<LLVM::LLVMFuncOp>(argument.getOwner()->getParentOp())
+            : nullptr;
+    return kernel && argument.getOwner()->isEntryBlock() &&
+           kernel->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName());
+  }
+}
+
 /// Stores `words` of 32 bits, 1, 2 or 4, at `address`.
 static void storeWords(OpBuilder &b, Location loc, Value address,
                        ValueRange words) {
@@ -86,12 +130,8 @@ struct BNGradLowerStreamingStoresPass
   void runOnOperation() override {
     OpBuilder b(&getContext());
     getOperation().walk([&](LLVM::StoreOp store) {
-      auto pointer = cast<LLVM::LLVMPointerType>(store.getAddr().getType());
-      auto space =
-          static_cast<NVVM::NVVMMemorySpace>(pointer.getAddressSpace());
-      bool isGlobal = space == NVVM::NVVMMemorySpace::Generic ||
-                      space == NVVM::NVVMMemorySpace::Global;
-      if (!isGlobal || !store.getNontemporal() || store.getVolatile_())
+      if (!store.getNontemporal() || store.getVolatile_() ||
+          !isGlobal(store.getAddr()))
         return;
       if (int64_t bytes = countBytes(store); bytes > 0)
         lower(b, store, bytes);
