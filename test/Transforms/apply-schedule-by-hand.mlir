@@ -247,15 +247,15 @@ func.func @kernel_of_indices(%x: memref<64x32xindex>, %sum: memref<32xf32>, %y: 
 #data = affine_map<(n, c) -> (n, c)>
 #feature = affine_map<(n, c) -> (c)>
 
-// Rows without elements.
+// Rows without elements, which are read one by one.
 // CHECK-LABEL: func @kernel_of_empty_rows
 // CHECK:         return
-func.func @kernel_of_empty_rows(%x: memref<64x0xf32>, %f: memref<0xf32>, %y: memref<64x0xf32>) {
+func.func @kernel_of_empty_rows(%x: memref<64x0xindex>, %f: memref<0xindex>, %y: memref<64x0xindex>) {
   linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
-      ins(%x, %f : memref<64x0xf32>, memref<0xf32>) outs(%y : memref<64x0xf32>) attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 128, block_accesses = 1024, sum_blocks = 16>} {
-  ^bb0(%e: f32, %g: f32, %out: f32):
-    %0 = arith.addf %e, %g : f32
-    linalg.yield %0 : f32
+      ins(%x, %f : memref<64x0xindex>, memref<0xindex>) outs(%y : memref<64x0xindex>) attrs = {bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 128, block_accesses = 1024, sum_blocks = 16>} {
+  ^bb0(%e: index, %g: index, %out: index):
+    %0 = arith.addi %e, %g : index
+    linalg.yield %0 : index
   }
   return
 }
