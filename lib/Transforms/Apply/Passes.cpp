@@ -15,11 +15,17 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+static std::unique_ptr<Pass> createFoldPass() {
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  return createCanonicalizerPass(config);
+}
+
 void mlir::bngrad::addCpuApplyPasses(OpPassManager &pm) {
   pm.addNestedPass<func::FuncOp>(createBNGradApplySchedulePass());
   pm.addNestedPass<func::FuncOp>(createBNGradExpandCopiesPass());
   pm.addNestedPass<func::FuncOp>(createBNGradLinalgToLoopsPass());
-  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createFoldPass());
   pm.addPass(createCSEPass());
 }
 

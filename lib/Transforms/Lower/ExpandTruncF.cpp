@@ -355,10 +355,15 @@ struct BNGradExpandTruncFPass
   void runOnOperation() override {
     // Upstream's emulation of narrow floats allows its roundings to be skipped
     // between two operations. Each operation rounds, wherever it is compiled.
-    getOperation()->walk([](arith::TruncFOp op) {
+    bool hasTruncF = false;
+    getOperation()->walk([&](arith::TruncFOp op) {
+      hasTruncF = true;
       if (getElementTypeOrSelf(op.getType()).isBF16())
         op->removeAttr(op.getFastmathAttrName());
     });
+    // The rewriting of a function takes time even if it finds nothing.
+    if (!hasTruncF)
+      return;
     RewritePatternSet patterns(&getContext());
     populateExpandTruncFPatterns(patterns,
                                  {bf16Conversion, kernelBF16Conversion});

@@ -27,6 +27,12 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+static std::unique_ptr<Pass> createFoldPass() {
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  return createCanonicalizerPass(config);
+}
+
 /// Computes bf16 arithmetic in f32, and rounds once to f16 and bf16.
 static void addRoundingPasses(OpPassManager &pm,
                               const BF16Instructions &instructions) {
@@ -62,7 +68,7 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   pm.addPass(createBNGradExpandMathPass());
   addRoundingPasses(pm, {/*host=*/target.bf16Conversion});
   pm.addPass(createBNGradShareLoopsPass());
-  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createFoldPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(createBNGradExpandViewsPass());
   pm.addPass(memref::createExpandStridedMetadataPass());
@@ -85,7 +91,7 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   pm.addPass(createUBToLLVMConversionPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
   // Phases take pointers and sizes, not descriptors.
-  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createFoldPass());
   pm.addPass(createBNGradOutlineParallelPass());
   pm.addPass(createBNGradLoopAnnotationsPass());
 }

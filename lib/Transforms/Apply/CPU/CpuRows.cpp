@@ -109,6 +109,9 @@ private:
                           Interval rows, Value tableOffset) const;
   void emitNarrowPieces(OpBuilder &b, linalg::GenericOp generic, Interval rows,
                         const Run &first, bool isStreaming) const;
+  /// A few elements of `run`, which are not streamed.
+  void emitShort(OpBuilder &b, linalg::GenericOp generic, Run run,
+                 Interval range) const;
   /// The elements before the first row, by the first thread.
   void emitShift(OpBuilder &b, linalg::GenericOp generic, Value thread,
                  Value tableOffset) const;
@@ -465,14 +468,18 @@ void Rows::emitShift(OpBuilder &b, linalg::GenericOp generic, Value thread,
   Run run = getElementsRun(b, zeroIndex, tableOffset);
   run.base = zeroIndex;
   run.tableOffset = tableOffset;
-  loadUniform(b, generic, run);
   Value isFirst = index.compare(arith::CmpIPredicate::eq, thread, zeroIndex);
-  emitMasked(b, {zeroIndex, index.select(isFirst, elements.shift, zeroIndex)},
-             [&](OpBuilder &nested, const Piece &piece) {
-               IRMapping mapping = clonePiece(nested, generic, run, piece);
-               storePiece(nested, generic, run, piece, mapping,
-                          /*isStreaming=*/false);
-             });
+  emitShort(b, generic, run,
+            {zeroIndex, index.select(isFirst, elements.shift, zeroIndex)});
+}
+
+void Rows::emitShort(OpBuilder &b, linalg::GenericOp generic, Run run,
+                     Interval range) const {
+  loadUniform(b, generic, run);
+  emitMasked(b, range, [&](OpBuilder &nested, const Piece &piece) {
+    IRMapping mapping = clonePiece(nested, generic, run, piece);
+    storePiece(nested, generic, run, piece, mapping, /*isStreaming=*/false);
+  });
 }
 
 void Rows::emitNarrowPieces(OpBuilder &b, linalg::GenericOp generic,
@@ -537,9 +544,12 @@ void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
         emitNarrowRows(nested, generic, {first, end}, tableOffset);
     emitFor(nested, others, [&](OpBuilder &inRow, Value row) {
       Run run = getElementsRun(inRow, row, tableOffset);
+      Value length = at(inRow).min(columns, at(inRow).sub(count, run.base));
+      // Only the last row is left, of the elements after the shifted rows.
+      if (matchPattern(elements.isNarrow, m_One()))
+        return emitShort(inRow, generic, run, {zeroIndex, length});
       run.next = getNext(inRow, generic, run);
       run.prefetchDistance = constant(inRow, getPageElements(generic));
-      Value length = at(inRow).min(columns, at(inRow).sub(count, run.base));
       emitElements(inRow, generic, run, {zeroIndex, length});
     });
   });
