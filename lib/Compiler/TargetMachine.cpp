@@ -220,7 +220,7 @@ LogicalResult mlir::bngrad::verifyTarget(const CodeGenTarget &target,
 
 /// LLVM's passes for code whose loops are vectorized and unrolled already. They
 /// take less than half of the time of its default passes; kernels for large
-/// data are as fast. Without indvars, bf16 of 32x64x56x56 takes 4 % longer.
+/// data are as fast. Without indvars, NHWC of 1024x1024 takes 1.4 % longer.
 static constexpr char kPasses[] =
     "function(sroa,early-cse<memssa>,simplifycfg),"
     "inline,globaldce,"
@@ -264,9 +264,9 @@ static void generateShortFunctionsFast(llvm::Module &module) {
 }
 
 namespace {
-/// Omits strength reduction when code is generated. It takes a sixth of the time
-/// to compile a gradient, and kernels are as fast without: their arrays share an
-/// index, which machines add to the addresses of accesses.
+/// Omits strength reduction when code is generated. It takes a sixth of the
+/// time to compile a gradient, and kernels are as fast without: their arrays
+/// share an index, which machines add to the addresses of accesses.
 class CodeGenGate : public llvm::OptPassGate {
 public:
   bool isEnabled() const override { return true; }

@@ -4,7 +4,7 @@
 #feature = affine_map<(r, c) -> (c)>
 
 // Rows of four registers: a step loads the per-channel values once. The last row may be shorter, after elements up to the
-// first line, and is read piece by piece, with tables.
+// first line, and is read in masked vectors, with tables.
 // CHECK-LABEL: func @narrow
 // CHECK-SAME:    (%[[X:.+]]: memref<10000x64xf32>, %[[F:.+]]: memref<64xf32>, %[[DX:.+]]: memref<10000x64xf32>)
 // CHECK-DAG:     %[[FLAT_X:.+]] = memref.collapse_shape %[[X]]
@@ -21,7 +21,13 @@
 // CHECK-NEXT:        vector.store %[[P]], %[[FLAT_DX]][%{{.+}}] {alignment = 64 : i64, nontemporal = true}
 // CHECK-NEXT:      }
 // CHECK:           scf.for
-// CHECK:             vector.load %[[TABLE]]
+// CHECK-NOT:         memref.prefetch
+// CHECK:             vector.create_mask
+// CHECK:             vector.maskedload %[[FLAT_X]]
+// CHECK:             vector.maskedload %[[TABLE]]
+// CHECK:             vector.maskedstore %[[FLAT_DX]]
+// CHECK-NOT:         vector.store
+// CHECK:           return
 func.func @narrow(%x: memref<10000x64xf32>, %f: memref<64xf32>, %dx: memref<10000x64xf32>) {
   linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
       ins(%x, %f : memref<10000x64xf32>, memref<64xf32>) outs(%dx : memref<10000x64xf32>)

@@ -8,6 +8,8 @@
 
 #include "BNGrad/Transforms/Apply/Passes.h"
 
+#include "Utils/Utils.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -15,17 +17,11 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-static std::unique_ptr<Pass> createFoldPass() {
-  GreedyRewriteConfig config;
-  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
-  return createCanonicalizerPass(config);
-}
-
 void mlir::bngrad::addCpuApplyPasses(OpPassManager &pm) {
   pm.addNestedPass<func::FuncOp>(createBNGradApplySchedulePass());
   pm.addNestedPass<func::FuncOp>(createBNGradExpandCopiesPass());
   pm.addNestedPass<func::FuncOp>(createBNGradLinalgToLoopsPass());
-  pm.addPass(createFoldPass());
+  pm.addPass(createOpCanonicalizerPass());
   pm.addPass(createCSEPass());
 }
 

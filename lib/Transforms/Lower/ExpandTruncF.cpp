@@ -361,13 +361,13 @@ struct BNGradExpandTruncFPass
       if (getElementTypeOrSelf(op.getType()).isBF16())
         op->removeAttr(op.getFastmathAttrName());
     });
-    // The rewriting of a function takes time even if it finds nothing.
-    if (!hasTruncF)
-      return;
     RewritePatternSet patterns(&getContext());
     populateExpandTruncFPatterns(patterns,
                                  {bf16Conversion, kernelBF16Conversion});
-    if (failed(verifyReshapes(getOperation())) ||
+    if (failed(verifyReshapes(getOperation())))
+      return signalPassFailure();
+    // The rewriting takes time even if it finds nothing.
+    if (hasTruncF &&
         failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

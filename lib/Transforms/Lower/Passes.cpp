@@ -11,6 +11,7 @@
 #include "BNGrad/Transforms/Lower/Patterns.h"
 #include "BNGrad/Transforms/Schedule/CudaChip.h"
 #include "BNGrad/Transforms/ToLinalg/Passes.h"
+#include "Utils/Utils.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -26,12 +27,6 @@
 
 using namespace mlir;
 using namespace mlir::bngrad;
-
-static std::unique_ptr<Pass> createFoldPass() {
-  GreedyRewriteConfig config;
-  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
-  return createCanonicalizerPass(config);
-}
 
 /// Computes bf16 arithmetic in f32, and rounds once to f16 and bf16.
 static void addRoundingPasses(OpPassManager &pm,
@@ -68,7 +63,7 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   pm.addPass(createBNGradExpandMathPass());
   addRoundingPasses(pm, {/*host=*/target.bf16Conversion});
   pm.addPass(createBNGradShareLoopsPass());
-  pm.addPass(createFoldPass());
+  pm.addPass(createOpCanonicalizerPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(createBNGradExpandViewsPass());
   pm.addPass(memref::createExpandStridedMetadataPass());
@@ -91,7 +86,7 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   pm.addPass(createUBToLLVMConversionPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
   // Phases take pointers and sizes, not descriptors.
-  pm.addPass(createFoldPass());
+  pm.addPass(createOpCanonicalizerPass());
   pm.addPass(createBNGradOutlineParallelPass());
   pm.addPass(createBNGradLoopAnnotationsPass());
 }

@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 namespace mlir {
+class Pass;
 class RewritePatternSet;
 } // namespace mlir
 
@@ -28,6 +29,10 @@ inline bool roundsToNearestEven(arith::TruncFOp op) {
   return op.getRoundingmode().value_or(arith::RoundingMode::to_nearest_even) ==
          arith::RoundingMode::to_nearest_even;
 }
+
+/// Upstream's canonicalizer without its search for unreachable blocks and
+/// unused block arguments, which takes most of its time. LLVM removes them.
+std::unique_ptr<Pass> createOpCanonicalizerPass();
 
 /// Clones the tensor.empty, or the linalg.fill of one, that defines `init`, at
 /// the insertion point of `b`; null if it is neither.
