@@ -31,8 +31,8 @@ using CUmemoryPool = struct CUmemPoolHandle_st *;
 using CUgraph = struct CUgraph_st *;
 using CUuserObject = struct CUuserObject_st *;
 
-/// The default stream of the calling thread.
-inline const CUstream CU_STREAM_PER_THREAD = reinterpret_cast<CUstream>(2);
+/// CU_STREAM_PER_THREAD: the default stream of the calling thread.
+inline CUstream getStreamPerThread() { return reinterpret_cast<CUstream>(2); }
 
 enum CUresult : int {
   CUDA_SUCCESS = 0,

@@ -186,7 +186,7 @@ bool releaseForGraph(CUdeviceptr address, CUstream stream) {
   block.isInUse = false;
   // The handle of the default stream of each thread stands for many streams.
   block.isReusable =
-      stream == block.capture.stream && stream != CU_STREAM_PER_THREAD;
+      stream == block.capture.stream && stream != getStreamPerThread();
   if (!block.hasGraph)
     table.hasUnused = true;
   return true;

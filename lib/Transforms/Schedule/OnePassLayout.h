@@ -90,8 +90,8 @@ FailureOr<OnePassLayout> getOnePassLayout(const ScheduledGroup &group,
                                           std::string &reason);
 
 /// Elements of a piece of the data of `generics`, at most: accesses of
-/// `accessBits` of the narrowest type, but two of the widest at most. 1 for types
-/// that are neither integers nor floats.
+/// `accessBits` of the narrowest type, but two of the widest at most. 1 for
+/// types that are neither integers nor floats.
 int64_t getMostLanes(ArrayRef<linalg::GenericOp> generics, int64_t accessBits);
 
 /// Rows of `columns` threads that are in one warp, which exchange their sums

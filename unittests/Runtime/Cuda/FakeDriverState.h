@@ -166,7 +166,7 @@ inline CUresult recordUnsafe(const char *function,
 inline CUresult recordInStream(const char *function, CUstream stream,
                                const std::string &detail = "") {
   CUresult result = recordInContext(function, detail);
-  if (result == CUDA_SUCCESS && stream && stream != CU_STREAM_PER_THREAD &&
+  if (result == CUDA_SUCCESS && stream && stream != getStreamPerThread() &&
       stream->context != current())
     return kInvalidHandle;
   return result;

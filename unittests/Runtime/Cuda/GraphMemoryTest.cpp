@@ -52,7 +52,7 @@ TEST_F(GraphMemoryTest, IsNoNode) {
             (Calls{"cuMemAllocFromPoolAsync 200", "cuStreamSynchronize"}));
   EXPECT_EQ(fake::countMemoryNodes(graph), 0);
   // The thread is in the mode of the capture again.
-  EXPECT_EQ(mgpuMemAlloc(100, stream, /*isHostShared=*/1), nullptr);
+  EXPECT_EQ(mgpuMemAlloc(100, stream, 1), nullptr);
   expectError(900, "cuMemAllocManaged on device 1 (NVIDIA Fake): "
                    "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (900): operation not "
                    "permitted when stream is capturing");
@@ -108,9 +108,9 @@ TEST_F(GraphMemoryTest, NoOrderWithoutAStream) {
   EXPECT_NE(callFunction(100, stream), memory);
   EXPECT_NE(callFunction(100, other), memory);
   // The handle of as many streams as there are threads.
-  joinCapture(graph, fake::CU_STREAM_PER_THREAD);
-  memory = callFunction(100, fake::CU_STREAM_PER_THREAD);
-  EXPECT_NE(callFunction(100, fake::CU_STREAM_PER_THREAD), memory);
+  joinCapture(graph, fake::getStreamPerThread());
+  memory = callFunction(100, fake::getStreamPerThread());
+  EXPECT_NE(callFunction(100, fake::getStreamPerThread()), memory);
   mgpuStreamDestroy(stream);
   mgpuStreamDestroy(other);
 }
