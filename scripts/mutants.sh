@@ -39,6 +39,8 @@ case "${1:-}" in
   *) fail "expected no option, --seconds=N or --matching=REGEX, got '$1'" ;;
 esac
 started=$SECONDS
+mapfile -t mutants < <(grep -v -e '^#' -e '^$' "$root/test/mutants.txt" | grep -E -- "$matching")
+[ ${#mutants[@]} -gt 0 ] || fail "expected mutants that match '$matching', got none"
 
 setup
 copy=$build/mutants
@@ -105,8 +107,6 @@ if [ "$failed" -gt 0 ]; then
 fi
 printf 'without a mutant: %d tests pass\n' "$passed"
 
-mapfile -t mutants < <(grep -v -e '^#' -e '^$' "$root/test/mutants.txt" | grep -E -- "$matching")
-[ ${#mutants[@]} -gt 0 ] || fail "expected mutants that match '$matching', got none"
 first=0
 if [ -n "$seconds" ]; then
   commits=$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0)

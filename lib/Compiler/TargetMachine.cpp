@@ -265,8 +265,8 @@ static void generateShortFunctionsFast(llvm::Module &module) {
 
 namespace {
 /// Omits strength reduction when code is generated. It takes a sixth of the
-/// time to compile a gradient, and kernels are as fast without: their arrays
-/// share an index, which machines add to the addresses of accesses.
+/// time to compile a gradient, and kernels are as fast without: the arrays of a
+/// loop share an index, which x86 adds to the address of an access.
 class CodeGenGate : public llvm::OptPassGate {
 public:
   bool isEnabled() const override { return true; }
@@ -294,7 +294,8 @@ llvm::Error mlir::bngrad::optimize(llvm::Module &module,
   passes.run(module, modules);
   generateShortFunctionsFast(module);
   static CodeGenGate gate;
-  module.getContext().setOptPassGate(gate);
+  if (machine.getTargetTriple().isX86())
+    module.getContext().setOptPassGate(gate);
   return llvm::Error::success();
 }
 

@@ -41,7 +41,8 @@ std::unique_ptr<llvm::TargetMachine>
 createTargetMachine(const CodeGenTarget &target, bool isJit,
                     std::string &reason);
 
-/// Runs LLVM's optimizations for `machine` on `module`.
+/// Runs LLVM's optimizations for `machine` on `module`. For x86, lets code of
+/// its context be generated without strength reduction from then on.
 llvm::Error optimize(llvm::Module &module, llvm::TargetMachine &machine);
 
 /// Checks that `module`, which the pipelines have lowered, has nothing left

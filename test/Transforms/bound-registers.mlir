@@ -37,6 +37,7 @@ func.func @launches(%blocks: index, %bytes: i32) {
   gpu.launch_func @kernels::@negative blocks in (%c132, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %negative
   gpu.launch_func @kernels::@other_element blocks in (%c132, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %kib98
   gpu.launch_func @kernels::@more_than_any_chip blocks in (%c132, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %kib98
+  gpu.launch_func @kernels::@overflow_of_dims blocks in (%c132, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %kib98
   gpu.launch_func @kernels::@has_a_bound blocks in (%c132, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %kib98
   gpu.launch_func @kernels_of_two::@largest blocks in (%c132, %c1, %c1) threads in (%c256, %c1, %c1) dynamic_shared_memory_size %kib56
   return
@@ -95,6 +96,10 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90">] {
   }
   // CHECK: gpu.func @more_than_any_chip() workgroup({{.*}}) kernel {
   gpu.func @more_than_any_chip() workgroup(%buffer : memref<2305843009213693824xi64, #gpu.address_space<workgroup>>) kernel {
+    gpu.return
+  }
+  // CHECK: gpu.func @overflow_of_dims() workgroup({{.*}}) kernel {
+  gpu.func @overflow_of_dims() workgroup(%buffer : memref<4294967296x4294967296xi8, #gpu.address_space<workgroup>>) kernel {
     gpu.return
   }
   // CHECK: gpu.func @has_a_bound() kernel attributes {nvvm.minctasm = 3 : i32}

@@ -85,13 +85,20 @@ gpu.module @kernels {
   }
   // CHECK-LABEL: llvm.func @own_memory(
   // CHECK-NOT:     nvvm.inline_ptx
-  // CHECK-COUNT-3: llvm.store
-  llvm.func @own_memory(%v: vector<4xf32>, %p: !llvm.ptr, %unknown: !llvm.struct<(ptr)>, %cond: i1) attributes {nvvm.kernel} {
+  // CHECK-COUNT-5: llvm.store
+  llvm.func @own_memory(%v: vector<4xf32>, %p: !llvm.ptr, %unknown: !llvm.struct<(ptr)>, %cond: i1, %copied: !llvm.ptr {llvm.byval = vector<4xf32>}) attributes {nvvm.kernel} {
     %one = llvm.mlir.constant(1 : i64) : i64
     %own = llvm.alloca %one x vector<4xf32> : (i64) -> !llvm.ptr
     llvm.store %v, %own {alignment = 16 : i64, nontemporal} : vector<4xf32>, !llvm.ptr
     %0 = llvm.extractvalue %unknown[0] : !llvm.struct<(ptr)>
     llvm.store %v, %0 {alignment = 16 : i64, nontemporal} : vector<4xf32>, !llvm.ptr
+    llvm.store %v, %copied {alignment = 16 : i64, nontemporal} : vector<4xf32>, !llvm.ptr
+    // A part of the descriptor is replaced by one that was not built here.
+    %1 = llvm.mlir.poison : !llvm.struct<(struct<(ptr)>)>
+    %2 = llvm.insertvalue %p, %1[0, 0] : !llvm.struct<(struct<(ptr)>)>
+    %3 = llvm.insertvalue %unknown, %2[0] : !llvm.struct<(struct<(ptr)>)>
+    %4 = llvm.extractvalue %3[0, 0] : !llvm.struct<(struct<(ptr)>)>
+    llvm.store %v, %4 {alignment = 16 : i64, nontemporal} : vector<4xf32>, !llvm.ptr
     llvm.cond_br %cond, ^next(%p : !llvm.ptr), ^next(%own : !llvm.ptr)
   ^next(%either: !llvm.ptr):
     llvm.store %v, %either {alignment = 16 : i64, nontemporal} : vector<4xf32>, !llvm.ptr

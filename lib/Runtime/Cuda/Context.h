@@ -11,6 +11,8 @@
 
 #include "Errors.h"
 
+#include <atomic>
+
 namespace bngrad::cuda {
 
 /// A compute capability, such as 9.0.
@@ -30,6 +32,8 @@ struct Context {
   char deviceName[256] = "";
   Capability capability;
   bool hasMemoryPools = false;
+  /// Graphs were destroyed whose memory may be freed (GraphMemory.h).
+  mutable std::atomic<bool> hasUnusedGraphMemory{false};
 
   Context(const Driver &driver, CUcontext handle, unsigned long long id)
       : driver(driver), handle(handle), id(id) {}

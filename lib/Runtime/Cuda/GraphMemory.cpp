@@ -10,7 +10,6 @@
 #include "Immortal.h"
 #include "Memory.h"
 
-#include <atomic>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -22,7 +21,9 @@ namespace bngrad::cuda {
 namespace {
 /// Memory of a graph.
 struct Block {
-  const Context *context = nullptr;
+  /// Differs for each block of the process. An address comes again once its
+  /// context is destroyed.
+  uintptr_t number = 0;
   uint64_t bytes = 0;
   Capture capture;
   /// The graph is not destroyed.
@@ -32,14 +33,19 @@ struct Block {
   /// Calls that are captured later in the same stream may use it.
   bool isReusable = false;
 };
-using Blocks = std::map<CUdeviceptr, Block>;
+using Blocks = std::map<std::pair<const Context *, CUdeviceptr>, Block>;
 
 struct BlockTable {
+  /// Destructors of user objects wait for it, so it is not held during calls of
+  /// the driver.
   std::mutex mutex;
   Blocks blocks;
-  /// Some blocks may have neither a graph nor a user.
-  std::atomic<bool> hasUnused{false};
-  /// Streams that are never captured, in which memory is allocated and freed.
+  uintptr_t lastNumber = 0;
+};
+
+/// Streams that are never captured, in which memory is allocated and freed.
+struct StreamTable {
+  std::mutex mutex;
   std::unordered_map<const Context *, CUstream> streams;
 };
 
@@ -68,9 +74,9 @@ static BlockTable &blockTable() {
 /// The stream of `context` that is never captured; null and a report if it
 /// cannot be made.
 static CUstream getOwnStream(const Context &context) {
-  BlockTable &table = blockTable();
-  std::lock_guard<std::mutex> lock(table.mutex);
-  CUstream &stream = table.streams[&context];
+  static Immortal<StreamTable> table;
+  std::lock_guard<std::mutex> lock((*table).mutex);
+  CUstream &stream = (*table).streams[&context];
   if (!stream)
     context.check(
         context.driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING),
@@ -78,15 +84,17 @@ static CUstream getOwnStream(const Context &context) {
   return stream;
 }
 
-/// The address of the smallest block with `bytes` that a call in `capture` may
-/// use; 0 if there is none.
-static CUdeviceptr reuseBlock(uint64_t bytes, const Capture &capture) {
+/// The address of the smallest block of `context` with `bytes` that a call in
+/// `capture` may use; 0 if there is none.
+static CUdeviceptr reuseBlock(const Context &context, uint64_t bytes,
+                              const Capture &capture) {
   BlockTable &table = blockTable();
   std::lock_guard<std::mutex> lock(table.mutex);
   auto best = table.blocks.end();
   for (auto it = table.blocks.begin(); it != table.blocks.end(); ++it) {
     const Block &block = it->second;
-    if (!block.isInUse && block.isReusable && block.capture.id == capture.id &&
+    if (it->first.first == &context && !block.isInUse && block.isReusable &&
+        block.capture.id == capture.id &&
         block.capture.stream == capture.stream && block.bytes >= bytes &&
         (best == table.blocks.end() || block.bytes < best->second.bytes))
       best = it;
@@ -94,27 +102,29 @@ static CUdeviceptr reuseBlock(uint64_t bytes, const Capture &capture) {
   if (best == table.blocks.end())
     return 0;
   best->second.isInUse = true;
-  return best->first;
+  return best->first.second;
 }
 
-/// The destructor of a user object, for the block at the address `object`. The
+/// The destructor of a user object, for the block with the number `object`. The
 /// graph and its executables are destroyed, and their launches have ended. Must
 /// not call the driver.
 static void noteDestroyedGraph(void *object) {
+  auto number = reinterpret_cast<uintptr_t>(object);
   BlockTable &table = blockTable();
   std::lock_guard<std::mutex> lock(table.mutex);
-  auto found = table.blocks.find(reinterpret_cast<uintptr_t>(object));
-  if (found == table.blocks.end())
-    return;
-  found->second.hasGraph = false;
-  table.hasUnused = true;
+  for (auto &[key, block] : table.blocks) {
+    if (block.number != number)
+      continue;
+    block.hasGraph = false;
+    key.first->hasUnusedGraphMemory = true;
+  }
 }
 
-/// Lets the block at `address` live as long as `graph`.
-static bool giveToGraph(const Context &context, CUdeviceptr address,
+/// Lets the block with `number` live as long as `graph`.
+static bool giveToGraph(const Context &context, uintptr_t number,
                         CUgraph graph) {
   const Driver &driver = context.driver;
-  void *pointer = reinterpret_cast<void *>(static_cast<uintptr_t>(address));
+  void *pointer = reinterpret_cast<void *>(number);
   CUuserObject object = nullptr;
   if (!context.check(
           driver.cuUserObjectCreate(&object, pointer, noteDestroyedGraph, 1,
@@ -123,6 +133,9 @@ static bool giveToGraph(const Context &context, CUdeviceptr address,
     noteDestroyedGraph(pointer);
     return false;
   }
+  // A graph is not synchronized by the driver.
+  static Immortal<std::mutex> graphs;
+  std::lock_guard<std::mutex> lock(*graphs);
   if (context.check(driver.cuGraphRetainUserObject(graph, object, 1,
                                                    CU_GRAPH_USER_OBJECT_MOVE),
                     "cuGraphRetainUserObject"))
@@ -145,12 +158,14 @@ Capture getCapture(const Context &context, CUstream stream) {
 
 CUdeviceptr allocateForGraph(const Context &context, uint64_t bytes,
                              const Capture &capture) {
-  if (CUdeviceptr address = reuseBlock(bytes, capture))
+  if (CUdeviceptr address = reuseBlock(context, bytes, capture))
     return address;
 
   // The entry first: memory that is in no table would be lost.
   Blocks made;
-  made[0] = {&context, bytes, capture};
+  Block &block = made[{&context, 0}];
+  block.bytes = bytes;
+  block.capture = capture;
   RelaxedScope relaxed(context.driver);
   CUstream stream = getOwnStream(context);
   if (!stream)
@@ -158,56 +173,67 @@ CUdeviceptr allocateForGraph(const Context &context, uint64_t bytes,
   CUdeviceptr address = allocateInOrder(context, bytes, stream);
   if (!address)
     return 0;
+  uintptr_t number = 0;
   {
-    Blocks::node_type entry = made.extract(made.begin());
-    entry.key() = address;
     BlockTable &table = blockTable();
     std::lock_guard<std::mutex> lock(table.mutex);
-    // Blocks of contexts that are destroyed are still in the table.
-    table.blocks.erase(address);
+    number = block.number = ++table.lastNumber;
+    Blocks::node_type entry = made.extract(made.begin());
+    entry.key().second = address;
     table.blocks.insert(std::move(entry));
   }
   // The graph is launched in other streams.
-  if (giveToGraph(context, address, capture.graph) &&
+  if (giveToGraph(context, number, capture.graph) &&
       context.check(context.driver.cuStreamSynchronize(stream),
                     "cuStreamSynchronize"))
     return address;
-  releaseForGraph(address, nullptr);
+  releaseForGraph(context, address, capture.stream);
   return 0;
 }
 
-bool releaseForGraph(CUdeviceptr address, CUstream stream) {
+bool releaseForGraph(const Context &context, CUdeviceptr address,
+                     CUstream stream) {
   BlockTable &table = blockTable();
-  std::lock_guard<std::mutex> lock(table.mutex);
-  auto found = table.blocks.find(address);
-  if (found == table.blocks.end())
+  auto isOfGraph = [&] {
+    std::lock_guard<std::mutex> lock(table.mutex);
+    return table.blocks.count({&context, address}) != 0;
+  };
+  if (!isOfGraph())
     return false;
+  Capture capture = getCapture(context, stream);
+  if (!capture) {
+    // Work that is not of the graph, after which the block may be freed.
+    RelaxedScope relaxed(context.driver);
+    context.check(context.driver.cuStreamSynchronize(stream),
+                  "cuStreamSynchronize");
+  }
+  std::lock_guard<std::mutex> lock(table.mutex);
+  auto found = table.blocks.find({&context, address});
+  if (found == table.blocks.end())
+    return true;
   Block &block = found->second;
   block.isInUse = false;
   // The handle of the default stream of each thread stands for many streams.
-  block.isReusable =
-      stream == block.capture.stream && stream != getStreamPerThread();
+  block.isReusable = capture.id == block.capture.id &&
+                     stream == block.capture.stream &&
+                     stream != getStreamPerThread();
   if (!block.hasGraph)
-    table.hasUnused = true;
+    context.hasUnusedGraphMemory = true;
   return true;
 }
 
 bool freeMemoryOfDestroyedGraphs(const Context &context) {
-  BlockTable &table = blockTable();
-  if (!table.hasUnused.exchange(false))
+  if (!context.hasUnusedGraphMemory.exchange(false))
     return true;
   Blocks unused;
   {
+    BlockTable &table = blockTable();
     std::lock_guard<std::mutex> lock(table.mutex);
     for (auto it = table.blocks.begin(); it != table.blocks.end();) {
-      const Block &block = it->second;
       auto next = std::next(it);
-      if (!block.hasGraph && !block.isInUse) {
-        if (block.context == &context)
-          unused.insert(table.blocks.extract(it));
-        else
-          table.hasUnused = true;
-      }
+      if (it->first.first == &context && !it->second.hasGraph &&
+          !it->second.isInUse)
+        unused.insert(table.blocks.extract(it));
       it = next;
     }
   }
@@ -216,8 +242,8 @@ bool freeMemoryOfDestroyedGraphs(const Context &context) {
   RelaxedScope relaxed(context.driver);
   CUstream stream = getOwnStream(context);
   bool isFreed = stream != nullptr;
-  for (const auto &[address, block] : unused)
-    isFreed = isFreed && freeInOrder(context, address, stream);
+  for (const auto &[key, block] : unused)
+    isFreed &= freeInOrder(context, key.second, stream);
   return isFreed;
 }
 

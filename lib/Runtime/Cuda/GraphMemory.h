@@ -43,9 +43,10 @@ Capture getCapture(const Context &context, CUstream stream);
 CUdeviceptr allocateForGraph(const Context &context, uint64_t bytes,
                              const Capture &capture);
 
-/// Releases `address` after the work that is captured in `stream` so far. False
-/// if it is not memory of a graph.
-bool releaseForGraph(CUdeviceptr address, CUstream stream);
+/// Releases `address` after the work that is captured in `stream` so far. Waits
+/// for a stream that is not captured. False if it is not memory of a graph.
+bool releaseForGraph(const Context &context, CUdeviceptr address,
+                     CUstream stream);
 
 /// Frees the memory of graphs of `context` that are destroyed.
 ///

@@ -196,7 +196,7 @@ static void release(void *pointer, void *stream) {
   DeviceScope device(/*releases=*/true);
   CUdeviceptr address = deviceAddress(pointer);
   auto handle = static_cast<CUstream>(stream);
-  if (device && !releaseForGraph(address, handle))
+  if (device && !releaseForGraph(*device, address, handle))
     freeInOrder(*device, address, handle);
 }
 

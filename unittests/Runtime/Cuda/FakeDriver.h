@@ -75,6 +75,12 @@ struct EventRecord {
 /// Those since the last time; before takeLaunches.
 std::vector<EventRecord> takeEventRecords();
 
+/// Forgets memory, as when its context is destroyed, but does not free it.
+void forgetMemory(void *memory);
+/// Lets the next allocation return `memory`, which is forgotten or freed and as
+/// large.
+void setNextAddress(void *memory);
+
 /// The level of optimization of the last module, -1 if it had none.
 int getOptLevel();
 

@@ -99,6 +99,7 @@ struct State {
   /// Memory that cuMemFreeAsync and cuMemFree accept.
   std::set<CUdeviceptr> pooled;
   std::set<CUdeviceptr> plain;
+  CUdeviceptr nextAddress = 0;
   /// Memory that is never freed, reachable for leak checkers.
   std::vector<void *> kept;
 

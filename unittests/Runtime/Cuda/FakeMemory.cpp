@@ -10,13 +10,16 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 using namespace fake;
 
 /// Allocates host memory and adds it to `set`.
 static CUdeviceptr allocate(size_t bytes, std::set<CUdeviceptr> &set) {
   Lock lock(state().mutex);
-  auto result = reinterpret_cast<uintptr_t>(std::malloc(bytes));
+  CUdeviceptr result = std::exchange(state().nextAddress, 0);
+  if (!result)
+    result = reinterpret_cast<uintptr_t>(std::malloc(bytes));
   set.insert(result);
   return result;
 }
@@ -27,6 +30,16 @@ static CUresult release(CUdeviceptr pointer, std::set<CUdeviceptr> &set) {
     return kInvalidValue;
   std::free(reinterpret_cast<void *>(pointer));
   return CUDA_SUCCESS;
+}
+
+void fake::forgetMemory(void *memory) {
+  Lock lock(state().mutex);
+  state().pooled.erase(reinterpret_cast<uintptr_t>(memory));
+}
+
+void fake::setNextAddress(void *memory) {
+  Lock lock(state().mutex);
+  state().nextAddress = reinterpret_cast<uintptr_t>(memory);
 }
 
 extern "C" {

@@ -157,12 +157,36 @@ TEST_F(GraphMemoryTest, ReleasedAfterTheGraph) {
   EXPECT_NE(callFunction(100), memory);
   EXPECT_EQ(fake::takeCalls(),
             (Calls{"cuMemAllocFromPoolAsync 100", "cuMemFreeAsync"}));
+  // Which may have used it in a stream that is not captured.
   mgpuMemFree(memory, nullptr);
-  EXPECT_EQ(fake::takeCalls(), Calls());
+  EXPECT_EQ(fake::takeCalls(), (Calls{"cuStreamSynchronize"}));
   callFunction(100);
   EXPECT_EQ(fake::takeCalls(),
             (Calls{"cuMemFreeAsync", "cuMemAllocFromPoolAsync 100",
                    "cuMemFreeAsync"}));
+}
+
+TEST_F(GraphMemoryTest, AddressesComeAgainInOtherContexts) {
+  CUgraph first = fake::beginCapture();
+  auto *memory = static_cast<char *>(callFunction(100));
+  fake::endCaptures();
+  fake::forgetMemory(memory);
+  fake::setCurrent(fake::createContext(kDevice));
+  // Of the pool.
+  fake::setNextAddress(memory);
+  EXPECT_EQ(mgpuMemAlloc(100, nullptr, 0), memory);
+  fake::takeCalls();
+  mgpuMemFree(memory, nullptr);
+  EXPECT_EQ(fake::takeCalls(), (Calls{"cuMemFreeAsync"}));
+  // Of a graph, which lives longer than the first one.
+  fake::beginCapture();
+  fake::setNextAddress(memory);
+  EXPECT_EQ(callFunction(100), memory);
+  fake::endCaptures();
+  fake::destroyGraph(first);
+  fake::takeCalls();
+  EXPECT_NE(mgpuMemAlloc(100, nullptr, 0), memory);
+  EXPECT_EQ(fake::takeCalls(), (Calls{"cuMemAllocFromPoolAsync 100"}));
 }
 
 TEST_F(GraphMemoryTest, Failures) {
@@ -189,13 +213,17 @@ TEST_F(GraphMemoryTest, Failures) {
 TEST_F(GraphMemoryTest, FailureToFree) {
   CUgraph graph = fake::beginCapture();
   EXPECT_TRUE(callFunction(100));
+  EXPECT_TRUE(callFunction(200));
   fake::endCaptures();
   fake::destroyGraph(graph);
+  fake::takeCalls();
   fake::fail("cuMemFreeAsync", 700);
   EXPECT_EQ(mgpuMemAlloc(100, nullptr, 0), nullptr);
   expectError(700, "cuMemFreeAsync on device 1 (NVIDIA Fake): "
                    "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access "
                    "was encountered");
+  // The others are freed nevertheless.
+  EXPECT_EQ(fake::takeCalls(), (Calls{"cuMemFreeAsync", "cuMemFreeAsync"}));
 }
 
 TEST_F(GraphMemoryTest, ManyThreads) {

@@ -545,7 +545,7 @@ void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
     emitFor(nested, others, [&](OpBuilder &inRow, Value row) {
       Run run = getElementsRun(inRow, row, tableOffset);
       Value length = at(inRow).min(columns, at(inRow).sub(count, run.base));
-      // Only the last row is left, of the elements after the shifted rows.
+      // Whole rows are done. At most the last one, which is shorter, is left.
       if (matchPattern(elements.isNarrow, m_One()))
         return emitShort(inRow, generic, run, {zeroIndex, length});
       run.next = getNext(inRow, generic, run);

@@ -47,10 +47,11 @@ static std::optional<int64_t> countStaticBytes(gpu::GPUFuncOp kernel) {
     auto type = cast<MemRefType>(buffer.getType());
     if (!type.hasStaticShape() || !type.getElementType().isIntOrFloat())
       return std::nullopt;
-    int64_t width = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
-    int64_t added = 0;
-    if (llvm::MulOverflow(type.getNumElements(), width, added) ||
-        llvm::AddOverflow(bytes, added, bytes) || bytes > INT32_MAX)
+    int64_t added = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    for (int64_t size : type.getShape())
+      if (llvm::MulOverflow(added, size, added))
+        return std::nullopt;
+    if (llvm::AddOverflow(bytes, added, bytes) || bytes > INT32_MAX)
       return std::nullopt;
   }
   return bytes;

@@ -43,10 +43,15 @@ static int64_t countBytes(LLVM::StoreOp store) {
 
 /// The value that `extract` finds in a descriptor; null if it is not known.
 static Value findInserted(LLVM::ExtractValueOp extract) {
+  ArrayRef<int64_t> wanted = extract.getPosition();
   Value container = extract.getContainer();
   while (auto insert = container.getDefiningOp<LLVM::InsertValueOp>()) {
-    if (insert.getPosition() == extract.getPosition())
+    ArrayRef<int64_t> inserted = insert.getPosition();
+    if (inserted == wanted)
       return insert.getValue();
+    size_t common = std::min(inserted.size(), wanted.size());
+    if (inserted.take_front(common) == wanted.take_front(common))
+      return {}; // a part of the value, or more than it
     container = insert.getContainer();
   }
   return {};
@@ -81,7 +86,9 @@ static bool isGlobal(Value address) {
             ? dyn_cast<LLVM::LLVMFuncOp>(argument.getOwner()->getParentOp())
             : nullptr;
     return kernel && argument.getOwner()->isEntryBlock() &&
-           kernel->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName());
+           kernel->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()) &&
+           !kernel.getArgAttr(argument.getArgNumber(),
+                              LLVM::LLVMDialect::getByValAttrName());
   }
 }
 
