@@ -127,6 +127,10 @@ TEST_F(GraphMemoryTest, IsFreedAfterTheGraph) {
   CUgraph graph = fake::beginCapture();
   EXPECT_TRUE(callFunction(100));
   fake::endCaptures();
+  // Another graph lives on, and its memory with it.
+  fake::beginCapture();
+  EXPECT_TRUE(callFunction(100));
+  fake::endCaptures();
   CUcontext context = fake::getCurrent();
   fake::takeCalls();
   // By the next call that allocates, as a destructor cannot.
