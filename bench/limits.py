@@ -12,7 +12,7 @@ HAND_MEAN = Limit("hand, geometric mean", "bngrad", "hand", 1.0)
 CLOSE = 1.05
 NOISE = 0.03
 CALL_US = 1.0
-COMPILE_MS = 100
+COMPILE_MS = 75
 PASSES_MS = 30
 
 PEERS = ("torch", "onednn", "onednn-debian")

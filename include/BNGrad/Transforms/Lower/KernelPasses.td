@@ -59,7 +59,8 @@ def BNGradBoundRegistersPass
            blocks that share a multiprocessor, by their shared memory and their
            number, where it leaves each thread 128 registers: `ptxas` then bounds
            registers by it, and not by a guess that may cost spills. Of several
-           chips, the largest number; of several launches, the smallest.
+           chips, the largest number; of several launches, the smallest. Kernels
+           that have a number keep it.
     Fails: never.
 
     Before:
