@@ -88,6 +88,7 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   // Phases take pointers and sizes, not descriptors.
   pm.addPass(createOpCanonicalizerPass());
   pm.addPass(createBNGradOutlineParallelPass());
+  pm.addPass(createBNGradDropUnsignedWrapPass());
   pm.addPass(createBNGradLoopAnnotationsPass());
 }
 
@@ -147,6 +148,8 @@ void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
   pm.addPass(createConvertIndexToLLVMPass());
   pm.addPass(createUBToLLVMConversionPass());
   pm.addPass(createGpuToLLVMConversionPass());
+  // Of kernels as well.
+  pm.addPass(createBNGradDropUnsignedWrapPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
   GpuModuleToBinaryPassOptions binary;
   binary.compilationTarget = options.format == CudaFormat::Isa   ? "isa"

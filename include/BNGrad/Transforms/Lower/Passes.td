@@ -480,6 +480,37 @@ def BNGradLowerAllocationsPass
   ];
 }
 
+def BNGradDropUnsignedWrapPass : Pass<"bngrad-drop-unsigned-wrap"> {
+  let summary = "Let the strides of memrefs be negative";
+  let description = [{
+    Needs: the LLVM dialect.
+    Gives: products, sums and addresses without the flag `nuw`. Upstream's
+           conversion of memrefs sets it on an index times a stride. With a
+           negative stride LLVM would conclude that the index is 0 or 1, and read
+           another element.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    llvm.func @f(%index: i64, %stride: i64) -> i64 {
+      %0 = llvm.mul %index, %stride overflow<nsw, nuw> : i64
+      llvm.return %0 : i64
+    }
+    ```
+
+    After:
+
+    ```mlir
+    llvm.func @f(%index: i64, %stride: i64) -> i64 {
+      %0 = llvm.mul %index, %stride overflow<nsw> : i64
+      llvm.return %0 : i64
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def BNGradLoopAnnotationsPass : Pass<"bngrad-loop-annotations"> {
   let summary = "Move loop annotations to the branches that LLVM reads";
   let description = [{
