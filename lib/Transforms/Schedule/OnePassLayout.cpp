@@ -153,10 +153,7 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
     reason = "expected loops [N, C, S], [C, S] or [N, C] over dense data";
     return std::nullopt;
   }
-  layout.sumBytes = 0;
-  for (OpOperand &init : reduction.getDpsInitsMutable())
-    if (!isDataMap(reduction.getMatchingIndexingMap(&init)))
-      layout.sumBytes += getWidth(init.get());
+  layout.sumBytes = getSumBytes(reduction);
   layout.resultBytes = layout.sumBytes;
   for (linalg::GenericOp generic : group.channelwise)
     for (Value init : generic.getDpsInits())
@@ -266,6 +263,15 @@ LogicalResult OnePassLayout::verifySharedMemory(const GpuSchedule &schedule,
     return failure();
   }
   return success();
+}
+
+int64_t mlir::bngrad::getSumBytes(linalg::GenericOp reduction) {
+  int64_t bytes = 0;
+  for (OpOperand &init : reduction.getDpsInitsMutable())
+    if (getElementTypeOrSelf(init.get()).isIntOrFloat() &&
+        !isDataMap(reduction.getMatchingIndexingMap(&init)))
+      bytes += getWidth(init.get());
+  return bytes;
 }
 
 int64_t mlir::bngrad::getMostLanes(ArrayRef<linalg::GenericOp> generics,

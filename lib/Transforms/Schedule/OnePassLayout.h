@@ -89,6 +89,10 @@ FailureOr<OnePassLayout> getOnePassLayout(const ScheduledGroup &group,
                                           const GpuSchedule &schedule,
                                           std::string &reason);
 
+/// Bytes of the sums that `reduction` computes for a channel. Sums that are
+/// neither integers nor floats do not count.
+int64_t getSumBytes(linalg::GenericOp reduction);
+
 /// Elements of a piece of the data of `generics`, at most: accesses of
 /// `accessBits` of the narrowest type, but two of the widest at most. 1 for
 /// types that are neither integers nor floats.

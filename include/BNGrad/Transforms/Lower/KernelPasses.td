@@ -178,10 +178,10 @@ def BNGradLowerStreamingStoresPass
   let summary = "Let the cache evict the lines of nontemporal stores first";
   let description = [{
     Needs: kernels in the LLVM dialect, before NVVM is lowered.
-    Gives: nontemporal stores of vectors of whole words to global memory, by the
-           type of the address or as it is in an array of the kernel's caller,
-           with the cache operator `.cs` of PTX, which LLVM does not emit. Others
-           are stored as usual.
+    Gives: nontemporal stores of vectors of whole words with the cache operator
+           `.cs` of PTX, which LLVM does not emit, if the address is known to be
+           in global memory: by its type, or because it is derived from an
+           argument of the kernel. Others are stored as usual.
     Fails: never.
 
     Before:

@@ -481,13 +481,13 @@ def BNGradLowerAllocationsPass
 }
 
 def BNGradDropUnsignedWrapPass : Pass<"bngrad-drop-unsigned-wrap"> {
-  let summary = "Let the strides of memrefs be negative";
+  let summary = "Drop nuw flags, which are wrong for negative strides";
   let description = [{
     Needs: the LLVM dialect.
-    Gives: products, sums and addresses without the flag `nuw`. Upstream's
-           conversion of memrefs sets it on an index times a stride. With a
-           negative stride LLVM would conclude that the index is 0 or 1, and read
-           another element.
+    Gives: `llvm.mul`, `llvm.add` and `llvm.getelementptr` without `nuw`. Upstream's
+           conversion of memrefs sets it on the product of an index and a stride
+           (docs/upstream.md, section 21). For a stride of -1, LLVM would conclude
+           that the index is 0 or 1, and read another element.
     Fails: never.
 
     Before:

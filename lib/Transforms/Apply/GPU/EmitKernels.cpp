@@ -73,20 +73,9 @@ static bool hasWholeBytes(linalg::GenericOp generic) {
          llvm::all_of(generic.getRegion().getArgumentTypes(), isWhole);
 }
 
-/// Sums of a channel that the threads of a block exchange in static shared
-/// memory, at most: those of 32 warps take 32 KiB.
+/// The most bytes of the sums of a channel. The warps of a block, of which
+/// there are at most 32, exchange the sums in static shared memory.
 static constexpr int64_t kMostSumBytes = 1024;
-
-/// Bytes of the sums of a channel.
-static int64_t countSumBytes(linalg::GenericOp reduction) {
-  int64_t bytes = 0;
-  for (OpOperand &init : reduction.getDpsInitsMutable())
-    if (Type type = getElementTypeOrSelf(init.get());
-        type.isIntOrFloat() &&
-        !isDataMap(reduction.getMatchingIndexingMap(&init)))
-      bytes += llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
-  return bytes;
-}
 
 /// Emits the kernels of `schedule`, or of two passes if it does not allow the
 /// loops of `group`.
@@ -143,7 +132,7 @@ FailureOr<bool> mlir::bngrad::emitKernels(RewriterBase &rewriter,
     reason = "expected integers of 1, 8, 16, 32 or 64 bits";
     return false;
   }
-  int64_t sumBytes = group.reduction ? countSumBytes(group.reduction) : 0;
+  int64_t sumBytes = group.reduction ? getSumBytes(group.reduction) : 0;
   if (sumBytes > kMostSumBytes) {
     reason = "expected sums of at most " + std::to_string(kMostSumBytes) +
              " bytes per channel, got " + std::to_string(sumBytes);

@@ -57,8 +57,9 @@ static Value findInserted(LLVM::ExtractValueOp extract) {
   return {};
 }
 
-/// Whether `address` is certainly in global memory: by its type, or as it is in
-/// an array of the caller of a kernel. Others may be in memory of the thread.
+/// Whether `address` is known to be in global memory: by its type, or because
+/// it is derived from an argument of a kernel. Others may be in memory of the
+/// thread.
 static bool isGlobal(Value address) {
   for (;;) {
     auto type = cast<LLVM::LLVMPointerType>(address.getType());
