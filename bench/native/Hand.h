@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-/// grad_input = gradOutput * a + (input - mean) * b + k.
+/// Of grad_input, see computeGradInput.
 struct Coefficients {
   float a, b, k, mean;
 };
@@ -50,9 +50,23 @@ struct State {
 inline Coefficients finish(const State &s, int64_t c, const Sums &sums) {
   const Problem &p = s.p;
   double r = 1 / std::sqrt(double(p.variance[c]) + p.epsilon);
-  double a = p.scale[c] * r;
-  return {float(a), float(-a * r * r * sums.dyXmu / s.count),
-          float(-a * sums.dy / s.count), p.mean[c]};
+  double a = p.scale[c] * r, slope = r * r * sums.dyXmu / s.count,
+         meanDy = sums.dy / s.count;
+  if (s.isExact)
+    return {float(a), float(slope), float(meanDy), p.mean[c]};
+  return {float(a), float(-a * slope), float(-a * meanDy), p.mean[c]};
+}
+
+/// grad_input of elements d of grad_output and input - mean. The exact form is
+/// the formula as written, which docs/numerics.md, section 6, promises for
+/// infinities; it is 0 if d is constant. The bare form has one operation less.
+template <bool kExact>
+static __m512 computeGradInput(__m512 d, __m512 centered, __m512 a, __m512 b,
+                               __m512 k) {
+  if constexpr (kExact)
+    return _mm512_mul_ps(a, _mm512_fnmadd_ps(centered, b, _mm512_sub_ps(d, k)));
+  else
+    return _mm512_fmadd_ps(d, a, _mm512_fmadd_ps(centered, b, k));
 }
 
 inline void writeParameters(const State &s, int64_t c, const Sums &sums) {

@@ -87,7 +87,7 @@ inline void finishChannels(const State &s, const SharedTables &shared,
                            Range channels, int64_t parts, const Tables &t,
                            bool writes) {
   const Problem &p = s.p;
-  __m512d one = _mm512_set1_pd(1), count = _mm512_set1_pd(-s.count);
+  __m512d one = _mm512_set1_pd(1), count = _mm512_set1_pd(s.count);
   for (int64_t c = channels.begin; c < channels.end; c += 8) {
     __mmask8 mask = firstLanes(std::min<int64_t>(8, channels.end - c));
     auto load = [&](const float *values) {
@@ -105,10 +105,10 @@ inline void finishChannels(const State &s, const SharedTables &shared,
         _mm512_add_pd(load(p.variance), _mm512_set1_pd(p.epsilon)));
     __m512d r = _mm512_div_pd(one, deviation);
     __m512d a = _mm512_mul_pd(load(p.scale), r);
-    __m512d slope = _mm512_mul_pd(_mm512_mul_pd(_mm512_mul_pd(a, r), r), dyXmu);
+    __m512d slope = _mm512_mul_pd(_mm512_mul_pd(r, r), dyXmu);
     store(t.a, a);
     store(t.b, _mm512_div_pd(slope, count));
-    store(t.k, _mm512_div_pd(_mm512_mul_pd(a, dy), count));
+    store(t.k, _mm512_div_pd(dy, count));
     if (writes) {
       store(p.gradScale, _mm512_mul_pd(dyXmu, r));
       store(p.gradOffset, dy);
@@ -169,7 +169,7 @@ template <typename E> static void runRowMajorExactly(State &s) {
     }
     Range range = {shareOf(runs, own.begin, parts).begin,
                    shareOf(runs, own.end, parts).begin};
-    applyRunsOf<E>(s, range, n, t);
+    applyRunsOf<E, true>(s, range, n, t);
     _mm_sfence();
   }
 }

@@ -117,7 +117,7 @@ static Sums sumRowsExactly(const State &s, int64_t c, int64_t firstImage,
 
 /// grad_input of one row. With kPrefetch, `ahead` is the prefetch distance in
 /// elements.
-template <typename E, bool kPrefetch>
+template <typename E, bool kExact, bool kPrefetch>
 static void applyRow(const typename E::Type *dy, const typename E::Type *x,
                      typename E::Type *dx, int64_t n, const Coefficients &f,
                      bool streaming, int64_t ahead) {
@@ -128,7 +128,7 @@ static void applyRow(const typename E::Type *dy, const typename E::Type *x,
   SubnormalResults<E> subnormals;
   auto compute = [&](__m512 d, __m512 v) {
     __m512 result =
-        _mm512_fmadd_ps(d, a, _mm512_fmadd_ps(_mm512_sub_ps(v, mean), b, k));
+        computeGradInput<kExact>(d, _mm512_sub_ps(v, mean), a, b, k);
     subnormals.add(result);
     return result;
   };
@@ -162,10 +162,10 @@ static void applyRow(const typename E::Type *dy, const typename E::Type *x,
   masked(i, n - i);
   if constexpr (!std::is_empty_v<SubnormalResults<E>>)
     if (subnormals.any())
-      applyRow<typename E::Exact, false>(dy, x, dx, n, f, streaming, 0);
+      applyRow<typename E::Exact, kExact, false>(dy, x, dx, n, f, streaming, 0);
 }
 
-template <typename E, bool kPrefetch>
+template <typename E, bool kExact, bool kPrefetch>
 static void applyRows(const State &s, int64_t c, const Coefficients &f,
                       int64_t firstImage, int64_t lastImage) {
   using T = typename E::Type;
@@ -173,10 +173,10 @@ static void applyRows(const State &s, int64_t c, const Coefficients &f,
   int64_t n = p.spatial();
   for (int64_t image = firstImage; image < lastImage; ++image) {
     int64_t row = (image * p.channels + c) * n;
-    applyRow<E, kPrefetch>(static_cast<const T *>(p.gradOutput) + row,
-                           static_cast<const T *>(p.input) + row,
-                           static_cast<T *>(p.gradInput) + row, n, f,
-                           s.streaming, n);
+    applyRow<E, kExact, kPrefetch>(static_cast<const T *>(p.gradOutput) + row,
+                                   static_cast<const T *>(p.input) + row,
+                                   static_cast<T *>(p.gradInput) + row, n, f,
+                                   s.streaming, n);
   }
 }
 
@@ -199,9 +199,9 @@ template <typename E, bool kExact> static void runLongRows(State &s) {
       Coefficients f = finish(s, c, sums);
       // The next channel is the next row of each image.
       if (c + 1 < channels.end)
-        applyRows<E, true>(s, c, f, 0, p.images);
+        applyRows<E, kExact, true>(s, c, f, 0, p.images);
       else
-        applyRows<E, false>(s, c, f, 0, p.images);
+        applyRows<E, kExact, false>(s, c, f, 0, p.images);
     }
     _mm_sfence();
   }
@@ -246,7 +246,8 @@ template <typename E, bool kExact> static void runFewChannels(State &s) {
       }
       if (thread == 0)
         writeParameters(s, c, sums);
-      applyRows<E, false>(s, c, finish(s, c, sums), images.begin, images.end);
+      applyRows<E, kExact, false>(s, c, finish(s, c, sums), images.begin,
+                                  images.end);
     }
     _mm_sfence();
   }

@@ -79,7 +79,7 @@ static void addNarrowRuns(const typename E::Type *dy, const typename E::Type *x,
 }
 
 /// grad_input of one run. With kPrefetch, the following run is prefetched.
-template <typename E, bool kPrefetch = false>
+template <typename E, bool kExact, bool kPrefetch = false>
 static void applyRun(const typename E::Type *dy, const typename E::Type *x,
                      typename E::Type *dx, int64_t n, const Tables &t,
                      bool streaming) {
@@ -88,9 +88,9 @@ static void applyRun(const typename E::Type *dy, const typename E::Type *x,
   SubnormalResults<E> subnormals;
   auto compute = [&](int64_t i, __m512 d, __m512 v) {
     __m512 m = _mm512_sub_ps(v, _mm512_load_ps(t.mean + i));
-    __m512 result = _mm512_fmadd_ps(
-        d, _mm512_load_ps(t.a + i),
-        _mm512_fmadd_ps(m, _mm512_load_ps(t.b + i), _mm512_load_ps(t.k + i)));
+    __m512 result = computeGradInput<kExact>(d, m, _mm512_load_ps(t.a + i),
+                                             _mm512_load_ps(t.b + i),
+                                             _mm512_load_ps(t.k + i));
     subnormals.add(result);
     return result;
   };
@@ -114,7 +114,7 @@ static void applyRun(const typename E::Type *dy, const typename E::Type *x,
   }
   if constexpr (!std::is_empty_v<SubnormalResults<E>>)
     if (subnormals.any())
-      applyRun<typename E::Exact>(dy, x, dx, n, t, streaming);
+      applyRun<typename E::Exact, kExact>(dy, x, dx, n, t, streaming);
 }
 
 /// Elements per run of short rows: long enough to prefetch whole pages, short
@@ -199,8 +199,8 @@ template <typename E, bool kExact> static void runShortRows(State &s) {
         std::fill(t.k + c * n, t.k + (c + 1) * n, f.k);
       }
       for (int64_t image = 0; image < p.images; ++image)
-        applyRun<E, true>(dy + image * stride, x + image * stride,
-                          dx + image * stride, length, t, s.streaming);
+        applyRun<E, kExact, true>(dy + image * stride, x + image * stride,
+                                  dx + image * stride, length, t, s.streaming);
     }
     _mm_sfence();
   }
@@ -242,7 +242,7 @@ addRowMajor(const typename E::Type *dy, const typename E::Type *x, int64_t runs,
 constexpr int64_t kBlockBytes = 1 << 20;
 
 /// grad_input of a range of runs of n elements, row-major.
-template <typename E>
+template <typename E, bool kExact>
 [[gnu::always_inline]] static inline void
 applyRunsOf(const State &s, Range range, int64_t n, const Tables &t) {
   using T = typename E::Type;
@@ -255,8 +255,8 @@ applyRunsOf(const State &s, Range range, int64_t n, const Tables &t) {
   int64_t block = std::max<int64_t>(1, kBlockBytes / (n * sizeof(T)));
   for (int64_t end = range.end; end > range.begin; end -= block)
     for (int64_t run = std::max(range.begin, end - block); run < end; ++run)
-      applyRun<E>(dy + run * n, x + run * n, dx + run * n,
-                  std::min(n, elements - run * n), t, s.streaming);
+      applyRun<E, kExact>(dy + run * n, x + run * n, dx + run * n,
+                          std::min(n, elements - run * n), t, s.streaming);
 }
 
 template <typename E> static void runRowMajor(State &s) {
@@ -310,7 +310,7 @@ template <typename E> static void runRowMajor(State &s) {
     }
     t.a = a;
     t.b = b;
-    applyRunsOf<E>(s, range, n, t);
+    applyRunsOf<E, false>(s, range, n, t);
     _mm_sfence();
   }
 }

@@ -47,12 +47,13 @@ private:
   Scalars loadUniformOfChannel(OpBuilder &b, linalg::GenericOp generic,
                                const SmallVector<Value> &ivs) const;
   void emitSums(OpBuilder &b, const SmallVector<Value> &ivs) const;
-  /// Position of the row whose results are stored after those of `row`: that
-  /// before it in the last of the outer loops, or `row` if it is the first;
-  /// without outer loops that of the next channel.
-  Value getNext(OpBuilder &b, const Run &row) const;
-  /// The distance from a row to that of the next channel, or 0 if that is not
-  /// prefetched. `threads` share the last-level cache.
+  /// Position of the row whose results are stored after those of `row`: that of
+  /// the next iteration of the last of the outer loops, or `row` if that was
+  /// the last; without outer loops that of the next channel.
+  Value getNext(OpBuilder &b, const Run &row, Value isForward) const;
+  /// The distance from a row to that of the next channel, which is prefetched
+  /// before the results of the row are streamed; 0: it is not. `threads` share
+  /// the last-level cache.
   Value getPrefetchDistance(OpBuilder &b, linalg::GenericOp generic,
                             Value threads) const;
   void emitElementwise(OpBuilder &b, linalg::GenericOp generic,
@@ -98,19 +99,25 @@ void Channels::emitSums(OpBuilder &b, const SmallVector<Value> &ivs) const {
   storeSums(b, pick(ivs, group.features), addLanes(b, sums));
 }
 
-Value Channels::getNext(OpBuilder &b, const Run &row) const {
+Value Channels::getNext(OpBuilder &b, const Run &row, Value isForward) const {
   IndexBuilder index = at(b);
   if (outer.empty())
     return index.add(row.base, sizes[inner]);
-  Value isFirst = index.compare(arith::CmpIPredicate::eq, row.ivs[outer.back()],
-                                index.constant(0));
-  Value stride = index.product(ArrayRef(sizes).drop_front(outer.back() + 1));
-  return index.select(isFirst, row.base, index.sub(row.base, stride));
+  unsigned loop = outer.back();
+  Value first = index.constant(0);
+  Value last = index.sub(sizes[loop], index.constant(1));
+  Value stride = index.product(ArrayRef(sizes).drop_front(loop + 1));
+  Value end = index.select(isForward, last, first);
+  Value step = index.select(isForward, stride, index.sub(first, stride));
+  Value isLast = index.compare(arith::CmpIPredicate::eq, row.ivs[loop], end);
+  return index.select(isLast, row.base, index.add(row.base, step));
 }
 
 Value Channels::getPrefetchDistance(OpBuilder &b, linalg::GenericOp generic,
                                     Value threads) const {
   IndexBuilder index = at(b);
+  if (hasRowStrides)
+    return index.constant(0);
   Value bytes = index.constant(getReadBytes(generic));
   Value rowBytes = index.mul(sizes[inner], bytes);
   Value isShort = index.compare(arith::CmpIPredicate::ule, rowBytes,
@@ -121,8 +128,9 @@ Value Channels::getPrefetchDistance(OpBuilder &b, linalg::GenericOp generic,
       index.mul(index.mul(channelBytes, threads), index.constant(2));
   Value fits = index.compare(arith::CmpIPredicate::ule, cachedBytes,
                              index.constant(schedule.streamingBytes));
-  return index.select(index.bitAnd(isShort, fits), sizes[inner],
-                      index.constant(0));
+  Value isUseful =
+      index.bitAnd(isStreamed(b, generic), index.bitAnd(isShort, fits));
+  return index.select(isUseful, sizes[inner], index.constant(0));
 }
 
 void Channels::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
@@ -130,18 +138,24 @@ void Channels::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
                                Value threads) const {
   Scalars uniform = loadUniformOfChannel(b, generic, ivs);
   Value distance = getPrefetchDistance(b, generic, threads);
+  // Forwards if the next channel is prefetched, so that its rows arrive in the
+  // order in which the sums read them. Otherwise backwards: the rows that were
+  // read last are still in a cache.
+  Value isForward =
+      at(b).compare(arith::CmpIPredicate::ne, distance, constant(b, 0));
   emitLoops(b, outer, ivs, [&](OpBuilder &nested, ArrayRef<Value> rowIvs) {
     IndexBuilder index = at(nested);
-    // Backwards: the rows that were read last are still in a cache.
-    SmallVector<Value> backwards(rowIvs);
-    for (unsigned loop : outer)
-      backwards[loop] =
-          index.sub(index.sub(sizes[loop], index.constant(1)), rowIvs[loop]);
-    Run run = getRow(nested, backwards);
+    SmallVector<Value> ordered(rowIvs);
+    for (unsigned loop : outer) {
+      Value last = index.sub(sizes[loop], index.constant(1));
+      ordered[loop] =
+          index.select(isForward, rowIvs[loop], index.sub(last, rowIvs[loop]));
+    }
+    Run run = getRow(nested, ordered);
     run.uniform = uniform;
     // The next channel's row comes next in memory.
     run.prefetchDistance = distance;
-    run.next = getNext(nested, run);
+    run.next = getNext(nested, run, isForward);
     emitElements(nested, generic, run, {index.constant(0), sizes[inner]});
   });
 }

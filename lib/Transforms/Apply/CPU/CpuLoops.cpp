@@ -19,6 +19,9 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+/// Bytes of all data that the second pass reads forward before it steps back.
+static constexpr int64_t kStepBytes = 3 << 20;
+
 /// Rows of a chain by the least number of terms of a sum, and where there are
 /// fewer. The more terms, the longer the chains that the bound has room for.
 static constexpr int64_t kChainRows = 8;
@@ -109,6 +112,27 @@ void CpuLoops::emitFor(OpBuilder &b, Interval range, Value step,
               body(nested, iv);
               scf::YieldOp::create(nested, loc);
             });
+}
+
+void CpuLoops::emitStepsBack(OpBuilder &b, Interval range, Value step,
+                             IntervalBody body) const {
+  IndexBuilder index = at(b);
+  Value steps = index.ceilDiv(index.sub(range.to, range.from), step);
+  emitFor(b, {index.constant(0), steps}, [&](OpBuilder &nested, Value number) {
+    IndexBuilder inside = at(nested);
+    Value to = inside.sub(range.to, inside.mul(number, step));
+    body(nested, {inside.max(inside.sub(to, step), range.from), to});
+  });
+}
+
+Value CpuLoops::getStep(OpBuilder &b, Value elements) const {
+  IndexBuilder index = at(b);
+  Value one = index.constant(1);
+  Value iterationBytes =
+      index.div(index.mul(bytes, elements), index.max(count, one));
+  return index.max(
+      index.div(index.constant(kStepBytes), index.max(iterationBytes, one)),
+      one);
 }
 
 SmallVector<Value> CpuLoops::emitSumLoop(OpBuilder &b, Interval range,

@@ -132,6 +132,7 @@ public:
 
 protected:
   using IndexBody = function_ref<void(OpBuilder &, Value)>;
+  using IntervalBody = function_ref<void(OpBuilder &, Interval)>;
   using IvsBody = function_ref<void(OpBuilder &, ArrayRef<Value>)>;
   using ShareBody = function_ref<void(OpBuilder &, const Share &)>;
   using PieceBody = function_ref<void(OpBuilder &, const Piece &)>;
@@ -143,6 +144,13 @@ protected:
   void emitFor(OpBuilder &b, Interval range, IndexBody body) const {
     emitFor(b, range, constant(b, 1), body);
   }
+  /// Intervals of `step` iterations each, the last one first: what was read
+  /// last is still in a cache.
+  void emitStepsBack(OpBuilder &b, Interval range, Value step,
+                     IntervalBody body) const;
+  /// Iterations of `elements` each that read enough data to step back after
+  /// them.
+  Value getStep(OpBuilder &b, Value elements) const;
   /// A loop that carries `sums`.
   SmallVector<Value> emitSumLoop(OpBuilder &b, Interval range, Value step,
                                  ValueRange sums, SumsBody body) const;

@@ -24,9 +24,6 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Bytes of the data of the rows that the second pass reads forward before it
-/// steps back.
-static constexpr int64_t kStepBytes = 3 << 20;
 /// The number of blocks of the first pass, at most, by the least number of
 /// bytes of data. Powers of 2 are even shares for most numbers of threads.
 static constexpr std::pair<int64_t, int64_t> kBlocks[] = {
@@ -222,9 +219,7 @@ void Rows::planElements(OpBuilder &b) {
   }
   elements.rows =
       index.ceilDiv(index.sub(count, elements.shift), index.max(columns, one));
-  Value rowBytes = index.div(index.mul(bytes, columns), index.max(count, one));
-  elements.step = index.max(
-      index.div(index.constant(kStepBytes), index.max(rowBytes, one)), one);
+  elements.step = getStep(b, columns);
 }
 
 Value Rows::getTableStride(OpBuilder &b, Value columns) const {
@@ -532,16 +527,9 @@ void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
     fillByChannel(b, tables.elementwise,
                   {tableOffset, channels, index.add(columns, elements.shift)});
   emitShift(b, generic, share.number, tableOffset);
-  // Steps backwards: the rows that were read last are still in a cache.
-  Interval rows = share.iterations;
-  Value steps = index.ceilDiv(index.sub(rows.to, rows.from), elements.step);
   Value zeroIndex = index.constant(0);
-  emitFor(b, {zeroIndex, steps}, [&](OpBuilder &nested, Value step) {
-    IndexBuilder inside = at(nested);
-    Value end = inside.sub(rows.to, inside.mul(step, elements.step));
-    Value first = inside.max(inside.sub(end, elements.step), rows.from);
-    Interval others =
-        emitNarrowRows(nested, generic, {first, end}, tableOffset);
+  auto emitStep = [&](OpBuilder &nested, Interval rows) {
+    Interval others = emitNarrowRows(nested, generic, rows, tableOffset);
     emitFor(nested, others, [&](OpBuilder &inRow, Value row) {
       Run run = getElementsRun(inRow, row, tableOffset);
       Value length = at(inRow).min(columns, at(inRow).sub(count, run.base));
@@ -552,7 +540,8 @@ void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
       run.prefetchDistance = constant(inRow, getPageElements(generic));
       emitElements(inRow, generic, run, {zeroIndex, length});
     });
-  });
+  };
+  emitStepsBack(b, share.iterations, elements.step, emitStep);
 }
 
 void Rows::emit(OpBuilder &b) {

@@ -138,17 +138,19 @@ void Split::emitSums(OpBuilder &b) const {
 }
 
 void Split::emitElementwise(OpBuilder &b, linalg::GenericOp generic) const {
+  Value step = getStep(b, segmentElements);
+  auto emitSegment = [&](OpBuilder &b, Value position) {
+    IndexBuilder index = at(b);
+    Segment segment = getSegment(b, position);
+    Value first = index.add(segment.row.base, segment.elements.from);
+    segment.row.next = index.add(first, segmentElements);
+    emitElements(b, generic, segment.row, segment.elements);
+  };
   emitShares(b, segments, [&](OpBuilder &nested, const Share &share) {
-    auto [from, to] = share.iterations;
-    // Backwards: the segments that were read last are still in a cache.
-    Value last = at(nested).sub(at(nested).add(from, to), constant(nested, 1));
-    emitFor(nested, {from, to}, [&](OpBuilder &inSegment, Value iv) {
-      IndexBuilder index = at(inSegment);
-      Segment segment = getSegment(inSegment, index.sub(last, iv));
-      Value first = index.add(segment.row.base, segment.elements.from);
-      segment.row.next = index.sub(first, index.min(first, segmentElements));
-      emitElements(inSegment, generic, segment.row, segment.elements);
-    });
+    emitStepsBack(nested, share.iterations, step,
+                  [&](OpBuilder &inStep, Interval positions) {
+                    emitFor(inStep, positions, emitSegment);
+                  });
   });
 }
 
