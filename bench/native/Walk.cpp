@@ -27,9 +27,11 @@ namespace {
 /// As in peers.py.
 enum class Walk : int32_t { Rows = 0, Channels = 1, Tiles = 2, Split = 3 };
 
-/// Bytes of a line, and of the data that `rows` reads forward before it steps
-/// back; elements of a segment of `split`.
-constexpr int64_t kLine = 64, kStepBytes = 3 << 20, kSegment = 16384;
+/// Bytes of a line, and of the data that `rows` and `split` read forward before
+/// they step back; the longest row, in bytes read, for which `channels`
+/// prefetches that of the next channel; elements of a segment of `split`.
+constexpr int64_t kLine = 64, kStepBytes = 3 << 20,
+                  kMostPrefetchedBytes = 128 << 10, kSegment = 16384;
 
 struct State {
   Problem p;
@@ -130,13 +132,23 @@ void walkAll(const State &s, int64_t step, int64_t thread, int64_t threads) {
 /// Elements of a row of `tiles`, of 4 KiB.
 int64_t countTileColumns(const State &s) { return s.width == 4 ? 1024 : 2048; }
 
+/// Whether the schedule `channels` prefetches the next channel, so that it
+/// reads the rows of both passes in the same order.
+bool prefetchesChannels(const State &s, int64_t threads) {
+  const Problem &p = s.p;
+  int64_t rowBytes = (p.other ? 3 : 2) * p.spatial() * s.width;
+  return s.streaming && rowBytes <= kMostPrefetchedBytes &&
+         2 * threads * p.images * rowBytes <= p.cacheBytes;
+}
+
 /// `channels` at a time: their rows in all images, and then again, from the
-/// last image on unless they are a tile.
+/// last image on unless they are a tile or the next ones are prefetched.
 void walkChannels(const State &s, int64_t channels, int64_t thread,
                   int64_t threads) {
   const Problem &p = s.p;
   int64_t row = p.spatial() * s.width, image = p.channels * row;
   int64_t units = (p.channels + channels - 1) / channels;
+  bool isForward = s.walk == Walk::Tiles || prefetchesChannels(s, threads);
   for (int64_t unit = shareOf(units, thread, threads);
        unit < shareOf(units, thread + 1, threads); ++unit) {
     int64_t first = unit * channels * row;
@@ -144,7 +156,7 @@ void walkChannels(const State &s, int64_t channels, int64_t thread,
     for (int64_t i = 0; i < p.images; ++i)
       read(s, i * image + first, i * image + last);
     for (int64_t i = 0; i < p.images; ++i) {
-      int64_t of = s.walk == Walk::Tiles ? i : p.images - 1 - i;
+      int64_t of = isForward ? i : p.images - 1 - i;
       write(s, of * image + first, of * image + last);
     }
   }
@@ -170,10 +182,11 @@ void peerRun(void *state) {
 #pragma omp parallel num_threads(s.p.threads)
   {
     int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
+    // The step of the schedule is that of all tensors.
+    int64_t step = kStepBytes / (s.p.other ? 4 : 3);
     switch (s.walk) {
     case Walk::Rows:
-      // The step of the schedule is that of all tensors.
-      walkAll(s, kStepBytes / (s.p.other ? 4 : 3), thread, threads);
+      walkAll(s, step, thread, threads);
       break;
     case Walk::Channels:
       walkChannels(s, 1, thread, threads);
@@ -183,7 +196,8 @@ void peerRun(void *state) {
                    thread, threads);
       break;
     case Walk::Split:
-      walkAll(s, kSegment * s.width, thread, threads);
+      walkAll(s, step / (kSegment * s.width) * kSegment * s.width, thread,
+              threads);
       break;
     }
     _mm_sfence();

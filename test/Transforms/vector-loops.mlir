@@ -15,7 +15,8 @@
 
 // A group with `channels`: each thread takes a share of the channels. It adds the terms of rows in chains of 32 vectors
 // of four registers. The remainder of a row precedes the first vector, each element in the lane it would have in
-// another vector. Then it computes the per-channel values, and reads the channel again, in reverse order.
+// another vector. Then it computes the per-channel values, and reads the channel again, in the same order, as the next
+// channel is prefetched.
 // CHECK-LABEL: func @channels
 // CHECK-SAME:    (%[[X:.+]]: memref<8x6x3100xf32>, %[[SUM:.+]]: memref<6xf32>, %[[FACTOR:.+]]: memref<6xf32>, %[[DX:.+]]: memref<8x6x3100xf32>)
 // CHECK-DAG:     %[[FLAT_X:.+]] = memref.collapse_shape %[[X]] {{\[\[}}0, 1, 2]]
@@ -46,7 +47,7 @@
 // CHECK:             memref.store %{{.+}}, %[[FACTOR]][%[[C]]]
 // CHECK:             %[[F:.+]] = memref.load %[[FACTOR]][%[[C]]]
 // CHECK:             scf.for %[[ROW:.+]] = %c0 to %c8 step %c1
-// CHECK:               arith.subi %c7, %[[ROW]]
+// CHECK-NEXT:          arith.muli %[[ROW]], %c6
 // Up to the first whole line of the result, masked:
 // CHECK:               memref.extract_aligned_pointer_as_index %[[FLAT_DX]]
 // CHECK:               vector.maskedstore %[[FLAT_DX]]

@@ -149,17 +149,18 @@ func.func @not_narrow(%x: memref<1000x48xf32>, %f: memref<48xf32>, %dx: memref<1
 #feature = affine_map<(n, c, s) -> (c)>
 
 // The next channel is prefetched if two channels of each thread fit into the cache, and of the next row of the result a
-// line of each page: 1024 elements.
+// line of each page: 1024 elements. The rows are read in the order of the sums if the next channel is prefetched, and
+// backwards if not.
 // CHECK-LABEL: func @prefetched
 // CHECK-SAME:    (%[[X:.+]]: memref<128x16x1024xf32>, %{{.+}}: memref<16xf32>, %[[DX:.+]]: memref<128x16x1024xf32>)
 // CHECK-DAG:     %[[FLAT_X:.+]] = memref.collapse_shape %[[X]]
 // CHECK-DAG:     %[[FLAT_DX:.+]] = memref.collapse_shape %[[DX]]
-// CHECK:         %[[IS_FIRST:.+]] = arith.cmpi eq, %[[IMAGE:.+]], %c0
-// CHECK:         %[[BEFORE:.+]] = arith.subi %[[ROW:.+]], %c16384
-// CHECK:         %[[NEXT:.+]] = arith.select %[[IS_FIRST]], %[[ROW]], %[[BEFORE]]
+// CHECK:         scf.for %[[IMAGE:.+]] = %c0 to %c128 step %c1
+// CHECK-NEXT:      arith.muli %[[IMAGE]], %c16
+// CHECK:         %[[NEXT:.+]] = arith.addi %[[ROW:.+]], %c16384
 // CHECK:         %[[IN_PAGE:.+]] = arith.remui %[[NEXT]], %c1024
 // CHECK:         %[[PAGE:.+]] = arith.subi %[[NEXT]], %[[IN_PAGE]]
-// CHECK:         %[[END:.+]] = arith.addi %[[NEXT]], %c1024
+// CHECK:         %[[END:.+]] = arith.addi %[[ROW]], %c17408
 // CHECK:         scf.for %[[P:.+]] = %[[PAGE]] to %[[END]] step %c1024
 // CHECK:           %[[IN_DATA:.+]] = arith.minsi %[[P]], %c2097151
 // CHECK:           memref.prefetch %[[FLAT_DX]][%[[IN_DATA]]], read
@@ -167,6 +168,11 @@ func.func @not_narrow(%x: memref<1000x48xf32>, %f: memref<48xf32>, %dx: memref<1
 // CHECK-LABEL: func @not_prefetched
 // CHECK-SAME:    (%[[X:[^:]+]]: memref<129x16x1024xf32>
 // CHECK:         %[[FLAT_X:.+]] = memref.collapse_shape %[[X]]
+// CHECK:         scf.for %[[IMAGE:.+]] = %c0 to %c129 step %c1
+// CHECK-NEXT:      %[[BACK:.+]] = arith.subi %c128, %[[IMAGE]]
+// CHECK:           %[[IS_FIRST:.+]] = arith.cmpi eq, %[[BACK]], %c0
+// CHECK:           %[[BEFORE:.+]] = arith.subi %[[ROW:.+]], %c16384
+// CHECK:           arith.select %[[IS_FIRST]], %[[ROW]], %[[BEFORE]]
 // CHECK-NOT:     memref.prefetch %[[FLAT_X]][
 // CHECK:         nontemporal
 // CHECK-NOT:     memref.prefetch %[[FLAT_X]][
@@ -174,8 +180,14 @@ func.func @not_narrow(%x: memref<1000x48xf32>, %f: memref<48xf32>, %dx: memref<1
 // CHECK-LABEL: func @dynamic
 // CHECK:         %[[IS_SHORT:.+]] = arith.cmpi ule, %{{.+}}, %c131072
 // CHECK:         %[[FITS:.+]] = arith.cmpi ule, %{{.+}}, %c1048576
+// CHECK:         %[[IS_STREAMED:.+]] = arith.cmpi ugt, %{{.+}}, %c1048576
 // CHECK:         %[[BOTH:.+]] = arith.andi %[[IS_SHORT]], %[[FITS]]
-// CHECK:         %[[DISTANCE:.+]] = arith.select %[[BOTH]], %{{.+}}, %c0
+// CHECK:         %[[ALL:.+]] = arith.andi %[[IS_STREAMED]], %[[BOTH]]
+// CHECK:         %[[DISTANCE:.+]] = arith.select %[[ALL]], %{{.+}}, %c0
+// CHECK:         %[[IS_FORWARD:.+]] = arith.cmpi ne, %[[DISTANCE]], %c0
+// CHECK:         scf.for %[[IMAGE:.+]] =
+// CHECK:           %[[BACK:.+]] = arith.subi %{{.+}}, %[[IMAGE]]
+// CHECK-NEXT:      arith.select %[[IS_FORWARD]], %[[IMAGE]], %[[BACK]]
 // CHECK:         memref.prefetch
 func.func @prefetched(%x: memref<128x16x1024xf32>, %f: memref<16xf32>, %dx: memref<128x16x1024xf32>) {
   linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}
@@ -230,10 +242,18 @@ func.func @next_of_a_tile(%x: memref<64x512x49xf32>, %f: memref<512xf32>, %dx: m
   return
 }
 
-// Pages of the segment before, of 16384 elements.
+// Of 36 segments of 16384 elements, 24 have 3 MB: these are read forwards before a step back. Pages of the segment after
+// each.
 // CHECK-LABEL: func @next_of_a_segment
-// CHECK:         %[[LENGTH:.+]] = arith.minsi %[[FIRST:.+]], %c16384
-// CHECK:         %[[NEXT:.+]] = arith.subi %[[FIRST]], %[[LENGTH]]
+// CHECK:         scf.for %[[STEP:.+]] = %c0 to %c2 step %c1
+// CHECK-NEXT:      %[[DONE:.+]] = arith.muli %[[STEP]], %c24
+// CHECK-NEXT:      %[[TO:.+]] = arith.subi %c36, %[[DONE]]
+// CHECK-NEXT:      %[[START:.+]] = arith.subi %c12, %[[DONE]]
+// CHECK-NEXT:      %[[FROM:.+]] = arith.maxsi %[[START]], %c0
+// CHECK-NEXT:      scf.for %{{.+}} = %[[FROM]] to %[[TO]] step %c1
+// CHECK:         %[[ROW:.+]] = arith.muli %{{.+}}, %c40000
+// CHECK:         %[[FIRST:.+]] = arith.addi %[[ROW]], %{{.+}}
+// CHECK-NEXT:    %[[NEXT:.+]] = arith.addi %[[FIRST]], %c16384
 // CHECK:         arith.remui %[[NEXT]], %c1024
 func.func @next_of_a_segment(%x: memref<4x3x40000xf32>, %f: memref<3xf32>, %dx: memref<4x3x40000xf32>) {
   linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel", "parallel"]}

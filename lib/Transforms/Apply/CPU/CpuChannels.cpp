@@ -47,9 +47,10 @@ private:
   Scalars loadUniformOfChannel(OpBuilder &b, linalg::GenericOp generic,
                                const SmallVector<Value> &ivs) const;
   void emitSums(OpBuilder &b, const SmallVector<Value> &ivs) const;
-  /// Position of the row whose results are stored after those of `row`: that of
-  /// the next iteration of the last of the outer loops, or `row` if that was
-  /// the last; without outer loops that of the next channel.
+  /// Position of the row whose results are stored after those of `row`: in the
+  /// last of the outer loops that after it if `isForward`, otherwise that
+  /// before it, or `row` if it is the first; without outer loops that of the
+  /// next channel.
   Value getNext(OpBuilder &b, const Run &row, Value isForward) const;
   /// The distance from a row to that of the next channel, which is prefetched
   /// before the results of the row are streamed; 0: it is not. `threads` share
@@ -103,14 +104,11 @@ Value Channels::getNext(OpBuilder &b, const Run &row, Value isForward) const {
   IndexBuilder index = at(b);
   if (outer.empty())
     return index.add(row.base, sizes[inner]);
-  unsigned loop = outer.back();
-  Value first = index.constant(0);
-  Value last = index.sub(sizes[loop], index.constant(1));
-  Value stride = index.product(ArrayRef(sizes).drop_front(loop + 1));
-  Value end = index.select(isForward, last, first);
-  Value step = index.select(isForward, stride, index.sub(first, stride));
-  Value isLast = index.compare(arith::CmpIPredicate::eq, row.ivs[loop], end);
-  return index.select(isLast, row.base, index.add(row.base, step));
+  Value isFirst = index.compare(arith::CmpIPredicate::eq, row.ivs[outer.back()],
+                                index.constant(0));
+  Value stride = index.product(ArrayRef(sizes).drop_front(outer.back() + 1));
+  Value before = index.select(isFirst, row.base, index.sub(row.base, stride));
+  return index.select(isForward, index.add(row.base, stride), before);
 }
 
 Value Channels::getPrefetchDistance(OpBuilder &b, linalg::GenericOp generic,
