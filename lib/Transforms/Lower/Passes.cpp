@@ -72,19 +72,7 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   pm.addPass(createSCFToControlFlowPass());
   // When a function ends by a branch, and sizes are still those of buffers.
   pm.addPass(createBNGradLowerAllocationsPass());
-  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
-  pm.addPass(createConvertComplexToStandardPass());
-  pm.addPass(createConvertComplexToLLVMPass());
-  pm.addPass(createConvertMathToLLVMPass());
-  // Functions without an intrinsic become calls, one per element of a vector.
-  pm.addPass(createConvertMathToLibmPass());
-  pm.addPass(createConvertVectorToLLVMPass());
-  pm.addPass(createConvertFuncToLLVMPass());
-  pm.addPass(createConvertControlFlowToLLVMPass());
-  pm.addPass(createArithToLLVMConversionPass());
-  pm.addPass(createConvertIndexToLLVMPass());
-  pm.addPass(createUBToLLVMConversionPass());
-  pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createBNGradConvertToLLVMPass());
   // Phases take pointers and sizes, not descriptors.
   pm.addPass(createOpCanonicalizerPass());
   pm.addPass(createBNGradOutlineParallelPass());

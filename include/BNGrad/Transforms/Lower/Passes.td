@@ -480,6 +480,38 @@ def BNGradLowerAllocationsPass
   ];
 }
 
+def BNGradConvertToLLVMPass
+    : Pass<"bngrad-convert-to-llvm", "::mlir::ModuleOp"> {
+  let summary = "Convert upstream's dialects to llvm";
+  let description = [{
+    Needs: branches instead of structured control flow.
+    Gives: arith, cf, complex, func, index, math, memref, ub and vector converted by
+           upstream's patterns, as by its pass for each dialect. Math functions
+           without an intrinsic of LLVM become calls of the C library.
+    Fails: if a pass of upstream does. Ops that no pattern converts stay.
+
+    Before:
+
+    ```mlir
+    func.func @f(%memref: memref<4xf32>, %index: index) -> f32 {
+      %0 = memref.load %memref[%index] : memref<4xf32>
+      return %0 : f32
+    }
+    ```
+
+    After, without what a descriptor has beside the pointer:
+
+    ```mlir
+    llvm.func @f(%pointer: !llvm.ptr, %index: i64) -> f32 {
+      %0 = llvm.getelementptr %pointer[%index] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+      %1 = llvm.load %0 : !llvm.ptr -> f32
+      llvm.return %1 : f32
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def BNGradDropUnsignedWrapPass : Pass<"bngrad-drop-unsigned-wrap"> {
   let summary = "Drop nuw flags, which are wrong for negative strides";
   let description = [{
