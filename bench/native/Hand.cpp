@@ -18,9 +18,10 @@
 //                fill vectors.
 //
 // There are two forms. The exact one keeps the promises of docs/numerics.md,
-// sections 4, 5 and 8: its sums are sums of short chains, with their rounding
-// errors, it rounds to subnormal bf16 numbers, and its results do not depend on
-// the number of threads. Results of the bare form do, but not on timing.
+// sections 4 to 6 and 8: its sums are sums of short chains, with their rounding
+// errors, it rounds to subnormal bf16 numbers, it evaluates the formula of
+// grad_input as written, and its results do not depend on the number of
+// threads. Results of the bare form do, but not on timing.
 //
 //===----------------------------------------------------------------------===//
 
