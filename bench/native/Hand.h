@@ -17,7 +17,8 @@
 #include <type_traits>
 #include <vector>
 
-/// Of grad_input, see computeGradInput.
+/// As computeGradInput takes them. Exact form: the gain, the slope, and the
+/// mean of grad_output. Bare form: the gain, and the negative products with it.
 struct Coefficients {
   float a, b, k, mean;
 };
@@ -59,7 +60,7 @@ inline Coefficients finish(const State &s, int64_t c, const Sums &sums) {
 
 /// grad_input of elements d of grad_output and input - mean. The exact form is
 /// the formula as written, which docs/numerics.md, section 6, promises for
-/// infinities; it is 0 if d is constant. The bare form has one operation less.
+/// infinities. The bare form has one operation less.
 template <bool kExact>
 static __m512 computeGradInput(__m512 d, __m512 centered, __m512 a, __m512 b,
                                __m512 k) {

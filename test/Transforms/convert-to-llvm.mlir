@@ -1,4 +1,5 @@
-// RUN: bngrad-opt %s --bngrad-convert-to-llvm --split-input-file | FileCheck %s --implicit-check-not=unrealized_conversion_cast
+// RUN: bngrad-opt %s --bngrad-convert-to-llvm --split-input-file --verify-diagnostics \
+// RUN:   | FileCheck %s --implicit-check-not=unrealized_conversion_cast
 
 // All dialects of a function at once.
 // CHECK-LABEL: llvm.func @dialects
@@ -55,4 +56,38 @@ func.func @magnitude(%z: complex<f32>) -> f32 {
 func.func @no_intrinsic(%v: vector<2xf32>) -> vector<2xf32> {
   %0 = math.erf %v : vector<2xf32>
   return %0 : vector<2xf32>
+}
+
+// -----
+
+// CHECK-LABEL: module @outer
+// CHECK-NEXT:    module
+// CHECK-NEXT:      llvm.func @inner
+module @outer {
+  module {
+    func.func @inner(%m: memref<8xf32>, %i: index) -> f32 {
+      %0 = memref.load %m[%i] : memref<8xf32>
+      return %0 : f32
+    }
+  }
+}
+
+// -----
+
+func.func @no_pattern(%z: complex<f32>) -> i64 {
+  // expected-error@below {{failed to legalize operation 'complex.bitcast'}}
+  %0 = complex.bitcast %z : complex<f32> to i64
+  return %0 : i64
+}
+
+// -----
+
+// expected-error@below {{redefinition of reserved function 'malloc'}}
+func.func private @malloc()
+
+func.func @clash(%n: index) {
+  // expected-error@below {{failed to legalize operation 'memref.alloc'}}
+  %0 = memref.alloc(%n) : memref<?xf32>
+  memref.dealloc %0 : memref<?xf32>
+  return
 }

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Upstream has one pass for each dialect. Each visits all ops, and those that
-// convert types leave casts between each other. So most dialects are converted
+// convert types leave casts between them. So most dialects are converted
 // together, which takes half the time, and passes for ops that few modules have
 // only run where there are any.
 //
@@ -32,8 +32,12 @@
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Complex/IR/Complex.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/DialectConversion.h"
 
@@ -75,6 +79,10 @@ static LogicalResult convertTogether(ModuleOp module,
   populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns, &symbols);
   ub::populateUBToLLVMConversionPatterns(converter, patterns);
   LLVMConversionTarget target(*context);
+  target.addIllegalDialect<cf::ControlFlowDialect, complex::ComplexDialect,
+                           index::IndexDialect, ub::UBDialect>();
+  // They stay if the module has a function of the name that they call.
+  target.addIllegalOp<memref::AllocOp, memref::DeallocOp, memref::CopyOp>();
   return applyPartialConversion(module, target, std::move(patterns));
 }
 

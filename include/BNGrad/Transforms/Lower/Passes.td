@@ -488,7 +488,9 @@ def BNGradConvertToLLVMPass
     Gives: arith, cf, complex, func, index, math, memref, ub and vector converted by
            upstream's patterns, as by its pass for each dialect. Math functions
            without an intrinsic of LLVM become calls of the C library.
-    Fails: if a pass of upstream does. Ops that no pattern converts stay.
+    Fails: if an op of cf, complex, index or ub cannot be converted, or if the
+           module has a function `malloc`, `free` or `memrefCopy` of another type
+           than a memref op calls. Other ops that no pattern converts stay.
 
     Before:
 

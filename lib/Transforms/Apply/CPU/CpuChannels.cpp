@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A thread reads each of its channels twice: for the sums, and, last row first,
-// from its cache, for the element-wise part.
+// A thread reads each of its channels twice: for the sums, and from its cache
+// for the element-wise part.
 //
 //===----------------------------------------------------------------------===//
 

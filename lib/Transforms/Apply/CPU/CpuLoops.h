@@ -144,12 +144,11 @@ protected:
   void emitFor(OpBuilder &b, Interval range, IndexBody body) const {
     emitFor(b, range, constant(b, 1), body);
   }
-  /// Intervals of `step` iterations each, the last one first: what was read
-  /// last is still in a cache.
+  /// Intervals of `step` iterations, the last one first: what was read last is
+  /// still in a cache. The first interval may be shorter.
   void emitStepsBack(OpBuilder &b, Interval range, Value step,
                      IntervalBody body) const;
-  /// Iterations of `elements` each that read enough data to step back after
-  /// them.
+  /// The number of iterations, of `elements` each, between two steps back.
   Value getStep(OpBuilder &b, Value elements) const;
   /// A loop that carries `sums`.
   SmallVector<Value> emitSumLoop(OpBuilder &b, Interval range, Value step,

@@ -139,12 +139,13 @@ void Split::emitSums(OpBuilder &b) const {
 
 void Split::emitElementwise(OpBuilder &b, linalg::GenericOp generic) const {
   Value step = getStep(b, segmentElements);
-  auto emitSegment = [&](OpBuilder &b, Value position) {
-    IndexBuilder index = at(b);
-    Segment segment = getSegment(b, position);
+  auto emitSegment = [&](OpBuilder &nested, Value position) {
+    IndexBuilder index = at(nested);
+    Segment segment = getSegment(nested, position);
     Value first = index.add(segment.row.base, segment.elements.from);
+    // But for the last segment of a step.
     segment.row.next = index.add(first, segmentElements);
-    emitElements(b, generic, segment.row, segment.elements);
+    emitElements(nested, generic, segment.row, segment.elements);
   };
   emitShares(b, segments, [&](OpBuilder &nested, const Share &share) {
     emitStepsBack(nested, share.iterations, step,
