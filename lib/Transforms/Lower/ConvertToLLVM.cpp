@@ -9,7 +9,8 @@
 // Upstream has one pass for each dialect. Each visits all ops, and those that
 // convert types leave casts between them. So most dialects are converted
 // together, which takes half the time, and passes for ops that few modules have
-// only run where there are any.
+// only run where there are any. Upstream's convert-to-llvm also converts
+// together, but only dialects for which the user's context has an interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,7 +82,8 @@ static LogicalResult convertTogether(ModuleOp module,
   LLVMConversionTarget target(*context);
   target.addIllegalDialect<cf::ControlFlowDialect, complex::ComplexDialect,
                            index::IndexDialect, ub::UBDialect>();
-  // They stay if the module has a function of the name that they call.
+  // If the module has a function of the name that they call, the patterns emit
+  // an error and leave them.
   target.addIllegalOp<memref::AllocOp, memref::DeallocOp, memref::CopyOp>();
   return applyPartialConversion(module, target, std::move(patterns));
 }

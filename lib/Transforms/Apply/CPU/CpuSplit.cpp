@@ -143,7 +143,7 @@ void Split::emitElementwise(OpBuilder &b, linalg::GenericOp generic) const {
     IndexBuilder index = at(nested);
     Segment segment = getSegment(nested, position);
     Value first = index.add(segment.row.base, segment.elements.from);
-    // But for the last segment of a step.
+    // The segment that is stored next, unless this is the last of a step.
     segment.row.next = index.add(first, segmentElements);
     emitElements(nested, generic, segment.row, segment.elements);
   };
