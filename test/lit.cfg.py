@@ -150,6 +150,18 @@ if unknown:
     lit_config.fatal(f"BNGRAD_REQUIRE: expected some of {sorted(known)}, "
                      f"got {sorted(unknown)}")
 
+# A feature for each instruction set that this CPU has, such as x86-64-v3 (docs/debugging.md).
+listed = subprocess.run([config.python, os.path.join(config.bngrad_src_root, "scripts", "isa.py"),
+                         os.path.join(config.bngrad_obj_root, "bin")], capture_output=True, text=True)
+if listed.returncode != 0:
+    lit_config.warning(f"scripts/isa.py: {listed.stderr}")
+for line in listed.stdout.splitlines():
+    name, answer = line.split()
+    if answer == "yes":
+        config.available_features.add(name)
+# The tests hold for each of them, and for any number of threads.
+forced = ["BNGRAD_ISA", "BNGRAD_NUM_THREADS", "OMP_NUM_THREADS", "LC_ALL"]
+
 # The C library and its kernels, which take long to compile with sanitizers.
 if config.kernels:
     config.available_features.add("kernels")
@@ -167,7 +179,7 @@ config.environment["PTX_EMULATOR_EQUAL_STORES"] = "error"
 bin_dir = os.path.join(config.bngrad_obj_root, "bin")
 tool_dirs = [bin_dir, config.llvm_tools_dir]
 llvm_config.with_environment("PATH", tool_dirs, append_path=True)
-llvm_config.with_system_environment(["HOME", "TMP", "TEMP", "BNGRAD_LONG_TESTS"])
+llvm_config.with_system_environment(["HOME", "TMP", "TEMP", "BNGRAD_LONG_TESTS", *forced])
 llvm_config.add_tool_substitutions(
     [
         "bngrad-compile",

@@ -9,10 +9,10 @@
 #include "TargetMachine.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/Schedule/HostCpu.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Target/LLVMIR/LLVMTranslationInterface.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Analysis/CFG.h"
 #include "llvm/Config/Targets.h"
@@ -26,21 +26,9 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
-#include "llvm/TargetParser/SubtargetFeature.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
-
-/// The features of this machine, in LLVM's notation.
-static std::string getHostFeatures() {
-  llvm::SubtargetFeatures features;
-  auto host = llvm::sys::getHostCPUFeatures();
-  SmallVector<StringRef> names(host.keys());
-  llvm::sort(names); // a hash table's order is none
-  for (StringRef name : names)
-    features.AddFeature(name, host.lookup(name));
-  return features.getString();
-}
 
 static llvm::Triple getTriple(const CodeGenTarget &target) {
   if (target.triple.empty())
@@ -137,7 +125,7 @@ static const llvm::Target *findTarget(const CodeGenTarget &target,
 /// empty: it can.
 static std::string findCpuError(const llvm::Target &registered,
                                 const llvm::Triple &triple, StringRef cpu) {
-  std::string host = llvm::sys::getHostCPUName().str();
+  std::string host = HostCpu::get().name;
   if (cpu == "native")
     return ("cpu: expected a CPU of " + triple.getArchName() +
             ", got 'native', which is this machine's " + host)
@@ -187,8 +175,11 @@ mlir::bngrad::createTargetMachine(const CodeGenTarget &target, bool isJit,
     return nullptr;
   std::string cpu = target.cpu.empty() ? "generic" : target.cpu, features;
   if (isNative(target)) {
-    cpu = llvm::sys::getHostCPUName().str();
-    features = getHostFeatures();
+    if (failed(HostCpu::verify(reason)))
+      return nullptr;
+    HostCpu host = HostCpu::get();
+    cpu = std::move(host.name);
+    features = std::move(host.features);
   } else {
     reason = findCpuError(*registered, triple, cpu);
     if (!reason.empty())

@@ -132,12 +132,12 @@ def no_device(clean):
     ):
         run = Run(name, BNGRAD_CUDA_DRIVER=driver).finish(1)
         check(text in run.report(), run.report())
-        check(run.seconds < 30, f"{run.seconds}")
+        check(run.seconds < 55, f"{run.seconds}")
     run = Run("init", faults=["*|cuInit|0|error=100"]).finish(1)
     check("no CUDA-capable device is detected" in run.report(), run.report())
     run = Run("stuck", ["--limit=1"], faults=["probe/*|cuInit|0|hang"]).finish(1)
     check("no driver: not finished after 1 s" in run.report(), run.report())
-    check(run.seconds < 30, f"{run.seconds}")
+    check(run.seconds < 55, f"{run.seconds}")
     folder = options.work / "without-numpy"
     folder.mkdir(exist_ok=True)
     (folder / "numpy.py").write_text("raise ModuleNotFoundError('expected numpy')\n")
@@ -230,10 +230,10 @@ def faulty_peers(clean):
 
 
 def little_time(clean):
-    """The run ends in time, also with a task that hangs, and another continues it."""
+    """The run ends in time, also with a task that hangs, which has 60 s, and another continues it."""
     task = tasks(clean, "smoke")[3]
     run = Run("time", ["--minutes=0.25"], [f"{task}|cuLaunchKernelEx|1|hang"]).finish(0)
-    check(run.seconds < 25, f"{run.seconds}")
+    check(run.seconds < 55, f"{run.seconds}")
     check(task not in run.results(), f"{run.results()}")
     Run("", before=run).finish(0)
     expect_only(run, clean, {})

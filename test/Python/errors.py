@@ -3,7 +3,11 @@
 RUN: %python -m pytest -q %s
 """
 
+import os
 import pickle
+import re
+import subprocess
+import sys
 
 import bngrad
 import numpy as np
@@ -163,3 +167,13 @@ def test_no_references_are_lost():
         with pytest.raises(bngrad.Error):
             call(x, x, mean, scale=C[:2])
     assert (sys.getrefcount(x), sys.getrefcount(mean)) == count
+
+
+def test_instruction_set():
+    """BNGRAD_ISA is read by the first call."""
+    program = "import bngrad, numpy as np; x = np.ones((2, 3)); c = np.ones(3); bngrad.batch_norm_backward(x, x, c, variance=c)"
+    run = subprocess.run([sys.executable, "-c", program], env=os.environ | {"BNGRAD_ISA": "vax"}, capture_output=True,
+                         text=True)
+    assert run.returncode == 1
+    assert re.fullmatch(r".*: BNGRAD_ISA: expected an instruction set that this CPU has \(.+\), got 'vax'",
+                        run.stderr.splitlines()[-1])

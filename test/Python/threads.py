@@ -71,26 +71,31 @@ def test_many_threads_of_python():
 
 
 def test_large_calls_release_the_lock():
-    """Another thread of Python runs while a call does."""
+    """Another thread of Python runs while a call does. It may not get a core in every call."""
     case = make((32, 64, 64, 64))
     bngrad.set_num_threads(1)
     done = threading.Event()
-    stamps = []
+    ticks = 0
 
     def tick():
+        nonlocal ticks
         while not done.is_set():
-            stamps.append(time.perf_counter())
+            ticks += 1
             time.sleep(0.0005)
 
     thread = threading.Thread(target=tick)
     thread.start()
-    start = time.perf_counter()
-    for _ in range(3):
+    most = 0
+    for _ in range(100):
+        before = ticks
         run(case)
-    end = time.perf_counter()
+        # One or two come before the call, or after it.
+        most = max(most, ticks - before)
+        if most >= 5:
+            break
     done.set()
     thread.join()
-    assert sum(start < stamp < end for stamp in stamps) >= 5
+    assert most >= 5
 
 
 def work_in_child(case, queue):

@@ -58,9 +58,11 @@ def show_busy():
 
 
 def show_usage():
-    """The share of other processes: a busy one takes some."""
-    child = process.Process([sys.executable, "-c", "while True: pass"], None, FOLDER / "busy.log")
-    usage = worker.Usage(sorted(os.sched_getaffinity(0)))
+    """The share of other processes: a busy one takes some of its core."""
+    core = min(os.sched_getaffinity(0))
+    program = f"import os; os.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
+    child = process.Process([sys.executable, "-c", program], None, FOLDER / "busy.log")
+    usage = worker.Usage([core])
     time.sleep(0.5)
     print(f"foreign: {0.02 < usage.foreign <= 1}")
     child.process.kill()

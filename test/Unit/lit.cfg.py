@@ -14,3 +14,7 @@ config.test_format = lit.formats.GoogleTest(".", "Tests")
 # unpoison it in libLLVM, which is not.
 if "Address" in config.sanitizer:
     config.environment["ASAN_OPTIONS"] = "allow_user_poisoning=0"
+
+for name in ("BNGRAD_ISA", "BNGRAD_NUM_THREADS", "OMP_NUM_THREADS", "LC_ALL"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]

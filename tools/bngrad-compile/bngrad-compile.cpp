@@ -232,19 +232,21 @@ static std::vector<std::string> getLibraries(ModuleOp module, Device device) {
   return libraries;
 }
 
-/// `reason`, which begins with the name of a field of CodeGenTarget, with that
-/// of its option.
+/// `reason` of verifyTarget, with the name of the option in place of that of
+/// the field.
 static std::string toOption(StringRef reason) {
   auto [field, rest] = reason.split(':');
-  return ("m" + (field == "features" ? StringRef("attr") : field) + ":" + rest)
-      .str();
+  StringRef option = llvm::StringSwitch<StringRef>(field)
+                         .Case("triple", "--mtriple")
+                         .Case("cpu", "--mcpu")
+                         .Case("features", "--mattr")
+                         .Default(field);
+  return (option + ":" + rest).str();
 }
 
 static LogicalResult run(const Options &options) {
-  // --mtriple, --mcpu and --mattr, after the fields that the reason begins
-  // with.
   if (std::string reason; failed(verifyTarget(options.compile.codeGen, reason)))
-    return reportError("--" + toOption(reason));
+    return reportError(toOption(reason));
   MLIRContext context(MLIRContext::Threading::DISABLED);
   prepareContext(context);
   if (options.hasSchedule &&

@@ -23,6 +23,7 @@
 #include "BNGrad/Compiler/Interface.h"
 #include "BNGrad/Runtime/Npy.h"
 #include "BNGrad/Transforms/Schedule/CudaChip.h"
+#include "BNGrad/Transforms/Schedule/HostCpu.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -165,6 +166,8 @@ static LogicalResult writeResults(ArrayRef<std::string> paths,
 static LogicalResult setExecution(const RunOptions &options,
                                   Execution &execution,
                                   std::optional<CudaLibrary> &library) {
+  if (std::string reason; failed(HostCpu::verify(reason)))
+    return reportError(reason);
   execution.schedule = options.schedule.value_or("");
   if (options.threads) {
     omp_set_num_threads(*options.threads);

@@ -8,8 +8,12 @@
 
 #include "BNGrad/Transforms/Schedule/Target.h"
 
+#include "BNGrad/Transforms/Schedule/HostCpu.h"
+
+#include "../Runtime/Kernels/InstructionSet.h"
 #include "Schedule/MachineCaches.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/TargetParser/Triple.h"
 
@@ -18,9 +22,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 
+using mlir::bngrad::HostCpu;
 using mlir::bngrad::MachineCaches;
 using mlir::bngrad::Target;
 
@@ -51,6 +57,76 @@ TEST(TargetTest, ConversionToBF16) {
   EXPECT_FALSE(getTarget("x86_64", {"avx512f"}).bf16Conversion);
   EXPECT_FALSE(getTarget("x86_64", {"avx512bf16"}).bf16Conversion);
   EXPECT_TRUE(getTarget("x86_64", {"avx512f", "avx512bf16"}).bf16Conversion);
+}
+
+namespace {
+/// Changes BNGRAD_ISA, which the run of the tests may have set.
+class HostCpuTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    if (const char *value = std::getenv("BNGRAD_ISA"))
+      old = value;
+  }
+  void TearDown() override {
+    if (old)
+      setenv("BNGRAD_ISA", old->c_str(), 1);
+    else
+      unsetenv("BNGRAD_ISA");
+  }
+
+  std::optional<std::string> old;
+};
+} // namespace
+
+// The compiler's target is the instruction set, whatever else the CPU has.
+TEST_F(HostCpuTest, InstructionSets) {
+  struct Expected {
+    const char *name, *cpu, *features;
+    int64_t vectorBits;
+    bool fma, bf16Conversion;
+  };
+  const Expected all[] = {
+      {"x86-64-v2", "x86-64-v2", "", 128, false, false},
+      {"x86-64-v3", "x86-64-v3", "", 256, true, false},
+      {"x86-64-v4", "x86-64-v4", "", 512, true, false},
+      {"x86-64-v4+avx512bf16", "x86-64-v4", "+avx512bf16", 512, true, true},
+      {"armv8-a", "generic", "", 128, true, false}};
+  for (size_t i = 0; bngradInstructionSets[i].name; ++i) {
+    std::string name = bngradInstructionSets[i].name;
+    const Expected *expected = llvm::find_if(
+        all, [&](const Expected &each) { return each.name == name; });
+    ASSERT_NE(expected, std::end(all)) << name;
+    setenv("BNGRAD_ISA", name.c_str(), 1);
+    std::string reason;
+    if (!bngradHasInstructionSet(i)) {
+      EXPECT_TRUE(failed(HostCpu::verify(reason))) << name;
+      continue;
+    }
+    EXPECT_TRUE(succeeded(HostCpu::verify(reason))) << reason;
+    HostCpu cpu = HostCpu::get();
+    EXPECT_EQ(cpu.name, expected->cpu);
+    EXPECT_EQ(cpu.features, expected->features);
+    Target target = Target::host();
+    EXPECT_EQ(target.vectorBits, expected->vectorBits) << name;
+    EXPECT_EQ(target.fma, expected->fma) << name;
+    EXPECT_EQ(target.bf16Conversion, expected->bf16Conversion) << name;
+  }
+}
+
+// All of the CPU without a value, and with one that verify() refuses.
+TEST_F(HostCpuTest, WholeCpu) {
+  unsetenv("BNGRAD_ISA");
+  HostCpu whole = HostCpu::get();
+  EXPECT_NE(whole.features, "");
+  std::string reason;
+  for (const char *value : {"", "vax", "x86-64-v", "x86-64-v3,x86-64-v2"}) {
+    setenv("BNGRAD_ISA", value, 1);
+    EXPECT_EQ(succeeded(HostCpu::verify(reason)), *value == '\0') << value;
+    HostCpu cpu = HostCpu::get();
+    EXPECT_EQ(cpu.name, whole.name);
+    EXPECT_EQ(cpu.features, whole.features);
+  }
+  EXPECT_TRUE(llvm::StringRef(reason).ends_with(", got 'x86-64-v3,x86-64-v2'"));
 }
 
 namespace {

@@ -40,8 +40,8 @@ enum class Device { Cpu, Cuda };
 struct CodeGenTarget {
   /// Empty: this machine's.
   std::string triple;
-  /// A name that LLVM knows, or `native`. Empty: native for this machine's
-  /// architecture, generic for any other.
+  /// A name that LLVM knows, or `native`, which is HostCpu::get(). Empty:
+  /// native for this machine's architecture, generic for any other.
   std::string cpu;
   /// Features to add to those of `cpu`, as LLVM names them, comma-separated:
   /// `+avx512bf16`.
@@ -75,7 +75,8 @@ struct CompileOptions {
 
 /// Checks that code can be generated for `target`.
 ///
-/// Errors: failure, and a `reason` that begins with the name of the field.
+/// Errors: failure, and a `reason` that begins with the name of the field, or
+///         with BNGRAD_ISA for a bad value of that environment variable.
 LogicalResult verifyTarget(const CodeGenTarget &target, std::string &reason);
 
 /// Brings `module` to the bngrad level, each public function on its own:

@@ -50,18 +50,20 @@ public:
 };
 } // namespace
 
+/// An environment variable; empty: it is not set.
+static std::string getVariable(const char *name) {
+  const char *value = std::getenv(name);
+  return value ? value : "";
+}
+
 /// The folder of the cache, which exists; empty: there is none.
 static std::string findFolder() {
-  auto get = [](const char *name) -> std::string {
-    const char *value = std::getenv(name);
-    return value ? value : "";
-  };
   std::string folder;
   if (std::getenv("BNGRAD_CACHE_DIR")) {
-    folder = get("BNGRAD_CACHE_DIR");
-  } else if (std::string base = get("XDG_CACHE_HOME"); !base.empty()) {
+    folder = getVariable("BNGRAD_CACHE_DIR");
+  } else if (std::string base = getVariable("XDG_CACHE_HOME"); !base.empty()) {
     folder = base + "/bngrad";
-  } else if (std::string home = get("HOME"); !home.empty()) {
+  } else if (std::string home = getVariable("HOME"); !home.empty()) {
     mkdir((home + "/.cache").c_str(), 0700);
     folder = home + "/.cache/bngrad";
   }
@@ -101,9 +103,9 @@ static std::string describeCpu() {
   return described;
 }
 
-/// The name of a kernel in the cache: of the text, the version and the CPU.
-static std::string makeKey(const std::string &text) {
-  std::string all = std::string(BNGRAD_VERSION) + describeCpu() + "\n" + text;
+/// The name of a kernel in the cache: of its source, the version and the CPU.
+static std::string makeKey(const std::string &source) {
+  std::string all = std::string(BNGRAD_VERSION) + describeCpu() + "\n" + source;
   char key[40];
   std::snprintf(
       key, sizeof(key), "%016llx%016llx",
@@ -243,13 +245,16 @@ const bngradKernel_t *bngrad::findCompiledKernel(const std::string &text,
                                                  const CompiledTarget &target,
                                                  bngradStatus_t &status,
                                                  std::string &error) {
+  // All that its code depends on, in this version and on this CPU. The compiler
+  // reads the variable, too.
+  std::string source =
+      getVariable("BNGRAD_ISA") + "\n" + target.library + target.chip + text;
   static std::mutex mutex;
   static std::map<std::string, std::shared_ptr<Entry>> entries;
   std::shared_ptr<Entry> entry;
   {
     std::lock_guard<std::mutex> lock(mutex);
-    std::shared_ptr<Entry> &found =
-        entries[target.library + target.chip + text];
+    std::shared_ptr<Entry> &found = entries[source];
     if (!found)
       found = std::make_shared<Entry>();
     entry = found;
@@ -257,8 +262,7 @@ const bngradKernel_t *bngrad::findCompiledKernel(const std::string &text,
   std::lock_guard<std::mutex> lock(entry->mutex);
   if (entry->isLoaded)
     return &entry->kernel;
-  std::string folder = findFolder(),
-              key = makeKey(target.library + target.chip + text);
+  std::string folder = findFolder(), key = makeKey(source);
   std::string image;
   if (!folder.empty())
     image = readCached(folder + "/" + getCacheFileName(key), text);

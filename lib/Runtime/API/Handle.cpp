@@ -11,7 +11,6 @@
 #include "Error.h"
 
 #include <atomic>
-#include <cstdlib>
 #include <memory>
 #include <new>
 #include <string>
@@ -50,15 +49,10 @@ static bngradStatus_t setCpu(bngradHandle &handle) {
   if (handle.device != 0)
     return fail(BNGRAD_BAD_PARAM, "device: expected 0 for a CPU, got %d",
                 handle.device);
-  const char *isa = std::getenv("BNGRAD_ISA");
-  if (isa && !*isa)
-    isa = nullptr;
-  handle.kernels = bngradGetKernels(isa);
-  if (isa && !handle.kernels)
-    return fail(BNGRAD_BAD_PARAM,
-                "BNGRAD_ISA: expected an instruction set of this CPU that the "
-                "kernels are compiled for, such as x86-64-v3, got '%s'",
-                isa);
+  char error[256] = "";
+  handle.kernels = bngradGetKernels(error, sizeof(error));
+  if (*error)
+    return fail(BNGRAD_BAD_PARAM, "%s", error);
   return BNGRAD_SUCCESS;
 }
 

@@ -8,35 +8,7 @@
 \*===----------------------------------------------------------------------===*/
 
 #include "Kernels.h"
-
-#include <string.h>
-
-/* BNGRAD_FOR_EACH_ISA(X): X(text, isa, bf16_isa) of the instruction sets of
- * this architecture, the best first; `bf16_isa` is that of kernels for bf16. */
-#if defined(__x86_64__)
-#define BNGRAD_FOR_EACH_ISA(X)                                                 \
-  X("x86-64-v4+avx512bf16", v4, v4bf16)                                        \
-  X("x86-64-v4", v4, v4)                                                       \
-  X("x86-64-v3", v3, v3)                                                       \
-  X("x86-64-v2", v2, v2)
-static int supports(const char *isa) {
-  __builtin_cpu_init();
-  int v4 = __builtin_cpu_supports("x86-64-v4");
-  if (strcmp(isa, "x86-64-v4+avx512bf16") == 0)
-    return v4 && __builtin_cpu_supports("avx512bf16");
-  if (strcmp(isa, "x86-64-v4") == 0)
-    return v4;
-  if (strcmp(isa, "x86-64-v3") == 0)
-    return __builtin_cpu_supports("x86-64-v3");
-  return __builtin_cpu_supports("x86-64-v2");
-}
-#elif defined(__aarch64__)
-#define BNGRAD_FOR_EACH_ISA(X) X("armv8-a", armv8, armv8)
-static int supports(const char *isa) {
-  (void)isa;
-  return 1;
-}
-#endif
+#include "InstructionSet.h"
 
 /* The functions of the kernel `kind` for `type` and `isa`. */
 #define DECLARE_KERNEL(form, type, isa, kind)                                  \
@@ -67,7 +39,7 @@ static int supports(const char *isa) {
   DECLARE_TABLE(isa, narrow_##from##_bf16)                                     \
   DECLARE_TABLE(isa, narrow_##from##_f32)                                      \
   DECLARE_TABLE(isa, narrow_##from##_f64)
-#define DECLARE_ISA(text, isa, bf16_isa)                                       \
+#define DECLARE_ISA(isa, bf16_isa)                                             \
   DECLARE_TYPE(f16, isa)                                                       \
   DECLARE_TYPE(bf16, bf16_isa)                                                 \
   DECLARE_TYPE(f32, isa)                                                       \
@@ -83,7 +55,10 @@ static int supports(const char *isa) {
   DECLARE_NARROW(isa, f64)                                                     \
   DECLARE_TABLE(isa, multiply_f32)                                             \
   DECLARE_TABLE(isa, multiply_f64)
-BNGRAD_FOR_EACH_ISA(DECLARE_ISA)
+#define BNGRAD_ISA(name, cpu, isa) DECLARE_ISA(isa, isa)
+#define BNGRAD_ISA_WITH(name, cpu, feature, isa, bf16_isa)                     \
+  DECLARE_ISA(isa, bf16_isa)
+#include "InstructionSets.def"
 
 #define KERNEL(form, type, isa, kind)                                          \
   {form##_##type##_##isa##_##kind##_packed,                                    \
@@ -116,18 +91,27 @@ BNGRAD_FOR_EACH_ISA(DECLARE_ISA)
           TABLE(isa, function##_f32_f64), TABLE(isa, function##_f64_f64)       \
     }                                                                          \
   }
-#define ISA(text, isa, bf16_isa)                                               \
-  {text,                                                                       \
+#define ISA(name, isa, bf16_isa)                                               \
+  {name,                                                                       \
    {TYPE(f16, isa), TYPE(bf16, bf16_isa), TYPE(f32, isa), TYPE(f64, isa)},     \
    WIDER(isa, widen),                                                          \
    WIDER(isa, inv_std),                                                        \
    {NARROW(isa, f32), NARROW(isa, f64)},                                       \
    {TABLE(isa, multiply_f32), TABLE(isa, multiply_f64)}},
-static const bngradKernels_t all[] = {BNGRAD_FOR_EACH_ISA(ISA)};
+/* As bngradInstructionSets. */
+static const bngradKernels_t all[] = {
+#define BNGRAD_ISA(name, cpu, isa) ISA(name, isa, isa)
+#define BNGRAD_ISA_WITH(name, cpu, feature, isa, bf16_isa)                     \
+  ISA(name, isa, bf16_isa)
+#include "InstructionSets.def"
+};
 
-const bngradKernels_t *bngradGetKernels(const char *isa) {
+const bngradKernels_t *bngradGetKernels(char *error, size_t error_size) {
+  int named = bngradReadInstructionSet(error, error_size);
+  if (named != -1)
+    return named < 0 ? NULL : &all[named];
   for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); ++i)
-    if ((isa == NULL || strcmp(isa, all[i].isa) == 0) && supports(all[i].isa))
+    if (bngradHasInstructionSet(i))
       return &all[i];
   return NULL;
 }

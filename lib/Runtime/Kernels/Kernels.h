@@ -71,9 +71,10 @@ typedef struct {
   bngradPackedFunction_t multiply[2];
 } bngradKernels_t;
 
-/* The kernels for the best instruction set of this CPU, or the one called `isa`
- * unless that is null; null: there are none. */
-const bngradKernels_t *bngradGetKernels(const char *isa);
+/* The kernels for the instruction set that BNGRAD_ISA names, or for the best
+ * that this CPU has. Null and an empty `error`: there are none; null and one
+ * line: BNGRAD_ISA names none that this CPU has. */
+const bngradKernels_t *bngradGetKernels(char *error, size_t error_size);
 
 /* NOLINTEND(readability-identifier-naming) */
 

@@ -9,6 +9,7 @@
 #include "BNGrad/Transforms/Pipelines.h"
 
 #include "BNGrad/Transforms/Passes.h"
+#include "BNGrad/Transforms/Schedule/HostCpu.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -180,6 +181,20 @@ void mlir::bngrad::buildCudaPipeline(OpPassManager &pm,
       [&](Stage first, Stage last) { addCudaStages(pm, first, last, given); });
 }
 
+/// Checks the properties of the host that `options` do not give.
+///
+/// Errors: failure, and one line `reason`.
+template <typename Options>
+static LogicalResult verifyHost(const Options &, std::string &) {
+  return success();
+}
+static LogicalResult verifyHost(const CpuPipelineOptions &options,
+                                std::string &reason) {
+  bool isGiven = options.vectorBits != 0 && options.fma != Feature::Host &&
+                 options.bf16Conversion != Feature::Host;
+  return isGiven ? success() : HostCpu::verify(reason);
+}
+
 /// Registers a pipeline of passes on modules. Elsewhere upstream would end the
 /// process when the first of them is added.
 template <typename Options>
@@ -195,6 +210,9 @@ static void registerPipeline(StringRef name, StringRef description,
     Options options;
     if (failed(options.parseFromString(text)))
       return failure();
+    std::string reason;
+    if (failed(verifyHost(options, reason)))
+      return emitError(reason);
     build(pm, options);
     return success();
   };

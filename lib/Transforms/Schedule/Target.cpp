@@ -10,7 +10,8 @@
 
 #include "MachineCaches.h"
 
-#include "llvm/ADT/StringMap.h"
+#include "BNGrad/Transforms/Schedule/HostCpu.h"
+
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Threading.h"
 #include "llvm/TargetParser/Host.h"
@@ -58,12 +59,9 @@ void Target::setCaches(llvm::StringRef folder) {
       lastLevelBytes = bytes;
 }
 
-static Target findHost() {
+/// The threads and caches of this machine.
+static Target findMachine() {
   Target target;
-  auto features = llvm::sys::getHostCPUFeatures();
-  target.setFeatures(
-      llvm::Triple(llvm::sys::getProcessTriple()),
-      [&](llvm::StringRef feature) { return features.lookup(feature); });
   target.threads = llvm::hardware_concurrency().compute_thread_count();
   if (auto caches = MachineCaches::fromHwloc()) {
     target.l1Bytes = caches->l1Bytes;
@@ -75,6 +73,11 @@ static Target findHost() {
 }
 
 Target Target::host() {
-  static const Target target = findHost();
+  static const Target machine = findMachine();
+  Target target = machine;
+  HostCpu cpu = HostCpu::get();
+  target.setFeatures(
+      llvm::Triple(llvm::sys::getProcessTriple()),
+      [&](llvm::StringRef feature) { return cpu.hasFeature.lookup(feature); });
   return target;
 }

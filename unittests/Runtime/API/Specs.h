@@ -14,17 +14,41 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
+#include <optional>
 #include <random>
+#include <string>
 
 namespace bngrad::test {
 
-/// A handle of the CPU.
+/// BNGRAD_ISA has another value in a scope.
+class ScopedIsa {
+public:
+  explicit ScopedIsa(const char *isa) {
+    if (const char *value = std::getenv("BNGRAD_ISA"))
+      old = value;
+    setenv("BNGRAD_ISA", isa, 1);
+  }
+  ~ScopedIsa() {
+    if (old)
+      setenv("BNGRAD_ISA", old->c_str(), 1);
+    else
+      unsetenv("BNGRAD_ISA");
+  }
+  ScopedIsa(const ScopedIsa &) = delete;
+  ScopedIsa &operator=(const ScopedIsa &) = delete;
+
+private:
+  std::optional<std::string> old;
+};
+
+/// A handle of the CPU; null: with the instruction set of the test's run.
 class Handle {
 public:
-  explicit Handle(const char *isa = "") {
-    setenv("BNGRAD_ISA", isa, 1);
+  explicit Handle(const char *isa = nullptr) {
+    std::optional<ScopedIsa> scope;
+    if (isa)
+      scope.emplace(isa);
     status = bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0);
-    unsetenv("BNGRAD_ISA");
   }
   ~Handle() { bngradDestroyHandle(handle); }
   Handle(const Handle &) = delete;

@@ -37,8 +37,9 @@ struct Target {
   /// that of AVX-512.
   bool bf16Conversion = false;
 
-  /// The machine this process runs on, as it is when this is first called.
-  /// Caches are those of the CPUs on which the process may run, if libhwloc is
+  /// The machine this process runs on. The features are those of
+  /// HostCpu::get(). Threads and caches are found once, by the first call:
+  /// caches are those of the CPUs on which the process may run, if libhwloc is
   /// installed, else those of the first CPU, whose threads do not share it.
   /// Unknown properties keep their defaults.
   static Target host();

@@ -151,6 +151,9 @@ static int runDiffer(const char *kind, int64_t numBefore) {
              : fail("no error");
 }
 
+/* Seconds in which processes that wait for one second must have ended. */
+enum { kLongest = 4 };
+
 static void sleepFor(double seconds) {
   struct timespec time = {(time_t)seconds,
                           (long)((seconds - (double)(time_t)seconds) * 1e9)};
@@ -175,7 +178,7 @@ static int runLost(int64_t lost, int64_t numBefore, int how) {
     if (how)
       raise(how);
     /* Longer than the others wait. */
-    sleepFor(4);
+    sleepFor(kLongest + 1);
     return 0;
   }
   clock_gettime(CLOCK_MONOTONIC, &start);
@@ -186,7 +189,7 @@ static int runLost(int64_t lost, int64_t numBefore, int how) {
   double seconds = (double)(end.tv_sec - start.tv_sec) +
                    1e-9 * (double)(end.tv_nsec - start.tv_nsec);
   fprintf(stderr, "rank %d: %s\n", (int)rank,
-          seconds < 2.5 ? "in time" : "too late");
+          seconds < kLongest ? "in time" : "too late");
   return 3;
 }
 

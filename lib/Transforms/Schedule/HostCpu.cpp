@@ -1,0 +1,66 @@
+//===- HostCpu.cpp - the CPU that code is generated for -------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Transforms/Schedule/HostCpu.h"
+
+#include "../../Runtime/Kernels/InstructionSet.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/SubtargetFeature.h"
+#include "llvm/TargetParser/Triple.h"
+#include "llvm/TargetParser/X86TargetParser.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+/// The whole CPU.
+static HostCpu findWhole() {
+  HostCpu cpu;
+  cpu.name = llvm::sys::getHostCPUName().str();
+  cpu.hasFeature = llvm::sys::getHostCPUFeatures();
+  llvm::SubtargetFeatures features;
+  SmallVector<StringRef> names(cpu.hasFeature.keys());
+  llvm::sort(names); // a hash table's order is none
+  for (StringRef name : names)
+    features.AddFeature(name, cpu.hasFeature.lookup(name));
+  cpu.features = features.getString();
+  return cpu;
+}
+
+/// A CPU with the instructions of `set` alone.
+static HostCpu restrictTo(const bngradInstructionSet_t &set) {
+  HostCpu cpu;
+  cpu.name = set.cpu;
+  cpu.features = set.features;
+  SmallVector<StringRef> features;
+  if (llvm::Triple(llvm::sys::getProcessTriple()).isX86())
+    llvm::X86::getFeaturesForCPU(set.cpu, features);
+  if (StringRef feature = set.features; feature.consume_front("+"))
+    features.push_back(feature);
+  for (StringRef feature : features)
+    cpu.hasFeature[feature] = true;
+  return cpu;
+}
+
+HostCpu HostCpu::get() {
+  char error[256];
+  int index = bngradReadInstructionSet(error, sizeof(error));
+  if (index >= 0)
+    return restrictTo(bngradInstructionSets[index]);
+  static const HostCpu whole = findWhole();
+  return whole;
+}
+
+LogicalResult HostCpu::verify(std::string &reason) {
+  char error[256];
+  if (bngradReadInstructionSet(error, sizeof(error)) != -2)
+    return success();
+  reason = error;
+  return failure();
+}

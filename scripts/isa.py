@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Lists the values of BNGRAD_ISA, the best first: lines `NAME yes` if this CPU has the instruction set, else `NAME no`.
+
+Usage: isa.py BIN_DIR [--turn=NUMBER]
+
+BIN_DIR has a finished bngrad-opt, which is asked. With --turn, the line of one value alone, which changes with NUMBER,
+such as the number of commits.
+"""
+
+import argparse
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+
+DECLARED = pathlib.Path(__file__).resolve().parents[1] / "lib" / "Runtime" / "Kernels" / "InstructionSets.def"
+PREFIXES = {"x86_64": "x86-64", "aarch64": "armv8"}
+
+
+def list_names() -> list[str]:
+    """Those of this architecture."""
+    names = re.findall(r'^BNGRAD_ISA\w*\("([^"]+)"', DECLARED.read_text(encoding="utf-8"), re.MULTILINE)
+    return [name for name in names if name.startswith(PREFIXES.get(platform.machine(), "none"))]
+
+
+def is_runnable(name: str, bin_dir: pathlib.Path) -> bool:
+    run = subprocess.run([bin_dir / "bngrad-opt", "--bngrad-cpu-pipeline"], input=b"module {}",
+                         env=os.environ | {"BNGRAD_ISA": name}, capture_output=True)
+    if run.returncode != 0 and not run.stderr.startswith(b"bngrad-opt: error: BNGRAD_ISA: "):
+        sys.exit(run.stderr.decode(errors="replace"))
+    return run.returncode == 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("bin_dir", type=pathlib.Path, metavar="BIN_DIR")
+    parser.add_argument("--turn", type=int, metavar="NUMBER")
+    options = parser.parse_args()
+    names = list_names()
+    if options.turn is not None and names:
+        names = [names[options.turn % len(names)]]
+    for name in names:
+        print(name, "yes" if is_runnable(name, options.bin_dir) else "no")
+
+
+if __name__ == "__main__":
+    main()
