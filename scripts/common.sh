@@ -70,10 +70,12 @@ setup() {
   rm -f "$log"
 }
 
-# configuration: the arguments of CMake except for the folders, one per line.
+# configuration: the arguments of CMake except for the folders, one per line. Several sources are compiled
+# together (a unity build), unless BNGRAD_UNITY_BUILD is OFF.
 configuration() {
   printf '%s\n' cmake -G Ninja \
     -DCMAKE_BUILD_TYPE="${BNGRAD_BUILD_TYPE:-Release}" \
+    -DCMAKE_UNITY_BUILD="${BNGRAD_UNITY_BUILD:-ON}" \
     -DCMAKE_C_COMPILER="${CC:-clang-$llvm_version}" \
     -DCMAKE_CXX_COMPILER="${CXX:-clang++-$llvm_version}" \
     -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
@@ -94,8 +96,8 @@ has_new_mpi() {
   return 1
 }
 
-# Configures $build (once; BNGRAD_CMAKE_FLAGS adds options) and builds the given targets (default: all).
-build() {
+# Configures $build, unless it is; BNGRAD_CMAKE_FLAGS adds options.
+configure() {
   require_space 1000 "$build"
   if [ ! -f "$build/build.ninja" ] || has_new_mpi; then
     local arguments
@@ -103,6 +105,11 @@ build() {
     "${arguments[@]}" -S "$root" -B "$build" ${BNGRAD_CMAKE_FLAGS:-} >"$build/configure.log" 2>&1 ||
       fail "configuring failed: $(grep -m1 -A2 'CMake Error' "$build/configure.log" | tr -s ' \n' ' ') (see $build/configure.log)"
   fi
+}
+
+# Configures $build and builds the given targets (default: all).
+build() {
+  configure
   cmake --build "$build" ${@:+--target "$@"} >"$build/build.log" 2>&1 ||
     fail "building failed: $(grep -m1 -E 'error:|error ' "$build/build.log" || grep -m1 FAILED "$build/build.log") (see $build/build.log)"
 }
