@@ -78,13 +78,12 @@ def configure(source: Path, build: Path, log: Path, options: List[str]) -> None:
 def name_of(folder: str, output: str, build: Path) -> Tuple[str, str]:
     """The library of a command's output and its file, both relative to the build."""
     path = os.path.relpath(os.path.normpath(os.path.join(folder, output.split(" ")[0])), build)
-    match = re.match(r"(.*?)/?CMakeFiles/([^/]+)\.dir/(.*)\.o$", path)
-    if match:
-        return match[1], f"{match[1]}/{match[3]}"
-    if "tblgen" in output:
-        return "TableGen", output.split(" -o ")[-1]
-    if "bngrad-compile" in output and "--packed" in output:
-        return "ready kernels", re.sub(r".*bngrad-compile (\S+) .*", r"\1", output)
+    if match := re.match(r"(.*?)/?CMakeFiles/[^/]+\.dir/(.*)\.(o|pch)$", path):
+        return match[1], f"{match[1]}/{match[2]}"
+    if path.endswith(".inc"):
+        return "TableGen", path
+    if path.endswith(".o"):
+        return "ready kernels", path
     return "links and others", output[:100] if " " in output else path
 
 

@@ -26,7 +26,7 @@ cd "$root"
 # build. Only the headers that TableGen generates are built there.
 build=$build/tidy
 if [ ! -f "$build/compile_commands.json" ]; then
-  BNGRAD_UNITY_BUILD=OFF configure
+  BNGRAD_UNITY_BUILD=OFF BNGRAD_CMAKE_FLAGS=-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON configure
   mapfile -t headers < <(ninja -C "$build" -t targets all | sed -n 's/^\(BNGrad[A-Za-z]*IncGen\): phony$/\1/p')
   build "${headers[@]}"
 fi

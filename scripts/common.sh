@@ -12,6 +12,8 @@ llvm_prefix=/usr/lib/llvm-$llvm_version
 python=/usr/bin/python3
 # Several builds compile the same sources, such as those of the mutants.
 export CCACHE_DIR=${CCACHE_DIR:-$root/build/ccache} CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+# Precompiled headers need it.
+export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 
 # Packages for the build and the tests, with the names of Debian 12.
 # apt.llvm.org has the same names for Ubuntu.
