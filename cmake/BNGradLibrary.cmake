@@ -1,3 +1,14 @@
+# How the sources of a target that uses MLIR are compiled: with the precompiled
+# headers of lib/CMakeLists.txt, and in a unity build each with a DEBUG_TYPE of
+# its own.
+function(bngrad_set_build_properties name)
+  set_target_properties(${name} PROPERTIES
+    UNITY_BUILD_CODE_AFTER_INCLUDE "#undef DEBUG_TYPE")
+  if(TARGET BNGradPrecompiledHeaders)
+    target_precompile_headers(${name} REUSE_FROM BNGradPrecompiledHeaders)
+  endif()
+endfunction()
+
 # Adds a BNGrad library: exported as BNGrad::<name without BNGrad>, kept out of
 # MLIR's own export set and out of libMLIR.
 #
@@ -18,6 +29,7 @@ function(bngrad_add_library name)
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   string(REPLACE "BNGrad" "" export_name ${name})
   set_target_properties(${name} PROPERTIES EXPORT_NAME ${export_name})
+  bngrad_set_build_properties(${name})
   add_library(BNGrad::${export_name} ALIAS ${name})
   set_property(GLOBAL APPEND PROPERTY BNGRAD_LIBRARIES ${name})
 endfunction()
@@ -57,6 +69,7 @@ function(bngrad_add_tool name)
   add_llvm_executable(${name} ${ARG_UNPARSED_ARGUMENTS}
     DEPENDS ${ARG_DEPENDS} DISABLE_LLVM_LINK_LLVM_DYLIB)
   llvm_update_compile_flags(${name})
+  bngrad_set_build_properties(${name})
   if(ARG_STATIC_LLVM AND BNGRAD_STATIC_LLVM)
     bngrad_link_llvm_statically(${name} ${ARG_LINK_LIBS})
   else()

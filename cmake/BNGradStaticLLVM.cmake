@@ -54,7 +54,9 @@ function(bngrad_link_llvm_statically target)
   endforeach()
   set(unused ${CMAKE_CURRENT_BINARY_DIR}/StaticLLVM.c)
   bngrad_find_llvm_archives("AArch64;NVPTX;X86" ${unused} archives)
-  target_sources(${target} PRIVATE ${unused})
+  # Not a source of the target, whose objects python/compiler links for fewer
+  # code generators.
+  add_library(${target}-unused STATIC ${unused})
   foreach(library IN LISTS own)
     target_include_directories(${target} PRIVATE
       $<TARGET_PROPERTY:${library},INTERFACE_INCLUDE_DIRECTORIES>)
@@ -64,7 +66,7 @@ function(bngrad_link_llvm_statically target)
     endif()
   endforeach()
   add_dependencies(${target} ${own})
-  target_link_libraries(${target} PRIVATE ${archives} ZLIB::ZLIB zstd ${CMAKE_DL_LIBS})
+  target_link_libraries(${target} PRIVATE ${target}-unused ${archives} ZLIB::ZLIB zstd ${CMAKE_DL_LIBS})
   # GCC finds the lld of this LLVM through -B.
   target_link_options(${target} PRIVATE -fuse-ld=lld -B${LLVM_TOOLS_BINARY_DIR}
     -Wl,--gc-sections,--icf=all)

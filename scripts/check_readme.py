@@ -5,10 +5,10 @@ Usage: check_readme.py README [LOG]
 
 * The performance table has the numbers of bench/results/cpu.json and compilers.json,
   beside the README. The versions of the peers are those of these runs.
-* With LOG, the output of scripts/demo.sh, the lines of the README's first `text` block
-  must be the last lines of LOG. A line that begins with spaces continues the one
-  before. Values that differ from machine to machine are left out: times, errors, and
-  the bounds of the elements with the largest errors.
+* With LOG, the output of scripts/demo.sh, the lines of the README's block of that output
+  must be the last lines of LOG, but for the values that the README declares to be
+  machine-dependent (scripts/documents.py).
+* Readers see each such declaration, and it fits its block.
 * The README states no number of tests, which no check could keep up to date.
 """
 
@@ -19,9 +19,8 @@ import sys
 from pathlib import Path
 from typing import Dict, List, Optional
 
-MEASURED = [r"(?<=max_error )\S+ bound \S+", r"(?<=max_abs_difference )\S+", r"(?<=relative )\S+",
-            r"(?<=median_us=)\S+", r"(?<=min_us=)\S+", r"(?<=gbps=)\S+", r"(?<=ratio=)\S+", r"(?<=compile_ms=)\S+",
-            r"(?<=schedule=)\S+"]
+import documents
+
 COLUMNS = ["data", "PyTorch", "oneDNN", "torch.compile", "JAX/XLA", "IREE", "MLIR's own passes"]
 GROUPS = {"f32 NCHW": ("f32", "nchw"), "f32 NHWC": ("f32", "nhwc"),
           "bf16 NCHW": ("bf16", "nchw"), "bf16 NHWC": ("bf16", "nhwc")}
@@ -31,22 +30,13 @@ COMPILERS = {"torch.compile": "inductor", "JAX/XLA": "xla", "IREE": "iree", "MLI
 TEST_COUNT = re.compile(r"\b\d+ (?:lit |unit )?(?:tests\b|passed\b)")
 
 
-def normalize(text: str) -> List[str]:
-    text = re.sub(r"\n +", " ", text.strip())
-    for pattern in MEASURED:
-        text = re.sub(pattern, "*", text)
-    return text.split("\n")
-
-
 def compare_demo(readme: str, log: str) -> List[str]:
-    """The differences of the demo's output, as lines."""
-    block = re.search(r"^```text\n(.*?)^```$", readme, re.M | re.S)
-    if not block:
-        return ["expected a block of text in the README"]
-    stated = normalize(block.group(1))
-    printed = normalize(log)[-len(stated):]
-    return [f"README: {s}\n   run: {p}" for s, p in zip(stated, printed) if s != p] + (
-        ["expected a longer output of the run"] if len(printed) < len(stated) else [])
+    """The differences of the demo's output, whose sections begin with `==`, as lines."""
+    blocks = [block for block in documents.find_blocks(readme)
+              if block.language == "text" and block.text.startswith("== ")]
+    if len(blocks) != 1:
+        return [f"expected one block of text that begins with '== ', got {len(blocks)}"]
+    return documents.compare_output(blocks[0], log)
 
 
 def find_ratio(case: Dict, column: str) -> Optional[float]:
@@ -98,12 +88,20 @@ def find_test_counts(readme: str) -> List[str]:
 
 
 def self_test() -> None:
-    readme = "```text\n== A\nresult 0 x max_error 1e-3 bound 2e-3 ok\n  median_us=3\n```\n"
-    log = "before\n== A\nresult 0 x max_error 1.5e-3 bound 2e-3 ok median_us=4\n"
+    readme = ("```text\nother\n```\n\nThe times are machine-dependent:\n\n<!-- machine-dependent: max_error, bound, median_us, ratio -->\n"
+              "```text\n== A\nresult 0 x max_error 1e-3 bound 2e-3 ok\n  median_us=3 bytes=5 ratio: 7\n```\n")
+    log = "before\n== A\nresult 0 x max_error 1.5e-3 bound 1e-2 ok median_us=4 bytes=5 ratio: 6\n"
+    assert documents.check_marks(readme) == []
     assert compare_demo(readme, log) == []
-    assert len(compare_demo(readme, log.replace("ok", "failed"))) == 1
-    assert len(compare_demo(readme, log.replace("== A\n", ""))) == 1
-    assert compare_demo(readme, "") and compare_demo("", log)
+    # What is not declared must be equal, and names are whole words.
+    for old, new in (("ok", "failed"), ("bytes=5", "bytes=6"), ("== A\n", ""), ("median_us", "xmedian_us"), ("ratio: ", "ratio:")):
+        assert len(compare_demo(readme, log.replace(old, new))) == 1, new
+    for name in ("max_error", "bound", "median_us"):
+        assert len(compare_demo(readme.replace(f"{name}, ", "", 1), log)) == 1, name
+    assert compare_demo(readme, "") and compare_demo("", log) and compare_demo(readme + readme, log)
+    # A declaration is visible, fits its block and stands before it.
+    for old, new in (("times are machine-dependent", "times follow"), ("bound, ", "bound, seconds, "), ("-->\n", "-->\n\n")):
+        assert len(documents.check_marks(readme.replace(old, new))) == 1, new
 
     def make_case(**values: object) -> Dict:
         return {"type": "f32", "layout": "nchw", "is_large": True, **values}
@@ -139,7 +137,7 @@ def main() -> int:
     readme = path.read_text(encoding="utf-8")
     cpu, compilers = (json.loads((path.parent / "bench" / "results" / name).read_text(encoding="utf-8"))
                       for name in ("cpu.json", "compilers.json"))
-    differences = compare_table(readme, cpu, compilers) + find_test_counts(readme)
+    differences = compare_table(readme, cpu, compilers) + find_test_counts(readme) + documents.check_marks(readme)
     for log in sys.argv[2:3]:
         differences += compare_demo(readme, Path(log).read_text(encoding="utf-8"))
     print("\n".join(differences + [f"readme: {len(differences)} differences"]))

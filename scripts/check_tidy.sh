@@ -22,8 +22,14 @@ esac
 packages=("clang-tidy-$llvm_version")
 setup
 cd "$root"
-# The compiler's options, and the headers that TableGen generates.
-[ -f "$build/compile_commands.json" ] || build
+# A build folder of its own, in which every file has the options of the compiler, as it does not in a unity
+# build. Only the headers that TableGen generates are built there.
+build=$build/tidy
+if [ ! -f "$build/compile_commands.json" ]; then
+  BNGRAD_UNITY_BUILD=OFF BNGRAD_CMAKE_FLAGS=-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON configure
+  mapfile -t headers < <(ninja -C "$build" -t targets all | sed -n 's/^\(BNGrad[A-Za-z]*IncGen\): phony$/\1/p')
+  build "${headers[@]}"
+fi
 
 # The commit that changes are relative to; none in a history of one commit.
 find_base() {

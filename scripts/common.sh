@@ -12,6 +12,8 @@ llvm_prefix=/usr/lib/llvm-$llvm_version
 python=/usr/bin/python3
 # Several builds compile the same sources, such as those of the mutants.
 export CCACHE_DIR=${CCACHE_DIR:-$root/build/ccache} CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+# Precompiled headers need it.
+export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 
 # Packages for the build and the tests, with the names of Debian 12.
 # apt.llvm.org has the same names for Ubuntu.
@@ -70,10 +72,12 @@ setup() {
   rm -f "$log"
 }
 
-# configuration: the arguments of CMake except for the folders, one per line.
+# configuration: the arguments of CMake except for the folders, one per line. Several sources are compiled
+# together (a unity build), unless BNGRAD_UNITY_BUILD is OFF.
 configuration() {
   printf '%s\n' cmake -G Ninja \
     -DCMAKE_BUILD_TYPE="${BNGRAD_BUILD_TYPE:-Release}" \
+    -DCMAKE_UNITY_BUILD="${BNGRAD_UNITY_BUILD:-ON}" \
     -DCMAKE_C_COMPILER="${CC:-clang-$llvm_version}" \
     -DCMAKE_CXX_COMPILER="${CXX:-clang++-$llvm_version}" \
     -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
@@ -94,8 +98,8 @@ has_new_mpi() {
   return 1
 }
 
-# Configures $build (once; BNGRAD_CMAKE_FLAGS adds options) and builds the given targets (default: all).
-build() {
+# Configures $build, unless it is; BNGRAD_CMAKE_FLAGS adds options.
+configure() {
   require_space 1000 "$build"
   if [ ! -f "$build/build.ninja" ] || has_new_mpi; then
     local arguments
@@ -103,6 +107,11 @@ build() {
     "${arguments[@]}" -S "$root" -B "$build" ${BNGRAD_CMAKE_FLAGS:-} >"$build/configure.log" 2>&1 ||
       fail "configuring failed: $(grep -m1 -A2 'CMake Error' "$build/configure.log" | tr -s ' \n' ' ') (see $build/configure.log)"
   fi
+}
+
+# Configures $build and builds the given targets (default: all).
+build() {
+  configure
   cmake --build "$build" ${@:+--target "$@"} >"$build/build.log" 2>&1 ||
     fail "building failed: $(grep -m1 -E 'error:|error ' "$build/build.log" || grep -m1 FAILED "$build/build.log") (see $build/build.log)"
 }

@@ -27,6 +27,8 @@ if [ "${1:-}" = --generate ]; then
   setup
   install_parser ||
     fail "expected tree-sitter and tree-sitter-cpp from PyPI, see $build/mutation-venv.log"
+  # A mutated source has precompiled headers of its own, and is not compiled together with others.
+  settings+=(-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON)
   BNGRAD_CONFIGURE=$(configuration && printf '%s\n' "${settings[@]}") BNGRAD_LIT_PATH=$llvm_prefix/utils/lit \
     exec "$build/mutation-venv/bin/python" "$root/scripts/mutation" "${@:2}"
 fi

@@ -187,7 +187,6 @@ fi
 [ $has_package -eq 0 ] || step python build_python
 step_with "clang-format-$llvm_version" format "$root/scripts/check_format.sh"
 step structure "$python" "$root/scripts/check_structure.py"
-step prose "$python" "$root/scripts/check_prose.py"
 # With --all, a share of the files that takes about two minutes, further below.
 if [ $all -eq 0 ]; then
   step_with "clang-tidy-$llvm_version" tidy "$root/scripts/check_tidy.sh" --changed

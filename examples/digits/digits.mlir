@@ -1,7 +1,7 @@
 // The batch norm of a small convolutional network on images of digits.
 //
 // epsilon is that of the forward pass; the feature dim (1) and the statistics
-// (of this batch) are the defaults. README.md shows how to run it.
+// (of this batch) are the defaults. scripts/demo.sh runs it.
 
 func.func @digits(%grad_output : tensor<64x8x8x8xf32>, %input : tensor<64x8x8x8xf32>,
                   %scale : tensor<8xf32>, %mean : tensor<8xf32>, %variance : tensor<8xf32>)

@@ -68,10 +68,11 @@ func.func @window(%x: tensor<200xf32>, %w: tensor<101xf32>) -> tensor<100xf32> {
   return %sum : tensor<100xf32>
 }
 
-// Terms that come from a gradient have errors, which add up.
+// Terms that come from a gradient have errors, which add up. Each channel has a bound of its own; the one of the largest
+// error is printed, and which channel that is depends on the order of the sums.
 // RUN: bngrad-runner %s --entry=of_gradient --check --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 \
 // RUN:   | FileCheck %s --check-prefix=OF-GRADIENT
-// OF-GRADIENT: result 0 value max_error {{[^ ]+}} bound 0.000215 ok
+// OF-GRADIENT: result 0 value max_error {{[^ ]+}} bound 0.0002{{[0-9]+}} ok
 func.func @of_gradient(%dy: tensor<64x3xf32>, %x: tensor<64x3xf32>, %m: tensor<3xf32>, %v: tensor<3xf32>) -> tensor<3xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<64x3xf32>) input(%x : tensor<64x3xf32>) mean(%m : tensor<3xf32>)
       variance(%v : tensor<3xf32>) : tensor<64x3xf32>, tensor<3xf32>, tensor<3xf32>

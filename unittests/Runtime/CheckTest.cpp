@@ -6,18 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Runtime/Reference.h"
+#include "ReferenceCase.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
 using namespace bngrad;
-
-static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-static constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 TEST(CheckTest, IsWithinBound) {
   constexpr ElementType kF32 = ElementType::F32;

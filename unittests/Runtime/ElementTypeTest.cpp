@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Runtime/ElementType.h"
+#include "ReferenceCase.h"
 
 #include <gtest/gtest.h>
 
@@ -18,8 +18,6 @@
 
 using namespace bngrad;
 
-static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-static constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 static constexpr ElementType kSmallFloats[] = {ElementType::F16,
                                                ElementType::BF16};
 

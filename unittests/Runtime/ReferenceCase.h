@@ -12,9 +12,13 @@
 #include "BNGrad/Runtime/Reference.h"
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace bngrad {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 using Real = long double;
 using Shape = std::vector<int64_t>;

@@ -11,16 +11,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <random>
 #include <string>
 
 using namespace bngrad;
 
 __extension__ using Int128 = __int128;
-
-static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-static constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 static void useInvStd(Case &testCase) {
   for (double &value : testCase.statistic)

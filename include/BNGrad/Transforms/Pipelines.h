@@ -20,7 +20,7 @@ class OpPassManager;
 
 namespace mlir::bngrad {
 
-/// The stages of a pipeline, in order. The README describes the IR after each.
+/// The stages of a pipeline, in order. docs/architecture.md describes them.
 enum class Stage {
   Import,
   Partition,

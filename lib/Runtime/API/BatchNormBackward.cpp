@@ -50,20 +50,13 @@ struct Task {
 };
 } // namespace
 
-/// The alignment of tasks and tables in a workspace.
-static constexpr size_t kAlignment = 64;
-
-static size_t roundUp(size_t size) {
-  return (size + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 static size_t getWorkspaceSize(const Descriptor &descriptor) {
   size_t size = descriptor.plan->getWorkspaceSize();
   // A task is in memory of the host.
   if (!descriptor.handle->cuda)
-    size += roundUp(sizeof(Task));
+    size += alignUp(sizeof(Task));
   // The workspace may start anywhere.
-  return size == 0 ? 0 : size + kAlignment - 1;
+  return size == 0 ? 0 : size + kWorkspaceAlignment - 1;
 }
 
 /// Lists the operands that are there.
@@ -339,7 +332,7 @@ static bngradStatus_t verifyCall(Part part, const Descriptor *descriptor,
 /// The start of a workspace, where the task of the call is.
 static char *align(char *workspace) {
   uintptr_t address = reinterpret_cast<uintptr_t>(workspace);
-  return workspace + (roundUp(address) - address);
+  return workspace + (alignUp(address) - address);
 }
 
 static CallData makeCall(const Descriptor &descriptor,
@@ -351,7 +344,7 @@ static CallData makeCall(const Descriptor &descriptor,
   call.count = arguments.count;
   call.threads = nullptr;
   if (!descriptor.handle->cuda) {
-    call.workspace += roundUp(sizeof(Task));
+    call.workspace += alignUp(sizeof(Task));
     call.threads = descriptor.handle->getThreads();
   }
   return call;

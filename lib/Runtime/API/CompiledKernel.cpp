@@ -122,8 +122,8 @@ static std::string takeLoaderError() {
 }
 
 /// Loads a shared object from memory; an error, or empty.
-static std::string load(const char *image, size_t size,
-                        bngradKernel_t &kernel) {
+static std::string loadKernel(const char *image, size_t size,
+                              bngradKernel_t &kernel) {
   File file(memfd_create("bngrad", MFD_CLOEXEC));
   if (file.descriptor < 0)
     return "cannot create a file in memory";
@@ -219,7 +219,7 @@ static bool compile(const std::string &folder, const std::string &key,
     auto &result = *static_cast<Result *>(context);
     // The compiler has no exceptions.
     try {
-      result.error = load(image, size, result.kernel);
+      result.error = loadKernel(image, size, result.kernel);
     } catch (const std::bad_alloc &) {
       result.isOutOfMemory = true;
     }
@@ -271,7 +271,7 @@ const bngradKernel_t *bngrad::findCompiledKernel(const std::string &text,
         compile(folder, key, text, target, entry->kernel, status, error);
   } else {
     status = BNGRAD_INTERNAL_ERROR;
-    error = load(image.data(), image.size(), entry->kernel);
+    error = loadKernel(image.data(), image.size(), entry->kernel);
     entry->isLoaded = error.empty();
   }
   return entry->isLoaded ? &entry->kernel : nullptr;

@@ -12,9 +12,6 @@
 
 using namespace bngrad;
 
-/// Kernels take workspaces that start at multiples of it.
-static constexpr size_t kAlignment = 64;
-
 bngradStatus_t CompiledPlan::createSteps(const Problem &problem,
                                          const bngradHandle &handle,
                                          std::string &error) {
@@ -23,9 +20,7 @@ bngradStatus_t CompiledPlan::createSteps(const Problem &problem,
   if (problem.isBatch) {
     step.has[Sums] = true;
     step.tensors[Sums] = makeSums(problem);
-    sumsBytes =
-        (static_cast<size_t>(step.tensors[Sums].bytes) + kAlignment - 1) /
-        kAlignment * kAlignment;
+    sumsBytes = alignUp(static_cast<size_t>(step.tensors[Sums].bytes));
     for (int dim = 0; dim < problem.tensors[Input].rank; ++dim)
       if (!problem.isFeatureDim(dim))
         count *= problem.tensors[Input].shape[dim];

@@ -16,7 +16,8 @@
 using namespace bngrad;
 
 /// Loads the library `name` with all functions; false and `error`.
-static bool load(const char *name, CudaLibrary &library, std::string &error) {
+static bool loadLibrary(const char *name, CudaLibrary &library,
+                        std::string &error) {
   void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     error = dlerror();
@@ -52,9 +53,9 @@ const CudaLibrary *bngrad::loadCudaLibrary(bngradDevice_t kind,
   bool isEmulator = kind == BNGRAD_DEVICE_CUDA_EMULATOR;
   std::lock_guard<std::mutex> lock(mutex);
   if (!isLoaded[isEmulator])
-    isLoaded[isEmulator] = load(isEmulator ? BNGRAD_CUDA_EMULATOR_LIBRARY
-                                           : BNGRAD_CUDA_RUNTIME_LIBRARY,
-                                libraries[isEmulator], error);
+    isLoaded[isEmulator] = loadLibrary(isEmulator ? BNGRAD_CUDA_EMULATOR_LIBRARY
+                                                  : BNGRAD_CUDA_RUNTIME_LIBRARY,
+                                       libraries[isEmulator], error);
   return isLoaded[isEmulator] ? &libraries[isEmulator] : nullptr;
 }
 

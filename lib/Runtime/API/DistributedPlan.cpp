@@ -21,13 +21,6 @@
 
 using namespace bngrad;
 
-/// The alignment of the parts of a workspace.
-static constexpr size_t kAlignment = 64;
-
-static size_t roundUp(size_t size) {
-  return (size + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 static ElementType toElementType(bngradDtype_t dtype) {
   switch (dtype) {
   case BNGRAD_DTYPE_F16:
@@ -125,7 +118,7 @@ bngradStatus_t DistributedPlan::create(
     partSize = std::max(partSize, input->getWorkspaceSize());
   }
   // The sums twice: those of this process may be needed beside the total.
-  workspaceSize = 2 * roundUp(sumsBytes) + roundUp(sizeof(int64_t)) + partSize;
+  workspaceSize = 2 * alignUp(sumsBytes) + alignUp(sizeof(int64_t)) + partSize;
   return BNGRAD_SUCCESS;
 }
 
@@ -151,9 +144,9 @@ bngradStatus_t DistributedPlan::copy(const CallData &call, void *to,
 bngradStatus_t DistributedPlan::allocate(const CallData &call,
                                          Buffers &buffers) const {
   buffers.sums = call.workspace;
-  buffers.localSums = buffers.sums + roundUp(sumsBytes);
-  buffers.count = buffers.localSums + roundUp(sumsBytes);
-  buffers.rest = buffers.count + roundUp(sizeof(int64_t));
+  buffers.localSums = buffers.sums + alignUp(sumsBytes);
+  buffers.count = buffers.localSums + alignUp(sumsBytes);
+  buffers.rest = buffers.count + alignUp(sizeof(int64_t));
   const Tensor &data = problem.tensors[Input];
   buffers.hostCount = channels == 0 ? 0 : data.numElements / channels;
   buffers.hostSums = buffers.sums;
@@ -163,14 +156,14 @@ bngradStatus_t DistributedPlan::allocate(const CallData &call,
   auto statisticBytes = static_cast<size_t>(problem.tensors[Statistic].bytes);
   size_t resultBytes = static_cast<size_t>(channels) * sizeof(double);
   buffers.host.reset(
-      new (std::nothrow) char[2 * roundUp(sumsBytes) + roundUp(statisticBytes) +
+      new (std::nothrow) char[2 * alignUp(sumsBytes) + alignUp(statisticBytes) +
                               resultBytes]);
   if (!buffers.host)
     return fail(BNGRAD_INTERNAL_ERROR, "out of memory");
   buffers.hostSums = buffers.host.get();
-  buffers.localSums = buffers.hostSums + roundUp(sumsBytes);
-  buffers.statistic = buffers.localSums + roundUp(sumsBytes);
-  buffers.result = buffers.statistic + roundUp(statisticBytes);
+  buffers.localSums = buffers.hostSums + alignUp(sumsBytes);
+  buffers.statistic = buffers.localSums + alignUp(sumsBytes);
+  buffers.result = buffers.statistic + alignUp(statisticBytes);
   return copy(call, buffers.statistic, call.data[Statistic], statisticBytes);
 }
 

@@ -12,16 +12,27 @@
 #include "Description.h"
 #include "Problem.h"
 
+#include <cstddef>
 #include <memory>
 
 namespace bngrad {
+
+/// The alignment of a workspace and of its parts, in bytes: a line of the
+/// cache, which the kernels require.
+inline constexpr size_t kWorkspaceAlignment = 64;
+
+/// The least multiple of that alignment from `bytes` on.
+constexpr size_t alignUp(size_t bytes) {
+  return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment *
+         kWorkspaceAlignment;
+}
 
 /// The data of one call.
 struct CallData {
   void *data[kNumOperands];
   /// Elements per channel, of the half elemt.
   const int64_t *count;
-  /// Starts at a multiple of 64.
+  /// Starts at a multiple of kWorkspaceAlignment.
   char *workspace;
   const bngrad_threads_t *threads;
   /// Of CUDA.

@@ -19,7 +19,7 @@
 using namespace bngrad;
 
 /// Loads the library with all functions; null: it has them, otherwise why not.
-static const char *load(DistributedLibrary &library) {
+static const char *loadDistributed(DistributedLibrary &library) {
   void *handle = dlopen(BNGRAD_DISTRIBUTED_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     return dlerror();
@@ -47,7 +47,7 @@ static const DistributedLibrary *getLibrary(const char *&reason) {
   static bool isLoaded;
   std::lock_guard<std::mutex> lock(mutex);
   if (!isLoaded)
-    reason = load(library);
+    reason = loadDistributed(library);
   isLoaded |= !reason;
   return isLoaded ? &library : nullptr;
 }

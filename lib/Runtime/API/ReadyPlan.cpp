@@ -19,13 +19,6 @@ using namespace bngrad;
 using mlir::bngrad::SizedKind;
 namespace limits = mlir::bngrad::limits;
 
-/// Tables, and workspaces of kernels, start at multiples of a line.
-static constexpr int64_t kLineBytes = 64;
-
-static int64_t roundUp(int64_t bytes) {
-  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
-}
-
 namespace {
 /// A descriptor of MLIR's memrefs, of rank 3 at most.
 struct MemRef {
@@ -119,7 +112,8 @@ const char *ReadyPlan::create(const Problem &problem,
 
 void ReadyPlan::addTable(Table table, int64_t rows) {
   offsets[table] = kernelOffset;
-  kernelOffset += roundUp(rows * getRowBytes());
+  kernelOffset +=
+      static_cast<int64_t>(alignUp(static_cast<size_t>(rows * getRowBytes())));
 }
 
 void ReadyPlan::addTables() {

@@ -11,7 +11,7 @@
 #include "BNGrad/Transforms/Partition/Passes.h"
 #include "BNGrad/Transforms/ToLinalg/Passes.h"
 
-#include "mlir/Conversion/Passes.h"
+#include "mlir/Conversion/BufferizationToMemRef/BufferizationToMemRef.h"
 #include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -17,7 +17,7 @@ using namespace mlir::bngrad;
 /// bngrad_report returns the status of the text that starts at
 /// `texts[starts[number]]`, and prints that to `text`, of `size` bytes, if it
 /// is not null.
-static constexpr StringLiteral kHelpers = R"mlir(
+static constexpr StringLiteral kCheckHelpers = R"mlir(
 llvm.func @snprintf(!llvm.ptr, i64, !llvm.ptr, ...) -> i32
 llvm.func internal @bngrad_report(%texts: !llvm.ptr, %starts: !llvm.ptr, %number: i64, %expected: i64, %actual: i64, %text: !llvm.ptr, %size: i64) -> i32 attributes {passthrough = ["cold", "noinline"]} {
   %null = llvm.mlir.zero : !llvm.ptr
@@ -181,5 +181,5 @@ void mlir::bngrad::addCheckedEntries(const FunctionEntries &exported,
 }
 
 LogicalResult mlir::bngrad::addCheckHelpers(ModuleOp module) {
-  return addHelperFunctions(module, kHelpers, "prints errors");
+  return addHelperFunctions(module, kCheckHelpers, "prints errors");
 }

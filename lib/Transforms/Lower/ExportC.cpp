@@ -100,7 +100,7 @@ bool mlir::bngrad::isKnownFromPointer(MemRefType type) {
 /// slots are taken it is unmapped, and so are all of them in the end. Long ones
 /// are on huge pages if the system has them: transposing copies access many
 /// pages at once.
-static constexpr StringLiteral kHelpers = R"mlir(
+static constexpr StringLiteral kExportHelpers = R"mlir(
 llvm.func @mmap(!llvm.ptr, i64, i32, i32, i32, i64) -> !llvm.ptr
 llvm.func @munmap(!llvm.ptr, i64) -> i32
 llvm.func @madvise(!llvm.ptr, i64, i32) -> i32
@@ -420,8 +420,8 @@ void BNGradExportCPass::runOnOperation() {
   bool hasMapped = llvm::any_of(all, [](const FunctionEntries &entries) {
     return entries.mapsWorkspace();
   });
-  if (!packed && ((hasMapped && failed(addHelperFunctions(module, kHelpers,
-                                                          "gets memory"))) ||
+  if (!packed && ((hasMapped && failed(addHelperFunctions(
+                                    module, kExportHelpers, "gets memory"))) ||
                   (!all.empty() && failed(addCheckHelpers(module)))))
     return signalPassFailure();
   for (const FunctionEntries &entries : all) {

@@ -50,7 +50,7 @@ static constexpr StringLiteral kAbort = "abort";
 /// A node is the next one and the one before, and lies before the data. The
 /// list is a ring through its head, which is a node without data. More bytes
 /// than the constant are no size.
-static constexpr StringLiteral kHelpers = R"mlir(
+static constexpr StringLiteral kAllocationHelpers = R"mlir(
 llvm.func @malloc(i64) -> !llvm.ptr
 llvm.func @free(!llvm.ptr)
 llvm.func internal @bngrad_allocate(%bytes: i64, %head: !llvm.ptr) -> !llvm.ptr {
@@ -458,7 +458,7 @@ struct BNGradLowerAllocationsPass
     bool isNeeded = false;
     for (AllocationLowering &lowering : lowerings)
       isNeeded |= lowering.find();
-    if (isNeeded && failed(addHelperFunctions(module, kHelpers,
+    if (isNeeded && failed(addHelperFunctions(module, kAllocationHelpers,
                                               "allocates or frees memory")))
       return signalPassFailure();
     for (AllocationLowering &lowering : lowerings)

@@ -33,7 +33,7 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 /// Of each buffer, in bytes: that of an allocation by CUDA.
-static constexpr int64_t kAlignment = 256;
+static constexpr int64_t kMergedAlignment = 256;
 
 namespace {
 /// An allocation, and the op that frees it: in the same block and stream.
@@ -241,7 +241,7 @@ static void merge(RewriterBase &rewriter, ArrayRef<Buffer> buffers) {
   gpu::AllocOp first = buffers.front().alloc;
   Location loc = first.getLoc();
   rewriter.setInsertionPoint(first);
-  BufferBytes bytes(rewriter, loc, kAlignment);
+  BufferBytes bytes(rewriter, loc, kMergedAlignment);
   Value end = bytes.constant(0);
   SmallVector<Value> offsets;
   for (const Buffer &buffer : buffers) {

@@ -44,7 +44,7 @@ static constexpr StringLiteral kRun = "bngrad_run_phases",
 ///
 /// bngrad_openmp_state: 0 unknown, 1 found, 2 there is none. Several threads
 /// may look for it at once, and find the same.
-static constexpr StringLiteral kHelpers = R"mlir(
+static constexpr StringLiteral kThreadHelpers = R"mlir(
 llvm.func @getenv(!llvm.ptr) -> !llvm.ptr
 llvm.func @dlopen(!llvm.ptr, i32) -> !llvm.ptr
 llvm.func @dlsym(!llvm.ptr, !llvm.ptr) -> !llvm.ptr
@@ -427,7 +427,8 @@ struct BNGradOutlineParallelPass
         [](UnrealizedConversionCastOp) { return WalkResult::interrupt(); });
     if ((ops.empty() && counts.empty()) || casts.wasInterrupted())
       return;
-    if (failed(addHelperFunctions(module, kHelpers, "runs parallel loops")))
+    if (failed(
+            addHelperFunctions(module, kThreadHelpers, "runs parallel loops")))
       return signalPassFailure();
     // Before phases leave the function with the pool.
     for (NumThreadsOp op : counts)

@@ -41,7 +41,7 @@ using namespace mlir::bngrad;
 
 /// Of each buffer, in bytes: that of a vector of any target, and a line of the
 /// cache.
-static constexpr int64_t kAlignment = 64;
+static constexpr int64_t kBufferAlignment = 64;
 
 /// The buffer that `op` frees; null: none.
 static Value getFreed(Operation *op) {
@@ -86,7 +86,7 @@ public:
   /// `ofDevice`: of gpu.alloc, else of memref.alloc.
   Planner(func::FuncOp function, bool ofDevice)
       : function(function), ofDevice(ofDevice), builder(function.getContext()),
-        bytes(builder, function.getLoc(), kAlignment) {}
+        bytes(builder, function.getLoc(), kBufferAlignment) {}
 
   /// Whether there is anything to plan.
   bool find();
@@ -171,7 +171,7 @@ std::optional<Planner::Buffer> Planner::examine(Operation *op) {
   Value memref = op->getResult(0);
   if (type.getMemorySpace() || !type.getLayout().isIdentity() ||
       getElementBytes(type.getElementType()) == 0 ||
-      allocation.getAlignment() > static_cast<uint64_t>(kAlignment) ||
+      allocation.getAlignment() > static_cast<uint64_t>(kBufferAlignment) ||
       allocation.isHostShared() || !canErase(op))
     return std::nullopt;
 

@@ -22,7 +22,7 @@ static TupleType getTuple(Operation *op) {
 
 /// Replaces the results of `op`; of a tuple, the elements that are taken from
 /// it.
-static LogicalResult replaceResults(Operation *op, ValueRange values) {
+static LogicalResult replaceUses(Operation *op, ValueRange values) {
   if (!getTuple(op)) {
     op->replaceAllUsesWith(values);
     return success();
@@ -92,7 +92,7 @@ LogicalResult mlir::bngrad::importBatchNormGrad(OpBuilder &b, Operation *op) {
   FailureOr<BatchNormBackwardOp> result = buildGradient(b, op, gradient);
   if (failed(result))
     return failure();
-  if (failed(replaceResults(op, (*result)->getResults())))
+  if (failed(replaceUses(op, (*result)->getResults())))
     return failure();
   op->erase();
   return success();

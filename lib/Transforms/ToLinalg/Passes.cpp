@@ -8,7 +8,6 @@
 
 #include "BNGrad/Transforms/ToLinalg/Passes.h"
 
-#include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"

@@ -57,7 +57,7 @@ static void complete(void *context, bngradStatus_t status,
 }
 
 /// Specs in which a gradient is completed before another.
-static std::vector<Spec> makeSpecs() {
+static std::vector<Spec> makeCallSpecs() {
   std::vector<Spec> specs;
   for (int wanted = 1; wanted < 8; ++wanted)
     for (bool isGlobal : {false, true})
@@ -86,7 +86,7 @@ static std::vector<Spec> makeUncoveredSteps() {
 
 TEST_F(CallsTest, Completions) {
   setenv("BNGRAD_CACHE_DIR", "", 1);
-  std::vector<Spec> specs = makeSpecs();
+  std::vector<Spec> specs = makeCallSpecs();
   for (const Spec &spec : makeUncoveredSteps())
     specs.push_back(spec);
   for (const Spec &spec : specs) {
@@ -163,7 +163,7 @@ TEST_F(CallsTest, ExecutorOnAnotherThread) {
 static std::vector<std::unique_ptr<Gradient>> makeMixed(bngradHandle_t handle) {
   std::vector<std::unique_ptr<Gradient>> mixed;
   unsigned seed = 1;
-  for (const Spec &some : makeSpecs()) {
+  for (const Spec &some : makeCallSpecs()) {
     Spec spec = some;
     spec.seed = seed++;
     spec.hasMask = seed % 3 == 0;

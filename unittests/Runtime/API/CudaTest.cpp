@@ -74,7 +74,7 @@ private:
 } // namespace
 
 /// Gradients of all kinds of results and layouts, small as they are emulated.
-static std::vector<Spec> makeSpecs() {
+static std::vector<Spec> makeCudaSpecs() {
   Spec planes;
   planes.shape = {3, 4, 9};
   Spec rows = planes;
@@ -101,7 +101,7 @@ TEST(Cuda, Emulator) {
             BNGRAD_SUCCESS)
       << bngradGetLastError();
   void *stream = mgpuStreamCreate();
-  for (const Spec &spec : makeSpecs()) {
+  for (const Spec &spec : makeCudaSpecs()) {
     SCOPED_TRACE(spec.print());
     DeviceGradient gradient(spec, handle);
     ASSERT_EQ(gradient.status, BNGRAD_SUCCESS) << bngradGetLastError();

@@ -28,7 +28,7 @@
 using namespace bngrad::test;
 
 /// All kinds of results and layouts, in one block of threads and in several.
-static std::vector<Spec> makeSpecs() {
+static std::vector<Spec> makeDriverSpecs() {
   Spec planes;
   planes.shape = {3, 4, 9};
   Spec rows;
@@ -73,7 +73,7 @@ protected:
   /// Descriptors of all specs, none of which was called.
   std::vector<std::unique_ptr<Gradient>> createAll() {
     std::vector<std::unique_ptr<Gradient>> gradients;
-    for (const Spec &spec : makeSpecs()) {
+    for (const Spec &spec : makeDriverSpecs()) {
       gradients.push_back(std::make_unique<Gradient>(spec));
       EXPECT_EQ(gradients.back()->create(handle), BNGRAD_SUCCESS)
           << spec.print() << ": " << bngradGetLastError();

@@ -133,7 +133,7 @@ protected:
 } // namespace
 
 /// Gradients whose arguments the tests change.
-static std::vector<Spec> makeSpecs() {
+static std::vector<Spec> makeHalfSpecs() {
   Spec all;
   all.shape = {3, 4, 5, 2};
   all.hasMask = true;
@@ -195,7 +195,7 @@ void HalfArguments::checkTypes(const Half &half, int operand) {
 }
 
 TEST_F(HalfArguments, Tensors) {
-  for (const Spec &spec : makeSpecs()) {
+  for (const Spec &spec : makeHalfSpecs()) {
     Gradient gradient(spec);
     ASSERT_EQ(gradient.createHalves(handle), BNGRAD_SUCCESS);
     for (bool isElemt : {false, true}) {
@@ -302,7 +302,7 @@ void HalfArguments::checkCount(const Half &right) {
 }
 
 TEST_F(HalfArguments, Calls) {
-  for (const Spec &spec : makeSpecs()) {
+  for (const Spec &spec : makeHalfSpecs()) {
     Gradient gradient(spec);
     ASSERT_EQ(gradient.createHalves(handle), BNGRAD_SUCCESS);
     ASSERT_EQ(gradient.runHalves(), BNGRAD_SUCCESS) << bngradGetLastError();

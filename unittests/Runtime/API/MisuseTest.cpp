@@ -100,7 +100,7 @@ struct Call {
 } // namespace
 
 /// Gradients whose arguments the tests change.
-static std::vector<Spec> makeSpecs() {
+static std::vector<Spec> makeMisuseSpecs() {
   Spec all;
   all.shape = {3, 4, 5, 2};
   all.hasMask = true;
@@ -120,7 +120,7 @@ static std::vector<Spec> makeSpecs() {
 }
 
 TEST_F(MisuseTest, Tensors) {
-  for (const Spec &spec : makeSpecs()) {
+  for (const Spec &spec : makeMisuseSpecs()) {
     Gradient gradient(spec);
     ASSERT_EQ(gradient.create(handle), BNGRAD_SUCCESS) << bngradGetLastError();
     for (int i = 0; i < kNumOperands; ++i) {
@@ -331,7 +331,7 @@ static int64_t getWidth(bngradDtype_t dtype) {
 }
 
 TEST_F(MisuseTest, Calls) {
-  for (const Spec &spec : makeSpecs()) {
+  for (const Spec &spec : makeMisuseSpecs()) {
     Gradient gradient(spec);
     ASSERT_EQ(gradient.create(handle), BNGRAD_SUCCESS) << bngradGetLastError();
     ASSERT_EQ(gradient.run(), BNGRAD_SUCCESS);
