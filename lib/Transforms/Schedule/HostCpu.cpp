@@ -43,8 +43,10 @@ static HostCpu restrictTo(const bngradInstructionSet_t &set) {
     llvm::X86::getFeaturesForCPU(set.cpu, features);
   if (StringRef feature = set.features; feature.consume_front("+"))
     features.push_back(feature);
-  for (StringRef feature : features)
+  for (StringRef feature : features) {
     cpu.hasFeature[feature] = true;
+    llvm::X86::updateImpliedFeatures(feature, /*Enabled=*/true, cpu.hasFeature);
+  }
   return cpu;
 }
 
