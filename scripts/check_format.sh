@@ -6,4 +6,4 @@
 packages=("clang-format-$llvm_version")
 setup
 cd "$root"
-git ls-files '*.cpp' '*.h' | xargs "clang-format-$llvm_version" --dry-run -Werror
+list_sources '*.cpp' '*.h' | xargs -d '\n' "clang-format-$llvm_version" --dry-run -Werror

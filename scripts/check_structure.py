@@ -14,9 +14,10 @@ Usage: check_structure.py [SOURCE_ROOT]
 
 import argparse
 import re
-import subprocess
 import sys
 from pathlib import Path
+
+from sources import list_files
 
 MOST_LINES = 600
 SIZED_FOLDERS = ("bench", "fuzz", "include", "lib", "python", "scripts", "tools", "unittests")
@@ -39,13 +40,6 @@ CONTAINER = re.compile(r"^(?:inline\s+)?namespace\b|^extern\s*$|\b(?:class|struc
 STAGES = ["Utils", "ToLinalg", "Partition", "Schedule", "Bufferize", "Apply", "Lower", "Pipelines"]
 TARGET_DIALECT = re.compile(r"\bMLIR\w*(?:NVVM|NVGPU|GPU|OpenMP|LLVM)\w*Dialect\b")
 LIBRARY = re.compile(r"\bbngrad_add_library\(\s*(\w+)")
-
-
-def list_files(root: Path) -> list[str]:
-    listed = subprocess.run(
-        ["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        check=True, capture_output=True, text=True).stdout
-    return sorted({file for file in listed.split("\0") if file and (root / file).is_file()})
 
 
 def check_sizes(root: Path, files: list[str]) -> list[str]:

@@ -48,13 +48,13 @@ list_changed() {
   git diff --name-only --diff-filter=d "$1" | while read -r file; do
     case "$file" in
       *.h) git grep -l "[\"/]${file##*/}\"" -- "${sources[@]}" || true ;;
-      *.cpp) git ls-files -- "${sources[@]}" | grep -Fx "$file" || true ;;
+      *.cpp) printf '%s\n' "${all[@]}" | grep -Fx "$file" || true ;;
     esac
   done | sort -u
 }
 
 sources=('lib/*.cpp' 'tools/*.cpp' 'unittests/*.cpp' 'fuzz/*.cpp')
-mapfile -t all < <(git ls-files "${sources[@]}")
+mapfile -t all < <(list_sources "${sources[@]}")
 candidates=("${all[@]}")
 if [ $changed -eq 1 ]; then
   # Without a base, a share of all files.
@@ -66,7 +66,7 @@ if [ $# -gt 0 ]; then
 else
   files=()
   if [ ${#candidates[@]} -gt 0 ]; then
-    first=$(($(git rev-list --count HEAD 2>/dev/null || echo 0) % share))
+    first=$(($(count_commits) % share))
     for ((i = first; i < ${#candidates[@]}; i += share)); do files+=("${candidates[i]}"); done
   fi
 fi

@@ -10,8 +10,12 @@ build=${BNGRAD_BUILD_DIR:-$root/build}
 llvm_version=22
 llvm_prefix=/usr/lib/llvm-$llvm_version
 python=/usr/bin/python3
-# Several builds compile the same sources, such as those of the mutants.
-export CCACHE_DIR=${CCACHE_DIR:-$root/build/ccache} CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+# Our files are in UTF-8, whatever the locale.
+export PYTHONUTF8=1
+# Several builds compile the same sources, such as those of the mutants. The sources may be read-only.
+cache=$root/build/ccache
+[ -w "$root/build" ] || [ -w "$root" ] || cache=$build/ccache
+export CCACHE_DIR=${CCACHE_DIR:-$cache} CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 # Precompiled headers need it.
 export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 
@@ -30,6 +34,17 @@ mpi_packages=(libopenmpi-dev openmpi-bin libmpich-dev mpich)
 fail() {
   printf 'bngrad: error: %s\n' "$1" >&2
   exit 1
+}
+
+# list_sources [PATTERN...]: the files of the sources from $root, one a line.
+list_sources() {
+  "$python" -B "$root/scripts/sources.py" "$root" "$@"
+}
+
+# count_commits: their number, which selects the share of a run of tests that are divided over several; 0 in a
+# tree without git.
+count_commits() {
+  git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0
 }
 
 # Needs at least $1 MiB free below $2.

@@ -48,7 +48,7 @@ setup
 copy=$build/mutants
 rm -rf "$copy"
 mkdir -p "$copy/source"
-(cd "$root" && git ls-files -co --exclude-standard | tar -cf - -T -) |
+(cd "$root" && list_sources | tar -cf - -T -) |
   tar -xf - -C "$copy/source"
 # The same place in the sources as in the original, so that ccache hits.
 export BNGRAD_BUILD_DIR=$copy/source/build
@@ -111,7 +111,7 @@ printf 'without a mutant: %d tests pass\n' "$passed"
 
 first=0
 if [ -n "$seconds" ]; then
-  commits=$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0)
+  commits=$(count_commits)
   first=$((commits * 7 % ${#mutants[@]}))
 fi
 killed=0 total=0

@@ -133,7 +133,7 @@ search() {
 }
 
 # This number selects the share of a run, of tests that are divided over several.
-commits=$(git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0)
+commits=$(count_commits)
 
 # has_time SECONDS: whether they are left of the time for everything.
 start=$SECONDS most=$((64 * 60))

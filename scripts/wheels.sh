@@ -61,7 +61,7 @@ show_build() {
 # find_pythons: lines of a tag and the path of a Python, one for each installation.
 find_pythons() {
   local candidate
-  for candidate in "$python" "$HOME"/.pyenv/versions/*/bin/python3 \
+  for candidate in "$python" "${HOME:-}"/.pyenv/versions/*/bin/python3 \
     $(compgen -c python3. | grep -E '^python3\.[0-9]+$' | sort -uV); do
     "$candidate" - 2>/dev/null <<'END' || true
 import ensurepip, os, sys, sysconfig, venv

@@ -5,24 +5,32 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 
-import lit.formats
 from lit.llvm import llvm_config
 from lit.llvm.subst import ToolSubst
 
 config.name = "BNGrad"
-config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["Inputs", "lit.cfg.py"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.bngrad_obj_root, "test")
 
+sys.path.insert(0, os.path.dirname(__file__))
+from plain_paths import PlainPaths, link_plain
+
+# RUN lines have paths without quotes. lit resolves links, except for those in the format.
+config.bngrad_src_root, config.bngrad_obj_root = link_plain(config.bngrad_src_root), link_plain(config.bngrad_obj_root)
+config.test_format = PlainPaths(os.path.join(config.bngrad_src_root, "test"), os.path.join(config.bngrad_obj_root, "test"))
+
 # A skip of a required kind is a failure: BNGRAD_REQUIRE=numpy,conformance,...
 required = [k for k in os.environ.get("BNGRAD_REQUIRE", "").split(",") if k]
+known = set()
 
 
 def add_feature(name, present):
     """Declares a lit feature; its absence fails if BNGRAD_REQUIRE names it."""
+    known.add(name)
     if present:
         config.available_features.add(name)
     elif name in required:
@@ -81,6 +89,8 @@ config.substitutions.append(("%first_configuration", str(1001 + 84 * (int(os.env
 # Those that take too long even for that: lit --param night=1.
 add_feature("night", lit_config.params.get("night") == "1")
 add_feature("numpy", has_numpy())
+# Tests of scripts make repositories.
+add_feature("git", shutil.which("git") is not None)
 add_feature("avx512-bf16", has_avx512_bf16())
 # Cases with expected values, which are not in the repository; a relative path
 # starts at the root of the sources.
@@ -143,8 +153,6 @@ if cuda_toolkit:
     config.substitutions.append(("%nvcc", os.path.join(cuda_toolkit, "bin", "nvcc")))
     config.environment["CUDA_ROOT"] = cuda_toolkit
     config.substitutions.append(("%ptxas", os.path.join(cuda_toolkit, "bin", "ptxas")))
-known = {"aarch64", "clang-format", "clang-tidy", "clients", "conformance", "cuda", "cuobjdump", "flax", "jax", "libdevice",
-         "long", "mpich", "numpy", "nvcc", "openmpi", "ptxas", "python-compiler", "python-package", "torch", "tree-sitter"}
 unknown = set(required) - known
 if unknown:
     lit_config.fatal(f"BNGRAD_REQUIRE: expected some of {sorted(known)}, "
@@ -159,7 +167,8 @@ for line in listed.stdout.splitlines():
     name, answer = line.split()
     if answer == "yes":
         config.available_features.add(name)
-# The tests hold for each of them, and for any number of threads.
+# The tests hold for each of them, for any number of threads and in any locale; our files are in UTF-8.
+config.environment["PYTHONUTF8"] = "1"
 forced = ["BNGRAD_ISA", "BNGRAD_NUM_THREADS", "OMP_NUM_THREADS", "LC_ALL"]
 
 # The C library and its kernels, which take long to compile with sanitizers.

@@ -15,6 +15,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections import defaultdict
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from pathlib import Path
 
 import sites
 from sites import Mutant, Site
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from sources import list_files  # noqa: E402
 
 HEADER = """#ifndef BNGRAD_MUTANTS_H
 #define BNGRAD_MUTANTS_H
@@ -158,9 +162,7 @@ class Schemata:
 
     def copy(self, mutated: set[str]) -> None:
         """Copies the files that git knows or would take. Equal files stay, so that little is built again."""
-        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=self.root, check=True,
-                                capture_output=True, text=True).stdout.split("\n")
-        names = {name for name in listed if name and (self.root / name).is_file()}
+        names = set(list_files(self.root))
         for name in sorted(names - mutated):
             text = (self.root / name).read_bytes()
             if name.startswith("lib/") and name.endswith("CMakeLists.txt"):

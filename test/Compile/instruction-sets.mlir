@@ -28,7 +28,7 @@
 // LL: "target-cpu"="x86-64-v2"
 
 // An empty value is none.
-// RUN: %{ll} && mv %t.ll %t.unset.ll && env BNGRAD_ISA= %{ll} && cmp %t.ll %t.unset.ll
+// RUN: env -u BNGRAD_ISA %{ll} && mv %t.ll %t.unset.ll && env BNGRAD_ISA= %{ll} && cmp %t.ll %t.unset.ll
 
 // Code for a CPU that is named, or for another architecture, does not depend on the variable.
 // DEFINE: %{target} =
