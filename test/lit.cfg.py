@@ -42,15 +42,6 @@ def has_numpy():
     return subprocess.run(command, capture_output=True).returncode == 0
 
 
-def has_avx512_bf16():
-    """Whether the hand-written kernel of the benchmark can be compiled and run."""
-    if not shutil.which("clang++-22") or not os.path.exists("/proc/cpuinfo"):
-        return False
-    with open("/proc/cpuinfo") as file:
-        flags = next((line.split() for line in file if line.startswith("flags")), [])
-    return {"avx512bw", "avx512dq", "avx512vl", "avx512_bf16"} <= set(flags)
-
-
 def find_cuda_toolkit():
     """The root of a CUDA toolkit with ptxas, from variables, the PATH, the usual folder, or scripts/test.sh."""
     ptxas = shutil.which("ptxas")
@@ -91,7 +82,17 @@ add_feature("night", lit_config.params.get("night") == "1")
 add_feature("numpy", has_numpy())
 # Tests of scripts make repositories.
 add_feature("git", shutil.which("git") is not None)
-add_feature("avx512-bf16", has_avx512_bf16())
+# A feature for each instruction set that this CPU has, such as x86-64-v3 (docs/debugging.md).
+listed = subprocess.run([config.python, os.path.join(config.bngrad_src_root, "scripts", "isa.py"),
+                         os.path.join(config.bngrad_obj_root, "bin")], capture_output=True, text=True)
+if listed.returncode != 0:
+    lit_config.warning(f"scripts/isa.py: {listed.stderr}")
+for line in listed.stdout.splitlines():
+    name, answer = line.split()
+    if answer == "yes":
+        config.available_features.add(name)
+# The kernel written by hand in the benchmark, which is compiled for this CPU.
+add_feature("avx512-bf16", "x86-64-v4+avx512bf16" in config.available_features and shutil.which("clang++-22") is not None)
 # Cases with expected values, which are not in the repository; a relative path
 # starts at the root of the sources.
 conformance_dir = os.environ.get("BNGRAD_CONFORMANCE_DIR")
@@ -158,16 +159,7 @@ if unknown:
     lit_config.fatal(f"BNGRAD_REQUIRE: expected some of {sorted(known)}, "
                      f"got {sorted(unknown)}")
 
-# A feature for each instruction set that this CPU has, such as x86-64-v3 (docs/debugging.md).
-listed = subprocess.run([config.python, os.path.join(config.bngrad_src_root, "scripts", "isa.py"),
-                         os.path.join(config.bngrad_obj_root, "bin")], capture_output=True, text=True)
-if listed.returncode != 0:
-    lit_config.warning(f"scripts/isa.py: {listed.stderr}")
-for line in listed.stdout.splitlines():
-    name, answer = line.split()
-    if answer == "yes":
-        config.available_features.add(name)
-# The tests hold for each of them, for any number of threads and in any locale; our files are in UTF-8.
+# The tests hold for each instruction set, for any number of threads and in any locale; our files are in UTF-8.
 config.environment["PYTHONUTF8"] = "1"
 forced = ["BNGRAD_ISA", "BNGRAD_NUM_THREADS", "OMP_NUM_THREADS", "LC_ALL"]
 
