@@ -4,5 +4,4 @@
 
 . "$(dirname "$0")/common.sh"
 setup
-build
-build check-bngrad-depends
+build_tests

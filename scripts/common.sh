@@ -79,9 +79,9 @@ setup() {
   require_space 2500 /usr/lib
   printf 'bngrad: installing %s\n' "${missing[*]}"
   log=$(mktemp)
-  "${as_root[@]}" apt-get update >"$log" 2>&1 ||
+  "${as_root[@]}" timeout 600 apt-get update >"$log" 2>&1 ||
     fail "apt-get update failed: $(grep -m1 '^E:' "$log" || tail -n1 "$log")"
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y \
+  "${as_root[@]}" timeout 1800 env DEBIAN_FRONTEND=noninteractive apt-get install -y \
     --no-install-recommends "${missing[@]}" >"$log" 2>&1 ||
     fail "apt-get install failed: $(grep -m1 '^E:' "$log" || tail -n1 "$log")"
   rm -f "$log"
@@ -131,6 +131,12 @@ build() {
     fail "building failed: $(grep -m1 -E 'error:|error ' "$build/build.log" || grep -m1 FAILED "$build/build.log") (see $build/build.log)"
 }
 
+# Builds everything, and what the tests need.
+build_tests() {
+  build
+  build check-bngrad-depends
+}
+
 # install_clients PACKAGE...: a Python in the build with torch-mlir and the given frameworks.
 # Their requirements are installed as well, but not those of torch-mlir, which is a tool here.
 install_clients() {
@@ -151,6 +157,27 @@ install_parser() {
   { "$python" -m venv "$venv" &&
     "$venv/bin/pip" install --upgrade tree-sitter==0.26.1 tree-sitter-cpp==0.23.4 &&
     touch "$venv/installed"; } >"$build/mutation-venv.log" 2>&1
+}
+
+# Installs the parts of the CUDA toolkit that the tests need, 250 MB, into the build.
+install_ptxas() {
+  "$python" -m venv "$build/cuda-venv" &&
+    "$build/cuda-venv/bin/pip" install --no-deps --upgrade --target "$build/cuda" \
+      nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88
+}
+
+# The disassembler, 20 MB.
+install_cuobjdump() {
+  local target=$build/cuda-binutils
+  [ -x "$target/nvidia/cu13/bin/cuobjdump" ] && [ -x "$target/nvidia/cu13/bin/nvdisasm" ] ||
+    { "$python" -m venv "$build/cuda-venv" &&
+      "$build/cuda-venv/bin/pip" install --no-deps --upgrade --target "$target" \
+        nvidia-cuda-cuobjdump==13.5.37 nvidia-cuda-nvdisasm==13.5.37; }
+}
+
+# search_for_faults: libFuzzer for a minute, in the build with sanitizers; fails if a target could not be run.
+search_for_faults() {
+  "$root/fuzz/libfuzzer/run.py" --seconds=60 --build-dir="$build/asan" || [ $? -eq 1 ]
 }
 
 # install_torch VENV PACKAGE: PyTorch without the libraries of CUDA, 3 GB.
