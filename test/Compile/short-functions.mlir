@@ -1,7 +1,7 @@
 // The code of functions that take little time is generated fast: entries and checks. That of loops and of arithmetic is
 // optimized.
 
-// RUN: bngrad-compile %s -o %t.ll
+// RUN: bngrad-compile %s -o %t.ll --threads=2
 // RUN: grep -B 1 '^define' %t.ll | FileCheck %s --implicit-check-not=optnone
 
 // CHECK: optnone
