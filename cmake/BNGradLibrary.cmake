@@ -1,12 +1,17 @@
-# How the sources of a target that uses MLIR are compiled: with the precompiled
-# headers of lib/CMakeLists.txt, and in a unity build each with a DEBUG_TYPE of
-# its own.
+# How a target that uses MLIR is built: with the precompiled headers of
+# lib/CMakeLists.txt, in a unity build each source with a DEBUG_TYPE of its own,
+# and in any folder.
 function(bngrad_set_build_properties name)
   set_target_properties(${name} PROPERTIES
     UNITY_BUILD_CODE_AFTER_INCLUDE "#undef DEBUG_TYPE")
   if(TARGET BNGradPrecompiledHeaders)
     target_precompile_headers(${name} REUSE_FROM BNGradPrecompiledHeaders)
   endif()
+  # The option of LLVM's CMake has the path without quotes.
+  get_property(flags TARGET ${name} PROPERTY LINK_FLAGS)
+  set(option "-Wl,-rpath-link,${LLVM_LIBRARY_OUTPUT_INTDIR}")
+  string(REPLACE " ${option} " " \"${option}\" " flags "${flags}")
+  set_property(TARGET ${name} PROPERTY LINK_FLAGS "${flags}")
 endfunction()
 
 # Adds a BNGrad library: exported as BNGrad::<name without BNGrad>, kept out of
