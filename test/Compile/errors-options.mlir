@@ -30,10 +30,9 @@
 // RUN: %{fails} "%s/a.o: cannot write: Not a directory" %{run} -o %s/a.o
 // RUN: %{fails} "%t/folder.o: cannot write: Is a directory" %{run} -o %t/folder.o
 // RUN: %{fails} "%t/pipe.o: cannot write: no regular file" %{run} -o %t/pipe.o
-// RUN: %{fails} "%s: cannot write: it is the input" %{run} -o %s
-// RUN: ln -s %s %t/link.mlir
-// RUN: %{fails} "%t/link.mlir: cannot write: it is the input" %{run} -o %t/link.mlir
-// RUN: cp %s %t.d/input.mlir
+// RUN: cat %s > %t.d/input.mlir && ln -s %t.d/input.mlir %t/link.mlir
+// RUN: %{fails} "%t.d/input.mlir: cannot write: it is the input" bngrad-compile %t.d/input.mlir -o %t.d/input.mlir
+// RUN: %{fails} "%t/link.mlir: cannot write: it is the input" bngrad-compile %t.d/input.mlir -o %t/link.mlir
 // RUN: %{fails} "%t.d/input.mlir: cannot write: it is the input" bngrad-compile %t.d/input.mlir -o %t/a.o --header=%t.d/input.mlir
 // RUN: %{fails} "%t/none/a.h: cannot write: No such file or directory" %{run} -o %t/a.o --header=%t/none/a.h
 

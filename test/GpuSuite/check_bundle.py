@@ -107,6 +107,9 @@ def mutate(folder, kind):
     manifest = json.loads((folder / "manifest.json").read_text())
     entry = next(entry for entry in manifest["items"] if "object" in entry)
     target = folder / entry["object"]
+    # The sources may be read-only.
+    for path in folder.iterdir():
+        path.chmod(path.stat().st_mode | 0o200)
     if kind == "ptx":
         target.write_bytes(target.read_bytes().replace(b".version 8.0", b".version 9.0"))
     elif kind == "no-ptx":

@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -31,7 +32,6 @@ static constexpr ElementType kTypes[] = {ElementType::F16, ElementType::BF16,
                                          ElementType::I1,  ElementType::I64};
 
 namespace {
-/// Files have short relative names, as the messages print them.
 class NpyTest : public ::testing::Test {
 protected:
   void TearDown() override { std::remove(path.c_str()); }
@@ -63,8 +63,10 @@ protected:
     return error.substr(prefix.size());
   }
 
+  // The working directory may be read-only.
   const std::string path =
-      "bngrad_npy_test_" + std::to_string(::getpid()) + ".npy";
+      std::filesystem::temp_directory_path() /
+      ("bngrad_npy_test_" + std::to_string(::getpid()) + ".npy");
   Array array;
 };
 } // namespace

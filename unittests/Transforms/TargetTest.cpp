@@ -25,6 +25,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <unistd.h>
 
 using mlir::bngrad::HostCpu;
 using mlir::bngrad::MachineCaches;
@@ -129,6 +130,12 @@ TEST_F(HostCpuTest, WholeCpu) {
   EXPECT_TRUE(llvm::StringRef(reason).ends_with(", got 'x86-64-v3,x86-64-v2'"));
 }
 
+/// A path of this test, as the working directory may be read-only.
+static std::filesystem::path getTemporaryPath(const std::string &name) {
+  return std::filesystem::temp_directory_path() /
+         ("bngrad-" + std::to_string(::getpid()) + "-" + name);
+}
+
 namespace {
 /// A folder like /sys/devices/system/cpu/cpu0/cache.
 class CachesTest : public ::testing::Test {
@@ -152,9 +159,7 @@ protected:
     return target;
   }
 
-  std::filesystem::path folder =
-      std::string("caches-") +
-      ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::filesystem::path folder = getTemporaryPath("caches");
   int count = 0;
 };
 } // namespace
@@ -270,7 +275,7 @@ TEST_F(HwlocTest, CoresOfTwoKinds) {
                       getCache(1, 32 << 10, 0x2, getCpu(1)) +
                       getCache(1, 48 << 10, 0x4, getCpu(2));
   std::string node = getObject("NUMANode", 0x7, "os_index=\"0\"");
-  std::string file = "topology.xml";
+  std::filesystem::path file = getTemporaryPath("topology.xml");
   std::ofstream(file) << "<?xml version=\"1.0\"?>\n"
                          "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
                          "<topology version=\"2.0\">"

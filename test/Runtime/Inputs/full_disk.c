@@ -2,6 +2,7 @@
  * its files fails. */
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +10,13 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+/* Both may have links. */
 static int is_full(const char *path) {
-  const char *folder = getenv("FULL_DISK");
-  return folder && strncmp(path, folder, strlen(folder)) == 0;
+  char folder[PATH_MAX], real[PATH_MAX];
+  const char *value = getenv("FULL_DISK");
+  if (!value || !realpath(value, folder))
+    return 0;
+  return strncmp(realpath(path, real) ? real : path, folder, strlen(folder)) == 0;
 }
 
 ssize_t write(int file, const void *data, size_t size) {
