@@ -219,6 +219,8 @@ force_isa() {
 run_long_tests() {
   local third=$((commits % 3)) i tests=() chosen=() limit
   mapfile -t tests < <(cd "$root/test" && grep -rlE '^[/# ]*REQUIRES:.*\blong\b' . | sort)
+  # The unit tests take more cases.
+  tests+=(./Unit)
   for i in "${!tests[@]}"; do
     [ "$share" != all ] && [ $((i % 3)) -ne $third ] || chosen+=("$build/test/${tests[i]#./}")
   done
