@@ -120,7 +120,8 @@ class Hunter:
         print(f"allocations: fault: {what}", flush=True)
 
     def call(self, command: list, **variables: object) -> subprocess.CompletedProcess | None:
-        env = dict(os.environ, LD_PRELOAD=str(self.library), BNGRAD_CUDA_DRIVER="libfakecuda.so",
+        # By its name, as the variable parts paths at spaces.
+        env = dict(os.environ, LD_PRELOAD=f"./{self.library.name}", BNGRAD_CUDA_DRIVER="libfakecuda.so",
                    **{name: str(value) for name, value in variables.items()})
         try:
             return subprocess.run([str(each) for each in command], capture_output=True, text=True, env=env,

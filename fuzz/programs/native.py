@@ -1,9 +1,10 @@
 """native.py JOB RESULTS: calls compiled functions through ctypes, in a separate process.
 
-JOB is a pickled dict: `so`, and `calls`, each with the name of a function, `entry` (static or ciface), `arguments`
-and `results`: dicts of the bits (or the shape and storage), a layout, and a shift of the data from the alignment of
-a line. Arrays are between guard bytes; guard bytes, gaps and arguments must not change in the call. RESULTS gets one
-pickled answer after each call, so a crash loses only later calls.
+JOB is a pickled dict: `so`, `emulator`, which is the library that runs kernels or False, and `calls`, each with the
+name of a function, `entry` (static or ciface), `arguments` and `results`: dicts of the bits (or the shape and storage),
+a layout, and a shift of the data from the alignment of a line. Arrays are between guard bytes; guard bytes, gaps and
+arguments must not change in the call. RESULTS gets one pickled answer after each call, so a crash loses only later
+calls.
 """
 
 import ctypes
@@ -89,6 +90,8 @@ def call(library: ctypes.CDLL, spec: Dict[str, Any]) -> Dict[str, Any]:
 def main() -> None:
     with open(sys.argv[1], "rb") as file:
         job = pickle.load(file)
+    # Its functions take precedence over those of the runtime that the library needs.
+    emulator = job["emulator"] and ctypes.CDLL(job["emulator"], mode=ctypes.RTLD_GLOBAL)
     library = ctypes.CDLL(job["so"])
     with open(sys.argv[2], "wb") as file:
         for number, spec in enumerate(job["calls"]):
@@ -96,7 +99,7 @@ def main() -> None:
             answer = call(library, spec)
             pickle.dump(answer, file)
             file.flush()
-            if job["cuda"] and (answer["faults"] or ctypes.CDLL(None).bngradCudaTakeStatus() != 0):
+            if emulator and (answer["faults"] or emulator.bngradCudaTakeStatus() != 0):
                 break  # Later results are unreliable after an error of the device.
 
 

@@ -227,12 +227,12 @@ def call_cases(tools: Tools, cases: Sequence[Case], way: str, output: Path):
     options = parse(way)
     job, answers = output.with_suffix(".job"), output.with_suffix(".answers")
     calls = [call_spec(case, way) for case in cases]
-    job.write_bytes(pickle.dumps({"so": str(output), "cuda": options["how"] == "cuda", "calls": calls}))
+    is_cuda = options["how"] == "cuda"
+    job.write_bytes(pickle.dumps({"so": str(output), "emulator": is_cuda and str(tools.emulator), "calls": calls}))
     answers.write_bytes(b"")
     environment = {}
-    if options["how"] == "cuda":
-        environment = {"LD_PRELOAD": str(tools.emulator), "PTX_EMULATOR_CHIP": options["chip"].split(",")[0],
-                       "PTX_EMULATOR_BUDGET": "200000000"}
+    if is_cuda:
+        environment = {"PTX_EMULATOR_CHIP": options["chip"].split(",")[0], "PTX_EMULATOR_BUDGET": "200000000"}
     code, error, _ = run([sys.executable, HERE / "native.py", job, answers], 60 + 20 * len(cases), environment)
     texts = re.split(r"@@call \d+\n", error)[1:]
     found = []

@@ -69,7 +69,7 @@
 // RUN:   bngrad-runner %s --entry=add --arg=random:1 --arg=random:1 --result=%t.npy --result=%t.npy
 // RUN: %{fails} "%t.d/../%basename_t.tmp.d/same.npy: cannot write: it is --result number 0, too" \
 // RUN:   bngrad-runner %s --entry=add --arg=random:1 --arg=random:1 --result=%t.d/same.npy --result=%t.d/../%basename_t.tmp.d/same.npy
-// RUN: cat %s > %t.program && ln -sf %t.program %t.link
+// RUN: rm -f %t.program && cat %s > %t.program && ln -sf %t.program %t.link
 // RUN: %{fails} "%t.link: cannot write: it is the program" bngrad-runner %t.program --arg=random:1 --result=%t.link --entry=identity
 // RUN: %{run} --result=%t.npy
 // RUN: %{fails} "%t.npy: cannot write: it is argument 0" bngrad-runner %s --entry=identity --arg=%t.npy --result=%t.npy
