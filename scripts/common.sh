@@ -128,7 +128,7 @@ configure() {
 build() {
   configure
   cmake --build "$build" ${@:+--target "$@"} >"$build/build.log" 2>&1 ||
-    fail "building failed: $(grep -m1 -E 'error:|error ' "$build/build.log" || grep -m1 FAILED "$build/build.log") (see $build/build.log)"
+    fail "building failed: $(grep -m1 -E '(^| )(fatal )?error: ' "$build/build.log" || grep -m1 FAILED "$build/build.log") (see $build/build.log)"
 }
 
 # Builds everything, and what the tests need.

@@ -3,8 +3,9 @@
 #
 #   scripts/test.sh        the quick suite: at most 15 minutes on 2 cores
 #   scripts/test.sh --all  also the checks of the installation and of the wheels, and parts that take turns from
-#                          commit to commit: a third of the long tests, a sixth of clang-tidy, and one of gcc, each
-#                          source compiled on its own, each third of the tests with sanitizers, and mutants
+#                          commit to commit: the instruction set of the tests, a third of the long tests, a sixth of
+#                          clang-tidy, and one of gcc, each source compiled on its own, each third of the tests with
+#                          sanitizers, and mutants
 #
 # --all begins no part for which less time is left than it needs, of 50 minutes or BNGRAD_MINUTES, and says so.
 # BNGRAD_SHARE=all runs all parts, without a limit of the whole. Each step has a limit of its own, so that none hangs.
@@ -199,10 +200,27 @@ build_all() {
   [ $has_package -eq 0 ] || step 900 python build_python
 }
 
+# Forces the instruction set that has its turn (docs/debugging.md), unless BNGRAD_ISA is set. The tests use the whole
+# CPU if it lacks that one, which counts as skipped.
+force_isa() {
+  local name is_there
+  [ -z "${BNGRAD_ISA:-}" ] || return 0
+  read -r name is_there < <("$python" -B "$root/scripts/isa.py" "$build/bin" --turn="$commits")
+  if [ "$is_there" = yes ]; then
+    printf 'bngrad: BNGRAD_ISA=%s has its turn\n' "$name"
+    export BNGRAD_ISA=$name
+  else
+    printf 'bngrad: BNGRAD_ISA=%s: skipped, this CPU lacks it\n' "$name"
+    count 0 0 1
+  fi
+}
+
 # The long tests that have their turn: every third, or all. They have a third of the time that is left.
 run_long_tests() {
   local third=$((commits % 3)) i tests=() chosen=() limit
   mapfile -t tests < <(cd "$root/test" && grep -rlE '^[/# ]*REQUIRES:.*\blong\b' . | sort)
+  # The unit tests take more cases.
+  tests+=(./Unit)
   for i in "${!tests[@]}"; do
     [ "$share" != all ] && [ $((i % 3)) -ne $third ] || chosen+=("$build/test/${tests[i]#./}")
   done
@@ -286,8 +304,11 @@ if [ $all -eq 0 ]; then
   [ ! -f "$build/tidy.log" ] || tail -n 1 "$build/tidy.log"
 fi
 printf 'bngrad: running the tests\n'
+isa=${BNGRAD_ISA:-}
+[ $all -eq 0 ] || force_isa
 # Cases with expected values have a step of their own.
 BNGRAD_COMMITS=$commits run_lit tests 3600 "$build" "$build/test" --filter-out 'Conformance/conformance\.test'
+export BNGRAD_ISA=$isa
 
 if [ -n "${BNGRAD_CONFORMANCE_DIR:-}" ]; then
   step 1800 conformance cmake --build "$build" --target check-bngrad-conformance

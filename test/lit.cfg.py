@@ -3,6 +3,7 @@
 import ctypes
 import os
 import platform
+import resource
 import shutil
 import subprocess
 import sys
@@ -173,6 +174,10 @@ if config.sanitizer:
     config.available_features.add("sanitizer")
 if "Address" in config.sanitizer:
     config.environment["ASAN_OPTIONS"] = "allow_user_poisoning=0"
+
+# Tests let tools crash, such as MLIR's where it has a fault. A trace with names and a core file would take seconds each.
+config.environment["LLVM_DISABLE_SYMBOLIZATION"] = "1"
+resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 # Our kernels store each result once.
 config.environment["PTX_EMULATOR_EQUAL_STORES"] = "error"

@@ -1,13 +1,17 @@
 // Outputs are bitwise identical for the same input, for any output path.
 
 // RUN: rm -rf %t && mkdir -p %t/a %t/b
+// DEFINE: %{source} = %S/Inputs/gradients.mlir
 // DEFINE: %{kind} =
-// DEFINE: %{options} = --threads=4
-// DEFINE: %{same} = bngrad-compile %S/Inputs/gradients.mlir -o %t/a/x.%{kind} --header=%t/a/x.h --mcpu=x86-64-v3 %{options} && \
-// DEFINE:   bngrad-compile - -o %t/b/x.%{kind} --header=%t/b/x.h --mcpu=x86-64-v3 %{options} < %S/Inputs/gradients.mlir && \
+// DEFINE: %{options} = --threads=4 --mcpu=x86-64-v3
+// DEFINE: %{same} = bngrad-compile %{source} -o %t/a/x.%{kind} --header=%t/a/x.h %{options} && \
+// DEFINE:   bngrad-compile - -o %t/b/x.%{kind} --header=%t/b/x.h %{options} < %{source} && \
 // DEFINE:   cmp %t/a/x.%{kind} %t/b/x.%{kind} && cmp %t/a/x.h %t/b/x.h
 // REDEFINE: %{kind} = so
 // RUN: %{same}
+
+// One function; deterministic-long.mlir has all of them.
+// REDEFINE: %{source} = %bngrad_src_root/examples/aot/gradient.mlir
 // REDEFINE: %{kind} = o
 // RUN: %{same}
 // REDEFINE: %{kind} = s

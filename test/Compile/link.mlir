@@ -14,26 +14,29 @@
 // RUN: %t/loading %t/gradients.so | FileCheck %s
 // CHECK: {{^}}0 failed{{$}}
 
-// The other outputs are equivalent.
-// RUN: bngrad-compile %{source} -o %t/gradients.s
-// RUN: %{cc} -std=c11 %S/Inputs/check.c %t/gradients.s -lm -o %t/assembled
-// RUN: %t/assembled | FileCheck %s
-// RUN: bngrad-compile %{source} -o %t/gradients.ll
-// RUN: %{cc} -std=c11 -Wno-override-module %S/Inputs/check.c %t/gradients.ll -lm -o %t/compiled
-// RUN: %t/compiled | FileCheck %s
+// The other outputs are equivalent; link-long.mlir has them for all functions.
+// RUN: sed -e '/^!b/,$d' %{source} > %t/first.mlir
+// DEFINE: %{kind} =
+// DEFINE: %{share} = %llvm_prefix/bin/clang -shared -fPIC -Wno-override-module -O0 %t/first.%{kind} -o %t/%{kind}.so -lm
+// RUN: bngrad-compile %t/first.mlir -o %t/first.s
+// REDEFINE: %{kind} = s
+// RUN: %{share} && %t/loading %t/s.so first | FileCheck %s
+// RUN: bngrad-compile %t/first.mlir -o %t/first.ll
+// REDEFINE: %{kind} = ll
+// RUN: %{share} && %t/loading %t/ll.so first | FileCheck %s
 
 // From standard input, in bytecode.
-// RUN: bngrad-opt %{source} --allow-unregistered-dialect --emit-bytecode | bngrad-compile - -o %t/bytecode.so
-// RUN: %t/loading %t/bytecode.so | FileCheck %s
+// RUN: bngrad-opt %t/first.mlir --emit-bytecode | bngrad-compile - -o %t/bytecode.so
+// RUN: %t/loading %t/bytecode.so first | FileCheck %s
 
-// The LLVM dialect is compiled further by LLVM's tools, and needs a compiler's library for bf16.
-// RUN: bngrad-compile %{source} -o %t/dialect.mlir
-// RUN: mlir-translate --mlir-to-llvmir %t/dialect.mlir -o %t/dialect.ll
-// RUN: %{cc} -std=c11 -Wno-override-module %S/Inputs/check.c %t/dialect.ll --rtlib=compiler-rt -lm -o %t/translated
-// RUN: %t/translated | FileCheck %s
+// The LLVM dialect is compiled further by LLVM's tools.
+// RUN: bngrad-compile %t/first.mlir -o %t/dialect.mlir
+// RUN: mlir-translate --mlir-to-llvmir %t/dialect.mlir -o %t/first.dialect.ll
+// REDEFINE: %{kind} = dialect.ll
+// RUN: %{share} && %t/loading %t/dialect.ll.so first | FileCheck %s
 
 // The program detects errors.
-// RUN: sed -e 's/1.0e-3 : f64}/1.0e-2 : f64}/' %{source} > %t/wrong.mlir
+// RUN: sed -e 's/1.0e-3 : f64}/1.0e-2 : f64}/' %t/first.mlir > %t/wrong.mlir
 // RUN: bngrad-compile %t/wrong.mlir -o %t/wrong.so
-// RUN: not %t/loading %t/wrong.so | FileCheck %s --check-prefix=WRONG
+// RUN: not %t/loading %t/wrong.so first | FileCheck %s --check-prefix=WRONG
 // WRONG: FAILED: nchw grad_input: expected {{.*}}, got

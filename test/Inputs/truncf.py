@@ -5,14 +5,13 @@ Usage: truncf.py make SOURCE TARGET OUT.npy [column]
 
 `make` writes COUNT values of type SOURCE that are hard to round to TARGET,
 with `column` as a matrix of one column. `check` compares OUT.npy, computed
-from IN.npy, bitwise with the result of rational arithmetic. MODE is a rounding
+from IN.npy, bitwise with the result of exact arithmetic. MODE is a rounding
 mode of `arith.truncf`, by default to_nearest_even. Types: f16, bf16, f32, f64.
 """
 
 import itertools
 import math
 import sys
-from fractions import Fraction
 
 import numpy as np
 
@@ -41,11 +40,11 @@ def round_exactly(value: float, name: str, mode: str) -> int:
     mantissa, exponent = math.frexp(value)
     significand, exponent = int(math.ldexp(mantissa, 53)), exponent - 53
     highest = max(exponent + significand.bit_length() - 1, low)
-    # In units of the last place, exactly.
-    steps = Fraction(significand) * Fraction(2) ** (
-        exponent - (highest - precision + 1))
-    count, rest = divmod(steps.numerator, steps.denominator)
-    half = Fraction(rest, steps.denominator) - Fraction(1, 2)
+    # In units of the last place, exactly: count + rest / one.
+    power = exponent - (highest - precision + 1)
+    one = 1 << max(-power, 0)
+    count, rest = divmod(significand << max(power, 0), one)
+    half = 2 * rest - one
     is_up = {"away": rest > 0, "toward_zero": False, "to_nearest_away": half >= 0,
              "to_nearest_even": half > 0 or half == 0 and count % 2 == 1}
     count += is_up[mode]
@@ -109,15 +108,16 @@ def make(source: str, target: str) -> np.ndarray:
 
 def expected_bits(value: float, target: str, mode: str) -> int:
     """The sign of NaN is unspecified."""
-    if np.isnan(value):
+    if math.isnan(value):
         return -1
+    is_negative = math.copysign(1, value) < 0
     if mode in ("upward", "downward"):
-        is_away = np.signbit(value) == (mode == "downward")
+        is_away = is_negative == (mode == "downward")
         mode = "away" if is_away else "toward_zero"
-    sign = int(np.signbit(value)) << (8 * BITS[target]().nbytes - 1)
-    if np.isinf(value):
+    sign = is_negative << (8 * BITS[target]().nbytes - 1)
+    if math.isinf(value):
         return sign | infinity(target)
-    return sign | round_exactly(abs(float(value)), target, mode)
+    return sign | round_exactly(abs(value), target, mode)
 
 
 def check(source: str, target: str, inputs: np.ndarray,
@@ -126,15 +126,15 @@ def check(source: str, target: str, inputs: np.ndarray,
     inputs, outputs = inputs.ravel(), outputs.ravel()
     failed = 0
     magnitude = (1 << (8 * BITS[target]().nbytes - 1)) - 1
-    for value, got in zip(inputs, outputs.view(BITS[target])):
+    for value, got in zip(inputs.tolist(), outputs.view(BITS[target]).tolist()):
         expected = expected_bits(value, target, mode)
-        good = (int(got) & magnitude > infinity(target) if expected < 0
-                else int(got) == expected)
+        good = (got & magnitude > infinity(target) if expected < 0
+                else got == expected)
         if not good:
             failed += 1
             if failed <= 5:
-                print(f"{float(value).hex()}: expected {expected:#x}, "
-                      f"got {int(got):#x}")
+                print(f"{value.hex()}: expected {expected:#x}, "
+                      f"got {got:#x}")
     print(f"{len(inputs)} values from {source} to {target}, {failed} wrong")
     return failed
 

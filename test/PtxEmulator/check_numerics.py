@@ -320,7 +320,7 @@ def divide_special(x, y, negative, format):
     return sign | (0 if infinite(y) else format.infinity)
 
 
-def check_conversions(runner, rng, count):
+def check_conversions(runner, rng, count, step):
     formats = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64}
     cases = [("rn", "f16", "f32"), ("rz", "f16", "f32"),
              ("rn", "bf16", "f32"), ("rz", "bf16", "f32"),
@@ -334,7 +334,7 @@ def check_conversions(runner, rng, count):
         s, d = formats[source], formats[to]
         values = operands(s, count, rng) + ties(s, d, count // 4, rng)
         if s.bits == 16:
-            values = list(range(1 << 16))
+            values = list(range(0, 1 << 16, step))
         got = runner.run(f"cvt.{mode}.{to}.{source} $d, $0;",
                          [(s.bits, values)], d.bits)
         exact = [rounded(s.decode(v), d, mode, bool(v & s.sign))
@@ -344,7 +344,7 @@ def check_conversions(runner, rng, count):
     for to, source in (("f32", "f16"), ("f32", "bf16"), ("f64", "f16"),
                        ("f64", "f32")):
         s, d = formats[source], formats[to]
-        values = (list(range(1 << 16)) if s.bits == 16
+        values = (list(range(0, 1 << 16, step)) if s.bits == 16
                   else operands(s, count, rng))
         got = runner.run(f"cvt.{to}.{source} $d, $0;", [(s.bits, values)],
                          d.bits)
@@ -424,12 +424,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tool", default="ptx-emulator")
     parser.add_argument("--count", type=int, default=600)
+    parser.add_argument("--step", type=int, default=1,
+                        help="every so many of the numbers of 16 bits")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as folder:
         runner = Runner(options.tool, folder)
-        check_conversions(runner, rng, options.count)
+        check_conversions(runner, rng, options.count, options.step)
         check_arithmetic(runner, rng, options.count)
         check_mixed(runner, rng, options.count)
         check_integers(runner, rng, options.count)

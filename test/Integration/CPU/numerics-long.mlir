@@ -3,6 +3,17 @@
 // REQUIRES: long
 // DEFINE: %{run} = bngrad-runner %s --check --entry
 
+// Functions of numerics.mlir.
+// DEFINE: %{quick} = bngrad-runner %S/numerics.mlir --check --entry
+// RUN: %{quick}=one_channel --arg=random:1:0:1 --arg=random:2:1:2 \
+// RUN:   --arg=random:3 --arg=random:4
+// RUN: %{quick}=three_channels --arg=random:1:0.70000002:0.7000001 --arg=random:2 \
+// RUN:   --arg=random:3 --arg=random:4
+// RUN: %{quick}=three_channels --arg=random:1:0:1 --arg=random:2:1:2 \
+// RUN:   --arg=random:3 --arg=random:4
+// RUN: %{quick}=short_rows --arg=random:1:0.1:0.1000000015 --arg=random:2 \
+// RUN:   --arg=random:3 --arg=random:4
+
 !p = tensor<3xf32>
 !p1 = tensor<1xf32>
 

@@ -1,4 +1,4 @@
-"""numpy_reference.py RUNNER DIR: compares compiled gradients with numpy's, for random configurations.
+"""numpy_reference.py RUNNER DIR [--long]: compares compiled gradients with numpy's, for random configurations.
 
 The reference is written from the formulas, in numpy's long double, and is independent of the C++ one: it
 shares neither random numbers nor npy files nor the bound. Each configuration is also compared with wrong
@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 SEED = 20260127
-COUNT = 48  # three times every pair of data and parameter type
+COUNT, QUICK_COUNT = 48, 24  # three times every pair of data and parameter type
 TYPES = ["f16", "bf16", "f32", "f64"]
 MANTISSA = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}  # bits, including the leading one
 SMALLEST = {"f16": -24, "bf16": -133, "f32": -149, "f64": -1074}  # exponents of subnormals
@@ -199,11 +199,12 @@ def check(c, runner, directory):
 
 
 def main():
-    runner, directory = sys.argv[1:]
+    runner, directory, *options = sys.argv[1:]
+    count = COUNT if "--long" in options else QUICK_COUNT
     os.makedirs(directory, exist_ok=True)
     print("seed", SEED)
     random = np.random.default_rng(SEED)
-    configurations = [Configuration(i, random) for i in range(COUNT)]
+    configurations = [Configuration(i, random) for i in range(count)]
     num_failed = num_wrong = num_unnoticed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         outcomes = pool.map(lambda c: check(c, runner, directory), configurations)
@@ -214,7 +215,7 @@ def main():
             for text in problems + [f"unnoticed: {w}" for w in unnoticed]:
                 print(f"{c}: {text}")
     print(f"{num_wrong} wrong references, {num_unnoticed} unnoticed")
-    print(f"{COUNT} configurations, {num_failed} failed")
+    print(f"{count} configurations, {num_failed} failed")
     return 1 if num_failed or num_unnoticed else 0
 
 

@@ -8,11 +8,10 @@
 // DEFINE: %{same} = rm -rf %t && mkdir %t && \
 // DEFINE:   %{run} --schedule='#bngrad.schedule<loops>' --result=%t/a.npy --result=%t/b.npy && \
 // DEFINE:   %{run} --result=%t/c.npy --result=%t/d.npy && \
-// DEFINE:   %python %S/../CPU/compare.py %t/a.npy %t/c.npy %t/b.npy %t/d.npy && \
-// DEFINE:   %{run} --target=cuda-emulator --chip=sm_80 --result=%t/c.npy --result=%t/d.npy && \
-// DEFINE:   %python %S/../CPU/compare.py %t/a.npy %t/c.npy %t/b.npy %t/d.npy && \
-// DEFINE:   %{run} --target=cuda-emulator --chip=sm_90 --result=%t/c.npy --result=%t/d.npy && \
-// DEFINE:   %python %S/../CPU/compare.py %t/a.npy %t/c.npy %t/b.npy %t/d.npy
+// DEFINE:   %{run} --target=cuda-emulator --chip=sm_80 --result=%t/e.npy --result=%t/f.npy && \
+// DEFINE:   %{run} --target=cuda-emulator --chip=sm_90 --result=%t/g.npy --result=%t/h.npy && \
+// DEFINE:   %python %S/../CPU/compare.py %t/a.npy %t/c.npy %t/b.npy %t/d.npy %t/a.npy %t/e.npy %t/b.npy %t/f.npy \
+// DEFINE:     %t/a.npy %t/g.npy %t/b.npy %t/h.npy
 
 // RUN: %{same}
 // REDEFINE: %{entry} = over_elements

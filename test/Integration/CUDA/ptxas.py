@@ -1,5 +1,5 @@
-"""ptxas.py OPT PTXAS DIR CHIP...: assembles a set of kernels for each chip; no kernel may spill or use a
-stack.
+"""ptxas.py OPT PTXAS DIR [--quick] CHIP...: assembles a set of kernels for each chip; no kernel may spill or use a
+stack. With --quick, of two types.
 
 Prints the kernel with the most registers of each chip, and `N kernels, 0 failed`.
 """
@@ -12,11 +12,12 @@ import sys
 from programs import Case, get_ptx, one_pass, two_pass
 
 ROWS, COLUMNS = dict(shape=(32, 64, 28, 28)), dict(shape=(32, 28, 28, 64), features=(3,))
+TYPES = [("f32", "f32"), ("bf16", "f32"), ("f16", "f16"), ("f64", "f64")]
 
 
-def cases(chip):
+def cases(chip, is_quick):
     has_clusters = int(re.sub(r"\D", "", chip)) >= 90
-    for data, parameter in [("f32", "f32"), ("bf16", "f32"), ("f16", "f16"), ("f64", "f64")]:
+    for data, parameter in TYPES[:2] if is_quick else TYPES:
         for shape in (ROWS, COLUMNS):
             common = dict(chip=chip, data=data, parameter=parameter)
             yield Case(**shape, schedule=two_pass(threads=256, blocks=1024), **common)
@@ -43,11 +44,13 @@ def cases(chip):
 
 def main():
     opt, ptxas, directory, *chips = sys.argv[1:]
+    is_quick = chips[0] == "--quick"
+    chips = chips[is_quick:]
     os.makedirs(directory, exist_ok=True)
     kernels = failed = 0
     for chip in chips:
         most = (0, "")
-        for number, case in enumerate(cases(chip)):
+        for number, case in enumerate(cases(chip, is_quick)):
             path = os.path.join(directory, f"{chip}-{number}.ptx")
             with open(path, "w") as file:
                 file.write(get_ptx(opt, case))

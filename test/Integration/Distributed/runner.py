@@ -1,4 +1,5 @@
-"""runner.py openmpi|mpich RUNNER BACKEND BACKEND_OF_MPI DIR: programs with shard annotations in several processes.
+"""runner.py openmpi|mpich RUNNER BACKEND BACKEND_OF_MPI DIR [--long] [GROUP...]: programs with shard annotations in
+several processes. Without --long, a part of the programs.
 
 Every process compares its part of the results with the float64 reference of the whole batch. BACKEND is
 Inputs/backend.c, which counts all-reduces, and omits them: then the comparison must fail in every process. Prints the
@@ -16,7 +17,8 @@ import numpy as np
 from launch import launch
 from programs import NAMES, Gradient, random_arguments, write_program
 
-MPI, RUNNER, BACKEND, BACKEND_OF_MPI, DIR = sys.argv[1:6]
+MPI, RUNNER, BACKEND, BACKEND_OF_MPI, DIR, *OPTIONS = sys.argv[1:]
+IS_LONG = "--long" in OPTIONS
 F32, F64, I64 = range(3)
 count = 0
 numbers = iter(range(1000))
@@ -76,7 +78,7 @@ def passes(case):
     return verify
 
 
-def quick_cases():
+def checked_cases():
     dynamic = (None, 4, 5, 3)
     yield Case("one process", "1", [Gradient()])
     # One message of all sums in float, and one of those in double.
@@ -87,17 +89,19 @@ def quick_cases():
                 Gradient(attributes="local_parameter_gradients", results=NAMES[:1]), Gradient(split="[[], [0]]"),
                 Gradient(shape=(0, 4, 3)), Gradient(shape=(4, 2), parameter="f64")])
     yield Case("uneven shards", "3", [Gradient(shape=dynamic, mask=True)], [(6, 4, 5, 3)], ["--shards=0:3+1+2"])
+    yield Case("batch and channels", "2x2", [Gradient(split="[[0], [1]]"), Gradient(split="[[1], [], [], [0]]", shape=(6, 3, 5, 4), features=(3,))])
+    if not IS_LONG:
+        return
     yield Case("empty shards", "3", [Gradient(shape=dynamic, data="bf16")], [(7, 4, 5, 3)], ["--shards=0:0+7+0"])
     yield Case("sizes by default", "3", [Gradient(shape=dynamic)], [(5, 4, 5, 3)])
-    yield Case("batch and channels", "2x2", [Gradient(split="[[0], [1]]"), Gradient(split="[[1], [], [], [0]]", shape=(6, 3, 5, 4), features=(3,))])
     yield Case("batch and height", "2x2", [Gradient(shape=(6, 4, 4, 3), split="[[0], [], [1]]"), Gradient(shape=(8, 4, 3, 3), split="[[0, 1]]")])
     yield Case("uneven batch and height", "2x2", [Gradient(shape=(None, 4, None, 3), split="[[1], [], [0]]")],
                [(5, 4, 7, 3)], ["--shards=1:4+1", "--shards=0:2+5"])
     yield Case("batch, channels and height", "2x2x2", [Gradient(shape=(4, 4, 4, 3), split="[[2], [0], [1]]", results=NAMES[:2])])
 
 
-def check_quick():
-    for case in quick_cases():
+def check_cases():
+    for case in checked_cases():
         run(case.name, case.size(), case.command(case.write(), "--check"), passes(case))
 
 
@@ -140,16 +144,17 @@ def counts(case, expected):
 def check_counts():
     dynamic = Gradient(shape=(None, 4, 5, 3))
     sums = (2 * 4 * 4, F32)
-    for name, case, expected in [
-        ("static sizes", Case("", "2", [Gradient(data="bf16")]), [sums]),
+    cases = [
         ("dynamic sizes", Case("", "2", [dynamic], [(6, 4, 5, 3)]), [sums, (8, I64)]),
         ("double", Case("", "2", [Gradient(data="f64", parameter="f64")]), [(2 * 4 * 8, F64)]),
         ("channels", Case("", "2", [Gradient(split="[[], [0]]")]), []),
-        ("half of the channels", Case("", "2x2", [Gradient(split="[[0], [1]]")]), [(2 * 2 * 4, F32)]),
         ("two ops", Case("", "2", [Gradient(), Gradient(shape=(2, 8, 3))]), [(2 * 4 * 4 + 2 * 8 * 4, F32)]),
+        ("static sizes", Case("", "2", [Gradient(data="bf16")]), [sums]),
+        ("half of the channels", Case("", "2x2", [Gradient(split="[[0], [1]]")]), [(2 * 2 * 4, F32)]),
         ("global statistics", Case("", "2", [Gradient(attributes="statistics = #bngrad.statistics<global>", results=NAMES[:1])]), []),
         ("local gradients", Case("", "2", [Gradient(attributes="local_parameter_gradients", results=NAMES[1:])]), []),
-    ]:
+    ]
+    for name, case, expected in cases if IS_LONG else cases[:4]:
         run(f"counts, {name}", case.size(), case.command(case.write(), mpi=BACKEND), counts(case, expected),
             BNGRAD_TEST_BACKEND=BACKEND_OF_MPI, BNGRAD_LOG_COLLECTIVES="1")
 
@@ -247,9 +252,9 @@ def check_failures():
         run(f"wrong {name}", size, first.command(path, *options), is_refused(["bngrad-runner: error: " + text], 1))
 
 
-GROUPS = {"quick": check_quick, "control": check_control, "counts": check_counts, "files": check_files,
+GROUPS = {"cases": check_cases, "control": check_control, "counts": check_counts, "files": check_files,
           "failures": check_failures, "emulator": check_emulator}
-for group in sys.argv[6:] or GROUPS:
+for group in [option for option in OPTIONS if option != "--long"] or GROUPS:
     GROUPS[group]()
 print(f"{count} runs, {len(failures)} failed")
 sys.exit(bool(failures))

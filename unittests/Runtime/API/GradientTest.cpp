@@ -59,8 +59,11 @@ TEST(Gradient, Compiled) {
   setenv("BNGRAD_CACHE_DIR", "", 1);
   Handle handle;
   ASSERT_EQ(handle.status, BNGRAD_SUCCESS);
+  int number = 0;
   for (Spec spec : makeUncoveredSpecs())
     for (int variant = 0; variant < 3; ++variant) {
+      if (number++ % 2 == 1 && !isLongTest())
+        continue;
       spec.isGlobal = variant == 1;
       spec.wants[GradInput] = variant != 2;
       spec.inPlaceOf = variant == 1 ? GradOutput : GradInput;

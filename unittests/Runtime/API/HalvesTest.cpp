@@ -66,13 +66,19 @@ TEST(Halves, Compiled) {
   setenv("BNGRAD_CACHE_DIR", "", 1);
   Handle handle;
   ASSERT_EQ(handle.status, BNGRAD_SUCCESS);
-  for (Spec spec : makeUncoveredSpecs())
+  int64_t quickStride = 1;
+  for (Spec spec : makeUncoveredSpecs()) {
+    // The strides take turns, unless there is time for both.
+    quickStride = 3 - quickStride;
     for (int64_t stride : {1, 2}) {
+      if (stride != quickStride && !isLongTest())
+        continue;
       spec.parameterStride = stride;
       spec.inPlaceOf = stride == 1 ? GradInput : Input;
       spec.seed++;
       runHalves(handle, spec);
     }
+  }
   unsetenv("BNGRAD_CACHE_DIR");
 }
 

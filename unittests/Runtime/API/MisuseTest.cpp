@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Gradient.h"
+#include "Specs.h"
 
 #include "gtest/gtest.h"
 

@@ -17,8 +17,15 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 
 namespace bngrad::test {
+
+/// Whether scripts/test.sh --all runs the tests; the quick suite takes a part.
+inline bool isLongTest() {
+  const char *value = std::getenv("BNGRAD_LONG_TESTS");
+  return value && std::string_view(value) == "1";
+}
 
 /// BNGRAD_ISA has another value in a scope.
 class ScopedIsa {
@@ -118,6 +125,8 @@ public:
   }
 
 private:
+  static constexpr int64_t kMostElements = 20000;
+
   /// Any rank and order of dims in which the feature dims are one run.
   void chooseShape(Spec &spec) {
     int numOuter = pick(3), numFeatures = 1 + pick(2), numInner = pick(3);
@@ -134,6 +143,13 @@ private:
     add(numOuter, false);
     add(numFeatures, true);
     add(numInner, false);
+    // Tests named Large have many elements.
+    int64_t total = 1;
+    for (int64_t &size : sizes) {
+      if (total * size > kMostElements)
+        size = std::min<int64_t>(size, 6);
+      total *= std::max<int64_t>(size, 1);
+    }
     // Logical dims in any order, feature dims ascending as in memory.
     size_t rank = sizes.size();
     std::vector<int> logical(rank);
