@@ -11,26 +11,32 @@
 #include <thread>
 
 namespace {
-class ContextTest : public CudaTest {};
+class ContextTest : public CudaTest {
+protected:
+  /// A device that no earlier test of the process has used. Which tests are in
+  /// the process depends on the number of cores; others use the first devices.
+  static int takeDevice() {
+    static int device = fake::kNumDevices;
+    return --device;
+  }
+};
 } // namespace
 
 TEST_F(ContextTest, CurrentContextIsUsed) {
   CUcontext context = fake::getCurrent();
-  mgpuSetDefaultDevice(5);
+  int device = takeDevice();
+  mgpuSetDefaultDevice(device);
   launch(mgpuModuleGetFunction(loadModule(), "kernel"));
   mgpuSetDefaultDevice(0);
   std::vector<fake::Launch> launches = fake::takeLaunches();
   ASSERT_EQ(launches.size(), 1u);
   EXPECT_EQ(launches[0].context, context);
   EXPECT_EQ(fake::getCurrent(), context);
-  EXPECT_EQ(fake::getPrimary(5), nullptr);
+  EXPECT_EQ(fake::getPrimary(device), nullptr);
 }
 
 TEST_F(ContextTest, PrimaryContextOfTheDefaultDevice) {
-  // A device that no earlier run of this test used. Which other tests the
-  // process runs depends on the number of cores; they use the first devices.
-  static int device = fake::kNumDevices;
-  --device;
+  int device = takeDevice();
   fake::setCurrent(nullptr);
   void *kernel = mgpuModuleGetFunction(loadModule(), "kernel");
   launch(kernel);
