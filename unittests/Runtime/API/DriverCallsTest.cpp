@@ -66,6 +66,8 @@ protected:
   void TearDown() override {
     bngradDestroyHandle(handle);
     fake::setCurrent(nullptr);
+    fake::takeLaunches();
+    fake::takeCalls();
     unsetenv("BNGRAD_CACHE_DIR");
     unsetenv("BNGRAD_CUDA_DRIVER");
   }
