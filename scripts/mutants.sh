@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Applies each one-line edit of test/mutants.txt to a copy of the sources,
-# rebuilds, and runs the quick tests: an edit that no test notices is a gap in
+# rebuilds, and runs the quick tests, then the long tests of the file: an edit that no test notices is a gap in
 # the tests. Prints `killed K of N` and fails if K < N.
 #
 #   scripts/mutants.sh                all of them
@@ -138,6 +138,12 @@ for i in "${!mutants[@]}"; do
       )
       [ "$failed" -lt "$least" ] || break
     done
+    # What the quick tests omit may still be detected by the long tests of the file.
+    if [ "$failed" -lt "$least" ]; then
+      read -r passed failed skipped < <(
+        limit=900 BNGRAD_LONG_TESTS=1 run_tests --filter "$(tests_of "$file")" --max-failures "$least"
+      )
+    fi
     if [ "$failed" -ge "$least" ]; then
       killed=$((killed + 1))
       printf 'killed: %s\n' "$line"
