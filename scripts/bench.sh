@@ -63,9 +63,9 @@ fi
   "$venv/bin/pip" install numpy matplotlib >"$work/pip.log" 2>&1 ||
   fail "cannot install numpy and matplotlib: $(tail -n1 "$work/pip.log")"
 if [ "${BNGRAD_BENCH_PEERS:-}" != none ]; then
-  install_peer PyTorch torch_install torch==2.15.0
+  install_peer PyTorch torch_install "torch==$torch_version"
   if [ $compilers = 1 ]; then
-    install_peer JAX pip_install jax==0.10.2
+    install_peer JAX pip_install "jax==$jax_version"
     install_peer IREE pip_install iree-base-compiler==3.13.0 iree-base-runtime==3.13.0
   else
     install_peer oneDNN pip_install onednn onednn-devel

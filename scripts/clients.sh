@@ -9,6 +9,6 @@ build
 build check-bngrad-depends
 require_space 12000 "$build"
 printf 'bngrad: installing jax, tensorflow, torch and torch-mlir\n'
-install_clients jax==0.10.2 tensorflow-cpu==2.21.0 torch==2.15.0 ||
+install_clients "jax==$jax_version" tensorflow-cpu==2.21.0 "torch==$torch_version" ||
   fail "installing the clients failed: $(grep -m1 ERROR "$build/clients-venv.log" || tail -n1 "$build/clients-venv.log")"
 exec "$python" "$llvm_prefix/bin/lit" -a "$build/test" --filter 'Clients/'

@@ -27,6 +27,11 @@ packages=(
   libomp-22-dev libclang-rt-22-dev libgtest-dev zlib1g-dev libzstd-dev
   libcurl4-openssl-dev libhwloc-dev cmake ninja-build ccache g++ pkg-config python3 python3-numpy
 )
+# Releases of the frameworks that the Python package is tested with. Where a Python has none of that version,
+# the newest one before it. JAX's headers are those of the oldest release that bngrad.jax supports.
+torch_version=2.15.0 oldest_torch_version=2.10
+jax_version=0.10.2 oldest_jax_version=0.6.0
+flax_version=0.12.8
 # Both MPIs, for tests of several processes. CMake looks for them.
 mpi_packages=(libopenmpi-dev openmpi-bin libmpich-dev mpich)
 
@@ -180,11 +185,11 @@ search_for_faults() {
   "$root/fuzz/libfuzzer/run.py" --seconds=60 --build-dir="$build/asan" || [ $? -eq 1 ]
 }
 
-# install_torch VENV PACKAGE: PyTorch without the libraries of CUDA, 3 GB.
+# install_torch VENV PACKAGE: PyTorch without the packages of CUDA, 3 GB.
 install_torch() {
-  "$1/bin/pip" install filelock fsspec jinja2 networkx setuptools sympy typing_extensions &&
-    "$1/bin/pip" install --no-deps "$2" &&
+  "$1/bin/pip" install --no-deps "$2" &&
     "$python" "$root/scripts/torch_without_cuda.py" "$1"/lib/python3*/site-packages/torch/lib &&
+    "$1/bin/pip" install torch &&
     "$1/bin/python" -c 'import torch'
 }
 

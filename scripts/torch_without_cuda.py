@@ -4,7 +4,9 @@
   torch_without_cuda.py FOLDER    the folder of torch's own libraries
 
 One library takes the place of all that are not there. It has their symbols, so that
-the loader finds them; every function returns an error, as where there is no GPU.
+the loader finds them; every function returns an error, as where there is no GPU. The
+packages of these libraries are no longer requirements of torch, so that pip takes it
+for complete.
 """
 
 import re
@@ -35,6 +37,9 @@ def main() -> None:
         f"{version} {{ global: {'; '.join(names)}; }};\n" for version, names in versions.items() if version))
     subprocess.run(["cc", "-w", "-shared", "-fPIC", f"-Wl,--version-script={script}", "-x", "c", "-",
                     "-o", folder / "no-cuda.so"], input=functions, text=True, check=True)
+    (metadata,) = folder.parents[1].glob("torch-*.dist-info/METADATA")
+    lines = metadata.read_text().splitlines(keepends=True)
+    metadata.write_text("".join(line for line in lines if not re.match("Requires-Dist: (cuda|nvidia|triton)", line)))
     for name in needed:
         if re.match("lib(cu|nccl|nv)", name) and not (folder / name).exists():
             (folder / name).symlink_to("no-cuda.so")

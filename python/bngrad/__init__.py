@@ -9,10 +9,16 @@ from importlib import import_module as _import_module
 from bngrad._errors import (CompileError, CompilerNotFoundError, DeviceError,
                             DtypeError, Error, ParameterError, ShapeError,
                             StridesError)
-from bngrad._numpy import (__version__, batch_norm_backward,
-                           batch_norm_backward_elemt,
-                           batch_norm_backward_reduce, get_num_threads,
-                           set_num_threads)
+
+try:
+    from bngrad._numpy import (__version__, batch_norm_backward,
+                               batch_norm_backward_elemt,
+                               batch_norm_backward_reduce, get_num_threads,
+                               set_num_threads)
+except ImportError as error:
+    raise ImportError(
+        f"bngrad: cannot load the extension module bngrad._numpy: {error}: install the wheel for this Python, pip "
+        "install --force-reinstall --no-deps bngrad", name="bngrad._numpy", path=error.path) from None
 
 __all__ = [
     "CompileError", "CompilerNotFoundError", "DeviceError", "Diagnostic",

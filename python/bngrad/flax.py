@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import flax.linen as nn
-import jax
-import jax.numpy as jnp
-from flax import nnx
-from flax.linen import dtypes
+from . import _library
 
-from .jax import _batch_norm
+_library.find_framework("bngrad.flax", "flax", "flax", (0, 10))
+
+import flax.linen as nn  # noqa: E402
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+from flax import nnx  # noqa: E402
+from flax.linen import dtypes  # noqa: E402
+
+from .jax import _batch_norm  # noqa: E402
 
 __all__ = ["BatchNorm", "NnxBatchNorm"]
 

@@ -4,7 +4,6 @@ On a CPU they are custom calls, elsewhere the formulas of `_formulas`. Operands
 are in a dict by name; those that are absent are not in it.
 """
 
-import ctypes
 import dataclasses
 import functools
 import math
@@ -54,7 +53,7 @@ class Options:
 
 def register() -> None:
     """Makes the handlers known to XLA."""
-    library = ctypes.CDLL(_library.path("libbngrad_jax.so"))
+    library = _library.load("bngrad.jax", "libbngrad_jax.so", "JAX")
     for target, symbol in _TARGETS.items():
         handler = jax.ffi.pycapsule(getattr(library, symbol))
         jax.ffi.register_ffi_target(target, handler, platform="cpu")

@@ -5,13 +5,10 @@ model. `torch.ops.bngrad.batch_norm_backward`, `..._reduce` and `..._elemt` are
 ops of their own. `SyncBatchNorm` works on every backend of torch.distributed.
 """
 
-import ctypes as _ctypes
-
-import torch as _torch
-
 from .. import _library
 
-_library_handle = _ctypes.CDLL(_library.path("libbngrad_torch.so"))
+_torch = _library.find_framework("bngrad.torch", "torch", "PyTorch", (2, 10))
+_library_handle = _library.load("bngrad.torch", "libbngrad_torch.so", "PyTorch")
 if not hasattr(_torch.ops.bngrad, "batch_norm_backward"):
     raise ImportError(
         "bngrad.torch: expected PyTorch 2.10 or later to accept the ops of "

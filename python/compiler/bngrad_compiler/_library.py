@@ -40,7 +40,11 @@ class Failure(Exception):
 def _find(stem: str) -> str:
     """Returns the path of the shared library of the package whose name begins with `stem`."""
     folder = os.path.join(os.path.dirname(__file__), "_lib")
-    return os.path.join(folder, min(name for name in os.listdir(folder) if name.startswith(stem)))
+    names = [name for name in os.listdir(folder) if name.startswith(stem)] if os.path.isdir(folder) else []
+    if not names:
+        raise ImportError(f"bngrad_compiler: expected {stem} in {folder}, got none: "
+                          "pip install --force-reinstall --no-deps bngrad-compiler", name="bngrad_compiler", path=folder)
+    return os.path.join(folder, min(names))
 
 
 def library_path() -> str:

@@ -1,5 +1,6 @@
 """Smoke test of the wheel bngrad; the argument is the root of the sources."""
 
+import pathlib
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ assert import_time <= 0.05, f"expected import in 50 ms, got {import_time}"
 import bngrad  # noqa: E402
 
 assert "numpy" not in sys.modules
+assert f"project(BNGrad VERSION {bngrad.__version__} " in pathlib.Path(root, "CMakeLists.txt").read_text()
 
 import numpy as np  # noqa: E402
 
