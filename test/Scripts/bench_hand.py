@@ -6,6 +6,7 @@ the first and the last of these, or the data would prove nothing.
 """
 
 import ctypes
+import functools
 import sys
 
 sys.path.insert(0, sys.argv[1])
@@ -51,8 +52,9 @@ class Problem:
         library.library.peerDestroy(state)
         return results
 
-    def find_error(self, results):
-        """The greatest error over its bound: docs/numerics.md, section 2."""
+    @functools.cached_property
+    def bounds(self):
+        """The type, exact values and bounds of each result: docs/numerics.md, section 2."""
         dy, x = (data.to_f32(array, self.type).astype(float).reshape(self.rows) for array in (self.dy, self.x))
         r = 1 / numpy.sqrt(self.variance.astype(float) + EPSILON)
         centered = x - self.mean.astype(float)[:, None]
@@ -64,10 +66,14 @@ class Problem:
             return (self.scale * r)[:, None] * (d + sign * through), product * r, offset
 
         exact, terms = gradients(dy, centered, -1), gradients(abs(dy), abs(centered), 1)
+        kinds = [self.type, "f32", "f32"]
+        return [(kind, value, UNIT[kind] * abs(value) + 4 * 2.0**-24 * (4 + numpy.log2(count + 1)) * size + SMALLEST[kind])
+                for kind, value, size in zip(kinds, exact, terms)]
+
+    def find_error(self, results):
+        """The greatest error over its bound."""
         worst = 0
-        for i, (result, value, size) in enumerate(zip(results, exact, terms)):
-            kind = self.type if i == 0 else "f32"
-            bound = UNIT[kind] * abs(value) + 4 * 2.0**-24 * (4 + numpy.log2(count + 1)) * size + SMALLEST[kind]
+        for result, (kind, value, bound) in zip(results, self.bounds):
             errors = abs(data.to_f32(result, kind).astype(float).reshape(value.shape) - value) / bound
             worst = max(worst, numpy.inf if numpy.isnan(errors).any() else errors.max())
         return worst

@@ -13,6 +13,8 @@
 // RUN:   --arg=random:3 --arg=random:4
 // RUN: %{quick}=short_rows --arg=random:1:0.1:0.1000000015 --arg=random:2 \
 // RUN:   --arg=random:3 --arg=random:4
+// RUN: %{quick}=rows_of_5 --schedule="#bngrad.schedule<channels>" \
+// RUN:   --arg=random:1:0.1:0.1000000015 --arg=random:2 --arg=random:3 --arg=random:4
 
 !p = tensor<3xf32>
 !p1 = tensor<1xf32>

@@ -15,7 +15,7 @@ import numpy_reference
 from targets import descriptor
 
 SEED = 20261125
-COUNT, QUICK_COUNT = 27, 9  # executions of each function of each program
+COUNT, QUICK_COUNT = 27, 6  # executions of each function of each program
 # The first executions have data of their own: some of the channels, and operands in two orders, of which one is copied.
 PARTS, MIXED_INPUTS, MIXED_RESULT = range(3)
 # Name: type, rank, feature dim, whether there is a mask.
