@@ -75,6 +75,8 @@ function(bngrad_add_tool name)
     DEPENDS ${ARG_DEPENDS} DISABLE_LLVM_LINK_LLVM_DYLIB)
   llvm_update_compile_flags(${name})
   bngrad_set_build_properties(${name})
+  # fuzz/libfuzzer links the other sources with a main of its own.
+  set_source_files_properties(${name}.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(ARG_STATIC_LLVM AND BNGRAD_STATIC_LLVM)
     bngrad_link_llvm_statically(${name} ${ARG_LINK_LIBS})
   else()

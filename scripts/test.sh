@@ -176,7 +176,7 @@ install_tools() {
   # Of the clients, the one that needs little space; scripts/clients.sh has all.
   optional 900 clients-venv install_clients "jax==$jax_version" ||
     printf 'bngrad: no jax, its modules are skipped: see %s\n' "$build/clients-venv.log"
-  export BNGRAD_REQUIRE=aarch64,ptxas,clang-format,clang-tidy,openmpi,mpich,tree-sitter${BNGRAD_REQUIRE:+,$BNGRAD_REQUIRE}
+  export BNGRAD_REQUIRE=aarch64,ptxas,clang-format,clang-tidy,openmpi,mpich${BNGRAD_REQUIRE:+,$BNGRAD_REQUIRE}
 }
 
 # Builds all, and the Python package; --all has those for PyTorch and JAX.
@@ -307,8 +307,11 @@ printf 'bngrad: running the tests\n'
 isa=${BNGRAD_ISA:-}
 [ $all -eq 0 ] || force_isa
 # Cases with expected values have a step of their own.
+required=${BNGRAD_REQUIRE:-}
+# Other builds lack the parser.
+[ $all -eq 0 ] || export BNGRAD_REQUIRE=$required,tree-sitter
 BNGRAD_COMMITS=$commits run_lit tests 3600 "$build" "$build/test" --filter-out 'Conformance/conformance\.test'
-export BNGRAD_ISA=$isa
+export BNGRAD_ISA=$isa BNGRAD_REQUIRE=$required
 
 if [ -n "${BNGRAD_CONFORMANCE_DIR:-}" ]; then
   step 1800 conformance cmake --build "$build" --target check-bngrad-conformance
