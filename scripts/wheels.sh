@@ -12,10 +12,10 @@
 # with the archives of LLVM and of the C++ library, for the same glibc.
 #
 # A wheel has the files of python/wheel-files.txt. Each Python installs the wheels in a
-# fresh environment outside of this folder, with PyTorch and JAX if they have a release
-# for it, and runs test/Python/Inputs/smoke_*.py with no other program on the PATH, and
-# the folders build/lib and build/bin renamed for a while. The first Python also runs the
-# programs of the documents. --quick: only the first Python has PyTorch and JAX.
+# fresh environment outside of this folder, and runs test/Python/Inputs/smoke_*.py with no
+# other program on the PATH, and the folders build/lib and build/bin renamed for a while.
+# One Python of each minor version has PyTorch and JAX, if they have a release for it; with
+# --quick, only the first Python has them. That one also runs the programs of the documents.
 
 . "$(dirname "$0")/common.sh"
 
@@ -127,7 +127,9 @@ END
 install_tools() {
   local machine compiler zig=0.17.1
   machine=$(uname -m)
-  require_space 8000 "$work"
+  require_space 3000 "$work"
+  # PyTorch and JAX take 2 GB for each of two Pythons at a time; PyTorch's packages stay.
+  [ ${#frameworks[@]} -eq 0 ] || { require_space 8000 "$work" && require_space 5000 "$temporary"; }
   if [ ! -f "$work/tools/installed" ]; then
     rm -rf "$work/tools"
     quietly $most_seconds_install "creating an environment failed" "$python" -m venv "$work/tools"
@@ -371,8 +373,8 @@ list_documents() {
   done
 }
 
-# test_python NUMBER PYTHON plain|frameworks: installs the wheels in a fresh environment, and runs their smoke tests, and for the
-# first Python the programs of the documents. In a subshell.
+# test_python NUMBER PYTHON plain|frameworks: installs the wheels in a fresh environment, and runs their smoke tests,
+# and with the first Python the programs of the documents. In a subshell.
 test_python() {
   local folder=$temporary/$1 venv=$temporary/$1/venv version extras=numpy found=() smokes=() smoke programs=() \
     packages=() passed='' began=$SECONDS

@@ -12,7 +12,8 @@ foreach(package LLVM MLIR)
 endforeach()
 if(missing)
   list(JOIN missing " and " missing)
-  message(FATAL_ERROR "expected ${missing} 22.1 to compile the ready kernels, got none: "
+  # CMake keeps a line that begins with a space as it is.
+  message(FATAL_ERROR " expected ${missing} 22.1 to compile the ready kernels, got none: "
     "install libmlir-22-dev, mlir-22-tools, llvm-22-dev, llvm-22-tools, clang-22, lld-22, liblld-22-dev and "
     "libomp-22-dev, or set BNGRAD_KERNEL_OBJECT_DIR to lib/Runtime/Kernels of a finished build")
 endif()
@@ -39,7 +40,7 @@ foreach(step configure build)
   if(result)
     string(REGEX MATCH "(CMake Error|error:|FAILED:)[^\n]*(\n+[^\n]+)?(\n+[^\n]+)?(\n+[^\n]+)?" text "${output}")
     string(REGEX REPLACE "[ \n]+" " " text "${text}")
-    message(FATAL_ERROR "the ${step} of the ready kernels failed: ${text} (see ${build}-${step}.log)")
+    message(FATAL_ERROR " the ${step} of the ready kernels failed: ${text} (see ${build}-${step}.log)")
   endif()
 endforeach()
 set(BNGRAD_KERNEL_OBJECT_DIR ${build}/lib/Runtime/Kernels)
