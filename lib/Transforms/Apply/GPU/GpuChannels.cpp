@@ -73,11 +73,10 @@ SmallVector<Value> GpuKernels::locateChannel(OpBuilder &b, OpOperand &operand,
   return applyMap(b, loc, map, pick(indices, group.features));
 }
 
-bool GpuKernels::mayChange(Value memref) const {
+bool GpuKernels::isWritten(Value memref) const {
   return llvm::any_of(group.getMembers(), [&](linalg::GenericOp generic) {
     return llvm::any_of(generic.getDpsInits(), [&](Value output) {
       return getMemory(output) == getMemory(memref) &&
-             getViewed(output) != getViewed(memref) &&
              !areDisjoint(output, memref);
     });
   });
@@ -87,7 +86,9 @@ DenseMap<OpOperand *, Value>
 GpuKernels::loadChannelInputs(OpBuilder &b, const Indices &indices) const {
   DenseMap<OpOperand *, Value> loaded;
   for (OpOperand *operand : getChannelInputs())
-    if (!mayChange(operand->get()))
+    // Threads without a channel load that of another thread, which may write
+    // its results first.
+    if (!isWritten(operand->get()))
       loaded[operand] = memref::LoadOp::create(
           b, loc, operand->get(), locateChannel(b, *operand, indices));
   return loaded;

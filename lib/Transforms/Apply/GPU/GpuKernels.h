@@ -275,9 +275,8 @@ protected:
   /// The element of a per-channel operand.
   SmallVector<Value> locateChannel(OpBuilder &b, OpOperand &operand,
                                    const Indices &indices) const;
-  /// Whether the group may change `memref` other than by a result of its own
-  /// channel in its place.
-  bool mayChange(Value memref) const;
+  /// Whether the group may write to the memory of `memref`.
+  bool isWritten(Value memref) const;
   /// The inputs of a channel that the group does not change before.
   DenseMap<OpOperand *, Value> loadChannelInputs(OpBuilder &b,
                                                  const Indices &indices) const;
