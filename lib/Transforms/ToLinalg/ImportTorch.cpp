@@ -285,8 +285,7 @@ LogicalResult TorchImporter::replaceResult(unsigned result, Value value) {
 static bool makesValues(Operation *op) {
   StringRef name = op->getName().getStringRef();
   return name == "torch.prim.ListConstruct" || name == "torch.derefine" ||
-         name == "torch.vtensor.literal" ||
-         name.starts_with("torch.constant.");
+         name == "torch.vtensor.literal" || name.starts_with("torch.constant.");
 }
 
 void mlir::bngrad::eraseDeadTorchValues(Operation *root) {

@@ -35,8 +35,8 @@ bool mlir::bngrad::isTorchType(Type type) { return startsWith(type, kTorch); }
 
 bool mlir::bngrad::isVTensor(Type type) { return startsWith(type, kVTensor); }
 
-/// The builtin type of a dtype that torch-mlir prints as `text`; null for one of
-/// another dialect, such as `!torch.qint8`, and for `unk`.
+/// The builtin type of a dtype that torch-mlir prints as `text`; null for one
+/// of another dialect, such as `!torch.qint8`, and for `unk`.
 static Type parseElementType(StringRef text, MLIRContext *context) {
   if (text.consume_front("complex<")) {
     text.consume_back(">");
