@@ -161,8 +161,11 @@ LogicalResult PlainProgram::visitRegions(Operation *op) {
         reason = found->second;
   };
   findReason(op->getOperands());
-  if (llvm::any_of(getControl(op),
-                   [&](Value value) { return inexact.contains(value); }))
+  if (isSumInAnyOrder(op))
+    reason =
+        "a sum in any order by '" + op->getName().getStringRef().str() + "'";
+  else if (llvm::any_of(getControl(op),
+                        [&](Value value) { return inexact.contains(value); }))
     reason = "a branch or loop of '" + op->getName().getStringRef().str() +
              "' that depends on a gradient or a sum in any order";
   else if (!areBoundable(op,

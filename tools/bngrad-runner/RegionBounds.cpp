@@ -14,6 +14,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -23,6 +24,21 @@ bool mlir::bngrad::hasBoundedRegions(Operation *op) {
   return isa<scf::IfOp, scf::IndexSwitchOp, scf::ForOp, scf::WhileOp>(op) ||
          (isa<scf::ExecuteRegionOp>(op) &&
           llvm::hasSingleElement(op->getRegion(0)));
+}
+
+bool mlir::bngrad::isSumInAnyOrder(Operation *op) {
+  if (!isa<LoopLikeOpInterface>(op))
+    return false;
+  WalkResult walk =
+      op->walk<WalkOrder::PreOrder>([&](Operation *nested) -> WalkResult {
+        if (isa<linalg::LinalgOp>(nested))
+          return WalkResult::skip(); // has a bound of its own
+        auto add = dyn_cast<arith::AddFOp>(nested);
+        bool isFree = add && bitEnumContainsAll(add.getFastmath(),
+                                                arith::FastMathFlags::reassoc);
+        return isFree ? WalkResult::interrupt() : WalkResult::advance();
+      });
+  return walk.wasInterrupted();
 }
 
 SmallVector<Value> mlir::bngrad::getControl(Operation *op) {
@@ -75,7 +91,8 @@ DenseSet<Value> mlir::bngrad::findInexactValues(func::FuncOp function) {
           if (found.contains(from))
             mark(to);
       });
-      if (llvm::none_of(getControl(op),
+      if (!isSumInAnyOrder(op) &&
+          llvm::none_of(getControl(op),
                         [&](Value value) { return found.contains(value); }))
         return;
       llvm::for_each(op->getResults(), mark);

@@ -13,6 +13,8 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseSet.h"
 
+#include <functional>
+
 namespace mlir::bngrad {
 
 /// The values of `function` that depend on a gradient or on a sum in any order,
@@ -22,6 +24,10 @@ DenseSet<Value> findInexactValues(func::FuncOp function);
 /// Whether the regions of `op` are branches or loops of scf, so that bounds of
 /// its results can be computed beside them.
 bool hasBoundedRegions(Operation *op);
+
+/// Whether `op`, for which hasBoundedRegions holds, is a loop that adds numbers
+/// in any order, one in each iteration.
+bool isSumInAnyOrder(Operation *op);
 
 /// The values on whose exactness depends which regions of `op`, for which
 /// hasBoundedRegions holds, are executed, and how often.
@@ -34,13 +40,13 @@ bool areBoundable(Operation *op, function_ref<bool(Value)> isInexact);
 /// What is known of the errors of values.
 struct RegionErrors {
   /// Whether a value gets a bound.
-  function_ref<bool(Value)> isInexact;
+  std::function<bool(Value)> isInexact;
   /// The bound of a value, zeros where it is exact.
-  function_ref<Value(OpBuilder &, Value)> getErrorOrZero;
-  function_ref<void(Value value, Value error)> setError;
+  std::function<Value(OpBuilder &, Value)> getErrorOrZero;
+  std::function<void(Value value, Value error)> setError;
   /// Computes the bounds of the values in a block, after those of its arguments
   /// were set.
-  function_ref<LogicalResult(Block &)> visit;
+  std::function<LogicalResult(Block &)> visit;
 };
 
 /// Computes the bounds of the results of `op`, for which hasBoundedRegions

@@ -94,7 +94,7 @@ struct BNGradDropAnnotationsPass
     dropBounds(module);
     meshes.clear();
     SmallVector<Operation *> ops;
-    module.walk([&](Operation *op) {
+    module.walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (op->getName().getDialectNamespace() == "sdy")
         ops.push_back(op);
       if (op->getName().getStringRef() == "sdy.mesh")

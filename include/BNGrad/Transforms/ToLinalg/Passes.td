@@ -30,7 +30,7 @@ def BNGradDropAnnotationsPass
     ```mlir
     "sdy.mesh"() <{mesh = #sdy.mesh<["x"=2]>, sym_name = "mesh"}> : () -> ()
     func.func @f(%x: tensor<?x4xf32, #stablehlo.bounds<8, ?>>
-                     {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>})
+                     {sdy.sharding = #sdy.sharding<@mesh, [{}, {} ]>})
         -> tensor<?x4xf32, #stablehlo.bounds<8, ?>> {
       return %x : tensor<?x4xf32, #stablehlo.bounds<8, ?>>
     }

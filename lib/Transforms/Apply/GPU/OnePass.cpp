@@ -168,7 +168,7 @@ void OnePass::keepOperands(OpBuilder &b, const Kernel &kernel) {
                          llvm::none_of(reduced, [&](unsigned loop) {
                            return map.isFunctionOfDim(loop);
                          });
-      if (isOfChannel && !isWritten(memref) &&
+      if (isOfChannel && !isResult(memref) && !mayChange(memref) &&
           !generic.getMatchingBlockArgument(operand).use_empty() &&
           !kept.contains({memref, map}))
         kept[{memref, map}] = loadPiece(b, generic, *operand, indices, lanes);
