@@ -550,8 +550,12 @@ TEST_F(NpyTest, SurvivesDamage) {
     ++numRead;
     ASSERT_EQ(static_cast<int64_t>(array.data.size()),
               computeByteSize(array.type, array.shape));
-    ASSERT_EQ(file.substr(file.size() - array.data.size()),
-              std::string(array.data.data(), array.data.size()));
+    // A damaged header may have another order of elements or bytes.
+    std::string inFile = file.substr(file.size() - array.data.size());
+    std::string read(array.data.data(), array.data.size());
+    std::sort(inFile.begin(), inFile.end());
+    std::sort(read.begin(), read.end());
+    ASSERT_EQ(inFile, read);
   }
   // Both outcomes must have been exercised.
   EXPECT_GT(numRead, 150);
