@@ -28,13 +28,32 @@ static bool isConvertible(Type type) {
   return !isVTensor(type) || getBuiltinTensor(type);
 }
 
+/// The arguments of `function`, which nothing calls, that have a type of torch
+/// without a builtin one, and no use: such as the reserve space of cuDNN.
+static BitVector findForeignArguments(func::FuncOp function, Operation *root) {
+  BitVector found(function.getNumArguments());
+  if (function.isExternal() ||
+      !SymbolTable::symbolKnownUseEmpty(function, root))
+    return found;
+  for (BlockArgument argument : function.getArguments())
+    if (isTorchType(argument.getType()) &&
+        !getBuiltinTensor(argument.getType()) && argument.use_empty())
+      found.set(argument.getArgNumber());
+  return found;
+}
+
 /// True if the vtensors of `op` can become builtin tensors.
-static bool isConvertible(Operation *op) {
-  if (auto function = dyn_cast<func::FuncOp>(op))
-    return llvm::all_of(function.getArgumentTypes(),
-                        [](Type type) { return isConvertible(type); }) &&
+static bool isConvertible(Operation *op, Operation *root) {
+  if (auto function = dyn_cast<func::FuncOp>(op)) {
+    BitVector omitted = findForeignArguments(function, root);
+    return llvm::all_of(llvm::enumerate(function.getArgumentTypes()),
+                        [&](auto argument) {
+                          return omitted[argument.index()] ||
+                                 isConvertible(argument.value());
+                        }) &&
            llvm::all_of(function.getResultTypes(),
                         [](Type type) { return isConvertible(type); });
+  }
   if (isa<UnrealizedConversionCastOp, func::CallOp, func::ReturnOp>(op))
     return llvm::all_of(op->getResultTypes(),
                         [](Type type) { return isConvertible(type); });
@@ -92,17 +111,19 @@ struct BNGradTorchToBuiltinPass
     : bngrad::impl::BNGradTorchToBuiltinPassBase<BNGradTorchToBuiltinPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    WalkResult walk = module.walk([](Operation *op) {
-      if (isConvertible(op))
+    WalkResult walk = module.walk([&](Operation *op) {
+      if (isConvertible(op, module))
         return WalkResult::advance();
       LDBG() << "left to torch-mlir, which has to convert " << op->getName();
       return WalkResult::interrupt();
     });
     if (walk.wasInterrupted())
       return;
-    module.walk([](Operation *op) {
-      if (auto function = dyn_cast<func::FuncOp>(op))
+    module.walk([&](Operation *op) {
+      if (auto function = dyn_cast<func::FuncOp>(op)) {
+        omitForeignArguments(function);
         convertFunction(function);
+      }
       if (isa<func::CallOp, func::ReturnOp>(op))
         convertOperands(op);
       if (isa<func::CallOp>(op)) {
@@ -115,6 +136,15 @@ struct BNGradTorchToBuiltinPass
   }
 
 private:
+  void omitForeignArguments(func::FuncOp function) {
+    BitVector omitted = findForeignArguments(function, getOperation());
+    for (unsigned i : omitted.set_bits())
+      function.emitWarning()
+          << "omitted argument " << i << ", which has no use and whose type "
+          << function.getArgument(i).getType() << " has no builtin one";
+    (void)function.eraseArguments(omitted);
+  }
+
   static void convertFunction(func::FuncOp function) {
     function.setFunctionType(FunctionType::get(
         function.getContext(), convert(function.getArgumentTypes()),

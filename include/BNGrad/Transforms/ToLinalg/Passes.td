@@ -11,6 +11,41 @@
 
 include "mlir/Pass/PassBase.td"
 
+def BNGradDropAnnotationsPass
+    : Pass<"bngrad-drop-annotations", "::mlir::ModuleOp"> {
+  let summary = "Drop shardings over one device, and bounds of dynamic sizes";
+  let description = [{
+    Needs: a module as JAX or StableHLO print it, in generic form: with meshes,
+           shardings and ops of Shardy (`sdy`), shardings of GSPMD
+           (`mhlo.sharding`), and `#stablehlo.bounds` as the encoding of types.
+    Gives: the same module without these. Meshes may have any number of devices,
+           as long as all values are replicated on them.
+    Fails: if a value is sharded over several devices, or a value of Shardy is not
+           one of its operands, as in `sdy.manual_computation` (error at that
+           op). Programs for several processes are annotated with MLIR's own
+           dialect `shard` (docs/distributed.md).
+
+    Before:
+
+    ```mlir
+    "sdy.mesh"() <{mesh = #sdy.mesh<["x"=2]>, sym_name = "mesh"}> : () -> ()
+    func.func @f(%x: tensor<?x4xf32, #stablehlo.bounds<8, ?>>
+                     {sdy.sharding = #sdy.sharding<@mesh, [{}, {} ]>})
+        -> tensor<?x4xf32, #stablehlo.bounds<8, ?>> {
+      return %x : tensor<?x4xf32, #stablehlo.bounds<8, ?>>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
+      return %x : tensor<?x4xf32>
+    }
+    ```
+  }];
+}
+
 def BNGradImportPass : Pass<"bngrad-import", "::mlir::func::FuncOp"> {
   let summary = "Import batch-norm gradients of other dialects";
   let description = [{
