@@ -204,13 +204,20 @@ static bool parseType(std::string_view descr, NpyLayout &layout,
     ElementType type;
     bool isBigEndian = false;
   };
+  // An integer has a sign or not in the file, and none in MLIR.
   constexpr Dtype kDtypes[] = {
-      {"<f2", ElementType::F16},       {"<f4", ElementType::F32},
-      {"<f8", ElementType::F64},       {"|b1", ElementType::I1},
-      {"<i8", ElementType::I64},       {"<V2", ElementType::BF16},
-      {"|V2", ElementType::BF16},      {">f2", ElementType::F16, true},
-      {">f4", ElementType::F32, true}, {">f8", ElementType::F64, true},
-      {">i8", ElementType::I64, true}};
+      {"<f2", ElementType::F16},       {">f2", ElementType::F16, true},
+      {"<f4", ElementType::F32},       {">f4", ElementType::F32, true},
+      {"<f8", ElementType::F64},       {">f8", ElementType::F64, true},
+      {"<V2", ElementType::BF16},      {"|V2", ElementType::BF16},
+      {"|b1", ElementType::I1},        {"|i1", ElementType::I8},
+      {"|u1", ElementType::I8},        {"<i2", ElementType::I16},
+      {">i2", ElementType::I16, true}, {"<u2", ElementType::I16},
+      {">u2", ElementType::I16, true}, {"<i4", ElementType::I32},
+      {">i4", ElementType::I32, true}, {"<u4", ElementType::I32},
+      {">u4", ElementType::I32, true}, {"<i8", ElementType::I64},
+      {">i8", ElementType::I64, true}, {"<u8", ElementType::I64},
+      {">u8", ElementType::I64, true}};
   bool isString = descr.front() == '\'' || descr.front() == '"';
   std::string_view contents =
       isString ? descr.substr(1, descr.size() - 2) : std::string_view();
@@ -221,8 +228,8 @@ static bool parseType(std::string_view descr, NpyLayout &layout,
       return true;
     }
   }
-  error = "expected dtype <f2, <f4, <f8, <i8, one of these with >, |b1 or <V2 "
-          "(bf16), got " +
+  error = "expected dtype f2, f4, f8, i2, i4, i8, u2, u4 or u8 after < or >, "
+          "|b1, |i1, |u1 or <V2 (bf16), got " +
           printable(descr);
   return false;
 }
@@ -300,6 +307,12 @@ static const char *dtypeOf(ElementType type) {
     return "<f8";
   case ElementType::I1:
     return "|b1";
+  case ElementType::I8:
+    return "|i1";
+  case ElementType::I16:
+    return "<i2";
+  case ElementType::I32:
+    return "<i4";
   case ElementType::I64:
     return "<i8";
   }

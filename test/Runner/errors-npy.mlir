@@ -20,7 +20,7 @@
 // RUN: %{fails} "argument 0 (%t/rank_0.npy): expected shape [3, 4], got []" %{run} --arg=%t/rank_0.npy
 
 // RUN: %{fails} "argument 0: %t/complex.npy: expected dtype ..., got '<c8'" %{run} --arg=%t/complex.npy
-// RUN: %{fails} "argument 0: %t/int32.npy: expected dtype ..., got '<i4'" %{run} --arg=%t/int32.npy
+// RUN: %{fails} "argument 0 (%t/int32.npy): expected element type f32, got i32" %{run} --arg=%t/int32.npy
 // RUN: %{fails} "argument 0: %t/string.npy: expected dtype ..., got '<U4'" %{run} --arg=%t/string.npy
 // RUN: %{fails} "argument 0: %t/structured.npy: expected dtype ..., got [('a', '<f4'), ('b', '<i4')]" %{run} --arg=%t/structured.npy
 

@@ -33,7 +33,7 @@ func.func @left(%x: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32> {
 
 // -----
 
-// Unknown rank, unknown dtype.
+// Unknown rank, unknown dtype: these remain, and errors name them.
 
 // CHECK-LABEL: func.func @unknown_rank(
 // CHECK-SAME: !torch.vtensor<*,f32>
@@ -44,7 +44,7 @@ func.func @unknown_rank(%x: !torch.vtensor<*,f32>) -> !torch.vtensor<*,f32> {
 // -----
 
 // CHECK-LABEL: func.func @unknown_dtype(
-// CHECK-SAME: !torch.vtensor<[4],unk>, %{{[^:]+}}: !torch.vtensor<[4],f32>
+// CHECK-SAME: !torch.vtensor<[4],unk>, %{{[^:]+}}: tensor<4xf32>) -> !torch.vtensor<[4],unk>
 func.func @unknown_dtype(%x: !torch.vtensor<[4],unk>, %y: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],unk> {
   return %x : !torch.vtensor<[4],unk>
 }

@@ -21,8 +21,8 @@ namespace bngrad {
 ///
 /// Shapes: any, rank 0 and empty arrays included. Files in Fortran order are
 ///         transposed: `array` is always row-major.
-/// Types:  `<f2 <f4 <f8 <i8`, the same in big-endian order (`>f4`), `|b1`, and
-///         `<V2` or `|V2`, which is bf16.
+/// Types:  `<f2 <f4 <f8 <i2 <i4 <i8 <u2 <u4 <u8`, the same in big-endian order
+///         (`>f4`), `|b1 |i1 |u1`, and `<V2` or `|V2`, which is bf16.
 /// Errors: false, an unchanged `array`, and one line `<path>: <reason>` in
 ///         `error`. The file may be malformed in any way; no more memory is
 ///         allocated than its data fill, or twice as much for data that are

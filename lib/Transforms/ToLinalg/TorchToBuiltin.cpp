@@ -23,11 +23,6 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// True if `type` is no vtensor, or one with a builtin tensor.
-static bool isConvertible(Type type) {
-  return !isVTensor(type) || getBuiltinTensor(type);
-}
-
 /// The arguments of `function`, which nothing calls, that have a type of torch
 /// without a builtin one, and no use: such as the reserve space of cuDNN.
 static BitVector findForeignArguments(func::FuncOp function, Operation *root) {
@@ -42,23 +37,13 @@ static BitVector findForeignArguments(func::FuncOp function, Operation *root) {
   return found;
 }
 
-/// True if the vtensors of `op` can become builtin tensors.
-static bool isConvertible(Operation *op, Operation *root) {
-  if (auto function = dyn_cast<func::FuncOp>(op)) {
-    BitVector omitted = findForeignArguments(function, root);
-    return llvm::all_of(llvm::enumerate(function.getArgumentTypes()),
-                        [&](auto argument) {
-                          return omitted[argument.index()] ||
-                                 isConvertible(argument.value());
-                        }) &&
-           llvm::all_of(function.getResultTypes(),
-                        [](Type type) { return isConvertible(type); });
-  }
-  if (isa<UnrealizedConversionCastOp, func::CallOp, func::ReturnOp>(op))
-    return llvm::all_of(op->getResultTypes(),
-                        [](Type type) { return isConvertible(type); });
-  return llvm::none_of(op->getOperandTypes(), isVTensor) &&
-         llvm::none_of(op->getResultTypes(), isVTensor);
+/// Whether `op` may see builtin tensors in place of vtensors. A vtensor without
+/// a builtin tensor, such as one of unknown rank, remains.
+static bool isConvertible(Operation *op) {
+  return isa<func::FuncOp, func::CallOp, func::ReturnOp,
+             UnrealizedConversionCastOp>(op) ||
+         (llvm::none_of(op->getOperandTypes(), isVTensor) &&
+          llvm::none_of(op->getResultTypes(), isVTensor));
 }
 
 static SmallVector<Type> convert(TypeRange types) {
@@ -111,8 +96,8 @@ struct BNGradTorchToBuiltinPass
     : bngrad::impl::BNGradTorchToBuiltinPassBase<BNGradTorchToBuiltinPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    WalkResult walk = module.walk([&](Operation *op) {
-      if (isConvertible(op, module))
+    WalkResult walk = module.walk([](Operation *op) {
+      if (isConvertible(op))
         return WalkResult::advance();
       LDBG() << "left to torch-mlir, which has to convert " << op->getName();
       return WalkResult::interrupt();

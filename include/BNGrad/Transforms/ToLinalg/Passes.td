@@ -118,7 +118,9 @@ def BNGradTorchToBuiltinPass
     Needs: a module in which all users of `!torch.vtensor` values are casts,
            calls and returns; any other is left as it is, for torch-mlir.
     Gives: functions whose arguments and results are builtin tensors; casts that
-           undo each other are gone.
+           undo each other are gone. A vtensor of unknown rank or dtype remains.
+           An argument of a type of torch that has no builtin tensor is omitted,
+           with a warning, if nothing uses it and nothing calls the function.
     Fails: never.
 
     Before:
