@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Runtime/Npy.h"
 #include "FailingNew.h"
+#include "NpyFile.h"
 
 #include <gtest/gtest.h>
 
@@ -16,75 +16,14 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <limits>
 #include <random>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <utility>
 
 using namespace bngrad;
-
-namespace {
-class NpyTest : public ::testing::Test {
-protected:
-  void TearDown() override { std::remove(path.c_str()); }
-
-  void writeFile(const std::string &bytes) {
-    // Some file systems flush a truncated file before it is written, which
-    // would take most of the time of this test.
-    std::remove(path.c_str());
-    std::ofstream file(path, std::ios::binary);
-    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    ASSERT_TRUE(file.good());
-  }
-  std::string readFile() {
-    std::ifstream file(path, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  }
-
-  /// The error of reading a file of `bytes`, without its name; "" on success.
-  std::string errorOf(const std::string &bytes) {
-    writeFile(bytes);
-    std::string error;
-    array = Array();
-    if (readNpy(path, array, error))
-      return "";
-    std::string prefix = path + ": ";
-    EXPECT_EQ(error.substr(0, prefix.size()), prefix);
-    EXPECT_TRUE(array.shape.empty() && array.data.size() == 0)
-        << "a failure must leave the array alone";
-    return error.substr(prefix.size());
-  }
-
-  // The working directory may be read-only.
-  const std::string path =
-      std::filesystem::temp_directory_path() /
-      ("bngrad_npy_test_" + std::to_string(::getpid()) + ".npy");
-  Array array;
-};
-} // namespace
-
-/// A file with the given header text, without padding.
-static std::string fileOf(const std::string &header, const std::string &data,
-                          int major = 1) {
-  std::string file = "\x93NUMPY";
-  file += static_cast<char>(major);
-  file += '\0';
-  for (int i = 0; i < (major == 1 ? 2 : 4); ++i)
-    file += static_cast<char>(header.size() >> (8 * i) & 0xff);
-  return file + header + data;
-}
-
-static std::string headerOf(const std::string &descr, const std::string &shape,
-                            const std::string &order = "False") {
-  return "{'descr': " + descr + ", 'fortran_order': " + order +
-         ", 'shape': " + shape + ", }\n";
-}
 
 static Array makeArray(ElementType type, const std::vector<int64_t> &shape) {
   Array array;
@@ -93,15 +32,6 @@ static Array makeArray(ElementType type, const std::vector<int64_t> &shape) {
   for (int64_t i = 0; i < array.numElements(); ++i)
     storeRounded(type, array.data.data(), i, 0.75 * double(i % 7) - 1.5);
   return array;
-}
-
-static void expectEqual(const Array &actual, const Array &expected) {
-  EXPECT_EQ(actual.type, expected.type);
-  EXPECT_EQ(actual.shape, expected.shape);
-  ASSERT_EQ(actual.data.size(), expected.data.size());
-  EXPECT_EQ(std::memcmp(actual.data.data(), expected.data.data(),
-                        expected.data.size()),
-            0);
 }
 
 TEST_F(NpyTest, RoundTrips) {
@@ -319,92 +249,6 @@ TEST_F(NpyTest, FortranOrder) {
     EXPECT_EQ(errorOf(fileOf(headerOf("'<f4'", "(1, 1)", order), "abcd")),
               std::string("expected fortran_order True or False, got ") +
                   order);
-}
-
-/// The bytes of `array` in the order of a file whose first dim is innermost.
-static std::string inFortranOrder(const Array &array) {
-  size_t width = byteSize(array.type);
-  std::string result;
-  std::vector<int64_t> index(array.shape.size());
-  for (int64_t i = 0; i < array.numElements(); ++i) {
-    int64_t number = 0;
-    for (size_t dim = 0; dim < index.size(); ++dim)
-      number = number * array.shape[dim] + index[dim];
-    result.append(array.data.data() + number * width, width);
-    for (size_t dim = 0; dim < index.size(); ++dim) {
-      if (++index[dim] < array.shape[dim])
-        break;
-      index[dim] = 0;
-    }
-  }
-  return result;
-}
-
-/// A value of its own for each of few elements.
-static Array makeNumbers(ElementType type, const std::vector<int64_t> &shape) {
-  Array array;
-  std::string error;
-  EXPECT_TRUE(allocateArray(type, shape, array, error)) << error;
-  for (int64_t i = 0; i < array.numElements(); ++i)
-    storeRounded(type, array.data.data(), i, double(i % 256));
-  return array;
-}
-
-TEST_F(NpyTest, ReadsFortranOrder) {
-  for (const std::vector<int64_t> &shape : std::vector<std::vector<int64_t>>{
-           {}, {5}, {0, 3}, {3, 4}, {2, 3, 4}, {3, 1, 2, 5}}) {
-    Array expected = makeNumbers(ElementType::F32, shape);
-    std::string text = "(";
-    for (int64_t extent : shape)
-      text += std::to_string(extent) + ", ";
-    // A file of rank 0 or 1 is in both orders.
-    writeFile(fileOf(headerOf("'<f4'", text + ")", "True"),
-                     inFortranOrder(expected)));
-    std::string error;
-    Array read;
-    ASSERT_TRUE(readNpy(path, read, error)) << error;
-    expectEqual(read, expected);
-  }
-}
-
-TEST_F(NpyTest, ReadsBigEndian) {
-  for (auto [type, descr] : {std::pair(ElementType::F16, "'>f2'"),
-                             {ElementType::F32, "'>f4'"},
-                             {ElementType::F64, "'>f8'"},
-                             {ElementType::I64, "'>i8'"}}) {
-    Array expected = makeNumbers(type, {3, 2});
-    for (const char *order : {"False", "True"}) {
-      std::string bytes = order[0] == 'T' ? inFortranOrder(expected)
-                                          : std::string(expected.data.data(),
-                                                        expected.data.size());
-      for (size_t i = 0, width = byteSize(type); i < bytes.size(); i += width)
-        std::reverse(bytes.begin() + i, bytes.begin() + i + width);
-      writeFile(fileOf(headerOf(descr, "(3, 2)", order), bytes));
-      std::string error;
-      Array read;
-      ASSERT_TRUE(readNpy(path, read, error)) << error;
-      expectEqual(read, expected);
-    }
-  }
-}
-
-TEST_F(NpyTest, ReadsPartsOfFortranOrder) {
-  Array whole = makeNumbers(ElementType::F64, {4, 3, 5});
-  writeFile(
-      fileOf(headerOf("'<f8'", "(4, 3, 5)", "True"), inFortranOrder(whole)));
-  std::string error;
-  Array part;
-  ASSERT_TRUE(readNpyPart(path, {{1, 1, 2}, {2, 2, 3}}, part, error)) << error;
-  ASSERT_EQ(part.shape, (std::vector<int64_t>{2, 2, 3}));
-  for (int64_t i = 0; i < 12; ++i)
-    EXPECT_EQ(loadAsDouble(ElementType::F64, part.data.data(), i),
-              15.0 * (1 + i / 6) + 5 * (1 + i / 3 % 2) + 2 + i % 3);
-}
-
-TEST_F(NpyTest, BooleansInFortranOrder) {
-  EXPECT_EQ(errorOf(fileOf(headerOf("'|b1'", "(2, 2)", "True"),
-                           std::string("\1\0\2\1", 4))),
-            "expected bytes 0 and 1 in |b1 data, got 2 at index 1");
 }
 
 TEST_F(NpyTest, Shape) {
