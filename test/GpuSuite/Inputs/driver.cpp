@@ -297,6 +297,9 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
     *value = kernel.staticShared;
   else if (attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
     *value = kernel.maxThreads;
+  else if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+    *value = std::max(kernel.maxDynamicShared,
+                      kDefaultSharedBytes - kernel.staticShared);
   else
     return CUresult(1);
   return CUDA_SUCCESS;

@@ -179,15 +179,16 @@ protected:
 // with less have the same, as they could not overlap otherwise.
 TEST_F(CarveoutTest, OneOfAllKernelsOfAModule) {
   fake::setKernel("reduce", {16 << 10, 512});
+  fake::setKernel("reduce_0", {2 << 10, 512});
   fake::setKernel("finish", {1 << 10, 128});
   fake::setKernel("apply", {0, 512});
   void *module = loadModule();
   std::vector<void *> kernels;
-  for (const char *name : {"apply", "reduce", "missing", "finish"})
+  for (const char *name : {"apply", "reduce", "reduce_0", "finish", "missing"})
     kernels.push_back(mgpuModuleGetFunction(module, name));
-  for (int i : {0, 1, 3})
+  for (int i : {0, 1, 2, 3})
     launch(kernels[i]);
-  EXPECT_EQ(takeCarveouts(), (std::vector<int>{30, 30, 30}));
+  EXPECT_EQ(takeCarveouts(), (std::vector<int>{30, 30, 30, 30}));
   // Kernels of another module have nothing to do with it. 16 blocks of 2 KiB.
   launch(mgpuModuleGetFunction(loadModule("another"), "finish"));
   EXPECT_EQ(takeCarveouts(), std::vector<int>{15});
