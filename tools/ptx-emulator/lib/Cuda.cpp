@@ -6,19 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Device.h"
 #include "Environment.h"
 #include "Machine.h"
+#include "Status.h"
 
-// Nothing else is exported.
-#pragma GCC visibility push(default)
-#include "BNGrad/Runtime/Cuda.h"
-#include "PtxEmulator/PtxEmulator.h"
-#pragma GCC visibility pop
-
-#include <cstdio>
 #include <cstring>
-#include <new>
 
 using namespace bngrad::ptx;
 
@@ -48,60 +40,16 @@ struct CallersStream {
   bool isSet = false;
   void *stream = nullptr;
 };
-struct ErrorSink {
-  bngradCudaErrorHandler_t function = nullptr;
-  void *user = nullptr;
-};
 
 } // namespace
 
-static thread_local int32_t status = 0;
 static thread_local CallersStream callersStream;
-/// Held while the handler runs, so that it runs in one thread at a time and
-/// never after its removal. Recursive, so that the handler may remove itself.
-static std::recursive_mutex handlerMutex;
-static ErrorSink errorSink;
-/// Of this thread; none: that of the process.
-static thread_local ErrorSink threadSink;
 
 /// All existing handles, protected by the mutex of the device. Never destroyed,
 /// as destructors of the program may still use it.
 static std::set<Handle *> &handles() {
   static auto *set = new std::set<Handle *>;
   return *set;
-}
-
-/// Reports `line` as the first error of this thread.
-static void fail(int32_t code, const char *line) {
-  status = code;
-  if (threadSink.function)
-    return threadSink.function(line, threadSink.user);
-  std::lock_guard<std::recursive_mutex> lock(handlerMutex);
-  if (errorSink.function)
-    errorSink.function(line, errorSink.user);
-  else
-    std::fprintf(stderr, "%s\n", line);
-}
-
-/// Calls `fn(device)`, which returns an error message, unless this thread
-/// already has an error and the call does not release anything. Memory that
-/// runs out is an error.
-template <typename Fn> static void withDevice(Fn fn, bool releases = false) {
-  if (status != 0 && !releases)
-    return;
-  try {
-    Device &device = Device::get();
-    std::string error;
-    {
-      std::lock_guard<std::mutex> lock(device.mutex);
-      error = fn(device);
-    }
-    if (!error.empty() && status == 0)
-      fail(-1, ("ptx-emulator: error: " + error).c_str());
-  } catch (const std::bad_alloc &) {
-    if (status == 0)
-      fail(-2, "ptx-emulator: error: out of host memory");
-  }
 }
 
 static bool isCallersStream(void *stream) {
@@ -466,79 +414,48 @@ void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor,
       /*releases=*/true);
 }
 
+//===----------------------------------------------------------------------===//
+// Properties of the device and of kernels
+//===----------------------------------------------------------------------===//
+
 void mgpuSetDefaultDevice(int32_t) {}
+
+/// Finds the chip where no module chooses one.
+static std::string findChipOfDevice(Chip &chip) {
+  std::string name;
+  std::string error = readChip(name);
+  return error.empty()
+             ? Device::findEmulatedChip(name.empty() ? "sm_90" : name, chip)
+             : error;
+}
 
 int32_t bngradCudaGetCapability(void) {
   int32_t result = 0;
   withDevice([&](Device &) {
-    std::string chip;
-    std::string error = readChip(chip);
+    Chip chip;
+    std::string error = findChipOfDevice(chip);
     if (error.empty())
-      result = static_cast<int32_t>(chipNumber(chip.empty() ? "sm_90" : chip));
+      result = static_cast<int32_t>(chipNumber(chip.name));
     return error;
   });
   return result;
 }
 
-//===----------------------------------------------------------------------===//
-// Errors and traffic
-//===----------------------------------------------------------------------===//
-
-int32_t bngradCudaTakeStatus(void) {
-  int32_t result = status;
-  status = 0;
-  return result;
-}
-
-void bngradCudaSetErrorHandler(bngradCudaErrorHandler_t function, void *user) {
-  std::lock_guard<std::recursive_mutex> lock(handlerMutex);
-  errorSink = {function, user};
-}
-
-void bngradCudaSetThreadErrorHandler(bngradCudaErrorHandler_t function,
-                                     void *user) {
-  threadSink = {function, user};
-}
-
-void ptxEmulatorResetTraffic(void) {
-  Device &device = Device::get();
-  std::lock_guard<std::mutex> lock(device.mutex);
-  device.records.clear();
-}
-
-size_t ptxEmulatorGetTraffic(ptxEmulatorTraffic_t *entries, size_t maxEntries) {
-  Device &device = Device::get();
-  std::lock_guard<std::mutex> lock(device.mutex);
-  size_t count = 0;
-  for (size_t i = 0; i < device.records.size(); ++i)
-    for (const BufferTraffic &traffic : device.records[i].buffers) {
-      if (count < maxEntries)
-        entries[count] = {i,
-                          device.records[i].kernel.c_str(),
-                          traffic.name.c_str(),
-                          traffic.bytes,
-                          traffic.loadBytes,
-                          traffic.loadSectors,
-                          traffic.storeBytes,
-                          traffic.storeSectors,
-                          traffic.bulkLoadBytes,
-                          traffic.bulkLoadSectors,
-                          traffic.bulkStoreBytes,
-                          traffic.bulkStoreSectors,
-                          traffic.atomics,
-                          traffic.requests,
-                          traffic.requests128Bit};
-      ++count;
-    }
-  return count;
-}
-
-void ptxEmulatorNameBuffer(const void *pointer, const char *name) {
-  withDevice([&](Device &device) {
-    auto &buffers = device.memory.all();
-    auto found = buffers.find(reinterpret_cast<uint64_t>(pointer));
-    if (found != buffers.end())
-      found->second->name = name;
-    return std::string();
+int32_t bngradCudaGetClusterSlots(int32_t clusterBlocks,
+                                  int32_t residentBlocks) {
+  int32_t result = 0;
+  withDevice([&](Device &) {
+    if (clusterBlocks < 1 || clusterBlocks > 16 || residentBlocks < 1 ||
+        residentBlocks > 32)
+      return "unsupported: bngradCudaGetClusterSlots: expected cluster_blocks "
+             "in [1, 16] and resident_blocks in [1, 32], got " +
+             std::to_string(clusterBlocks) + " and " +
+             std::to_string(residentBlocks);
+    Chip chip;
+    std::string error = findChipOfDevice(chip);
+    if (error.empty() && chip.clusters)
+      result = int32_t(chip.countClusterSlots(clusterBlocks, residentBlocks));
+    return error;
   });
+  return result;
 }

@@ -16,6 +16,7 @@
 #include "Traffic.h"
 
 #include <mutex>
+#include <optional>
 #include <set>
 
 namespace bngrad::ptx {
@@ -35,7 +36,8 @@ struct KernelHandle {
   LoadedModule *module = nullptr;
   std::string name;
   std::unique_ptr<Program> program;
-  std::string error; // why there is no program
+  std::string error;                // why there is no program
+  std::optional<uint32_t> carveout; // in percent
 };
 
 struct LoadedModule {
@@ -59,6 +61,10 @@ class Device {
 public:
   static Device &get();
 
+  /// Finds the chip `name` as the environment describes it.
+  static std::string findEmulatedChip(const std::string &name, Chip &chip);
+  /// Makes the program of `kernel`, if there is none.
+  std::string prepare(KernelHandle &kernel);
   std::string launch(KernelHandle &kernel, LaunchConfig config, void **params,
                      uint64_t numParams, bool knowsNumParams);
   /// If `late` is given, a copy to host memory is recorded there instead.
@@ -77,7 +83,6 @@ private:
   std::string load(LoadedModule &module);
   std::string createGlobals(LoadedModule &module);
   void releaseGlobals(LoadedModule &module);
-  std::string prepare(KernelHandle &kernel);
   struct Piece {
     uint8_t *data = nullptr;
     Buffer *buffer = nullptr; // null: memory of the host

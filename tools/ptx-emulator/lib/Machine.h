@@ -234,6 +234,8 @@ struct LaunchConfig {
   bool hasCluster = false;
   uint32_t dynamicShared = 0;
   uint64_t gridWorkspace = 0; // its address
+  /// The share of shared memory that the kernel prefers, in percent.
+  std::optional<uint32_t> carveout;
   std::vector<uint8_t> params;
 };
 
@@ -279,6 +281,7 @@ public:
 
 private:
   bool check();
+  bool checkResidency();
   std::unordered_map<uint64_t, std::unique_ptr<SyncLog>> logs;
 };
 
