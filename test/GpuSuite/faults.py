@@ -97,6 +97,15 @@ def processes_of(folder):
     return found
 
 
+# More than any run takes that ends in time on a loaded machine, and less than one that waits for all its tasks.
+MOST_SECONDS = 200
+
+
+def limit_of(clean):
+    """Seconds after which a task hangs: many times what one takes on this machine, at this load."""
+    return 5 + 20 * max(r["seconds"] for r in clean.records() if "result" in r)
+
+
 def tasks(clean, part):
     return [task for task in clean.results() if task.startswith(part + "/")]
 
@@ -116,7 +125,7 @@ def all_kinds(clean):
         small[1]: ("cuLaunchKernelEx|2|sticky=719", "cuLaunchKernelEx"),
         small[3]: ("cuMemcpyAsync|0|corrupt", "expected "),
     }
-    run = Run("kinds", ["--limit=5"], [f"{task}|{fault}" for task, (fault, _) in faults.items()])
+    run = Run("kinds", [f"--limit={limit_of(clean)}"], [f"{task}|{fault}" for task, (fault, _) in faults.items()])
     run.finish(1)
     expect_only(run, clean, {task: text for task, (_, text) in faults.items()})
     check(f"WRONG: correctness: {small[3].split('/')[1]}: " in run.output, run.output)
@@ -135,12 +144,12 @@ def no_device(clean):
     ):
         run = Run(name, BNGRAD_CUDA_DRIVER=driver).finish(1)
         check(text in run.report(), run.report())
-        check(run.seconds < 55, f"{run.seconds}")
+        check(run.seconds < MOST_SECONDS, f"{run.seconds}")
     run = Run("init", faults=["*|cuInit|0|error=100"]).finish(1)
     check("no CUDA-capable device is detected" in run.report(), run.report())
     run = Run("stuck", ["--limit=1"], faults=["probe/*|cuInit|0|hang"]).finish(1)
-    check("no driver: not finished after 1 s" in run.report(), run.report())
-    check(run.seconds < 55, f"{run.seconds}")
+    check("no driver: not finished after" in run.report(), run.report())
+    check(run.seconds < MOST_SECONDS, f"{run.seconds}")
     folder = options.work / "without-numpy"
     folder.mkdir(exist_ok=True)
     (folder / "numpy.py").write_text("raise ModuleNotFoundError('expected numpy')\n")
@@ -194,7 +203,7 @@ def with_tools(name, arguments, **environment):
 
 def tools(clean):
     """compute-sanitizer and ncu, one of whose runs hangs."""
-    run = with_tools("tools", ["--only=sanitizer,counters", "--limit=8"], TOOL_HANGS="racecheck 1",
+    run = with_tools("tools", ["--only=sanitizer,counters", f"--limit={limit_of(clean)}"], TOOL_HANGS="racecheck 1",
                      TOOL_FINDS="synccheck 0", TOOL_LOSES="memcheck 1", TOOL_DENIES=tasks(clean, "counters")[1]).finish(1)
     errors = run.errors()
     check(set(errors) == {f"sanitizer/{name}" for name in ("racecheck 1", "synccheck 0", "memcheck 1")}, f"{errors}")
@@ -215,7 +224,7 @@ def faulty_peers(clean):
     shutil.copy(HERE / "Inputs" / "peers" / "benchmark.py", bundle)
     (options.work / "torch").mkdir(exist_ok=True)
     shutil.copy(HERE / "Inputs" / "peers" / "torch.py", options.work / "torch")
-    run = Run("peers", ["--only=benchmark,compile", "--limit=5"], PYTHONPATH=str(options.work / "torch"),
+    run = Run("peers", ["--only=benchmark,compile", f"--limit={limit_of(clean)}"], PYTHONPATH=str(options.work / "torch"),
               PEER_FAULTS="torch=crash,cudnn=hang,apex=error,compile=error")
     run.command[2] = str(bundle / "suite.py")
     run.finish(1)
@@ -225,7 +234,7 @@ def faulty_peers(clean):
     for task in tasks(clean, "benchmark"):
         check(list(run.results()[task]["results"]) == ["bngrad"], f"{task}: {run.results()[task]}")
     for text in ("torch is not measured after {}: the process died: SIGSEGV",
-                 "cudnn is not measured after {}: not finished after 5 s",
+                 "cudnn is not measured after {}: not finished after",
                  "apex is not measured after {}: CUDA error: an illegal memory access was encountered"):
         text = text.format(tasks(clean, "benchmark")[0].split("/")[1])
         check(text in run.report(), f"expected '{text}' in {run.report()}")
@@ -233,10 +242,10 @@ def faulty_peers(clean):
 
 
 def little_time(clean):
-    """The run ends in time, also with a task that hangs, which has 60 s, and another continues it."""
+    """The run ends in time, also with a task that hangs: that has no result, and another run continues."""
     task = tasks(clean, "smoke")[3]
     run = Run("time", ["--minutes=0.25"], [f"{task}|cuLaunchKernelEx|1|hang"]).finish(0)
-    check(run.seconds < 55, f"{run.seconds}")
+    check(run.seconds < MOST_SECONDS, f"{run.seconds}")
     check(task not in run.results(), f"{run.results()}")
     Run("", before=run).finish(0)
     expect_only(run, clean, {})
@@ -303,14 +312,16 @@ def kill_at(clean, seconds, number):
 
 def shares(clean):
     """A part that is slow leaves time to the others, and goes on after them."""
-    slow = ["smoke/*|cuStreamSynchronize|0|sleep=100"]
-    run = Run("shares", ["--only=smoke,benchmark,correctness", "--minutes=0.35"], slow).finish(0)
+    # As long as it takes to begin a few tasks of each part, at this load.
+    seconds = 15 + 2 * clean.seconds
+    slow = [f"smoke/*|cuStreamSynchronize|0|sleep={seconds * 5:.0f}"]
+    run = Run("shares", ["--only=smoke,benchmark,correctness", f"--minutes={seconds / 60}"], slow).finish(0)
     begun = [r["task"] for r in run.records() if "begin" in r]
     first = begun.index(tasks(clean, "benchmark")[0])
     check(0 < first < len(tasks(clean, "smoke")), f"{begun}")
     last = max(n for n, task in enumerate(begun) if task.startswith("correctness/"))
     check(any(task.startswith("smoke/") for task in begun[last:]), f"{begun}")
-    check(run.seconds < 40, f"{run.seconds}")
+    check(run.seconds < MOST_SECONDS, f"{run.seconds}")
 
 
 def order(clean):
