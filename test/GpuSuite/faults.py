@@ -128,6 +128,7 @@ def all_kinds(clean):
         benchmark[0]: ("cuGraphLaunch|3|sticky=719", "cuGraphLaunch: error 719"),
         benchmark[1]: ("cuGraphInstantiate|1|error=2", "not captured"),
         benchmark[2]: ("cuGraphGetNodes|0|corrupt", "a node of the graph allocates memory"),
+        benchmark[3]: ("cuLaunchKernelEx|2|error=1", "two passes: cuLaunchKernelEx"),
         small[0]: ("cuModuleLoadDataEx|1|error=1", "cuModuleLoadDataEx"),
         small[1]: ("cuLaunchKernelEx|2|sticky=719", "cuLaunchKernelEx"),
         small[3]: ("cuMemcpyAsync|0|corrupt", "expected "),
@@ -141,6 +142,7 @@ def all_kinds(clean):
     expect_only(run, clean, {task: text for task, (_, text) in faults.items()})
     check(f"WRONG: correctness: {small[3].split('/')[1]}: " in run.output, run.output)
     check(smoke[2].split("/")[1] in run.report(), run.report())
+    check("us" in run.results()[benchmark[3]]["results"]["bngrad"], f"{run.results()[benchmark[3]]}")
     # They are tried again only on demand.
     again = Run("", before=run).finish(1)
     check(len(again.errors()) == len(faults), again.output)
