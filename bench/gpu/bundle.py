@@ -203,15 +203,17 @@ class Bundle:
             entry["error"] = message
 
     def predict(self, number):
-        """Notes the times of model.py."""
-        with tempfile.TemporaryDirectory() as work:
-            compiler = model.Compiler(self.options.tools, self.options.ptxas, self.options.nvdisasm, pathlib.Path(work),
-                                      self.options.chip)
-            compiled = compiler.compile(self.items[number])
-        self.entries[number]["model_us"] = {
-            name: [round(time, 1) for time in model.estimate_layouts(devices.DEVICES[name], self.items[number], compiled)]
-            for name in MODEL_DEVICES
-        }
+        """Notes the times of model.py, if it can read the kernels."""
+        item, options = self.items[number], self.options
+        try:
+            with tempfile.TemporaryDirectory() as work:
+                compiler = model.Compiler(options.tools, options.ptxas, options.nvdisasm, pathlib.Path(work), options.chip)
+                compiled = compiler.compile(item)
+            times = {name: model.estimate_layouts(devices.DEVICES[name], item, compiled) for name in MODEL_DEVICES}
+        except (RuntimeError, OSError, ValueError) as error:
+            print(f"no calculated time: {item.name}: {error}", file=sys.stderr)
+            return
+        self.entries[number]["model_us"] = {name: [round(each, 1) for each in found] for name, found in times.items()}
 
     def build(self):
         """Compiles everything into the folder; returns the manifest."""
