@@ -195,7 +195,7 @@ class Bundle:
         or it is an error, which the suite counts."""
         item, entry = self.items[number], self.entries[number]
         message = re.sub(r".*\.mlir:(\d+:\d+: )?", "", error)
-        if item.schedule and ("expected a kernel to access" in message or item.schedule in items.ALTERNATIVES):
+        if item.schedule and re.search(r"expected a kernel to access|bytes of shared memory", message):
             entry["refused"] = f"{item.schedule} does not take this shape: {message}"
         elif item.format != "isa" and re.search(r"ptxas|fatbinary", message):
             entry["refused"] = message

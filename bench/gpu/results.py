@@ -245,9 +245,15 @@ def ratio_text(ratios, key):
     return f"{ratios[key]:.2f}" if key in ratios else ""
 
 
-def _table(cases):
+def _find_columns(document):
+    """The other implementations with a column: the main ones, and all that were measured. `Absent` has the others."""
+    measured = {name for case in document["benchmark"] for name, result in case["results"].items() if "us" in result}
+    return [name for name in PEERS + OTHERS if name in measured or name in MAIN_PEERS]
+
+
+def _table(cases, others):
     head = ["shape", "kernel", "BNGrad", "calculated", "measured / calculated", "over 3 passes", "over 5 passes"]
-    head += [TITLES[peer] for peer in PEERS + OTHERS]
+    head += [TITLES[other] for other in others]
     head += ["best peer / BNGrad", *items.ALTERNATIVES, "without graph", "limits"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for case in cases:
@@ -263,7 +269,7 @@ def _table(cases):
             ratio_text(ratios, "model"),
             ratio_text(ratios, "over3"),
             ratio_text(ratios, "over5"),
-            *[_other(found, ratios, peer) for peer in PEERS + OTHERS],
+            *[_other(found, ratios, other) for other in others],
             f"{min(peers):.2f}" if peers else "",
             *[_other(found, ratios, schedule) if schedule in found else "" for schedule in items.ALTERNATIVES],
             time_text({"us": stream}) if stream else "",
@@ -409,7 +415,7 @@ def markdown(document):
         for layout, title in (("nchw", "NCHW, NCL"), ("nhwc", "NHWC, 2-D")):
             part = [c for c in cases if c["type"] == element_type and c["layout"] == layout]
             if part:
-                lines += ["", f"## {element_type}, {title}", ""] + _table(part)
+                lines += ["", f"## {element_type}, {title}", ""] + _table(part, _find_columns(document))
     lines += ["", "## DRAM bytes (ncu)", ""] + _counter_lines(document)
     sections = {
         "Tasks that failed": [f"* {p}: {name}: {why}" for p, name, why in wrong_items(document)[:100]],

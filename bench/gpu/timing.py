@@ -16,7 +16,7 @@ GRAPH_US = 400
 MOST_CALLS = 50
 OWN, COPY = "bngrad", "copy"
 # Of a stream, until the host has queued its calls.
-FIRST_HOLD_US, MOST_HOLD_US = 2000, 200000
+FIRST_HOLD_US, MOST_HOLD_US = 2000, 50000
 
 
 class Contender:

@@ -252,7 +252,7 @@ def check_results(folder):
     text = results.markdown(document)
     for line in (
         "| 32x64x56x56 | one_pass of 8 | 61 µs | 122 µs | 0.50 | 1.25 | 0.75 | 122 µs (2.00) | not measured"
-        " | not measured | 55 µs (0.88) | absent | not measured | not measured | 0.88 | 73.2 µs (1.20) |  | 70 µs"
+        " | 55 µs (0.88) | 0.88 | 73.2 µs (1.20) |  | 70 µs"
         " | 1 broken, 1 not decided |",
         "* NVIDIA H200 <invented> & none; 141.0 GB, 132 multiprocessors of at most 1980 MHz, memory of 3201 MHz,"
         " cache of 60 MB; PyTorch 0",
