@@ -8,7 +8,7 @@ import timing
 
 # Without PyTorch the cache is unknown here, so the copies exceed any.
 CACHE_BYTES = 150e6
-MOST_COPIES = 64
+MOST_COPIES = 16
 MOST_BYTES = 24e9
 COPIED_BYTES = 1 << 30
 BLOCK_BYTES = 1 << 20

@@ -90,6 +90,8 @@ class Suite:
         self.missing = {}
         self.has_looked_for_torch = False
         self.cubins = False
+        # Whether cubins were used when the parts got their tasks.
+        self.plans_cubins = False
         # Results by task, of this run and of those that it continues.
         self.finished = {}
         self.given_up = set()
@@ -182,6 +184,7 @@ class Suite:
             "library": str(self.options.library),
             "dry_run": self.options.dry_run,
             "cubins": self.cubins,
+            "plans_cubins": self.plans_cubins,
             "torch": "torch" not in self.missing,
             "excluded": self.excluded,
             "queue": self.options.queue,
@@ -299,6 +302,7 @@ class Suite:
         options.output.mkdir(parents=True, exist_ok=True)
         self.find_device()
         print(results.describe_machine(self.machine), flush=True)
+        self.plans_cubins = self.cubins
         self.parts = plan.make_parts(self.catalogue, options.call, self.seed, self.cubins, options.dry_run)
         self.parts = [part for part in self.parts if part.name in options.only]
         self.open_journal()

@@ -35,6 +35,9 @@ class Context:
         self.job = job
         self.log = log
         self.catalogue = plan.Catalogue(pathlib.Path(job["folder"]), job["shapes"])
+        # The same items as in the plan.
+        if not job["plans_cubins"]:
+            self.catalogue.drop_binaries()
         self.cubins = job["cubins"]
         self._library = None
 
@@ -225,8 +228,11 @@ def call_items(names, cubins):
     catalogue = plan.Catalogue()
     library = device.Library(plan.HERE / "libBNGradCudaRuntime.so")
     for name in names:
-        item = catalogue.items[name]
-        gradient = device.Gradient(item, catalogue.function(name, cubins))
+        item, function = catalogue.items[name], catalogue.function(name, cubins)
+        if not function:
+            print(f"child: {name} has no PTX")
+            continue
+        gradient = device.Gradient(item, function)
         # Random data of large items would take longer than all else.
         with (device.Buffers(library, item, correctness.make_arguments(item, 1)) if item.is_small
               else plain.Arrays(library, item, 1)) as buffers:
