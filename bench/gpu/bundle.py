@@ -207,7 +207,8 @@ class Bundle:
         item, options = self.items[number], self.options
         try:
             with tempfile.TemporaryDirectory() as work:
-                compiler = model.Compiler(options.tools, options.ptxas, options.nvdisasm, pathlib.Path(work), options.chip)
+                compiler = model.Compiler(options.tools, options.ptxas, options.nvdisasm, pathlib.Path(work),
+                                          options.chip)
                 compiled = compiler.compile(item)
             times = {name: model.estimate_layouts(devices.DEVICES[name], item, compiled) for name in MODEL_DEVICES}
         except (RuntimeError, OSError, ValueError) as error:
