@@ -13,7 +13,8 @@
 //
 // Faults.h describes FAKE_FAULTS.
 //
-// FAKE_NAME is the name of the device. FAKE_VERSION is that of
+// FAKE_NAME is the name of the device. FAKE_PROCESSING_CLUSTERS has the numbers
+// of multiprocessors of its processing clusters. FAKE_VERSION is that of
 // cuDriverGetVersion (12040). Binaries are refused with
 // FAKE_BINARY_ERROR (200). PTX that is newer than the version is refused, too.
 // With -DOLD_DRIVER, the library has no cuLaunchKernelEx, as those before 11.8,
@@ -221,6 +222,11 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice) {
+  *bytes = size_t(80) << 30;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice) {
   RETURN_IF_FAULTY("cuDevicePrimaryCtxRetain");
   *context = theContext();
@@ -324,7 +330,10 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
 #ifndef OLD_DRIVER
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
                           void **params, void **extra) {
-  RETURN_IF_FAULTY("cuLaunchKernelEx");
+  bool corrupts = false;
+  CUresult faulty = fault("cuLaunchKernelEx", &corrupts);
+  if (faulty != CUDA_SUCCESS || corrupts)
+    return faulty;
   const Function &kernel = getFunction(function);
   if (CUresult refused = checkAttributes(kernel, *config);
       refused != CUDA_SUCCESS)
@@ -423,6 +432,27 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned,
   auto *moved = reinterpret_cast<UserObject *>(object);
   reinterpret_cast<Graph *>(graph)->objects.push_back(*moved);
   delete moved;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchHostFunc(CUstream, void (*function)(void *), void *data) {
+  RETURN_IF_FAULTY("cuLaunchHostFunc");
+  function(data);
+  return CUDA_SUCCESS;
+}
+
+/// A multiprocessor has room for one block with more than half of its shared
+/// memory, or for two.
+CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction,
+                                      const CUlaunchConfig *config) {
+  RETURN_IF_FAULTY("cuOccupancyMaxActiveClusters");
+  int blocks = int(config->attrs[0].value.clusterDim.x);
+  int resident = config->sharedMemBytes > 114 << 10 ? 1 : 2;
+  const char *text =
+      getOption("FAKE_PROCESSING_CLUSTERS", "18,18,18,16,16,16,16,14");
+  *clusters = 0;
+  for (char *end = nullptr; *text; text = *end ? end + 1 : end)
+    *clusters += int(std::strtol(text, &end, 10)) * resident / blocks;
   return CUDA_SUCCESS;
 }
 
