@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 
 def _check(condition: bool, message: str) -> None:
@@ -116,6 +117,12 @@ def _accumulator(*tensors: Tensor | None) -> torch.dtype:
     return torch.float64 if is_f64 else torch.float32
 
 
+def _has_tangent(values: Sequence) -> bool:
+    return any(isinstance(value, Tensor)
+               and forward_ad.unpack_dual(value).tangent is not None
+               for value in values)
+
+
 class _Channels:
     """The values of one call that derivatives need, in the accumulator type."""
 
@@ -130,10 +137,11 @@ class _Channels:
         self.input = input.to(dtype)
         self.count = input.numel() // max(mean.numel(), 1)
         mean = mean.to(dtype)
+        follows = torch.is_grad_enabled() or _has_tangent(ctx.saved_tensors)
         if with_statistics:
             inv_std = (inv_std.to(dtype) if inv_std is not None else
                        (variance.to(dtype) + ctx.epsilon).rsqrt())
-        if ctx.statistics == "batch" and torch.is_grad_enabled():
+        if ctx.statistics == "batch" and follows:
             mean, inv_std = self.follow_input(mean, inv_std)
         self.mean = mean
         self.centered = self.input - self.spread(mean)
@@ -161,6 +169,13 @@ class _Channels:
 
     def average(self, value: Tensor) -> Tensor:
         return self.sum(value) / max(self.count, 1)
+
+    def subtract_means(self, sums: Tensor, count: Tensor) -> Tensor:
+        """d - E(d) - c r^2 E(d c), of sums over `count` elements."""
+        means = sums.to(self.dtype) / count.to(self.dtype).clamp(min=1)
+        slope = means[1] * self.inv_std.square()
+        return (self.grad_output - self.spread(means[0]) -
+                self.centered * self.spread(slope))
 
     def project(self, value: Tensor, normalized: Tensor) -> Tensor:
         """value - E(value) - h E(value h)."""
@@ -219,9 +234,6 @@ def _differentiate_gradient(ctx, of_input, of_scale, of_offset):
             to_scale if scale is not None else None, *(None,) * 7)
 
 
-torch.library.register_autograd("bngrad::batch_norm_backward",
-                                _differentiate_gradient,
-                                setup_context=_setup_gradient)
 
 
 # sums = (sum of d, sum of d c): a function of grad_output, input and mean.
@@ -244,9 +256,6 @@ def _differentiate_sums(ctx, of_sums):
             None, None)
 
 
-torch.library.register_autograd("bngrad::batch_norm_backward_reduce",
-                                _differentiate_sums,
-                                setup_context=_setup_sums)
 
 
 # grad_input = s r (d - S0 / n - c r^2 S1 / n): a function of all operands.
@@ -269,8 +278,7 @@ def _differentiate_elemt(ctx, of_input):
     a = of_input.to(dtype)
     means = sums.to(dtype) / count.to(dtype).clamp(min=1)
     slope = means[1] * r.square()
-    inner = (channels.grad_output - spread(means[0]) -
-             channels.centered * spread(slope))
+    inner = channels.subtract_means(sums, count)
     along = channels.sum(a * channels.centered)
     total = channels.sum(a)
     product = channels.sum(a * inner)
@@ -294,6 +302,80 @@ def _differentiate_elemt(ctx, of_input):
         to_statistic(inv_std, to_r), None, None, None)
 
 
-torch.library.register_autograd("bngrad::batch_norm_backward_elemt",
-                                _differentiate_elemt,
-                                setup_context=_setup_elemt)
+# Registration ---------------------------------------------------------------
+#
+# In forward mode, results are those of the kernels, and their tangents those of
+# the formulas.
+
+
+def _gradient(ctx):
+    channels = _Channels(ctx)
+    d, h = channels.grad_output, channels.centered * channels.spread(
+        channels.inv_std)
+    inner = channels.project(d, h) if ctx.statistics == "batch" else d
+    results = (channels.spread(channels.factor) * inner, channels.sum(d * h),
+               channels.sum(d))
+    return tuple(result if wanted else None
+                 for result, wanted in zip(results, ctx.output_mask))
+
+
+def _sums(ctx):
+    channels = _Channels(ctx, with_statistics=False)
+    d = channels.grad_output
+    return torch.stack((channels.sum(d), channels.sum(d * channels.centered)))
+
+
+def _elemt(ctx):
+    channels = _Channels(ctx)
+    sums, count = ctx.saved_tensors[7:]
+    return channels.spread(channels.factor) * channels.subtract_means(
+        sums, count)
+
+
+class _Inputs:
+    """What the functions above read, without a node of autograd."""
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        self.saved_tensors = tensors
+
+
+def _add_tangent(result: Tensor | None, of: Tensor | None) -> Tensor | None:
+    tangent = None if of is None else forward_ad.unpack_dual(of).tangent
+    if result is None or tangent is None:
+        return result
+    return forward_ad.make_dual(result, tangent.to(result.dtype))
+
+
+_library = torch.library.Library("bngrad", "FRAGMENT")
+
+
+def _register(name: str, setup, differentiate, formula) -> None:
+    torch.library.register_autograd("bngrad::" + name, differentiate,
+                                    setup_context=setup)
+    reverse = torch.library.get_kernel("bngrad::" + name, "AutogradCPU")
+    defaults = [argument.default_value for argument in
+                getattr(torch.ops.bngrad, name).default._schema.arguments]
+
+    def kernel(keyset, *arguments):
+        if not _has_tangent(arguments):
+            return reverse.call_boxed(keyset, *arguments)
+        results = reverse.call_boxed(
+            keyset, *(forward_ad.unpack_dual(value).primal
+                      if isinstance(value, Tensor) else value
+                      for value in arguments))
+        inputs = _Inputs()
+        setup(inputs, (*arguments, *defaults[len(arguments):]), None)
+        duals = formula(inputs)
+        if isinstance(results, Tensor):
+            return _add_tangent(results, duals)
+        return tuple(map(_add_tangent, results, duals))
+
+    _library.impl(name, kernel, "AutogradCPU", with_keyset=True)
+
+
+_register("batch_norm_backward", _setup_gradient, _differentiate_gradient,
+          _gradient)
+_register("batch_norm_backward_reduce", _setup_sums, _differentiate_sums,
+          _sums)
+_register("batch_norm_backward_elemt", _setup_elemt, _differentiate_elemt,
+          _elemt)
