@@ -109,7 +109,8 @@ def _(grad_output, input, mean, sums, count, scale=None, variance=None,
 #   grad_scale = M E(d h), grad_offset = M E(d)
 #
 # Batch statistics are functions of input, as in ATen's double backward, so
-# that mean and variance get no derivative of their own.
+# that mean and variance get no derivative of their own. Global ones are
+# operands like all others.
 
 
 def _accumulator(*tensors: Tensor | None) -> torch.dtype:
@@ -184,6 +185,10 @@ class _Channels:
                 normalized * self.spread(slope))
 
 
+def _like(tensor: Tensor | None, value: Tensor) -> Tensor | None:
+    return None if tensor is None else value.to(tensor.dtype)
+
+
 def _setup_gradient(ctx, inputs, output):
     (grad_output, input, mean, scale, variance, inv_std, ctx.epsilon, mask,
      ctx.feature_dims, ctx.statistics, ctx.output_mask) = inputs
@@ -192,7 +197,7 @@ def _setup_gradient(ctx, inputs, output):
 
 
 def _differentiate_gradient(ctx, of_input, of_scale, of_offset):
-    grad_output, input, scale = (ctx.saved_tensors[i] for i in (0, 1, 3))
+    grad_output, input, mean, scale, variance, inv_std = ctx.saved_tensors[:6]
     channels = _Channels(ctx)
     d, r, count = channels.grad_output, channels.inv_std, channels.count
     spread, is_batch = channels.spread, ctx.statistics == "batch"
@@ -230,8 +235,17 @@ def _differentiate_gradient(ctx, of_input, of_scale, of_offset):
         to_input = to_input.to(input.dtype)
     if to_scale is not None and scale is not None:
         to_scale = to_scale.to(scale.dtype)
-    return (channels.masked(to_output).to(grad_output.dtype), to_input, None,
-            to_scale if scale is not None else None, *(None,) * 7)
+    to_mean = to_variance = to_inv_std = None
+    if not is_batch:
+        of_r = channels.sum(to_h * channels.centered)
+        if to_r is not None:
+            of_r = of_r + to_r
+        to_mean = (-r * channels.sum(to_h)).to(mean.dtype)
+        to_variance = _like(variance, -0.5 * r**3 * of_r)
+        to_inv_std = _like(inv_std, of_r)
+    return (channels.masked(to_output).to(grad_output.dtype), to_input, to_mean,
+            to_scale if scale is not None else None, to_variance, to_inv_std,
+            *(None,) * 5)
 
 
 
@@ -289,17 +303,14 @@ def _differentiate_elemt(ctx, of_input):
     ) / count.to(dtype).clamp(min=1)
     to_input = -spread(channels.factor * slope) * a
 
-    def to_statistic(tensor, value):
-        return None if tensor is None else value.to(tensor.dtype)
-
     return (
         channels.masked(spread(channels.factor) * a).to(grad_output.dtype),
         to_input.to(input.dtype),
         (channels.factor * slope * total).to(mean.dtype),
         to_sums.to(sums.dtype), None,
-        to_statistic(scale, r * product),
-        to_statistic(variance, -0.5 * r**3 * to_r),
-        to_statistic(inv_std, to_r), None, None, None)
+        _like(scale, r * product),
+        _like(variance, -0.5 * r**3 * to_r),
+        _like(inv_std, to_r), None, None, None)
 
 
 # Registration ---------------------------------------------------------------
