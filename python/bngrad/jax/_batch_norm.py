@@ -78,6 +78,12 @@ def _operands(options, grad_output, x, scale, mean, variance):
     return (grad_output.astype(common), x.astype(common), mean.astype(options.type)), keywords
 
 
+def _make_linear(options, tangent, transpose):
+    """The change of y, as `tangent` computes it, with the gradients of the C library."""
+    names = options.axis_name if isinstance(options.axis_name, tuple) else (options.axis_name,)
+    return _linear.Linear(tangent, transpose, options, names)
+
+
 def _like(grad, value):
     return None if value is None else grad.astype(value.dtype)
 
@@ -131,7 +137,7 @@ def _train_backward(options, arguments, grad_output):
 
 @_train.defjvp
 def _differentiate_train(options, arguments, tangents):
-    linear = _linear.Linear(_train_tangent, _train_backward, options)
+    linear = _make_linear(options, _train_tangent, _train_backward)
     return _train(options, *arguments), _linear.call(linear, arguments, tangents[:3], options.dtype)
 
 
@@ -158,7 +164,7 @@ def _frozen_backward(options, arguments, grad_output):
 
 @_frozen.defjvp
 def _differentiate_frozen(options, arguments, tangents):
-    linear = _linear.Linear(_frozen_tangent, _frozen_backward, options)
+    linear = _make_linear(options, _frozen_tangent, _frozen_backward)
     return _frozen(options, *arguments), _linear.call(linear, arguments, tangents, options.dtype)
 
 

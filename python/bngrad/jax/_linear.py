@@ -26,11 +26,13 @@ class Linear:
       of the first tangent.
     transpose_function: of options, residuals and the cotangent of the result; a
       cotangent for each tangent.
+    axis_names: of the axes over whose devices it exchanges values.
     """
 
     apply_function: Callable
     transpose_function: Callable
     options: Any
+    axis_names: tuple = ()
 
     def apply(self, residuals, tangents):
         return self.apply_function(self.options, residuals, tangents)
@@ -50,6 +52,10 @@ class _Batch:
     axes: tuple
     size: int
     name: Any
+
+    @property
+    def axis_names(self):
+        return self.linear.axis_names
 
     def _map(self, function, residuals, others):
         return jax.vmap(function, (self.axes, 0), axis_size=self.size, axis_name=self.name)(residuals, others)
@@ -121,6 +127,10 @@ def _transpose(cotangents, *arguments, linear, structure, num_residuals, dtype):
 
 
 def _batch(data, arguments, dims, *, linear, structure, num_residuals, dtype):
+    bind = functools.partial(_primitive.bind, structure=structure, num_residuals=num_residuals, dtype=dtype)
+    if all(dim is None for dim in dims) and data.name not in linear.axis_names:
+        return bind(*arguments, linear=linear), [None]
+
     def move(value, dim):
         if dim is None:
             return jnp.broadcast_to(value, (data.size, *value.shape))
@@ -129,9 +139,7 @@ def _batch(data, arguments, dims, *, linear, structure, num_residuals, dtype):
     tangents = map(move, arguments[num_residuals:], dims[num_residuals:])
     # None also for those that are absent.
     axes = structure.unflatten(dims)[0]
-    results = _primitive.bind(
-        *arguments[:num_residuals], *tangents, linear=_Batch(linear, axes, data.size, data.name), structure=structure,
-        num_residuals=num_residuals, dtype=dtype)
+    results = bind(*arguments[:num_residuals], *tangents, linear=_Batch(linear, axes, data.size, data.name))
     return results, [0]
 
 
