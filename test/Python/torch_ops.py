@@ -151,10 +151,10 @@ def test_derivatives(statistics, has_mask):
 
 
 def test_derivatives_of_global_statistics():
-    grad_output, input, mean, variance, scale, mask = operands()
+    grad_output, input, mean, variance, scale, mask = operands(shape=(3, 2, 2))
     mean.requires_grad_(), variance.requires_grad_()
     for name in ("variance", "inv_std"):
-        for output_mask in ([True, True, True], [True, False, False], [False, True, True]):
+        for output_mask in ([True, True, True], [False, True, True]):
             def function(grad_output, input, mean, statistic, scale):
                 results = backward(grad_output, input, mean, scale=scale, mask=mask, statistics="global",
                                    output_mask=output_mask, **{name: statistic})
@@ -239,7 +239,7 @@ def test_forward_mode_of_types():
 
 
 def test_forward_mode_of_derivatives():
-    grad_output, input, mean, variance, scale, mask = operands()
+    grad_output, input, mean, variance, scale, mask = operands(shape=(3, 2, 2, 1))
 
     def function(grad_output, input, scale):
         return backward(grad_output, input, input.mean((0, 2, 3)), scale=scale, epsilon=1e-2, mask=mask,
@@ -250,7 +250,7 @@ def test_forward_mode_of_derivatives():
     assert check(function, grad_output, input, scale)
     mean.requires_grad_(), variance.requires_grad_()
     assert check(lambda *data: reduce(*data, mask=mask), grad_output, input, mean)
-    sums = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    sums = torch.randn(2, 2, dtype=torch.float64, requires_grad=True)
     assert check(lambda g, x, m, s, scale, v: elemt(g, x, m, s, torch.tensor(57), scale=scale, variance=v, mask=mask),
                  grad_output, input, mean, sums, scale, variance)
     # A Hessian-vector product, forward over reverse.
