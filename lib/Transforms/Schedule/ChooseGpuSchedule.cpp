@@ -107,7 +107,9 @@ static std::optional<GpuSchedule> chooseBlocks(const OnePassLayout &layout,
     for (int64_t cluster = 1; cluster <= chip.clusterBlocks; cluster *= 2) {
       schedule.blockChannels = channels;
       schedule.clusterBlocks = cluster;
-      if (cluster <= layout.rows && fits(layout, schedule, room))
+      if (cluster <= layout.rows &&
+          chip.countBlocksAtOnce(cluster, resident) > 0 &&
+          fits(layout, schedule, room))
         return schedule;
       LDBG() << "a cluster of " << cluster << " blocks of " << channels
              << " channels does not hold the data in " << room << " bytes";
@@ -150,7 +152,8 @@ static bool isBetterWave(const OnePassLayout &layout, const CudaChip &chip,
     return whole.clusterBlocks <= cluster && shared.clusterBlocks > cluster;
   };
   return (needsLess(1) || needsLess(kPortableCluster)) &&
-         blocks <= chip.multiprocessors &&
+         blocks <=
+             chip.countBlocksAtOnce(whole.clusterBlocks, /*resident=*/1) &&
          4 * blocks > 3 * chip.multiprocessors;
 }
 
@@ -163,7 +166,8 @@ static void narrowTiles(const OnePassLayout &layout, const CudaChip &chip,
   for (int64_t channels = schedule.blockChannels / 2;
        channels >= least && channels % lanes == 0 &&
        areAligned(layout, channels) &&
-       2 * countBlocks(layout, schedule) <= chip.multiprocessors;
+       2 * countBlocks(layout, schedule) <=
+           chip.countBlocksAtOnce(schedule.clusterBlocks, /*resident=*/1);
        channels /= 2)
     schedule.blockChannels = channels;
 }
@@ -178,7 +182,10 @@ static double getRounding(const OnePassLayout &layout, const CudaChip &chip,
   int64_t resident =
       std::min(chip.sharedBytes / bytes,
                kBlocksOfMultiprocessor * 256 / schedule.blockThreads);
-  int64_t atOnce = chip.multiprocessors * std::max<int64_t>(resident, 1);
+  int64_t atOnce =
+      std::max<int64_t>(chip.countBlocksAtOnce(schedule.clusterBlocks,
+                                               std::max<int64_t>(resident, 1)),
+                        1);
   int64_t blocks = countBlocks(layout, schedule);
   return static_cast<double>(llvm::alignTo(blocks, atOnce)) / blocks;
 }
@@ -189,7 +196,8 @@ static void evenWaves(const OnePassLayout &layout, const CudaChip &chip,
                       GpuSchedule &schedule) {
   GpuSchedule larger = schedule;
   larger.blockThreads = kBusyThreads;
-  if (countBlocks(layout, schedule) > 2 * chip.multiprocessors &&
+  if (countBlocks(layout, schedule) >
+          chip.countBlocksAtOnce(schedule.clusterBlocks, /*resident=*/2) &&
       fits(layout, larger, chip.sharedBytes / 2) &&
       getRounding(layout, chip, larger) < getRounding(layout, chip, schedule))
     schedule = larger;
@@ -204,7 +212,8 @@ static void enlargeCluster(const OnePassLayout &layout, const CudaChip &chip,
   int64_t most = std::min(kPortableCluster, layout.rows);
   GpuSchedule larger = schedule;
   while ((larger.clusterBlocks *= 2) <= most &&
-         countBlocks(layout, larger) <= 2 * chip.multiprocessors)
+         countBlocks(layout, larger) <=
+             chip.countBlocksAtOnce(larger.clusterBlocks, /*resident=*/2))
     schedule = larger;
 }
 
@@ -214,7 +223,8 @@ static void enlargeBlocks(const OnePassLayout &layout, const CudaChip &chip,
                           GpuSchedule &schedule) {
   int64_t pieces = layout.getRowsOfBlock(schedule) * schedule.blockChannels *
                    layout.length * 128 / schedule.accessBits / layout.lanes;
-  if (countBlocks(layout, schedule) <= chip.multiprocessors &&
+  if (countBlocks(layout, schedule) <=
+          chip.countBlocksAtOnce(schedule.clusterBlocks, /*resident=*/1) &&
       pieces >= kLeastPieces * kBusyThreads)
     schedule.blockThreads = kBusyThreads;
 }
@@ -277,11 +287,12 @@ static std::optional<GpuSchedule> chooseFlat(const OnePassLayout &layout,
                                              const CudaChip &chip,
                                              const GpuSchedule &schedule) {
   int64_t blocks = countBlocks(layout, schedule);
+  int64_t atOnce = std::max<int64_t>(
+      chip.countBlocksAtOnce(schedule.clusterBlocks, /*resident=*/1), 1);
   int64_t bytes =
       layout.getSharedBytes(schedule) + CudaChip::kDriverSharedBytes;
-  for (int64_t resident =
-           std::min<int64_t>(llvm::divideCeil(blocks, chip.multiprocessors),
-                             chip.sharedBytes / bytes);
+  for (int64_t resident = std::min<int64_t>(llvm::divideCeil(blocks, atOnce),
+                                            chip.sharedBytes / bytes);
        resident > 0; --resident)
     if (std::optional<GpuSchedule> flat =
             chooseFlatThreads(layout, chip, schedule, resident))

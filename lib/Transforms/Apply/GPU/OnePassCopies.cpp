@@ -242,9 +242,24 @@ Value OnePass::getMbarrier(OpBuilder &b, Value stage) const {
 }
 
 void OnePass::awaitStage(OpBuilder &b, Value stage) const {
-  Value parity = arith::ConstantIntOp::create(b, loc, 0, /*width=*/1);
-  nvgpu::MBarrierTryWaitParityOp::create(b, loc, mbarriers, parity,
-                                         constant(b, kWaitHint), stage);
+  // Upstream's op waits in a loop whose branches are uniform, but lanes may
+  // differ: the wait of one can end before that of another.
+  Value arrival = getMbarrier(b, stage);
+  Value parity = arith::ConstantIntOp::create(b, loc, 0, /*width=*/32);
+  Value hint = arith::ConstantIntOp::create(b, loc, kWaitHint, /*width=*/32);
+  scf::WhileOp::create(
+      b, loc, TypeRange(), ValueRange(),
+      [&](OpBuilder &nested, Location, ValueRange) {
+        Value isThere = NVVM::MBarrierTryWaitOp::create(
+            nested, loc, nested.getI1Type(), arrival, parity, hint);
+        Value isMissing = arith::XOrIOp::create(
+            nested, loc, isThere,
+            arith::ConstantIntOp::create(nested, loc, 1, /*width=*/1));
+        scf::ConditionOp::create(nested, loc, isMissing, ValueRange());
+      },
+      [&](OpBuilder &nested, Location, ValueRange) {
+        scf::YieldOp::create(nested, loc);
+      });
 }
 
 void OnePass::awaitStep(OpBuilder &b, Value step) const {
@@ -257,6 +272,28 @@ void OnePass::awaitStep(OpBuilder &b, Value chunk, int64_t step) const {
   IndexBuilder index = at(b);
   Value first = index.mul(chunk, index.constant(kUnroll));
   awaitStep(b, index.add(first, index.constant(step)));
+}
+
+void OnePass::emitBulkCopiesOfThread(OpBuilder &b) const {
+  bool isRun = layout.channelsInnermost;
+  Value count = isRun ? constant(b, stages.count) : countSegments(b);
+  auto loop = scf::ForOp::create(
+      b, loc, constant(b, 0), count, constant(b, 1), ValueRange(),
+      [&](OpBuilder &nested, Location, Value number, ValueRange) {
+        if (isRun) {
+          Segments copied = getSegmentsOfStage(nested, number);
+          Value hasRows = at(nested).compare(arith::CmpIPredicate::ugt,
+                                             copied.count, constant(nested, 0));
+          emitIf(nested, hasRows, [&](OpBuilder &inner) {
+            emitBulkCopy(inner, copied, getMbarrier(inner, number));
+          });
+        } else {
+          emitBulkCopy(nested, {number, constant(nested, 1)},
+                       getMbarrier(nested, getStage(nested, number)));
+        }
+        scf::YieldOp::create(nested, loc);
+      });
+  disableUnrolling(loop);
 }
 
 void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
@@ -277,31 +314,17 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
           stage, Value());
     }
   });
-  // The lanes of a warp share the copies, of ten instructions each. Where a
-  // tile has all channels, the rows of a stage are one run.
-  Value warpSize = index.constant(CudaChip::kWarpSize);
-  Value isFirstWarp =
-      index.compare(arith::CmpIPredicate::ult, kernel.thread, warpSize);
-  emitIf(b, isFirstWarp, [&](OpBuilder &nested) {
-    Value count = layout.channelsInnermost ? constant(nested, stages.count)
-                                           : countSegments(nested);
-    auto loop = scf::ForOp::create(
-        nested, loc, kernel.thread, count, warpSize, ValueRange(),
-        [&](OpBuilder &run, Location, Value number, ValueRange) {
-          if (layout.channelsInnermost) {
-            Segments copied = getSegmentsOfStage(run, number);
-            Value hasRows = at(run).compare(arith::CmpIPredicate::ugt,
-                                            copied.count, constant(run, 0));
-            emitIf(run, hasRows, [&](OpBuilder &inner) {
-              emitBulkCopy(inner, copied, getMbarrier(inner, number));
-            });
-          } else {
-            emitBulkCopy(run, {number, constant(run, 1)},
-                         getMbarrier(run, getStage(run, number)));
-          }
-          scf::YieldOp::create(run, loc);
-        });
-    disableUnrolling(loop);
+  // Addresses and sizes are the same in all lanes, and `elect.sync` tells ptxas
+  // that one of them copies: with a test of the thread's number it would add a
+  // loop over the lanes to each copy. Where a tile has all channels, the rows
+  // of a stage are one run.
+  Value isFirstWarp = index.compare(arith::CmpIPredicate::ult, kernel.thread,
+                                    index.constant(CudaChip::kWarpSize));
+  emitIf(b, isFirstWarp, [&](OpBuilder &warp) {
+    Value isElected = NVVM::ElectSyncOp::create(warp, loc, warp.getI1Type(),
+                                                /*membermask=*/Value());
+    emitIf(warp, isElected,
+           [&](OpBuilder &nested) { emitBulkCopiesOfThread(nested); });
   });
   if (stages.count == 1)
     awaitStage(b, index.constant(0));

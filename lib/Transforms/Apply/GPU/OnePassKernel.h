@@ -80,6 +80,8 @@ private:
   /// mbarrier `arrival`.
   void emitBulkCopy(OpBuilder &b, const Segments &copied, Value arrival) const;
   void emitBulkCopies(OpBuilder &b, const Kernel &kernel);
+  /// The copies of the one thread that begins them, stage by stage.
+  void emitBulkCopiesOfThread(OpBuilder &b) const;
   /// Calls `copy` for each piece of `elements` of the thread in the rows
   /// `copied`, of operand `i`.
   using CopyPiece =
@@ -97,6 +99,9 @@ private:
                   NVVM::NVVMMemorySpace space) const;
 
   void emitKernel(OpBuilder &b, const Kernel &kernel);
+  /// The rows of the block: as many as those of the others of its cluster, or
+  /// one more.
+  void takeRows(OpBuilder &b);
   /// The threads of a block for the columns of a tile whose channels are
   /// innermost.
   struct Columns {
@@ -174,7 +179,7 @@ private:
                   Value slot) const;
 
   OnePassLayout layout;
-  int64_t cluster, tile, rowsOfBlock;
+  int64_t cluster, tile, rowsOfBlock; // rows at most
   int64_t lanes;
   std::optional<FlatRows> flatRows;
   SmallVector<ChannelArray> slots; // by sum
