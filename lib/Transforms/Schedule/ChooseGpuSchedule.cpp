@@ -37,6 +37,15 @@ static constexpr int64_t kPiecesOfThread = 10;
 static constexpr int64_t kMostChannelLanes = 4;
 /// Blocks of the largest cluster that every chip with clusters allows.
 static constexpr int64_t kPortableCluster = 8;
+/// Blocks of a cluster that finds room in every processing cluster, beside
+/// others.
+static constexpr int64_t kSmallCluster = 4;
+/// How much longer the last wave of large clusters must make a launch for
+/// narrower tiles in small ones, whose rows are sectors instead of lines.
+static constexpr double kMostRounding = 1.25;
+/// How much longer the last wave may make a launch with more threads on a
+/// multiprocessor, which issue more instructions.
+static constexpr double kMoreThreads = 1.1;
 /// Bytes of the smallest access to memory that is efficient.
 static constexpr int64_t kSectorBytes = 32;
 /// Slices of a tile of channels, per multiprocessor: the sums of all of them
@@ -166,8 +175,7 @@ static void narrowTiles(const OnePassLayout &layout, const CudaChip &chip,
   for (int64_t channels = schedule.blockChannels / 2;
        channels >= least && channels % lanes == 0 &&
        areAligned(layout, channels) &&
-       2 * countBlocks(layout, schedule) <=
-           chip.countBlocksAtOnce(schedule.clusterBlocks, /*resident=*/1);
+       2 * countBlocks(layout, schedule) <= chip.multiprocessors;
        channels /= 2)
     schedule.blockChannels = channels;
 }
@@ -190,8 +198,29 @@ static double getRounding(const OnePassLayout &layout, const CudaChip &chip,
   return static_cast<double>(llvm::alignTo(blocks, atOnce)) / blocks;
 }
 
+/// Narrower tiles, down to a sector of memory, in clusters of at most
+/// kSmallCluster blocks with as much data, where a few of the large clusters
+/// would run after all others: devices do not run as many of these at once.
+static void avoidLargeClusters(const OnePassLayout &layout,
+                               const CudaChip &chip, GpuSchedule &schedule) {
+  int64_t least = kSectorBytes / *llvm::min_element(layout.widths);
+  int64_t lanes = layout.lanes * schedule.accessBits / 128;
+  GpuSchedule narrow = schedule;
+  while (narrow.clusterBlocks > kSmallCluster) {
+    narrow.clusterBlocks /= 2;
+    narrow.blockChannels /= 2;
+  }
+  if (narrow.blockChannels >= least && narrow.blockChannels % lanes == 0 &&
+      layout.channels % narrow.blockChannels == 0 &&
+      areAligned(layout, narrow.blockChannels) &&
+      fits(layout, narrow, chip.sharedBytes / 2) &&
+      kMostRounding * getRounding(layout, chip, narrow) <
+          getRounding(layout, chip, schedule))
+    schedule = narrow;
+}
+
 /// More threads where their blocks, of which two share a multiprocessor, fill
-/// the last of several waves better.
+/// the last of several waves better, or nearly as well.
 static void evenWaves(const OnePassLayout &layout, const CudaChip &chip,
                       GpuSchedule &schedule) {
   GpuSchedule larger = schedule;
@@ -199,7 +228,8 @@ static void evenWaves(const OnePassLayout &layout, const CudaChip &chip,
   if (countBlocks(layout, schedule) >
           chip.countBlocksAtOnce(schedule.clusterBlocks, /*resident=*/2) &&
       fits(layout, larger, chip.sharedBytes / 2) &&
-      getRounding(layout, chip, larger) < getRounding(layout, chip, schedule))
+      getRounding(layout, chip, larger) <
+          kMoreThreads * getRounding(layout, chip, schedule))
     schedule = larger;
 }
 
@@ -223,8 +253,7 @@ static void enlargeBlocks(const OnePassLayout &layout, const CudaChip &chip,
                           GpuSchedule &schedule) {
   int64_t pieces = layout.getRowsOfBlock(schedule) * schedule.blockChannels *
                    layout.length * 128 / schedule.accessBits / layout.lanes;
-  if (countBlocks(layout, schedule) <=
-          chip.countBlocksAtOnce(schedule.clusterBlocks, /*resident=*/1) &&
+  if (countBlocks(layout, schedule) <= chip.multiprocessors &&
       pieces >= kLeastPieces * kBusyThreads)
     schedule.blockThreads = kBusyThreads;
 }
@@ -320,6 +349,7 @@ mlir::bngrad::chooseOnePass(const OnePassLayout &layout, const CudaChip &chip) {
   enlargeBlocks(layout, chip, *schedule);
   if (layout.channelsInnermost) {
     evenWaves(layout, chip, *schedule);
+    avoidLargeClusters(layout, chip, *schedule);
     return schedule;
   }
   if (schedule->clusterBlocks == 1)

@@ -65,23 +65,29 @@ private:
   Value countSegments(OpBuilder &b) const {
     return at(b).mul(rows, constant(b, stages.segmentsOfRow));
   }
-  /// The stage of a segment.
-  Value getStage(OpBuilder &b, Value segment) const;
   Segments getSegmentsOfStage(OpBuilder &b, Value stage) const;
   /// Creates the mbarriers of the stages, each for `arrivals` threads.
   void createMbarriers(OpBuilder &b, const Kernel &kernel, int64_t arrivals);
-  /// A pointer to the mbarrier of `stage`.
+  /// The address of the mbarrier of `stage`, and a pointer to it.
+  Value getMbarrierAddress(OpBuilder &b, Value stage) const;
   Value getMbarrier(OpBuilder &b, Value stage) const;
   void awaitStage(OpBuilder &b, Value stage) const;
   bool comesInStages() const override { return stages.count > 1; }
   void awaitStep(OpBuilder &b, Value step) const override;
   void awaitStep(OpBuilder &b, Value chunk, int64_t step) const override;
-  /// Copies segments of all operands, adjacent in memory; they arrive at the
-  /// mbarrier `arrival`.
-  void emitBulkCopy(OpBuilder &b, const Segments &copied, Value arrival) const;
+  /// A copy of adjacent bytes, and the mbarrier that it arrives at: addresses.
+  struct BulkCopy {
+    Value from, to, bytes, arrival;
+  };
+  void emitBulkCopy(OpBuilder &b, const BulkCopy &copy) const;
+  /// The address of the block's first element of an operand.
+  Value getFirstAddress(OpBuilder &b, unsigned operand) const;
+  /// The copies of the one thread that begins them, stage by stage: of segments
+  /// of rows, and, where a tile has all channels, of the rows of a stage, which
+  /// are one run.
+  void emitRowCopies(OpBuilder &b) const;
+  void emitRunCopies(OpBuilder &b) const;
   void emitBulkCopies(OpBuilder &b, const Kernel &kernel);
-  /// The copies of the one thread that begins them, stage by stage.
-  void emitBulkCopiesOfThread(OpBuilder &b) const;
   /// Calls `copy` for each piece of `elements` of the thread in the rows
   /// `copied`, of operand `i`.
   using CopyPiece =
