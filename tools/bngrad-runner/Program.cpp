@@ -328,6 +328,7 @@ static void addStages(PassManager &pm, const Execution &execution, Stage first,
   CudaOptions options;
   options.schedule = execution.schedule;
   options.kernels.chip = execution.chip;
+  options.activeClusters = execution.activeClusters;
   addCudaStages(pm, first, last, options);
 }
 

@@ -63,8 +63,8 @@ typedef struct {
 void *bngradCudaModuleLoad(const bngradCudaImage_t *images, int64_t num_images);
 
 /* A symbol of modules whose kernels wait for the kernel ahead of them before
- * all else (PTX: griddepcontrol.wait). They may be launched while that one
- * still runs, except in streams that are captured. */
+ * they access global memory (PTX: griddepcontrol.wait). They may be launched
+ * while that one still runs, except in streams that are captured. */
 #define BNGRAD_CUDA_KERNELS_WAIT_SYMBOL "bngrad_kernels_wait"
 
 /* Launches, on `stream`. `params` points to the address of each parameter. A

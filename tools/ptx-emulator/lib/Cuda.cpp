@@ -69,6 +69,16 @@ static std::string checkHandle(const char *function, void *handle,
          (isStream ? "stream" : "event");
 }
 
+/// As checkHandle(), for an operation of `stream` that is no launch: the
+/// kernels before it do not overlap those after it.
+static std::string checkStream(const char *function, void *stream,
+                               Device &device) {
+  std::string error = checkHandle(function, stream, true);
+  if (error.empty())
+    device.completeKernels(stream);
+  return error;
+}
+
 /// The stream, or null for the default stream and the caller's, which do not
 /// delay copies.
 static Handle *findStream(void *stream) {
@@ -162,6 +172,7 @@ static std::string launch(void *function, LaunchConfig config, void *stream,
   std::string error = checkHandle("launch", stream, true);
   if (!error.empty())
     return error;
+  config.stream = stream;
   return device.launch(*static_cast<KernelHandle *>(function),
                        std::move(config), params, numParams, knowsNumParams);
 }
@@ -223,9 +234,10 @@ static void *createHandle(bool isStream) {
 
 static void destroyHandle(const char *function, void *handle, bool isStream) {
   withDevice(
-      [&](Device &) {
+      [&](Device &device) {
         std::string error = checkHandle(function, handle, isStream);
         if (error.empty() && handle) {
+          device.completeKernels(handle);
           size_t bytes = 0;
           for (const HostCopy &copy : static_cast<Handle *>(handle)->copies)
             bytes += copy.data.size();
@@ -259,8 +271,8 @@ void mgpuStreamDestroy(void *stream) {
 void mgpuStreamSynchronize(void *stream) {
   if (isCallersStream(stream))
     return;
-  withDevice([&](Device &) {
-    std::string error = checkHandle("mgpuStreamSynchronize", stream, true);
+  withDevice([&](Device &device) {
+    std::string error = checkStream("mgpuStreamSynchronize", stream, device);
     if (Handle *handle = error.empty() ? findStream(stream) : nullptr)
       handle->finish();
     return error;
@@ -268,8 +280,8 @@ void mgpuStreamSynchronize(void *stream) {
 }
 
 void mgpuStreamWaitEvent(void *stream, void *event) {
-  withDevice([&](Device &) {
-    std::string error = checkHandle("mgpuStreamWaitEvent", stream, true);
+  withDevice([&](Device &device) {
+    std::string error = checkStream("mgpuStreamWaitEvent", stream, device);
     return error.empty() ? checkHandle("mgpuStreamWaitEvent", event, false)
                          : error;
   });
@@ -282,8 +294,9 @@ void mgpuEventDestroy(void *event) {
 }
 
 void mgpuEventSynchronize(void *event) {
-  withDevice([&](Device &) {
+  withDevice([&](Device &device) {
     // The stream that recorded the event is unknown.
+    device.completeAllKernels();
     for (Handle *handle : handles())
       handle->finish();
     return checkHandle("mgpuEventSynchronize", event, false);
@@ -291,8 +304,8 @@ void mgpuEventSynchronize(void *event) {
 }
 
 void mgpuEventRecord(void *event, void *stream) {
-  withDevice([&](Device &) {
-    std::string error = checkHandle("mgpuEventRecord", stream, true);
+  withDevice([&](Device &device) {
+    std::string error = checkStream("mgpuEventRecord", stream, device);
     return error.empty() ? checkHandle("mgpuEventRecord", event, false) : error;
   });
 }
@@ -304,7 +317,7 @@ void mgpuEventRecord(void *event, void *stream) {
 void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t isHostShared) {
   void *result = nullptr;
   withDevice([&](Device &device) {
-    std::string error = checkHandle("mgpuMemAlloc", stream, true);
+    std::string error = checkStream("mgpuMemAlloc", stream, device);
     if (!error.empty())
       return error;
     Buffer *buffer = device.memory.allocate(bytes, isHostShared);
@@ -322,7 +335,7 @@ void mgpuMemFree(void *pointer, void *stream) {
     return;
   withDevice(
       [&](Device &device) {
-        std::string error = checkHandle("mgpuMemFree", stream, true);
+        std::string error = checkStream("mgpuMemFree", stream, device);
         auto address = reinterpret_cast<uint64_t>(pointer);
         if (error.empty() && !device.memory.release(address))
           return "out-of-bounds: mgpuMemFree: " + hex(address) +
@@ -335,7 +348,7 @@ void mgpuMemFree(void *pointer, void *stream) {
 
 void mgpuMemcpy(void *to, void *from, uint64_t bytes, void *stream) {
   withDevice([&](Device &device) {
-    std::string error = checkHandle("mgpuMemcpy", stream, true);
+    std::string error = checkStream("mgpuMemcpy", stream, device);
     Handle *handle = error.empty() ? findStream(stream) : nullptr;
     if (!handle)
       return error.empty() ? device.copy(to, from, bytes) : error;
@@ -355,14 +368,14 @@ void mgpuMemcpy(void *to, void *from, uint64_t bytes, void *stream) {
 
 void mgpuMemset16(void *to, uint16_t value, uint64_t count, void *stream) {
   withDevice([&](Device &device) {
-    std::string error = checkHandle("mgpuMemset16", stream, true);
+    std::string error = checkStream("mgpuMemset16", stream, device);
     return error.empty() ? device.fill(to, value, 2, count) : error;
   });
 }
 
 void mgpuMemset32(void *to, uint32_t value, uint64_t count, void *stream) {
   withDevice([&](Device &device) {
-    std::string error = checkHandle("mgpuMemset32", stream, true);
+    std::string error = checkStream("mgpuMemset32", stream, device);
     return error.empty() ? device.fill(to, value, 4, count) : error;
   });
 }

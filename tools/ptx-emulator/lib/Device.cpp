@@ -13,6 +13,11 @@
 #include "Machine.h"
 #include "Parser.h"
 
+// Nothing of it is defined here.
+#pragma GCC visibility push(default)
+#include "BNGrad/Runtime/Cuda.h"
+#pragma GCC visibility pop
+
 #include <new>
 #include <numeric>
 #include <optional>
@@ -210,8 +215,18 @@ std::string Device::launch(KernelHandle &kernel, LaunchConfig config,
   std::optional<GridWorkspace> workspace;
   if (program.usesGridWorkspace)
     config.gridWorkspace = workspace.emplace(memory).buffer->base;
+  Stream &stream = streams[config.stream];
+  bool overlaps = kernel.module->globals.count(BNGRAD_CUDA_KERNELS_WAIT_SYMBOL);
+  if (!overlaps)
+    stream.ahead.clear();
+  else if (stream.lastLaunch != 0)
+    stream.ahead.add(memory, stream.lastLaunch, stream.lastKernel);
   Launch launch(memory, program, kernel.module->chip, std::move(config),
                 ++numLaunches);
+  if (overlaps && !stream.ahead.empty())
+    launch.ahead = &stream.ahead;
+  stream.lastLaunch = launch.number;
+  stream.lastKernel = program.name;
   if (!launch.run())
     return launch.error;
   return record(launch);

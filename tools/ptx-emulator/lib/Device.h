@@ -10,6 +10,7 @@
 #define PTX_EMULATOR_LIB_DEVICE_H
 
 #include "Chip.h"
+#include "KernelsAhead.h"
 #include "Memory.h"
 #include "Module.h"
 #include "Program.h"
@@ -73,6 +74,10 @@ public:
   /// Writes `count` values of `width` bytes.
   std::string fill(void *to, uint32_t value, unsigned width, uint64_t count);
   void unload(LoadedModule *module);
+  /// The next kernel of `stream` starts when those before it are complete: an
+  /// operation is between, or the host has waited.
+  void completeKernels(void *stream) { streams.erase(stream); }
+  void completeAllKernels() { streams.clear(); }
 
   std::mutex mutex;
   DeviceMemory memory;
@@ -93,6 +98,13 @@ private:
   std::string record(const class Launch &launch);
 
   uint64_t numLaunches = 0;
+  /// The kernels of a stream since the last that had to be complete.
+  struct Stream {
+    KernelsAhead ahead; // but the last
+    uint64_t lastLaunch = 0;
+    std::string lastKernel;
+  };
+  std::map<void *, Stream> streams;
 };
 
 } // namespace bngrad::ptx

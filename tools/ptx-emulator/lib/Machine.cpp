@@ -120,6 +120,7 @@ void Cluster::start(uint64_t index) {
   clusterPhase = clusterArrived = 0;
   clusterMeeting.clear();
   lastClusterMeeting.clear();
+  gridWaits.assign(launch.threadsPerBlock() * numBlocks, 0);
   blocks.resize(numBlocks);
   for (uint32_t rank = 0; rank < numBlocks; ++rank)
     blocks[rank].start(*this, rank, launch.blockId(index, rank));
@@ -218,6 +219,20 @@ void Cluster::completeClusterBarrier() {
       for (Group &group : warp.groups)
         if (group.wait == Wait::Cluster)
           group.wait = Wait::None;
+}
+
+void Cluster::waitForKernelsAhead(uint32_t actor) {
+  gridWaits[actor] = order.clockOf(actor);
+  launch.hasWaited = true;
+}
+
+bool Cluster::isAfterKernelsAhead(uint32_t actor) {
+  for (uint32_t other = 0; gridWaits[actor] == 0 && other < gridWaits.size();
+       ++other)
+    if (gridWaits[other] != 0 &&
+        order.happenedBefore(order.idOf(other), gridWaits[other], actor))
+      gridWaits[actor] = order.clockOf(actor);
+  return gridWaits[actor] != 0;
 }
 
 void Cluster::reportStuck() {
@@ -479,7 +494,11 @@ bool Launch::run() {
     if (stuck)
       idleRounds = 2;
   }
-  return true;
+  if (ahead && !hasWaited)
+    report("missing-grid-wait",
+           "no thread waits for the kernels ahead, and so none after it does; "
+           "expected griddepcontrol.wait");
+  return !failed();
 }
 
 } // namespace bngrad::ptx
