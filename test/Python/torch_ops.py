@@ -254,11 +254,14 @@ def test_forward_mode_of_derivatives():
     assert check(lambda g, x, m, s, scale, v: elemt(g, x, m, s, torch.tensor(57), scale=scale, variance=v, mask=mask),
                  grad_output, input, mean, sums, scale, variance)
     # A Hessian-vector product, forward over reverse.
-    loss = lambda *data: sum(result.pow(3).sum() for result in function(*data))
-    other = lambda *data: sum(result.pow(3).sum() for result in formula(*data, mask, "batch"))
-    data = tuple(value.detach() for value in (grad_output, input, scale))
-    tangents = tuple(value.sin() for value in data)
-    products = [torch.func.jvp(torch.func.grad(each, (0, 1, 2)), data, tangents)[1] for each in (loss, other)]
+    data = grad_output, input, scale
+    products = []
+    for each in (function, lambda *data: formula(*data, mask, "batch")):
+        with torch.autograd.forward_ad.dual_level():
+            duals = [torch.autograd.forward_ad.make_dual(value, value.detach().sin()) for value in data]
+            loss = sum(result.pow(3).sum() for result in each(*duals))
+            gradients = torch.autograd.grad(loss, duals, create_graph=True)
+            products.append([torch.autograd.forward_ad.unpack_dual(value).tangent for value in gradients])
     for one, two in zip(*products):
         torch.testing.assert_close(one, two, rtol=1e-8, atol=1e-8)
 

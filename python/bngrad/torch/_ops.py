@@ -315,32 +315,34 @@ def _differentiate_elemt(ctx, of_input):
 
 # Registration ---------------------------------------------------------------
 #
-# In forward mode, results are those of the kernels, and their tangents those of
-# the formulas.
+# In forward mode, PyTorch's own ops compute the formulas, with their derivatives.
 
 
 def _gradient(ctx):
+    input, mean = ctx.saved_tensors[1:3]
     channels = _Channels(ctx)
     d, h = channels.grad_output, channels.centered * channels.spread(
         channels.inv_std)
     inner = channels.project(d, h) if ctx.statistics == "batch" else d
     results = (channels.spread(channels.factor) * inner, channels.sum(d * h),
                channels.sum(d))
-    return tuple(result if wanted else None
-                 for result, wanted in zip(results, ctx.output_mask))
+    return tuple(result.to(like.dtype) if wanted else None for
+                 result, like, wanted in zip(results, (input, mean, mean),
+                                             ctx.output_mask))
 
 
 def _sums(ctx):
     channels = _Channels(ctx, with_statistics=False)
     d = channels.grad_output
-    return torch.stack((channels.sum(d), channels.sum(d * channels.centered)))
+    return torch.stack((channels.sum(d), channels.sum(
+        d * channels.centered))).to(_accumulator(ctx.saved_tensors[1]))
 
 
 def _elemt(ctx):
     channels = _Channels(ctx)
-    sums, count = ctx.saved_tensors[7:]
-    return channels.spread(channels.factor) * channels.subtract_means(
-        sums, count)
+    result = channels.spread(channels.factor) * channels.subtract_means(
+        *ctx.saved_tensors[7:])
+    return result.to(ctx.saved_tensors[1].dtype)
 
 
 class _Inputs:
@@ -350,13 +352,6 @@ class _Inputs:
         self.saved_tensors = tensors
 
 
-def _add_tangent(result: Tensor | None, of: Tensor | None) -> Tensor | None:
-    tangent = None if of is None else forward_ad.unpack_dual(of).tangent
-    if result is None or tangent is None:
-        return result
-    return forward_ad.make_dual(result, tangent.to(result.dtype))
-
-
 _library = torch.library.Library("bngrad", "FRAGMENT")
 
 
@@ -364,22 +359,15 @@ def _register(name: str, setup, differentiate, formula) -> None:
     torch.library.register_autograd("bngrad::" + name, differentiate,
                                     setup_context=setup)
     reverse = torch.library.get_kernel("bngrad::" + name, "AutogradCPU")
-    defaults = [argument.default_value for argument in
-                getattr(torch.ops.bngrad, name).default._schema.arguments]
+    schema = getattr(torch.ops.bngrad, name).default._schema
+    defaults = [argument.default_value for argument in schema.arguments]
 
     def kernel(keyset, *arguments):
         if not _has_tangent(arguments):
             return reverse.call_boxed(keyset, *arguments)
-        results = reverse.call_boxed(
-            keyset, *(forward_ad.unpack_dual(value).primal
-                      if isinstance(value, Tensor) else value
-                      for value in arguments))
         inputs = _Inputs()
         setup(inputs, (*arguments, *defaults[len(arguments):]), None)
-        duals = formula(inputs)
-        if isinstance(results, Tensor):
-            return _add_tangent(results, duals)
-        return tuple(map(_add_tangent, results, duals))
+        return formula(inputs)
 
     _library.impl(name, kernel, "AutogradCPU", with_keyset=True)
 
