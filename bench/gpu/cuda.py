@@ -1,46 +1,18 @@
-"""The CUDA driver through ctypes: the device, clusters that run at once, events, graphs, and streams that wait."""
+"""The CUDA driver through ctypes: the device, events, graphs, and streams that wait."""
 
 import ctypes
 import os
 
 CAPTURE_RELAXED = 2
 MEMORY_NODES = {10: "allocates", 11: "frees"}
-# Of devices, of functions, and of launches.
+# Attributes of a device.
 CLOCK_RATE, MULTIPROCESSORS, MEMORY_CLOCK_RATE, L2_CACHE_SIZE = 13, 16, 36, 38
-MOST_DYNAMIC_SHARED, CARVE_OUT, NON_PORTABLE_CLUSTERS = 8, 9, 14
-CLUSTER_DIMENSION = 4
-# A kernel that clusters are counted for.
-EMPTY_KERNEL = b""".version 8.0
-.target sm_90
-.address_size 64
-.visible .entry empty()
-{
-	ret;
-}
-"""
-# Dynamic shared memory of a block where a multiprocessor has room for one or two.
-SHARED_BYTES = {1: 200 << 10, 2: 100 << 10}
 
 
 class DriverError(Exception):
     def __init__(self, call, code):
         super().__init__(f"{call}: error {code}")
         self.code = code
-
-
-class LaunchAttribute(ctypes.Structure):
-    """A CUlaunchAttribute with the extents of a cluster."""
-
-    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_int), ("extents", ctypes.c_uint * 3),
-                ("rest", ctypes.c_char * 52)]
-
-
-class LaunchConfig(ctypes.Structure):
-    """A CUlaunchConfig."""
-
-    _fields_ = [("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared_bytes", ctypes.c_uint),
-                ("stream", ctypes.c_void_p), ("attributes", ctypes.POINTER(LaunchAttribute)),
-                ("attribute_count", ctypes.c_uint)]
 
 
 def open_driver():
@@ -105,23 +77,6 @@ class Driver:
         self.call("cuDeviceGet", ctypes.byref(device), 0)
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self.call("cuCtxPushCurrent_v2", context)
-
-    def count_clusters(self, cluster, resident):
-        """Clusters of `cluster` blocks that run at once, where a multiprocessor has room for `resident` blocks."""
-        module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        self.call("cuModuleLoadDataEx", ctypes.byref(module), EMPTY_KERNEL, 0, None, None)
-        try:
-            self.call("cuModuleGetFunction", ctypes.byref(function), module, b"empty")
-            shared = SHARED_BYTES[resident]
-            for attribute, value in ((MOST_DYNAMIC_SHARED, shared), (CARVE_OUT, 100), (NON_PORTABLE_CLUSTERS, 1)):
-                self.call("cuFuncSetAttribute", function, attribute, value)
-            extents = LaunchAttribute(CLUSTER_DIMENSION, 0, (cluster, 1, 1))
-            config = LaunchConfig((1024 * cluster, 1, 1), (256, 1, 1), shared, None, ctypes.pointer(extents), 1)
-            found = ctypes.c_int()
-            self.call("cuOccupancyMaxActiveClusters", ctypes.byref(found), function, ctypes.byref(config))
-        finally:
-            self.call("cuModuleUnload", module)
-        return found.value
 
     def hold(self, stream, microseconds):
         """What follows in the stream waits as long: for C's usleep, which the driver calls in a thread of its own."""

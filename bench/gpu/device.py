@@ -59,6 +59,12 @@ class Library:
         if status or messages:
             raise Error("; ".join(messages) or f"status {status}")
 
+    def count_clusters(self, cluster, resident):
+        """Clusters of `cluster` blocks that run at once, where `resident` blocks fill a multiprocessor."""
+        found = self.library.bngradCudaGetClusterSlots(cluster, resident)
+        self.check()
+        return found
+
     def capability(self):
         found = self.library.bngradCudaGetCapability()
         self.check()

@@ -114,9 +114,7 @@ def probe(context, task):
 
 def slots(context, task):
     """Blocks in clusters that run at once, with one and with two blocks on a multiprocessor."""
-    driver = cuda.Driver()
-    driver.enter_context()
-    return {"slots": [[cluster, resident, cluster * driver.count_clusters(cluster, resident)]
+    return {"slots": [[cluster, resident, cluster * context.library.count_clusters(cluster, resident)]
                       for cluster in (4, 8, 16) for resident in (1, 2)]}
 
 

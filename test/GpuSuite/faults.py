@@ -374,7 +374,7 @@ def layouts(clean):
                                ("18,18,18,16,16,16,16,14", "18, 18, 18, 16, 16, 16, 16, 14", "1.03e+03 µs"),
                                ("18,18,18,18,18,18,18,6", "none of the model's", "512 µs")):
         run = Run("layouts", ["--only=slots,benchmark", "--shapes=^2x3x4x4 nchw f32$"], calls=["times"],
-                  FAKE_NAME="NVIDIA H100 80GB HBM3", FAKE_PROCESSING_CLUSTERS=layout)
+                  FAKE_NAME="NVIDIA H100 80GB HBM3", PTX_EMULATOR_PROCESSING_CLUSTERS=layout)
         run.bundle = bundle
         run.finish(0)
         report = (run.folder / "h100-80gb-hbm3.md").read_text()

@@ -13,12 +13,11 @@
 //
 // Faults.h describes FAKE_FAULTS.
 //
-// FAKE_NAME is the name of the device. FAKE_PROCESSING_CLUSTERS has the numbers
-// of multiprocessors of its processing clusters. FAKE_VERSION is that of
-// cuDriverGetVersion (12040). Binaries are refused with
-// FAKE_BINARY_ERROR (200). PTX that is newer than the version is refused, too.
-// With -DOLD_DRIVER, the library has no cuLaunchKernelEx, as those before 11.8,
-// and with -DNO_OCCUPANCY no cuOccupancyMaxActiveClusters.
+// FAKE_NAME is the name of the device. FAKE_VERSION is that of
+// cuDriverGetVersion (12040). Binaries are refused with FAKE_BINARY_ERROR
+// (200). PTX that is newer than the version is refused, too. With -DOLD_DRIVER,
+// the library has no cuLaunchKernelEx, as those before 11.8, and with
+// -DNO_OCCUPANCY no cuOccupancyMaxActiveClusters.
 //
 // Kernels.h has the rules for attributes of kernels.
 //
@@ -438,21 +437,6 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned,
 CUresult cuLaunchHostFunc(CUstream, void (*function)(void *), void *data) {
   RETURN_IF_FAULTY("cuLaunchHostFunc");
   function(data);
-  return CUDA_SUCCESS;
-}
-
-/// A multiprocessor has room for one block with more than half of its shared
-/// memory, or for two.
-CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction,
-                                      const CUlaunchConfig *config) {
-  RETURN_IF_FAULTY("cuOccupancyMaxActiveClusters");
-  int blocks = int(config->attrs[0].value.clusterDim.x);
-  int resident = config->sharedMemBytes > 114 << 10 ? 1 : 2;
-  const char *text =
-      getOption("FAKE_PROCESSING_CLUSTERS", "18,18,18,16,16,16,16,14");
-  *clusters = 0;
-  for (char *end = nullptr; *text; text = *end ? end + 1 : end)
-    *clusters += int(std::strtol(text, &end, 10)) * resident / blocks;
   return CUDA_SUCCESS;
 }
 
