@@ -190,11 +190,11 @@ func.func @channels_last_small_bf16(%dy: tensor<32x7x7x2048xbf16>, %x: tensor<32
   return %0#0, %0#1 : tensor<32x7x7x2048xbf16>, tensor<2048xf32>
 }
 
-// With more threads, two blocks share a multiprocessor instead of three, and the last wave is full.
+// With more threads, two blocks share a multiprocessor instead of three. On sm_100, the last wave is then full.
 // CHECK-LABEL: func.func @two_dims(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 144, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 216, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, block_channels = 16, cluster_blocks = 16, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 16, cluster_blocks = 16, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, block_channels = 16, cluster_blocks = 16, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 340, fma = true>}
 func.func @two_dims(%dy: tensor<8192x1024xf32>, %x: tensor<8192x1024xf32>, %p: tensor<1024xf32>) -> (tensor<8192x1024xf32>, tensor<1024xf32>) {

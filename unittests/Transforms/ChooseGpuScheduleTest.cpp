@@ -159,8 +159,8 @@ TEST(ChooseGpuScheduleTest, LastWaveIsFull) {
   // one wave of three.
   EXPECT_EQ(choose(makeRowMajor(8192, 1024, 2))->blockThreads, 512);
   EXPECT_EQ(choose(makeRowMajor(8192, 736, 2))->blockThreads, 256);
-  // Five waves of two take nearly as long as three of three.
-  EXPECT_EQ(choose(makeRowMajor(8192, 1024))->blockThreads, 512);
+  // Three waves of three instead of five of two.
+  EXPECT_EQ(choose(makeRowMajor(8192, 1024))->blockThreads, 256);
 }
 
 TEST(ChooseGpuScheduleTest, ClusterHasARowForEachBlock) {
@@ -308,7 +308,7 @@ TEST(ChooseGpuScheduleTest, RowsOfATileAreWholeLines) {
   EXPECT_EQ(choose(makeRowMajor(300, 4096))->blockChannels, 32);
   EXPECT_EQ(choose(makeRowMajor(300, 8192, 2))->blockChannels, 64);
   // Half a line where a cluster does not hold the whole one.
-  EXPECT_EQ(choose(makeRowMajor(6400, 1024))->blockChannels, 32);
+  EXPECT_EQ(choose(makeRowMajor(6400, 960))->blockChannels, 32);
   EXPECT_EQ(choose(makeRowMajor(12800, 1024))->blockChannels, 16);
 }
 

@@ -43,9 +43,6 @@ static constexpr int64_t kSmallCluster = 4;
 /// How much longer the last wave of large clusters must make a launch for
 /// narrower tiles in small ones, whose rows are sectors instead of lines.
 static constexpr double kMostRounding = 1.25;
-/// How much longer the last wave may make a launch with more threads on a
-/// multiprocessor, which issue more instructions.
-static constexpr double kMoreThreads = 1.1;
 /// Bytes of the smallest access to memory that is efficient.
 static constexpr int64_t kSectorBytes = 32;
 /// Slices of a tile of channels, per multiprocessor: the sums of all of them
@@ -220,7 +217,7 @@ static void avoidLargeClusters(const OnePassLayout &layout,
 }
 
 /// More threads where their blocks, of which two share a multiprocessor, fill
-/// the last of several waves better, or nearly as well.
+/// the last of several waves better.
 static void evenWaves(const OnePassLayout &layout, const CudaChip &chip,
                       GpuSchedule &schedule) {
   GpuSchedule larger = schedule;
@@ -228,8 +225,7 @@ static void evenWaves(const OnePassLayout &layout, const CudaChip &chip,
   if (countBlocks(layout, schedule) >
           chip.countBlocksAtOnce(schedule.clusterBlocks, /*resident=*/2) &&
       fits(layout, larger, chip.sharedBytes / 2) &&
-      getRounding(layout, chip, larger) <
-          kMoreThreads * getRounding(layout, chip, schedule))
+      getRounding(layout, chip, larger) < getRounding(layout, chip, schedule))
     schedule = larger;
 }
 

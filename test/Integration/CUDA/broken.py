@@ -92,7 +92,7 @@ EDITS = [
     ("elements", r"(mov\.u32\s+%r\d+), %ctaid\.x;", r"\1, %nctaid.x;", {"out-of-bounds", "uninitialised", CHECK}),
     ("rows-two-pass", r"(mov\.u32\s+%r\d+), %ctaid\.x;", r"\1, %nctaid.x;", {"out-of-bounds", "uninitialised", CHECK}),
     ("columns-two-pass", r"(mov\.u32\s+%r\d+), %ctaid\.x;", r"\1, %nctaid.x;", {"out-of-bounds", "uninitialised", CHECK}),
-    ("channel", r"(selp\.b64\s+%rd\d+), 3, 2,", r"\1, 9, 2,", {"out-of-bounds"}),
+    ("channel", r"(xor\.b64\s+%rd\d+, %rd\d+), 3;", r"\1, 11;", {"out-of-bounds", "missing-wait"}),
     ("channel", r"(ld\.global\.b32\s+%r\d+, \[%rd\d+)\]", r"\1+4096]", {"out-of-bounds"}),
     # Shared memory that is uninitialised, or contains the sums of the previous step.
     ("channel", r"st\.shared\.b32[^;]*;", "", {"uninitialised"}),

@@ -225,6 +225,7 @@ static void testStreams() {
   {
     Case it("complete at a launch without overlap");
     first.run(it.stream, "set", it.a);
+    first.run(it.stream, "copy", it.b, it.a);
     serial.run(it.stream, "set", it.b);
     late.run(it.stream, "copy", it.c, it.a);
   }

@@ -322,7 +322,7 @@ void OnePass::emitRowCopies(OpBuilder &b) const {
         index.select(isNext, index.sub(nextPiece, piecesOfStage), nextPiece));
     scf::YieldOp::create(nested, loc, next);
   };
-  auto loop = scf::ForOp::create(
+  auto rowLoop = scf::ForOp::create(
       b, loc, constant(b, 0), rows, constant(b, 1), first,
       [&](OpBuilder &nested, Location, Value, ValueRange state) {
         auto segments =
@@ -337,7 +337,7 @@ void OnePass::emitRowCopies(OpBuilder &b) const {
                                                  layout.widths[i]));
         scf::YieldOp::create(nested, loc, next);
       });
-  disableUnrolling(loop);
+  disableUnrolling(rowLoop);
 }
 
 void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
