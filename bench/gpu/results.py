@@ -194,14 +194,19 @@ def limit_lines(cases):
     return lines
 
 
-def wrong_items(document):
-    """(part, task, reason) of all tasks that failed."""
+def wrong_items(document, parts=None):
+    """(part, task, reason) of all tasks that failed, or of those of `parts`."""
     return [
         (part, name, result["error"])
         for part, tasks in document["tasks"].items()
         for name, result in tasks.items()
-        if "error" in result
+        if "error" in result and (parts is None or part in parts)
     ]
+
+
+def failed_parts(document, parts):
+    """(part, reason) of those of `parts` that could not be run."""
+    return [(part, why) for part, why in document["failed"].items() if part in parts]
 
 
 def _count(document, part):

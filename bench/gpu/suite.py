@@ -32,6 +32,8 @@ import summary
 import tools
 
 PARTS = list(dict.fromkeys(part.name for parts in plan.CALLS.values() for part in parts)) + ["load"]
+# In the place of a part, of functions that bundle.py could not compile.
+NOT_COMPILED = "compile-time"
 # A process may take as long to begin its first task: PyTorch loads slowly.
 START_SECONDS = 60
 PROBE_SECONDS = 60
@@ -307,7 +309,7 @@ class Suite:
         self.parts = [part for part in self.parts if part.name in options.only]
         self.open_journal()
         for name, why in self.catalogue.errors.items():
-            self.log.finish(f"compile-time/{name}", {"error": f"not compiled: {why}"}, 0)
+            self.log.finish(f"{NOT_COMPILED}/{name}", {"error": f"not compiled: {why}"}, 0)
         print(f"seed: {self.seed}; kernels: {self.machine.get('kernels', 'PTX')}", flush=True)
         try:
             self.run_parts()
@@ -355,8 +357,11 @@ class Suite:
         self.save()
         document = self.document()
         base = self.options.output / results.file_name(document)
-        print("\n".join(summary.make(document, self.options.call, base)), flush=True)
-        return 1 if results.wrong_items(document) or document["failed"] else 0
+        # The folder may have results of the other call, too.
+        parts = {part.name for part in plan.CALLS[self.options.call] + plan.DRY_CALLS[self.options.call]}
+        parts.add(NOT_COMPILED)
+        print("\n".join(summary.make(document, parts, base)), flush=True)
+        return 1 if results.wrong_items(document, parts) or results.failed_parts(document, parts) else 0
 
 
 def main():

@@ -56,11 +56,11 @@ def _counter_lines(document):
     return lines
 
 
-def make(document, call, base):
-    """The lines. Those of a section that has more than its share end with their number."""
-    has_times = call == "times"
-    wrong = [f"WRONG: {part}: {name}: {why}" for part, name, why in results.wrong_items(document)]
-    failed = [f"FAILED: {part}: {why}" for part, why in document["failed"].items()]
+def make(document, parts, base):
+    """The lines for a call with these parts. Those of a section that has more than its share end with their number."""
+    has_times = "benchmark" in parts
+    wrong = [f"WRONG: {part}: {name}: {why}" for part, name, why in results.wrong_items(document, parts)]
+    failed = [f"FAILED: {part}: {why}" for part, why in results.failed_parts(document, parts)]
     sections = {
         "machine": results.machine_lines(document),
         "slots": results.slot_lines(document) if has_times else [],
