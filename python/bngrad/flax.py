@@ -35,10 +35,10 @@ def _is_covered(module, x):
     """Whether the gradient of batch normalization is that of bngrad.jax. Flax computes
     the others, and reports errors."""
     types = (x.dtype, module.dtype, module.param_dtype)
-    epsilon = module.epsilon
+    is_known = not isinstance(module.epsilon, jax.core.Tracer)
     return (bool(_find_feature_dims(module.axis, x.ndim))
             and all(jnp.dtype(type).name in _COVERED for type in types if type is not None)
-            and not isinstance(epsilon, jax.core.Tracer) and math.isfinite(epsilon) and epsilon >= 0)
+            and is_known and 0 <= float(module.epsilon) < math.inf)
 
 
 def _normalize(module, x, scale, bias, statistics, mask, axis_name):

@@ -71,7 +71,7 @@ class Nnx:
         self.variables = {"params": state.filter(nnx.Param), "batch_stats": state.filter(nnx.BatchStat)}
 
     def apply(self, variables, x, **arguments):
-        module = nnx.merge(self.graph, *variables.values())
+        module = nnx.merge(self.graph, *variables.values(), copy=True)
         y = module(x, **arguments)
         return y, {"batch_stats": nnx.state(module, nnx.BatchStat)}
 
@@ -166,7 +166,7 @@ def axis(kind):
         # In training, flax cannot add the vectors of several axes to the running ones.
         compare(kind, modes=[True], fields={"axis": (1, 3), "num_features": 15})
     x, _ = make_data()
-    for value in (4, -5, (1, 7)):
+    for value in (4, (1, 7)):
         for each in CLASSES[kind]:
             with pytest.raises((IndexError, ValueError, TypeError)):
                 if kind == "linen":
@@ -213,21 +213,18 @@ def dtype_of_64_bits(kind):
     with jax.enable_x64(True):
         for type in ("float32", "float64"):
             compare(kind, make_data(type)[0], tolerance=1e-5, fields={"dtype": "float64"})
-        compare(kind, make_data("float64")[0], tolerance=1e-9, fields={"use_fast_variance": False})
+        compare(kind, make_data("float64")[0], tolerance=1e-9, modes=[False], fields={"use_fast_variance": False})
 
 
 @row()
 def other_types(kind):
     """Complex numbers, integers and 8-bit floats, which flax computes."""
-    x, weight = make_data()
-    integers = jnp.round(4 * x).astype(int)
-    for use_running_average in (False, True):
-        results = []
-        for which in range(2):
-            layer = make(kind, which, integers)
-            results.append(layer.apply(layer.variables, integers, use_running_average=use_running_average))
-        assert_like(*results)
-    compare(kind, fields={"dtype": jnp.complex64}, modes=[True], tolerance=1e-4) if kind == "linen" else None
+    x, _ = make_data()
+    for value in (jnp.round(4 * x).astype(int), x + 1j) if kind == "linen" else (jnp.round(4 * x).astype(int),):
+        for use_running_average in (False, True):
+            layers = [make(kind, which, value) for which in range(2)]
+            assert_like(*[layer.apply(layer.variables, value, use_running_average=use_running_average)
+                          for layer in layers])
     compare(kind, fields={"param_dtype": jnp.float8_e4m3fn, "dtype": jnp.float32})
 
 
@@ -397,8 +394,13 @@ def x(kind):
     for shape in ((3,), (6, 3), (4, 2, 3, 2, 3)):
         data = make_data(shape=shape)
         compare(kind, *data, modes=[True] if len(shape) == 1 else [False, True], tolerance=1e-4)
+    # Gradients of parameters are 0 without elements, where flax has NaN.
     empty = jnp.zeros((0, 5, 3))
-    compare(kind, empty, empty)
+    for value in (False, True):
+        layers = [make(kind, which, empty) for which in range(2)]
+        assert_like(*[layer.apply(layer.variables, empty, use_running_average=value) for layer in layers])
+        assert all((each == 0).all() for each in jax.tree.leaves(
+            differentiate(layers[0], empty, empty, use_running_average=value)[0]))
 
 
 @row()
