@@ -225,7 +225,9 @@ def other_types(kind):
             layers = [make(kind, which, value) for which in range(2)]
             assert_like(*[layer.apply(layer.variables, value, use_running_average=use_running_average)
                           for layer in layers])
-    compare(kind, fields={"param_dtype": jnp.float8_e4m3fn, "dtype": jnp.float32})
+    # In linen, flax does not promote these.
+    if kind == "nnx":
+        compare(kind, fields={"param_dtype": jnp.float8_e4m3fn, "dtype": jnp.float32})
 
 
 @row()
