@@ -128,7 +128,8 @@ class Suite:
             software = f"no driver: {driver['error']}"
         if "smi" in smi:
             software += f"; {smi['smi']}"
-        if "error" in device:
+        # A machine that was too slow to tell is not known to lack it.
+        if "error" in device and time.time() < self.end:
             self.missing["device"] = device["error"]
         self.machine["software"] = software
         # Drivers run binaries of their own major version of CUDA, or an older one.
@@ -142,10 +143,12 @@ class Suite:
             return
         self.has_looked_for_torch = True
         found = self.probe("torch")
-        if "error" in found:
+        if "error" in found and time.time() < self.end:
             self.missing["torch"] = f"no PyTorch: {found['error']}"
-        text = self.missing.get("torch") or f"PyTorch {found['torch']}, cuDNN {found['cudnn']}"
-        self.log.append({"software": text})
+        if "torch" in found:
+            self.log.append({"software": f"PyTorch {found['torch']}, cuDNN {found['cudnn']}"})
+        elif "torch" in self.missing:
+            self.log.append({"software": self.missing["torch"]})
 
     def open_journal(self):
         """Continues the journal of the same machine and commit, else begins another."""
