@@ -517,7 +517,7 @@ def lifted_transformations(kind):
         scanned = nn.scan(Step, variable_broadcast="params", variable_carry="batch_stats", split_rngs={"params": False},
                           length=3)()
         carry = x.astype("bfloat16")
-        variables = scanned.init(jax.random.key(0), carry, None)
+        variables = Step().init(jax.random.key(0), carry, None)
         results.append(jax.tree.map(lambda value: value.dtype.name == "bfloat16" and jnp.ones(value.shape),
                                     scanned.apply(variables, carry, None, mutable=["batch_stats"])[1]))
         return results
