@@ -53,7 +53,7 @@ EDITS = [
     ("columns", WAIT, "", {"missing-wait"}),
     # Of two stages, one is not waited for, or has another's rows.
     ("stages", WAIT, "", {"missing-wait", "race"}),
-    ("stages", r"\[__mbarrier\+8\]", "[__mbarrier]", {"divergent-barrier", "race"}),
+    ("stages", r"\[__mbarrier\+8\]", "[__mbarrier]", {"divergent-barrier", "missing-wait", "race"}),
     ("columns", r"cp\.async\.mbarrier\.arrive\.noinc[^;]*;", "", {"deadlock", "divergent-barrier"}),
     ("columns", r"cp\.async\.mbarrier\.arrive\.noinc", "mbarrier.arrive", {"missing-wait"}),
     # No wait for the kernel ahead, or one after the accesses.
