@@ -33,7 +33,8 @@ namespace bngrad::cuda {
 /// What the driver knows of a kernel.
 struct KernelProperties {
   CUfunction function = nullptr;
-  /// Whether it waits for the kernel ahead of it, before all else.
+  /// Whether it waits for the kernel ahead of it before it accesses global
+  /// memory.
   bool waitsFirst = false;
   int staticShared = 0; // in bytes
   int maxThreads = 0;   // of a block
