@@ -10,6 +10,7 @@
 
 #include "../ErrorText.h"
 
+#include <atomic>
 #include <cstdlib>
 
 using namespace bngrad::torch;
@@ -47,18 +48,30 @@ static void runThreads(void *, int n, void (*body)(void *, int, int),
     runRange(0, n, &loop);
 }
 
-/// The handle of all calls; it lives as long as the process.
-static bngradHandle_t getHandle() {
-  static bngradHandle_t shared = [] {
-    bngrad_threads_t threads = {sizeof(threads), nullptr, countThreads,
-                                runThreads};
-    bngradHandle_t handle = nullptr;
-    if (bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0) ||
-        bngradSetThreads(handle, &threads))
-      return bngradHandle_t{};
+static std::atomic<bngradHandle_t> sharedHandle;
+
+static bngradStatus_t createHandle(bngradHandle_t &handle) {
+  bngrad_threads_t threads = {sizeof(threads), nullptr, countThreads,
+                              runThreads};
+  bngradStatus_t status = bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0);
+  if (status == BNGRAD_SUCCESS)
+    status = bngradSetThreads(handle, &threads);
+  return status;
+}
+
+bngradHandle_t bngrad::torch::getHandle() {
+  bngradHandle_t handle = sharedHandle;
+  if (handle)
     return handle;
-  }();
-  return shared;
+  if (createHandle(handle) != BNGRAD_SUCCESS) {
+    fail("%s", bngradGetLastError());
+    return nullptr;
+  }
+  bngradHandle_t earlier = nullptr;
+  if (sharedHandle.compare_exchange_strong(earlier, handle))
+    return handle;
+  bngradDestroyHandle(handle);
+  return earlier;
 }
 
 //===----------------------------------------------------------------------===//
@@ -151,26 +164,25 @@ private:
 static bool makePlan(const Problem &problem, Plan &plan) {
   using P = Problem;
   Descriptions of;
-  if (!getHandle())
-    return fail("the C library has no handle: memory ran out");
-  if (!of.set(problem))
+  bngradHandle_t handle = getHandle();
+  if (!handle || !of.set(problem))
     return false;
   bngradStatus_t status = BNGRAD_SUCCESS;
   switch (problem.function) {
   case Function::Gradient:
     status = bngradCreateBatchNormBackwardDescriptor(
-        getHandle(), &plan.descriptor, &problem.options, of[P::GradInput],
+        handle, &plan.descriptor, &problem.options, of[P::GradInput],
         of[P::GradScale], of[P::GradOffset], of[P::GradOutput], of[P::Input],
         of[P::Scale], of[P::Mean], of[P::Statistic], of[P::Mask]);
     break;
   case Function::Reduce:
     status = bngradCreateBatchNormBackwardReduceDescriptor(
-        getHandle(), &plan.descriptor, &problem.options, of[P::Sums],
+        handle, &plan.descriptor, &problem.options, of[P::Sums],
         of[P::GradOutput], of[P::Input], of[P::Mean], of[P::Mask]);
     break;
   case Function::Elemt:
     status = bngradCreateBatchNormBackwardElemtDescriptor(
-        getHandle(), &plan.descriptor, &problem.options, of[P::GradInput],
+        handle, &plan.descriptor, &problem.options, of[P::GradInput],
         of[P::GradOutput], of[P::Input], of[P::Scale], of[P::Mean],
         of[P::Statistic], of[P::Sums], of[P::Mask]);
     break;
