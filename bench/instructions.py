@@ -4,9 +4,9 @@
                                   [--limits=FILE [--write]]
 
 Nothing is run: each gradient is compiled for each instruction set, and the instructions of the loops that read
-grad_output are counted in the assembly. A loop is named after what it computes, `sums` or `elements`, and the elements of
-a trip are those of grad_output that it reads. Where several loops compute the same, such as for streaming stores, the one
-with the fewest elements per trip is omitted if another has more, and the one with the most instructions is shown.
+grad_output are counted in the assembly. A loop is named by what it computes, `sums` or `elements`. Of several loops that
+compute the same, such as with streaming stores and without, the one with the most instructions is shown of those that
+read the most elements per trip.
 
 --mca adds the cycles that llvm-mca calculates, without caches, for the CPU of each instruction set. --limits compares the
 counts with those of a file, of which each may be exceeded by a tenth; --write writes that file. Needs bngrad-compile in
@@ -103,7 +103,7 @@ CASES = tuple(Case(layout, type) for layout in LAYOUTS for type in TYPES) + tupl
     Case(layout, type, role) for role in ROLES[1:] for layout in ("channels", "rows") for type in ("bf16", "f32"))
 
 
-# LLVM IR ----------------------------------------------------------------------------------------------------------------
+# LLVM IR ---------------------------------------------------------------------
 
 POINTER = r"ptr (?:align \d+ )?(%[\w.]+)"
 ACCESS = re.compile(rf"(?:load|store) (?:volatile )?(?:<(\d+) x )?(\w+)>?.*?, {POINTER}")
@@ -129,8 +129,8 @@ class Function:
             definition = re.match(r"\s+(%[\w.]+) = (.*)", line)
             if definition:
                 self.definitions[definition[1]] = definition[2]
-        self.successors = {name: re.findall(r"label %([\w.]+)", " ".join(body[-30:]) if "switch" in "".join(body) else body[-1])
-                           for name, body in self.blocks.items()}
+        # Labels stand in terminators alone; a switch has several lines.
+        self.successors = {name: re.findall(r"label %([\w.]+)", " ".join(body)) for name, body in self.blocks.items()}
 
     def root(self, pointer):
         """The values that `pointer` is loaded through, and the offset of each: the way from an argument."""
@@ -147,8 +147,9 @@ class Function:
                 offsets.append(0)
                 pointer = bases[0]
             elif text.startswith(("phi ptr", "select")):
-                incoming = [name for name in re.findall(r"%[\w.]+", text) if name in self.definitions and name not in seen
-                            and self.definitions[name].startswith(("getelementptr", "load ptr", "phi ptr", "select"))]
+                kinds = ("getelementptr", "load ptr", "phi ptr", "select")
+                incoming = [name for name in re.findall(r"%[\w.]+", text)
+                            if name not in seen and self.definitions.get(name, "").startswith(kinds)]
                 if not incoming:
                     break
                 pointer = incoming[0]
@@ -228,7 +229,7 @@ def parse_functions(text):
     return functions
 
 
-# Assembly ---------------------------------------------------------------------------------------------------------------
+# Assembly --------------------------------------------------------------------
 
 
 def parse_loops(text):
@@ -262,7 +263,7 @@ def parse_loops(text):
     return loops
 
 
-# Counts -----------------------------------------------------------------------------------------------------------------
+# Counts ----------------------------------------------------------------------
 
 
 @dataclasses.dataclass
@@ -295,7 +296,8 @@ def calculate_cycles(isa, instructions):
 def count(case, isa, tools, with_cycles):
     """The hot loops of a gradient."""
     with tempfile.TemporaryDirectory() as folder:
-        source, ir, named, assembly = (pathlib.Path(folder, f"gradient.{end}") for end in ("mlir", "ll", "named.ll", "s"))
+        path = pathlib.Path(folder, "gradient")
+        source, ir, named, assembly = map(path.with_suffix, (".mlir", ".ll", ".named.ll", ".s"))
         source.write_text(case.text())
         run([tools / "bngrad-compile", source, "--packed", "--threads=1", *isa.options("--"), "-o", ir])
         run([LLVM / "opt", "-S", "-passes=instnamer", ir, "-o", named])
@@ -368,9 +370,8 @@ def check(counts, limits):
     for each in counts:
         limit = limits.get((each.case, each.loop, each.isa))
         if limit is None or each.instructions > limit * (1 + SLACK):
-            lines.append(f"{each.case}: {each.loop} on {each.isa}: expected at most "
-                         f"{'a limit' if limit is None else format(limit * (1 + SLACK), '.2f')} instructions per element, "
-                         f"got {each.instructions:.2f}")
+            expected = "a limit" if limit is None else f"at most {limit * (1 + SLACK):.2f} instructions per element"
+            lines.append(f"{each.case}: {each.loop} on {each.isa}: expected {expected}, got {each.instructions:.2f}")
     return lines
 
 
@@ -388,8 +389,9 @@ def main():
               for isa in ISAS if re.search(options.isa, isa.name)
               for each in count(case, isa, options.tools, options.mca)]
     if options.limits and options.write:
-        options.limits.write_text("# Instructions per element, by bench/instructions.py --limits=FILE --write.\n" + "".join(
-            f"{each.case} | {each.loop} | {each.isa} | {each.instructions:.2f}\n" for each in counts), encoding="utf-8")
+        lines = [f"{each.case} | {each.loop} | {each.isa} | {each.instructions:.2f}\n" for each in counts]
+        header = "# Instructions per element, by bench/instructions.py --limits=FILE --write.\n"
+        options.limits.write_text(header + "".join(lines), encoding="utf-8")
     elif options.limits:
         wrong = check(counts, read_limits(options.limits))
         print("\n".join(wrong) or f"instructions: {len(counts)} loops, 0 over their limits")

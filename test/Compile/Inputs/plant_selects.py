@@ -13,7 +13,7 @@ import sys
 SELECT = """
   %bf16.{number} = bitcast <{lanes} x i16> {value} to <{lanes} x bfloat>
   %nan.{number} = fcmp uno <{lanes} x bfloat> %bf16.{number}, zeroinitializer
-  %chosen.{number} = select <{lanes} x i1> %nan.{number}, <{lanes} x bfloat> splat (bfloat 0xR7FC0), <{lanes} x bfloat> %bf16.{number}
+  %chosen.{number} = select <{lanes} x i1> %nan.{number}, <{lanes} x bfloat> zeroinitializer, <{lanes} x bfloat> %bf16.{number}
   %bits.{number} = bitcast <{lanes} x bfloat> %chosen.{number} to <{lanes} x i16>
   store <{lanes} x i16> %bits.{number},"""
 
