@@ -78,3 +78,28 @@ func.func @elementwise(%a: tensor<?x4xf32>, %b: tensor<?x4xf32>) -> tensor<?x4xf
   %1 = math.absf %0 : tensor<?x4xf32>
   return %1 : tensor<?x4xf32>
 }
+
+// -----
+
+// Checks that depend on memory which the function writes are left out, and the others stay. Ops on buffers become
+// loops, which write nothing.
+// CHECK-LABEL: func.func @partly(
+// CHECK-SAME:    bngrad.shapes = @partly.shapes
+// CHECK-LABEL: func.func private @partly.shapes(
+// CHECK-SAME:    %[[READ:[^:]+]]: memref<?xindex>, %[[WRITTEN:[^:]+]]: memref<?xindex>
+// CHECK-NOT:     linalg.
+// CHECK-NOT:     memref.store
+// CHECK-NOT:     memref.load %[[WRITTEN]]
+// CHECK:         memref.load %[[READ]]
+// CHECK-NOT:     memref.load %[[WRITTEN]]
+// CHECK:         return
+func.func @partly(%read: memref<?xindex>, %written: memref<?xindex>, %a: memref<?xindex>) {
+  %c0 = arith.constant 0 : index
+  %known = memref.load %read[%c0] : memref<?xindex>
+  %x = memref.load %a[%known] : memref<?xindex>
+  linalg.fill ins(%x : index) outs(%written : memref<?xindex>)
+  %unknown = memref.load %written[%c0] : memref<?xindex>
+  %y = memref.load %read[%unknown] : memref<?xindex>
+  memref.store %y, %written[%c0] : memref<?xindex>
+  return
+}

@@ -89,6 +89,7 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   pm.addPass(createOpCanonicalizerPass());
   pm.addPass(createBNGradOutlineParallelPass());
   pm.addPass(createBNGradDropUnsignedWrapPass());
+  pm.addPass(createBNGradGuardDivisionsPass());
   pm.addPass(createBNGradLoopAnnotationsPass());
 }
 
@@ -150,6 +151,7 @@ void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
   pm.addPass(createGpuToLLVMConversionPass());
   // Of kernels as well.
   pm.addPass(createBNGradDropUnsignedWrapPass());
+  pm.addPass(createBNGradGuardDivisionsPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
   GpuModuleToBinaryPassOptions binary;
   binary.compilationTarget = options.format == CudaFormat::Isa   ? "isa"

@@ -20,13 +20,17 @@
 #include "BNGrad/Transforms/Lower/Passes.h"
 #include "BNGrad/Transforms/Lower/Status.h"
 
+#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/DebugLog.h"
@@ -86,40 +90,171 @@ static void replaceChecks(func::FuncOp function, EmitSizeError emitError,
 
 /// Whether `op` may write to memory, or has unknown effects.
 static bool mayWrite(Operation *op) {
-  if (op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
-      op->hasTrait<OpTrait::IsTerminator>())
+  if (op->hasTrait<OpTrait::IsTerminator>())
     return false;
   auto effects = dyn_cast<MemoryEffectOpInterface>(op);
   if (!effects)
-    return true;
+    return !op->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
+  return effects.hasEffect<MemoryEffects::Write>();
+}
+
+namespace {
+/// What a function writes, and which of its values depend on that.
+class Writes {
+public:
+  explicit Writes(func::FuncOp function);
+
+  bool areThereAny() const { return !ops.empty(); }
+  /// Whether data that the function writes decide on `value`, or on `op` and
+  /// how often it is run.
+  bool decideOn(Value value);
+  bool decideOn(scf::IfOp op);
+  /// Removes the ops. False if their results are used.
+  bool remove();
+
+private:
+  static Value findMemory(Value buffer);
+  bool dependsOn(Value value, bool onSizes);
+  bool dependsOn(Operation *op, bool onSizes);
+  bool mayRead(Operation *op);
+
+  func::FuncOp function;
+  SmallVector<Operation *> ops;
+  /// The buffers that they write to; null: any.
+  llvm::SmallPtrSet<Value, 8> memory;
+  /// Those that were visited for data and for sizes.
+  llvm::SmallPtrSet<Operation *, 16> visited[2];
+};
+} // namespace
+
+/// The argument or the allocation that `buffer` is a part of; null: not known.
+Value Writes::findMemory(Value buffer) {
+  for (;;) {
+    Operation *op = buffer.getDefiningOp();
+    if (!op) {
+      Operation *parent = buffer.getParentBlock()->getParentOp();
+      return isa<func::FuncOp>(parent) ? buffer : Value();
+    }
+    if (auto view = dyn_cast<ViewLikeOpInterface>(op))
+      buffer = view.getViewSource();
+    else if (auto toBuffer = dyn_cast<bufferization::ToBufferOp>(op))
+      buffer = toBuffer.getTensor();
+    else if (auto toTensor = dyn_cast<bufferization::ToTensorOp>(op))
+      buffer = toTensor.getBuffer();
+    else
+      return isa<memref::AllocOp, memref::AllocaOp>(op) ? buffer : Value();
+  }
+}
+
+Writes::Writes(func::FuncOp function) : function(function) {
+  function.walk([&](Operation *op) {
+    if (op == function || op->hasAttr(kReportAttrName) || !mayWrite(op))
+      return;
+    ops.push_back(op);
+    SmallVector<MemoryEffects::EffectInstance> effects;
+    if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
+      interface.getEffects(effects);
+    if (effects.empty())
+      memory.insert(Value());
+    for (const MemoryEffects::EffectInstance &effect : effects)
+      if (isa<MemoryEffects::Write>(effect.getEffect()))
+        memory.insert(effect.getValue() ? findMemory(effect.getValue())
+                                        : Value());
+  });
+}
+
+/// Whether `op` may read what the function writes.
+bool Writes::mayRead(Operation *op) {
+  if (isa<bufferization::ToTensorOp>(op)) {
+    Value read = findMemory(op->getOperand(0));
+    return !read || memory.contains(read) || memory.contains(Value());
+  }
+  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+  if (!effects)
+    return !op->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
   SmallVector<MemoryEffects::EffectInstance> found;
   effects.getEffects(found);
-  return llvm::any_of(found, [](const MemoryEffects::EffectInstance &effect) {
-    return isa<MemoryEffects::Write>(effect.getEffect());
+  return llvm::any_of(found, [&](const MemoryEffects::EffectInstance &effect) {
+    if (!isa<MemoryEffects::Read>(effect.getEffect()))
+      return false;
+    Value read = effect.getValue() ? findMemory(effect.getValue()) : Value();
+    return !read || memory.contains(read) || memory.contains(Value());
   });
 }
 
-/// Removes the ops of `function` that may write to memory and are no reports.
-/// Whether there were any; nothing if their results are used.
-static std::optional<bool> removeWrites(func::FuncOp function) {
-  SmallVector<Operation *> writes;
-  function.walk([&](Operation *op) {
-    if (op != function && !op->hasAttr(kReportAttrName) && mayWrite(op))
-      writes.push_back(op);
-  });
-  for (Operation *op : llvm::reverse(writes)) {
+bool Writes::dependsOn(Value value, bool onSizes) {
+  if (Operation *op = value.getDefiningOp())
+    return dependsOn(op, onSizes);
+  Operation *parent = value.getParentBlock()->getParentOp();
+  return parent != function && dependsOn(parent, onSizes);
+}
+
+bool Writes::dependsOn(Operation *op, bool onSizes) {
+  if (!visited[onSizes].insert(op).second)
+    return false;
+  if (!onSizes && mayRead(op))
+    return true;
+  bool asksForSizes =
+      isa<tensor::DimOp, memref::DimOp, memref::ExtractStridedMetadataOp>(op);
+  auto dependsOnOperand = [&](Value operand) {
+    bool isShaped = isa<ShapedType>(operand.getType());
+    return dependsOn(operand, isShaped && (onSizes || asksForSizes));
+  };
+  // The values of regions may be results or arguments of one another.
+  bool depends = llvm::any_of(op->getOperands(), dependsOnOperand);
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      if (!depends && block.mightHaveTerminator())
+        depends = llvm::any_of(block.getTerminator()->getOperands(),
+                               dependsOnOperand);
+  return depends;
+}
+
+bool Writes::decideOn(Value value) {
+  visited[0].clear();
+  visited[1].clear();
+  return dependsOn(value, /*onSizes=*/false);
+}
+
+bool Writes::decideOn(scf::IfOp op) {
+  if (decideOn(op.getCondition()))
+    return true;
+  for (Operation *parent = op->getParentOp(); parent != function;
+       parent = parent->getParentOp())
+    if (dependsOn(parent, /*onSizes=*/false))
+      return true;
+  return false;
+}
+
+bool Writes::remove() {
+  for (Operation *op : llvm::reverse(ops)) {
     if (!op->use_empty())
-      return std::nullopt;
+      return false;
     op->erase();
   }
-  return !writes.empty();
+  return true;
 }
 
-/// Whether `function` loads from memory.
-static bool readsMemory(func::FuncOp function) {
-  WalkResult result =
-      function.walk([](memref::LoadOp) { return WalkResult::interrupt(); });
-  return result.wasInterrupted();
+/// Removes the reports of `function` that depend on data that it writes. False
+/// if the sizes of its results do.
+static bool removeUnknownReports(func::FuncOp function) {
+  SmallVector<scf::IfOp> reports;
+  function.walk([&](scf::IfOp op) {
+    if (llvm::any_of(op.thenBlock()->without_terminator(),
+                     [](Operation &in) { return in.hasAttr(kReportAttrName); }))
+      reports.push_back(op);
+  });
+  Writes writes(function);
+  if (!writes.areThereAny())
+    return true;
+  for (scf::IfOp op : reports)
+    if (writes.decideOn(op))
+      op.erase();
+  for (func::ReturnOp op : function.getOps<func::ReturnOp>())
+    if (llvm::any_of(op.getOperands(),
+                     [&](Value size) { return writes.decideOn(size); }))
+      return false;
+  return true;
 }
 
 /// Makes `op` return the dynamic sizes of its operands instead of these.
@@ -154,20 +289,26 @@ mlir::bngrad::makeShapeFunction(func::FuncOp function, EmitSizeError emitError,
     return pm.run(function);
   };
   if (failed(verifyReshapes(function)) ||
+      failed(runOn(createLowerAffinePass())) ||
       failed(runOn(createGenerateRuntimeVerificationPass())))
     return failure();
   addSizeChecks(function);
   replaceChecks(function, emitError, errors);
 
   // The sizes of the results in terms of the arguments'; the data is dead then.
+  // Ops on buffers become loops, whose writes can be removed.
   for (func::ReturnOp op : function.getOps<func::ReturnOp>())
     returnSizes(op);
   updateType(function);
   if (failed(runOn(memref::createResolveRankedShapeTypeResultDimsPass())) ||
+      failed(runOn(createConvertLinalgToLoopsPass())) ||
       failed(runOn(createCanonicalizerPass())))
     return failure();
-  std::optional<bool> hadWrites = removeWrites(function);
-  if (!hadWrites)
+  if (!removeUnknownReports(function))
+    return false;
+  if (failed(runOn(createCanonicalizerPass())))
+    return failure();
+  if (!Writes(function).remove())
     return false;
   function.walk([](Operation *op) { op->removeAttr(kReportAttrName); });
 
@@ -179,8 +320,7 @@ mlir::bngrad::makeShapeFunction(func::FuncOp function, EmitSizeError emitError,
   updateType(function);
   if (failed(runOn(createCanonicalizerPass())))
     return failure();
-  // Of memory that was written, or of arguments.
-  return !*hadWrites || !readsMemory(function);
+  return true;
 }
 
 /// The function that stores an error at its first argument, and returns its

@@ -1,8 +1,13 @@
-//===- SizeChecks.cpp - run-time checks of tensor ops ---------------------===//
+//===- SizeChecks.cpp - run-time checks of sizes and indices --------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A check that fails ends the function, so that each may rely on those before.
+// Products may overflow: sizes come from the caller.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,62 +15,154 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace mlir::bngrad;
 
+using arith::CmpIPredicate;
+
+/// More elements than any memory has; sums of a few do not overflow.
+static constexpr int64_t kMostElements = int64_t(1) << 56;
+
 namespace {
+/// The first and the last element of a buffer, from its aligned pointer.
+struct Extent {
+  Value first, last;
+};
+
 /// Emits the checks of one op before it.
 class SizeChecks {
 public:
-  explicit SizeChecks(Operation *op) : b(op), loc(op->getLoc()) {}
+  explicit SizeChecks(Operation *op)
+      : b(findInsertionPoint(op)), loc(op->getLoc()) {}
 
   void check(tensor::ConcatOp op);
-  void check(tensor::ExpandShapeOp op);
-  void check(tensor::InsertSliceOp op);
+  void check(tensor::ExpandShapeOp op) { checkExpandShape(op); }
+  void check(tensor::ExtractSliceOp op) {
+    checkSlice(op, op.getSource(), "source", /*hasUpstream=*/true);
+  }
+  void check(tensor::InsertSliceOp op) { checkInsertion(op); }
+  void check(tensor::ParallelInsertSliceOp op) { checkInsertion(op); }
   void check(tensor::PadOp op);
-  void check(tensor::ReshapeOp op);
+  void check(tensor::ReshapeOp op) { checkReshape(op); }
+
+  void check(bufferization::MaterializeInDestinationOp op);
+  void check(memref::CollapseShapeOp op);
+  void check(memref::ExpandShapeOp op) { checkExpandShape(op); }
+  void check(memref::ReinterpretCastOp op);
+  void check(memref::ReshapeOp op) { checkReshape(op); }
+  void check(memref::SubViewOp op) {
+    checkSlice(op, op.getSource(), "source", /*hasUpstream=*/true);
+  }
+  void check(memref::ViewOp op);
+
+  void check(VectorTransferOpInterface op);
+  void check(vector::LoadOp op) {
+    checkVector(op.getBase(), op.getIndices(), op.getVectorType());
+  }
+  void check(vector::StoreOp op) {
+    checkVector(op.getBase(), op.getIndices(), op.getVectorType());
+  }
+
   void checkElementwise(Operation *op);
+  /// Checks sizes of memory that is not there yet.
+  void checkNewSizes(ValueRange sizes);
+  void checkSteps(ValueRange steps);
 
 private:
+  /// Where the op's operands are defined and other ops may be.
+  static Operation *findInsertionPoint(Operation *op) {
+    while (isa<scf::InParallelOp, vector::MaskOp>(op->getParentOp()))
+      op = op->getParentOp();
+    return op;
+  }
+
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value);
   }
   Value toValue(OpFoldResult size) {
     return getValueOrCreateConstantIndexOp(b, loc, size);
   }
-  Value sizeOf(Value tensor, int64_t dim) {
-    return b.createOrFold<tensor::DimOp>(loc, tensor, dim);
+  Value sizeOf(Value shaped, int64_t dim) {
+    if (isa<MemRefType>(shaped.getType()))
+      return b.createOrFold<memref::DimOp>(loc, shaped, dim);
+    return b.createOrFold<tensor::DimOp>(loc, shaped, dim);
   }
-  void verify(arith::CmpIPredicate predicate, Value actual, Value expected,
+  Value compare(CmpIPredicate predicate, Value lhs, Value rhs) {
+    return arith::CmpIOp::create(b, loc, predicate, lhs, rhs);
+  }
+  Value select(Value condition, Value lhs, Value rhs) {
+    return arith::SelectOp::create(b, loc, condition, lhs, rhs);
+  }
+  Value subtract(Value lhs, Value rhs) {
+    return b.createOrFold<arith::SubIOp>(loc, lhs, rhs);
+  }
+  void verify(CmpIPredicate predicate, Value actual, Value expected,
               const Twine &message) {
-    Value holds = arith::CmpIOp::create(b, loc, predicate, actual, expected);
+    Value holds = compare(predicate, actual, expected);
     cf::AssertOp::create(b, loc, holds, message.str());
   }
   void verifyEqual(Value actual, Value expected, const Twine &message) {
-    verify(arith::CmpIPredicate::eq, actual, expected, message);
+    verify(CmpIPredicate::eq, actual, expected, message);
+  }
+  void verifyNotNegative(Value size, const Twine &message) {
+    verify(CmpIPredicate::sge, size, constant(0), message);
   }
   Value multiply(ValueRange sizes);
+  std::pair<Value, Value> multiplySigned(Value lhs, Value rhs);
+
+  template <typename Op> void checkExpandShape(Op op);
+  template <typename Op> void checkReshape(Op op);
+  template <typename Op> void checkInsertion(Op op);
+  void checkSlice(OffsetSizeAndStrideOpInterface op, Value whole,
+                  StringRef name, bool hasUpstream);
+  void checkIndex(Value shaped, int64_t dim, Value index, int64_t count);
+  void checkVector(Value base, ValueRange indices, VectorType type);
+  Extent findExtent(Value offset, ValueRange sizes, ValueRange strides);
 
   OpBuilder b;
   Location loc;
 };
 } // namespace
 
-/// The product of `sizes`; -1 if it is not an index.
+/// The product of `sizes` without a sign; the greatest number if it is more.
 Value SizeChecks::multiply(ValueRange sizes) {
   Value product = constant(1), zero = constant(0), overflow = constant(-1);
   for (Value size : sizes) {
     auto next = arith::MulUIExtendedOp::create(b, loc, product, size);
-    Value fits = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                       next.getHigh(), zero);
-    product = arith::SelectOp::create(b, loc, fits, next.getLow(), overflow);
+    Value fits = compare(CmpIPredicate::eq, next.getHigh(), zero);
+    product = select(fits, next.getLow(), overflow);
   }
   return product;
 }
+
+/// The product, and whether it has not overflowed. In i64, as upstream folds
+/// the high half of a product by 1 to an arith.extsi, which index lacks.
+std::pair<Value, Value> SizeChecks::multiplySigned(Value lhs, Value rhs) {
+  Type i64 = b.getI64Type(), index = b.getIndexType();
+  auto product = arith::MulSIExtendedOp::create(
+      b, loc, b.createOrFold<arith::IndexCastOp>(loc, i64, lhs),
+      b.createOrFold<arith::IndexCastOp>(loc, i64, rhs));
+  Value low = product.getLow();
+  Value width = arith::ConstantIntOp::create(b, loc, 63, 64);
+  Value sign = arith::ShRSIOp::create(b, loc, low, width);
+  return {arith::IndexCastOp::create(b, loc, index, low),
+          compare(CmpIPredicate::eq, product.getHigh(), sign)};
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
 
 void SizeChecks::check(tensor::ConcatOp op) {
   Value first = op.getInputs().front();
@@ -77,7 +174,7 @@ void SizeChecks::check(tensor::ConcatOp op) {
                         Twine(i + 1) + " to be that of input 0");
 }
 
-void SizeChecks::check(tensor::ExpandShapeOp op) {
+template <typename Op> void SizeChecks::checkExpandShape(Op op) {
   SmallVector<OpFoldResult> shape = op.getMixedOutputShape();
   for (auto [dim, group] : llvm::enumerate(op.getReassociationIndices())) {
     SmallVector<Value> sizes;
@@ -89,38 +186,62 @@ void SizeChecks::check(tensor::ExpandShapeOp op) {
   }
 }
 
-void SizeChecks::check(tensor::InsertSliceOp op) {
-  auto unsignedAtMost = arith::CmpIPredicate::ule;
-  Value one = constant(1);
+/// Checks that a slice is in `whole`. Upstream's checks of a slice hold as long
+/// as its last element does not overflow.
+void SizeChecks::checkSlice(OffsetSizeAndStrideOpInterface op, Value whole,
+                            StringRef name, bool hasUpstream) {
   for (auto [dim, offset, size, stride] : llvm::enumerate(
            op.getMixedOffsets(), op.getMixedSizes(), op.getMixedStrides())) {
-    Value room = sizeOf(op.getDest(), dim), start = toValue(offset);
+    if (hasUpstream && isa<Attribute>(size) && isa<Attribute>(stride))
+      continue;
+    Value room = sizeOf(whole, dim), start = toValue(offset);
+    Value count = toValue(size), zero = constant(0), one = constant(1);
     std::string where = " of the slice in dim " + std::to_string(dim);
-    verify(unsignedAtMost, start, room,
-           "expected offset" + where + " to be at most the size of dest");
+    std::string limit = " to be at most the size of " + name.str();
+    verifyNotNegative(count, "expected size" + where + " to be at least 0");
+    verify(CmpIPredicate::ule, start, room, "expected offset" + where + limit);
+    auto [last, fits] = multiplySigned(subtract(count, one), toValue(stride));
+    last = arith::AddIOp::create(b, loc, start, last);
+    fits = arith::AndIOp::create(b, loc, fits,
+                                 compare(CmpIPredicate::sge, last, zero));
+    Value end =
+        select(fits, arith::AddIOp::create(b, loc, last, one), constant(-1));
     // An empty slice has no last element.
-    Value count = toValue(size);
-    Value steps = arith::SubIOp::create(
-        b, loc, arith::MaxSIOp::create(b, loc, count, one), one);
-    Value last = arith::AddIOp::create(
-        b, loc, start, arith::MulIOp::create(b, loc, steps, toValue(stride)));
-    Value isEmpty = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                          count, constant(0));
-    Value end = arith::SelectOp::create(
-        b, loc, isEmpty, start, arith::AddIOp::create(b, loc, last, one));
-    verify(unsignedAtMost, end, room,
-           "expected end" + where + " to be at most the size of dest");
+    end = select(compare(CmpIPredicate::eq, count, zero), start, end);
+    verify(CmpIPredicate::ule, end, room, "expected end" + where + limit);
+    // The first element is the last one in memory if the stride is negative.
+    if (getConstantIntValue(stride).value_or(-1) < 0) {
+      Value next = arith::AddIOp::create(b, loc, start, one);
+      verify(CmpIPredicate::ule,
+             select(compare(CmpIPredicate::eq, count, zero), start, next), room,
+             "expected end of the first element" + where + limit);
+    }
+  }
+}
+
+template <typename Op> void SizeChecks::checkInsertion(Op op) {
+  auto slice = cast<OffsetSizeAndStrideOpInterface>(op.getOperation());
+  checkSlice(slice, op.getDest(), "dest", /*hasUpstream=*/false);
+  llvm::SmallBitVector dropped = op.getDroppedDims();
+  int64_t from = 0;
+  for (auto [dim, size] : llvm::enumerate(op.getMixedSizes())) {
+    if (dropped.test(dim))
+      continue;
+    Value actual = sizeOf(op.getSource(), from++);
+    if (isa<Value>(size) || actual.getDefiningOp<tensor::DimOp>())
+      verifyEqual(actual, toValue(size),
+                  "expected size of dim " + Twine(from - 1) +
+                      " of source to be that of the slice");
   }
 }
 
 void SizeChecks::check(tensor::PadOp op) {
-  auto atLeast = arith::CmpIPredicate::sge;
   for (auto [dim, low, high] :
        llvm::enumerate(op.getMixedLowPad(), op.getMixedHighPad())) {
-    verify(atLeast, toValue(low), constant(0),
-           "expected low padding of dim " + Twine(dim) + " to be at least 0");
-    verify(atLeast, toValue(high), constant(0),
-           "expected high padding of dim " + Twine(dim) + " to be at least 0");
+    verifyNotNegative(toValue(low), "expected low padding of dim " +
+                                        Twine(dim) + " to be at least 0");
+    verifyNotNegative(toValue(high), "expected high padding of dim " +
+                                         Twine(dim) + " to be at least 0");
     if (!op.getResultType().isDynamicDim(dim))
       verifyEqual(
           arith::AddIOp::create(
@@ -132,18 +253,27 @@ void SizeChecks::check(tensor::PadOp op) {
   }
 }
 
-void SizeChecks::check(tensor::ReshapeOp op) {
-  auto source = dyn_cast<RankedTensorType>(op.getSource().getType());
-  auto shape = cast<RankedTensorType>(op.getShape().getType());
-  if (!source || shape.isDynamicDim(0))
+template <typename Op> void SizeChecks::checkReshape(Op op) {
+  auto source = cast<ShapedType>(op.getSource().getType());
+  auto shape = cast<ShapedType>(op.getShape().getType());
+  if (!source.hasRank() || shape.isDynamicDim(0))
     return;
   SmallVector<Value> from, to;
   for (int64_t dim : llvm::seq(source.getRank()))
     from.push_back(sizeOf(op.getSource(), dim));
+  auto result = cast<ShapedType>(op.getResult().getType());
   for (int64_t i : llvm::seq(shape.getDimSize(0))) {
-    Value size = tensor::ExtractOp::create(b, loc, op.getShape(), constant(i));
+    Value size;
+    if (isa<MemRefType>(shape))
+      size = memref::LoadOp::create(b, loc, op.getShape(), constant(i));
+    else
+      size = tensor::ExtractOp::create(b, loc, op.getShape(), constant(i));
     if (!size.getType().isIndex())
       size = arith::IndexCastOp::create(b, loc, b.getIndexType(), size);
+    if (result.hasRank() && !result.isDynamicDim(i))
+      verifyEqual(size, constant(result.getDimSize(i)),
+                  "expected element " + Twine(i) +
+                      " of shape to be the size of the result type");
     to.push_back(size);
   }
   verifyEqual(multiply(to), multiply(from),
@@ -171,14 +301,228 @@ void SizeChecks::checkElementwise(Operation *op) {
   }
 }
 
+void SizeChecks::check(bufferization::MaterializeInDestinationOp op) {
+  auto source = dyn_cast<RankedTensorType>(op.getSource().getType());
+  auto dest = dyn_cast<ShapedType>(op.getDest().getType());
+  if (!source || !dest.hasRank())
+    return;
+  for (int64_t dim : llvm::seq(source.getRank()))
+    if (source.isDynamicDim(dim) || dest.isDynamicDim(dim))
+      verifyEqual(sizeOf(op.getDest(), dim), sizeOf(op.getSource(), dim),
+                  "expected size of dim " + Twine(dim) +
+                      " of dest to be that of source");
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+void SizeChecks::checkNewSizes(ValueRange sizes) {
+  for (auto [i, size] : llvm::enumerate(sizes))
+    if (!isa_and_present<memref::DimOp, tensor::DimOp>(size.getDefiningOp()))
+      verifyNotNegative(size, "expected dynamic size " + Twine(i) +
+                                  " to be at least 0");
+}
+
+void SizeChecks::checkSteps(ValueRange steps) {
+  for (Value step : steps) {
+    if (getConstantIntValue(step))
+      continue; // The verifiers have checked it.
+    Value one =
+        arith::ConstantOp::create(b, loc, b.getIntegerAttr(step.getType(), 1));
+    verify(CmpIPredicate::sge, step, one, "expected step to be at least 1");
+  }
+}
+
+/// A reshape takes the stride of the last dim of a group for all of them.
+void SizeChecks::check(memref::CollapseShapeOp op) {
+  MemRefType type = op.getSrcType();
+  if (type.getLayout().isIdentity())
+    return;
+  auto source = memref::ExtractStridedMetadataOp::create(b, loc, op.getSrc());
+  for (ReassociationIndices &group : op.getReassociationIndices()) {
+    Value expected = source.getStrides()[group.back()];
+    for (int64_t dim : llvm::reverse(group)) {
+      Value size = sizeOf(op.getSrc(), dim), stride = source.getStrides()[dim];
+      // That of a dim with one element is not used.
+      Value isUnit = compare(CmpIPredicate::eq, size, constant(1));
+      if (dim != group.back())
+        verifyEqual(select(isUnit, expected, stride), expected,
+                    "expected stride of dim " + Twine(dim) +
+                        " of src to be that of one dim with those after it");
+      expected = arith::MulIOp::create(b, loc, expected, size);
+    }
+  }
+}
+
+/// The elements of a buffer that is not empty.
+Extent SizeChecks::findExtent(Value offset, ValueRange sizes,
+                              ValueRange strides) {
+  Value most = constant(kMostElements), least = constant(-kMostElements);
+  Value zero = constant(0), one = constant(1);
+  auto clamp = [&](Value value) -> Value {
+    value = arith::MinSIOp::create(b, loc, value, most);
+    return arith::MaxSIOp::create(b, loc, value, least);
+  };
+  Extent extent = {clamp(offset), clamp(offset)};
+  for (auto [size, stride] : llvm::zip_equal(sizes, strides)) {
+    auto [step, fits] = multiplySigned(subtract(size, one), stride);
+    step = clamp(select(fits, step, most));
+    extent.first = arith::AddIOp::create(
+        b, loc, extent.first, arith::MinSIOp::create(b, loc, step, zero));
+    extent.last = arith::AddIOp::create(
+        b, loc, extent.last, arith::MaxSIOp::create(b, loc, step, zero));
+  }
+  return extent;
+}
+
+/// The buffer of which `buffer` is a part with the same elements.
+static Value findWhole(Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  while (auto view = buffer.getDefiningOp<ViewLikeOpInterface>()) {
+    auto source = dyn_cast<MemRefType>(view.getViewSource().getType());
+    if (!source || source.getElementType() != type.getElementType())
+      break;
+    buffer = view.getViewSource();
+  }
+  return buffer;
+}
+
+void SizeChecks::check(memref::ReinterpretCastOp op) {
+  auto type = dyn_cast<MemRefType>(op.getSource().getType());
+  if (!type)
+    return;
+  auto whole = memref::ExtractStridedMetadataOp::create(
+      b, loc, findWhole(op.getSource()));
+  auto toValues = [&](ArrayRef<OpFoldResult> all) {
+    return llvm::map_to_vector(all,
+                               [&](OpFoldResult one) { return toValue(one); });
+  };
+  SmallVector<Value> sizes = toValues(op.getMixedSizes());
+  Value isEmpty = arith::ConstantIntOp::create(b, loc, 0, 1),
+        zero = constant(0);
+  for (auto [dim, size] : llvm::enumerate(sizes)) {
+    if (op.isDynamicSize(dim))
+      verifyNotNegative(size, "expected size of dim " + Twine(dim) +
+                                  " of the cast to be at least 0");
+    isEmpty = arith::OrIOp::create(b, loc, isEmpty,
+                                   compare(CmpIPredicate::eq, size, zero));
+  }
+  Extent room =
+      findExtent(whole.getOffset(), whole.getSizes(), whole.getStrides());
+  Extent cast = findExtent(toValue(op.getMixedOffsets().front()), sizes,
+                           toValues(op.getMixedStrides()));
+  for (Value size : whole.getSizes())
+    // Nothing is in an empty one.
+    room.last = select(compare(CmpIPredicate::eq, size, zero),
+                       constant(-2 * kMostElements), room.last);
+  verify(CmpIPredicate::sge, select(isEmpty, room.first, cast.first),
+         room.first,
+         "expected first element of the cast to be one of the source's memory");
+  verify(CmpIPredicate::sle, select(isEmpty, room.last, cast.last), room.last,
+         "expected last element of the cast to be one of the source's memory");
+}
+
+void SizeChecks::check(memref::ViewOp op) {
+  auto type = op.getType();
+  Value room = sizeOf(op.getSource(), 0);
+  SmallVector<Value> sizes;
+  unsigned dynamic = 0;
+  for (int64_t size : type.getShape())
+    sizes.push_back(ShapedType::isDynamic(size) ? op.getSizes()[dynamic++]
+                                                : constant(size));
+  Type element = type.getElementType();
+  int64_t bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+  sizes.push_back(constant(llvm::divideCeil(bits, 8)));
+  Value bytes = multiply(sizes);
+  verify(CmpIPredicate::ule, bytes, room,
+         "expected bytes of the view to be at most those of source");
+  verify(CmpIPredicate::ule, op.getByteShift(), subtract(room, bytes),
+         "expected byte_shift to be at most the bytes of source after it");
+}
+
+//===----------------------------------------------------------------------===//
+// Vectors
+//===----------------------------------------------------------------------===//
+
+/// Checks that `count` elements from `index` on are in `dim`.
+void SizeChecks::checkIndex(Value shaped, int64_t dim, Value index,
+                            int64_t count) {
+  std::string name = "expected index of dim " + std::to_string(dim);
+  verifyNotNegative(index, name + " to be at least 0");
+  verify(CmpIPredicate::sle, index,
+         subtract(sizeOf(shaped, dim), constant(count)),
+         name + " to be at most its size less the " + Twine(count) +
+             " elements of the access");
+}
+
+void SizeChecks::checkVector(Value base, ValueRange indices, VectorType type) {
+  int64_t first = static_cast<int64_t>(indices.size()) - type.getRank();
+  // An element of the memory may be a vector.
+  if (isa<VectorType>(cast<MemRefType>(base.getType()).getElementType()))
+    first = static_cast<int64_t>(indices.size());
+  for (auto [dim, index] : llvm::enumerate(indices)) {
+    int64_t place = static_cast<int64_t>(dim) - first;
+    checkIndex(base, dim, index, place >= 0 ? type.getDimSize(place) : 1);
+  }
+}
+
+void SizeChecks::check(VectorTransferOpInterface op) {
+  Value base = op.getBase();
+  bool hasMask = op.getMask() || isa<vector::MaskOp>(op->getParentOp());
+  for (auto [dim, index] : llvm::enumerate(op.getIndices())) {
+    int64_t count = 1;
+    bool isChecked = false; // by the lowering, or by the author's mask
+    for (auto [i, expr] :
+         llvm::enumerate(op.getPermutationMap().getResults())) {
+      auto position = dyn_cast<AffineDimExpr>(expr);
+      if (!position || position.getPosition() != dim)
+        continue;
+      count = op.getVectorType().getDimSize(i);
+      isChecked = hasMask || !op.isDimInBounds(i);
+    }
+    if (isChecked) {
+      // Upstream computes the mask of what is there with 32 bits.
+      constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+      std::string name = "expected index of dim " + std::to_string(dim);
+      verifyNotNegative(index, name + " to be at least 0");
+      verify(CmpIPredicate::sle, subtract(index, sizeOf(base, dim)),
+             constant(kMost),
+             name + " to be at most " + Twine(kMost) + " beyond its size");
+    } else {
+      checkIndex(base, dim, index, count);
+    }
+  }
+}
+
 void mlir::bngrad::addSizeChecks(func::FuncOp function) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) { ops.push_back(op); });
   for (Operation *op : ops)
     llvm::TypeSwitch<Operation *>(op)
-        .Case<tensor::ConcatOp, tensor::ExpandShapeOp, tensor::InsertSliceOp,
-              tensor::PadOp, tensor::ReshapeOp>(
+        .Case<tensor::ConcatOp, tensor::ExpandShapeOp, tensor::ExtractSliceOp,
+              tensor::InsertSliceOp, tensor::ParallelInsertSliceOp,
+              tensor::PadOp, tensor::ReshapeOp,
+              bufferization::MaterializeInDestinationOp,
+              memref::CollapseShapeOp, memref::ExpandShapeOp,
+              memref::ReinterpretCastOp, memref::ReshapeOp, memref::SubViewOp,
+              memref::ViewOp, VectorTransferOpInterface, vector::LoadOp,
+              vector::StoreOp>(
             [](auto checked) { SizeChecks(checked).check(checked); })
+        .Case<tensor::EmptyOp, tensor::GenerateOp>([](auto created) {
+          SizeChecks(created).checkNewSizes(created->getOperands());
+        })
+        .Case<tensor::SplatOp, memref::AllocOp, memref::AllocaOp,
+              bufferization::AllocTensorOp>([](auto created) {
+          SizeChecks(created).checkNewSizes(created.getDynamicSizes());
+        })
+        .Case([](LoopLikeOpInterface loop) {
+          if (std::optional<SmallVector<OpFoldResult>> steps =
+                  loop.getLoopSteps())
+            for (OpFoldResult step : *steps)
+              if (auto value = dyn_cast<Value>(step))
+                SizeChecks(loop).checkSteps(value);
+        })
         .Default([](Operation *other) {
           if (OpTrait::hasElementwiseMappableTraits(other))
             SizeChecks(other).checkElementwise(other);

@@ -13,10 +13,10 @@
 
 namespace mlir::bngrad {
 
-/// Adds the run-time checks of sizes that upstream lacks, as cf.assert before
-/// each op: of `tensor.concat`, `tensor.expand_shape`, `tensor.insert_slice`,
-/// `tensor.pad` and `tensor.reshape`, and of element-wise ops. Each compares
-/// two index values, the actual and the expected one.
+/// Adds the run-time checks of sizes and indices that upstream lacks, as
+/// cf.assert before each op, or before the op whose region takes no others.
+/// Where each compares two index values, these are the actual and the expected
+/// one. docs/ahead-of-time.md lists the ops.
 void addSizeChecks(func::FuncOp function);
 
 } // namespace mlir::bngrad

@@ -545,6 +545,42 @@ def BNGradDropUnsignedWrapPass : Pass<"bngrad-drop-unsigned-wrap"> {
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def BNGradGuardDivisionsPass : Pass<"bngrad-guard-divisions"> {
+  let summary = "Define integer divisions that CPUs trap on";
+  let description = [{
+    Needs: the LLVM dialect.
+    Gives: divisions of integers by values that are not constant as StableHLO
+           defines them, outside of kernels. x / 0 has all bits set, and the
+           remainder is x; the least integer / -1 is that integer, and the
+           remainder is 0.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    llvm.func @f(%x: i64, %y: i64) -> i64 {
+      %0 = llvm.urem %x, %y : i64
+      llvm.return %0 : i64
+    }
+    ```
+
+    After:
+
+    ```mlir
+    llvm.func @f(%x: i64, %y: i64) -> i64 {
+      %0 = llvm.mlir.constant(0 : i64) : i64
+      %1 = llvm.mlir.constant(1 : i64) : i64
+      %2 = llvm.icmp "eq" %y, %0 : i64
+      %3 = llvm.select %2, %1, %y : i1, i64
+      %4 = llvm.urem %x, %3 : i64
+      %5 = llvm.select %2, %x, %4 : i1, i64
+      llvm.return %5 : i64
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def BNGradLoopAnnotationsPass : Pass<"bngrad-loop-annotations"> {
   let summary = "Move loop annotations to the branches that LLVM reads";
   let description = [{
