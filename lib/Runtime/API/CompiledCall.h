@@ -14,6 +14,7 @@
 
 #include "../Kernels/Kernels.h"
 
+#include <memory>
 #include <string>
 
 namespace bngrad {
@@ -57,7 +58,7 @@ private:
   void describe(Operand operand, const Dims &dims);
   void setParameters(const CallData &call, Parameters &parameters) const;
 
-  const bngradKernel_t *kernel = nullptr;
+  std::shared_ptr<const bngradKernel_t> kernel;
   size_t workspaceSize = 0;
   /// Null: on a CPU.
   const CudaLibrary *cuda = nullptr;
