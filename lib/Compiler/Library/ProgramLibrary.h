@@ -68,10 +68,10 @@ typedef struct {
 /* Compiles a program. The result is JSON:
  *
  *   {"entry": "f", "parameters": [{"name": "x", "type": "f32",
- *     "shape": [2, -1], "is_result": false, "is_memory": false}]}
+ *     "shape": [2, -1], "is_result": false, "is_written": false}]}
  *
  * with arguments before results, -1 for a dynamic size, and null for the shape
- * of a scalar. `is_memory`: a memref, which the program may write to. */
+ * of a scalar. `is_written`: a memref that the program may write to. */
 int32_t bngradCreateProgram(const bngradProgramRequest_t *request,
                             bngradProgram_t *program,
                             bngradProgramEntries_t *entries);

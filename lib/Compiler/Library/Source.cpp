@@ -8,7 +8,10 @@
 
 #include "Source.h"
 
+#include "Compilation.h"
+
 #include "BNGrad/Dialect/ForeignDialects.h"
+#include "BNGrad/Dialect/Nesting.h"
 #include "BNGrad/InitAll.h"
 
 #include "mlir/Parser/Parser.h"
@@ -37,16 +40,21 @@ static StringRef getName(DiagnosticSeverity severity) {
   llvm_unreachable("an unknown severity");
 }
 
+/// A diagnostic without a location.
+static json::Object makeObject(StringRef severity, StringRef message) {
+  return json::Object{
+      {"severity", severity}, {"message", json::fixUTF8(message)},
+      {"file", ""},           {"line", 0},
+      {"column", 0},          {"notes", json::Array()}};
+}
+
 static json::Object toJson(Diagnostic &diagnostic) {
+  json::Object object =
+      makeObject(getName(diagnostic.getSeverity()), diagnostic.str());
   json::Array notes;
   for (Diagnostic &note : diagnostic.getNotes())
     notes.push_back(toJson(note));
-  json::Object object{{"severity", getName(diagnostic.getSeverity())},
-                      {"message", json::fixUTF8(diagnostic.str())},
-                      {"file", ""},
-                      {"line", 0},
-                      {"column", 0},
-                      {"notes", std::move(notes)}};
+  object["notes"] = std::move(notes);
   // A module without an op of its own has line 0.
   if (auto place = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>();
       place && place.getLine() != 0) {
@@ -72,6 +80,8 @@ Source::Source(bool allowUnregisteredDialects) {
 }
 
 LogicalResult Source::parse(StringRef text) {
+  if (failed(verifyNesting(text, kSourceName, context.get())))
+    return failure();
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(
       llvm::MemoryBuffer::getMemBufferCopy(text, kSourceName), llvm::SMLoc());
@@ -83,12 +93,10 @@ LogicalResult Source::emitError(const Twine &message) {
   return mlir::emitError(UnknownLoc::get(context.get()), message);
 }
 
-int32_t Source::fail(const bngradTake_t &take) {
+std::string Source::takeDiagnostics() {
   std::string text;
-  llvm::raw_string_ostream os(text);
-  os << json::Value(std::move(diagnostics));
-  take.function(take.context, text.data(), text.size());
-  return 1;
+  llvm::raw_string_ostream(text) << json::Value(std::move(diagnostics));
+  return text;
 }
 
 std::unique_ptr<MLIRContext> Source::takeContext() {
@@ -97,7 +105,32 @@ std::unique_ptr<MLIRContext> Source::takeContext() {
   return std::move(context);
 }
 
-int32_t mlir::bngrad::succeed(const bngradTake_t &take, StringRef text) {
+/// An error as JSON, without a context.
+static std::string printError(StringRef message) {
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << json::Value(json::Array{makeObject("error", message)});
+  return text;
+}
+
+int32_t mlir::bngrad::runAndTake(
+    const bngradTake_t &take, bool allowUnregisteredDialects,
+    function_ref<FailureOr<std::string>(Source &)> function) {
+  std::string text;
+  bool isGood = false;
+  {
+    Compilation compilation;
+    if (compilation) {
+      Source source(allowUnregisteredDialects);
+      FailureOr<std::string> result = function(source);
+      isGood = succeeded(result);
+      text = isGood ? std::move(*result) : source.takeDiagnostics();
+    } else {
+      text = printError(Compilation::kError);
+    }
+  }
+  // Python's function waits for its lock, which another thread may hold while
+  // it waits in fork() for this compilation.
   take.function(take.context, text.data(), text.size());
-  return 0;
+  return isGood ? 0 : 1;
 }

@@ -21,10 +21,10 @@ unsigned chipNumber(const std::string &name) {
 Chip findChip(const std::string &name) {
   // Shared memory is from the CUDA programming guide, table of compute
   // capabilities; the number of multiprocessors is that of a common board.
-  static const struct {
+  const struct {
     unsigned number;
     Chip chip;
-  } kChips[] = {
+  } chips[] = {
       {75, {"", 64 << 10, 40, 1024, false}},
       {80, {"", 163 << 10, 108, 2048, false}},
       {86, {"", 99 << 10, 84, 1536, false}},
@@ -35,8 +35,8 @@ Chip findChip(const std::string &name) {
       {120, {"", 99 << 10, 188, 1536, true}},
   };
   unsigned number = chipNumber(name);
-  Chip result = kChips[0].chip;
-  for (const auto &entry : kChips)
+  Chip result = chips[0].chip;
+  for (const auto &entry : chips)
     if (entry.number <= number)
       result = entry.chip;
   result.name = name;

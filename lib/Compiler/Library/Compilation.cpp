@@ -1,0 +1,79 @@
+//===- Compilation.cpp - compilations, fork and exit ----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compilation.h"
+
+#include <atomic>
+#include <cstdlib>
+
+#include <pthread.h>
+
+using namespace mlir::bngrad;
+
+/// Compilations read, fork() and exit() write. Those who wait to write come
+/// first, as there may always be a compilation.
+static const pthread_rwlock_t kUnlocked =
+    PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+static pthread_rwlock_t lock = kUnlocked;
+
+/// Whether exit() has begun.
+static std::atomic<bool> isEnding{false};
+
+/// Compilations of this thread, within which it may fork or call another one.
+static thread_local int numOwn = 0;
+
+static void beforeFork() {
+  if (numOwn == 0)
+    pthread_rwlock_wrlock(&lock);
+}
+
+static void afterForkInParent() {
+  if (numOwn == 0)
+    pthread_rwlock_unlock(&lock);
+}
+
+/// The lock knows the thread that took it, which has another number here.
+static void afterForkInChild() {
+  lock = kUnlocked;
+  if (numOwn > 0)
+    pthread_rwlock_rdlock(&lock);
+}
+
+/// Waits for the compilations of other threads, at the beginning of exit().
+static void end() {
+  isEnding = true;
+  if (numOwn > 0)
+    return;
+  pthread_rwlock_wrlock(&lock);
+  pthread_rwlock_unlock(&lock);
+}
+
+Compilation::Compilation() {
+  // Not when the library is loaded: on older systems pthread_atfork waits for a
+  // fork, which waits for the one that loads libraries.
+  static std::atomic<bool> isRegistered{false};
+  if (!isRegistered.exchange(true))
+    pthread_atfork(beforeFork, afterForkInParent, afterForkInChild);
+  if (numOwn++ == 0)
+    pthread_rwlock_rdlock(&lock);
+  isAllowed = !isEnding;
+}
+
+Compilation::~Compilation() {
+  if (--numOwn == 0)
+    pthread_rwlock_unlock(&lock);
+  // LLVM's objects that this compilation was the first to use are destroyed
+  // before those of earlier ones, so exit() calls the last function first.
+  // After these compilations there are hardly any new ones.
+  static std::atomic<int> numRegistered{0};
+  constexpr int kMostRegistered = 16;
+  if (isAllowed && numRegistered < kMostRegistered) {
+    ++numRegistered;
+    std::atexit(end);
+  }
+}
