@@ -16,13 +16,14 @@
 
 namespace bngrad::python {
 
-/// A program that libBNGradCompiler.so has compiled, which must outlive it.
+/// A program that libBNGradCompiler.so has compiled.
 class Program {
 public:
   /// `entries`: the addresses of those in bngradProgramEntries_t, in order, 0:
   /// null. `parameters`: a tuple of each one's name, type in MLIR, shape or
-  /// None, whether it is a result, and whether it is a memref.
-  Program(nb::handle entries, nb::handle parameters);
+  /// None, whether it is a result, and whether its array is written to. `code`:
+  /// the object that frees the code when it is freed itself.
+  Program(nb::handle entries, nb::handle parameters, nb::handle code);
 
   /// Calls the program: its result, a tuple of several, or None. Results are of
   /// the library of the first array, or of numpy. Throws the text of the
@@ -35,12 +36,14 @@ private:
   struct Parameter {
     std::string name;
     Dtype dtype;
-    bool isScalar, isResult, isMemory;
+    bool isScalar, isResult, isWritten;
     std::vector<int64_t> shape; // negative: dynamic
     size_t start;               // of its descriptor or value, in words
   };
   class Frame;
 
+  /// A call holds the program, and so the code.
+  nb::object code;
   Entry checked, diagnose, workspace, infer;
   std::vector<Parameter> parameters; // arguments, then results
   size_t numArguments = 0, numWords = 0;

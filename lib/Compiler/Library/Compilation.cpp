@@ -12,6 +12,7 @@
 #include <cstdlib>
 
 #include <pthread.h>
+#include <unistd.h>
 
 using namespace mlir::bngrad;
 
@@ -21,8 +22,9 @@ static const pthread_rwlock_t kUnlocked =
     PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 static pthread_rwlock_t lock = kUnlocked;
 
-/// Whether exit() has begun.
+/// Whether exit() has begun, and the thread that has called it.
 static std::atomic<bool> isEnding{false};
+static pthread_t endingThread;
 
 /// Compilations of this thread, within which it may fork or call another one.
 static thread_local int numOwn = 0;
@@ -44,9 +46,11 @@ static void afterForkInChild() {
     pthread_rwlock_rdlock(&lock);
 }
 
-/// Waits for the compilations of other threads, at the beginning of exit().
-static void end() {
-  isEnding = true;
+void Compilation::end() {
+  if (!isEnding) {
+    endingThread = pthread_self();
+    isEnding = true;
+  }
   if (numOwn > 0)
     return;
   pthread_rwlock_wrlock(&lock);
@@ -57,11 +61,19 @@ Compilation::Compilation() {
   // Not when the library is loaded: on older systems pthread_atfork waits for a
   // fork, which waits for the one that loads libraries.
   static std::atomic<bool> isRegistered{false};
-  if (!isRegistered.exchange(true))
+  if (!isRegistered.exchange(true)) {
     pthread_atfork(beforeFork, afterForkInParent, afterForkInChild);
+    std::atexit(end);
+  }
   if (numOwn++ == 0)
     pthread_rwlock_rdlock(&lock);
   isAllowed = !isEnding;
+  if (isAllowed || pthread_equal(pthread_self(), endingThread))
+    return;
+  if (numOwn == 1)
+    pthread_rwlock_unlock(&lock);
+  for (;;)
+    pause();
 }
 
 Compilation::~Compilation() {

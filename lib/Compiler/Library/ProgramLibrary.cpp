@@ -20,7 +20,11 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/MemAlloc.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <cstdlib>
+#include <cstring>
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -274,5 +278,19 @@ int32_t bngradPrintProgram(const bngradProgramRequest_t *request,
       request->take, /*allowUnregisteredDialects=*/true,
       [&](Source &source) { return print(*request, form, source); });
 }
+
+void bngradTakeText(void *context, const char *text, size_t size) {
+  auto *taken = static_cast<bngradText_t *>(context);
+  taken->text = static_cast<char *>(llvm::safe_malloc(size));
+  taken->size = size;
+  std::memcpy(taken->text, text, size);
+}
+
+void bngradFreeText(bngradText_t *text) {
+  std::free(text->text);
+  *text = {};
+}
+
+void bngradEndCompilations() { Compilation::end(); }
 
 const char *bngradCompilerVersion() { return BNGRAD_VERSION; }

@@ -38,6 +38,18 @@ typedef struct {
   void *context;
 } bngradTake_t;
 
+/* A text that was taken, in memory of malloc. */
+typedef struct {
+  char *text;
+  size_t size;
+} bngradText_t;
+
+/* The function of a bngradTake_t whose context is a bngradText_t. A function of
+ * Python would need its lock, for which a thread that the end of the process
+ * finds there waits for ever, or is torn out of this library. */
+void bngradTakeText(void *context, const char *text, size_t size);
+void bngradFreeText(bngradText_t *text);
+
 typedef struct {
   /* MLIR, as text or bytecode. */
   const char *text;
@@ -88,6 +100,11 @@ int32_t bngradPrintProgram(const bngradProgramRequest_t *request,
 int32_t bngradRunPasses(const char *text, size_t text_size,
                         const char *pipeline, const char *const *passes,
                         size_t num_passes, bngradTake_t take);
+
+/* Waits for the compilations of other threads. Those that begin later wait for
+ * the end of the process, which must be near; exit() does the same, but LLVM may
+ * have destroyed objects by then that a first compilation was using. */
+void bngradEndCompilations(void);
 
 /* The version of the library, such as "0.1.0". */
 const char *bngradCompilerVersion(void);

@@ -129,8 +129,7 @@ int32_t mlir::bngrad::runAndTake(
       text = printError(Compilation::kError);
     }
   }
-  // Python's function waits for its lock, which another thread may hold while
-  // it waits in fork() for this compilation.
+  // Not within the compilation, for which another thread may wait in fork().
   take.function(take.context, text.data(), text.size());
   return isGood ? 0 : 1;
 }

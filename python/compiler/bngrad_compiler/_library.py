@@ -1,5 +1,6 @@
 """libBNGradCompiler.so, through lib/Compiler/Library/ProgramLibrary.h."""
 
+import atexit
 import contextlib
 import ctypes
 import functools
@@ -8,12 +9,15 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-_TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 _ON_ERROR = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
 
 
 class _Take(ctypes.Structure):
-    _fields_ = [("function", _TAKE), ("context", ctypes.c_void_p)]
+    _fields_ = [("function", ctypes.c_void_p), ("context", ctypes.c_void_p)]
+
+
+class _Text(ctypes.Structure):
+    _fields_ = [("text", ctypes.c_void_p), ("size", ctypes.c_size_t)]
 
 
 class _Request(ctypes.Structure):
@@ -63,6 +67,12 @@ def _load() -> ctypes.CDLL:
     library.bngradCreateProgram.argtypes = [request, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(_Entries)]
     library.bngradDestroyProgram.argtypes = [ctypes.c_void_p]
     library.bngradDestroyProgram.restype = None
+    library.bngradEndCompilations.argtypes = []
+    library.bngradEndCompilations.restype = None
+    # Daemon threads may compile when the interpreter ends.
+    atexit.register(library.bngradEndCompilations)
+    library.bngradFreeText.argtypes = [ctypes.POINTER(_Text)]
+    library.bngradFreeText.restype = None
     library.bngradPrintProgram.argtypes = [request, ctypes.c_char_p]
     library.bngradRunPasses.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p,
                                         ctypes.POINTER(ctypes.c_char_p), ctypes.c_size_t, _Take]
@@ -82,18 +92,17 @@ class _Result:
     """The text that a function of the library returns."""
 
     def __init__(self) -> None:
-        self.text = ""
-        # Without a reference the function would be freed.
-        self._function = _TAKE(self._set)
-        self.take = _Take(self._function, None)
-
-    def _set(self, _context: int | None, text: int, size: int) -> None:
-        self.text = ctypes.string_at(text, size).decode(errors="replace")
+        self._text = _Text()
+        self.take = _Take(ctypes.cast(_load().bngradTakeText, ctypes.c_void_p), ctypes.addressof(self._text))
 
     def get(self, status: int) -> str:
+        try:
+            text = ctypes.string_at(self._text.text, self._text.size).decode(errors="replace")
+        finally:
+            _load().bngradFreeText(ctypes.byref(self._text))
         if status != 0:
-            raise Failure(json.loads(self.text))
-        return self.text
+            raise Failure(json.loads(text))
+        return text
 
 
 def _make_request(result: _Result, text: bytes, entry: bytes | None, schedule: bytes | None,
@@ -112,7 +121,12 @@ def create(text: bytes, entry: bytes | None, schedule: bytes | None,
     result, handle, entries = _Result(), ctypes.c_void_p(), _Entries()
     request = _make_request(result, text, entry, schedule, chips)
     status = _load().bngradCreateProgram(ctypes.byref(request), ctypes.byref(handle), ctypes.byref(entries))
-    description: dict[str, Any] = json.loads(result.get(status))
+    try:
+        description: dict[str, Any] = json.loads(result.get(status))
+    except BaseException:
+        if handle.value is not None:
+            destroy(handle.value)
+        raise
     addresses = tuple(getattr(entries, name) or 0 for name in _ENTRIES)
     assert handle.value is not None
     return handle.value, addresses, description

@@ -10,6 +10,7 @@
 
 #include "../ErrorText.h"
 
+#include <atomic>
 #include <cstdlib>
 
 using namespace bngrad::torch;
@@ -47,18 +48,25 @@ static void runThreads(void *, int n, void (*body)(void *, int, int),
     runRange(0, n, &loop);
 }
 
-/// The handle of all calls; it lives as long as the process.
+/// The handle of all calls; it lives as long as the process. Two threads may
+/// make one at once, so that none waits for the other: a child of fork() could
+/// wait for ever.
 static bngradHandle_t getHandle() {
-  static bngradHandle_t shared = [] {
-    bngrad_threads_t threads = {sizeof(threads), nullptr, countThreads,
-                                runThreads};
-    bngradHandle_t handle = nullptr;
-    if (bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0) ||
-        bngradSetThreads(handle, &threads))
-      return bngradHandle_t{};
+  static std::atomic<bngradHandle_t> shared{nullptr};
+  if (bngradHandle_t handle = shared.load(std::memory_order_acquire))
     return handle;
-  }();
-  return shared;
+  bngrad_threads_t threads = {sizeof(threads), nullptr, countThreads,
+                              runThreads};
+  bngradHandle_t handle = nullptr, expected = nullptr;
+  if (bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0) ||
+      bngradSetThreads(handle, &threads)) {
+    bngradDestroyHandle(handle);
+    return nullptr;
+  }
+  if (shared.compare_exchange_strong(expected, handle))
+    return handle;
+  bngradDestroyHandle(handle);
+  return expected;
 }
 
 //===----------------------------------------------------------------------===//
@@ -306,7 +314,7 @@ static bool getData(const Problem &problem,
       return false;
     if (!isResult)
       data[i] = const_cast<void *>(constant);
-    if (!data[i])
+    if (!data[i] && tensor->isEmpty())
       data[i] = &none;
   }
   return true;
