@@ -22,8 +22,8 @@ public:
   Compilation(const Compilation &) = delete;
   Compilation &operator=(const Compilation &) = delete;
 
-  /// False, and why, in the thread that has called exit(): LLVM's objects may be
-  /// gone.
+  /// False, and why, in the thread that has called exit(): LLVM's objects may
+  /// be gone.
   explicit operator bool() const { return isAllowed; }
   static constexpr char kError[] =
       "expected a process that goes on, got one that has called exit";
