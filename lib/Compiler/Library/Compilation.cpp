@@ -57,14 +57,14 @@ void Compilation::end() {
   pthread_rwlock_unlock(&lock);
 }
 
+/// When the library is loaded. A fork that has begun before does not know the
+/// handlers; so who loads the library waits for its end before it compiles.
+[[gnu::constructor]] static void watchProcess() {
+  pthread_atfork(beforeFork, afterForkInParent, afterForkInChild);
+  std::atexit(Compilation::end);
+}
+
 Compilation::Compilation() {
-  // Not when the library is loaded: on older systems pthread_atfork waits for a
-  // fork, which waits for the one that loads libraries.
-  static std::atomic<bool> isRegistered{false};
-  if (!isRegistered.exchange(true)) {
-    pthread_atfork(beforeFork, afterForkInParent, afterForkInChild);
-    std::atexit(end);
-  }
   if (numOwn++ == 0)
     pthread_rwlock_rdlock(&lock);
   isAllowed = !isEnding;

@@ -318,6 +318,10 @@ static std::string compile(const std::string &folder, const std::string &key,
   bngradCompileFunction_t compiler = findCompiler(error);
   if (!compiler)
     return "";
+  // A fork that has begun before the compiler was loaded does not wait for it.
+  {
+    LoaderLock endOfFork;
+  }
   status = BNGRAD_INTERNAL_ERROR;
   struct Result {
     std::string image;

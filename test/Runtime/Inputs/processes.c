@@ -104,13 +104,13 @@ static int test_signals(void) {
 
 static int test_fork(void) {
   pthread_t thread;
-  int right = 0, count = 20;
+  int right = 0, count = 10;
   pthread_create(&thread, NULL, compute_on, NULL);
   for (int i = 0; i < count; ++i) {
     wait_ms(1 + 13 * i % 90);
     pid_t child = fork();
     if (child == 0) {
-      alarm(60);
+      alarm(300);
       /* The kernel that the other thread was at, and a new one. */
       int last = atomic_load(&next) - 1;
       _exit(compute(last) || compute(1e6 + i));
