@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -107,15 +106,6 @@ def _find_chips(target: str) -> bytes | None:
                          "BNGRAD_BAD_PARAM")
 
 
-class _Code:
-    """Compiled code, which is freed with this object."""
-
-    def __init__(self, compiler: Any, handle: int):
-        finalizer = weakref.finalize(self, compiler.destroy, handle)
-        # Threads may still call when the interpreter ends.
-        finalizer.atexit = False
-
-
 class Program:
     """A function of MLIR, compiled for this machine by bngrad.compile.
 
@@ -149,10 +139,9 @@ class Program:
         self._request = (_encode_text(text), None if entry is None else _encode("entry", entry),
                          None if schedule is None else _encode("schedule", schedule), _find_chips(target))
         try:
-            handle, addresses, description = self._compiler.create(*self._request)
+            code, addresses, description = self._compiler.create(*self._request)
         except self._compiler.Failure as failure:
             raise _make_error(failure) from None
-        code = _Code(self._compiler, handle)
         self.entry = description["entry"]
         parameters = [(fields["name"], fields["type"], fields["shape"], fields["is_result"], fields["is_written"])
                       for fields in description["parameters"]]

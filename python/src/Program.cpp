@@ -39,7 +39,7 @@ static Dtype findDtype(const std::string &name) {
 }
 
 Program::Program(nb::handle entries, nb::handle parameters, nb::handle code)
-    : code(nb::borrow(code)) {
+    : code(code) {
   auto entry = [&](size_t i) {
     return reinterpret_cast<Entry>(nb::cast<uintptr_t>(entries[i]));
   };

@@ -64,11 +64,12 @@ void Compilation::end() {
   std::atexit(Compilation::end);
 }
 
-Compilation::Compilation() {
+Compilation::Compilation(AtEnd atEnd) {
   if (numOwn++ == 0)
     pthread_rwlock_rdlock(&lock);
   isAllowed = !isEnding;
-  if (isAllowed || pthread_equal(pthread_self(), endingThread))
+  if (isAllowed || atEnd == AtEnd::Refuse ||
+      pthread_equal(pthread_self(), endingThread))
     return;
   if (numOwn == 1)
     pthread_rwlock_unlock(&lock);

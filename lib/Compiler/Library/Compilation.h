@@ -14,10 +14,12 @@ namespace mlir::bngrad {
 /// A use of LLVM by a function of this library; each function has one. fork()
 /// and exit() wait for those of other threads: the child of a fork would find
 /// LLVM's locks taken for ever, and exit() destroys LLVM's objects. When exit()
-/// has begun, those that other threads begin wait for the end of the process.
+/// has begun, those that other threads begin wait for the end of the process,
+/// or are refused.
 class Compilation {
 public:
-  Compilation();
+  enum class AtEnd { Wait, Refuse };
+  explicit Compilation(AtEnd atEnd = AtEnd::Wait);
   ~Compilation();
   Compilation(const Compilation &) = delete;
   Compilation &operator=(const Compilation &) = delete;

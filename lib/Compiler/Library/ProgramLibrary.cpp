@@ -197,7 +197,9 @@ int32_t bngradCreateProgram(const bngradProgramRequest_t *request,
 }
 
 void bngradDestroyProgram(bngradProgram_t program) {
-  Compilation compilation;
+  // Python's lock may be held, for which the thread that ends the process
+  // waits.
+  Compilation compilation(Compilation::AtEnd::Refuse);
   if (compilation)
     delete program;
 }

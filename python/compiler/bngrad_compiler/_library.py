@@ -112,11 +112,11 @@ def _make_request(result: _Result, text: bytes, entry: bytes | None, schedule: b
 
 
 def create(text: bytes, entry: bytes | None, schedule: bytes | None,
-           chips: bytes | None) -> tuple[int, tuple[int, ...], dict[str, Any]]:
+           chips: bytes | None) -> tuple[tuple[int, int], tuple[int, ...], dict[str, Any]]:
     """Compiles a program; `chips`: GPUs, or None for the CPU.
 
-    Returns its handle, the addresses of its entries, 0 where there is none, and
-    its description. Raises Failure.
+    Returns the function that frees it and the function's argument, the addresses of
+    its entries, 0 where there is none, and its description. Raises Failure.
     """
     result, handle, entries = _Result(), ctypes.c_void_p(), _Entries()
     request = _make_request(result, text, entry, schedule, chips)
@@ -125,16 +125,13 @@ def create(text: bytes, entry: bytes | None, schedule: bytes | None,
         description: dict[str, Any] = json.loads(result.get(status))
     except BaseException:
         if handle.value is not None:
-            destroy(handle.value)
+            _load().bngradDestroyProgram(handle)
         raise
     addresses = tuple(getattr(entries, name) or 0 for name in _ENTRIES)
     assert handle.value is not None
-    return handle.value, addresses, description
-
-
-def destroy(handle: int) -> None:
-    """Frees a program, of which no call runs."""
-    _load().bngradDestroyProgram(handle)
+    destroy = ctypes.cast(_load().bngradDestroyProgram, ctypes.c_void_p).value
+    assert destroy is not None
+    return (destroy, handle.value), addresses, description
 
 
 def print_program(text: bytes, entry: bytes | None, schedule: bytes | None, chips: bytes | None, form: bytes) -> str:
