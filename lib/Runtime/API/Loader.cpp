@@ -14,13 +14,13 @@
 
 using namespace bngrad;
 
-static std::mutex mutex;
+static std::mutex loaderMutex;
 
-[[gnu::constructor]] static void watchForks() {
-  pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
-                 [] { new (&mutex) std::mutex; });
+[[gnu::constructor]] static void watchLoader() {
+  pthread_atfork([] { loaderMutex.lock(); }, [] { loaderMutex.unlock(); },
+                 [] { new (&loaderMutex) std::mutex; });
 }
 
-LoaderLock::LoaderLock() { mutex.lock(); }
+LoaderLock::LoaderLock() { loaderMutex.lock(); }
 
-LoaderLock::~LoaderLock() { mutex.unlock(); }
+LoaderLock::~LoaderLock() { loaderMutex.unlock(); }
