@@ -112,10 +112,6 @@ static void keep(const bngradCompileRequest_t &request,
 static FailureOr<std::string> compile(const bngradCompileRequest_t &request,
                                       std::string &error) {
   Compilation compilation;
-  if (!compilation) {
-    error = Compilation::kError;
-    return failure();
-  }
   FailureOr<std::string> object = compileText(request, error);
   if (failed(object))
     return failure();

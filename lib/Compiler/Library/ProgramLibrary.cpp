@@ -197,11 +197,8 @@ int32_t bngradCreateProgram(const bngradProgramRequest_t *request,
 }
 
 void bngradDestroyProgram(bngradProgram_t program) {
-  // Python's lock may be held, for which the thread that ends the process
-  // waits.
-  Compilation compilation(Compilation::AtEnd::Refuse);
-  if (compilation)
-    delete program;
+  Compilation compilation;
+  delete program;
 }
 
 /// The schedules of the groups of `module`, one a line.
@@ -292,7 +289,5 @@ void bngradFreeText(bngradText_t *text) {
   std::free(text->text);
   *text = {};
 }
-
-void bngradEndCompilations() { Compilation::end(); }
 
 const char *bngradCompilerVersion() { return BNGRAD_VERSION; }

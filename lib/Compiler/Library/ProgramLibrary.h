@@ -101,11 +101,6 @@ int32_t bngradRunPasses(const char *text, size_t text_size,
                         const char *pipeline, const char *const *passes,
                         size_t num_passes, bngradTake_t take);
 
-/* Waits for the compilations of other threads. Those that begin later wait for
- * the end of the process, which must be near; exit() does the same, but LLVM
- * may have destroyed objects by then that a first compilation was using. */
-void bngradEndCompilations(void);
-
 /* The version of the library, such as "0.1.0". */
 const char *bngradCompilerVersion(void);
 

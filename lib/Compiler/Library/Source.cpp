@@ -40,21 +40,16 @@ static StringRef getName(DiagnosticSeverity severity) {
   llvm_unreachable("an unknown severity");
 }
 
-/// A diagnostic without a location.
-static json::Object makeObject(StringRef severity, StringRef message) {
-  return json::Object{
-      {"severity", severity}, {"message", json::fixUTF8(message)},
-      {"file", ""},           {"line", 0},
-      {"column", 0},          {"notes", json::Array()}};
-}
-
 static json::Object toJson(Diagnostic &diagnostic) {
-  json::Object object =
-      makeObject(getName(diagnostic.getSeverity()), diagnostic.str());
   json::Array notes;
   for (Diagnostic &note : diagnostic.getNotes())
     notes.push_back(toJson(note));
-  object["notes"] = std::move(notes);
+  json::Object object{{"severity", getName(diagnostic.getSeverity())},
+                      {"message", json::fixUTF8(diagnostic.str())},
+                      {"file", ""},
+                      {"line", 0},
+                      {"column", 0},
+                      {"notes", std::move(notes)}};
   // A module without an op of its own has line 0.
   if (auto place = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>();
       place && place.getLine() != 0) {
@@ -105,14 +100,6 @@ std::unique_ptr<MLIRContext> Source::takeContext() {
   return std::move(context);
 }
 
-/// An error as JSON, without a context.
-static std::string printError(StringRef message) {
-  std::string text;
-  llvm::raw_string_ostream(text)
-      << json::Value(json::Array{makeObject("error", message)});
-  return text;
-}
-
 int32_t mlir::bngrad::runAndTake(
     const bngradTake_t &take, bool allowUnregisteredDialects,
     function_ref<FailureOr<std::string>(Source &)> function) {
@@ -120,14 +107,10 @@ int32_t mlir::bngrad::runAndTake(
   bool isGood = false;
   {
     Compilation compilation;
-    if (compilation) {
-      Source source(allowUnregisteredDialects);
-      FailureOr<std::string> result = function(source);
-      isGood = succeeded(result);
-      text = isGood ? std::move(*result) : source.takeDiagnostics();
-    } else {
-      text = printError(Compilation::kError);
-    }
+    Source source(allowUnregisteredDialects);
+    FailureOr<std::string> result = function(source);
+    isGood = succeeded(result);
+    text = isGood ? std::move(*result) : source.takeDiagnostics();
   }
   // Not within the compilation, for which another thread may wait in fork().
   take.function(take.context, text.data(), text.size());

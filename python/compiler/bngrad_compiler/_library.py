@@ -1,6 +1,5 @@
 """libBNGradCompiler.so, through lib/Compiler/Library/ProgramLibrary.h."""
 
-import atexit
 import contextlib
 import ctypes
 import functools
@@ -67,10 +66,6 @@ def _load() -> ctypes.CDLL:
     library.bngradCreateProgram.argtypes = [request, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(_Entries)]
     library.bngradDestroyProgram.argtypes = [ctypes.c_void_p]
     library.bngradDestroyProgram.restype = None
-    library.bngradEndCompilations.argtypes = []
-    library.bngradEndCompilations.restype = None
-    # Daemon threads may compile when the interpreter ends.
-    atexit.register(library.bngradEndCompilations)
     library.bngradFreeText.argtypes = [ctypes.POINTER(_Text)]
     library.bngradFreeText.restype = None
     library.bngradPrintProgram.argtypes = [request, ctypes.c_char_p]
