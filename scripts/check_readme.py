@@ -9,6 +9,7 @@ Usage: check_readme.py README [LOG]
   must be the last lines of LOG, but for the values that the README declares to be
   machine-dependent (scripts/documents.py).
 * Readers see each such declaration, and it fits its block.
+* A row of a table that names a GPU links the file of results that it was measured in.
 * The README states no number of tests, which no check could keep up to date.
 """
 
@@ -27,6 +28,8 @@ GROUPS = {"f32 NCHW": ("f32", "nchw"), "f32 NHWC": ("f32", "nhwc"),
 # By column: in cpu.json, of which the fastest counts, and in compilers.json.
 LIBRARIES = {"PyTorch": ["torch"], "oneDNN": ["onednn", "onednn-debian"]}
 COMPILERS = {"torch.compile": "inductor", "JAX/XLA": "xla", "IREE": "iree", "MLIR's own passes": "mlir"}
+GPU_ROW = re.compile(r"^\|.*\b[ABHL]\d{2,3}\b.*$", re.MULTILINE)
+GPU_RESULTS = re.compile(r"\(bench/results/([\w-]+)\.md\)")
 TEST_COUNT = re.compile(r"\b\d+ (?:lit |unit )?(?:tests\b|passed\b)")
 
 
@@ -83,6 +86,19 @@ def compare_table(readme: str, cpu: Dict, compilers: Dict) -> List[str]:
     return differences
 
 
+def find_unmeasured(readme: str, measured: List[str]) -> List[str]:
+    """Rows of tables that name a GPU without a link to one of the results `measured`."""
+    return [f"expected a link to the results of a GPU in bench/results, got '{row}'" for row in GPU_ROW.findall(readme)
+            if not set(GPU_RESULTS.findall(row)) & set(measured)]
+
+
+def find_measured(folder: Path) -> List[str]:
+    """The names of the GPU suite's results that have times."""
+    documents_of = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")}
+    return [name for name, document in documents_of.items() if isinstance(document, dict) and any(
+        "us" in case["results"].get("bngrad", {}) for case in document.get("benchmark", []))]
+
+
 def find_test_counts(readme: str) -> List[str]:
     return [f"expected no number of tests, got '{match[0]}'" for match in TEST_COUNT.finditer(readme)]
 
@@ -124,6 +140,9 @@ def self_test() -> None:
     assert len(compare_table("PyTorch 2.15", cpu, compilers)) == 1
     assert len(compare_table(table + rows.split("\n")[0] + "\n", cpu, compilers)) == 1
     assert len(compare_table(table.replace(rows.split("\n")[0] + "\n", ""), cpu, compilers)) == 1
+    row = "| H100 | 1.2 | [measured](bench/results/h100-80gb.md) |"
+    assert find_unmeasured(f"H100\n\n{row}\n| x100 | 1 |\n", ["h100-80gb"]) == []
+    assert len(find_unmeasured(row, ["h200"])) == len(find_unmeasured("| a | H200: 3 |", ["h200"])) == 1
     assert find_test_counts("bngrad: N passed, 32 tensors") == []
     assert len(find_test_counts("All 238 tests pass: 238 passed.")) == 2
 
@@ -138,6 +157,7 @@ def main() -> int:
     cpu, compilers = (json.loads((path.parent / "bench" / "results" / name).read_text(encoding="utf-8"))
                       for name in ("cpu.json", "compilers.json"))
     differences = compare_table(readme, cpu, compilers) + find_test_counts(readme) + documents.check_marks(readme)
+    differences += find_unmeasured(readme, find_measured(path.parent / "bench" / "results"))
     for log in sys.argv[2:3]:
         differences += compare_demo(readme, Path(log).read_text(encoding="utf-8"))
     print("\n".join(differences + [f"readme: {len(differences)} differences"]))

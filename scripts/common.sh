@@ -25,7 +25,7 @@ packages=(
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools clang-22 lld-22
   liblld-22-dev
   libomp-22-dev libclang-rt-22-dev libgtest-dev zlib1g-dev libzstd-dev
-  libcurl4-openssl-dev libhwloc-dev cmake ninja-build ccache g++ pkg-config python3 python3-numpy
+  libcurl4-openssl-dev libhwloc-dev cmake ninja-build ccache g++ pkg-config python3 python3-numpy python3-venv
 )
 # Releases of the frameworks that the Python package is tested with. Where a Python has none of that version,
 # the newest one before it. JAX's headers are those of the oldest release that bngrad.jax supports.

@@ -4,7 +4,7 @@
 #   scripts/fuzz.sh [--minutes=N] [--seed=N] [--only=NAME]
 #
 # N minutes in total (default: 480), divided among them; NAME is programs,
-# views, special, bounds, libfuzzer or allocations. Failing inputs are minimized and
+# views, special, chains, bounds, libfuzzer or allocations. Failing inputs are minimized and
 # kept in build/fuzz. Prints progress lines, and at the end one line per fuzzer:
 # inputs, faults, seeds. Fails if a fault was found.
 
@@ -21,8 +21,8 @@ for option in "$@"; do
 done
 
 # The share of the time of each fuzzer.
-declare -A shares=([programs]=9 [views]=4 [special]=2 [bounds]=1 [libfuzzer]=8 [allocations]=1)
-names=(programs views special bounds libfuzzer allocations)
+declare -A shares=([programs]=9 [views]=4 [special]=2 [chains]=2 [bounds]=1 [libfuzzer]=8 [allocations]=1)
+names=(programs views special chains bounds libfuzzer allocations)
 [ -z "$only" ] || {
   [ -n "${shares[$only]:-}" ] || fail "expected --only to be one of ${names[*]}, got '$only'"
   names=("$only")

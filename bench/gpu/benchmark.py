@@ -8,6 +8,7 @@ bngradCudaSetStream."""
 import torch
 
 import correctness
+import cuda
 import device
 import items
 import peers
@@ -19,14 +20,15 @@ DTYPES = {
     "f32": torch.float32,
     "f64": torch.float64,
 }
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
 DEVICE = "cuda"
 # Ratio of the size of all copies to the last-level cache.
 CACHE_FACTOR = 3
 MOST_BYTES = 24e9
 COPIED_BYTES = 2 << 30
 # Implementations that are ready at once, and those that compile for each shape.
-READY = ("torch", "cudnn", "apex")
-SLOW = ("compile", "quack")
+READY = ("torch", "cudnn", "cudnn_graph", "apex")
+SLOW = ("compile", "quack", "flag_gems")
 
 
 class Data:
@@ -104,10 +106,9 @@ class Data:
             exact, terms, count = correctness.reference(
                 piece, wide, lambda mask, value: value.where(mask != 0, 0), torch.abs
             )
-            for (name, element_type, _), result, value, term in zip(
-                item.results, results, exact, terms
-            ):
-                allowed = correctness.bound(item, element_type, value, term, count, torch.abs)
+            for (name, _, _), result, value, term in zip(item.results, results, exact, terms):
+                # Others may return parameter gradients in the type of input.
+                allowed = correctness.bound(item, NAMES[result.dtype], value, term, count, torch.abs)
                 error = (part(result) - value).abs() / allowed
                 wrong = ~(error <= slack)
                 if wrong.any():
@@ -151,17 +152,18 @@ def count_copies(item):
 
 
 class Own:
-    """BNGrad's function on the current stream of PyTorch."""
+    """A function of BNGrad on the current stream of PyTorch."""
 
-    def __init__(self, library, item, path, data):
+    def __init__(self, library, item, function, data):
         self.library = library
-        gradient = device.Gradient(item, path)
+        gradient = device.Gradient(item, function)
         self.results = [data.results() for _ in data.input]
         self.kept = data
         self.calls = []
         for copy, results in enumerate(self.results):
             pointers = [t.data_ptr() for t in (*data.arguments(copy), *results)]
             self.calls.append(self._on_stream(gradient.bind(pointers)))
+        self.expected, self.errors = None, []
 
     def _on_stream(self, call):
         def run():
@@ -172,6 +174,27 @@ class Own:
                 self.library.use_own_streams()
 
         return run
+
+    def run_alone(self):
+        """Calls the function for each copy on its own, and keeps the results; returns those of the first copy."""
+        for call in self.calls:
+            call()
+            torch.cuda.synchronize()
+        self.expected = [[tensor.clone() for tensor in results] for results in self.results]
+        return self.expected[0]
+
+    def verify(self, run):
+        """Notes an error unless the results of queued calls, which `run` makes in the stream, have the bits of those
+        on their own."""
+        for tensor in (tensor for results in self.results for tensor in results):
+            tensor.view(torch.uint8).fill_(device.POISON)
+        run()
+        torch.cuda.synchronize()
+        for copy, (results, expected) in enumerate(zip(self.results, self.expected)):
+            for (name, _, _), got, wanted in zip(self.kept.item.results, results, expected):
+                if not torch.equal(got.view(torch.uint8), wanted.view(torch.uint8)):
+                    self.errors.append(f"{name} of copy {copy}: other bits from queued calls than from one on its own")
+                    return
 
 
 class TorchTimer:
@@ -203,6 +226,9 @@ class TorchTimer:
         end.synchronize()
         return begin.elapsed_time(end) * 1e3
 
+    def hold(self, microseconds):
+        cuda.Driver().hold(torch.cuda.current_stream().cuda_stream, microseconds)
+
     def replay(self, graph):
         return self.time(graph.graph.replay)
 
@@ -223,22 +249,27 @@ def _copy_calls():
     return [lambda: target.copy_(source)]
 
 
-def _measure(library, item, path, names, at):
-    """BNGrad, a copy, and the implementations `names`, in turn.
+def _measure(library, item, functions, names, at):
+    """BNGrad with each of `functions`, a copy, and the implementations `names`, in turn.
 
     `at(name)` is called before an implementation first runs."""
     timer = TIMER()
     data = Data(item, count_copies(item))
-    own = Own(library, item, path, data)
-    own.calls[0]()
-    torch.cuda.synchronize()
-    worst = data.compare(own.results[0])
     estimate = 3 * item.case.tensor_bytes / 4e6 + 3
-    contenders = [
-        timing.Contender("bngrad", own.calls, estimate),
-        timing.Contender(timing.COPY, _copy_calls(), 700),
-    ]
-    found = {}
+    contenders, owns, worst, found, errors = [], {}, 0.0, {}, []
+    for name, function in functions.items():
+        try:
+            own = Own(library, item, function, data)
+            worst = max(worst, data.compare(own.run_alone()))
+        except device.Error as error:
+            # Another schedule must not cost the times of the chosen one.
+            if name == timing.OWN or timing.is_fatal(error):
+                raise
+            errors.append(f"{name}: {timing.first_line(error)}")
+            continue
+        owns[name] = own
+        contenders.append(timing.Contender(name, own.calls, estimate, own.verify))
+    contenders.insert(1, timing.Contender(timing.COPY, _copy_calls(), 700))
     for name in names:
         at(name)
         try:
@@ -248,24 +279,29 @@ def _measure(library, item, path, names, at):
                 raise
             found[name] = {"absent": timing.first_line(error)}
     times, absent = timing.measure(timer, contenders, at=at)
-    if "bngrad" in absent:
-        return {"error": f"not captured: {absent['bngrad']}"}
-    summary = timing.summarize(times, "bngrad", item.case.tensor_bytes, COPIED_BYTES)
+    if timing.OWN in absent:
+        return {"error": f"not captured: {absent[timing.OWN]}"}
+    summary = timing.summarize(times, timing.OWN, item.case.tensor_bytes, COPIED_BYTES)
     for name, why in absent.items():
         if name != timing.COPY:
             found[name] = {"absent": f"not captured: {why}"}
     summary["results"].update(found)
-    summary["results"]["bngrad"]["stream_us"] = timing.in_stream(timer, own.calls)
-    return {**summary, "worst": worst}
+    own = owns[timing.OWN]
+    timer.hold(timing.FIRST_HOLD_US)
+    own.verify(lambda: [call() for call in own.calls * 2])
+    summary["results"][timing.OWN]["stream_us"] = timing.in_stream(timer, own.calls)
+    errors += [f"{name}: {error}" for name, own in owns.items() for error in own.errors]
+    return {**summary, "worst": worst, **({"error": "; ".join(errors)} if errors else {})}
 
 
 TIMER = TorchTimer
 
 
-def measure_item(library, item, path, at, excluded=(), slow=False):
-    """Times and ratios. Of BNGrad, the results are compared with float64."""
+def measure_item(library, item, functions, at, excluded=(), slow=False):
+    """Times and ratios. `functions` are those of BNGrad by name, first the one of the chosen schedule; the results of
+    each are compared with float64."""
     names = [name for name in (SLOW if slow else READY) if name not in excluded]
     try:
-        return _measure(library, item, path, names, at)
+        return _measure(library, item, functions, names, at)
     finally:
         torch.cuda.empty_cache()

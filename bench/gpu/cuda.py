@@ -1,11 +1,12 @@
-"""The CUDA driver through ctypes: its version, events and graphs."""
+"""The CUDA driver through ctypes: the device, events, graphs, and streams that wait."""
 
 import ctypes
 import os
 
 CAPTURE_RELAXED = 2
 MEMORY_NODES = {10: "allocates", 11: "frees"}
-L2_CACHE_SIZE = 38
+# Attributes of a device.
+CLOCK_RATE, MULTIPROCESSORS, MEMORY_CLOCK_RATE, L2_CACHE_SIZE = 13, 16, 36, 38
 
 
 class DriverError(Exception):
@@ -47,14 +48,40 @@ class Driver:
                 raise RuntimeError(f"a node of the graph {MEMORY_NODES[kind.value]} memory")
 
     def describe(self):
-        """The name of the device and the size of its last-level cache."""
-        device, size = ctypes.c_int(), ctypes.c_int()
+        """The name of the device, its memory and cache in bytes, multiprocessors, and highest clocks in MHz."""
+        self.call("cuInit", 0)
+        device, size = ctypes.c_int(), ctypes.c_size_t()
+        self.call("cuDeviceGet", ctypes.byref(device), 0)
         name = ctypes.create_string_buffer(256)
+        self.call("cuDeviceGetName", name, 256, device)
+        self.call("cuDeviceTotalMem_v2", ctypes.byref(size), device)
+
+        def attribute(number):
+            found = ctypes.c_int()
+            self.call("cuDeviceGetAttribute", ctypes.byref(found), number, device)
+            return found.value
+
+        return {
+            "gpu": name.value.decode(),
+            "memory_bytes": size.value,
+            "l2_bytes": attribute(L2_CACHE_SIZE),
+            "multiprocessors": attribute(MULTIPROCESSORS),
+            "clock_mhz": attribute(CLOCK_RATE) // 1000,
+            "memory_clock_mhz": attribute(MEMORY_CLOCK_RATE) // 1000,
+        }
+
+    def enter_context(self):
+        """Makes the context of the runtime, which is current during the runtime's calls, current in this thread."""
+        device, context = ctypes.c_int(), ctypes.c_void_p()
         self.call("cuInit", 0)
         self.call("cuDeviceGet", ctypes.byref(device), 0)
-        self.call("cuDeviceGetName", name, 256, device)
-        self.call("cuDeviceGetAttribute", ctypes.byref(size), L2_CACHE_SIZE, device)
-        return name.value.decode(), size.value
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self.call("cuCtxPushCurrent_v2", context)
+
+    def hold(self, stream, microseconds):
+        """What follows in the stream waits as long: for C's usleep, which the driver calls in a thread of its own."""
+        usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p)
+        self.call("cuLaunchHostFunc", ctypes.c_void_p(stream), usleep, ctypes.c_void_p(int(microseconds)))
 
 
 class Graph:
@@ -77,12 +104,7 @@ class DriverTimer:
     def __init__(self, library):
         self.library = library
         self.driver = Driver()
-        device, context = ctypes.c_int(), ctypes.c_void_p()
-        self.driver.call("cuInit", 0)
-        self.driver.call("cuDeviceGet", ctypes.byref(device), 0)
-        # The context of the runtime, which makes it current during its calls.
-        self.driver.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-        self.driver.call("cuCtxPushCurrent_v2", context)
+        self.driver.enter_context()
         self.stream = ctypes.c_void_p()
         self.driver.call("cuStreamCreate", ctypes.byref(self.stream), 1)
         self.events = [ctypes.c_void_p(), ctypes.c_void_p()]
@@ -107,10 +129,12 @@ class DriverTimer:
         size = ctypes.c_size_t(size)
         return lambda: self.driver.call("cuMemcpyAsync", to, source, size, self.stream)
 
-    def capture(self, calls, repeat):
-        for call in calls:
-            call()
-        self.synchronize()
+    def capture(self, calls, repeat, warm=True):
+        """A graph of all `calls`, `repeat` times. Each call also runs once before, if `warm`."""
+        if warm:
+            for call in calls:
+                call()
+            self.synchronize()
         graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
         self.driver.call("cuStreamBeginCapture_v2", self.stream, CAPTURE_RELAXED)
         try:
@@ -140,6 +164,9 @@ class DriverTimer:
         elapsed = ctypes.c_float()
         self.driver.call("cuEventElapsedTime", ctypes.byref(elapsed), begin, end)
         return elapsed.value * 1e3
+
+    def hold(self, microseconds):
+        self.driver.hold(self.stream.value, microseconds)
 
     def replay(self, graph):
         return self.time(lambda: graph.replay(self.stream))

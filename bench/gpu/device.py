@@ -59,6 +59,12 @@ class Library:
         if status or messages:
             raise Error("; ".join(messages) or f"status {status}")
 
+    def count_clusters(self, cluster, resident):
+        """Clusters of `cluster` blocks that run at once, where `resident` blocks fill a multiprocessor."""
+        found = self.library.bngradCudaGetClusterSlots(cluster, resident)
+        self.check()
+        return found
+
     def capability(self):
         found = self.library.bngradCudaGetCapability()
         self.check()
@@ -80,6 +86,11 @@ class Library:
         self.library.mgpuStreamSynchronize(None)
         self.check()
 
+    def copy_in_stream(self, to, source, size, stream):
+        self.library.mgpuMemcpy(
+            ctypes.c_void_p(to), ctypes.c_void_p(source), ctypes.c_uint64(size), ctypes.c_void_p(stream)
+        )
+
     def use_stream(self, stream):
         self.library.bngradCudaSetStream(ctypes.c_void_p(stream))
 
@@ -88,16 +99,17 @@ class Library:
 
 
 class Gradient:
-    """The function of an object."""
+    """A function of an object (plan.Function)."""
 
-    def __init__(self, item, path):
+    def __init__(self, item, function):
         self.item = item
-        self.object = ctypes.CDLL(str(pathlib.Path(path).resolve()))
+        self.name = function.name
+        self.object = ctypes.CDLL(str(pathlib.Path(function.path).resolve()))
 
     def bind(self, pointers):
         """A call with these addresses that returns its status."""
         if self.item.variant != "dynamic":
-            function = self.object.gradient
+            function = getattr(self.object, self.name)
             arguments = [ctypes.c_void_p(pointer) for pointer in pointers]
             return lambda: function(*arguments)
         descriptors = []
@@ -111,7 +123,7 @@ class Gradient:
                 np.array([pointer, pointer, 0, *sizes, *strides], dtype=np.int64)
             )
         arguments = [ctypes.c_void_p(d.ctypes.data) for d in descriptors]
-        function = self.object._mlir_ciface_gradient
+        function = getattr(self.object, f"_mlir_ciface_{self.name}")
         function.restype = None
         # The descriptors live as long as the returned function.
         return lambda kept=descriptors: function(*arguments) or 0

@@ -10,17 +10,8 @@ UNITS = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53}
 BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 EPSILON = 1e-3
 
-RESNET_256 = [(256,) + shape[1:] for shape in cases.RESNET]
-# Sizes that are measured in both layouts and in every type.
+# Sizes that the model has in both layouts and in every type.
 HALF = [(32, 64, 56, 56), (32, 512, 28, 28), (32, 2048, 7, 7)]
-# DRAM bytes are counted for these.
-COUNTED = [
-    "32x64x56x56 nchw f32",
-    "32x512x28x28 nchw bf16",
-    "32x2048x7x7 nchw f32",
-    "32x64x56x56 nhwc f32",
-    "8192x1024 nhwc bf16",
-]
 
 SMALL = [
     (1, 1, 1, 1),
@@ -34,6 +25,8 @@ SMALL = [
     (16, 256, 3, 3),
     (8, 130, 4, 4),
     (16, 33, 14, 14),
+    # Clusters of 16 have blocks without rows.
+    (33, 4, 8, 8),
 ]
 SMALL_CHANNEL_MAJOR = [(3, 4, 1025), (1, 7, 300), (8, 32, 128)]
 SMALL_ROW_MAJOR = [(33, 5), (17, 32), (300, 8), (64, 1024), (1000, 3)]
@@ -46,12 +39,18 @@ SCHEDULES = {
     "one_pass of 2": "one_pass, block_threads = 64, access_bits = 128, block_channels = 4, cluster_blocks = 2",
     "one_pass of 4": "one_pass, block_threads = 512, access_bits = 64, block_channels = 2, cluster_blocks = 4",
     "one_pass of 8": "one_pass, block_threads = 96, access_bits = 128, block_channels = 8, cluster_blocks = 8",
+    "one_pass of 16": "one_pass, block_threads = 128, access_bits = 128, block_channels = 1, cluster_blocks = 16",
+    "one_pass wide of 16": "one_pass, block_threads = 256, access_bits = 128, block_channels = 8, cluster_blocks = 16",
 }
+# Other schedules of measured items, which derive_schedule makes from the chosen one.
+ALTERNATIVES = ["cluster of 4", "two passes"]
 # Largest shared memory of a forced schedule: that of sm_90.
 SHARED_BYTES = 220 << 10
-FEW_SCHEDULES = ["", "two_pass narrow", "one_pass of 2"]
+FEW_SCHEDULES = ["", "two_pass narrow", "one_pass of 2", "one_pass of 16"]
 VARIANTS = ["plain", "mask", "frozen", "dynamic"]
-# The items of the sanitizers and of the tests: all kernels, few elements.
+# Most elements of an item that stands for its kind where each kind is run once.
+QUICK_ELEMENTS = 1 << 14
+# The items of the tests: all kernels, few elements.
 FEW = [
     (2, 3, 4, 4),
     (5, 3, 7, 2),
@@ -60,6 +59,7 @@ FEW = [
     (16, 256, 3, 3),
     (33, 5),
     (300, 8),
+    (33, 4, 8, 8),
 ]
 
 
@@ -70,7 +70,7 @@ class Item:
     `sizes`, `layout` and `type` are as in cases.Case; `variant` is plain,
     mask (a mask, the inverse standard deviation given, no scale), frozen
     (global statistics) or dynamic (sizes known at run time only); `schedule`
-    is a key of SCHEDULES; `format` is that of bngrad-compile.
+    is a key of SCHEDULES or one of ALTERNATIVES; `format` is that of bngrad-compile.
     """
 
     sizes: tuple
@@ -96,14 +96,20 @@ class Item:
 
     @property
     def fits(self):
-        """Whether a forced schedule's tiles fit in shared memory."""
+        """Whether a forced schedule takes the shape: its tiles fit in shared memory, channels into tiles, and blocks
+        of a cluster have rows to share."""
         text = SCHEDULES[self.schedule]
         if not text.startswith("one_pass"):
             return True
         values = dict(re.findall(r"(\w+) = (\d+)", text))
+        channels, cluster = int(values["block_channels"]), int(values.get("cluster_blocks", 1))
         per_channel = self.case.elements // self.case.channels
-        tile = int(values["block_channels"]) * -(-per_channel // int(values.get("cluster_blocks", 1)))
-        return 2 * tile * BYTES[self.type] <= SHARED_BYTES
+        rows = self.sizes[0] if self.layout == "nchw" else per_channel
+        if self.layout == "nchw" and self.case.channels % channels != 0:
+            return False
+        if channels > self.case.channels or (cluster > 1 and rows == 1):
+            return False
+        return 2 * channels * -(-per_channel // cluster) * BYTES[self.type] <= SHARED_BYTES
 
     @property
     def parameter_type(self):
@@ -145,15 +151,30 @@ def _tensor(item, element_type, is_parameter):
     return f"tensor<{'x'.join(texts)}x{element_type}>"
 
 
-def make_ir(item):
-    """The function `gradient` of `item`."""
+def derive_schedule(alternative, chosen, without_clusters):
+    """The text of a schedule of ALTERNATIVES, from the chosen one and from that which is chosen for a chip that has no
+    clusters and 108 multiprocessors, not 132. None: it would be the chosen one."""
+    if alternative == "two passes":
+        blocks = re.search(r"sum_blocks = (\d+)", without_clusters)
+        if blocks and int(blocks[1]) % 108 == 0:
+            more = f"sum_blocks = {int(blocks[1]) // 108 * 132}"
+            without_clusters = without_clusters.replace(blocks[0], more)
+        return None if chosen.startswith("two_pass") else without_clusters
+    if not chosen.startswith("one_pass") or "cluster_blocks = 4" in chosen:
+        return None
+    kept = [part for part in chosen.split(", ") if not part.startswith("cluster_blocks")]
+    return ", ".join([*kept, "cluster_blocks = 4"])
+
+
+def make_ir(item, name="gradient"):
+    """The function `name` of `item`."""
     types = {name: _tensor(item, *rest) for name, *rest in item.arguments}
     results = ", ".join(_tensor(item, *rest) for _, *rest in item.results)
     parameters = ", ".join(f"%{name}: {text}" for name, text in types.items())
     operands = " ".join(f"{name}(%{name} : {text})" for name, text in types.items())
     statistics = ", statistics = #bngrad.statistics<global>" if item.variant == "frozen" else ""
     epsilon = "" if "inv_std" in types else f"epsilon = {EPSILON:e} : f64, "
-    return f"""func.func @gradient({parameters}) -> ({results}) {{
+    return f"""func.func @{name}({parameters}) -> ({results}) {{
   %0:3 = bngrad.batch_norm_backward {operands}
       {{{epsilon}feature_dims = array<i64: {item.case.feature_dim}>{statistics}}}
       : {results}
@@ -162,11 +183,21 @@ def make_ir(item):
 """
 
 
+def measured():
+    """The items of the benchmark. Small batches come first, as the time may not suffice for all."""
+    return [
+        Item(shape, layout, element_type)
+        for shape in cases.GPU_SUITE
+        for layout in ("nchw", "nhwc")
+        for element_type in ("f32", "bf16")
+    ]
+
+
 def large():
-    """The items of the benchmark."""
+    """The items of the model."""
     found = []
     for element_type in ("f32", "bf16"):
-        shapes = cases.RESNET + RESNET_256 + cases.BOTH_LAYOUTS[len(cases.RESNET) :]
+        shapes = cases.RESNET + cases.RESNET_256 + cases.BOTH_LAYOUTS[len(cases.RESNET) :]
         for layout, more in (("nchw", cases.CHANNEL_MAJOR), ("nhwc", cases.ROW_MAJOR)):
             found += [Item(shape, layout, element_type) for shape in shapes + more]
     found += [Item(shape, layout, "f16") for shape in HALF for layout in ("nchw", "nhwc")]
@@ -198,3 +229,27 @@ def small(few=False):
     for format in ("bin", "fatbin"):
         found.append(Item((16, 33, 14, 14), "nchw", "f32", format=format))
     return [item for item in dict.fromkeys(found) if item.fits]
+
+
+def representatives(found, key):
+    """One of `found` for each value of `key`, which gives None for those that stand for nothing: the largest that is
+    quick."""
+    chosen = {}
+    for item in found:
+        kind = key(item)
+        if kind is None or item.case.elements > QUICK_ELEMENTS:
+            continue
+        if kind not in chosen or item.case.elements > chosen[kind].case.elements:
+            chosen[kind] = item
+    return list(chosen.values())
+
+
+def kind_and_type(item):
+    return item.schedule, item.variant, item.layout, item.format, item.type
+
+
+def kind(item):
+    """Of f32 and bf16, which have every schedule."""
+    if item.type not in ("f32", "bf16") or item.format != "isa":
+        return None
+    return item.schedule, item.variant, item.layout

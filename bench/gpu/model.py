@@ -4,7 +4,7 @@ calculation.
 
 No GPU is needed. The kernels are compiled by bngrad-compile and ptxas. Registers and
 shared memory are those that ptxas reports, instructions those that nvdisasm lists,
-and launches those of the IR. The numbers of DEVICES and the constants below are
+and launches those of the IR. The numbers of devices.py and the constants below are
 from data sheets and microbenchmarks that others have published; nothing here is
 measured. docs/gpu-performance.md explains the formulas.
 """
@@ -24,37 +24,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import items
 import sass
+from devices import DEVICES, count_slots, with_layouts
 
 
-@dataclasses.dataclass(frozen=True)
-class Device:
-    """A GPU: rates in 10^9 per second, times in microseconds, sizes in bytes."""
-
-    name: str
-    chip: str
-    multiprocessors: int
-    clock: float
-    dram: float
-    l2: float
-    l2_bytes: int
-    shared_bytes: int
-    # Multiprocessors of each processing cluster, in which the blocks of a cluster are.
-    processing_clusters: tuple[int, ...] = ()
-    threads: int = 2048
-    blocks: int = 32
-    registers: int = 65536
-    schedulers: int = 4
-
-
-# The multiprocessors of 8 processing clusters of up to 18; how 132 are distributed is assumed.
-HOPPER = (18, 18, 16, 16, 16, 16, 16, 16)
-DEVICES = {
-    device.name: device for device in (
-        Device("H200", "sm_90", 132, 1.75, 4800, 7500, 50 << 20, 228 << 10, HOPPER),
-        Device("H100", "sm_90", 132, 1.75, 3350, 7500, 50 << 20, 228 << 10, HOPPER),
-        Device("A100", "sm_80", 108, 1.41, 1555, 5000, 40 << 20, 164 << 10),
-    )
-}
 # The share of the data sheet's bandwidth that a copy reaches.
 REACHED = 0.92
 # Of a load from memory, in microseconds; Little's law asks for this much in flight.
@@ -123,13 +95,6 @@ def count_blocks(device, launch, usage):
     shared = launch.shared_bytes + usage.shared_bytes + RESERVED_SHARED
     return min(device.threads // (warps * 32), device.registers // (of_warp * warps),
                device.shared_bytes // shared, device.blocks)
-
-
-def count_slots(device, launch, resident):
-    """Blocks that the device holds at once, `resident` of them on a multiprocessor."""
-    if launch.cluster == 1:
-        return device.multiprocessors * resident
-    return sum(each * resident // launch.cluster for each in device.processing_clusters) * launch.cluster
 
 
 def split_passes(kernel):
@@ -214,7 +179,7 @@ def find_tail(waves, filled, has_phases):
 def estimate(device, launch, usage, kernel, traffic, elements):
     """The time of a launch."""
     resident = count_blocks(device, launch, usage)
-    waves = launch.blocks / count_slots(device, launch, resident)
+    waves = launch.blocks / count_slots(device, launch.cluster, resident)
     blocks = min(resident, launch.blocks / device.multiprocessors)
     is_one_pass = launch.kernel.startswith("one_pass")
     moved = traffic.read + traffic.cached
@@ -259,7 +224,7 @@ def estimate(device, launch, usage, kernel, traffic, elements):
 
 def runs_at_once(device, launch, usage):
     """Whether all blocks of a launch run at once."""
-    return launch.blocks <= count_slots(device, launch, count_blocks(device, launch, usage))
+    return launch.blocks <= count_slots(device, launch.cluster, count_blocks(device, launch, usage))
 
 
 def find_traffic(device, launches, tensor, ends_together=False):
@@ -361,15 +326,22 @@ def compare_passes(device, item, found, total):
     return passes, total / (passes * tensor / (device.dram * 1e3 * REACHED))
 
 
+def estimate_layouts(device, item, compiled):
+    """The time of an item with each distribution of the multiprocessors over processing clusters."""
+    return [estimate_item(each, item, compiled)[1] for each in with_layouts(device)]
+
+
 def find_limit(item, passes):
     """The limit of an item with `passes`; None: it is too small for one."""
     return None if item.case.elements * items.BYTES[item.type] < LEAST_BYTES else LIMITS[passes]
 
 
-def make_rows(device, item, found, total):
-    """The lines of the table for an item: the whole, and each kernel."""
-    passes, ratio = compare_passes(device, item, found, total)
-    lines = [f"| **{item.name}** | | | | | | {total:.1f} | {ratio:.2f} of {passes} passes |"]
+def make_rows(device, item, found, totals):
+    """The lines of the table for an item: the whole, with the time of each of with_layouts, and each kernel."""
+    passes, ratio = compare_passes(device, item, found, totals[0])
+    ratios = " or ".join(f"{ratio * total / totals[0]:.2f}" for total in totals)
+    times = " or ".join(f"{total:.1f}" for total in totals)
+    lines = [f"| **{item.name}** | | | | | | {times} | {ratios} of {passes} passes |"]
     for each in found:
         launch = each.launch
         cluster = f", clusters of {launch.cluster}" if launch.cluster > 1 else ""
@@ -399,10 +371,13 @@ def main():
         parser.error(f"expected --shapes to match a case, got '{arguments.shapes}'")
     if not shutil.which(arguments.nvdisasm):
         parser.error(f"expected nvdisasm in the PATH or as --nvdisasm=PATH, got '{arguments.nvdisasm}'")
+    device_texts = [", ".join(map(str, each.processing_clusters)) for each in with_layouts(device)]
     lines = [
         f"# Times on {device.name} by calculation",
         "",
         "Calculated by `bench/gpu/model.py`; no GPU has measured them.",
+        *([f"Two times are those of multiprocessors in processing clusters of {device_texts[0]}, or of"
+           f" {device_texts[1]}; kernels are those of the first."] if len(device_texts) > 1 else []),
         "",
         "| case, kernel | blocks x threads | registers | blocks per SM (waves) | KiB in flight per SM |"
         " instructions per element | µs | over the floor, bound |",
@@ -412,8 +387,9 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         compiler = Compiler(arguments.tools, arguments.ptxas, arguments.nvdisasm, pathlib.Path(work), device.chip)
         for item in selected:
-            found, total = estimate_item(device, item, compiler.compile(item))
-            rows = make_rows(device, item, found, total)
+            compiled = compiler.compile(item)
+            found, total = estimate_item(device, item, compiled)
+            rows = make_rows(device, item, found, estimate_layouts(device, item, compiled))
             lines += rows
             print("\n".join(rows), file=sys.stderr)
             passes, ratio = compare_passes(device, item, found, total)

@@ -13,7 +13,7 @@ import device
 import items
 
 # Modules that an implementation needs besides PyTorch.
-MODULES = {"apex": "syncbn", "quack": "quack"}
+MODULES = {"apex": "syncbn", "quack": "quack", "cudnn_graph": "cudnn", "flag_gems": "flag_gems"}
 # A result of another implementation may err by as many bounds before it counts as wrong.
 SLACK = 256
 
@@ -67,6 +67,67 @@ def cudnn(data):
     def bind(copy):
         dy, x = data.logical(data.grad_output[copy]), data.logical(data.input[copy])
         return lambda: op(x, dy, scale, None, None, mean, inv_std, items.EPSILON, reserve)
+
+    return [bind(copy) for copy in range(len(data.input))]
+
+
+def cudnn_graph(data):
+    """cuDNN's graph API, through its own Python package."""
+    import cudnn
+
+    types = {
+        torch.float16: cudnn.data_type.HALF,
+        torch.bfloat16: cudnn.data_type.BFLOAT16,
+        torch.float32: cudnn.data_type.FLOAT,
+    }
+    dtype = data.input[0].dtype
+    handle = cudnn.create_handle()
+    graph = cudnn.pygraph(
+        io_data_type=types[dtype],
+        intermediate_data_type=cudnn.data_type.FLOAT,
+        compute_data_type=cudnn.data_type.FLOAT,
+        handle=handle,
+    )
+    rank = len(data.item.sizes)
+    channel = [1, data.item.case.channels] + [1] * (rank - 2)
+    parameters = [tensor.reshape(channel) for tensor in (data.scale, data.mean, data.inv_std)]
+    tensors = [data.logical(data.grad_output[0]), data.logical(data.input[0]), *parameters]
+    operands = [graph.tensor_like(tensor) for tensor in tensors]
+    names = ("grad", "input", "scale", "mean", "inv_variance")
+    results = graph.batchnorm_backward(name="gradient", **dict(zip(names, operands)))
+    for result, kind in zip(results, (types[dtype], cudnn.data_type.FLOAT, cudnn.data_type.FLOAT)):
+        result.set_output(True).set_data_type(kind)
+    graph.validate()
+    graph.build_operation_graph()
+    graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
+    graph.check_support()
+    graph.build_plans()
+    workspace = torch.empty(max(1, graph.get_workspace_size()), device=tensors[0].device, dtype=torch.uint8)
+
+    def bind(copy):
+        dy, x = data.logical(data.grad_output[copy]), data.logical(data.input[copy])
+        outputs = [torch.empty_like(x), torch.empty_like(parameters[0]), torch.empty_like(parameters[0])]
+        pack = dict(zip([*operands, *results], [dy, x, *parameters, *outputs]))
+
+        def call():
+            cudnn.set_stream(handle=handle, stream=torch.cuda.current_stream().cuda_stream)
+            graph.execute(pack, workspace, handle=handle)
+            return outputs
+
+        return call
+
+    return [bind(copy) for copy in range(len(data.input))]
+
+
+def flag_gems(data):
+    """The Triton kernel of FlagGems, for the N, C, S that it reads."""
+    from flag_gems.ops import batch_norm_backward
+
+    scale, mean, inv_std = _parameters(data)
+
+    def bind(copy):
+        dy, x = data.logical(data.grad_output[copy]), data.logical(data.input[copy])
+        return lambda: batch_norm_backward(dy, x, scale, None, None, mean, inv_std, True, items.EPSILON, [True] * 3)
 
     return [bind(copy) for copy in range(len(data.input))]
 
@@ -139,7 +200,15 @@ def quack(data):
     return [bind(copy) for copy in range(len(data.input))]
 
 
-CALLS = {"torch": native, "cudnn": cudnn, "apex": apex, "compile": compiled, "quack": quack}
+CALLS = {
+    "torch": native,
+    "cudnn": cudnn,
+    "cudnn_graph": cudnn_graph,
+    "apex": apex,
+    "compile": compiled,
+    "quack": quack,
+    "flag_gems": flag_gems,
+}
 
 
 def make(name, data):

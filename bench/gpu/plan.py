@@ -1,4 +1,4 @@
-"""The parts of the GPU suite, in the order of their value, and their tasks."""
+"""The calls and parts of the GPU suite, in the order of their value, and their tasks."""
 
 import dataclasses
 import json
@@ -10,26 +10,52 @@ import items
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Functions that one process of compute-sanitizer calls.
-PIECE = 6
-# Of a smoke test.
-QUICK_ELEMENTS = 1 << 14
+PIECE = 8
 SANITIZERS = ("memcheck", "racecheck", "synccheck")
+# The end of the smoke tests' names of functions that also are cubins.
+AS_PTX = " as PTX"
+# Cases whose DRAM bytes are counted among the times: those that miss the model most.
+MOST_COUNTED = 4
 
 
 @dataclasses.dataclass
 class Part:
     """`limit` is for one task, in seconds. The part begins no task after the fraction
-    `until` of the time of the run; other parts get the time that it leaves."""
+    `until` of the time of the call; other parts get the time that it leaves."""
 
     name: str
-    tasks: list
     limit: float
     until: float
     # Of device, torch.
-    needs: tuple = ()
+    needs: tuple = ("device",)
+    tasks: list = dataclasses.field(default_factory=list)
 
     def id(self, task):
         return f"{self.name}/{task}"
+
+
+# The parts of each call, which is of use without the other.
+CALLS = {
+    "times": [
+        Part("slots", 30, 0.1),
+        Part("smoke", 20, 0.2),
+        Part("benchmark", 40, 0.65),
+        Part("counters", 60, 0.8),
+        Part("compile", 60, 1, ("device", "torch")),
+    ],
+    "checks": [
+        Part("correctness", 20, 0.35),
+        Part("queued", 20, 0.55),
+        Part("sanitizer", 60, 0.85),
+        Part("counters", 60, 1),
+    ],
+}
+DRY_CALLS = {
+    "times": [Part("smoke", 60, 1, ()), Part("load", 60, 1, ())],
+    "checks": [Part("correctness", 60, 1, ())],
+}
+# Parts that run in the process with PyTorch, if there is one.
+WITH_TORCH = ("benchmark", "compile")
 
 
 def make_item(entry):
@@ -37,8 +63,16 @@ def make_item(entry):
     return items.Item(tuple(entry["sizes"]), *(entry[field] for field in fields))
 
 
+@dataclasses.dataclass(frozen=True)
+class Function:
+    """A function in an object."""
+
+    path: pathlib.Path
+    name: str
+
+
 class Catalogue:
-    """The items of a bundle with their objects."""
+    """The items of a bundle with their functions."""
 
     def __init__(self, folder=HERE, shapes=""):
         self.folder = folder
@@ -50,95 +84,92 @@ class Catalogue:
                 continue
             if "error" in entry:
                 self.errors[item.name] = entry["error"]
-            if "object" in entry:
+            if "object" in entry or "cubin" in entry:
                 self.items[item.name] = item
                 self.entries[item.name] = entry
 
-    def object(self, name, cubins):
-        """The file of an item: with cubins, if there is one and `cubins`."""
+    def function(self, name, cubins):
+        """The function of an item: as a cubin, if there is one and `cubins`, or else as PTX, if there is that."""
         entry = self.entries[name]
-        return self.folder / (entry.get("cubin", entry["object"]) if cubins else entry["object"])
+        path = entry.get("cubin", entry.get("object")) if cubins else entry.get("object")
+        return Function(self.folder / path, entry["function"]) if path else None
 
     def describe(self, name):
         """The facts of a case for the table."""
-        item = self.items[name]
-        return {
-            "layout": item.layout,
-            "type": item.type,
-            "tensor_bytes": item.case.tensor_bytes,
-            "schedule": self.entries[name].get("chosen", ""),
-        }
+        item, entry = self.items[name], self.entries[name]
+        facts = {"layout": item.layout, "type": item.type, "tensor_bytes": item.case.tensor_bytes}
+        return {**facts, "schedule": entry.get("chosen", ""), "model_us": entry.get("model_us", {})}
 
     def has_cubin(self, name):
         return "cubin" in self.entries[name]
 
     def drop_binaries(self):
-        """Forgets the items that are binaries in any case."""
-        for name in [name for name, item in self.items.items() if item.format != "isa"]:
-            del self.items[name], self.entries[name]
+        """Forgets cubins, and the functions that are binaries alone."""
+        for name, item in list(self.items.items()):
+            self.entries[name].pop("cubin", None)
+            if item.format != "isa" or "object" not in self.entries[name]:
+                del self.items[name], self.entries[name]
 
     def small(self):
-        return [name for name, item in self.items.items() if item.is_small]
+        return [name for name, item in self.items.items()
+                if item.is_small and item.schedule not in items.ALTERNATIVES]
 
     def measured(self):
-        """Every kind of data early, as the time may not suffice for all."""
-        queues = {}
-        for name, entry in self.entries.items():
-            if entry.get("measured"):
-                item = self.items[name]
-                queues.setdefault((item.type, item.layout), []).append(name)
-        found = []
-        while any(queues.values()):
-            found += [queue.pop(0) for queue in queues.values() if queue]
-        return found
+        return [name for name, entry in self.entries.items() if entry.get("measured")]
+
+    def alternatives(self, name):
+        """The names of the items with other schedules of a measured item, by schedule."""
+        item = self.items[name]
+        others = {each: dataclasses.replace(item, schedule=each).name for each in items.ALTERNATIVES}
+        return {each: other for each, other in others.items() if other in self.items}
+
+    def representatives(self, key):
+        return [item.name for item in items.representatives([self.items[name] for name in self.small()], key)]
 
     def smoke(self):
-        """An item of each kernel, variant, layout and format: the largest that is quick."""
-        found = {}
-        for name in self.small():
-            item = self.items[name]
-            kind = (item.schedule, item.variant, item.layout, item.format)
-            size = item.case.elements
-            if item.type not in ("f32", "bf16") or size > QUICK_ELEMENTS:
-                continue
-            if kind not in found or size > self.items[found[kind]].case.elements:
-                found[kind] = name
-        return list(found.values())
+        """The tasks of the smoke test: an item of each kernel, variant, layout, type and format, first all as cubins,
+        where there are any, then as PTX."""
+        names = self.representatives(items.kind_and_type)
+        as_ptx = [name for name in names if self.has_cubin(name) and "object" in self.entries[name]]
+        return names + [name + AS_PTX for name in as_ptx]
 
-    def sanitized(self):
-        """Pieces of the items with every kernel and few elements."""
-        few = {item.name for item in items.small(few=True) if item.format == "isa"}
-        names = [name for name in self.small() if name in few]
+    def kinds(self):
+        """An item of each kernel, variant and layout."""
+        return self.representatives(items.kind)
+
+    def pieces(self):
+        """The items of `kinds`, in pieces for one process each."""
+        names = self.kinds()
         # Items of one kernel are neighbours; each piece has several kernels.
         count = -(-len(names) // PIECE)
         return [names[first::count] for first in range(count)]
 
 
-def make_parts(catalogue, seed, cubins=False, dry_run=False):
-    """`cubins`: whether the driver is as new as the toolkit that made binaries."""
-    if not (cubins or dry_run):
+def choose_counted(catalogue, call, misses):
+    """The items whose DRAM bytes are counted. First are those that miss the model most: `misses` has the measured time
+    over that of the model by name."""
+    far = sorted(misses, key=lambda name: -max(misses[name], 1 / misses[name]))
+    names = [name for name in far if name in catalogue.items]
+    names += [name for name in catalogue.measured() if name not in misses]
+    return names[:MOST_COUNTED] if call == "times" else names
+
+
+def make_parts(catalogue, call, seed, cubins=False, dry_run=False):
+    """The parts of a call with their tasks; choose_counted makes those of `counters` when that begins. `cubins`:
+    whether the driver is as new as the toolkit that made binaries."""
+    if not cubins:
         catalogue.drop_binaries()
     small = catalogue.small()
     random.Random(seed).shuffle(small)
-    measured = catalogue.measured()
-    if dry_run:
-        isa = [name for name in small if catalogue.items[name].format == "isa"]
-        rest = [name for name in catalogue.items if name not in set(isa)]
-        return [
-            Part("smoke", [n for n in catalogue.smoke() if n in set(isa)], 60, 1),
-            Part("correctness", isa, 60, 1),
-            Part("load", rest, 60, 1),
-        ]
-    pieces = catalogue.sanitized()
-    sanitized = [f"{tool} {n}" for n in range(len(pieces)) for tool in SANITIZERS]
-    counted = [name for name in items.COUNTED if name in catalogue.items]
-    counted = counted or measured[:2]
-    by_size = sorted(measured, key=lambda name: -catalogue.items[name].case.tensor_bytes)
-    return [
-        Part("smoke", catalogue.smoke(), 20, 0.11, ("device",)),
-        Part("benchmark", measured, 40, 0.5, ("device",)),
-        Part("correctness", small, 20, 0.66, ("device",)),
-        Part("sanitizer", sanitized, 60, 0.82, ("device",)),
-        Part("counters", counted, 60, 0.9, ("device",)),
-        Part("compile", by_size, 60, 1, ("device", "torch")),
-    ]
+    tasks = {
+        "slots": ["clusters"],
+        "smoke": catalogue.smoke(),
+        "load": [name for name in catalogue.items if name not in set(small)],
+        "benchmark": catalogue.measured(),
+        "compile": catalogue.measured(),
+        "correctness": small,
+        "queued": catalogue.kinds(),
+        "sanitizer": [f"{tool} {n}" for n in range(len(catalogue.pieces())) for tool in SANITIZERS],
+        "counters": choose_counted(catalogue, call, {}),
+    }
+    return [dataclasses.replace(part, tasks=tasks[part.name]) for part in (DRY_CALLS if dry_run else CALLS)[call]]

@@ -8,8 +8,10 @@ COLORS = {
     "bngrad": "#d62728",
     "torch": "#ee8a1d",
     "cudnn": "#1f77b4",
+    "cudnn_graph": "#17a2b8",
     "compile": "#7f7f7f",
     "apex": "#2ca02c",
+    "flag_gems": "#8c564b",
     "quack": "#9467bd",
 }
 # Of BNGrad, over the 3-pass time.

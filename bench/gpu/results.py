@@ -6,26 +6,36 @@ journals of several runs of suite.py; later results replace earlier ones."""
 import argparse
 import json
 import pathlib
+import re
 import statistics
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import devices
+import items
 import journal
 import plot
 
 # Implementations of the same gradient, which limits apply to.
-PEERS = ("torch", "cudnn", "compile", "apex")
+PEERS = ("torch", "cudnn", "cudnn_graph", "compile", "apex", "flag_gems")
+# Of which BNGrad shall be 1.3 times as fast as the best one, in the geometric mean.
+MAIN_PEERS = ("torch", "cudnn", "compile")
 # The same traffic in another computation.
 OTHERS = ("quack",)
 TITLES = {
     "bngrad": "BNGrad",
     "torch": "PyTorch",
     "cudnn": "cuDNN",
+    "cudnn_graph": "cuDNN graph",
     "compile": "torch.compile",
     "apex": "Apex SyncBN",
+    "flag_gems": "FlagGems",
     "quack": "quack RMSNorm",
+    **{schedule: schedule for schedule in items.ALTERNATIVES},
 }
+DRY_RUN = "emulator, no GPU"
 NOT_MEASURED = "not measured"
 LARGE_BYTES = 12e6
 LIMIT_ONE_PASS = 1.3  # of the 3-pass time
@@ -37,13 +47,14 @@ SANITIZERS = ("memcheck", "racecheck", "synccheck")
 CHECKS = {
     "smoke": "smoke: each kernel once",
     "correctness": "small: every schedule, aligned and not",
+    "queued": "queued: many calls in a stream and a graph, in place, misaligned",
     "load": "loaded, not run",
 }
 
 
 def build(records):
     """The document of a journal, or of several."""
-    document = {"machine": {}, "seeds": [], "plan": {}, "notes": []}
+    document = {"machine": {}, "seeds": [], "plan": {}, "notes": [], "software": [], "clocks_mhz": []}
     document.update({"seconds": {}, "failed": {}, "absent": {}})
     tasks, cases = {}, {}
     for record in records:
@@ -57,10 +68,11 @@ def build(records):
                 document["failed"].pop(part, None)
                 document["absent"].pop(part, None)
         elif "software" in record:
-            software = document["machine"].get("software", "")
-            document["machine"]["software"] = f"{software}; {record['software']}"
+            document["software"] += [record["software"]] if record["software"] not in document["software"] else []
         elif "note" in record:
             document["notes"].append(record["note"])
+        elif "clock_mhz" in record:
+            document["clocks_mhz"].append(record["clock_mhz"])
         elif "part" in record:
             kind = "failed" if "failed" in record else "absent"
             document[kind][record["part"]] = record[kind]
@@ -72,7 +84,9 @@ def build(records):
         by_part.setdefault(part, {})[name] = record["result"]
         document["seconds"][part] = document["seconds"].get(part, 0) + record["seconds"]
     document["tasks"] = by_part
-    document["benchmark"] = _cases(cases, by_part)
+    found = by_part.get("slots", {}).get("clusters", {})
+    document["slots"] = found.get("slots", [])
+    document["benchmark"] = _cases(cases, by_part, find_layout(document))
     samples = [
         result["bandwidth_gbps"]
         for result in by_part.get("benchmark", {}).values()
@@ -87,8 +101,22 @@ def build(records):
     return document
 
 
-def _cases(cases, by_part):
+def find_layout(document):
+    """(device, number of the layout) of the model whose slots of clusters are those of the driver, where both are
+    known: the device has a name of devices.py, and its slots those of a layout. Without slots, the first layout."""
+    device = devices.find_device(document["machine"].get("gpu", ""))
+    if not device:
+        return None, None
+    slots = document["slots"]
+    for number, each in enumerate(devices.with_layouts(device)):
+        if all(devices.count_slots(each, cluster, resident) == found for cluster, resident, found in slots):
+            return device, number
+    return device, None
+
+
+def _cases(cases, by_part, layout):
     found = []
+    device, number = layout
     for name, facts in cases.items():
         case = {"name": name, **facts, "results": {}, "ratios": {}, "intervals": {}}
         for part in ("benchmark", "compile"):
@@ -104,6 +132,10 @@ def _cases(cases, by_part):
                 case["results"].setdefault(own, {"absent": result["error"]})
             if "worst" in result:
                 case["worst"] = result["worst"]
+        times = facts.get("model_us", {}).get(device.name) if device else None
+        case["calculated_us"] = times[number or 0] if times else None
+        if times and "us" in case["results"].get("bngrad", {}):
+            case["ratios"]["model"] = case["results"]["bngrad"]["us"] / case["calculated_us"]
         case["verdicts"] = _judge(case)
         found.append(case)
     return found
@@ -149,7 +181,7 @@ def _state_of(case):
     return ", ".join(parts) or ("kept" if case["verdicts"] else "")
 
 
-def _limit_lines(cases):
+def limit_lines(cases):
     counts = _count_states(cases)
     lines = [f"{counts[KEPT]} limits kept, {counts[BROKEN]} broken, {counts[UNDECIDED]} not decided."]
     for state in (BROKEN, UNDECIDED):
@@ -162,14 +194,19 @@ def _limit_lines(cases):
     return lines
 
 
-def wrong_items(document):
-    """(part, task, reason) of all tasks that failed."""
+def wrong_items(document, parts=None):
+    """(part, task, reason) of all tasks that failed, or of those of `parts`."""
     return [
         (part, name, result["error"])
         for part, tasks in document["tasks"].items()
         for name, result in tasks.items()
-        if "error" in result
+        if "error" in result and (parts is None or part in parts)
     ]
+
+
+def failed_parts(document, parts):
+    """(part, reason) of those of `parts` that could not be run."""
+    return [(part, why) for part, why in document["failed"].items() if part in parts]
 
 
 def _count(document, part):
@@ -180,7 +217,28 @@ def _count(document, part):
     return len(found) - failed, failed, total - len(found)
 
 
-def _time(result):
+def find_misses(document):
+    """The measured time over that of the model by case; without a model, over that of the passes."""
+    found = {}
+    for case in document["benchmark"]:
+        passes = "over3" if case["schedule"].startswith("one_pass") else "over5"
+        ratio = case["ratios"].get("model", case["ratios"].get(passes))
+        if ratio:
+            found[case["name"]] = ratio
+    return found
+
+
+def compare_best(document, peers=MAIN_PEERS):
+    """The time of the fastest of `peers` over BNGrad's, by case."""
+    found = {}
+    for case in document["benchmark"]:
+        ratios = [case["ratios"][peer] for peer in peers if peer in case["ratios"]]
+        if ratios:
+            found[case["name"]] = min(ratios)
+    return found
+
+
+def time_text(result):
     if result is None:
         return NOT_MEASURED
     if "us" not in result:
@@ -189,14 +247,20 @@ def _time(result):
     return f"{time / 1e3:.3g} ms" if time >= 1e3 else f"{time:.3g} µs"
 
 
-def _ratio(ratios, key):
+def ratio_text(ratios, key):
     return f"{ratios[key]:.2f}" if key in ratios else ""
 
 
-def _table(cases):
-    head = ["shape", "kernel", "BNGrad", "over 3 passes", "over 5 passes"]
-    head += [TITLES[peer] for peer in PEERS + OTHERS]
-    head += ["best peer / BNGrad", "without graph", "limits"]
+def _find_columns(document):
+    """The other implementations with a column: the main ones, and all that were measured. `Absent` has the others."""
+    measured = {name for case in document["benchmark"] for name, result in case["results"].items() if "us" in result}
+    return [name for name in PEERS + OTHERS if name in measured or name in MAIN_PEERS]
+
+
+def _table(cases, others):
+    head = ["shape", "kernel", "BNGrad", "calculated", "measured / calculated", "over 3 passes", "over 5 passes"]
+    head += [TITLES[other] for other in others]
+    head += ["best peer / BNGrad", *items.ALTERNATIVES, "without graph", "limits"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for case in cases:
         found, ratios = case["results"], case["ratios"]
@@ -205,33 +269,68 @@ def _table(cases):
         stream = (own or {}).get("stream_us")
         row = [
             case["name"].split()[0],
-            case["schedule"].split(",")[0],
-            _time(own),
-            _ratio(ratios, "over3"),
-            _ratio(ratios, "over5"),
-            *[_peer(found, ratios, peer) for peer in PEERS + OTHERS],
+            case["schedule"].split(",")[0] + _cluster_text(case),
+            time_text(own),
+            f"{case['calculated_us']:.3g} µs" if case["calculated_us"] else "",
+            ratio_text(ratios, "model"),
+            ratio_text(ratios, "over3"),
+            ratio_text(ratios, "over5"),
+            *[_other(found, ratios, other) for other in others],
             f"{min(peers):.2f}" if peers else "",
-            _time({"us": stream}) if stream else "",
+            *[_other(found, ratios, schedule) if schedule in found else "" for schedule in items.ALTERNATIVES],
+            time_text({"us": stream}) if stream else "",
             _state_of(case),
         ]
         lines.append("| " + " | ".join(row) + " |")
     return lines
 
 
-def _peer(found, ratios, peer):
+def _cluster_text(case):
+    found = re.search(r"cluster_blocks = (\d+)", case["schedule"])
+    return f" of {found[1]}" if found else ""
+
+
+def _other(found, ratios, name):
     """`time (ratio to BNGrad)`."""
-    text = _time(found.get(peer))
-    return f"{text} ({ratios[peer]:.2f})" if peer in ratios else text
+    text = time_text(found.get(name))
+    return f"{text} ({ratios[name]:.2f})" if name in ratios else text
 
 
-def _machine_lines(document):
+def describe_machine(machine, software=()):
+    """The GPU with its memory and clocks, and the software."""
+    parts = [machine["gpu"]]
+    if "memory_bytes" in machine:
+        parts.append(f"{machine['memory_bytes'] / 1e9:.1f} GB, {machine['multiprocessors']} multiprocessors of at most"
+                     f" {machine['clock_mhz']} MHz, memory of {machine['memory_clock_mhz']} MHz,"
+                     f" cache of {machine['l2_bytes'] / 1e6:.0f} MB")
+    return "; ".join(parts + ([machine["software"]] if "software" in machine else []) + list(software))
+
+
+def slot_lines(document):
+    """The slots of clusters beside those of each layout of the model, and which of these it is."""
+    device, number = find_layout(document)
+    assumed = devices.with_layouts(device) if device else []
+    lines = []
+    for cluster, resident, found in document["slots"]:
+        of_model = " or ".join(str(devices.count_slots(each, cluster, resident)) for each in assumed)
+        lines.append(f"* clusters of {cluster}, {resident} blocks on a multiprocessor: {found} blocks at once"
+                     + (f"; model: {of_model}" if of_model else ""))
+    if lines and device:
+        layout = ", ".join(map(str, assumed[number].processing_clusters)) if number is not None else "none of the model's"
+        lines.append(f"* multiprocessors of the processing clusters by these: {layout}")
+    return lines or [f"* {NOT_MEASURED}"]
+
+
+def machine_lines(document):
     machine = document["machine"]
-    lines = [f"* {machine['gpu']}" + (f"; {machine['software']}" if "software" in machine else "")]
+    lines = [f"* {describe_machine(machine, document['software'])}"]
     lines.append(
         f"* {machine['date']}; commit {machine['commit']}; kernels for {machine['chip']}"
         + (f", as {machine['kernels']}" if "kernels" in machine else "")
         + f"; seed {', '.join(map(str, document['seeds']))}"
     )
+    if clocks := document["clocks_mhz"]:
+        lines.append(f"* clock of the multiprocessors during the benchmark: {min(clocks):.0f} to {max(clocks):.0f} MHz")
     bandwidth = document.get("bandwidth_gbps")
     if bandwidth:
         lines.append(
@@ -240,14 +339,18 @@ def _machine_lines(document):
         )
     else:
         lines.append(f"* copy bandwidth: {NOT_MEASURED}")
-    lines += [f"* {note}" for note in document["notes"]]
+    return lines
+
+
+def _note_lines(document):
+    lines = [f"* {note}" for note in document["notes"]]
     for kind in ("failed", "absent"):
         lines += [f"* {part} {kind}: {why}" for part, why in document[kind].items()]
     parts = [f"{name} {seconds:.0f} s" for name, seconds in document["seconds"].items()]
     return lines + (["* " + ", ".join(parts)] if parts else [])
 
 
-def _check_lines(document):
+def check_lines(document):
     lines = []
     for part, title in CHECKS.items():
         if part not in document["plan"]:
@@ -262,7 +365,7 @@ def _check_lines(document):
     return lines or [f"* {NOT_MEASURED}"]
 
 
-def _sanitizer_lines(document):
+def sanitizer_lines(document):
     lines = []
     found = document["tasks"].get("sanitizer", {})
     for tool in SANITIZERS:
@@ -309,19 +412,20 @@ def _absent_lines(cases):
 
 def markdown(document):
     lines = ["# GPU suite", "", "How to read this: [README](../README.md#gpu-suite).", ""]
-    lines += _machine_lines(document)
-    lines += ["", "## Correctness", ""] + _check_lines(document)
-    lines += ["", "## compute-sanitizer", ""] + _sanitizer_lines(document)
+    lines += machine_lines(document) + _note_lines(document)
+    lines += ["", "## Blocks of clusters that run at once", ""] + slot_lines(document)
+    lines += ["", "## Correctness", ""] + check_lines(document)
+    lines += ["", "## compute-sanitizer", ""] + sanitizer_lines(document)
     cases = document["benchmark"]
     for element_type in ("f32", "bf16", "f16"):
         for layout, title in (("nchw", "NCHW, NCL"), ("nhwc", "NHWC, 2-D")):
             part = [c for c in cases if c["type"] == element_type and c["layout"] == layout]
             if part:
-                lines += ["", f"## {element_type}, {title}", ""] + _table(part)
+                lines += ["", f"## {element_type}, {title}", ""] + _table(part, _find_columns(document))
     lines += ["", "## DRAM bytes (ncu)", ""] + _counter_lines(document)
     sections = {
         "Tasks that failed": [f"* {p}: {name}: {why}" for p, name, why in wrong_items(document)[:100]],
-        "Limits": _limit_lines(cases) if _has_times(cases) else [],
+        "Limits": limit_lines(cases) if _has_times(cases) else [],
         "Absent": _absent_lines(cases),
     }
     for title, found in sections.items():
@@ -334,37 +438,22 @@ def _has_times(cases):
     return any(case["results"] for case in cases)
 
 
-def summary(document):
-    """A summary in a few lines."""
-    lines = [line.lstrip("* ") for line in _check_lines(document)]
-    lines += [line.lstrip("* ")[:160] for line in _sanitizer_lines(document)]
-    bandwidth = document.get("bandwidth_gbps")
-    lines.append(f"bandwidth: {bandwidth['median']:.0f} GB/s" if bandwidth else f"bandwidth: {NOT_MEASURED}")
-    measured = [case for case in document["benchmark"] if "us" in case["results"].get("bngrad", {})]
-    for case in measured:
-        ratios = case["ratios"]
-        peers = " ".join(f"{peer} {ratios[peer]:.2f}" for peer in PEERS + OTHERS if peer in ratios)
-        lines.append(
-            f"{case['name']:28} {case['schedule'].split(',')[0]:8} {_time(case['results']['bngrad']):>9}"
-            f"  3-pass {_ratio(ratios, 'over3')}  5-pass {_ratio(ratios, 'over5')}  {peers}"
-        )
-    if measured:
-        lines += [line.lstrip("* ") for line in _limit_lines(document["benchmark"])]
-    for name, result in document["tasks"].get("counters", {}).items():
-        if "read" in result:
-            moved = (result["read"] + result["written"]) / result["tensor_bytes"]
-            lines.append(f"{name}: {moved:.2f} tensors moved")
-        else:
-            lines.append(f"{name}: {result.get('absent') or result.get('error')}"[:160])
-    return lines
+def file_name(document):
+    """The name of the device in that of files, such as h100-80gb-hbm3."""
+    words = re.sub(r"[^a-z0-9]+", " ", document["machine"].get("gpu", "unknown GPU").lower()).split()
+    return "-".join(word for word in words if word != "nvidia")
 
 
 def write(document, base):
     """Writes BASE.json, BASE.md and BASE.svg."""
     base.parent.mkdir(parents=True, exist_ok=True)
-    journal.write_atomically(base.with_suffix(".json"), json.dumps(document, indent=1) + "\n")
-    journal.write_atomically(base.with_suffix(".md"), markdown(document))
-    journal.write_atomically(base.with_suffix(".svg"), plot.draw(document, TITLES, LARGE_BYTES))
+    texts = {
+        "json": json.dumps(document, indent=1) + "\n",
+        "md": markdown(document),
+        "svg": plot.draw(document, TITLES, LARGE_BYTES),
+    }
+    for suffix, text in texts.items():
+        journal.write_atomically(base.with_name(f"{base.name}.{suffix}"), text)
 
 
 def main():

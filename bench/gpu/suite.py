@@ -1,10 +1,12 @@
 """The GPU suite: runs the functions that bundle.py packed with it.
 
-    python3 suite.py --output=FOLDER [--minutes=N] [--only=PART,...] [--shapes=REGEX]
-    python3 suite.py --dry-run --library=libBNGradCudaEmulator.so --output=FOLDER
+    python3 suite.py --call=times --output=FOLDER
+    python3 suite.py --call=checks --output=FOLDER
+    python3 suite.py --call=... --only=PART,... --shapes=REGEX --minutes=N --retry --output=FOLDER
+    python3 suite.py --call=... --dry-run --library=libBNGradCudaEmulator.so --output=FOLDER
 
-Needs numpy; an NVIDIA GPU for more than a dry run, and PyTorch to compare with. Each
-part runs in processes of its own, which append each result to FOLDER/journal.jsonl. A
+Each call is of use without the other, and ends within its minutes. Needs numpy; an NVIDIA GPU for more than a dry run,
+and PyTorch to compare with. Each part runs in processes of its own, which append each result to FOLDER/journal.jsonl. A
 task that faults or hangs costs its own result, and the others go on. A second run
 with the same folder continues. Exits with 1 if a result is wrong or a task failed."""
 
@@ -26,11 +28,15 @@ import journal
 import plan
 import process
 import results
+import summary
+import tools
 
-PARTS = ["smoke", "benchmark", "correctness", "sanitizer", "counters", "compile", "load"]
+PARTS = list(dict.fromkeys(part.name for parts in plan.CALLS.values() for part in parts)) + ["load"]
+# In the place of a part, of functions that bundle.py could not compile.
+NOT_COMPILED = "compile-time"
 # A process may take as long to begin its first task: PyTorch loads slowly.
-START_SECONDS = 90
-PROBE_SECONDS = 90
+START_SECONDS = 60
+PROBE_SECONDS = 60
 # For the report at the end.
 RESERVE_SECONDS = 5
 SAVE_SECONDS = 15
@@ -86,6 +92,8 @@ class Suite:
         self.missing = {}
         self.has_looked_for_torch = False
         self.cubins = False
+        # Whether cubins were used when the parts got their tasks.
+        self.plans_cubins = False
         # Results by task, of this run and of those that it continues.
         self.finished = {}
         self.given_up = set()
@@ -97,7 +105,7 @@ class Suite:
     def probe(self, task):
         """What a process of its own finds: the driver, the device, PyTorch."""
         path = self.options.output / "probe.jsonl"
-        part = plan.Part("probe", [task], PROBE_SECONDS, 1)
+        part = plan.Part("probe", PROBE_SECONDS, 1, tasks=[task])
         path.unlink(missing_ok=True)
         _, why = self.run_worker(part, [task], journal.Journal(path), self.end)
         found = [record["result"] for record in journal.load(path) if "result" in record]
@@ -109,18 +117,19 @@ class Suite:
         now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
         self.machine = {"commit": commit, "chip": chip, "date": now}
         if self.options.dry_run:
-            self.machine["gpu"] = "no GPU: dry run on the emulator"
+            self.machine["gpu"] = results.DRY_RUN
             return
         driver, device, smi = (self.probe(task) for task in ("driver", "device", "smi"))
-        self.machine["gpu"] = driver.get("gpu", "unknown")
-        self.machine["l2_bytes"] = driver.get("l2_bytes", 0)
-        version = driver.get("version", [0, 0])
+        version = driver.pop("version", [0, 0])
+        self.machine.update({"gpu": "unknown GPU", **driver})
+        self.machine.pop("error", None)
         software = f"driver of CUDA {version[0]}.{version[1]}"
         if "error" in driver:
             software = f"no driver: {driver['error']}"
         if "smi" in smi:
             software += f"; {smi['smi']}"
-        if "error" in device:
+        # A machine that was too slow to tell is not known to lack it.
+        if "error" in device and time.time() < self.end:
             self.missing["device"] = device["error"]
         self.machine["software"] = software
         # Drivers run binaries of their own major version of CUDA, or an older one.
@@ -134,10 +143,12 @@ class Suite:
             return
         self.has_looked_for_torch = True
         found = self.probe("torch")
-        if "error" in found:
+        if "error" in found and time.time() < self.end:
             self.missing["torch"] = f"no PyTorch: {found['error']}"
-        text = self.missing.get("torch") or f"PyTorch {found['torch']}, cuDNN {found['cudnn']}"
-        self.log.append({"software": text})
+        if "torch" in found:
+            self.log.append({"software": f"PyTorch {found['torch']}, cuDNN {found['cudnn']}"})
+        elif "torch" in self.missing:
+            self.log.append({"software": self.missing["torch"]})
 
     def open_journal(self):
         """Continues the journal of the same machine and commit, else begins another."""
@@ -178,8 +189,10 @@ class Suite:
             "library": str(self.options.library),
             "dry_run": self.options.dry_run,
             "cubins": self.cubins,
+            "plans_cubins": self.plans_cubins,
             "torch": "torch" not in self.missing,
             "excluded": self.excluded,
+            "queue": self.options.queue,
         }
 
     def run_worker(self, part, tasks, log, end):
@@ -205,7 +218,7 @@ class Suite:
                 if not is_late:
                     self.fail(log, state, why)
                 return ("late" if is_late else outcome), why
-            self.save_sometimes()
+            self.save_sometimes(part)
             time.sleep(0.02)
         # A child of the process may still run.
         child.kill()
@@ -261,8 +274,11 @@ class Suite:
 
     def run_part(self, part, until):
         """Runs the tasks of a part that have no result, before the time `until`."""
+        if part.name == "counters":
+            misses = results.find_misses(self.document())
+            part.tasks = plan.choose_counted(self.catalogue, self.options.call, misses)
         tasks = self.left(part)
-        if tasks and part.name in ("benchmark", "compile"):
+        if tasks and part.name in plan.WITH_TORCH:
             self.find_torch()
         missing = [need for need in part.needs if need in self.missing]
         if tasks and missing and part.name not in self.given_up:
@@ -285,13 +301,18 @@ class Suite:
         self.save()
 
     def run(self):
-        self.options.output.mkdir(parents=True, exist_ok=True)
+        options = self.options
+        print(f"call {options.call}: {options.minutes:g} minutes at most, results in {options.output};"
+              " looking for the device", flush=True)
+        options.output.mkdir(parents=True, exist_ok=True)
         self.find_device()
-        self.parts = plan.make_parts(self.catalogue, self.seed, self.cubins, self.options.dry_run)
-        self.parts = [part for part in self.parts if part.name in self.options.only]
+        print(results.describe_machine(self.machine), flush=True)
+        self.plans_cubins = self.cubins
+        self.parts = plan.make_parts(self.catalogue, options.call, self.seed, self.cubins, options.dry_run)
+        self.parts = [part for part in self.parts if part.name in options.only]
         self.open_journal()
         for name, why in self.catalogue.errors.items():
-            self.log.finish(f"compile-time/{name}", {"error": f"not compiled: {why}"}, 0)
+            self.log.finish(f"{NOT_COMPILED}/{name}", {"error": f"not compiled: {why}"}, 0)
         print(f"seed: {self.seed}; kernels: {self.machine.get('kernels', 'PTX')}", flush=True)
         try:
             self.run_parts()
@@ -325,36 +346,39 @@ class Suite:
 
     def save(self):
         self.saved = time.time()
-        results.write(self.document(), self.options.output / "gpu")
+        document = self.document()
+        results.write(document, self.options.output / results.file_name(document))
 
-    def save_sometimes(self):
-        if self.log and time.time() > self.saved + SAVE_SECONDS:
-            self.save()
+    def save_sometimes(self, part):
+        if not self.log or time.time() < self.saved + SAVE_SECONDS:
+            return
+        self.save()
+        if part.name == "benchmark" and (clock := tools.query_clock()):
+            self.log.append({"clock_mhz": clock})
 
     def finish(self):
         self.save()
         document = self.document()
-        for line in results.summary(document):
-            print(line)
-        wrong = results.wrong_items(document)
-        for part, name, why in wrong[:30]:
-            print(f"WRONG: {part}: {name}: {why}")
-        for part, why in document["failed"].items():
-            print(f"FAILED: {part}: {why}")
-        print(f"written: {self.options.output}/gpu.md, gpu.json, gpu.svg")
-        return 1 if wrong or document["failed"] else 0
+        base = self.options.output / results.file_name(document)
+        # The folder may have results of the other call, too.
+        parts = {part.name for part in plan.CALLS[self.options.call] + plan.DRY_CALLS[self.options.call]}
+        parts.add(NOT_COMPILED)
+        print("\n".join(summary.make(document, parts, base)), flush=True)
+        return 1 if results.wrong_items(document, parts) or results.failed_parts(document, parts) else 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     default = os.environ.get("OUT", "results")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path(default))
-    parser.add_argument("--minutes", type=float, help="time for all parts (9; 60 for a dry run)")
+    parser.add_argument("--call", choices=plan.CALLS, default="times", help="which half of the suite (times)")
+    parser.add_argument("--minutes", type=float, help="time for all parts (5.5; 60 for a dry run)")
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
     parser.add_argument("--shapes", default="", help="only items whose name matches")
     parser.add_argument("--seed", type=int, help="of the order of correctness tests")
     parser.add_argument("--retry", action="store_true", help="repeat tasks that failed or were absent")
     parser.add_argument("--limit", type=float, default=60, help="most seconds of a task (60)")
+    parser.add_argument("--queue", type=int, default=64, help="calls that are queued in each test of them (64)")
     parser.add_argument("--library", default=HERE / "libBNGradCudaRuntime.so")
     parser.add_argument("--dry-run", action="store_true", help="run on the emulator, without GPU and PyTorch")
     options = parser.parse_args()
@@ -363,8 +387,8 @@ def main():
     if unknown:
         parser.error(f"expected --only to be some of {','.join(PARTS)}, got {unknown[0]}")
     if options.minutes is None:
-        options.minutes = 60 if options.dry_run else 9
-    for name in ("minutes", "limit"):
+        options.minutes = 60 if options.dry_run else 5.5
+    for name in ("minutes", "limit", "queue"):
         if not getattr(options, name) > 0:
             parser.error(f"expected --{name} to be positive, got {getattr(options, name):g}")
     options.output = options.output.resolve()

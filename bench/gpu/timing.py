@@ -5,6 +5,7 @@ changes of clocks or of other load affect both. The order rotates from round to
 round."""
 
 import statistics
+import time
 
 import judge
 
@@ -13,15 +14,19 @@ WARM_ROUNDS = 3
 # A graph takes at least this long, so that events resolve it.
 GRAPH_US = 400
 MOST_CALLS = 50
-COPY = "copy"
+OWN, COPY = "bngrad", "copy"
+# Of a stream, until the host has queued its calls.
+FIRST_HOLD_US, MOST_HOLD_US = 2000, 50000
 
 
 class Contender:
-    """Calls that are timed together; each processes its own copy of the data."""
+    """Calls that are timed together; each processes its own copy of the data. `verify`, if given, is called after the
+    rounds with a function that replays the graph."""
 
-    def __init__(self, name, calls, estimate_us):
+    def __init__(self, name, calls, estimate_us, verify=None):
         self.name = name
         self.calls = calls
+        self.verify = verify
         wanted = int(GRAPH_US / (max(estimate_us, 0.1) * len(calls)) + 0.5)
         self.repeat = max(1, min(wanted, MOST_CALLS))
 
@@ -49,16 +54,34 @@ def measure(timer, contenders, rounds=ROUNDS, warm_rounds=WARM_ROUNDS, at=lambda
             if number >= warm_rounds:
                 calls = contender.repeat * len(contender.calls)
                 times[contender.name].append(elapsed / calls)
-    for _, graph in graphs:
+    for contender, graph in graphs:
+        if contender.verify:
+            contender.verify(lambda: timer.replay(graph))
         graph.free()
     return times, absent
 
 
 def in_stream(timer, calls, rounds=5):
-    """Median microseconds of a call in a sequence without a graph."""
+    """Median microseconds of a call in a sequence without a graph. The stream never waits for the host, as it is held
+    until all calls are in it. A round where that took too long does not count, and the next is held for longer.
+    None: the host needs more than MOST_HOLD_US."""
     calls = calls * max(1, 32 // len(calls))
-    times = [timer.time(lambda: [call() for call in calls]) for _ in range(rounds + 1)]
-    return statistics.median(times[1:]) / len(calls)
+    times, hold = [], FIRST_HOLD_US
+    while len(times) < rounds + 1 and hold <= MOST_HOLD_US:
+        timer.hold(hold)
+        begin, seconds = time.perf_counter(), []
+
+        def run():
+            for call in calls:
+                call()
+            seconds.append(time.perf_counter() - begin)
+
+        elapsed = timer.time(run)
+        if seconds[0] * 1e6 > hold / 2:
+            hold *= 2
+        else:
+            times.append(elapsed)
+    return statistics.median(times[1:]) / len(calls) if len(times) > rounds else None
 
 
 def summarize(times, own, tensor_bytes, copied_bytes):

@@ -15,6 +15,8 @@ METRICS = {
     "dram__bytes_read.sum": "read",
     "dram__bytes_write.sum": "written",
 }
+# What compute-sanitizer says where it cannot observe the device, as on some shared ones.
+NOT_SUPPORTED = "Device not supported"
 FOLDERS = ["/usr/local/cuda/bin", "/opt/nvidia/nsight-compute"]
 
 
@@ -45,15 +47,27 @@ def _child(names, cubins):
     return [sys.executable, "-B", HERE / "worker.py", "--cubins" if cubins else "--ptx", *names]
 
 
-def query_smi():
-    """The driver, clocks and power as nvidia-smi prints them."""
-    query = "--query-gpu=driver_version,clocks.max.sm,clocks.max.mem,power.limit"
-    done = _run(["nvidia-smi", query, "--format=csv,noheader"], 60)
+def _query(fields):
+    """The values that nvidia-smi prints."""
+    done = _run(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"], 60)
     lines = done.stdout.splitlines()
     if done.returncode or not lines:
         raise RuntimeError((lines or [done.stderr.strip() or "no output"])[0])
-    driver, *rest = lines[0].split(", ")
+    return lines[0].split(", ")
+
+
+def query_smi():
+    """The driver, clocks and power as nvidia-smi prints them."""
+    driver, *rest = _query("driver_version,clocks.max.sm,clocks.max.mem,power.limit")
     return f"driver {driver}, at most {', '.join(rest)}"
+
+
+def query_clock():
+    """The clock of the multiprocessors in MHz, or None."""
+    try:
+        return float(_query("clocks.sm")[0].split()[0])
+    except (OSError, RuntimeError, ValueError, subprocess.TimeoutExpired):
+        return None
 
 
 def sanitize(tool, names, timeout, cubins=False):
@@ -67,6 +81,8 @@ def sanitize(tool, names, timeout, cubins=False):
     except subprocess.TimeoutExpired:
         return {"error": f"not finished after {timeout:.0f} s"}
     output = done.stdout + done.stderr
+    if NOT_SUPPORTED in output:
+        return {"absent": f"{tool}: {NOT_SUPPORTED}"}
     lines = [line for line in output.splitlines() if line.startswith("=========")]
     reports = [line.lstrip("= ") for line in lines if line.strip("= ")]
     if "child: done" not in output:

@@ -17,8 +17,10 @@ import correctness
 import cuda
 import device
 import journal
+import plain
 import plan
 import process
+import queued
 import timing
 import tools
 
@@ -33,6 +35,9 @@ class Context:
         self.job = job
         self.log = log
         self.catalogue = plan.Catalogue(pathlib.Path(job["folder"]), job["shapes"])
+        # The same items as in the plan.
+        if not job["plans_cubins"]:
+            self.catalogue.drop_binaries()
         self.cubins = job["cubins"]
         self._library = None
 
@@ -45,17 +50,18 @@ class Context:
     def item(self, name):
         return self.catalogue.items[name]
 
-    def with_object(self, name, function):
-        """`function(object)`; with PTX if the driver refuses the cubin."""
-        if self.cubins and self.catalogue.has_cubin(name):
+    def with_function(self, name, run, as_ptx=False):
+        """`run(function)` for the function of an item; with PTX if the driver refuses the cubin."""
+        if self.cubins and not as_ptx and self.catalogue.has_cubin(name):
             try:
-                return function(self.catalogue.object(name, True))
+                return run(self.catalogue.function(name, True))
             except device.Error as error:
                 if not any(text in str(error) for text in REFUSED):
                     raise
                 self.cubins = False
                 self.log.append({"cubins": False, "note": f"cubins are not used: {timing.first_line(error)}"})
-        return function(self.catalogue.object(name, False))
+        function = self.catalogue.function(name, False)
+        return run(function) if function else {"absent": "the driver refuses cubins, and there is no PTX"}
 
     def is_healthy(self):
         """Whether the device still copies after an error."""
@@ -92,8 +98,7 @@ def _torch_is_healthy():
 def probe(context, task):
     if task == "driver":
         driver = cuda.Driver()
-        name, cache = driver.describe()
-        return {"version": driver.version(), "gpu": name, "l2_bytes": cache}
+        return {"version": driver.version(), **driver.describe()}
     if task == "device":
         capability = context.library.capability()
         if not context.is_healthy():
@@ -107,32 +112,51 @@ def probe(context, task):
     return {"smi": tools.query_smi()}
 
 
+def slots(context, task):
+    """Blocks in clusters that run at once, with one and with two blocks on a multiprocessor."""
+    return {"slots": [[cluster, resident, cluster * context.library.count_clusters(cluster, resident)]
+                      for cluster in (4, 8, 16) for resident in (1, 2)]}
+
+
 def check(context, task):
     shifts = (0, 1) if context.job["dry_run"] else (0, 0, 1)
+    name = task.removesuffix(plan.AS_PTX)
 
-    def run(path):
-        return correctness.check_small(context.library, context.item(task), path, shifts)
+    def run(function):
+        return {"worst": correctness.check_small(context.library, context.item(name), function, shifts)}
 
-    return {"worst": context.with_object(task, run)}
+    return context.with_function(name, run, as_ptx=name != task)
+
+
+def check_queued(context, task):
+    def run(function):
+        return queued.check(context.library, context.item(task), function, context.job["queue"])
+
+    return context.with_function(task, run)
 
 
 def load(context, task):
-    device.Gradient(context.item(task), context.catalogue.object(task, False))
+    device.Gradient(context.item(task), context.catalogue.function(task, False))
     return {}
 
 
 def benchmark(context, task, slow=False):
     module = importlib.import_module("benchmark" if context.job["torch"] else "plain")
     excluded = context.job["excluded"]
+    others = {} if slow else context.catalogue.alternatives(task)
 
     def at(name):
         # Other implementations than BNGrad: their faults must not cost its result.
-        context.log.append({"at": name if name not in ("bngrad", timing.COPY) else ""})
+        context.log.append({"at": "" if name in (timing.OWN, timing.COPY, *others) else name})
 
-    def run(path):
-        return module.measure_item(context.library, context.item(task), path, at, excluded, slow)
+    def run(function):
+        functions = {timing.OWN: function}
+        for schedule, name in others.items():
+            if other := context.catalogue.function(name, context.cubins):
+                functions[schedule] = other
+        return module.measure_item(context.library, context.item(task), functions, at, excluded, slow)
 
-    return context.with_object(task, run)
+    return context.with_function(task, run)
 
 
 def compiled(context, task):
@@ -141,7 +165,7 @@ def compiled(context, task):
 
 def sanitizer(context, task):
     tool, number = task.split()
-    names = context.catalogue.sanitized()[int(number)]
+    names = context.catalogue.pieces()[int(number)]
     return tools.sanitize(tool, names, context.job["limit"] - 2, context.cubins)
 
 
@@ -153,8 +177,10 @@ def counters(context, task):
 
 PARTS = {
     "probe": probe,
+    "slots": slots,
     "smoke": check,
     "correctness": check,
+    "queued": check_queued,
     "load": load,
     "benchmark": benchmark,
     "sanitizer": sanitizer,
@@ -200,10 +226,15 @@ def call_items(names, cubins):
     catalogue = plan.Catalogue()
     library = device.Library(plan.HERE / "libBNGradCudaRuntime.so")
     for name in names:
-        item = catalogue.items[name]
-        gradient = device.Gradient(item, catalogue.object(name, cubins))
-        with device.Buffers(library, item, correctness.make_arguments(item, 1)) as buffers:
-            library.check(gradient.bind(buffers.pointers)())
+        item, function = catalogue.items[name], catalogue.function(name, cubins)
+        if not function:
+            print(f"child: {name} has no PTX")
+            continue
+        gradient = device.Gradient(item, function)
+        # Random data of large items would take longer than all else.
+        with (device.Buffers(library, item, correctness.make_arguments(item, 1)) if item.is_small
+              else plain.Arrays(library, item, 1)) as buffers:
+            library.check(gradient.bind(buffers.pointers if item.is_small else buffers.pointers[0])())
     print("child: done")
 
 

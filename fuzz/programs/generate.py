@@ -5,7 +5,7 @@ the users of its results forwards (`use`). The seed determines the program.
 """
 
 import math
-from typing import List, Optional, Sequence, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -24,6 +24,24 @@ class Limits:
 
     def __init__(self, elements: int = 3000, depth: int = 3, ops: int = 14):
         self.elements, self.depth, self.ops = elements, depth, ops
+
+
+class Kind(NamedTuple):
+    """A kind of programs: the number that goes into seeds, and limits."""
+
+    number: int
+    depth: int
+    ops: int
+
+
+# views: memrefs with strides; special: NaN, infinities, subnormal and huge numbers; chains: gradients whose data are a
+# per-channel result of another.
+PROGRAM_KINDS = {
+    "programs": Kind(1, 3, 14),
+    "views": Kind(2, 1, 4),
+    "special": Kind(3, 1, 5),
+    "chains": Kind(4, 1, 8),
+}
 
 
 class Builder:
@@ -147,8 +165,10 @@ class Builder:
         made = iter(numbers)
         return [next(made) if w else value for w in wanted]
 
-    def gradient(self, shape, depth: int, first: Optional[Tuple[str, int]] = None, half: str = "") -> List[int]:
-        """Any of the three ops; `first` is the given operand, grad_output or input."""
+    def gradient(self, shape, depth: int, first: Optional[Tuple[str, int]] = None, half: str = "",
+                 has_no_sums: bool = False) -> List[int]:
+        """Any of the three ops; `first` is the given operand, grad_output or input. Without sums, each element is a
+        channel of its own: M = 1."""
         shape = tuple(shape)
         rank = len(shape)
         half = half or self.pick(["gradient"] * 5 + ["sums", "element"])
@@ -159,6 +179,8 @@ class Builder:
         features = tuple(sorted(self.random.choice(rank, few, replace=False).tolist()))
         if self.features and max(self.features) < rank and self.chance(0.6):
             features = self.features
+        if has_no_sums:
+            features = tuple(range(rank))
         self.features = self.features or features
         channels = tuple(shape[d] for d in features)
         names = ["grad_output", "input"] + ["scale"] * self.chance(0.6) * (half != "sums") + ["mean"]
@@ -245,6 +267,12 @@ def attempt(random: np.random.Generator, limits: Limits, kind: str) -> Program:
     depth = builder.pick([0, 1, 2, limits.depth])
     for _ in range(builder.pick([1, 1, 1, 2])):
         results = grown(results, lambda: builder.gradient(shape, depth))
+    if kind == "chains":
+        for _ in range(builder.pick([1, 1, 2])):
+            value = builder.pick([r for r in results if builder.types[r].rank])
+            place = builder.pick(["grad_output", "input"])
+            results = grown(results, lambda: builder.gradient(builder.types[value].shape, 1, (place, value),
+                                                              has_no_sums=builder.chance(0.7)))
     used = list(results)
     for _ in range(builder.pick([0, 0, 1, 1, 2, 3, 4]) if depth else builder.pick([0, 0, 1])):
         value = builder.pick(used)
@@ -282,10 +310,11 @@ def add_layouts(builder: Builder, program: Program) -> None:
 
 
 def generate(seed: int, kind: str = "programs") -> Program:
-    """kind: programs, views (memrefs with strides), special (NaN, infinities, subnormal and huge numbers)."""
-    random = np.random.default_rng([seed, {"programs": 1, "views": 2, "special": 3}[kind]])
+    """kind: one of PROGRAM_KINDS."""
+    number, depth, ops = PROGRAM_KINDS[kind]
+    random = np.random.default_rng([seed, number])
     size = [200, 800, 3000, 3000, 20000][int(random.integers(5))]
-    limits = Limits(size, *{"programs": (3, 14), "views": (1, 4), "special": (1, 5)}[kind])
+    limits = Limits(size, depth, ops)
     for _ in range(50):
         try:
             program = known.avoid(attempt(random, limits, kind))

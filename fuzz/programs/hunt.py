@@ -1,6 +1,6 @@
 """Runs random programs in many ways and compares their results with bounds.
 
-Usage: hunt.py --bin=DIR [--kind=programs|views|special] [--seed=N [--keep]] [--first=N] [--count=N] [--seconds=N]
+Usage: hunt.py --bin=DIR [--kind=programs|views|special|chains] [--seed=N [--keep]] [--first=N] [--count=N] [--seconds=N]
                [--processes=N] [--way=WAY] [--output=DIR] [--reduce=SECONDS] [--by-commit]
                [--ignore-known] [--replay=FILE...] [--self-test]
 
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Dict, List, NamedTuple, Tuple
 
 import known
-from generate import generate
+from generate import PROGRAM_KINDS, generate
 from program import Program
 from reduce import reduce
 from schedules import ways_of
@@ -209,7 +209,7 @@ def count_commits() -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", type=Path, required=True, help="folder of bngrad-compile, bngrad-opt, bngrad-runner")
-    parser.add_argument("--kind", choices=["programs", "views", "special"], default="programs")
+    parser.add_argument("--kind", choices=list(PROGRAM_KINDS), default="programs")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--keep", action="store_true", help="write the program of --seed to the output folder")
     parser.add_argument("--first", type=int, default=1)

@@ -73,6 +73,7 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options,
     pipeline.schedule = options.schedule;
     if (!options.cuda.chips.empty())
       pipeline.chip = options.cuda.chips;
+    pipeline.activeClusters = options.cuda.activeClusters;
     pipeline.format = options.cuda.format;
     pipeline.deviceArguments = options.cuda.deviceArguments;
     pipeline.exportC = true;

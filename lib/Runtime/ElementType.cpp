@@ -18,6 +18,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace bngrad {
 
@@ -112,14 +113,16 @@ static double decode(SmallFormat format, uint16_t encoded) {
   return value;
 }
 
-static int64_t truncateToInt64(double value) {
+/// `value` toward zero in the range of `T`; 0 for NaN.
+template <typename T> static T truncate(double value) {
+  double end = std::ldexp(1.0, std::numeric_limits<T>::digits);
   if (std::isnan(value))
     return 0;
-  if (value >= 0x1p63)
-    return INT64_MAX;
-  if (value < -0x1p63)
-    return INT64_MIN;
-  return static_cast<int64_t>(value);
+  if (value >= end)
+    return std::numeric_limits<T>::max();
+  if (value < -end)
+    return std::numeric_limits<T>::min();
+  return static_cast<T>(value);
 }
 
 template <typename T> static T load(const void *data, int64_t index) {
@@ -141,13 +144,16 @@ size_t byteSize(ElementType type) {
   switch (type) {
   case ElementType::F16:
   case ElementType::BF16:
+  case ElementType::I16:
     return 2;
   case ElementType::F32:
+  case ElementType::I32:
     return 4;
   case ElementType::F64:
   case ElementType::I64:
     return 8;
   case ElementType::I1:
+  case ElementType::I8:
     return 1;
   }
   assert(false && "unknown element type");
@@ -166,6 +172,12 @@ const char *name(ElementType type) {
     return "f64";
   case ElementType::I1:
     return "i1";
+  case ElementType::I8:
+    return "i8";
+  case ElementType::I16:
+    return "i16";
+  case ElementType::I32:
+    return "i32";
   case ElementType::I64:
     return "i64";
   }
@@ -174,7 +186,21 @@ const char *name(ElementType type) {
 }
 
 bool isFloat(ElementType type) {
-  return type != ElementType::I1 && type != ElementType::I64;
+  switch (type) {
+  case ElementType::F16:
+  case ElementType::BF16:
+  case ElementType::F32:
+  case ElementType::F64:
+    return true;
+  case ElementType::I1:
+  case ElementType::I8:
+  case ElementType::I16:
+  case ElementType::I32:
+  case ElementType::I64:
+    return false;
+  }
+  assert(false && "unknown element type");
+  return false;
 }
 
 namespace {
@@ -194,8 +220,7 @@ static FloatLimits getLimits(ElementType type) {
     return {0x1p-24, 0x1p-149, FLT_MAX};
   case ElementType::F64:
     return {0x1p-53, 0x1p-1074, DBL_MAX};
-  case ElementType::I1:
-  case ElementType::I64:
+  default:
     break;
   }
   assert(false && "expected a float type");
@@ -222,6 +247,12 @@ double loadAsDouble(ElementType type, const void *data, int64_t index) {
     return load<double>(data, index);
   case ElementType::I1:
     return load<uint8_t>(data, index) != 0;
+  case ElementType::I8:
+    return load<int8_t>(data, index);
+  case ElementType::I16:
+    return load<int16_t>(data, index);
+  case ElementType::I32:
+    return load<int32_t>(data, index);
   case ElementType::I64:
     return static_cast<double>(load<int64_t>(data, index));
   }
@@ -241,8 +272,14 @@ void storeRounded(ElementType type, void *data, int64_t index, double value) {
     return store<double>(data, index, value);
   case ElementType::I1:
     return store<uint8_t>(data, index, value != 0);
+  case ElementType::I8:
+    return store(data, index, truncate<int8_t>(value));
+  case ElementType::I16:
+    return store(data, index, truncate<int16_t>(value));
+  case ElementType::I32:
+    return store(data, index, truncate<int32_t>(value));
   case ElementType::I64:
-    return store<int64_t>(data, index, truncateToInt64(value));
+    return store(data, index, truncate<int64_t>(value));
   }
   assert(false && "unknown element type");
 }

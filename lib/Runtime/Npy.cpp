@@ -171,13 +171,30 @@ static bool readHeader(int descriptor, size_t size, std::string &text,
 }
 
 namespace {
-/// An array in a file: its type and shape, and where the elements begin.
-struct FileArray {
-  ElementType type;
-  std::vector<int64_t> shape;
+/// An array in a file, and where the elements begin.
+struct FileArray : NpyLayout {
+  /// The number of an element in the file, whose number in row-major order is
+  /// `i`.
+  int64_t locate(int64_t i) const;
+
   size_t dataBegin = 0, size = 0;
 };
 } // namespace
+
+int64_t FileArray::locate(int64_t i) const {
+  if (!isFortranOrder)
+    return i;
+  int64_t stride = 1, result = 0;
+  for (size_t dim = 0; dim + 1 < shape.size(); ++dim)
+    stride *= shape[dim];
+  for (size_t dim = shape.size(); dim-- > 0;) {
+    result += i % shape[dim] * stride;
+    i /= shape[dim];
+    if (dim > 0)
+      stride /= shape[dim - 1];
+  }
+  return result;
+}
 
 static std::string describeSize(const FileArray &array, size_t got) {
   return "expected " + std::to_string(array.size) +
@@ -190,7 +207,7 @@ static bool findArray(int descriptor, size_t fileSize, FileArray &array,
                       std::string &error) {
   std::string text;
   if (!readHeader(descriptor, fileSize, text, array.dataBegin, error) ||
-      !interpretHeader(text, array.type, array.shape, error))
+      !interpretHeader(text, array, error))
     return false;
   array.size = static_cast<size_t>(*computeByteSize(array.type, array.shape));
   // Before an allocation: a header may claim anything.
@@ -216,15 +233,41 @@ static bool verifyBytes(const char *data, size_t size, size_t begin,
   return true;
 }
 
+/// Copies the elements of `part` from `elements`, all those of the file, into
+/// `array`, which has the shape of the part.
+static bool copyElements(const FileArray &found, const char *elements,
+                         const ArrayPart &part, Array &array,
+                         std::string &error) {
+  auto width = static_cast<int64_t>(byteSize(found.type));
+  bool isValid = true;
+  visitRuns(found.shape, part,
+            [&](int64_t whole, int64_t inPart, int64_t length) {
+              char *to = array.data.data() + inPart * width;
+              // The elements of a run are neighbours in a row-major file.
+              int64_t step = found.isFortranOrder ? 1 : length;
+              for (int64_t i = 0; i < length; i += step)
+                std::memcpy(to + i * width,
+                            elements + found.locate(whole + i) * width,
+                            static_cast<size_t>(step * width));
+              if (isValid && found.type == ElementType::I1)
+                isValid = verifyBytes(to, static_cast<size_t>(length),
+                                      static_cast<size_t>(whole), error);
+            });
+  if (found.isBigEndian)
+    for (size_t i = 0; i < array.data.size(); i += width)
+      std::reverse(array.data.data() + i, array.data.data() + i + width);
+  return isValid;
+}
+
 static bool readArray(int descriptor, size_t fileSize, Array &array,
                       std::string &error) {
   FileArray found;
-  Array result;
+  Array inFile, result;
   if (!findArray(descriptor, fileSize, found, error) ||
-      !allocateArray(found.type, found.shape, result, error))
+      !allocateArray(found.type, found.shape, inFile, error))
     return false;
   size_t count;
-  if (!readBytes(descriptor, result.data.data(), found.size, count)) {
+  if (!readBytes(descriptor, inFile.data.data(), found.size, count)) {
     error = "cannot read: " + systemText(errno);
     return false;
   }
@@ -233,8 +276,16 @@ static bool readArray(int descriptor, size_t fileSize, Array &array,
     error = describeSize(found, count);
     return false;
   }
-  if (found.type == ElementType::I1 &&
-      !verifyBytes(result.data.data(), found.size, 0, error))
+  if (!found.isFortranOrder && !found.isBigEndian) {
+    if (found.type == ElementType::I1 &&
+        !verifyBytes(inFile.data.data(), found.size, 0, error))
+      return false;
+    array = std::move(inFile);
+    return true;
+  }
+  ArrayPart all = {std::vector<int64_t>(found.shape.size()), found.shape};
+  if (!allocateArray(found.type, found.shape, result, error) ||
+      !copyElements(found, inFile.data.data(), all, result, error))
     return false;
   array = std::move(result);
   return true;
@@ -406,18 +457,9 @@ static bool readPart(int descriptor, size_t fileSize, const ArrayPart &part,
     error = "cannot map: " + systemText(errno);
     return false;
   }
-  const char *elements = static_cast<const char *>(mapped) + found.dataBegin;
-  auto width = static_cast<int64_t>(byteSize(found.type));
-  bool isValid = true;
-  visitRuns(found.shape, part,
-            [&](int64_t whole, int64_t inPart, int64_t length) {
-              const char *from = elements + whole * width;
-              std::memcpy(result.data.data() + inPart * width, from,
-                          static_cast<size_t>(length * width));
-              if (isValid && found.type == ElementType::I1)
-                isValid = verifyBytes(from, static_cast<size_t>(length),
-                                      static_cast<size_t>(whole), error);
-            });
+  bool isValid =
+      copyElements(found, static_cast<const char *>(mapped) + found.dataBegin,
+                   part, result, error);
   ::munmap(mapped, fileSize);
   if (isValid)
     array = std::move(result);

@@ -197,27 +197,39 @@ bool HeaderParser::parse(Header &header) {
   return false;
 }
 
-static bool parseType(std::string_view descr, ElementType &type,
+static bool parseType(std::string_view descr, NpyLayout &layout,
                       std::string &error) {
   struct Dtype {
     std::string_view name;
     ElementType type;
+    bool isBigEndian = false;
   };
+  // An integer has a sign or not in the file, and none in MLIR.
   constexpr Dtype kDtypes[] = {
-      {"<f2", ElementType::F16}, {"<f4", ElementType::F32},
-      {"<f8", ElementType::F64}, {"|b1", ElementType::I1},
-      {"<i8", ElementType::I64}, {"<V2", ElementType::BF16},
-      {"|V2", ElementType::BF16}};
+      {"<f2", ElementType::F16},       {">f2", ElementType::F16, true},
+      {"<f4", ElementType::F32},       {">f4", ElementType::F32, true},
+      {"<f8", ElementType::F64},       {">f8", ElementType::F64, true},
+      {"<V2", ElementType::BF16},      {"|V2", ElementType::BF16},
+      {"|b1", ElementType::I1},        {"|i1", ElementType::I8},
+      {"|u1", ElementType::I8},        {"<i2", ElementType::I16},
+      {">i2", ElementType::I16, true}, {"<u2", ElementType::I16},
+      {">u2", ElementType::I16, true}, {"<i4", ElementType::I32},
+      {">i4", ElementType::I32, true}, {"<u4", ElementType::I32},
+      {">u4", ElementType::I32, true}, {"<i8", ElementType::I64},
+      {">i8", ElementType::I64, true}, {"<u8", ElementType::I64},
+      {">u8", ElementType::I64, true}};
   bool isString = descr.front() == '\'' || descr.front() == '"';
   std::string_view contents =
       isString ? descr.substr(1, descr.size() - 2) : std::string_view();
   for (const Dtype &dtype : kDtypes) {
     if (dtype.name == contents) {
-      type = dtype.type;
+      layout.type = dtype.type;
+      layout.isBigEndian = dtype.isBigEndian;
       return true;
     }
   }
-  error = "expected dtype <f2, <f4, <f8, |b1, <i8 or <V2 (bf16), got " +
+  error = "expected dtype f2, f4, f8, i2, i4, i8, u2, u4 or u8 after < or >, "
+          "|b1, |i1, |u1 or <V2 (bf16), got " +
           printable(descr);
   return false;
 }
@@ -258,25 +270,26 @@ static bool parseShape(std::string_view text, std::vector<int64_t> &shape) {
   return position + 1 == text.size() && (shape.size() != 1 || endsInComma);
 }
 
-bool interpretHeader(std::string_view text, ElementType &type,
-                     std::vector<int64_t> &shape, std::string &error) {
+bool interpretHeader(std::string_view text, NpyLayout &layout,
+                     std::string &error) {
   Header header;
   if (!HeaderParser(text, error).parse(header) ||
-      !parseType(header.descr, type, error))
+      !parseType(header.descr, layout, error))
     return false;
-  if (header.fortranOrder != "False") {
-    error =
-        "expected fortran_order False, got " + printable(header.fortranOrder);
+  layout.isFortranOrder = header.fortranOrder == "True";
+  if (!layout.isFortranOrder && header.fortranOrder != "False") {
+    error = "expected fortran_order True or False, got " +
+            printable(header.fortranOrder);
     return false;
   }
-  if (!parseShape(header.shape, shape)) {
+  if (!parseShape(header.shape, layout.shape)) {
     error = "expected shape to be a tuple of integers in [0, 2^63), got " +
             printable(header.shape);
     return false;
   }
-  if (!computeByteSize(type, shape)) {
+  if (!computeByteSize(layout.type, layout.shape)) {
     error = "expected shape to have fewer than 2^63 bytes, got " +
-            printable(tupleOf(shape)) + " of " + name(type);
+            printable(tupleOf(layout.shape)) + " of " + name(layout.type);
     return false;
   }
   return true;
@@ -294,6 +307,12 @@ static const char *dtypeOf(ElementType type) {
     return "<f8";
   case ElementType::I1:
     return "|b1";
+  case ElementType::I8:
+    return "|i1";
+  case ElementType::I16:
+    return "<i2";
+  case ElementType::I32:
+    return "<i4";
   case ElementType::I64:
     return "<i8";
   }

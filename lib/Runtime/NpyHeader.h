@@ -24,10 +24,19 @@ std::string printable(std::string_view text);
 /// `shape` as Python prints a tuple.
 std::string tupleOf(const std::vector<int64_t> &shape);
 
-/// Reads type and shape from the text of a header. False with a line in `error`
-/// if they are not of an array that we read; its size is below 2^63 bytes.
-bool interpretHeader(std::string_view text, ElementType &type,
-                     std::vector<int64_t> &shape, std::string &error);
+/// What a header says of an array.
+struct NpyLayout {
+  ElementType type = ElementType::F32;
+  bool isBigEndian = false;
+  /// Whether the first dim is innermost.
+  bool isFortranOrder = false;
+  std::vector<int64_t> shape;
+};
+
+/// Reads the text of a header. False with a line in `error` if it is not that
+/// of an array that we read; its size is below 2^63 bytes.
+bool interpretHeader(std::string_view text, NpyLayout &layout,
+                     std::string &error);
 
 /// The text of the header of an array, without padding.
 std::string printHeader(ElementType type, const std::vector<int64_t> &shape);

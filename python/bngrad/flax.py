@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 from . import _library
@@ -21,32 +23,49 @@ __all__ = ["BatchNorm", "NnxBatchNorm"]
 _COVERED = ("float16", "bfloat16", "float32", "float64")
 
 
-def _is_covered(x, *types):
-    """Whether batch normalization of these types has a gradient here."""
-    return x.ndim > 0 and all(jnp.dtype(each).name in _COVERED for each in (x.dtype, *types) if each is not None)
-
-
 def _find_feature_dims(axis, rank):
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    """Those of flax's `axis`; None: it is no dim."""
+    axes = tuple(axis) if isinstance(axis, Iterable) else (axis,)
+    if any(not -rank <= each < rank for each in axes):
+        return None
     return tuple(sorted({int(each) % rank for each in axes}))
 
 
-def _normalize(x, scale, bias, statistics, mask, **keywords):
+def _is_covered(module, x):
+    """Whether the gradient of batch normalization is that of bngrad.jax. Flax computes
+    the others, and reports errors."""
+    types = (x.dtype, module.dtype, module.param_dtype)
+    is_known = not isinstance(module.epsilon, jax.core.Tracer)
+    return (bool(_find_feature_dims(module.axis, x.ndim))
+            and all(jnp.dtype(type).name in _COVERED for type in types if type is not None)
+            and is_known and 0 <= float(module.epsilon) < math.inf)
+
+
+def _normalize(module, x, scale, bias, statistics, mask, axis_name):
     """y, mean and variance; `statistics`: the latter, or None."""
-    mean, variance = statistics or (None, None)
-    x, scale, bias, mean, variance = jax.tree.map(jnp.asarray, (x, scale, bias, mean, variance))
-    type = jnp.float32
-    for value in jax.tree.leaves((x, scale, bias, mean, variance)):
+    dims = _find_feature_dims(module.axis, x.ndim)
+    sizes = tuple(x.shape[dim] for dim in dims)
+    dtype = dtypes.canonicalize_dtype(x, scale, bias, dtype=module.dtype)
+    vectors = jax.tree.map(lambda vector: jnp.asarray(vector).reshape(sizes), (scale, bias, *(statistics or (None, None))))
+    type = jnp.promote_types(dtype, jnp.float32)
+    for value in jax.tree.leaves((x, vectors)):
         type = jnp.promote_types(type, value.dtype)
+    if statistics:
+        # Those of a mask or of several devices are not computed.
+        mask = axis_name = None
     if mask is not None:
         mask = jnp.asarray(mask, bool)
-    return _batch_norm.normalize(x, scale, bias, mean, variance, mask, type=type, **keywords)
+    return _batch_norm.normalize(
+        x, *vectors, mask, feature_dims=dims, epsilon=float(module.epsilon), axis_name=axis_name,
+        axis_index_groups=module.axis_index_groups, dtype=dtype, type=type)
 
 
-def _update(running: Any, momentum: float, value: jax.Array, x: jax.Array, dtype: Any) -> jax.Array:
-    """The running average, of flax's type."""
-    type = jnp.promote_types(x.dtype if dtype is None else dtype, jnp.float32)
-    return momentum * running + (1 - momentum) * value.astype(type)
+def _update(module: Any, running: jax.Array, value: jax.Array, x: jax.Array, is_wide: bool = True) -> jax.Array:
+    """The running average, of flax's type; `is_wide`: at least f32."""
+    type = jnp.dtype(x.dtype if module.dtype is None else module.dtype)
+    if is_wide:
+        type = jnp.promote_types(type, jnp.float32)
+    return module.momentum * running + (1 - module.momentum) * value.astype(type)
 
 
 def _promote_dtype(values, *, dtype):
@@ -71,12 +90,12 @@ class BatchNorm(nn.BatchNorm):
         mask: jax.Array | None = None,
     ) -> jax.Array:
         x = jnp.asarray(x)
-        if not _is_covered(x, self.dtype, self.param_dtype):
+        if not _is_covered(self, x):
             return super().__call__(x, use_running_average, mask=mask)
         use_running_average = nn.merge_param(
             "use_running_average", self.use_running_average, use_running_average)
-        dims = _find_feature_dims(self.axis, x.ndim)
-        shape = [x.shape[dim] for dim in dims]
+        shape = [x.shape[dim] for dim in _find_feature_dims(self.axis, x.ndim)]
+        # Older versions of flax have no such field.
         forces_f32 = getattr(self, "force_float32_reductions", True)
         type = jnp.float32 if forces_f32 else self.param_dtype
         mean = self.variable("batch_stats", "mean", jnp.zeros, shape, type)
@@ -86,18 +105,13 @@ class BatchNorm(nn.BatchNorm):
             scale = self.param("scale", self.scale_init, shape, self.param_dtype)
         if self.use_bias:
             bias = self.param("bias", self.bias_init, shape, self.param_dtype)
+        is_initializing = self.is_initializing()
         y, new_mean, new_variance = _normalize(
-            x, scale, bias,
-            (mean.value, variance.value) if use_running_average else None,
-            None if use_running_average else mask,
-            feature_dims=dims,
-            epsilon=self.epsilon,
-            axis_name=None if self.is_initializing() else self.axis_name,
-            axis_index_groups=self.axis_index_groups,
-            dtype=dtypes.canonicalize_dtype(x, scale, bias, dtype=self.dtype))
-        if not use_running_average and not self.is_initializing():
-            mean.value = _update(mean.value, self.momentum, new_mean, x, self.dtype)
-            variance.value = _update(variance.value, self.momentum, new_variance, x, self.dtype)
+            self, x, scale, bias, (mean.value, variance.value) if use_running_average else None, mask,
+            None if is_initializing else self.axis_name)
+        if not use_running_average and not is_initializing:
+            for running, value in ((mean, new_mean), (variance, new_variance)):
+                running.value = _update(self, running.value, value, x, forces_f32)
         return y
 
 
@@ -117,7 +131,7 @@ class NnxBatchNorm(nnx.BatchNorm):
         x = jnp.asarray(x)
         use_running = self.use_running_average if use_running_average is None else use_running_average
         # Flax reports that neither was given.
-        if use_running is None or not _is_covered(x, self.dtype, self.param_dtype):
+        if use_running is None or not _is_covered(self, x):
             return super().__call__(x, use_running_average, mask=mask)
         scale = None if self.scale is None else self.scale[...]
         bias = None if self.bias is None else self.bias[...]
@@ -126,16 +140,11 @@ class NnxBatchNorm(nnx.BatchNorm):
         x, mean, variance, scale, bias = promote(
             (x, self.mean[...], self.var[...], scale, bias), dtype=self.dtype)
         y, new_mean, new_variance = _normalize(
-            x, scale, bias,
-            (mean, variance) if use_running else None,
-            None if use_running else mask,
-            feature_dims=_find_feature_dims(self.axis, x.ndim),
-            epsilon=self.epsilon,
-            axis_name=self.axis_name,
-            axis_index_groups=self.axis_index_groups,
-            dtype=dtypes.canonicalize_dtype(x, scale, bias, dtype=self.dtype))
+            self, x, scale, bias, (mean, variance) if use_running else None, mask, self.axis_name)
         if not use_running:
             for running, value in ((self.mean, new_mean), (self.var, new_variance)):
-                running[...] = jax.lax.stop_gradient(
-                    _update(running[...], self.momentum, value, x, self.dtype))
+                # As in flax, which has no gradient of variables that change in place.
+                if getattr(running, "_can_update", False):
+                    value = jax.lax.stop_gradient(value)
+                running[...] = _update(self, running[...], value, x)
         return y

@@ -39,6 +39,7 @@ struct Request : Call {
   void describeVector(Operand operand, Dtype dtype, bool isSums);
   void describeGradInput();
   void allocate(Operand operand);
+  /// The object of an output that was computed, or None.
   nb::object take(Operand operand);
 
   Keeper keepers[kNumOperands];
@@ -159,8 +160,10 @@ void Request::allocate(Operand operand) {
 }
 
 nb::object Request::take(Operand operand) {
-  if (given[operand].is_valid())
+  if (given[operand].is_valid()) {
+    markWritten(given[operand]);
     return nb::borrow(given[operand]);
+  }
   return results[operand] ? results[operand]->take() : nb::none();
 }
 

@@ -213,6 +213,16 @@ void python::read(nb::handle object, const char *name, bool isOutput,
     throwReadOnly(name);
 }
 
+void python::markWritten(nb::handle object) {
+  if (isNumpy(object) || findLibrary(object).kind != Library::Torch)
+    return;
+  // Tensors of inference mode have no version.
+  if (object.attr("is_inference")().is(nb::handle(Py_True)))
+    return;
+  nb::module_::import_("torch.autograd.graph")
+      .attr("increment_version")(object);
+}
+
 Result::Result(Array &array, nb::handle like) : like(like), array(&array) {
   array.isSwapped = array.isReadOnly = false;
   if (isNumpy(like)) {

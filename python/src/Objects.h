@@ -44,6 +44,10 @@ nb::object makeNumpy(Array &array);
 void read(nb::handle object, const char *name, bool isOutput, Array &array,
           Keeper &keeper, const Dtype *expected = nullptr);
 
+/// Tells the library of an output that it was written: PyTorch then refuses to
+/// compute gradients from its former values.
+void markWritten(nb::handle object);
+
 /// Memory for an array without gaps, and the object that it becomes.
 class Result {
 public:

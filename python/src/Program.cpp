@@ -325,5 +325,8 @@ nb::object Program::call(const nb::args &arguments) const {
     frame.call<int32_t>(diagnose,
                         {&memoryStart, &size, &threads, &textStart, &textSize});
   check(status);
+  for (size_t i = 0; i < numArguments; ++i)
+    if (parameters[i].isMemory)
+      markWritten(arguments[i]);
   return frame.takeResults();
 }

@@ -301,13 +301,13 @@ def main() -> int:
     arguments = parse_arguments()
     pool = find_pool(arguments.files)
     share = take_share(list(pool), arguments)
-    if arguments.list:
-        print("\n".join(m.key for m in share))
-        return 0
     listed = report.read_listed(ROOT / "test" / "mutants-equivalent.txt")
-    stale = report.find_stale(listed, pool)
+    stale = report.find_stale(listed, pool, ROOT)
     for key in stale:
         print(f"LISTED, BUT NO MUTANT: {key}")
+    if arguments.list:
+        print("\n".join(m.key for m in share))
+        return 1 if stale else 0
     run = Run(arguments, STARTED)
     if arguments.seconds:
         # Every test that reaches an equivalent mutant would be run.

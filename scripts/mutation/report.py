@@ -35,10 +35,15 @@ def read_listed(path: Path) -> dict[str, str]:
     return listed
 
 
-def find_stale(listed: dict[str, str], pool: list[Mutant]) -> list[str]:
-    """Listed keys of the pool's files that are no mutants any more."""
+def find_stale(listed: dict[str, str], pool: list[Mutant], root: Path) -> list[str]:
+    """Listed keys that are no mutants any more: of files of the pool, or of files that `root` lacks."""
     keys, files = {m.key for m in pool}, {m.file for m in pool}
-    return [key for key in listed if key.split(" ## ")[0] in files and key not in keys]
+
+    def is_stale(key: str) -> bool:
+        file = key.split(" ## ")[0]
+        return file in files and key not in keys or not (root / file).exists()
+
+    return [key for key in listed if is_stale(key)]
 
 
 def write(path: Path, command: str, pool: int, share: list[Mutant], results: dict[str, dict],

@@ -47,6 +47,9 @@
 // RUN: %{fails} "expected -o to end in .so, .o, .s, .ll, .ptx or .mlir, got '/dev/full'" %{run} -o /dev/full
 // RUN: %{fails} "expected --target=cpu with --threads, got cuda" %{run} -o %t/a.o --target=cuda --threads=2
 // RUN: %{fails} "--chip: expected chip to be some of sm_75, ..., got 'sm_52'" %{run} -o %t/a.o --target=cuda --chip=sm_52
+// RUN: %{fails} "expected --target=cuda with --active-clusters, got cpu" %{run} -o %t/a.o --active-clusters=8:15:30
+// RUN: %{fails} "--active-clusters: expected each size of clusters once, got 8 twice" \
+// RUN:   %{run} -o %t/a.o --target=cuda --active-clusters=8:15:30,8:15:30
 // RUN: %{fails} "--chip: expected chip to be some of sm_75, ..., got ''" %{run} -o %t/a.o --target=cuda --chip=sm_90,
 // RUN: %{fails} "expected --format to be isa, bin or fatbin, got 'ptx'" %{run} -o %t/a.o --target=cuda --format=ptx
 // RUN: %{fails} "expected --format=isa for a .ptx, got bin" %{run} -o %t/a.ptx --target=cuda --format=bin

@@ -20,13 +20,14 @@ import itertools
 import json
 import os
 import re
-import subprocess
 import tempfile
+import traceback
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
+import conformance
 from rounding import closed_form
 
 F32 = {"f32": {"rtol": 1e-5, "atol": 1e-5}}
@@ -233,6 +234,36 @@ def shaped_case(name: str, expect: str, **shapes: Any) -> Any:
     return case
 
 
+def run_conformance(bin_dir: Path, environment: Dict[str, str]
+                    ) -> Tuple[int, str, str]:
+    """Exit status, output and errors of conformance.py: of a child of this
+    process, as numpy is loaded here and takes long."""
+    with tempfile.TemporaryFile("w+") as out, \
+            tempfile.TemporaryFile("w+") as err:
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                os.dup2(out.fileno(), 1)
+                os.dup2(err.fileno(), 2)
+                os.environ.clear()
+                os.environ.update(environment)
+                sys.argv = ["conformance.py", "--bin-dir", str(bin_dir)]
+                status = conformance.main()
+            except Exception:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(status)
+        _, wait_status = os.waitpid(child, 0)
+        out.seek(0)
+        err.seek(0)
+        return (os.waitstatus_to_exitcode(wait_status), out.read(),
+                err.read())
+
+
 class SelfTest:
     def __init__(self, bin_dir: Path, folder: Path, is_long: bool):
         self.bin_dir, self.folder, self.is_long = bin_dir, folder, is_long
@@ -262,20 +293,18 @@ class SelfTest:
                 (folder / file).write_text(content if isinstance(content, str)
                                            else json.dumps(content))
             environment.setdefault("BNGRAD_CONFORMANCE_DIR", str(folder))
-        done = subprocess.run(
-            [sys.executable, Path(__file__).with_name("conformance.py"),
-             "--bin-dir", bin_dir or self.bin_dir], env=environment,
-            capture_output=True, text=True, check=False)
-        printed = done.stdout.splitlines()
+        status_found, output, errors = run_conformance(
+            bin_dir or self.bin_dir, environment)
+        printed = output.splitlines()
         problems = [f"expected /{line}/, got {text!r}" for line, text in
                     itertools.zip_longest(lines, printed)
                     if line is None or text is None
                     or not re.fullmatch(line, text)]
-        if done.returncode != status:
+        if status_found != status:
             problems.append(f"expected exit status {status}, "
-                            f"got {done.returncode}")
-        if done.stderr:
-            problems.append(f"expected no errors, got {done.stderr!r}")
+                            f"got {status_found}")
+        if errors:
+            problems.append(f"expected no errors, got {errors!r}")
         print(f"{'FAILED' if problems else 'ok'} {name}")
         for problem in problems:
             print(f"  {problem}")

@@ -4,7 +4,7 @@ glibc 2.34, Python 3.10 and a driver of CUDA 12.
 * It has at most 50 MB.
 * Its libraries need no newer version of a symbol, and no other library.
 * Its Python has the syntax of 3.10, and no newer name of the standard library.
-* Each function has PTX that a driver of CUDA 12.0 assembles. Binaries of a toolkit of CUDA
+* Each function is a binary or PTX, and PTX are what a driver of CUDA 12.0 assembles. Binaries of a toolkit of CUDA
   13 are for newer drivers only, as the manifest says.
 
 --mutate makes a bundle wrong, to test this program."""
@@ -81,8 +81,10 @@ def cubin_abis(data):
 
 def check_entry(folder, manifest, entry, problems):
     name = f"{entry['sizes']} {entry['layout']} {entry['type']} {entry['variant']} {entry['schedule']}"
-    data = (folder / entry["object"]).read_bytes()
-    if entry["format"] == "isa":
+    data = (folder / entry["object"]).read_bytes() if "object" in entry else b""
+    if "object" not in entry and "cubin" not in entry:
+        problems.append(f"{name}: no object")
+    if data and entry["format"] == "isa":
         versions = ptx_versions(data)
         if not versions:
             problems.append(f"{name}: no PTX")
@@ -105,7 +107,7 @@ def check_entry(folder, manifest, entry, problems):
 def mutate(folder, kind):
     """Makes the unpacked bundle wrong."""
     manifest = json.loads((folder / "manifest.json").read_text())
-    entry = next(entry for entry in manifest["items"] if "object" in entry)
+    entry = next(entry for entry in manifest["items"] if "object" in entry and entry["format"] == "isa")
     target = folder / entry["object"]
     # The sources may be read-only.
     for path in folder.iterdir():
@@ -152,7 +154,7 @@ def main():
         for path in scripts:
             check_python(path, problems)
         manifest = json.loads((folder / "manifest.json").read_text())
-        entries = [entry for entry in manifest["items"] if "object" in entry]
+        entries = [entry for entry in manifest["items"] if "refused" not in entry]
         for entry in entries:
             check_entry(folder, manifest, entry, problems)
     for problem in problems[:20]:

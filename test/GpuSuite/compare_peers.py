@@ -24,7 +24,9 @@ benchmark.count_copies = lambda item: 2
 
 
 class Timer:
-    """Each call takes a time by contender, and twice as long in later rounds."""
+    """Each call takes a time by contender, and twice as long in later rounds. Where it is idle, graphs do nothing."""
+
+    is_idle = False
 
     def __init__(self):
         self.captured = 0
@@ -34,12 +36,17 @@ class Timer:
         for call in calls:
             call()
         self.captured += 1
-        return Graph(self.captured, repeat * len(calls))
+        return Graph(self.captured, calls, repeat)
 
     def replay(self, graph):
         self.replays += 1
+        for call in [] if self.is_idle else graph.functions:
+            call()
         drift = 1 if self.replays < 8 * self.captured else 2
         return 10.0 * graph.number * graph.calls * drift
+
+    def hold(self, microseconds):
+        pass
 
     def time(self, function):
         function()
@@ -47,18 +54,23 @@ class Timer:
 
 
 class Graph:
-    def __init__(self, number, calls):
-        self.number, self.calls = number, calls
+    def __init__(self, number, functions, repeat):
+        self.number, self.functions, self.calls = number, functions, repeat * len(functions)
 
     def free(self):
         pass
 
 
-class Own:
-    """In the place of BNGrad."""
+class Own(benchmark.Own):
+    """In the place of BNGrad. From call `broken` on, results have a wrong bit; schedules of the name "wrong" have wrong
+    results."""
 
-    def __init__(self, library, item, path, data):
+    broken = 10**9
+
+    def __init__(self, library, item, function, data):
         self.results = [data.results() for _ in data.input]
+        self.kept, self.expected, self.errors, self.count = data, None, [], 0
+        self.offset = 1 if function == "wrong" else 0
         self.calls = [lambda copy=copy: self.run(item, data, copy) for copy in range(2)]
 
     def run(self, item, data, copy):
@@ -70,17 +82,20 @@ class Own:
         sum_dy_xmu = (dy * centered).sum(dims, keepdim=True)
         r = data.inv_std.double()
         found = data.scale * r * (dy - sum_dy / count - centered * r * r * sum_dy_xmu / count)
-        for target, value in zip(self.results[copy], (found, sum_dy_xmu * r, sum_dy)):
+        for target, value in zip(self.results[copy], (found + self.offset, sum_dy_xmu * r, sum_dy)):
             target.copy_(value)
+        self.count += 1
+        if self.count > self.broken:
+            self.results[copy][0].view(torch.uint8).flatten()[0] ^= 1
 
 
 benchmark.TIMER = Timer
 benchmark.Own = Own
 
 
-def measure(item, slow=False, excluded=()):
+def measure(item, slow=False, excluded=(), functions=None):
     seen = []
-    found = benchmark.measure_item(None, item, None, seen.append, excluded, slow)
+    found = benchmark.measure_item(None, item, functions or {"bngrad": ""}, seen.append, excluded, slow)
     return found, seen
 
 
@@ -91,7 +106,7 @@ def check(condition, message):
 
 def check_absent(item):
     found, _ = measure(item)
-    for name, text in (("apex", "the module syncbn is not installed"), ("cudnn", "")):
+    for name, text in (("apex", "the module syncbn is not installed"), ("cudnn", ""), ("cudnn_graph", "")):
         result = found["results"][name]
         check("us" not in result and text in result["absent"], f"{name}: {result}")
     found, _ = measure(item, slow=True, excluded=("compile",))
@@ -102,14 +117,33 @@ def check_absent(item):
 def check_times(item):
     """Ratios are those of times of the same round, which drift."""
     found, seen = measure(item)
-    check(seen[:3] == ["torch", "cudnn", "apex"] and seen[-1] == "", f"{seen}")
+    check(seen[:4] == ["torch", "cudnn", "cudnn_graph", "apex"] and seen[-1] == "", f"{seen}")
     # Captured first to last: bngrad, copy, torch, apex.
     for name, ratio in (("torch", 3.0), ("apex", 4.0)):
         check(abs(found["ratios"][name] - ratio) < 1e-9, f"{item.name}: {name}: {found}")
     passes = benchmark.COPIED_BYTES / item.case.tensor_bytes / 2
     for key, tensors in (("over3", 3), ("over5", 5)):
         check(abs(found["ratios"][key] * tensors / passes - 1) < 1e-9, f"{key}: {found}")
-    check(found["worst"] <= 1, f"{found}")
+    check(found["worst"] <= 1 and "error" not in found, f"{found}")
+
+
+def check_own(item):
+    """Another schedule that is wrong costs no times, and a wrong bit of a queued call is found."""
+    found, seen = measure(item, functions={"bngrad": "", "cluster of 4": "wrong", "two passes": ""})
+    check("cluster of 4: grad_input: channel 0 on" in found["error"], f"{found}")
+    check("us" in found["results"]["bngrad"] and "cluster of 4" not in found["results"], f"{found}")
+    # Captured first to last: bngrad, copy, two passes.
+    check(abs(found["ratios"]["two passes"] - 3) < 1e-9 and "torch" in seen, f"{found} {seen}")
+    # Two calls alone, two to capture them, and 34 rounds.
+    for broken, text in ((3, "bngrad: grad_input of copy 0"), (2 + 2 + 34 * 2 + 1, "bngrad: grad_input of copy 1")):
+        Own.broken = broken
+        found, _ = measure(item, excluded=benchmark.READY)
+        check(text in found.get("error", ""), f"{broken}: {found}")
+        check("us" in found["results"]["bngrad"], f"{found}")
+    Own.broken, Timer.is_idle = 10**9, True
+    found, _ = measure(item, excluded=benchmark.READY)
+    check("bngrad: grad_input of copy 0" in found.get("error", ""), f"{found}")
+    Timer.is_idle = False
 
 
 def main():
@@ -119,6 +153,7 @@ def main():
     sys.path.insert(0, str(HERE / "Inputs" / "modules"))
     for item in cases:
         check_times(item)
+    check_own(cases[0])
     rows = items.Item((33, 8), "nhwc", "bf16")
     found, _ = measure(rows, slow=True, excluded=("compile",))
     check("us" in found["results"]["quack"], f"{found}")

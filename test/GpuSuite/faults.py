@@ -30,30 +30,34 @@ def check(condition, message):
 
 
 class Run:
-    """A run of the suite in a folder of its own, or one that continues another."""
+    """A run of calls of the suite in a folder of its own, or one that continues another."""
 
-    def __init__(self, name, arguments=(), faults=(), before=None, **environment):
+    def __init__(self, name, arguments=(), faults=(), before=None, calls=("times", "checks"), **environment):
         self.folder = before.folder if before else options.work / name
         if not before:
             shutil.rmtree(self.folder, ignore_errors=True)
+        self.calls, self.arguments, self.bundle = calls, arguments, options.bundle
         self.environment = {**os.environ, "BNGRAD_CUDA_DRIVER": str(options.driver),
                             "FAKE_EMULATOR": str(options.emulator),
                             "FAKE_FAULTS": ";".join(faults), **environment}
-        self.command = [sys.executable, "-B", str(options.bundle / "suite.py"),
-                        f"--output={self.folder}", "--seed=7", *arguments]
 
-    def start(self):
-        return subprocess.Popen(self.command, env=self.environment, stdout=subprocess.PIPE,
+    def start(self, call=None):
+        command = [sys.executable, "-B", str(self.bundle / "suite.py"), f"--call={call or self.calls[0]}",
+                   f"--output={self.folder}", "--seed=7", "--queue=2", *self.arguments]
+        return subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True)
 
     def finish(self, status=None):
-        begin = time.time()
-        process = self.start()
-        self.output, _ = process.communicate(timeout=300)
+        """Runs all calls; expects that the largest exit status is `status`."""
+        begin, found, self.outputs = time.time(), [], []
+        for call in self.calls:
+            process = self.start(call)
+            self.outputs.append(process.communicate(timeout=300)[0])
+            found.append(process.returncode)
+        self.output = "".join(self.outputs)
         self.seconds = time.time() - begin
         check("Traceback" not in self.output, self.output)
-        check(status is None or process.returncode == status,
-              f"expected exit status {status}, got {process.returncode}: {self.output}")
+        check(status is None or max(found) == status, f"expected exit status {status}, got {found}: {self.output}")
         return self
 
     def records(self):
@@ -67,7 +71,8 @@ class Run:
         return {task: r["error"] for task, r in self.results().items() if "error" in r}
 
     def report(self):
-        return (self.folder / "gpu.md").read_text()
+        (path,) = self.folder.glob("*.md")
+        return path.read_text()
 
 
 def expect_only(run, clean, expected):
@@ -97,13 +102,24 @@ def processes_of(folder):
     return found
 
 
+# More than any run takes that ends in time on a loaded machine, and less than one that waits for all its tasks.
+MOST_SECONDS = 200
+
+
+def limit_of(clean):
+    """Seconds after which a task hangs: many times what one takes on this machine, at this load."""
+    return 5 + 20 * max(r["seconds"] for r in clean.records() if "result" in r)
+
+
 def tasks(clean, part):
     return [task for task in clean.results() if task.startswith(part + "/")]
 
 
 def all_kinds(clean):
     """A fault of each kind, each in another task, in one run."""
-    smoke, benchmark, small = (tasks(clean, p) for p in ("smoke", "benchmark", "correctness"))
+    smoke, benchmark, small, queued = (tasks(clean, p) for p in ("smoke", "benchmark", "correctness", "queued"))
+    # One launch for each call: alone, two in a stream, in place of grad_output, of input, and in a graph.
+    one_pass = [task for task in queued if "one_pass" in task]
     faults = {
         smoke[0]: ("cuStreamSynchronize|1|sticky=700", "illegal memory access"),
         smoke[2]: ("cuLaunchKernelEx|1|crash", "SIGSEGV"),
@@ -112,15 +128,21 @@ def all_kinds(clean):
         benchmark[0]: ("cuGraphLaunch|3|sticky=719", "cuGraphLaunch: error 719"),
         benchmark[1]: ("cuGraphInstantiate|1|error=2", "not captured"),
         benchmark[2]: ("cuGraphGetNodes|0|corrupt", "a node of the graph allocates memory"),
+        benchmark[3]: ("cuLaunchKernelEx|2|error=1", "cluster of 4: bngrad: error: cuLaunchKernelEx of"),
         small[0]: ("cuModuleLoadDataEx|1|error=1", "cuModuleLoadDataEx"),
         small[1]: ("cuLaunchKernelEx|2|sticky=719", "cuLaunchKernelEx"),
         small[3]: ("cuMemcpyAsync|0|corrupt", "expected "),
+        next(task for task in small[4:] if "one_pass" in task): ("cuLaunchKernelEx|1|corrupt", "expected "),
+        one_pass[0]: ("cuLaunchKernelEx|3|corrupt", "in a stream: grad_input of queued call 1: other bits"),
+        one_pass[1]: ("cuLaunchKernelEx|6|corrupt", "in place of input: grad_input of queued call 0: other bits"),
+        one_pass[2]: ("cuLaunchKernelEx|9|corrupt", "in a graph: grad_input of queued call 1: other bits"),
     }
-    run = Run("kinds", ["--limit=5"], [f"{task}|{fault}" for task, (fault, _) in faults.items()])
+    run = Run("kinds", [f"--limit={limit_of(clean)}"], [f"{task}|{fault}" for task, (fault, _) in faults.items()])
     run.finish(1)
     expect_only(run, clean, {task: text for task, (_, text) in faults.items()})
     check(f"WRONG: correctness: {small[3].split('/')[1]}: " in run.output, run.output)
     check(smoke[2].split("/")[1] in run.report(), run.report())
+    check("us" in run.results()[benchmark[3]]["results"]["bngrad"], f"{run.results()[benchmark[3]]}")
     # They are tried again only on demand.
     again = Run("", before=run).finish(1)
     check(len(again.errors()) == len(faults), again.output)
@@ -133,21 +155,21 @@ def no_device(clean):
         ("none", "/none/libcuda.so.1", "cannot load /none/libcuda.so.1"),
         ("old", str(options.old_driver), "expected a driver of CUDA 11.8 or newer"),
     ):
-        run = Run(name, BNGRAD_CUDA_DRIVER=driver).finish(1)
+        run = Run(name, calls=["times"], BNGRAD_CUDA_DRIVER=driver).finish(1)
         check(text in run.report(), run.report())
-        check(run.seconds < 55, f"{run.seconds}")
-    run = Run("init", faults=["*|cuInit|0|error=100"]).finish(1)
+        check(run.seconds < MOST_SECONDS, f"{run.seconds}")
+    run = Run("init", calls=["checks"], faults=["*|cuInit|0|error=100"]).finish(1)
     check("no CUDA-capable device is detected" in run.report(), run.report())
-    run = Run("stuck", ["--limit=1"], faults=["probe/*|cuInit|0|hang"]).finish(1)
-    check("no driver: not finished after 1 s" in run.report(), run.report())
-    check(run.seconds < 55, f"{run.seconds}")
+    run = Run("stuck", ["--limit=1"], faults=["probe/*|cuInit|0|hang"], calls=["times"]).finish(1)
+    check("no driver: not finished after" in run.report(), run.report())
+    check(run.seconds < MOST_SECONDS, f"{run.seconds}")
     folder = options.work / "without-numpy"
     folder.mkdir(exist_ok=True)
     (folder / "numpy.py").write_text("raise ModuleNotFoundError('expected numpy')\n")
-    run = Run("numpy", PYTHONPATH=str(folder)).finish(1)
+    run = Run("numpy", calls=["times"], PYTHONPATH=str(folder)).finish(1)
     check("ModuleNotFoundError: expected numpy" in run.report(), run.report())
     # PTX of version 8.0 is too new. Each function has its error.
-    run = Run("ptx", ["--only=smoke"], FAKE_VERSION="11080").finish(1)
+    run = Run("ptx", ["--only=smoke"], calls=["times"], FAKE_VERSION="11080").finish(1)
     check(len(run.errors()) == len(tasks(clean, "smoke")), f"{run.errors()}")
     check("unsupported toolchain" in run.report(), run.report())
 
@@ -163,7 +185,7 @@ def without_tools(clean):
     # Those of this machine are not found.
     (bundle / "tools.py").write_text(text.replace('"/opt', '"/none').replace('"/usr/local', '"/none'))
     run = Run("without", ["--only=benchmark,sanitizer,counters,compile"], PYTHONPATH=str(folder), PATH="/none")
-    run.command[2] = str(bundle / "suite.py")
+    run.bundle = bundle
     run.finish(0)
     for text in ("compile absent: no PyTorch: expected torch", "memcheck: absent: expected compute-sanitizer",
                  "racecheck: absent", "synccheck: absent", "| expected ncu, found none |"):
@@ -182,7 +204,7 @@ def dying_device(clean):
 
 def with_tools(name, arguments, **environment):
     """A run that finds compute-sanitizer and ncu."""
-    run = Run(name, arguments, FAKE_PYTHON=sys.executable, **environment)
+    run = Run(name, arguments, calls=["checks"], FAKE_PYTHON=sys.executable, **environment)
     folder = run.folder / "bin"
     folder.mkdir(parents=True)
     for tool in ("compute-sanitizer", "ncu"):
@@ -194,14 +216,15 @@ def with_tools(name, arguments, **environment):
 
 def tools(clean):
     """compute-sanitizer and ncu, one of whose runs hangs."""
-    run = with_tools("tools", ["--only=sanitizer,counters", "--limit=8"], TOOL_HANGS="racecheck 1",
-                     TOOL_FINDS="synccheck 0", TOOL_LOSES="memcheck 1", TOOL_DENIES=tasks(clean, "counters")[1]).finish(1)
+    run = with_tools("tools", ["--only=sanitizer,counters", f"--limit={limit_of(clean)}"], TOOL_HANGS="racecheck 1",
+                     TOOL_FINDS="synccheck 0", TOOL_LOSES="memcheck 1", TOOL_REFUSES="synccheck 1", TOOL_DENIES=tasks(clean, "counters")[1]).finish(1)
     errors = run.errors()
     check(set(errors) == {f"sanitizer/{name}" for name in ("racecheck 1", "synccheck 0", "memcheck 1")}, f"{errors}")
     check("not finished" in errors["sanitizer/racecheck 1"], f"{errors}")
     check("Invalid __global__ write" in errors["sanitizer/synccheck 0"], f"{errors}")
     results = run.results()
     check(results["sanitizer/memcheck 0"]["items"] > 0, f"{results}")
+    check("Device not supported" in results["sanitizer/synccheck 1"]["absent"], f"{results}")
     first, second = (results[task] for task in tasks(clean, "counters")[:2])
     check(first["read"] == 1024 and first["written"] == 512, f"{first}")
     check("ERR_NVGPUCTRPERM" in second["absent"], f"{second}")
@@ -215,9 +238,9 @@ def faulty_peers(clean):
     shutil.copy(HERE / "Inputs" / "peers" / "benchmark.py", bundle)
     (options.work / "torch").mkdir(exist_ok=True)
     shutil.copy(HERE / "Inputs" / "peers" / "torch.py", options.work / "torch")
-    run = Run("peers", ["--only=benchmark,compile", "--limit=5"], PYTHONPATH=str(options.work / "torch"),
+    run = Run("peers", ["--only=benchmark,compile", f"--limit={limit_of(clean)}"], calls=["times"], PYTHONPATH=str(options.work / "torch"),
               PEER_FAULTS="torch=crash,cudnn=hang,apex=error,compile=error")
-    run.command[2] = str(bundle / "suite.py")
+    run.bundle = bundle
     run.finish(1)
     errors = run.errors()
     check(set(errors) == {f"compile/{task.split('/')[1]}" for task in tasks(clean, "benchmark")}, f"{errors}")
@@ -225,7 +248,7 @@ def faulty_peers(clean):
     for task in tasks(clean, "benchmark"):
         check(list(run.results()[task]["results"]) == ["bngrad"], f"{task}: {run.results()[task]}")
     for text in ("torch is not measured after {}: the process died: SIGSEGV",
-                 "cudnn is not measured after {}: not finished after 5 s",
+                 "cudnn is not measured after {}: not finished after",
                  "apex is not measured after {}: CUDA error: an illegal memory access was encountered"):
         text = text.format(tasks(clean, "benchmark")[0].split("/")[1])
         check(text in run.report(), f"expected '{text}' in {run.report()}")
@@ -233,10 +256,10 @@ def faulty_peers(clean):
 
 
 def little_time(clean):
-    """The run ends in time, also with a task that hangs, which has 60 s, and another continues it."""
+    """The run ends in time, also with a task that hangs: that has no result, and another run continues."""
     task = tasks(clean, "smoke")[3]
-    run = Run("time", ["--minutes=0.25"], [f"{task}|cuLaunchKernelEx|1|hang"]).finish(0)
-    check(run.seconds < 55, f"{run.seconds}")
+    run = Run("time", ["--minutes=0.25"], [f"{task}|cuLaunchKernelEx|1|hang"], calls=["times"]).finish(0)
+    check(run.seconds < MOST_SECONDS, f"{run.seconds}")
     check(task not in run.results(), f"{run.results()}")
     Run("", before=run).finish(0)
     expect_only(run, clean, {})
@@ -286,14 +309,14 @@ def termination(clean):
 def kill_at(clean, seconds, number):
     """SIGKILL after `seconds`: at most one task is lost, and another run continues."""
     run = Run(f"kill{number}")
-    process = run.start()
+    process = run.start(run.calls[number % 2])
     time.sleep(seconds)
     kill(run, process)
     before = run.records() if (run.folder / "journal.jsonl").exists() else []
     begun = {r["task"] for r in before if "begin" in r}
     lost = begun - {r["task"] for r in before if "result" in r}
     check(len(lost) <= 1, f"killed after {seconds:.2f} s: lost {lost}")
-    for path in run.folder.glob("gpu.*"):
+    for path in (path for suffix in ("md", "json", "svg") for path in run.folder.glob(f"*.{suffix}")):
         check(path.read_text().endswith("\n"), f"{path} is cut off")
     Run("", before=run).finish(0)
     expect_only(run, clean, {})
@@ -303,14 +326,16 @@ def kill_at(clean, seconds, number):
 
 def shares(clean):
     """A part that is slow leaves time to the others, and goes on after them."""
-    slow = ["smoke/*|cuStreamSynchronize|0|sleep=100"]
-    run = Run("shares", ["--only=smoke,benchmark,correctness", "--minutes=0.35"], slow).finish(0)
+    # As long as it takes to begin a few tasks of each part, at this load.
+    seconds = 15 + clean.seconds
+    slow = [f"smoke/*|cuStreamSynchronize|0|sleep={seconds * 5:.0f}"]
+    run = Run("shares", ["--only=smoke,benchmark,counters", f"--minutes={seconds / 60}"], slow, calls=["times"]).finish(0)
     begun = [r["task"] for r in run.records() if "begin" in r]
     first = begun.index(tasks(clean, "benchmark")[0])
     check(0 < first < len(tasks(clean, "smoke")), f"{begun}")
-    last = max(n for n, task in enumerate(begun) if task.startswith("correctness/"))
+    last = max(n for n, task in enumerate(begun) if task.startswith("counters/"))
     check(any(task.startswith("smoke/") for task in begun[last:]), f"{begun}")
-    check(run.seconds < 40, f"{run.seconds}")
+    check(run.seconds < MOST_SECONDS, f"{run.seconds}")
 
 
 def order(clean):
@@ -319,7 +344,7 @@ def order(clean):
     import plan
 
     def planned(seed):
-        parts = plan.make_parts(plan.Catalogue(options.bundle), seed)
+        parts = plan.make_parts(plan.Catalogue(options.bundle), "checks", seed)
         return next([part.id(task) for task in part.tasks] for part in parts if part.name == "correctness")
 
     check(tasks(clean, "correctness") == planned(7), "expected the order of seed 7")
@@ -329,16 +354,46 @@ def order(clean):
 
 def another_device(clean):
     """Results of another device are not continued."""
-    run = Run("device", ["--only=smoke"]).finish(0)
-    Run("", ["--only=smoke"], before=run, FAKE_NAME="another device").finish(0)
+    run = Run("device", ["--only=smoke"], calls=["times"]).finish(0)
+    Run("", ["--only=smoke"], before=run, calls=["times"], FAKE_NAME="another device").finish(0)
     machines = [r["machine"]["gpu"] for r in run.records() if "machine" in r]
     check(machines == ["another device"] and set(run.results()) == set(tasks(clean, "smoke")), f"{machines}")
     check(len(list(run.folder.glob("journal.*.jsonl"))) == 1, "the old journal")
 
 
+def layouts(clean):
+    """The files have the name of the device. By its slots of clusters, it has one of the model's layouts, whose times
+    are compared."""
+    bundle = options.work / "calculated"
+    shutil.copytree(options.bundle, bundle, dirs_exist_ok=True)
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    for entry in manifest["items"]:
+        entry["model_us"] = {"H100": [512.5, 1025.5]}
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    for layout, text, time in (("18,18,18,16,16,16,16,14", "18, 18, 18, 16, 16, 16, 16, 14", "1.03e+03 µs"),
+                               ("18,18,18,18,18,18,18,6", "none of the model's", "512 µs")):
+        run = Run("layouts", ["--only=slots,benchmark", "--shapes=^2x3x4x4 nchw f32$"], calls=["times"],
+                  FAKE_NAME="NVIDIA H100 80GB HBM3", PTX_EMULATOR_PROCESSING_CLUSTERS=layout)
+        run.bundle = bundle
+        run.finish(0)
+        report = (run.folder / "h100-80gb-hbm3.md").read_text()
+        for line in (f"* multiprocessors of the processing clusters by these: {text}\n", f"| {time} |",
+                     "NVIDIA H100 80GB HBM3; 85.9 GB, 4096 multiprocessors"):
+            check(line in report, f"expected '{line}' in {report}")
+    check("clusters of 16, 1 blocks on a multiprocessor: 112 blocks at once\n" in clean.output, clean.output)
+
+
+def outputs(clean):
+    """A call says at once what it does, and ends with a summary."""
+    for call, output in zip(clean.calls, clean.outputs):
+        lines = output.splitlines()
+        check(lines[0].startswith(f"call {call}: 5.5 minutes at most"), output)
+        check(lines[-1].startswith(f"written: {clean.folder}/"), output)
+
+
 def torn_journal(clean):
     """A line that was cut off, as by a full disk, costs its task."""
-    run = Run("torn")
+    run = Run("torn", calls=["checks"])
     shutil.copytree(clean.folder, run.folder)
     path = run.folder / "journal.jsonl"
     lines = path.read_bytes().rstrip(b"\n").split(b"\n")
@@ -378,7 +433,8 @@ def main():
     check(not clean.errors(), f"{clean.errors()}")
     generator = random.Random(options.seed)
     longest = clean.seconds
-    scenarios = [(all_kinds,), (no_device,), (order,), (torn_journal,), (orphans,), (termination,)]
+    scenarios = [(all_kinds,), (no_device,), (order,), (torn_journal,), (orphans,), (termination,),
+                 (layouts,), (outputs,)]
     if options.set == "all":
         scenarios += [(without_tools,), (dying_device,), (tools,), (faulty_peers,), (little_time,), (shares,),
                       (another_device,)]

@@ -5,6 +5,7 @@ import sys
 
 sys.path.insert(0, sys.argv[1])
 
+import devices
 import model
 import sass
 
@@ -137,9 +138,16 @@ check("blocks by their number", count_blocks(16, 0, 32), 32)
 
 # 2 of 3 processing clusters of 5 multiprocessors have room for two clusters of 4 blocks each, the third for one.
 parted = dataclasses.replace(H200, multiprocessors=13, processing_clusters=(5, 5, 3))
-check("slots of clusters", model.count_slots(parted, dataclasses.replace(launches[0], cluster=4), 2), 20)
-check("slots of blocks", model.count_slots(parted, launches[0], 2), 26)
-check("all multiprocessors are in a processing cluster", sum(H200.processing_clusters), H200.multiprocessors)
+check("slots of clusters", model.count_slots(parted, 4, 2), 20)
+check("slots of blocks", model.count_slots(parted, 1, 2), 26)
+for each in model.with_layouts(H200):
+    check("all multiprocessors are in a processing cluster", sum(each.processing_clusters), H200.multiprocessors)
+# 16 blocks run in a processing cluster of 14 if a multiprocessor has two, not if it has one.
+check("slots by layout", [[model.count_slots(each, *of) for of in ((8, 1), (16, 1), (16, 2))]
+                          for each in model.with_layouts(H200)], [[128, 128, 256], [120, 112, 240]])
+check("a device without processing clusters", model.with_layouts(model.DEVICES["A100"]), [model.DEVICES["A100"]])
+check("devices by name", [devices.find_device(name) for name in ("NVIDIA H100 80GB HBM3", "NVIDIA H200", "none")],
+      [model.DEVICES["H100"], H200, None])
 
 # A last wave of a tenth has a tenth of the loads in flight.
 check("one wave has no tail", model.find_tail(0.7, 3, False), 1)

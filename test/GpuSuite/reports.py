@@ -10,7 +10,9 @@ import xml.dom.minidom
 sys.path[:0] = [sys.argv[1], str(pathlib.Path(sys.argv[1]).parent)]
 
 import journal
+import plan
 import results
+import summary
 import timing
 
 
@@ -82,6 +84,11 @@ def check_measure():
     check("copy" not in summary and ratios["torch"] == 2.5, f"{summary} {ratios}")
     check(abs(ratios["over3"] - 1) < 1e-9 and abs(ratios["over5"] - 0.6) < 1e-9, f"{ratios}")
     check(abs(bandwidth - 12000 / 80 / 1e3) < 1e-9, f"{bandwidth}")
+    # A graph is verified while it can be replayed.
+    replayed = []
+    verified = [timing.Contender("bngrad", [lambda: 1.0], 1, lambda replay: replayed.append(replay()))]
+    timing.measure(Timer([1] * 40), verified, rounds=1, warm_rounds=1)
+    check(len(replayed) == 1, f"{replayed}")
     # A graph of short calls repeats them, that of long ones does not.
     check(timing.Contender("", [None] * 2, 10).repeat == 20, "repeat")
     check(timing.Contender("", [None] * 2, 0.1).repeat == 50, "at most 50")
@@ -93,6 +100,50 @@ def check_measure():
             check(False, "expected an error")
         except RuntimeError:
             pass
+
+
+class StreamTimer:
+    """A host that needs `host_us` for each call, and a device that needs one microsecond. Time is simulated."""
+
+    def __init__(self, host_us):
+        self.host_us, self.holds, self.now = host_us, [], 0.0
+
+    def perf_counter(self):
+        return self.now / 1e6
+
+    def hold(self, microseconds):
+        self.holds.append(microseconds)
+
+    def time(self, function):
+        begin = self.now
+        function()
+        return max(32.0, self.now - begin - self.holds[-1])
+
+    def call(self):
+        self.now += self.host_us
+
+
+def check_in_stream():
+    """The time of a call in a stream is the device's, also where the host is slower."""
+    for host_us, time, holds in ((200, 1.0, [2000, 4000, 8000] + [16000] * 6), (4000, None, None)):
+        timing.time = timer = StreamTimer(host_us)
+        check(timing.in_stream(timer, [timer.call]) == time, f"{host_us}")
+        check(holds is None or timer.holds == holds, f"{timer.holds}")
+
+
+def check_counted():
+    """DRAM bytes are counted of what is farthest from the model, in either direction."""
+
+    class Catalogue:
+        items = {name: None for name in "abcdefg"}
+
+        def measured(self):
+            return list(self.items)
+
+    misses = {"a": 1.1, "b": 0.4, "c": 3.0, "d": 1.5, "x": 9.0, "e": 1.0}
+    check(plan.choose_counted(Catalogue(), "times", misses) == ["c", "b", "d", "a"], "the farthest")
+    check(plan.choose_counted(Catalogue(), "checks", misses) == ["c", "b", "d", "a", "e", "f", "g"], "all")
+    check(plan.choose_counted(Catalogue(), "times", {}) == ["a", "b", "c", "d"], "the first")
 
 
 def check_journal(folder):
@@ -124,9 +175,11 @@ def records():
     cases = {}
     for layout in ("nchw", "nhwc"):
         for kind in ("f32", "bf16"):
-            facts = {"layout": layout, "type": kind, "tensor_bytes": 50e6, "schedule": "one_pass, fma = true"}
+            facts = {"layout": layout, "type": kind, "tensor_bytes": 50e6, "schedule": "one_pass, cluster_blocks = 8",
+                     "model_us": {"H200": [50.0, 122.0]}}
             cases[f"32x64x56x56 {layout} {kind}"] = facts
-    machine = {"gpu": "<invented> & none", "date": "never", "commit": "0", "chip": "sm_90"}
+    machine = {"gpu": "NVIDIA H200 <invented> & none", "memory_bytes": 141e9, "multiprocessors": 132, "clock_mhz": 1980,
+               "memory_clock_mhz": 3201, "l2_bytes": 60e6, "date": "never", "commit": "0", "chip": "sm_90"}
     plan = {"smoke": 3, "benchmark": 4, "sanitizer": 2, "counters": 1}
     found = [{"machine": machine, "seed": 5, "plan": plan, "cases": cases}]
 
@@ -134,13 +187,16 @@ def records():
         found.append({"task": task, "begin": 0})
         found.append({"task": task, "result": value, "seconds": 2})
 
+    result("slots/clusters", {"slots": [[8, 1, 120], [16, 1, 112], [16, 2, 240]]})
+    found.append({"software": "PyTorch 0"})
+    found += [{"clock_mhz": 1755.0}, {"clock_mhz": 1980.0}]
     result("smoke/one", {"worst": 0.25})
     result("smoke/two", {"error": "grad_input[3]: expected 1, got 2"})
     names = list(cases)
     result(f"benchmark/{names[0]}", {
         "results": {"bngrad": {"us": 61.0, "stream_us": 70.0}, "torch": {"us": 122.0},
-                    "apex": {"absent": "the module syncbn is not installed"}},
-        "ratios": {"torch": 2.0, "over3": 1.25, "over5": 0.75},
+                    "apex": {"absent": "the module syncbn is not installed"}, "cluster of 4": {"us": 73.2}},
+        "ratios": {"torch": 2.0, "cluster of 4": 1.2, "over3": 1.25, "over5": 0.75},
         "intervals": {"torch": [1.9, 2.1], "over3": [1.24, 1.31]},
         "bandwidth_gbps": 3000.0, "worst": 0.125,
     })
@@ -160,13 +216,51 @@ def records():
     return found, names
 
 
+def check_summary(document, names):
+    """What is most important, in few lines, also if everything is wrong."""
+    parts = {"smoke", "benchmark", "sanitizer", "0", "99"}
+    lines = summary.make(document, parts, "results/h200")
+    for line in (
+        "case                    kernel     time model  3/5p torch compl   of4",
+        "32x64x56x56 nchw f32    one/8     61 µs  0.50  1.25  2.00  0.88  1.20",
+        "32x64x56x56 nchw bf16   one/8     90 µs  0.74  1.50  0.97     -     -",
+        "best of PyTorch, cuDNN, torch.compile over BNGrad: geometric mean 0.92 of 2, least 0.88"
+        " (32x64x56x56 nchw",
+        f"{names[0]}: 3.00 tensors moved",
+        "clusters of 8, 1 blocks on a multiprocessor: 120 blocks at once; model: 128 or 120",
+        "copy within the device, read and written bytes: median 2900 GB/s, from 2800 to 3000 during the run",
+        "WRONG: smoke: two: grad_input[3]: expected 1, got 2",
+        "absent: compile: no PyTorch",
+        "written: results/h200.md, .json, .svg",
+    ):
+        check(line in lines, f"expected '{line}' in {lines}")
+    check(not any("tensors" in line and "x56" not in line for line in summary.make(document, {"smoke"}, "x")), "no times")
+    check(not any("hazard" in line for line in summary.make(document, {"smoke"}, "x")[-2:]), "errors of other parts")
+    long = "x" * 1000
+    many = dict(document, notes=[long] * 200, benchmark=[dict(document["benchmark"][0], name=long)] * 200)
+    many["failed"] = {f"{number}": long for number in range(100)}
+    many["tasks"] = dict(document["tasks"], smoke={f"{number}": {"error": long} for number in range(1000)},
+                         counters={f"{number}": {"error": long} for number in range(100)})
+    lines = summary.make(many, parts | set(many["failed"]) | {"counters"}, "x")
+    check(len(lines) <= summary.MOST_LINES, f"{len(lines)} lines")
+    # The output of a borrowed machine may be cut to as much, beside the lines before.
+    check(len("\n".join(lines).encode()) < 11500, f"{len(chr(10).join(lines))} characters")
+    check("... and 1189 more" in lines, f"{lines[-2]}")
+
+
 def check_results(folder):
     found, names = records()
     document = results.build(found)
     text = results.markdown(document)
     for line in (
-        "| 32x64x56x56 | one_pass | 61 µs | 1.25 | 0.75 | 122 µs (2.00) | not measured | 55 µs (0.88)"
-        " | absent | not measured | 0.88 | 70 µs | 1 broken, 1 not decided |",
+        "| 32x64x56x56 | one_pass of 8 | 61 µs | 122 µs | 0.50 | 1.25 | 0.75 | 122 µs (2.00) | not measured"
+        " | 55 µs (0.88) | 0.88 | 73.2 µs (1.20) |  | 70 µs"
+        " | 1 broken, 1 not decided |",
+        "* NVIDIA H200 <invented> & none; 141.0 GB, 132 multiprocessors of at most 1980 MHz, memory of 3201 MHz,"
+        " cache of 60 MB; PyTorch 0",
+        "* clock of the multiprocessors during the benchmark: 1755 to 1980 MHz",
+        "* clusters of 16, 1 blocks on a multiprocessor: 112 blocks at once; model: 128 or 112",
+        "* multiprocessors of the processing clusters by these: 18, 18, 18, 16, 16, 16, 16, 14",
         "* smoke: each kernel once: 1 correct, 1 failed, 1 not run; at most 0.25 of the bound",
         "* measured below: 1 correct; at most 0.12 of the bound",
         "* memcheck: 6 functions clean, 0 of 1 runs with errors",
@@ -185,11 +279,15 @@ def check_results(folder):
         "GB/s, from 2800 to 3000 during the run",
     ):
         check(line in text, f"expected '{line}' in {text}")
+    check_summary(document, names)
+    check(results.file_name(document) == "h200-invented-none", results.file_name(document))
+    misses = results.find_misses(document)
+    check(misses == {names[0]: 0.5, names[1]: 90 / 122}, f"{misses}")
     results.write(document, folder / "gpu")
     svg = xml.dom.minidom.parse(str(folder / "gpu.svg"))
     marks = len(svg.getElementsByTagName("path")), len(svg.getElementsByTagName("circle"))
-    # Of the legend and of two cases: BNGrad; five others, twice PyTorch, torch.compile.
-    check(marks == (1 + 2, 5 + 3), f"{marks}")
+    # Of the legend and of two cases: BNGrad; seven others, twice PyTorch, torch.compile.
+    check(marks == (1 + 2, 7 + 3), f"{marks}")
     # Parts of a second run replace those of the first.
     more = [{**found[0], "seed": 6}, {"task": "smoke/two", "result": {"worst": 0.5}, "seconds": 1}]
     merged = results.build(found + more)
@@ -206,6 +304,8 @@ def check_results(folder):
 with tempfile.TemporaryDirectory() as folder:
     check_journal(pathlib.Path(folder))
 check_measure()
+check_in_stream()
+check_counted()
 with tempfile.TemporaryDirectory() as folder:
     check_results(pathlib.Path(folder))
 print("passed")

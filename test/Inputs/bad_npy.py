@@ -1,4 +1,4 @@
-"""bad_npy.py DIR: npy files that are not a tensor<3x4xf32>, and one that is."""
+"""bad_npy.py DIR: npy files that are not a tensor<3x4xf32>, and some that are."""
 
 import os
 import sys
@@ -10,13 +10,13 @@ os.makedirs(directory, exist_ok=True)
 good = np.arange(12, dtype="<f4").reshape(3, 4)
 arrays = {
     "good": good,
+    "fortran": np.asfortranarray(good),
+    "big_endian": good.astype(">f4"),
     "f64": good.astype("<f8"),
     "bf16": good.astype("<u2").view("V2"),
     "shape": good.reshape(4, 3),
     "rank": good.reshape(12),
     "rank_0": np.float32(1),
-    "fortran": np.asfortranarray(good),
-    "big_endian": good.astype(">f4"),
     "complex": good.astype("<c8"),
     "int32": good.astype("<i4"),
     "string": good.astype("<U4"),

@@ -16,6 +16,11 @@
 // REDEFINE: %{options} = schedule=#bngrad.schedule<tiles>
 // RUN: %{fail} --check-prefix=CPU-KIND
 // CPU-KIND: error: expected the schedule of a GPU, or loops, as a chip is given, got #bngrad.schedule<tiles>
+// REDEFINE: %{options} = active-clusters=8:15
+// RUN: %{fail} --check-prefix=ACTIVE
+// ACTIVE: error: option 'active-clusters': expected SIZE:ONE:TWO, the clusters of SIZE blocks that run at once with one block and with two on a multiprocessor, got '8:15'
+// RUN: not bngrad-opt %s --bngrad-group=active-clusters=8:15:30 -o /dev/null 2>&1 | FileCheck %s --implicit-check-not="error:" --check-prefix=CLUSTERS-OF-CPU
+// CLUSTERS-OF-CPU: error: option 'active-clusters': expected a chip, got none
 // REDEFINE: %{options} = opt-level=4
 // RUN: %{fail} --check-prefix=OPT-LEVEL
 // OPT-LEVEL: error: expected opt-level to be in [0, 3], got 4

@@ -40,14 +40,18 @@
 // CLUSTER:      .target sm_90
 // CLUSTER:      .extern .shared .align 128 .b8 {{.*}}[];
 // CLUSTER:      .visible .entry one_pass(
+// CLUSTER:      .reqnctapercluster 4, 1, 1
 // CLUSTER-NOT:  .local
 // CLUSTER:      .shared .align 16 .b8 __mbarrier[{{[0-9]+}}];
 // CLUSTER:      mbarrier.init.shared
 // CLUSTER:      fence.proxy.async.shared::cta;
 // CLUSTER:      bar.sync 0;
 // CLUSTER:      mbarrier.arrive.expect_tx.shared
+// CLUSTER:      griddepcontrol.wait;
+// CLUSTER:      elect.sync
 // CLUSTER:      cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
 // CLUSTER:      mbarrier.try_wait.parity.shared
+// CLUSTER-NOT:  bra.uni
 // CLUSTER-NOT:  ld.global.v4
 // CLUSTER:      ld.shared.v4.b32
 // CLUSTER:      shfl.sync.bfly.b32
@@ -66,6 +70,7 @@
 
 // A warp per channel.
 // TILE:         .visible .entry one_pass(
+// TILE-NOT:     .reqnctapercluster
 // TILE-NOT:     barrier.cluster
 // TILE:         cp.async.bulk
 // TILE-NOT:     mapa

@@ -58,8 +58,9 @@ func.func @f(%dy: !t, %x: !t, %scale: !p, %mean: !p, %variance: !p) -> (!t, !p, 
 // ONE-PASS:           nvgpu.mbarrier.init
 // ONE-PASS:           gpu.barrier
 // ONE-PASS:           nvgpu.mbarrier.arrive.expect_tx
+// ONE-PASS:           nvvm.elect.sync
 // ONE-PASS-COUNT-2:   nvvm.cp.async.bulk.shared.cluster.global {{.*}}, %c3136_i32
-// ONE-PASS:           nvgpu.mbarrier.try_wait.parity
+// ONE-PASS:           nvvm.mbarrier.try_wait
 // The data are only read from there.
 // ONE-PASS-NOT:       vector.load {{.*}} : memref<64x128x784xf32>
 // ONE-PASS:           nvvm.cluster.arrive {aligned}

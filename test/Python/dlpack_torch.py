@@ -55,6 +55,42 @@ def test_outputs_and_views():
     assert all(torch.equal(a, b) for a, b in zip(results, same))
 
 
+def test_versions_of_outputs():
+    """Autograd notices that an output was written."""
+    dy, x, mean, inv_std = make()
+    sums = bngrad.batch_norm_backward_reduce(dy, x, mean)
+    out = [torch.empty(4, 3, 5, 2), torch.empty(3), torch.empty(3), torch.empty(2, 3)]
+
+    def check(tensors, call):
+        versions = [tensor._version for tensor in tensors]
+        factor = torch.ones((), requires_grad=True)
+        products = [(factor * tensor).sum() for tensor in tensors]
+        call()
+        assert [tensor._version for tensor in tensors] == [version + 1 for version in versions]
+        for product in products:
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                product.backward()
+
+    backward = lambda **options: bngrad.batch_norm_backward(dy, x, mean, inv_std=inv_std, **options)
+    check(out[:3], lambda: backward(out=tuple(out[:3])))
+    check([out[1]], lambda: backward(out=(None, out[1], None)))
+    check([out[3]], lambda: bngrad.batch_norm_backward_reduce(dy, x, mean, out=out[3]))
+    check([out[0]], lambda: bngrad.batch_norm_backward_elemt(dy, x, mean, sums, 40, inv_std=inv_std, out=out[0]))
+    # The version is that of the whole tensor, and in place that of the operand.
+    whole = torch.empty(8, 3, 5, 2)
+    check([whole], lambda: backward(out=(whole[::2], None, None)))
+    check([dy], lambda: backward(out=(dy, None, None)))
+    # Nothing was written.
+    version = out[0]._version
+    with pytest.raises(bngrad.ShapeError):
+        backward(out=(out[0], torch.empty(4), None))
+    assert out[0]._version == version
+    with torch.inference_mode():
+        inference = torch.empty(3)
+        backward(out=(None, inference, None))
+    backward(out=(None, inference, None))
+
+
 def test_results_outlive_the_call():
     dy, x, mean, inv_std = make(shape=(64, 3, 50, 20))
     kept = []

@@ -236,6 +236,18 @@ def test_errors_of_handlers(operands, attributes, text):
     with pytest.raises(jax.errors.JaxRuntimeError, match="INVALID_ARGUMENT: bngrad: .*" + re.escape(text)):
         jax.block_until_ready(jax.jit(lambda *operands: call(*operands, **attributes))(*operands))
 
+@pytest.mark.parametrize("rank", [17, 40, 46, 50, 64])
+def test_errors_of_high_ranks(rank):
+    """A handler of modules that were not made by bngrad.jax; these bring data to rank 3."""
+    x = np.zeros((1,) * (rank - 1) + (3,), "float32")
+    attributes = ATTRIBUTES | dict(rank=np.int64(rank), feature_dims=np.array([rank - 1]))
+    call = jax.ffi.ffi_call("bngrad.batch_norm_backward", [jax.ShapeDtypeStruct((3,), "float32")])
+    with pytest.raises(jax.errors.JaxRuntimeError, match=f"grad_output: expected rank of at most 16, got {rank}"):
+        jax.block_until_ready(jax.jit(lambda *operands: call(*operands, **attributes))(x, x, V, V))
+    vectors = np.zeros((1,) * rank, "float32")
+    with pytest.raises(jax.errors.JaxRuntimeError, match=f"mean: expected rank of at most 16, got {rank}"):
+        jax.block_until_ready(jax.jit(lambda *operands: call(*operands, **ATTRIBUTES))(X, X, vectors, vectors))
+
 
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__, "-q"]))

@@ -176,10 +176,170 @@ def test_second_derivatives():
         assert_close(derivative(loss_of(bj.batch_norm))(*arguments), derivative(loss_of(native))(*arguments))
 
 
-def test_forward_mode_is_an_error():
-    x = data()[0]
-    with pytest.raises(TypeError, match="custom_vjp"):
-        jax.jvp(lambda x: bj.batch_norm(x)[0], (x,), (x,))
+FORWARD = [{}, {"mask": (8, 1, 5, 1)}, {"mask": (6, 5, 1)}]
+
+
+@pytest.mark.parametrize("options", FORWARD, ids=str)
+def test_forward_mode(options):
+    arguments = data()
+    if "mask" in options:
+        options = {"mask": jnp.asarray(np.random.default_rng(1).random(options["mask"]) < 0.6)}
+    ours, theirs = (functools.partial(function, **options) for function in (bj.batch_norm, native))
+    tangents = data(seed=1)
+    for jit in (lambda function: function, jax.jit):
+        assert_close(jit(functools.partial(jax.jvp, ours))(arguments[:3], tangents[:3]),
+                     jax.jvp(theirs, arguments[:3], tangents[:3]))
+    # Of some arguments only.
+    for index in range(3):
+        def of(function, value):
+            return function(*arguments[:index], value, *arguments[index + 1:3])
+        assert_close(*[jax.jvp(functools.partial(of, function), (arguments[index],), (tangents[index],))
+                       for function in (ours, theirs)])
+    for one, other in zip(*[jax.linearize(function, *arguments[:3])[1](*tangents[:3]) for function in (ours, theirs)]):
+        assert_close(one, other)
+    # Without scale and bias.
+    ours, theirs = (lambda x: bj.batch_norm(x, **options)), (lambda x: native(x, jnp.ones(4), jnp.zeros(4), **options))
+    assert_close(jax.jvp(ours, arguments[:1], tangents[:1]), jax.jvp(theirs, arguments[:1], tangents[:1]))
+
+
+@pytest.mark.parametrize("type, tolerance", [("float32", 3e-5), ("bfloat16", 3e-2), ("float16", 4e-3)])
+def test_types_of_forward_mode(type, tolerance):
+    arguments, tangents = data(type)[:3], data(type, seed=1)[:3]
+    y, change = (results[0] for results in jax.jvp(bj.batch_norm, arguments, tangents))
+    assert y.dtype == change.dtype == type
+    wide = [tuple(value.astype("float64") for value in values) for values in (arguments, tangents)]
+    expected = jax.jvp(native, *wide)[1][0]
+    np.testing.assert_allclose(np.asarray(change, np.float64), expected, rtol=0, atol=tolerance * abs(expected).max())
+
+
+def test_forward_mode_of_frozen():
+    x, scale, bias, _ = data()
+    arguments = x, scale, bias, jnp.arange(4.) / 7, 0.3 + jnp.arange(4.) / 5
+    tangents = tuple(jnp.cos(jnp.arange(value.size * 1.0)).reshape(value.shape) for value in arguments)
+
+    def theirs(x, scale, bias, mean, variance):
+        return (x - mean) * lax.rsqrt(variance + 1e-5) * scale + bias
+
+    def ours(x, scale, bias, mean, variance):
+        return bj.batch_norm(x, scale, bias, mean=mean, variance=variance)[0]
+
+    assert_close(jax.jvp(ours, arguments, tangents), jax.jvp(theirs, arguments, tangents))
+    small = tuple(value[:1, :1, :2] if value.ndim == 4 else value for value in arguments)
+    for derivative in (jax.jacfwd, jax.jacrev):
+        assert_close(*[jax.jit(derivative(function, (0, 1, 2, 3, 4)))(*small) for function in (ours, theirs)])
+
+
+def test_check_grads_in_both_modes():
+    x, scale, bias, _ = data(shape=(3, 2, 2, 3))
+    mask = jnp.asarray(np.random.default_rng(1).random((3, 2, 1, 1)) < 0.7)
+    check_grads(jax.jit(functools.partial(bj.batch_norm, mask=mask)), (x, scale, bias), order=2)
+
+
+@pytest.mark.parametrize("outer", [jax.jacfwd, jax.jacrev])
+@pytest.mark.parametrize("inner", [jax.jacfwd, jax.jacrev])
+def test_second_derivatives_in_both_modes(outer, inner):
+    arguments = data(shape=(3, 2, 2, 3))
+    for which in (0, 1):
+        assert_close(*[jax.jit(outer(inner(loss_of(function), which), which))(*arguments)
+                       for function in (bj.batch_norm, native)])
+
+
+def test_hessian_vector_products():
+    arguments, tangents = data(shape=(4, 3, 2, 5)), data(shape=(4, 3, 2, 5), seed=1)
+
+    def forward_over_reverse(function, *arguments):
+        gradient = lambda *three: jax.grad(loss_of(function), (0, 1, 2))(*three, arguments[3])
+        return jax.jvp(gradient, arguments[:3], tangents[:3])[1]
+
+    def reverse_over_forward(function, *arguments):
+        along = lambda *three: jax.jvp(lambda *inner: loss_of(function)(*inner, arguments[3]), three, tangents[:3])[1]
+        return jax.grad(along, (0, 1, 2))(*arguments[:3])
+
+    expected = forward_over_reverse(native, *arguments)
+    for product in (forward_over_reverse, reverse_over_forward):
+        for jit in (lambda function: function, jax.jit):
+            assert_close(jit(functools.partial(product, bj.batch_norm))(*arguments), expected)
+
+
+def test_gradients_are_custom_calls():
+    """In reverse mode, of whatever they are a part."""
+    x, scale, bias, weight = data("float32")
+    tangent = data("float32", seed=1)[0]
+
+    def along(x):
+        return jax.jvp(lambda x: loss_of(bj.batch_norm)(x, scale, bias, weight), (x,), (tangent,))[1]
+
+    def mapped(xs):
+        return jax.vmap(lambda x: loss_of(bj.batch_norm)(x, scale, bias, weight))(xs).sum()
+
+    for function, argument in ((lambda x: loss_of(bj.batch_norm)(x, scale, bias, weight), x), (along, x),
+                               (mapped, x[None])):
+        assert "bngrad.batch_norm_backward" in jax.jit(jax.grad(function)).lower(argument).as_text()
+
+
+def test_vmap_of_forward_mode():
+    x, scale, bias, weight = data(shape=(4, 3, 2, 5))
+    tangent = data(shape=(4, 3, 2, 5), seed=1)[0]
+    xs, scales = jnp.stack([x, x * x + 1]), jnp.stack([scale, scale - 1])
+
+    def along(function, x, scale):
+        return jax.jvp(lambda x, scale: function(x, scale, bias), (x, scale), (tangent, 2 * scale))[1]
+
+    for axes in ((0, None), (None, 0), (0, 0)):
+        operands = [batch if axis == 0 else one for axis, batch, one in zip(axes, (xs, scales), (x, scale))]
+        ours, theirs = (jax.vmap(functools.partial(along, function), axes) for function in (bj.batch_norm, native))
+        assert_close(ours(*operands), theirs(*operands))
+        assert_close(jax.jit(ours)(*operands), theirs(*operands))
+
+    def loss(function, xs, scale):
+        return jax.vmap(lambda x: loss_of(function)(x, scale, bias, weight))(xs).sum()
+
+    def twice(function, xs, scale):
+        return jax.vmap(lambda x: loss(function, xs * x.mean(), scale))(xs).sum()
+
+    for function in (loss, twice):
+        for transform in (lambda loss: jax.grad(loss, (0, 1)),
+                          lambda loss: lambda *two: jax.jvp(loss, two, (jnp.cos(two[0]), two[1]))):
+            assert_close(*[jax.jit(transform(functools.partial(function, each)))(xs, scale)
+                           for each in (bj.batch_norm, native)])
+
+
+def test_forward_mode_over_devices():
+    arguments, tangents = data(), data(seed=1)
+    over_batch = jax.shard_map(functools.partial(bj.batch_norm, axis_name="d"), mesh=mesh(), in_specs=(P("d"), P(), P()),
+                               out_specs=(P("d"), P(), P()))
+
+    def within(x, scale, bias, *tangents):
+        return jax.jvp(functools.partial(bj.batch_norm, axis_name="d"), (x, scale, bias), tangents)[1]
+
+    specs = (P("d"), P(), P())
+    inside = jax.shard_map(within, mesh=mesh(), in_specs=specs * 2, out_specs=specs)
+    mapped = jax.vmap(functools.partial(bj.batch_norm, axis_name="i"), (0, None, None), axis_name="i")
+    split = lambda value: value.reshape(4, 2, *SHAPE[1:])
+    expected = jax.jvp(native, arguments[:3], tangents[:3])[1]
+    assert_close(jax.jit(functools.partial(jax.jvp, over_batch))(arguments[:3], tangents[:3])[1], expected)
+    assert_close(jax.jit(inside)(*arguments[:3], *tangents[:3]), expected)
+    found = jax.jvp(mapped, *[(split(x), scale, bias) for x, scale, bias, _ in (arguments, tangents)])[1]
+    assert_close((found[0].reshape(SHAPE), found[1][0], found[2][0]), expected)
+    pmapped = jax.pmap(within, "d", in_axes=(0, None, None) * 2)(
+        split(arguments[0]), *arguments[1:3], split(tangents[0]), *tangents[1:3])
+    assert_close(pmapped[0].reshape(SHAPE), expected[0])
+
+
+def test_forward_mode_of_checkpoint_and_scan():
+    x, scale, bias, weight = data()
+
+    def deep(function, x, scale):
+        def step(carry, _):
+            y, mean, variance = function(carry, scale, bias)
+            return jnp.tanh(y) + carry, mean
+        y, means = lax.scan(jax.checkpoint(step), x, None, length=3)
+        return (y * weight).sum() + means.sum()
+
+    tangents = data(seed=1)[:2]
+    for jit in (jax.jit, lambda function: function):
+        assert_close(*[jit(lambda *two: jax.jvp(functools.partial(deep, function), two, tangents))(x, scale)
+                       for function in (bj.batch_norm, native)])
 
 
 def test_checkpoint_and_scan():

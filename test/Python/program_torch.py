@@ -48,6 +48,26 @@ func.func @add(%x: tensor<?x?xi32>, %n: i32) -> tensor<?x?xi32> {
 }"""
 
 
+FILL = """
+func.func @fill(%x: memref<?xf32>, %y: memref<?xf32>, %value: f32) {
+  linalg.fill ins(%value : f32) outs(%x : memref<?xf32>)
+  return
+}"""
+
+
+def test_versions_of_memrefs():
+    """Autograd notices that a memref may have been written."""
+    x, y = torch.zeros(4), torch.zeros(4)
+    product = (torch.ones((), requires_grad=True) * x).sum()
+    bngrad.compile(FILL)(x, y, 3.0)
+    assert torch.equal(x, torch.full((4,), 3.0)) and x._version == 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.backward()
+    tensor = torch.arange(12, dtype=torch.int32).reshape(4, 3)
+    bngrad.compile(ADD)(tensor, 5)
+    assert tensor._version == 0
+
+
 def test_integers_views_and_errors():
     program = bngrad.compile(ADD)
     x = torch.arange(12, dtype=torch.int32).reshape(4, 3)

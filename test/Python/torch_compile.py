@@ -177,6 +177,33 @@ def test_types(dtype):
     assert OP in compile_and_compare(module, make_inputs(1, dtype=dtype), 2e-2 if dtype == torch.bfloat16 else 1e-12)
 
 
+@pytest.mark.parametrize("options", [{}, {"track_running_stats": False}], ids=str)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_statistics_of_short_types_are_in_f32(dtype, options):
+    """As in eager mode: gradients of parameters of f32 have its digits, and running statistics, too."""
+    input, = make_inputs(1, (16, 6, 32, 32))
+    with torch.no_grad():
+        input.add_(torch.linspace(-3, 8, 6).view(6, 1, 1))
+    input = input.detach().to(dtype).requires_grad_()
+    results = []
+    for compile in (False, True):
+        module = Block(6, **options)
+        with bngrad.torch.enabled(compile=compile):
+            function = torch.compile(module, fullgraph=True) if compile else module
+            results.append([*gradients(function, module, [input])[1:], *module.norm.buffers()])
+    for one, other in zip(*results, strict=True):
+        assert one.dtype == other.dtype
+        torch.testing.assert_close(one, other, rtol=0, atol=2e-6 * (1 + float(other.abs().max())))
+
+
+def test_tables_are_restored():
+    from torch._inductor import decomposition
+    before = dict(decomposition.decompositions)
+    with bngrad.torch.enabled(compile=True):
+        assert decomposition.decompositions != before
+    assert decomposition.decompositions == before
+
+
 def test_dynamic_shapes():
     assert OP in compile_and_compare(Block(6), make_inputs(2), dynamic=True)
 

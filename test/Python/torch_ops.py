@@ -150,6 +150,21 @@ def test_derivatives(statistics, has_mask):
     assert torch.autograd.gradgradcheck(function, (grad_output, input, scale))
 
 
+def test_derivatives_of_global_statistics():
+    grad_output, input, mean, variance, scale, mask = operands(shape=(3, 2, 2))
+    mean.requires_grad_(), variance.requires_grad_()
+    for name in ("variance", "inv_std"):
+        for output_mask in ([True, True, True], [False, True, True]):
+            def function(grad_output, input, mean, statistic, scale):
+                results = backward(grad_output, input, mean, scale=scale, mask=mask, statistics="global",
+                                   output_mask=output_mask, **{name: statistic})
+                return tuple(result for result in results if result is not None)
+
+            data = grad_output, input, mean, variance, scale
+            assert torch.autograd.gradcheck(function, data, check_forward_ad=True)
+            assert torch.autograd.gradgradcheck(function, data, check_fwd_over_rev=True)
+
+
 def test_derivatives_of_halves():
     grad_output, input, mean, variance, scale, mask = operands()
     mean.requires_grad_(), variance.requires_grad_()
@@ -162,6 +177,93 @@ def test_derivatives_of_halves():
                                                            epsilon=0.1, mask=mask),
                  grad_output, input, mean, sums, scale, variance)
     assert check(lambda g, x, r: elemt(g, x, mean, sums, count, inv_std=r), grad_output, input, variance)
+
+
+def formula(grad_output, input, scale, mask, statistics, mean=None, variance=None):
+    """The gradient as a function of PyTorch's ops."""
+    dims, spread = (0, 2, 3), lambda value: value[:, None, None]
+    if statistics == "batch":
+        mean, variance = input.mean(dims), input.var(dims, correction=0)
+    d = torch.where(mask, grad_output, 0)
+    r = (variance + 1e-2).rsqrt()
+    h = (input - spread(mean)) * spread(r)
+    inner = d
+    if statistics == "batch":
+        inner = d - spread(d.mean(dims)) - h * spread((d * h).mean(dims))
+    return spread(scale * r) * inner, (d * h).sum(dims), d.sum(dims)
+
+
+@pytest.mark.parametrize("statistics", ["batch", "global"])
+def test_forward_mode(statistics):
+    """torch.func.jvp, of tensors that require gradients and of others, and dual numbers."""
+    grad_output, input, mean, variance, scale, mask = operands()
+    if statistics == "batch":
+        mean, variance = input.detach().mean((0, 2, 3)), input.detach().var((0, 2, 3), correction=0)
+    own = lambda *data: backward(*data[:2], mean, scale=data[2], variance=variance, epsilon=1e-2, mask=mask,
+                                 statistics=statistics)
+    other = lambda *data: formula(*data, mask, statistics, mean, variance)
+    data = grad_output, input, scale
+    tangents = tuple(torch.cos(torch.arange(value.numel()).double()).view_as(value) for value in data)
+    for operands_ in (data, tuple(value.detach() for value in data)):
+        for wanted in ((0, 1, 2), (0,), (1,), (2,)):
+            def along(function, *values):
+                every = list(operands_)
+                for index, value in zip(wanted, values):
+                    every[index] = value
+                return function(*every)
+            arguments = [tuple(values[index] for index in wanted) for values in (operands_, tangents)]
+            results, expected = (torch.func.jvp(lambda *values: along(function, *values), *arguments)
+                                 for function in (own, other))
+            for one, two in zip((*results[0], *results[1]), (*expected[0], *expected[1])):
+                torch.testing.assert_close(one, two, rtol=1e-9, atol=1e-9)
+    with torch.autograd.forward_ad.dual_level(), torch.no_grad():
+        duals = [torch.autograd.forward_ad.make_dual(*pair) for pair in zip(data, tangents)]
+        for one, two in zip(own(*duals), other(*duals)):
+            torch.testing.assert_close(*(torch.autograd.forward_ad.unpack_dual(each).tangent for each in (one, two)),
+                                       rtol=1e-9, atol=1e-9)
+
+
+def test_forward_mode_of_types():
+    """Tangents have the type of their result."""
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+        generator = torch.Generator().manual_seed(0)
+        grad_output, input, tangent = (reference.make_data(generator, (8, 3, 5), dtype) for _ in range(3))
+        mean, variance = input.float().mean((0, 2)), input.float().var((0, 2), correction=0)
+        function = lambda d: backward(d, input, mean, variance=variance)
+        _, tangents = torch.func.jvp(function, (grad_output,), (tangent,))
+        # It is linear in grad_output.
+        for one, other in zip(tangents, function(tangent)):
+            assert one.dtype == other.dtype
+            scale = 1 + float(other.abs().max())
+            torch.testing.assert_close(one, other, rtol=0, atol=scale * (1e-5 if one.dtype == torch.float32 else 2e-2))
+
+
+def test_forward_mode_of_derivatives():
+    grad_output, input, mean, variance, scale, mask = operands(shape=(3, 2, 2, 1))
+
+    def function(grad_output, input, scale):
+        return backward(grad_output, input, input.mean((0, 2, 3)), scale=scale, epsilon=1e-2, mask=mask,
+                        variance=input.var((0, 2, 3), correction=0))
+
+    check = lambda function, *data: (torch.autograd.gradcheck(function, data, check_forward_ad=True) and
+                                     torch.autograd.gradgradcheck(function, data, check_fwd_over_rev=True))
+    assert check(function, grad_output, input, scale)
+    mean.requires_grad_(), variance.requires_grad_()
+    assert check(lambda *data: reduce(*data, mask=mask), grad_output, input, mean)
+    sums = torch.randn(2, 2, dtype=torch.float64, requires_grad=True)
+    assert check(lambda g, x, m, s, scale, v: elemt(g, x, m, s, torch.tensor(57), scale=scale, variance=v, mask=mask),
+                 grad_output, input, mean, sums, scale, variance)
+    # A Hessian-vector product, forward over reverse.
+    data = grad_output, input, scale
+    products = []
+    for each in (function, lambda *data: formula(*data, mask, "batch")):
+        with torch.autograd.forward_ad.dual_level():
+            duals = [torch.autograd.forward_ad.make_dual(value, value.detach().sin()) for value in data]
+            loss = sum(result.pow(3).sum() for result in each(*duals))
+            gradients = torch.autograd.grad(loss, duals, create_graph=True)
+            products.append([torch.autograd.forward_ad.unpack_dual(value).tangent for value in gradients])
+    for one, two in zip(*products):
+        torch.testing.assert_close(one, two, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

@@ -3,12 +3,9 @@
 """SyncBatchNorm in processes of gloo, compared with one process."""
 
 import copy
-import datetime
-import multiprocessing
 import os
-import tempfile
+import sys
 import time
-import traceback
 
 import pytest
 import torch
@@ -16,41 +13,12 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn import functional
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
+from torch_processes import run_ranks
+
 from bngrad.torch import SyncBatchNorm, convert_sync_batchnorm
 
-# Processes are forked, which threads of OpenMP do not survive.
-torch.set_num_threads(1)
-os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 2e-2}
-
-
-def run_rank(function, rank, size, folder, timeout, arguments):
-    try:
-        dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size,
-                                timeout=datetime.timedelta(seconds=timeout))
-        torch.save(function(rank, size, *arguments), f"{folder}/result{rank}")
-    except BaseException:
-        traceback.print_exc()
-        os._exit(1)
-    # Without waiting for the threads of other ranks.
-    os._exit(0)
-
-
-def run_ranks(function, size, *arguments, timeout=60, lost=()):
-    """The results of `function(rank, size, *arguments)` in each rank but `lost`."""
-    context = multiprocessing.get_context("fork")
-    with tempfile.TemporaryDirectory() as folder:
-        processes = [context.Process(target=run_rank, args=(function, rank, size, folder, timeout, arguments))
-                     for rank in range(size)]
-        for process in processes:
-            process.start()
-        for process in processes:
-            process.join(90)
-        codes = [process.exitcode for process in processes]
-        for process in processes:
-            process.kill()
-        assert codes == [0] * size
-        return [None if rank in lost else torch.load(f"{folder}/result{rank}") for rank in range(size)]
 
 
 def make_module(options, channels, dtype):
@@ -235,9 +203,7 @@ def test_without_a_group_it_is_a_batch_norm():
 def test_errors():
     with pytest.raises(ValueError, match=r"expected a shape \(N, 3, ...\), got \(4, 2\)"):
         SyncBatchNorm(3)(torch.zeros(4, 2))
-    with pytest.raises(ValueError, match="on the CPU, got meta"):
-        SyncBatchNorm(3)(torch.zeros(4, 3, device="meta"))
-    with pytest.raises(ValueError, match="LazyBatchNorm1d"):
+    with pytest.raises(ValueError, match="LazyBatchNorm1d at the module itself"):
         convert_sync_batchnorm(nn.LazyBatchNorm1d())
 
 
@@ -256,3 +222,91 @@ def test_conversion():
     assert type(model[4]) is nn.InstanceNorm2d
     assert type(convert_sync_batchnorm(nn.BatchNorm3d(2))) is SyncBatchNorm
     assert copy.deepcopy(model)[1].weight is not model[1].weight
+
+
+class Leaky(nn.BatchNorm2d):
+    """A batch norm with an activation, as in timm."""
+
+    def __init__(self, channels):
+        super().__init__(channels)
+        self.activation = nn.PReLU()
+
+    def forward(self, x):
+        return self.activation(super().forward(x))
+
+
+class Frozen(nn.BatchNorm2d):
+    def forward(self, x):
+        return functional.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias)
+
+
+class Strict(nn.BatchNorm2d):
+    """One that differs in its checks, not in its values, as in mmcv."""
+
+    def _check_input_dim(self, input):
+        pass
+
+
+class Derived(Leaky):
+    pass
+
+
+def is_unchanged(model, classes):
+    return [type(module) for module in model.modules()] == classes
+
+
+@pytest.mark.parametrize("other", [Leaky, Derived, Frozen])
+def test_subclasses_with_another_forward_are_errors(other):
+    """Before anything is converted."""
+    model = nn.Sequential(nn.BatchNorm2d(3), nn.Sequential(nn.ReLU(), other(3)))
+    classes = [type(module) for module in model.modules()]
+    with pytest.raises(ValueError, match=rf"got {other.__name__} at 1\.1, which has its own forward; give a factory"):
+        convert_sync_batchnorm(model)
+    assert is_unchanged(model, classes)
+
+
+def test_other_overrides_are_errors():
+    patched = nn.BatchNorm2d(3)
+    patched.forward = lambda x: x
+    parametrized = nn.utils.parametrize.register_parametrization(nn.BatchNorm2d(3), "weight", nn.Softplus())
+    called = type("Called", (nn.BatchNorm2d,), {"__call__": lambda self, x: x})(3)
+    for module, name in ((patched, "forward"), (parametrized, "weight"), (called, "__call__")):
+        with pytest.raises(ValueError, match=f"which has its own {name}"):
+            convert_sync_batchnorm(module)
+
+
+def test_factories_keep_activations():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 4, 1), Derived(4), nn.BatchNorm2d(4))
+    with torch.no_grad():
+        model[1].running_mean.copy_(torch.linspace(-1, 1, 4))
+        model[1].weight.copy_(torch.linspace(0.5, 2, 4))
+    x = torch.randn(5, 3, 2, 2)
+    expected = [copy.deepcopy(model).train(is_training)(x) for is_training in (True, False)]
+    parameters = list(model.parameters())
+    convert_sync_batchnorm(model, factories={Leaky: lambda norm, sync: nn.Sequential(sync, norm.activation)})
+    assert [type(module) for module in model[1]] == [SyncBatchNorm, nn.PReLU] and type(model[2]) is SyncBatchNorm
+    assert {id(each) for each in model.parameters()} == {id(each) for each in parameters}
+    for is_training, other in zip((True, False), expected):
+        assert torch.equal(copy.deepcopy(model).train(is_training)(x), other)
+
+
+def test_conversion_keeps_what_the_module_has():
+    module = Strict(3)
+    module.qconfig, module.note = "qconfig", ["a note"]
+    module.register_buffer("more", torch.ones(2), persistent=False)
+    module.register_module("child", nn.BatchNorm1d(2))
+    calls = []
+    module.register_forward_hook(lambda *_: calls.append("after"))
+    module.register_forward_pre_hook(lambda *_: calls.append("before"))
+    module.weight.requires_grad_(False)
+    result = convert_sync_batchnorm(nn.Sequential(module))[0]
+    assert type(result) is SyncBatchNorm and type(result.child) is SyncBatchNorm and type(module.child) is nn.BatchNorm1d
+    assert result.qconfig == "qconfig" and result.note is module.note and result.more is module.more
+    assert "more" not in result.state_dict() and not result.weight.requires_grad
+    result(torch.randn(2, 3, 4, 4))
+    assert calls == ["before", "after"]
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-q"]))

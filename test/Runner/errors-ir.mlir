@@ -50,7 +50,7 @@
 
 // DEFINE: %{entry} =
 // DEFINE: %{type} =
-// DEFINE: %{bad-type} = %{fails} "@%{entry}: expected argument 0 to be a ranked tensor of f16, bf16, f32, f64, i1 or i64, got '%{type}'" \
+// DEFINE: %{bad-type} = %{fails} "@%{entry}: expected argument 0 to be a ranked tensor of f16, bf16, f32, f64, i1, i8, i16, i32, i64, got '%{type}'" \
 // DEFINE:   bngrad-runner %t/types.mlir --entry=%{entry} --arg=random:1
 // REDEFINE: %{entry} = index
 // REDEFINE: %{type} = index
@@ -70,8 +70,8 @@
 // REDEFINE: %{entry} = complex
 // REDEFINE: %{type} = tensor<2xcomplex<f32>>
 // RUN: %{bad-type}
-// REDEFINE: %{entry} = i8
-// REDEFINE: %{type} = tensor<2xi8>
+// REDEFINE: %{entry} = i4
+// REDEFINE: %{type} = tensor<2xi4>
 // RUN: %{bad-type}
 // RUN: %{fails} "@result: expected result 0 to be a ranked tensor of ..., got 'i32'" bngrad-runner %t/types.mlir --entry=result
 
@@ -179,7 +179,7 @@ func.func @unranked(%a: tensor<*xf32>) {
 func.func @complex(%a: tensor<2xcomplex<f32>>) {
   return
 }
-func.func @i8(%a: tensor<2xi8>) {
+func.func @i4(%a: tensor<2xi4>) {
   return
 }
 func.func @result() -> i32 {

@@ -12,6 +12,9 @@
 // RUN: %{group} | FileCheck %s --check-prefixes=CHECK,SM_100
 // REDEFINE: %{chip} = sm_120
 // RUN: %{group} | FileCheck %s --check-prefixes=CHECK,SM_120
+// Devices that run more clusters at once than is assumed.
+// RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 active-clusters=8:16:33,16:8:16 stop-after=group" \
+// RUN:   | FileCheck %s --check-prefix=MORE
 // The oldest chip determines the available features.
 // REDEFINE: %{chip} = sm_90,sm_80
 // RUN: %{group} | FileCheck %s --check-prefixes=CHECK,SM_80
@@ -178,7 +181,7 @@ func.func @channels_last_small(%dy: tensor<32x7x7x2048xf32>, %x: tensor<32x7x7x2
 // CHECK-LABEL: func.func @channels_last_small_bf16(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 144, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 216, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, access_bits = 64, block_channels = 64, cluster_blocks = 8, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, access_bits = 64, block_channels = 64, cluster_blocks = 4, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, access_bits = 64, block_channels = 64, cluster_blocks = 8, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, access_bits = 64, block_channels = 32, cluster_blocks = 8, fma = true>}
 func.func @channels_last_small_bf16(%dy: tensor<32x7x7x2048xbf16>, %x: tensor<32x7x7x2048xbf16>, %p: tensor<2048xf32>) -> (tensor<32x7x7x2048xbf16>, tensor<2048xf32>) {
@@ -187,11 +190,11 @@ func.func @channels_last_small_bf16(%dy: tensor<32x7x7x2048xbf16>, %x: tensor<32
   return %0#0, %0#1 : tensor<32x7x7x2048xbf16>, tensor<2048xf32>
 }
 
-// With more threads, two blocks share a multiprocessor instead of three, and the last wave is full.
+// With more threads, two blocks share a multiprocessor instead of three. On sm_100, the last wave is then full.
 // CHECK-LABEL: func.func @two_dims(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 144, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 216, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, block_channels = 16, cluster_blocks = 16, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_channels = 16, cluster_blocks = 16, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, block_channels = 16, cluster_blocks = 16, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<two_pass, block_threads = 512, sum_blocks = 340, fma = true>}
 func.func @two_dims(%dy: tensor<8192x1024xf32>, %x: tensor<8192x1024xf32>, %p: tensor<1024xf32>) -> (tensor<8192x1024xf32>, tensor<1024xf32>) {
@@ -200,13 +203,16 @@ func.func @two_dims(%dy: tensor<8192x1024xf32>, %x: tensor<8192x1024xf32>, %p: t
   return %0#0, %0#1 : tensor<8192x1024xf32>, tensor<1024xf32>
 }
 
-// Blocks that fill a multiprocessor each need clusters of 8, not of 16.
+// Blocks that fill a multiprocessor each need clusters of 8, not of 16. Where not all of them run at once, narrower tiles
+// have clusters of 4.
 // CHECK-LABEL: func.func @channels_last_portable(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 144, fma = true>}
 // SM_80: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 216, fma = true>}
-// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, access_bits = 64, block_channels = 64, cluster_blocks = 8, fma = true>}
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, access_bits = 64, block_channels = 16, cluster_blocks = 4, fma = true>}
 // SM_100: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, access_bits = 64, block_channels = 64, cluster_blocks = 8, fma = true>}
 // SM_120: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 340, fma = true>}
+// MORE-LABEL: func.func @channels_last_portable(
+// MORE: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, access_bits = 64, block_channels = 64, cluster_blocks = 8, fma = true>}
 func.func @channels_last_portable(%dy: tensor<32x14x14x1024xbf16>, %x: tensor<32x14x14x1024xbf16>, %p: tensor<1024xf32>) -> (tensor<32x14x14x1024xbf16>, tensor<1024xf32>) {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x14x14x1024xbf16>) input(%x : tensor<32x14x14x1024xbf16>) mean(%p : tensor<1024xf32>) variance(%p : tensor<1024xf32>)
       {feature_dims = array<i64: 3>} : tensor<32x14x14x1024xbf16>, tensor<1024xf32>, tensor<1024xf32>

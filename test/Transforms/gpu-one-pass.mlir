@@ -44,6 +44,9 @@ func.func @channels_last(%x: memref<64x32xf32>, %sum: memref<32xf32>, %y: memref
 // CHECK-SAME:      workgroup(%[[CHANNELS:.+]] : memref<8xf32, #gpu.address_space<workgroup>>, %[[SCRATCH:.+]] : memref<108xf32, #gpu.address_space<workgroup>>)
 // CHECK:           memref.view {{.*}} to memref<9x28xf32, #gpu.address_space<workgroup>>
 // CHECK:             nvvm.cp.async.bulk.shared.cluster.global
+// CHECK-NEXT:        arith.addi
+// CHECK-NEXT:        arith.addi
+// CHECK:             scf.yield
 // CHECK-NEXT:      } {loop_annotation = #llvm.loop_annotation<unroll = <disable = true>>}
 // CHECK:           vector.load %{{.+}} : memref<9x28xf32, #gpu.address_space<workgroup>>, vector<4xf32>
 // CHECK:         } {loop_annotation = #llvm.loop_annotation<unroll = <disable = true>>}
@@ -91,22 +94,32 @@ func.func @flat_rows(%x: memref<9x8x7xf32>, %sum: memref<8xf32>, %y: memref<9x8x
 // CHECK:           nvgpu.mbarrier.arrive.expect_tx %[[BARRIERS]][%c0], %c1008 :
 // CHECK:           nvgpu.mbarrier.arrive.expect_tx %[[BARRIERS]][%c6], %c1008 :
 // CHECK:           nvgpu.mbarrier.arrive.expect_tx %[[BARRIERS]][%c7], %c112 :
-// CHECK:           scf.for %[[ROW:.+]] = %{{.+}} to %c64 step %c32 {
-// CHECK-NEXT:        %[[STAGE:.+]] = arith.divui %[[ROW]], %c9
-// CHECK-NEXT:        nvgpu.mbarrier.get %[[BARRIERS]][%[[STAGE]]]
+// CHECK:           scf.for %{{.+}} = %c0 to %c64 step %c1 iter_args(%[[FROM:.+]] = %{{.+}}, %[[TO:.+]] = %{{.+}}, %[[STAGE:.+]] = %{{.+}}, %[[ROW:.+]] = %c0_i32)
+// CHECK:             %[[NEXT_TO:.+]] = arith.addi %[[TO]], %c112
+// CHECK:             %[[NEXT_ROW:.+]] = arith.addi %[[ROW]], %c1_i32
+// CHECK:             %[[IS_NEXT:.+]] = arith.cmpi uge, %[[NEXT_ROW]], %c9_i32
+// CHECK:             %[[NEXT_STAGE:.+]] = arith.addi %[[STAGE]], %c8
+// CHECK:             arith.select %[[IS_NEXT]], %[[NEXT_STAGE]], %[[STAGE]]
+// CHECK:             arith.addi %[[ROW]], %c-8_i32
+// CHECK:             arith.addi %[[FROM]], %c224
 // CHECK-NOT:       vector.load
-// CHECK:           nvgpu.mbarrier.try_wait.parity %[[BARRIERS]][%c0]
-// CHECK-NEXT:      vector.load
-// CHECK:           nvgpu.mbarrier.try_wait.parity %[[BARRIERS]][%c1]
-// CHECK-NEXT:      vector.load
-// CHECK:           nvgpu.mbarrier.try_wait.parity %[[BARRIERS]][%c2]
-// CHECK-NEXT:      vector.load
-// CHECK:           nvgpu.mbarrier.try_wait.parity %[[BARRIERS]][%c3]
-// CHECK-NEXT:      vector.load
+// CHECK:           nvgpu.mbarrier.get %[[BARRIERS]][%c0]
+// CHECK:           nvvm.mbarrier.try_wait
+// CHECK:           vector.load
+// CHECK:           nvgpu.mbarrier.get %[[BARRIERS]][%c1]
+// CHECK:           nvvm.mbarrier.try_wait
+// CHECK:           vector.load
+// CHECK:           nvgpu.mbarrier.get %[[BARRIERS]][%c2]
+// CHECK:           nvvm.mbarrier.try_wait
+// CHECK:           vector.load
+// CHECK:           nvgpu.mbarrier.get %[[BARRIERS]][%c3]
+// CHECK:           nvvm.mbarrier.try_wait
+// CHECK:           vector.load
 // CHECK:           scf.for %{{.+}} = %{{.+}} to %c64 step %c9 iter_args(%{{.+}} = %{{.+}}, %{{.+}} = %{{.+}}, %[[STEP:.+]] = %c4)
-// CHECK-NEXT:        nvgpu.mbarrier.try_wait.parity %[[BARRIERS]][%[[STEP]]]
-// CHECK-NEXT:        vector.load
-// CHECK-NOT:       nvgpu.mbarrier.try_wait
+// CHECK-NEXT:        nvgpu.mbarrier.get %[[BARRIERS]][%[[STEP]]]
+// CHECK:             nvvm.mbarrier.try_wait
+// CHECK:             vector.load
+// CHECK-NOT:       nvvm.mbarrier.try_wait
 // CHECK:         return
 func.func @stages(%x: memref<64x8x7xf32>, %sum: memref<8xf32>, %y: memref<64x8x7xf32>) {
   scf.execute_region no_inline {
@@ -188,13 +201,11 @@ func.func @odd_tiles(%x: memref<64x36xf32>, %sum: memref<36xf32>, %y: memref<64x
 // CHECK:         gpu.launch {{.*}} function(@one_pass)
 // CHECK:           %[[BARRIERS:.+]] = nvgpu.mbarrier.create -> <memorySpace = #gpu.address_space<workgroup>, num_barriers = 6>
 // CHECK-COUNT-6:   nvgpu.mbarrier.arrive.expect_tx %[[BARRIERS]][%{{.+}}], %c1024 :
-// CHECK:           scf.for %[[PART:.+]] = %{{.+}} to %c6 step %c32 {
-// CHECK-NEXT:        nvgpu.mbarrier.get %[[BARRIERS]][%[[PART]]]
-// CHECK:             %[[ROW:.+]] = arith.divui %[[PART]], %c2
-// CHECK:             arith.muli %[[ROW]], %c4096
-// CHECK:             %[[HALF:.+]] = arith.remui %[[PART]], %c2
-// CHECK:             arith.muli %[[HALF]], %c1024
-// CHECK:             nvvm.cp.async.bulk.shared.cluster.global
+// CHECK:           scf.for %{{.+}} = %c0 to %c3 step %c1 iter_args(%[[FROM:.+]] = %{{.+}}, %{{.+}} = %{{.+}}, %{{.+}} = %{{.+}}, %{{.+}} = %c0_i32)
+// CHECK:             scf.for %{{.+}} = %c0 to %c2 step %c1 iter_args(%[[PART:.+]] = %[[FROM]], {{.+}})
+// CHECK:               nvvm.cp.async.bulk.shared.cluster.global
+// CHECK:               arith.addi %[[PART]], %c1024
+// CHECK:             arith.addi %[[FROM]], %c16384
 // CHECK:           vector.load %{{.+}} : memref<1536xf32, #gpu.address_space<workgroup>>, vector<4xf32>
 // CHECK:           vector.load %{{.+}} : memref<3x1x512xf32, #gpu.address_space<workgroup>>, vector<4xf32>
 // CHECK:         return
@@ -314,6 +325,61 @@ func.func @either_branch(%x: memref<4x8x32xf32>, %sum: memref<8xf32>, %y: memref
     linalg.generic {indexing_maps = [#data, #channel, #data], iterator_types = ["parallel", "parallel", "parallel"]}
         ins(%x, %sum : memref<4x8x32xf32>, memref<8xf32>) outs(%y : memref<4x8x32xf32>)
         attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, cluster_blocks = 2>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  return
+}
+
+// Of 10 rows, the first two of 4 blocks have 3 each, and the others 2. All blocks have 2 of 8 rows.
+// CHECK-LABEL: func @uneven_rows(
+// CHECK:         gpu.launch {{.*}} function(@one_pass)
+// CHECK:           %[[RANK:.+]] = arith.remui %{{.+}}, %c4
+// CHECK:           %[[IS_LARGER:.+]] = arith.cmpi ult, %[[RANK]], %c2
+// CHECK:           %[[ROWS:.+]] = arith.select %[[IS_LARGER]], %c3, %c2
+// CHECK:           %[[FIRST:.+]] = arith.muli %[[RANK]], %c2
+// CHECK:           %[[BEFORE:.+]] = arith.minsi %[[RANK]], %c2
+// CHECK:           arith.addi %[[FIRST]], %[[BEFORE]]
+// CHECK:           gpu.terminator
+// CHECK:         gpu.launch {{.*}} function(@one_pass)
+// CHECK:           %[[RANK:.+]] = arith.remui %{{.+}}, %c4
+// CHECK-NOT:       arith.select
+// CHECK:           nvvm.elect.sync
+// CHECK:           scf.for %{{.+}} = %c0 to %c2 step %c1 iter_args(
+// CHECK:           gpu.terminator
+func.func @uneven_rows(%x: memref<10x8x32xf32>, %even: memref<8x8x32xf32>, %sum: memref<8xf32>, %y: memref<10x8x32xf32>,
+                       %z: memref<8x8x32xf32>) {
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%x : memref<10x8x32xf32>) outs(%sum : memref<8xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, cluster_blocks = 4>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #channel, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x, %sum : memref<10x8x32xf32>, memref<8xf32>) outs(%y : memref<10x8x32xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, cluster_blocks = 4>} {
+    ^bb0(%e: f32, %s: f32, %out: f32):
+      %0 = arith.subf %e, %s : f32
+      linalg.yield %0 : f32
+    }
+    scf.yield
+  }
+  scf.execute_region no_inline {
+    linalg.generic {indexing_maps = [#data, #channel], iterator_types = ["reduction", "parallel", "reduction"]}
+        ins(%even : memref<8x8x32xf32>) outs(%sum : memref<8xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, cluster_blocks = 4>} {
+    ^bb0(%e: f32, %acc: f32):
+      %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+      linalg.yield %0 : f32
+    }
+    linalg.generic {indexing_maps = [#data, #channel, #data], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%even, %sum : memref<8x8x32xf32>, memref<8xf32>) outs(%z : memref<8x8x32xf32>)
+        attrs = {bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 64, cluster_blocks = 4>} {
     ^bb0(%e: f32, %s: f32, %out: f32):
       %0 = arith.subf %e, %s : f32
       linalg.yield %0 : f32

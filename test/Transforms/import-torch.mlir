@@ -119,3 +119,51 @@ func.func @elemt(%dy: tensor<8x4xbf16>, %x: tensor<8x4xbf16>, %mean: tensor<4xf3
       -> tensor<8x4xbf16>
   return %0 : tensor<8x4xbf16>
 }
+
+// -----
+
+// PyTorch's own graphs for a GPU: reserve space is an argument, optional operands are derefined, and constants that
+// nothing uses remain.
+
+// CHECK-LABEL: func.func @reserve_space(
+// CHECK-NOT: "torch.
+// CHECK: bngrad.batch_norm_backward grad_output(%{{.+}} : tensor<8x4xf16>) input(%{{.+}} : tensor<8x4xf16>) scale(%{{.+}} : tensor<4xf32>)
+// CHECK-NOT: "torch.
+// CHECK: return
+
+// BUILTIN-LABEL: func.func @reserve_space(
+// BUILTIN-SAME: %{{[^:]+}}: tensor<?xi8>, %{{[^:]+}}: tensor<8x4xf16>
+func.func @reserve_space(%reserve: !torch.vtensor<[?],ui8>, %x: !torch.vtensor<[8,4],f16>,
+                         %dy: !torch.vtensor<[8,4],f16>, %w: !torch.vtensor<[4],f32>, %mean: !torch.vtensor<[4],f32>,
+                         %invstd: !torch.vtensor<[4],f32>) -> !torch.vtensor<[8,4],f16> {
+  %dead = "torch.constant.int"() <{value = 5 : i64}> : () -> !torch.int
+  %unused = "torch.prim.ListConstruct"(%dead) : (!torch.int) -> !torch.list<int>
+  %none = "torch.constant.none"() : () -> !torch.none
+  %no_mean = "torch.derefine"(%none) : (!torch.none) -> !torch.optional<vtensor<[4],f32>>
+  %weight = "torch.derefine"(%w) : (!torch.vtensor<[4],f32>) -> !torch.optional<vtensor<[4],f32>>
+  %eps = "torch.constant.float"() <{value = 1.0e-5 : f64}> : () -> !torch.float
+  %0:3 = "torch.operator"(%x, %dy, %weight, %no_mean, %no_mean, %mean, %invstd, %eps, %reserve)
+      <{name = "torch.aten.cudnn_batch_norm_backward"}>
+      : (!torch.vtensor<[8,4],f16>, !torch.vtensor<[8,4],f16>, !torch.optional<vtensor<[4],f32>>, !torch.optional<vtensor<[4],f32>>, !torch.optional<vtensor<[4],f32>>, !torch.vtensor<[4],f32>, !torch.vtensor<[4],f32>, !torch.float, !torch.vtensor<[?],ui8>)
+      -> (!torch.vtensor<[8,4],f16>, !torch.vtensor<[4],f32>, !torch.vtensor<[4],f32>)
+  return %0#0 : !torch.vtensor<[8,4],f16>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @literal_reserve_space(
+// CHECK-NOT: "torch.
+// CHECK: bngrad.batch_norm_backward
+// CHECK-NOT: "torch.
+// CHECK: return
+func.func @literal_reserve_space(%x: tensor<8x4xf32>, %dy: tensor<8x4xf32>, %mean: tensor<4xf32>,
+                                 %invstd: tensor<4xf32>) -> tensor<8x4xf32> {
+  %none = "torch.constant.none"() : () -> !torch.none
+  %eps = "torch.constant.float"() <{value = 1.0e-5 : f64}> : () -> !torch.float
+  %reserve = "torch.vtensor.literal"() <{value = dense<0> : tensor<4xui8>}> : () -> !torch.vtensor<[4],ui8>
+  %0:3 = "torch.operator"(%x, %dy, %none, %none, %none, %mean, %invstd, %eps, %reserve)
+      <{name = "torch.aten.cudnn_batch_norm_backward"}>
+      : (tensor<8x4xf32>, tensor<8x4xf32>, !torch.none, !torch.none, !torch.none, tensor<4xf32>, tensor<4xf32>, !torch.float, !torch.vtensor<[4],ui8>)
+      -> (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return %0#0 : tensor<8x4xf32>
+}

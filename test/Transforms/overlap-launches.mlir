@@ -59,3 +59,80 @@ gpu.module @waits_already [#nvvm.target<chip = "sm_90">] {
     gpu.return
   }
 }
+
+// -----
+
+// What a kernel does before it accesses global memory overlaps the one ahead. The next one starts after the wait.
+// CHECK-LABEL: gpu.func @set_up(
+// CHECK:         nvgpu.mbarrier.init
+// CHECK:         nvvm.fence.proxy
+// CHECK:         gpu.barrier
+// CHECK:         nvgpu.mbarrier.arrive.expect_tx
+// CHECK:         memref.extract_aligned_pointer_as_index
+// CHECK:         memref.store {{.*}}workgroup
+// CHECK-NEXT:    nvvm.griddepcontrol wait
+// CHECK-NEXT:    nvvm.griddepcontrol launch_dependents
+// CHECK-NEXT:    scf.if
+// CHECK-NEXT:      memref.load
+// CHECK-NOT:     nvvm.griddepcontrol
+!group = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>
+gpu.module @overlap [#nvvm.target<chip = "sm_90">] {
+  gpu.func @set_up(%m: memref<4xf32>) workgroup(%shared: memref<64xindex, #gpu.address_space<workgroup>>) kernel {
+    nvvm.griddepcontrol launch_dependents
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %thread = gpu.thread_id x
+    %is_first = arith.cmpi eq, %thread, %c0 : index
+    %barrier = nvgpu.mbarrier.create -> !group
+    scf.if %is_first {
+      nvgpu.mbarrier.init %barrier[%c0], %c1 : !group
+      nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    }
+    gpu.barrier
+    scf.if %is_first {
+      nvgpu.mbarrier.arrive.expect_tx %barrier[%c0], %c1 : !group
+    }
+    %address = memref.extract_aligned_pointer_as_index %m : memref<4xf32> -> index
+    memref.store %address, %shared[%thread] : memref<64xindex, #gpu.address_space<workgroup>>
+    scf.if %is_first {
+      %0 = memref.load %m[%c0] : memref<4xf32>
+      memref.store %0, %m[%c1] : memref<4xf32>
+    }
+    gpu.return
+  }
+  // CHECK-LABEL: gpu.func @blocks(
+  // CHECK:         nvvm.griddepcontrol wait
+  // CHECK-NEXT:    cf.cond_br
+  // CHECK-NOT:     nvvm.griddepcontrol
+  gpu.func @blocks(%m: memref<4xf32>, %condition: i1) kernel {
+    %c0 = arith.constant 0 : index
+    cf.cond_br %condition, ^load, ^end
+  ^load:
+    %0 = memref.load %m[%c0] : memref<4xf32>
+    memref.store %0, %m[%c0] : memref<4xf32>
+    cf.br ^end
+  ^end:
+    gpu.return
+  }
+  // An op whose effects are not known.
+  // CHECK-LABEL: gpu.func @unknown(
+  // CHECK:         nvvm.griddepcontrol wait
+  // CHECK-NEXT:    nvvm.inline_ptx
+  gpu.func @unknown() kernel {
+    nvvm.inline_ptx "membar.gl;"
+    gpu.return
+  }
+  // Memory whose space is not known, in a loop.
+  // CHECK-LABEL: gpu.func @loop(
+  // CHECK:         nvvm.griddepcontrol wait
+  // CHECK-NEXT:    scf.for
+  gpu.func @loop(%m: memref<4xf32, 3>, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %f0 = arith.constant 0.0 : f32
+    scf.for %i = %c0 to %n step %c1 {
+      memref.store %f0, %m[%i] : memref<4xf32, 3>
+    }
+    gpu.return
+  }
+}

@@ -278,7 +278,7 @@ func.func @dynamic_rows(%x: memref<?x?xf32>, %sum: memref<?xf32>) {
 // CHECK:           vector.store %{{.+}} {alignment = 64 : i64, nontemporal = true} : memref<300000xi16>, vector<64xi16>
 // Partial lines are not streamed:
 // CHECK-NOT:       nontemporal
-// CHECK:           vector.store %{{.+}} : memref<300000xbf16>, vector<16xbf16>
+// CHECK:           vector.store %{{.+}} : memref<300000xi16>, vector<16xi16>
 // CHECK-NOT:     linalg.generic
 func.func @rows(%x: memref<100000x3xf32>, %sum: memref<3xf32>, %dx: memref<100000x3xbf16>) {
   scf.execute_region no_inline {

@@ -23,6 +23,11 @@ defm target : Eq<"target", "cpu|cuda",
 defm chip : Eq<"chip", "sm_XX[,...]",
                "GPUs, for --target=cuda; the schedule is one that all can run "
                "(default: sm_90)">;
+defm active_clusters
+    : Eq<"active-clusters", "SIZE:ONE:TWO[,...]",
+         "Clusters of SIZE blocks that the GPU runs at once, with one block and "
+         "with two on a multiprocessor, for --target=cuda (default: assumed for "
+         "the chip)">;
 defm format : Eq<"format", "isa|bin|fatbin",
                  "Form of kernels, for --target=cuda: PTX, cubin (needs ptxas), "
                  "both (needs ptxas and fatbinary) (default: isa)">;

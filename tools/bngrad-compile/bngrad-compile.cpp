@@ -116,6 +116,7 @@ static LogicalResult verifyTarget(const InputArgList &args, bool isCuda) {
                            ", got " + (cudaAlone ? "cpu" : "cuda"));
   };
   needs(OPT_chip, "chip", true);
+  needs(OPT_active_clusters, "active-clusters", true);
   needs(OPT_format, "format", true);
   needs(OPT_device_arguments, "device-arguments", true);
   needs(OPT_threads, "threads", false);
@@ -128,16 +129,19 @@ static LogicalResult parseCudaOptions(const InputArgList &args, OutputKind kind,
   LogicalResult result = success();
   auto report = [&](const Twine &message) { result = reportError(message); };
   cuda.deviceArguments = args.hasArg(OPT_device_arguments);
-  if (const Arg *chip = args.getLastArg(OPT_chip)) {
-    cuda.chips = chip->getValue();
-    std::string reason;
-    FailureOr<SmallVector<const CudaChip *>> chips =
-        CudaChip::parse(cuda.chips, reason);
-    if (failed(chips))
-      report("--chip: " + reason);
-    else if (kind == OutputKind::PTX && chips->size() != 1)
-      report("expected one --chip for a .ptx, got '" + cuda.chips + "'");
-  }
+  cuda.chips = args.getLastArgValue(OPT_chip, KernelOptions().chip).str();
+  cuda.activeClusters = args.getLastArgValue(OPT_active_clusters).str();
+  std::string reason;
+  FailureOr<SmallVector<const CudaChip *>> chips =
+      CudaChip::parse(cuda.chips, reason);
+  if (failed(chips))
+    report("--chip: " + reason);
+  else if (kind == OutputKind::PTX && chips->size() != 1)
+    report("expected one --chip for a .ptx, got '" + cuda.chips + "'");
+  else if (args.hasArg(OPT_active_clusters) &&
+           failed(CudaChip::getCommon(*chips).setActiveClusters(
+               cuda.activeClusters, reason)))
+    report("--active-clusters: " + reason);
   StringRef format = args.getLastArgValue(OPT_format, "isa");
   auto known = llvm::StringSwitch<std::optional<CudaFormat>>(format)
                    .Case("isa", CudaFormat::Isa)

@@ -206,8 +206,10 @@ FailureOr<Array> ArgumentMaker::makeRandom(StringRef spec) {
   std::optional<RandomSpec> random = parseRandomSpec(spec);
   if (!random)
     return fail("expected random:SEED[:LO:HI][@D0xD1x...] with LO < HI");
-  if (type.elementType == ElementType::I64)
-    return fail("expected a .npy file for element type i64, got random values");
+  if (!::bngrad::isFloat(type.elementType) &&
+      type.elementType != ElementType::I1)
+    return fail(Twine("expected a .npy file for element type ") +
+                ::bngrad::name(type.elementType) + ", got random values");
   if (!random->shape && llvm::is_contained(type.shape, ShapedType::kDynamic))
     return fail("expected @D0xD1x... for shape " + printShape(type.shape) +
                 ", got none");

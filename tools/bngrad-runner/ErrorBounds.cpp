@@ -218,9 +218,8 @@ buildForGeneric(OpBuilder &b, linalg::GenericOp generic,
   return SmallVector<Value>(bounds.getResults());
 }
 
-/// `getError(value)`, or zeros where that is null.
-static Value getErrorOrZero(OpBuilder &b, Value value,
-                            function_ref<Value(Value)> getError) {
+Value mlir::bngrad::getErrorOrZero(OpBuilder &b, Value value,
+                                   function_ref<Value(Value)> getError) {
   if (Value error = getError(value))
     return error;
   Location loc = value.getLoc();

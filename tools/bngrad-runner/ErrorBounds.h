@@ -45,6 +45,10 @@ private:
   DenseMap<Value, Value> errors;
 };
 
+/// The error of a tensor, or zeros where `getError(value)` is null.
+Value getErrorOrZero(OpBuilder &b, Value value,
+                     function_ref<Value(Value)> getError);
+
 /// Whether the body of `op` reads a value from outside, other than by an
 /// operand, that `getError` is not null for.
 bool readsErrorsBeside(Operation *op, function_ref<Value(Value)> getError);

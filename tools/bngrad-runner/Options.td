@@ -15,6 +15,10 @@ defm target : Eq<"target", "cpu|cuda|cuda-emulator",
 defm chip : Eq<"chip", "sm_XX",
                "GPU to compile for (default: the one that is there; of the "
                "emulator sm_90)">;
+defm active_clusters
+    : Eq<"active-clusters", "SIZE:ONE:TWO[,...]",
+         "Clusters of SIZE blocks that the GPU runs at once, with one block and "
+         "with two on a multiprocessor (default: assumed for the chip)">;
 defm schedule : Eq<"schedule", "#bngrad.schedule<...>",
                    "Schedule for every group (default: chosen)">;
 defm arg : Eq<"arg", "SPEC", "Value of the next argument; SPEC: see below">;

@@ -10,6 +10,7 @@
 #include "Call.h"
 #include "ErrorBounds.h"
 #include "ReferenceCall.h"
+#include "RegionBounds.h"
 #include "SumBounds.h"
 #include "common/Diagnostics.h"
 
@@ -20,6 +21,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -59,7 +61,9 @@ public:
                                           MutableArrayRef<Array> arguments);
 
 private:
+  LogicalResult visit(Block &block);
   LogicalResult visit(Operation *op);
+  LogicalResult visitRegions(Operation *op);
   LogicalResult visitGradient(GradientOpInterface op, std::string reason);
   LogicalResult visitSums(Operation *op);
   LogicalResult visitBounded(Operation *op);
@@ -72,6 +76,8 @@ private:
   std::vector<Source> sources; // by result
   SmallVector<Value> returnedErrors;
 
+  /// Values that get a bound, of the program as it was.
+  DenseSet<Value> inexact;
   // By value; absent: exact.
   DenseMap<Value, Value> errors;
   /// No bound follows, because of this.
@@ -145,6 +151,77 @@ LogicalResult PlainProgram::visitBounded(Operation *op) {
   return success();
 }
 
+/// Replaces a branch or loop by one that computes the bounds of its results,
+/// too.
+LogicalResult PlainProgram::visitRegions(Operation *op) {
+  std::string reason;
+  auto findReason = [&](ValueRange values) {
+    for (Value value : values)
+      if (auto found = unknown.find(value); found != unknown.end())
+        reason = found->second;
+  };
+  findReason(op->getOperands());
+  if (isSumInAnyOrder(op))
+    reason =
+        "a sum in any order by '" + op->getName().getStringRef().str() + "'";
+  else if (llvm::any_of(getControl(op),
+                        [&](Value value) { return inexact.contains(value); }))
+    reason = "a branch or loop of '" + op->getName().getStringRef().str() +
+             "' that depends on a gradient or a sum in any order";
+  else if (!areBoundable(op,
+                         [&](Value value) { return inexact.contains(value); }))
+    reason = "a value other than a tensor, computed from a gradient, of '" +
+             op->getName().getStringRef().str() + "'";
+  bool isLoop = isa<LoopLikeOpInterface>(op);
+  SmallVector<Block *> blocks;
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      blocks.push_back(&block);
+  RegionErrors regionErrors = {
+      [&](Value value) { return reason.empty() && inexact.contains(value); },
+      [&](OpBuilder &b, Value value) {
+        return getErrorOrZero(b, value,
+                              [&](Value v) { return errors.lookup(v); });
+      },
+      [&](Value value, Value error) {
+        inexact.insert(value);
+        errors[value] = error;
+      },
+      [&](Block &block) {
+        if (!reason.empty())
+          for (Value argument : block.getArguments())
+            unknown[argument] = reason;
+        return visit(block);
+      }};
+  FailureOr<SmallVector<Value>> results = buildRegionBounds(op, regionErrors);
+  if (failed(results))
+    return failure();
+  for (Block *block : blocks) {
+    ValueRange given = block->getTerminator()->getOperands();
+    // Another iteration may make any value of it.
+    if (isLoop)
+      findReason(given);
+    else
+      for (auto [value, result] : llvm::zip(given, *results))
+        if (auto found = unknown.find(value); found != unknown.end())
+          unknown[result] = std::string(found->second);
+  }
+  if (!reason.empty())
+    for (Value result : *results)
+      unknown[result] = reason;
+  return success();
+}
+
+LogicalResult PlainProgram::visit(Block &block) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : block.without_terminator())
+    ops.push_back(&op);
+  for (Operation *op : ops)
+    if (failed(visit(op)))
+      return failure();
+  return success();
+}
+
 /// Visits `op`, whose operands have been visited.
 ///
 /// Errors: a diagnostic and failure for a gradient that the reference cannot
@@ -163,6 +240,8 @@ LogicalResult PlainProgram::visit(Operation *op) {
   }
   if (auto gradient = dyn_cast<GradientOpInterface>(op))
     return visitGradient(gradient, reason);
+  if (hasBoundedRegions(op))
+    return visitRegions(op);
 
   // A size does not depend on the values.
   bool isSum = isOrderFree(op);
@@ -204,17 +283,17 @@ LogicalResult PlainProgram::build() {
     return function.emitError()
            << "--check: expected a function of one block, got "
            << function.getBody().getBlocks().size();
-  WalkResult nested =
-      function.walk(
-          [&](Operation *op) {
-            if (!isa<GradientOpInterface>(op) || op->getParentOp() == function)
-              return WalkResult::advance();
-            op->emitError()
-                << "--check: expected gradients outside of regions, got one "
-                   "in '"
-                << op->getParentOp()->getName() << "'";
-            return WalkResult::interrupt();
-          });
+  WalkResult nested = function.walk([&](Operation *op) {
+    Operation *parent = op->getParentOp();
+    if (!isa<GradientOpInterface>(op) || parent == function ||
+        hasBoundedRegions(parent))
+      return WalkResult::advance();
+    op->emitError() << "--check: expected gradients outside of regions, or in "
+                       "those of scf.if, index_switch, execute_region, for and "
+                       "while, got one in '"
+                    << parent->getName() << "'";
+    return WalkResult::interrupt();
+  });
   if (nested.wasInterrupted())
     return failure();
   // Tensor arithmetic and named ops as generics, whose bounds follow.
@@ -224,12 +303,9 @@ LogicalResult PlainProgram::build() {
   if (failed(pm.run(module)))
     return failure();
 
-  SmallVector<Operation *> ops;
-  for (Operation &op : function.front().without_terminator())
-    ops.push_back(&op);
-  for (Operation *op : ops)
-    if (failed(visit(op)))
-      return failure();
+  inexact = findInexactValues(function);
+  if (failed(visit(function.front())))
+    return failure();
   auto returnOp = cast<func::ReturnOp>(function.back().getTerminator());
   for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
     FailureOr<Source> source = findSource(i, value);

@@ -53,18 +53,11 @@ static constexpr StringLiteral kReportMismatch = "bngrad_runner_mismatch";
 static constexpr StringLiteral kReportSize = "bngrad_runner_size";
 
 std::optional<ElementType> mlir::bngrad::getElementType(Type type) {
-  if (type.isF16())
-    return ElementType::F16;
-  if (type.isBF16())
-    return ElementType::BF16;
-  if (type.isF32())
-    return ElementType::F32;
-  if (type.isF64())
-    return ElementType::F64;
-  if (type.isSignlessInteger(1))
-    return ElementType::I1;
-  if (type.isSignlessInteger(64))
-    return ElementType::I64;
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  for (ElementType known : ::bngrad::kElementTypes)
+    if (text == ::bngrad::name(known))
+      return known;
   return std::nullopt;
 }
 
@@ -147,12 +140,14 @@ LogicalResult Program::setTypes(func::FuncOp function) {
     std::optional<ArrayType> arrayType = getArrayType(type);
     if (!arrayType) {
       std::string text;
-      llvm::raw_string_ostream(text) << type;
+      llvm::raw_string_ostream os(text);
+      os << " to be a ranked tensor of ";
+      llvm::interleaveComma(
+          ::bngrad::kElementTypes, os,
+          [&](ElementType known) { os << ::bngrad::name(known); });
+      os << ", got '" << type << "'";
       return reportError(printSymbol(entry) + ": expected " + what + " " +
-                         Twine(i) +
-                         " to be a ranked tensor of f16, bf16, f32, f64, i1 or "
-                         "i64, got '" +
-                         text + "'");
+                         Twine(i) + text);
     }
     types.push_back(std::move(*arrayType));
     return success();
@@ -333,6 +328,7 @@ static void addStages(PassManager &pm, const Execution &execution, Stage first,
   CudaOptions options;
   options.schedule = execution.schedule;
   options.kernels.chip = execution.chip;
+  options.activeClusters = execution.activeClusters;
   addCudaStages(pm, first, last, options);
 }
 

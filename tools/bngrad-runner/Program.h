@@ -42,6 +42,8 @@ struct Execution {
   Target target = Target::host();
   /// The GPUs to compile for, such as sm_90; empty: the CPU alone.
   std::string chip;
+  /// The clusters that they run at once, as in CudaPipelineOptions.
+  std::string activeClusters;
   /// The library that runs kernels, with the functions of Runtime/Cuda.h.
   std::string library;
 };

@@ -364,8 +364,11 @@ void TableBuilder::addSizes() {
 
 Value TableBuilder::store() {
   int64_t length = entries.size();
+  // Outside of loops, which would take more of the stack each time.
+  OpBuilder entry = OpBuilder::atBlockBegin(
+      &op->getParentOfType<func::FuncOp>().getBody().front());
   Value table = memref::AllocaOp::create(
-      b, loc, MemRefType::get({length}, b.getI64Type()));
+      entry, loc, MemRefType::get({length}, b.getI64Type()));
   for (auto [i, entry] : llvm::enumerate(entries)) {
     Value index = arith::ConstantIndexOp::create(b, loc, i);
     memref::StoreOp::create(b, loc, entry, table, index);

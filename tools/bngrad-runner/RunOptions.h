@@ -25,7 +25,7 @@ struct RunOptions {
   std::string path, entry;
   RunTarget target = RunTarget::Cpu;
   std::string chip;
-  std::optional<std::string> schedule;
+  std::optional<std::string> activeClusters, schedule;
   std::vector<std::string> arguments, results;
   bool check = false;
   ImportOptions import;

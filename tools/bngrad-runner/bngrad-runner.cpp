@@ -91,6 +91,12 @@ static FailureOr<RunOptions> parseOptions(const InputArgList &args) {
     else if (failed(CudaChip::parse(options.chip, reason)))
       result = reportError("--chip: " + reason);
   }
+  if (const Arg *slots = args.getLastArg(OPT_active_clusters)) {
+    options.activeClusters = slots->getValue();
+    if (target == "cpu")
+      result = reportError("expected --active-clusters with --target=cuda or "
+                           "--target=cuda-emulator alone, got --target=cpu");
+  }
   if (failed(parseCount(args, OPT_benchmark, "benchmark", 1000000000,
                         options.benchmark)))
     result = failure();
@@ -184,6 +190,15 @@ static LogicalResult setExecution(const RunOptions &options,
   if (failed(chip))
     return failure();
   execution.chip = *chip;
+  if (!options.activeClusters)
+    return success();
+  execution.activeClusters = *options.activeClusters;
+  std::string reason;
+  FailureOr<SmallVector<const CudaChip *>> chips =
+      CudaChip::parse(*chip, reason);
+  if (failed(chips) || failed(CudaChip::getCommon(*chips).setActiveClusters(
+                           *options.activeClusters, reason)))
+    return reportError("--active-clusters: " + reason);
   return success();
 }
 

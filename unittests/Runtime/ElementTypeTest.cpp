@@ -44,9 +44,11 @@ TEST(ElementTypeTest, Properties) {
     size_t size;
     bool isFloat;
   } const kTypes[] = {
-      {ElementType::F16, "f16", 2, true}, {ElementType::BF16, "bf16", 2, true},
-      {ElementType::F32, "f32", 4, true}, {ElementType::F64, "f64", 8, true},
-      {ElementType::I1, "i1", 1, false},  {ElementType::I64, "i64", 8, false}};
+      {ElementType::F16, "f16", 2, true},  {ElementType::BF16, "bf16", 2, true},
+      {ElementType::F32, "f32", 4, true},  {ElementType::F64, "f64", 8, true},
+      {ElementType::I1, "i1", 1, false},   {ElementType::I8, "i8", 1, false},
+      {ElementType::I16, "i16", 2, false}, {ElementType::I32, "i32", 4, false},
+      {ElementType::I64, "i64", 8, false}};
   for (const auto &type : kTypes) {
     EXPECT_STREQ(name(type.type), type.name);
     EXPECT_EQ(byteSize(type.type), type.size);
@@ -226,6 +228,12 @@ TEST(ElementTypeTest, Integers) {
   EXPECT_EQ(roundTo(ElementType::I1, -0.0), 0);
   EXPECT_EQ(roundTo(ElementType::I1, 0.25), 1);
   EXPECT_EQ(roundTo(ElementType::I1, -3), 1);
+  EXPECT_EQ(roundTo(ElementType::I8, 127.9), 127);
+  EXPECT_EQ(roundTo(ElementType::I8, -1000), -128);
+  EXPECT_EQ(roundTo(ElementType::I16, 40000), 32767);
+  EXPECT_EQ(roundTo(ElementType::I16, -2.5), -2);
+  EXPECT_EQ(roundTo(ElementType::I32, 0x1p31), 0x1p31 - 1);
+  EXPECT_EQ(roundTo(ElementType::I32, kNaN), 0);
   EXPECT_EQ(roundTo(ElementType::I64, 2.75), 2);
   EXPECT_EQ(roundTo(ElementType::I64, -2.75), -2);
   EXPECT_EQ(roundTo(ElementType::I64, 0x1.fffffffffffffp62),

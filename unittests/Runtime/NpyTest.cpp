@@ -6,19 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Runtime/Npy.h"
 #include "FailingNew.h"
+#include "NpyFile.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <limits>
 #include <random>
 #include <sys/resource.h>
@@ -26,67 +24,6 @@
 #include <unistd.h>
 
 using namespace bngrad;
-
-static constexpr ElementType kTypes[] = {ElementType::F16, ElementType::BF16,
-                                         ElementType::F32, ElementType::F64,
-                                         ElementType::I1,  ElementType::I64};
-
-namespace {
-class NpyTest : public ::testing::Test {
-protected:
-  void TearDown() override { std::remove(path.c_str()); }
-
-  void writeFile(const std::string &bytes) {
-    // Some file systems flush a truncated file before it is written, which
-    // would take most of the time of this test.
-    std::remove(path.c_str());
-    std::ofstream file(path, std::ios::binary);
-    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    ASSERT_TRUE(file.good());
-  }
-  std::string readFile() {
-    std::ifstream file(path, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  }
-
-  /// The error of reading a file of `bytes`, without its name; "" on success.
-  std::string errorOf(const std::string &bytes) {
-    writeFile(bytes);
-    std::string error;
-    array = Array();
-    if (readNpy(path, array, error))
-      return "";
-    std::string prefix = path + ": ";
-    EXPECT_EQ(error.substr(0, prefix.size()), prefix);
-    EXPECT_TRUE(array.shape.empty() && array.data.size() == 0)
-        << "a failure must leave the array alone";
-    return error.substr(prefix.size());
-  }
-
-  // The working directory may be read-only.
-  const std::string path =
-      std::filesystem::temp_directory_path() /
-      ("bngrad_npy_test_" + std::to_string(::getpid()) + ".npy");
-  Array array;
-};
-} // namespace
-
-/// A file with the given header text, without padding.
-static std::string fileOf(const std::string &header, const std::string &data,
-                          int major = 1) {
-  std::string file = "\x93NUMPY";
-  file += static_cast<char>(major);
-  file += '\0';
-  for (int i = 0; i < (major == 1 ? 2 : 4); ++i)
-    file += static_cast<char>(header.size() >> (8 * i) & 0xff);
-  return file + header + data;
-}
-
-static std::string headerOf(const std::string &descr, const std::string &shape,
-                            const std::string &order = "False") {
-  return "{'descr': " + descr + ", 'fortran_order': " + order +
-         ", 'shape': " + shape + ", }\n";
-}
 
 static Array makeArray(ElementType type, const std::vector<int64_t> &shape) {
   Array array;
@@ -97,19 +34,10 @@ static Array makeArray(ElementType type, const std::vector<int64_t> &shape) {
   return array;
 }
 
-static void expectEqual(const Array &actual, const Array &expected) {
-  EXPECT_EQ(actual.type, expected.type);
-  EXPECT_EQ(actual.shape, expected.shape);
-  ASSERT_EQ(actual.data.size(), expected.data.size());
-  EXPECT_EQ(std::memcmp(actual.data.data(), expected.data.data(),
-                        expected.data.size()),
-            0);
-}
-
 TEST_F(NpyTest, RoundTrips) {
   const std::vector<int64_t> kShapes[] = {
       {}, {0}, {1}, {5}, {3, 4}, {2, 0, 3}, {2, 3, 1, 5}, {100, 1000}};
-  for (ElementType type : kTypes) {
+  for (ElementType type : kElementTypes) {
     for (const std::vector<int64_t> &shape : kShapes) {
       Array written = makeArray(type, shape);
       std::string error;
@@ -301,9 +229,10 @@ TEST_F(NpyTest, HeaderIsTruncated) {
 
 TEST_F(NpyTest, Dtype) {
   const std::string kExpected =
-      "expected dtype <f2, <f4, <f8, |b1, <i8 or <V2 (bf16), got ";
+      "expected dtype f2, f4, f8, i2, i4, i8, u2, u4 or u8 after < or >, |b1, "
+      "|i1, |u1 or <V2 (bf16), got ";
   for (const char *descr :
-       {"'<c16'", "'>f4'", "'=f4'", "'f4'", "'|u1'", "'<i4'", "'<V4'", "'|b2'",
+       {"'<c16'", "'>V2'", "'=f4'", "'f4'", "'|u4'", "'<i1'", "'<V4'", "'|b2'",
         "'<f4 '", "'|O'", "''", "\"<U3\"", "[('a', '<f4'), ('b', '<f8', (2,))]",
         "('<f4', (2,))", "'a\\'b'", "{'names': ['}']}", "None", "4"})
     EXPECT_EQ(errorOf(fileOf(headerOf(descr, "(1,)"), "abcd")),
@@ -316,9 +245,10 @@ TEST_F(NpyTest, Dtype) {
 }
 
 TEST_F(NpyTest, FortranOrder) {
-  for (const char *order : {"True", "0", "'False'", "(False)"})
+  for (const char *order : {"true", "0", "'False'", "(False)"})
     EXPECT_EQ(errorOf(fileOf(headerOf("'<f4'", "(1, 1)", order), "abcd")),
-              std::string("expected fortran_order False, got ") + order);
+              std::string("expected fortran_order True or False, got ") +
+                  order);
 }
 
 TEST_F(NpyTest, Shape) {
@@ -420,7 +350,7 @@ TEST_F(NpyTest, SurvivesDamage) {
   std::mt19937 random(20240607);
   auto below = [&](size_t limit) { return random() % limit; };
   std::vector<std::string> files;
-  for (ElementType type : kTypes) {
+  for (ElementType type : kElementTypes) {
     for (const std::vector<int64_t> &shape :
          {std::vector<int64_t>{}, {3}, {20, 5}, {4, 0}}) {
       std::string error;
@@ -460,8 +390,12 @@ TEST_F(NpyTest, SurvivesDamage) {
     ++numRead;
     ASSERT_EQ(static_cast<int64_t>(array.data.size()),
               computeByteSize(array.type, array.shape));
-    ASSERT_EQ(file.substr(file.size() - array.data.size()),
-              std::string(array.data.data(), array.data.size()));
+    // A damaged header may have another order of elements or bytes.
+    std::string inFile = file.substr(file.size() - array.data.size());
+    std::string read(array.data.data(), array.data.size());
+    std::sort(inFile.begin(), inFile.end());
+    std::sort(read.begin(), read.end());
+    ASSERT_EQ(inFile, read);
   }
   // Both outcomes must have been exercised.
   EXPECT_GT(numRead, 150);

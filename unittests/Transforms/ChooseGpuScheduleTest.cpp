@@ -122,14 +122,45 @@ TEST(ChooseGpuScheduleTest, OneWaveNeedsNoLargeCluster) {
   EXPECT_EQ(choose(makeRowMajor(6272, 416))->clusterBlocks, 8);
   EXPECT_EQ(choose(makeRowMajor(6272, 416))->blockThreads, 512);
   EXPECT_EQ(choose(makeRowMajor(6272, 384))->clusterBlocks, 16);
+  // 15 clusters of 8 blocks run at once, not 16.
+  EXPECT_EQ(choose(makeRowMajor(6272, 480))->clusterBlocks, 8);
+  EXPECT_EQ(choose(makeRowMajor(6272, 512))->clusterBlocks, 4);
   EXPECT_EQ(choose(makeRowMajor(6272, 544))->clusterBlocks, 16);
 }
 
+TEST(ChooseGpuScheduleTest, SmallClustersHaveRoom) {
+  // 15 clusters of 16 blocks run at once, two blocks on a multiprocessor, and
+  // 66 of 4 with a quarter of the channels.
+  std::optional<GpuSchedule> schedule = choose(makeRowMajor(6272, 1024));
+  EXPECT_EQ(schedule->clusterBlocks, 4);
+  EXPECT_EQ(schedule->blockChannels, 8);
+  EXPECT_EQ(choose(makeRowMajor(6272, 960))->clusterBlocks, 16);
+  // As long as five waves.
+  EXPECT_EQ(choose(makeRowMajor(6272, 1952))->clusterBlocks, 16);
+  // Rows of a quarter would be less than a sector.
+  EXPECT_EQ(choose(makeRowMajor(12544, 512))->clusterBlocks, 16);
+  // A device that runs 16.
+  CudaChip chip = *CudaChip::find("sm_90");
+  std::string reason;
+  ASSERT_TRUE(succeeded(chip.setActiveClusters("16:8:16", reason)));
+  EXPECT_EQ(chooseOnePass(makeRowMajor(6272, 1024), chip)->clusterBlocks, 16);
+}
+
+TEST(ChooseGpuScheduleTest, ClustersThatADeviceCannotRun) {
+  CudaChip chip = *CudaChip::find("sm_90");
+  std::string reason;
+  ASSERT_TRUE(succeeded(chip.setActiveClusters("16:0:0", reason)));
+  EXPECT_EQ(chooseOnePass(makeLayout(6496, 200, 32), chip)->clusterBlocks, 8);
+  EXPECT_FALSE(chooseOnePass(makeLayout(13760, 200, 32), chip));
+}
+
 TEST(ChooseGpuScheduleTest, LastWaveIsFull) {
-  // 512 blocks: two at a time of each multiprocessor, in two waves. 384 are one
-  // wave of three.
+  // 512 blocks: two at a time of each multiprocessor, in three waves. 368 are
+  // one wave of three.
   EXPECT_EQ(choose(makeRowMajor(8192, 1024, 2))->blockThreads, 512);
-  EXPECT_EQ(choose(makeRowMajor(8192, 768, 2))->blockThreads, 256);
+  EXPECT_EQ(choose(makeRowMajor(8192, 736, 2))->blockThreads, 256);
+  // Three waves of three instead of five of two.
+  EXPECT_EQ(choose(makeRowMajor(8192, 1024))->blockThreads, 256);
 }
 
 TEST(ChooseGpuScheduleTest, ClusterHasARowForEachBlock) {
@@ -261,7 +292,9 @@ TEST(ChooseGpuScheduleTest, BlocksFillTheDevice) {
   // Clusters of two, while 264 blocks are enough.
   EXPECT_EQ(choose(makeLayout(407, 67, 32))->clusterBlocks, 2);
   EXPECT_EQ(choose(makeLayout(407, 66, 32))->clusterBlocks, 4);
-  EXPECT_EQ(choose(makeLayout(407, 33, 32))->clusterBlocks, 8);
+  EXPECT_EQ(choose(makeLayout(407, 32, 32))->clusterBlocks, 4);
+  // 248 blocks in clusters of 8.
+  EXPECT_EQ(choose(makeLayout(407, 31, 32))->clusterBlocks, 8);
 }
 
 TEST(ChooseGpuScheduleTest, JoinedChannelsStayFlat) {
@@ -275,7 +308,7 @@ TEST(ChooseGpuScheduleTest, RowsOfATileAreWholeLines) {
   EXPECT_EQ(choose(makeRowMajor(300, 4096))->blockChannels, 32);
   EXPECT_EQ(choose(makeRowMajor(300, 8192, 2))->blockChannels, 64);
   // Half a line where a cluster does not hold the whole one.
-  EXPECT_EQ(choose(makeRowMajor(6400, 1024))->blockChannels, 32);
+  EXPECT_EQ(choose(makeRowMajor(6400, 960))->blockChannels, 32);
   EXPECT_EQ(choose(makeRowMajor(12800, 1024))->blockChannels, 16);
 }
 

@@ -56,7 +56,8 @@ struct ImportOptions {
 
 /// How to compile for Device::Cuda.
 struct CudaCompileOptions {
-  std::string chips; // comma-separated; empty: the pipeline's default
+  std::string chips;          // comma-separated; empty: the pipeline's default
+  std::string activeClusters; // as in CudaPipelineOptions; empty: of the chips
   CudaFormat format = CudaFormat::Isa;
   bool deviceArguments = false;
 };

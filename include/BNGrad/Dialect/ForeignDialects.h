@@ -13,7 +13,8 @@
 
 namespace mlir::bngrad {
 
-/// Registers stand-ins for the dialects of StableHLO, MHLO and torch-mlir. Ops
+/// Registers stand-ins for the dialects of StableHLO, MHLO, Shardy and
+/// torch-mlir. Ops
 /// are read in generic form; types and attributes stay opaque. Any other form
 /// is an error that names the generic one. For programs that lack these
 /// dialects: a compiler that has them registers its own.

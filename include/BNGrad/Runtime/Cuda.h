@@ -63,8 +63,8 @@ typedef struct {
 void *bngradCudaModuleLoad(const bngradCudaImage_t *images, int64_t num_images);
 
 /* A symbol of modules whose kernels wait for the kernel ahead of them before
- * all else (PTX: griddepcontrol.wait). They may be launched while that one
- * still runs, except in streams that are captured. */
+ * they access global memory (PTX: griddepcontrol.wait). They may be launched
+ * while that one still runs, except in streams that are captured. */
 #define BNGRAD_CUDA_KERNELS_WAIT_SYMBOL "bngrad_kernels_wait"
 
 /* Launches, on `stream`. `params` points to the address of each parameter. A
@@ -119,6 +119,14 @@ void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor,
 void mgpuSetDefaultDevice(int32_t device);
 /* Compute capability of the device, such as 90 for 9.0; 0 after an error. */
 int32_t bngradCudaGetCapability(void);
+/* How many clusters of `cluster_blocks` blocks (1 to 16) run at once on the
+ * device, if `resident_blocks` blocks (1 to 32) fill a multiprocessor. 0: no
+ * such cluster runs, as on devices without clusters and on parts of a device
+ * that have too few multiprocessors in a processing cluster, or the driver does
+ * not tell; also after an error. The driver is asked once in each context,
+ * about a small kernel that is loaded for it. */
+int32_t bngradCudaGetClusterSlots(int32_t cluster_blocks,
+                                  int32_t resident_blocks);
 
 /* Errors. */
 

@@ -18,12 +18,17 @@ namespace bngrad {
 ///
 /// Units: I1 is one byte per element, 0 or 1; all others are little-endian in
 ///        their natural size. BF16 is the upper half of an F32.
-enum class ElementType { F16, BF16, F32, F64, I1, I64 };
+enum class ElementType { F16, BF16, F32, F64, I1, I8, I16, I32, I64 };
+
+inline constexpr ElementType kElementTypes[] = {
+    ElementType::F16, ElementType::BF16, ElementType::F32,
+    ElementType::F64, ElementType::I1,   ElementType::I8,
+    ElementType::I16, ElementType::I32,  ElementType::I64};
 
 /// Size of one element, in bytes.
 size_t byteSize(ElementType type);
 
-/// "f16", "bf16", "f32", "f64", "i1" or "i64": the name MLIR prints.
+/// The name MLIR prints, such as "bf16" or "i64".
 const char *name(ElementType type);
 
 /// True for F16, BF16, F32 and F64.
@@ -45,8 +50,8 @@ double smallestSubnormal(ElementType type);
 /// Errors: `type` must be a float type (asserted).
 double largestFinite(ElementType type);
 
-/// Element `index` of `data` as a double: exact for the floats and I1, rounded
-/// to nearest for an I64 above 2^53.
+/// Element `index` of `data` as a double: exact, but rounded to nearest for an
+/// I64 above 2^53. Integers but I1 have a sign.
 ///
 /// Shapes: `data` holds more than `index` elements; it need not be aligned.
 /// Units:  `index` in elements.
@@ -55,8 +60,8 @@ double loadAsDouble(ElementType type, const void *data, int64_t index);
 /// Stores `value` as element `index` of `data`, rounded once to nearest even,
 /// directly from the double (a detour through float would round twice).
 /// Subnormals and the sign of zero are kept, overflow gives infinity, and a NaN
-/// stays a (quiet) NaN. I1 stores `value != 0`. I64 truncates toward zero,
-/// clamps to its range, and converts NaN to 0.
+/// stays a (quiet) NaN. I1 stores `value != 0`. Other integers truncate toward
+/// zero, clamp to their range, and convert NaN to 0.
 ///
 /// Shapes: `data` holds more than `index` elements; it need not be aligned.
 /// Units:  `index` in elements.

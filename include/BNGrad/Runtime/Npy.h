@@ -19,12 +19,15 @@ namespace bngrad {
 
 /// Reads a file of numpy's npy format, version 1.0, 2.0 or 3.0.
 ///
-/// Shapes: any, in C order; rank 0 and empty arrays included.
-/// Types:  `<f2 <f4 <f8 |b1 <i8`, and `<V2` or `|V2`, which is bf16.
+/// Shapes: any, rank 0 and empty arrays included. Files in Fortran order are
+///         transposed: `array` is always row-major.
+/// Types:  `<f2 <f4 <f8 <i2 <i4 <i8 <u2 <u4 <u8`, the same in big-endian order
+///         (`>f4`), `|b1 |i1 |u1`, and `<V2` or `|V2`, which is bf16.
 /// Errors: false, an unchanged `array`, and one line `<path>: <reason>` in
 ///         `error`. The file may be malformed in any way; no more memory is
-///         allocated than its data fill. If memory runs out, the line may lack
-///         the path.
+///         allocated than its data fill, or twice as much for data that are
+///         transposed or big-endian. If memory runs out, the line may lack the
+///         path.
 /// Source: numpy.lib.format, "Format Version 1.0" to "3.0".
 [[nodiscard]] bool readNpy(const std::string &path, Array &array,
                            std::string &error);

@@ -43,6 +43,7 @@ struct CpuOptions {
 /// that all chips of `kernels` can run.
 struct CudaOptions {
   std::string schedule;
+  std::string activeClusters;
   KernelOptions kernels;
   bool deviceArguments = false;
 };
@@ -167,6 +168,13 @@ struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
       *this, "chip",
       llvm::cl::desc("Target: GPUs, comma-separated, such as sm_80,sm_90"),
       llvm::cl::init("sm_90")};
+  Option<std::string> activeClusters{
+      *this, "active-clusters",
+      llvm::cl::desc("Target: clusters that a GPU runs at once, SIZE:ONE:TWO "
+                     "for each size, with one block and with two on a "
+                     "multiprocessor, comma-separated, such as "
+                     "4:31:62,8:15:30; empty: assumed for the chip"),
+      llvm::cl::init("")};
   Option<std::string> features{
       *this, "features",
       llvm::cl::desc("Version of PTX for all chips, such as +ptx80; empty: "

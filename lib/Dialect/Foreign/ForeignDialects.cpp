@@ -46,6 +46,7 @@ static constexpr Description kVhlo = {"vhlo",
                                       "stablehlo-translate --deserialize"};
 static constexpr Description kTorch = {"torch", kPrint, true};
 static constexpr Description kTorchConversion = {"torch_c", kPrint, true};
+static constexpr Description kShardy = {"sdy", "--mlir-print-op-generic", true};
 
 namespace {
 /// Attributes and types of a dialect that has its own encoding in bytecode.
@@ -124,5 +125,6 @@ private:
 void mlir::bngrad::registerForeignDialects(DialectRegistry &registry) {
   registry.insert<ForeignDialect<kStableHlo>, ForeignDialect<kChlo>,
                   ForeignDialect<kMhlo>, ForeignDialect<kVhlo>,
-                  ForeignDialect<kTorch>, ForeignDialect<kTorchConversion>>();
+                  ForeignDialect<kTorch>, ForeignDialect<kTorchConversion>,
+                  ForeignDialect<kShardy>>();
 }

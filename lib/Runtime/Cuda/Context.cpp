@@ -92,6 +92,12 @@ makeContext(const Driver &driver, CUcontext handle, unsigned long long id) {
                     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) ||
       !getAttribute(context->capability.minor,
                     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) ||
+      !getAttribute(context->multiprocessor.threads,
+                    CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) ||
+      !getAttribute(context->multiprocessor.sharedBytes,
+                    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) ||
+      !getAttribute(context->multiprocessor.reservedBytes,
+                    CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK) ||
       !getAttribute(hasMemoryPools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED))
     return nullptr;
   context->hasMemoryPools = hasMemoryPools != 0;

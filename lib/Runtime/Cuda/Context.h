@@ -21,6 +21,20 @@ struct Capability {
   int minor = 0;
 };
 
+/// What the blocks of a multiprocessor share.
+struct Multiprocessor {
+  /// Sizes of shared memory are multiples of it on every chip, in bytes.
+  /// Source: "Shared Memory" of each compute capability in the CUDA occupancy
+  /// calculator.
+  static constexpr int kSharedUnit = 256;
+
+  int threads = 0;
+  /// Shared memory of all blocks, in bytes.
+  int sharedBytes = 0;
+  /// The driver's part of each block, in bytes.
+  int reservedBytes = 0;
+};
+
 /// A CUDA context with properties of its device. Lives as long as the process,
 /// so that its address stands for it in tables.
 struct Context {
@@ -31,6 +45,7 @@ struct Context {
   CUdevice device = 0;
   char deviceName[256] = "";
   Capability capability;
+  Multiprocessor multiprocessor;
   bool hasMemoryPools = false;
   /// Graphs were destroyed whose memory may be freed (GraphMemory.h).
   mutable std::atomic<bool> hasUnusedGraphMemory{false};
@@ -80,6 +95,23 @@ private:
 
   Pushed pushed;
   const Context *context = nullptr;
+};
+
+/// The scope in which the calling thread may load code, allocate memory and
+/// wait for a stream while other streams are captured, whatever the mode of the
+/// captures.
+class RelaxedScope {
+public:
+  explicit RelaxedScope(const Driver &driver) : driver(driver) { exchange(); }
+  RelaxedScope(const RelaxedScope &) = delete;
+  RelaxedScope &operator=(const RelaxedScope &) = delete;
+  ~RelaxedScope() { exchange(); }
+
+private:
+  void exchange() { driver.cuThreadExchangeStreamCaptureMode(&mode); }
+
+  const Driver &driver;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
 /// Whether `context` certainly exists: it is current, or a primary context that

@@ -36,16 +36,23 @@ inline CUstream getStreamPerThread() { return reinterpret_cast<CUstream>(2); }
 
 enum CUresult : int {
   CUDA_SUCCESS = 0,
+  CUDA_ERROR_INVALID_CLUSTER_SIZE = 912,
 };
 
 enum CUdevice_attribute : int {
+  CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR = 39,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+  CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 81,
+  CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK = 111,
   CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
 };
 
 enum CUfunction_attribute : int {
+  CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
+  CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+  CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 9,
   CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14,
 };
 
@@ -209,9 +216,12 @@ static_assert(sizeof(CUmemPoolProps) == 88 &&
   X(cuMemHostRegister, "cuMemHostRegister_v2", void *, size_t, unsigned)       \
   X(cuMemHostUnregister, "cuMemHostUnregister", void *)
 
-/// Those that older drivers lack (CUDA 12.0); null there.
+/// Those without which the others can be used; null where the driver has none.
+/// cuCtxGetId came with CUDA 12.0.
 #define BNGRAD_CUDA_OPTIONAL_DRIVER_FUNCTIONS(X)                               \
-  X(cuCtxGetId, "cuCtxGetId", CUcontext, unsigned long long *)
+  X(cuCtxGetId, "cuCtxGetId", CUcontext, unsigned long long *)                 \
+  X(cuOccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters", int *,       \
+    CUfunction, const CUlaunchConfig *)
 
 /// The functions of a driver.
 struct Driver {

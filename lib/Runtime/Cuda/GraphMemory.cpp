@@ -48,22 +48,6 @@ struct StreamTable {
   std::mutex mutex;
   std::unordered_map<const Context *, CUstream> streams;
 };
-
-/// The scope in which the calling thread may allocate memory and wait for a
-/// stream while other streams are captured, whatever the mode of the captures.
-class RelaxedScope {
-public:
-  explicit RelaxedScope(const Driver &driver) : driver(driver) { exchange(); }
-  RelaxedScope(const RelaxedScope &) = delete;
-  RelaxedScope &operator=(const RelaxedScope &) = delete;
-  ~RelaxedScope() { exchange(); }
-
-private:
-  void exchange() { driver.cuThreadExchangeStreamCaptureMode(&mode); }
-
-  const Driver &driver;
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-};
 } // namespace
 
 static BlockTable &blockTable() {

@@ -39,44 +39,6 @@ struct Extents {
 };
 } // namespace
 
-/// Lets `kernel` have `bytes` of dynamic shared memory, more than which the
-/// driver gives only on demand.
-static bool allowDynamicShared(LoadedKernel &kernel, const char *name,
-                               int bytes) {
-  if (bytes <= kernel.maxDynamicShared.load(std::memory_order_acquire))
-    return true;
-  std::lock_guard<std::mutex> lock(kernel.mutex);
-  if (bytes <= kernel.maxDynamicShared.load(std::memory_order_relaxed))
-    return true;
-  const Context &context = kernel.context;
-  if (!context.check(context.driver.cuFuncSetAttribute(
-                         kernel.function,
-                         CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                         bytes),
-                     "cuFuncSetAttribute", name))
-    return false;
-  kernel.maxDynamicShared.store(bytes, std::memory_order_release);
-  return true;
-}
-
-/// Lets `kernel` run in clusters larger than every chip can run.
-static bool allowLargeClusters(LoadedKernel &kernel, const char *name) {
-  if (kernel.allowsLargeClusters.load(std::memory_order_acquire))
-    return true;
-  std::lock_guard<std::mutex> lock(kernel.mutex);
-  if (kernel.allowsLargeClusters.load(std::memory_order_relaxed))
-    return true;
-  const Context &context = kernel.context;
-  if (!context.check(context.driver.cuFuncSetAttribute(
-                         kernel.function,
-                         CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
-                         1),
-                     "cuFuncSetAttribute", name))
-    return false;
-  kernel.allowsLargeClusters.store(true, std::memory_order_release);
-  return true;
-}
-
 /// Whether a kernel that waits first may be launched in `stream` while the one
 /// ahead of it runs. The edges of such launches in a graph have data, which not
 /// all code that inspects graphs expects.
@@ -116,7 +78,7 @@ static void launch(void *function, const Extents *cluster, const Extents &grid,
   if (!device)
     return;
   LoadedKernel *loaded = kernel.load(*device);
-  if (!loaded || !allowDynamicShared(*loaded, name, dynamicShared))
+  if (!loaded || !loaded->allowDynamicShared(dynamicShared))
     return;
 
   CUlaunchConfig config = {};
@@ -136,7 +98,7 @@ static void launch(void *function, const Extents *cluster, const Extents &grid,
     for (intptr_t extent : {cluster->x, cluster->y, cluster->z})
       if (size <= kMaxPortableCluster)
         size *= extent;
-    if (size > kMaxPortableCluster && !allowLargeClusters(*loaded, name))
+    if (size > kMaxPortableCluster && !loaded->allowLargeClusters())
       return;
     CUlaunchAttribute &attribute = attributes[config.numAttrs++];
     attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
@@ -144,14 +106,15 @@ static void launch(void *function, const Extents *cluster, const Extents &grid,
     attribute.value.clusterDim.y = cluster->y;
     attribute.value.clusterDim.z = cluster->z;
   }
-  if (loaded->waitsFirst && canOverlap(device->driver, config.hStream)) {
+  if (loaded->properties.waitsFirst &&
+      canOverlap(device->driver, config.hStream)) {
     CUlaunchAttribute &attribute = attributes[config.numAttrs++];
     attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     attribute.value.programmaticStreamSerializationAllowed = 1;
   }
-  device->check(
-      device->driver.cuLaunchKernelEx(&config, loaded->function, params, extra),
-      "cuLaunchKernelEx", name);
+  device->check(device->driver.cuLaunchKernelEx(
+                    &config, loaded->properties.function, params, extra),
+                "cuLaunchKernelEx", name);
 }
 
 } // namespace bngrad::cuda

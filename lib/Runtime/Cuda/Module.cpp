@@ -10,6 +10,7 @@
 #include "Abi.h"
 #include "Nvtx.h"
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 
@@ -122,6 +123,8 @@ LoadedKernel *Kernel::load(const Context &context) {
   if (LoadedKernel *kernel = find(context))
     return kernel;
 
+  // Another thread may capture a stream.
+  RelaxedScope relaxed(context.driver);
   CUmodule handle = module.load(context);
   if (!handle)
     return nullptr;
@@ -146,8 +149,8 @@ static bool waitsFirst(const Driver &driver, CUmodule module) {
 CUresult Kernel::add(const Context &context, CUmodule handle,
                      const char *&call) {
   const Driver &driver = context.driver;
-  CUfunction function = nullptr;
-  int maxDynamicShared = 0;
+  KernelProperties properties;
+  CUfunction &function = properties.function;
   call = "cuModuleGetFunction";
   CUresult result = driver.cuModuleGetFunction(&function, handle, name.c_str());
   if (result != CUDA_SUCCESS)
@@ -155,12 +158,15 @@ CUresult Kernel::add(const Context &context, CUmodule handle,
   // This also loads the code where the driver loads it lazily.
   call = "cuFuncGetAttribute";
   result = driver.cuFuncGetAttribute(
-      &maxDynamicShared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-      function);
+      &properties.staticShared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
+  if (result == CUDA_SUCCESS)
+    result = driver.cuFuncGetAttribute(&properties.maxThreads,
+                                       CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+                                       function);
   if (result != CUDA_SUCCESS)
     return result;
-  auto made = std::make_unique<LoadedKernel>(
-      context, function, waitsFirst(driver, handle), maxDynamicShared);
+  properties.waitsFirst = waitsFirst(driver, handle);
+  auto made = std::make_unique<LoadedKernel>(context, name, properties);
   made->next = std::move(owner);
   owner = std::move(made);
   first.store(owner.get(), std::memory_order_release);
@@ -173,6 +179,14 @@ void Module::loadKernels(const Context &context, CUmodule handle) {
   for (auto &[name, kernel] : kernels)
     if (!kernel.find(context))
       kernel.add(context, handle, call);
+
+  int carveout = 0;
+  for (const auto &[name, kernel] : kernels)
+    if (const LoadedKernel *loaded = kernel.find(context))
+      carveout = std::max(carveout, loaded->getLeastCarveout());
+  for (const auto &[name, kernel] : kernels)
+    if (LoadedKernel *loaded = kernel.find(context))
+      loaded->preferCarveout(carveout);
 }
 
 //===----------------------------------------------------------------------===//

@@ -30,25 +30,55 @@
 
 namespace bngrad::cuda {
 
+/// What the driver knows of a kernel.
+struct KernelProperties {
+  CUfunction function = nullptr;
+  /// Whether it waits for the kernel ahead of it before it accesses global
+  /// memory.
+  bool waitsFirst = false;
+  int staticShared = 0; // in bytes
+  int maxThreads = 0;   // of a block
+};
+
 /// A kernel in a context.
 struct LoadedKernel {
   const Context &context;
-  CUfunction function;
-  /// Whether it waits for the kernel ahead of it, before all else.
-  const bool waitsFirst;
-  /// Guards changes of the attributes below.
-  std::mutex mutex;
-  /// The most that a launch may request, in bytes.
-  std::atomic<int> maxDynamicShared;
-  /// Whether it may be launched in clusters that not every chip can run.
-  std::atomic<bool> allowsLargeClusters{false};
+  const std::string &name;
+  const KernelProperties properties;
   /// The same kernel in another context.
   std::unique_ptr<LoadedKernel> next;
 
-  LoadedKernel(const Context &context, CUfunction function, bool waitsFirst,
-               int maxDynamicShared)
-      : context(context), function(function), waitsFirst(waitsFirst),
-        maxDynamicShared(maxDynamicShared) {}
+  LoadedKernel(const Context &context, const std::string &name,
+               const KernelProperties &properties)
+      : context(context), name(name), properties(properties) {}
+
+  /// Lets launches have `bytes` of dynamic shared memory.
+  ///
+  /// Errors: false and a report.
+  bool allowDynamicShared(int bytes);
+  /// Lets launches have clusters larger than those that every chip can run.
+  ///
+  /// Errors: false and a report.
+  bool allowLargeClusters();
+
+  /// The least carve-out with which threads, and not shared memory, limit the
+  /// blocks of a multiprocessor. In percent of the memory that shared memory
+  /// and the first-level cache divide, as the driver counts.
+  int getLeastCarveout() const;
+  /// Prefers a carve-out, unless the kernel is launched with dynamic shared
+  /// memory: then it has all that there is.
+  void preferCarveout(int percent);
+
+private:
+  /// Sets an attribute; false and a report if that fails.
+  bool setAttribute(CUfunction_attribute attribute, int value);
+  void setCarveout(int percent);
+
+  /// Guards changes of the attributes below.
+  std::mutex mutex;
+  /// The most dynamic shared memory that is allowed, in bytes.
+  std::atomic<int> allowedDynamicShared{0};
+  std::atomic<bool> allowsLargeClusters{false};
 };
 
 class Module;
@@ -99,9 +129,10 @@ private:
   /// The module in `context`, which is current; null and a report if it cannot
   /// be loaded. `loadMutex` is held.
   CUmodule load(const Context &context);
-  /// Loads the kernels that were asked for and are not in `context` yet.
-  /// `loadMutex` is held. A kernel that cannot be loaded is left to its own
-  /// launch, which reports the error.
+  /// Loads the kernels that were asked for and are not in `context` yet, and
+  /// lets all of them prefer one carve-out: kernels with different ones cannot
+  /// overlap. `loadMutex` is held. A kernel that cannot be loaded is left to
+  /// its own launch, which reports the error.
   void loadKernels(const Context &context, CUmodule handle);
 
   const std::vector<Image> images;

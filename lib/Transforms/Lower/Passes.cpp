@@ -134,6 +134,7 @@ void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
   pm.addNestedPass<gpu::GPUModuleOp>(createBNGradAttachChipsPass(chips));
   // While launches have their sizes, and kernels their shared memory.
   pm.addPass(createBNGradBoundRegistersPass());
+  pm.addPass(createBNGradRequireClustersPass());
   addKernelPasses(pm.nest<gpu::GPUModuleOp>());
 
   pm.addPass(createLowerAffinePass());

@@ -90,7 +90,10 @@ void mlir::bngrad::addCudaStages(OpPassManager &pm, Stage first, Stage last,
                                  const CudaOptions &options) {
   addStages(
       pm, first, last,
-      [&] { addCudaGroupPasses(pm, options.schedule, options.kernels.chip); },
+      [&] {
+        addCudaGroupPasses(pm, options.schedule, options.kernels.chip,
+                           options.activeClusters);
+      },
       [&] {
         addCudaApplyPasses(pm, options.kernels.chip, options.deviceArguments);
       },
@@ -124,7 +127,7 @@ CpuOptions CpuPipelineOptions::getOptions() const {
 
 CudaOptions CudaPipelineOptions::getOptions() const {
   KernelOptions kernels{chip, features, optLevel, format};
-  return {schedule, std::move(kernels), deviceArguments};
+  return {schedule, activeClusters, std::move(kernels), deviceArguments};
 }
 
 void mlir::bngrad::buildToLinalgPipeline(

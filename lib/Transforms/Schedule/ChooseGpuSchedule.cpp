@@ -37,6 +37,12 @@ static constexpr int64_t kPiecesOfThread = 10;
 static constexpr int64_t kMostChannelLanes = 4;
 /// Blocks of the largest cluster that every chip with clusters allows.
 static constexpr int64_t kPortableCluster = 8;
+/// Blocks of a cluster that finds room in every processing cluster, beside
+/// others.
+static constexpr int64_t kSmallCluster = 4;
+/// How much longer the last wave of large clusters must make a launch for
+/// narrower tiles in small ones, whose rows are sectors instead of lines.
+static constexpr double kMostRounding = 1.25;
 /// Bytes of the smallest access to memory that is efficient.
 static constexpr int64_t kSectorBytes = 32;
 /// Slices of a tile of channels, per multiprocessor: the sums of all of them
@@ -107,7 +113,9 @@ static std::optional<GpuSchedule> chooseBlocks(const OnePassLayout &layout,
     for (int64_t cluster = 1; cluster <= chip.clusterBlocks; cluster *= 2) {
       schedule.blockChannels = channels;
       schedule.clusterBlocks = cluster;
-      if (cluster <= layout.rows && fits(layout, schedule, room))
+      if (cluster <= layout.rows &&
+          chip.countBlocksAtOnce(cluster, resident) > 0 &&
+          fits(layout, schedule, room))
         return schedule;
       LDBG() << "a cluster of " << cluster << " blocks of " << channels
              << " channels does not hold the data in " << room << " bytes";
@@ -150,7 +158,8 @@ static bool isBetterWave(const OnePassLayout &layout, const CudaChip &chip,
     return whole.clusterBlocks <= cluster && shared.clusterBlocks > cluster;
   };
   return (needsLess(1) || needsLess(kPortableCluster)) &&
-         blocks <= chip.multiprocessors &&
+         blocks <=
+             chip.countBlocksAtOnce(whole.clusterBlocks, /*resident=*/1) &&
          4 * blocks > 3 * chip.multiprocessors;
 }
 
@@ -178,9 +187,33 @@ static double getRounding(const OnePassLayout &layout, const CudaChip &chip,
   int64_t resident =
       std::min(chip.sharedBytes / bytes,
                kBlocksOfMultiprocessor * 256 / schedule.blockThreads);
-  int64_t atOnce = chip.multiprocessors * std::max<int64_t>(resident, 1);
+  int64_t atOnce =
+      std::max<int64_t>(chip.countBlocksAtOnce(schedule.clusterBlocks,
+                                               std::max<int64_t>(resident, 1)),
+                        1);
   int64_t blocks = countBlocks(layout, schedule);
   return static_cast<double>(llvm::alignTo(blocks, atOnce)) / blocks;
+}
+
+/// Narrower tiles, down to a sector of memory, in clusters of at most
+/// kSmallCluster blocks with as much data, where a few of the large clusters
+/// would run after all others: devices do not run as many of these at once.
+static void avoidLargeClusters(const OnePassLayout &layout,
+                               const CudaChip &chip, GpuSchedule &schedule) {
+  int64_t least = kSectorBytes / *llvm::min_element(layout.widths);
+  int64_t lanes = layout.lanes * schedule.accessBits / 128;
+  GpuSchedule narrow = schedule;
+  while (narrow.clusterBlocks > kSmallCluster) {
+    narrow.clusterBlocks /= 2;
+    narrow.blockChannels /= 2;
+  }
+  if (narrow.blockChannels >= least && narrow.blockChannels % lanes == 0 &&
+      layout.channels % narrow.blockChannels == 0 &&
+      areAligned(layout, narrow.blockChannels) &&
+      fits(layout, narrow, chip.sharedBytes / 2) &&
+      kMostRounding * getRounding(layout, chip, narrow) <
+          getRounding(layout, chip, schedule))
+    schedule = narrow;
 }
 
 /// More threads where their blocks, of which two share a multiprocessor, fill
@@ -189,7 +222,8 @@ static void evenWaves(const OnePassLayout &layout, const CudaChip &chip,
                       GpuSchedule &schedule) {
   GpuSchedule larger = schedule;
   larger.blockThreads = kBusyThreads;
-  if (countBlocks(layout, schedule) > 2 * chip.multiprocessors &&
+  if (countBlocks(layout, schedule) >
+          chip.countBlocksAtOnce(schedule.clusterBlocks, /*resident=*/2) &&
       fits(layout, larger, chip.sharedBytes / 2) &&
       getRounding(layout, chip, larger) < getRounding(layout, chip, schedule))
     schedule = larger;
@@ -204,7 +238,8 @@ static void enlargeCluster(const OnePassLayout &layout, const CudaChip &chip,
   int64_t most = std::min(kPortableCluster, layout.rows);
   GpuSchedule larger = schedule;
   while ((larger.clusterBlocks *= 2) <= most &&
-         countBlocks(layout, larger) <= 2 * chip.multiprocessors)
+         countBlocks(layout, larger) <=
+             chip.countBlocksAtOnce(larger.clusterBlocks, /*resident=*/2))
     schedule = larger;
 }
 
@@ -277,11 +312,12 @@ static std::optional<GpuSchedule> chooseFlat(const OnePassLayout &layout,
                                              const CudaChip &chip,
                                              const GpuSchedule &schedule) {
   int64_t blocks = countBlocks(layout, schedule);
+  int64_t atOnce = std::max<int64_t>(
+      chip.countBlocksAtOnce(schedule.clusterBlocks, /*resident=*/1), 1);
   int64_t bytes =
       layout.getSharedBytes(schedule) + CudaChip::kDriverSharedBytes;
-  for (int64_t resident =
-           std::min<int64_t>(llvm::divideCeil(blocks, chip.multiprocessors),
-                             chip.sharedBytes / bytes);
+  for (int64_t resident = std::min<int64_t>(llvm::divideCeil(blocks, atOnce),
+                                            chip.sharedBytes / bytes);
        resident > 0; --resident)
     if (std::optional<GpuSchedule> flat =
             chooseFlatThreads(layout, chip, schedule, resident))
@@ -309,6 +345,7 @@ mlir::bngrad::chooseOnePass(const OnePassLayout &layout, const CudaChip &chip) {
   enlargeBlocks(layout, chip, *schedule);
   if (layout.channelsInnermost) {
     evenWaves(layout, chip, *schedule);
+    avoidLargeClusters(layout, chip, *schedule);
     return schedule;
   }
   if (schedule->clusterBlocks == 1)

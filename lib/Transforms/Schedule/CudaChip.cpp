@@ -10,6 +10,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <optional>
@@ -17,25 +18,120 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+// Assumed, see CudaChip::processingClusters.
+static constexpr std::array<int64_t, 12> kNoClusters = {};
+static constexpr std::array<int64_t, 12> kHopper = {18, 18, 18, 16,
+                                                    16, 16, 16, 14};
+static constexpr std::array<int64_t, 12> kBlackwell = {20, 20, 20, 18,
+                                                       18, 18, 18, 16};
+
 static constexpr CudaChip kChips[] = {
-    {"sm_75", 75, 72, 64 << 10, 1, 63, 80},
-    {"sm_80", 80, 108, 163 << 10, 1, 70, 80},
-    {"sm_86", 86, 84, 99 << 10, 1, 71, 80},
-    {"sm_87", 87, 16, 163 << 10, 1, 74, 80},
-    {"sm_89", 89, 142, 99 << 10, 1, 78, 80},
-    {"sm_90", 90, 132, 227 << 10, 16, 80, 80},
-    {"sm_90a", 90, 132, 227 << 10, 16, 80, 80},
-    {"sm_100", 100, 148, 227 << 10, 16, 86, 86},
-    {"sm_100a", 100, 148, 227 << 10, 16, 86, 86},
-    {"sm_103", 103, 148, 227 << 10, 16, 88, 88},
-    {"sm_120", 120, 170, 99 << 10, 8, 87, 87},
-    {"sm_121", 121, 48, 99 << 10, 8, 88, 88},
+    {"sm_75", 75, 72, kNoClusters, 64 << 10, 1, 63, 80},
+    {"sm_80", 80, 108, kNoClusters, 163 << 10, 1, 70, 80},
+    {"sm_86", 86, 84, kNoClusters, 99 << 10, 1, 71, 80},
+    {"sm_87", 87, 16, kNoClusters, 163 << 10, 1, 74, 80},
+    {"sm_89", 89, 142, kNoClusters, 99 << 10, 1, 78, 80},
+    {"sm_90", 90, 132, kHopper, 227 << 10, 16, 80, 80},
+    {"sm_90a", 90, 132, kHopper, 227 << 10, 16, 80, 80},
+    {"sm_100", 100, 148, kBlackwell, 227 << 10, 16, 86, 86},
+    {"sm_100a", 100, 148, kBlackwell, 227 << 10, 16, 86, 86},
+    {"sm_103", 103, 148, kBlackwell, 227 << 10, 16, 88, 88},
+    {"sm_120",
+     120,
+     170,
+     {16, 16, 16, 16, 16, 16, 16, 16, 16, 14, 12},
+     99 << 10,
+     8,
+     87,
+     87},
+    {"sm_121", 121, 48, {12, 12, 12, 12}, 99 << 10, 8, 88, 88},
 };
+
+static constexpr bool isWholeDevice(const CudaChip &chip) {
+  int64_t sum = 0;
+  for (int64_t count : chip.processingClusters)
+    sum += count;
+  return sum == (chip.clusterBlocks > 1 ? chip.multiprocessors : 0);
+}
+
+static constexpr bool areWholeDevices() {
+  for (const CudaChip &chip : kChips)
+    if (!isWholeDevice(chip))
+      return false;
+  return true;
+}
+static_assert(areWholeDevices(), "all multiprocessors are in some cluster");
 
 // Those of LLVM 22, from the first that has one of the chips.
 static constexpr unsigned kPtxVersions[] = {63, 64, 65, 70, 71, 72, 73, 74,
                                             75, 76, 77, 78, 80, 81, 82, 83,
                                             84, 85, 86, 87, 88, 90};
+
+int64_t CudaChip::countBlocksAtOnce(int64_t clusterBlocks,
+                                    int64_t resident) const {
+  if (clusterBlocks == 1)
+    return multiprocessors * resident;
+  const ActiveClusters &active = activeClusters[llvm::Log2_64(clusterBlocks)];
+  int64_t clusters =
+      resident / 2 * active.withTwo + resident % 2 * active.withOne;
+  if (active.blocks == 0)
+    for (int64_t count : processingClusters)
+      clusters += count * resident / clusterBlocks;
+  return clusters * clusterBlocks;
+}
+
+/// Parses `SIZE:ONE:TWO`; nothing if it has another form.
+static std::optional<ActiveClusters> parseActiveClusters(StringRef text) {
+  SmallVector<StringRef> fields;
+  text.split(fields, ':');
+  ActiveClusters active;
+  int64_t *numbers[] = {&active.blocks, &active.withOne, &active.withTwo};
+  if (fields.size() != std::size(numbers))
+    return std::nullopt;
+  for (auto [field, number] : llvm::zip_equal(fields, numbers))
+    if (field.getAsInteger(10, *number) || *number < 0 || *number > INT32_MAX)
+      return std::nullopt;
+  return active;
+}
+
+LogicalResult CudaChip::setActiveClusters(StringRef text, std::string &reason) {
+  llvm::raw_string_ostream os(reason);
+  if (!hasClusters()) {
+    os << "expected chips with clusters, sm_90 or newer, got " << name;
+    return failure();
+  }
+  SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  for (StringRef part : parts) {
+    std::optional<ActiveClusters> active = parseActiveClusters(part);
+    if (!active) {
+      os << "expected SIZE:ONE:TWO, the clusters of SIZE blocks that run at "
+            "once with one block and with two on a multiprocessor, got '"
+         << part << "'";
+      return failure();
+    }
+    if (active->blocks < 2 || active->blocks > clusterBlocks ||
+        !llvm::isPowerOf2_64(active->blocks)) {
+      os << "expected a size of clusters that is a power of 2 from 2 to "
+         << clusterBlocks << " for the given chips, got '" << part << "'";
+      return failure();
+    }
+    if (active->withOne > active->withTwo) {
+      os << "expected at least as many clusters with two blocks on a "
+            "multiprocessor as with one, got '"
+         << part << "'";
+      return failure();
+    }
+    ActiveClusters &known = activeClusters[llvm::Log2_64(active->blocks)];
+    if (known.blocks != 0) {
+      os << "expected each size of clusters once, got " << active->blocks
+         << " twice";
+      return failure();
+    }
+    known = *active;
+  }
+  return success();
+}
 
 LogicalResult CudaChip::verifySupport(ScheduleAttr schedule,
                                       std::string &reason) const {

@@ -362,6 +362,14 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
         return emitOptionError() << reason;
       commonChip = CudaChip::getCommon(*chips);
     }
+    if (!activeClusters.empty()) {
+      std::string reason;
+      if (!commonChip)
+        return emitOptionError()
+               << "option 'active-clusters': expected a chip, got none";
+      if (failed(commonChip->setActiveClusters(activeClusters, reason)))
+        return emitOptionError() << "option 'active-clusters': " << reason;
+    }
     if (schedule.empty())
       return success();
     std::string reason;

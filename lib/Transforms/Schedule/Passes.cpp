@@ -27,9 +27,11 @@ void mlir::bngrad::addGroupPasses(OpPassManager &pm, StringRef schedule,
 }
 
 void mlir::bngrad::addCudaGroupPasses(OpPassManager &pm, StringRef schedule,
-                                      StringRef chip) {
+                                      StringRef chip,
+                                      StringRef activeClusters) {
   BNGradGroupPassOptions options;
   options.schedule = schedule.str();
   options.chip = chip.str();
+  options.activeClusters = activeClusters.str();
   pm.addNestedPass<func::FuncOp>(createBNGradGroupPass(options));
 }

@@ -260,6 +260,8 @@ struct BNGradImportPass : bngrad::impl::BNGradImportPassBase<BNGradImportPass> {
       if (failed(importGradient(b, op)))
         signalPassFailure();
     }
+    if (!gradients.empty())
+      eraseDeadTorchValues(getOperation());
   }
 
 private:

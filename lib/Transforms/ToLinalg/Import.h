@@ -82,12 +82,16 @@ LogicalResult importBatchNormGrad(OpBuilder &b, Operation *op);
 /// The name of an op of torch without `torch.`, also of a torch.operator.
 std::optional<StringRef> getTorchName(Operation *op);
 
-/// Replaces a gradient of torch, and erases the constants that only it uses;
-/// nothing for any other op.
+/// Replaces a gradient of torch; nothing for any other op. Operands that do not
+/// affect it may be of any type, and optional ones go through torch.derefine.
 ///
 /// Errors: a diagnostic at `op`.
 std::optional<LogicalResult> importTorchGradient(OpBuilder &b, Operation *op,
                                                  TorchCasts casts);
+
+/// Erases constants, lists and literals of torch in `root` that nothing uses:
+/// those of imported gradients, and others that PyTorch's graphs leave.
+void eraseDeadTorchValues(Operation *root);
 
 } // namespace mlir::bngrad
 

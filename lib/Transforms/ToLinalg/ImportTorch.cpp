@@ -12,13 +12,24 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Iterators.h"
 #include "mlir/IR/TypeUtilities.h"
-#include "llvm/ADT/SetVector.h"
 
 #include <array>
 
 using namespace mlir;
 using namespace mlir::bngrad;
+
+/// `value` without the ops that only forget a part of its type, such as that
+/// from `!torch.none` to an optional tensor.
+static Value skipDerefine(Value value) {
+  for (Operation *op = value.getDefiningOp();
+       op && op->getName().getStringRef() == "torch.derefine" &&
+       op->getNumOperands() == 1;
+       op = value.getDefiningOp())
+    value = op->getOperand(0);
+  return value;
+}
 
 static bool isDefinedBy(Value value, StringRef name) {
   Operation *op = value.getDefiningOp();
@@ -28,6 +39,7 @@ static bool isDefinedBy(Value value, StringRef name) {
 /// The attribute `value` of the constant op `name` that defines `value`. From
 /// bytecode, it is all the properties of the op.
 static Attribute getConstant(Value value, StringRef name) {
+  value = skipDerefine(value);
   if (!isDefinedBy(value, name))
     return {};
   Operation *op = value.getDefiningOp();
@@ -165,7 +177,7 @@ TorchImporter::readOptions(const GradientSignature &signature) {
   options.epsilon = epsilon.getValueAsDouble();
   if (!signature.outputMask)
     return options;
-  Value list = op->getOperand(*signature.outputMask);
+  Value list = skipDerefine(op->getOperand(*signature.outputMask));
   if (!isDefinedBy(list, "torch.prim.ListConstruct") ||
       list.getDefiningOp()->getNumOperands() != 3)
     return op->emitOpError() << "expected output_mask to be a "
@@ -185,7 +197,7 @@ TorchImporter::readOptions(const GradientSignature &signature) {
 }
 
 FailureOr<Value> TorchImporter::readTensor(unsigned operand, StringRef name) {
-  Value value = op->getOperand(operand);
+  Value value = skipDerefine(op->getOperand(operand));
   if (isDefinedBy(value, "torch.constant.none"))
     return Value();
   if (RankedTensorType tensor = getBuiltinTensor(value.getType())) {
@@ -268,28 +280,24 @@ LogicalResult TorchImporter::replaceResult(unsigned result, Value value) {
   return success();
 }
 
-/// Erases `op`, and the lists and constants that only it uses.
-static void eraseWithConstants(Operation *op) {
-  llvm::SmallSetVector<Operation *, 8> lists, constants;
-  auto collect = [&](Value value) {
-    Operation *def = value.getDefiningOp();
-    if (!def)
-      return;
-    if (def->getName().getStringRef() == "torch.prim.ListConstruct")
-      lists.insert(def);
-    else if (def->getName().getStringRef().starts_with("torch.constant."))
-      constants.insert(def);
-  };
-  llvm::for_each(op->getOperands(), collect);
-  for (Operation *list : lists)
-    llvm::for_each(list->getOperands(), collect);
-  op->erase();
-  // Lists before their elements.
-  for (ArrayRef<Operation *> defs :
-       {lists.getArrayRef(), constants.getArrayRef()})
-    for (Operation *def : defs)
-      if (def->use_empty())
-        def->erase();
+/// Whether `op` only makes its results, so that it may go where nothing uses
+/// them. The ops of torch may be unregistered, and have no interface to ask.
+static bool makesValues(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  return name == "torch.prim.ListConstruct" || name == "torch.derefine" ||
+         name == "torch.vtensor.literal" || name.starts_with("torch.constant.");
+}
+
+void mlir::bngrad::eraseDeadTorchValues(Operation *root) {
+  // Users come before what they use.
+  SmallVector<Operation *> ops;
+  root->walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
+    if (makesValues(op))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops)
+    if (op->use_empty())
+      op->erase();
 }
 
 /// In training, the statistics are those saved by the forward pass; otherwise
@@ -395,7 +403,7 @@ LogicalResult TorchImporter::importElemt() {
       failed(readTensor(6, "sum_dy_xmu", sumDyXmu)))
     return failure();
   gradient.scale = *weight;
-  Value count = op->getOperand(7);
+  Value count = skipDerefine(op->getOperand(7));
   RankedTensorType type = getBuiltinTensor(count.getType());
   if (type)
     count = castTorchTensor(b, op->getLoc(), count, type, casts);
@@ -438,6 +446,6 @@ mlir::bngrad::importTorchGradient(OpBuilder &b, Operation *op,
   else
     return std::nullopt;
   if (succeeded(imported))
-    eraseWithConstants(op);
+    op->erase();
   return imported;
 }

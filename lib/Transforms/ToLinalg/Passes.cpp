@@ -18,6 +18,7 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 void mlir::bngrad::addImportPasses(OpPassManager &pm) {
+  pm.addPass(createBNGradDropAnnotationsPass());
   // The user's slices, as canonicalization already looks at them.
   pm.addPass(createBNGradExpandViewsPass({/*reshapes=*/false}));
   pm.addNestedPass<func::FuncOp>(createBNGradImportPass());

@@ -23,23 +23,27 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// True if `type` is no vtensor, or one with a builtin tensor.
-static bool isConvertible(Type type) {
-  return !isVTensor(type) || getBuiltinTensor(type);
+/// The arguments of `function`, which nothing calls, that have a type of torch
+/// without a builtin one, and no use: such as the reserve space of cuDNN.
+static BitVector findForeignArguments(func::FuncOp function, Operation *root) {
+  BitVector found(function.getNumArguments());
+  if (function.isExternal() ||
+      !SymbolTable::symbolKnownUseEmpty(function, root))
+    return found;
+  for (BlockArgument argument : function.getArguments())
+    if (isTorchType(argument.getType()) &&
+        !getBuiltinTensor(argument.getType()) && argument.use_empty())
+      found.set(argument.getArgNumber());
+  return found;
 }
 
-/// True if the vtensors of `op` can become builtin tensors.
+/// Whether `op` may see builtin tensors in place of vtensors. A vtensor without
+/// a builtin tensor, such as one of unknown rank, remains.
 static bool isConvertible(Operation *op) {
-  if (auto function = dyn_cast<func::FuncOp>(op))
-    return llvm::all_of(function.getArgumentTypes(),
-                        [](Type type) { return isConvertible(type); }) &&
-           llvm::all_of(function.getResultTypes(),
-                        [](Type type) { return isConvertible(type); });
-  if (isa<UnrealizedConversionCastOp, func::CallOp, func::ReturnOp>(op))
-    return llvm::all_of(op->getResultTypes(),
-                        [](Type type) { return isConvertible(type); });
-  return llvm::none_of(op->getOperandTypes(), isVTensor) &&
-         llvm::none_of(op->getResultTypes(), isVTensor);
+  return isa<func::FuncOp, func::CallOp, func::ReturnOp,
+             UnrealizedConversionCastOp>(op) ||
+         (llvm::none_of(op->getOperandTypes(), isVTensor) &&
+          llvm::none_of(op->getResultTypes(), isVTensor));
 }
 
 static SmallVector<Type> convert(TypeRange types) {
@@ -100,9 +104,11 @@ struct BNGradTorchToBuiltinPass
     });
     if (walk.wasInterrupted())
       return;
-    module.walk([](Operation *op) {
-      if (auto function = dyn_cast<func::FuncOp>(op))
+    module.walk([&](Operation *op) {
+      if (auto function = dyn_cast<func::FuncOp>(op)) {
+        omitForeignArguments(function);
         convertFunction(function);
+      }
       if (isa<func::CallOp, func::ReturnOp>(op))
         convertOperands(op);
       if (isa<func::CallOp>(op)) {
@@ -115,6 +121,15 @@ struct BNGradTorchToBuiltinPass
   }
 
 private:
+  void omitForeignArguments(func::FuncOp function) {
+    BitVector omitted = findForeignArguments(function, getOperation());
+    for (unsigned i : omitted.set_bits())
+      function.emitWarning()
+          << "omitted argument " << i << ", which has no use and whose type "
+          << function.getArgument(i).getType() << " has no builtin one";
+    (void)function.eraseArguments(omitted);
+  }
+
   static void convertFunction(func::FuncOp function) {
     function.setFunctionType(FunctionType::get(
         function.getContext(), convert(function.getArgumentTypes()),

@@ -15,6 +15,7 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 static constexpr StringLiteral kVTensor = "!torch.vtensor";
+static constexpr StringLiteral kTorch = "!torch.";
 
 /// `type` as text, whether its dialect is known or not.
 static std::string print(Type type) {
@@ -23,10 +24,42 @@ static std::string print(Type type) {
   return text;
 }
 
-bool mlir::bngrad::isVTensor(Type type) {
+/// Whether `type` is of torch-mlir and its text begins with `prefix`.
+static bool startsWith(Type type, StringRef prefix) {
   return (type.getDialect().getNamespace() == "torch" ||
           isa<OpaqueType>(type)) &&
-         StringRef(print(type)).starts_with(kVTensor);
+         StringRef(print(type)).starts_with(prefix);
+}
+
+bool mlir::bngrad::isTorchType(Type type) { return startsWith(type, kTorch); }
+
+bool mlir::bngrad::isVTensor(Type type) { return startsWith(type, kVTensor); }
+
+/// The builtin type of a dtype that torch-mlir prints as `text`; null for one
+/// of another dialect, such as `!torch.qint8`, and for `unk`.
+static Type parseElementType(StringRef text, MLIRContext *context) {
+  if (text.consume_front("complex<")) {
+    text.consume_back(">");
+    Type part = parseElementType(text, context);
+    return isa_and_nonnull<FloatType>(part) ? ComplexType::get(part) : Type();
+  }
+  StringRef digits = text;
+  if (digits.consume_front("si") || digits.consume_front("ui") ||
+      digits.consume_front("i")) {
+    unsigned width = 0;
+    bool isWidth = !digits.getAsInteger(10, width) && width > 0 && width <= 64;
+    return isWidth ? IntegerType::get(context, width) : Type();
+  }
+  return llvm::StringSwitch<Type>(text)
+      .Case("f16", Float16Type::get(context))
+      .Case("bf16", BFloat16Type::get(context))
+      .Case("f32", Float32Type::get(context))
+      .Case("f64", Float64Type::get(context))
+      .Case("f8E5M2", Float8E5M2Type::get(context))
+      .Case("f8E4M3FN", Float8E4M3FNType::get(context))
+      .Case("f8E5M2FNUZ", Float8E5M2FNUZType::get(context))
+      .Case("f8E4M3FNUZ", Float8E4M3FNUZType::get(context))
+      .Default(Type());
 }
 
 RankedTensorType mlir::bngrad::getBuiltinTensor(Type type) {
@@ -48,16 +81,7 @@ RankedTensorType mlir::bngrad::getBuiltinTensor(Type type) {
       return {};
     shape.push_back(value);
   }
-  MLIRContext *context = type.getContext();
-  Type elementType = llvm::StringSwitch<Type>(elementName)
-                         .Case("f16", Float16Type::get(context))
-                         .Case("bf16", BFloat16Type::get(context))
-                         .Case("f32", Float32Type::get(context))
-                         .Case("f64", Float64Type::get(context))
-                         .Case("i1", IntegerType::get(context, 1))
-                         .Case("si32", IntegerType::get(context, 32))
-                         .Case("si64", IntegerType::get(context, 64))
-                         .Default(Type());
+  Type elementType = parseElementType(elementName, type.getContext());
   return elementType ? RankedTensorType::get(shape, elementType)
                      : RankedTensorType();
 }

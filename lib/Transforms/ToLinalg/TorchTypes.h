@@ -21,6 +21,9 @@ namespace mlir::bngrad {
 /// unknown rank or dtype. Integers are signless.
 RankedTensorType getBuiltinTensor(Type type);
 
+/// True for a type of torch-mlir's dialect, whether it is registered or not.
+bool isTorchType(Type type);
+
 /// True for a `!torch.vtensor` of any kind.
 bool isVTensor(Type type);
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from . import _gradients
+from . import _gradients, _linear
 from ._calls import vary_alike
 
 
@@ -78,20 +78,31 @@ def _operands(options, grad_output, x, scale, mean, variance):
     return (grad_output.astype(common), x.astype(common), mean.astype(options.type)), keywords
 
 
+def _make_linear(options, tangent, transpose):
+    """The change of y, as `tangent` computes it, with the gradients of the C library."""
+    names = options.axis_name if isinstance(options.axis_name, tuple) else (options.axis_name,)
+    return _linear.Linear(tangent, transpose, options, names)
+
+
 def _like(grad, value):
     return None if value is None else grad.astype(value.dtype)
 
 
-# The gradient with respect to x is the total one, also through mean and variance,
+# The derivative with respect to x is the total one, also through mean and variance,
 # which therefore have none. They are arguments for the sake of second derivatives.
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _train(options, x, scale, bias, mask, mean, variance):
     return _normalize(options, x, scale, bias, mean, variance)
 
 
-def _train_forward(options, *arguments):
-    x, scale, bias, _, mean, variance = arguments
-    return _normalize(options, x, scale, bias, mean, variance), arguments
+def _train_tangent(options, arguments, tangents):
+    """The change of y in forward mode, by the formula."""
+    x, scale, bias, mask, _, _ = arguments
+
+    def function(x, scale, bias):
+        return _normalize(options, x, scale, bias, *_statistics(options, x, mask))
+
+    return jax.jvp(function, (x, scale, bias), tangents)[1]
 
 
 def _shared_gradients(options, grad_output, x, scale, mask, mean, variance):
@@ -121,19 +132,22 @@ def _train_backward(options, arguments, grad_output):
         grads = _gradients.batch_norm_backward(*operands, **keywords)
     else:
         grads = _shared_gradients(options, grad_output, x, scale, mask, mean, variance)
-    return *map(_like, grads, (x, scale, bias)), None, None, None
+    return tuple(map(_like, grads, (x, scale, bias)))
 
 
-_train.defvjp(_train_forward, _train_backward)
+@_train.defjvp
+def _differentiate_train(options, arguments, tangents):
+    linear = _make_linear(options, _train_tangent, _train_backward)
+    return _train(options, *arguments), _linear.call(linear, arguments, tangents[:3], options.dtype)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _frozen(options, x, scale, bias, mean, variance):
     return _normalize(options, x, scale, bias, mean, variance)
 
 
-def _frozen_forward(options, *arguments):
-    return _normalize(options, *arguments), arguments
+def _frozen_tangent(options, arguments, tangents):
+    return jax.jvp(functools.partial(_normalize, options), arguments, tangents)[1]
 
 
 def _frozen_backward(options, arguments, grad_output):
@@ -148,7 +162,10 @@ def _frozen_backward(options, arguments, grad_output):
     return tuple(map(_like, (grad_x, grad_scale, grad_bias, grad_mean, grad_variance), arguments))
 
 
-_frozen.defvjp(_frozen_forward, _frozen_backward)
+@_frozen.defjvp
+def _differentiate_frozen(options, arguments, tangents):
+    linear = _make_linear(options, _frozen_tangent, _frozen_backward)
+    return _frozen(options, *arguments), _linear.call(linear, arguments, tangents, options.dtype)
 
 
 def normalize(
@@ -176,6 +193,8 @@ def normalize(
     groups = axis_index_groups
     if groups is not None:
         groups = tuple(tuple(group) for group in groups)
+    if isinstance(axis_name, list):
+        axis_name = tuple(axis_name)
     num_devices = 1 if axis_name is None else lax.psum(1, axis_name, axis_index_groups=groups)
     options = _Options(
         feature_dims, epsilon, axis_name, groups, num_devices, jnp.dtype(dtype), jnp.dtype(type))
@@ -200,8 +219,8 @@ def batch_norm(
 ) -> tuple[Array, Array, Array]:
     """Batch normalization: (x - mean) * scale / sqrt(variance + epsilon) + bias.
 
-    Reverse-mode differentiation calls `batch_norm_backward`, and its results can
-    be differentiated again. Forward mode is an error of `jax.custom_vjp`.
+    Reverse-mode differentiation calls `batch_norm_backward`, and forward mode
+    computes the derivative of the formula. Both can be differentiated again.
 
     Args:
       x: any shape of rank 1 or more; f16, bf16, f32 or f64.

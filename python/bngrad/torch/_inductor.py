@@ -4,7 +4,8 @@ Inductor decomposes `aten::native_batch_norm_backward` into its own loops.
 While this is active, its table of decompositions turns the gradient into
 `bngrad::batch_norm_backward` instead. A pass on the joint graph of forward and
 backward handles a ReLU between the op and the incoming gradient, which leaves a
-`where` there. Inductor's loops that store or load a condition are slow on CPUs,
+`where` there. The forward pass saves its statistics in f32 for data of 16 bits,
+as eager mode does. Inductor's loops that store or load a condition are slow on CPUs,
 ten times as slow as others, since they convert its bytes one by one. So a
 condition that compares is computed anew in the backward pass, from values that
 most networks save anyway, and in the loop that needs it. The mask of any other
@@ -12,8 +13,10 @@ condition is an operand of the op, if nothing else needs the masked gradient, so
 that no loop loads it.
 """
 
+import functools
 import hashlib
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -28,6 +31,11 @@ torch.library.register_fake("bngrad::_logical_not", torch.logical_not,
                             lib=_library)
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _OP = _aten.native_batch_norm_backward.default
+# What batch norms are in graphs, in training.
+_FORWARDS = (_aten.native_batch_norm.default,
+             _aten._native_batch_norm_legit.default,
+             _aten._native_batch_norm_legit.no_stats,
+             _aten._native_batch_norm_legit_functional.default)
 _COMPARISONS = {overload for name in ("eq", "ge", "gt", "le", "lt", "ne")
                 for overload in (getattr(_aten, name).Scalar,
                                  getattr(_aten, name).Tensor)}
@@ -53,19 +61,31 @@ def _decompose(grad_out, input, weight, running_mean, running_var, save_mean,
     mean = save_mean if train else running_mean
     statistic = save_invstd if train else running_var
     if not _is_covered(input, weight, mean, statistic):
-        if _replaced is None:
+        if _replaced[_OP] is None:
             return NotImplemented
-        return _replaced(grad_out, input, weight, running_mean, running_var,
+        return _replaced[_OP](grad_out, input, weight, running_mean, running_var,
                          save_mean, save_invstd, train, eps, output_mask)
-    # Inductor's forward saves statistics in the type of the data.
-    dtype = mean.dtype if weight is None else weight.dtype
-    mean, statistic = mean.to(dtype), statistic.to(dtype)
-    return torch.ops.bngrad.batch_norm_backward(
-        grad_out, input, mean, scale=weight,
+    scale = None if weight is None else weight.to(mean.dtype)
+    grads = torch.ops.bngrad.batch_norm_backward(
+        grad_out, input, mean, scale=scale,
         variance=None if train else statistic,
         inv_std=statistic if train else None, epsilon=0.0 if train else eps,
         statistics="batch" if train else "global",
         output_mask=list(output_mask))
+    if weight is None:
+        return grads
+    return grads[0], *(None if grad is None else grad.to(weight.dtype)
+                       for grad in grads[1:])
+
+
+def _decompose_forward(replaced: Callable, input, *arguments):
+    """Inductor's decomposition, which computes in f32 but would save
+    statistics in the type of the data."""
+    if (input.device.type != "cpu" or
+            input.dtype not in (torch.float16, torch.bfloat16)):
+        return replaced(input, *arguments)
+    output, *statistics = replaced(input.float(), *arguments)
+    return output.to(input.dtype), *statistics
 
 
 # The mask of a ReLU ---------------------------------------------------------
@@ -196,30 +216,37 @@ def _make_pass(other: Any):
 # State ----------------------------------------------------------------------
 
 _active = False
-_replaced = None
+# Inductor's decompositions.
+_replaced: dict[Any, Callable | None] = {}
 _other_pass = None
 _own_pass = None
 
 
 def set_active(active: bool) -> None:
     """Changes inductor's table and pass, or changes them back."""
-    global _active, _replaced, _other_pass, _own_pass
+    global _active, _other_pass, _own_pass
     if active == _active:
         return
     from torch._inductor import config, decomposition
 
     table = decomposition.decompositions
     if active:
-        _replaced = table.get(_OP)
+        _replaced[_OP] = table.get(_OP)
         table[_OP] = _decompose
+        for op in _FORWARDS:
+            if op in table:
+                _replaced[op] = table[op]
+                table[op] = functools.partial(_decompose_forward, table[op])
         _other_pass = config.joint_custom_pre_pass
         _own_pass = _make_pass(_other_pass)
         config.joint_custom_pre_pass = _own_pass
     else:
-        if _replaced is None:
-            del table[_OP]
-        else:
-            table[_OP] = _replaced
+        for op, replaced in _replaced.items():
+            if replaced is None:
+                del table[op]
+            else:
+                table[op] = replaced
+        _replaced.clear()
         # A pass that the user has set meanwhile stays.
         if config.joint_custom_pre_pass is _own_pass:
             config.joint_custom_pre_pass = _other_pass

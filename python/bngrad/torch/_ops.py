@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 
 def _check(condition: bool, message: str) -> None:
@@ -108,12 +109,19 @@ def _(grad_output, input, mean, sums, count, scale=None, variance=None,
 #   grad_scale = M E(d h), grad_offset = M E(d)
 #
 # Batch statistics are functions of input, as in ATen's double backward, so
-# that mean and variance get no derivative of their own.
+# that mean and variance get no derivative of their own. Global ones are
+# operands like all others.
 
 
 def _accumulator(*tensors: Tensor | None) -> torch.dtype:
     is_f64 = any(t is not None and t.dtype == torch.float64 for t in tensors)
     return torch.float64 if is_f64 else torch.float32
+
+
+def _has_tangent(values: Sequence) -> bool:
+    return any(isinstance(value, Tensor)
+               and forward_ad.unpack_dual(value).tangent is not None
+               for value in values)
 
 
 class _Channels:
@@ -130,10 +138,11 @@ class _Channels:
         self.input = input.to(dtype)
         self.count = input.numel() // max(mean.numel(), 1)
         mean = mean.to(dtype)
+        follows = torch.is_grad_enabled() or _has_tangent(ctx.saved_tensors)
         if with_statistics:
             inv_std = (inv_std.to(dtype) if inv_std is not None else
                        (variance.to(dtype) + ctx.epsilon).rsqrt())
-        if ctx.statistics == "batch" and torch.is_grad_enabled():
+        if ctx.statistics == "batch" and follows:
             mean, inv_std = self.follow_input(mean, inv_std)
         self.mean = mean
         self.centered = self.input - self.spread(mean)
@@ -162,11 +171,22 @@ class _Channels:
     def average(self, value: Tensor) -> Tensor:
         return self.sum(value) / max(self.count, 1)
 
+    def subtract_means(self, sums: Tensor, count: Tensor) -> Tensor:
+        """d - E(d) - c r^2 E(d c), of sums over `count` elements."""
+        means = sums.to(self.dtype) / count.to(self.dtype).clamp(min=1)
+        slope = means[1] * self.inv_std.square()
+        return (self.grad_output - self.spread(means[0]) -
+                self.centered * self.spread(slope))
+
     def project(self, value: Tensor, normalized: Tensor) -> Tensor:
         """value - E(value) - h E(value h)."""
         slope = self.average(value * normalized)
         return (value - self.spread(self.average(value)) -
                 normalized * self.spread(slope))
+
+
+def _like(tensor: Tensor | None, value: Tensor) -> Tensor | None:
+    return None if tensor is None else value.to(tensor.dtype)
 
 
 def _setup_gradient(ctx, inputs, output):
@@ -177,7 +197,7 @@ def _setup_gradient(ctx, inputs, output):
 
 
 def _differentiate_gradient(ctx, of_input, of_scale, of_offset):
-    grad_output, input, scale = (ctx.saved_tensors[i] for i in (0, 1, 3))
+    grad_output, input, mean, scale, variance, inv_std = ctx.saved_tensors[:6]
     channels = _Channels(ctx)
     d, r, count = channels.grad_output, channels.inv_std, channels.count
     spread, is_batch = channels.spread, ctx.statistics == "batch"
@@ -215,13 +235,19 @@ def _differentiate_gradient(ctx, of_input, of_scale, of_offset):
         to_input = to_input.to(input.dtype)
     if to_scale is not None and scale is not None:
         to_scale = to_scale.to(scale.dtype)
-    return (channels.masked(to_output).to(grad_output.dtype), to_input, None,
-            to_scale if scale is not None else None, *(None,) * 7)
+    to_mean = to_variance = to_inv_std = None
+    if not is_batch:
+        of_r = channels.sum(to_h * channels.centered)
+        if to_r is not None:
+            of_r = of_r + to_r
+        to_mean = (-r * channels.sum(to_h)).to(mean.dtype)
+        to_variance = _like(variance, -0.5 * r**3 * of_r)
+        to_inv_std = _like(inv_std, of_r)
+    return (channels.masked(to_output).to(grad_output.dtype), to_input, to_mean,
+            to_scale if scale is not None else None, to_variance, to_inv_std,
+            *(None,) * 5)
 
 
-torch.library.register_autograd("bngrad::batch_norm_backward",
-                                _differentiate_gradient,
-                                setup_context=_setup_gradient)
 
 
 # sums = (sum of d, sum of d c): a function of grad_output, input and mean.
@@ -244,9 +270,6 @@ def _differentiate_sums(ctx, of_sums):
             None, None)
 
 
-torch.library.register_autograd("bngrad::batch_norm_backward_reduce",
-                                _differentiate_sums,
-                                setup_context=_setup_sums)
 
 
 # grad_input = s r (d - S0 / n - c r^2 S1 / n): a function of all operands.
@@ -269,8 +292,7 @@ def _differentiate_elemt(ctx, of_input):
     a = of_input.to(dtype)
     means = sums.to(dtype) / count.to(dtype).clamp(min=1)
     slope = means[1] * r.square()
-    inner = (channels.grad_output - spread(means[0]) -
-             channels.centered * spread(slope))
+    inner = channels.subtract_means(sums, count)
     along = channels.sum(a * channels.centered)
     total = channels.sum(a)
     product = channels.sum(a * inner)
@@ -281,19 +303,78 @@ def _differentiate_elemt(ctx, of_input):
     ) / count.to(dtype).clamp(min=1)
     to_input = -spread(channels.factor * slope) * a
 
-    def to_statistic(tensor, value):
-        return None if tensor is None else value.to(tensor.dtype)
-
     return (
         channels.masked(spread(channels.factor) * a).to(grad_output.dtype),
         to_input.to(input.dtype),
         (channels.factor * slope * total).to(mean.dtype),
         to_sums.to(sums.dtype), None,
-        to_statistic(scale, r * product),
-        to_statistic(variance, -0.5 * r**3 * to_r),
-        to_statistic(inv_std, to_r), None, None, None)
+        _like(scale, r * product),
+        _like(variance, -0.5 * r**3 * to_r),
+        _like(inv_std, to_r), None, None, None)
 
 
-torch.library.register_autograd("bngrad::batch_norm_backward_elemt",
-                                _differentiate_elemt,
-                                setup_context=_setup_elemt)
+# Registration ---------------------------------------------------------------
+#
+# In forward mode, PyTorch's own ops compute the formulas, with their derivatives.
+
+
+def _gradient(ctx):
+    input, mean = ctx.saved_tensors[1:3]
+    channels = _Channels(ctx)
+    d, h = channels.grad_output, channels.centered * channels.spread(
+        channels.inv_std)
+    inner = channels.project(d, h) if ctx.statistics == "batch" else d
+    results = (channels.spread(channels.factor) * inner, channels.sum(d * h),
+               channels.sum(d))
+    return tuple(result.to(like.dtype) if wanted else None for
+                 result, like, wanted in zip(results, (input, mean, mean),
+                                             ctx.output_mask))
+
+
+def _sums(ctx):
+    channels = _Channels(ctx, with_statistics=False)
+    d = channels.grad_output
+    return torch.stack((channels.sum(d), channels.sum(
+        d * channels.centered))).to(_accumulator(ctx.saved_tensors[1]))
+
+
+def _elemt(ctx):
+    channels = _Channels(ctx)
+    result = channels.spread(channels.factor) * channels.subtract_means(
+        *ctx.saved_tensors[7:])
+    return result.to(ctx.saved_tensors[1].dtype)
+
+
+class _Inputs:
+    """What the functions above read, without a node of autograd."""
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        self.saved_tensors = tensors
+
+
+_library = torch.library.Library("bngrad", "FRAGMENT")
+
+
+def _register(name: str, setup, differentiate, formula) -> None:
+    torch.library.register_autograd("bngrad::" + name, differentiate,
+                                    setup_context=setup)
+    reverse = torch.library.get_kernel("bngrad::" + name, "AutogradCPU")
+    schema = getattr(torch.ops.bngrad, name).default._schema
+    defaults = [argument.default_value for argument in schema.arguments]
+
+    def kernel(keyset, *arguments):
+        if not _has_tangent(arguments):
+            return reverse.call_boxed(keyset, *arguments)
+        inputs = _Inputs()
+        setup(inputs, (*arguments, *defaults[len(arguments):]), None)
+        return formula(inputs)
+
+    _library.impl(name, kernel, "AutogradCPU", with_keyset=True)
+
+
+_register("batch_norm_backward", _setup_gradient, _differentiate_gradient,
+          _gradient)
+_register("batch_norm_backward_reduce", _setup_sums, _differentiate_sums,
+          _sums)
+_register("batch_norm_backward_elemt", _setup_elemt, _differentiate_elemt,
+          _elemt)

@@ -1,10 +1,13 @@
 """Batch normalization over the processes of torch.distributed."""
 
+import copy
+from collections.abc import Callable, Mapping
+
 import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import functional
+from torch.nn import functional, init
 from torch.profiler import record_function
 
 _Norm = torch.nn.modules.batchnorm._BatchNorm
@@ -51,7 +54,8 @@ class _SyncBatchNorm(torch.autograd.Function):
                 factor, group):
         dtype = _accumulator(input)
         mean, variance, total = _gather_statistics(input, group)
-        if running_mean is not None:
+        # Without a single element in any process, they stay.
+        if running_mean is not None and total > 0:
             unbiased = variance * (total / (total - 1).clamp(min=1))
             running_mean.lerp_(mean.to(running_mean.dtype), factor)
             running_var.lerp_(unbiased.to(running_var.dtype), factor)
@@ -61,6 +65,7 @@ class _SyncBatchNorm(torch.autograd.Function):
         offset = None if bias is None else bias.to(dtype)
         ctx.save_for_backward(input, weight, mean, inv_std)
         ctx.group = group
+        ctx.bias_dtype = None if bias is None else bias.dtype
         return functional.batch_norm(input, mean, variance.to(dtype), scale,
                                      offset, training=False, eps=eps)
 
@@ -78,7 +83,7 @@ class _SyncBatchNorm(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             grad_weight = (sums[1] * inv_std).to(weight.dtype)
         if ctx.needs_input_grad[2]:
-            grad_bias = sums[0].to(weight.dtype)
+            grad_bias = sums[0].to(ctx.bias_dtype)
         if ctx.needs_input_grad[0]:
             # The count needs f64: f32 has no odd numbers beyond 2^24.
             message = torch.empty(2 * channels + 1, dtype=torch.float64)
@@ -105,7 +110,8 @@ class SyncBatchNorm(_Norm):
     differ in size and be empty. The gradient takes one all-reduce of 2 C + 1
     numbers; gradients of weight and bias are those of the own batch, so that
     DistributedDataParallel averages them like all others. In evaluation, in
-    one process, or without a process group it is `torch.nn.BatchNorm`.
+    one process, or without a process group it is `torch.nn.BatchNorm`, on
+    every device. docs/python-torch.md compares it with both, point by point.
 
     Second derivatives are an error. Profilers see ranges with names of
     `bngrad.SyncBatchNorm`, as NVTX ranges if they emit these.
@@ -119,9 +125,11 @@ class SyncBatchNorm(_Norm):
       track_running_stats: whether evaluation uses running statistics.
       process_group: None: the default group.
       device, dtype: of the parameters.
+      bias: whether there is a bias, if there is a weight.
 
     Raises:
-      ValueError: an input of another shape or not on the CPU.
+      ValueError: an input of another shape, or not on the CPU where processes
+        exchange statistics.
       RuntimeError: a collective failed, such as a lost process after the
         timeout of the group.
     """
@@ -129,84 +137,191 @@ class SyncBatchNorm(_Norm):
     def __init__(self, num_features: int, eps: float = 1e-5,
                  momentum: float | None = 0.1, affine: bool = True,
                  track_running_stats: bool = True, process_group=None,
-                 device=None, dtype=None) -> None:
+                 device=None, dtype=None, *, bias: bool = True) -> None:
         super().__init__(num_features, eps, momentum, affine,
                          track_running_stats, device=device, dtype=dtype)
+        # Before 2.15, PyTorch's class has no such argument.
+        if not bias:
+            self.register_parameter("bias", None)
         self.process_group = process_group
 
+    def reset_parameters(self) -> None:
+        self.reset_running_stats()
+        if self.affine:
+            if self.weight is not None:
+                init.ones_(self.weight)
+            # Before 2.15, PyTorch's class expects one.
+            if self.bias is not None:
+                init.zeros_(self.bias)
+
     def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() < 2 or input.size(1) != self.num_features:
+        if input.dim() < 2 or input.size(1) == 0:
             raise ValueError(
-                f"input: expected a shape (N, {self.num_features}, ...), "
-                f"got {tuple(input.shape)}")
-        if input.device.type != "cpu":
-            raise ValueError(
-                f"input: expected a tensor on the CPU, got {input.device}")
+                "input: expected a shape (N, C, ...) with at least one "
+                f"channel, got {tuple(input.shape)}")
+        for vector in (self.weight, self.bias, self.running_mean,
+                       self.running_var):
+            if vector is not None and vector.numel() != input.size(1):
+                raise ValueError(
+                    f"input: expected a shape (N, {vector.numel()}, ...), "
+                    f"got {tuple(input.shape)}")
 
     def _is_synchronized(self) -> bool:
         return (self.training and dist.is_available() and dist.is_initialized()
                 and dist.get_world_size(self.process_group) > 1)
 
+    def _count_batch(self) -> float:
+        """Counts a batch, and returns its weight in the running statistics."""
+        factor = 0.0 if self.momentum is None else self.momentum
+        if self.track_running_stats and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:
+                factor = 1.0 / float(self.num_batches_tracked)
+        return factor
+
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         if not self._is_synchronized():
             return super().forward(input)
-        factor = 0.0
-        if self.track_running_stats:
-            self.num_batches_tracked.add_(1)
-            factor = (1.0 / float(self.num_batches_tracked)
-                      if self.momentum is None else self.momentum)
+        if input.device.type != "cpu":
+            raise ValueError(
+                f"input: expected a tensor on the CPU, got {input.device}; "
+                "torch.nn.SyncBatchNorm is for other devices")
+        factor = self._count_batch()
+        is_tracked = self.track_running_stats
         with record_function("bngrad.SyncBatchNorm.forward"):
-            return _SyncBatchNorm.apply(input, self.weight, self.bias,
-                                        self.running_mean, self.running_var,
-                                        self.eps, factor, self.process_group)
+            return _SyncBatchNorm.apply(
+                input, self.weight, self.bias,
+                self.running_mean if is_tracked else None,
+                self.running_var if is_tracked else None, self.eps, factor,
+                self.process_group)
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: torch.nn.Module,
+                               process_group=None) -> torch.nn.Module:
+        """`bngrad.torch.convert_sync_batchnorm`, where PyTorch's class has
+        it."""
+        return convert_sync_batchnorm(module, process_group)
 
 
-def convert_sync_batchnorm(module: torch.nn.Module,
-                           process_group=None) -> torch.nn.Module:
+# Conversion -----------------------------------------------------------------
+
+Factory = Callable[[torch.nn.Module, SyncBatchNorm], torch.nn.Module]
+
+
+def convert_sync_batchnorm(
+    module: torch.nn.Module,
+    process_group=None,
+    *,
+    factories: Mapping[type, Factory] | None = None,
+) -> torch.nn.Module:
     """Replaces every `torch.nn.BatchNorm*` and `torch.nn.SyncBatchNorm`.
+
+    Subclasses that compute what these compute are replaced, too. Those with
+    another `forward`, such as one with an activation, are an error without a
+    factory.
 
     Args:
       module: is changed, unless it is a batch norm itself.
       process_group: that of the new modules; None: the default group.
+      factories: functions for classes of batch norms and their subclasses.
+        `factory(batch_norm, sync)` returns the replacement of `batch_norm`;
+        `sync` is a SyncBatchNorm with its options, parameters and buffers.
 
     Returns:
       `module`, or its replacement if it is a batch norm. Parameters and buffers
-      are the same objects as before, so optimizers stay valid; a module that
-      occurs twice stays one.
+      are the same objects as before, so optimizers stay valid; hooks and other
+      attributes stay; a module that occurs twice stays one.
 
     Raises:
-      ValueError: a lazy batch norm that has seen no input.
+      ValueError: a lazy batch norm that has seen no input; a batch norm with
+        another `forward` and no factory. Then nothing is changed.
     """
-    return _convert(module, process_group, {})
+    factories = factories or {}
+    for name, each in module.named_modules():
+        if _is_replaced(each):
+            _check_module(each, name or "the module itself", factories)
+    return _convert(module, process_group, factories, {})
 
 
-def _convert(module, process_group, converted):
+def _is_replaced(module) -> bool:
+    return isinstance(module, _Norm) and not isinstance(module, SyncBatchNorm)
+
+
+def _find_factory(module, factories) -> Factory | None:
+    for each in type(module).__mro__:
+        if each in factories:
+            return factories[each]
+    return None
+
+
+def _find_override(module) -> str | None:
+    """An attribute by which a batch norm computes something else than
+    PyTorch's."""
+    if "forward" in vars(module):
+        return "forward"
+    forwards = (_Norm.forward, torch.nn.SyncBatchNorm.forward)
+    for name in ("forward", "__call__", "weight", "bias", "running_mean",
+                 "running_var", "num_batches_tracked"):
+        own = getattr(type(module), name, None)
+        is_known = own is getattr(_Norm, name, None)
+        if not is_known and not (name == "forward" and own in forwards):
+            return name
+    return None
+
+
+def _check_module(module, name: str, factories) -> None:
+    lazy = torch.nn.modules.lazy.LazyModuleMixin
+    if isinstance(module, lazy) and module.has_uninitialized_params():
+        raise ValueError("expected modules whose parameters are initialized, "
+                         f"got {type(module).__name__} at {name}; run the "
+                         "model once")
+    override = _find_override(module)
+    if override is not None and _find_factory(module, factories) is None:
+        raise ValueError(
+            f"expected batch norms that compute what torch.nn.BatchNorm does, "
+            f"got {type(module).__name__} at {name}, which has its own "
+            f"{override}; give a factory for its class")
+
+
+def _convert(module, process_group, factories, converted):
     if module in converted:
         return converted[module]
     result = module
-    if isinstance(module, _Norm) and not isinstance(module, SyncBatchNorm):
-        result = _convert_one(module, process_group)
+    if _is_replaced(module):
+        factory = _find_factory(module, factories)
+        if factory is not None:
+            converted[module] = factory(module,
+                                        _make_sync(module, process_group))
+            return converted[module]
+        result = _replace(module, process_group)
     converted[module] = converted[result] = result
-    for name, child in list(module._modules.items()):
+    for name, child in list(result._modules.items()):
         if child is None:
             continue
-        replacement = _convert(child, process_group, converted)
-        if replacement is not result._modules.get(name):
+        replacement = _convert(child, process_group, factories, converted)
+        if replacement is not child:
             result.add_module(name, replacement)
     return result
 
 
-def _convert_one(module, process_group):
-    lazy = torch.nn.modules.lazy.LazyModuleMixin
-    if isinstance(module, lazy) and module.has_uninitialized_params():
-        raise ValueError("expected modules whose parameters are initialized, "
-                         f"got {type(module).__name__}; run the model once")
+def _replace(module, process_group) -> SyncBatchNorm:
+    """A module of another class with all that `module` has."""
+    result = SyncBatchNorm.__new__(SyncBatchNorm)
+    for name, value in vars(module).items():
+        # Of parameters, buffers, modules and hooks.
+        vars(result)[name] = (copy.copy(value)
+                              if isinstance(value, (dict, set)) else value)
+    result.process_group = process_group
+    return result
+
+
+def _make_sync(module, process_group) -> SyncBatchNorm:
+    """The batch norm alone, for factories."""
     result = SyncBatchNorm(module.num_features, module.eps, module.momentum,
                            module.affine, module.track_running_stats,
                            process_group, device="meta")
-    for name in ("weight", "bias"):
-        setattr(result, name, getattr(module, name))
-    for name in ("running_mean", "running_var", "num_batches_tracked"):
+    for name in ("weight", "bias", "running_mean", "running_var",
+                 "num_batches_tracked"):
         setattr(result, name, getattr(module, name))
     return result.train(module.training)

@@ -241,6 +241,11 @@ static ffi::Error setShape(int slot, const Buffer &buffer,
                    "rank " + std::to_string(expected + batchRank), buffer.rank);
   if (slot == kCount)
     return ffi::Error::Success();
+  if (rank > BNGRAD_MAX_RANK)
+    return invalid(getName(slot),
+                   "rank of at most " +
+                       std::to_string(BNGRAD_MAX_RANK + batchRank),
+                   buffer.rank);
   Shape &shape = problem.shapes[slot];
   if (!convert(buffer.dtype, shape.dtype)) {
     std::ostringstream type;
@@ -402,10 +407,10 @@ static ffi::Error run(Function function, ffi::ThreadPool &pool,
   for (int slot = 0; slot <= kNumSlots; ++slot)
     if (error.success() && buffers[slot])
       error = setShape(slot, *buffers[slot], attributes, batchRank, problem);
-  Batch batch(buffers, attributes);
-  if (error.success())
-    error = batch.setSizes();
   if (error.failure())
+    return error;
+  Batch batch(buffers, attributes);
+  if (ffi::Error error = batch.setSizes(); error.failure())
     return error;
   try {
     PoolScope scope(pool);

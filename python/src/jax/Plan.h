@@ -38,7 +38,7 @@ enum Slot {
 /// A row-major tensor, without the dims that are added by `jax.vmap`.
 struct Shape {
   bngradDtype_t dtype;
-  int rank;
+  int rank; // at most BNGRAD_MAX_RANK
   const int64_t *sizes;
 };
 

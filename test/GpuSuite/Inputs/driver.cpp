@@ -14,14 +14,19 @@
 // Faults.h describes FAKE_FAULTS.
 //
 // FAKE_NAME is the name of the device. FAKE_VERSION is that of
-// cuDriverGetVersion (12040). Binaries are refused with
-// FAKE_BINARY_ERROR (200). PTX that is newer than the version is refused, too.
-// With -DOLD_DRIVER, the library has no cuLaunchKernelEx, as those before 11.8.
+// cuDriverGetVersion (12040). Binaries are refused with FAKE_BINARY_ERROR
+// (200). PTX that is newer than the version is refused, too. With -DOLD_DRIVER,
+// the library has no cuLaunchKernelEx, as those before 11.8, and with
+// -DNO_OCCUPANCY no cuOccupancyMaxActiveClusters.
+//
+// Kernels.h has the rules for attributes of kernels.
 //
 //===----------------------------------------------------------------------===//
 
+#include "../../../tools/ptx-emulator/include/PtxEmulator/PtxEmulator.h"
 #include "BNGrad/Runtime/Cuda.h"
 #include "Faults.h"
+#include "Kernels.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -36,6 +41,7 @@
 
 using namespace bngrad::cuda;
 using namespace faults;
+using namespace kernels;
 
 namespace {
 struct Error {
@@ -55,6 +61,7 @@ constexpr Error kErrors[] = {
     {700, "CUDA_ERROR_ILLEGAL_ADDRESS",
      "an illegal memory access was encountered"},
     {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    {912, "CUDA_ERROR_INVALID_CLUSTER_SIZE", "cluster misconfiguration"},
 };
 
 static const Error *findError(CUresult code) {
@@ -82,7 +89,10 @@ struct Emulator {
   X(mgpuMemcpy)                                                                \
   X(mgpuMemset16)                                                              \
   X(mgpuMemset32)                                                              \
-  X(bngradCudaTakeStatus)
+  X(bngradCudaTakeStatus)                                                      \
+  X(bngradCudaGetClusterSlots)                                                 \
+  X(ptxEmulatorGetKernel)                                                      \
+  X(ptxEmulatorSetCarveout)
   FOR_EACH(MEMBER)
 #undef MEMBER
 
@@ -186,10 +196,33 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice) {
 }
 
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice) {
-  *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
-           : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
-           : attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED   ? 1
-                                                                       : 4096;
+  switch (attribute) {
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+    *value = 9;
+    break;
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+    *value = 0;
+    break;
+  case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+    *value = kThreads;
+    break;
+  case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+    *value = kSharedBytes;
+    break;
+  case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
+    *value = kReservedBytes;
+    break;
+  case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+    *value = 1;
+    break;
+  default:
+    *value = 4096;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice) {
+  *bytes = size_t(80) << 30;
   return CUDA_SUCCESS;
 }
 
@@ -241,6 +274,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned,
 }
 
 CUresult cuModuleUnload(CUmodule module) {
+  RETURN_IF_FAULTY("cuModuleUnload");
   emulator().mgpuModuleUnload(module);
   return finish();
 }
@@ -248,41 +282,86 @@ CUresult cuModuleUnload(CUmodule module) {
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
                              const char *name) {
   RETURN_IF_FAULTY("cuModuleGetFunction");
-  *function =
-      static_cast<CUfunction>(emulator().mgpuModuleGetFunction(module, name));
-  return finish();
+  void *handle = emulator().mgpuModuleGetFunction(module, name);
+  ptxEmulatorKernel_t kernel = {};
+  emulator().ptxEmulatorGetKernel(handle, &kernel);
+  emulator().ptxEmulatorSetCarveout(handle, 0);
+  *function = reinterpret_cast<CUfunction>(new Function{
+      handle, int(kernel.static_shared_bytes), int(kernel.max_threads)});
+  return finish(CUresult(500));
 }
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *, size_t *, CUmodule, const char *) {
   return fault("cuModuleGetGlobal");
 }
 
-CUresult cuFuncGetAttribute(int *value, CUfunction_attribute, CUfunction) {
-  *value = 227 << 10;
+CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
+                            CUfunction function) {
+  const Function &kernel = getFunction(function);
+  if (attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
+    *value = kernel.staticShared;
+  else if (attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
+    *value = kernel.maxThreads;
+  else if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+    *value = std::max(kernel.maxDynamicShared,
+                      kDefaultSharedBytes - kernel.staticShared);
+  else
+    return CUresult(1);
   return CUDA_SUCCESS;
 }
 
-CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
-  return fault("cuFuncSetAttribute");
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
+                            int value) {
+  RETURN_IF_FAULTY("cuFuncSetAttribute");
+  Function &kernel = getFunction(function);
+  if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+    emulator().ptxEmulatorSetCarveout(kernel.handle, unsigned(value));
+  else if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
+    kernel.allowsLargeClusters = value != 0;
+  else if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
+           kernel.staticShared + value <= kSharedBytes - kReservedBytes)
+    kernel.maxDynamicShared = value;
+  else
+    return CUresult(1);
+  return CUDA_SUCCESS;
 }
 
 #ifndef OLD_DRIVER
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
                           void **params, void **extra) {
-  RETURN_IF_FAULTY("cuLaunchKernelEx");
+  bool corrupts = false;
+  CUresult faulty = fault("cuLaunchKernelEx", &corrupts);
+  if (faulty != CUDA_SUCCESS || corrupts)
+    return faulty;
+  const Function &kernel = getFunction(function);
+  if (CUresult refused = checkAttributes(kernel, *config);
+      refused != CUDA_SUCCESS)
+    return refused;
   // By default a cluster of one block, for which the number of parameters is
   // unknown. Kernels run one after the other, so that none overlaps.
-  unsigned cluster[3] = {1, 1, 1};
-  for (unsigned i = 0; i < config->numAttrs; ++i)
-    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
-      const auto &extents = config->attrs[i].value.clusterDim;
-      cluster[0] = extents.x, cluster[1] = extents.y, cluster[2] = extents.z;
-    }
+  auto [x, y, z] = getCluster(*config);
   emulator().mgpuLaunchClusterKernel(
-      function, cluster[0], cluster[1], cluster[2], config->gridDimX,
-      config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY,
-      config->blockDimZ, int(config->sharedMemBytes), nullptr, params, extra);
+      kernel.handle, x, y, z, config->gridDimX, config->gridDimY,
+      config->gridDimZ, config->blockDimX, config->blockDimY, config->blockDimZ,
+      int(config->sharedMemBytes), nullptr, params, extra);
   return finish(CUresult(719));
+}
+#endif
+
+#ifndef NO_OCCUPANCY
+CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function,
+                                      const CUlaunchConfig *config) {
+  RETURN_IF_FAULTY("cuOccupancyMaxActiveClusters");
+  const Function &kernel = getFunction(function);
+  if (CUresult refused = checkAttributes(kernel, *config);
+      refused != CUDA_SUCCESS)
+    return refused;
+  auto [x, y, z] = getCluster(*config);
+  int bytes = kernel.staticShared + int(config->sharedMemBytes);
+  *clusters = emulator().bngradCudaGetClusterSlots(
+      int(x * y * z), std::min(kSharedBytes / (bytes + kReservedBytes),
+                               kThreads / int(config->blockDimX)));
+  return finish();
 }
 #endif
 
@@ -352,6 +431,12 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned,
   auto *moved = reinterpret_cast<UserObject *>(object);
   reinterpret_cast<Graph *>(graph)->objects.push_back(*moved);
   delete moved;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchHostFunc(CUstream, void (*function)(void *), void *data) {
+  RETURN_IF_FAULTY("cuLaunchHostFunc");
+  function(data);
   return CUDA_SUCCESS;
 }
 

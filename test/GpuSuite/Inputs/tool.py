@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Stands for compute-sanitizer and ncu: runs the command after its own options. The
 task in TOOL_HANGS does not end, that in TOOL_FINDS has a report, that in TOOL_LOSES is
-not run, and the counters of that in TOOL_DENIES may not be read."""
+not run, that in TOOL_REFUSES has no device, and the counters of that in TOOL_DENIES may not be read."""
 
 import os
 import subprocess
@@ -26,6 +26,9 @@ if is_ncu:
     print('"1","bn_apply","24","12"')
     sys.exit(done.returncode)
 print("========= COMPUTE-SANITIZER")
+if task == "sanitizer/" + os.environ.get("TOOL_REFUSES", ""):
+    print("========= Error: Device not supported. Please refer to the documentation")
+    sys.exit(1)
 if task == "sanitizer/" + os.environ.get("TOOL_FINDS", ""):
     print("========= Invalid __global__ write of size 4 bytes")
     sys.exit(9)

@@ -25,6 +25,9 @@ KERNELS = {
 }
 
 CHECK = "--check"
+# A wait for an mbarrier, repeated until it succeeds, and a wait for the kernel ahead in one that has a kernel ahead.
+WAIT = r"(mbarrier\.try_wait[^;]*;)\s+not\.pred[^;]*;\s+@%p\d+ bra\s+[^;]*;"
+GRID_WAIT = r"(entry (?:finish|apply)\((?:(?!\.entry)[\s\S])*?)griddepcontrol\.wait;((?:(?!\.entry)[\s\S])*)\bret;"
 # Kernel, edit (a regular expression and its replacement), and accepted errors. A read before the write that it
 # should wait for may be reported as uninitialised.
 EDITS = [
@@ -42,17 +45,23 @@ EDITS = [
     # Barriers for only some threads.
     ("channel", r"bar\.sync\s+0;", "@%p2 bar.sync 0;", {"divergent-barrier", "deadlock"}),
     # Dropped waits: for a bulk copy, for the pieces of cp.async; one for the wrong phase.
-    ("channel", r"(?s:LAB_WAIT:.*?DONE:)", "", {"missing-wait"}),
-    ("warps", r"(?s:LAB_WAIT:.*?DONE:)", "", {"missing-wait", "race", "uninitialised"}),
-    ("channel", r"@P1 bra\.uni DONE;", "bra.uni DONE;", {"missing-wait"}),
-    ("warps", r"@P1 bra\.uni DONE;", "bra.uni DONE;", {"missing-wait", "race"}),
-    ("channel", r"P1, \[(%r\d+)\], 0,", r"P1, [\1], 1,", {"missing-wait"}),
-    ("columns", r"(?s:LAB_WAIT:.*?DONE:)", "", {"missing-wait"}),
+    ("channel", WAIT, "", {"missing-wait"}),
+    ("warps", WAIT, "", {"missing-wait", "race", "uninitialised"}),
+    ("channel", WAIT, r"\1", {"missing-wait"}),
+    ("warps", WAIT, r"\1", {"missing-wait", "race"}),
+    ("channel", r"(try_wait[^;]*\]), %r\d+,", r"\1, 1,", {"missing-wait"}),
+    ("columns", WAIT, "", {"missing-wait"}),
     # Of two stages, one is not waited for, or has another's rows.
-    ("stages", r"(?s:LAB_WAIT:.*?DONE:)", "", {"missing-wait", "race"}),
-    ("stages", r"\[__mbarrier\+8\]", "[__mbarrier]", {"divergent-barrier", "race"}),
+    ("stages", WAIT, "", {"missing-wait", "race"}),
+    ("stages", r"\[__mbarrier\+8\]", "[__mbarrier]", {"divergent-barrier", "missing-wait", "race"}),
     ("columns", r"cp\.async\.mbarrier\.arrive\.noinc[^;]*;", "", {"deadlock", "divergent-barrier"}),
     ("columns", r"cp\.async\.mbarrier\.arrive\.noinc", "mbarrier.arrive", {"missing-wait"}),
+    # No wait for the kernel ahead, or one after the accesses.
+    ("rows-two-pass", GRID_WAIT, r"\1\2ret;", {"missing-grid-wait"}),
+    ("rows-two-pass", GRID_WAIT, r"\1\2griddepcontrol.wait; ret;", {"missing-grid-wait"}),
+    ("columns-two-pass", GRID_WAIT, r"\1\2ret;", {"missing-grid-wait"}),
+    # Copies by all lanes.
+    ("channel", r"elect\.sync\s+%r\d+\|(%p\d+), -1;", r"setp.eq.u32 \1, 0, 0;", {"missing-wait"}),
     # A barrier that the asynchronous proxy does not know.
     ("channel", r"fence\.proxy\.async\.shared::cta;", "", {"missing-proxy-fence"}),
     ("warps", r"fence\.proxy\.async\.shared::cta;", "fence.acq_rel.cta;", {"missing-proxy-fence"}),
@@ -83,7 +92,7 @@ EDITS = [
     ("elements", r"(mov\.u32\s+%r\d+), %ctaid\.x;", r"\1, %nctaid.x;", {"out-of-bounds", "uninitialised", CHECK}),
     ("rows-two-pass", r"(mov\.u32\s+%r\d+), %ctaid\.x;", r"\1, %nctaid.x;", {"out-of-bounds", "uninitialised", CHECK}),
     ("columns-two-pass", r"(mov\.u32\s+%r\d+), %ctaid\.x;", r"\1, %nctaid.x;", {"out-of-bounds", "uninitialised", CHECK}),
-    ("channel", r"(sub\.s64\s+%rd\d+), 5,", r"\1, 9,", {"out-of-bounds"}),
+    ("channel", r"(xor\.b64\s+%rd\d+, %rd\d+), 3;", r"\1, 11;", {"out-of-bounds", "missing-wait"}),
     ("channel", r"(ld\.global\.b32\s+%r\d+, \[%rd\d+)\]", r"\1+4096]", {"out-of-bounds"}),
     # Shared memory that is uninitialised, or contains the sums of the previous step.
     ("channel", r"st\.shared\.b32[^;]*;", "", {"uninitialised"}),
@@ -95,8 +104,10 @@ EDITS = [
     ("columns-two-pass", r"st\.global(\.cs)?\.v[24][^;]*;", "", {"uninitialised", CHECK}),
     # Endless loops, and launches that the kernel does not allow.
     ("rows-two-pass", r"(\$L__BB\d+_\d+):((?s:.*?))@%p\d+ bra\s+\1;", r"\1:\2bra.uni \1;", {"endless-loop", "out-of-bounds"}),
-    ("channel", r"bra\.uni DONE;", "bra.uni LAB_WAIT;", {"endless-loop"}),
+    ("channel", r"(\$L__BB\d+_\d+)(:(?:(?!\$L__)[\s\S])*?try_wait[^;]*;\s+not\.pred[^;]*;)\s+@%p\d+ bra\s+[^;]*;", r"\1\2 bra.uni \1;",
+     {"endless-loop"}),
     ("channel", r"\.maxntid 64,", ".maxntid 32,", {"launch-bounds"}),
+    ("channel", r"\.reqnctapercluster 2,", ".reqnctapercluster 4,", {"launch-bounds"}),
     ("channel", r"st\.global\.v4\.b32", "st.global.v4.b33", {"unknown-instruction"}),
     # Wrong numbers.
     ("channel", r"0f43200000", "0f43210000", {CHECK}),

@@ -90,7 +90,6 @@ static void checkReduce() {
 CASE(reduce_warps_int) {
   checkReduce<int, 128, 3, cub::BLOCK_REDUCE_WARP_REDUCTIONS>();
 }
-#ifndef QUICK
 CASE(reduce_warps_float) {
   checkReduce<float, 256, 2, cub::BLOCK_REDUCE_WARP_REDUCTIONS>();
 }
@@ -106,7 +105,6 @@ CASE(reduce_raking_short) {
 CASE(reduce_commutative_int) {
   checkReduce<int, 224, 2, cub::BLOCK_REDUCE_RAKING_COMMUTATIVE_ONLY>();
 }
-#endif
 
 //===----------------------------------------------------------------------===//
 // Scans
@@ -160,7 +158,6 @@ static void checkScan() {
 }
 
 CASE(scan_raking_int) { checkScan<int, 128, 4, cub::BLOCK_SCAN_RAKING, false>(); }
-#ifndef QUICK
 CASE(scan_raking_memoize) {
   checkScan<uint64_t, 64, 3, cub::BLOCK_SCAN_RAKING_MEMOIZE, true>();
 }
@@ -173,7 +170,6 @@ CASE(scan_warps_double) {
 CASE(scan_warps_char) {
   checkScan<signed char, 96, 5, cub::BLOCK_SCAN_WARP_SCANS, false>();
 }
-#endif
 
 //===----------------------------------------------------------------------===//
 // Sorting
@@ -215,7 +211,6 @@ static void checkSort(std::vector<Key> keys) {
 }
 
 CASE(radix_sort_int) { checkSort<int, 128, 2, false>(random<int>(256)); }
-#ifndef QUICK
 CASE(radix_sort_few_keys) {
   checkSort<uint16_t, 64, 4, false>(random<uint16_t>(256, 0, 7));
 }
@@ -269,7 +264,6 @@ CASE(merge_sort_int) {
   checkMergeSort<int, 128, 3>(random<int>(384, -50, 50));
 }
 CASE(merge_sort_partial) { checkMergeSort<float, 64, 5>(random<float>(301)); }
-#endif
 
 //===----------------------------------------------------------------------===//
 // Loads, stores and exchanges
@@ -317,7 +311,6 @@ CASE(copy_warp_transpose) {
   checkCopy<int, 64, 3, cub::BLOCK_LOAD_WARP_TRANSPOSE,
             cub::BLOCK_STORE_WARP_TRANSPOSE>();
 }
-#ifndef QUICK
 CASE(copy_direct) {
   checkCopy<short, 128, 2, cub::BLOCK_LOAD_DIRECT, cub::BLOCK_STORE_DIRECT>();
 }
@@ -335,7 +328,6 @@ CASE(copy_timesliced) {
   checkCopy<int, 128, 4, cub::BLOCK_LOAD_WARP_TRANSPOSE_TIMESLICED,
             cub::BLOCK_STORE_WARP_TRANSPOSE_TIMESLICED>();
 }
-#endif
 
 /// Blocked to striped, scattered in reverse, and back.
 template <typename T, int Threads, int Items, bool IsTimesliced>
@@ -370,7 +362,6 @@ static void checkExchange() {
 }
 
 CASE(exchange_int) { checkExchange<int, 128, 3, false>(); }
-#ifndef QUICK
 CASE(exchange_char) { checkExchange<signed char, 64, 4, false>(); }
 CASE(exchange_timesliced) { checkExchange<uint64_t, 96, 2, true>(); }
 
@@ -483,7 +474,6 @@ CASE(run_length_decode) {
   expectEqual(out.get(), expected);
   expectEqual(total.get(), {unsigned(expected.size())});
 }
-#endif
 
 //===----------------------------------------------------------------------===//
 // Mistakes that the emulator must report

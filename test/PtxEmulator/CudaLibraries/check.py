@@ -18,7 +18,7 @@ def compile_program(options, name):
     path = os.path.join(options.out, name)
     libraries = os.path.join(options.build, "lib")
     command = [options.nvcc, "-std=c++17", "--cudart=none", "--no-compress", "--diag-suppress=20054",
-               f"-I{options.source}/include", *[f"-D{macro}" for macro in options.define]]
+               f"-I{options.source}/include"]
     for chip in options.chips:
         command += ["-gencode", f"arch=compute_{chip},code=compute_{chip}"]
     command += [os.path.join(FOLDER, file) for file in (f"{name}.cu", "main.cpp", "runtime.cpp")]
@@ -48,7 +48,6 @@ def main():
     parser.add_argument("--build", required=True, help="the folder of the build")
     parser.add_argument("--out", required=True, help="folder for the programs")
     parser.add_argument("--chips", type=lambda text: text.split(","), required=True, help="such as 80,90")
-    parser.add_argument("--define", action="append", default=[])
     parser.add_argument("--least", type=int, default=1, help="kernels on each chip")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)

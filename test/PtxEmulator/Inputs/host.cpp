@@ -41,6 +41,18 @@ static const char *kSm90 = R"(
 }
 )";
 
+static const char *kShared = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry large(.param .u64 out)
+.maxntid 512, 1, 1
+{
+  .shared .align 4 .b8 buffer[16384];
+  ret;
+}
+)";
+
 /// Counts its calls, and detects concurrent calls.
 struct Handler {
   std::atomic<int> inside{0}, calls{0};
@@ -85,6 +97,33 @@ static void testHandler() {
 static void launch(void *function, void *out) {
   void *params[] = {&out};
   mgpuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr, 1);
+}
+
+/// The limits of a device, and a kernel of which 4 blocks fit a multiprocessor.
+static void testResidency() {
+  std::printf("slots: %d, %d, ", bngradCudaGetClusterSlots(8, 1),
+              bngradCudaGetClusterSlots(16, 2));
+  std::printf("status %d\n", bngradCudaTakeStatus());
+  bngradCudaGetClusterSlots(17, 1);
+  bngradCudaTakeStatus();
+
+  void *module = mgpuModuleLoadJIT(const_cast<char *>(kShared), 3);
+  void *function = mgpuModuleGetFunction(module, "large");
+  ptxEmulatorKernel_t kernel;
+  ptxEmulatorGetKernel(function, &kernel);
+  std::printf("%d bytes, %d threads, status %d\n",
+              int(kernel.static_shared_bytes), int(kernel.max_threads),
+              bngradCudaTakeStatus());
+  for (uint32_t percent : {30, 29}) {
+    ptxEmulatorSetCarveout(function, percent);
+    void *out = nullptr;
+    void *params[] = {&out};
+    mgpuLaunchKernel(function, 1, 1, 1, 512, 1, 1, 0, nullptr, params, nullptr,
+                     1);
+    std::printf("carve-out of %u: status %d\n", percent,
+                bngradCudaTakeStatus());
+  }
+  mgpuModuleUnload(module);
 }
 
 int main() {
@@ -186,6 +225,7 @@ int main() {
   mgpuModuleUnload(binary);
   mgpuModuleUnload(module);
   bngradCudaTakeStatus();
+  testResidency();
   testHandler();
   return 0;
 }

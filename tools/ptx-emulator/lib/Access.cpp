@@ -228,6 +228,25 @@ static bool allowEqualStore(Warp &warp, unsigned lane, const Place &place,
   return true;
 }
 
+/// Reports an access that must follow one by a kernel ahead, which may still
+/// run.
+static bool checkKernelsAhead(Warp &warp, unsigned lane, const Place &place,
+                              uint32_t bytes, AccessKind kind) {
+  const KernelsAhead *ahead = warp.launch->ahead;
+  if (!ahead || place.space != Space::Global ||
+      warp.block->cluster->isAfterKernelsAhead(warp.actorOf(lane)))
+    return true;
+  KernelsAhead::Access access =
+      ahead->find(*place.region, place.offset, bytes, kind != AccessKind::Read);
+  if (!access.kernel)
+    return true;
+  warp.report(lane, "missing-grid-wait",
+              describeAccess(place, bytes, kind) + "kernel '" + *access.kernel +
+                  (access.wrote ? "' writes" : "' reads") +
+                  " and may still run; expected griddepcontrol.wait before");
+  return false;
+}
+
 bool checkAccess(Warp &warp, unsigned lane, const Place &place, uint32_t bytes,
                  AccessKind kind, Scope scope, const StoredValue *value) {
   if (place.space == Space::Local || place.space == Space::Param) {
@@ -237,6 +256,8 @@ bool checkAccess(Warp &warp, unsigned lane, const Place &place, uint32_t bytes,
     }
     return true;
   }
+  if (!checkKernelsAhead(warp, lane, place, bytes, kind))
+    return false;
   Region &region = *place.region;
   if (region.numBusy && region.busy.any(place.offset, bytes) &&
       !checkBusy(warp, lane, place, bytes, kind))

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace bngrad::ptx {
 
@@ -20,6 +21,24 @@ struct Chip {
   uint32_t multiprocessors;
   uint32_t threadsPerMultiprocessor;
   bool clusters;
+  /// Multiprocessors of each processing cluster, in which the blocks of a
+  /// cluster are; empty if they are not known.
+  std::vector<uint32_t> processingClusters;
+
+  /// The driver's part of each block's shared memory, in bytes.
+  uint32_t reservedSharedBytes() const;
+  /// Shared memory of all blocks of a multiprocessor, in bytes.
+  uint32_t sharedBytesOfMultiprocessor() const {
+    return sharedBytes + reservedSharedBytes();
+  }
+  /// The blocks of `threads` threads and `bytes` of shared memory that a
+  /// multiprocessor runs at once; registers are not counted.
+  uint64_t countResidentBlocks(uint64_t threads, uint64_t bytes) const;
+  /// The clusters of `clusterBlocks` blocks that run at once, if a
+  /// multiprocessor runs `residentBlocks` blocks; 0 if the processing clusters
+  /// are not known.
+  uint64_t countClusterSlots(uint64_t clusterBlocks,
+                             uint64_t residentBlocks) const;
 };
 
 /// The chip `name` ("sm_90", "sm_90a"); a similar chip if the name is unknown.

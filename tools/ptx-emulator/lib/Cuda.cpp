@@ -6,19 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Device.h"
 #include "Environment.h"
 #include "Machine.h"
+#include "Status.h"
 
-// Nothing else is exported.
-#pragma GCC visibility push(default)
-#include "BNGrad/Runtime/Cuda.h"
-#include "PtxEmulator/PtxEmulator.h"
-#pragma GCC visibility pop
-
-#include <cstdio>
 #include <cstring>
-#include <new>
 
 using namespace bngrad::ptx;
 
@@ -48,60 +40,16 @@ struct CallersStream {
   bool isSet = false;
   void *stream = nullptr;
 };
-struct ErrorSink {
-  bngradCudaErrorHandler_t function = nullptr;
-  void *user = nullptr;
-};
 
 } // namespace
 
-static thread_local int32_t status = 0;
 static thread_local CallersStream callersStream;
-/// Held while the handler runs, so that it runs in one thread at a time and
-/// never after its removal. Recursive, so that the handler may remove itself.
-static std::recursive_mutex handlerMutex;
-static ErrorSink errorSink;
-/// Of this thread; none: that of the process.
-static thread_local ErrorSink threadSink;
 
 /// All existing handles, protected by the mutex of the device. Never destroyed,
 /// as destructors of the program may still use it.
 static std::set<Handle *> &handles() {
   static auto *set = new std::set<Handle *>;
   return *set;
-}
-
-/// Reports `line` as the first error of this thread.
-static void fail(int32_t code, const char *line) {
-  status = code;
-  if (threadSink.function)
-    return threadSink.function(line, threadSink.user);
-  std::lock_guard<std::recursive_mutex> lock(handlerMutex);
-  if (errorSink.function)
-    errorSink.function(line, errorSink.user);
-  else
-    std::fprintf(stderr, "%s\n", line);
-}
-
-/// Calls `fn(device)`, which returns an error message, unless this thread
-/// already has an error and the call does not release anything. Memory that
-/// runs out is an error.
-template <typename Fn> static void withDevice(Fn fn, bool releases = false) {
-  if (status != 0 && !releases)
-    return;
-  try {
-    Device &device = Device::get();
-    std::string error;
-    {
-      std::lock_guard<std::mutex> lock(device.mutex);
-      error = fn(device);
-    }
-    if (!error.empty() && status == 0)
-      fail(-1, ("ptx-emulator: error: " + error).c_str());
-  } catch (const std::bad_alloc &) {
-    if (status == 0)
-      fail(-2, "ptx-emulator: error: out of host memory");
-  }
 }
 
 static bool isCallersStream(void *stream) {
@@ -119,6 +67,16 @@ static std::string checkHandle(const char *function, void *handle,
     return "";
   return std::string("unsupported: ") + function + ": expected an existing " +
          (isStream ? "stream" : "event");
+}
+
+/// As checkHandle(), for an operation of `stream` that is no launch: the
+/// kernels before it do not overlap those after it.
+static std::string checkStream(const char *function, void *stream,
+                               Device &device) {
+  std::string error = checkHandle(function, stream, true);
+  if (error.empty())
+    device.completeKernels(stream);
+  return error;
 }
 
 /// The stream, or null for the default stream and the caller's, which do not
@@ -214,6 +172,7 @@ static std::string launch(void *function, LaunchConfig config, void *stream,
   std::string error = checkHandle("launch", stream, true);
   if (!error.empty())
     return error;
+  config.stream = stream;
   return device.launch(*static_cast<KernelHandle *>(function),
                        std::move(config), params, numParams, knowsNumParams);
 }
@@ -275,9 +234,10 @@ static void *createHandle(bool isStream) {
 
 static void destroyHandle(const char *function, void *handle, bool isStream) {
   withDevice(
-      [&](Device &) {
+      [&](Device &device) {
         std::string error = checkHandle(function, handle, isStream);
         if (error.empty() && handle) {
+          device.completeKernels(handle);
           size_t bytes = 0;
           for (const HostCopy &copy : static_cast<Handle *>(handle)->copies)
             bytes += copy.data.size();
@@ -311,8 +271,8 @@ void mgpuStreamDestroy(void *stream) {
 void mgpuStreamSynchronize(void *stream) {
   if (isCallersStream(stream))
     return;
-  withDevice([&](Device &) {
-    std::string error = checkHandle("mgpuStreamSynchronize", stream, true);
+  withDevice([&](Device &device) {
+    std::string error = checkStream("mgpuStreamSynchronize", stream, device);
     if (Handle *handle = error.empty() ? findStream(stream) : nullptr)
       handle->finish();
     return error;
@@ -320,8 +280,8 @@ void mgpuStreamSynchronize(void *stream) {
 }
 
 void mgpuStreamWaitEvent(void *stream, void *event) {
-  withDevice([&](Device &) {
-    std::string error = checkHandle("mgpuStreamWaitEvent", stream, true);
+  withDevice([&](Device &device) {
+    std::string error = checkStream("mgpuStreamWaitEvent", stream, device);
     return error.empty() ? checkHandle("mgpuStreamWaitEvent", event, false)
                          : error;
   });
@@ -334,8 +294,9 @@ void mgpuEventDestroy(void *event) {
 }
 
 void mgpuEventSynchronize(void *event) {
-  withDevice([&](Device &) {
+  withDevice([&](Device &device) {
     // The stream that recorded the event is unknown.
+    device.completeAllKernels();
     for (Handle *handle : handles())
       handle->finish();
     return checkHandle("mgpuEventSynchronize", event, false);
@@ -343,8 +304,8 @@ void mgpuEventSynchronize(void *event) {
 }
 
 void mgpuEventRecord(void *event, void *stream) {
-  withDevice([&](Device &) {
-    std::string error = checkHandle("mgpuEventRecord", stream, true);
+  withDevice([&](Device &device) {
+    std::string error = checkStream("mgpuEventRecord", stream, device);
     return error.empty() ? checkHandle("mgpuEventRecord", event, false) : error;
   });
 }
@@ -356,7 +317,7 @@ void mgpuEventRecord(void *event, void *stream) {
 void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t isHostShared) {
   void *result = nullptr;
   withDevice([&](Device &device) {
-    std::string error = checkHandle("mgpuMemAlloc", stream, true);
+    std::string error = checkStream("mgpuMemAlloc", stream, device);
     if (!error.empty())
       return error;
     Buffer *buffer = device.memory.allocate(bytes, isHostShared);
@@ -374,7 +335,7 @@ void mgpuMemFree(void *pointer, void *stream) {
     return;
   withDevice(
       [&](Device &device) {
-        std::string error = checkHandle("mgpuMemFree", stream, true);
+        std::string error = checkStream("mgpuMemFree", stream, device);
         auto address = reinterpret_cast<uint64_t>(pointer);
         if (error.empty() && !device.memory.release(address))
           return "out-of-bounds: mgpuMemFree: " + hex(address) +
@@ -387,7 +348,7 @@ void mgpuMemFree(void *pointer, void *stream) {
 
 void mgpuMemcpy(void *to, void *from, uint64_t bytes, void *stream) {
   withDevice([&](Device &device) {
-    std::string error = checkHandle("mgpuMemcpy", stream, true);
+    std::string error = checkStream("mgpuMemcpy", stream, device);
     Handle *handle = error.empty() ? findStream(stream) : nullptr;
     if (!handle)
       return error.empty() ? device.copy(to, from, bytes) : error;
@@ -407,14 +368,14 @@ void mgpuMemcpy(void *to, void *from, uint64_t bytes, void *stream) {
 
 void mgpuMemset16(void *to, uint16_t value, uint64_t count, void *stream) {
   withDevice([&](Device &device) {
-    std::string error = checkHandle("mgpuMemset16", stream, true);
+    std::string error = checkStream("mgpuMemset16", stream, device);
     return error.empty() ? device.fill(to, value, 2, count) : error;
   });
 }
 
 void mgpuMemset32(void *to, uint32_t value, uint64_t count, void *stream) {
   withDevice([&](Device &device) {
-    std::string error = checkHandle("mgpuMemset32", stream, true);
+    std::string error = checkStream("mgpuMemset32", stream, device);
     return error.empty() ? device.fill(to, value, 4, count) : error;
   });
 }
@@ -466,79 +427,48 @@ void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor,
       /*releases=*/true);
 }
 
+//===----------------------------------------------------------------------===//
+// Properties of the device and of kernels
+//===----------------------------------------------------------------------===//
+
 void mgpuSetDefaultDevice(int32_t) {}
+
+/// Finds the chip where no module chooses one.
+static std::string findChipOfDevice(Chip &chip) {
+  std::string name;
+  std::string error = readChip(name);
+  return error.empty()
+             ? Device::findEmulatedChip(name.empty() ? "sm_90" : name, chip)
+             : error;
+}
 
 int32_t bngradCudaGetCapability(void) {
   int32_t result = 0;
   withDevice([&](Device &) {
-    std::string chip;
-    std::string error = readChip(chip);
+    Chip chip;
+    std::string error = findChipOfDevice(chip);
     if (error.empty())
-      result = static_cast<int32_t>(chipNumber(chip.empty() ? "sm_90" : chip));
+      result = static_cast<int32_t>(chipNumber(chip.name));
     return error;
   });
   return result;
 }
 
-//===----------------------------------------------------------------------===//
-// Errors and traffic
-//===----------------------------------------------------------------------===//
-
-int32_t bngradCudaTakeStatus(void) {
-  int32_t result = status;
-  status = 0;
-  return result;
-}
-
-void bngradCudaSetErrorHandler(bngradCudaErrorHandler_t function, void *user) {
-  std::lock_guard<std::recursive_mutex> lock(handlerMutex);
-  errorSink = {function, user};
-}
-
-void bngradCudaSetThreadErrorHandler(bngradCudaErrorHandler_t function,
-                                     void *user) {
-  threadSink = {function, user};
-}
-
-void ptxEmulatorResetTraffic(void) {
-  Device &device = Device::get();
-  std::lock_guard<std::mutex> lock(device.mutex);
-  device.records.clear();
-}
-
-size_t ptxEmulatorGetTraffic(ptxEmulatorTraffic_t *entries, size_t maxEntries) {
-  Device &device = Device::get();
-  std::lock_guard<std::mutex> lock(device.mutex);
-  size_t count = 0;
-  for (size_t i = 0; i < device.records.size(); ++i)
-    for (const BufferTraffic &traffic : device.records[i].buffers) {
-      if (count < maxEntries)
-        entries[count] = {i,
-                          device.records[i].kernel.c_str(),
-                          traffic.name.c_str(),
-                          traffic.bytes,
-                          traffic.loadBytes,
-                          traffic.loadSectors,
-                          traffic.storeBytes,
-                          traffic.storeSectors,
-                          traffic.bulkLoadBytes,
-                          traffic.bulkLoadSectors,
-                          traffic.bulkStoreBytes,
-                          traffic.bulkStoreSectors,
-                          traffic.atomics,
-                          traffic.requests,
-                          traffic.requests128Bit};
-      ++count;
-    }
-  return count;
-}
-
-void ptxEmulatorNameBuffer(const void *pointer, const char *name) {
-  withDevice([&](Device &device) {
-    auto &buffers = device.memory.all();
-    auto found = buffers.find(reinterpret_cast<uint64_t>(pointer));
-    if (found != buffers.end())
-      found->second->name = name;
-    return std::string();
+int32_t bngradCudaGetClusterSlots(int32_t clusterBlocks,
+                                  int32_t residentBlocks) {
+  int32_t result = 0;
+  withDevice([&](Device &) {
+    if (clusterBlocks < 1 || clusterBlocks > 16 || residentBlocks < 1 ||
+        residentBlocks > 32)
+      return "unsupported: bngradCudaGetClusterSlots: expected cluster_blocks "
+             "in [1, 16] and resident_blocks in [1, 32], got " +
+             std::to_string(clusterBlocks) + " and " +
+             std::to_string(residentBlocks);
+    Chip chip;
+    std::string error = findChipOfDevice(chip);
+    if (error.empty() && chip.clusters)
+      result = int32_t(chip.countClusterSlots(clusterBlocks, residentBlocks));
+    return error;
   });
+  return result;
 }

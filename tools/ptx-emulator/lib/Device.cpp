@@ -13,7 +13,13 @@
 #include "Machine.h"
 #include "Parser.h"
 
+// Nothing of it is defined here.
+#pragma GCC visibility push(default)
+#include "BNGrad/Runtime/Cuda.h"
+#pragma GCC visibility pop
+
 #include <new>
+#include <numeric>
 #include <optional>
 
 namespace bngrad::ptx {
@@ -34,6 +40,18 @@ static bool fits(const std::string &image, const std::string &chip) {
     return true;
   bool isSpecific = image.back() == 'a' || image.back() == 'f';
   return isSpecific ? image == chip : chipNumber(image) <= chipNumber(chip);
+}
+
+std::string Device::findEmulatedChip(const std::string &name, Chip &chip) {
+  chip = findChip(name);
+  std::vector<uint32_t> clusters;
+  std::string error = readProcessingClusters(clusters);
+  if (!clusters.empty()) {
+    chip.multiprocessors =
+        std::accumulate(clusters.begin(), clusters.end(), uint32_t(0));
+    chip.processingClusters = std::move(clusters);
+  }
+  return error;
 }
 
 std::string Device::load(LoadedModule &module) {
@@ -67,8 +85,9 @@ std::string Device::load(LoadedModule &module) {
   if (!fits(module.module.target, chip))
     return "unsupported: the PTX is for " + module.module.target +
            ", and PTX_EMULATOR_CHIP is " + chip;
-  module.chip = findChip(!chip.empty() ? chip : module.module.target);
-  return createGlobals(module);
+  error = findEmulatedChip(!chip.empty() ? chip : module.module.target,
+                           module.chip);
+  return error.empty() ? createGlobals(module) : error;
 }
 
 /// Allocates and initializes the variables of the module.
@@ -182,6 +201,7 @@ std::string Device::launch(KernelHandle &kernel, LaunchConfig config,
   if (!error.empty())
     return error;
   const Program &program = *kernel.program;
+  config.carveout = kernel.carveout;
   if (knowsNumParams && numParams != program.params.size())
     return "launch-bounds: kernel '" + kernel.name + "': expected " +
            std::to_string(program.params.size()) + " parameters, got " +
@@ -195,8 +215,18 @@ std::string Device::launch(KernelHandle &kernel, LaunchConfig config,
   std::optional<GridWorkspace> workspace;
   if (program.usesGridWorkspace)
     config.gridWorkspace = workspace.emplace(memory).buffer->base;
+  Stream &stream = streams[config.stream];
+  bool overlaps = kernel.module->globals.count(BNGRAD_CUDA_KERNELS_WAIT_SYMBOL);
+  if (!overlaps)
+    stream.ahead.clear();
+  else if (stream.lastLaunch != 0)
+    stream.ahead.add(memory, stream.lastLaunch, stream.lastKernel);
   Launch launch(memory, program, kernel.module->chip, std::move(config),
                 ++numLaunches);
+  if (overlaps && !stream.ahead.empty())
+    launch.ahead = &stream.ahead;
+  stream.lastLaunch = launch.number;
+  stream.lastKernel = program.name;
   if (!launch.run())
     return launch.error;
   return record(launch);

@@ -10,12 +10,14 @@
 #define PTX_EMULATOR_LIB_DEVICE_H
 
 #include "Chip.h"
+#include "KernelsAhead.h"
 #include "Memory.h"
 #include "Module.h"
 #include "Program.h"
 #include "Traffic.h"
 
 #include <mutex>
+#include <optional>
 #include <set>
 
 namespace bngrad::ptx {
@@ -35,7 +37,8 @@ struct KernelHandle {
   LoadedModule *module = nullptr;
   std::string name;
   std::unique_ptr<Program> program;
-  std::string error; // why there is no program
+  std::string error;                // why there is no program
+  std::optional<uint32_t> carveout; // in percent
 };
 
 struct LoadedModule {
@@ -59,6 +62,10 @@ class Device {
 public:
   static Device &get();
 
+  /// Finds the chip `name` as the environment describes it.
+  static std::string findEmulatedChip(const std::string &name, Chip &chip);
+  /// Makes the program of `kernel`, if there is none.
+  std::string prepare(KernelHandle &kernel);
   std::string launch(KernelHandle &kernel, LaunchConfig config, void **params,
                      uint64_t numParams, bool knowsNumParams);
   /// If `late` is given, a copy to host memory is recorded there instead.
@@ -67,6 +74,10 @@ public:
   /// Writes `count` values of `width` bytes.
   std::string fill(void *to, uint32_t value, unsigned width, uint64_t count);
   void unload(LoadedModule *module);
+  /// The next kernel of `stream` starts when those before it are complete: an
+  /// operation is between, or the host has waited.
+  void completeKernels(void *stream) { streams.erase(stream); }
+  void completeAllKernels() { streams.clear(); }
 
   std::mutex mutex;
   DeviceMemory memory;
@@ -77,7 +88,6 @@ private:
   std::string load(LoadedModule &module);
   std::string createGlobals(LoadedModule &module);
   void releaseGlobals(LoadedModule &module);
-  std::string prepare(KernelHandle &kernel);
   struct Piece {
     uint8_t *data = nullptr;
     Buffer *buffer = nullptr; // null: memory of the host
@@ -88,6 +98,13 @@ private:
   std::string record(const class Launch &launch);
 
   uint64_t numLaunches = 0;
+  /// The kernels of a stream since the last that had to be complete.
+  struct Stream {
+    KernelsAhead ahead; // but the last
+    uint64_t lastLaunch = 0;
+    std::string lastKernel;
+  };
+  std::map<void *, Stream> streams;
 };
 
 } // namespace bngrad::ptx

@@ -44,6 +44,27 @@ std::string readChip(std::string &chip) {
              : mismatch("PTX_EMULATOR_CHIP", "a chip such as sm_90", chip);
 }
 
+std::string readProcessingClusters(std::vector<uint32_t> &sizes) {
+  std::string text = environment("PTX_EMULATOR_PROCESSING_CLUSTERS");
+  if (text.empty())
+    return "";
+  constexpr unsigned long kMost = 1024;
+  sizes.clear();
+  std::stringstream parts(text + ",");
+  for (std::string part; std::getline(parts, part, ',');) {
+    bool isNumber = !part.empty() && part.size() <= 4 &&
+                    part.find_first_not_of("0123456789") == std::string::npos;
+    unsigned long size = isNumber ? std::stoul(part) : 0;
+    if (size < 1 || size > kMost)
+      return mismatch("PTX_EMULATOR_PROCESSING_CLUSTERS",
+                      "numbers of multiprocessors from 1 to 1024, such as "
+                      "18,18,16",
+                      text);
+    sizes.push_back(uint32_t(size));
+  }
+  return "";
+}
+
 std::string readBudget(uint64_t &budget) {
   budget = 4000000000;
   std::string text = environment("PTX_EMULATOR_BUDGET");

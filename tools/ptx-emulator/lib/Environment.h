@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace bngrad::ptx {
 
@@ -22,6 +23,10 @@ std::string environment(const char *variable);
 
 /// PTX_EMULATOR_CHIP; `chip` is empty if it is not set.
 std::string readChip(std::string &chip);
+
+/// PTX_EMULATOR_PROCESSING_CLUSTERS: the multiprocessors of each processing
+/// cluster; `sizes` is unchanged if it is not set.
+std::string readProcessingClusters(std::vector<uint32_t> &sizes);
 
 /// PTX_EMULATOR_BUDGET; a default if it is not set.
 std::string readBudget(uint64_t &budget);

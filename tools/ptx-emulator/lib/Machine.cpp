@@ -120,6 +120,7 @@ void Cluster::start(uint64_t index) {
   clusterPhase = clusterArrived = 0;
   clusterMeeting.clear();
   lastClusterMeeting.clear();
+  gridWaits.assign(launch.threadsPerBlock() * numBlocks, 0);
   blocks.resize(numBlocks);
   for (uint32_t rank = 0; rank < numBlocks; ++rank)
     blocks[rank].start(*this, rank, launch.blockId(index, rank));
@@ -218,6 +219,20 @@ void Cluster::completeClusterBarrier() {
       for (Group &group : warp.groups)
         if (group.wait == Wait::Cluster)
           group.wait = Wait::None;
+}
+
+void Cluster::waitForKernelsAhead(uint32_t actor) {
+  gridWaits[actor] = order.clockOf(actor);
+  launch.hasWaited = true;
+}
+
+bool Cluster::isAfterKernelsAhead(uint32_t actor) {
+  for (uint32_t other = 0; gridWaits[actor] == 0 && other < gridWaits.size();
+       ++other)
+    if (gridWaits[other] != 0 &&
+        order.happenedBefore(order.idOf(other), gridWaits[other], actor))
+      gridWaits[actor] = order.clockOf(actor);
+  return gridWaits[actor] != 0;
 }
 
 void Cluster::reportStuck() {
@@ -391,6 +406,31 @@ bool Launch::check() {
   return what.empty();
 }
 
+bool Launch::checkResidency() {
+  uint64_t blocks = chip.countResidentBlocks(threadsPerBlock(), sharedBytes());
+  if (config.cluster.count() > 1 && !chip.processingClusters.empty() &&
+      chip.countClusterSlots(config.cluster.count(), blocks) == 0)
+    error = "launch-bounds: kernel '" + program.name +
+            "': expected a cluster that fits a processing cluster of " +
+            std::to_string(*std::max_element(chip.processingClusters.begin(),
+                                             chip.processingClusters.end())) +
+            " multiprocessors, with " + std::to_string(blocks) +
+            " blocks on each, got " + extents(config.cluster);
+  if (failed() || !config.carveout)
+    return !failed();
+  // The hardware may round it up, which is not relied upon.
+  uint64_t all = chip.sharedBytesOfMultiprocessor();
+  uint64_t bytes = blocks * (sharedBytes() + chip.reservedSharedBytes());
+  uint64_t least = (100 * bytes + all - 1) / all;
+  if (*config.carveout < least)
+    error = "carve-out: kernel '" + program.name + "': expected at least " +
+            std::to_string(least) + " % for the " + std::to_string(blocks) +
+            " blocks of " + std::to_string(sharedBytes()) +
+            " bytes of shared memory that a multiprocessor could run, got " +
+            std::to_string(*config.carveout) + " %";
+  return !failed();
+}
+
 bool Launch::run() {
   error = readBudget(budget);
   if (!failed())
@@ -399,19 +439,15 @@ bool Launch::run() {
     error = readUninitialised(uninitialised);
   if (!failed())
     error = readShuffleOrder(shufflesOrder);
-  if (failed() || !check())
+  if (failed() || !check() || !checkResidency())
     return false;
   uint64_t numClusters = config.grid.count() / config.cluster.count();
   // As many clusters as fit on the chip run concurrently; a new one starts when
   // the others wait, or have run for a long time.
-  uint64_t perProcessor = std::min<uint64_t>(
-      32, chip.threadsPerMultiprocessor / ((threadsPerBlock() + 31) / 32 * 32));
-  if (sharedBytes())
-    perProcessor =
-        std::min<uint64_t>(perProcessor, chip.sharedBytes / sharedBytes());
-  uint64_t resident =
-      std::max<uint64_t>(1, std::max<uint64_t>(perProcessor, 1) *
-                                chip.multiprocessors / config.cluster.count());
+  uint64_t perProcessor = std::max<uint64_t>(
+      1, chip.countResidentBlocks(threadsPerBlock(), sharedBytes()));
+  uint64_t resident = std::max<uint64_t>(
+      1, perProcessor * chip.multiprocessors / config.cluster.count());
 
   std::vector<std::unique_ptr<Cluster>> running, idle;
   uint64_t next = 0;
@@ -458,7 +494,11 @@ bool Launch::run() {
     if (stuck)
       idleRounds = 2;
   }
-  return true;
+  if (ahead && !hasWaited)
+    report("missing-grid-wait",
+           "no thread waits for the kernels ahead, and so none after it does; "
+           "expected griddepcontrol.wait");
+  return !failed();
 }
 
 } // namespace bngrad::ptx

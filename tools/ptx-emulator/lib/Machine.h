@@ -12,6 +12,7 @@
 #include "Async.h"
 #include "Chip.h"
 #include "Environment.h"
+#include "KernelsAhead.h"
 #include "Program.h"
 #include "Traffic.h"
 
@@ -219,6 +220,11 @@ public:
   void leaveClusterBarrier(Warp &warp, uint32_t mask);
   void completeClusterBarrier();
 
+  /// A thread executes griddepcontrol.wait.
+  void waitForKernelsAhead(uint32_t actor);
+  /// Whether a thread has done so, or is ordered after one that has.
+  bool isAfterKernelsAhead(uint32_t actor);
+
   Launch &launch;
   std::vector<Block> blocks;
   Order order;
@@ -227,13 +233,17 @@ public:
   uint32_t clusterPhase = 0;
   uint32_t clusterArrived = 0;
   Meeting clusterMeeting, lastClusterMeeting;
+  std::vector<uint32_t> gridWaits; // by thread: its time then; 0: none
 };
 
 struct LaunchConfig {
   Dim3 grid, block, cluster;
   bool hasCluster = false;
   uint32_t dynamicShared = 0;
+  void *stream = nullptr;
   uint64_t gridWorkspace = 0; // its address
+  /// The share of shared memory that the kernel prefers, in percent.
+  std::optional<uint32_t> carveout;
   std::vector<uint8_t> params;
 };
 
@@ -276,9 +286,13 @@ public:
   /// Increases with every event that may end a wait.
   uint64_t progress = 0;
   std::vector<Cluster *> active;
+  /// Null: no kernel ahead may still run.
+  const KernelsAhead *ahead = nullptr;
+  bool hasWaited = false; // for kernels ahead
 
 private:
   bool check();
+  bool checkResidency();
   std::unordered_map<uint64_t, std::unique_ptr<SyncLog>> logs;
 };
 

@@ -136,6 +136,29 @@ void Shadow::overwrite(uint64_t offset, uint32_t bytes, const Actor &actor,
   });
 }
 
+std::vector<Shadow::Accessed> Shadow::getAccessed() const {
+  std::vector<Accessed> parts;
+  for (uint64_t i = 0; i < pages.size(); ++i) {
+    const Page &page = pages[i];
+    if (page.epoch != epoch)
+      continue;
+    uint64_t bytes = uint64_t(1) << page.shift;
+    for (uint64_t j = 0; j < uint64_t(1) << (kPageShift - page.shift); ++j) {
+      const Cell &cell = page.cells[j];
+      Accessed part = {(i << kPageShift) + j * bytes, bytes,
+                       cell.readTime != 0 || cell.farReadTime != 0,
+                       cell.writeTime != 0};
+      Accessed *last = parts.empty() ? nullptr : &parts.back();
+      if (last && last->offset + last->bytes == part.offset &&
+          last->isRead == part.isRead && last->isWritten == part.isWritten)
+        last->bytes += bytes;
+      else if (part.isRead || part.isWritten)
+        parts.push_back(part);
+    }
+  }
+  return parts;
+}
+
 bool Shadow::isFenced(uint64_t offset, uint32_t bytes, const Actor &actor,
                       ProxySpace space, Conflict &conflict) {
   const Order &order = *actor.order;

@@ -49,6 +49,13 @@ public:
   void overwrite(uint64_t offset, uint32_t bytes, const Actor &actor,
                  bool isFenced);
 
+  /// Adjacent bytes that were accessed alike since the last forget().
+  struct Accessed {
+    uint64_t offset, bytes;
+    bool isRead, isWritten;
+  };
+  std::vector<Accessed> getAccessed() const;
+
   /// Whether the writes by threads that are ordered before `actor` are so by a
   /// proxy fence.
   bool isFenced(uint64_t offset, uint32_t bytes, const Actor &actor,

@@ -96,6 +96,9 @@ protected:
         },
         this);
     fake::setDevice(kDevice, {});
+    fake::resetKernels();
+    // The kernel that the runtime asks about has no shared memory.
+    fake::setKernel("bngrad_cluster_slots", {0, 1024});
     fake::setCurrent(fake::createContext(kDevice));
     fake::takeCalls();
     fake::takeLaunches();

@@ -8,10 +8,7 @@
 
 #include "FakeDriverState.h"
 
-#include "BNGrad/Runtime/Cuda.h"
-
 #include <cstring>
-#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -31,6 +28,16 @@ static void destroy(CUuserObject object) {
 void fake::setDevice(int device, DeviceInfo info) {
   Lock lock(state().mutex);
   state().devices[device] = info;
+}
+
+void fake::setKernel(const std::string &name, KernelInfo info) {
+  Lock lock(state().mutex);
+  state().kernels[name] = info;
+}
+
+void fake::resetKernels() {
+  Lock lock(state().mutex);
+  state().kernels.clear();
 }
 
 CUcontext fake::createContext(int device) {
@@ -102,6 +109,10 @@ void fake::endCaptures() {
   state().captures.clear();
 }
 
+bool fake::isCaptureRelaxed() {
+  return captureMode == CU_STREAM_CAPTURE_MODE_RELAXED;
+}
+
 int fake::countMemoryNodes(CUgraph graph) {
   Lock lock(state().mutex);
   return graph->numMemoryNodes;
@@ -154,6 +165,7 @@ static constexpr ErrorText kErrors[] = {
      "an illegal memory access was encountered"},
     {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
      "operation not permitted when stream is capturing"},
+    {912, "CUDA_ERROR_INVALID_CLUSTER_SIZE", "cluster misconfiguration"},
 };
 
 static const ErrorText *findError(CUresult error) {
@@ -209,6 +221,15 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute,
     break;
   case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
     *value = info.minor;
+    break;
+  case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+    *value = 2048;
+    break;
+  case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+    *value = fake::kSharedOfMultiprocessor;
+    break;
+  case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
+    *value = fake::kReservedShared;
     break;
   case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
     *value = info.hasMemoryPools;
@@ -267,138 +288,6 @@ CUresult cuCtxGetId(CUcontext context, unsigned long long *id) {
   SparedScope spared;
   RETURN_IF_FAILED(ask("cuCtxGetId"));
   *id = context->id;
-  return CUDA_SUCCESS;
-}
-
-/// Records the first word of `image`. PTX that starts with `bad` is rejected.
-CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
-                            unsigned numOptions, CUjit_option *options,
-                            void **values) {
-  SparedScope spared;
-  std::string_view text = static_cast<const char *>(image);
-  text = text.substr(0, text.find(' '));
-  RETURN_IF_FAILED(recordInContext("cuModuleLoadDataEx", std::string(text)));
-  char *log = nullptr;
-  size_t logSize = 0;
-  Lock lock(state().mutex);
-  state().optLevel = -1;
-  for (unsigned i = 0; i < numOptions; ++i) {
-    if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
-      log = static_cast<char *>(values[i]);
-    else if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
-      logSize = reinterpret_cast<uintptr_t>(values[i]);
-    else if (options[i] == CU_JIT_OPTIMIZATION_LEVEL)
-      state().optLevel = int(reinterpret_cast<intptr_t>(values[i]));
-  }
-  if (text == "bad") {
-    std::strncpy(log, "ptxas line 1; error : wrong\nptxas fatal\n\n", logSize);
-    return kInvalidPtx;
-  }
-  *module = state().keep(new CUmod_st{current()->id, std::string(text)});
-  return CUDA_SUCCESS;
-}
-
-CUresult cuModuleUnload(CUmodule module) {
-  SparedScope spared;
-  RETURN_IF_FAILED(recordInContext("cuModuleUnload"));
-  return module->contextId == current()->id ? CUDA_SUCCESS : kInvalidHandle;
-}
-
-/// A kernel called `missing` does not exist.
-CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
-                             const char *name) {
-  SparedScope spared;
-  RETURN_IF_FAILED(recordInContext("cuModuleGetFunction", name));
-  if (module->contextId != current()->id)
-    return kInvalidHandle;
-  if (!std::strcmp(name, "missing"))
-    return kNotFound;
-  Lock lock(state().mutex);
-  *function = new CUfunc_st{current(), name, (48 << 10) - kStaticShared, false};
-  state().keep(*function);
-  return CUDA_SUCCESS;
-}
-
-/// Only modules that start with `waits` have a symbol.
-CUresult cuModuleGetGlobal_v2(CUdeviceptr *, size_t *, CUmodule module,
-                              const char *name) {
-  SparedScope spared;
-  RETURN_IF_FAILED(ask("cuModuleGetGlobal"));
-  if (module->contextId != current()->id)
-    return kInvalidHandle;
-  return module->text == "waits" &&
-                 !std::strcmp(name, BNGRAD_CUDA_KERNELS_WAIT_SYMBOL)
-             ? CUDA_SUCCESS
-             : kNotFound;
-}
-
-CUresult cuFuncGetAttribute(int *value, CUfunction_attribute,
-                            CUfunction function) {
-  SparedScope spared;
-  RETURN_IF_FAILED(ask("cuFuncGetAttribute"));
-  Lock lock(state().mutex);
-  *value = function->maxDynamicShared;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
-                            int value) {
-  SparedScope spared;
-  RETURN_IF_FAILED(
-      record("cuFuncSetAttribute",
-             std::to_string(attribute) + " " + std::to_string(value)));
-  Lock lock(state().mutex);
-  if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) {
-    function->allowsLargeClusters = value != 0;
-    return CUDA_SUCCESS;
-  }
-  if (value > kMaxShared - kStaticShared)
-    return kInvalidValue;
-  function->maxDynamicShared = value;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
-                          void **params, void **extra) {
-  SparedScope spared;
-  RETURN_IF_FAILED(
-      recordInStream("cuLaunchKernelEx", config->hStream, function->name));
-  Lock lock(state().mutex);
-  std::array<unsigned, 3> cluster = {};
-  bool overlaps = false;
-  for (unsigned i = 0; i < config->numAttrs; ++i) {
-    const CUlaunchAttribute &attribute = config->attrs[i];
-    switch (attribute.id) {
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
-      const auto &extents = attribute.value.clusterDim;
-      cluster = {extents.x, extents.y, extents.z};
-      break;
-    }
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-      overlaps = attribute.value.programmaticStreamSerializationAllowed;
-      break;
-    default:
-      return kInvalidValue;
-    }
-  }
-  if (function->context != current())
-    return kInvalidHandle;
-  if (int(config->sharedMemBytes) > function->maxDynamicShared)
-    return kInvalidValue;
-  if (cluster[0] * cluster[1] * cluster[2] > 8 &&
-      !function->allowsLargeClusters)
-    return kInvalidClusterSize;
-  state().launches.push_back(
-      {function->name,
-       current(),
-       {config->gridDimX, config->gridDimY, config->gridDimZ},
-       {config->blockDimX, config->blockDimY, config->blockDimZ},
-       cluster,
-       overlaps,
-       config->sharedMemBytes,
-       config->hStream,
-       params,
-       extra});
   return CUDA_SUCCESS;
 }
 

@@ -34,6 +34,15 @@ struct DeviceInfo {
 };
 void setDevice(int device, DeviceInfo info);
 
+struct KernelInfo {
+  int staticShared = 1024; // in bytes
+  int maxThreads = 1024;   // of a block
+};
+/// Kernels called `name` that are loaded from now on.
+void setKernel(const std::string &name, KernelInfo info);
+/// Forgets the kernels that were set.
+void resetKernels();
+
 /// Creates a context other than the primary one. It reuses the handle of the
 /// last destroyed context, if there is one.
 CUcontext createContext(int device);
@@ -60,6 +69,8 @@ struct Launch {
   /// Whether it may begin before the kernel ahead of it ends.
   bool overlaps;
   unsigned dynamicShared;
+  /// That of the kernel, in percent; -1: none.
+  int carveout;
   CUstream stream;
   void **params;
   void **extra;
@@ -90,6 +101,8 @@ CUgraph beginCapture(CUstream stream = nullptr);
 /// Captures `stream` in the graph of another stream.
 void joinCapture(CUgraph graph, CUstream stream);
 void endCaptures();
+/// Whether the calling thread may do what a capture forbids.
+bool isCaptureRelaxed();
 /// The nodes that allocate or free memory.
 int countMemoryNodes(CUgraph graph);
 /// Destroys a graph and, in another thread, its user objects, whose destructors

@@ -32,8 +32,10 @@ struct CUmod_st {
 struct CUfunc_st {
   CUcontext context;
   std::string name;
-  int maxDynamicShared;
-  bool allowsLargeClusters;
+  fake::KernelInfo info;
+  int maxDynamicShared = 0;
+  bool allowsLargeClusters = false;
+  int carveout = -1;
 };
 struct CUstream_st {
   CUcontext context;
@@ -77,14 +79,16 @@ constexpr CUresult kInvalidHandle = CUresult(400);
 constexpr CUresult kNotFound = CUresult(500);
 constexpr CUresult kNotPermitted = CUresult(800);
 constexpr CUresult kCaptureUnsupported = CUresult(900);
-constexpr CUresult kInvalidClusterSize = CUresult(912);
-// Static shared memory of every kernel.
-constexpr int kStaticShared = 1024;
-constexpr int kMaxShared = 227 << 10;
+// Shared memory, in bytes, of a multiprocessor, of the driver in each block,
+// and of a block without an attribute for more.
+constexpr int kSharedOfMultiprocessor = 228 << 10;
+constexpr int kReservedShared = 1 << 10;
+constexpr int kDefaultShared = 48 << 10;
 
 struct State {
   std::recursive_mutex mutex;
   DeviceInfo devices[kNumDevices];
+  std::map<std::string, KernelInfo> kernels;
   CUcontext primary[kNumDevices] = {};
   std::vector<CUcontext> destroyed;
   unsigned long long lastId = 0;

@@ -133,6 +133,25 @@ TEST_F(LaunchTest, DynamicSharedMemoryIsAskedForOnce) {
                  "CUDA_ERROR_INVALID_VALUE (1): invalid argument");
 }
 
+// Static and dynamic shared memory of more than 48 KiB need the attribute,
+// whatever its initial value is.
+TEST_F(LaunchTest, StaticSharedMemoryCounts) {
+  fake::setKernel("large", {48 << 10, 256});
+  fake::setKernel("none", {0, 256});
+  void *module = loadModule();
+  void *none = mgpuModuleGetFunction(module, "none");
+  launch(none, 48 << 10);
+  EXPECT_EQ(takeAttributes(), Calls());
+  launch(none, (48 << 10) + 4);
+  EXPECT_EQ(takeAttributes(), Calls{"cuFuncSetAttribute 8 49156"});
+  void *large = mgpuModuleGetFunction(module, "large");
+  launch(large);
+  EXPECT_EQ(takeAttributes(), Calls());
+  launch(large, 4);
+  EXPECT_EQ(takeAttributes(), Calls{"cuFuncSetAttribute 8 4"});
+  EXPECT_EQ(fake::takeLaunches().size(), 4u);
+}
+
 TEST_F(LaunchTest, DynamicSharedMemoryOfManyThreads) {
   runInThreads([&](int i) {
     for (int j = 0; j < 20; ++j)
@@ -141,6 +160,76 @@ TEST_F(LaunchTest, DynamicSharedMemoryOfManyThreads) {
   });
   EXPECT_EQ(fake::takeLaunches().size(), 160u);
   EXPECT_LE(takeAttributes().size(), 8u);
+}
+
+namespace {
+class CarveoutTest : public LaunchTest {
+protected:
+  /// The carve-outs of the launches since the last time.
+  static std::vector<int> takeCarveouts() {
+    std::vector<int> result;
+    for (const fake::Launch &launch : fake::takeLaunches())
+      result.push_back(launch.carveout);
+    return result;
+  }
+};
+} // namespace
+
+// 4 blocks of 17 KiB, the driver's part included, are 30 % of 228 KiB. Kernels
+// with less have the same, as they could not overlap otherwise.
+TEST_F(CarveoutTest, OneOfAllKernelsOfAModule) {
+  fake::setKernel("reduce", {16 << 10, 512});
+  fake::setKernel("reduce_0", {2 << 10, 512});
+  fake::setKernel("finish", {1 << 10, 128});
+  fake::setKernel("apply", {0, 512});
+  void *module = loadModule();
+  std::vector<void *> kernels;
+  for (const char *name : {"apply", "reduce", "reduce_0", "finish", "missing"})
+    kernels.push_back(mgpuModuleGetFunction(module, name));
+  for (int i : {0, 1, 2, 3})
+    launch(kernels[i]);
+  EXPECT_EQ(takeCarveouts(), (std::vector<int>{30, 30, 30, 30}));
+  // Kernels of another module have nothing to do with it. 16 blocks of 2 KiB.
+  launch(mgpuModuleGetFunction(loadModule("another"), "finish"));
+  EXPECT_EQ(takeCarveouts(), std::vector<int>{15});
+}
+
+TEST_F(CarveoutTest, GrowsWithKernelsThatAreAskedForLate) {
+  fake::setKernel("late", {48 << 10, 128});
+  fake::setKernel("first", {100, 250});
+  void *module = loadModule();
+  void *first = mgpuModuleGetFunction(module, "first");
+  launch(first);
+  // 8 blocks, as warps are whole, of 1.25 KiB.
+  EXPECT_EQ(takeCarveouts(), std::vector<int>{5});
+  launch(mgpuModuleGetFunction(module, "late"));
+  launch(first);
+  EXPECT_EQ(takeCarveouts(), (std::vector<int>{100, 100}));
+}
+
+TEST_F(CarveoutTest, DynamicSharedMemoryHasAll) {
+  fake::setKernel("one_pass", {512, 256});
+  fake::setKernel("reduce", {512, 256});
+  void *module = loadModule();
+  void *onePass = mgpuModuleGetFunction(module, "one_pass");
+  void *reduce = mgpuModuleGetFunction(module, "reduce");
+  launch(onePass, 1024);
+  launch(reduce);
+  launch(onePass);
+  EXPECT_EQ(takeCarveouts(), (std::vector<int>{100, 6, 100}));
+  // A kernel that is loaded later leaves it so.
+  launch(mgpuModuleGetFunction(module, "kernel"));
+  launch(onePass, 100000);
+  launch(reduce);
+  EXPECT_EQ(takeCarveouts(), (std::vector<int>{6, 100, 6}));
+}
+
+TEST_F(CarveoutTest, DriverThatRefusesIt) {
+  fake::fail("cuFuncSetAttribute 9", 1);
+  launch(kernel);
+  launch(kernel, 100000);
+  EXPECT_EQ(takeCarveouts(), (std::vector<int>{-1, -1}));
+  EXPECT_EQ(takeAttributes(), Calls{"cuFuncSetAttribute 8 100000"});
 }
 
 TEST_F(LaunchTest, Clusters) {

@@ -235,6 +235,21 @@ TEST_F(ModuleTest, OneLaunchLoadsAllKernels) {
                    "found");
 }
 
+// A thread that captures a stream forbids the others what they need for that,
+// unless they relax their mode.
+TEST_F(ModuleTest, LoadedBesideACapture) {
+  void *kernel = mgpuModuleGetFunction(loadModule(), "kernel");
+  auto *captured = static_cast<fake::CUstream>(mgpuStreamCreate());
+  fake::beginCapture(captured);
+  launch(kernel);
+  EXPECT_EQ(bngradCudaGetClusterSlots(4, 1), 33);
+  EXPECT_EQ(fake::takeLaunches().size(), 1u);
+  // The mode is that of before.
+  EXPECT_FALSE(fake::isCaptureRelaxed());
+  fake::endCaptures();
+  mgpuStreamDestroy(captured);
+}
+
 TEST_F(ModuleTest, KernelThatIsNotThere) {
   void *kernel = mgpuModuleGetFunction(loadModule(), "missing");
   EXPECT_NE(kernel, nullptr);

@@ -91,6 +91,7 @@ static void callEverything() {
                      bngradCudaModuleLoad(images, 2)};
   mgpuSetDefaultDevice(1);
   bngradCudaGetCapability();
+  bngradCudaGetClusterSlots(16, 1);
   void *stream = mgpuStreamCreate();
   void *event = mgpuEventCreate();
   void *device = mgpuMemAlloc(sizeof(host), stream, 0);

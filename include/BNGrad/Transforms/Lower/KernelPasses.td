@@ -106,15 +106,66 @@ def BNGradBoundRegistersPass
   let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
 }
 
+def BNGradRequireClustersPass
+    : Pass<"bngrad-require-clusters", "::mlir::ModuleOp"> {
+  let summary = "Tell the size of the clusters of a kernel";
+  let description = [{
+    Needs: kernels that are launched.
+    Gives: kernels with the size of the clusters of all their launches, where it is
+           known: PTX then requires it, and `ptxas` does not test at run time
+           whether there is a cluster. Kernels that have a size keep it.
+    Fails: never.
+
+    Before:
+
+    ```mlir
+    module attributes {gpu.container_module} {
+      func.func @g() {
+        %c1 = arith.constant 1 : index
+        %c8 = arith.constant 8 : index
+        %c512 = arith.constant 512 : index
+        gpu.launch_func @kernels::@f clusters in (%c8, %c1, %c1) blocks in (%c512, %c1, %c1) threads in (%c512, %c1, %c1)
+        return
+      }
+      gpu.module @kernels {
+        gpu.func @f() kernel {
+          gpu.return
+        }
+      }
+    }
+    ```
+
+    After:
+
+    ```mlir
+    module attributes {gpu.container_module} {
+      func.func @g() {
+        %c1 = arith.constant 1 : index
+        %c8 = arith.constant 8 : index
+        %c512 = arith.constant 512 : index
+        gpu.launch_func @kernels::@f clusters in (%c8, %c1, %c1) blocks in (%c512, %c1, %c1) threads in (%c512, %c1, %c1)
+        return
+      }
+      gpu.module @kernels {
+        gpu.func @f() kernel attributes {known_cluster_size = array<i32: 8, 1, 1>} {
+          gpu.return
+        }
+      }
+    }
+    ```
+  }];
+}
+
 def BNGradOverlapLaunchesPass
     : Pass<"bngrad-overlap-launches", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Let kernels be launched before those ahead of them end";
   let description = [{
     Needs: kernels, with the chips for which they are compiled.
-    Gives: kernels that wait for the kernel ahead of them before all else, so that
-           it may still run when they are launched. A symbol of the module tells
-           this to the runtime library, which launches them so. Nothing changes if
-           a chip is older than sm_90.
+    Gives: kernels that wait for the kernel ahead of them before they access global
+           memory, so that it may still run when they are launched, and while they
+           set up shared memory. A symbol of the module tells this to the runtime
+           library, which launches them so. Nothing changes if a chip is older than
+           sm_90.
     Fails: never.
 
     Before:

@@ -16,7 +16,17 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <array>
+
 namespace mlir::bngrad {
+
+/// The clusters of `blocks` blocks that a device runs at once, with one block
+/// and with two on each multiprocessor. Source: its driver
+/// (cuOccupancyMaxActiveClusters).
+struct ActiveClusters {
+  int64_t blocks = 0; // 0: not counted
+  int64_t withOne = 0, withTwo = 0;
+};
 
 /// A generation of NVIDIA GPUs, under the name that ptxas uses. Source: the
 /// tables of compute capabilities in the CUDA C++ programming guide.
@@ -37,6 +47,12 @@ struct CudaChip {
   unsigned capability;
   /// Multiprocessors of a large GPU of this chip; others have more or fewer.
   int64_t multiprocessors;
+  /// Multiprocessors of each of its processing clusters, on one of which the
+  /// blocks of a cluster run; 0 past the last. They differ from device to
+  /// device, and no document has them, so these are assumed, with one smaller
+  /// than the others: for sm_90, devices that run 15 clusters of 8 blocks at
+  /// once have been observed.
+  std::array<int64_t, 12> processingClusters;
   /// Largest shared memory of a block, in bytes.
   int64_t sharedBytes;
   /// Largest number of blocks of a cluster; 1 without clusters. More than 8
@@ -48,6 +64,19 @@ struct CudaChip {
   unsigned firstPtxVersion;
   /// Version of PTX that is emitted for it, such as 80.
   unsigned ptxVersion;
+  /// Those that a device was asked for, by the logarithm of their size.
+  std::array<ActiveClusters, 5> activeClusters = {};
+
+  /// Blocks that run at once, in clusters of `clusterBlocks`, where `resident`
+  /// of them share a multiprocessor.
+  int64_t countBlocksAtOnce(int64_t clusterBlocks, int64_t resident) const;
+
+  /// Replaces what `processingClusters` say by what a device says:
+  /// `SIZE:ONE:TWO` for each size of clusters, comma-separated, with the fields
+  /// of ActiveClusters.
+  ///
+  /// Errors: failure and a `reason`.
+  LogicalResult setActiveClusters(StringRef text, std::string &reason);
 
   /// True if blocks of a cluster can read each other's shared memory.
   bool hasClusters() const { return clusterBlocks > 1; }

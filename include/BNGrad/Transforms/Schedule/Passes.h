@@ -27,10 +27,11 @@ namespace mlir::bngrad {
 
 /// Adds the passes of the stage `group`, for pass managers on a module. An
 /// empty `schedule` is chosen for `target`, or such that all the chips can run
-/// it.
+/// it. `activeClusters`: as in CudaPipelineOptions.
 void addGroupPasses(OpPassManager &pm, StringRef schedule,
                     const Target &target);
-void addCudaGroupPasses(OpPassManager &pm, StringRef schedule, StringRef chip);
+void addCudaGroupPasses(OpPassManager &pm, StringRef schedule, StringRef chip,
+                        StringRef activeClusters = "");
 
 } // namespace mlir::bngrad
 

@@ -22,8 +22,9 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
            not grouped. Inits of values that only the region uses are inside it.
            The addition of a sum must have `fastmath<reassoc>`, which allows the
            schedule to choose the order; other sums are not grouped.
-    Fails: if the option `schedule` is not a schedule, a chip is unknown, a cache is
-           negative, or `threads` or `vector-bits` is not in the range of the
+    Fails: if the option `schedule` is not a schedule, a chip is unknown,
+           `active-clusters` has another form or a size that the chips do not have, a
+           cache is negative, or `threads` or `vector-bits` is not in the range of the
            parameter of that name; if the schedule, given or in the IR, is that of
            a GPU and there is no chip, or is `one_pass` and the oldest chip has no
            clusters.
@@ -79,6 +80,10 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
     Option<"chip", "chip", "std::string", /*default=*/"\"\"",
            "Target: NVIDIA GPUs, comma-separated, such as sm_90; empty: a CPU, "
            "which the other options describe">,
+    Option<"activeClusters", "active-clusters", "std::string", /*default=*/"\"\"",
+           "Target: clusters that a GPU runs at once, SIZE:ONE:TWO for each size, "
+           "with one block and with two on a multiprocessor, comma-separated, such "
+           "as 4:31:62,8:15:30; empty: assumed for the chip">,
     Option<"lastLevelBytes", "last-level-bytes", "int64_t",
            /*default=*/"33554432", "Target: last-level cache, in bytes">,
     Option<"fma", "fma", "bool", /*default=*/"false",

@@ -11,6 +11,41 @@
 
 include "mlir/Pass/PassBase.td"
 
+def BNGradDropAnnotationsPass
+    : Pass<"bngrad-drop-annotations", "::mlir::ModuleOp"> {
+  let summary = "Drop shardings over one device, and bounds of dynamic sizes";
+  let description = [{
+    Needs: a module as JAX or StableHLO print it, in generic form: with meshes,
+           shardings and ops of Shardy (`sdy`), shardings of GSPMD
+           (`mhlo.sharding`), and `#stablehlo.bounds` as the encoding of types.
+    Gives: the same module without these. Meshes may have any number of devices,
+           as long as all values are replicated on them.
+    Fails: if a value is sharded over several devices, or a value of Shardy is not
+           one of its operands, as in `sdy.manual_computation` (error at that
+           op). Programs for several processes are annotated with MLIR's own
+           dialect `shard` (docs/distributed.md).
+
+    Before:
+
+    ```mlir
+    "sdy.mesh"() <{mesh = #sdy.mesh<["x"=2]>, sym_name = "mesh"}> : () -> ()
+    func.func @f(%x: tensor<?x4xf32, #stablehlo.bounds<8, ?>>
+                     {sdy.sharding = #sdy.sharding<@mesh, [{}, {} ]>})
+        -> tensor<?x4xf32, #stablehlo.bounds<8, ?>> {
+      return %x : tensor<?x4xf32, #stablehlo.bounds<8, ?>>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
+      return %x : tensor<?x4xf32>
+    }
+    ```
+  }];
+}
+
 def BNGradImportPass : Pass<"bngrad-import", "::mlir::func::FuncOp"> {
   let summary = "Import batch-norm gradients of other dialects";
   let description = [{
@@ -83,7 +118,9 @@ def BNGradTorchToBuiltinPass
     Needs: a module in which all users of `!torch.vtensor` values are casts,
            calls and returns; any other is left as it is, for torch-mlir.
     Gives: functions whose arguments and results are builtin tensors; casts that
-           undo each other are gone.
+           undo each other are gone. A vtensor of unknown rank or dtype remains.
+           An argument of a type of torch that has no builtin tensor is omitted,
+           with a warning, if nothing uses it and nothing calls the function.
     Fails: never.
 
     Before:

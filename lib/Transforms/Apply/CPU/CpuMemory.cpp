@@ -72,8 +72,15 @@ static Value toBits(OpBuilder &b, Location loc, Value value) {
 void CpuLoops::store(OpBuilder &b, Value value, Value memref,
                      ValueRange indices, const Piece &piece) const {
   value = toStorage(b, loc, value, piece.lanes);
-  bool isNarrow = isHalf(getElementTypeOrSelf(value));
-  if (piece.mask && isNarrow) {
+  Type element = getElementTypeOrSelf(value);
+  bool isNarrow = isHalf(element);
+  // Slices of joined pairs would be shuffled again.
+  bool arePairs = isa_and_present<vector::InterleaveOp>(value.getDefiningOp());
+  auto truncation = value.getDefiningOp<arith::TruncFOp>();
+  // A store of bf16 would let LLVM move the selection of NaN in the rounding
+  // behind the truncation. Most CPUs have no selection of bf16, and it becomes
+  // a jump for each element.
+  if (isNarrow && (piece.mask || (element.isBF16() && !arePairs))) {
     value = toBits(b, loc, value);
     memref = castToBits(b, loc, memref);
   }
@@ -81,8 +88,6 @@ void CpuLoops::store(OpBuilder &b, Value value, Value memref,
     vector::MaskedStoreOp::create(b, loc, memref, indices, piece.mask, value);
     return;
   }
-  // Slices of joined pairs would be shuffled again.
-  bool arePairs = isa_and_present<vector::InterleaveOp>(value.getDefiningOp());
   if (!isNarrow || piece.lanes <= lanes || arePairs) {
     vector::StoreOp::create(b, loc, value, memref, indices);
     return;
@@ -90,9 +95,7 @@ void CpuLoops::store(OpBuilder &b, Value value, Value memref,
   // A store for the result of each conversion; LLVM would join two first. It
   // also joins slices of one conversion, so f16 has a conversion for each,
   // unless registers are so short that CPUs may have no instruction for it.
-  auto truncation = value.getDefiningOp<arith::TruncFOp>();
-  bool isSplit = truncation && getElementTypeOrSelf(value).isF16() &&
-                 schedule.vectorBits > 128;
+  bool isSplit = truncation && element.isF16() && schedule.vectorBits > 128;
   if (isSplit)
     value = truncation.getIn();
   SmallVector<Value> position(indices);

@@ -73,21 +73,34 @@ SmallVector<Value> GpuKernels::locateChannel(OpBuilder &b, OpOperand &operand,
   return applyMap(b, loc, map, pick(indices, group.features));
 }
 
-bool GpuKernels::mayChange(Value memref) const {
+/// Whether a member of `group` has an output in the memory of `memref` that
+/// `isIncluded`.
+static bool isWritten(const ScheduledGroup &group, Value memref,
+                      function_ref<bool(Value)> isIncluded) {
   return llvm::any_of(group.getMembers(), [&](linalg::GenericOp generic) {
     return llvm::any_of(generic.getDpsInits(), [&](Value output) {
-      return getMemory(output) == getMemory(memref) &&
-             getViewed(output) != getViewed(memref) &&
+      return getMemory(output) == getMemory(memref) && isIncluded(output) &&
              !areDisjoint(output, memref);
     });
   });
 }
 
+bool GpuKernels::mayChange(Value memref) const {
+  return isWritten(group, memref, [&](Value output) {
+    return getViewed(output) != getViewed(memref);
+  });
+}
+
+bool GpuKernels::isChanged(Value memref) const {
+  return isWritten(group, memref, [](Value) { return true; });
+}
+
 DenseMap<OpOperand *, Value>
-GpuKernels::loadChannelInputs(OpBuilder &b, const Indices &indices) const {
+GpuKernels::loadChannelInputs(OpBuilder &b, const Indices &indices,
+                              bool storesAtOnce) const {
   DenseMap<OpOperand *, Value> loaded;
   for (OpOperand *operand : getChannelInputs())
-    if (!mayChange(operand->get()))
+    if (storesAtOnce ? !isChanged(operand->get()) : !mayChange(operand->get()))
       loaded[operand] = memref::LoadOp::create(
           b, loc, operand->get(), locateChannel(b, *operand, indices));
   return loaded;

@@ -278,9 +278,15 @@ protected:
   /// Whether the group may change `memref` other than by a result of its own
   /// channel in its place.
   bool mayChange(Value memref) const;
+  /// Whether the group writes to the memory of `memref`.
+  bool isChanged(Value memref) const;
   /// The inputs of a channel that the group does not change before.
+  ///
+  /// `indices` may be those of another thread's channel, where a thread has
+  /// none: if `storesAtOnce`, that thread may store its results before.
   DenseMap<OpOperand *, Value> loadChannelInputs(OpBuilder &b,
-                                                 const Indices &indices) const;
+                                                 const Indices &indices,
+                                                 bool storesAtOnce) const;
   /// Computes the results of a channel from its sums, `totals`, and from its
   /// inputs, of which some may be `loaded`. Calls `body` with each result.
   using ResultBody = function_ref<void(OpBuilder &, OpOperand &, Value)>;

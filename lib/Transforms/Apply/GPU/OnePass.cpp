@@ -99,10 +99,7 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
   rank = index.rem(kernel.block, blocks);
   firstChannel =
       index.mul(index.div(kernel.block, blocks), index.constant(tile));
-  firstRow = index.mul(rank, index.constant(rowsOfBlock));
-  rows = index.max(index.min(index.sub(index.constant(layout.rows), firstRow),
-                             index.constant(rowsOfBlock)),
-                   index.constant(0));
+  takeRows(b);
   ValueRange shared = kernel.shared;
   scratch = shared.drop_front(channelBuffers.size());
   createFlatPiece(b, kernel);
@@ -142,6 +139,22 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
   wait(b);
   if (storesLast)
     storeChannels(b, kernel);
+}
+
+void OnePass::takeRows(OpBuilder &b) {
+  IndexBuilder index = at(b);
+  int64_t more = layout.rows % cluster;
+  if (more == 0) {
+    rows = index.constant(rowsOfBlock);
+    firstRow = index.mul(rank, rows);
+    return;
+  }
+  // The first blocks have one more than the others.
+  Value least = index.constant(layout.rows / cluster);
+  Value numLarger = index.constant(more);
+  Value isLarger = index.compare(arith::CmpIPredicate::ult, rank, numLarger);
+  rows = index.select(isLarger, index.constant(rowsOfBlock), least);
+  firstRow = index.add(index.mul(rank, least), index.min(rank, numLarger));
 }
 
 void OnePass::keepOperands(OpBuilder &b, const Kernel &kernel) {

@@ -166,7 +166,8 @@ void OnePass::loadChannels(OpBuilder &b, const Kernel &kernel) {
   IndexBuilder index = at(b);
   Value isSlot = index.compare(arith::CmpIPredicate::ult, *slot, countSlots(b));
   loaded = loadChannelInputs(
-      b, getChannel(b, index.select(isSlot, *slot, index.constant(0))));
+      b, getChannel(b, index.select(isSlot, *slot, index.constant(0))),
+      /*storesAtOnce=*/false);
 }
 
 Indices OnePass::getChannel(OpBuilder &b, Value slot) const {

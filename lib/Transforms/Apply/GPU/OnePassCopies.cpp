@@ -21,8 +21,6 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/DebugLog.h"
 
-#include <numeric>
-
 #define DEBUG_TYPE "bngrad-apply-schedule"
 
 using namespace mlir;
@@ -111,33 +109,25 @@ Value OnePass::toPointer(OpBuilder &b, Value address,
   return LLVM::IntToPtrOp::create(b, loc, getPointerType(b, space), integer);
 }
 
-void OnePass::emitBulkCopy(OpBuilder &b, const Segments &copied,
-                           Value arrival) const {
+void OnePass::emitBulkCopy(OpBuilder &b, const BulkCopy &copy) const {
+  Value toShared = toPointer(b, copy.to, NVVM::NVVMMemorySpace::Shared);
+  Value toCluster = LLVM::AddrSpaceCastOp::create(
+      b, loc, getPointerType(b, NVVM::NVVMMemorySpace::SharedCluster),
+      toShared);
+  Value size = arith::IndexCastOp::create(b, loc, b.getI32Type(), copy.bytes);
+  NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(
+      b, loc, toCluster, toPointer(b, copy.from, NVVM::NVVMMemorySpace::Global),
+      toPointer(b, copy.arrival, NVVM::NVVMMemorySpace::Shared), size,
+      /*multicastMask=*/Value(), /*l2CacheHint=*/Value());
+}
+
+Value OnePass::getFirstAddress(OpBuilder &b, unsigned operand) const {
   IndexBuilder index = at(b);
-  Value segmentsOfRow = index.constant(stages.segmentsOfRow);
-  Value row = index.add(firstRow, index.div(copied.first, segmentsOfRow));
-  for (auto [i, operand] : llvm::enumerate(layout.operands)) {
-    Value bytes = index.constant(getRunBytes(i) / stages.segmentsOfRow);
-    Value source = index.add(
-        index.mul(row, index.constant(layout.channels * layout.length)),
-        index.mul(firstChannel, index.constant(layout.length)));
-    Value from = index.add(getAddress(b, operand),
-                           index.mul(source, index.constant(layout.widths[i])));
-    from = index.add(from,
-                     index.mul(index.rem(copied.first, segmentsOfRow), bytes));
-    Value to =
-        index.add(getAddress(b, copies[i]), index.mul(copied.first, bytes));
-    Value toShared = toPointer(b, to, NVVM::NVVMMemorySpace::Shared);
-    Value toCluster = LLVM::AddrSpaceCastOp::create(
-        b, loc, getPointerType(b, NVVM::NVVMMemorySpace::SharedCluster),
-        toShared);
-    Value size = arith::IndexCastOp::create(b, loc, b.getI32Type(),
-                                            index.mul(copied.count, bytes));
-    NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(
-        b, loc, toCluster, toPointer(b, from, NVVM::NVVMMemorySpace::Global),
-        arrival, size,
-        /*multicastMask=*/Value(), /*l2CacheHint=*/Value());
-  }
+  Value first = index.add(
+      index.mul(firstRow, index.constant(layout.channels * layout.length)),
+      index.mul(firstChannel, index.constant(layout.length)));
+  return index.add(getAddress(b, layout.operands[operand]),
+                   index.mul(first, index.constant(layout.widths[operand])));
 }
 
 int64_t OnePass::countSegmentsOfRow(int64_t stepPieces) const {
@@ -177,17 +167,6 @@ OnePass::Stages OnePass::planStages(Copy copy) const {
                llvm::divideCeil(planned.segmentPieces, planned.stepPieces)));
   planned.count = llvm::divideCeil(steps, planned.steps);
   return planned;
-}
-
-Value OnePass::getStage(OpBuilder &b, Value segment) const {
-  IndexBuilder index = at(b);
-  if (stages.count == 1)
-    return index.constant(0);
-  int64_t piecesOfStage = stages.steps * stages.stepPieces;
-  int64_t common = std::gcd(stages.segmentPieces, piecesOfStage);
-  return index.div(
-      index.mul(segment, index.constant(stages.segmentPieces / common)),
-      index.constant(piecesOfStage / common));
 }
 
 OnePass::Segments OnePass::getSegmentsOfStage(OpBuilder &b, Value stage) const {
@@ -234,17 +213,36 @@ void OnePass::createMbarriers(OpBuilder &b, const Kernel &kernel,
   barrier(b);
 }
 
-Value OnePass::getMbarrier(OpBuilder &b, Value stage) const {
+Value OnePass::getMbarrierAddress(OpBuilder &b, Value stage) const {
   Value address =
       nvgpu::MBarrierGetOp::create(b, loc, b.getI64Type(), mbarriers, stage);
-  return LLVM::IntToPtrOp::create(
-      b, loc, getPointerType(b, NVVM::NVVMMemorySpace::Shared), address);
+  return arith::IndexCastOp::create(b, loc, b.getIndexType(), address);
+}
+
+Value OnePass::getMbarrier(OpBuilder &b, Value stage) const {
+  return toPointer(b, getMbarrierAddress(b, stage),
+                   NVVM::NVVMMemorySpace::Shared);
 }
 
 void OnePass::awaitStage(OpBuilder &b, Value stage) const {
-  Value parity = arith::ConstantIntOp::create(b, loc, 0, /*width=*/1);
-  nvgpu::MBarrierTryWaitParityOp::create(b, loc, mbarriers, parity,
-                                         constant(b, kWaitHint), stage);
+  // Upstream's op waits in a loop whose branches are uniform, but lanes may
+  // differ: the wait of one can end before that of another.
+  Value arrival = getMbarrier(b, stage);
+  Value parity = arith::ConstantIntOp::create(b, loc, 0, /*width=*/32);
+  Value hint = arith::ConstantIntOp::create(b, loc, kWaitHint, /*width=*/32);
+  scf::WhileOp::create(
+      b, loc, TypeRange(), ValueRange(),
+      [&](OpBuilder &nested, Location, ValueRange) {
+        Value isThere = NVVM::MBarrierTryWaitOp::create(
+            nested, loc, nested.getI1Type(), arrival, parity, hint);
+        Value isMissing = arith::XOrIOp::create(
+            nested, loc, isThere,
+            arith::ConstantIntOp::create(nested, loc, 1, /*width=*/1));
+        scf::ConditionOp::create(nested, loc, isMissing, ValueRange());
+      },
+      [&](OpBuilder &nested, Location, ValueRange) {
+        scf::YieldOp::create(nested, loc);
+      });
 }
 
 void OnePass::awaitStep(OpBuilder &b, Value step) const {
@@ -257,6 +255,89 @@ void OnePass::awaitStep(OpBuilder &b, Value chunk, int64_t step) const {
   IndexBuilder index = at(b);
   Value first = index.mul(chunk, index.constant(kUnroll));
   awaitStep(b, index.add(first, index.constant(step)));
+}
+
+void OnePass::emitRunCopies(OpBuilder &b) const {
+  auto loop = scf::ForOp::create(
+      b, loc, constant(b, 0), constant(b, stages.count), constant(b, 1),
+      ValueRange(), [&](OpBuilder &nested, Location, Value stage, ValueRange) {
+        Segments copied = getSegmentsOfStage(nested, stage);
+        Value hasRows = at(nested).compare(arith::CmpIPredicate::ugt,
+                                           copied.count, constant(nested, 0));
+        emitIf(nested, hasRows, [&](OpBuilder &inner) {
+          IndexBuilder index = at(inner);
+          Value arrival = getMbarrierAddress(inner, stage);
+          for (unsigned i : llvm::seq(layout.operands.size())) {
+            Value bytes = index.constant(getRunBytes(i));
+            Value offset = index.mul(copied.first, bytes);
+            emitBulkCopy(inner,
+                         {index.add(getFirstAddress(inner, i), offset),
+                          index.add(getAddress(inner, copies[i]), offset),
+                          index.mul(copied.count, bytes), arrival});
+          }
+        });
+        scf::YieldOp::create(nested, loc);
+      });
+  disableUnrolling(loop);
+}
+
+void OnePass::emitRowCopies(OpBuilder &b) const {
+  // Addresses are advanced from copy to copy: the thread that begins them
+  // computes nothing else meanwhile.
+  unsigned numOperands = layout.operands.size();
+  SmallVector<Value> first; // by operand: from and to
+  for (unsigned i : llvm::seq(numOperands)) {
+    first.push_back(getFirstAddress(b, i));
+    first.push_back(getAddress(b, copies[i]));
+  }
+  // Uniform registers have 32 bits.
+  auto number = [&](OpBuilder &nested, int64_t value) -> Value {
+    return arith::ConstantIntOp::create(nested, loc, value, /*width=*/32);
+  };
+  // The mbarrier of a stage, and a piece of the stage.
+  first.push_back(getMbarrierAddress(b, constant(b, 0)));
+  first.push_back(number(b, 0));
+  auto copySegment = [&](OpBuilder &nested, Location, Value, ValueRange state) {
+    IndexBuilder index = at(nested);
+    Value arrival = state[2 * numOperands], piece = state[2 * numOperands + 1];
+    SmallVector<Value> next;
+    for (unsigned i : llvm::seq(numOperands)) {
+      Value from = state[2 * i], to = state[2 * i + 1];
+      Value bytes = index.constant(getRunBytes(i) / stages.segmentsOfRow);
+      emitBulkCopy(nested, {from, to, bytes, arrival});
+      next.push_back(index.add(from, bytes));
+      next.push_back(index.add(to, bytes));
+    }
+    // A stage has a segment at least, so that the next is of the same stage or
+    // of the one after it.
+    Value piecesOfStage = number(nested, stages.steps * stages.stepPieces);
+    Value nextPiece = index.add(piece, number(nested, stages.segmentPieces));
+    Value isNext =
+        index.compare(arith::CmpIPredicate::uge, nextPiece, piecesOfStage);
+    if (stages.count == 1)
+      isNext = arith::ConstantIntOp::create(nested, loc, 0, /*width=*/1);
+    next.push_back(index.select(
+        isNext, index.add(arrival, index.constant(kMbarrierBytes)), arrival));
+    next.push_back(
+        index.select(isNext, index.sub(nextPiece, piecesOfStage), nextPiece));
+    scf::YieldOp::create(nested, loc, next);
+  };
+  auto rowLoop = scf::ForOp::create(
+      b, loc, constant(b, 0), rows, constant(b, 1), first,
+      [&](OpBuilder &nested, Location, Value, ValueRange state) {
+        auto segments =
+            scf::ForOp::create(nested, loc, constant(nested, 0),
+                               constant(nested, stages.segmentsOfRow),
+                               constant(nested, 1), state, copySegment);
+        disableUnrolling(segments);
+        SmallVector<Value> next(segments.getResults());
+        for (unsigned i : llvm::seq(numOperands))
+          next[2 * i] = at(nested).add(
+              state[2 * i], constant(nested, layout.channels * layout.length *
+                                                 layout.widths[i]));
+        scf::YieldOp::create(nested, loc, next);
+      });
+  disableUnrolling(rowLoop);
 }
 
 void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
@@ -277,31 +358,20 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
           stage, Value());
     }
   });
-  // The lanes of a warp share the copies, of ten instructions each. Where a
-  // tile has all channels, the rows of a stage are one run.
-  Value warpSize = index.constant(CudaChip::kWarpSize);
-  Value isFirstWarp =
-      index.compare(arith::CmpIPredicate::ult, kernel.thread, warpSize);
-  emitIf(b, isFirstWarp, [&](OpBuilder &nested) {
-    Value count = layout.channelsInnermost ? constant(nested, stages.count)
-                                           : countSegments(nested);
-    auto loop = scf::ForOp::create(
-        nested, loc, kernel.thread, count, warpSize, ValueRange(),
-        [&](OpBuilder &run, Location, Value number, ValueRange) {
-          if (layout.channelsInnermost) {
-            Segments copied = getSegmentsOfStage(run, number);
-            Value hasRows = at(run).compare(arith::CmpIPredicate::ugt,
-                                            copied.count, constant(run, 0));
-            emitIf(run, hasRows, [&](OpBuilder &inner) {
-              emitBulkCopy(inner, copied, getMbarrier(inner, number));
-            });
-          } else {
-            emitBulkCopy(run, {number, constant(run, 1)},
-                         getMbarrier(run, getStage(run, number)));
-          }
-          scf::YieldOp::create(run, loc);
-        });
-    disableUnrolling(loop);
+  // Addresses and sizes are the same in all lanes, and `elect.sync` tells ptxas
+  // that one of them copies: with a test of the thread's number it would add a
+  // loop over the lanes to each copy.
+  Value isFirstWarp = index.compare(arith::CmpIPredicate::ult, kernel.thread,
+                                    index.constant(CudaChip::kWarpSize));
+  emitIf(b, isFirstWarp, [&](OpBuilder &warp) {
+    Value isElected = NVVM::ElectSyncOp::create(warp, loc, warp.getI1Type(),
+                                                /*membermask=*/Value());
+    emitIf(warp, isElected, [&](OpBuilder &nested) {
+      if (layout.channelsInnermost)
+        emitRunCopies(nested);
+      else
+        emitRowCopies(nested);
+    });
   });
   if (stages.count == 1)
     awaitStage(b, index.constant(0));

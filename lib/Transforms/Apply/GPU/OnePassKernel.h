@@ -65,20 +65,28 @@ private:
   Value countSegments(OpBuilder &b) const {
     return at(b).mul(rows, constant(b, stages.segmentsOfRow));
   }
-  /// The stage of a segment.
-  Value getStage(OpBuilder &b, Value segment) const;
   Segments getSegmentsOfStage(OpBuilder &b, Value stage) const;
   /// Creates the mbarriers of the stages, each for `arrivals` threads.
   void createMbarriers(OpBuilder &b, const Kernel &kernel, int64_t arrivals);
-  /// A pointer to the mbarrier of `stage`.
+  /// The address of the mbarrier of `stage`, and a pointer to it.
+  Value getMbarrierAddress(OpBuilder &b, Value stage) const;
   Value getMbarrier(OpBuilder &b, Value stage) const;
   void awaitStage(OpBuilder &b, Value stage) const;
   bool comesInStages() const override { return stages.count > 1; }
   void awaitStep(OpBuilder &b, Value step) const override;
   void awaitStep(OpBuilder &b, Value chunk, int64_t step) const override;
-  /// Copies segments of all operands, adjacent in memory; they arrive at the
-  /// mbarrier `arrival`.
-  void emitBulkCopy(OpBuilder &b, const Segments &copied, Value arrival) const;
+  /// A copy of adjacent bytes, and the mbarrier that it arrives at: addresses.
+  struct BulkCopy {
+    Value from, to, bytes, arrival;
+  };
+  void emitBulkCopy(OpBuilder &b, const BulkCopy &copy) const;
+  /// The address of the block's first element of an operand.
+  Value getFirstAddress(OpBuilder &b, unsigned operand) const;
+  /// The copies of the one thread that begins them, stage by stage: of segments
+  /// of rows, and, where a tile has all channels, of the rows of a stage, which
+  /// are one run.
+  void emitRowCopies(OpBuilder &b) const;
+  void emitRunCopies(OpBuilder &b) const;
   void emitBulkCopies(OpBuilder &b, const Kernel &kernel);
   /// Calls `copy` for each piece of `elements` of the thread in the rows
   /// `copied`, of operand `i`.
@@ -97,6 +105,9 @@ private:
                   NVVM::NVVMMemorySpace space) const;
 
   void emitKernel(OpBuilder &b, const Kernel &kernel);
+  /// The rows of the block: as many as those of the others of its cluster, or
+  /// one more.
+  void takeRows(OpBuilder &b);
   /// The threads of a block for the columns of a tile whose channels are
   /// innermost.
   struct Columns {
@@ -174,7 +185,7 @@ private:
                   Value slot) const;
 
   OnePassLayout layout;
-  int64_t cluster, tile, rowsOfBlock;
+  int64_t cluster, tile, rowsOfBlock; // rows at most
   int64_t lanes;
   std::optional<FlatRows> flatRows;
   SmallVector<ChannelArray> slots; // by sum

@@ -362,7 +362,8 @@ void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
     // Threads past the last channel load the block's first one.
     Value own = index.add(first, *number);
     loaded = loadChannelInputs(
-        b, getIndices(b, index.select(isChannel(b, own), own, first)));
+        b, getIndices(b, index.select(isChannel(b, own), own, first)),
+        /*storesAtOnce=*/true);
   }
   Value channel = index.add(first, column);
   SmallVector<Value> sums = emitIf(

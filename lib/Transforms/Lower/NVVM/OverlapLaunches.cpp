@@ -13,6 +13,8 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADOVERLAPLAUNCHESPASS
@@ -34,11 +36,53 @@ static bool canOverlap(gpu::GPUModuleOp module) {
          });
 }
 
-/// `kernel` waits before all else.
-static void waitFirst(OpBuilder &b, gpu::GPUFuncOp kernel) {
-  b.setInsertionPointToStart(&kernel.getBody().front());
-  NVVM::GriddepcontrolOp::create(b, kernel.getLoc(),
-                                 NVVM::GridDepActionKind::wait);
+/// Whether `value` is memory of a block or of a thread.
+static bool isOnChip(Value value) {
+  auto type = value ? dyn_cast<MemRefType>(value.getType()) : MemRefType();
+  auto space =
+      type ? dyn_cast_if_present<gpu::AddressSpaceAttr>(type.getMemorySpace())
+           : gpu::AddressSpaceAttr();
+  return space && space.getValue() != gpu::AddressSpace::Global;
+}
+
+/// Whether `op` may access global memory, which the kernel ahead may still
+/// write or read.
+static bool mayAccessGlobal(Operation &op) {
+  if (isa<gpu::BarrierOp, nvgpu::MBarrierCreateOp, nvgpu::MBarrierGetOp,
+          nvgpu::MBarrierInitOp, nvgpu::MBarrierArriveExpectTxOp,
+          NVVM::FenceProxyOp, NVVM::GriddepcontrolOp>(&op))
+    return false;
+  auto memory = dyn_cast<MemoryEffectOpInterface>(&op);
+  bool isRecursive = op.hasTrait<OpTrait::HasRecursiveMemoryEffects>();
+  if (!memory && !isRecursive)
+    return true;
+  SmallVector<MemoryEffects::EffectInstance> effects;
+  if (memory)
+    memory.getEffects(effects);
+  if (llvm::any_of(effects, [](const MemoryEffects::EffectInstance &effect) {
+        return !isOnChip(effect.getValue());
+      }))
+    return true;
+  return isRecursive && llvm::any_of(op.getRegions(), [](Region &region) {
+           return llvm::any_of(region.getOps(), mayAccessGlobal);
+         });
+}
+
+/// All threads of `kernel` wait before they access global memory, and before
+/// they let the next kernel start.
+static void waitForKernelAhead(OpBuilder &b, gpu::GPUFuncOp kernel) {
+  // The first block dominates the others, and is in no loop.
+  Block &first = kernel.getBody().front();
+  auto access = llvm::find_if(first, [](Operation &op) {
+    return op.hasTrait<OpTrait::IsTerminator>() || mayAccessGlobal(op);
+  });
+  b.setInsertionPoint(&first, access);
+  auto wait = NVVM::GriddepcontrolOp::create(b, kernel.getLoc(),
+                                             NVVM::GridDepActionKind::wait);
+  for (Operation &op : llvm::make_early_inc_range(
+           llvm::make_range(first.begin(), wait->getIterator())))
+    if (isa<NVVM::GriddepcontrolOp>(op))
+      op.moveAfter(wait);
 }
 
 namespace {
@@ -54,7 +98,7 @@ struct BNGradOverlapLaunchesPass
     for (auto function : module.getOps<gpu::GPUFuncOp>()) {
       if (!function.isKernel())
         continue;
-      waitFirst(b, function);
+      waitForKernelAhead(b, function);
       hasKernels = true;
     }
     if (!hasKernels)

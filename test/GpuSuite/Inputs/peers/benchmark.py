@@ -7,7 +7,7 @@ import time
 FAULTS = dict(each.split("=") for each in os.environ["PEER_FAULTS"].split(","))
 
 
-def measure_item(library, item, path, at, excluded=(), slow=False):
+def measure_item(library, item, functions, at, excluded=(), slow=False):
     library.capability()
     at("bngrad")
     found = {"bngrad": {"us": 1.0}}

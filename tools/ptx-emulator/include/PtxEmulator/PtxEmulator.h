@@ -1,4 +1,4 @@
-/*===- PtxEmulator.h - memory traffic of launches --------------- -*- C -*-===*\
+/*===- PtxEmulator.h - kernels and their traffic ---------------- -*- C -*-===*\
 |*
 |* Licensed under the Apache License v2.0 with LLVM Exceptions.
 |* See LICENSE for license information.
@@ -47,6 +47,19 @@ void ptxEmulatorResetTraffic(void);
 size_t ptxEmulatorGetTraffic(ptxEmulatorTraffic_t *entries, size_t max_entries);
 /* Names the buffer that begins at `pointer`. */
 void ptxEmulatorNameBuffer(const void *pointer, const char *name);
+
+/* Properties of a kernel. */
+typedef struct {
+  uint64_t static_shared_bytes;
+  uint32_t max_threads; /* of a block: .maxntid, or 1024 */
+} ptxEmulatorKernel_t;
+
+/* Of a result of mgpuModuleGetFunction; zeros after an error. */
+void ptxEmulatorGetKernel(void *function, ptxEmulatorKernel_t *kernel);
+/* The share of shared memory and first-level cache that a kernel prefers as
+ * shared memory, from 0 to 100. Its later launches are checked: with less than
+ * their blocks need, fewer of them would run at once. */
+void ptxEmulatorSetCarveout(void *function, uint32_t percent);
 
 /* NOLINTEND(readability-identifier-naming) */
 

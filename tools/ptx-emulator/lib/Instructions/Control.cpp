@@ -60,6 +60,12 @@ static void executeFence(Warp &warp, const Inst &inst, uint32_t mask) {
 
 static void executeNothing(Warp &, const Inst &, uint32_t) {}
 
+static void executeGridWait(Warp &warp, const Inst &, uint32_t mask) {
+  forLanes(mask, [&](unsigned lane) {
+    warp.block->cluster->waitForKernelsAhead(warp.actorOf(lane));
+  });
+}
+
 static void executeSleep(Warp &warp, const Inst &, uint32_t) { warp.yield(); }
 
 namespace {
@@ -136,10 +142,9 @@ void addControlInstructions(DecodeTable &table) {
   };
   // The previous grid is complete: launches run one after the other.
   table["griddepcontrol"] = [](Decoder &decoder, Inst &inst) {
-    inst.handler = executeNothing;
-    return decoder.takeOneOf({"wait", "launch_dependents"}) >= 0
-               ? decoder.expectOperands(0)
-               : decoder.unknown();
+    int kind = decoder.takeOneOf({"wait", "launch_dependents"});
+    inst.handler = kind == 0 ? executeGridWait : executeNothing;
+    return kind >= 0 ? decoder.expectOperands(0) : decoder.unknown();
   };
   table["pmevent"] = [](Decoder &decoder, Inst &inst) {
     inst.handler = executeNothing;

@@ -1,0 +1,16 @@
+// Prints the clusters that run at once, with one and two blocks of a
+// multiprocessor.
+
+#include "BNGrad/Runtime/Cuda.h"
+
+#include <stdio.h>
+
+int main(void) {
+  for (int cluster = 2; cluster <= 16; cluster *= 2) {
+    int32_t one = bngradCudaGetClusterSlots(cluster, 1);
+    int32_t two = bngradCudaGetClusterSlots(cluster, 2);
+    printf("clusters of %d: %d, %d\n", cluster, one, two);
+  }
+  printf("status %d\n", bngradCudaTakeStatus());
+  return 0;
+}
