@@ -12,11 +12,10 @@
 
 using namespace mlir::bngrad;
 
-/// Takes the place of the system's function in this library, with LLVM inside:
-/// no object of static storage is destroyed. Threads may compile while exit()
-/// destroys those of other libraries, or while this library is being loaded.
-/// The library is never unloaded.
-// NOLINTNEXTLINE: the name is the system's.
+/// Takes the place of the system's function in this library, and in LLVM where
+/// that is inside: exit() destroys none of their objects of static storage, as
+/// other threads may still compile. The library is never unloaded.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the name is the system's.
 extern "C" [[gnu::visibility("hidden")]] int __cxa_atexit(void (*)(void *),
                                                           void *, void *) {
   return 0;
@@ -50,7 +49,7 @@ static void afterForkInChild() {
 
 /// When the library is loaded. A fork that has begun before does not know the
 /// handlers; so who loads the library waits for its end before it compiles.
-[[gnu::constructor]] static void watchForks() {
+[[gnu::constructor]] static void watchCompilations() {
   pthread_atfork(beforeFork, afterForkInParent, afterForkInChild);
 }
 

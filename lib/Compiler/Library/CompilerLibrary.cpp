@@ -94,8 +94,10 @@ static void keep(const bngradCompileRequest_t &request,
   bool isWhole = write(descriptor, start) && write(descriptor, text) &&
                  write(descriptor, image);
   close(descriptor);
-  if (!isWhole || rename(temporary.c_str(), path.c_str()) != 0)
+  if (!isWhole || rename(temporary.c_str(), path.c_str()) != 0) {
     unlink(temporary.c_str());
+    return;
+  }
 
   // pruneCache opens its file, and would wait for the reader of a pipe.
   struct stat status;

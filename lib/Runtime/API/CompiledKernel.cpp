@@ -35,12 +35,25 @@
 using namespace bngrad;
 
 namespace {
-/// A kernel, which is loaded by the first that locks the mutex.
+/// A kernel, which the first thread that locks the mutex loads.
 struct Entry {
+  Entry() = default;
+  Entry(const Entry &) = delete;
+  Entry &operator=(const Entry &) = delete;
+  ~Entry() {
+    if (!library)
+      return;
+    LoaderLock lock;
+    dlclose(library);
+  }
+
   std::mutex mutex;
   /// Whether that thread is loading it.
   std::atomic<bool> isLoading{false};
-  std::shared_ptr<const bngradKernel_t> kernel;
+  /// Its functions are null until it is loaded.
+  bngradKernel_t kernel = {};
+  /// The library that has it; null: it is never unloaded.
+  void *library = nullptr;
   /// When it was last asked for, on the clock of the table.
   uint64_t lastUse = 0;
 };
@@ -111,8 +124,7 @@ void Table::removeOld() {
     for (auto it = entries.begin(); it != entries.end(); ++it) {
       // Another thread can only get it from the table.
       const std::shared_ptr<Entry> &entry = it->second;
-      bool isUsed = entry.use_count() > 1 || entry->kernel.use_count() > 1;
-      if (!isUsed &&
+      if (entry.use_count() == 1 &&
           (oldest == entries.end() || entry->lastUse < oldest->second->lastUse))
         oldest = it;
     }
@@ -206,28 +218,10 @@ static std::string takeLoaderError() {
   return text ? text : "a library: out of memory";
 }
 
-namespace {
-/// A kernel in a shared library.
-struct LoadedKernel {
-  LoadedKernel() = default;
-  LoadedKernel(const LoadedKernel &) = delete;
-  LoadedKernel &operator=(const LoadedKernel &) = delete;
-  ~LoadedKernel() {
-    if (!library)
-      return;
-    LoaderLock lock;
-    dlclose(library);
-  }
-
-  bngradKernel_t kernel = {};
-  void *library = nullptr; // null: it is never unloaded
-};
-} // namespace
-
 /// Loads a shared object from memory; an error, or empty. It is unloaded with
-/// the last owner of the kernel if `isUnloaded`.
+/// the entry if `isUnloaded`.
 static std::string loadKernel(const std::string &image, bool isUnloaded,
-                              std::shared_ptr<const bngradKernel_t> &kernel) {
+                              Entry &entry) {
   File file(memfd_create("bngrad", MFD_CLOEXEC));
   if (file.descriptor < 0)
     return "cannot create a file in memory";
@@ -244,23 +238,22 @@ static std::string loadKernel(const std::string &image, bool isUnloaded,
   for (unsigned rest = number++; rest != 0; rest /= 2)
     path += rest % 2 == 0 ? "/" : "/.";
   path += "/fd/" + std::to_string(file.descriptor);
-  auto loaded = std::make_shared<LoadedKernel>();
   LoaderLock lock;
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return "cannot load " + takeLoaderError();
-  loaded->kernel.call = reinterpret_cast<bngradPackedFunction_t>(
+  bngradKernel_t kernel = {};
+  kernel.call = reinterpret_cast<bngradPackedFunction_t>(
       dlsym(library, kCompiledPackedName));
-  loaded->kernel.get_workspace_size =
-      reinterpret_cast<size_t (*)(void *const *)>(
-          dlsym(library, kCompiledWorkspaceName));
-  if (!loaded->kernel.call || !loaded->kernel.get_workspace_size) {
+  kernel.get_workspace_size = reinterpret_cast<size_t (*)(void *const *)>(
+      dlsym(library, kCompiledWorkspaceName));
+  if (!kernel.call || !kernel.get_workspace_size) {
     dlclose(library);
     return std::string("expected ") + kCompiledPackedName + ", got none";
   }
+  entry.kernel = kernel;
   if (isUnloaded)
-    loaded->library = library;
-  kernel = std::shared_ptr<const bngradKernel_t>(loaded, &loaded->kernel);
+    entry.library = library;
   return "";
 }
 
@@ -375,7 +368,7 @@ static void load(const std::string &source, const std::string &text,
   if (image.empty())
     return;
   status = BNGRAD_INTERNAL_ERROR;
-  error = loadKernel(image, /*isUnloaded=*/target.chip.empty(), entry.kernel);
+  error = loadKernel(image, /*isUnloaded=*/target.chip.empty(), entry);
 }
 
 std::shared_ptr<const bngradKernel_t>
@@ -386,19 +379,20 @@ bngrad::findCompiledKernel(const std::string &text,
   // reads the variable, too.
   std::string source =
       getVariable("BNGRAD_ISA") + "\n" + target.library + target.chip + text;
-  std::shared_ptr<const bngradKernel_t> kernel;
+  std::shared_ptr<Entry> entry = table->find(source);
+  std::shared_ptr<const bngradKernel_t> kernel(entry, &entry->kernel);
   {
-    std::shared_ptr<Entry> entry = table->find(source);
     std::lock_guard<std::mutex> lock(entry->mutex);
-    if (entry->kernel)
-      return entry->kernel;
+    if (kernel->call)
+      return kernel;
     struct Loading {
       explicit Loading(Entry &entry) : entry(entry) { entry.isLoading = true; }
       ~Loading() { entry.isLoading = false; }
       Entry &entry;
     } loading(*entry);
     load(source, text, target, *entry, status, error);
-    kernel = entry->kernel;
+    if (!kernel->call)
+      return nullptr;
   }
   table->removeOld();
   return kernel;

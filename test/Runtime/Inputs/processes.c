@@ -4,11 +4,13 @@
  *   fork           the child of a process in which another thread compiles can compile
  *   exit           the process may end while another thread compiles
  *   limit N        after N kernels, so many of them are loaded; one that is in use stays
+ *   epsilon N      gradients with N epsilons are right, and have one kernel
  *   done           functions of an asynchronous call that fails may call the library */
 
 #include "BNGrad/Runtime/Runtime.h"
 
 #include <link.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -24,37 +26,51 @@ typedef struct {
   bngradBatchNormBackwardDescriptor_t gradient;
 } Plan;
 
-/* The gradient of a problem that has no ready kernel; each epsilon has a kernel of its own. */
-static bngradStatus_t make(double epsilon, Plan *plan) {
+enum { NUM_TYPES = 4, NUM_KERNELS = NUM_TYPES * NUM_TYPES * NUM_TYPES * NUM_TYPES * NUM_TYPES };
+
+/* The gradient of a problem that has no ready kernel. Numbers up to NUM_KERNELS have other types, and so other kernels;
+ * 0 has f32 alone. */
+static bngradStatus_t make(int number, double epsilon, Plan *plan) {
+  const bngradDtype_t types[NUM_TYPES] = {BNGRAD_DTYPE_F32, BNGRAD_DTYPE_F16, BNGRAD_DTYPE_BF16, BNGRAD_DTYPE_F64};
   const int64_t shape[] = {2, 3, 5, 4}, channels[] = {2, 4};
-  bngradTensorDescriptor_t tensor, vector;
+  enum { DATA, GRAD_INPUT, PARAMETERS, GRAD_SCALE, GRAD_OFFSET, COUNT };
+  bngradTensorDescriptor_t t[COUNT];
   bngradBatchNormBackwardOptions_t options = {
       .struct_size = sizeof options, .epsilon = epsilon, .num_feature_dims = 2, .feature_dims = {0, 3}};
   bngradCreateHandle(&plan->handle, BNGRAD_DEVICE_CPU, 0);
-  bngradCreateTensorDescriptor(&tensor, BNGRAD_DTYPE_F32, 4, shape, NULL);
-  bngradCreateTensorDescriptor(&vector, BNGRAD_DTYPE_F32, 2, channels, NULL);
+  for (int i = 0; i < COUNT; ++i, number /= NUM_TYPES) {
+    int is_data = i == DATA || i == GRAD_INPUT;
+    bngradCreateTensorDescriptor(&t[i], types[number % NUM_TYPES], is_data ? 4 : 2, is_data ? shape : channels, NULL);
+  }
   plan->gradient = NULL;
   bngradStatus_t status = bngradCreateBatchNormBackwardDescriptor(
-      plan->handle, &plan->gradient, &options, tensor, vector, vector, tensor, tensor, vector, vector, vector, NULL);
-  bngradDestroyTensorDescriptor(tensor);
-  bngradDestroyTensorDescriptor(vector);
+      plan->handle, &plan->gradient, &options, t[GRAD_INPUT], t[GRAD_SCALE], t[GRAD_OFFSET], t[DATA], t[DATA],
+      t[PARAMETERS], t[PARAMETERS], t[PARAMETERS], NULL);
+  for (int i = 0; i < COUNT; ++i)
+    bngradDestroyTensorDescriptor(t[i]);
   return status;
 }
 
-static bngradStatus_t run(const Plan *plan, const bngradCompletion_t *done) {
-  float data[3][120], vectors[5][8];
+/* The arrays of a call, which are long enough for f64. */
+typedef struct {
+  float grad_input[240], grad_output[240], input[240];
+  float grad_scale[16], grad_offset[16], scale[16], mean[16], variance[16];
+} Arrays;
+
+static bngradStatus_t run(const Plan *plan, Arrays *a, const bngradCompletion_t *done) {
   size_t size;
-  for (int i = 0; i < 120; ++i)
-    data[0][i] = data[1][i] = (float)i;
-  for (int i = 0; i < 8; ++i)
-    vectors[0][i] = vectors[1][i] = vectors[2][i] = 1;
+  for (int i = 0; i < 240; ++i)
+    a->grad_output[i] = a->input[i] = (float)i;
+  for (int i = 0; i < 16; ++i)
+    a->scale[i] = a->mean[i] = a->variance[i] = 1;
   bngradGetBatchNormBackwardWorkspaceSize(plan->gradient, &size);
   void *workspace = malloc(size);
   bngradStatus_t status =
-      done ? bngradBatchNormBackwardAsync(plan->gradient, workspace, size, data[2], vectors[3], vectors[4], data[0],
-                                          data[1], vectors[0], vectors[1], vectors[2], NULL, NULL, NULL, done)
-           : bngradBatchNormBackward(plan->gradient, workspace, size, data[2], vectors[3], vectors[4], data[0],
-                                     data[1], vectors[0], vectors[1], vectors[2], NULL, NULL);
+      done ? bngradBatchNormBackwardAsync(plan->gradient, workspace, size, a->grad_input, a->grad_scale,
+                                          a->grad_offset, a->grad_output, a->input, a->scale, a->mean, a->variance,
+                                          NULL, NULL, NULL, done)
+           : bngradBatchNormBackward(plan->gradient, workspace, size, a->grad_input, a->grad_scale, a->grad_offset,
+                                     a->grad_output, a->input, a->scale, a->mean, a->variance, NULL, NULL);
   free(workspace);
   return status;
 }
@@ -64,11 +80,12 @@ static void destroy(Plan *plan) {
   bngradDestroyHandle(plan->handle);
 }
 
-static bngradStatus_t compute(double epsilon) {
+static bngradStatus_t compute(int number) {
   Plan plan;
-  bngradStatus_t status = make(epsilon, &plan);
+  Arrays arrays;
+  bngradStatus_t status = make(number, 0, &plan);
   if (!status)
-    status = run(&plan, NULL);
+    status = run(&plan, &arrays, NULL);
   if (status)
     fprintf(stderr, "%s\n", bngradGetLastError());
   destroy(&plan);
@@ -79,7 +96,7 @@ static atomic_int next = 1;
 
 static void *compute_on(void *unused) {
   for (;;)
-    if (compute(atomic_fetch_add(&next, 1)))
+    if (compute(atomic_fetch_add(&next, 1) % NUM_KERNELS))
       return unused;
 }
 
@@ -110,10 +127,10 @@ static int test_fork(void) {
     wait_ms(1 + 13 * i % 90);
     pid_t child = fork();
     if (child == 0) {
-      alarm(300);
+      alarm(60);
       /* The kernel that the other thread was at, and a new one. */
       int last = atomic_load(&next) - 1;
-      _exit(compute(last) || compute(1e6 + i));
+      _exit(compute(last) || compute(NUM_KERNELS - 1 - i));
     }
     int status = 1;
     waitpid(child, &status, 0);
@@ -140,14 +157,35 @@ static int count_kernels(struct dl_phdr_info *info, size_t size, void *count) {
 
 static int test_limit(int number) {
   Plan first;
+  Arrays arrays;
   int loaded = 0;
-  bngradStatus_t status = make(0, &first);
+  bngradStatus_t status = make(0, 0, &first);
   for (int i = 1; i <= number && !status; ++i)
     status = compute(i);
   dl_iterate_phdr(count_kernels, &loaded);
-  bngradStatus_t again = status ? status : run(&first, NULL);
+  bngradStatus_t again = status ? status : run(&first, &arrays, NULL);
   printf("%s, %s, %d loaded\n", bngradGetStatusName(status), bngradGetStatusName(again), loaded);
   destroy(&first);
+  return 0;
+}
+
+static int test_epsilon(int number) {
+  int loaded = 0, right = 0;
+  for (int i = 0; i < number; ++i) {
+    Plan plan;
+    Arrays a;
+    double epsilon = i == 0 ? 0 : 1e-5 * i * i * i;
+    if (!make(0, epsilon, &plan) && !run(&plan, &a, NULL)) {
+      /* Of the first channel, whose elements are 4 apart. */
+      double sum = 0;
+      for (int k = 0; k < 60; k += 4)
+        sum += k * (k - 1.0);
+      right += fabs(a.grad_scale[0] * sqrt(1 + epsilon) / sum - 1) < 1e-6;
+    }
+    destroy(&plan);
+  }
+  dl_iterate_phdr(count_kernels, &loaded);
+  printf("%d right, %d loaded\n", right, loaded);
   return 0;
 }
 
@@ -160,10 +198,11 @@ static void report(void *context, bngradStatus_t status, const char *message) {
 
 static int test_done(void) {
   Plan plan;
+  Arrays arrays;
   bngradCompletion_t done[] = {{report, "grad_input"}, {report, "grad_scale"}, {report, "grad_offset"}};
-  bngradStatus_t status = make(1, &plan);
+  bngradStatus_t status = make(0, 0, &plan);
   if (!status)
-    status = run(&plan, done);
+    status = run(&plan, &arrays, done);
   printf("call: %s: %s\n", bngradGetStatusName(status), bngradGetLastError());
   destroy(&plan);
   return 0;
@@ -176,6 +215,7 @@ int main(int argc, char **argv) {
          : strcmp(name, "fork") == 0  ? test_fork()
          : strcmp(name, "exit") == 0  ? test_exit(number)
          : strcmp(name, "limit") == 0 ? test_limit(number)
+         : strcmp(name, "epsilon") == 0 ? test_epsilon(number)
          : strcmp(name, "done") == 0  ? test_done()
                                       : 1;
 }
