@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Checks that a wheel has the files of python/wheel-files.txt, and no others.
 
-Usage: check_wheel.py [--without=FRAMEWORKS] WHEEL
+Usage: check_wheel.py [--without=FRAMEWORKS] [--no-path=PATH]... WHEEL
        check_wheel.py --self-test
 
-FRAMEWORKS are those whose library the wheel lacks, such as `torch,jax`. Prints a line for
-each file that is missing, or that is not in the list.
+FRAMEWORKS are those whose library the wheel lacks, such as `torch,jax`. No file may contain a
+PATH, of the sources or of the build. Prints a line for each file that is missing, that is not in
+the list, or that contains such a path.
 """
 
 import argparse
@@ -39,6 +40,12 @@ def compare(patterns: Sequence[str], files: Sequence[str], without: Sequence[str
             + [f"expected no {file}" for file in files if file not in known])
 
 
+def find_paths(contents: Dict[str, bytes], paths: Sequence[str]) -> List[str]:
+    """The files with one of the paths, as lines."""
+    return [f"expected {file} without the path {path}" for file, content in contents.items() for path in paths
+            if path.encode() in content]
+
+
 def self_test() -> None:
     lists = read_lists("# text\n\n[a]\na/b.py\na/c.*.so\n[b]\nb/d.py\nbngrad/_lib/libbngrad_x.so\n")
     assert lists == {"a": ["a/b.py", "a/c.*.so"], "b": ["b/d.py", "bngrad/_lib/libbngrad_x.so"]}
@@ -49,6 +56,7 @@ def self_test() -> None:
     assert compare(lists["b"], ["b/d.py"], ["x"]) == []
     assert compare(lists["b"], ["b/d.py", "bngrad/_lib/libbngrad_x.so"], ["x"]) == [
         "expected no bngrad/_lib/libbngrad_x.so"]
+    assert find_paths({"a": b"x /s/b y", "c": b""}, ["/s"]) == ["expected a without the path /s"]
     # The list has all Python files of the sources.
     lists = read_lists(LIST.read_text())
     folders = {"bngrad": LIST.parent / "bngrad", "bngrad-compiler": LIST.parent / "compiler" / "bngrad_compiler"}
@@ -62,6 +70,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--without", default="")
+    parser.add_argument("--no-path", action="append", default=[], metavar="PATH")
     parser.add_argument("wheel", nargs="?", type=Path)
     options = parser.parse_args()
     if options.self_test:
@@ -71,7 +80,8 @@ def main() -> int:
     name = options.wheel.name.split("-")[0].replace("_", "-")
     with zipfile.ZipFile(options.wheel) as wheel:
         files = [file for file in wheel.namelist() if not file.endswith("/")]
-    errors = compare(read_lists(LIST.read_text())[name], files, options.without.split(","))
+        errors = find_paths({file: wheel.read(file) for file in files}, options.no_path)
+    errors += compare(read_lists(LIST.read_text())[name], files, options.without.split(","))
     print("\n".join(f"{options.wheel.name}: {error}" for error in errors) or f"{options.wheel.name}: {len(files)} files")
     return 1 if errors else 0
 

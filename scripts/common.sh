@@ -1,12 +1,20 @@
 # Common code of the scripts in this folder; sourced, never run.
 #
 # Sets `root`, `build`, `llvm_prefix` and `python`; defines `fail`, `setup` and
-# `build`. Every error on a fresh machine is one line.
+# `build`. Every error on a fresh machine is one line. With --help as their first
+# argument, the scripts print the comment at their beginning.
 
 set -euo pipefail
 
+case "${1:-}" in
+  -h | --help)
+    sed -n -e 1d -e '/^#/!q' -e 's/^# \{0,1\}//p' "$0"
+    exit
+    ;;
+esac
+
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-build=${BNGRAD_BUILD_DIR:-$root/build}
+build=$(realpath -ms "${BNGRAD_BUILD_DIR:-$root/build}")
 llvm_version=22
 llvm_prefix=/usr/lib/llvm-$llvm_version
 python=/usr/bin/python3
@@ -52,10 +60,11 @@ count_commits() {
   git -C "$root" rev-list --count HEAD 2>/dev/null || echo 0
 }
 
-# Needs at least $1 MiB free below $2.
+# Needs the folder $2, with at least $1 MiB free.
 require_space() {
   local free
-  mkdir -p "$2" 2>/dev/null || fail "cannot create $2"
+  mkdir -p "$2" 2>/dev/null || fail "cannot create the folder $2"
+  [ -w "$2" ] || fail "expected a folder in which this user may write, got $2"
   free=$(df -Pm "$2" | awk 'NR == 2 { print $4 }')
   [ "$free" -ge "$1" ] ||
     fail "expected at least $1 MiB free at $2, got $free MiB"
@@ -73,7 +82,7 @@ missing_packages() {
 setup() {
   command -v dpkg-query >/dev/null ||
     fail "expected Debian 12 or Ubuntu (dpkg), got $(uname -sr); install LLVM/MLIR 22.1 by hand and build with CMake"
-  local missing as_root=() log
+  local missing as_root=() log update
   mapfile -t missing < <(missing_packages)
   [ ${#missing[@]} -gt 0 ] || return 0
   if [ "$(id -u)" -ne 0 ]; then
@@ -83,13 +92,14 @@ setup() {
   fi
   require_space 2500 /usr/lib
   printf 'bngrad: installing %s\n' "${missing[*]}"
-  log=$(mktemp)
-  "${as_root[@]}" timeout 600 apt-get update >"$log" 2>&1 ||
-    fail "apt-get update failed: $(grep -m1 '^E:' "$log" || tail -n1 "$log")"
+  log=$(mktemp) update=$(mktemp)
+  # Without a network, apt-get update succeeds with warnings, and apt-get install knows no package.
+  "${as_root[@]}" timeout 600 apt-get -o Acquire::Retries=1 -o Acquire::http::Timeout=20 update >"$update" 2>&1 ||
+    fail "apt-get update failed: $(grep -m1 '^E:' "$update" || tail -n1 "$update")"
   "${as_root[@]}" timeout 1800 env DEBIAN_FRONTEND=noninteractive apt-get install -y \
     --no-install-recommends "${missing[@]}" >"$log" 2>&1 ||
-    fail "apt-get install failed: $(grep -m1 '^E:' "$log" || tail -n1 "$log")"
-  rm -f "$log"
+    fail "apt-get install failed: $(grep -m1 '^W: Failed to fetch' "$update" || grep -m1 '^E:' "$log" || tail -n1 "$log")"
+  rm -f "$log" "$update"
 }
 
 # configuration: the arguments of CMake except for the folders, one per line. Several sources are compiled
@@ -131,9 +141,12 @@ configure() {
 
 # Configures $build and builds the given targets (default: all).
 build() {
+  local status=0
   configure
-  cmake --build "$build" ${@:+--target "$@"} >"$build/build.log" 2>&1 ||
-    fail "building failed: $(grep -m1 -E '(^| )(fatal )?error: ' "$build/build.log" || grep -m1 FAILED "$build/build.log") (see $build/build.log)"
+  timeout --foreground --kill-after=10 7200 cmake --build "$build" ${@:+--target "$@"} >"$build/build.log" 2>&1 ||
+    status=$?
+  [ $status -ne 124 ] || fail "building: expected at most two hours, got more (see $build/build.log)"
+  [ $status -eq 0 ] || fail "building failed: $(grep -m1 -E '(^| )(fatal )?error: ' "$build/build.log" || grep -m1 FAILED "$build/build.log") (see $build/build.log)"
 }
 
 # Builds everything, and what the tests need.

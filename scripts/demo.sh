@@ -27,7 +27,7 @@ title "Decomposed (bngrad-opt --bngrad-decompose), types and maps left out"
     -e '/tensor.empty\|linalg.fill\|arith.constant\|\^bb/d' |
   cut -c1-120
 
-title "Compiled, run, and checked against the float64 reference"
+title "Compiled, run, and checked against the reference in long double"
 "$bin/bngrad-runner" "$digits/digits.mlir" \
   --arg="$digits/grad_output.npy" --arg="$digits/input.npy" \
   --arg="$digits/scale.npy" --arg="$digits/mean.npy" \

@@ -26,8 +26,12 @@ def list_names() -> list[str]:
 
 
 def is_runnable(name: str, bin_dir: pathlib.Path) -> bool:
-    run = subprocess.run([bin_dir / "bngrad-opt", "--bngrad-cpu-pipeline"], input=b"module {}",
-                         env=os.environ | {"BNGRAD_ISA": name}, capture_output=True)
+    tool = bin_dir / "bngrad-opt"
+    try:
+        run = subprocess.run([tool, "--bngrad-cpu-pipeline"], input=b"module {}", timeout=60,
+                             env=os.environ | {"BNGRAD_ISA": name}, capture_output=True)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        sys.exit(f"isa.py: error: expected BIN_DIR with a finished bngrad-opt: {error}")
     if run.returncode != 0 and not run.stderr.startswith(b"bngrad-opt: error: BNGRAD_ISA: "):
         sys.exit(run.stderr.decode(errors="replace"))
     return run.returncode == 0

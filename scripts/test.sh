@@ -203,9 +203,11 @@ build_all() {
 # Forces the instruction set that has its turn (docs/debugging.md), unless BNGRAD_ISA is set. The tests use the whole
 # CPU if it lacks that one, which counts as skipped.
 force_isa() {
-  local name is_there
+  local line name is_there
   [ -z "${BNGRAD_ISA:-}" ] || return 0
-  read -r name is_there < <("$python" -B "$root/scripts/isa.py" "$build/bin" --turn="$commits")
+  line=$("$python" -B "$root/scripts/isa.py" "$build/bin" --turn="$commits") ||
+    fail "expected the instruction sets of this CPU from scripts/isa.py, got an error"
+  read -r name is_there <<<"$line"
   if [ "$is_there" = yes ]; then
     printf 'bngrad: BNGRAD_ISA=%s has its turn\n' "$name"
     export BNGRAD_ISA=$name

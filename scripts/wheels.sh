@@ -13,7 +13,7 @@
 #
 # A wheel has the files of python/wheel-files.txt. Each Python installs the wheels in a
 # fresh environment outside of this folder, and runs test/Python/Inputs/smoke_*.py with no
-# other program on the PATH, and the folders build/lib and build/bin renamed for a while.
+# other program on the PATH. No file of a wheel has a path of the sources or of the build.
 # One Python of each minor version has PyTorch and JAX, if they have a release for it; with
 # --quick, only the first Python has them. That one also runs the programs of the documents.
 
@@ -45,8 +45,7 @@ done
 work=$build/wheels-work
 log=$work/log
 export PIP_CACHE_DIR=${PIP_CACHE_DIR:-$work/pip-cache} PIP_DISABLE_PIP_VERSION_CHECK=1
-hidden=()
-trap 'show_build; rm -rf "$temporary"' EXIT
+trap 'rm -rf "$temporary"' EXIT
 temporary=$(mktemp -d)
 
 # quietly SECONDS TEXT COMMAND...: one line of error if the command fails, or takes longer.
@@ -87,30 +86,12 @@ finish() {
   [ $failed -eq 0 ] || exit 1
 }
 
-# hide_build, show_build: the tools and libraries of the build are out of reach, so
-# that wheels do not use them, and back.
-hide_build() {
-  local folder
-  for folder in bin lib; do
-    [ -d "$build/$folder" ] || continue
-    mv "$build/$folder" "$build/$folder.hidden"
-    hidden+=("$build/$folder")
-  done
-}
-show_build() {
-  local folder
-  for folder in "${hidden[@]}"; do
-    mv "$folder.hidden" "$folder"
-  done
-  hidden=()
-}
-
 # find_pythons: lines of a tag, a tab, and the path of a Python, one for each installation.
 find_pythons() {
   local candidate
   for candidate in "$python" "${HOME:-}"/.pyenv/versions/*/bin/python3 \
     $(compgen -c python3. | grep -E '^python3\.[0-9]+$' | sort -uV); do
-    "$candidate" - 2>/dev/null <<'END' || true
+    timeout 60 "$candidate" - 2>/dev/null <<'END' || true
 import ensurepip, os, sys, sysconfig, venv
 version = sys.version_info
 header = os.path.join(sysconfig.get_paths()["include"], "Python.h")
@@ -129,7 +110,7 @@ install_tools() {
   machine=$(uname -m)
   require_space 3000 "$work"
   # PyTorch and JAX take 2 GB for each of two Pythons at a time; PyTorch's packages stay.
-  [ ${#frameworks[@]} -eq 0 ] || { require_space 8000 "$work" && require_space 5000 "$temporary"; }
+  [ "${names[0]}" != bngrad ] || [ ${#frameworks[@]} -eq 0 ] || { require_space 8000 "$work" && require_space 5000 "$temporary"; }
   if [ ! -f "$work/tools/installed" ]; then
     rm -rf "$work/tools"
     quietly $most_seconds_install "creating an environment failed" "$python" -m venv "$work/tools"
@@ -176,23 +157,26 @@ download() {
 # cannot reach an index; then it finds none for Python 3.12, either, for which all frameworks have one.
 has_no_release() {
   grep -q "No matching distribution found for $1" "$log" &&
-    "$work/tools/bin/pip" index versions --python-version=3.12 --only-binary=:all: "$1" >/dev/null 2>&1
+    timeout 120 "$work/tools/bin/pip" index versions --python-version=3.12 --only-binary=:all: "$1" >/dev/null 2>&1
 }
 
 # download_torch VERSION: PyTorch's package for a version of Python, 540 MB, in packages/VERSION of the folder of
 # work; prints its path, or nothing if there is no release for that Python.
 download_torch() {
-  local folder=$work/packages/$1 requirement
+  local folder=$work/packages/$1 requirement found
   requirement=$(require torch)
-  if [ ! -f "$folder/found-$requirement" ]; then
+  # The file has the name of the package, or none.
+  found=$(cat "$folder/name-$requirement" 2>/dev/null) || found=unknown
+  if [ ! -e "$folder/$found" ]; then
     rm -rf "$folder"
     mkdir -p "$folder"
     if ! (download torch "$folder" "$1" manylinux_2_28 "$requirement") 2>"$folder/error"; then
       has_no_release torch || { cat "$folder/error" >&2 && exit 1; }
     fi
-    touch "$folder/found-$requirement"
+    found=$(cd "$folder" && compgen -G "torch-*.whl") || true
+    printf '%s' "$found" >"$folder/name-$requirement"
   fi
-  compgen -G "$folder/torch-*.whl" || true
+  [ -z "$found" ] || printf '%s\n' "$folder/$found"
 }
 
 # install_headers FRAMEWORK: the headers of its package, in headers/FRAMEWORK of the folder of work.
@@ -235,7 +219,7 @@ END
 find_libc() {
   cd "$work"
   : >empty.c
-  ZIG_VERBOSE_LINK=1 tools/bin/zig-cc -shared -o empty.so empty.c -lm -lpthread -ldl 2>&1 |
+  ZIG_VERBOSE_LINK=1 timeout $most_seconds_test tools/bin/zig-cc -shared -o empty.so empty.c -lm -lpthread -ldl 2>&1 |
     tr ' ' '\n' | grep -E '/(lib(m|c|pthread|dl|ld)\.so\.[0-9]+|libc_nonshared\.a)$' |
     while read -r path; do realpath "$path"; done | sort -u | paste -sd ';'
 }
@@ -295,8 +279,11 @@ build_wheel() {
   printf 'bngrad: building %s for %s\n' "$name" "$tag"
   rm -rf "$raw"
   # In a folder that stays, for ccache.
-  mapfile -t requirements < <("$python" -c "import sys, tomllib
-for name in tomllib.load(open(sys.argv[1], 'rb'))['build-system']['requires']: print(name)" "$root/${folders[$name]}/pyproject.toml")
+  # The list is Python, too; tomllib comes with Python 3.11.
+  mapfile -t requirements < <("$python" -c "import ast, re, sys
+text = open(sys.argv[1], encoding='utf-8').read()
+print(*ast.literal_eval(re.search(r'^requires = (\[.*?\])$', text, re.MULTILINE | re.DOTALL)[1]), sep='\n')" \
+    "$root/${folders[$name]}/pyproject.toml")
   [ -x "$venv/bin/python" ] || make_environment "$3" "$venv"
   install "$venv" "${requirements[@]}"
   text=$(list_settings "$name")
@@ -311,9 +298,9 @@ for name in tomllib.load(open(sys.argv[1], 'rb'))['build-system']['requires']: p
   size=$(stat -c %s "$wheel")
   [ "$size" -le "${most_bytes[$name]}" ] ||
     fail "expected a wheel of at most ${most_bytes[$name]} bytes, got $size: $wheel"
-  "$python" "$root/scripts/check_wheel.py" --without="$without" "$wheel" >"$log" ||
-    fail "expected the files of python/wheel-files.txt: $(head -n1 "$log") (see $log)"
-  "$work/tools/bin/auditwheel" show --json "$wheel" >"$raw/audit" 2>"$log" || fail "auditwheel failed: $(tail -n1 "$log")"
+  "$python" "$root/scripts/check_wheel.py" --without="$without" --no-path="$root" --no-path="$build" "$wheel" \
+    >"$log" || fail "expected a wheel as python/wheel-files.txt says: $(head -n1 "$log") (see $log)"
+  timeout $most_seconds_test "$work/tools/bin/auditwheel" show --json "$wheel" >"$raw/audit" 2>"$log" || fail "auditwheel failed: $(tail -n1 "$log")"
   platform=$(find_platform <"$raw/audit") ||
     fail "expected a wheel for manylinux_${glibc/./_} or older, got '$platform' (see $raw/audit)"
   quietly $most_seconds_test "naming the wheel failed" \
@@ -376,7 +363,7 @@ list_documents() {
 # test_python NUMBER PYTHON plain|frameworks: installs the wheels in a fresh environment, and runs their smoke tests,
 # and with the first Python the programs of the documents. In a subshell.
 test_python() {
-  local folder=$temporary/$1 venv=$temporary/$1/venv version extras=numpy found=() smokes=() smoke programs=() \
+  local folder=$temporary/$1 venv=$temporary/$1/venv version extras found=() smokes=() smoke programs=() \
     packages=() passed='' began=$SECONDS
   log=$work/test-$1.log
   version=$("$2" -c 'import platform; print(platform.python_version())')
@@ -390,7 +377,9 @@ test_python() {
     fi
     smokes=(bngrad "${found[@]}")
   fi
-  for smoke in "${found[@]}"; do extras+=,$smoke; done
+  extras=$(IFS=, && echo "${found[*]}")
+  # The smoke tests need ml_dtypes, which JAX brings.
+  [[ " ${found[*]} " == *" jax "* ]] || extras=${extras:+$extras,}numpy
   packages=("bngrad[$extras]")
   if [[ " ${names[*]} " == *" bngrad-compiler "* ]]; then
     packages+=(bngrad-compiler)
@@ -421,7 +410,6 @@ test_python() {
 # test_wheels: with all Pythons. One of each minor version has PyTorch and JAX, with --quick only the first of all.
 test_wheels() {
   local number=0 path kind version versions=' '
-  hide_build
   while IFS=$'\t' read -r _ path; do
     kind=plain version=$("$path" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     if [ $number -eq 0 ] || { [ $quick -eq 0 ] && [[ $versions != *" $version "* ]]; }; then
@@ -432,7 +420,6 @@ test_wheels() {
     number=$((number + 1))
   done <"$work/pythons"
   finish
-  show_build
 }
 
 mkdir -p "$work" "$build/wheels"

@@ -17,8 +17,8 @@ try:
                                set_num_threads)
 except ImportError as error:
     raise ImportError(
-        f"bngrad: cannot load the extension module bngrad._numpy: {error}: install the wheel for this Python, pip "
-        "install --force-reinstall --no-deps bngrad", name="bngrad._numpy", path=error.path) from None
+        f"bngrad: cannot load the extension module bngrad._numpy: {error}: install the wheel for this "
+        "Python", name="bngrad._numpy", path=error.path) from None
 
 __all__ = [
     "CompileError", "CompilerNotFoundError", "DeviceError", "Diagnostic",

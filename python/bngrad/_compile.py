@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from bngrad._errors import CompileError, CompilerNotFoundError, DeviceError, DtypeError, Error, ParameterError
 from bngrad._numpy import Program as Function
-from bngrad._numpy import __version__
+from bngrad._numpy import __version__, check_cpu
 
 
 class Diagnostic(NamedTuple):
@@ -43,19 +43,23 @@ class Parameter(NamedTuple):
 
 
 def _find_compiler() -> Any:
-    """Returns the module bngrad_compiler of the version of this package."""
+    """Returns the module bngrad_compiler of the version of this package.
+
+    Raises CompilerNotFoundError, or ParameterError for a value of BNGRAD_ISA that this CPU lacks.
+    """
     try:
         compiler = importlib.import_module("bngrad_compiler")
     except ModuleNotFoundError as error:
         if error.name != "bngrad_compiler":
             raise
         raise CompilerNotFoundError(
-            "expected the package bngrad-compiler, got none: pip install bngrad-compiler",
-            "BNGRAD_COMPILER_NOT_FOUND") from None
+            f"expected the package bngrad-compiler, got none: install its wheel of version {__version__}, which "
+            "scripts/wheels.sh builds", "BNGRAD_COMPILER_NOT_FOUND") from None
     if compiler.version() != __version__:
         raise CompilerNotFoundError(
-            f"expected bngrad-compiler {__version__}, the version of bngrad, got {compiler.version()}: "
-            f"pip install bngrad-compiler=={__version__}", "BNGRAD_COMPILER_NOT_FOUND")
+            f"expected bngrad-compiler {__version__}, the version of bngrad, got {compiler.version()}: install the wheel "
+            "of that version", "BNGRAD_COMPILER_NOT_FOUND")
+    check_cpu()
     return compiler
 
 

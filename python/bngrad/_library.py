@@ -26,7 +26,12 @@ def find_framework(part: str, module: str, title: str, oldest: tuple[int, int]) 
         if error.name != module:
             raise
         raise ImportError(f"{expected}, got none: {advice}", name=module) from None
-    version = str(getattr(framework, "__version__", "unknown"))
+    version = getattr(framework, "__version__", None)
+    if version is None:
+        # Such as a file torch.py of the user.
+        place = getattr(framework, "__file__", None) or "a folder of that name"
+        raise ImportError(f"{expected}, got {place}, which has no __version__", name=module)
+    version = str(version)
     numbers = re.match(r"(\d+)\.(\d+)", version)
     if numbers is None or (int(numbers[1]), int(numbers[2])) < oldest:
         raise ImportError(f"{expected}, got {version}: {advice}", name=module)
@@ -47,5 +52,5 @@ def load(part: str, name: str, headers: str) -> ctypes.CDLL:
         return ctypes.CDLL(file)
     except OSError as error:
         raise ImportError(
-            f"{part}: cannot load {name}: {error}: pip install --force-reinstall --no-deps bngrad",
+            f"{part}: cannot load {name}: {error}: install the wheel of bngrad again",
             name=part, path=file) from None

@@ -3,6 +3,8 @@ from typing import Any
 
 __version__: str
 
+def check_cpu() -> None: ...
+
 class Program:
     def __init__(self, entries: Sequence[int],
                  parameters: Sequence[tuple[str, str, Sequence[int] | None, bool, bool]], code: tuple[int, int]) -> None: ...

@@ -364,7 +364,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         run(parse(arguments))
     except ImportError as error:
-        print(f"bngrad: error: expected {error.name}, got no such module", file=sys.stderr)
+        print(f"bngrad: error: expected {error.name}, got none: pip install {error.name}", file=sys.stderr)
         return 1
     except (OSError, RuntimeError, MemoryError) as error:
         print(f"bngrad: error: {error or 'out of memory'}", file=sys.stderr)

@@ -322,6 +322,10 @@ NB_MODULE(_numpy, module) {
   nb::class_<Program>(module, "Program", nb::is_weak_referenceable())
       .def(nb::init<nb::handle, nb::handle, nb::handle>())
       .def("__call__", &Program::call);
+  module.def(
+      "check_cpu", [] { getHandle(); },
+      "Raises ParameterError for a value of BNGRAD_ISA that this CPU "
+      "lacks.");
   module.def("get_num_threads", getNumThreads, kGetNumThreadsDoc);
   module.def("set_num_threads", setThreads, "count"_a, kSetNumThreadsDoc);
   // An exception may keep a measurement until the process ends.

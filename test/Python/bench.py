@@ -70,7 +70,7 @@ def test_missing_libraries(tmp_path):
                prologue="sys.modules['torch'] = sys.modules['jax'] = None")
     assert "not installed: torch, jax" in done.stdout
     done = run("--shapes=2x3x4", "--rounds=1", f"--output={tmp_path}", prologue="sys.modules['numpy'] = None", status=1)
-    assert done.stderr == "bngrad: error: expected numpy, got no such module\n"
+    assert done.stderr == "bngrad: error: expected numpy, got none: pip install numpy\n"
 
 
 @pytest.mark.parametrize("option, text", [

@@ -169,11 +169,25 @@ def test_no_references_are_lost():
     assert (sys.getrefcount(x), sys.getrefcount(mean)) == count
 
 
-def test_instruction_set():
-    """BNGRAD_ISA is read by the first call."""
-    program = "import bngrad, numpy as np; x = np.ones((2, 3)); c = np.ones(3); bngrad.batch_norm_backward(x, x, c, variance=c)"
+@pytest.mark.parametrize("call, kind", [
+    ("bngrad.batch_norm_backward(X, X, C, variance=C)", "ParameterError"),
+    ("bngrad.compile('func.func @f() { return }')", "ParameterError"),
+    ("bngrad.opt('func.func @f() { return }', [])", "ParameterError"),
+    ("import bngrad.torch; bngrad.torch.enable()", "RuntimeError"),
+    ("import bngrad.torch, torch; x, c = torch.ones(2, 3), torch.ones(3); "
+     "torch.ops.bngrad.batch_norm_backward(x, x, c, variance=c)", "RuntimeError"),
+    ("import bngrad.jax; bngrad.jax.batch_norm_backward(X, X, C, variance=C)", "JaxRuntimeError"),
+])
+def test_instruction_set(call, kind):
+    """BNGRAD_ISA is read by the first call, which names it, whatever the framework."""
+    module = re.match(r"import bngrad\.(\w+)", call)
+    if module:
+        pytest.importorskip(f"bngrad.{module[1]}", exc_type=ImportError)
+    if ".compile" in call or ".opt" in call:
+        pytest.importorskip("bngrad_compiler")
+    program = f"import bngrad, numpy as np; X, C = np.ones((2, 3), np.float32), np.ones(3, np.float32); {call}"
     run = subprocess.run([sys.executable, "-c", program], env=os.environ | {"BNGRAD_ISA": "vax"}, capture_output=True,
                          text=True)
     assert run.returncode == 1
-    assert re.fullmatch(r".*: BNGRAD_ISA: expected an instruction set that this CPU has \(.+\), got 'vax'",
-                        run.stderr.splitlines()[-1])
+    assert re.search(kind + r": (.*: )?BNGRAD_ISA: expected an instruction set that this CPU has \(.+\), got 'vax'$",
+                     run.stderr, re.MULTILINE), run.stderr

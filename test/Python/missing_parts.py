@@ -69,6 +69,16 @@ def test_old_framework(site, part, module, title, oldest, version):
                     f"pip install --upgrade '{module}>={oldest}'")
 
 
+@pytest.mark.parametrize("part, module, title, oldest", FRAMEWORKS)
+def test_file_of_that_name(site, part, module, title, oldest):
+    """As a program that its author has called torch.py."""
+    file = site / f"{module}.py"
+    file.write_text("")
+    name, text = find_error(site, f"import {part}")
+    assert name == module
+    assert text == f"{part}: expected {title} {oldest} or later, got {file}, which has no __version__"
+
+
 @pytest.mark.parametrize("version, is_old", [("2.9.1", True), ("2.10.0a0+git12", False), ("3.0", False)])
 def test_versions_are_compared_as_numbers(site, version, is_old):
     make_stub(site, "torch", f"__version__ = {version!r}")
@@ -105,7 +115,7 @@ def test_library(site, part, module, title, oldest):
     file.write_text("no library")
     name, text = find_error(site, load)
     assert name == part and text.startswith(f"{part}: cannot load {library}: {file}: ")
-    assert text.endswith(": pip install --force-reinstall --no-deps bngrad")
+    assert text.endswith(": install the wheel of bngrad again")
 
 
 def test_no_compiler_library(site):
@@ -115,7 +125,7 @@ def test_no_compiler_library(site):
     name, text = find_error(site, "import bngrad_compiler; bngrad_compiler.library_path()")
     assert name == "bngrad_compiler"
     assert text == (f"bngrad_compiler: expected libBNGradCompiler.so in {site / 'bngrad_compiler/_lib'}, got none: "
-                    "pip install --force-reinstall --no-deps bngrad-compiler")
+                    "install the wheel of bngrad-compiler again")
 
 
 def test_no_extension_module(site):

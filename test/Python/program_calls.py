@@ -358,6 +358,6 @@ for call in (lambda: bngrad.compile(""), lambda: bngrad.opt("", [])):
         print(error.status, error)
 """
     lines = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
-    text = ("BNGRAD_COMPILER_NOT_FOUND expected the package bngrad-compiler, got none: "
-            "pip install bngrad-compiler\n")
+    text = ("BNGRAD_COMPILER_NOT_FOUND expected the package bngrad-compiler, got none: install its wheel of version "
+            f"{bngrad.__version__}, which scripts/wheels.sh builds\n")
     assert lines == 2 * text

@@ -32,8 +32,12 @@ FailureOr<CudaLibrary> CudaLibrary::load(RunTarget target) {
       getOwnLibrary(target == RunTarget::Cuda ? "libBNGradCudaRuntime.so"
                                               : "libBNGradCudaEmulator.so");
   void *handle = dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle)
-    return reportError(Twine("cannot load a library: ") + dlerror());
+  if (!handle) {
+    std::string reason = dlerror();
+    if (!llvm::sys::fs::exists(library.path))
+      reason += " (scripts/build.sh builds it)";
+    return reportError("cannot load a library: " + Twine(reason));
+  }
   auto find = [&](const char *name, auto &function) -> LogicalResult {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
         dlsym(handle, name));

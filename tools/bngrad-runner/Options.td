@@ -25,7 +25,7 @@ defm arg : Eq<"arg", "SPEC", "Value of the next argument; SPEC: see below">;
 defm result : Eq<"result", "PATH.npy|-",
                  "File for the next result; - skips it, fewer are allowed">;
 def check : Flag<["--"], "check">,
-            HelpText<"Compare with the float64 reference">;
+            HelpText<"Compare with the reference in long double">;
 defm benchmark : Eq<"benchmark", "N",
                     "Time N runs against the bandwidth of memory">;
 defm mpi : Eq<"mpi", "openmpi|mpich|PATH",

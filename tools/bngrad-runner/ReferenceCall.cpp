@@ -1,4 +1,4 @@
-//===- ReferenceCall.cpp - calls of the float64 reference -----------------===//
+//===- ReferenceCall.cpp - calls of the reference -------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- ReferenceCall.h - calls of the float64 reference ------- -*- C++ -*-===//
+//===- ReferenceCall.h - calls of the reference --------------- -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -45,7 +45,7 @@ enum class RoleShape {
 /// The shape of every operand and result of `role`.
 RoleShape getRoleShape(Role role);
 
-/// The formulas of the float64 reference, BNGrad/Runtime/Reference.h.
+/// The formulas of the reference in long double, BNGrad/Runtime/Reference.h.
 enum class ReferenceFormula { GradInput, GradScale, GradOffset, Sums, Count };
 
 /// Default of GradientOpInterface: the formula that has the name of `role`.

@@ -59,13 +59,13 @@ def BNGrad_GradientOpInterface : OpInterface<"GradientOpInterface"> {
                     "float element type among the operands, at least f32.",
         "::mlir::FloatType", "getAccumulatorType", (ins), "",
         [{ return ::mlir::bngrad::getAccumulatorType($_op->getOperands()); }]>,
-    // The sums are linear in grad_output themselves. The float64 reference
+    // The sums are linear in grad_output themselves. The reference in long double
     // propagates errors of these two roles alone.
     InterfaceMethod<"Whether the results are linear in the operand of `role` "
                     "together with the other operands of which this is true.",
         "bool", "isLinearIn", (ins "::mlir::bngrad::Role":$role), "",
         [{ return role == Role::GradOutput || role == Role::Sums; }]>,
-    InterfaceMethod<"The formula by which the float64 reference computes the "
+    InterfaceMethod<"The formula by which the reference in long double computes the "
                     "result of `role`; failure: it has none.",
         "::llvm::FailureOr<::mlir::bngrad::ReferenceFormula>",
         "getReferenceFormula", (ins "::mlir::bngrad::Role":$role), "",

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import ctypes
 import threading
 from collections.abc import Iterator
 
@@ -19,6 +20,7 @@ _library.define(
     str(torch.ops.aten.native_batch_norm_backward.default._schema).removeprefix(
         _OP))
 
+_library_handle.bngradTorchGetError.restype = ctypes.c_char_p
 _lock = threading.Lock()
 # One entry per enable() that disable() has not undone: its `compile`.
 _active: list[bool] = []
@@ -42,8 +44,7 @@ _library.impl("_original_native_batch_norm_backward", _call_original, "CPU",
 
 def _check(status: int) -> None:
     if status != 0:
-        raise RuntimeError(
-            "bngrad.torch: PyTorch refused to replace the kernel of " + _OP)
+        raise RuntimeError(f"bngrad.torch: {_OP}: {_library_handle.bngradTorchGetError().decode()}")
 
 
 def _update() -> None:
@@ -82,7 +83,8 @@ def enable(*, compile: bool = False) -> None:
         of a ReLU before it. Graphs that were compiled before stay as they are.
 
     Raises:
-      RuntimeError: PyTorch refused to replace the kernel.
+      RuntimeError: PyTorch refused to replace the kernel, or the C library cannot
+        run here, as with a value of BNGRAD_ISA that this CPU lacks.
     """
     with _lock:
         _active.append(compile)

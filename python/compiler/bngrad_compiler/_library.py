@@ -46,7 +46,7 @@ def _find(stem: str) -> str:
     names = [name for name in os.listdir(folder) if name.startswith(stem)] if os.path.isdir(folder) else []
     if not names:
         raise ImportError(f"bngrad_compiler: expected {stem} in {folder}, got none: "
-                          "pip install --force-reinstall --no-deps bngrad-compiler", name="bngrad_compiler", path=folder)
+                          "install the wheel of bngrad-compiler again", name="bngrad_compiler", path=folder)
     return os.path.join(folder, min(names))
 
 

@@ -11,28 +11,35 @@
 #include "Threads.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
+#include <utility>
 
 using namespace bngrad::jax;
 
+static std::atomic<bngradHandle_t> sharedHandle;
+
+/// Sets the handle of all calls, which lives as long as the process. A failure
+/// has the error of this thread, and the next call tries again.
+static bngradStatus_t getHandle(bngradHandle_t &handle) {
+  handle = sharedHandle;
+  if (handle)
+    return BNGRAD_SUCCESS;
+  bngrad_threads_t threads = getPoolThreads();
+  if (bngradStatus_t status = bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0))
+    return status;
+  if (bngradStatus_t status = bngradSetThreads(handle, &threads))
+    return status;
+  bngradHandle_t earlier = nullptr;
+  if (!sharedHandle.compare_exchange_strong(earlier, handle))
+    bngradDestroyHandle(std::exchange(handle, earlier));
+  return BNGRAD_SUCCESS;
+}
+
 namespace {
-/// The handle of the process, which lives as long as that.
-struct Handle {
-  bngradHandle_t handle = nullptr;
-  bngradStatus_t status;
-
-  Handle() {
-    status = bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0);
-    if (status == BNGRAD_SUCCESS) {
-      bngrad_threads_t threads = getPoolThreads();
-      status = bngradSetThreads(handle, &threads);
-    }
-  }
-};
-
 /// A problem as numbers.
 class Key {
 public:
@@ -143,29 +150,30 @@ private:
 Plan::~Plan() { bngradDestroyBatchNormBackwardDescriptor(descriptor); }
 
 bngradStatus_t Plan::create(const Problem &problem) {
-  static const Handle &handle = *new Handle;
-  if (!handle.handle || handle.status != BNGRAD_SUCCESS)
-    return handle.status;
+  bngradHandle_t handle;
+  bngradStatus_t status = getHandle(handle);
+  if (status != BNGRAD_SUCCESS)
+    return status;
   Tensors tensors;
-  bngradStatus_t status = tensors.create(problem);
+  status = tensors.create(problem);
   if (status != BNGRAD_SUCCESS)
     return status;
   switch (function) {
   case Function::Backward:
     status = bngradCreateBatchNormBackwardDescriptor(
-        handle.handle, &descriptor, &problem.options, tensors[GradInput],
+        handle, &descriptor, &problem.options, tensors[GradInput],
         tensors[GradScale], tensors[GradOffset], tensors[GradOutput],
         tensors[Input], tensors[Scale], tensors[Mean], tensors[Statistic],
         tensors[Mask]);
     break;
   case Function::Reduce:
     status = bngradCreateBatchNormBackwardReduceDescriptor(
-        handle.handle, &descriptor, &problem.options, tensors[Sums],
+        handle, &descriptor, &problem.options, tensors[Sums],
         tensors[GradOutput], tensors[Input], tensors[Mean], tensors[Mask]);
     break;
   case Function::Elemt:
     status = bngradCreateBatchNormBackwardElemtDescriptor(
-        handle.handle, &descriptor, &problem.options, tensors[GradInput],
+        handle, &descriptor, &problem.options, tensors[GradInput],
         tensors[GradOutput], tensors[Input], tensors[Scale], tensors[Mean],
         tensors[Statistic], tensors[Sums], tensors[Mask]);
     break;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Gradient.h"
+#include "Plan.h"
 
 #include <utility>
 
@@ -201,13 +202,25 @@ extern "C" {
 [[gnu::visibility("default")]] int bngradTorchEnable() {
   if (library)
     return 0;
+  // Without a handle, every gradient would go to PyTorch's kernel.
+  if (!getHandle())
+    return 1;
+  fail("PyTorch refused to replace its kernel");
   if (aoti_torch_library_init_impl("aten", "CPU", __FILE__, __LINE__, &library))
     return 1;
-  return torch_library_impl(library, "native_batch_norm_backward", kernel,
-                            TORCH_ABI_VERSION);
+  if (!torch_library_impl(library, "native_batch_norm_backward", kernel,
+                          TORCH_ABI_VERSION))
+    return 0;
+  aoti_torch_delete_library_object(std::exchange(library, nullptr));
+  return 1;
 }
 
-/// Sets the error of this thread.
+/// The error of this thread.
+[[gnu::visibility("default")]] const char *bngradTorchGetError() {
+  return getError();
+}
+
+/// Sets it.
 [[gnu::visibility("default")]] void bngradTorchSetError(const char *message) {
   fail("%s", message);
 }
@@ -216,6 +229,7 @@ extern "C" {
 [[gnu::visibility("default")]] int bngradTorchDisable() {
   if (!library)
     return 0;
+  fail("PyTorch refused to restore its kernel");
   return aoti_torch_delete_library_object(std::exchange(library, nullptr));
 }
 }

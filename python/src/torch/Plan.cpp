@@ -48,25 +48,32 @@ static void runThreads(void *, int n, void (*body)(void *, int, int),
     runRange(0, n, &loop);
 }
 
-/// The handle of all calls; it lives as long as the process. Two threads may
-/// make one at once, so that none waits for the other: a child of fork() could
-/// wait for ever.
-static bngradHandle_t getHandle() {
-  static std::atomic<bngradHandle_t> shared{nullptr};
-  if (bngradHandle_t handle = shared.load(std::memory_order_acquire))
-    return handle;
+/// Two threads may make it at once. The child of a fork could wait for ever for
+/// one that makes it alone.
+static std::atomic<bngradHandle_t> sharedHandle;
+
+static bngradStatus_t createHandle(bngradHandle_t &handle) {
   bngrad_threads_t threads = {sizeof(threads), nullptr, countThreads,
                               runThreads};
-  bngradHandle_t handle = nullptr, expected = nullptr;
-  if (bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0) ||
-      bngradSetThreads(handle, &threads)) {
-    bngradDestroyHandle(handle);
+  bngradStatus_t status = bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0);
+  if (status == BNGRAD_SUCCESS)
+    status = bngradSetThreads(handle, &threads);
+  return status;
+}
+
+bngradHandle_t bngrad::torch::getHandle() {
+  bngradHandle_t handle = sharedHandle;
+  if (handle)
+    return handle;
+  if (createHandle(handle) != BNGRAD_SUCCESS) {
+    fail("%s", bngradGetLastError());
     return nullptr;
   }
-  if (shared.compare_exchange_strong(expected, handle))
+  bngradHandle_t earlier = nullptr;
+  if (sharedHandle.compare_exchange_strong(earlier, handle))
     return handle;
   bngradDestroyHandle(handle);
-  return expected;
+  return earlier;
 }
 
 //===----------------------------------------------------------------------===//
@@ -159,26 +166,25 @@ private:
 static bool makePlan(const Problem &problem, Plan &plan) {
   using P = Problem;
   Descriptions of;
-  if (!getHandle())
-    return fail("the C library has no handle: memory ran out");
-  if (!of.set(problem))
+  bngradHandle_t handle = getHandle();
+  if (!handle || !of.set(problem))
     return false;
   bngradStatus_t status = BNGRAD_SUCCESS;
   switch (problem.function) {
   case Function::Gradient:
     status = bngradCreateBatchNormBackwardDescriptor(
-        getHandle(), &plan.descriptor, &problem.options, of[P::GradInput],
+        handle, &plan.descriptor, &problem.options, of[P::GradInput],
         of[P::GradScale], of[P::GradOffset], of[P::GradOutput], of[P::Input],
         of[P::Scale], of[P::Mean], of[P::Statistic], of[P::Mask]);
     break;
   case Function::Reduce:
     status = bngradCreateBatchNormBackwardReduceDescriptor(
-        getHandle(), &plan.descriptor, &problem.options, of[P::Sums],
+        handle, &plan.descriptor, &problem.options, of[P::Sums],
         of[P::GradOutput], of[P::Input], of[P::Mean], of[P::Mask]);
     break;
   case Function::Elemt:
     status = bngradCreateBatchNormBackwardElemtDescriptor(
-        getHandle(), &plan.descriptor, &problem.options, of[P::GradInput],
+        handle, &plan.descriptor, &problem.options, of[P::GradInput],
         of[P::GradOutput], of[P::Input], of[P::Scale], of[P::Mean],
         of[P::Statistic], of[P::Sums], of[P::Mask]);
     break;

@@ -13,6 +13,10 @@
 
 namespace bngrad::torch {
 
+/// The handle of all calls, which lives as long as the process. Null and the
+/// error of this thread if the C library refuses one, as for a bad BNGRAD_ISA.
+bngradHandle_t getHandle();
+
 /// The function of the C library.
 enum class Function : int64_t { Gradient, Reduce, Elemt };
 

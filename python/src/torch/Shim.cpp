@@ -33,6 +33,8 @@ bool bngrad::torch::fail(const char *format, ...) {
   return false;
 }
 
+const char *bngrad::torch::getError() { return lastError; }
+
 bool bngrad::torch::failByTorch(const char *function) {
   const char *message = torch_exception_get_what_without_backtrace
                             ? torch_exception_get_what_without_backtrace()

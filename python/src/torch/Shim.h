@@ -29,6 +29,9 @@ namespace bngrad::torch {
 /// Sets the error of this thread, one line, and returns false.
 [[gnu::format(printf, 1, 2)]] bool fail(const char *format, ...);
 
+/// The error of this thread.
+const char *getError();
+
 /// Throws the error of this thread as PyTorch's. Call it where nothing is left
 /// to destroy.
 [[noreturn]] void raise();

@@ -1,7 +1,7 @@
 """runner.py openmpi|mpich RUNNER BACKEND BACKEND_OF_MPI DIR [--long] [GROUP...]: programs with shard annotations in
 several processes. Without --long, a part of the programs.
 
-Every process compares its part of the results with the float64 reference of the whole batch. BACKEND is
+Every process compares its part of the results with the reference in long double of the whole batch. BACKEND is
 Inputs/backend.c, which counts all-reduces, and omits them: then the comparison must fail in every process. Prints the
 time of each run and `N runs, 0 failed`.
 """
