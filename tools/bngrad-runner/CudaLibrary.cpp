@@ -13,6 +13,7 @@
 #include "BNGrad/Runtime/Cuda.h"
 #include "BNGrad/Transforms/Schedule/CudaChip.h"
 
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <dlfcn.h>
