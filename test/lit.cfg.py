@@ -168,6 +168,10 @@ forced = ["BNGRAD_ISA", "BNGRAD_NUM_THREADS", "OMP_NUM_THREADS", "LC_ALL"]
 if config.kernels:
     config.available_features.add("kernels")
 
+# LLVM is inside libBNGradCompiler.so.
+if config.static_llvm:
+    config.available_features.add("static-llvm")
+
 # LLVM's allocators poison memory in headers, which are instrumented here, and
 # unpoison it in libLLVM, which is not.
 if config.sanitizer:

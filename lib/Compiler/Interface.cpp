@@ -18,6 +18,8 @@
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
@@ -127,6 +129,26 @@ static LogicalResult verifyType(func::FuncOp function, StringRef what,
          << type;
 }
 
+/// Whether a function may write to `buffer`.
+static bool isWritten(Value buffer) {
+  return llvm::any_of(buffer.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (auto view = dyn_cast<ViewLikeOpInterface>(user);
+        view && view.getViewSource() == buffer)
+      return llvm::any_of(user->getResults(), isWritten);
+    if (auto tensor = dyn_cast<bufferization::ToTensorOp>(user))
+      return tensor.getWritable();
+    auto effects = dyn_cast<MemoryEffectOpInterface>(user);
+    if (!effects)
+      return true;
+    SmallVector<MemoryEffects::EffectInstance> all;
+    effects.getEffectsOnValue(buffer, all);
+    return llvm::any_of(all, [](const MemoryEffects::EffectInstance &effect) {
+      return !isa<MemoryEffects::Read>(effect.getEffect());
+    });
+  });
+}
+
 /// Finds the dynamic sizes of `function`'s results that are sizes of arguments.
 static void findSizes(func::FuncOp function,
                       std::vector<Parameter> &parameters) {
@@ -227,6 +249,10 @@ mlir::bngrad::findExportedFunctions(ModuleOp module) {
     }
     if (hasFailed)
       continue;
+    if (!function.isExternal())
+      for (BlockArgument argument : function.getArguments())
+        exported.parameters[argument.getArgNumber()].isWritten =
+            isa<MemRefType>(argument.getType()) && isWritten(argument);
     for (auto [parameter, name] :
          llvm::zip_equal(exported.parameters, nameParameters(function)))
       parameter.name = std::move(name);

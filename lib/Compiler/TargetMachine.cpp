@@ -284,7 +284,8 @@ llvm::Error mlir::bngrad::optimize(llvm::Module &module,
     return error;
   passes.run(module, modules);
   generateShortFunctionsFast(module);
-  static CodeGenGate gate;
+  // Never destroyed: threads may compile while the process ends.
+  static CodeGenGate &gate = *new CodeGenGate;
   if (machine.getTargetTriple().isX86())
     module.getContext().setOptPassGate(gate);
   return llvm::Error::success();

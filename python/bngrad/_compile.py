@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -121,7 +120,8 @@ class Program:
     array, or of numpy if there is none. An array for a memref may be written to.
 
     Calls run on the threads of bngrad (set_num_threads) and release Python's
-    lock. Several threads may call at once.
+    lock. Several threads may call at once. Programs do not change: a copy is the
+    program itself, and a pickled one is compiled again where it is loaded.
 
     Errors: DtypeError, ShapeError, StridesError and ParameterError, before
             anything is computed; DeviceError for target "cuda" without a GPU.
@@ -143,16 +143,13 @@ class Program:
         self._request = (_encode_text(text), None if entry is None else _encode("entry", entry),
                          None if schedule is None else _encode("schedule", schedule), _find_chips(target))
         try:
-            handle, addresses, description = self._compiler.create(*self._request)
+            code, addresses, description = self._compiler.create(*self._request)
         except self._compiler.Failure as failure:
             raise _make_error(failure) from None
-        finalizer = weakref.finalize(self, self._compiler.destroy, handle)
-        # Threads may still call when the interpreter ends.
-        finalizer.atexit = False
         self.entry = description["entry"]
-        parameters = [(fields["name"], fields["type"], fields["shape"], fields["is_result"], fields["is_memory"])
+        parameters = [(fields["name"], fields["type"], fields["shape"], fields["is_result"], fields["is_written"])
                       for fields in description["parameters"]]
-        self._call = Function(addresses, parameters)
+        self._call = Function(addresses, parameters, code)
         described = [Parameter(name, dtype, None if shape is None else
                                tuple(None if size < 0 else size for size in shape))
                      for name, dtype, shape, _, _ in parameters]
@@ -160,6 +157,18 @@ class Program:
         self.arguments, self.results = tuple(described[:count]), tuple(described[count:])
         self._schedules: tuple[str, ...] | None = None
         self._has_device = False
+
+    def __copy__(self) -> Program:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Program:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        text, entry, schedule, _ = self._request
+        options = {"entry": None if entry is None else entry.decode(), "target": self.target,
+                   "schedule": None if schedule is None else schedule.decode()}
+        return _load, (type(self), text, options)
 
     def __call__(self, *arguments: Any) -> Any:
         """Calls the function."""
@@ -208,6 +217,11 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<bngrad.Program {self.entry}{self.signature} for {self.target}>"
+
+
+def _load(kind: type[Program], text: bytes, options: dict[str, Any]) -> Program:
+    """Compiles a program that was pickled."""
+    return kind(text, **options)
 
 
 def compile(text: str | bytes, *, entry: str | None = None, target: str = "cpu",

@@ -41,6 +41,16 @@ void python::throwType(const char *name, const std::string &expected,
              std::string(name) + ": expected " + expected + ", got " + actual);
 }
 
+void python::throwNoNumber(const char *name, const std::string &expected,
+                           nb::handle object) {
+  if (!PyErr_ExceptionMatches(PyExc_TypeError) &&
+      !PyErr_ExceptionMatches(PyExc_ValueError) &&
+      !PyErr_ExceptionMatches(PyExc_OverflowError))
+    throw nb::python_error();
+  PyErr_Clear();
+  throwType(name, expected, getTypeName(object));
+}
+
 void python::throwDtype(const char *name, const std::string &actual,
                         const Dtype *expected) {
   if (expected)

@@ -31,6 +31,10 @@ std::string getTypeName(nanobind::handle object);
 /// `name`: expected `expected`, got `actual`.
 [[noreturn]] void throwType(const char *name, const std::string &expected,
                             const std::string &actual);
+/// Replaces the exception of Python that `object` is no number of this kind;
+/// another one, such as KeyboardInterrupt, stays.
+[[noreturn]] void throwNoNumber(const char *name, const std::string &expected,
+                                nanobind::handle object);
 /// No operand may have the type of element `actual`, or a parameter of the
 /// `expected` type has it, unless that is null.
 [[noreturn]] void throwDtype(const char *name, const std::string &actual,

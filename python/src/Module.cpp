@@ -65,10 +65,8 @@ void Request::readOutput(nb::handle object, Operand operand) {
 /// An integer argument.
 static long readInteger(nb::handle object, const char *name) {
   nb::object index = nb::steal(PyNumber_Index(object.ptr()));
-  if (!index.is_valid()) {
-    PyErr_Clear();
-    throwType(name, "an integer", getTypeName(object));
-  }
+  if (!index.is_valid())
+    throwNoNumber(name, "an integer", object);
   int overflow;
   long value = PyLong_AsLongAndOverflow(index.ptr(), &overflow);
   return overflow > 0 ? LONG_MAX : overflow < 0 ? LONG_MIN : value;
@@ -123,10 +121,8 @@ void Request::readStatistic(nb::handle variance, nb::handle invStd,
   }
   read(variance.is_none() ? invStd : variance, Statistic, statistic);
   options.epsilon = PyFloat_AsDouble(epsilon.ptr());
-  if (options.epsilon == -1 && PyErr_Occurred()) {
-    PyErr_Clear();
-    throwType("epsilon", "a number", getTypeName(epsilon));
-  }
+  if (options.epsilon == -1 && PyErr_Occurred())
+    throwNoNumber("epsilon", "a number", epsilon);
   options.statistics = readStatistics(statistics);
 }
 
@@ -323,8 +319,8 @@ NB_MODULE(_numpy, module) {
              "inv_std"_a = nb::none(), "epsilon"_a = 0.0, "mask"_a = nb::none(),
              "feature_dims"_a = dims, "out"_a = nb::none(), kElemtSignature,
              kElemtDoc);
-  nb::class_<Program>(module, "Program")
-      .def(nb::init<nb::handle, nb::handle>())
+  nb::class_<Program>(module, "Program", nb::is_weak_referenceable())
+      .def(nb::init<nb::handle, nb::handle, nb::handle>())
       .def("__call__", &Program::call);
   module.def(
       "check_cpu", [] { getHandle(); },

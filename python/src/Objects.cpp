@@ -9,7 +9,6 @@
 #include "Objects.h"
 
 #include "Errors.h"
-#include "Exchange.h"
 
 #include <nanobind/stl/string.h>
 
@@ -63,7 +62,8 @@ namespace {
 struct Library {
   enum Kind { Torch, Jax, Other };
 
-  nb::object type; // which is then never another one
+  nb::handle type;
+  nb::object reference; // weak, to the type
   Kind kind;
   bool hasDLPack;
   const ExchangeApi *exchange;
@@ -83,17 +83,32 @@ static Library::Kind findKind(nb::handle type) {
   return Library::Other;
 }
 
-static const Library &findLibrary(nb::handle object) {
-  // Python's lock protects them.
-  static std::vector<std::unique_ptr<const Library>> libraries;
+/// The libraries of the types that were seen and that are still there; never
+/// destroyed. Python's lock protects them.
+static std::vector<Library> &getLibraries() {
+  static auto &libraries = *new std::vector<Library>;
+  return libraries;
+}
+
+static Library findLibrary(nb::handle object) {
+  std::vector<Library> &libraries = getLibraries();
   nb::handle type = object.type();
-  for (const auto &library : libraries)
-    if (library->type.is(type))
-      return *library;
-  Library library = {nb::borrow(type), findKind(type),
+  for (const Library &library : libraries)
+    if (library.type.is(type))
+      return library;
+  // Another type may have the address when this one is gone.
+  nb::object forget = nb::cpp_function([address = type.ptr()](nb::handle) {
+    std::vector<Library> &known = getLibraries();
+    auto isGone = [&](const Library &library) {
+      return library.type.ptr() == address;
+    };
+    known.erase(std::remove_if(known.begin(), known.end(), isGone),
+                known.end());
+  });
+  Library library = {type, nb::weakref(type, forget), findKind(type),
                      nb::hasattr(type, "__dlpack__"), findExchangeApi(type)};
-  libraries.push_back(std::make_unique<Library>(library));
-  return *libraries.back();
+  libraries.push_back(library);
+  return library;
 }
 
 static void verifyDevice(int device, const char *name) {
@@ -120,26 +135,9 @@ static void readTensor(const nb::dlpack::dltensor &tensor, const char *name,
     setDenseStrides(array, order);
   for (int dim = 0; tensor.strides && dim < array.rank; ++dim)
     array.strides[dim] = tensor.strides[dim] * getBytes(array.dtype);
-  array.data = static_cast<char *>(tensor.data) + tensor.byte_offset;
-}
-
-static void readKeeper(const Keeper &tensor, const char *name, Array &array,
-                       const Dtype *expected) {
-  int64_t shape[BNGRAD_MAX_RANK], strides[BNGRAD_MAX_RANK];
-  verifyRank(name, tensor.ndim());
-  for (size_t dim = 0; dim < tensor.ndim(); ++dim) {
-    shape[dim] = static_cast<int64_t>(tensor.shape(dim));
-    strides[dim] = tensor.stride(dim);
-  }
-  nb::dlpack::dltensor whole = {};
-  // Only read unless it is an output.
-  whole.data = const_cast<void *>(tensor.data());
-  whole.device = {tensor.device_type(), 0};
-  whole.ndim = static_cast<int32_t>(tensor.ndim());
-  whole.dtype = tensor.dtype();
-  whole.shape = shape;
-  whole.strides = strides;
-  readTensor(whole, name, array, expected);
+  array.data = static_cast<char *>(tensor.data);
+  if (array.data)
+    array.data += tensor.byte_offset;
 }
 
 /// Checks properties of a tensor of PyTorch that DLPack does not tell.
@@ -152,14 +150,45 @@ static void verifyTorch(nb::handle tensor, const char *name) {
               "one with the negative bit; see Tensor.resolve_neg");
 }
 
-void python::read(nb::handle object, const char *name, bool isOutput,
-                  Array &array, Keeper &keeper, const Dtype *expected) {
-  if (readNumpy(object, name, array, expected)) {
-    if (isOutput && array.isReadOnly)
-      throwReadOnly(name);
+/// Keeps the storage of a tensor of PyTorch, and checks that it has the
+/// elements: the storage may have been resized since.
+static void keepStorage(nb::handle tensor, const char *name, const Array &array,
+                        Keeper &keeper) {
+  keeper.storage = tensor.attr("untyped_storage")();
+  auto size = nb::cast<int64_t>(keeper.storage.attr("nbytes")());
+  auto start = nb::cast<uintptr_t>(keeper.storage.attr("data_ptr")());
+  if (getNumElements(array) == 0)
     return;
-  }
-  const Library &library = findLibrary(object);
+  auto address = reinterpret_cast<uintptr_t>(array.data);
+  int64_t end = getBytes(array.dtype);
+  for (int dim = 0; dim < array.rank; ++dim)
+    end += (array.shape[dim] - 1) * array.strides[dim];
+  end += address >= start ? static_cast<int64_t>(address - start) : 0;
+  if (!array.data || address < start || end > size)
+    throwError(BNGRAD_BAD_PARAM,
+               std::string(name) + ": expected a storage of at least " +
+                   std::to_string(end) + " bytes, got " + std::to_string(size));
+}
+
+/// Checks sizes and the address of an array that another library describes.
+static void verifyMemory(const Array &array, const char *name) {
+  for (int dim = 0; dim < array.rank; ++dim)
+    if (array.shape[dim] < 0)
+      throwError(BNGRAD_BAD_SHAPE,
+                 std::string(name) + ": expected size of dim " +
+                     std::to_string(dim) + " to be at least 0, got " +
+                     std::to_string(array.shape[dim]));
+  bool isEmpty = std::find(array.shape, array.shape + array.rank, 0) !=
+                 array.shape + array.rank;
+  if (!isEmpty && !array.data)
+    throwError(BNGRAD_NULL_POINTER,
+               std::string(name) + ": expected data, got null");
+}
+
+/// Reads a tensor of another library than numpy.
+static void readOther(nb::handle object, const char *name, bool isOutput,
+                      Array &array, Keeper &keeper, const Dtype *expected) {
+  Library library = findLibrary(object);
   if (!library.hasDLPack)
     throwType(name, "a numpy array or an object with __dlpack__",
               getTypeName(object));
@@ -168,20 +197,20 @@ void python::read(nb::handle object, const char *name, bool isOutput,
   // Its arrays do not change, which DLPack does not tell.
   if (library.kind == Library::Jax && isOutput)
     throwReadOnly(name);
-  if (library.exchange)
-    return readTensor(library.exchange->read(object), name, array, expected);
-  nb::ndarray<> writable;
-  if (isOutput && nb::try_cast(object, writable)) {
-    keeper = Keeper(writable);
-  } else if (!nb::try_cast(object, keeper)) {
-    // That of the library says why.
-    object.attr("__dlpack__")();
-    throwType(name, "an object whose __dlpack__ exports a tensor",
-              getTypeName(object));
-  } else if (isOutput) {
+  keeper.tensor.take(object, library.exchange, name);
+  readTensor(keeper.tensor.get(), name, array, expected);
+  array.isReadOnly = keeper.tensor.isReadOnly();
+  if (library.kind == Library::Torch)
+    keepStorage(object, name, array, keeper);
+}
+
+void python::read(nb::handle object, const char *name, bool isOutput,
+                  Array &array, Keeper &keeper, const Dtype *expected) {
+  if (!readNumpy(object, name, array, expected))
+    readOther(object, name, isOutput, array, keeper, expected);
+  verifyMemory(array, name);
+  if (isOutput && array.isReadOnly)
     throwReadOnly(name);
-  }
-  readKeeper(keeper, name, array, expected);
 }
 
 void python::markWritten(nb::handle object) {

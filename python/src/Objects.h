@@ -11,12 +11,20 @@
 
 #include "Array.h"
 
+#include "Exchange.h"
+
 #include <nanobind/ndarray.h>
 
 namespace bngrad::python {
 
-/// Keeps the memory of an object's array.
-using Keeper = nb::ndarray<nb::ro>;
+/// Keeps the memory of an object's array during a call, whatever other threads
+/// do to the object.
+struct Keeper {
+  /// Of another library than numpy.
+  ExportedTensor tensor;
+  /// Of PyTorch.
+  nb::object storage;
+};
 
 /// Whether `object` is an array of numpy.
 bool isNumpy(nb::handle object);

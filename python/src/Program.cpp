@@ -38,7 +38,8 @@ static Dtype findDtype(const std::string &name) {
   return Dtype::I64;
 }
 
-Program::Program(nb::handle entries, nb::handle parameters) {
+Program::Program(nb::handle entries, nb::handle parameters, nb::handle code)
+    : code(code) {
   auto entry = [&](size_t i) {
     return reinterpret_cast<Entry>(nb::cast<uintptr_t>(entries[i]));
   };
@@ -53,7 +54,7 @@ Program::Program(nb::handle entries, nb::handle parameters) {
     nb::object shape = item[2];
     parameter.isScalar = shape.is_none();
     parameter.isResult = nb::cast<bool>(item[3]);
-    parameter.isMemory = nb::cast<bool>(item[4]);
+    parameter.isWritten = nb::cast<bool>(item[4]);
     if (!parameter.isScalar)
       for (nb::handle size : shape)
         parameter.shape.push_back(nb::cast<int64_t>(size));
@@ -86,6 +87,8 @@ public:
     else
       readArray(i, object);
   }
+  /// Checks that no array that is written shares memory with another one.
+  void verifyMemory() const;
   /// Sets the descriptors of results up to their data; whether a size is still
   /// to be inferred.
   bool describeResults();
@@ -129,7 +132,7 @@ void Program::Frame::readArray(size_t i, nb::handle object) {
   const Parameter &parameter = program.parameters[i];
   const char *name = parameter.name.c_str();
   Array &array = arrays[i];
-  read(object, name, parameter.isMemory, array, keepers[i], &parameter.dtype);
+  read(object, name, parameter.isWritten, array, keepers[i], &parameter.dtype);
   if (array.dtype != parameter.dtype)
     throwType(name, std::string("dtype ") + getName(parameter.dtype),
               getName(array.dtype));
@@ -160,10 +163,8 @@ void Program::Frame::readArray(size_t i, nb::handle object) {
 static int64_t readInteger(const std::string &name, Dtype dtype,
                            nb::handle object) {
   nb::object index = nb::steal(PyNumber_Index(object.ptr()));
-  if (!index.is_valid()) {
-    PyErr_Clear();
-    throwType(name.c_str(), "an integer", getTypeName(object));
-  }
+  if (!index.is_valid())
+    throwNoNumber(name.c_str(), "an integer", object);
   int overflow;
   long long value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   int bits = dtype == Dtype::Bool ? 1 : static_cast<int>(getBytes(dtype)) * 8;
@@ -187,16 +188,38 @@ void Program::Frame::readScalar(const Parameter &parameter, nb::handle object) {
     return;
   }
   double value = PyFloat_AsDouble(object.ptr());
-  if (value == -1 && PyErr_Occurred()) {
-    PyErr_Clear();
-    throwType(parameter.name.c_str(), "a number", getTypeName(object));
-  }
+  if (value == -1 && PyErr_Occurred())
+    throwNoNumber(parameter.name.c_str(), "a number", object);
   Array from = {}, to = {};
   from.dtype = Dtype::F64;
   from.data = reinterpret_cast<char *>(&value);
   to.dtype = parameter.dtype;
   to.data = reinterpret_cast<char *>(&word);
   copy(from, to);
+}
+
+/// Whether two arrays are the same elements.
+static bool areSame(const Array &lhs, const Array &rhs) {
+  bool areSame =
+      lhs.data == rhs.data && lhs.dtype == rhs.dtype && lhs.rank == rhs.rank;
+  for (int dim = 0; areSame && dim < lhs.rank; ++dim)
+    areSame = lhs.shape[dim] == rhs.shape[dim] &&
+              (lhs.shape[dim] <= 1 || lhs.strides[dim] == rhs.strides[dim]);
+  return areSame;
+}
+
+void Program::Frame::verifyMemory() const {
+  for (size_t i = 0; i < program.numArguments; ++i)
+    for (size_t j = 0; j < program.numArguments; ++j) {
+      const Parameter &written = program.parameters[i];
+      const Parameter &other = program.parameters[j];
+      if (i == j || !written.isWritten || other.isScalar ||
+          !overlap(arrays[i], arrays[j]) || areSame(arrays[i], arrays[j]))
+        continue;
+      throwError(BNGRAD_BAD_PARAM,
+                 written.name + ": expected the memory of " + other.name +
+                     " or memory apart from it, got an overlap");
+    }
 }
 
 bool Program::Frame::describeResults() {
@@ -275,6 +298,7 @@ nb::object Program::call(const nb::args &arguments) const {
     if (!like.is_valid() && !parameters[i].isScalar)
       like = nb::borrow(arguments[i]);
   }
+  frame.verifyMemory();
   const bngrad_threads_t *threads = &getThreads();
   char text[512] = "";
   char *textStart = text;

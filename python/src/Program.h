@@ -16,13 +16,15 @@
 
 namespace bngrad::python {
 
-/// A program that libBNGradCompiler.so has compiled, which must outlive it.
+/// A program that libBNGradCompiler.so has compiled.
 class Program {
 public:
   /// `entries`: the addresses of those in bngradProgramEntries_t, in order, 0:
   /// null. `parameters`: a tuple of each one's name, type in MLIR, shape or
-  /// None, whether it is a result, and whether it is a memref.
-  Program(nb::handle entries, nb::handle parameters);
+  /// None, whether it is a result, and whether its array is written to. `code`:
+  /// the address of bngradDestroyProgram, and the bngradProgram_t, which this
+  /// object owns from here on.
+  Program(nb::handle entries, nb::handle parameters, nb::handle code);
 
   /// Calls the program: its result, a tuple of several, or None. Results are of
   /// the library of the first array, or of numpy. Throws the text of the
@@ -35,12 +37,27 @@ private:
   struct Parameter {
     std::string name;
     Dtype dtype;
-    bool isScalar, isResult, isMemory;
+    bool isScalar, isResult, isWritten;
     std::vector<int64_t> shape; // negative: dynamic
     size_t start;               // of its descriptor or value, in words
   };
   class Frame;
 
+  /// A call holds the program, and so the code. No Python runs when it is
+  /// freed: a thread that the end of the interpreter finds there would be torn
+  /// out of functions of C++.
+  struct Code {
+    explicit Code(nb::handle code)
+        : destroy(
+              reinterpret_cast<void (*)(void *)>(nb::cast<uintptr_t>(code[0]))),
+          program(reinterpret_cast<void *>(nb::cast<uintptr_t>(code[1]))) {}
+    Code(const Code &) = delete;
+    Code &operator=(const Code &) = delete;
+    ~Code() { destroy(program); }
+
+    void (*destroy)(void *program);
+    void *program;
+  } code;
   Entry checked, diagnose, workspace, infer;
   std::vector<Parameter> parameters; // arguments, then results
   size_t numArguments = 0, numWords = 0;

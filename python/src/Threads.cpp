@@ -198,7 +198,7 @@ void python::runOnPool(int n, void (*body)(void *, int, int), void *data) {
 /// The handle for calls on getNumThreads() threads. Python's lock protects
 /// them.
 static SizedHandle &getSizedHandle() {
-  static std::map<int, SizedHandle> handles;
+  static auto &handles = *new std::map<int, SizedHandle>;
   static SizedHandle *last = nullptr;
   int count = python::getNumThreads();
   if (last && last->count == count)

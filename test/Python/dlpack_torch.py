@@ -137,3 +137,23 @@ def test_transforms_are_errors():
         with pytest.raises(Exception, match="requires no gradient|storage"):
             transform(lambda y: bngrad.batch_norm_backward(y, x, mean, inv_std=inv_std)[0].sum())(
                 dy if transform is torch.func.grad else dy[None])
+
+
+@pytest.mark.parametrize("name", ["grad_output", "input", "mean", "inv_std"])
+@pytest.mark.parametrize("part", [0, 0.5])
+def test_storages_that_were_resized(name, part):
+    """As FSDP does it. DLPack does not tell the size of a storage."""
+    operands = dict(zip(("grad_output", "input", "mean", "inv_std"), make()))
+    storage = operands[name].untyped_storage()
+    size = storage.nbytes()
+    storage.resize_(int(size * part))
+    expect(ValueError, f"{name}: expected (data, got null|a storage of at least {size} bytes, got {int(size * part)})",
+           **{name: operands[name]})
+
+
+def test_a_storage_that_was_resized_under_a_view():
+    dy, x, mean, inv_std = make()
+    view = x[1:]
+    x.untyped_storage().resize_(x.untyped_storage().nbytes() - 4)
+    expect(ValueError, f"input: expected a storage of at least {4 * 120} bytes, got {4 * 119}", input=view,
+           grad_output=dy[1:])

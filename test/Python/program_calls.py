@@ -93,7 +93,7 @@ func.func @ramp(%n: index) -> tensor<?xi64> {
 }""")
     assert program(5).tolist() == [0, 1, 2, 3, 4]
     assert program(np.int32(0)).shape == (0,)
-    for size, text in [(-1, "to be at least 0, 0, got -1"), (2**62, "expected at most 2\\^47 bytes, got more")]:
+    for size, text in [(-1, "to be at least 0, got -1"), (2**62, "expected at most 2\\^47 bytes, got more")]:
         with pytest.raises(bngrad.ShapeError, match=text):
             program(size)
 

@@ -354,3 +354,30 @@ def test_errors():
     for call, message in cases:
         with pytest.raises(RuntimeError, match=message):
             call()
+
+
+@pytest.mark.parametrize("name", ["grad_output", "input", "mean", "inv_std", "mask"])
+def test_storages_that_were_resized(name):
+    """As FSDP does it: an error instead of what is in memory."""
+    shape = (4, 3, 5, 2)
+    operands = {"grad_output": torch.rand(shape), "input": torch.rand(shape), "mean": torch.rand(3),
+                "inv_std": torch.rand(3), "mask": torch.ones(shape, dtype=torch.bool)}
+    size = operands[name].untyped_storage().nbytes()
+    operands[name].untyped_storage().resize_(0)
+    with pytest.raises(RuntimeError, match=f"{name}: expected a storage of at least {size} bytes, got 0"):
+        torch.ops.bngrad.batch_norm_backward(operands.pop("grad_output"), operands.pop("input"), operands.pop("mean"),
+                                             **operands)
+
+
+def test_halves_with_storages_that_were_resized():
+    dy, x, mean = torch.rand(4, 3), torch.rand(4, 3), torch.rand(3)
+    sums = torch.ops.bngrad.batch_norm_backward_reduce(dy, x, mean)
+    count, inv_std = torch.tensor([4]), torch.ones(3)
+    for name, tensor in (("sums", sums), ("count", count)):
+        tensor.untyped_storage().resize_(0)
+        with pytest.raises(RuntimeError, match=f"{name}: expected a storage of at least"):
+            torch.ops.bngrad.batch_norm_backward_elemt(dy, x, mean, sums, count, inv_std=inv_std)
+        tensor.untyped_storage().resize_(64)
+    x.untyped_storage().resize_(0)
+    with pytest.raises(RuntimeError, match="input: expected a storage of at least 48 bytes, got 0"):
+        torch.ops.bngrad.batch_norm_backward_reduce(dy, x, mean)

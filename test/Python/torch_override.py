@@ -357,3 +357,14 @@ def test_example():
                             timeout=120, env=os.environ | {"OMP_NUM_THREADS": "1"}).stdout
     difference = float(re.search(r"largest difference of the first 10 losses: (\S+)", output)[1])
     assert difference < 1e-2 and "with bngrad: " in output
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_storages_that_were_resized(place, calls):
+    """PyTorch's own kernel reports them."""
+    tensors = [torch.rand(4, 3, 5), torch.rand(4, 3, 5), torch.rand(3)]
+    tensors[place].untyped_storage().resize_(0)
+    statistics = torch.rand(3), torch.rand(3)
+    with bngrad.torch.enabled(), pytest.raises(RuntimeError):
+        native(*tensors, None, None, *statistics, True, 0.0, [True] * 3)
+    assert len(calls) == 1

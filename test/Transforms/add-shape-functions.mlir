@@ -61,7 +61,11 @@ func.func @data(%a: memref<?xindex>) -> tensor<?xf32> {
   %c7 = arith.constant 7 : index
   memref.store %c7, %a[%c0] : memref<?xindex>
   %n = memref.load %a[%c0] : memref<?xindex>
-  %0 = tensor.empty(%n) : tensor<?xf32>
+  %0 = tensor.generate %n {
+  ^bb0(%i: index):
+    %x = arith.constant 1.0 : f32
+    tensor.yield %x : f32
+  } : tensor<?xf32>
   return %0 : tensor<?xf32>
 }
 
@@ -102,4 +106,18 @@ func.func @partly(%read: memref<?xindex>, %written: memref<?xindex>, %a: memref<
   %y = memref.load %read[%unknown] : memref<?xindex>
   memref.store %y, %written[%c0] : memref<?xindex>
   return
+}
+
+// -----
+
+// The limit continues the message, as the size of another operand does.
+// CHECK-LABEL: func.func @sized(
+// CHECK-SAME:    bngrad.size_errors = ["expected dynamic size 0 to be at least %lld, got %lld (line {{[0-9]+}})"]
+func.func @sized(%n: index) -> tensor<?xf32> {
+  %0 = tensor.generate %n {
+  ^bb0(%i: index):
+    %x = arith.constant 1.0 : f32
+    tensor.yield %x : f32
+  } : tensor<?xf32>
+  return %0 : tensor<?xf32>
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BNGrad/Dialect/ForeignDialects.h"
+#include "BNGrad/Dialect/Nesting.h"
 #include "BNGrad/InitAll.h"
 #include "common/Diagnostics.h"
 
@@ -63,6 +64,13 @@ int main(int argc, char **argv) {
   std::unique_ptr<llvm::MemoryBuffer> input = openInputFile(inputName, &error);
   if (!input)
     return asMainReturnCode(reportError(error));
+  {
+    MLIRContext context(MLIRContext::Threading::DISABLED);
+    OneLineDiagnostics diagnostics(&context);
+    if (failed(verifyNesting(input->getBuffer(), input->getBufferIdentifier(),
+                             &context)))
+      return asMainReturnCode(failure());
+  }
   std::unique_ptr<llvm::ToolOutputFile> output =
       openOutputFile(outputName, &error);
   if (!output)

@@ -228,7 +228,7 @@ static func::FuncOp declare(ModuleOp module, StringRef name,
 
 /// Adds kShapes to `module`: a copy of `function` that computes no data.
 static LogicalResult addShapeFunction(ModuleOp module, func::FuncOp function,
-                                      std::vector<std::string> &texts) {
+                                      std::vector<SizeErrorText> &texts) {
   func::FuncOp reportMismatch = declare(module, kReportMismatch, 3);
   func::FuncOp reportSize = declare(module, kReportSize, 3);
   func::FuncOp shapes = function.clone();
@@ -268,7 +268,8 @@ static LogicalResult addShapeFunction(ModuleOp module, func::FuncOp function,
     return function.emitError("expected sizes that do not depend on memory "
                               "that the function writes");
   for (const SizeError &error : errors)
-    texts.push_back(printLocation(error.loc) + ": " + error.message);
+    texts.push_back(
+        {printLocation(error.loc) + ": " + error.message, error.hasSizes});
   return success();
 }
 
@@ -276,7 +277,7 @@ namespace {
 /// The report of the shape function while it runs. Generated code calls plain
 /// functions, so there is one at a time.
 struct ShapeReport {
-  ArrayRef<std::string> errors;              // of the checks, by number
+  ArrayRef<SizeErrorText> errors;            // of the checks, by number
   std::vector<std::array<int64_t, 3>> sizes; // result, dim, size
   bool isOfAll = false;                      // of all processes
 };
@@ -285,9 +286,9 @@ struct ShapeReport {
 static ShapeReport shapeReport;
 
 static void reportMismatch(int64_t number, int64_t actual, int64_t expected) {
-  std::string text = shapeReport.errors[number];
-  if (actual >= 0)
-    text += ", " + std::to_string(expected) + ", got " + std::to_string(actual);
+  auto [text, hasSizes] = shapeReport.errors[number];
+  if (hasSizes)
+    text += " " + std::to_string(expected) + ", got " + std::to_string(actual);
   (void)reportError(text);
   Processes::printErrors(shapeReport.isOfAll);
   // The rest of the function could access memory out of bounds, or take long.

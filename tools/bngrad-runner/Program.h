@@ -51,6 +51,13 @@ struct Execution {
 /// How an argument is used, as far as its random values depend on it.
 enum class ArgumentRole { Data, Statistic };
 
+/// The location and message of a run-time check of sizes, and whether the sizes
+/// continue it.
+struct SizeErrorText {
+  std::string text;
+  bool hasSizes;
+};
+
 /// One function of an IR file and the code generated for it.
 class Program {
 public:
@@ -129,8 +136,7 @@ private:
   /// check.
   bool isOfAll = false;
   std::optional<CompiledProgram> code;
-  /// The message and location of each run-time check of sizes.
-  std::vector<std::string> sizeErrors;
+  std::vector<SizeErrorText> sizeErrors;
   std::string schedules;
   bool scheduledSums = true;
   double compileMilliseconds = 0;

@@ -9,6 +9,8 @@
 #include "common/Input.h"
 #include "common/Diagnostics.h"
 
+#include "BNGrad/Dialect/Nesting.h"
+
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -75,8 +77,11 @@ OwningOpRef<ModuleOp> mlir::bngrad::readModule(MLIRContext *context,
     return {};
   }
   setInputName(buffer->getBufferIdentifier());
+  OneLineDiagnostics diagnostics(context);
+  if (failed(verifyNesting(buffer->getBuffer(), buffer->getBufferIdentifier(),
+                           context)))
+    return {};
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  OneLineDiagnostics diagnostics(context);
   return parseSourceFile<ModuleOp>(sources, context);
 }

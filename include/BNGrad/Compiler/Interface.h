@@ -25,6 +25,8 @@ struct Parameter {
   /// The strided layout of a tensor's buffer; null: row-major.
   MemRefLayoutAttrInterface layout;
   bool isResult = false;
+  /// Whether it is a memref that the function may write to.
+  bool isWritten = false;
   /// By dim: the dynamic size of a result, in words; empty: unknown.
   std::vector<std::string> sizes;
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ProgramLibrary.h"
+#include "Compilation.h"
 #include "Source.h"
 
 #include "BNGrad/Compiler/Compiler.h"
@@ -19,7 +20,11 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/MemAlloc.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <cstdlib>
+#include <cstring>
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -111,7 +116,7 @@ static json::Object describe(const Parameter &parameter) {
                       {"type", type},
                       {"shape", nullptr},
                       {"is_result", parameter.isResult},
-                      {"is_memory", isa<MemRefType>(parameter.type)}};
+                      {"is_written", parameter.isWritten}};
   if (!shaped)
     return object;
   json::Array shape;
@@ -148,27 +153,26 @@ static LogicalResult findEntries(const CompiledProgram &program,
       "some that depend on memory that the program writes");
 }
 
-int32_t bngradCreateProgram(const bngradProgramRequest_t *request,
-                            bngradProgram_t *program,
-                            bngradProgramEntries_t *entries) {
-  // Foreign gradients of dialects that are not linked in are imported.
-  Source source(/*allowUnregisteredDialects=*/true);
-  FailureOr<CompileOptions> options = readOptions(*request, source);
+/// Compiles a program; its description.
+static FailureOr<std::string> create(const bngradProgramRequest_t &request,
+                                     Source &source, bngradProgram_t &program,
+                                     bngradProgramEntries_t &entries) {
+  FailureOr<CompileOptions> options = readOptions(request, source);
   FailureOr<std::string> entry = failure();
   if (succeeded(options))
-    entry = read(*request, source);
+    entry = read(request, source);
   if (failed(entry) || failed(importModule(source.getModule())))
-    return source.fail(request->take);
+    return failure();
   FailureOr<std::vector<ExportedFunction>> functions =
       findExportedFunctions(source.getModule());
   if (failed(functions))
-    return source.fail(request->take);
+    return failure();
   FailureOr<CompiledProgram> compiled =
       compileToProgram(source.getModule(), *options,
-                       request->cuda_library ? request->cuda_library : "");
+                       request.cuda_library ? request.cuda_library : "");
   if (failed(compiled) ||
-      failed(findEntries(*compiled, functions->front(), source, *entries)))
-    return source.fail(request->take);
+      failed(findEntries(*compiled, functions->front(), source, entries)))
+    return failure();
 
   json::Array parameters;
   for (const Parameter &parameter : functions->front().parameters)
@@ -178,11 +182,24 @@ int32_t bngradCreateProgram(const bngradProgramRequest_t *request,
   std::string text;
   llvm::raw_string_ostream(text) << json::Value(std::move(description));
   functions = failure(); // types of the context
-  *program = new bngradProgram{source.takeContext(), std::move(*compiled)};
-  return succeed(request->take, text);
+  program = new bngradProgram{source.takeContext(), std::move(*compiled)};
+  return text;
 }
 
-void bngradDestroyProgram(bngradProgram_t program) { delete program; }
+int32_t bngradCreateProgram(const bngradProgramRequest_t *request,
+                            bngradProgram_t *program,
+                            bngradProgramEntries_t *entries) {
+  // Foreign gradients of dialects that are not linked in are imported.
+  return runAndTake(request->take, /*allowUnregisteredDialects=*/true,
+                    [&](Source &source) {
+                      return create(*request, source, *program, *entries);
+                    });
+}
+
+void bngradDestroyProgram(bngradProgram_t program) {
+  Compilation compilation;
+  delete program;
+}
 
 /// The schedules of the groups of `module`, one a line.
 static std::string listSchedules(ModuleOp module) {
@@ -256,11 +273,21 @@ static FailureOr<std::string> print(const bngradProgramRequest_t &request,
 
 int32_t bngradPrintProgram(const bngradProgramRequest_t *request,
                            const char *form) {
-  Source source(/*allowUnregisteredDialects=*/true);
-  FailureOr<std::string> text = print(*request, form, source);
-  if (failed(text))
-    return source.fail(request->take);
-  return succeed(request->take, *text);
+  return runAndTake(
+      request->take, /*allowUnregisteredDialects=*/true,
+      [&](Source &source) { return print(*request, form, source); });
+}
+
+void bngradTakeText(void *context, const char *text, size_t size) {
+  auto *taken = static_cast<bngradText_t *>(context);
+  taken->text = static_cast<char *>(llvm::safe_malloc(size));
+  taken->size = size;
+  std::memcpy(taken->text, text, size);
+}
+
+void bngradFreeText(bngradText_t *text) {
+  std::free(text->text);
+  *text = {};
 }
 
 const char *bngradCompilerVersion() { return BNGRAD_VERSION; }

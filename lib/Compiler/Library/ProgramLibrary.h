@@ -38,6 +38,18 @@ typedef struct {
   void *context;
 } bngradTake_t;
 
+/* A text that was taken, in memory of malloc. */
+typedef struct {
+  char *text;
+  size_t size;
+} bngradText_t;
+
+/* The function of a bngradTake_t whose context is a bngradText_t. A function of
+ * Python would need its lock, for which a thread that the end of the process
+ * finds there waits for ever, or is torn out of this library. */
+void bngradTakeText(void *context, const char *text, size_t size);
+void bngradFreeText(bngradText_t *text);
+
 typedef struct {
   /* MLIR, as text or bytecode. */
   const char *text;
@@ -68,10 +80,10 @@ typedef struct {
 /* Compiles a program. The result is JSON:
  *
  *   {"entry": "f", "parameters": [{"name": "x", "type": "f32",
- *     "shape": [2, -1], "is_result": false, "is_memory": false}]}
+ *     "shape": [2, -1], "is_result": false, "is_written": false}]}
  *
  * with arguments before results, -1 for a dynamic size, and null for the shape
- * of a scalar. `is_memory`: a memref, which the program may write to. */
+ * of a scalar. `is_written`: a memref that the program may write to. */
 int32_t bngradCreateProgram(const bngradProgramRequest_t *request,
                             bngradProgram_t *program,
                             bngradProgramEntries_t *entries);

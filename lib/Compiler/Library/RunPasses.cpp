@@ -65,29 +65,34 @@ static LogicalResult addPipeline(OpPassManager &pm, StringRef pipeline,
   return success();
 }
 
-int32_t bngradRunPasses(const char *text, size_t textSize, const char *pipeline,
-                        const char *const *passes, size_t numPasses,
-                        bngradTake_t take) {
+/// The module after passes on it.
+static FailureOr<std::string> run(StringRef text, const char *pipeline,
+                                  ArrayRef<StringRef> flags, Source &source) {
   static std::once_flag isRegistered;
   std::call_once(isRegistered, [] { mlir::bngrad::registerAllPasses(); });
-  SmallVector<StringRef> flags(passes, passes + numPasses);
-  bool allowsUnregistered = llvm::is_contained(flags, kAllowUnregistered);
-  llvm::erase(flags, StringRef(kAllowUnregistered));
-
-  Source source(allowsUnregistered);
   PassManager pm(source.getContext(), ModuleOp::getOperationName(),
                  PassManager::Nesting::Implicit);
   if (pipeline && failed(addPipeline(pm, pipeline, source)))
-    return source.fail(take);
+    return failure();
   for (StringRef flag : flags)
     if (failed(addPass(pm, flag, source)))
-      return source.fail(take);
-  if (failed(source.parse({text, textSize})) ||
-      failed(pm.run(source.getModule())))
-    return source.fail(take);
+      return failure();
+  if (failed(source.parse(text)) || failed(pm.run(source.getModule())))
+    return failure();
   std::string result;
   llvm::raw_string_ostream os(result);
   source.getModule()->print(os);
   os << "\n";
-  return succeed(take, result);
+  return result;
+}
+
+int32_t bngradRunPasses(const char *text, size_t textSize, const char *pipeline,
+                        const char *const *passes, size_t numPasses,
+                        bngradTake_t take) {
+  SmallVector<StringRef> flags(passes, passes + numPasses);
+  bool allowsUnregistered = llvm::is_contained(flags, kAllowUnregistered);
+  llvm::erase(flags, StringRef(kAllowUnregistered));
+  return runAndTake(take, allowsUnregistered, [&](Source &source) {
+    return run({text, textSize}, pipeline, flags, source);
+  });
 }

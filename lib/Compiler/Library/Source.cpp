@@ -8,7 +8,10 @@
 
 #include "Source.h"
 
+#include "Compilation.h"
+
 #include "BNGrad/Dialect/ForeignDialects.h"
+#include "BNGrad/Dialect/Nesting.h"
 #include "BNGrad/InitAll.h"
 
 #include "mlir/Parser/Parser.h"
@@ -72,6 +75,8 @@ Source::Source(bool allowUnregisteredDialects) {
 }
 
 LogicalResult Source::parse(StringRef text) {
+  if (failed(verifyNesting(text, kSourceName, context.get())))
+    return failure();
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(
       llvm::MemoryBuffer::getMemBufferCopy(text, kSourceName), llvm::SMLoc());
@@ -83,12 +88,10 @@ LogicalResult Source::emitError(const Twine &message) {
   return mlir::emitError(UnknownLoc::get(context.get()), message);
 }
 
-int32_t Source::fail(const bngradTake_t &take) {
+std::string Source::takeDiagnostics() {
   std::string text;
-  llvm::raw_string_ostream os(text);
-  os << json::Value(std::move(diagnostics));
-  take.function(take.context, text.data(), text.size());
-  return 1;
+  llvm::raw_string_ostream(text) << json::Value(std::move(diagnostics));
+  return text;
 }
 
 std::unique_ptr<MLIRContext> Source::takeContext() {
@@ -97,7 +100,19 @@ std::unique_ptr<MLIRContext> Source::takeContext() {
   return std::move(context);
 }
 
-int32_t mlir::bngrad::succeed(const bngradTake_t &take, StringRef text) {
+int32_t mlir::bngrad::runAndTake(
+    const bngradTake_t &take, bool allowUnregisteredDialects,
+    function_ref<FailureOr<std::string>(Source &)> function) {
+  std::string text;
+  bool isGood = false;
+  {
+    Compilation compilation;
+    Source source(allowUnregisteredDialects);
+    FailureOr<std::string> result = function(source);
+    isGood = succeeded(result);
+    text = isGood ? std::move(*result) : source.takeDiagnostics();
+  }
+  // Not within the compilation, for which another thread may wait in fork().
   take.function(take.context, text.data(), text.size());
-  return 0;
+  return isGood ? 0 : 1;
 }

@@ -34,8 +34,8 @@ public:
 
   bool hasDiagnostics() const { return !diagnostics.empty(); }
 
-  /// Passes all diagnostics to `take`, as JSON, and returns 1.
-  int32_t fail(const bngradTake_t &take);
+  /// All diagnostics, as JSON.
+  std::string takeDiagnostics();
 
   /// Gives away the context, whose diagnostics are no longer collected.
   std::unique_ptr<MLIRContext> takeContext();
@@ -47,8 +47,10 @@ private:
   OwningOpRef<ModuleOp> module;
 };
 
-/// Passes `text` to `take`, and returns 0.
-int32_t succeed(const bngradTake_t &take, StringRef text);
+/// Calls `function` with a source as one compilation, and passes its text, or
+/// the diagnostics after a failure, to `take`. Returns 0, or 1 after a failure.
+int32_t runAndTake(const bngradTake_t &take, bool allowUnregisteredDialects,
+                   function_ref<FailureOr<std::string>(Source &)> function);
 
 } // namespace mlir::bngrad
 

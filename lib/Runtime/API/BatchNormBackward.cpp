@@ -426,10 +426,14 @@ static bngradStatus_t runTask(const Task task) {
     (*static_cast<decltype(complete) *>(context))(operand, BNGRAD_SUCCESS, "");
   };
   bngradStatus_t status = plan.runInSteps(task.call, {succeedWith, &complete});
+  if (status == BNGRAD_SUCCESS)
+    return status;
+  // The functions may call the library, which replaces the text.
+  const ErrorText text;
   for (Operand operand : {GradOffset, GradScale, GradInput})
-    if (status != BNGRAD_SUCCESS && !isDone[operand])
-      complete(operand, status, bngradGetLastError());
-  return status;
+    if (!isDone[operand])
+      complete(operand, status, text.get());
+  return fail(status, "%s", text.get());
 }
 
 /// Submits the call to `executor`, null: to the calling thread.

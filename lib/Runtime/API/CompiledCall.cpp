@@ -27,10 +27,18 @@ static bool isParameter(Operand operand) {
 }
 
 /// The order of the parameters of a kernel. The count follows sums that are an
-/// input.
+/// input, epsilon the variance.
 static constexpr Operand kParameters[] = {
     GradOutput, Input, Scale,     Mean,      Statistic,
     Sums,       Mask,  GradInput, GradScale, GradOffset};
+
+/// Whether epsilon is a parameter of the kernel, which adds it to the variance
+/// before the op. The op has one type for all parameters of channels, so it
+/// widens a narrower variance itself; then epsilon is the op's attribute.
+static bool isEpsilonParameter(const Problem &problem) {
+  return problem.has[Statistic] && !problem.isInvStd &&
+         problem.tensors[Statistic].dtype == problem.accumulator;
+}
 
 static Operand toOperand(int i) { return static_cast<Operand>(i); }
 
@@ -220,7 +228,7 @@ std::string ModuleWriter::getAttributes(Part part, const bool *isFeature,
       separator = ", ";
     }
   text += ">";
-  if (part != Part::Reduce) {
+  if (part != Part::Reduce && !isEpsilonParameter(problem)) {
     uint64_t bits;
     std::memcpy(&bits, &problem.epsilon, sizeof(bits));
     char epsilon[32];
@@ -268,11 +276,24 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
     }
     append(body, {"  ", value, "_t = bufferization.to_tensor ", value,
                   " restrict : ", type, " to ", tensor, "\n"});
+    if (operand == Statistic && isEpsilonParameter(problem)) {
+      std::string element = getName(problem.accumulator);
+      append(text, {", %epsilon: ", element});
+      append(body,
+             {"  %sum = linalg.map ins(", value, "_t : ", tensor, ") outs(",
+              value, "_t : ", tensor, ") (%in: ", element, ", %out: ", element,
+              ") {\n    %in_sum = arith.addf %in, %epsilon : ", element,
+              "\n    linalg.yield %in_sum : ", element, "\n  }\n"});
+    }
     const char *name = operand != Statistic ? getName(operand)
                        : problem.isInvStd   ? "inv_std"
                                             : "variance";
     std::string clause;
-    append(clause, {" ", name, "(", value, "_t : ", tensor, ")"});
+    append(clause,
+           {" ", name, "(",
+            operand == Statistic && isEpsilonParameter(problem) ? "%sum"
+                                                                : value + "_t",
+            " : ", tensor, ")"});
     operands += clause;
     if (operand != Scale && operand != Statistic)
       reduced += clause;
@@ -320,6 +341,11 @@ bngradStatus_t CompiledCall::create(const Problem &problem,
     }
     describe(toOperand(k), dims);
   }
+  takesEpsilon = isEpsilonParameter(problem);
+  if (problem.accumulator == BNGRAD_DTYPE_F64)
+    epsilon.f64 = problem.epsilon;
+  else
+    epsilon.f32 = static_cast<float>(problem.epsilon);
   rank[1] = static_cast<int>(
       std::count(dims.isFeature, dims.isFeature + dims.count, true));
   ModuleWriter writer(problem, rank, isRowMajor);
@@ -349,7 +375,9 @@ void CompiledCall::setParameters(const CallData &call,
   for (Operand operand : kParameters) {
     if (has[operand])
       add(memrefs[operand], call.data[operand]);
-    // Read only.
+    // Both are only read.
+    if (operand == Statistic && takesEpsilon)
+      parameters.pointers[i++] = const_cast<decltype(epsilon) *>(&epsilon);
     if (operand == Sums && part == Part::Elemt)
       add({}, const_cast<int64_t *>(call.count));
   }

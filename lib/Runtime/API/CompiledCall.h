@@ -14,13 +14,15 @@
 
 #include "../Kernels/Kernels.h"
 
+#include <memory>
 #include <string>
 
 namespace bngrad {
 
 /// Calls of a kernel that is compiled for the types and layouts of a problem,
 /// with dynamic sizes. Dims are in the order of memory, and those that are one
-/// in all tensors are joined, so that many shapes have one kernel.
+/// in all tensors are joined, so that many shapes have one kernel. So have all
+/// epsilons, unless the variance has a narrower type than the arithmetic.
 class CompiledCall {
 public:
   /// Errors: that of findCompiledKernel.
@@ -42,7 +44,7 @@ private:
   /// The descriptors of a call, in the order of the kernel's parameters.
   struct Parameters {
     MemRef memrefs[kNumOperands + 1];
-    void *pointers[kNumOperands + 1];
+    void *pointers[kNumOperands + 2];
   };
   /// Dims of the kernel, outermost first.
   struct Dims {
@@ -57,7 +59,7 @@ private:
   void describe(Operand operand, const Dims &dims);
   void setParameters(const CallData &call, Parameters &parameters) const;
 
-  const bngradKernel_t *kernel = nullptr;
+  std::shared_ptr<const bngradKernel_t> kernel;
   size_t workspaceSize = 0;
   /// Null: on a CPU.
   const CudaLibrary *cuda = nullptr;
@@ -65,6 +67,12 @@ private:
   Part part;
   bool has[kNumOperands];
   MemRef memrefs[kNumOperands];
+  /// Whether epsilon is a parameter of the kernel, in the type of arithmetic.
+  bool takesEpsilon = false;
+  union {
+    float f32;
+    double f64 = 0;
+  } epsilon;
 };
 
 } // namespace bngrad

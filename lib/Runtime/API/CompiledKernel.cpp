@@ -10,29 +10,75 @@
 
 #include "../../Compiler/Library/CacheEntry.h"
 #include "../../Compiler/Library/CompilerLibrary.h"
+#include "../Immortal.h"
+#include "Loader.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 using namespace bngrad;
 
 namespace {
-/// A kernel, which is loaded by the first that locks the mutex.
+/// A kernel, which the first thread that locks the mutex loads.
 struct Entry {
+  Entry() = default;
+  Entry(const Entry &) = delete;
+  Entry &operator=(const Entry &) = delete;
+  ~Entry() {
+    if (!library)
+      return;
+    LoaderLock lock;
+    dlclose(library);
+  }
+
   std::mutex mutex;
-  bool isLoaded = false;
+  /// Whether that thread is loading it.
+  std::atomic<bool> isLoading{false};
+  /// Its functions are null until it is loaded.
   bngradKernel_t kernel = {};
+  /// The library that has it; null: it is never unloaded.
+  void *library = nullptr;
+  /// When it was last asked for, on the clock of the table.
+  uint64_t lastUse = 0;
+};
+
+/// The kernels of the process.
+class Table {
+public:
+  /// The entry of a source.
+  std::shared_ptr<Entry> find(const std::string &source);
+  /// Removes the oldest entries that nobody uses, if there are too many.
+  void removeOld();
+
+  void lock() { mutex.lock(); }
+  void unlock() { mutex.unlock(); }
+  /// Makes the table that of the child of a fork, where no thread loads.
+  void reset();
+
+private:
+  /// Each has some 100 KB.
+  static constexpr size_t kMostEntries = 128;
+
+  /// No one holds it while a kernel is loaded or compiled.
+  std::mutex mutex;
+  uint64_t clock = 0;
+  std::map<std::string, std::shared_ptr<Entry>> entries;
 };
 
 /// Closes a file at the end.
@@ -49,6 +95,51 @@ public:
   const int descriptor;
 };
 } // namespace
+
+/// Made when the library is loaded, and never destroyed: threads may call while
+/// the process ends.
+static Table *table;
+
+[[gnu::constructor]] static void makeTable() {
+  static Immortal<Table> made;
+  table = &*made;
+  pthread_atfork([] { table->lock(); }, [] { table->unlock(); },
+                 [] { table->reset(); });
+}
+
+std::shared_ptr<Entry> Table::find(const std::string &source) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto found = entries.find(source);
+  if (found == entries.end())
+    found = entries.emplace(source, std::make_shared<Entry>()).first;
+  found->second->lastUse = ++clock;
+  return found->second;
+}
+
+void Table::removeOld() {
+  std::vector<std::shared_ptr<Entry>> removed; // unlocked
+  std::lock_guard<std::mutex> lock(mutex);
+  while (entries.size() > kMostEntries) {
+    auto oldest = entries.end();
+    for (auto it = entries.begin(); it != entries.end(); ++it) {
+      // Another thread can only get it from the table.
+      const std::shared_ptr<Entry> &entry = it->second;
+      if (entry.use_count() == 1 &&
+          (oldest == entries.end() || entry->lastUse < oldest->second->lastUse))
+        oldest = it;
+    }
+    if (oldest == entries.end())
+      return;
+    removed.push_back(std::move(oldest->second));
+    entries.erase(oldest);
+  }
+}
+
+void Table::reset() {
+  new (&mutex) std::mutex;
+  for (auto it = entries.begin(); it != entries.end();)
+    it = it->second->isLoading ? entries.erase(it) : std::next(it);
+}
 
 /// An environment variable; empty: it is not set.
 static std::string getVariable(const char *name) {
@@ -79,20 +170,26 @@ static std::string findFolder() {
   return isOwn ? folder : "";
 }
 
-/// All of a file; empty: there is none.
-static std::string readFile(const std::string &path) {
-  File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string bytes;
+/// Appends at most `most` bytes of a file.
+static void readFrom(const File &file, size_t most, std::string &bytes) {
   char chunk[1 << 14];
-  ssize_t count;
-  while ((count = read(file.descriptor, chunk, sizeof(chunk))) > 0)
+  while (most > 0) {
+    ssize_t count = read(file.descriptor, chunk, std::min(most, sizeof(chunk)));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return;
     bytes.append(chunk, static_cast<size_t>(count));
-  return bytes;
+    most -= static_cast<size_t>(count);
+  }
 }
 
 /// This CPU: its name and features.
 static std::string describeCpu() {
-  std::string text = readFile("/proc/cpuinfo"), described;
+  // Much more than the first of several CPUs.
+  constexpr size_t kMostBytes = 1 << 16;
+  std::string text, described;
+  readFrom(File(open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC)), kMostBytes, text);
   // The first of several; the fields of x86-64, and of AArch64.
   text.resize(std::min(text.find("\n\n"), text.size()));
   for (const char *field : {"model name", "flags", "CPU part", "Features"}) {
@@ -121,14 +218,16 @@ static std::string takeLoaderError() {
   return text ? text : "a library: out of memory";
 }
 
-/// Loads a shared object from memory; an error, or empty.
-static std::string loadKernel(const char *image, size_t size,
-                              bngradKernel_t &kernel) {
+/// Loads a shared object from memory; an error, or empty. It is unloaded with
+/// the entry if `isUnloaded`.
+static std::string loadKernel(const std::string &image, bool isUnloaded,
+                              Entry &entry) {
   File file(memfd_create("bngrad", MFD_CLOEXEC));
   if (file.descriptor < 0)
     return "cannot create a file in memory";
-  for (size_t done = 0; done < size;) {
-    ssize_t count = write(file.descriptor, image + done, size - done);
+  for (size_t done = 0; done < image.size();) {
+    ssize_t count =
+        write(file.descriptor, image.data() + done, image.size() - done);
     if (count <= 0)
       return "cannot write a file in memory";
     done += static_cast<size_t>(count);
@@ -139,36 +238,49 @@ static std::string loadKernel(const char *image, size_t size,
   for (unsigned rest = number++; rest != 0; rest /= 2)
     path += rest % 2 == 0 ? "/" : "/.";
   path += "/fd/" + std::to_string(file.descriptor);
+  LoaderLock lock;
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return "cannot load " + takeLoaderError();
+  bngradKernel_t kernel = {};
   kernel.call = reinterpret_cast<bngradPackedFunction_t>(
       dlsym(library, kCompiledPackedName));
   kernel.get_workspace_size = reinterpret_cast<size_t (*)(void *const *)>(
       dlsym(library, kCompiledWorkspaceName));
-  if (kernel.call && kernel.get_workspace_size)
-    return "";
-  dlclose(library);
-  return std::string("expected ") + kCompiledPackedName + ", got none";
+  if (!kernel.call || !kernel.get_workspace_size) {
+    dlclose(library);
+    return std::string("expected ") + kCompiledPackedName + ", got none";
+  }
+  entry.kernel = kernel;
+  if (isUnloaded)
+    entry.library = library;
+  return "";
 }
 
 /// The shared object of a kernel, from the cache; empty: there is none. A file
-/// that is not as it was written does not count.
+/// that is not as it was written does not count, nor does one that is no
+/// regular file: a pipe or a device might have no end.
 static std::string readCached(const std::string &path,
                               const std::string &text) {
-  std::string bytes = readFile(path);
+  File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat status;
+  if (file.descriptor < 0 || fstat(file.descriptor, &status) != 0 ||
+      !S_ISREG(status.st_mode))
+    return "";
   CacheEntryHeader header;
-  if (bytes.size() < sizeof(header))
+  std::string start, rest;
+  readFrom(file, sizeof(header), start);
+  if (start.size() < sizeof(header))
     return "";
-  std::memcpy(&header, bytes.data(), sizeof(header));
-  size_t rest = bytes.size() - sizeof(header);
-  bool isWhole = header.textSize == text.size() &&
-                 header.imageSize == rest - text.size() &&
-                 rest >= text.size() &&
-                 bytes.compare(sizeof(header), text.size(), text) == 0;
-  if (!isWhole)
+  std::memcpy(&header, start.data(), sizeof(header));
+  auto size = static_cast<uint64_t>(status.st_size) - sizeof(header);
+  if (header.textSize != text.size() || size < text.size() ||
+      header.imageSize != size - text.size())
     return "";
-  std::string image = bytes.substr(sizeof(header) + text.size());
+  readFrom(file, size, rest);
+  if (rest.size() != size || rest.compare(0, text.size(), text) != 0)
+    return "";
+  std::string image = rest.substr(text.size());
   CacheEntryHeader expected = makeCacheEntryHeader(text, image);
   return std::memcmp(&header, &expected, sizeof(header)) == 0 ? image : "";
 }
@@ -180,6 +292,7 @@ static bngradCompileFunction_t findCompiler(std::string &error) {
     error = "BNGRAD_COMPILER is empty";
     return nullptr;
   }
+  LoaderLock lock;
   void *library =
       dlopen(given ? given : BNGRAD_COMPILER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   void *function = library ? dlsym(library, "bngradCompile") : nullptr;
@@ -188,21 +301,25 @@ static bngradCompileFunction_t findCompiler(std::string &error) {
   return reinterpret_cast<bngradCompileFunction_t>(function);
 }
 
-/// Compiles a kernel, and keeps it in the cache.
-static bool compile(const std::string &folder, const std::string &key,
-                    const std::string &text, const CompiledTarget &target,
-                    bngradKernel_t &kernel, bngradStatus_t &status,
-                    std::string &error) {
+/// The shared object of a kernel, which the compiler keeps in the cache; empty:
+/// an error.
+static std::string compile(const std::string &folder, const std::string &key,
+                           const std::string &text,
+                           const CompiledTarget &target, bngradStatus_t &status,
+                           std::string &error) {
   status = BNGRAD_COMPILER_NOT_FOUND;
   bngradCompileFunction_t compiler = findCompiler(error);
   if (!compiler)
-    return false;
+    return "";
+  // A fork that has begun before the compiler was loaded does not wait for it.
+  {
+    LoaderLock endOfFork;
+  }
   status = BNGRAD_INTERNAL_ERROR;
   struct Result {
-    bngradKernel_t &kernel;
-    std::string error;
+    std::string image;
     bool isOutOfMemory;
-  } result = {kernel, "", false};
+  } result = {"", false};
   char message[512] = "";
   bngradCompileRequest_t request = {};
   request.struct_size = sizeof(request);
@@ -219,7 +336,7 @@ static bool compile(const std::string &folder, const std::string &key,
     auto &result = *static_cast<Result *>(context);
     // The compiler has no exceptions.
     try {
-      result.error = loadKernel(image, size, result.kernel);
+      result.image.assign(image, size);
     } catch (const std::bad_alloc &) {
       result.isOutOfMemory = true;
     }
@@ -231,48 +348,52 @@ static bool compile(const std::string &folder, const std::string &key,
   int32_t code = [&]() noexcept { return compiler(&request); }();
   if (result.isOutOfMemory)
     throw std::bad_alloc();
-  if (code == 0)
-    error = result.error;
-  else if (code == 2)
+  if (code == 2)
     error = "expected libBNGradCompiler.so of version " BNGRAD_VERSION
             ", got another one";
-  else
+  else if (code != 0)
     error = *message ? message : "cannot compile";
-  return error.empty();
+  return code == 0 ? std::move(result.image) : "";
 }
 
-const bngradKernel_t *bngrad::findCompiledKernel(const std::string &text,
-                                                 const CompiledTarget &target,
-                                                 bngradStatus_t &status,
-                                                 std::string &error) {
+/// Loads the kernel of an entry, whose mutex is held.
+static void load(const std::string &source, const std::string &text,
+                 const CompiledTarget &target, Entry &entry,
+                 bngradStatus_t &status, std::string &error) {
+  std::string folder = findFolder(), key = makeKey(source), image;
+  if (!folder.empty())
+    image = readCached(folder + "/" + getCacheFileName(key), text);
+  if (image.empty())
+    image = compile(folder, key, text, target, status, error);
+  if (image.empty())
+    return;
+  status = BNGRAD_INTERNAL_ERROR;
+  error = loadKernel(image, /*isUnloaded=*/target.chip.empty(), entry);
+}
+
+std::shared_ptr<const bngradKernel_t>
+bngrad::findCompiledKernel(const std::string &text,
+                           const CompiledTarget &target, bngradStatus_t &status,
+                           std::string &error) {
   // All that its code depends on, in this version and on this CPU. The compiler
   // reads the variable, too.
   std::string source =
       getVariable("BNGRAD_ISA") + "\n" + target.library + target.chip + text;
-  static std::mutex mutex;
-  static std::map<std::string, std::shared_ptr<Entry>> entries;
-  std::shared_ptr<Entry> entry;
+  std::shared_ptr<Entry> entry = table->find(source);
+  std::shared_ptr<const bngradKernel_t> kernel(entry, &entry->kernel);
   {
-    std::lock_guard<std::mutex> lock(mutex);
-    std::shared_ptr<Entry> &found = entries[source];
-    if (!found)
-      found = std::make_shared<Entry>();
-    entry = found;
+    std::lock_guard<std::mutex> lock(entry->mutex);
+    if (kernel->call)
+      return kernel;
+    struct Loading {
+      explicit Loading(Entry &entry) : entry(entry) { entry.isLoading = true; }
+      ~Loading() { entry.isLoading = false; }
+      Entry &entry;
+    } loading(*entry);
+    load(source, text, target, *entry, status, error);
+    if (!kernel->call)
+      return nullptr;
   }
-  std::lock_guard<std::mutex> lock(entry->mutex);
-  if (entry->isLoaded)
-    return &entry->kernel;
-  std::string folder = findFolder(), key = makeKey(source);
-  std::string image;
-  if (!folder.empty())
-    image = readCached(folder + "/" + getCacheFileName(key), text);
-  if (image.empty()) {
-    entry->isLoaded =
-        compile(folder, key, text, target, entry->kernel, status, error);
-  } else {
-    status = BNGRAD_INTERNAL_ERROR;
-    error = loadKernel(image.data(), image.size(), entry->kernel);
-    entry->isLoaded = error.empty();
-  }
-  return entry->isLoaded ? &entry->kernel : nullptr;
+  table->removeOld();
+  return kernel;
 }

@@ -11,6 +11,7 @@
 
 #include "../Kernels/Kernels.h"
 
+#include <memory>
 #include <string>
 
 namespace bngrad {
@@ -32,15 +33,15 @@ struct CompiledTarget {
 
 /// The kernel of the MLIR `text`, whose public function is called
 /// kCompiledName: of an earlier call, of the cache on disk, or compiled by
-/// libBNGradCompiler.so. It lives as long as the process. Calls for one text
-/// wait for the first of them.
+/// libBNGradCompiler.so. Calls for one text wait for the first of them. The
+/// process keeps the last kernels; an older one is unloaded when nobody holds
+/// it any more, unless it is for a GPU, which may still run it.
 ///
 /// Errors: null; `error` is one line, and `status` BNGRAD_COMPILER_NOT_FOUND
 ///         or BNGRAD_INTERNAL_ERROR. Throws std::bad_alloc.
-const bngradKernel_t *findCompiledKernel(const std::string &text,
-                                         const CompiledTarget &target,
-                                         bngradStatus_t &status,
-                                         std::string &error);
+std::shared_ptr<const bngradKernel_t>
+findCompiledKernel(const std::string &text, const CompiledTarget &target,
+                   bngradStatus_t &status, std::string &error);
 
 } // namespace bngrad
 

@@ -8,10 +8,12 @@
 
 #include "CudaDevice.h"
 
+#include "../Immortal.h"
+#include "Loader.h"
+
 #include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
-#include <mutex>
 
 using namespace bngrad;
 
@@ -47,16 +49,19 @@ static bool loadLibrary(const char *name, CudaLibrary &library,
 
 const CudaLibrary *bngrad::loadCudaLibrary(bngradDevice_t kind,
                                            std::string &error) {
-  static std::mutex mutex;
-  static CudaLibrary libraries[2];
-  static bool isLoaded[2];
+  struct Slot {
+    CudaLibrary library;
+    bool isLoaded = false;
+  };
+  LoaderLock lock;
+  static Immortal<Slot> emulator, cuda;
   bool isEmulator = kind == BNGRAD_DEVICE_CUDA_EMULATOR;
-  std::lock_guard<std::mutex> lock(mutex);
-  if (!isLoaded[isEmulator])
-    isLoaded[isEmulator] = loadLibrary(isEmulator ? BNGRAD_CUDA_EMULATOR_LIBRARY
-                                                  : BNGRAD_CUDA_RUNTIME_LIBRARY,
-                                       libraries[isEmulator], error);
-  return isLoaded[isEmulator] ? &libraries[isEmulator] : nullptr;
+  Slot &slot = isEmulator ? *emulator : *cuda;
+  if (!slot.isLoaded)
+    slot.isLoaded = loadLibrary(isEmulator ? BNGRAD_CUDA_EMULATOR_LIBRARY
+                                           : BNGRAD_CUDA_RUNTIME_LIBRARY,
+                                slot.library, error);
+  return slot.isLoaded ? &slot.library : nullptr;
 }
 
 CudaScope::CudaScope(const CudaLibrary &library, int device, void *stream)

@@ -10,6 +10,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 
 /// Of a thread; no destructor, so that the library may be unloaded.
 static thread_local char text[4096];
@@ -20,6 +21,11 @@ bngradStatus_t bngrad::fail(bngradStatus_t status, const char *format, ...) {
   vsnprintf(text, sizeof(text), format, arguments);
   va_end(arguments);
   return status;
+}
+
+bngrad::ErrorText::ErrorText() {
+  static_assert(sizeof(text) == sizeof(::text), "the whole text");
+  std::memcpy(text, ::text, sizeof(text));
 }
 
 bngradStatus_t bngrad::getStatus(int32_t code) {

@@ -18,6 +18,16 @@ namespace bngrad {
 [[gnu::format(printf, 2, 3)]] bngradStatus_t fail(bngradStatus_t status,
                                                   const char *format, ...);
 
+/// A copy of the text of bngradGetLastError().
+class ErrorText {
+public:
+  ErrorText();
+  const char *get() const { return text; }
+
+private:
+  char text[4096];
+};
+
 /// The status of a call whose kernel has returned `code`.
 bngradStatus_t getStatus(int32_t code);
 

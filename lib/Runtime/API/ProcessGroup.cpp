@@ -9,10 +9,10 @@
 #include "ProcessGroup.h"
 
 #include "Error.h"
+#include "Loader.h"
 
 #include <dlfcn.h>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <type_traits>
 
@@ -42,10 +42,9 @@ static const char *loadDistributed(DistributedLibrary &library) {
 
 /// The library, which stays loaded; null and a reason.
 static const DistributedLibrary *getLibrary(const char *&reason) {
-  static std::mutex mutex;
   static DistributedLibrary library;
   static bool isLoaded;
-  std::lock_guard<std::mutex> lock(mutex);
+  LoaderLock lock;
   if (!isLoaded)
     reason = loadDistributed(library);
   isLoaded |= !reason;

@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Immortal.h"
 #include "Abi.h"
-#include "Immortal.h"
 #include "Module.h"
 
 #include <map>

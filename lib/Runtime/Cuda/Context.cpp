@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Context.h"
+#include "../Immortal.h"
 #include "Abi.h"
-#include "Immortal.h"
 
 #include <map>
 #include <memory>

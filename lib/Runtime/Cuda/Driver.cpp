@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Driver.h"
+#include "../Immortal.h"
 #include "Errors.h"
-#include "Immortal.h"
 
 #include <atomic>
 #include <cstdlib>

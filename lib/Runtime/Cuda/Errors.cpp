@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Errors.h"
+#include "../Immortal.h"
 #include "Abi.h"
-#include "Immortal.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GraphMemory.h"
-#include "Immortal.h"
+#include "../Immortal.h"
 #include "Memory.h"
 
 #include <iterator>

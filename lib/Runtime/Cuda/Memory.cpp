@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Memory.h"
+#include "../Immortal.h"
 #include "Abi.h"
 #include "GraphMemory.h"
-#include "Immortal.h"
 #include "Nvtx.h"
 #include "Streams.h"
 

@@ -13,9 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Streams.h"
+#include "../Immortal.h"
 #include "Abi.h"
 #include "Context.h"
-#include "Immortal.h"
 #include "Nvtx.h"
 
 #include <map>

@@ -482,6 +482,8 @@ bool Group::isOver(Request &request, double elapsed, double timeout) {
   if (!hasEnded())
     return false;
   --numUnwaited;
+  // In the order of events: another thread may start an all-reduce after this.
+  log(rank, "ends all-reduce", request);
   return true;
 }
 
@@ -492,7 +494,6 @@ int Group::wait(Request &request) {
   Pause pause;
   while (!isOver(request, pause.getSeconds(), timeout))
     pause.wait();
-  log(rank, "ends all-reduce", request);
   if (request.state == Request::State::Failed)
     return fail(request.error);
   if (request.bytes > 0)

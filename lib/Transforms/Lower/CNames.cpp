@@ -51,7 +51,8 @@ static const auto &getNames() {
     llvm::StringMap<const Row *> exact;
     SmallVector<std::pair<StringRef, const Row *>> prefixes;
   };
-  static const Names names = [] {
+  // Never destroyed: threads may compile while the process ends.
+  static const Names &names = *new Names([] {
     Names result;
     for (const Row &row : kRows) {
       SmallVector<StringRef> words;
@@ -64,7 +65,7 @@ static const auto &getNames() {
       }
     }
     return result;
-  }();
+  }());
   return names;
 }
 
@@ -138,7 +139,7 @@ static bool isOfRuntime(StringRef name) {
 
 /// Whether LLVM takes `name` for a function of the library of C.
 static bool isKnownToLLVM(StringRef name) {
-  static const llvm::TargetLibraryInfoImpl library(
+  static const auto &library = *new llvm::TargetLibraryInfoImpl(
       llvm::Triple("x86_64-unknown-linux-gnu"));
   llvm::LibFunc function;
   return library.getLibFunc(name, function);

@@ -67,7 +67,11 @@ static void replaceChecks(func::FuncOp function, EmitSizeError emitError,
     if (size_t start = message.find("\n^ "); start != StringRef::npos)
       message = message.substr(start + 3).split('\n').first;
     int64_t number = errors.size();
-    errors.push_back({loc, message.str(), sizes[0] != nullptr});
+    bool hasSizes = sizes[0] != nullptr;
+    // "at least 0", but "that of source, 5".
+    bool needsComma = hasSizes && !message.ends_with(" at least") &&
+                      !message.ends_with(" at most");
+    errors.push_back({loc, message.str() + (needsComma ? "," : ""), hasSizes});
 
     Value isTrue = arith::ConstantIntOp::create(b, loc, 1, 1);
     Value isWrong = arith::XOrIOp::create(b, loc, op.getArg(), isTrue);
@@ -398,7 +402,7 @@ static LogicalResult describe(func::FuncOp function) {
   for (const SizeError &error : errors) {
     std::string &text = texts.emplace_back(escapeFormat(error.message));
     if (error.hasSizes)
-      text += ", %lld, got %lld";
+      text += " %lld, got %lld";
     // The same wherever the file is.
     if (auto place = error.loc->findInstanceOf<FileLineColLoc>();
         place && place.getLine() != 0)

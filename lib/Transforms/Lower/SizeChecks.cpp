@@ -115,8 +115,12 @@ private:
   void verifyEqual(Value actual, Value expected, const Twine &message) {
     verify(CmpIPredicate::eq, actual, expected, message);
   }
-  void verifyNotNegative(Value size, const Twine &message) {
-    verify(CmpIPredicate::sge, size, constant(0), message);
+  void verifyNotNegative(Value size, const Twine &what) {
+    verifyAtLeast(size, 0, what);
+  }
+  void verifyAtLeast(Value actual, int64_t least, const Twine &what) {
+    verify(CmpIPredicate::sge, actual, constant(least),
+           "expected " + what + " to be at least");
   }
   Value multiply(ValueRange sizes);
   std::pair<Value, Value> multiplySigned(Value lhs, Value rhs);
@@ -198,7 +202,7 @@ void SizeChecks::checkSlice(OffsetSizeAndStrideOpInterface op, Value whole,
     Value count = toValue(size), zero = constant(0), one = constant(1);
     std::string where = " of the slice in dim " + std::to_string(dim);
     std::string limit = " to be at most the size of " + name.str();
-    verifyNotNegative(count, "expected size" + where + " to be at least 0");
+    verifyNotNegative(count, "size" + where);
     verify(CmpIPredicate::ule, start, room, "expected offset" + where + limit);
     auto [last, fits] = multiplySigned(subtract(count, one), toValue(stride));
     last = arith::AddIOp::create(b, loc, start, last);
@@ -238,10 +242,8 @@ template <typename Op> void SizeChecks::checkInsertion(Op op) {
 void SizeChecks::check(tensor::PadOp op) {
   for (auto [dim, low, high] :
        llvm::enumerate(op.getMixedLowPad(), op.getMixedHighPad())) {
-    verifyNotNegative(toValue(low), "expected low padding of dim " +
-                                        Twine(dim) + " to be at least 0");
-    verifyNotNegative(toValue(high), "expected high padding of dim " +
-                                         Twine(dim) + " to be at least 0");
+    verifyNotNegative(toValue(low), "low padding of dim " + Twine(dim));
+    verifyNotNegative(toValue(high), "high padding of dim " + Twine(dim));
     if (!op.getResultType().isDynamicDim(dim))
       verifyEqual(
           arith::AddIOp::create(
@@ -320,17 +322,16 @@ void SizeChecks::check(bufferization::MaterializeInDestinationOp op) {
 void SizeChecks::checkNewSizes(ValueRange sizes) {
   for (auto [i, size] : llvm::enumerate(sizes))
     if (!isa_and_present<memref::DimOp, tensor::DimOp>(size.getDefiningOp()))
-      verifyNotNegative(size, "expected dynamic size " + Twine(i) +
-                                  " to be at least 0");
+      verifyNotNegative(size, "dynamic size " + Twine(i));
 }
 
 void SizeChecks::checkSteps(ValueRange steps) {
   for (Value step : steps) {
     if (getConstantIntValue(step))
       continue; // The verifiers have checked it.
-    Value one =
-        arith::ConstantOp::create(b, loc, b.getIntegerAttr(step.getType(), 1));
-    verify(CmpIPredicate::sge, step, one, "expected step to be at least 1");
+    if (!step.getType().isIndex())
+      step = arith::IndexCastOp::create(b, loc, b.getIndexType(), step);
+    verifyAtLeast(step, 1, "step");
   }
 }
 
@@ -403,8 +404,7 @@ void SizeChecks::check(memref::ReinterpretCastOp op) {
         zero = constant(0);
   for (auto [dim, size] : llvm::enumerate(sizes)) {
     if (op.isDynamicSize(dim))
-      verifyNotNegative(size, "expected size of dim " + Twine(dim) +
-                                  " of the cast to be at least 0");
+      verifyNotNegative(size, "size of dim " + Twine(dim) + " of the cast");
     isEmpty = arith::OrIOp::create(b, loc, isEmpty,
                                    compare(CmpIPredicate::eq, size, zero));
   }
@@ -448,12 +448,12 @@ void SizeChecks::check(memref::ViewOp op) {
 /// Checks that `count` elements from `index` on are in `dim`.
 void SizeChecks::checkIndex(Value shaped, int64_t dim, Value index,
                             int64_t count) {
-  std::string name = "expected index of dim " + std::to_string(dim);
-  verifyNotNegative(index, name + " to be at least 0");
+  std::string name = "index of dim " + std::to_string(dim);
+  verifyNotNegative(index, name);
   verify(CmpIPredicate::sle, index,
          subtract(sizeOf(shaped, dim), constant(count)),
-         name + " to be at most its size less the " + Twine(count) +
-             " elements of the access");
+         "expected " + name + " to be at most its size less the " +
+             Twine(count) + " elements of the access");
 }
 
 void SizeChecks::checkVector(Value base, ValueRange indices, VectorType type) {
@@ -484,11 +484,11 @@ void SizeChecks::check(VectorTransferOpInterface op) {
     if (isChecked) {
       // Upstream computes the mask of what is there with 32 bits.
       constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-      std::string name = "expected index of dim " + std::to_string(dim);
-      verifyNotNegative(index, name + " to be at least 0");
+      std::string name = "index of dim " + std::to_string(dim);
+      verifyNotNegative(index, name);
       verify(CmpIPredicate::sle, subtract(index, sizeOf(base, dim)),
              constant(kMost),
-             name + " to be at most " + Twine(kMost) + " beyond its size");
+             "expected " + name + " less its size to be at most");
     } else {
       checkIndex(base, dim, index, count);
     }

@@ -55,7 +55,8 @@ HostCpu HostCpu::get() {
   int index = bngradReadInstructionSet(error, sizeof(error));
   if (index >= 0)
     return restrictTo(bngradInstructionSets[index]);
-  static const HostCpu whole = findWhole();
+  // Never destroyed: threads may compile while the process ends.
+  static const HostCpu &whole = *new HostCpu(findWhole());
   return whole;
 }
 

@@ -5,10 +5,10 @@ gradients without a ready kernel. It imports nothing but the standard library.
 """
 
 from bngrad_compiler._library import (Failure, check_device, create,
-                                      cuda_errors, destroy, library_path,
+                                      cuda_errors, library_path,
                                       print_program, run_passes, version)
 
 __all__ = [
-    "Failure", "check_device", "create", "cuda_errors", "destroy",
-    "library_path", "print_program", "run_passes", "version",
+    "Failure", "check_device", "create", "cuda_errors", "library_path",
+    "print_program", "run_passes", "version",
 ]

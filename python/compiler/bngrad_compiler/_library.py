@@ -8,12 +8,15 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-_TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 _ON_ERROR = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
 
 
 class _Take(ctypes.Structure):
-    _fields_ = [("function", _TAKE), ("context", ctypes.c_void_p)]
+    _fields_ = [("function", ctypes.c_void_p), ("context", ctypes.c_void_p)]
+
+
+class _Text(ctypes.Structure):
+    _fields_ = [("text", ctypes.c_void_p), ("size", ctypes.c_size_t)]
 
 
 class _Request(ctypes.Structure):
@@ -63,6 +66,8 @@ def _load() -> ctypes.CDLL:
     library.bngradCreateProgram.argtypes = [request, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(_Entries)]
     library.bngradDestroyProgram.argtypes = [ctypes.c_void_p]
     library.bngradDestroyProgram.restype = None
+    library.bngradFreeText.argtypes = [ctypes.POINTER(_Text)]
+    library.bngradFreeText.restype = None
     library.bngradPrintProgram.argtypes = [request, ctypes.c_char_p]
     library.bngradRunPasses.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p,
                                         ctypes.POINTER(ctypes.c_char_p), ctypes.c_size_t, _Take]
@@ -82,18 +87,17 @@ class _Result:
     """The text that a function of the library returns."""
 
     def __init__(self) -> None:
-        self.text = ""
-        # Without a reference the function would be freed.
-        self._function = _TAKE(self._set)
-        self.take = _Take(self._function, None)
-
-    def _set(self, _context: int | None, text: int, size: int) -> None:
-        self.text = ctypes.string_at(text, size).decode(errors="replace")
+        self._text = _Text()
+        self.take = _Take(ctypes.cast(_load().bngradTakeText, ctypes.c_void_p), ctypes.addressof(self._text))
 
     def get(self, status: int) -> str:
+        try:
+            text = ctypes.string_at(self._text.text, self._text.size).decode(errors="replace")
+        finally:
+            _load().bngradFreeText(ctypes.byref(self._text))
         if status != 0:
-            raise Failure(json.loads(self.text))
-        return self.text
+            raise Failure(json.loads(text))
+        return text
 
 
 def _make_request(result: _Result, text: bytes, entry: bytes | None, schedule: bytes | None,
@@ -103,24 +107,26 @@ def _make_request(result: _Result, text: bytes, entry: bytes | None, schedule: b
 
 
 def create(text: bytes, entry: bytes | None, schedule: bytes | None,
-           chips: bytes | None) -> tuple[int, tuple[int, ...], dict[str, Any]]:
+           chips: bytes | None) -> tuple[tuple[int, int], tuple[int, ...], dict[str, Any]]:
     """Compiles a program; `chips`: GPUs, or None for the CPU.
 
-    Returns its handle, the addresses of its entries, 0 where there is none, and
-    its description. Raises Failure.
+    Returns the function that frees it and the function's argument, the addresses of
+    its entries, 0 where there is none, and its description. Raises Failure.
     """
     result, handle, entries = _Result(), ctypes.c_void_p(), _Entries()
     request = _make_request(result, text, entry, schedule, chips)
     status = _load().bngradCreateProgram(ctypes.byref(request), ctypes.byref(handle), ctypes.byref(entries))
-    description: dict[str, Any] = json.loads(result.get(status))
+    try:
+        description: dict[str, Any] = json.loads(result.get(status))
+    except BaseException:
+        if handle.value is not None:
+            _load().bngradDestroyProgram(handle)
+        raise
     addresses = tuple(getattr(entries, name) or 0 for name in _ENTRIES)
     assert handle.value is not None
-    return handle.value, addresses, description
-
-
-def destroy(handle: int) -> None:
-    """Frees a program, of which no call runs."""
-    _load().bngradDestroyProgram(handle)
+    destroy = ctypes.cast(_load().bngradDestroyProgram, ctypes.c_void_p).value
+    assert destroy is not None
+    return (destroy, handle.value), addresses, description
 
 
 def print_program(text: bytes, entry: bytes | None, schedule: bytes | None, chips: bytes | None, form: bytes) -> str:

@@ -112,7 +112,17 @@ static bool checkOperands(const Operands &operands) {
                 static_cast<long long>(operands.input.rank));
   if (!operands.mean.isStridedOnCpu)
     return fail("mean: expected a strided tensor on the CPU");
-  return true;
+  const char *statistic = operands.options.statistic == BNGRAD_STATISTIC_INV_STD
+                              ? "inv_std"
+                              : "variance";
+  return operands.gradOutput.verifyStorage("grad_output") &&
+         operands.input.verifyStorage("input") &&
+         operands.scale.verifyStorage("scale") &&
+         operands.mean.verifyStorage("mean") &&
+         operands.statistic.verifyStorage(statistic) &&
+         operands.mask.verifyStorage("mask") &&
+         operands.sums.verifyStorage("sums") &&
+         operands.count.verifyStorage("count");
 }
 
 //===----------------------------------------------------------------------===//

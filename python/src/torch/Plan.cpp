@@ -48,6 +48,8 @@ static void runThreads(void *, int n, void (*body)(void *, int, int),
     runRange(0, n, &loop);
 }
 
+/// Two threads may make it at once. The child of a fork could wait for ever for
+/// one that makes it alone.
 static std::atomic<bngradHandle_t> sharedHandle;
 
 static bngradStatus_t createHandle(bngradHandle_t &handle) {
@@ -318,7 +320,7 @@ static bool getData(const Problem &problem,
       return false;
     if (!isResult)
       data[i] = const_cast<void *>(constant);
-    if (!data[i])
+    if (!data[i] && tensor->isEmpty())
       data[i] = &none;
   }
   return true;

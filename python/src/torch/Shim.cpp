@@ -154,6 +154,29 @@ StableIValue Tensor::release() {
   return pack(std::exchange(handle, nullptr));
 }
 
+bool Tensor::isEmpty() const {
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (sizes[dim] == 0)
+      return true;
+  return false;
+}
+
+bool Tensor::verifyStorage(const char *name) const {
+  if (!handle || !isStridedOnCpu || isEmpty())
+    return true;
+  int64_t size = 0, end = 0;
+  if (aoti_torch_get_storage_size(handle, &size) ||
+      aoti_torch_get_storage_offset(handle, &end))
+    return failByTorch("aoti_torch_get_storage_size");
+  for (int64_t dim = 0; dim < rank; ++dim)
+    end += (sizes[dim] - 1) * strides[dim];
+  end = (end + 1) * static_cast<int64_t>(aoti_torch_dtype_element_size(dtype));
+  return end <= size ||
+         fail("%s: expected a storage of at least %lld bytes, "
+              "got %lld",
+              name, static_cast<long long>(end), static_cast<long long>(size));
+}
+
 bool Tensor::getData(const void *&data) const {
   data = nullptr;
   if (handle && torch_get_const_data_ptr(handle, &data))

@@ -88,6 +88,13 @@ public:
   explicit operator bool() const { return handle != nullptr; }
   AtenTensorHandle get() const { return handle; }
 
+  /// Whether there are no elements.
+  bool isEmpty() const;
+
+  /// Checks that the storage of a strided tensor has its elements, as it may
+  /// have been resized since. The error calls the tensor `name`.
+  bool verifyStorage(const char *name) const;
+
   /// The data, for reading and for writing.
   bool getData(const void *&data) const;
   bool getMutableData(void *&data) const;

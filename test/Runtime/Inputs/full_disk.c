@@ -1,5 +1,4 @@
-/* Preloaded, it makes the folder FULL_DISK one of a full disk: it has no space, and with FULL_DISK_WRITE=1 writing to
- * its files fails. */
+/* Preloaded, it makes the folder FULL_DISK one of a full disk: writing to its files fails. */
 
 #include <errno.h>
 #include <limits.h>
@@ -7,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 /* Both may have links. */
@@ -20,21 +18,11 @@ static int is_full(const char *path) {
 }
 
 ssize_t write(int file, const void *data, size_t size) {
-  const char *fails = getenv("FULL_DISK_WRITE");
-  if (fails && *fails == '1') {
-    char link[64], path[4096] = "";
-    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    if (readlink(link, path, sizeof path - 1) > 0 && is_full(path)) {
-      errno = ENOSPC;
-      return -1;
-    }
+  char link[64], path[4096] = "";
+  snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+  if (readlink(link, path, sizeof path - 1) > 0 && is_full(path)) {
+    errno = ENOSPC;
+    return -1;
   }
   return syscall(SYS_write, file, data, size);
-}
-
-int statfs(const char *path, struct statfs *space) {
-  int status = (int)syscall(SYS_statfs, path, space);
-  if (status == 0 && is_full(path))
-    space->f_bavail = 0;
-  return status;
 }

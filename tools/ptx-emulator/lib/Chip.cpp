@@ -25,10 +25,10 @@ Chip findChip(const std::string &name) {
   // they are distributed over processing clusters differs from board to board;
   // with these of sm_90, clusters of 8 run on 120 of them, as observed on H100
   // (CUTLASS, issue 1921).
-  static const struct {
+  const struct {
     unsigned number;
     Chip chip;
-  } kChips[] = {
+  } chips[] = {
       {75, {"", 64 << 10, 40, 1024, false, {}}},
       {80, {"", 163 << 10, 108, 2048, false, {}}},
       {86, {"", 99 << 10, 84, 1536, false, {}}},
@@ -39,8 +39,8 @@ Chip findChip(const std::string &name) {
       {120, {"", 99 << 10, 188, 1536, true, {}}},
   };
   unsigned number = chipNumber(name);
-  Chip result = kChips[0].chip;
-  for (const auto &entry : kChips)
+  Chip result = chips[0].chip;
+  for (const auto &entry : chips)
     if (entry.number <= number)
       result = entry.chip;
   result.name = name;

@@ -18,7 +18,8 @@
 namespace bngrad::ptx {
 
 const DecodeTable &decodeTable() {
-  static const DecodeTable table = [] {
+  // Never destroyed, as threads may launch while the process ends.
+  static const DecodeTable &table = *new DecodeTable([] {
     DecodeTable result;
     addMoveInstructions(result);
     addIntegerInstructions(result);
@@ -35,7 +36,7 @@ const DecodeTable &decodeTable() {
     addAsyncCopyInstructions(result);
     addControlInstructions(result);
     return result;
-  }();
+  }());
   return table;
 }
 
@@ -349,13 +350,13 @@ bool Decoder::decodeCall(Inst inst) {
 /// Whether an instruction only computes registers from registers. What it
 /// computes of uninitialised values is harmless unless it is used.
 static bool isArithmetic(const std::string &name) {
-  static const std::unordered_set<std::string_view> kNames = {
+  static const auto &names = *new std::unordered_set<std::string_view>{
       "abs",  "add",  "bfe",   "bfi",  "bfind", "bmsk",    "brev", "clz",
       "cnot", "cos",  "cvt",   "cvta", "div",   "dp2a",    "dp4a", "ex2",
       "fma",  "lg2",  "mad",   "max",  "min",   "mul",     "neg",  "popc",
       "rcp",  "rem",  "rsqrt", "sad",  "set",   "setp",    "shf",  "sin",
       "slct", "sqrt", "sub",   "tanh", "testp", "copysign"};
-  return kNames.count(name) != 0;
+  return names.count(name) != 0;
 }
 
 /// The carry has no state of its own.
@@ -463,10 +464,9 @@ bool Decoder::decode(const Function &kernel) {
   if (!decodeFunction(kernel))
     return false;
   // The end of the body is an exit.
-  static const Instruction kExit = {"", false, {"exit"}, {}};
   scopes.emplace_back();
   Statement exit;
-  exit.code = kExit;
+  exit.code.name = {"exit"};
   exit.line = line;
   if (!decodeInstruction(exit))
     return false;

@@ -17,7 +17,7 @@
 namespace bngrad::ptx {
 
 const SyntaxOperand &Decoder::operand(unsigned i) const {
-  static const SyntaxOperand none;
+  static const SyntaxOperand &none = *new SyntaxOperand;
   return i < numOperands() ? instruction->operands[i] : none;
 }
 
@@ -56,15 +56,16 @@ Column Decoder::constant(uint64_t bits) {
 
 /// The offsets of the reserved shared memory, from sm_80 on. It has one part.
 bool Decoder::reservedOffset(const std::string &name, Column &column) {
-  static const std::unordered_map<std::string_view, uint32_t> kOffsets = {
-      {"%reserved_smem_offset_begin", kSharedBase - kReservedBytes},
-      {"%reserved_smem_offset_end", kSharedBase},
-      {"%reserved_smem_offset_cap", kReservedBytes},
-      {"%reserved_smem_offset_0", kSharedBase - kReservedBytes},
-      {"%reserved_smem_offset_1", kSharedBase - kReservedBytes},
-  };
-  auto found = kOffsets.find(name);
-  if (found == kOffsets.end() || chipNumber(module.target) < 80)
+  static const auto &offsets =
+      *new std::unordered_map<std::string_view, uint32_t>{
+          {"%reserved_smem_offset_begin", kSharedBase - kReservedBytes},
+          {"%reserved_smem_offset_end", kSharedBase},
+          {"%reserved_smem_offset_cap", kReservedBytes},
+          {"%reserved_smem_offset_0", kSharedBase - kReservedBytes},
+          {"%reserved_smem_offset_1", kSharedBase - kReservedBytes},
+      };
+  auto found = offsets.find(name);
+  if (found == offsets.end() || chipNumber(module.target) < 80)
     return false;
   program.reservedSharedBytes = kReservedBytes;
   column = constant(found->second);
@@ -72,55 +73,56 @@ bool Decoder::reservedOffset(const std::string &name, Column &column) {
 }
 
 bool Decoder::special(const std::string &name, Column &column) {
-  static const std::unordered_map<std::string_view, Special> kSpecials = {
-      {"%tid.x", Special::TidX},
-      {"%tid.y", Special::TidY},
-      {"%tid.z", Special::TidZ},
-      {"%ntid.x", Special::NtidX},
-      {"%ntid.y", Special::NtidY},
-      {"%ntid.z", Special::NtidZ},
-      {"%ctaid.x", Special::CtaidX},
-      {"%ctaid.y", Special::CtaidY},
-      {"%ctaid.z", Special::CtaidZ},
-      {"%nctaid.x", Special::NctaidX},
-      {"%nctaid.y", Special::NctaidY},
-      {"%nctaid.z", Special::NctaidZ},
-      {"%laneid", Special::LaneId},
-      {"%warpid", Special::WarpId},
-      {"%nwarpid", Special::NwarpId},
-      {"%smid", Special::SmId},
-      {"%nsmid", Special::NsmId},
-      {"%gridid", Special::GridId},
-      {"%clusterid.x", Special::ClusterIdX},
-      {"%clusterid.y", Special::ClusterIdY},
-      {"%clusterid.z", Special::ClusterIdZ},
-      {"%nclusterid.x", Special::NclusterIdX},
-      {"%nclusterid.y", Special::NclusterIdY},
-      {"%nclusterid.z", Special::NclusterIdZ},
-      {"%cluster_ctaid.x", Special::ClusterCtaidX},
-      {"%cluster_ctaid.y", Special::ClusterCtaidY},
-      {"%cluster_ctaid.z", Special::ClusterCtaidZ},
-      {"%cluster_nctaid.x", Special::ClusterNctaidX},
-      {"%cluster_nctaid.y", Special::ClusterNctaidY},
-      {"%cluster_nctaid.z", Special::ClusterNctaidZ},
-      {"%cluster_ctarank", Special::ClusterCtaRank},
-      {"%cluster_nctarank", Special::ClusterNctaRank},
-      {"%is_explicit_cluster", Special::IsExplicitCluster},
-      {"%lanemask_eq", Special::LanemaskEq},
-      {"%lanemask_le", Special::LanemaskLe},
-      {"%lanemask_lt", Special::LanemaskLt},
-      {"%lanemask_ge", Special::LanemaskGe},
-      {"%lanemask_gt", Special::LanemaskGt},
-      {"%dynamic_smem_size", Special::DynamicSmemSize},
-      {"%total_smem_size", Special::TotalSmemSize},
-      {"%aggr_smem_size", Special::AggrSmemSize},
-      // The driver has the address of a workspace of the grid here.
-      {"%envreg1", Special::GridWorkspaceHigh},
-      {"%envreg2", Special::GridWorkspaceLow},
-      {"WARP_SZ", Special::WarpSize},
-  };
-  auto found = kSpecials.find(name);
-  if (found == kSpecials.end())
+  static const auto &specials =
+      *new std::unordered_map<std::string_view, Special>{
+          {"%tid.x", Special::TidX},
+          {"%tid.y", Special::TidY},
+          {"%tid.z", Special::TidZ},
+          {"%ntid.x", Special::NtidX},
+          {"%ntid.y", Special::NtidY},
+          {"%ntid.z", Special::NtidZ},
+          {"%ctaid.x", Special::CtaidX},
+          {"%ctaid.y", Special::CtaidY},
+          {"%ctaid.z", Special::CtaidZ},
+          {"%nctaid.x", Special::NctaidX},
+          {"%nctaid.y", Special::NctaidY},
+          {"%nctaid.z", Special::NctaidZ},
+          {"%laneid", Special::LaneId},
+          {"%warpid", Special::WarpId},
+          {"%nwarpid", Special::NwarpId},
+          {"%smid", Special::SmId},
+          {"%nsmid", Special::NsmId},
+          {"%gridid", Special::GridId},
+          {"%clusterid.x", Special::ClusterIdX},
+          {"%clusterid.y", Special::ClusterIdY},
+          {"%clusterid.z", Special::ClusterIdZ},
+          {"%nclusterid.x", Special::NclusterIdX},
+          {"%nclusterid.y", Special::NclusterIdY},
+          {"%nclusterid.z", Special::NclusterIdZ},
+          {"%cluster_ctaid.x", Special::ClusterCtaidX},
+          {"%cluster_ctaid.y", Special::ClusterCtaidY},
+          {"%cluster_ctaid.z", Special::ClusterCtaidZ},
+          {"%cluster_nctaid.x", Special::ClusterNctaidX},
+          {"%cluster_nctaid.y", Special::ClusterNctaidY},
+          {"%cluster_nctaid.z", Special::ClusterNctaidZ},
+          {"%cluster_ctarank", Special::ClusterCtaRank},
+          {"%cluster_nctarank", Special::ClusterNctaRank},
+          {"%is_explicit_cluster", Special::IsExplicitCluster},
+          {"%lanemask_eq", Special::LanemaskEq},
+          {"%lanemask_le", Special::LanemaskLe},
+          {"%lanemask_lt", Special::LanemaskLt},
+          {"%lanemask_ge", Special::LanemaskGe},
+          {"%lanemask_gt", Special::LanemaskGt},
+          {"%dynamic_smem_size", Special::DynamicSmemSize},
+          {"%total_smem_size", Special::TotalSmemSize},
+          {"%aggr_smem_size", Special::AggrSmemSize},
+          // The driver has the address of a workspace of the grid here.
+          {"%envreg1", Special::GridWorkspaceHigh},
+          {"%envreg2", Special::GridWorkspaceLow},
+          {"WARP_SZ", Special::WarpSize},
+      };
+  auto found = specials.find(name);
+  if (found == specials.end())
     return reservedOffset(name, column);
   program.usesGridWorkspace |= found->second == Special::GridWorkspaceLow;
   auto inserted = specialColumns.try_emplace(uint8_t(found->second), 0);

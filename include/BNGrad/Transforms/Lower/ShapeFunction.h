@@ -20,7 +20,7 @@ namespace mlir::bngrad {
 struct SizeError {
   Location loc;
   std::string message;
-  /// Whether the report has the two sizes.
+  /// Whether the report has the two sizes, which continue the message.
   bool hasSizes;
 };
 

@@ -1,0 +1,167 @@
+//===- Nesting.cpp - a limit of nesting in MLIR's text --------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Dialect/Nesting.h"
+
+#include "mlir/Bytecode/BytecodeReader.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Location.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MemoryBufferRef.h"
+
+using namespace mlir;
+
+/// More than programs have. Upstream crashes from some thousands on, with a
+/// stack of 8 MiB.
+static constexpr unsigned kMostNesting = 256;
+
+namespace {
+/// Finds where a text is nested too deeply.
+class NestingScanner {
+public:
+  explicit NestingScanner(StringRef text) : text(text) {}
+
+  /// The place; npos: there is none.
+  size_t find();
+
+private:
+  struct Bracket {
+    char open;
+    /// Operators of an affine expression so far.
+    unsigned numOperators = 0;
+  };
+
+  /// Skips what starts at the place and has no brackets: a text or a comment.
+  bool skipQuoted();
+  void open(char bracket) { brackets.push_back({bracket}); }
+  void close(char bracket);
+  void countOperator();
+  void readName();
+  /// Notes a nesting at the place.
+  void note(unsigned depth);
+  /// Whether the place begins a line outside of brackets.
+  bool startsStatement() const {
+    if (brackets.size() > 1)
+      return false;
+    StringRef before = text.take_front(at).rtrim(" \t");
+    return before.empty() || before.ends_with('\n');
+  }
+
+  char peek(size_t ahead = 1) const {
+    return at + ahead < text.size() ? text[at + ahead] : '\0';
+  }
+
+  StringRef text;
+  size_t at = 0;
+  bool isTooDeep = false;
+  SmallVector<Bracket> brackets = {{'\0'}};
+  /// The depth of each alias, and that of the one which is being defined; null:
+  /// none is.
+  llvm::StringMap<unsigned> aliases;
+  unsigned *defined = nullptr;
+};
+} // namespace
+
+bool NestingScanner::skipQuoted() {
+  if (text[at] == '/' && peek() == '/') {
+    at = std::min(text.find('\n', at), text.size());
+    return true;
+  }
+  if (text[at] != '"')
+    return false;
+  for (++at; at < text.size() && text[at] != '"' && text[at] != '\n'; ++at)
+    at += text[at] == '\\';
+  ++at;
+  return true;
+}
+
+void NestingScanner::note(unsigned depth) {
+  depth += brackets.size() - 1 + brackets.back().numOperators;
+  isTooDeep |= depth > kMostNesting;
+  if (defined)
+    *defined = std::max(*defined, depth);
+}
+
+/// Closes the last bracket of its kind. A '<' within may be none.
+void NestingScanner::close(char bracket) {
+  if (bracket == '<' && brackets.back().open != '<')
+    return;
+  auto open = llvm::find_if(llvm::reverse(brackets), [&](const Bracket &other) {
+    return other.open == bracket;
+  });
+  if (open != brackets.rend())
+    brackets.erase(std::prev(open.base()), brackets.end());
+}
+
+void NestingScanner::countOperator() {
+  ++brackets.back().numOperators;
+  note(0);
+}
+
+/// Reads a name that may be an alias, at its '#' or '!'.
+void NestingScanner::readName() {
+  bool isDefinition = startsStatement();
+  StringRef name = text.substr(at).take_while([](char c) {
+    return llvm::isAlnum(c) || StringRef("#!_$-.").contains(c);
+  });
+  StringRef rest = text.substr(at + name.size()).ltrim();
+  if (isDefinition && rest.starts_with("=") && !rest.starts_with("=="))
+    defined = &aliases[name];
+  else if (auto alias = aliases.find(name); alias != aliases.end())
+    note(alias->second + 1);
+  at += std::max<size_t>(name.size(), 1);
+}
+
+size_t NestingScanner::find() {
+  while (at < text.size()) {
+    size_t start = at;
+    char c = text[at];
+    if (skipQuoted())
+      continue;
+    if (c == '#' || c == '!') {
+      readName();
+    } else if (c == '-' && peek() == '>') {
+      at += 2;
+    } else if ((c == '<' || c == '>') && peek() == '=') {
+      at += 2;
+    } else {
+      if (c == '(' || c == '[' || c == '{' || c == '<') {
+        open(c);
+        note(0);
+      } else if (c == ')' || c == ']' || c == '}' || c == '>') {
+        close(c == ')' ? '(' : c == ']' ? '[' : c == '}' ? '{' : '<');
+      } else if (c == '+' || c == '-' || c == '*') {
+        countOperator();
+      } else if (c == ',' || c == '=' || c == ':') {
+        brackets.back().numOperators = 0;
+      } else if (llvm::isAlpha(c) && startsStatement()) {
+        defined = nullptr;
+      }
+      ++at;
+    }
+    if (isTooDeep)
+      return start;
+  }
+  return StringRef::npos;
+}
+
+LogicalResult mlir::bngrad::verifyNesting(StringRef text, StringRef file,
+                                          MLIRContext *context) {
+  if (isBytecode(llvm::MemoryBufferRef(text, file)))
+    return success();
+  size_t place = NestingScanner(text).find();
+  if (place == StringRef::npos)
+    return success();
+  StringRef before = text.take_front(place);
+  size_t line = before.count('\n') + 1;
+  size_t column = place - (before.rfind('\n') + 1) + 1;
+  return emitError(FileLineColLoc::get(context, file, line, column))
+         << "expected brackets, aliases and operators to be nested at most "
+         << kMostNesting << " deep, got more";
+}
