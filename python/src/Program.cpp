@@ -326,7 +326,7 @@ nb::object Program::call(const nb::args &arguments) const {
                         {&memoryStart, &size, &threads, &textStart, &textSize});
   check(status);
   for (size_t i = 0; i < numArguments; ++i)
-    if (parameters[i].isMemory)
+    if (parameters[i].isWritten)
       markWritten(arguments[i]);
   return frame.takeResults();
 }

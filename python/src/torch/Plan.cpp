@@ -253,9 +253,11 @@ private:
 /// The last plans of a thread.
 class Cache {
 public:
+  /// At the end of the thread. The main thread may call even later, while the
+  /// process exits.
   ~Cache() {
     for (Entry &entry : entries)
-      bngradDestroyBatchNormBackwardDescriptor(entry.plan.descriptor);
+      drop(entry);
   }
 
   const Plan *get(const Problem &problem) {
