@@ -50,6 +50,9 @@
 // RUN: %{fails} "expected --target=cuda with --active-clusters, got cpu" %{run} -o %t/a.o --active-clusters=8:15:30
 // RUN: %{fails} "--active-clusters: expected each size of clusters once, got 8 twice" \
 // RUN:   %{run} -o %t/a.o --target=cuda --active-clusters=8:15:30,8:15:30
+// RUN: %{fails} "--active-clusters: expected a size of clusters that is a power of 2 from 2 to 8 for the given chips, got '16:0:1'" \
+// RUN:   %{run} -o %t/a.o --target=cuda --chip=sm_120 --active-clusters=16:0:1
+// RUN: %{run} -o %t/a.o --target=cuda --chip=sm_120 --active-clusters=16:0:0
 // RUN: %{fails} "--chip: expected chip to be some of sm_75, ..., got ''" %{run} -o %t/a.o --target=cuda --chip=sm_90,
 // RUN: %{fails} "expected --format to be isa, bin or fatbin, got 'ptx'" %{run} -o %t/a.o --target=cuda --format=ptx
 // RUN: %{fails} "expected --format=isa for a .ptx, got bin" %{run} -o %t/a.ptx --target=cuda --format=bin

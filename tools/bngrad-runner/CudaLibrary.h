@@ -36,8 +36,8 @@ public:
   FailureOr<std::string> chooseChip(StringRef given) const;
 
   /// How many clusters of each size of `chip` the device that is there runs at
-  /// once, as in CudaPipelineOptions; empty if it has no clusters, or its driver
-  /// does not tell.
+  /// once, as in CudaPipelineOptions; empty if it has no clusters, or its
+  /// driver does not tell.
   ///
   /// Errors: one line on standard error and failure.
   FailureOr<std::string> findActiveClusters(StringRef chip) const;

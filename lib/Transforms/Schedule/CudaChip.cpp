@@ -110,7 +110,9 @@ LogicalResult CudaChip::setActiveClusters(StringRef text, std::string &reason) {
          << part << "'";
       return failure();
     }
-    if (active->blocks < 2 || active->blocks > clusterBlocks ||
+    // No clusters of a size that the chips do not have is what they say, too.
+    int64_t most = active->withTwo == 0 ? kMostClusterBlocks : clusterBlocks;
+    if (active->blocks < 2 || active->blocks > most ||
         !llvm::isPowerOf2_64(active->blocks)) {
       os << "expected a size of clusters that is a power of 2 from 2 to "
          << clusterBlocks << " for the given chips, got '" << part << "'";

@@ -41,6 +41,8 @@ struct CudaChip {
   /// Bulk and asynchronous copies take multiples of it, aligned to it, in
   /// bytes.
   static constexpr int64_t kCopyBytes = 16;
+  /// Blocks of the largest clusters of any chip.
+  static constexpr int64_t kMostClusterBlocks = 16;
 
   StringRef name;
   /// Compute capability, such as 90.
