@@ -128,7 +128,7 @@ for i in range(10):
         bngrad.compile({DOUBLE!r})
         os._exit(0)
     right += os.waitpid(child, 0)[1] == 0
-print(right)
+print(right, flush=True)
 os._exit(0)
 """
     result = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=300)
