@@ -47,7 +47,13 @@ print("done")
 
 
 def test_arrays_do_not_change():
-    program = bngrad.compile("func.func @f(%x: memref<2xf32>) { return }")
+    program = bngrad.compile("""
+func.func @f(%x: memref<2xf32>) {
+  %i = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  memref.store %one, %x[%i] : memref<2xf32>
+  return
+}""")
     with pytest.raises(bngrad.ParameterError, match="arg0: expected memory to write to, got a read-only array"):
         program(jnp.ones(2))
 

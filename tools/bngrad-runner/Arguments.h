@@ -27,8 +27,8 @@ inline constexpr StringLiteral kSpecHelp = R"(SPEC, one for each argument:
 
 Arguments and results are ranked tensors; their dtype in a .npy file:
   f16 <f2, bf16 <V2, f32 <f4, f64 <f8, i1 |b1, i64 <i8
-Files of arguments may also be big endian and in Fortran order. An i64 is never
-random: it needs PATH.npy.
+An i64 is never random: it needs PATH.npy. Files of arguments may also be big
+endian and in Fortran order.
 
 A result is written to a file of its own, which is neither the program nor an
 argument, and replaced once all results are written; or in place to what is no
