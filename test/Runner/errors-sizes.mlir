@@ -26,9 +26,9 @@
 // RUN: %{fails} "...: expected padded size of dim 0 to be that of the result type, 5, got 12" %{pad} --arg=%t/8.npy
 // RUN: %{fails} "...: expected end of the slice in dim 0 to be at most the size of dest, 10, got 11" %{insert} --arg=random:2@10 --arg=%t/1.npy
 // RUN: %{fails} "...: expected offset of the slice in dim 0 to be at most the size of dest, 10, got 1099511627776" %{insert} --arg=random:2@0 --arg=%t/large.npy
-// RUN: %{fails} "...: expected offset of the slice in dim 0 to be at most the size of dest" %{insert} --arg=random:2@3 --arg=%t/minus.npy
+// RUN: %{fails} "...: expected offset of the slice in dim 0 to be at most the size of dest, 10, got -1" %{insert} --arg=random:2@3 --arg=%t/minus.npy
 // RUN: %{fails} "...: expected product of shape to be the number of elements, 24, got 27" %{reshape} --arg=%t/3x9.npy
-// RUN: %{fails} "...: expected product of shape to be the number of elements" %{reshape} --arg=%t/wraps.npy
+// RUN: %{fails} "...: expected product of shape to be the number of elements, 24, got -1" %{reshape} --arg=%t/wraps.npy
 
 func.func @concat(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>) -> tensor<?x?xf32> {
   %0 = tensor.concat dim(0) %a, %b : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
