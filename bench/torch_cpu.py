@@ -1,6 +1,9 @@
 """bngrad.torch beside PyTorch's own gradients, eager and compiled.
 
-    PYTHONPATH=<folder of bngrad> python bench/torch_cpu.py [--output=FILE.md] [--rounds=N]
+    PYTHONPATH=<folder of bngrad> python bench/torch_cpu.py [--isa=NAME] [--output=FILE.md] [--rounds=N] [--assert]
+
+The result goes to bench/results/torch-<instruction set>.md. --isa measures an older instruction set on a CPU that has
+it, a value of BNGRAD_ISA: bngrad and PyTorch both use nothing newer. --assert fails if a ratio is below its limit.
 
 One thread on one core; CPU time of the process, minima of rounds in which all
 contenders take turns. Both allocate their outputs, which eager PyTorch cannot
@@ -33,17 +36,27 @@ SHAPES = {
                     (16, 960, 7, 7), (16, 1280, 7, 7)],
     "3-D": [(4, 32, 16, 56, 56), (2, 64, 8, 28, 28), (8, 128, 4, 14, 14)],
 }
+# The instruction sets of PyTorch's own kernels.
+CAPABILITIES = {"x86-64-v2": "default", "x86-64-v3": "avx2", "x86-64-v4": "avx512", "x86-64-v4+avx512bf16": "avx512"}
+# PyTorch's time over bngrad's, at least, of each shape whose three tensors fit into the last-level cache.
+LIMITS = {("f32", "channels first"): 1.0, ("f32", "channels last"): 1.0, ("bf16", "channels first"): 1.6,
+          ("bf16", "channels last"): 2.0}
+# Of all shapes, and of their geometric mean.
+LEAST, LEAST_MEAN = 1.0, 1.6
 # How much faster than PyTorch the first shape is to be.
 GOALS = {("f32", "channels first"): 1.3, ("f32", "channels last"): 1.1, ("bf16", "channels first"): 1.8,
          ("bf16", "channels last"): 1.8}
 
 
-def restart():
+def restart(isa):
     """Runs this program again on one core, with the settings."""
-    if all(os.environ.get(name) == value for name, value in SETTINGS.items()):
+    settings = dict(SETTINGS)
+    if isa:
+        settings |= {"BNGRAD_ISA": isa, "ATEN_CPU_CAPABILITY": CAPABILITIES[isa]}
+    if all(os.environ.get(name) == value for name, value in settings.items()):
         return
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | SETTINGS)
+    os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | settings)
 
 
 def nothing():
@@ -205,22 +218,49 @@ def measure_compiled(rounds):
     return rows
 
 
-def report(described, version, tiny, rows, compiled, rounds):
+def is_in_cache(shape, type):
+    """Whether grad_output, input and grad_input fit into the last-level cache."""
+    elements = 1
+    for size in shape.split("x"):
+        elements *= int(size)
+    return 3 * elements * (2 if type == "bf16" else 4) <= machine.last_level_cache()
+
+
+def list_failures(tiny, rows):
+    """The ratios below their limits, beyond what PyTorch and its twin differ by, as lines."""
+    failures = []
+
+    def require(what, ratio, limit, twin=1.0):
+        if ratio * max(twin, 1 / twin) < limit:
+            failures.append(f"{what}: expected PyTorch / bngrad of at least {limit}, got {ratio:.2f} (twin {twin:.2f})")
+
+    for network, shape, type, layout, pytorch, bngrad, twin in rows:
+        limit = LIMITS[type, layout] if is_in_cache(shape, type) else LEAST
+        require(f"{shape} {type} {layout}", pytorch / bngrad, limit, pytorch / twin)
+    require("geometric mean", statistics.geometric_mean(row[4] / row[5] for row in rows), LEAST_MEAN)
+    require("2x4x2x2", tiny["pytorch"] / tiny["bngrad"], LEAST, tiny["pytorch"] / tiny["twin"])
+    return failures
+
+
+def report(described, version, isa, tiny, rows, compiled, rounds):
     ratios = [pytorch / bngrad for *_, pytorch, bngrad, _ in rows]
     noise = max(max(pytorch / twin, twin / pytorch) for *_, pytorch, _, twin in rows)
     lines = [
         "# bngrad.torch beside PyTorch",
         "",
-        f"`bench/torch_cpu.py`: PyTorch {version}, {described['cpu']}, one thread, commit",
-        f"`{described['commit']}`. CPU time, minima of {rounds} rounds in which the contenders take turns. Both",
+        f"`bench/torch_cpu.py`: PyTorch {version}, {described['cpu']}, instruction set {isa}, one thread, commit",
+        f"`{described['commit']}`, {described['date']}. CPU time, minima of {rounds} rounds in which the contenders take turns. Both",
         "allocate their outputs. The twin is PyTorch once more.",
         "",
         "## aten::native_batch_norm_backward, training",
         "",
         f"PyTorch / bngrad: geometric mean {statistics.geometric_mean(ratios):.2f}, least {min(ratios):.2f}; PyTorch",
         f"and its twin differ by up to {noise:.2f}. A call of 2x4x2x2 takes {tiny['pytorch'] * 1e6:.1f} µs in PyTorch",
-        f"and {tiny['bngrad'] * 1e6:.1f} µs with bngrad: bngrad / PyTorch {tiny['bngrad'] / tiny['pytorch']:.2f}, goal "
-        "at most 1.2.",
+        f"and {tiny['bngrad'] * 1e6:.1f} µs with bngrad: PyTorch / bngrad {tiny['pytorch'] / tiny['bngrad']:.2f}. With "
+        "`--assert`, ratios",
+        f"must be at least {LEAST}, their mean {LEAST_MEAN}, and those of bf16 in the last-level cache "
+        f"{LIMITS['bf16', 'channels first']} with channels first and",
+        f"{LIMITS['bf16', 'channels last']} with channels last, beyond the difference of the twin.",
         "",
         "| shapes of | shape | type | layout | PyTorch, ms | bngrad, ms | PyTorch / bngrad | goal | twin |",
         "|---|---|---|---|---:|---:|---:|---:|---:|",
@@ -251,21 +291,32 @@ def report(described, version, tiny, rows, compiled, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results/torch.md")
+    parser.add_argument("--isa", choices=CAPABILITIES, help="a value of BNGRAD_ISA (default: all of the CPU)")
+    parser.add_argument("--output", type=pathlib.Path, help="default: bench/results/torch-<instruction set>.md")
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--assert", dest="asserts", action="store_true", help="fail if a ratio is below its limit")
     arguments = parser.parse_args()
-    restart()
+    restart(arguments.isa)
     import torch
+
+    import bngrad
+
+    isa = bngrad.explain((4, 3, 5), "bf16", rounds=1).isa
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
     tiny = measure_tiny(arguments.rounds)
     compiled = measure_compiled(arguments.rounds)
     rows = measure_shapes(arguments.rounds)
-    lines = report(machine.describe(ROOT, 1), torch.__version__, tiny, rows, compiled, arguments.rounds)
-    arguments.output.write_text("\n".join(lines) + "\n")
+    lines = report(machine.describe(ROOT, 1), torch.__version__, isa, tiny, rows, compiled, arguments.rounds)
+    output = arguments.output or ROOT / "bench" / "results" / f"torch-{isa.replace('+', '-')}.md"
+    output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
+    failures = list_failures(tiny, rows) if arguments.asserts else []
+    for line in failures:
+        print("FAILED:", line)
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
