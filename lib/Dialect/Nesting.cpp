@@ -126,9 +126,8 @@ size_t NestingScanner::find() {
       continue;
     if (c == '#' || c == '!') {
       readName();
-    } else if (c == '-' && peek() == '>') {
-      at += 2;
-    } else if ((c == '<' || c == '>') && peek() == '=') {
+    } else if ((c == '-' && peek() == '>') ||
+               ((c == '<' || c == '>') && peek() == '=')) {
       at += 2;
     } else {
       if (c == '(' || c == '[' || c == '{' || c == '<') {
