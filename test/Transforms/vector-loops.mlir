@@ -927,3 +927,43 @@ func.func @pairs_of_tiles(%x: memref<16x64x49xbf16>, %m: memref<64xf32>, %k: mem
   }
   return
 }
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// Chains of 8 terms, of 16 from 256 terms on, and of 32 from 4096 on.
+// CHECK-LABEL: func @chains
+// CHECK:         scf.for %{{.+}} = %c0 to %c255 step %c8 iter_args
+// CHECK:         scf.for %{{.+}} = %c0 to %c256 step %c16 iter_args
+// CHECK:         scf.for %{{.+}} = %c0 to %c4095 step %c16 iter_args
+// CHECK:         scf.for %{{.+}} = %c0 to %c4096 step %c32 iter_args
+func.func @chains(%a: memref<255x2x1xf32>, %b: memref<256x2x1xf32>, %c: memref<4095x2x1xf32>, %d: memref<4096x2x1xf32>,
+                  %s: memref<2xf32>, %t: memref<2xf32>, %u: memref<2xf32>, %v: memref<2xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%a : memref<255x2x1xf32>) outs(%s : memref<2xf32>) attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%b : memref<256x2x1xf32>) outs(%t : memref<2xf32>) attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%c : memref<4095x2x1xf32>) outs(%u : memref<2xf32>) attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%d : memref<4096x2x1xf32>) outs(%v : memref<2xf32>) attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
