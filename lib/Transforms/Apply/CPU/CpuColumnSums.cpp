@@ -82,6 +82,19 @@ SmallVector<Value> TableLoops::inMemoryOrder(OpBuilder &b, const Piece &piece,
                              [&](Value chain) { return fromPairs(b, chain); });
 }
 
+void TableLoops::addToSums(OpBuilder &b, const SumTables &tables,
+                           const Piece &entries, ValueRange chains) const {
+  for (int64_t first = 0; first < entries.lanes; first += lanes) {
+    Piece part = {at(b).add(entries.position, constant(b, first)), lanes};
+    auto terms = llvm::map_to_vector(chains, [&](Value chain) -> Value {
+      return vector::ExtractStridedSliceOp::create(b, loc, chain, first, lanes,
+                                                   1);
+    });
+    SmallVector<Value> sums = loadEntries(b, tables.sums, part);
+    storeEntries(b, addCompensated(b, loc, sums, terms), tables.sums, part);
+  }
+}
+
 void TableLoops::addPieces(OpBuilder &b, const SumTables &tables,
                            const ColumnRows &chain,
                            ArrayRef<Piece> pieces) const {
@@ -101,11 +114,10 @@ void TableLoops::addPieces(OpBuilder &b, const SumTables &tables,
         return next;
       });
   for (auto [i, piece] : llvm::enumerate(pieces)) {
-    Piece entries = getEntries(chain, at(b), piece);
-    SmallVector<Value> sums = loadEntries(b, tables.sums, entries);
-    SmallVector<Value> terms = inMemoryOrder(
-        b, piece, ValueRange(chains).slice(i * numSums(), numSums()));
-    storeEntries(b, addCompensated(b, loc, sums, terms), tables.sums, entries);
+    addToSums(
+        b, tables, getEntries(chain, at(b), piece),
+        inMemoryOrder(b, piece,
+                      ValueRange(chains).slice(i * numSums(), numSums())));
   }
 }
 
@@ -266,13 +278,10 @@ void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
   emitPieces(b, {constant(b, 0), rows.columns}, wide,
              [&](OpBuilder &nested, const Piece &piece) {
                Piece entries = getEntries(rows, at(nested), piece);
-               SmallVector<Value> sums =
-                   loadEntries(nested, tables.sums, entries);
                SmallVector<Value> chains =
                    loadEntries(nested, tables.chains, entries);
-               chains = inMemoryOrder(nested, piece, chains);
-               storeEntries(nested, addCompensated(nested, loc, sums, chains),
-                            tables.sums, entries);
+               addToSums(nested, tables, entries,
+                         inMemoryOrder(nested, piece, chains));
                storeEntries(nested, zeroTerms(nested, piece.lanes),
                             tables.chains, entries);
              });

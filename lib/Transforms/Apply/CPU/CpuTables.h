@@ -158,6 +158,11 @@ private:
   /// The chains of a piece in the order of memory.
   SmallVector<Value> inMemoryOrder(OpBuilder &b, const Piece &piece,
                                    ValueRange chains) const;
+  /// Adds `chains`, which are in the order of memory, to the entries of a piece
+  /// of `tables.sums`: register by register, as LLVM would interleave the
+  /// additions of several, which need more registers than there are.
+  void addToSums(OpBuilder &b, const SumTables &tables, const Piece &entries,
+                 ValueRange chains) const;
   /// Adds the chain in `pieces` of its rows to `tables.sums`; its terms stay in
   /// registers.
   void addPieces(OpBuilder &b, const SumTables &tables, const ColumnRows &chain,
