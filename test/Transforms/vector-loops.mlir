@@ -967,3 +967,80 @@ func.func @chains(%a: memref<255x2x1xf32>, %b: memref<256x2x1xf32>, %c: memref<4
   }
   return
 }
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// Elements that are read by tables are pairs: whole pieces of a row have a table in the order of pairs, and the rest of it
+// has one in the order of memory.
+// CHECK-LABEL: func @pairs_of_tabled_elements
+// CHECK:         %[[FACTORS:.+]] = vector.load %[[IN_ORDER:.+]][%{{.+}}] : memref<896xf32>, vector<64xf32>
+// CHECK-NEXT:    %[[ORDERED:.+]] = vector.shuffle %[[FACTORS]], %[[FACTORS]] [0, 2, 4, {{.*}}, 62, 1, 3, {{.*}}, 61, 63]
+// CHECK-NEXT:    vector.store %[[ORDERED]], %[[TABLE:.+]][
+// CHECK:         scf.for %[[POSITION:.+]] = %c0 to %c512 step %c64
+// CHECK:           vector.bitcast %{{.+}} : vector<64xi16> to vector<32xi32>
+// CHECK:           %[[FACTORS:.+]] = vector.load %[[TABLE]][
+// CHECK:           arith.mulf %{{.+}}, %[[FACTORS]] : vector<64xf32>
+// CHECK:           vector.interleave
+// CHECK-NOT:     vector.interleave
+// CHECK:         vector.maskedload %[[IN_ORDER]][
+// CHECK:         return
+func.func @pairs_of_tabled_elements(%x: memref<500x520xbf16>, %f: memref<520xf32>, %y: memref<500x520xbf16>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<500x520xbf16>, memref<520xf32>) outs(%y : memref<500x520xbf16>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, vector_bits = 512>} {
+  ^bb0(%e: bf16, %a: f32, %out: bf16):
+    %0 = arith.extf %e : bf16 to f32
+    %1 = arith.mulf %0, %a : f32
+    %2 = arith.truncf %1 : f32 to bf16
+    linalg.yield %2 : bf16
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// Not where they are streamed, from the first line of the result on.
+// CHECK-LABEL: func @no_pairs_of_streamed_elements
+// CHECK-NOT:     vector.interleave
+// CHECK:         return
+func.func @no_pairs_of_streamed_elements(%x: memref<500x520xbf16>, %f: memref<520xf32>, %y: memref<500x520xbf16>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<500x520xbf16>, memref<520xf32>) outs(%y : memref<500x520xbf16>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 1>} {
+  ^bb0(%e: bf16, %a: f32, %out: bf16):
+    %0 = arith.extf %e : bf16 to f32
+    %1 = arith.mulf %0, %a : f32
+    %2 = arith.truncf %1 : f32 to bf16
+    linalg.yield %2 : bf16
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// Nor on NEON, which computes elements in order with fewer instructions.
+// CHECK-LABEL: func @no_pairs_on_neon
+// CHECK-NOT:     vector.bitcast
+// CHECK-NOT:     vector.interleave
+// CHECK:         return
+func.func @no_pairs_on_neon(%x: memref<500x520xbf16>, %f: memref<520xf32>, %y: memref<500x520xbf16>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<500x520xbf16>, memref<520xf32>) outs(%y : memref<500x520xbf16>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, vector_bits = 128, fma = true>} {
+  ^bb0(%e: bf16, %a: f32, %out: bf16):
+    %0 = arith.extf %e : bf16 to f32
+    %1 = arith.mulf %0, %a : f32
+    %2 = arith.truncf %1 : f32 to bf16
+    linalg.yield %2 : bf16
+  }
+  return
+}

@@ -218,40 +218,35 @@ Value TableLoops::getWideDistance(OpBuilder &b, const ColumnRows &chain,
                       constant(b, 0));
 }
 
-void TableLoops::addWidePieces(OpBuilder &b, const GroupTables &tables,
+void TableLoops::addWidePieces(OpBuilder &b, const SumTables &tables,
                                const ColumnRows &chain, Value firstRow,
                                int64_t numRows, Value distance) const {
-  emitPieces(b, {constant(b, 0), chain.columns}, wide,
-             [&](OpBuilder &nested, const Piece &piece) {
-               Run run = chain.getRun(nested, firstRow);
-               run.prefetchDistance = distance;
-               if (allowsPairs(group.reduction, piece)) {
-                 run.tables = &tables.pairs;
-                 run.hasOrderedEntries = true;
-               }
-               readEntries(nested, group.reduction, piece, run);
-               Piece entries = getEntries(chain, at(nested), piece);
-               SmallVector<Value> chains =
-                   loadEntries(nested, tables.sums.chains, entries);
-               auto addTo = [&](OpBuilder &inRow, Value row, ValueRange sums) {
-                 return addRow(inRow, chain, row, piece, run, sums);
-               };
-               // Unrolled only where it matters: few pieces are short.
-               if (piece.lanes < wide) {
-                 Value end =
-                     at(nested).add(firstRow, constant(nested, numRows));
-                 chains = emitSumLoop(nested, {firstRow, end}, chains, addTo);
-               } else {
-                 for (int64_t i = 0; i < numRows; ++i)
-                   chains = addTo(nested,
-                                  at(nested).add(firstRow, constant(nested, i)),
-                                  chains);
-               }
-               storeEntries(nested, chains, tables.sums.chains, entries);
-             });
+  emitPieces(
+      b, {constant(b, 0), chain.columns}, wide,
+      [&](OpBuilder &nested, const Piece &piece) {
+        Run run =
+            withPairs(group.reduction, chain.getRun(nested, firstRow), piece);
+        run.prefetchDistance = distance;
+        readEntries(nested, group.reduction, piece, run);
+        Piece entries = getEntries(chain, at(nested), piece);
+        SmallVector<Value> chains = loadEntries(nested, tables.chains, entries);
+        auto addTo = [&](OpBuilder &inRow, Value row, ValueRange sums) {
+          return addRow(inRow, chain, row, piece, run, sums);
+        };
+        // Unrolled only where it matters: few pieces are short.
+        if (piece.lanes < wide) {
+          Value end = at(nested).add(firstRow, constant(nested, numRows));
+          chains = emitSumLoop(nested, {firstRow, end}, chains, addTo);
+        } else {
+          for (int64_t i = 0; i < numRows; ++i)
+            chains = addTo(
+                nested, at(nested).add(firstRow, constant(nested, i)), chains);
+        }
+        storeEntries(nested, chains, tables.chains, entries);
+      });
 }
 
-void TableLoops::addWideRows(OpBuilder &b, const GroupTables &tables,
+void TableLoops::addWideRows(OpBuilder &b, const SumTables &tables,
                              const ColumnRows &chain) const {
   IndexBuilder index = at(b);
   Value areAtOnce = areAddedAtOnce(b, chain);
@@ -270,7 +265,7 @@ void TableLoops::addWideRows(OpBuilder &b, const GroupTables &tables,
     addRows({chain.rows.from, rest.from}, kRowsAtOnce);
   }
   addRows(rest, 1);
-  endChains(b, tables.sums, chain);
+  endChains(b, tables, chain);
 }
 
 void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
@@ -287,7 +282,7 @@ void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
              });
 }
 
-void TableLoops::emitColumnSums(OpBuilder &b, const GroupTables &tables,
+void TableLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
                                 const ColumnRows &rows) const {
   Value isNarrow = areNarrow(b, rows.columns);
   emitFor(b, rows.rows, chainRows, [&](OpBuilder &nested, Value first) {
@@ -296,7 +291,7 @@ void TableLoops::emitColumnSums(OpBuilder &b, const GroupTables &tables,
     chain.rows = {first, end};
     emitIf(
         nested, isNarrow,
-        [&](OpBuilder &narrow) { addNarrowRows(narrow, tables.sums, chain); },
+        [&](OpBuilder &narrow) { addNarrowRows(narrow, tables, chain); },
         [&](OpBuilder &wideRows) { addWideRows(wideRows, tables, chain); });
   });
 }
