@@ -882,6 +882,54 @@ func.func @wide_rows(%x: memref<500x512xbf16>, %m: memref<512xf32>, %sum: memref
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
 
+// Registers of 128 bits are enough for four rows on NEON, which has 32 of them, but not on x86-64.
+// CHECK-LABEL: func @wide_rows_on_neon
+// CHECK:         scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c4
+// CHECK-NEXT:      scf.for %{{.+}} = %c0 to %c512 step %c16
+// CHECK-COUNT-4:     vector.bitcast %{{.+}} : vector<16xi16> to vector<8xi32>
+// CHECK-NOT:         vector.bitcast
+// CHECK:             vector.store
+// CHECK:         return
+func.func @wide_rows_on_neon(%x: memref<500x512xbf16>, %m: memref<512xf32>, %sum: memref<512xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %m : memref<500x512xbf16>, memref<512xf32>) outs(%sum : memref<512xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, vector_bits = 128, fma = true>} {
+  ^bb0(%e: bf16, %mean: f32, %acc: f32):
+    %0 = arith.extf %e : bf16 to f32
+    %1 = arith.subf %0, %mean : f32
+    %2 = arith.addf %acc, %1 fastmath<reassoc> : f32
+    linalg.yield %2 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// CHECK-LABEL: func @wide_rows_of_short_registers
+// CHECK-COUNT-1: vector.bitcast %{{.+}} : vector<16xi16> to vector<8xi32>
+// CHECK-NOT:     vector.bitcast
+// CHECK:         return
+func.func @wide_rows_of_short_registers(%x: memref<500x512xbf16>, %m: memref<512xf32>, %sum: memref<512xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %m : memref<500x512xbf16>, memref<512xf32>) outs(%sum : memref<512xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, vector_bits = 128>} {
+  ^bb0(%e: bf16, %mean: f32, %acc: f32):
+    %0 = arith.extf %e : bf16 to f32
+    %1 = arith.subf %0, %mean : f32
+    %2 = arith.addf %acc, %1 fastmath<reassoc> : f32
+    linalg.yield %2 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
 // Wide rows of longer data are read one by one, in pairs too.
 // CHECK-LABEL: func @wide_rows_from_memory
 // CHECK-NOT:     step %c4

@@ -20,7 +20,8 @@ using namespace mlir::bngrad;
 /// stored less often.
 static constexpr int64_t kRowsAtOnce = 4;
 /// The shortest vector registers, in bits, with which several rows are added at
-/// once. Shorter ones would need four times the code of the longest.
+/// once. Shorter ones would need four times the code of the longest, and x86-64
+/// has 16 of them only.
 static constexpr int64_t kLeastBitsAtOnce = 256;
 
 /// The entries of a piece of a row. Tables are padded, and need no mask.
@@ -188,7 +189,8 @@ void TableLoops::addNarrowRows(OpBuilder &b, const SumTables &tables,
 
 Value TableLoops::areAddedAtOnce(OpBuilder &b, const ColumnRows &chain) const {
   Value isFalse = arith::ConstantIntOp::create(b, loc, 0, 1);
-  if (chain.order == RowOrder::Apart || schedule.vectorBits < kLeastBitsAtOnce)
+  bool areShort = schedule.vectorBits < kLeastBitsAtOnce && !isForNeon();
+  if (chain.order == RowOrder::Apart || areShort)
     return isFalse;
   if (chain.order == RowOrder::OfTile)
     return arith::ConstantIntOp::create(b, loc, 1, 1);
