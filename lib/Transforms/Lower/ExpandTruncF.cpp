@@ -63,7 +63,8 @@ static bool isConvertedByGpu(Operation *op,
 }
 
 /// The bits of `value`, an f32, rounded to bf16 in their upper half.
-static Value roundBits(OpBuilder &b, Location loc, Value value) {
+static Value roundBits(OpBuilder &b, Location loc, Value value,
+                       bool mayBeNaN = true) {
   Type i32 = withShapeOf(value.getType(), b.getI32Type());
   Value bits = arith::BitcastOp::create(b, loc, i32, value);
   Value last = arith::AndIOp::create(
@@ -73,6 +74,8 @@ static Value roundBits(OpBuilder &b, Location loc, Value value) {
   Value half =
       arith::AddIOp::create(b, loc, last, constantBits(b, loc, i32, 0x7fff));
   Value rounded = arith::AddIOp::create(b, loc, bits, half);
+  if (!mayBeNaN)
+    return rounded;
   Value isNaN =
       arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, value, value);
   return arith::SelectOp::create(
@@ -300,18 +303,19 @@ struct TruncPairsToBF16 : OpRewritePattern<vector::InterleaveOp> {
     Value even = op.getLhs().getDefiningOp<arith::TruncFOp>().getIn();
     Value odd = op.getRhs().getDefiningOp<arith::TruncFOp>().getIn();
     auto type = cast<VectorType>(op.getType());
-    auto roundAll = [&](OpBuilder &nested) -> Value {
+    auto round = [&](OpBuilder &nested, bool haveNaN) -> Value {
       Type i32 = withShapeOf(even.getType(), b.getI32Type());
-      Value lower =
-          arith::ShRUIOp::create(nested, loc, roundBits(nested, loc, even),
-                                 constantBits(nested, loc, i32, 16));
-      Value upper =
-          arith::AndIOp::create(nested, loc, roundBits(nested, loc, odd),
-                                constantBits(nested, loc, i32, 0xffff0000));
+      Value lower = arith::ShRUIOp::create(
+          nested, loc, roundBits(nested, loc, even, haveNaN),
+          constantBits(nested, loc, i32, 16));
+      Value upper = arith::AndIOp::create(
+          nested, loc, roundBits(nested, loc, odd, haveNaN),
+          constantBits(nested, loc, i32, 0xffff0000));
       return vector::BitCastOp::create(
           nested, loc, type.clone(nested.getI16Type()),
           arith::OrIOp::create(nested, loc, lower, upper));
     };
+    auto roundAll = [&](OpBuilder &nested) { return round(nested, true); };
     Value rounded;
     if (instructions.bf16) {
       Value isTiny = arith::OrIOp::create(b, loc, areTiny(b, loc, even),
@@ -322,8 +326,14 @@ struct TruncPairsToBF16 : OpRewritePattern<vector::InterleaveOp> {
                                                 convert(nested, loc, even),
                                                 convert(nested, loc, odd));
           });
-    } else {
+    } else if (op->getParentOfType<gpu::LaunchOp>()) {
       rounded = roundAll(b);
+    } else {
+      // One comparison for both; a selection of NaN would be one for each.
+      Value isNaN = compare(b, loc, arith::CmpFPredicate::UNO, even, odd);
+      rounded = emitIfAny(b, loc, isNaN, roundAll, [&](OpBuilder &nested) {
+        return round(nested, /*haveNaN=*/false);
+      });
     }
     b.replaceOpWithNewOp<arith::BitcastOp>(op, type, rounded);
     return success();
