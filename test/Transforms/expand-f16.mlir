@@ -6,9 +6,10 @@
 // CHECK-SAME:    %[[X:[^:]+]]: vector<4xf16>, %[[Y:[^:]+]]: f32
 // CHECK-NOT:     f16 to f32
 // CHECK-NOT:     f32 to f16
-// CHECK-DAG:     arith.bitcast %[[X]] : vector<4xf16> to vector<4xi16>
-// CHECK-DAG:     arith.bitcast %[[Y]] : f32 to i32
+// CHECK:         arith.bitcast %[[X]] : vector<4xf16> to vector<4xi16>
+// CHECK:         arith.bitcast %[[X]] : vector<4xf16> to vector<4xi16>
 // CHECK:         arith.extf %{{.+}} : vector<4xf32> to vector<4xf64>
+// CHECK:         arith.bitcast %[[Y]] : f32 to i32
 // CHECK:         arith.bitcast %{{.+}} : i16 to f16
 // CHECK-NOT:     f32 to f16
 // CHECK:         return

@@ -123,10 +123,7 @@ func.func @tensors_unchanged(%a: tensor<4xf32>, %b: tensor<?xf64>) -> (tensor<4x
 // CHECK:           vector.bitcast %[[PAIRS]] : vector<16xi32> to vector<32xi16>
 // CHECK:         } else {
 // CHECK-NOT:       arith.select
-// CHECK:           %[[LOW_BITS:.+]] = arith.shrui %{{.+}}, %[[SIXTEEN]]
-// CHECK-NOT:       arith.select
-// CHECK:           %[[HIGH_BITS:.+]] = arith.andi %{{.+}}, %[[UPPER]]
-// CHECK-NEXT:      %[[PAIRS:.+]] = arith.ori %[[LOW_BITS]], %[[HIGH_BITS]]
+// CHECK:           %[[PAIRS:.+]] = arith.ori
 // CHECK-NEXT:      vector.bitcast %[[PAIRS]] : vector<16xi32> to vector<32xi16>
 // CHECK:         %[[RESULT:.+]] = arith.bitcast %[[JOINED]] : vector<32xi16> to vector<32xbf16>
 // CHECK:         return %[[RESULT]]

@@ -252,9 +252,13 @@ func.func @dynamic_rows(%x: memref<?x?xf32>, %sum: memref<?xf32>) {
 // CHECK-NOT:           vector.load
 // CHECK:               scf.yield
 // A thread keeps the sums of a block in tables of its own. Other threads read them with the error added, which is stored
-// once:
-// CHECK:               vector.store %{{.+}}, %[[SUMS:.+]][%[[OWN:.+]]] : memref<832xf32>, vector<64xf32>
-// CHECK:               vector.store %{{.+}}, %[[ERRORS:.+]][%[[OWN]]] : memref<832xf32>, vector<64xf32>
+// once. A chain is added to them register by register:
+// CHECK:               vector.extract_strided_slice %{{.+}} {offsets = [0], sizes = [16]
+// CHECK:               vector.load %[[SUMS:.+]][%[[OWN:.+]]] : memref<832xf32>, vector<16xf32>
+// CHECK-NEXT:          vector.load %[[ERRORS:.+]][%[[OWN]]] : memref<832xf32>, vector<16xf32>
+// CHECK:               vector.store %{{.+}}, %[[SUMS]][%[[OWN]]] : memref<832xf32>, vector<16xf32>
+// CHECK-NEXT:          vector.store %{{.+}}, %[[ERRORS]][%[[OWN]]] : memref<832xf32>, vector<16xf32>
+// CHECK:               vector.extract_strided_slice %{{.+}} {offsets = [16], sizes = [16]
 // CHECK:             %[[ENTRY:.+]] = arith.muli %{{.+}}, %c160
 // CHECK:             %[[SUM_OF:.+]] = vector.load %[[SUMS]][%[[OWN]]]
 // CHECK:             %[[ERROR_OF:.+]] = vector.load %[[ERRORS]][%[[OWN]]]
@@ -884,7 +888,9 @@ func.func @wide_rows(%x: memref<500x512xbf16>, %m: memref<512xf32>, %sum: memref
 
 // Registers of 128 bits are enough for four rows on NEON, which has 32 of them, but not on x86-64.
 // CHECK-LABEL: func @wide_rows_on_neon
-// CHECK:         scf.for %{{.+}} = %{{.+}} to %{{.+}} step %c4
+// CHECK:         %[[REST:.+]] = arith.remui %{{.+}}, %c4 : index
+// CHECK-NEXT:    %[[WHOLE:.+]] = arith.subi %{{.+}}, %[[REST]] : index
+// CHECK-NEXT:    scf.for %{{.+}} = %{{.+}} to %[[WHOLE]] step %c4
 // CHECK-NEXT:      scf.for %{{.+}} = %c0 to %c512 step %c16
 // CHECK-COUNT-4:     vector.bitcast %{{.+}} : vector<16xi16> to vector<8xi32>
 // CHECK-NOT:         vector.bitcast
@@ -1024,10 +1030,10 @@ func.func @chains(%a: memref<255x2x1xf32>, %b: memref<256x2x1xf32>, %c: memref<4
 // Elements that are read by tables are pairs: whole pieces of a row have a table in the order of pairs, and the rest of it
 // has one in the order of memory.
 // CHECK-LABEL: func @pairs_of_tabled_elements
-// CHECK:         %[[FACTORS:.+]] = vector.load %[[IN_ORDER:.+]][%{{.+}}] : memref<896xf32>, vector<64xf32>
+// CHECK:         %[[FACTORS:.+]] = vector.load %[[IN_ORDER:.+]][%{{.+}}] : memref<960xf32>, vector<64xf32>
 // CHECK-NEXT:    %[[ORDERED:.+]] = vector.shuffle %[[FACTORS]], %[[FACTORS]] [0, 2, 4, {{.*}}, 62, 1, 3, {{.*}}, 61, 63]
 // CHECK-NEXT:    vector.store %[[ORDERED]], %[[TABLE:.+]][
-// CHECK:         scf.for %[[POSITION:.+]] = %c0 to %c512 step %c64
+// CHECK:         scf.for %{{.+}} = %c0 to %{{.+}} step %c64
 // CHECK:           vector.bitcast %{{.+}} : vector<64xi16> to vector<32xi32>
 // CHECK:           %[[FACTORS:.+]] = vector.load %[[TABLE]][
 // CHECK:           arith.mulf %{{.+}}, %[[FACTORS]] : vector<64xf32>
