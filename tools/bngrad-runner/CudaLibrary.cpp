@@ -13,6 +13,8 @@
 #include "BNGrad/Runtime/Cuda.h"
 #include "BNGrad/Transforms/Schedule/CudaChip.h"
 
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <dlfcn.h>
@@ -49,7 +51,9 @@ FailureOr<CudaLibrary> CudaLibrary::load(RunTarget target) {
   decltype(&bngradCudaSetErrorHandler) setErrorHandler = nullptr;
   if (failed(find("bngradCudaSetErrorHandler", setErrorHandler)) ||
       failed(find("bngradCudaTakeStatus", library.takeStatusFunction)) ||
-      failed(find("bngradCudaGetCapability", library.getCapabilityFunction)))
+      failed(find("bngradCudaGetCapability", library.getCapabilityFunction)) ||
+      failed(
+          find("bngradCudaGetClusterSlots", library.getClusterSlotsFunction)))
     return failure();
   setErrorHandler(&reportLine, nullptr);
   return library;
@@ -75,6 +79,25 @@ FailureOr<std::string> CudaLibrary::chooseChip(StringRef given) const {
                        CudaChip::getAll().front().name + " or newer, got " +
                        name);
   return newest->name.str();
+}
+
+FailureOr<std::string> CudaLibrary::findActiveClusters(StringRef chip) const {
+  const CudaChip *known = CudaChip::find(chip);
+  std::string text;
+  for (int64_t blocks = 2; known && blocks <= known->clusterBlocks;
+       blocks *= 2) {
+    int32_t withOne = getClusterSlotsFunction(blocks, 1);
+    int32_t withTwo = getClusterSlotsFunction(blocks, 2);
+    if (failed(takeStatus()))
+      return failure();
+    // Every device with clusters runs some of two blocks.
+    if (blocks == 2 && withOne == 0)
+      return text;
+    if (!text.empty())
+      text += ',';
+    text += llvm::formatv("{0}:{1}:{2}", blocks, withOne, withTwo);
+  }
+  return text;
 }
 
 LogicalResult CudaLibrary::takeStatus() const {

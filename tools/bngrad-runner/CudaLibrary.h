@@ -35,6 +35,13 @@ public:
   /// Errors: one line on standard error and failure.
   FailureOr<std::string> chooseChip(StringRef given) const;
 
+  /// How many clusters of each size of `chip` the device that is there runs at
+  /// once, as in CudaPipelineOptions; empty if it has no clusters, or its driver
+  /// does not tell.
+  ///
+  /// Errors: one line on standard error and failure.
+  FailureOr<std::string> findActiveClusters(StringRef chip) const;
+
   /// Failure if anything went wrong since the last call; it has been reported.
   LogicalResult takeStatus() const;
 
@@ -43,6 +50,7 @@ private:
   RunTarget target = RunTarget::Cuda;
   int32_t (*takeStatusFunction)() = nullptr;
   int32_t (*getCapabilityFunction)() = nullptr;
+  int32_t (*getClusterSlotsFunction)(int32_t, int32_t) = nullptr;
 };
 
 } // namespace mlir::bngrad

@@ -18,7 +18,8 @@ defm chip : Eq<"chip", "sm_XX",
 defm active_clusters
     : Eq<"active-clusters", "SIZE:ONE:TWO[,...]",
          "Clusters of SIZE blocks that the GPU runs at once, with one block and "
-         "with two on a multiprocessor (default: assumed for the chip)">;
+         "with two on a multiprocessor (default: asked of the GPU, or assumed "
+         "for the chip of --chip)">;
 defm schedule : Eq<"schedule", "#bngrad.schedule<...>",
                    "Schedule for every group (default: chosen)">;
 defm arg : Eq<"arg", "SPEC", "Value of the next argument; SPEC: see below">;

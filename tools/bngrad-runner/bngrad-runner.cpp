@@ -168,6 +168,23 @@ static LogicalResult writeResults(ArrayRef<std::string> paths,
   return outputs.keep();
 }
 
+/// Which clusters run at once, as in CudaPipelineOptions: by the options, else
+/// by the device if code is for its own chip.
+static FailureOr<std::string> findActiveClusters(const RunOptions &options,
+                                                 const CudaLibrary &library,
+                                                 StringRef chip) {
+  if (!options.activeClusters)
+    return options.chip.empty() ? library.findActiveClusters(chip)
+                                : std::string();
+  std::string reason;
+  FailureOr<SmallVector<const CudaChip *>> chips =
+      CudaChip::parse(chip, reason);
+  if (failed(chips) || failed(CudaChip::getCommon(*chips).setActiveClusters(
+                           *options.activeClusters, reason)))
+    return reportError("--active-clusters: " + reason);
+  return *options.activeClusters;
+}
+
 /// Where and how functions run, and the library of kernels.
 static LogicalResult setExecution(const RunOptions &options,
                                   Execution &execution,
@@ -189,16 +206,11 @@ static LogicalResult setExecution(const RunOptions &options,
   FailureOr<std::string> chip = library->chooseChip(options.chip);
   if (failed(chip))
     return failure();
+  FailureOr<std::string> active = findActiveClusters(options, *library, *chip);
+  if (failed(active))
+    return failure();
   execution.chip = *chip;
-  if (!options.activeClusters)
-    return success();
-  execution.activeClusters = *options.activeClusters;
-  std::string reason;
-  FailureOr<SmallVector<const CudaChip *>> chips =
-      CudaChip::parse(*chip, reason);
-  if (failed(chips) || failed(CudaChip::getCommon(*chips).setActiveClusters(
-                           *options.activeClusters, reason)))
-    return reportError("--active-clusters: " + reason);
+  execution.activeClusters = *active;
   return success();
 }
 
