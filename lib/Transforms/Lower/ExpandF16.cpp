@@ -66,11 +66,12 @@ public:
   Type i16, i32, f32;
 };
 
-/// The least bits of an f32 that is normal as f16, 2^-14.
+/// The difference of the biases of exponents, 127 and 15.
+constexpr uint64_t kBias = 112;
+/// The least f32 that is normal as f16, 2^-14.
 constexpr uint64_t kLeastNormal = 113 << 23;
-/// What is added to the bits of an f32 if its exponent gets the bias of f16,
-/// modulo 2^32: the biases are 127 and 15.
-constexpr uint64_t kToBiasOfF16 = 0x100000000 - (112 << 23);
+/// The f32 whose exponent is that of infinity in f16, 2^16.
+constexpr uint64_t kInfinity = 143 << 23;
 
 /// f16 -> f32, which is exact.
 struct ExtendF16 : OpRewritePattern<arith::ExtFOp> {
@@ -93,19 +94,21 @@ struct ExtendF16 : OpRewritePattern<arith::ExtFOp> {
         arith::BitcastOp::create(b, loc, bits.i16, op.getIn()));
     Value magnitude = bits.bitAnd(half, 0x7fff);
     Value sign = bits.shiftLeft(bits.bitAnd(half, 0x8000), 16);
-    Value shifted = bits.shiftLeft(magnitude, 13);
-    Value normal = bits.add(shifted, 112 << 23);
-    // Infinity and NaN have the largest exponent, 31 and 255.
-    Value special = bits.add(shifted, (255 - 31) << 23);
-    Value finite = bits.isLess(magnitude, 0x7c00);
-    // A number below 2^-14 is the difference of two above, and no subnormal f32
-    // is computed with, which the thread may have set to be taken for 0.
-    Value least = bits.asFloat(bits.constant(kLeastNormal));
-    Value tiny = bits.asBits(arith::SubFOp::create(
-        b, loc, bits.asFloat(bits.add(shifted, kLeastNormal)), least));
     Value isTiny = bits.isLess(magnitude, 0x0400);
-    Value result =
-        bits.select(isTiny, tiny, bits.select(finite, normal, special));
+    Value isFinite = bits.isLess(magnitude, 0x7c00);
+    // The exponent gets the bias of f32; that of infinity and NaN grows from 31
+    // to 255, and that of numbers below 2^-14 is 1 more than it seems.
+    Value zero = bits.constant(0);
+    Value result = bits.add(bits.shiftLeft(magnitude, 13), kBias << 23);
+    result = bits.add(result,
+                      bits.select(isFinite, zero, bits.constant(kBias << 23)));
+    result =
+        bits.add(result, bits.select(isTiny, bits.constant(1 << 23), zero));
+    // Numbers below 2^-14 have no leading 1. So no subnormal f32 is computed
+    // with, which the thread may have set to be taken for 0.
+    Value one = bits.select(isTiny, bits.constant(kLeastNormal), zero);
+    result = bits.asBits(
+        arith::SubFOp::create(b, loc, bits.asFloat(result), bits.asFloat(one)));
     result = bits.asFloat(arith::OrIOp::create(b, loc, result, sign));
     if (result.getType() != to)
       result = arith::ExtFOp::create(b, loc, to, result);
@@ -135,10 +138,12 @@ struct TruncToF16 : OpRewritePattern<arith::TruncFOp> {
     Value sign = bits.bitAnd(bits.shiftRight(value, 16), 0x8000);
     Value magnitude = bits.bitAnd(value, 0x7fffffff);
     // Half of the last place kept, less one where that place is even already.
-    // From 65520 on, the sum has the bits of infinity.
-    Value last = bits.bitAnd(bits.shiftRight(magnitude, 13), 1);
-    Value sum = bits.add(arith::AddIOp::create(b, loc, magnitude, last),
-                         kToBiasOfF16 + 0xfff);
+    // From 65520 on, the sum has the bits of infinity, as has that of 65536.
+    Value bounded =
+        arith::MinSIOp::create(b, loc, magnitude, bits.constant(kInfinity));
+    Value last = bits.bitAnd(bits.shiftRight(bounded, 13), 1);
+    Value sum = bits.add(arith::AddIOp::create(b, loc, bounded, last),
+                         0x100000000 - (kBias << 23) + 0xfff);
     Value normal = bits.shiftRight(sum, 13);
     // The last place of 0.5 is that of the subnormal numbers, to which the
     // addition rounds.
@@ -149,12 +154,10 @@ struct TruncToF16 : OpRewritePattern<arith::TruncFOp> {
         0x100000000 - half);
     Value isTiny = bits.isLess(magnitude, kLeastNormal);
     Value isNumber = bits.isLess(magnitude, 0x7f800001);
-    Value special =
-        bits.select(isNumber, bits.constant(0x7c00), bits.constant(0x7e00));
-    Value isSmall = bits.isLess(magnitude, (127 + 16) << 23);
-    Value result =
-        bits.select(isTiny, tiny, bits.select(isSmall, normal, special));
-    result = arith::OrIOp::create(b, loc, result, sign);
+    Value result = bits.select(isTiny, tiny, normal);
+    Value quiet = bits.select(isNumber, bits.constant(0), bits.constant(0x200));
+    for (Value part : {sign, quiet})
+      result = arith::OrIOp::create(b, loc, result, part);
     b.replaceOpWithNewOp<arith::BitcastOp>(
         op, to, arith::TruncIOp::create(b, loc, bits.i16, result));
     return success();
