@@ -34,8 +34,11 @@ public:
   Value constant(uint64_t bits) const {
     return constantBits(b, loc, i32, bits);
   }
+  Value add(Value lhs, Value rhs) const {
+    return arith::AddIOp::create(b, loc, lhs, rhs);
+  }
   Value add(Value value, uint64_t bits) const {
-    return arith::AddIOp::create(b, loc, value, constant(bits));
+    return add(value, constant(bits));
   }
   Value bitAnd(Value value, uint64_t bits) const {
     return arith::AndIOp::create(b, loc, value, constant(bits));
@@ -142,8 +145,8 @@ struct TruncToF16 : OpRewritePattern<arith::TruncFOp> {
     Value bounded =
         arith::MinSIOp::create(b, loc, magnitude, bits.constant(kInfinity));
     Value last = bits.bitAnd(bits.shiftRight(bounded, 13), 1);
-    Value sum = bits.add(arith::AddIOp::create(b, loc, bounded, last),
-                         0x100000000 - (kBias << 23) + 0xfff);
+    Value sum =
+        bits.add(bits.add(bounded, last), 0x100000000 - (kBias << 23) + 0xfff);
     Value normal = bits.shiftRight(sum, 13);
     // The last place of 0.5 is that of the subnormal numbers, to which the
     // addition rounds.
