@@ -69,7 +69,7 @@ static std::string makePipeline(Random &random) {
            " " + options +
            (below(random, 2) ? " device-arguments=true})" : "})");
   return "builtin.module(bngrad-cpu-pipeline{threads=2 vector-bits=512 "
-         "fma=true bf16-conversion=false l1-bytes=49152 "
+         "fma=true bf16-conversion=false f16-conversion=true l1-bytes=49152 "
          "last-level-bytes=33554432 " +
          options + "})";
 }

@@ -408,7 +408,8 @@ std::string IrMutator::mutatePipeline() {
     return "builtin.module(bngrad-cpu-pipeline{stop-after=" +
            pick(random, kStages) +
            " threads=2 vector-bits=512 fma=true "
-           "bf16-conversion=false l1-bytes=49152 last-level-bytes=33554432})";
+           "bf16-conversion=false f16-conversion=true l1-bytes=49152 "
+           "last-level-bytes=33554432})";
   case 2:
     return "builtin.module(bngrad-cuda-pipeline{stop-after=" +
            kStages[below(random, below(random, 10) ? 6 : 7)] +

@@ -61,6 +61,7 @@ static LogicalResult lower(ModuleOp module, const CompileOptions &options,
     };
     pipeline.fma = toFeature(target.fma);
     pipeline.bf16Conversion = toFeature(target.bf16Conversion);
+    pipeline.f16Conversion = toFeature(target.f16Conversion);
     pipeline.exportC = true;
     pipeline.packed = options.packed;
     pipeline.infer = options.infer;

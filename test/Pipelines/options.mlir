@@ -23,6 +23,8 @@
 // REDEFINE: %{option} = cpu-pipeline=bf16-conversion
 // REDEFINE: %{value} = maybe
 // RUN: %{fail}
+// REDEFINE: %{option} = cpu-pipeline=f16-conversion
+// RUN: %{fail}
 // REDEFINE: %{option} = cpu-pipeline=fma
 // RUN: %{fail}
 // REDEFINE: %{value} =
@@ -32,7 +34,7 @@
 // REDEFINE: %{value} = ptx
 // RUN: %{fail}
 
-// RUN: bngrad-opt %s --bngrad-cpu-pipeline="fma=true bf16-conversion=host stop-after=import"
+// RUN: bngrad-opt %s --bngrad-cpu-pipeline="fma=true bf16-conversion=host f16-conversion=host stop-after=import"
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline="fma=false bf16-conversion=true stop-after=lower"
 // RUN: bngrad-opt %s --bngrad-cuda-pipeline="format=isa stop-after=apply"
 // RUN: bngrad-opt %s --bngrad-to-linalg=stop-after=decompose

@@ -18,7 +18,7 @@
 // RUN:   env BNGRAD_ISA=x86-64-v bngrad-runner %s --arg=random:1
 
 // Nothing depends on the host here.
-// RUN: env BNGRAD_ISA=vax bngrad-opt %s --bngrad-cpu-pipeline="vector-bits=256 fma=true bf16-conversion=false" -o %t.mlir
+// RUN: env BNGRAD_ISA=vax bngrad-opt %s --bngrad-cpu-pipeline="vector-bits=256 fma=true bf16-conversion=false f16-conversion=true" -o %t.mlir
 // RUN: env BNGRAD_ISA=vax bngrad-opt %s --bngrad-cuda-pipeline -o %t.mlir
 // RUN: env BNGRAD_ISA=vax bngrad-opt %s --bngrad-to-linalg -o %t.mlir
 // RUN: env BNGRAD_ISA=vax bngrad-opt --version

@@ -104,19 +104,27 @@ func.func @tensors_unchanged(%a: tensor<4xf32>, %b: tensor<?xf64>) -> (tensor<4x
   return %0, %1 : tensor<4xbf16>, tensor<?xf16>
 }
 
-// Pairs are rounded together, and joined on the bits without a shuffle.
+// Pairs are rounded together, and joined on the bits without a shuffle. One comparison finds a NaN in either half; without
+// one, none is selected.
 // CHECK-LABEL: func @pairs
 // CHECK-SAME:    %[[EVEN:[^:]+]]: vector<16xf32>, %[[ODD:[^:]+]]: vector<16xf32>
 // CHECK-DAG:     %[[SIXTEEN:.+]] = arith.constant dense<16> : vector<16xi32>
 // CHECK-DAG:     %[[UPPER:.+]] = arith.constant dense<-65536> : vector<16xi32>
-// CHECK:         %[[IS_NAN:.+]] = arith.cmpf uno, %[[EVEN]], %[[EVEN]]
-// CHECK:         %[[ROUNDED:.+]] = arith.select %[[IS_NAN]],
-// CHECK:         %[[LOW_BITS:.+]] = arith.shrui %[[ROUNDED]], %[[SIXTEEN]]
-// CHECK:         %[[IS_NAN:.+]] = arith.cmpf uno, %[[ODD]], %[[ODD]]
-// CHECK:         %[[ROUNDED:.+]] = arith.select %[[IS_NAN]],
-// CHECK:         %[[HIGH_BITS:.+]] = arith.andi %[[ROUNDED]], %[[UPPER]]
-// CHECK:         %[[PAIRS:.+]] = arith.ori %[[LOW_BITS]], %[[HIGH_BITS]]
-// CHECK:         %[[JOINED:.+]] = vector.bitcast %[[PAIRS]] : vector<16xi32> to vector<32xi16>
+// CHECK:         %[[HAVE_NAN:.+]] = arith.cmpf uno, %[[EVEN]], %[[ODD]]
+// CHECK:         %[[ANY:.+]] = vector.reduction <or>, %[[HAVE_NAN]]
+// CHECK:         %[[JOINED:.+]] = scf.if %[[ANY]] -> (vector<32xi16>) {
+// CHECK:           %[[IS_NAN:.+]] = arith.cmpf uno, %[[EVEN]], %[[EVEN]]
+// CHECK:           %[[ROUNDED:.+]] = arith.select %[[IS_NAN]],
+// CHECK:           %[[LOW_BITS:.+]] = arith.shrui %[[ROUNDED]], %[[SIXTEEN]]
+// CHECK:           %[[IS_NAN:.+]] = arith.cmpf uno, %[[ODD]], %[[ODD]]
+// CHECK:           %[[ROUNDED:.+]] = arith.select %[[IS_NAN]],
+// CHECK:           %[[HIGH_BITS:.+]] = arith.andi %[[ROUNDED]], %[[UPPER]]
+// CHECK:           %[[PAIRS:.+]] = arith.ori %[[LOW_BITS]], %[[HIGH_BITS]]
+// CHECK:           vector.bitcast %[[PAIRS]] : vector<16xi32> to vector<32xi16>
+// CHECK:         } else {
+// CHECK-NOT:       arith.select
+// CHECK:           %[[PAIRS:.+]] = arith.ori
+// CHECK-NEXT:      vector.bitcast %[[PAIRS]] : vector<16xi32> to vector<32xi16>
 // CHECK:         %[[RESULT:.+]] = arith.bitcast %[[JOINED]] : vector<32xi16> to vector<32xbf16>
 // CHECK:         return %[[RESULT]]
 // By the instruction if neither has a number that it would flush.

@@ -252,9 +252,13 @@ func.func @dynamic_rows(%x: memref<?x?xf32>, %sum: memref<?xf32>) {
 // CHECK-NOT:           vector.load
 // CHECK:               scf.yield
 // A thread keeps the sums of a block in tables of its own. Other threads read them with the error added, which is stored
-// once:
-// CHECK:               vector.store %{{.+}}, %[[SUMS:.+]][%[[OWN:.+]]] : memref<832xf32>, vector<64xf32>
-// CHECK:               vector.store %{{.+}}, %[[ERRORS:.+]][%[[OWN]]] : memref<832xf32>, vector<64xf32>
+// once. A chain is added to them register by register:
+// CHECK:               vector.extract_strided_slice %{{.+}} {offsets = [0], sizes = [16]
+// CHECK:               vector.load %[[SUMS:.+]][%[[OWN:.+]]] : memref<832xf32>, vector<16xf32>
+// CHECK-NEXT:          vector.load %[[ERRORS:.+]][%[[OWN]]] : memref<832xf32>, vector<16xf32>
+// CHECK:               vector.store %{{.+}}, %[[SUMS]][%[[OWN]]] : memref<832xf32>, vector<16xf32>
+// CHECK-NEXT:          vector.store %{{.+}}, %[[ERRORS]][%[[OWN]]] : memref<832xf32>, vector<16xf32>
+// CHECK:               vector.extract_strided_slice %{{.+}} {offsets = [16], sizes = [16]
 // CHECK:             %[[ENTRY:.+]] = arith.muli %{{.+}}, %c160
 // CHECK:             %[[SUM_OF:.+]] = vector.load %[[SUMS]][%[[OWN]]]
 // CHECK:             %[[ERROR_OF:.+]] = vector.load %[[ERRORS]][%[[OWN]]]
@@ -882,6 +886,56 @@ func.func @wide_rows(%x: memref<500x512xbf16>, %m: memref<512xf32>, %sum: memref
 #data = affine_map<(r, c) -> (r, c)>
 #feature = affine_map<(r, c) -> (c)>
 
+// Registers of 128 bits are enough for four rows on NEON, which has 32 of them, but not on x86-64.
+// CHECK-LABEL: func @wide_rows_on_neon
+// CHECK:         %[[REST:.+]] = arith.remui %{{.+}}, %c4 : index
+// CHECK-NEXT:    %[[WHOLE:.+]] = arith.subi %{{.+}}, %[[REST]] : index
+// CHECK-NEXT:    scf.for %{{.+}} = %{{.+}} to %[[WHOLE]] step %c4
+// CHECK-NEXT:      scf.for %{{.+}} = %c0 to %c512 step %c16
+// CHECK-COUNT-4:     vector.bitcast %{{.+}} : vector<16xi16> to vector<8xi32>
+// CHECK-NOT:         vector.bitcast
+// CHECK:             vector.store
+// CHECK:         return
+func.func @wide_rows_on_neon(%x: memref<500x512xbf16>, %m: memref<512xf32>, %sum: memref<512xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %m : memref<500x512xbf16>, memref<512xf32>) outs(%sum : memref<512xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, vector_bits = 128, fma = true>} {
+  ^bb0(%e: bf16, %mean: f32, %acc: f32):
+    %0 = arith.extf %e : bf16 to f32
+    %1 = arith.subf %0, %mean : f32
+    %2 = arith.addf %acc, %1 fastmath<reassoc> : f32
+    linalg.yield %2 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// CHECK-LABEL: func @wide_rows_of_short_registers
+// CHECK-COUNT-1: vector.bitcast %{{.+}} : vector<16xi16> to vector<8xi32>
+// CHECK-NOT:     vector.bitcast
+// CHECK:         return
+func.func @wide_rows_of_short_registers(%x: memref<500x512xbf16>, %m: memref<512xf32>, %sum: memref<512xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %m : memref<500x512xbf16>, memref<512xf32>) outs(%sum : memref<512xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, vector_bits = 128>} {
+  ^bb0(%e: bf16, %mean: f32, %acc: f32):
+    %0 = arith.extf %e : bf16 to f32
+    %1 = arith.subf %0, %mean : f32
+    %2 = arith.addf %acc, %1 fastmath<reassoc> : f32
+    linalg.yield %2 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
 // Wide rows of longer data are read one by one, in pairs too.
 // CHECK-LABEL: func @wide_rows_from_memory
 // CHECK-NOT:     step %c4
@@ -924,6 +978,123 @@ func.func @pairs_of_tiles(%x: memref<16x64x49xbf16>, %m: memref<64xf32>, %k: mem
     %2 = arith.mulf %1, %w : f32
     %3 = arith.addf %acc, %2 fastmath<reassoc> : f32
     linalg.yield %3 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(n, c, s) -> (n, c, s)>
+#feature = affine_map<(n, c, s) -> (c)>
+
+// Chains of 8 terms, of 16 from 256 terms on, and of 32 from 4096 on.
+// CHECK-LABEL: func @chains
+// CHECK:         scf.for %{{.+}} = %c0 to %c255 step %c8 iter_args
+// CHECK:         scf.for %{{.+}} = %c0 to %c256 step %c16 iter_args
+// CHECK:         scf.for %{{.+}} = %c0 to %c4095 step %c16 iter_args
+// CHECK:         scf.for %{{.+}} = %c0 to %c4096 step %c32 iter_args
+func.func @chains(%a: memref<255x2x1xf32>, %b: memref<256x2x1xf32>, %c: memref<4095x2x1xf32>, %d: memref<4096x2x1xf32>,
+                  %s: memref<2xf32>, %t: memref<2xf32>, %u: memref<2xf32>, %v: memref<2xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%a : memref<255x2x1xf32>) outs(%s : memref<2xf32>) attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%b : memref<256x2x1xf32>) outs(%t : memref<2xf32>) attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%c : memref<4095x2x1xf32>) outs(%u : memref<2xf32>) attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%d : memref<4096x2x1xf32>) outs(%v : memref<2xf32>) attrs = {bngrad.schedule = #bngrad.schedule<channels>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// Elements that are read by tables are pairs: whole pieces of a row have a table in the order of pairs, and the rest of it
+// has one in the order of memory.
+// CHECK-LABEL: func @pairs_of_tabled_elements
+// CHECK:         %[[FACTORS:.+]] = vector.load %[[IN_ORDER:.+]][%{{.+}}] : memref<960xf32>, vector<64xf32>
+// CHECK-NEXT:    %[[ORDERED:.+]] = vector.shuffle %[[FACTORS]], %[[FACTORS]] [0, 2, 4, {{.*}}, 62, 1, 3, {{.*}}, 61, 63]
+// CHECK-NEXT:    vector.store %[[ORDERED]], %[[TABLE:.+]][
+// CHECK:         scf.for %{{.+}} = %c0 to %{{.+}} step %c64
+// CHECK:           vector.bitcast %{{.+}} : vector<64xi16> to vector<32xi32>
+// CHECK:           %[[FACTORS:.+]] = vector.load %[[TABLE]][
+// CHECK:           arith.mulf %{{.+}}, %[[FACTORS]] : vector<64xf32>
+// CHECK:           vector.interleave
+// CHECK-NOT:     vector.interleave
+// CHECK:         vector.maskedload %[[IN_ORDER]][
+// CHECK:         return
+func.func @pairs_of_tabled_elements(%x: memref<500x520xbf16>, %f: memref<520xf32>, %y: memref<500x520xbf16>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<500x520xbf16>, memref<520xf32>) outs(%y : memref<500x520xbf16>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, vector_bits = 512>} {
+  ^bb0(%e: bf16, %a: f32, %out: bf16):
+    %0 = arith.extf %e : bf16 to f32
+    %1 = arith.mulf %0, %a : f32
+    %2 = arith.truncf %1 : f32 to bf16
+    linalg.yield %2 : bf16
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// Not where they are streamed, from the first line of the result on.
+// CHECK-LABEL: func @no_pairs_of_streamed_elements
+// CHECK-NOT:     vector.interleave
+// CHECK:         return
+func.func @no_pairs_of_streamed_elements(%x: memref<500x520xbf16>, %f: memref<520xf32>, %y: memref<500x520xbf16>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<500x520xbf16>, memref<520xf32>) outs(%y : memref<500x520xbf16>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 1>} {
+  ^bb0(%e: bf16, %a: f32, %out: bf16):
+    %0 = arith.extf %e : bf16 to f32
+    %1 = arith.mulf %0, %a : f32
+    %2 = arith.truncf %1 : f32 to bf16
+    linalg.yield %2 : bf16
+  }
+  return
+}
+
+// -----
+
+#data = affine_map<(r, c) -> (r, c)>
+#feature = affine_map<(r, c) -> (c)>
+
+// Nor on NEON, which computes elements in order with fewer instructions.
+// CHECK-LABEL: func @no_pairs_on_neon
+// CHECK-NOT:     vector.bitcast
+// CHECK-NOT:     vector.interleave
+// CHECK:         return
+func.func @no_pairs_on_neon(%x: memref<500x520xbf16>, %f: memref<520xf32>, %y: memref<500x520xbf16>) {
+  linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %f : memref<500x520xbf16>, memref<520xf32>) outs(%y : memref<500x520xbf16>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, vector_bits = 128, fma = true>} {
+  ^bb0(%e: bf16, %a: f32, %out: bf16):
+    %0 = arith.extf %e : bf16 to f32
+    %1 = arith.mulf %0, %a : f32
+    %2 = arith.truncf %1 : f32 to bf16
+    linalg.yield %2 : bf16
   }
   return
 }

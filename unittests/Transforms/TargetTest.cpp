@@ -60,6 +60,12 @@ TEST(TargetTest, ConversionToBF16) {
   EXPECT_TRUE(getTarget("x86_64", {"avx512f", "avx512bf16"}).bf16Conversion);
 }
 
+TEST(TargetTest, ConversionOfF16) {
+  EXPECT_FALSE(getTarget("x86_64", {"avx2"}).f16Conversion);
+  EXPECT_TRUE(getTarget("x86_64", {"avx2", "f16c"}).f16Conversion);
+  EXPECT_TRUE(getTarget("aarch64", {}).f16Conversion);
+}
+
 namespace {
 /// Changes BNGRAD_ISA, which the run of the tests may have set.
 class HostCpuTest : public ::testing::Test {
@@ -84,14 +90,15 @@ TEST_F(HostCpuTest, InstructionSets) {
   struct Expected {
     const char *name, *cpu, *features;
     int64_t vectorBits;
-    bool fma, bf16Conversion;
+    bool fma, f16Conversion, bf16Conversion;
   };
   const Expected all[] = {
-      {"x86-64-v2", "x86-64-v2", "", 128, false, false},
-      {"x86-64-v3", "x86-64-v3", "", 256, true, false},
-      {"x86-64-v4", "x86-64-v4", "", 512, true, false},
-      {"x86-64-v4+avx512bf16", "x86-64-v4", "+avx512bf16", 512, true, true},
-      {"armv8-a", "generic", "", 128, true, false}};
+      {"x86-64-v2", "x86-64-v2", "", 128, false, false, false},
+      {"x86-64-v3", "x86-64-v3", "", 256, true, true, false},
+      {"x86-64-v4", "x86-64-v4", "", 512, true, true, false},
+      {"x86-64-v4+avx512bf16", "x86-64-v4", "+avx512bf16", 512, true, true,
+       true},
+      {"armv8-a", "generic", "", 128, true, true, false}};
   for (size_t i = 0; bngradInstructionSets[i].name; ++i) {
     std::string name = bngradInstructionSets[i].name;
     const Expected *expected = llvm::find_if(
@@ -110,6 +117,7 @@ TEST_F(HostCpuTest, InstructionSets) {
     Target target = Target::host();
     EXPECT_EQ(target.vectorBits, expected->vectorBits) << name;
     EXPECT_EQ(target.fma, expected->fma) << name;
+    EXPECT_EQ(target.f16Conversion, expected->f16Conversion) << name;
     EXPECT_EQ(target.bf16Conversion, expected->bf16Conversion) << name;
   }
 }

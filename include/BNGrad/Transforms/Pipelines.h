@@ -149,6 +149,11 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
       llvm::cl::desc("Target: an instruction converts vectors of f32 to bf16 "
                      "and flushes subnormals (host, true, false)"),
       llvm::cl::init(Feature::Host), getFeatureValues()};
+  EnumOption<Feature> f16Conversion{
+      *this, "f16-conversion",
+      llvm::cl::desc("Target: instructions convert vectors of f32 to f16 and "
+                     "back (host, true, false)"),
+      llvm::cl::init(Feature::Host), getFeatureValues()};
 
   CpuOptions getOptions() const;
 };

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FloatBits.h"
 #include "Utils/Utils.h"
 
 #include "BNGrad/Transforms/Lower/Passes.h"
@@ -27,22 +28,6 @@ namespace mlir::bngrad {
 
 using namespace mlir;
 using namespace mlir::bngrad;
-
-/// `type`, or a vector of it where `like` is a vector.
-static Type withShapeOf(Type like, Type type) {
-  if (auto shaped = dyn_cast<ShapedType>(like))
-    return shaped.clone(type);
-  return type;
-}
-
-static Value constantBits(OpBuilder &b, Location loc, Type type,
-                          uint64_t bits) {
-  auto element = cast<IntegerType>(getElementTypeOrSelf(type));
-  TypedAttr attr = b.getIntegerAttr(element, APInt(element.getWidth(), bits));
-  if (auto shaped = dyn_cast<ShapedType>(type))
-    attr = DenseElementsAttr::get(shaped, cast<Attribute>(attr));
-  return arith::ConstantOp::create(b, loc, attr);
-}
 
 /// Whether `op` rounds f32 to the nearest bf16.
 static bool roundsToBF16(arith::TruncFOp op) {
@@ -73,12 +58,13 @@ static bool isHalfOfPairs(arith::TruncFOp op) {
 }
 
 static bool isConvertedByGpu(Operation *op,
-                             const BF16Instructions &instructions) {
-  return instructions.kernels && op->getParentOfType<gpu::LaunchOp>();
+                             const FloatInstructions &instructions) {
+  return instructions.kernelBF16 && op->getParentOfType<gpu::LaunchOp>();
 }
 
 /// The bits of `value`, an f32, rounded to bf16 in their upper half.
-static Value roundBits(OpBuilder &b, Location loc, Value value) {
+static Value roundBits(OpBuilder &b, Location loc, Value value,
+                       bool mayBeNaN = true) {
   Type i32 = withShapeOf(value.getType(), b.getI32Type());
   Value bits = arith::BitcastOp::create(b, loc, i32, value);
   Value last = arith::AndIOp::create(
@@ -88,6 +74,8 @@ static Value roundBits(OpBuilder &b, Location loc, Value value) {
   Value half =
       arith::AddIOp::create(b, loc, last, constantBits(b, loc, i32, 0x7fff));
   Value rounded = arith::AddIOp::create(b, loc, bits, half);
+  if (!mayBeNaN)
+    return rounded;
   Value isNaN =
       arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, value, value);
   return arith::SelectOp::create(
@@ -264,7 +252,7 @@ struct TruncByMode : OpRewritePattern<arith::TruncFOp> {
 /// that place is even already), then cut; a NaN stays one. With
 /// an instruction of the host only where it flushes; not in kernels with one.
 struct TruncToBF16 : OpRewritePattern<arith::TruncFOp> {
-  TruncToBF16(MLIRContext *context, const BF16Instructions &instructions)
+  TruncToBF16(MLIRContext *context, const FloatInstructions &instructions)
       : OpRewritePattern(context), instructions(instructions) {}
 
   LogicalResult matchAndRewrite(arith::TruncFOp op,
@@ -285,7 +273,7 @@ struct TruncToBF16 : OpRewritePattern<arith::TruncFOp> {
       return takeUpperHalves(nested, loc, roundBits(nested, loc, value));
     };
     Value rounded;
-    if (instructions.host && type && type.getRank() == 1 && !type.isScalable())
+    if (instructions.bf16 && type && type.getRank() == 1 && !type.isScalable())
       rounded = emitIfAny(
           b, loc, areTiny(b, loc, value), roundAll,
           [&](OpBuilder &nested) { return convert(nested, loc, value); });
@@ -296,13 +284,13 @@ struct TruncToBF16 : OpRewritePattern<arith::TruncFOp> {
   }
 
 private:
-  BF16Instructions instructions;
+  FloatInstructions instructions;
 };
 
 /// The same for pairs of elements, of which one comes from each of two vectors.
 /// On the bits, the pair is joined without shuffles.
 struct TruncPairsToBF16 : OpRewritePattern<vector::InterleaveOp> {
-  TruncPairsToBF16(MLIRContext *context, const BF16Instructions &instructions)
+  TruncPairsToBF16(MLIRContext *context, const FloatInstructions &instructions)
       : OpRewritePattern(context), instructions(instructions) {}
 
   LogicalResult matchAndRewrite(vector::InterleaveOp op,
@@ -315,20 +303,21 @@ struct TruncPairsToBF16 : OpRewritePattern<vector::InterleaveOp> {
     Value even = op.getLhs().getDefiningOp<arith::TruncFOp>().getIn();
     Value odd = op.getRhs().getDefiningOp<arith::TruncFOp>().getIn();
     auto type = cast<VectorType>(op.getType());
-    auto roundAll = [&](OpBuilder &nested) -> Value {
+    auto round = [&](OpBuilder &nested, bool haveNaN) -> Value {
       Type i32 = withShapeOf(even.getType(), b.getI32Type());
-      Value lower =
-          arith::ShRUIOp::create(nested, loc, roundBits(nested, loc, even),
-                                 constantBits(nested, loc, i32, 16));
-      Value upper =
-          arith::AndIOp::create(nested, loc, roundBits(nested, loc, odd),
-                                constantBits(nested, loc, i32, 0xffff0000));
+      Value lower = arith::ShRUIOp::create(
+          nested, loc, roundBits(nested, loc, even, haveNaN),
+          constantBits(nested, loc, i32, 16));
+      Value upper = arith::AndIOp::create(
+          nested, loc, roundBits(nested, loc, odd, haveNaN),
+          constantBits(nested, loc, i32, 0xffff0000));
       return vector::BitCastOp::create(
           nested, loc, type.clone(nested.getI16Type()),
           arith::OrIOp::create(nested, loc, lower, upper));
     };
+    auto roundAll = [&](OpBuilder &nested) { return round(nested, true); };
     Value rounded;
-    if (instructions.host) {
+    if (instructions.bf16) {
       Value isTiny = arith::OrIOp::create(b, loc, areTiny(b, loc, even),
                                           areTiny(b, loc, odd));
       rounded =
@@ -337,15 +326,21 @@ struct TruncPairsToBF16 : OpRewritePattern<vector::InterleaveOp> {
                                                 convert(nested, loc, even),
                                                 convert(nested, loc, odd));
           });
-    } else {
+    } else if (op->getParentOfType<gpu::LaunchOp>()) {
       rounded = roundAll(b);
+    } else {
+      // One comparison for both; a selection of NaN would be one for each.
+      Value isNaN = compare(b, loc, arith::CmpFPredicate::UNO, even, odd);
+      rounded = emitIfAny(b, loc, isNaN, roundAll, [&](OpBuilder &nested) {
+        return round(nested, /*haveNaN=*/false);
+      });
     }
     b.replaceOpWithNewOp<arith::BitcastOp>(op, type, rounded);
     return success();
   }
 
 private:
-  BF16Instructions instructions;
+  FloatInstructions instructions;
 };
 
 struct BNGradExpandTruncFPass
@@ -355,19 +350,20 @@ struct BNGradExpandTruncFPass
   void runOnOperation() override {
     // Upstream's emulation of narrow floats allows its roundings to be skipped
     // between two operations. Each operation rounds, wherever it is compiled.
-    bool hasTruncF = false;
-    getOperation()->walk([&](arith::TruncFOp op) {
-      hasTruncF = true;
-      if (getElementTypeOrSelf(op.getType()).isBF16())
-        op->removeAttr(op.getFastmathAttrName());
+    bool hasConversion = false;
+    getOperation()->walk([&](Operation *op) {
+      auto truncation = dyn_cast<arith::TruncFOp>(op);
+      hasConversion |= truncation || (!f16Conversion && isa<arith::ExtFOp>(op));
+      if (truncation && getElementTypeOrSelf(truncation.getType()).isBF16())
+        truncation->removeAttr(truncation.getFastmathAttrName());
     });
     RewritePatternSet patterns(&getContext());
-    populateExpandTruncFPatterns(patterns,
-                                 {bf16Conversion, kernelBF16Conversion});
+    populateExpandTruncFPatterns(
+        patterns, {bf16Conversion, kernelBF16Conversion, f16Conversion});
     if (failed(verifyReshapes(getOperation())))
       return signalPassFailure();
     // The rewriting takes time even if it finds nothing.
-    if (hasTruncF &&
+    if (hasConversion &&
         failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
@@ -375,8 +371,10 @@ struct BNGradExpandTruncFPass
 } // namespace
 
 void mlir::bngrad::populateExpandTruncFPatterns(
-    RewritePatternSet &patterns, const BF16Instructions &instructions) {
+    RewritePatternSet &patterns, const FloatInstructions &instructions) {
   patterns.add<TruncByMode, TruncThroughOdd>(patterns.getContext());
   patterns.add<TruncToBF16, TruncPairsToBF16>(patterns.getContext(),
                                               instructions);
+  if (!instructions.f16)
+    populateExpandF16Patterns(patterns);
 }

@@ -42,7 +42,7 @@ using namespace mlir::bngrad;
 
 /// Computes bf16 arithmetic in f32, and rounds once to f16 and bf16.
 static void addRoundingPasses(OpPassManager &pm,
-                              const BF16Instructions &instructions) {
+                              const FloatInstructions &instructions) {
   // LLVM would round each result with the CPU's conversion to bf16, which makes
   // subnormals 0; a truncf is rounded right below.
   {
@@ -56,8 +56,9 @@ static void addRoundingPasses(OpPassManager &pm,
     pm.addPass(math::createMathExtendToSupportedTypes(options));
   }
   BNGradExpandTruncFPassOptions expand;
-  expand.bf16Conversion = instructions.host;
-  expand.kernelBF16Conversion = instructions.kernels;
+  expand.bf16Conversion = instructions.bf16;
+  expand.kernelBF16Conversion = instructions.kernelBF16;
+  expand.f16Conversion = instructions.f16;
   pm.addPass(createBNGradExpandTruncFPass(expand));
 }
 
@@ -73,7 +74,8 @@ static bool canRoundToBF16(StringRef names) {
 void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   pm.addPass(createBNGradLowerElementCastPass());
   pm.addPass(createBNGradExpandMathPass());
-  addRoundingPasses(pm, {/*host=*/target.bf16Conversion});
+  addRoundingPasses(
+      pm, {target.bf16Conversion, /*kernelBF16=*/false, target.f16Conversion});
   pm.addPass(createBNGradShareLoopsPass());
   pm.addPass(createOpCanonicalizerPass());
   pm.addPass(createLowerAffinePass());
@@ -120,7 +122,7 @@ void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
   pm.addPass(createBNGradLowerElementCastPass());
   pm.addPass(createBNGradExpandMathPass());
   addRoundingPasses(pm.nest<func::FuncOp>(),
-                    {/*host=*/false, canRoundToBF16(options.chip)});
+                    {/*bf16=*/false, canRoundToBF16(options.chip)});
   // Those in kernels as well.
   pm.addPass(createBNGradExpandViewsPass());
   // Constants are parts of a kernel, not its parameters.

@@ -122,6 +122,8 @@ CpuOptions CpuPipelineOptions::getOptions() const {
     target.fma = fma == Feature::Present;
   if (bf16Conversion != Feature::Host)
     target.bf16Conversion = bf16Conversion == Feature::Present;
+  if (f16Conversion != Feature::Host)
+    target.f16Conversion = f16Conversion == Feature::Present;
   return {schedule, target};
 }
 
@@ -194,7 +196,8 @@ static LogicalResult verifyHost(const Options &, std::string &) {
 static LogicalResult verifyHost(const CpuPipelineOptions &options,
                                 std::string &reason) {
   bool isGiven = options.vectorBits != 0 && options.fma != Feature::Host &&
-                 options.bf16Conversion != Feature::Host;
+                 options.bf16Conversion != Feature::Host &&
+                 options.f16Conversion != Feature::Host;
   return isGiven ? success() : HostCpu::verify(reason);
 }
 

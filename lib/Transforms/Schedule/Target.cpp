@@ -49,6 +49,7 @@ void Target::setFeatures(const llvm::Triple &triple,
     vectorBits = 256;
   fma = has("fma") || triple.isAArch64();
   bf16Conversion = has("avx512f") && has("avx512bf16");
+  f16Conversion = has("f16c") || !triple.isX86();
 }
 
 void Target::setCaches(llvm::StringRef folder) {

@@ -320,7 +320,7 @@ def BNGradExpandMathPass : Pass<"bngrad-expand-math"> {
 def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
   let summary = "Round once, subnormals included, in the mode of the op";
   let description = [{
-    Needs: `arith.truncf` on scalars or vectors.
+    Needs: `arith.truncf` and `arith.extf` on scalars or vectors.
     Gives: truncation of f32 to bf16 in integer arithmetic (the conversion
            instruction of AVX-512 flushes subnormals), and of f64 to f16 or bf16
            through an f32 that is rounded to odd (a plain f32 would round
@@ -330,7 +330,8 @@ def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
            `bf16-conversion`, vectors use the instruction unless one of their
            elements is subnormal or 0. With
            `kernel-bf16-conversion`, truncation of f32 to bf16 in `gpu.launch`
-           stays as it is.
+           stays as it is. With `f16-conversion=false`, conversions between f16
+           and f32 outside of `gpu.launch` are integer arithmetic, too.
     Fails: if the indices of a reshape of tensors are not consecutive (error at the
            reshape).
   }];
@@ -342,6 +343,8 @@ def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
            /*default=*/"false",
            "An instruction of the GPU converts f32 to bf16, subnormals "
            "included">,
+    Option<"f16Conversion", "f16-conversion", "bool", /*default=*/"true",
+           "Instructions convert vectors of f32 to f16 and back">,
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::LLVM::LLVMDialect",

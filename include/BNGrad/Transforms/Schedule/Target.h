@@ -36,6 +36,8 @@ struct Target {
   /// One instruction converts vectors of f32 to bf16 and flushes subnormals, as
   /// that of AVX-512.
   bool bf16Conversion = false;
+  /// Instructions convert vectors of f32 to f16 and back.
+  bool f16Conversion = true;
 
   /// The machine this process runs on. The features are those of
   /// HostCpu::get(). Threads and caches are found once, by the first call:
@@ -44,7 +46,7 @@ struct Target {
   /// Unknown properties keep their defaults.
   static Target host();
 
-  /// Sets vectorBits, fma and bf16Conversion for a CPU that `has` a feature,
+  /// Sets vectorBits, fma and the conversions for a CPU that `has` a feature,
   /// such as avx2, as LLVM names them.
   void setFeatures(const llvm::Triple &triple,
                    llvm::function_ref<bool(llvm::StringRef)> has);

@@ -20,7 +20,8 @@ using namespace mlir::bngrad;
 /// stored less often.
 static constexpr int64_t kRowsAtOnce = 4;
 /// The shortest vector registers, in bits, with which several rows are added at
-/// once. Shorter ones would need four times the code of the longest.
+/// once. Shorter ones would need four times the code of the longest, and x86-64
+/// has 16 of them only.
 static constexpr int64_t kLeastBitsAtOnce = 256;
 
 /// The entries of a piece of a row. Tables are padded, and need no mask.
@@ -82,6 +83,19 @@ SmallVector<Value> TableLoops::inMemoryOrder(OpBuilder &b, const Piece &piece,
                              [&](Value chain) { return fromPairs(b, chain); });
 }
 
+void TableLoops::addToSums(OpBuilder &b, const SumTables &tables,
+                           const Piece &entries, ValueRange chains) const {
+  for (int64_t first = 0; first < entries.lanes; first += lanes) {
+    Piece part = {at(b).add(entries.position, constant(b, first)), lanes};
+    auto terms = llvm::map_to_vector(chains, [&](Value chain) -> Value {
+      return vector::ExtractStridedSliceOp::create(b, loc, chain, first, lanes,
+                                                   1);
+    });
+    SmallVector<Value> sums = loadEntries(b, tables.sums, part);
+    storeEntries(b, addCompensated(b, loc, sums, terms), tables.sums, part);
+  }
+}
+
 void TableLoops::addPieces(OpBuilder &b, const SumTables &tables,
                            const ColumnRows &chain,
                            ArrayRef<Piece> pieces) const {
@@ -101,11 +115,10 @@ void TableLoops::addPieces(OpBuilder &b, const SumTables &tables,
         return next;
       });
   for (auto [i, piece] : llvm::enumerate(pieces)) {
-    Piece entries = getEntries(chain, at(b), piece);
-    SmallVector<Value> sums = loadEntries(b, tables.sums, entries);
-    SmallVector<Value> terms = inMemoryOrder(
-        b, piece, ValueRange(chains).slice(i * numSums(), numSums()));
-    storeEntries(b, addCompensated(b, loc, sums, terms), tables.sums, entries);
+    addToSums(
+        b, tables, getEntries(chain, at(b), piece),
+        inMemoryOrder(b, piece,
+                      ValueRange(chains).slice(i * numSums(), numSums())));
   }
 }
 
@@ -176,7 +189,8 @@ void TableLoops::addNarrowRows(OpBuilder &b, const SumTables &tables,
 
 Value TableLoops::areAddedAtOnce(OpBuilder &b, const ColumnRows &chain) const {
   Value isFalse = arith::ConstantIntOp::create(b, loc, 0, 1);
-  if (chain.order == RowOrder::Apart || schedule.vectorBits < kLeastBitsAtOnce)
+  bool areShort = schedule.vectorBits < kLeastBitsAtOnce && !isForNeon();
+  if (chain.order == RowOrder::Apart || areShort)
     return isFalse;
   if (chain.order == RowOrder::OfTile)
     return arith::ConstantIntOp::create(b, loc, 1, 1);
@@ -206,40 +220,35 @@ Value TableLoops::getWideDistance(OpBuilder &b, const ColumnRows &chain,
                       constant(b, 0));
 }
 
-void TableLoops::addWidePieces(OpBuilder &b, const GroupTables &tables,
+void TableLoops::addWidePieces(OpBuilder &b, const SumTables &tables,
                                const ColumnRows &chain, Value firstRow,
                                int64_t numRows, Value distance) const {
-  emitPieces(b, {constant(b, 0), chain.columns}, wide,
-             [&](OpBuilder &nested, const Piece &piece) {
-               Run run = chain.getRun(nested, firstRow);
-               run.prefetchDistance = distance;
-               if (allowsPairs(group.reduction, piece)) {
-                 run.tables = &tables.pairs;
-                 run.hasOrderedEntries = true;
-               }
-               readEntries(nested, group.reduction, piece, run);
-               Piece entries = getEntries(chain, at(nested), piece);
-               SmallVector<Value> chains =
-                   loadEntries(nested, tables.sums.chains, entries);
-               auto addTo = [&](OpBuilder &inRow, Value row, ValueRange sums) {
-                 return addRow(inRow, chain, row, piece, run, sums);
-               };
-               // Unrolled only where it matters: few pieces are short.
-               if (piece.lanes < wide) {
-                 Value end =
-                     at(nested).add(firstRow, constant(nested, numRows));
-                 chains = emitSumLoop(nested, {firstRow, end}, chains, addTo);
-               } else {
-                 for (int64_t i = 0; i < numRows; ++i)
-                   chains = addTo(nested,
-                                  at(nested).add(firstRow, constant(nested, i)),
-                                  chains);
-               }
-               storeEntries(nested, chains, tables.sums.chains, entries);
-             });
+  emitPieces(
+      b, {constant(b, 0), chain.columns}, wide,
+      [&](OpBuilder &nested, const Piece &piece) {
+        Run run =
+            withPairs(group.reduction, chain.getRun(nested, firstRow), piece);
+        run.prefetchDistance = distance;
+        readEntries(nested, group.reduction, piece, run);
+        Piece entries = getEntries(chain, at(nested), piece);
+        SmallVector<Value> chains = loadEntries(nested, tables.chains, entries);
+        auto addTo = [&](OpBuilder &inRow, Value row, ValueRange sums) {
+          return addRow(inRow, chain, row, piece, run, sums);
+        };
+        // Unrolled only where it matters: few pieces are short.
+        if (piece.lanes < wide) {
+          Value end = at(nested).add(firstRow, constant(nested, numRows));
+          chains = emitSumLoop(nested, {firstRow, end}, chains, addTo);
+        } else {
+          for (int64_t i = 0; i < numRows; ++i)
+            chains = addTo(
+                nested, at(nested).add(firstRow, constant(nested, i)), chains);
+        }
+        storeEntries(nested, chains, tables.chains, entries);
+      });
 }
 
-void TableLoops::addWideRows(OpBuilder &b, const GroupTables &tables,
+void TableLoops::addWideRows(OpBuilder &b, const SumTables &tables,
                              const ColumnRows &chain) const {
   IndexBuilder index = at(b);
   Value areAtOnce = areAddedAtOnce(b, chain);
@@ -258,7 +267,7 @@ void TableLoops::addWideRows(OpBuilder &b, const GroupTables &tables,
     addRows({chain.rows.from, rest.from}, kRowsAtOnce);
   }
   addRows(rest, 1);
-  endChains(b, tables.sums, chain);
+  endChains(b, tables, chain);
 }
 
 void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
@@ -266,19 +275,16 @@ void TableLoops::endChains(OpBuilder &b, const SumTables &tables,
   emitPieces(b, {constant(b, 0), rows.columns}, wide,
              [&](OpBuilder &nested, const Piece &piece) {
                Piece entries = getEntries(rows, at(nested), piece);
-               SmallVector<Value> sums =
-                   loadEntries(nested, tables.sums, entries);
                SmallVector<Value> chains =
                    loadEntries(nested, tables.chains, entries);
-               chains = inMemoryOrder(nested, piece, chains);
-               storeEntries(nested, addCompensated(nested, loc, sums, chains),
-                            tables.sums, entries);
+               addToSums(nested, tables, entries,
+                         inMemoryOrder(nested, piece, chains));
                storeEntries(nested, zeroTerms(nested, piece.lanes),
                             tables.chains, entries);
              });
 }
 
-void TableLoops::emitColumnSums(OpBuilder &b, const GroupTables &tables,
+void TableLoops::emitColumnSums(OpBuilder &b, const SumTables &tables,
                                 const ColumnRows &rows) const {
   Value isNarrow = areNarrow(b, rows.columns);
   emitFor(b, rows.rows, chainRows, [&](OpBuilder &nested, Value first) {
@@ -287,7 +293,7 @@ void TableLoops::emitColumnSums(OpBuilder &b, const GroupTables &tables,
     chain.rows = {first, end};
     emitIf(
         nested, isNarrow,
-        [&](OpBuilder &narrow) { addNarrowRows(narrow, tables.sums, chain); },
+        [&](OpBuilder &narrow) { addNarrowRows(narrow, tables, chain); },
         [&](OpBuilder &wideRows) { addWideRows(wideRows, tables, chain); });
   });
 }

@@ -84,13 +84,12 @@ IRMapping CpuLoops::clonePiece(OpBuilder &b, linalg::GenericOp generic,
   auto read = [&](OpBuilder &, OpOperand &operand) -> Value {
     if (Value uniform = run.uniform.lookup(&operand))
       return uniform;
-    bool isSum = generic.isDpsInit(&operand) &&
-                 !isDataMap(generic.getMatchingIndexingMap(&operand));
-    if (!isSum && arePairs)
+    bool isData = isDataMap(generic.getMatchingIndexingMap(&operand));
+    if (isData && arePairs)
       return loadPairs(b, getFlat(operand.get()),
                        getIndex(b, operand.get(), run, piece.position),
                        piece.lanes);
-    if (!isSum)
+    if (isData || !generic.isDpsInit(&operand))
       return readOperand(b, generic, operand, run, piece);
     for (auto [term, sum] : llvm::zip(values.terms, sums))
       if (generic.getDpsInitOperand(term.first) == &operand)
@@ -265,8 +264,10 @@ void CpuLoops::emitElementPieces(OpBuilder &b, linalg::GenericOp generic,
     bool isStreamed = isStreaming && !piece.mask && fillsLines;
     if (isStreamed)
       prefetch(nested, generic, run, piece);
-    IRMapping mapping = clonePiece(nested, generic, run, piece);
-    storePiece(nested, generic, run, piece, mapping, isStreamed);
+    // A run that is streamed starts at a line, not at the tables' first pair.
+    Run read = isStreaming ? run : withPairs(generic, run, piece);
+    IRMapping mapping = clonePiece(nested, generic, read, piece);
+    storePiece(nested, generic, read, piece, mapping, isStreamed);
   };
   if (isStreaming) {
     // Up to the first line of the result.

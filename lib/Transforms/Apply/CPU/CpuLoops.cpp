@@ -23,9 +23,10 @@ using namespace mlir::bngrad;
 static constexpr int64_t kStepBytes = 3 << 20;
 
 /// Rows of a chain by the least number of terms of a sum, and where there are
-/// fewer. The more terms, the longer the chains that the bound has room for.
+/// fewer. The more terms, the longer the chains that the bound has room for
+/// (docs/numerics.md, section 4).
 static constexpr int64_t kChainRows = 8;
-static constexpr std::pair<int64_t, int64_t> kLongChainRows[] = {{1024, 16},
+static constexpr std::pair<int64_t, int64_t> kLongChainRows[] = {{256, 16},
                                                                  {4096, 32}};
 
 //===----------------------------------------------------------------------===//

@@ -67,8 +67,11 @@ struct Run {
   SmallVector<Value> ivs;
   const ChannelTables *tables = nullptr; // null: there are none
   Value tableOffset;                     // entry of the first element
+  /// `tables` in the order of pairs, for pieces of `wide` elements from the
+  /// first one on; null: the run does not read them.
+  const ChannelTables *pairs = nullptr;
   Scalars uniform; // operands that have one value in the run
-  /// `uniform` has the entries of all tables, in the order of pairs.
+  /// The entries in `tables` or `uniform` are in the order of pairs.
   bool hasOrderedEntries = false;
   /// Elements between a piece and the data that are fetched while it is
   /// computed; null or 0: the hardware's prefetcher follows the run.
@@ -245,6 +248,9 @@ protected:
   /// Whether `generic` computes `piece` of `run` in the order of pairs.
   bool takesPairs(linalg::GenericOp generic, const Run &run,
                   const Piece &piece) const;
+  /// `run`, with the tables in the order of pairs, if `generic` computes
+  /// `piece` in it.
+  Run withPairs(linalg::GenericOp generic, Run run, const Piece &piece) const;
   /// A vector in the order of memory, in the order of pairs.
   Value toPairs(OpBuilder &b, Value value) const;
   /// A vector in the order of pairs, in the order of memory.
@@ -276,6 +282,10 @@ protected:
   void storeSums(OpBuilder &b, const Piece &piece, ValueRange totals) const;
   using GroupEmitter::emitChannelwise;
   void emitChannelwise(OpBuilder &b, const Piece &piece) const;
+
+  /// Whether the schedule is one for AArch64's NEON: no other CPU has a fused
+  /// multiply-add and 128 bits, except for a few old ones with x86-64.
+  bool isForNeon() const { return schedule.vectorBits == 128 && schedule.fma; }
 
   Value count;     // elements of the data
   Value bytes;     // of all data operands

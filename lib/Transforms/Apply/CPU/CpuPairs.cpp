@@ -91,6 +91,9 @@ bool CpuLoops::allowsPairs(linalg::GenericOp generic,
   // pieces may have.
   if (piece.lanes < wide || generic.hasIndexSemantics())
     return false;
+  // NEON extends and rounds elements in order with fewer instructions.
+  if (isForNeon() && generic != group.reduction)
+    return false;
   for (OpOperand &operand : generic->getOpOperands()) {
     BlockArgument arg = generic.getMatchingBlockArgument(&operand);
     if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
@@ -115,6 +118,15 @@ bool CpuLoops::takesPairs(linalg::GenericOp generic, const Run &run,
            isDataMap(generic.getMatchingIndexingMap(operand)) ||
            run.uniform.contains(operand);
   });
+}
+
+Run CpuLoops::withPairs(linalg::GenericOp generic, Run run,
+                        const Piece &piece) const {
+  if (run.pairs && allowsPairs(generic, piece)) {
+    run.tables = run.pairs;
+    run.hasOrderedEntries = true;
+  }
+  return run;
 }
 
 /// The lanes of the even numbers below `count`, then those of the odd ones.

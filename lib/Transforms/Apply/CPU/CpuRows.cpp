@@ -266,7 +266,8 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
     run.base = at(nested).mul(row, columns);
     if (hasRowStrides)
       run.ivs.front() = row;
-    run.tables = &tables.reduction;
+    run.tables = &tables.reduction.inOrder;
+    run.pairs = &tables.reduction.pairs;
     run.tableOffset = tableOffset;
     return run;
   };
@@ -279,7 +280,7 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
       llvm::any_of(reduction.getDpsInitsMutable(), [&](OpOperand &init) {
         return isDataMap(reduction.getMatchingIndexingMap(&init));
       });
-  emitColumnSums(b, tables,
+  emitColumnSums(b, tables.sums,
                  {getRun,
                   {getStart(b, block), end},
                   columns,
@@ -291,7 +292,7 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
   if (!matchPattern(blocks.restColumns, m_Zero())) {
     Value endOfRest = index.select(
         isLast, index.add(blocks.rows, index.constant(1)), blocks.rows);
-    emitColumnSums(b, tables,
+    emitColumnSums(b, tables.sums,
                    {getRun,
                     {blocks.rows, endOfRest},
                     blocks.restColumns,
@@ -319,9 +320,9 @@ void Rows::storeJoined(OpBuilder &b, Value block, Value tableOffset) const {
 void Rows::emitBlocks(OpBuilder &b, const Share &share) const {
   Value tableOffset =
       at(b).mul(share.number, getTableStride(b, blocks.columns));
-  fillByChannel(b, tables.reduction,
+  fillByChannel(b, tables.reduction.inOrder,
                 {tableOffset, channels, getColumnsRead(b, blocks.columns)});
-  fillPairs(b, tables, tableOffset, blocks.columns);
+  fillSumPairs(b, tables, tableOffset, blocks.columns);
   emitFor(b, share.iterations, [&](OpBuilder &nested, Value block) {
     emitBlock(nested, block, tableOffset);
   });
@@ -442,7 +443,8 @@ Run Rows::getElementsRun(OpBuilder &b, Value row, Value tableOffset) const {
   run.base = index.add(elements.shift, index.mul(row, elements.columns));
   if (hasRowStrides)
     run.ivs.front() = row;
-  run.tables = &tables.elementwise;
+  run.tables = &tables.elementwise.inOrder;
+  run.pairs = &tables.elementwise.pairs;
   run.tableOffset = index.add(tableOffset, elements.shift);
   return run;
 }
@@ -523,9 +525,14 @@ void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
   IndexBuilder index = at(b);
   Value columns = elements.columns;
   Value tableOffset = index.mul(share.number, getTableStride(b, columns));
-  if (generic == group.elementwise.front())
-    fillByChannel(b, tables.elementwise,
+  if (generic == group.elementwise.front()) {
+    fillByChannel(b, tables.elementwise.inOrder,
                   {tableOffset, channels, index.add(columns, elements.shift)});
+    // The pieces of narrow rows are put into the order of pairs in registers.
+    fillElementPairs(
+        b, tables, index.add(tableOffset, elements.shift),
+        index.select(elements.isNarrow, index.constant(0), columns));
+  }
   emitShift(b, generic, share.number, tableOffset);
   Value zeroIndex = index.constant(0);
   auto emitStep = [&](OpBuilder &nested, Interval rows) {

@@ -13,6 +13,9 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+
+#include <array>
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -60,25 +63,37 @@ TableLoops::getChannelOperands(ArrayRef<linalg::GenericOp> generics) const {
 
 GroupTables TableLoops::createTables(OpBuilder &b,
                                      ArrayRef<TableRequest> requests) const {
-  llvm::SetVector<Value> ofReduction, ofElementwise;
+  GroupTables result;
+  auto addOperands = [&](OperandTables &tables,
+                         ArrayRef<linalg::GenericOp> generics) {
+    bool havePairs = llvm::any_of(generics, [&](linalg::GenericOp generic) {
+      return allowsPairs(generic, {Value(), wide});
+    });
+    for (Value operand : getChannelOperands(generics)) {
+      tables.inOrder[operand] = Value();
+      if (havePairs)
+        tables.pairs[operand] = Value();
+    }
+  };
   if (group.reduction)
-    ofReduction = getChannelOperands(group.reduction);
-  ofElementwise = getChannelOperands(group.elementwise);
+    addOperands(result.reduction, group.reduction);
+  addOperands(result.elementwise, group.elementwise);
+  auto getMaps = [&](TableUse use) -> std::array<ChannelTables *, 2> {
+    OperandTables &tables =
+        use == TableUse::Reduction ? result.reduction : result.elementwise;
+    return {&tables.inOrder, &tables.pairs};
+  };
 
-  bool hasPairs =
-      group.reduction && allowsPairs(group.reduction, {Value(), wide});
   SmallVector<TableType> types;
   for (auto [use, entries] : requests) {
     if (use == TableUse::Sums || use == TableUse::JoinedSums)
       for (unsigned i : llvm::seq(numSums()))
         types.append(use == TableUse::Sums ? 3 : 1, {entries, sumType(i)});
     else
-      for (Value operand :
-           use == TableUse::Reduction ? ofReduction : ofElementwise)
-        types.append(hasPairs && use == TableUse::Reduction ? 2 : 1,
-                     {entries, getElementTypeOrSelf(operand)});
+      for (ChannelTables *tables : getMaps(use))
+        for (auto [operand, table] : *tables)
+          types.push_back({entries, getElementTypeOrSelf(operand)});
   }
-  GroupTables result;
   result.memory = CpuLoops::createTables(b, types);
 
   const Value *next = result.memory.tables.begin();
@@ -96,15 +111,10 @@ GroupTables TableLoops::createTables(OpBuilder &b,
         result.joined.push_back(*next++);
       break;
     case TableUse::Reduction:
-      for (Value operand : ofReduction) {
-        result.reduction[operand] = *next++;
-        if (hasPairs)
-          result.pairs[operand] = *next++;
-      }
-      break;
     case TableUse::Elementwise:
-      for (Value operand : ofElementwise)
-        result.elementwise[operand] = *next++;
+      for (ChannelTables *tables : getMaps(use))
+        for (auto &[operand, table] : *tables)
+          table = *next++;
       break;
     }
   }
@@ -235,21 +245,39 @@ Value TableLoops::areNarrow(OpBuilder &b, Value columns) const {
                        constant(b, kNarrowColumns));
 }
 
-void TableLoops::fillPairs(OpBuilder &b, const GroupTables &tables, Value first,
-                           Value columns) const {
-  if (tables.pairs.empty())
+void TableLoops::fillPairs(OpBuilder &b, const OperandTables &tables,
+                           Value first, Value columns) const {
+  if (tables.pairs.empty() || matchPattern(columns, m_Zero()))
     return;
   IndexBuilder index = at(b);
-  Value zeroIndex = index.constant(0), piece = index.constant(wide);
+  Value piece = index.constant(wide);
   Value whole = index.sub(columns, index.rem(columns, piece));
-  whole = index.select(areNarrow(b, columns), zeroIndex, whole);
-  emitFor(b, {zeroIndex, whole}, piece, [&](OpBuilder &nested, Value position) {
-    Piece entries = {at(nested).add(first, position), wide};
-    for (auto [from, to] : llvm::zip_equal(tables.reduction, tables.pairs)) {
-      Value inOrder = load(nested, castToStorage(nested, loc, from.second),
-                           entries.position, entries);
-      store(nested, toPairs(nested, inOrder),
-            castToStorage(nested, loc, to.second), entries.position, entries);
-    }
-  });
+  emitFor(
+      b, {index.constant(0), whole}, piece,
+      [&](OpBuilder &nested, Value position) {
+        Piece entries = {at(nested).add(first, position), wide};
+        for (auto [from, to] : llvm::zip_equal(tables.inOrder, tables.pairs)) {
+          Value inOrder = load(nested, castToStorage(nested, loc, from.second),
+                               entries.position, entries);
+          store(nested, toPairs(nested, inOrder),
+                castToStorage(nested, loc, to.second), entries.position,
+                entries);
+        }
+      });
+}
+
+void TableLoops::fillSumPairs(OpBuilder &b, const GroupTables &tables,
+                              Value first, Value columns) const {
+  Value read = at(b).select(areNarrow(b, columns), constant(b, 0), columns);
+  fillPairs(b, tables.reduction, first, read);
+}
+
+void TableLoops::fillElementPairs(OpBuilder &b, const GroupTables &tables,
+                                  Value first, Value columns) const {
+  IndexBuilder index = at(b);
+  Value read = index.constant(0);
+  for (linalg::GenericOp generic : group.elementwise)
+    if (allowsPairs(generic, {Value(), wide}))
+      read = index.select(isStreamed(b, generic), read, columns);
+  fillPairs(b, tables.elementwise, first, read);
 }

@@ -30,14 +30,19 @@ struct SumTables {
 /// Sums by column that other threads read: of each sum, with its error added.
 using JoinedSums = SmallVector<Value>;
 
+/// The tables of the per-channel operands of some generics.
+struct OperandTables {
+  ChannelTables inOrder; // of memory
+  ChannelTables pairs;   // the same in the order of pairs, if one takes it
+};
+
 /// The tables of a group, in one allocation.
 struct GroupTables {
   TableMemory memory;
   SumTables sums;
   JoinedSums joined;
-  ChannelTables reduction;   // of the per-channel operands of the reduction
-  ChannelTables pairs;       // the same in the order of pairs, if it has one
-  ChannelTables elementwise; // of those of the element-wise generics
+  OperandTables reduction;
+  OperandTables elementwise;
 };
 
 /// The purpose of some tables.
@@ -110,11 +115,15 @@ protected:
                           const Piece &piece, Run &run) const;
   /// An i1: rows of `columns` are narrow.
   Value areNarrow(OpBuilder &b, Value columns) const;
-  /// Copies the entries of whole pieces of rows of `columns` from
-  /// `tables.reduction`, where they begin at `first`, to `tables.pairs`, if
-  /// `emitColumnSums` reads them there: for wide rows.
-  void fillPairs(OpBuilder &b, const GroupTables &tables, Value first,
-                 Value columns) const;
+  /// Copies the entries of whole pieces of `columns`, from `first` on, to
+  /// `tables.reduction.pairs`, if `emitColumnSums` reads them there: for wide
+  /// rows.
+  void fillSumPairs(OpBuilder &b, const GroupTables &tables, Value first,
+                    Value columns) const;
+  /// The same for `tables.elementwise.pairs`, if `emitElements` reads them
+  /// there: where results are not streamed.
+  void fillElementPairs(OpBuilder &b, const GroupTables &tables, Value first,
+                        Value columns) const;
   /// Elements of a line in the narrowest result.
   int64_t getLineElements() const;
   /// The number of times that `elements` must be repeated to fill whole units,
@@ -125,7 +134,7 @@ protected:
   void emitZeroSums(OpBuilder &b, const SumTables &tables, Value entry,
                     Value columns) const;
   /// Adds the terms of `rows` to the sums of their columns.
-  void emitColumnSums(OpBuilder &b, const GroupTables &tables,
+  void emitColumnSums(OpBuilder &b, const SumTables &tables,
                       const ColumnRows &rows) const;
   /// The sums of a piece of the sum tables, with their errors added.
   SmallVector<Value> joinEntries(OpBuilder &b, const SumTables &tables,
@@ -142,6 +151,10 @@ protected:
   Value getColumnsRead(OpBuilder &b, Value columns) const;
 
 private:
+  /// Copies the entries of whole pieces of `columns`, from `first` on, to
+  /// `tables.pairs`.
+  void fillPairs(OpBuilder &b, const OperandTables &tables, Value first,
+                 Value columns) const;
   /// Copies the values of all channels to the first of `entries`.
   void copyChannels(OpBuilder &b, Value operand, Value table,
                     const ChannelEntries &entries) const;
@@ -158,6 +171,11 @@ private:
   /// The chains of a piece in the order of memory.
   SmallVector<Value> inMemoryOrder(OpBuilder &b, const Piece &piece,
                                    ValueRange chains) const;
+  /// Adds `chains`, which are in the order of memory, to the entries of a piece
+  /// of `tables.sums`: register by register, as LLVM would interleave the
+  /// additions of several, which need more registers than there are.
+  void addToSums(OpBuilder &b, const SumTables &tables, const Piece &entries,
+                 ValueRange chains) const;
   /// Adds the chain in `pieces` of its rows to `tables.sums`; its terms stay in
   /// registers.
   void addPieces(OpBuilder &b, const SumTables &tables, const ColumnRows &chain,
@@ -178,10 +196,10 @@ private:
                         Value areAtOnce) const;
   /// The same as addNarrowRows for wide rows, with the terms in
   /// `tables.chains`, in the order of pairs if the reduction takes it.
-  void addWideRows(OpBuilder &b, const GroupTables &tables,
+  void addWideRows(OpBuilder &b, const SumTables &tables,
                    const ColumnRows &chain) const;
   /// Adds the terms of `numRows` of these rows to the chains, piece by piece.
-  void addWidePieces(OpBuilder &b, const GroupTables &tables,
+  void addWidePieces(OpBuilder &b, const SumTables &tables,
                      const ColumnRows &chain, Value firstRow, int64_t numRows,
                      Value distance) const;
   /// Adds the chains to the sums, and sets them to 0.

@@ -34,7 +34,7 @@ private:
   void emitShare(OpBuilder &b, const Share &share);
   void emitTile(OpBuilder &b, Value number) const;
   Run getRun(OpBuilder &b, const Tile &tile, Value sample,
-             const ChannelTables &channelTables) const;
+             const OperandTables &operandTables) const;
   void emitSums(OpBuilder &b, const Tile &tile) const;
   void emitSumsOfChannel(OpBuilder &b, const Tile &tile, Value channel) const;
   /// Loops over the channels of `tile`, counted from its first.
@@ -70,7 +70,7 @@ Tiles::Tiles(OpBuilder &b, const CpuLoops &shared)
 }
 
 Run Tiles::getRun(OpBuilder &b, const Tile &tile, Value sample,
-                  const ChannelTables &channelTables) const {
+                  const OperandTables &operandTables) const {
   IndexBuilder index = at(b);
   Run run;
   run.ivs.resize(group.numLoops);
@@ -78,7 +78,8 @@ Run Tiles::getRun(OpBuilder &b, const Tile &tile, Value sample,
     run.ivs[0] = sample;
   run.base = index.mul(
       index.add(index.mul(sample, channels), tile.firstChannel), rowSize);
-  run.tables = &channelTables;
+  run.tables = &operandTables.inOrder;
+  run.pairs = &operandTables.pairs;
   run.tableOffset = index.constant(0);
   return run;
 }
@@ -101,14 +102,14 @@ void Tiles::emitSumsOfChannel(OpBuilder &b, const Tile &tile,
 
 void Tiles::emitSums(OpBuilder &b, const Tile &tile) const {
   Value zeroIndex = constant(b, 0);
-  fillByRow(b, tables.reduction,
+  fillByRow(b, tables.reduction.inOrder,
             {tile.firstChannel, tile.numChannels, rowSize});
-  fillPairs(b, tables, zeroIndex, tile.columns);
+  fillSumPairs(b, tables, zeroIndex, tile.columns);
   emitZeroSums(b, tables.sums, zeroIndex, tile.columns);
   auto getSummedRun = [&](OpBuilder &nested, Value sample) {
     return getRun(nested, tile, sample, tables.reduction);
   };
-  emitColumnSums(b, tables,
+  emitColumnSums(b, tables.sums,
                  {getSummedRun,
                   {zeroIndex, samples},
                   tile.columns,
@@ -132,9 +133,10 @@ void Tiles::emitTile(OpBuilder &b, Value number) const {
   emitEachChannel(b, tile, [&](OpBuilder &nested, Value channel) {
     emitChannelwise(nested, at(nested).add(tile.firstChannel, channel));
   });
-  fillByRow(b, tables.elementwise,
+  fillByRow(b, tables.elementwise.inOrder,
             {tile.firstChannel, tile.numChannels, rowSize});
   Value zeroIndex = constant(b, 0);
+  fillElementPairs(b, tables, zeroIndex, tile.columns);
   for (linalg::GenericOp generic : group.elementwise)
     emitFor(b, {zeroIndex, samples}, [&](OpBuilder &nested, Value sample) {
       // The next tile's row comes next in memory.

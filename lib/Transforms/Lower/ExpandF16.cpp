@@ -1,0 +1,173 @@
+//===- ExpandF16.cpp - conversions of f16 without instructions ------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// LLVM would call a function for each element. The functions of
+// lib/Compiler/Libcalls.cpp compute the same for f16 that is left.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FloatBits.h"
+#include "Utils/Utils.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+namespace {
+/// Integer arithmetic on the bits of numbers of 32 bits: scalars, or the
+/// elements of vectors.
+class BitBuilder {
+public:
+  BitBuilder(OpBuilder &b, Location loc, Type like)
+      : b(b), loc(loc), i16(withShapeOf(like, b.getI16Type())),
+        i32(withShapeOf(like, b.getI32Type())),
+        f32(withShapeOf(like, b.getF32Type())) {}
+
+  Value constant(uint64_t bits) const {
+    return constantBits(b, loc, i32, bits);
+  }
+  Value add(Value lhs, Value rhs) const {
+    return arith::AddIOp::create(b, loc, lhs, rhs);
+  }
+  Value add(Value value, uint64_t bits) const {
+    return add(value, constant(bits));
+  }
+  Value bitAnd(Value value, uint64_t bits) const {
+    return arith::AndIOp::create(b, loc, value, constant(bits));
+  }
+  Value shiftLeft(Value value, uint64_t count) const {
+    return arith::ShLIOp::create(b, loc, value, constant(count));
+  }
+  Value shiftRight(Value value, uint64_t count) const {
+    return arith::ShRUIOp::create(b, loc, value, constant(count));
+  }
+  /// `value` is less than `bits`; both have sign bit 0.
+  Value isLess(Value value, uint64_t bits) const {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, value,
+                                 constant(bits));
+  }
+  Value select(Value condition, Value onTrue, Value onFalse) const {
+    return arith::SelectOp::create(b, loc, condition, onTrue, onFalse);
+  }
+  Value asFloat(Value bits) const {
+    return arith::BitcastOp::create(b, loc, f32, bits);
+  }
+  Value asBits(Value value) const {
+    return arith::BitcastOp::create(b, loc, i32, value);
+  }
+
+  OpBuilder &b;
+  Location loc;
+  Type i16, i32, f32;
+};
+
+/// The difference of the biases of exponents, 127 and 15.
+constexpr uint64_t kBias = 112;
+/// The least f32 that is normal as f16, 2^-14.
+constexpr uint64_t kLeastNormal = 113 << 23;
+/// The f32 whose exponent is that of infinity in f16, 2^16.
+constexpr uint64_t kInfinity = 143 << 23;
+
+/// f16 -> f32, which is exact.
+struct ExtendF16 : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op,
+                                PatternRewriter &b) const override {
+    Type from = op.getIn().getType(), to = op.getType();
+    if (!getElementTypeOrSelf(from).isF16())
+      return b.notifyMatchFailure(op, "not from f16");
+    if (isa<TensorType>(from))
+      return b.notifyMatchFailure(op, "tensor semantics");
+    if (op->getParentOfType<gpu::LaunchOp>())
+      return b.notifyMatchFailure(op, "GPUs have instructions");
+
+    Location loc = op.getLoc();
+    BitBuilder bits(b, loc, from);
+    Value half = arith::ExtUIOp::create(
+        b, loc, bits.i32,
+        arith::BitcastOp::create(b, loc, bits.i16, op.getIn()));
+    Value magnitude = bits.bitAnd(half, 0x7fff);
+    Value sign = bits.shiftLeft(bits.bitAnd(half, 0x8000), 16);
+    Value isTiny = bits.isLess(magnitude, 0x0400);
+    Value isFinite = bits.isLess(magnitude, 0x7c00);
+    // The exponent gets the bias of f32; that of infinity and NaN grows from 31
+    // to 255, and that of numbers below 2^-14 is 1 more than it seems.
+    Value zero = bits.constant(0);
+    Value result = bits.add(bits.shiftLeft(magnitude, 13), kBias << 23);
+    result = bits.add(result,
+                      bits.select(isFinite, zero, bits.constant(kBias << 23)));
+    result =
+        bits.add(result, bits.select(isTiny, bits.constant(1 << 23), zero));
+    // Numbers below 2^-14 have no leading 1. So no subnormal f32 is computed
+    // with, which the thread may have set to be taken for 0.
+    Value one = bits.select(isTiny, bits.constant(kLeastNormal), zero);
+    result = bits.asBits(
+        arith::SubFOp::create(b, loc, bits.asFloat(result), bits.asFloat(one)));
+    result = bits.asFloat(arith::OrIOp::create(b, loc, result, sign));
+    if (result.getType() != to)
+      result = arith::ExtFOp::create(b, loc, to, result);
+    b.replaceOp(op, result);
+    return success();
+  }
+};
+
+/// f32 -> f16, to nearest even.
+struct TruncToF16 : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op,
+                                PatternRewriter &b) const override {
+    Type from = op.getIn().getType(), to = op.getType();
+    if (!getElementTypeOrSelf(from).isF32() ||
+        !getElementTypeOrSelf(to).isF16() || !roundsToNearestEven(op))
+      return b.notifyMatchFailure(op, "not f32 to the nearest f16");
+    if (isa<TensorType>(from))
+      return b.notifyMatchFailure(op, "tensor semantics");
+    if (op->getParentOfType<gpu::LaunchOp>())
+      return b.notifyMatchFailure(op, "GPUs have instructions");
+
+    Location loc = op.getLoc();
+    BitBuilder bits(b, loc, from);
+    Value value = bits.asBits(op.getIn());
+    Value sign = bits.bitAnd(bits.shiftRight(value, 16), 0x8000);
+    Value magnitude = bits.bitAnd(value, 0x7fffffff);
+    // Half of the last place kept, less one where that place is even already.
+    // From 65520 on, the sum has the bits of infinity, as has that of 65536.
+    Value bounded =
+        arith::MinSIOp::create(b, loc, magnitude, bits.constant(kInfinity));
+    Value last = bits.bitAnd(bits.shiftRight(bounded, 13), 1);
+    Value sum =
+        bits.add(bits.add(bounded, last), 0x100000000 - (kBias << 23) + 0xfff);
+    Value normal = bits.shiftRight(sum, 13);
+    // The last place of 0.5 is that of the subnormal numbers, to which the
+    // addition rounds.
+    constexpr uint64_t half = 126 << 23;
+    Value tiny = bits.add(
+        bits.asBits(arith::AddFOp::create(b, loc, bits.asFloat(magnitude),
+                                          bits.asFloat(bits.constant(half)))),
+        0x100000000 - half);
+    Value isTiny = bits.isLess(magnitude, kLeastNormal);
+    Value isNumber = bits.isLess(magnitude, 0x7f800001);
+    Value result = bits.select(isTiny, tiny, normal);
+    Value quiet = bits.select(isNumber, bits.constant(0), bits.constant(0x200));
+    for (Value part : {sign, quiet})
+      result = arith::OrIOp::create(b, loc, result, part);
+    b.replaceOpWithNewOp<arith::BitcastOp>(
+        op, to, arith::TruncIOp::create(b, loc, bits.i16, result));
+    return success();
+  }
+};
+} // namespace
+
+void mlir::bngrad::populateExpandF16Patterns(RewritePatternSet &patterns) {
+  patterns.add<ExtendF16, TruncToF16>(patterns.getContext());
+}
