@@ -67,6 +67,22 @@ LAYOUTS = {
 }
 TYPES = ("f16", "bf16", "f32", "f64")
 ROLES = ("", "mask", "frozen")
+HEADER = """# Instructions per element
+
+Of the hot loops, by `bench/instructions.py`, which counts them in the assembly of LLVM 22. In parentheses, with `--mca`:
+cycles per element that llvm-mca calculates for Nehalem, Zen 3, Skylake-X, Zen 4 and Neoverse N1, without caches. Nothing
+was run. A `?` is a gradient with dynamic sizes, `mask` has the mask of a ReLU, and `frozen` has global statistics.
+
+CPUs of v2 and NEON have registers of 128 bits, those of v3 twice and those of v4 four times as long, so that counts of the
+same loop differ by as much. v2 has no instruction that converts f16, which is done on the bits.
+
+"""
+FOOTER = """
+## Over twice the best of their class
+
+A class has the same loop, role, type and instruction set.
+
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +99,7 @@ class Case:
         """MLIR of the gradient; grad_output is the first argument, grad_input the first result."""
         sizes, channels, feature = LAYOUTS[self.layout]
         data, vector = f"tensor<{sizes}x{self.type}>", f"tensor<{channels}x{'f64' if self.type == 'f64' else 'f32'}>"
-        mask = f"tensor<{sizes}x{self.type}>"
+        mask = f"tensor<{sizes}xi1>"
         has_mask = self.role == "mask"
         attributes = f"feature_dims = array<i64: {feature}>, epsilon = 1.0e-5 : f64"
         if self.role == "frozen":
@@ -116,7 +132,9 @@ class Function:
     """A function of LLVM IR whose values and blocks have names."""
 
     def __init__(self, lines):
-        self.arguments = re.findall(r"ptr (%[\w.]+)", lines[0])
+        self.arguments = re.findall(r"(%[\w.]+)[,)]", lines[0])
+        # The slots of arguments that a caller has set.
+        self.slots = {}
         self.definitions, self.blocks = {}, {}
         # The first block may have no name.
         block = self.blocks.setdefault("", []) if not re.match(r"[\w.]+:", lines[1]) else None
@@ -163,9 +181,24 @@ class Function:
         The packed entry has an array of pointers to descriptors, whose second field is the address of the data.
         """
         root, offsets = self.root(pointer)
+        if len(offsets) == 1:
+            return self.slots.get(root)
         if root != self.arguments[0] or len(offsets) != 3:
             return None
         return offsets[2] // 8
+
+    def find_body(self, functions):
+        """The function with the loops: this one, or one that it calls with the pointers of the data."""
+        for body in self.blocks.values():
+            for line in body:
+                call = re.search(r"call \w+ @([\w.]+)\((.*)\)", line)
+                if call and call[1] in functions and "ptr" in call[2]:
+                    callee = functions[call[1]]
+                    pointers = [re.search(r"%[\w.]+$", value) for value in call[2].split(", ")]
+                    callee.slots = {argument: self.slot(pointer[0]) for argument, pointer in zip(callee.arguments, pointers)
+                                    if pointer and self.slot(pointer[0]) is not None}
+                    return callee
+        return self
 
     def loops(self):
         """The blocks of each innermost loop by its header."""
@@ -303,7 +336,7 @@ def count(case, isa, tools, with_cycles):
         run([LLVM / "opt", "-S", "-passes=instnamer", ir, "-o", named])
         run([LLVM / "llc", "-O3", *isa.options("-"), named, "-o", assembly])
         functions, loops = parse_functions(named.read_text()), parse_loops(assembly.read_text())
-    function = functions["gradient_packed"]
+    function = functions["gradient_packed"].find_body(functions)
     found = {}
     for body in function.loops().values():
         read, writes = function.measure(body)
@@ -344,13 +377,15 @@ def make_table(counts):
 
 
 def list_outliers(counts):
-    """Loops with over twice the instructions of the best of their class: the same loop, type and instruction set."""
+    """Loops with over twice the instructions of the best of their class: the same loop, role, type and instruction set."""
     best = {}
+
     def get_class(each):
-        return each.loop, each.case.split(", ")[-1], each.isa
+        return each.loop, *(part for part in each.case.split(", ") if part in TYPES + ROLES), each.isa
+
     for each in counts:
         best[get_class(each)] = min(best.get(get_class(each), each.instructions), each.instructions)
-    return [f"{each.case}: {each.loop} on {each.isa}: {each.instructions:.2f}, the best of its class "
+    return [f"* {each.case}: {each.loop} on {each.isa}: {each.instructions:.2f}, the best of its class "
             f"{best[get_class(each)]:.2f}" for each in counts if each.instructions > 2 * best[get_class(each)]]
 
 
@@ -396,13 +431,12 @@ def main():
         wrong = check(counts, read_limits(options.limits))
         print("\n".join(wrong) or f"instructions: {len(counts)} loops, 0 over their limits")
         return 1 if wrong else 0
-    table = make_table(counts)
+    outliers = list_outliers(counts)
+    text = HEADER + make_table(counts) + FOOTER + "\n".join(outliers or ["None."]) + "\n"
     if options.output:
-        options.output.write_text(table, encoding="utf-8")
+        options.output.write_text(text, encoding="utf-8")
     else:
-        print(table, end="")
-    for line in list_outliers(counts):
-        print(line)
+        print(text, end="")
     return 0
 
 
