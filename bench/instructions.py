@@ -74,7 +74,8 @@ cycles per element that llvm-mca calculates for Nehalem, Zen 3, Skylake-X, Zen 4
 was run. A `?` is a gradient with dynamic sizes, `mask` has the mask of a ReLU, and `frozen` has global statistics.
 
 CPUs of v2 and NEON have registers of 128 bits, those of v3 twice and those of v4 four times as long, so that counts of the
-same loop differ by as much. v2 has no instruction that converts f16, which is done on the bits.
+same loop differ by as much. v2 has no instruction that converts f16, which is done on the bits. Where no instruction rounds
+to bf16, elements include the block that rounds NaN, of which a quarter of the instructions are seldom executed.
 
 """
 FOOTER = """
@@ -265,35 +266,36 @@ def parse_functions(text):
 # Assembly --------------------------------------------------------------------
 
 
+def parse_blocks(text):
+    """The blocks of an assembly file: label, comments after it, instructions."""
+    blocks = []
+    for line in text.splitlines():
+        label = re.match(r"\.LBB(\d+_\d+):|(?:#|//) %bb\.\d+:", line)
+        if label:
+            blocks.append((label[1], [line], []))
+        elif blocks and re.match(r"\s+(?:#|//) ", line):
+            if not blocks[-1][2]:
+                blocks[-1][1].append(line)
+        elif blocks and re.match(r"\t[a-z]", line):
+            blocks[-1][2].append(re.split(r"\s+(?:#|//) ", line)[0])
+    return blocks
+
+
 def parse_loops(text):
-    """The instructions of each innermost loop of an assembly file, by the number of the function and the names of the
-    loop's blocks in LLVM IR."""
-    loops, header, current = [], None, None
-    by_header = {}
-    lines = text.splitlines()
-    for number, line in enumerate(lines):
-        label = re.match(r"\.LBB(\d+_\d+):", line)
-        falls = re.match(r"(?:#|//) %bb\.\d+:", line)
-        if label or falls:
-            name = re.search(r"(?:#|//) %([\w.]+)$", line)
-            comments = []
-            for comment in lines[number:number + 12]:
-                if comment is not line and not re.match(r"\s+(#|//) ", comment):
-                    break
-                comments.append(comment)
-            notes = " ".join(comments)
-            current = None
-            if label and "This Inner Loop Header" in notes:
-                current = by_header[label[1]] = (set(), [])
-                loops.append(current)
-            else:
-                inside = re.search(r"in Loop: Header=BB(\d+_\d+)", notes)
-                current = by_header.get(inside[1]) if inside else None
-            if current and name:
-                current[0].add(name[1])
-        elif current and re.match(r"\t[a-z]", line):
-            current[1].append(re.split(r"\s+(?:#|//) ", line)[0])
-    return loops
+    """The innermost loops of an assembly file: the names of their blocks in LLVM IR, and their instructions."""
+    blocks, loops = parse_blocks(text), {}
+    for label, comments, _ in blocks:
+        if label and "This Inner Loop Header" in " ".join(comments):
+            loops[label] = (set(), [])
+    # A block of a loop may stand before its header.
+    for label, comments, instructions in blocks:
+        inside = re.search(r"in Loop: Header=BB(\d+_\d+)", " ".join(comments))
+        names, lines = loops.get(inside[1] if inside else label, (set(), []))
+        name = re.search(r"(?:#|//) %([\w.]+)$", comments[0])
+        if name:
+            names.add(name[1])
+        lines.extend(instructions)
+    return list(loops.values())
 
 
 # Counts ----------------------------------------------------------------------
@@ -341,8 +343,8 @@ def count(case, isa, tools, with_cycles):
     for body in function.loops().values():
         read, writes = function.measure(body)
         elements = read / BYTES[case.type]
-        instructions = next((lines for names, lines in loops if names & body), None)
-        if elements == 0 or instructions is None:
+        instructions = [line for names, lines in loops if names & body for line in lines]
+        if elements == 0 or not instructions:
             continue
         found.setdefault("elements" if writes else "sums", []).append((elements, instructions))
     counts = []
