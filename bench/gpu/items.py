@@ -25,7 +25,7 @@ SMALL = [
     (16, 256, 3, 3),
     (8, 130, 4, 4),
     (16, 33, 14, 14),
-    # Clusters of 16 have blocks without rows.
+    # Blocks of clusters of 16 have 3 rows or 2.
     (33, 4, 8, 8),
 ]
 SMALL_CHANNEL_MAJOR = [(3, 4, 1025), (1, 7, 300), (8, 32, 128)]

@@ -377,7 +377,7 @@ def main():
         "",
         "Calculated by `bench/gpu/model.py`; no GPU has measured them.",
         *([f"Two times are those of multiprocessors in processing clusters of {device_texts[0]}, or of"
-           f" {device_texts[1]}; kernels are those of the first."] if len(device_texts) > 1 else []),
+           f" {device_texts[1]}; rows of kernels are those of the first, and schedules are chosen for the second."] if len(device_texts) > 1 else []),
         "",
         "| case, kernel | blocks x threads | registers | blocks per SM (waves) | KiB in flight per SM |"
         " instructions per element | µs | over the floor, bound |",

@@ -132,6 +132,9 @@ FATAL = (
     "error 719",
     "error 716",
     "error 715",
+    "error 714",
+    "error 717",
+    "error 718",
 )
 
 

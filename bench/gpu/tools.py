@@ -97,7 +97,7 @@ def count_bytes(name, timeout, cubins=False):
     program = find("ncu")
     if not program:
         return {"absent": "expected ncu, found none"}
-    command = [program, "--target-processes", "all", "--clock-control", "none", "--csv", "--page", "raw"]
+    command = [program, "--target-processes", "all", "--clock-control", "none", "--cache-control", "none", "--csv", "--page", "raw"]
     command += ["--metrics", ",".join(METRICS), "--print-units", "base"]
     command += _child([name], cubins)
     try:

@@ -36,11 +36,9 @@ public:
   FailureOr<std::string> chooseChip(StringRef given) const;
 
   /// How many clusters of each size of `chip` the device that is there runs at
-  /// once, as in CudaPipelineOptions; empty if it has no clusters, or its
-  /// driver does not tell.
-  ///
-  /// Errors: one line on standard error and failure.
-  FailureOr<std::string> findActiveClusters(StringRef chip) const;
+  /// once, as in CudaPipelineOptions; empty if it has no clusters, its driver
+  /// does not tell, or asking it fails, which is one line on standard error.
+  std::string findActiveClusters(StringRef chip) const;
 
   /// Failure if anything went wrong since the last call; it has been reported.
   LogicalResult takeStatus() const;
