@@ -89,9 +89,10 @@ TEST_F(NpyTest, ReadsPartsOfFortranOrder) {
   Array part;
   ASSERT_TRUE(readNpyPart(path, {{1, 1, 2}, {2, 2, 3}}, part, error)) << error;
   ASSERT_EQ(part.shape, (std::vector<int64_t>{2, 2, 3}));
-  for (int64_t i = 0; i < 12; ++i)
-    EXPECT_EQ(loadAsDouble(ElementType::F64, part.data.data(), i),
-              15.0 * (1 + i / 6) + 5 * (1 + i / 3 % 2) + 2 + i % 3);
+  for (int64_t i = 0; i < 12; ++i) {
+    int64_t expected = 15 * (1 + i / 6) + 5 * (1 + i / 3 % 2) + 2 + i % 3;
+    EXPECT_EQ(loadAsDouble(ElementType::F64, part.data.data(), i), expected);
+  }
 }
 
 TEST_F(NpyTest, BooleansInFortranOrder) {

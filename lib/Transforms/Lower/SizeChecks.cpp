@@ -23,6 +23,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <limits>
 
@@ -200,10 +201,13 @@ void SizeChecks::checkSlice(OffsetSizeAndStrideOpInterface op, Value whole,
       continue;
     Value room = sizeOf(whole, dim), start = toValue(offset);
     Value count = toValue(size), zero = constant(0), one = constant(1);
-    std::string where = " of the slice in dim " + std::to_string(dim);
-    std::string limit = " to be at most the size of " + name.str();
+    std::string where = llvm::formatv(" of the slice in dim {0}", dim);
+    auto expectInside = [&](StringRef what) -> std::string {
+      return llvm::formatv("expected {0} to be at most the size of {1}", what,
+                           name);
+    };
     verifyNotNegative(count, "size" + where);
-    verify(CmpIPredicate::ule, start, room, "expected offset" + where + limit);
+    verify(CmpIPredicate::ule, start, room, expectInside("offset" + where));
     auto [last, fits] = multiplySigned(subtract(count, one), toValue(stride));
     last = arith::AddIOp::create(b, loc, start, last);
     fits = arith::AndIOp::create(b, loc, fits,
@@ -212,13 +216,13 @@ void SizeChecks::checkSlice(OffsetSizeAndStrideOpInterface op, Value whole,
         select(fits, arith::AddIOp::create(b, loc, last, one), constant(-1));
     // An empty slice has no last element.
     end = select(compare(CmpIPredicate::eq, count, zero), start, end);
-    verify(CmpIPredicate::ule, end, room, "expected end" + where + limit);
+    verify(CmpIPredicate::ule, end, room, expectInside("end" + where));
     // The first element is the last one in memory if the stride is negative.
     if (getConstantIntValue(stride).value_or(-1) < 0) {
       Value next = arith::AddIOp::create(b, loc, start, one);
       verify(CmpIPredicate::ule,
              select(compare(CmpIPredicate::eq, count, zero), start, next), room,
-             "expected end of the first element" + where + limit);
+             expectInside("end of the first element" + where));
     }
   }
 }
