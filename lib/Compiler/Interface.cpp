@@ -138,6 +138,14 @@ static bool isWritten(Value buffer) {
       return llvm::any_of(user->getResults(), isWritten);
     if (auto tensor = dyn_cast<bufferization::ToTensorOp>(user))
       return tensor.getWritable();
+    // A choice or another order of it, and a value of a region, which is not
+    // followed further.
+    if (user->hasTrait<OpTrait::IsTerminator>() && !isa<func::ReturnOp>(user))
+      return true;
+    if (llvm::any_of(user->getResults(), [](Value result) {
+          return isa<BaseMemRefType>(result.getType()) && isWritten(result);
+        }))
+      return true;
     auto effects = dyn_cast<MemoryEffectOpInterface>(user);
     if (!effects)
       return true;

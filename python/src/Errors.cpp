@@ -69,6 +69,12 @@ void python::throwReadOnly(const char *name) {
                  "array");
 }
 
+void python::throwOverlap(const char *name) {
+  throwError(BNGRAD_BAD_STRIDES,
+             std::string(name) + ": expected strides that give each element an "
+                                 "address of its own, got an overlap");
+}
+
 void python::verifyRank(const char *name, size_t rank) {
   if (rank > BNGRAD_MAX_RANK)
     throwError(BNGRAD_BAD_SHAPE, std::string(name) + ": expected at most " +

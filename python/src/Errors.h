@@ -42,6 +42,9 @@ std::string getTypeName(nanobind::handle object);
 [[noreturn]] void throwReadOnly(const char *name);
 void verifyRank(const char *name, size_t rank);
 
+/// Of an output two elements of which have one address.
+[[noreturn]] void throwOverlap(const char *name);
+
 } // namespace bngrad::python
 
 #endif // BNGRAD_PYTHON_SRC_ERRORS_H

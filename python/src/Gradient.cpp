@@ -252,11 +252,7 @@ static void verifyOutputs(const Call &call) {
     if (!call.has[i] || !call.isOutput(i))
       continue;
     if (!isInjective(call.arrays[i]))
-      throwError(
-          BNGRAD_BAD_STRIDES,
-          std::string(getName(i)) +
-              ": expected strides that give each element an address of its "
-              "own, got an overlap");
+      throwOverlap(getName(i));
     for (int j = 0; j < i; ++j)
       if (call.has[j] && call.isOutput(j) &&
           overlap(call.arrays[j], call.arrays[i]))

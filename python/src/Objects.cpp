@@ -120,10 +120,26 @@ static void verifyDevice(int device, const char *name) {
                    std::to_string(device));
 }
 
+/// Checks the rank and the sizes of a tensor, which another library has made.
+static void verifyTensor(const nb::dlpack::dltensor &tensor, const char *name) {
+  auto fail = [&](const std::string &text) {
+    throwError(BNGRAD_BAD_SHAPE, std::string(name) + ": expected " + text);
+  };
+  if (tensor.ndim < 0)
+    fail("at least 0 dims, got " + std::to_string(tensor.ndim));
+  verifyRank(name, tensor.ndim);
+  if (tensor.ndim > 0 && !tensor.shape)
+    fail("a shape, got null");
+  for (int dim = 0; dim < tensor.ndim; ++dim)
+    if (tensor.shape[dim] < 0)
+      fail("size of dim " + std::to_string(dim) + " to be at least 0, got " +
+           std::to_string(tensor.shape[dim]));
+}
+
 static void readTensor(const nb::dlpack::dltensor &tensor, const char *name,
                        Array &array, const Dtype *expected) {
   verifyDevice(tensor.device.device_type, name);
-  verifyRank(name, tensor.ndim);
+  verifyTensor(tensor, name);
   array.dtype = getDtype(tensor.dtype, name, expected);
   array.rank = tensor.ndim;
   array.isSwapped = array.isReadOnly = false;
@@ -134,7 +150,13 @@ static void readTensor(const nb::dlpack::dltensor &tensor, const char *name,
   if (!tensor.strides)
     setDenseStrides(array, order);
   for (int dim = 0; tensor.strides && dim < array.rank; ++dim)
-    array.strides[dim] = tensor.strides[dim] * getBytes(array.dtype);
+    if (__builtin_mul_overflow(tensor.strides[dim], getBytes(array.dtype),
+                               &array.strides[dim]))
+      throwError(BNGRAD_BAD_STRIDES,
+                 std::string(name) + ": expected stride of dim " +
+                     std::to_string(dim) +
+                     " in bytes to fit into 64 bits, got " +
+                     std::to_string(tensor.strides[dim]) + " elements");
   array.data = static_cast<char *>(tensor.data);
   if (array.data)
     array.data += tensor.byte_offset;

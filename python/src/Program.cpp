@@ -213,6 +213,8 @@ void Program::Frame::verifyMemory() const {
     for (size_t j = 0; j < program.numArguments; ++j) {
       const Parameter &written = program.parameters[i];
       const Parameter &other = program.parameters[j];
+      if (i == j && written.isWritten && !isInjective(arrays[i]))
+        throwOverlap(written.name.c_str());
       if (i == j || !written.isWritten || other.isScalar ||
           !overlap(arrays[i], arrays[j]) || areSame(arrays[i], arrays[j]))
         continue;
@@ -293,11 +295,15 @@ nb::object Program::call(const nb::args &arguments) const {
                    std::to_string(arguments.size()));
   Frame frame(*this);
   nb::object like;
-  for (size_t i = 0; i < numArguments; ++i) {
-    frame.readArgument(i, arguments[i]);
-    if (!like.is_valid() && !parameters[i].isScalar)
-      like = nb::borrow(arguments[i]);
-  }
+  // Scalars first: a number of Python may change an array that was read.
+  for (bool isScalar : {true, false})
+    for (size_t i = 0; i < numArguments; ++i) {
+      if (parameters[i].isScalar != isScalar)
+        continue;
+      frame.readArgument(i, arguments[i]);
+      if (!like.is_valid() && !isScalar)
+        like = nb::borrow(arguments[i]);
+    }
   frame.verifyMemory();
   const bngrad_threads_t *threads = &getThreads();
   char text[512] = "";

@@ -139,3 +139,25 @@ def test_types_are_not_kept():
     references = [use() for _ in range(20)]
     gc.collect()
     assert not any(reference() for reference in references)
+
+
+@pytest.mark.parametrize("changes, error, text", [
+    ({"ndim": -1}, bngrad.ShapeError, "input: expected at least 0 dims, got -1"),
+    ({"shape": None}, bngrad.ShapeError, "input: expected a shape, got null"),
+])
+def test_impossible_fields(changes, error, text):
+    exporter = Exporter(X)
+    for name, value in changes.items():
+        setattr(exporter.managed.tensor, name, value)
+    with pytest.raises(error, match=text):
+        call(exporter)
+
+
+@pytest.mark.parametrize("options, error, text", [
+    ({"shape": [4, -3, 5]}, bngrad.ShapeError, "input: expected size of dim 1 to be at least 0, got -3"),
+    ({"strides": [15, 1 << 62, 1]}, bngrad.StridesError,
+     "input: expected stride of dim 1 in bytes to fit into 64 bits, got 4611686018427387904 elements"),
+])
+def test_impossible_sizes(options, error, text):
+    with pytest.raises(error, match=text):
+        call(Exporter(X, **options))

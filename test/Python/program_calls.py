@@ -361,3 +361,55 @@ for call in (lambda: bngrad.compile(""), lambda: bngrad.opt("", [])):
     text = ("BNGRAD_COMPILER_NOT_FOUND expected the package bngrad-compiler, got none: install its wheel of version "
             f"{bngrad.__version__}, which scripts/wheels.sh builds\n")
     assert lines == 2 * text
+
+
+WRITES = """
+func.func @f(%a: memref<4xf32>, %b: memref<4xf32>, %i: index) {{
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %first = arith.cmpi eq, %i, %zero : index
+  %r = {}
+  memref.store %one, %r[%zero] : {}
+  return
+}}"""
+
+
+@pytest.mark.parametrize("name, type", [
+    ("arith.select %first, %a, %b : memref<4xf32>", "memref<4xf32>"),
+    ("scf.if %first -> memref<4xf32> { scf.yield %a : memref<4xf32> } else { scf.yield %b : memref<4xf32> }",
+     "memref<4xf32>"),
+    ("memref.transpose %a (d0) -> (d0) : memref<4xf32> to memref<4xf32, strided<[1]>>", "memref<4xf32, strided<[1]>>"),
+])
+def test_another_name_of_a_memref_is_written(name, type):
+    program = bngrad.compile(WRITES.format(name, type))
+    a = np.zeros(4, np.float32)
+    a.flags.writeable = False
+    with pytest.raises(bngrad.ParameterError, match="arg0: expected memory to write to, got a read-only array"):
+        program(a, np.zeros(4, np.float32), 0)
+    assert not a.any()
+
+
+def test_a_written_array_does_not_overlap_itself():
+    program = bngrad.compile(WRITES.format("memref.cast %a : memref<4xf32> to memref<4xf32>", "memref<4xf32>"))
+    a = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (4,), (0,))
+    with pytest.raises(bngrad.StridesError):
+        program(a, np.zeros(4, np.float32), 0)
+
+
+def test_numbers_are_read_before_arrays():
+    """A number whose __index__ changes an array."""
+    program = bngrad.compile("""
+func.func @f(%x: tensor<?xf32>, %i: index) -> tensor<1xf32> {
+  %v = tensor.extract %x[%i] : tensor<?xf32>
+  %r = tensor.from_elements %v : tensor<1xf32>
+  return %r : tensor<1xf32>
+}""")
+    x = np.ones(1 << 20, np.float32)
+
+    class Number:
+        def __index__(self):
+            x.resize(4, refcheck=False)
+            return 1 << 19
+
+    with pytest.raises(bngrad.Error):
+        program(x, Number())

@@ -137,8 +137,16 @@ void Table::removeOld() {
 
 void Table::reset() {
   new (&mutex) std::mutex;
-  for (auto it = entries.begin(); it != entries.end();)
-    it = it->second->isLoading ? entries.erase(it) : std::next(it);
+  for (auto it = entries.begin(); it != entries.end();) {
+    Entry &entry = *it->second;
+    if (entry.isLoading || !entry.kernel.call) {
+      it = entries.erase(it);
+      continue;
+    }
+    // A thread that is gone may have looked at it.
+    new (&entry.mutex) std::mutex;
+    ++it;
+  }
 }
 
 /// An environment variable; empty: it is not set.

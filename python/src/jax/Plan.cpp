@@ -31,8 +31,10 @@ static bngradStatus_t getHandle(bngradHandle_t &handle) {
   bngrad_threads_t threads = getPoolThreads();
   if (bngradStatus_t status = bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0))
     return status;
-  if (bngradStatus_t status = bngradSetThreads(handle, &threads))
+  if (bngradStatus_t status = bngradSetThreads(handle, &threads)) {
+    bngradDestroyHandle(handle);
     return status;
+  }
   bngradHandle_t earlier = nullptr;
   if (!sharedHandle.compare_exchange_strong(earlier, handle))
     bngradDestroyHandle(std::exchange(handle, earlier));

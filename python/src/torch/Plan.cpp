@@ -55,9 +55,11 @@ static std::atomic<bngradHandle_t> sharedHandle;
 static bngradStatus_t createHandle(bngradHandle_t &handle) {
   bngrad_threads_t threads = {sizeof(threads), nullptr, countThreads,
                               runThreads};
-  bngradStatus_t status = bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0);
-  if (status == BNGRAD_SUCCESS)
-    status = bngradSetThreads(handle, &threads);
+  if (bngradStatus_t status = bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0))
+    return status;
+  bngradStatus_t status = bngradSetThreads(handle, &threads);
+  if (status != BNGRAD_SUCCESS)
+    bngradDestroyHandle(handle);
   return status;
 }
 

@@ -1,0 +1,2 @@
+import bngrad
+bngrad.compile(open('/tmp/hr/deepa.mlirbc','rb').read())
