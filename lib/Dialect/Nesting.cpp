@@ -43,6 +43,7 @@ private:
   void close(char bracket);
   void countOperator();
   void readName();
+  void readWord();
   /// Notes a nesting at the place.
   void note(unsigned depth);
   /// Whether the place begins a line outside of brackets.
@@ -106,7 +107,8 @@ void NestingScanner::countOperator() {
 
 /// Reads a name that may be an alias, at its '#' or '!'.
 void NestingScanner::readName() {
-  bool isDefinition = startsStatement();
+  // One may follow another on its line.
+  bool isDefinition = brackets.size() == 1;
   StringRef name = text.substr(at).take_while([](char c) {
     return llvm::isAlnum(c) || StringRef("#!_$-.").contains(c);
   });
@@ -118,6 +120,19 @@ void NestingScanner::readName() {
   at += std::max<size_t>(name.size(), 1);
 }
 
+/// Reads a word, which may be an operator of affine expressions.
+void NestingScanner::readWord() {
+  if (startsStatement())
+    defined = nullptr;
+  StringRef word = text.substr(at).take_while(
+      [](char c) { return llvm::isAlnum(c) || c == '_'; });
+  bool isPartOfName = at > 0 && StringRef("@%#!.$-").contains(text[at - 1]);
+  if (!isPartOfName && brackets.size() > 1 &&
+      (word == "floordiv" || word == "ceildiv" || word == "mod"))
+    countOperator();
+  at += word.size();
+}
+
 size_t NestingScanner::find() {
   while (at < text.size()) {
     size_t start = at;
@@ -126,6 +141,8 @@ size_t NestingScanner::find() {
       continue;
     if (c == '#' || c == '!') {
       readName();
+    } else if (llvm::isAlpha(c)) {
+      readWord();
     } else if ((c == '-' && peek() == '>') ||
                ((c == '<' || c == '>') && peek() == '=')) {
       at += 2;
@@ -139,8 +156,6 @@ size_t NestingScanner::find() {
         countOperator();
       } else if (c == ',' || c == '=' || c == ':') {
         brackets.back().numOperators = 0;
-      } else if (llvm::isAlpha(c) && startsStatement()) {
-        defined = nullptr;
       }
       ++at;
     }

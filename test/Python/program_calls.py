@@ -413,3 +413,78 @@ func.func @f(%x: tensor<?xf32>, %i: index) -> tensor<1xf32> {
 
     with pytest.raises(bngrad.Error):
         program(x, Number())
+
+
+LOADS_IN_REGIONS = {
+    "for": """
+  %r = scf.for %i = %zero to %n step %one iter_args(%sum = %init) -> f32 {
+    %v = memref.load %a[%i] : memref<?xf32>
+    %next = arith.addf %sum, %v : f32
+    scf.yield %next : f32
+  }""",
+    "parallel": """
+  %r = scf.parallel (%i) = (%zero) to (%n) step (%one) init (%init) -> f32 {
+    %v = memref.load %a[%i] : memref<?xf32>
+    scf.reduce(%v : f32) {
+    ^bb0(%l: f32, %m: f32):
+      %next = arith.addf %l, %m : f32
+      scf.reduce.return %next : f32
+    }
+  }""",
+    "while": """
+  %end, %r = scf.while (%i = %zero, %sum = %init) : (index, f32) -> (index, f32) {
+    %more = arith.cmpi slt, %i, %n : index
+    scf.condition(%more) %i, %sum : index, f32
+  } do {
+  ^bb0(%i: index, %sum: f32):
+    %v = memref.load %a[%i] : memref<?xf32>
+    %j = arith.addi %i, %one : index
+    %next = arith.addf %sum, %v : f32
+    scf.yield %j, %next : index, f32
+  }""",
+    "if": """
+  %some = arith.cmpi sgt, %n, %zero : index
+  %r = scf.if %some -> f32 {
+    %last = arith.subi %n, %one : index
+    %v = memref.load %a[%last] : memref<?xf32>
+    scf.yield %v : f32
+  } else {
+    scf.yield %init : f32
+  }""",
+}
+
+
+@pytest.mark.parametrize("kind", LOADS_IN_REGIONS)
+def test_loads_in_regions_with_results_are_checked(kind):
+    """Whether a load is in bounds does not depend on what the function writes with its result."""
+    program = bngrad.compile(f"""
+func.func @f(%a: memref<?xf32>, %n: index) {{
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %init = arith.constant 0.0 : f32{LOADS_IN_REGIONS[kind]}
+  memref.store %r, %a[%zero] : memref<?xf32>
+  return
+}}""")
+    a = np.arange(1, 4, dtype=np.float32)
+    program(a, 3)
+    assert a[0] == (3 if kind == "if" else 6)
+    for n in (4, 1000, 1 << 30):
+        with pytest.raises(bngrad.ShapeError, match="out-of-bounds"):
+            program(a, n)
+
+
+def test_regions_of_paddings_are_checked():
+    program = bngrad.compile("""
+func.func @f(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %r = tensor.pad %x low[1] high[1] {
+  ^bb0(%i: index):
+    %v = tensor.extract %x[%n] : tensor<?xf32>
+    tensor.yield %v : f32
+  } : tensor<?xf32> to tensor<?xf32>
+  return %r : tensor<?xf32>
+}""")
+    x = np.arange(3, dtype=np.float32)
+    assert program(x, 2).tolist() == [2, 0, 1, 2, 2]
+    for n in (3, -1, 1 << 30):
+        with pytest.raises(bngrad.ShapeError, match="out-of-bounds"):
+            program(x, n)

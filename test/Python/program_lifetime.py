@@ -223,6 +223,8 @@ func.func @add(%a: memref<4xf32>, %b: memref<4xf32>) -> tensor<4xf32> {
     "func.func private @f(" + "tuple<" * 16000 + "i1" + ">" * 16000 + ")",
     "#map = affine_map<(d) -> (" + "-" * 50000 + "d)>",
     "#map = affine_map<(d) -> (d" + " + d" * 100000 + ")>",
+    *("#map = affine_map<(d) -> (d" + f" {operator} 3" * 100000 + ")>" for operator in ("floordiv", "ceildiv", "mod")),
+    "#a0 = [1] " + " ".join(f"#a{i + 1} = [#a{i}]" for i in range(20000)) + " module attributes {a = #a20000} {}",
     "\n".join(["#a0 = [1]"] + [f"#a{i + 1} = [#a{i}]" for i in range(20000)]) +
     "\nfunc.func private @f() attributes {a = #a20000}"])
 def test_deep_nesting(text):
@@ -230,6 +232,12 @@ def test_deep_nesting(text):
         with pytest.raises(bngrad.CompileError, match="expected brackets, aliases and operators to be nested at most "
                                                       "256 deep, got more"):
             function(text)
+
+
+def test_words_that_are_no_operators():
+    calls = "\n".join("func.call @mod() : () -> ()" for _ in range(300))
+    text = f"func.func private @mod()\nfunc.func @f() {{\n{calls}\nreturn\n}}"
+    assert bngrad.opt(text, []).count("call @mod") == 300
 
 
 def test_nesting_up_to_the_limit():

@@ -139,7 +139,7 @@ void Table::reset() {
   new (&mutex) std::mutex;
   for (auto it = entries.begin(); it != entries.end();) {
     Entry &entry = *it->second;
-    if (entry.isLoading || !entry.kernel.call) {
+    if (entry.isLoading) {
       it = entries.erase(it);
       continue;
     }

@@ -30,9 +30,11 @@
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "bngrad-add-shape-functions"
@@ -120,6 +122,8 @@ private:
   static Value findMemory(Value buffer);
   bool dependsOn(Value value, bool onSizes);
   bool dependsOn(Operation *op, bool onSizes);
+  /// The same for whether and how often the regions of `op` are run.
+  bool runsOf(Operation *op);
   bool mayRead(Operation *op);
 
   func::FuncOp function;
@@ -128,6 +132,7 @@ private:
   llvm::SmallPtrSet<Value, 8> memory;
   /// Those that were visited for data and for sizes.
   llvm::SmallPtrSet<Operation *, 16> visited[2];
+  llvm::SmallPtrSet<Value, 16> visitedArguments[2];
 };
 } // namespace
 
@@ -190,7 +195,50 @@ bool Writes::dependsOn(Value value, bool onSizes) {
   if (Operation *op = value.getDefiningOp())
     return dependsOn(op, onSizes);
   Operation *parent = value.getParentBlock()->getParentOp();
-  return parent != function && dependsOn(parent, onSizes);
+  if (parent == function || !visitedArguments[onSizes].insert(value).second)
+    return false;
+  auto argument = cast<BlockArgument>(value);
+  unsigned i = argument.getArgNumber();
+  if (auto loop = dyn_cast<scf::WhileOp>(parent)) {
+    if (argument.getOwner() == loop.getAfterBody())
+      return dependsOn(loop.getConditionOp().getArgs()[i], onSizes);
+    return dependsOn(loop.getInits()[i], onSizes) ||
+           dependsOn(loop.getYieldOp().getResults()[i], onSizes);
+  }
+  auto loop = dyn_cast<LoopLikeOpInterface>(parent);
+  if (!loop)
+    return dependsOn(parent, onSizes);
+  // The number of an iteration, or a value that they hand on.
+  std::optional<SmallVector<Value>> numbers = loop.getLoopInductionVars();
+  if (numbers && llvm::is_contained(*numbers, value))
+    return runsOf(parent);
+  OpOperand *first = loop.getTiedLoopInit(argument);
+  OpOperand *next = loop.getTiedLoopYieldedValue(argument);
+  if (!first || !next)
+    return dependsOn(parent, onSizes);
+  return dependsOn(first->get(), onSizes) || dependsOn(next->get(), onSizes);
+}
+
+bool Writes::runsOf(Operation *op) {
+  auto depends = [&](Value value) { return dependsOn(value, false); };
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case([&](scf::IfOp op) { return depends(op.getCondition()); })
+      .Case([&](scf::IndexSwitchOp op) { return depends(op.getArg()); })
+      .Case([&](scf::WhileOp op) {
+        return depends(op.getConditionOp().getCondition());
+      })
+      .Case([&](scf::ForOp op) {
+        return depends(op.getLowerBound()) || depends(op.getUpperBound()) ||
+               depends(op.getStep());
+      })
+      .Case([&](scf::ParallelOp op) {
+        return llvm::any_of(op.getLowerBound(), depends) ||
+               llvm::any_of(op.getUpperBound(), depends) ||
+               llvm::any_of(op.getStep(), depends);
+      })
+      .Case<scf::ExecuteRegionOp, memref::AllocaScopeOp>(
+          [](Operation *) { return false; })
+      .Default([&](Operation *op) { return dependsOn(op, /*onSizes=*/false); });
 }
 
 bool Writes::dependsOn(Operation *op, bool onSizes) {
@@ -215,8 +263,10 @@ bool Writes::dependsOn(Operation *op, bool onSizes) {
 }
 
 bool Writes::decideOn(Value value) {
-  visited[0].clear();
-  visited[1].clear();
+  for (auto &set : visited)
+    set.clear();
+  for (auto &set : visitedArguments)
+    set.clear();
   return dependsOn(value, /*onSizes=*/false);
 }
 
@@ -225,7 +275,7 @@ bool Writes::decideOn(scf::IfOp op) {
     return true;
   for (Operation *parent = op->getParentOp(); parent != function;
        parent = parent->getParentOp())
-    if (dependsOn(parent, /*onSizes=*/false))
+    if (runsOf(parent))
       return true;
   return false;
 }
@@ -259,6 +309,27 @@ static bool removeUnknownReports(func::FuncOp function) {
                      [&](Value size) { return writes.decideOn(size); }))
       return false;
   return true;
+}
+
+/// Generates the values of paddings in `function`, since tensor.pad is removed
+/// with the reports in its region. Bufferization computes them for all
+/// elements, too.
+static void generatePaddings(func::FuncOp function) {
+  function.walk([](tensor::PadOp op) {
+    if (op.getConstantPaddingValue())
+      return;
+    OpBuilder b(op->getContext());
+    b.setInsertionPointAfter(op);
+    SmallVector<Value> sizes;
+    for (int64_t dim : llvm::seq(op.getResultType().getRank()))
+      if (op.getResultType().isDynamicDim(dim))
+        sizes.push_back(
+            tensor::DimOp::create(b, op.getLoc(), op.getResult(), dim));
+    auto generated =
+        tensor::GenerateOp::create(b, op.getLoc(), op.getResultType(), sizes);
+    IRMapping mapping;
+    op.getRegion().cloneInto(&generated.getBody(), mapping);
+  });
 }
 
 /// Makes `op` return the dynamic sizes of its operands instead of these.
@@ -298,6 +369,7 @@ mlir::bngrad::makeShapeFunction(func::FuncOp function, EmitSizeError emitError,
     return failure();
   addSizeChecks(function);
   replaceChecks(function, emitError, errors);
+  generatePaddings(function);
 
   // The sizes of the results in terms of the arguments'; the data is dead then.
   // Ops on buffers become loops, whose writes can be removed.
