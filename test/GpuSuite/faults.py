@@ -149,7 +149,7 @@ def all_kinds(clean):
 
 
 def hanging_task(clean):
-    """The next task runs after one that hangs. Those of smoke are so short that little is waited for it."""
+    """The next task runs after one that hangs. Tasks of smoke are short, and so is their limit."""
     task = tasks(clean, "smoke")[6]
     run = Run("hang", ["--only=smoke", f"--limit={limit_of(clean, 'smoke/')}"], [f"{task}|cuLaunchKernelEx|1|hang"],
               calls=["times"]).finish(1)

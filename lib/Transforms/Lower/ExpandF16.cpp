@@ -76,6 +76,12 @@ constexpr uint64_t kLeastNormal = 113 << 23;
 /// The f32 whose exponent is that of infinity in f16, 2^16.
 constexpr uint64_t kInfinity = 143 << 23;
 
+/// Whether `op`, a conversion from `from`, is code for the CPU: a tensor has
+/// loops later, and GPUs have instructions.
+bool isForCpu(Operation *op, Type from) {
+  return !isa<TensorType>(from) && !op->getParentOfType<gpu::LaunchOp>();
+}
+
 /// f16 -> f32, which is exact.
 struct ExtendF16 : OpRewritePattern<arith::ExtFOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -85,10 +91,8 @@ struct ExtendF16 : OpRewritePattern<arith::ExtFOp> {
     Type from = op.getIn().getType(), to = op.getType();
     if (!getElementTypeOrSelf(from).isF16())
       return b.notifyMatchFailure(op, "not from f16");
-    if (isa<TensorType>(from))
-      return b.notifyMatchFailure(op, "tensor semantics");
-    if (op->getParentOfType<gpu::LaunchOp>())
-      return b.notifyMatchFailure(op, "GPUs have instructions");
+    if (!isForCpu(op, from))
+      return b.notifyMatchFailure(op, "a tensor, or in a kernel");
 
     Location loc = op.getLoc();
     BitBuilder bits(b, loc, from);
@@ -130,10 +134,8 @@ struct TruncToF16 : OpRewritePattern<arith::TruncFOp> {
     if (!getElementTypeOrSelf(from).isF32() ||
         !getElementTypeOrSelf(to).isF16() || !roundsToNearestEven(op))
       return b.notifyMatchFailure(op, "not f32 to the nearest f16");
-    if (isa<TensorType>(from))
-      return b.notifyMatchFailure(op, "tensor semantics");
-    if (op->getParentOfType<gpu::LaunchOp>())
-      return b.notifyMatchFailure(op, "GPUs have instructions");
+    if (!isForCpu(op, from))
+      return b.notifyMatchFailure(op, "a tensor, or in a kernel");
 
     Location loc = op.getLoc();
     BitBuilder bits(b, loc, from);

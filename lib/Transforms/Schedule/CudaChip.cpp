@@ -110,7 +110,7 @@ LogicalResult CudaChip::setActiveClusters(StringRef text, std::string &reason) {
          << part << "'";
       return failure();
     }
-    // No clusters of a size that the chips do not have is what they say, too.
+    // A device may say that it runs no clusters of a size that no chip allows.
     int64_t most = active->withTwo == 0 ? kMostClusterBlocks : clusterBlocks;
     if (active->blocks < 2 || active->blocks > most ||
         !llvm::isPowerOf2_64(active->blocks)) {

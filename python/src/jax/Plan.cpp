@@ -8,10 +8,10 @@
 
 #include "Plan.h"
 
+#include "../ProcessHandle.h"
 #include "Threads.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <shared_mutex>
@@ -19,27 +19,6 @@
 #include <utility>
 
 using namespace bngrad::jax;
-
-static std::atomic<bngradHandle_t> sharedHandle;
-
-/// Sets the handle of all calls, which lives as long as the process. A failure
-/// has the error of this thread, and the next call tries again.
-static bngradStatus_t getHandle(bngradHandle_t &handle) {
-  handle = sharedHandle;
-  if (handle)
-    return BNGRAD_SUCCESS;
-  bngrad_threads_t threads = getPoolThreads();
-  if (bngradStatus_t status = bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0))
-    return status;
-  if (bngradStatus_t status = bngradSetThreads(handle, &threads)) {
-    bngradDestroyHandle(handle);
-    return status;
-  }
-  bngradHandle_t earlier = nullptr;
-  if (!sharedHandle.compare_exchange_strong(earlier, handle))
-    bngradDestroyHandle(std::exchange(handle, earlier));
-  return BNGRAD_SUCCESS;
-}
 
 namespace {
 /// A problem as numbers.
@@ -153,7 +132,7 @@ Plan::~Plan() { bngradDestroyBatchNormBackwardDescriptor(descriptor); }
 
 bngradStatus_t Plan::create(const Problem &problem) {
   bngradHandle_t handle;
-  bngradStatus_t status = getHandle(handle);
+  bngradStatus_t status = python::getProcessHandle(getPoolThreads(), handle);
   if (status != BNGRAD_SUCCESS)
     return status;
   Tensors tensors;

@@ -9,8 +9,8 @@
 #include "Plan.h"
 
 #include "../ErrorText.h"
+#include "../ProcessHandle.h"
 
-#include <atomic>
 #include <cstdlib>
 
 using namespace bngrad::torch;
@@ -48,34 +48,14 @@ static void runThreads(void *, int n, void (*body)(void *, int, int),
     runRange(0, n, &loop);
 }
 
-/// Two threads may make it at once. The child of a fork could wait for ever for
-/// one that makes it alone.
-static std::atomic<bngradHandle_t> sharedHandle;
-
-static bngradStatus_t createHandle(bngradHandle_t &handle) {
+bngradHandle_t bngrad::torch::getHandle() {
   bngrad_threads_t threads = {sizeof(threads), nullptr, countThreads,
                               runThreads};
-  if (bngradStatus_t status = bngradCreateHandle(&handle, BNGRAD_DEVICE_CPU, 0))
-    return status;
-  bngradStatus_t status = bngradSetThreads(handle, &threads);
-  if (status != BNGRAD_SUCCESS)
-    bngradDestroyHandle(handle);
-  return status;
-}
-
-bngradHandle_t bngrad::torch::getHandle() {
-  bngradHandle_t handle = sharedHandle;
-  if (handle)
+  bngradHandle_t handle;
+  if (python::getProcessHandle(threads, handle) == BNGRAD_SUCCESS)
     return handle;
-  if (createHandle(handle) != BNGRAD_SUCCESS) {
-    fail("%s", bngradGetLastError());
-    return nullptr;
-  }
-  bngradHandle_t earlier = nullptr;
-  if (sharedHandle.compare_exchange_strong(earlier, handle))
-    return handle;
-  bngradDestroyHandle(handle);
-  return earlier;
+  fail("%s", bngradGetLastError());
+  return nullptr;
 }
 
 //===----------------------------------------------------------------------===//
