@@ -178,6 +178,70 @@ void CpuLoops::emitPieces(OpBuilder &b, Interval elements, int64_t most,
   emitMasked(b, {from, to}, body);
 }
 
+bool CpuLoops::branchesOnMasks(linalg::GenericOp generic) const {
+  // AVX-512 masks all elements, AVX2 those of at least 32 bits, and others
+  // none.
+  int64_t leastBits = schedule.vectorBits >= 512   ? 8
+                      : schedule.vectorBits >= 256 ? 32
+                                                   : 128;
+  return llvm::any_of(generic->getOpOperands(), [&](OpOperand &operand) {
+    return isDataMap(generic.getMatchingIndexingMap(&operand)) &&
+           8 * getElementBytes(getFlat(operand.get())) < leastBits;
+  });
+}
+
+bool CpuLoops::hasDataResults(linalg::GenericOp generic) const {
+  return llvm::any_of(generic.getDpsInitsMutable(), [&](OpOperand &init) {
+    return isDataMap(generic.getMatchingIndexingMap(&init));
+  });
+}
+
+void CpuLoops::emitOverlapping(OpBuilder &b, linalg::GenericOp generic,
+                               const Run &run, Interval elements,
+                               PieceBody body) const {
+  IndexBuilder index = at(b);
+  Value zero = index.constant(0), vector = index.constant(lanes);
+  Value length = index.max(index.sub(elements.to, elements.from), zero);
+  Value rest = index.rem(length, vector);
+  // LLVM accesses the lanes of a constant mask one by one.
+  if (getConstantIntValue(rest))
+    return emitPieces(b, elements, wide, body);
+  Value overlaps =
+      index.bitAnd(index.compare(arith::CmpIPredicate::ne, rest, zero),
+                   index.compare(arith::CmpIPredicate::uge, length, vector));
+  Piece last = {index.sub(elements.to, vector), lanes};
+  ValueRange yielded = generic.getBody()->getTerminator()->getOperands();
+  SmallVector<Value> none;
+  for (Value result : yielded) {
+    Type type = isHalf(result.getType()) ? b.getI16Type() : result.getType();
+    none.push_back(arith::ConstantOp::create(
+        b, loc, b.getZeroAttr(VectorType::get({lanes}, type))));
+  }
+  // Computed first, as results may replace operands. As integers, for which
+  // LLVM has all selections.
+  SmallVector<Value> results = emitIf(
+      b, overlaps,
+      [&](OpBuilder &nested) {
+        IRMapping mapping = clonePiece(nested, generic, run, last);
+        return llvm::map_to_vector(yielded, [&](Value result) {
+          Value value =
+              broadcastTo(nested, loc, mapping.lookupOrDefault(result), lanes);
+          return isHalf(result.getType()) ? toBits(nested, loc, value) : value;
+        });
+      },
+      none);
+  elements.to = index.sub(elements.to, index.select(overlaps, rest, zero));
+  emitPieces(b, elements, wide, body);
+  emitIf(b, overlaps, [&](OpBuilder &nested) {
+    IRMapping mapping;
+    for (auto [result, value] : llvm::zip_equal(yielded, results))
+      mapping.map(result,
+                  nested.createOrFold<arith::BitcastOp>(
+                      loc, VectorType::get({lanes}, result.getType()), value));
+    storePiece(nested, generic, run, last, mapping, /*isStreaming=*/false);
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Element-wise generics
 //===----------------------------------------------------------------------===//
@@ -282,5 +346,9 @@ void CpuLoops::emitElementPieces(OpBuilder &b, linalg::GenericOp generic,
     emitMasked(b, {elements.from, firstOfLine}, emitPiece);
     elements.from = firstOfLine;
   }
-  emitPieces(b, elements, wide, emitPiece);
+  // Runs with tables have whole vectors, as far as that makes them no longer.
+  if (!isStreaming && !run.tables && branchesOnMasks(generic))
+    emitOverlapping(b, generic, run, elements, emitPiece);
+  else
+    emitPieces(b, elements, wide, emitPiece);
 }

@@ -236,6 +236,11 @@ protected:
   /// on down to `wide`; of `lanes`; one masked.
   void emitPieces(OpBuilder &b, Interval elements, int64_t most,
                   PieceBody body) const;
+  /// Whether a mask that is not constant would be a branch for each element of
+  /// the data of `generic`.
+  bool branchesOnMasks(linalg::GenericOp generic) const;
+  /// Whether `generic` has a result with an element per iteration.
+  bool hasDataResults(linalg::GenericOp generic) const;
   /// The element-wise `generic` for `elements` of `run`, streamed or not.
   void emitElements(OpBuilder &b, linalg::GenericOp generic, Run run,
                     Interval elements) const;
@@ -313,6 +318,10 @@ private:
   void emitElementPieces(OpBuilder &b, linalg::GenericOp generic,
                          const Run &run, Interval elements,
                          bool isStreaming) const;
+  /// Pieces of `elements` by `body`, and the rest by a vector that overlaps
+  /// them, where a mask would branch.
+  void emitOverlapping(OpBuilder &b, linalg::GenericOp generic, const Run &run,
+                       Interval elements, PieceBody body) const;
   ChainPlan planChains(OpBuilder &b, Interval elements) const;
   /// `sums` and a chain of `run`: the elements of `chain`, and the rest with
   /// the first.
@@ -327,9 +336,11 @@ private:
   SmallVector<Value> addRest(OpBuilder &b, const Run &run,
                              const ChainPlan &plan, ValueRange sums) const;
   /// `sums` with terms added in the lanes from `first` on, a register of them.
+  /// Where it `overlaps`, the last of them ends with the run, and what precedes
+  /// the rest in it is not added; otherwise it has a mask.
   SmallVector<Value> addRestPiece(OpBuilder &b, const Run &run,
                                   const ChainPlan &plan, int64_t first,
-                                  ValueRange sums) const;
+                                  bool overlaps, ValueRange sums) const;
 
   llvm::SetVector<Value> dataOperands;
   DenseMap<Value, Value> flats; // by data operand
@@ -358,6 +369,9 @@ inline bool hasContiguousRows(Value memref) {
 
 /// Whether an operand of `group` has strides, but contiguous rows.
 bool hasDataWithStrides(const ScheduledGroup &group);
+
+/// The vector `value` of 16-bit floats as integers.
+Value toBits(OpBuilder &b, Location loc, Value value);
 
 /// True if vectors of `type` can be loaded and stored.
 inline bool isVectorElement(Type type) {

@@ -63,8 +63,7 @@ static Value toStorage(OpBuilder &b, Location loc, Value value, int64_t lanes) {
   return arith::ExtUIOp::create(b, loc, type, value);
 }
 
-/// A vector of 16-bit floats as integers.
-static Value toBits(OpBuilder &b, Location loc, Value value) {
+Value mlir::bngrad::toBits(OpBuilder &b, Location loc, Value value) {
   auto type = cast<VectorType>(value.getType());
   return arith::BitcastOp::create(b, loc, type.clone(b.getI16Type()), value);
 }

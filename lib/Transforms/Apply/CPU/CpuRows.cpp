@@ -275,19 +275,15 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
   Value isLast = index.compare(arith::CmpIPredicate::eq, next, blocks.count);
   Value end = index.select(isLast, blocks.rows, getStart(b, next));
   emitZeroSums(b, tables.sums, tableOffset, columns);
-  linalg::GenericOp reduction = group.reduction;
-  bool storesData =
-      llvm::any_of(reduction.getDpsInitsMutable(), [&](OpOperand &init) {
-        return isDataMap(reduction.getMatchingIndexingMap(&init));
-      });
-  emitColumnSums(b, tables.sums,
-                 {getRun,
-                  {getStart(b, block), end},
-                  columns,
-                  tableOffset,
-                  hasRowStrides ? RowOrder::Apart : RowOrder::Adjacent,
-                  /*stride=*/columns,
-                  /*mayOverrun=*/!storesData && !hasRowStrides});
+  emitColumnSums(
+      b, tables.sums,
+      {getRun,
+       {getStart(b, block), end},
+       columns,
+       tableOffset,
+       hasRowStrides ? RowOrder::Apart : RowOrder::Adjacent,
+       /*stride=*/columns,
+       /*mayOverrun=*/!hasDataResults(group.reduction) && !hasRowStrides});
   // The rest of the data is less than a row.
   if (!matchPattern(blocks.restColumns, m_Zero())) {
     Value endOfRest = index.select(

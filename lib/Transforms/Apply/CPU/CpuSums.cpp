@@ -53,17 +53,30 @@ SmallVector<Value> CpuLoops::addTerms(OpBuilder &b, const Run &run,
 
 SmallVector<Value> CpuLoops::addRestPiece(OpBuilder &b, const Run &run,
                                           const ChainPlan &plan, int64_t first,
+                                          bool overlaps,
                                           ValueRange sums) const {
-  Value remaining = at(b).sub(plan.rest, constant(b, first));
+  IndexBuilder index = at(b);
+  Value remaining = index.sub(plan.rest, index.constant(first));
   std::optional<int64_t> count = getConstantIntValue(remaining);
-  Piece piece = {at(b).add(plan.elements.to, constant(b, first)), lanes};
-  if (!count || *count < lanes)
+  Piece piece = {index.add(plan.elements.to, index.constant(first)), lanes};
+  Value isBefore;
+  if (overlaps) {
+    Value last = index.sub(index.add(plan.elements.to, plan.rest),
+                           index.constant(lanes));
+    Value position = index.min(piece.position, last);
+    isBefore = createMask(b, index.sub(piece.position, position), lanes);
+    piece.position = position;
+  } else if (!count || *count < lanes) {
     piece.mask = createMask(b, remaining, lanes);
+  }
   SmallVector<Value> slices;
   for (Value sum : sums)
     slices.push_back(
         vector::ExtractStridedSliceOp::create(b, loc, sum, first, lanes, 1));
   SmallVector<Value> next = addTerms(b, run, piece, slices);
+  if (isBefore)
+    for (auto [value, slice] : llvm::zip_equal(next, slices))
+      value = arith::SelectOp::create(b, loc, isBefore, slice, value);
   for (auto [sum, slice] : llvm::zip_equal(sums, next))
     slice = vector::InsertStridedSliceOp::create(b, loc, slice, sum, first, 1);
   return next;
@@ -73,17 +86,33 @@ SmallVector<Value> CpuLoops::addRest(OpBuilder &b, const Run &run,
                                      const ChainPlan &plan,
                                      ValueRange sums) const {
   SmallVector<Value> carried(sums);
-  for (int64_t first = 0; first < wide; first += lanes) {
-    Value hasPiece =
-        at(b).compare(arith::CmpIPredicate::ugt, plan.rest, constant(b, first));
-    if (matchPattern(hasPiece, m_Zero()))
-      break;
+  auto addIf = [&](Value condition, int64_t first, bool overlaps) {
     carried = emitIf(
-        b, hasPiece,
+        b, condition,
         [&](OpBuilder &nested) {
-          return addRestPiece(nested, run, plan, first, carried);
+          return addRestPiece(nested, run, plan, first, overlaps, carried);
         },
         carried);
+  };
+  IndexBuilder index = at(b);
+  bool overlap = !getConstantIntValue(plan.rest) &&
+                 branchesOnMasks(group.reduction) &&
+                 !hasDataResults(group.reduction);
+  Value isLong;
+  if (overlap) {
+    Value length =
+        index.sub(index.add(plan.elements.to, plan.rest), plan.elements.from);
+    Value vector = index.constant(lanes);
+    isLong = index.compare(arith::CmpIPredicate::uge, length, vector);
+    addIf(index.compare(arith::CmpIPredicate::ult, length, vector), 0,
+          /*overlaps=*/false);
+  }
+  for (int64_t first = 0; first < wide; first += lanes) {
+    Value hasPiece = index.compare(arith::CmpIPredicate::ugt, plan.rest,
+                                   index.constant(first));
+    if (matchPattern(hasPiece, m_Zero()))
+      break;
+    addIf(overlap ? index.bitAnd(hasPiece, isLong) : hasPiece, first, overlap);
   }
   return carried;
 }
