@@ -18,8 +18,8 @@ import native
 ROUNDS = 9
 
 
-def nchw(batch, channels, row):
-    return cases.Case((batch, channels, row), "nchw", "f32")
+def nchw(batch, channels, row, dtype="f32"):
+    return cases.Case((batch, channels, row), "nchw", dtype)
 
 
 def nhwc(rows, channels):
@@ -58,6 +58,18 @@ COMPARISONS = (
         "At least `kManyVeryShortRows` = 64 rows: `tiles`",
         ("tiles", "channels"),
         [nchw(batch, 8, 9) for batch in (1, 2, 4, 8, 16, 64)],
+    ),
+    (
+        "At least `kManySampleBytes` = 64 bytes of an element of each sample: `tiles`",
+        ("tiles", "channels"),
+        [nchw(batch, 1024, 196, "f32") for batch in (1, 4, 8, 16, 32)]
+        + [nchw(batch, 1024, 196, "bf16") for batch in (1, 8, 16, 32, 64)],
+    ),
+    (
+        "At least `kManyVeryShortSampleBytes` = 32 bytes of an element of each sample: `tiles`",
+        ("tiles", "channels"),
+        [nchw(batch, 4096, 9, "f32") for batch in (1, 4, 8, 16)]
+        + [nchw(batch, 4096, 9, "bf16") for batch in (1, 8, 16, 32)],
     ),
     (
         "`columns`: 48 bytes of the first-level cache for each of `rows`",
@@ -120,7 +132,7 @@ class Thresholds:
         """Warm times, and the ratios of the other schedules to the first."""
         contenders = self.contenders(case, variants)
         measure.run_rounds(self.harness, contenders, ROUNDS)
-        cells = [case.name.removesuffix(" f32")]
+        cells = [case.name]
         for contender in contenders:
             time = measure.summarize(contender, case)["warm_us"]
             cells.append(f"{time:.3g}" if time < 1000 else f"{time:.0f}")

@@ -537,7 +537,8 @@ func.func @tiles(%x: memref<64x32x49xf32>, %sum: memref<32xf32>) {
 #data = affine_map<(n, c, s) -> (n, c, s)>
 #feature = affine_map<(n, c, s) -> (c)>
 
-// The choice at run time: few channels of much data are split, many short rows are tiles.
+// The choice at run time: few channels of much data are split, many short rows of many
+// samples are tiles.
 // CHECK-LABEL: func @sizes
 // CHECK-SAME:    (%[[X:.+]]: memref<?x?x?xf32>,
 // CHECK-DAG:     %[[N:.+]] = memref.dim %[[X]], %c0
@@ -553,10 +554,14 @@ func.func @tiles(%x: memref<64x32x49xf32>, %sum: memref<32xf32>) {
 // CHECK:         } else {
 // CHECK-DAG:       %[[VERY:.+]] = arith.cmpi ult, %[[S]], %c16
 // CHECK-DAG:       %[[SOME:.+]] = arith.cmpi uge, %[[ROWS]], %c64
-// CHECK-DAG:       %[[LEFT:.+]] = arith.andi %[[VERY]], %[[SOME]]
+// CHECK-DAG:       %[[SAMPLES:.+]] = arith.cmpi uge, %[[N]], %c8
+// CHECK-DAG:       %[[BOTH:.+]] = arith.andi %[[VERY]], %[[SOME]]
+// CHECK-DAG:       %[[LEFT:.+]] = arith.andi %[[BOTH]], %[[SAMPLES]]
 // CHECK-DAG:       %[[SHORT:.+]] = arith.cmpi ult, %[[S]], %c256
 // CHECK-DAG:       %[[MANY:.+]] = arith.cmpi uge, %[[ROWS]], %c8192
-// CHECK-DAG:       %[[RIGHT:.+]] = arith.andi %[[SHORT]], %[[MANY]]
+// CHECK-DAG:       %[[MORE:.+]] = arith.cmpi uge, %[[N]], %c16
+// CHECK-DAG:       %[[ALSO:.+]] = arith.andi %[[SHORT]], %[[MANY]]
+// CHECK-DAG:       %[[RIGHT:.+]] = arith.andi %[[ALSO]], %[[MORE]]
 // CHECK:           %[[TILES:.+]] = arith.ori %[[LEFT]], %[[RIGHT]]
 // CHECK:           scf.if %[[TILES]] {
 func.func @sizes(%x: memref<?x?x?xf32>, %sum: memref<?xf32>) {

@@ -26,8 +26,11 @@ static DataShape makeShape(ArrayRef<int64_t> sizes, bool endsInFeature) {
 }
 
 /// Sizes [N, C, S] or [C, S].
-static ScheduleKind chooseNchw(ArrayRef<int64_t> sizes) {
-  return chooseCpuKind(makeShape(sizes, /*endsInFeature=*/false));
+static ScheduleKind chooseNchw(ArrayRef<int64_t> sizes,
+                               int64_t elementBytes = 4) {
+  DataShape shape = makeShape(sizes, /*endsInFeature=*/false);
+  shape.elementBytes = elementBytes;
+  return chooseCpuKind(shape);
 }
 
 TEST(ChooseCpuScheduleTest, RowsWhereChannelsAreInnermost) {
@@ -64,12 +67,28 @@ TEST(ChooseCpuScheduleTest, TilesForManyShortRows) {
   // 8192 rows, and fewer.
   EXPECT_EQ(chooseNchw({128, 64, 16}), ScheduleKind::Tiles);
   EXPECT_EQ(chooseNchw({8191, 1, 16}), ScheduleKind::Split);
-  EXPECT_EQ(chooseNchw({1, 8191, 16}), ScheduleKind::Channels);
-  EXPECT_EQ(chooseNchw({1, 8192, 16}), ScheduleKind::Tiles);
+  EXPECT_EQ(chooseNchw({16, 511, 16}), ScheduleKind::Channels);
+  EXPECT_EQ(chooseNchw({16, 512, 16}), ScheduleKind::Tiles);
   // Rows of less than a vector: 64, and fewer.
   EXPECT_EQ(chooseNchw({8, 8, 15}), ScheduleKind::Tiles);
-  EXPECT_EQ(chooseNchw({1, 63, 15}), ScheduleKind::Channels);
-  EXPECT_EQ(chooseNchw({8192, 15}), ScheduleKind::Tiles);
+  EXPECT_EQ(chooseNchw({8, 7, 15}), ScheduleKind::Channels);
+  EXPECT_EQ(chooseNchw({8, 8, 16}), ScheduleKind::Channels);
+}
+
+TEST(ChooseCpuScheduleTest, TilesForManySamples) {
+  // 64 bytes of an element of each sample, and fewer.
+  EXPECT_EQ(chooseNchw({16, 1024, 49}), ScheduleKind::Tiles);
+  EXPECT_EQ(chooseNchw({15, 1024, 49}), ScheduleKind::Channels);
+  EXPECT_EQ(chooseNchw({32, 1024, 49}, 2), ScheduleKind::Tiles);
+  EXPECT_EQ(chooseNchw({31, 1024, 49}, 2), ScheduleKind::Channels);
+  EXPECT_EQ(chooseNchw({8, 1024, 49}, 8), ScheduleKind::Tiles);
+  // 32 bytes with rows of less than a vector.
+  EXPECT_EQ(chooseNchw({8, 1024, 15}), ScheduleKind::Tiles);
+  EXPECT_EQ(chooseNchw({7, 1024, 15}), ScheduleKind::Channels);
+  EXPECT_EQ(chooseNchw({16, 1024, 15}, 2), ScheduleKind::Tiles);
+  EXPECT_EQ(chooseNchw({15, 1024, 15}, 2), ScheduleKind::Channels);
+  // A single sample.
+  EXPECT_EQ(chooseNchw({65536, 196}), ScheduleKind::Channels);
 }
 
 TEST(ChooseCpuScheduleTest, NoTilesOfSeveralFeatureLoops) {

@@ -374,7 +374,8 @@ void ReadyPlan::describeLoops(const bngrad_threads_t *threads,
   int64_t elements = plane * layout.channels;
   bool isRows = layout.inner == 1;
   SizedKind kind = mlir::bngrad::chooseBySizes(
-      {layout.channels, elements, layout.inner, layout.outer * layout.channels},
+      {layout.channels, elements, layout.inner, layout.outer * layout.channels,
+       getBytes(type)},
       [](SizedKind) { return true; });
   description.add("schedule", isRows ? "rows" : getScheduleName(kind));
   int64_t numThreads = 1;

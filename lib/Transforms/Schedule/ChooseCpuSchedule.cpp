@@ -31,8 +31,7 @@ static int64_t multiply(ArrayRef<int64_t> sizes) {
   return std::min<uint64_t>(product, std::numeric_limits<int64_t>::max());
 }
 
-/// Bytes of the widest element of the data of `group`.
-static int64_t getElementBytes(const ScheduledGroup &group) {
+int64_t mlir::bngrad::getElementBytes(const ScheduledGroup &group) {
   int64_t bytes = 1;
   for (linalg::GenericOp generic : group.getDataGenerics())
     for (OpOperand &operand : generic->getOpOperands()) {
@@ -116,9 +115,10 @@ ScheduleKind mlir::bngrad::chooseCpuKind(const DataShape &shape) {
   LDBG() << channels << " channels, " << rows << " rows of " << row << " of "
          << elements << " elements";
   return toScheduleKind(
-      chooseBySizes({channels, elements, row, rows}, [&](SizedKind kind) {
-        return allows(toScheduleKind(kind));
-      }));
+      chooseBySizes({channels, elements, row, rows, shape.elementBytes},
+                    [&](SizedKind kind) {
+                      return allows(toScheduleKind(kind));
+                    }));
 }
 
 /// Columns of the tables of `kind`. Those of `rows` take 48 bytes of the

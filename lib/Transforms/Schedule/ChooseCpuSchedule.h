@@ -30,6 +30,9 @@ struct DataShape {
   static DataShape get(const ScheduledGroup &group);
 };
 
+/// Bytes of the widest element of the data of `group`.
+int64_t getElementBytes(const ScheduledGroup &group);
+
 /// True if loops that are features or reduced, as given, are those of `kind`, a
 /// kind of a CPU.
 bool hasLoopsOf(ScheduleKind kind, ArrayRef<bool> isFeature);

@@ -34,6 +34,11 @@ inline constexpr int64_t kSerialElements = 16 << 10;
 /// than the cost of a tile, unless a row is less than a vector.
 inline constexpr int64_t kShortRow = 256, kManyRows = 8 << 10,
                          kVeryShortRow = 16, kManyVeryShortRows = 64;
+/// A tile has tables of per-channel values, which all samples share. `tiles`
+/// if one element of each sample has so many bytes, in rows of fewer elements
+/// than kShortRow and than kVeryShortRow: with fewer samples, making the
+/// tables takes longer than reading rows that are far apart.
+inline constexpr int64_t kManySampleBytes = 64, kManyVeryShortSampleBytes = 32;
 /// The caches of a CPU that is not known, in bytes.
 inline constexpr int64_t kL1Bytes = 48 << 10, kLastLevelBytes = 32 << 20;
 } // namespace limits
@@ -47,6 +52,7 @@ struct DataSizes {
   int64_t elements;    // N * C * S
   int64_t rowElements; // S
   int64_t rows;        // N * C
+  int64_t elementBytes; // of the widest
 };
 
 /// A rule for such data. It applies below and from the limits given.
@@ -58,7 +64,12 @@ struct SizeRule {
   int64_t elementsFrom = 0;
   int64_t rowElementsBelow = kAny;
   int64_t rowsFrom = 0;
+  int64_t sampleBytesFrom = 0;
 
+  /// The least N for elements of so many bytes.
+  constexpr int64_t getLeastSamples(int64_t elementBytes) const {
+    return (sampleBytesFrom + elementBytes - 1) / elementBytes;
+  }
   constexpr bool applies(const DataSizes &sizes) const {
     auto isBelow = [](int64_t size, int64_t limit) {
       return limit == kAny || size < limit;
@@ -66,7 +77,9 @@ struct SizeRule {
     return isBelow(sizes.channels, channelsBelow) &&
            sizes.elements >= elementsFrom &&
            isBelow(sizes.rowElements, rowElementsBelow) &&
-           sizes.rows >= rowsFrom;
+           sizes.rows >= rowsFrom &&
+           sizes.rows / std::max<int64_t>(sizes.channels, 1) >=
+               getLeastSamples(sizes.elementBytes);
   }
 };
 
@@ -75,8 +88,9 @@ struct SizeRule {
 inline constexpr SizeRule kSizeRules[] = {
     {SizedKind::Split, limits::kFewChannels, limits::kSerialElements},
     {SizedKind::Tiles, SizeRule::kAny, 0, limits::kVeryShortRow,
-     limits::kManyVeryShortRows},
-    {SizedKind::Tiles, SizeRule::kAny, 0, limits::kShortRow, limits::kManyRows},
+     limits::kManyVeryShortRows, limits::kManyVeryShortSampleBytes},
+    {SizedKind::Tiles, SizeRule::kAny, 0, limits::kShortRow, limits::kManyRows,
+     limits::kManySampleBytes},
 };
 
 /// The kind for `sizes`, of those that `allows` returns true for.

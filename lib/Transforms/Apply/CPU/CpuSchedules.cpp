@@ -96,6 +96,11 @@ Value Sizes::applies(OpBuilder &b, const SizeRule &rule) const {
   if (rule.rowsFrom > 0)
     require(arith::CmpIPredicate::uge,
             index.product(ArrayRef(sizes).drop_back()), rule.rowsFrom);
+  // Such a rule is one of `tiles`, before whose last two loops are samples.
+  if (rule.sampleBytesFrom > 0)
+    require(arith::CmpIPredicate::uge,
+            index.product(ArrayRef(sizes).drop_back(2)),
+            rule.getLeastSamples(getElementBytes(group)));
   return result;
 }
 
