@@ -60,16 +60,19 @@ COMPARISONS = (
         [nchw(batch, 8, 9) for batch in (1, 2, 4, 8, 16, 64)],
     ),
     (
-        "At least `kManySampleBytes` = 64 bytes of an element of each sample: `tiles`",
+        "At least `kManySamples` = 32 samples in caches: `tiles`",
         ("tiles", "channels"),
-        [nchw(batch, 1024, 196, "f32") for batch in (1, 4, 8, 16, 32)]
-        + [nchw(batch, 1024, 196, "bf16") for batch in (1, 8, 16, 32, 64)],
+        [nchw(batch, 512, row, dtype) for row in (49, 196) for dtype in ("f32", "bf16") for batch in (1, 8, 16, 32, 64)],
     ),
     (
-        "At least `kManyVeryShortSampleBytes` = 32 bytes of an element of each sample: `tiles`",
+        "At least `kSomeSamples` = 16 samples of tensors above a third of `kLastLevelBytes`: `tiles`",
         ("tiles", "channels"),
-        [nchw(batch, 4096, 9, "f32") for batch in (1, 4, 8, 16)]
-        + [nchw(batch, 4096, 9, "bf16") for batch in (1, 8, 16, 32)],
+        [nchw(batch, (1 << 18) // batch, 196, dtype) for dtype in ("f32", "bf16") for batch in (1, 8, 16, 32)],
+    ),
+    (
+        "At least `kSomeSamples` = 16 samples of very short rows: `tiles`",
+        ("tiles", "channels"),
+        [nchw(batch, 4096, 9, dtype) for dtype in ("f32", "bf16") for batch in (1, 4, 8, 16, 32)],
     ),
     (
         "`columns`: 48 bytes of the first-level cache for each of `rows`",

@@ -143,20 +143,20 @@ func.func @rows_of_256(%dy: tensor<32x256x16x16xf32>, %x: tensor<32x256x16x16xf3
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, row_blocks = 32>}
 // OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
-func.func @many_shortest_rows(%dy: tensor<8x16x3x3xf32>, %x: tensor<8x16x3x3xf32>, %p: tensor<16xf32>) -> tensor<8x16x3x3xf32> {
-  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<8x16x3x3xf32>) input(%x : tensor<8x16x3x3xf32>)
-      mean(%p : tensor<16xf32>) variance(%p : tensor<16xf32>) {feature_dims = array<i64: 1>} : tensor<8x16x3x3xf32>, tensor<16xf32>, tensor<16xf32>
-  return %0#0 : tensor<8x16x3x3xf32>
+func.func @many_shortest_rows(%dy: tensor<16x16x3x3xf32>, %x: tensor<16x16x3x3xf32>, %p: tensor<16xf32>) -> tensor<16x16x3x3xf32> {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<16x16x3x3xf32>) input(%x : tensor<16x16x3x3xf32>)
+      mean(%p : tensor<16xf32>) variance(%p : tensor<16xf32>) {feature_dims = array<i64: 1>} : tensor<16x16x3x3xf32>, tensor<16xf32>, tensor<16xf32>
+  return %0#0 : tensor<16x16x3x3xf32>
 }
 
 // CHECK-LABEL: func @few_samples(
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, row_blocks = 32>}
 // OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
-func.func @few_samples(%dy: tensor<15x1024x7x7xf32>, %x: tensor<15x1024x7x7xf32>, %p: tensor<1024xf32>) -> tensor<15x1024x7x7xf32> {
-  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<15x1024x7x7xf32>) input(%x : tensor<15x1024x7x7xf32>)
-      mean(%p : tensor<1024xf32>) variance(%p : tensor<1024xf32>) {feature_dims = array<i64: 1>} : tensor<15x1024x7x7xf32>, tensor<1024xf32>, tensor<1024xf32>
-  return %0#0 : tensor<15x1024x7x7xf32>
+func.func @few_samples(%dy: tensor<31x1024x7x7xf32>, %x: tensor<31x1024x7x7xf32>, %p: tensor<1024xf32>) -> tensor<31x1024x7x7xf32> {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<31x1024x7x7xf32>) input(%x : tensor<31x1024x7x7xf32>)
+      mean(%p : tensor<1024xf32>) variance(%p : tensor<1024xf32>) {feature_dims = array<i64: 1>} : tensor<31x1024x7x7xf32>, tensor<1024xf32>, tensor<1024xf32>
+  return %0#0 : tensor<31x1024x7x7xf32>
 }
 
 // CHECK-LABEL: func @few_shortest_rows(

@@ -554,15 +554,17 @@ func.func @tiles(%x: memref<64x32x49xf32>, %sum: memref<32xf32>) {
 // CHECK:         } else {
 // CHECK-DAG:       %[[VERY:.+]] = arith.cmpi ult, %[[S]], %c16
 // CHECK-DAG:       %[[SOME:.+]] = arith.cmpi uge, %[[ROWS]], %c64
-// CHECK-DAG:       %[[SAMPLES:.+]] = arith.cmpi uge, %[[N]], %c8
+// CHECK-DAG:       %[[SAMPLES:.+]] = arith.cmpi uge, %[[N]], %c16
 // CHECK-DAG:       %[[BOTH:.+]] = arith.andi %[[VERY]], %[[SOME]]
 // CHECK-DAG:       %[[LEFT:.+]] = arith.andi %[[BOTH]], %[[SAMPLES]]
 // CHECK-DAG:       %[[SHORT:.+]] = arith.cmpi ult, %[[S]], %c256
 // CHECK-DAG:       %[[MANY:.+]] = arith.cmpi uge, %[[ROWS]], %c8192
-// CHECK-DAG:       %[[MORE:.+]] = arith.cmpi uge, %[[N]], %c16
+// CHECK-DAG:       %[[MORE:.+]] = arith.cmpi uge, %[[N]], %c32
 // CHECK-DAG:       %[[ALSO:.+]] = arith.andi %[[SHORT]], %[[MANY]]
 // CHECK-DAG:       %[[RIGHT:.+]] = arith.andi %[[ALSO]], %[[MORE]]
-// CHECK:           %[[TILES:.+]] = arith.ori %[[LEFT]], %[[RIGHT]]
+// CHECK-DAG:       %[[EITHER:.+]] = arith.ori %[[LEFT]], %[[RIGHT]]
+// CHECK-DAG:       %[[LARGE:.+]] = arith.cmpi uge, %[[COUNT]], %c2796203
+// CHECK:           %[[TILES:.+]] = arith.ori %[[EITHER]], %{{.+}}
 // CHECK:           scf.if %[[TILES]] {
 func.func @sizes(%x: memref<?x?x?xf32>, %sum: memref<?xf32>) {
   linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel", "reduction"]}

@@ -66,27 +66,25 @@ TEST(ChooseCpuScheduleTest, TilesForManyShortRows) {
   EXPECT_EQ(chooseNchw({128, 64, 256}), ScheduleKind::Channels);
   // 8192 rows, and fewer.
   EXPECT_EQ(chooseNchw({128, 64, 16}), ScheduleKind::Tiles);
+  EXPECT_EQ(chooseNchw({128, 63, 16}), ScheduleKind::Channels);
   EXPECT_EQ(chooseNchw({8191, 1, 16}), ScheduleKind::Split);
-  EXPECT_EQ(chooseNchw({16, 511, 16}), ScheduleKind::Channels);
-  EXPECT_EQ(chooseNchw({16, 512, 16}), ScheduleKind::Tiles);
   // Rows of less than a vector: 64, and fewer.
-  EXPECT_EQ(chooseNchw({8, 8, 15}), ScheduleKind::Tiles);
-  EXPECT_EQ(chooseNchw({8, 7, 15}), ScheduleKind::Channels);
-  EXPECT_EQ(chooseNchw({8, 8, 16}), ScheduleKind::Channels);
+  EXPECT_EQ(chooseNchw({16, 4, 15}), ScheduleKind::Tiles);
+  EXPECT_EQ(chooseNchw({16, 3, 15}), ScheduleKind::Channels);
 }
 
 TEST(ChooseCpuScheduleTest, TilesForManySamples) {
-  // 64 bytes of an element of each sample, and fewer.
-  EXPECT_EQ(chooseNchw({16, 1024, 49}), ScheduleKind::Tiles);
-  EXPECT_EQ(chooseNchw({15, 1024, 49}), ScheduleKind::Channels);
-  EXPECT_EQ(chooseNchw({32, 1024, 49}, 2), ScheduleKind::Tiles);
-  EXPECT_EQ(chooseNchw({31, 1024, 49}, 2), ScheduleKind::Channels);
-  EXPECT_EQ(chooseNchw({8, 1024, 49}, 8), ScheduleKind::Tiles);
-  // 32 bytes with rows of less than a vector.
-  EXPECT_EQ(chooseNchw({8, 1024, 15}), ScheduleKind::Tiles);
-  EXPECT_EQ(chooseNchw({7, 1024, 15}), ScheduleKind::Channels);
-  EXPECT_EQ(chooseNchw({16, 1024, 15}, 2), ScheduleKind::Tiles);
-  EXPECT_EQ(chooseNchw({15, 1024, 15}, 2), ScheduleKind::Channels);
+  EXPECT_EQ(chooseNchw({32, 1024, 49}), ScheduleKind::Tiles);
+  EXPECT_EQ(chooseNchw({31, 1024, 49}), ScheduleKind::Channels);
+  EXPECT_EQ(chooseNchw({16, 1024, 15}), ScheduleKind::Tiles);
+  EXPECT_EQ(chooseNchw({15, 1024, 15}), ScheduleKind::Channels);
+  // Fewer where tensors have at least a third of 32 MiB.
+  EXPECT_EQ(chooseNchw({16, 1024, 196}), ScheduleKind::Tiles);
+  EXPECT_EQ(chooseNchw({15, 2048, 196}), ScheduleKind::Channels);
+  EXPECT_EQ(chooseNchw({16, 1024, 170}), ScheduleKind::Channels);
+  EXPECT_EQ(chooseNchw({16, 1024, 171}), ScheduleKind::Tiles);
+  EXPECT_EQ(chooseNchw({16, 1024, 196}, 2), ScheduleKind::Channels);
+  EXPECT_EQ(chooseNchw({16, 2048, 171}, 2), ScheduleKind::Tiles);
   // A single sample.
   EXPECT_EQ(chooseNchw({65536, 196}), ScheduleKind::Channels);
 }

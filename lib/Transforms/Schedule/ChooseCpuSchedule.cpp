@@ -114,11 +114,9 @@ ScheduleKind mlir::bngrad::chooseCpuKind(const DataShape &shape) {
   int64_t rows = multiply(ArrayRef(shape.sizes).drop_back());
   LDBG() << channels << " channels, " << rows << " rows of " << row << " of "
          << elements << " elements";
-  return toScheduleKind(
-      chooseBySizes({channels, elements, row, rows, shape.elementBytes},
-                    [&](SizedKind kind) {
-                      return allows(toScheduleKind(kind));
-                    }));
+  return toScheduleKind(chooseBySizes(
+      {channels, elements, row, rows, shape.elementBytes},
+      [&](SizedKind kind) { return allows(toScheduleKind(kind)); }));
 }
 
 /// Columns of the tables of `kind`. Those of `rows` take 48 bytes of the

@@ -34,11 +34,11 @@ inline constexpr int64_t kSerialElements = 16 << 10;
 /// than the cost of a tile, unless a row is less than a vector.
 inline constexpr int64_t kShortRow = 256, kManyRows = 8 << 10,
                          kVeryShortRow = 16, kManyVeryShortRows = 64;
-/// A tile has tables of per-channel values, which all samples share. `tiles`
-/// if one element of each sample has so many bytes, in rows of fewer elements
-/// than kShortRow and than kVeryShortRow: with fewer samples, making the
-/// tables takes longer than reading rows that are far apart.
-inline constexpr int64_t kManySampleBytes = 64, kManyVeryShortSampleBytes = 32;
+/// All samples of a tile share its tables of per-channel values. `tiles` for at
+/// least kManySamples, or kSomeSamples where rows are very short or the three
+/// tensors exceed the caches: with fewer, making the tables takes longer than
+/// reading rows that are far apart.
+inline constexpr int64_t kManySamples = 32, kSomeSamples = 16;
 /// The caches of a CPU that is not known, in bytes.
 inline constexpr int64_t kL1Bytes = 48 << 10, kLastLevelBytes = 32 << 20;
 } // namespace limits
@@ -48,10 +48,10 @@ enum class SizedKind { Channels, Split, Tiles };
 
 /// Data whose last loop is reduced, in the order [N, C, S].
 struct DataSizes {
-  int64_t channels;    // C
-  int64_t elements;    // N * C * S
-  int64_t rowElements; // S
-  int64_t rows;        // N * C
+  int64_t channels;     // C
+  int64_t elements;     // N * C * S
+  int64_t rowElements;  // S
+  int64_t rows;         // N * C
   int64_t elementBytes; // of the widest
 };
 
@@ -64,22 +64,23 @@ struct SizeRule {
   int64_t elementsFrom = 0;
   int64_t rowElementsBelow = kAny;
   int64_t rowsFrom = 0;
-  int64_t sampleBytesFrom = 0;
+  int64_t samplesFrom = 0;
+  int64_t tensorBytesFrom = 0;
 
-  /// The least N for elements of so many bytes.
-  constexpr int64_t getLeastSamples(int64_t elementBytes) const {
-    return (sampleBytesFrom + elementBytes - 1) / elementBytes;
+  /// The least N * C * S where an element has so many bytes.
+  constexpr int64_t getLeastElements(int64_t elementBytes) const {
+    return std::max(elementsFrom,
+                    (tensorBytesFrom + elementBytes - 1) / elementBytes);
   }
   constexpr bool applies(const DataSizes &sizes) const {
     auto isBelow = [](int64_t size, int64_t limit) {
       return limit == kAny || size < limit;
     };
     return isBelow(sizes.channels, channelsBelow) &&
-           sizes.elements >= elementsFrom &&
+           sizes.elements >= getLeastElements(sizes.elementBytes) &&
            isBelow(sizes.rowElements, rowElementsBelow) &&
            sizes.rows >= rowsFrom &&
-           sizes.rows / std::max<int64_t>(sizes.channels, 1) >=
-               getLeastSamples(sizes.elementBytes);
+           sizes.rows / std::max<int64_t>(sizes.channels, 1) >= samplesFrom;
   }
 };
 
@@ -88,9 +89,11 @@ struct SizeRule {
 inline constexpr SizeRule kSizeRules[] = {
     {SizedKind::Split, limits::kFewChannels, limits::kSerialElements},
     {SizedKind::Tiles, SizeRule::kAny, 0, limits::kVeryShortRow,
-     limits::kManyVeryShortRows, limits::kManyVeryShortSampleBytes},
+     limits::kManyVeryShortRows, limits::kSomeSamples},
     {SizedKind::Tiles, SizeRule::kAny, 0, limits::kShortRow, limits::kManyRows,
-     limits::kManySampleBytes},
+     limits::kManySamples},
+    {SizedKind::Tiles, SizeRule::kAny, 0, limits::kShortRow, limits::kManyRows,
+     limits::kSomeSamples, limits::kLastLevelBytes / 3},
 };
 
 /// The kind for `sizes`, of those that `allows` returns true for.

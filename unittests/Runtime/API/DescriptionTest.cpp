@@ -118,16 +118,21 @@ TEST_F(DescriptionTest, RowsReadAllBeforeTheyReadAgain) {
 
 // Both sides of the rules, whose limits ChooseCpuScheduleTest checks.
 TEST_F(DescriptionTest, SchedulesBySizes) {
-  auto get = [&](const std::vector<int64_t> &shape) {
-    return describe(shape, BNGRAD_DTYPE_F32)["schedule"];
+  auto get = [&](const std::vector<int64_t> &shape,
+                 bngradDtype_t type = BNGRAD_DTYPE_F32) {
+    return describe(shape, type)["schedule"];
   };
   EXPECT_EQ(get({8, 7, 300}), "split");
   EXPECT_EQ(get({8, 8, 300}), "channels");
   EXPECT_EQ(get({8, 7, 200}), "channels");
-  EXPECT_EQ(get({8, 8, 15}), "tiles");
-  EXPECT_EQ(get({7, 9, 15}), "channels");
+  EXPECT_EQ(get({16, 4, 15}), "tiles");
+  EXPECT_EQ(get({16, 3, 15}), "channels");
+  EXPECT_EQ(get({15, 64, 15}), "channels");
   EXPECT_EQ(get({128, 64, 255}), "tiles");
   EXPECT_EQ(get({128, 64, 256}), "channels");
+  EXPECT_EQ(get({31, 1024, 49}), "channels");
+  EXPECT_EQ(get({16, 1024, 196}), "tiles");
+  EXPECT_EQ(get({16, 1024, 196}, BNGRAD_DTYPE_BF16), "channels");
 }
 
 TEST_F(DescriptionTest, TilesReadTheirChannelsAgain) {

@@ -89,18 +89,18 @@ Value Sizes::applies(OpBuilder &b, const SizeRule &rule) const {
   if (rule.channelsBelow != SizeRule::kAny)
     require(arith::CmpIPredicate::ult,
             index.product(pick(sizes, group.features)), rule.channelsBelow);
-  if (rule.elementsFrom > 0)
-    require(arith::CmpIPredicate::uge, count, rule.elementsFrom);
+  int64_t elements = rule.getLeastElements(getElementBytes(group));
+  if (elements > 0)
+    require(arith::CmpIPredicate::uge, count, elements);
   if (rule.rowElementsBelow != SizeRule::kAny)
     require(arith::CmpIPredicate::ult, sizes.back(), rule.rowElementsBelow);
   if (rule.rowsFrom > 0)
     require(arith::CmpIPredicate::uge,
             index.product(ArrayRef(sizes).drop_back()), rule.rowsFrom);
   // Such a rule is one of `tiles`, before whose last two loops are samples.
-  if (rule.sampleBytesFrom > 0)
+  if (rule.samplesFrom > 0)
     require(arith::CmpIPredicate::uge,
-            index.product(ArrayRef(sizes).drop_back(2)),
-            rule.getLeastSamples(getElementBytes(group)));
+            index.product(ArrayRef(sizes).drop_back(2)), rule.samplesFrom);
   return result;
 }
 
