@@ -25,6 +25,20 @@ torch_delete_stable_ivalue(StableIValue *value);
 
 static thread_local char lastError[1024];
 
+// PyTorch's numbers of what it names by functions, asked once: a call of a few
+// elements reads the facts about eight tensors.
+static const int32_t kStrided = aoti_torch_layout_strided();
+static const int32_t kCpu = aoti_torch_device_type_cpu();
+static const struct {
+  bngradDtype_t type;
+  int32_t dtype;
+  int64_t bytes;
+} kTypes[] = {{BNGRAD_DTYPE_F32, aoti_torch_dtype_float32(), 4},
+              {BNGRAD_DTYPE_BF16, aoti_torch_dtype_bfloat16(), 2},
+              {BNGRAD_DTYPE_F16, aoti_torch_dtype_float16(), 2},
+              {BNGRAD_DTYPE_F64, aoti_torch_dtype_float64(), 8},
+              {BNGRAD_DTYPE_BOOL, aoti_torch_dtype_bool(), 1}};
+
 bool bngrad::torch::fail(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
@@ -109,8 +123,7 @@ bool Tensor::readFacts() {
       aoti_torch_get_dtype(handle, &dtype) || aoti_torch_get_dim(handle, &rank))
     return failByTorch("aoti_torch_get_dim");
   type = fromTorchType(dtype);
-  isStridedOnCpu = layout == aoti_torch_layout_strided() &&
-                   device == aoti_torch_device_type_cpu();
+  isStridedOnCpu = layout == kStrided && device == kCpu;
   return !isStridedOnCpu || readShape();
 }
 
@@ -135,8 +148,8 @@ bool Tensor::takeOptional(StableIValue slot) {
 bool Tensor::makeEmpty(int32_t newDtype, int64_t newRank,
                        const int64_t *newSizes, const int64_t *newStrides) {
   AtenTensorHandle newHandle = nullptr;
-  if (aoti_torch_empty_strided(newRank, newSizes, newStrides, newDtype,
-                               aoti_torch_device_type_cpu(), 0, &newHandle))
+  if (aoti_torch_empty_strided(newRank, newSizes, newStrides, newDtype, kCpu, 0,
+                               &newHandle))
     return failByTorch("aoti_torch_empty_strided");
   reset();
   handle = newHandle;
@@ -161,6 +174,14 @@ bool Tensor::isEmpty() const {
   return false;
 }
 
+/// Bytes of an element of a type of PyTorch.
+static int64_t getBytes(int32_t dtype) {
+  for (const auto &known : kTypes)
+    if (known.dtype == dtype)
+      return known.bytes;
+  return static_cast<int64_t>(aoti_torch_dtype_element_size(dtype));
+}
+
 bool Tensor::verifyStorage(const char *name) const {
   if (!handle || !isStridedOnCpu || isEmpty())
     return true;
@@ -170,7 +191,7 @@ bool Tensor::verifyStorage(const char *name) const {
     return failByTorch("aoti_torch_get_storage_size");
   for (int64_t dim = 0; dim < rank; ++dim)
     end += (sizes[dim] - 1) * strides[dim];
-  end = (end + 1) * static_cast<int64_t>(aoti_torch_dtype_element_size(dtype));
+  end = (end + 1) * getBytes(dtype);
   return end <= size ||
          fail("%s: expected a storage of at least %lld bytes, "
               "got %lld",
@@ -192,27 +213,16 @@ bool Tensor::getMutableData(void *&data) const {
 }
 
 int32_t bngrad::torch::toTorchType(bngradDtype_t type) {
-  switch (type) {
-  case BNGRAD_DTYPE_F16:
-    return aoti_torch_dtype_float16();
-  case BNGRAD_DTYPE_BF16:
-    return aoti_torch_dtype_bfloat16();
-  case BNGRAD_DTYPE_F32:
-    return aoti_torch_dtype_float32();
-  case BNGRAD_DTYPE_F64:
-    return aoti_torch_dtype_float64();
-  case BNGRAD_DTYPE_BOOL:
-    return aoti_torch_dtype_bool();
-  }
+  for (const auto &known : kTypes)
+    if (known.type == type)
+      return known.dtype;
   return -1;
 }
 
 int bngrad::torch::fromTorchType(int32_t dtype) {
-  for (bngradDtype_t type :
-       {BNGRAD_DTYPE_F32, BNGRAD_DTYPE_BF16, BNGRAD_DTYPE_F16, BNGRAD_DTYPE_F64,
-        BNGRAD_DTYPE_BOOL})
-    if (dtype == toTorchType(type))
-      return type;
+  for (const auto &known : kTypes)
+    if (known.dtype == dtype)
+      return known.type;
   return -1;
 }
 
