@@ -58,7 +58,8 @@ ISAS = (
 LAYOUTS = {
     "channels": ("16x128x28x28", "128", 1),
     "channels ?": ("?x?x?x?", "?", 1),
-    "tiles": ("16x256x7x7", "256", 1),
+    "channels, short": ("16x256x7x7", "256", 1),
+    "tiles": ("64x256x7x7", "256", 1),
     "rows": ("3136x256", "256", 1),
     "rows, wide": ("784x960", "960", 1),
     "rows, narrow": ("12544x64", "64", 1),

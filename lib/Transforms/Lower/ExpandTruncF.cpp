@@ -57,6 +57,15 @@ static bool isHalfOfPairs(arith::TruncFOp op) {
   });
 }
 
+/// Vectors of bf16 stay integers where they are neither rounded nor computed
+/// with. LLVM compares bf16 where their extensions are compared, and selects
+/// bf16 where their bits are bf16 before or after; without AVX-NE-CONVERT, x86
+/// does both with a jump for each element.
+static bool isVectorOfBF16(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector && vector.getElementType().isBF16();
+}
+
 static bool isConvertedByGpu(Operation *op,
                              const FloatInstructions &instructions) {
   return instructions.kernelBF16 && op->getParentOfType<gpu::LaunchOp>();
@@ -343,6 +352,46 @@ private:
   FloatInstructions instructions;
 };
 
+struct ExtendBF16OnBits : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op,
+                                PatternRewriter &b) const override {
+    if (!isVectorOfBF16(op.getIn().getType()) ||
+        !getElementTypeOrSelf(op.getType()).isF32() ||
+        op->getParentOfType<gpu::LaunchOp>())
+      return b.notifyMatchFailure(op, "not a vector of bf16 on the CPU");
+    Location loc = op.getLoc();
+    Type i16 = withShapeOf(op.getType(), b.getI16Type());
+    Type i32 = withShapeOf(op.getType(), b.getI32Type());
+    Value bits = arith::ExtUIOp::create(
+        b, loc, i32, arith::BitcastOp::create(b, loc, i16, op.getIn()));
+    Value shifted =
+        arith::ShLIOp::create(b, loc, bits, constantBits(b, loc, i32, 16));
+    b.replaceOpWithNewOp<arith::BitcastOp>(op, op.getType(), shifted);
+    return success();
+  }
+};
+
+struct SelectBF16OnBits : OpRewritePattern<arith::SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::SelectOp op,
+                                PatternRewriter &b) const override {
+    if (!isVectorOfBF16(op.getType()) || op->getParentOfType<gpu::LaunchOp>())
+      return b.notifyMatchFailure(op, "not a vector of bf16 on the CPU");
+    Type i16 = withShapeOf(op.getType(), b.getI16Type());
+    auto toBits = [&](Value value) {
+      return arith::BitcastOp::create(b, op.getLoc(), i16, value);
+    };
+    Value selected = arith::SelectOp::create(b, op.getLoc(), op.getCondition(),
+                                             toBits(op.getTrueValue()),
+                                             toBits(op.getFalseValue()));
+    b.replaceOpWithNewOp<arith::BitcastOp>(op, op.getType(), selected);
+    return success();
+  }
+};
+
 struct BNGradExpandTruncFPass
     : bngrad::impl::BNGradExpandTruncFPassBase<BNGradExpandTruncFPass> {
   using Base::Base;
@@ -353,7 +402,7 @@ struct BNGradExpandTruncFPass
     bool hasConversion = false;
     getOperation()->walk([&](Operation *op) {
       auto truncation = dyn_cast<arith::TruncFOp>(op);
-      hasConversion |= truncation || (!f16Conversion && isa<arith::ExtFOp>(op));
+      hasConversion |= truncation || isa<arith::ExtFOp, arith::SelectOp>(op);
       if (truncation && getElementTypeOrSelf(truncation.getType()).isBF16())
         truncation->removeAttr(truncation.getFastmathAttrName());
     });
@@ -372,7 +421,9 @@ struct BNGradExpandTruncFPass
 
 void mlir::bngrad::populateExpandTruncFPatterns(
     RewritePatternSet &patterns, const FloatInstructions &instructions) {
-  patterns.add<TruncByMode, TruncThroughOdd>(patterns.getContext());
+  patterns
+      .add<TruncByMode, TruncThroughOdd, ExtendBF16OnBits, SelectBF16OnBits>(
+          patterns.getContext());
   patterns.add<TruncToBF16, TruncPairsToBF16>(patterns.getContext(),
                                               instructions);
   if (!instructions.f16)

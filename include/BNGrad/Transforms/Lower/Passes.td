@@ -331,7 +331,9 @@ def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
            elements is subnormal or 0. With
            `kernel-bf16-conversion`, truncation of f32 to bf16 in `gpu.launch`
            stays as it is. With `f16-conversion=false`, conversions between f16
-           and f32 outside of `gpu.launch` are integer arithmetic, too.
+           and f32 outside of `gpu.launch` are integer arithmetic, too. Vectors of
+           bf16 outside of it are extended and selected as integers, as x86
+           without AVX-NE-CONVERT would compare and select them one by one.
     Fails: if the indices of a reshape of tensors are not consecutive (error at the
            reshape).
   }];
