@@ -50,11 +50,16 @@ def find_programs(document: str) -> Iterator[Program]:
 
 
 def run(command: str, text: str) -> Tuple[int, str]:
-    """The exit status, negative after a crash, and all output."""
-    tool, *flags = shlex.split(command)
-    result = subprocess.run([tool, "-", *flags], input=text, text=True,
-                            stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, timeout=120)
+    """The exit status of the last command of a pipe, or of one that fails,
+    negative after a crash, and all its output."""
+    for part in command.split(" | "):
+        tool, *flags = shlex.split(part)
+        result = subprocess.run([tool, "-", *flags], input=text, text=True,
+                                stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, timeout=120)
+        if result.returncode:
+            break
+        text = result.stdout
     return result.returncode, result.stdout
 
 
