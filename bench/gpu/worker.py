@@ -84,23 +84,28 @@ class Context:
                 raise Late from None
             return {"error": f"not finished after {seconds:.0f} s"}
 
-    def is_healthy(self):
-        """Whether the device still copies after an error."""
-        if self._library is None:
-            return "torch" not in sys.modules or _torch_is_healthy()
-        library = self._library
+    def check_device(self):
+        """Copies to the device and back; raises an error if it does not."""
+        library = self.library
         library.library.bngradCudaTakeStatus()
         library.messages = []
         library.use_own_streams()
+        source, target = ctypes.c_uint64(0x5A5A), ctypes.c_uint64(0)
+        pointer = library.allocate(8)
+        library.copy(pointer, ctypes.addressof(source), 8)
+        library.copy(ctypes.addressof(target), pointer, 8)
+        library.free(pointer)
+        if source.value != target.value:
+            raise device.Error("a copy to the device and back has other bits")
+
+    def is_healthy(self):
+        """Whether the device still copies after an error."""
         try:
-            source, target = ctypes.c_uint64(0x5A5A), ctypes.c_uint64(0)
-            pointer = library.allocate(8)
-            library.copy(pointer, ctypes.addressof(source), 8)
-            library.copy(ctypes.addressof(target), pointer, 8)
-            library.free(pointer)
+            if self._library is not None:
+                self.check_device()
         except Exception:
             return False
-        return source.value == target.value and ("torch" not in sys.modules or _torch_is_healthy())
+        return "torch" not in sys.modules or _torch_is_healthy()
 
 
 def _torch_is_healthy():
@@ -123,8 +128,7 @@ def probe(context, task):
     if task == "smi":
         return {"smi": tools.query_smi()}
     capability = context.library.capability()
-    if not context.is_healthy():
-        raise device.Error("a copy to the device and back failed")
+    context.check_device()
     return {"capability": capability}
 
 
