@@ -301,8 +301,8 @@ class Suite:
             self.find_refusal(part, ended)
             if outcome == "stuck":
                 self.give_up(part, why)
-            elif uses_torch and "torch" in self.missing:
-                continue
+            elif any(need in self.missing for need in part.needs) or (uses_torch and "torch" in self.missing):
+                continue  # The part ends, or goes on without PyTorch.
             elif outcome in ("done", "late"):
                 break
             elif ended:

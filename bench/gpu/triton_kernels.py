@@ -20,8 +20,8 @@ def _addresses(first, channel, rows, C: tl.constexpr, S: tl.constexpr, TILE_ROWS
 @triton.jit
 def _reduce(dy, x, mean, partial, rows, C: tl.constexpr, S: tl.constexpr, TILE_ROWS: tl.constexpr,
             TILE_C: tl.constexpr, PARTS: tl.constexpr):
-    channel = tl.program_id(0) * TILE_C + tl.arange(0, TILE_C)
-    part = tl.program_id(1)
+    channel = tl.program_id(1) * TILE_C + tl.arange(0, TILE_C)
+    part = tl.program_id(0)
     center = tl.load(mean + channel, channel < C, 0.0)[None, :]
     sum_dy = tl.zeros([TILE_ROWS, TILE_C], tl.float32)
     sum_dy_xmu = tl.zeros([TILE_ROWS, TILE_C], tl.float32)
@@ -37,7 +37,7 @@ def _reduce(dy, x, mean, partial, rows, C: tl.constexpr, S: tl.constexpr, TILE_R
 @triton.jit
 def _apply(dy, x, mean, inv_std, scale, partial, grad_input, grad_scale, grad_offset, rows, C: tl.constexpr,
            S: tl.constexpr, TILE_ROWS: tl.constexpr, TILE_C: tl.constexpr, PARTS: tl.constexpr):
-    channel = tl.program_id(0) * TILE_C + tl.arange(0, TILE_C)
+    channel = tl.program_id(1) * TILE_C + tl.arange(0, TILE_C)
     inside = channel < C
     part = (tl.arange(0, PARTS) * C)[:, None] + channel[None, :]
     sum_dy = tl.sum(tl.load(partial + part, inside[None, :], 0.0), 0)
@@ -45,11 +45,11 @@ def _apply(dy, x, mean, inv_std, scale, partial, grad_input, grad_scale, grad_of
     center, r = tl.load(mean + channel, inside, 0.0), tl.load(inv_std + channel, inside, 0.0)
     gain = (tl.load(scale + channel, inside, 0.0) * r)[None, :]
     slope = (sum_dy_xmu * r * r / rows)[None, :]
-    address, mask = _addresses(tl.program_id(1) * TILE_ROWS, channel, rows, C, S, TILE_ROWS)
+    address, mask = _addresses(tl.program_id(0) * TILE_ROWS, channel, rows, C, S, TILE_ROWS)
     g = tl.load(dy + address, mask, 0.0).to(tl.float32)
     centered = tl.load(x + address, mask, 0.0).to(tl.float32) - center[None, :]
     tl.store(grad_input + address, gain * (g - (sum_dy / rows)[None, :] - centered * slope), mask)
-    is_first = inside & (tl.program_id(1) == 0)
+    is_first = inside & (tl.program_id(0) == 0)
     tl.store(grad_scale + channel, sum_dy_xmu * r, is_first)
     tl.store(grad_offset + channel, sum_dy, is_first)
 
@@ -65,8 +65,8 @@ def bind(dy, x, mean, inv_std, scale, rows, channels, length):
     def call():
         partial = torch.empty((2, parts, channels), dtype=torch.float32, device=x.device)
         grad_input, grad_scale, grad_offset = torch.empty_like(x), torch.empty_like(mean), torch.empty_like(mean)
-        _reduce[blocks, parts](dy, x, mean, partial, rows, **sizes)
-        _apply[blocks, tiles](dy, x, mean, inv_std, scale, partial, grad_input, grad_scale, grad_offset, rows, **sizes)
+        _reduce[parts, blocks](dy, x, mean, partial, rows, **sizes)
+        _apply[tiles, blocks](dy, x, mean, inv_std, scale, partial, grad_input, grad_scale, grad_offset, rows, **sizes)
         return grad_input, grad_scale, grad_offset
 
     return call

@@ -156,8 +156,8 @@ def find_device(gpu, multiprocessors, memory_clock, bus_bits):
 # By data sheets: SXM, PCIe and NVL, which have one name, but not one memory; and of unknown memory.
 check("devices", [find_device(*of) for of in (
     ("NVIDIA H100 80GB HBM3", 132, 2619, 5120), ("NVIDIA H100 PCIe", 114, 1593, 5120), ("NVIDIA H100 NVL", 132, 2619, 6016),
-    ("NVIDIA H100 80GB HBM3", 132, 0, 0), ("NVIDIA H200", 132, 3201, 6144), ("none", 132, 3201, 6144))],
-      [model.DEVICES["H100"], None, None, model.DEVICES["H100"], H200, None])
+    ("NVIDIA H100 80GB HBM3", 132, 0, 0), ("NVIDIA H100 PCIe", 114, 0, 0), ("NVIDIA H200", 132, 3201, 6144), ("none", 132, 3201, 6144))],
+      [model.DEVICES["H100"], None, None, model.DEVICES["H100"], None, H200, None])
 check("an unknown device", devices.find_device({"gpu": "unknown GPU"}), None)
 
 # A last wave of a tenth has a tenth of the loads in flight.
