@@ -235,10 +235,10 @@ def dead_device(clean):
     run = Run("dead", ["--only=smoke,benchmark,alternatives"], calls=["times"], faults=[
         "smoke/*|cuLaunchKernelEx|1|crash", "probe/answer|cuMemAlloc|1|error=100"]).finish(1)
     lines = [line for line in run.output.splitlines() if line.startswith("FAILED: ")]
-    check(len(lines) == 1, run.output)
-    for text in ("FAILED: smoke, benchmark, alternatives: the device does not answer: ", "CUDA_ERROR_NO_DEVICE",
-                 "; before: the process died: SIGSEGV"):
-        check(text in lines[0], f"expected '{text}' in {lines}")
+    text = "FAILED: smoke, benchmark, alternatives: the device does not answer: "
+    check(len(lines) == 1 and lines[0].startswith(text), run.output)
+    for text in ("CUDA_ERROR_NO_DEVICE", "; before: the process died: SIGSEGV"):
+        check(text in run.report(), f"expected '{text}' in {run.report()}")
     check(len(run.results()) == 5, f"{run.results()}")
 
 
