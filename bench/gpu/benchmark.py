@@ -28,7 +28,7 @@ MOST_BYTES = 24e9
 COPIED_BYTES = 2 << 30
 # Implementations that are ready at once, and those that compile for each shape.
 READY = ("torch", "cudnn", "cudnn_graph", "apex")
-SLOW = ("compile", "quack", "flag_gems")
+SLOW = ("compile", "triton", "quack", "flag_gems")
 
 
 class Data:
@@ -256,19 +256,12 @@ def _measure(library, item, functions, names, at):
     timer = TIMER()
     data = Data(item, count_copies(item))
     estimate = 3 * item.case.tensor_bytes / 4e6 + 3
-    contenders, owns, worst, found, errors = [], {}, 0.0, {}, []
+    contenders, owns, worst, found = [], {}, 0.0, {}
     for name, function in functions.items():
-        try:
-            own = Own(library, item, function, data)
-            worst = max(worst, data.compare(own.run_alone()))
-        except device.Error as error:
-            # Another schedule must not cost the times of the chosen one.
-            if name == timing.OWN or timing.is_fatal(error):
-                raise
-            errors.append(f"{name}: {timing.first_line(error)}")
-            continue
-        owns[name] = own
-        contenders.append(timing.Contender(name, own.calls, estimate, own.verify))
+        with device.naming(name, len(functions) > 1):
+            owns[name] = Own(library, item, function, data)
+            worst = max(worst, data.compare(owns[name].run_alone()))
+        contenders.append(timing.Contender(name, owns[name].calls, estimate, owns[name].verify))
     contenders.insert(1, timing.Contender(timing.COPY, _copy_calls(), 700))
     for name in names:
         at(name)
@@ -279,28 +272,30 @@ def _measure(library, item, functions, names, at):
                 raise
             found[name] = {"absent": timing.first_line(error)}
     times, absent = timing.measure(timer, contenders, at=at)
-    if timing.OWN in absent:
-        return {"error": f"not captured: {absent[timing.OWN]}"}
+    for name in functions:
+        if name in absent:
+            return {"error": f"{name}: not captured: {absent[name]}"}
     summary = timing.summarize(times, timing.OWN, item.case.tensor_bytes, COPIED_BYTES)
     for name, why in absent.items():
         if name != timing.COPY:
             found[name] = {"absent": f"not captured: {why}"}
     summary["results"].update(found)
-    own = owns[timing.OWN]
-    timer.hold(timing.FIRST_HOLD_US)
-    own.verify(lambda: [call() for call in own.calls * 2])
-    summary["results"][timing.OWN]["stream_us"] = timing.in_stream(timer, own.calls)
-    errors += [f"{name}: {error}" for name, own in owns.items() for error in own.errors]
+    # Other schedules are compared by graphs.
+    if len(functions) == 1:
+        own = owns[timing.OWN]
+        timer.hold(timing.FIRST_HOLD_US)
+        own.verify(lambda: [call() for call in own.calls * 2])
+        summary["results"][timing.OWN]["stream_us"] = timing.in_stream(timer, own.calls)
+    errors = [f"{name}: {error}" for name, own in owns.items() for error in own.errors]
     return {**summary, "worst": worst, **({"error": "; ".join(errors)} if errors else {})}
 
 
 TIMER = TorchTimer
 
 
-def measure_item(library, item, functions, at, excluded=(), slow=False):
+def measure_item(library, item, functions, at, names):
     """Times and ratios. `functions` are those of BNGrad by name, first the one of the chosen schedule; the results of
-    each are compared with float64."""
-    names = [name for name in (SLOW if slow else READY) if name not in excluded]
+    each are compared with float64. `names` are the other implementations."""
     try:
         return _measure(library, item, functions, names, at)
     finally:

@@ -10,6 +10,7 @@ import argparse
 import concurrent.futures
 import dataclasses
 import functools
+import hashlib
 import json
 import os
 import pathlib
@@ -28,6 +29,7 @@ import devices
 import items
 import machine
 import model
+import objects
 
 SUITE = [
     "benchmark.py",
@@ -48,6 +50,7 @@ SUITE = [
     "summary.py",
     "timing.py",
     "tools.py",
+    "triton_kernels.py",
     "worker.py",
 ]
 LIMIT_MB = 50
@@ -94,7 +97,7 @@ def name_of(number):
 
 
 class Bundle:
-    """The functions, by number, and what becomes of them."""
+    """The functions, by number, and what becomes of them. `chosen` of an entry is the text of its schedule."""
 
     def __init__(self, options):
         self.options = options
@@ -125,15 +128,18 @@ class Bundle:
         measured = self.select(items.measured())
         if self.options.few:
             measured = [item for item in small if item in set(items.large())]
+        small = [item for item in small if item not in set(measured)]
+        free = [item for item in small if not item.schedule]
         chosen, without = (self.choose_schedules(measured, chip) for chip in (self.options.chip, WITHOUT_CLUSTERS))
         for item, *texts in zip(measured, chosen, without):
             self.add(item, "", measured=True, chosen=texts[0])
             for alternative in items.ALTERNATIVES:
                 if text := items.derive_schedule(alternative, *texts):
-                    self.add(dataclasses.replace(item, schedule=alternative), text)
+                    self.add(dataclasses.replace(item, schedule=alternative), text, chosen=text)
+        texts = dict(zip(free, self.choose_schedules(free, self.options.chip)))
         for item in small:
-            if item not in set(measured):
-                self.add(item, items.SCHEDULES[item.schedule])
+            text = items.SCHEDULES[item.schedule]
+            self.add(item, text, chosen=text or texts[item])
 
     def write(self, name, numbered):
         source = self.sources / f"{name}.mlir"
@@ -190,6 +196,16 @@ class Bundle:
         for number in numbers:
             self.entries[number]["object" if format == self.items[number].format else "cubin"] = path
 
+    def hash_functions(self):
+        """Notes what tells whether a function is that of another bundle."""
+        read = functools.cache(lambda path: objects.read_symbols((self.folder / path).read_bytes()))
+        for item, entry in zip(self.items, self.entries):
+            forms = [objects.hash_function(read(entry[form]), entry["function"]) for form in ("object", "cubin")
+                     if form in entry]
+            if forms:
+                text = " ".join([item.name, entry["chosen"], *forms])
+                entry["hash"] = hashlib.sha256(text.encode()).hexdigest()[:16]
+
     def record(self, number, error):
         """Notes why a function was not compiled: the shape does not allow the schedule, ptxas or fatbinary is missing,
         or it is an error, which the suite counts."""
@@ -229,6 +245,8 @@ class Bundle:
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             for done in [pool.submit(task) for task in work]:
                 done.result()
+        self.hash_functions()
+        runtime = options.libraries / "libBNGradCudaRuntime.so"
         described = machine.describe(HERE.parent.parent, os.cpu_count())
         manifest = {
             "commit": described["commit"],
@@ -236,10 +254,11 @@ class Bundle:
             "chip": options.chip,
             "toolkit": self.toolkit,
             "compile_s": round(time.monotonic() - begin, 1),
+            "runtime": hashlib.sha256(runtime.read_bytes()).hexdigest()[:16],
             "items": self.entries,
         }
         (self.folder / "manifest.json").write_text(json.dumps(manifest, indent=0) + "\n")
-        shutil.copy(options.libraries / "libBNGradCudaRuntime.so", self.folder)
+        shutil.copy(runtime, self.folder)
         for name in SUITE:
             shutil.copy(HERE / name, self.folder)
         for name in ("cases.py", "judge.py"):

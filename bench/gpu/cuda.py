@@ -6,7 +6,8 @@ import os
 CAPTURE_RELAXED = 2
 MEMORY_NODES = {10: "allocates", 11: "frees"}
 # Attributes of a device.
-CLOCK_RATE, MULTIPROCESSORS, MEMORY_CLOCK_RATE, L2_CACHE_SIZE = 13, 16, 36, 38
+CLOCK_RATE, MULTIPROCESSORS, MEMORY_CLOCK_RATE, BUS_WIDTH, L2_CACHE_SIZE = 13, 16, 36, 37, 38
+NOT_READY = 600
 
 
 class DriverError(Exception):
@@ -48,7 +49,8 @@ class Driver:
                 raise RuntimeError(f"a node of the graph {MEMORY_NODES[kind.value]} memory")
 
     def describe(self):
-        """The name of the device, its memory and cache in bytes, multiprocessors, and highest clocks in MHz."""
+        """The name of the device, its memory and cache in bytes, multiprocessors, highest clocks in MHz, and the width of
+        its memory in bits."""
         self.call("cuInit", 0)
         device, size = ctypes.c_int(), ctypes.c_size_t()
         self.call("cuDeviceGet", ctypes.byref(device), 0)
@@ -68,6 +70,7 @@ class Driver:
             "multiprocessors": attribute(MULTIPROCESSORS),
             "clock_mhz": attribute(CLOCK_RATE) // 1000,
             "memory_clock_mhz": attribute(MEMORY_CLOCK_RATE) // 1000,
+            "bus_bits": attribute(BUS_WIDTH),
         }
 
     def enter_context(self):
@@ -108,7 +111,9 @@ class DriverTimer:
         self.stream = ctypes.c_void_p()
         self.driver.call("cuStreamCreate", ctypes.byref(self.stream), 1)
         self.events = [ctypes.c_void_p(), ctypes.c_void_p()]
-        for event in self.events:
+        # After the work that holds the stream.
+        self.held = ctypes.c_void_p()
+        for event in (*self.events, self.held):
             self.driver.call("cuEventCreate", ctypes.byref(event), 0)
 
     def on_stream(self, call):
@@ -167,6 +172,14 @@ class DriverTimer:
 
     def hold(self, microseconds):
         self.driver.hold(self.stream.value, microseconds)
+        self.driver.call("cuEventRecord", self.held, self.stream)
+
+    def is_held(self):
+        """Whether what followed the last `hold` in the stream still waits for it."""
+        code = self.driver.library.cuEventQuery(self.held)
+        if code not in (0, NOT_READY):
+            raise DriverError("cuEventQuery", code)
+        return code == NOT_READY
 
     def replay(self, graph):
         return self.time(lambda: graph.replay(self.stream))

@@ -1,6 +1,7 @@
 """Calls compiled gradients through libBNGradCudaRuntime.so, or the emulator in
 its place, with only ctypes and numpy."""
 
+import contextlib
 import ctypes
 import pathlib
 
@@ -13,6 +14,15 @@ GUARD_BYTE = 0x5A
 
 class Error(Exception):
     pass
+
+
+@contextlib.contextmanager
+def naming(name, is_needed):
+    """Errors in it begin with `name`, if that is needed to tell whose they are."""
+    try:
+        yield
+    except Error as error:
+        raise Error(f"{name}: {error}") if is_needed else error
 
 
 def from_bits(array, element_type):

@@ -26,7 +26,8 @@ class Device:
 # How 132 multiprocessors may be distributed over 8 processing clusters of up to 18. Both are assumed; the driver
 # tells how many clusters run at once (cuda.py, count_clusters), which differs between them.
 LAYOUTS = ((18, 18, 16, 16, 16, 16, 16, 16), (18, 18, 18, 16, 16, 16, 16, 14))
-# From data sheets; `l2` from published microbenchmarks. The H100 is that with HBM3 (SXM).
+# From data sheets; `l2` from published microbenchmarks. The H100 is that of 80 GB with HBM3 (SXM), the others of that name
+# have HBM2e (PCIe) or more of it (NVL).
 DEVICES = {
     device.name: device for device in (
         Device("H200", "sm_90", 132, 1.75, 4800, 7500, 50 << 20, 228 << 10, LAYOUTS[0]),
@@ -36,9 +37,20 @@ DEVICES = {
 }
 
 
-def find_device(gpu):
-    """The device whose name is a word of `gpu`, such as "NVIDIA H100 80GB HBM3", or None."""
-    return next((DEVICES[word] for word in gpu.split() if word in DEVICES), None)
+# A device is another one if its memory has another bandwidth, by its clock and width.
+BANDWIDTH_TOLERANCE = 0.05
+
+
+def find_device(machine):
+    """The device of a machine (cuda.Driver.describe), or None. Its name is a word of the machine's, such as "NVIDIA H100
+    80GB HBM3", with as many multiprocessors and the same memory: there are others of that name."""
+    device = next((DEVICES[word] for word in machine.get("gpu", "").split() if word in DEVICES), None)
+    if not device or machine["multiprocessors"] != device.multiprocessors:
+        return None
+    # In GB/s, of two transfers in a cycle; 0 where the driver does not know.
+    bandwidth = 2 * machine["memory_clock_mhz"] * machine.get("bus_bits", 0) / 8 / 1e3
+    is_other = bandwidth and abs(bandwidth / device.dram - 1) > BANDWIDTH_TOLERANCE
+    return None if is_other else device
 
 
 def with_layouts(device):

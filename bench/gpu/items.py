@@ -37,10 +37,10 @@ SCHEDULES = {
     "one_pass": "one_pass, block_threads = 128, access_bits = 128, block_channels = 1, fma = true",
     "one_pass wide": "one_pass, block_threads = 256, access_bits = 128, block_channels = 16, fma = true",
     "one_pass of 2": "one_pass, block_threads = 64, access_bits = 128, block_channels = 4, cluster_blocks = 2",
-    "one_pass of 4": "one_pass, block_threads = 512, access_bits = 64, block_channels = 2, cluster_blocks = 4",
+    "one_pass of 4": "one_pass, block_threads = 512, access_bits = 64, block_channels = 1, cluster_blocks = 4",
     "one_pass of 8": "one_pass, block_threads = 96, access_bits = 128, block_channels = 8, cluster_blocks = 8",
     "one_pass of 16": "one_pass, block_threads = 128, access_bits = 128, block_channels = 1, cluster_blocks = 16",
-    "one_pass wide of 16": "one_pass, block_threads = 256, access_bits = 128, block_channels = 8, cluster_blocks = 16",
+    "one_pass wide of 16": "one_pass, block_threads = 128, access_bits = 128, block_channels = 8, cluster_blocks = 16",
 }
 # Other schedules of measured items, which derive_schedule makes from the chosen one.
 ALTERNATIVES = ["cluster of 4", "two passes"]
@@ -48,6 +48,13 @@ ALTERNATIVES = ["cluster of 4", "two passes"]
 SHARED_BYTES = 220 << 10
 FEW_SCHEDULES = ["", "two_pass narrow", "one_pass of 2", "one_pass of 16"]
 VARIANTS = ["plain", "mask", "frozen", "dynamic"]
+# Schedules, by layout and shape, whose blocks are in clusters and copy their tile in several steps, as those of almost all
+# large shapes do: rows of bulk copies, strided rows of asynchronous copies, flat rows.
+STAGED = {
+    ("nchw", (32, 2, 32, 32)): ("", "one_pass of 4", "one_pass of 16"),
+    ("nhwc", (64, 16, 8, 8)): ("", "one_pass of 2", "one_pass of 8", "one_pass wide of 16"),
+    ("nchw", (256, 8, 7, 7)): ("", "one_pass of 2"),
+}
 # Most elements of an item that stands for its kind where each kind is run once.
 QUICK_ELEMENTS = 1 << 14
 # The items of the tests: all kernels, few elements.
@@ -93,6 +100,12 @@ class Item:
     @property
     def is_small(self):
         return self.case.elements <= 1 << 17
+
+    @property
+    def is_staged(self):
+        """Whether it stands for kernels of STAGED."""
+        return (self.variant == "plain" and self.type in ("f32", "bf16")
+                and self.schedule in STAGED.get((self.layout, self.sizes), ()))
 
     @property
     def fits(self):
@@ -149,6 +162,12 @@ def _tensor(item, element_type, is_parameter):
     sizes = (item.case.channels,) if is_parameter else item.case.memory_sizes
     texts = ["?" if item.variant == "dynamic" else str(size) for size in sizes]
     return f"tensor<{'x'.join(texts)}x{element_type}>"
+
+
+def kernel(schedule):
+    """The kernel of the text of a schedule."""
+    name = schedule.split(",")[0] or "two_pass"
+    return f"{name} in clusters" if "cluster_blocks" in schedule else name
 
 
 def derive_schedule(alternative, chosen, without_clusters):
@@ -225,6 +244,9 @@ def small(few=False):
                 ]
             for variant in VARIANTS[1:]:
                 found.append(Item(shape, layout, ("f32", "bf16")[number % 2], variant))
+    if not few:
+        found += [Item(shape, layout, element_type, schedule=schedule) for (layout, shape), schedules in STAGED.items()
+                  for schedule in schedules for element_type in ("f32", "bf16")]
     # The other formats of kernels, if ptxas and fatbinary are installed.
     for format in ("bin", "fatbin"):
         found.append(Item((16, 33, 14, 14), "nchw", "f32", format=format))
@@ -233,12 +255,13 @@ def small(few=False):
 
 def representatives(found, key):
     """One of `found` for each value of `key`, which gives None for those that stand for nothing: the largest that is
-    quick."""
+    quick. Also one for each kernel of STAGED with that value."""
     chosen = {}
     for item in found:
         kind = key(item)
-        if kind is None or item.case.elements > QUICK_ELEMENTS:
+        if kind is None or (item.case.elements > QUICK_ELEMENTS and not item.is_staged):
             continue
+        kind = (*kind, item.sizes if item.is_staged else None)
         if kind not in chosen or item.case.elements > chosen[kind].case.elements:
             chosen[kind] = item
     return list(chosen.values())

@@ -25,8 +25,9 @@ class Journal:
     def begin(self, task, now):
         self.append({"task": task, "begin": now})
 
-    def finish(self, task, result, seconds):
-        self.append({"task": task, "result": result, "seconds": round(seconds, 3)})
+    def finish(self, task, result, seconds, key=""):
+        """`key` says of what this is the result (plan.Catalogue.key)."""
+        self.append({"task": task, "result": result, "seconds": round(seconds, 3), "key": key})
         os.fdatasync(self.file)
 
 

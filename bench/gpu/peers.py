@@ -13,7 +13,8 @@ import device
 import items
 
 # Modules that an implementation needs besides PyTorch.
-MODULES = {"apex": "syncbn", "quack": "quack", "cudnn_graph": "cudnn", "flag_gems": "flag_gems"}
+MODULES = {"apex": "syncbn", "quack": "quack", "cudnn_graph": "cudnn", "flag_gems": "flag_gems",
+           "triton": "triton"}
 # A result of another implementation may err by as many bounds before it counts as wrong.
 SLACK = 256
 
@@ -132,6 +133,27 @@ def flag_gems(data):
     return [bind(copy) for copy in range(len(data.input))]
 
 
+def triton(data):
+    """The kernels of triton_kernels.py."""
+    import triton_kernels
+
+    parameters = [tensor.flatten() for tensor in (data.mean, data.inv_std, data.scale)]
+    case = data.item.case
+    rows, length = case.elements // case.channels, case.row if case.layout == "nchw" else 1
+
+    def bind(copy):
+        dy, x = data.grad_output[copy], data.input[copy]
+        call = triton_kernels.bind(dy, x, *parameters, rows, case.channels, length)
+
+        def run():
+            grad_input, *others = call()
+            return data.logical(grad_input), *others
+
+        return run
+
+    return [bind(copy) for copy in range(len(data.input))]
+
+
 def compiled(data):
     """torch.compile of PyTorch's decomposition."""
     torch._dynamo.reset()
@@ -208,6 +230,7 @@ CALLS = {
     "compile": compiled,
     "quack": quack,
     "flag_gems": flag_gems,
+    "triton": triton,
 }
 
 

@@ -6,12 +6,14 @@ import cuda
 import device
 import timing
 
-# Without PyTorch the cache is unknown here, so the copies exceed any.
-CACHE_BYTES = 150e6
+# Ratio of the size of all copies to the last-level cache.
+CACHE_FACTOR = 3
 MOST_COPIES = 16
 MOST_BYTES = 24e9
 COPIED_BYTES = 1 << 30
 BLOCK_BYTES = 1 << 20
+# Other implementations need PyTorch.
+READY = SLOW = ()
 
 
 class Arrays(device.Allocations):
@@ -44,10 +46,10 @@ class Arrays(device.Allocations):
         return pointer
 
 
-def count_copies(item):
+def count_copies(item, cache_bytes):
     """The number of copies of the data that exceeds the last-level cache."""
     each = 3 * item.case.tensor_bytes
-    return int(max(2, min(-(-CACHE_BYTES // each), MOST_BYTES // each, MOST_COPIES)))
+    return int(max(2, min(-(-CACHE_FACTOR * cache_bytes // each), MOST_BYTES // each, MOST_COPIES)))
 
 
 def copied_bytes(item):
@@ -55,10 +57,10 @@ def copied_bytes(item):
     return min(COPIED_BYTES, max(256 * item.case.tensor_bytes, 1 << 16))
 
 
-def measure_item(library, item, functions, at, excluded=(), slow=False):
+def measure_item(library, item, functions, at, names):
     """Times of BNGrad with each of `functions` and of a copy, and the ratios."""
     timer = cuda.DriverTimer(library)
-    with Arrays(library, item, count_copies(item)) as arrays:
+    with Arrays(library, item, count_copies(item, timer.driver.describe()["l2_bytes"])) as arrays:
         return _measure(timer, arrays, item, functions)
 
 
@@ -66,24 +68,21 @@ def _measure(timer, arrays, item, functions):
     size = copied_bytes(item) // 2
     copy = arrays.fill(np.zeros(1 << 14, np.uint8), 2 * size)
     estimate = 3 * item.case.tensor_bytes / 4e6 + 3
-    contenders, errors = [], []
+    contenders = []
     for name, function in functions.items():
-        gradient = device.Gradient(item, function)
-        calls = [timer.on_stream(gradient.bind(pointers)) for pointers in arrays.pointers]
-        try:
+        with device.naming(name, len(functions) > 1):
+            gradient = device.Gradient(item, function)
+            calls = [timer.on_stream(gradient.bind(pointers)) for pointers in arrays.pointers]
             calls[0]()  # Loads the module.
             timer.synchronize()
-        except device.Error as error:
-            # Another schedule must not cost the times of the chosen one.
-            if name == timing.OWN or timing.is_fatal(error):
-                raise
-            errors.append(f"{name}: {timing.first_line(error)}")
-            continue
         contenders.append(timing.Contender(name, calls, estimate))
     contenders.insert(1, timing.Contender(timing.COPY, [timer.copy(copy, copy + size, size)], 700))
     times, absent = timing.measure(timer, contenders)
-    if timing.OWN in absent:
-        return {"error": f"not captured: {absent[timing.OWN]}"}
+    for name in functions:
+        if name in absent:
+            return {"error": f"{name}: not captured: {absent[name]}"}
     found = timing.summarize(times, timing.OWN, item.case.tensor_bytes, 2 * size)
-    found["results"][timing.OWN]["stream_us"] = timing.in_stream(timer, contenders[0].calls)
-    return {**found, **({"error": "; ".join(errors)} if errors else {})}
+    # Other schedules are compared by graphs.
+    if len(functions) == 1:
+        found["results"][timing.OWN]["stream_us"] = timing.in_stream(timer, contenders[0].calls)
+    return found

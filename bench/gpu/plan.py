@@ -1,6 +1,8 @@
 """The calls and parts of the GPU suite, in the order of their value, and their tasks."""
 
+import collections
 import dataclasses
+import hashlib
 import json
 import pathlib
 import random
@@ -16,18 +18,24 @@ SANITIZERS = ("memcheck", "racecheck", "synccheck")
 AS_PTX = " as PTX"
 # Cases whose DRAM bytes are counted among the times: those that miss the model most.
 MOST_COUNTED = 4
+# Processes in a row that end without a good result before a part is given up.
+MOST_FAILURES = 5
+# The fraction of the time of a call until which what is left of the other parts comes before the parts that are last.
+REST_UNTIL = 0.85
 
 
 @dataclasses.dataclass
 class Part:
-    """`limit` is for one task, in seconds. The part begins no task after the fraction
-    `until` of the time of the call; other parts get the time that it leaves."""
+    """`limit` is for one task, in seconds. The part begins no task after the fraction `until` of the time of the call;
+    other parts get the time that it leaves."""
 
     name: str
     limit: float
     until: float
-    # Of device, torch.
+    # Of device, torch and the tools of NVIDIA.
     needs: tuple = ("device",)
+    # Whether it begins after what is left of the other parts.
+    is_last: bool = False
     tasks: list = dataclasses.field(default_factory=list)
 
     def id(self, task):
@@ -39,15 +47,16 @@ CALLS = {
     "times": [
         Part("slots", 30, 0.1),
         Part("smoke", 20, 0.2),
-        Part("benchmark", 40, 0.65),
-        Part("counters", 60, 0.8),
-        Part("compile", 60, 1, ("device", "torch")),
+        Part("benchmark", 40, 0.6),
+        Part("alternatives", 40, 0.72),
+        Part("counters", 60, 0.8, ("device", "ncu")),
+        Part("compile", 60, 1, ("device", "torch"), is_last=True),
     ],
     "checks": [
         Part("correctness", 20, 0.35),
         Part("queued", 20, 0.55),
-        Part("sanitizer", 60, 0.85),
-        Part("counters", 60, 1),
+        Part("sanitizer", 60, 0.8, ("device", "compute-sanitizer")),
+        Part("counters", 60, 1, ("device", "ncu"), is_last=True),
     ],
 }
 DRY_CALLS = {
@@ -55,7 +64,7 @@ DRY_CALLS = {
     "checks": [Part("correctness", 60, 1, ())],
 }
 # Parts that run in the process with PyTorch, if there is one.
-WITH_TORCH = ("benchmark", "compile")
+WITH_TORCH = ("benchmark", "alternatives", "compile")
 
 
 def make_item(entry):
@@ -77,9 +86,10 @@ class Catalogue:
     def __init__(self, folder=HERE, shapes=""):
         self.folder = folder
         self.manifest = json.loads((folder / "manifest.json").read_text())
-        self.items, self.entries, self.errors = {}, {}, {}
+        self.items, self.entries, self.errors, self.hashes = {}, {}, {}, {}
         for entry in self.manifest["items"]:
             item = make_item(entry)
+            self.hashes[item.name] = entry.get("hash", "")
             if not re.search(shapes, item.name):
                 continue
             if "error" in entry:
@@ -100,6 +110,27 @@ class Catalogue:
         facts = {"layout": item.layout, "type": item.type, "tensor_bytes": item.case.tensor_bytes}
         return {**facts, "schedule": entry.get("chosen", ""), "model_us": entry.get("model_us", {})}
 
+    def traits(self, task):
+        """What a task has in common with others that fail for the same reason: the kernel, layout, types, variant and
+        form of its function, or its tool."""
+        name = task.removesuffix(AS_PTX)
+        if name not in self.items:
+            return task.split()[:1]
+        item, is_binary = self.items[name], self.has_cubin(name) and name == task
+        return [items.kernel(self.entries[name].get("chosen", "")), item.layout, item.type, item.variant,
+                "a cubin" if is_binary else item.format]
+
+    def key(self, part, task):
+        """A result of a task holds for all bundles in which it has this key: for the same functions and runtime."""
+        names = [task.removesuffix(AS_PTX)]
+        if part == "sanitizer":
+            pieces, number = self.pieces(), int(task.split()[1])
+            names = pieces[number] if number < len(pieces) else []
+        elif part == "alternatives":
+            names.append(self.original(task))
+        text = " ".join([task, self.manifest.get("runtime", ""), *names, *(self.hashes.get(name, "") for name in names)])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
     def has_cubin(self, name):
         return "cubin" in self.entries[name]
 
@@ -117,25 +148,33 @@ class Catalogue:
     def measured(self):
         return [name for name, entry in self.entries.items() if entry.get("measured")]
 
-    def alternatives(self, name):
-        """The names of the items with other schedules of a measured item, by schedule."""
-        item = self.items[name]
-        others = {each: dataclasses.replace(item, schedule=each).name for each in items.ALTERNATIVES}
-        return {each: other for each, other in others.items() if other in self.items}
+    def alternatives(self):
+        """Items with other schedules of those that are measured."""
+        others = (dataclasses.replace(self.items[name], schedule=schedule).name
+                  for name in self.measured() for schedule in items.ALTERNATIVES)
+        return [name for name in others if name in self.items]
+
+    def original(self, name):
+        """The item of which `name` has another schedule."""
+        schedule = next(each for each in items.ALTERNATIVES if name.endswith(each))
+        return name.removesuffix(f" {schedule}")
 
     def representatives(self, key):
         return [item.name for item in items.representatives([self.items[name] for name in self.small()], key)]
 
     def smoke(self):
-        """The tasks of the smoke test: an item of each kernel, variant, layout, type and format, first all as cubins,
-        where there are any, then as PTX."""
+        """The tasks of the smoke test: an item of each kernel, variant, layout, type and format, as a cubin, where
+        there is one, and as PTX. Neighbours have little in common, so that the first ones reach everything."""
         names = self.representatives(items.kind_and_type)
         as_ptx = [name for name in names if self.has_cubin(name) and "object" in self.entries[name]]
-        return names + [name + AS_PTX for name in as_ptx]
+        return spread(names + [name + AS_PTX for name in as_ptx], self.traits)
 
     def kinds(self):
         """An item of each kernel, variant and layout."""
         return self.representatives(items.kind)
+
+    def queued(self):
+        return spread(self.kinds(), self.traits)
 
     def pieces(self):
         """The items of `kinds`, in pieces for one process each."""
@@ -143,6 +182,44 @@ class Catalogue:
         # Items of one kernel are neighbours; each piece has several kernels.
         count = -(-len(names) // PIECE)
         return [names[first::count] for first in range(count)]
+
+
+def spread(tasks, traits):
+    """`tasks` in an order in which each has as little as possible in common with those before it."""
+    found, left, counts = [], list(tasks), collections.Counter()
+    while left:
+        task = min(left, key=lambda task: sum(counts[trait] for trait in traits(task)))
+        left.remove(task)
+        found.append(task)
+        counts.update(traits(task))
+    return found
+
+
+class Failures:
+    """Those of the processes of a part. Tasks that have much in common with the ones that failed come last, until
+    others show what works."""
+
+    def __init__(self, traits):
+        self.traits = traits
+        self.in_a_row = 0
+        # By trait, those since the last good result with it.
+        self.counts = collections.Counter()
+
+    def add(self, good, failed):
+        """A process that ended in the task `failed`, after `good` ones."""
+        for task in good:
+            for trait in self.traits(task):
+                self.counts.pop(trait, None)
+        self.in_a_row = 1 if good else self.in_a_row + 1
+        self.counts.update(self.traits(failed))
+
+    def order(self, tasks):
+        return sorted(tasks, key=lambda task: sum(self.counts[trait] for trait in self.traits(task)))
+
+    def is_hopeless(self, left):
+        """Whether so many failed in a row that nothing in `left` is of another kind."""
+        traits = {trait for task in left for trait in self.traits(task)}
+        return self.in_a_row >= MOST_FAILURES and all(self.counts[trait] for trait in traits)
 
 
 def choose_counted(catalogue, call, misses):
@@ -166,9 +243,10 @@ def make_parts(catalogue, call, seed, cubins=False, dry_run=False):
         "smoke": catalogue.smoke(),
         "load": [name for name in catalogue.items if name not in set(small)],
         "benchmark": catalogue.measured(),
+        "alternatives": catalogue.alternatives(),
         "compile": catalogue.measured(),
         "correctness": small,
-        "queued": catalogue.kinds(),
+        "queued": catalogue.queued(),
         "sanitizer": [f"{tool} {n}" for n in range(len(catalogue.pieces())) for tool in SANITIZERS],
         "counters": choose_counted(catalogue, call, {}),
     }

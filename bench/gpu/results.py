@@ -19,7 +19,7 @@ import journal
 import plot
 
 # Implementations of the same gradient, which limits apply to.
-PEERS = ("torch", "cudnn", "cudnn_graph", "compile", "apex", "flag_gems")
+PEERS = ("torch", "cudnn", "cudnn_graph", "compile", "apex", "flag_gems", "triton")
 # Of which BNGrad shall be 1.3 times as fast as the best one, in the geometric mean.
 MAIN_PEERS = ("torch", "cudnn", "compile")
 # The same traffic in another computation.
@@ -32,6 +32,7 @@ TITLES = {
     "compile": "torch.compile",
     "apex": "Apex SyncBN",
     "flag_gems": "FlagGems",
+    "triton": "Triton, two passes",
     "quack": "quack RMSNorm",
     **{schedule: schedule for schedule in items.ALTERNATIVES},
 }
@@ -76,6 +77,9 @@ def build(records):
         elif "part" in record:
             kind = "failed" if "failed" in record else "absent"
             document[kind][record["part"]] = record[kind]
+        elif "stale" in record:
+            for task in record["stale"]:
+                tasks.pop(task, None)
         elif "result" in record:
             tasks[record["task"]] = record
     by_part = {}
@@ -102,16 +106,23 @@ def build(records):
 
 
 def find_layout(document):
-    """(device, number of the layout) of the model whose slots of clusters are those of the driver, where both are
-    known: the device has a name of devices.py, and its slots those of a layout. Without slots, the first layout."""
-    device = devices.find_device(document["machine"].get("gpu", ""))
+    """(device, number of the layout) of the model whose slots of clusters are those of the driver; None for what is not
+    known."""
+    device = devices.find_device(document["machine"])
     if not device:
         return None, None
     slots = document["slots"]
-    for number, each in enumerate(devices.with_layouts(device)):
+    for number, each in enumerate(devices.with_layouts(device) if slots else []):
         if all(devices.count_slots(each, cluster, resident) == found for cluster, resident, found in slots):
             return device, number
     return device, None
+
+
+def _case_results(by_part, name):
+    """The results that a case has in each part, BNGrad's own time first."""
+    parts = [by_part.get("benchmark", {}).get(name, {}), by_part.get("compile", {}).get(name, {})]
+    alternatives = by_part.get("alternatives", {})
+    return parts + [alternatives[other] for each in items.ALTERNATIVES if (other := f"{name} {each}") in alternatives]
 
 
 def _cases(cases, by_part, layout):
@@ -119,21 +130,17 @@ def _cases(cases, by_part, layout):
     device, number = layout
     for name, facts in cases.items():
         case = {"name": name, **facts, "results": {}, "ratios": {}, "intervals": {}}
-        for part in ("benchmark", "compile"):
-            result = by_part.get(part, {}).get(name, {})
-            for contender, value in result.get("results", {}).items():
-                # BNGrad's time is that of the first part.
-                case["results"].setdefault(contender, value)
-            for kind in ("ratios", "intervals"):
+        for result in _case_results(by_part, name):
+            for kind in ("results", "ratios", "intervals"):
                 for key, value in result.get(kind, {}).items():
                     case[kind].setdefault(key, value)
-            if "error" in result:
-                own = "bngrad" if part == "benchmark" else "compile"
-                case["results"].setdefault(own, {"absent": result["error"]})
-            if "worst" in result:
-                case["worst"] = result["worst"]
-        times = facts.get("model_us", {}).get(device.name) if device else None
-        case["calculated_us"] = times[number or 0] if times else None
+        result = by_part.get("benchmark", {}).get(name, {})
+        if "error" in result:
+            case["results"].setdefault("bngrad", {"absent": result["error"]})
+        if "worst" in result:
+            case["worst"] = result["worst"]
+        times = facts.get("model_us", {}).get(device.name) if number is not None else None
+        case["calculated_us"] = times[number] if times else None
         if times and "us" in case["results"].get("bngrad", {}):
             case["ratios"]["model"] = case["results"]["bngrad"]["us"] / case["calculated_us"]
         case["verdicts"] = _judge(case)
@@ -205,8 +212,12 @@ def wrong_items(document, parts=None):
 
 
 def failed_parts(document, parts):
-    """(part, reason) of those of `parts` that could not be run."""
-    return [(part, why) for part, why in document["failed"].items() if part in parts]
+    """(parts, reason) of those of `parts` that could not be run."""
+    by_reason = {}
+    for part, why in document["failed"].items():
+        if part in parts:
+            by_reason.setdefault(why, []).append(part)
+    return [(", ".join(names), why) for why, names in by_reason.items()]
 
 
 def _count(document, part):
@@ -229,12 +240,12 @@ def find_misses(document):
 
 
 def compare_best(document, peers=MAIN_PEERS):
-    """The time of the fastest of `peers` over BNGrad's, by case."""
+    """By case, the time of the fastest of `peers` over BNGrad's, and how many of them have a time."""
     found = {}
     for case in document["benchmark"]:
         ratios = [case["ratios"][peer] for peer in peers if peer in case["ratios"]]
         if ratios:
-            found[case["name"]] = min(ratios)
+            found[case["name"]] = min(ratios), len(ratios)
     return found
 
 
@@ -315,8 +326,12 @@ def slot_lines(document):
         of_model = " or ".join(str(devices.count_slots(each, cluster, resident)) for each in assumed)
         lines.append(f"* clusters of {cluster}, {resident} blocks on a multiprocessor: {found} blocks at once"
                      + (f"; model: {of_model}" if of_model else ""))
-    if lines and device:
-        layout = ", ".join(map(str, assumed[number].processing_clusters)) if number is not None else "none of the model's"
+    if lines and not device:
+        lines.append("* the model does not know this device, so that there are no calculated times")
+    elif lines:
+        layout = "none of the model's, so that there are no calculated times"
+        if number is not None:
+            layout = ", ".join(map(str, assumed[number].processing_clusters))
         lines.append(f"* multiprocessors of the processing clusters by these: {layout}")
     return lines or [f"* {NOT_MEASURED}"]
 
@@ -359,6 +374,8 @@ def check_lines(document):
         worst = [r["worst"] for r in document["tasks"].get(part, {}).values() if "worst" in r]
         text = f"* {title}: {good} correct, {failed} failed, {left} not run"
         lines.append(text + (f"; at most {max(worst):.2f} of the bound" if worst else ""))
+        if not_held := sum("not_held" in r for r in document["tasks"].get(part, {}).values()):
+            lines.append(f"* {part}: of {not_held} functions, calls ran before all were queued: the host is slow")
     worst = [case["worst"] for case in document["benchmark"] if "worst" in case]
     if worst:
         lines.append(f"* measured below: {len(worst)} correct; at most {max(worst):.2f} of the bound")
@@ -378,6 +395,8 @@ def sanitizer_lines(document):
         elif pieces:
             text = f"* {tool}: {clean} functions clean, {len(errors)} of {len(pieces)} runs with errors"
             lines.append(text + (f": {errors[0]}" if errors else ""))
+        elif why := document["absent"].get("sanitizer"):
+            lines.append(f"* {tool}: absent: {why}")
         else:
             lines.append(f"* {tool}: {NOT_MEASURED}")
     return lines
@@ -439,9 +458,15 @@ def _has_times(cases):
 
 
 def file_name(document):
-    """The name of the device in that of files, such as h100-80gb-hbm3."""
-    words = re.sub(r"[^a-z0-9]+", " ", document["machine"].get("gpu", "unknown GPU").lower()).split()
-    return "-".join(word for word in words if word != "nvidia")
+    """The name of the device in that of files, with its memory and highest clocks, such as
+    h100-80gb-hbm3-85gb-1980mhz-memory-2619mhz."""
+    machine = document["machine"]
+    words = re.sub(r"[^a-z0-9]+", " ", machine.get("gpu", "unknown GPU").lower()).split()
+    words = [word for word in words if word != "nvidia"]
+    if "memory_bytes" in machine:
+        words += [f"{machine['memory_bytes'] / 1e9:.0f}gb", f"{machine['clock_mhz']}mhz",
+                  f"memory-{machine['memory_clock_mhz']}mhz"]
+    return "-".join(words)
 
 
 def write(document, base):

@@ -34,14 +34,14 @@ import tools
 PARTS = list(dict.fromkeys(part.name for parts in plan.CALLS.values() for part in parts)) + ["load"]
 # In the place of a part, of functions that bundle.py could not compile.
 NOT_COMPILED = "compile-time"
-# A process may take as long to begin its first task: PyTorch loads slowly.
-START_SECONDS = 60
+# A process may take as long to begin its first task, also one that imports PyTorch, which is slow the first time.
+START_SECONDS, TORCH_SECONDS = 60, 120
 PROBE_SECONDS = 60
+# A device that works answers as soon, after the first time.
+ANSWER_SECONDS = 20
 # For the report at the end.
 RESERVE_SECONDS = 5
 SAVE_SECONDS = 15
-# Processes in a row that end without a good result before a part is given up.
-MOST_FAILURES = 5
 
 
 class Worker:
@@ -90,22 +90,21 @@ class Suite:
         self.machine = {}
         # Needs of parts that this machine lacks, with the reason.
         self.missing = {}
-        self.has_looked_for_torch = False
         self.cubins = False
         # Whether cubins were used when the parts got their tasks.
         self.plans_cubins = False
         # Results by task, of this run and of those that it continues.
         self.finished = {}
         self.given_up = set()
-        # Implementations that faulted or hung.
-        self.excluded = []
+        # Other implementations that faulted or hung, with the reason.
+        self.excluded = {}
 
     # The machine.
 
-    def probe(self, task):
-        """What a process of its own finds: the driver, the device, PyTorch."""
+    def probe(self, task, seconds=PROBE_SECONDS):
+        """What a process of its own finds out about the driver or the device."""
         path = self.options.output / "probe.jsonl"
-        part = plan.Part("probe", PROBE_SECONDS, 1, tasks=[task])
+        part = plan.Part("probe", seconds, 1, tasks=[task])
         path.unlink(missing_ok=True)
         _, why = self.run_worker(part, [task], journal.Journal(path), self.end)
         found = [record["result"] for record in journal.load(path) if "result" in record]
@@ -137,34 +136,34 @@ class Suite:
         self.cubins = bool(toolkit) and tuple(version) >= (toolkit[0], 0)
         self.machine["kernels"] = "cubins" if self.cubins else "PTX"
 
-    def find_torch(self):
-        """Before the first part that uses it, as PyTorch loads slowly."""
-        if self.options.dry_run or self.has_looked_for_torch or "device" in self.missing:
-            return
-        self.has_looked_for_torch = True
-        found = self.probe("torch")
-        if "error" in found and time.time() < self.end:
-            self.missing["torch"] = f"no PyTorch: {found['error']}"
-        if "torch" in found:
-            self.log.append({"software": f"PyTorch {found['torch']}, cuDNN {found['cudnn']}"})
-        elif "torch" in self.missing:
-            self.log.append({"software": self.missing["torch"]})
+    def find_needs(self, part):
+        """The reason why the part cannot be run here, and its kind; none of both: it can."""
+        for need in part.needs:
+            if need in tools.NAMES and not tools.find(need):
+                self.missing.setdefault(need, f"expected {need}, found none")
+            if need in self.missing:
+                return self.missing[need], "failed" if need == "device" else "absent"
+        return None, None
 
     def open_journal(self):
-        """Continues the journal of the same machine and commit, else begins another."""
-        keys = ("gpu", "commit", "chip")
+        """Continues the journal of the same machine, else begins another. Its results count for functions that have not
+        changed since."""
+        keys = ("gpu", "chip")
         for record in journal.load(self.path):
             if "machine" in record:
                 old = record["machine"]
                 if any(old.get(key) != self.machine.get(key) for key in keys):
                     self.path.rename(self.path.with_suffix(f".{int(time.time())}.jsonl"))
                     break
-        for record in journal.load(self.path):
-            result = record.get("result", {})
-            again = self.options.retry and ("error" in result or "absent" in result)
-            if "result" in record and not again:
-                self.finished[record["task"]] = result
+        last = {record["task"]: record for record in journal.load(self.path) if "result" in record}
+        stale = [task for task, record in last.items() if record.get("key") != self.key(task)]
+        for task, record in last.items():
+            again = self.options.retry and ("error" in record["result"] or "absent" in record["result"])
+            if task not in stale and not again:
+                self.finished[task] = record["result"]
         self.log = journal.Journal(self.path)
+        if stale:
+            self.log.append({"stale": stale})
         names = self.catalogue.measured()
         self.log.append(
             {
@@ -177,12 +176,21 @@ class Suite:
 
     # Parts.
 
+    def key(self, task):
+        """What the result of a task, such as smoke/NAME, holds for."""
+        return self.catalogue.key(*task.split("/", 1))
+
+    def uses_torch(self, part):
+        return part.name in plan.WITH_TORCH and not self.options.dry_run and "torch" not in self.missing
+
     def job(self, part, tasks, limit, end):
         return {
             "part": part.name,
             "tasks": tasks,
+            "keys": {task: self.key(part.id(task)) for task in tasks},
             "limit": limit,
             "end": end,
+            "needs": part.needs,
             "folder": str(HERE),
             "shapes": self.options.shapes,
             "journal": "",
@@ -190,7 +198,7 @@ class Suite:
             "dry_run": self.options.dry_run,
             "cubins": self.cubins,
             "plans_cubins": self.plans_cubins,
-            "torch": "torch" not in self.missing,
+            "torch": self.uses_torch(part),
             "excluded": self.excluded,
             "queue": self.options.queue,
         }
@@ -209,7 +217,7 @@ class Suite:
             if code is not None:
                 break
             now = time.time()
-            limit = job["limit"] if state["task"] else START_SECONDS
+            limit = job["limit"] if state["task"] else TORCH_SECONDS if job["torch"] else START_SECONDS
             is_late = now > self.end
             if is_late or now > state["since"] + limit:
                 outcome = "failed" if child.kill() else "stuck"
@@ -233,6 +241,8 @@ class Suite:
         for record in reader.read():
             if "cubins" in record:
                 self.cubins = False
+            if "missing" in record:
+                self.missing[record["missing"]] = record["why"]
             if "begin" in record:
                 state.update(task=record["task"], since=time.time(), at="")
             elif "result" in record:
@@ -244,16 +254,17 @@ class Suite:
                 state["fault"] = record["fault"]
 
     def fail(self, log, state, why):
-        """Gives the task in progress an error as its result. In a benchmark, the fault of
-        another implementation excludes that, and the task is run again without it."""
+        """Gives the task in progress an error as its result. The fault of another implementation excludes that, and the
+        task is run again without it."""
         task, at = state["task"], state["at"]
         if not task:
             return
-        if at and at not in self.excluded and task.startswith("benchmark/"):
-            self.excluded.append(at)
-            log.append({"note": f"{at} is not measured after {task.split('/')[1]}: {why}"})
+        name = task.split("/", 1)[1]
+        if at and at not in self.excluded:
+            self.excluded[at] = f"{name}: {why}"
+            log.append({"note": f"{at} is not measured after {name}: {why}"})
             return
-        log.finish(task, {"error": why}, time.time() - state["since"])
+        log.finish(task, {"error": why}, time.time() - state["since"], self.key(task))
         self.finished[task] = {"error": why}
 
     def describe_exit(self, code):
@@ -277,28 +288,51 @@ class Suite:
         if part.name == "counters":
             misses = results.find_misses(self.document())
             part.tasks = plan.choose_counted(self.catalogue, self.options.call, misses)
-        tasks = self.left(part)
-        if tasks and part.name in plan.WITH_TORCH:
-            self.find_torch()
-        missing = [need for need in part.needs if need in self.missing]
-        if tasks and missing and part.name not in self.given_up:
-            kind = "failed" if missing[0] == "device" else "absent"
-            self.give_up(part, self.missing[missing[0]], kind)
-        failures = 0
-        while tasks and time.time() < until and part.name not in self.given_up:
-            excluded = len(self.excluded)
-            outcome, why = self.run_worker(part, tasks, self.log, until)
-            left = self.left(part)
-            if outcome in ("done", "late"):
+        failures = plan.Failures(self.catalogue.traits)
+        while (tasks := self.left(part)) and time.time() < until and part.name not in self.given_up:
+            why, kind = self.find_needs(part)
+            if why:
+                self.give_up(part, why, kind)
                 break
-            # Several of them in a row are a fault of the device or of the machine.
-            failures = failures + 1 if len(tasks) - len(left) == 1 else 1
-            if outcome == "stuck" or (len(left) == len(tasks) and len(self.excluded) == excluded):
+            uses_torch, excluded = self.uses_torch(part), len(self.excluded)
+            tasks = failures.order(tasks)
+            outcome, why = self.run_worker(part, tasks, self.log, until)
+            ended = [task for task in tasks if part.id(task) in self.finished]
+            self.find_refusal(part, ended)
+            if outcome == "stuck":
                 self.give_up(part, why)
-            elif failures == MOST_FAILURES:
-                self.give_up(part, f"{failures} processes in a row failed: {why}")
-            tasks = left
+            elif any(need in self.missing for need in part.needs) or (uses_torch and "torch" in self.missing):
+                continue  # The part ends, or goes on without PyTorch.
+            elif outcome in ("done", "late"):
+                break
+            elif ended:
+                self.judge(part, failures, ended, why)
+            elif len(self.excluded) > excluded:
+                continue
+            elif uses_torch:
+                self.missing["torch"] = f"no PyTorch: {why}"
+            else:
+                self.give_up(part, why)
         self.save()
+
+    def find_refusal(self, part, ended):
+        """A tool that may not be used for one task may not be used for others."""
+        for task in ended:
+            if why := self.finished[part.id(task)].get("refused"):
+                self.missing[part.needs[-1]] = why
+
+    def judge(self, part, failures, ended, why):
+        """Gives a part up after a process that failed in the last of the tasks `ended`, if the device does not answer or
+        nothing else is to be expected of what is left."""
+        *before, failed = ended
+        failures.add([task for task in before if "error" not in self.finished[part.id(task)]], failed)
+        if failures.in_a_row == plan.MOST_FAILURES and "device" in part.needs:
+            found = self.probe("answer", ANSWER_SECONDS)
+            if "error" in found and time.time() < self.end:
+                self.missing["device"] = f"the device does not answer: {found['error']}; before: {why}"
+                return
+        if failures.is_hopeless(self.left(part)):
+            self.give_up(part, f"{failures.in_a_row} processes in a row failed: {why}")
 
     def run(self):
         options = self.options
@@ -312,7 +346,8 @@ class Suite:
         self.parts = [part for part in self.parts if part.name in options.only]
         self.open_journal()
         for name, why in self.catalogue.errors.items():
-            self.log.finish(f"{NOT_COMPILED}/{name}", {"error": f"not compiled: {why}"}, 0)
+            task = f"{NOT_COMPILED}/{name}"
+            self.log.finish(task, {"error": f"not compiled: {why}"}, 0, self.key(task))
         print(f"seed: {self.seed}; kernels: {self.machine.get('kernels', 'PTX')}", flush=True)
         try:
             self.run_parts()
@@ -324,10 +359,21 @@ class Suite:
 
     def run_parts(self):
         begin = time.time()
-        for part in self.parts:
-            self.run_part(part, begin + part.until * (self.end - begin))
+
+        def at(fraction):
+            return begin + fraction * (self.end - begin)
+
+        for part in (part for part in self.parts if not part.is_last):
+            self.run_part(part, at(part.until))
             self.print_part(part)
-        # The time that is left, for tasks that had none.
+        # What had no time, before what matters less; then the same in the time that this leaves.
+        last = [part for part in self.parts if part.is_last]
+        for part in self.parts if last else []:
+            if not part.is_last:
+                self.run_part(part, at(plan.REST_UNTIL))
+        for part in last:
+            self.run_part(part, at(part.until))
+            self.print_part(part)
         for part in self.parts:
             self.run_part(part, self.end)
 
@@ -378,7 +424,7 @@ def main():
     parser.add_argument("--seed", type=int, help="of the order of correctness tests")
     parser.add_argument("--retry", action="store_true", help="repeat tasks that failed or were absent")
     parser.add_argument("--limit", type=float, default=60, help="most seconds of a task (60)")
-    parser.add_argument("--queue", type=int, default=64, help="calls that are queued in each test of them (64)")
+    parser.add_argument("--queue", type=int, default=64, help="most calls that are queued at once (64)")
     parser.add_argument("--library", default=HERE / "libBNGradCudaRuntime.so")
     parser.add_argument("--dry-run", action="store_true", help="run on the emulator, without GPU and PyTorch")
     options = parser.parse_args()

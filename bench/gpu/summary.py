@@ -8,10 +8,10 @@ import results
 
 MOST_LINES, MOST_WIDTH, MOST_WRONG_WIDTH = 100, 105, 150
 # Most lines of each section.
-MOST = {"machine": 4, "slots": 7, "checks": 8, "notes": 5, "cases": 49, "limits": 4, "counters": 8, "wrong": 14}
+MOST = {"machine": 4, "slots": 7, "checks": 9, "notes": 4, "cases": 49, "limits": 5, "counters": 8, "wrong": 13}
 # Columns of ratios by their key.
 SHORT = {"model": "model", "passes": "3/5p", "torch": "torch", "cudnn": "cudnn", "cudnn_graph": "graph",
-         "compile": "compl", "apex": "apex", "flag_gems": "gems", "quack": "quack", "cluster of 4": "of4",
+         "compile": "compl", "apex": "apex", "flag_gems": "gems", "triton": "tritn", "quack": "quack", "cluster of 4": "of4",
          "two passes": "two"}
 
 
@@ -38,11 +38,12 @@ def _goal_lines(document):
     best = results.compare_best(document)
     if not best:
         return []
-    mean = math.exp(sum(math.log(ratio) for ratio in best.values()) / len(best))
+    mean = math.exp(sum(math.log(ratio) for ratio, _ in best.values()) / len(best))
     least = min(best, key=best.get)
     titles = ", ".join(results.TITLES[peer] for peer in results.MAIN_PEERS)
-    return [f"best of {titles} over BNGrad: geometric mean {mean:.2f} of {len(best)},"
-            f" least {best[least]:.2f} ({least})"]
+    complete = sum(count == len(results.MAIN_PEERS) for _, count in best.values())
+    return [f"best of {titles} over BNGrad, {len(best)} cases, {complete} of them with all {len(results.MAIN_PEERS)}:",
+            f"  geometric mean {mean:.2f}, least {best[least][0]:.2f} ({least})"]
 
 
 def _counter_lines(document):

@@ -34,8 +34,8 @@ class Contender:
 def measure(timer, contenders, rounds=ROUNDS, warm_rounds=WARM_ROUNDS, at=lambda name: None):
     """({name: times of a call by round, in microseconds}, {name: why it has none}).
 
-    A contender that cannot be captured is absent; the others go on. `at(name)` is
-    called before one is captured, with an empty name at the end."""
+    A contender that cannot be captured is absent; the others go on. `at(name)` is called before one is captured or
+    first replayed, and again if its replay fails; with an empty name when all have been replayed."""
     graphs, absent = [], {}
     for contender in contenders:
         at(contender.name)
@@ -45,15 +45,22 @@ def measure(timer, contenders, rounds=ROUNDS, warm_rounds=WARM_ROUNDS, at=lambda
             if is_fatal(error):
                 raise
             absent[contender.name] = first_line(error)
-    at("")
     times = {contender.name: [] for contender, _ in graphs}
     for number in range(warm_rounds + rounds):
         first = number % max(len(graphs), 1)
         for contender, graph in graphs[first:] + graphs[:first]:
-            elapsed = timer.replay(graph)
+            if number == 0:
+                at(contender.name)
+            try:
+                elapsed = timer.replay(graph)
+            except Exception:
+                at(contender.name)
+                raise
             if number >= warm_rounds:
                 calls = contender.repeat * len(contender.calls)
                 times[contender.name].append(elapsed / calls)
+        if number == 0:
+            at("")
     for contender, graph in graphs:
         if contender.verify:
             contender.verify(lambda: timer.replay(graph))

@@ -1,6 +1,7 @@
 """compute-sanitizer and ncu, each around a process that calls compiled gradients without PyTorch."""
 
 import csv
+import functools
 import io
 import os
 import pathlib
@@ -15,11 +16,14 @@ METRICS = {
     "dram__bytes_read.sum": "read",
     "dram__bytes_write.sum": "written",
 }
-# What compute-sanitizer says where it cannot observe the device, as on some shared ones.
-NOT_SUPPORTED = "Device not supported"
+# What compute-sanitizer and ncu say where they cannot observe the device, as on some shared ones. A result that is
+# `refused` says so for all tasks.
+NOT_SUPPORTED, NOT_ALLOWED = "Device not supported", "ERR_NVGPUCTRPERM"
+NAMES = ("compute-sanitizer", "ncu")
 FOLDERS = ["/usr/local/cuda/bin", "/opt/nvidia/nsight-compute"]
 
 
+@functools.cache
 def find(name):
     """The path of an NVIDIA tool, or None."""
     found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *FOLDERS]))
@@ -71,18 +75,12 @@ def query_clock():
 
 
 def sanitize(tool, names, timeout, cubins=False):
-    """The report of compute-sanitizer's `tool` on the items `names`."""
-    program = find("compute-sanitizer")
-    if not program:
-        return {"absent": "expected compute-sanitizer, found none"}
-    command = [program, "--target-processes", "all", "--tool", tool, "--error-exitcode", "9", "--print-limit", "20"]
-    try:
-        done = _run(command + _child(names, cubins), timeout)
-    except subprocess.TimeoutExpired:
-        return {"error": f"not finished after {timeout:.0f} s"}
+    """The report of compute-sanitizer's `tool` on the items `names`. Raises TimeoutExpired."""
+    command = [find("compute-sanitizer"), "--target-processes", "all", "--tool", tool, "--error-exitcode", "9", "--print-limit", "20"]
+    done = _run(command + _child(names, cubins), timeout)
     output = done.stdout + done.stderr
     if NOT_SUPPORTED in output:
-        return {"absent": f"{tool}: {NOT_SUPPORTED}"}
+        return {"absent": NOT_SUPPORTED, "refused": NOT_SUPPORTED}
     lines = [line for line in output.splitlines() if line.startswith("=========")]
     reports = [line.lstrip("= ") for line in lines if line.strip("= ")]
     if "child: done" not in output:
@@ -93,22 +91,18 @@ def sanitize(tool, names, timeout, cubins=False):
 
 
 def count_bytes(name, timeout, cubins=False):
-    """DRAM bytes that one call of item `name` reads and writes."""
-    program = find("ncu")
-    if not program:
-        return {"absent": "expected ncu, found none"}
-    command = [program, "--target-processes", "all", "--clock-control", "none", "--cache-control", "none", "--csv", "--page", "raw"]
+    """DRAM bytes that one call of item `name` reads and writes. Raises TimeoutExpired."""
+    command = [find("ncu"), "--target-processes", "all", "--clock-control", "none", "--cache-control", "none", "--csv", "--page", "raw"]
     command += ["--metrics", ",".join(METRICS), "--print-units", "base"]
     command += _child([name], cubins)
-    try:
-        done = _run(command, timeout)
-    except subprocess.TimeoutExpired:
-        return {"error": f"not finished after {timeout:.0f} s"}
+    done = _run(command, timeout)
     lines = done.stdout.splitlines()
     header = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if header is None:
         errors = [line for line in (done.stdout + done.stderr).splitlines() if "==ERROR==" in line]
-        return {"absent": (errors or ["ncu gave no table"])[0][:300]}
+        why = (errors or ["ncu gave no table"])[0][:300]
+        # It is not allowed for any function then.
+        return {"absent": why, **({"refused": why} if NOT_ALLOWED in why else {})}
     found = {"kernels": []}
     for row in csv.DictReader(io.StringIO("\n".join(lines[header:]))):
         if not (row.get("ID") or "").strip():

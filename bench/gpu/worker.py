@@ -2,13 +2,14 @@
 
 It reads a job in JSON from standard input and appends to the journal. After an error,
 it checks the device. If the device does not answer, the process ends with RESTART,
-and suite.py starts another one for the remaining tasks."""
+and suite.py starts another one for the remaining tasks. What is slow and common to all
+tasks, such as the import of PyTorch, is done before the first of them begins."""
 
 import ctypes
-import importlib
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import time
 import traceback
@@ -26,6 +27,13 @@ import tools
 
 # Errors of a driver that is too old for a binary, by their text.
 REFUSED = ("cuModuleLoadDataEx", "no image", "expected an image")
+NO_PTX = {"absent": "the driver refuses cubins, and there is no PTX"}
+# What a tool around a process has at least, in seconds, if the part ends before.
+LEAST_SECONDS = 10
+
+
+class Late(Exception):
+    """The time of the part is over. The task has no result."""
 
 
 class Context:
@@ -39,6 +47,8 @@ class Context:
         if not job["plans_cubins"]:
             self.catalogue.drop_binaries()
         self.cubins = job["cubins"]
+        # The module that measures times.
+        self.timer = plain
         self._library = None
 
     @property
@@ -61,25 +71,41 @@ class Context:
                 self.cubins = False
                 self.log.append({"cubins": False, "note": f"cubins are not used: {timing.first_line(error)}"})
         function = self.catalogue.function(name, False)
-        return run(function) if function else {"absent": "the driver refuses cubins, and there is no PTX"}
+        return run(function) if function else NO_PTX
 
-    def is_healthy(self):
-        """Whether the device still copies after an error."""
-        if self._library is None:
-            return "torch" not in sys.modules or _torch_is_healthy()
-        library = self._library
+    def run_tool(self, run):
+        """`run(seconds)` for a tool that ends in time for the part."""
+        most = self.job["limit"] - 2
+        seconds = min(most, max(self.job["end"] - time.time(), LEAST_SECONDS))
+        try:
+            return run(seconds)
+        except subprocess.TimeoutExpired:
+            if seconds < most:
+                raise Late from None
+            return {"error": f"not finished after {seconds:.0f} s"}
+
+    def check_device(self):
+        """Copies to the device and back; raises an error if it does not."""
+        library = self.library
         library.library.bngradCudaTakeStatus()
         library.messages = []
         library.use_own_streams()
+        source, target = ctypes.c_uint64(0x5A5A), ctypes.c_uint64(0)
+        pointer = library.allocate(8)
+        library.copy(pointer, ctypes.addressof(source), 8)
+        library.copy(ctypes.addressof(target), pointer, 8)
+        library.free(pointer)
+        if source.value != target.value:
+            raise device.Error("a copy to the device and back has other bits")
+
+    def is_healthy(self):
+        """Whether the device still copies after an error."""
         try:
-            source, target = ctypes.c_uint64(0x5A5A), ctypes.c_uint64(0)
-            pointer = library.allocate(8)
-            library.copy(pointer, ctypes.addressof(source), 8)
-            library.copy(ctypes.addressof(target), pointer, 8)
-            library.free(pointer)
+            if self._library is not None:
+                self.check_device()
         except Exception:
             return False
-        return source.value == target.value and ("torch" not in sys.modules or _torch_is_healthy())
+        return "torch" not in sys.modules or _torch_is_healthy()
 
 
 def _torch_is_healthy():
@@ -91,7 +117,7 @@ def _torch_is_healthy():
 
 
 #
-# One function for each part: (context, task) -> result.
+# One function for each part: (context, task) -> result. One that is `refused`, with a reason, ends the part.
 #
 
 
@@ -99,17 +125,11 @@ def probe(context, task):
     if task == "driver":
         driver = cuda.Driver()
         return {"version": driver.version(), **driver.describe()}
-    if task == "device":
-        capability = context.library.capability()
-        if not context.is_healthy():
-            raise device.Error("a copy to the device and back failed")
-        return {"capability": capability}
-    if task == "torch":
-        import torch
-
-        torch.ones(4, device="cuda").sum().item()
-        return {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version()}
-    return {"smi": tools.query_smi()}
+    if task == "smi":
+        return {"smi": tools.query_smi()}
+    capability = context.library.capability()
+    context.check_device()
+    return {"capability": capability}
 
 
 def slots(context, task):
@@ -140,39 +160,67 @@ def load(context, task):
     return {}
 
 
-def benchmark(context, task, slow=False):
-    module = importlib.import_module("benchmark" if context.job["torch"] else "plain")
+def prepare_torch(context):
+    """Imports PyTorch, without which BNGrad is measured alone."""
+    try:
+        import benchmark as with_torch
+        import torch
+
+        torch.ones(4, device="cuda").sum().item()
+    except Exception as error:
+        context.log.append({"missing": "torch", "why": f"no PyTorch: {timing.first_line(error)}"})
+        return
+    context.timer = with_torch
+    context.log.append({"software": f"PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}"})
+
+
+def measure(context, task, peers, others=()):
+    """Times of a function beside those of `peers`, which are not measured if they are excluded, and of the functions of
+    the items `others`."""
     excluded = context.job["excluded"]
-    others = {} if slow else context.catalogue.alternatives(task)
 
     def at(name):
-        # Other implementations than BNGrad: their faults must not cost its result.
-        context.log.append({"at": "" if name in (timing.OWN, timing.COPY, *others) else name})
+        # Peers: their faults must not cost the result of BNGrad.
+        context.log.append({"at": name if name in peers else ""})
 
     def run(function):
         functions = {timing.OWN: function}
-        for schedule, name in others.items():
-            if other := context.catalogue.function(name, context.cubins):
-                functions[schedule] = other
-        return module.measure_item(context.library, context.item(task), functions, at, excluded, slow)
+        for other in others:
+            functions[context.item(other).schedule] = context.catalogue.function(other, context.cubins)
+        if None in functions.values():
+            return NO_PTX
+        names = [name for name in peers if name not in excluded]
+        found = context.timer.measure_item(context.library, context.item(task), functions, at, names)
+        for name in peers:
+            if name in excluded and "results" in found:
+                found["results"][name] = {"absent": excluded[name]}
+        return found
 
     return context.with_function(task, run)
 
 
+def benchmark(context, task):
+    return measure(context, task, context.timer.READY)
+
+
+def alternative(context, task):
+    """The chosen schedule of an item is measured again beside another one."""
+    return measure(context, context.catalogue.original(task), (), [task])
+
+
 def compiled(context, task):
-    return benchmark(context, task, slow=True)
+    return measure(context, task, context.timer.SLOW)
 
 
 def sanitizer(context, task):
     tool, number = task.split()
     names = context.catalogue.pieces()[int(number)]
-    return tools.sanitize(tool, names, context.job["limit"] - 2, context.cubins)
+    return context.run_tool(lambda seconds: tools.sanitize(tool, names, seconds, context.cubins))
 
 
 def counters(context, task):
-    found = {"tensor_bytes": context.item(task).case.tensor_bytes}
-    found.update(tools.count_bytes(task, context.job["limit"] - 2, context.cubins))
-    return found
+    found = context.run_tool(lambda seconds: tools.count_bytes(task, seconds, context.cubins))
+    return {"tensor_bytes": context.item(task).case.tensor_bytes, **found}
 
 
 PARTS = {
@@ -183,6 +231,7 @@ PARTS = {
     "queued": check_queued,
     "load": load,
     "benchmark": benchmark,
+    "alternatives": alternative,
     "sanitizer": sanitizer,
     "counters": counters,
     "compile": compiled,
@@ -193,6 +242,11 @@ def run(job):
     log = journal.Journal(pathlib.Path(job["journal"]))
     context = Context(job, log)
     function = PARTS[job["part"]]
+    timing.MOST_CALLS = min(timing.MOST_CALLS, job["queue"])
+    if job["torch"]:
+        prepare_torch(context)
+    if "torch" in job["needs"] and context.timer is plain:
+        return 0
     longest = 0
     for task in job["tasks"]:
         begin = time.time()
@@ -206,18 +260,22 @@ def run(job):
         try:
             result = function(context, task)
             failed = "error" in result
+        except Late:
+            return 0
         except Exception as error:
             traceback.print_exc()  # into worker.log
             result = {"error": timing.first_line(error)}
-            if timing.is_fatal(error) and job["part"] == "benchmark":
+            if timing.is_fatal(error) and job["part"] in plan.WITH_TORCH:
                 # suite.py knows whose fault it is.
                 log.append({"fault": result["error"]})
                 return process.RESTART
         seconds = time.time() - begin
         longest = max(longest, seconds)
-        log.finish(name, result, seconds)
+        log.finish(name, result, seconds, job["keys"][task])
         if failed and job["part"] != "probe" and not context.is_healthy():
             return process.RESTART
+        if "refused" in result:
+            return 0
     return 0
 
 

@@ -10,9 +10,13 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [sys.argv[1], str(pathlib.Path(sys.argv[1]).parent)]
 
+# Read when Triton is imported.
+os.environ["TRITON_INTERPRET"] = "1"
+
 import torch
 
 import benchmark
+import device
 import items
 import peers
 import timing
@@ -93,9 +97,9 @@ benchmark.TIMER = Timer
 benchmark.Own = Own
 
 
-def measure(item, slow=False, excluded=(), functions=None):
+def measure(item, names=benchmark.READY, functions=None):
     seen = []
-    found = benchmark.measure_item(None, item, functions or {"bngrad": ""}, seen.append, excluded, slow)
+    found = benchmark.measure_item(None, item, functions or {"bngrad": ""}, seen.append, names)
     return found, seen
 
 
@@ -109,9 +113,9 @@ def check_absent(item):
     for name, text in (("apex", "the module syncbn is not installed"), ("cudnn", ""), ("cudnn_graph", "")):
         result = found["results"][name]
         check("us" not in result and text in result["absent"], f"{name}: {result}")
-    found, _ = measure(item, slow=True, excluded=("compile",))
+    found, _ = measure(item, ["quack"])
     check("not installed" in found["results"]["quack"]["absent"], f"{found}")
-    check("compile" not in found["results"], f"{found}")
+    check("torch" not in found["results"], f"{found}")
 
 
 def check_times(item):
@@ -128,22 +132,35 @@ def check_times(item):
 
 
 def check_own(item):
-    """Another schedule that is wrong costs no times, and a wrong bit of a queued call is found."""
-    found, seen = measure(item, functions={"bngrad": "", "cluster of 4": "wrong", "two passes": ""})
-    check("cluster of 4: grad_input: channel 0 on" in found["error"], f"{found}")
-    check("us" in found["results"]["bngrad"] and "cluster of 4" not in found["results"], f"{found}")
-    # Captured first to last: bngrad, copy, two passes.
-    check(abs(found["ratios"]["two passes"] - 3) < 1e-9 and "torch" in seen, f"{found} {seen}")
+    """The error of another schedule has its name, and a wrong bit of a queued call is found."""
+    try:
+        measure(item, (), {"bngrad": "", "cluster of 4": "wrong"})
+        check(False, "expected an error")
+    except device.Error as error:
+        check(str(error).startswith("cluster of 4: grad_input: channel 0 on"), f"{error}")
+    found, _ = measure(item, (), {"bngrad": "", "two passes": ""})
+    # Captured first to last: bngrad, copy, two passes. Only graphs are compared.
+    check(abs(found["ratios"]["two passes"] - 3) < 1e-9 and "error" not in found, f"{found}")
+    check("stream_us" not in found["results"]["bngrad"], f"{found}")
     # Two calls alone, two to capture them, and 34 rounds.
     for broken, text in ((3, "bngrad: grad_input of copy 0"), (2 + 2 + 34 * 2 + 1, "bngrad: grad_input of copy 1")):
         Own.broken = broken
-        found, _ = measure(item, excluded=benchmark.READY)
+        found, _ = measure(item, ())
         check(text in found.get("error", ""), f"{broken}: {found}")
         check("us" in found["results"]["bngrad"], f"{found}")
     Own.broken, Timer.is_idle = 10**9, True
-    found, _ = measure(item, excluded=benchmark.READY)
+    found, _ = measure(item, ())
     check("bngrad: grad_input of copy 0" in found.get("error", ""), f"{found}")
     Timer.is_idle = False
+
+
+def check_triton(cases):
+    """The kernels in Triton, interpreted, where that is installed."""
+    if peers.why_absent("triton"):
+        return
+    for item in cases:
+        found, _ = measure(item, ["triton"])
+        check("us" in found["results"]["triton"], f"{item.name}: {found}")
 
 
 def main():
@@ -154,10 +171,11 @@ def main():
     for item in cases:
         check_times(item)
     check_own(cases[0])
+    check_triton(cases)
     rows = items.Item((33, 8), "nhwc", "bf16")
-    found, _ = measure(rows, slow=True, excluded=("compile",))
+    found, _ = measure(rows, ["quack"])
     check("us" in found["results"]["quack"], f"{found}")
-    found, _ = measure(cases[0], slow=True, excluded=("compile",))
+    found, _ = measure(cases[0], ["quack"])
     check("gradients of rows only" in found["results"]["quack"]["absent"], f"{found}")
 
     os.environ["SYNCBN_FAULT"] = "wrong"
@@ -170,8 +188,6 @@ def main():
         check(False, "expected the error of the device")
     except RuntimeError as error:
         check(timing.is_fatal(error), f"{error}")
-    found, _ = measure(cases[0], excluded=("apex",))
-    check("apex" not in found["results"], f"{found}")
     print("passed")
 
 

@@ -117,7 +117,8 @@ def tasks(clean, part):
 
 def all_kinds(clean):
     """A fault of each kind, each in another task, in one run."""
-    smoke, benchmark, small, queued = (tasks(clean, p) for p in ("smoke", "benchmark", "correctness", "queued"))
+    smoke, benchmark, alternatives, small, queued = (
+        tasks(clean, part) for part in ("smoke", "benchmark", "alternatives", "correctness", "queued"))
     # One launch for each call: alone, two in a stream, in place of grad_output, of input, and in a graph.
     one_pass = [task for task in queued if "one_pass" in task]
     faults = {
@@ -127,7 +128,9 @@ def all_kinds(clean):
         benchmark[0]: ("cuGraphLaunch|3|sticky=719", "cuGraphLaunch: error 719"),
         benchmark[1]: ("cuGraphInstantiate|1|error=2", "not captured"),
         benchmark[2]: ("cuGraphGetNodes|0|corrupt", "a node of the graph allocates memory"),
-        benchmark[3]: ("cuLaunchKernelEx|2|error=1", "cluster of 4: bngrad: error: cuLaunchKernelEx of"),
+        # The chosen schedule is called first.
+        alternatives[0]: ("cuLaunchKernelEx|2|sticky=719", "cluster of 4: bngrad: error: cuLaunchKernelEx of"),
+        alternatives[1]: ("cuLaunchKernelEx|2|crash", "SIGSEGV"),
         small[0]: ("cuModuleLoadDataEx|1|error=1", "cuModuleLoadDataEx"),
         small[1]: ("cuLaunchKernelEx|2|sticky=719", "cuLaunchKernelEx"),
         small[3]: ("cuMemcpyAsync|0|corrupt", "expected "),
@@ -136,11 +139,18 @@ def all_kinds(clean):
         one_pass[1]: ("cuLaunchKernelEx|6|corrupt", "in place of input: grad_input of queued call 0: other bits"),
         one_pass[2]: ("cuLaunchKernelEx|9|corrupt", "in a graph: grad_input of queued call 1: other bits"),
     }
-    run = Run("kinds", faults=[f"{task}|{fault}" for task, (fault, _) in faults.items()]).finish(1)
+    # A stream that is not held is no fault of a kernel.
+    unheld = next(task for task in queued if task not in one_pass)
+    fast = f"{unheld}|cuEventQuery|0|corrupt"
+    run = Run("kinds", faults=[f"{task}|{fault}" for task, (fault, _) in faults.items()] + [fast]).finish(1)
     expect_only(run, clean, {task: text for task, (_, text) in faults.items()})
     check(f"WRONG: correctness: {small[3].split('/')[1]}: " in run.output, run.output)
     check(smoke[2].split("/")[1] in run.report(), run.report())
-    check("us" in run.results()[benchmark[3]]["results"]["bngrad"], f"{run.results()[benchmark[3]]}")
+    check(alternatives[0].split("/")[1].startswith(benchmark[0].split("/")[1]), alternatives[0])
+    for task in benchmark[2:]:
+        check(task in faults or "us" in run.results()[task]["results"]["bngrad"], f"{run.results()[task]}")
+    check(len(run.results()[unheld]["not_held"]) == 6, f"{run.results()[unheld]}")
+    check("queued: of 1 functions, calls ran before all were queued" in run.outputs[1], run.output)
     # They are tried again only on demand.
     again = Run("", before=run).finish(1)
     check(len(again.errors()) == len(faults), again.output)
@@ -182,7 +192,7 @@ def no_device(clean):
 
 
 def without_tools(clean):
-    """No PyTorch and no tools of NVIDIA: the table says so, and BNGrad is measured."""
+    """No PyTorch and no tools of NVIDIA: the table says so, nothing else is tried, and BNGrad is measured."""
     folder = options.work / "without-torch"
     folder.mkdir(exist_ok=True)
     (folder / "torch.py").write_text("raise ModuleNotFoundError('expected torch')\n")
@@ -195,18 +205,41 @@ def without_tools(clean):
     run.bundle = bundle
     run.finish(0)
     for text in ("compile absent: no PyTorch: expected torch", "memcheck: absent: expected compute-sanitizer",
-                 "racecheck: absent", "synccheck: absent", "| expected ncu, found none |"):
+                 "racecheck: absent", "synccheck: absent", "counters absent: expected ncu, found none"):
         check(text in run.report(), f"expected '{text}' in {run.report()}")
+    check(set(run.results()) == set(tasks(clean, "benchmark")), f"{run.results()}")
     for task in tasks(clean, "benchmark"):
         check("us" in run.results()[task]["results"]["bngrad"], f"{run.results()[task]}")
 
 
 def dying_device(clean):
-    """A part is given up when its processes fail one after the other."""
+    """A part is given up when its processes fail one after the other, whatever their kernels have in common."""
     run = Run("dying", ["--only=smoke,correctness"], ["smoke/*|cuLaunchKernelEx|1|crash"]).finish(1)
-    check("5 processes in a row failed: the process died: SIGSEGV" in run.output, run.output)
-    check(set(run.errors()) == set(tasks(clean, "smoke")[:5]), f"{run.errors()}")
+    check("processes in a row failed: the process died: SIGSEGV" in run.output, run.output)
+    check(5 <= len(run.errors()) <= 8 and set(run.errors()) < set(tasks(clean, "smoke")), f"{run.errors()}")
     check(set(tasks(clean, "correctness")) <= set(run.results()), run.output)
+
+
+def faulty_kind(clean):
+    """Kernels of a kind that fail do not cost those of others, which come first."""
+    run = Run("kind", ["--only=smoke"], ["smoke/2x3x4x4 nchw*|cuLaunchKernelEx|1|crash"], calls=["times"]).finish(1)
+    good = {task for task, result in run.results().items() if "error" not in result}
+    check(good == {task for task in tasks(clean, "smoke") if "nhwc" in task}, f"{run.results()}")
+    # What works is not delayed by what does not.
+    order = ["error" not in r["result"] for r in run.records() if "result" in r]
+    check(len(run.errors()) >= 5 and order.index(True) < 2 and not any(order[-4:]), f"{order}")
+
+
+def dead_device(clean):
+    """All parts end at once when the device does not answer any more, with one reason."""
+    run = Run("dead", ["--only=smoke,benchmark,alternatives"], calls=["times"], faults=[
+        "smoke/*|cuLaunchKernelEx|1|crash", "probe/answer|cuMemAlloc|1|error=100"]).finish(1)
+    lines = [line for line in run.output.splitlines() if line.startswith("FAILED: ")]
+    text = "FAILED: smoke, benchmark, alternatives: the device does not answer: "
+    check(len(lines) == 1 and lines[0].startswith(text), run.output)
+    for text in ("CUDA_ERROR_NO_DEVICE", "; before: the process died: SIGSEGV"):
+        check(text in run.report(), f"expected '{text}' in {run.report()}")
+    check(len(run.results()) == 5, f"{run.results()}")
 
 
 def with_tools(name, arguments, **environment):
@@ -224,7 +257,7 @@ def with_tools(name, arguments, **environment):
 def tools(clean):
     """compute-sanitizer and ncu, one of whose runs hangs."""
     run = with_tools("tools", ["--only=sanitizer,counters", f"--limit={limit_of(clean)}"], TOOL_HANGS="racecheck 1",
-                     TOOL_FINDS="synccheck 0", TOOL_LOSES="memcheck 1", TOOL_REFUSES="synccheck 1", TOOL_DENIES=tasks(clean, "counters")[1]).finish(1)
+                     TOOL_FINDS="synccheck 0", TOOL_LOSES="memcheck 1", TOOL_REFUSES="synccheck 1", TOOL_DENIES=tasks(clean, "benchmark")[1].replace("benchmark", "counters")).finish(1)
     errors = run.errors()
     check(set(errors) == {f"sanitizer/{name}" for name in ("racecheck 1", "synccheck 0", "memcheck 1")}, f"{errors}")
     check("not finished" in errors["sanitizer/racecheck 1"], f"{errors}")
@@ -232,44 +265,85 @@ def tools(clean):
     results = run.results()
     check(results["sanitizer/memcheck 0"]["items"] > 0, f"{results}")
     check("Device not supported" in results["sanitizer/synccheck 1"]["absent"], f"{results}")
-    first, second = (results[task] for task in tasks(clean, "counters")[:2])
+    first, second = (results[task] for task in tasks(run, "counters"))
     check(first["read"] == 1024 and first["written"] == 512, f"{first}")
     check("ERR_NVGPUCTRPERM" in second["absent"], f"{second}")
+    # They are allowed for no other task either.
+    check(len(tasks(run, "counters")) == 2 and "counters absent: ==ERROR== ERR_NVGPUCTRPERM" in run.report(), run.report())
     check(not processes_of(run.folder), "processes are left")
+
+
+def with_peers(name, arguments, faults=(), **environment):
+    """A run that finds PyTorch and others."""
+    bundle, module = options.work / f"{name}-bundle", options.work / f"{name}-torch"
+    shutil.copytree(options.bundle, bundle, dirs_exist_ok=True)
+    shutil.copy(HERE / "Inputs" / "peers" / "benchmark.py", bundle)
+    module.mkdir(exist_ok=True)
+    shutil.copy(HERE / "Inputs" / "peers" / "torch.py", module)
+    run = Run(name, arguments, faults, calls=["times"], PYTHONPATH=str(module), **environment)
+    run.bundle = bundle
+    return run
 
 
 def faulty_peers(clean):
     """A fault of another implementation costs its times, and not those of BNGrad."""
-    bundle = options.work / "bundle"
-    shutil.copytree(options.bundle, bundle, dirs_exist_ok=True)
-    shutil.copy(HERE / "Inputs" / "peers" / "benchmark.py", bundle)
-    (options.work / "torch").mkdir(exist_ok=True)
-    shutil.copy(HERE / "Inputs" / "peers" / "torch.py", options.work / "torch")
-    run = Run("peers", ["--only=benchmark,compile", f"--limit={limit_of(clean)}"], calls=["times"], PYTHONPATH=str(options.work / "torch"),
-              PEER_FAULTS="torch=crash,cudnn=hang,apex=error,compile=error")
-    run.bundle = bundle
-    run.finish(1)
-    errors = run.errors()
-    check(set(errors) == {f"compile/{task.split('/')[1]}" for task in tasks(clean, "benchmark")}, f"{errors}")
-    check(all("illegal memory access" in why for why in errors.values()), f"{errors}")
+    run = with_peers("peers", ["--only=benchmark,compile", f"--limit={limit_of(clean)}"], TORCH_SECONDS="5",
+                     PEER_FAULTS="torch=crash,cudnn=hang,apex=error,compile=error").finish(0)
+    first = tasks(clean, "benchmark")[0].split("/")[1]
+    why = {"torch": "the process died: SIGSEGV", "cudnn": "not finished after", "compile": "CUDA error: an illegal memory",
+           "apex": "CUDA error: an illegal memory access was encountered"}
+    for name, text in why.items():
+        check(f"* {name} is not measured after {first}: {text}" in run.report(), f"{name}: {run.report()}")
     for task in tasks(clean, "benchmark"):
-        check(list(run.results()[task]["results"]) == ["bngrad"], f"{task}: {run.results()[task]}")
-    for text in ("torch is not measured after {}: the process died: SIGSEGV",
-                 "cudnn is not measured after {}: not finished after",
-                 "apex is not measured after {}: CUDA error: an illegal memory access was encountered"):
-        text = text.format(tasks(clean, "benchmark")[0].split("/")[1])
-        check(text in run.report(), f"expected '{text}' in {run.report()}")
+        found = run.results()[task]["results"]
+        slow = run.results()[task.replace("benchmark", "compile")]["results"]
+        check(found["bngrad"] == {"us": 1.0} and slow["quack"] == {"us": 2.0}, f"{found} {slow}")
+        for name, text in why.items():
+            check(text in {**found, **slow}[name]["absent"], f"{found} {slow}")
     check("PyTorch 0, cuDNN 0" in run.report(), run.report())
+    # PyTorch is imported before a task begins.
+    longest = max(r["seconds"] for r in run.records() if "result" in r)
+    check(longest < 5, f"{longest}")
+
+
+def slow_torch(clean):
+    """Where PyTorch does not load in time, BNGrad is measured without it."""
+    run = with_peers("slow", ["--only=benchmark,compile"], TORCH_SECONDS="1000", PEER_FAULTS="torch=crash")
+    text = (run.bundle / "suite.py").read_text()
+    (run.bundle / "suite.py").write_text(text.replace("START_SECONDS, TORCH_SECONDS = 60, 120", "START_SECONDS, TORCH_SECONDS = 60, 2"))
+    run.finish(0)
+    check("compile absent: no PyTorch: not finished after 2 s" in run.report(), run.report())
+    check(set(run.results()) == set(tasks(clean, "benchmark")), f"{run.results()}")
 
 
 def little_time(clean):
     """The run ends in time, also with a task that hangs: that has no result, and another run continues."""
     task = tasks(clean, "smoke")[3]
-    run = Run("time", ["--minutes=0.25"], [f"{task}|cuLaunchKernelEx|1|hang"], calls=["times"]).finish(0)
+    run = Run("time", ["--only=smoke", "--minutes=0.15"], [f"{task}|cuLaunchKernelEx|1|hang"], calls=["times"]).finish(0)
     check(run.seconds < MOST_SECONDS, f"{run.seconds}")
     check(task not in run.results(), f"{run.results()}")
-    Run("", before=run).finish(0)
-    expect_only(run, clean, {})
+    Run("", ["--only=smoke"], before=run, calls=["times"]).finish(0)
+    check(set(run.results()) == set(tasks(clean, "smoke")) and not run.errors(), f"{run.results()}")
+
+
+def another_bundle(clean):
+    """Of another bundle, what has changed is run again, and nothing else."""
+    run = Run("bundles")
+    shutil.copytree(clean.folder, run.folder)
+    run.bundle = options.work / "another"
+    shutil.copytree(options.bundle, run.bundle, dirs_exist_ok=True)
+    manifest = json.loads((run.bundle / "manifest.json").read_text())
+    manifest["commit"] = "another"
+    changed = next(entry for entry in manifest["items"] if entry.get("measured"))
+    changed["hash"] = "another"
+    (run.bundle / "manifest.json").write_text(json.dumps(manifest))
+    before = len(run.records())
+    run.finish(0)
+    name = "{}x{}x{}x{} {layout} {type}".format(*changed["sizes"], **changed)
+    expected = {task for task in clean.results() if task.split("/")[1] in (name, f"{name} cluster of 4", f"{name} two passes")}
+    begun = [r["task"] for r in run.records()[before:] if "begin" in r]
+    check(set(begun) == expected and len(begun) == len(expected), f"expected {sorted(expected)}, got {begun}")
+    check(len(expected) > 4 and "commit another" in run.report(), run.report())
 
 
 def kill(run, process, number=signal.SIGKILL):
@@ -332,16 +406,17 @@ def kill_at(clean, seconds, number):
 
 
 def shares(clean):
-    """A part that is slow leaves time to the others, and goes on after them."""
+    """A part that is slow leaves time to the others, and goes on after them, but before the one that is last, which
+    has its time."""
     # As long as it takes to begin a few tasks of each part, at this load.
     seconds = 15 + clean.seconds
     slow = [f"smoke/*|cuStreamSynchronize|0|sleep={seconds * 5:.0f}"]
-    run = Run("shares", ["--only=smoke,benchmark,counters", f"--minutes={seconds / 60}"], slow, calls=["times"]).finish(0)
-    begun = [r["task"] for r in run.records() if "begin" in r]
-    first = begun.index(tasks(clean, "benchmark")[0])
+    run = with_peers("shares", ["--only=smoke,benchmark,compile", f"--minutes={seconds / 60}"], slow,
+                     PEER_FAULTS="none=none").finish(0)
+    begun = [r["task"].split("/")[0] for r in run.records() if "begin" in r]
+    first, last = begun.index("benchmark"), len(begun) - 1 - begun[::-1].index("benchmark")
     check(0 < first < len(tasks(clean, "smoke")), f"{begun}")
-    last = max(n for n, task in enumerate(begun) if task.startswith("counters/"))
-    check(any(task.startswith("smoke/") for task in begun[last:]), f"{begun}")
+    check("smoke" in begun[last : begun.index("compile")], f"{begun}")
     check(run.seconds < MOST_SECONDS, f"{run.seconds}")
 
 
@@ -377,15 +452,17 @@ def layouts(clean):
     for entry in manifest["items"]:
         entry["model_us"] = {"H100": [512.5, 1025.5]}
     (bundle / "manifest.json").write_text(json.dumps(manifest))
-    for layout, text, time in (("18,18,18,16,16,16,16,14", "18, 18, 18, 16, 16, 16, 16, 14", "1.03e+03 µs"),
-                               ("18,18,18,18,18,18,18,6", "none of the model's", "512 µs")):
+    for layout, bus_bits, text, time in (
+        ("18,18,18,16,16,16,16,14", "5120", "multiprocessors of the processing clusters by these: 18, 18, 18, 16,", "1.03e+03 µs"),
+        ("18,18,18,18,18,18,18,6", "5120", "multiprocessors of the processing clusters by these: none of the model's", ""),
+        ("18,18,18,16,16,16,16,14", "6016", "the model does not know this device", ""),
+    ):
         run = Run("layouts", ["--only=slots,benchmark", "--shapes=^2x3x4x4 nchw f32$"], calls=["times"],
-                  FAKE_NAME="NVIDIA H100 80GB HBM3", PTX_EMULATOR_PROCESSING_CLUSTERS=layout)
+                  FAKE_NAME="NVIDIA H100 80GB HBM3", FAKE_BUS_BITS=bus_bits, PTX_EMULATOR_PROCESSING_CLUSTERS=layout)
         run.bundle = bundle
         run.finish(0)
-        report = (run.folder / "h100-80gb-hbm3.md").read_text()
-        for line in (f"* multiprocessors of the processing clusters by these: {text}\n", f"| {time} |",
-                     "NVIDIA H100 80GB HBM3; 85.9 GB, 4096 multiprocessors"):
+        report = (run.folder / "h100-80gb-hbm3-86gb-1980mhz-memory-2619mhz.md").read_text()
+        for line in (f"* {text}", f"µs | {time} | ", "NVIDIA H100 80GB HBM3; 85.9 GB, 132 multiprocessors"):
             check(line in report, f"expected '{line}' in {report}")
     check("clusters of 16, 1 blocks on a multiprocessor: 112 blocks at once\n" in clean.output, clean.output)
 
@@ -440,10 +517,11 @@ def main():
     check(not clean.errors(), f"{clean.errors()}")
     generator = random.Random(options.seed)
     longest = clean.seconds
-    scenarios = [(all_kinds,), (hanging_task,), (no_device,), (orphans,), (layouts,), (outputs,)]
+    scenarios = [(all_kinds,), (hanging_task,), (no_device,), (orphans,), (layouts,), (outputs,), (faulty_kind,),
+                 (little_time,), (another_bundle,)]
     if options.set == "all":
-        scenarios += [(order,), (torn_journal,), (termination,), (without_tools,), (dying_device,), (tools,),
-                      (faulty_peers,), (little_time,), (shares,), (another_device,)]
+        scenarios += [(order,), (torn_journal,), (termination,), (without_tools,), (dying_device,), (dead_device,),
+                      (tools,), (faulty_peers,), (slow_torch,), (shares,), (another_device,)]
     kills = 40 if options.set == "all" else 0
     scenarios += [(kill_at, generator.uniform(0.1, longest), n) for n in range(kills)]
     if options.set == "random":

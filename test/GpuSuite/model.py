@@ -146,13 +146,24 @@ for each in model.with_layouts(H200):
 check("slots by layout", [[model.count_slots(each, *of) for of in ((8, 1), (16, 1), (16, 2))]
                           for each in model.with_layouts(H200)], [[128, 128, 256], [120, 112, 240]])
 check("a device without processing clusters", model.with_layouts(model.DEVICES["A100"]), [model.DEVICES["A100"]])
-check("devices by name", [devices.find_device(name) for name in ("NVIDIA H100 80GB HBM3", "NVIDIA H200", "none")],
-      [model.DEVICES["H100"], H200, None])
+
+
+def find_device(gpu, multiprocessors, memory_clock, bus_bits):
+    return devices.find_device({"gpu": gpu, "multiprocessors": multiprocessors, "memory_clock_mhz": memory_clock,
+                                "bus_bits": bus_bits})
+
+
+# By data sheets: SXM, PCIe and NVL, which have one name, but not one memory; and of unknown memory.
+check("devices", [find_device(*of) for of in (
+    ("NVIDIA H100 80GB HBM3", 132, 2619, 5120), ("NVIDIA H100 PCIe", 114, 1593, 5120), ("NVIDIA H100 NVL", 132, 2619, 6016),
+    ("NVIDIA H100 80GB HBM3", 132, 0, 0), ("NVIDIA H100 PCIe", 114, 0, 0), ("NVIDIA H200", 132, 3201, 6144), ("none", 132, 3201, 6144))],
+      [model.DEVICES["H100"], None, None, model.DEVICES["H100"], None, H200, None])
+check("an unknown device", devices.find_device({"gpu": "unknown GPU"}), None)
 
 # A last wave of a tenth has a tenth of the loads in flight.
 check("one wave has no tail", model.find_tail(0.7, 3, False), 1)
 check("the rest fills memory", model.find_tail(1.5, 2, False), 1)
-check("the rest does not fill it", round(model.find_tail(2.1, 4, False), 6), round((2 + 0.1 * 0.92 / 0.4) / 2.1, 6))
+check("the rest does not fill it", round(model.find_tail(2.1, 4, False), 6), round((2 + 0.1 * model.REACHED / 0.4) / 2.1, 6))
 check("whole waves", model.find_tail(3, 4, False), 1)
 check("phases of two waves", model.find_tail(1.25, 4, True), 2 / 1.25)
 check("phases of several", model.find_tail(4.1, 4, True), 1 + 0.5 / 4.1)
@@ -180,6 +191,14 @@ memory = estimate()
 check("bound by memory", memory.bound, "memory")
 floor = 2 * tensor / (4800e3 * model.REACHED)
 check("time", round(memory.microseconds - model.RAMP, 6), round(floor, 6))
+# Each layout has its limit; small shapes have none.
+for sizes, ratios, count in (((32, 64, 112, 112), (1.29, 1.55), 0), ((32, 64, 112, 112), (1.29, 1.57), 1),
+                             ((32, 64, 112, 112), (1.31, 1.57), 2), ((2, 3, 4, 4), (9, 9), 0)):
+    item = model.items.Item(sizes, "nchw", "f32")
+    passes = 3 * item.case.tensor_bytes / (H200.dram * 1e3 * model.REACHED)
+    one_pass = [dataclasses.replace(memory, launch=model.find_launches(ONE_PASS)[0])]
+    check(f"limits of {item.name}", len(model.find_broken(H200, item, one_pass, [ratio * passes for ratio in ratios])), count)
+
 few = estimate(launch=dataclasses.replace(launches[0], blocks=66))
 check("few blocks have too few loads in flight", few.bound, "loads in flight")
 slow = estimate(dataclasses.replace(H200, clock=0.02))

@@ -46,6 +46,22 @@ class Timer:
         return self.factors[round_number] * graph.calls[0]() * graph.repeat * len(graph.calls)
 
 
+class FaultyTimer:
+    """The replay number `at` of the contender `name` fails."""
+
+    def __init__(self, name, at):
+        self.names, self.fault, self.counts = ["bngrad", "torch"], (name, at), {"bngrad": 0, "torch": 0}
+
+    def capture(self, calls, repeat):
+        return self.names.pop(0)
+
+    def replay(self, graph):
+        self.counts[graph] += 1
+        if (graph, self.counts[graph] - 1) == self.fault:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+        return 1.0
+
+
 def fail(text):
     def call():
         raise RuntimeError(text)
@@ -65,7 +81,8 @@ def check_measure():
     seen = []
     found, absent = timing.measure(timer, contenders, rounds=5, warm_rounds=2, at=seen.append)
     check(absent == {"cudnn": "no engine"}, f"{absent}")
-    check(seen == ["bngrad", "cudnn", "copy", "torch", ""], f"{seen}")
+    # Before each is captured, and before its first replay.
+    check(seen == ["bngrad", "cudnn", "copy", "torch", "bngrad", "copy", "torch", ""], f"{seen}")
     check(timer.freed == 3, f"{timer.freed}")
     # Each once in a round, and another first.
     rounds = [timer.order[i : i + 3] for i in range(0, len(timer.order), 3)]
@@ -93,6 +110,15 @@ def check_measure():
     check(timing.Contender("", [None] * 2, 10).repeat == 20, "repeat")
     check(timing.Contender("", [None] * 2, 0.1).repeat == 50, "at most 50")
     check(timing.Contender("", [None], 5000).repeat == 1, "at least 1")
+    # A fault in a replay is that of the contender.
+    for name, at in (("bngrad", 0), ("torch", 8), ("torch", 30)):
+        seen = []
+        faulty = [timing.Contender(each, [lambda: 1.0], 1) for each in ("bngrad", "torch")]
+        try:
+            timing.measure(FaultyTimer(name, at), faulty, at=seen.append)
+            check(False, "expected an error")
+        except RuntimeError:
+            check(seen[-1] == name, f"{name}: {seen}")
     # Without the device, no other contender can be measured.
     for text in ("CUDA error: an illegal memory access was encountered", "cuGraphLaunch: error 719"):
         try:
@@ -146,6 +172,26 @@ def check_counted():
     check(plan.choose_counted(Catalogue(), "times", {}) == ["a", "b", "c", "d"], "the first")
 
 
+def check_order():
+    """Neighbours differ, and what fails comes last, but is tried."""
+    traits = {f"{kernel} {kind}": [kernel, kind] for kernel in ("one", "two") for kind in ("f32", "bf16", "f16")}.get
+    names = [f"{kernel} {kind}" for kernel in ("one", "two") for kind in ("f32", "bf16", "f16")]
+    order = plan.spread(names, traits)
+    check(order == ["one f32", "two bf16", "one f16", "two f32", "one bf16", "two f16"], f"{order}")
+    failures = plan.Failures(traits)
+    failures.add([], "one f32")
+    check(failures.order(names)[-1] == "one f32" and failures.order(names)[0] == "two bf16", f"{failures.order(names)}")
+    # Of one kernel, each type fails; the other shows that types are not the reason.
+    failures.add(["two f32", "two bf16"], "one bf16")
+    check(failures.order(names)[:3] == ["two f32", "two f16", "two bf16"], f"{failures.order(names)}")
+    check(failures.in_a_row == 1 and not failures.is_hopeless(["one f16"]), f"{failures.in_a_row}")
+    for number in range(4):
+        failures.add([], "one f32")
+    check(failures.in_a_row == 5 and not failures.is_hopeless(["one f16"]), "a type that was not tried")
+    failures.add([], "one f16")
+    check(failures.is_hopeless(["one f16"]) and not failures.is_hopeless(["one f16", "two f16"]), "the other kernel works")
+
+
 def check_journal(folder):
     path = folder / "journal.jsonl"
     log = journal.Journal(path)
@@ -179,7 +225,7 @@ def records():
                      "model_us": {"H200": [50.0, 122.0]}}
             cases[f"32x64x56x56 {layout} {kind}"] = facts
     machine = {"gpu": "NVIDIA H200 <invented> & none", "memory_bytes": 141e9, "multiprocessors": 132, "clock_mhz": 1980,
-               "memory_clock_mhz": 3201, "l2_bytes": 60e6, "date": "never", "commit": "0", "chip": "sm_90"}
+               "memory_clock_mhz": 3201, "bus_bits": 6144, "l2_bytes": 50 << 20, "date": "never", "commit": "0", "chip": "sm_90"}
     plan = {"smoke": 3, "benchmark": 4, "sanitizer": 2, "counters": 1}
     found = [{"machine": machine, "seed": 5, "plan": plan, "cases": cases}]
 
@@ -195,11 +241,15 @@ def records():
     names = list(cases)
     result(f"benchmark/{names[0]}", {
         "results": {"bngrad": {"us": 61.0, "stream_us": 70.0}, "torch": {"us": 122.0},
-                    "apex": {"absent": "the module syncbn is not installed"}, "cluster of 4": {"us": 73.2}},
-        "ratios": {"torch": 2.0, "cluster of 4": 1.2, "over3": 1.25, "over5": 0.75},
+                    "apex": {"absent": "the module syncbn is not installed"}},
+        "ratios": {"torch": 2.0, "over3": 1.25, "over5": 0.75},
         "intervals": {"torch": [1.9, 2.1], "over3": [1.24, 1.31]},
         "bandwidth_gbps": 3000.0, "worst": 0.125,
     })
+    result(f"alternatives/{names[0]} cluster of 4", {
+        "results": {"bngrad": {"us": 2.0}, "cluster of 4": {"us": 73.2}}, "ratios": {"cluster of 4": 1.2, "over3": 9.0},
+    })
+    result(f"alternatives/{names[0]} two passes", {"error": "grad_input: channel 0 on"})
     result(f"compile/{names[0]}", {
         "results": {"bngrad": {"us": 1.0}, "compile": {"us": 55.0}},
         "ratios": {"compile": 0.875, "over3": 9.0},
@@ -218,18 +268,21 @@ def records():
 
 def check_summary(document, names):
     """What is most important, in few lines, also if everything is wrong."""
-    parts = {"smoke", "benchmark", "sanitizer", "0", "99"}
-    lines = summary.make(document, parts, "results/h200")
+    parts = {"smoke", "benchmark", "alternatives", "sanitizer", "0", "99"}
+    failed = {"0": "no device", "99": "no device", "load": "another call's"}
+    lines = summary.make(dict(document, failed=failed), parts, "results/h200")
     for line in (
         "case                    kernel     time model  3/5p torch compl   of4",
         "32x64x56x56 nchw f32    one/8     61 µs  0.50  1.25  2.00  0.88  1.20",
         "32x64x56x56 nchw bf16   one/8     90 µs  0.74  1.50  0.97     -     -",
-        "best of PyTorch, cuDNN, torch.compile over BNGrad: geometric mean 0.92 of 2, least 0.88"
-        " (32x64x56x56 nchw",
+        "best of PyTorch, cuDNN, torch.compile over BNGrad, 2 cases, 0 of them with all 3:",
+        "  geometric mean 0.92, least 0.88 (32x64x56x56 nchw f32)",
         f"{names[0]}: 3.00 tensors moved",
         "clusters of 8, 1 blocks on a multiprocessor: 120 blocks at once; model: 128 or 120",
         "copy within the device, read and written bytes: median 2900 GB/s, from 2800 to 3000 during the run",
         "WRONG: smoke: two: grad_input[3]: expected 1, got 2",
+        "WRONG: alternatives: 32x64x56x56 nchw f32 two passes: grad_input: channel 0 on",
+        "FAILED: 0, 99: no device",
         "absent: compile: no PyTorch",
         "written: results/h200.md, .json, .svg",
     ):
@@ -238,14 +291,22 @@ def check_summary(document, names):
     check(not any("hazard" in line for line in summary.make(document, {"smoke"}, "x")[-2:]), "errors of other parts")
     long = "x" * 1000
     many = dict(document, notes=[long] * 200, benchmark=[dict(document["benchmark"][0], name=long)] * 200)
-    many["failed"] = {f"{number}": long for number in range(100)}
+    many["failed"] = {f"{number}": f"{number} {long}" for number in range(100)}
     many["tasks"] = dict(document["tasks"], smoke={f"{number}": {"error": long} for number in range(1000)},
                          counters={f"{number}": {"error": long} for number in range(100)})
     lines = summary.make(many, parts | set(many["failed"]) | {"counters"}, "x")
     check(len(lines) <= summary.MOST_LINES, f"{len(lines)} lines")
     # The output of a borrowed machine may be cut to as much, beside the lines before.
     check(len("\n".join(lines).encode()) < 11500, f"{len(chr(10).join(lines))} characters")
-    check("... and 1189 more" in lines, f"{lines[-2]}")
+    check("... and 1191 more" in lines, f"{lines[-2]}")
+
+
+def check_best():
+    """The best peer of a case is one of those that have a time, whose number is told."""
+    ratios = ({"torch": 2.0, "cudnn": 4.0, "compile": 8.0}, {"torch": 2.0}, {"apex": 0.1})
+    cases = [{"name": str(number), "ratios": each} for number, each in enumerate(ratios)]
+    best = results.compare_best({"benchmark": cases})
+    check(best == {"0": (2.0, 3), "1": (2.0, 1)}, f"{best}")
 
 
 def check_results(folder):
@@ -257,7 +318,7 @@ def check_results(folder):
         " | 55 µs (0.88) | 0.88 | 73.2 µs (1.20) |  | 70 µs"
         " | 1 broken, 1 not decided |",
         "* NVIDIA H200 <invented> & none; 141.0 GB, 132 multiprocessors of at most 1980 MHz, memory of 3201 MHz,"
-        " cache of 60 MB; PyTorch 0",
+        " cache of 52 MB; PyTorch 0",
         "* clock of the multiprocessors during the benchmark: 1755 to 1980 MHz",
         "* clusters of 16, 1 blocks on a multiprocessor: 112 blocks at once; model: 128 or 112",
         "* multiprocessors of the processing clusters by these: 18, 18, 18, 16, 16, 16, 16, 14",
@@ -280,7 +341,8 @@ def check_results(folder):
     ):
         check(line in text, f"expected '{line}' in {text}")
     check_summary(document, names)
-    check(results.file_name(document) == "h200-invented-none", results.file_name(document))
+    name = results.file_name(document)
+    check(name == "h200-invented-none-141gb-1980mhz-memory-3201mhz", name)
     misses = results.find_misses(document)
     check(misses == {names[0]: 0.5, names[1]: 90 / 122}, f"{misses}")
     results.write(document, folder / "gpu")
@@ -288,6 +350,17 @@ def check_results(folder):
     marks = len(svg.getElementsByTagName("path")), len(svg.getElementsByTagName("circle"))
     # Of the legend and of two cases: BNGrad; seven others, twice PyTorch, torch.compile.
     check(marks == (1 + 2, 7 + 3), f"{marks}")
+    # Without a layout of the model's there are no times of it.
+    slots = {"task": "slots/clusters", "result": {"slots": [[8, 1, 104]]}, "seconds": 1}
+    for other in (results.build(found + [slots]), results.build([r for r in found if "slots/clusters" != r.get("task")])):
+        check(not any(case["calculated_us"] for case in other["benchmark"]), f"{other['benchmark']}")
+        check(results.find_misses(other) == {names[0]: 1.25, names[1]: 1.5}, f"{results.find_misses(other)}")
+    # What another bundle has otherwise is forgotten.
+    stale = results.build(found + [{"stale": ["smoke/two", f"benchmark/{names[0]}"]}])
+    check(list(stale["tasks"]["smoke"]) == ["one"] and names[0] not in stale["tasks"]["benchmark"], f"{stale['tasks']}")
+    queued = {"task": "queued/one", "result": {"worst": 0.5, "not_held": ["in a graph"]}, "seconds": 1}
+    text = results.markdown(results.build(found + [{**found[0], "plan": {"queued": 1}}, queued]))
+    check("* queued: of 1 functions, calls ran before all were queued: the host is slow" in text, text)
     # Parts of a second run replace those of the first.
     more = [{**found[0], "seed": 6}, {"task": "smoke/two", "result": {"worst": 0.5}, "seconds": 1}]
     merged = results.build(found + more)
@@ -306,6 +379,8 @@ with tempfile.TemporaryDirectory() as folder:
 check_measure()
 check_in_stream()
 check_counted()
+check_best()
+check_order()
 with tempfile.TemporaryDirectory() as folder:
     check_results(pathlib.Path(folder))
 print("passed")

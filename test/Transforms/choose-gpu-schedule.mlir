@@ -75,6 +75,27 @@ func.func @rows_of_784_bf16(%dy: tensor<32x512x28x28xbf16>, %x: tensor<32x512x28
   return %0#0, %0#1 : tensor<32x512x28x28xbf16>, tensor<512xf32>
 }
 
+// Clusters of 8 blocks have more threads, but 31 of them are as many as run at once by what is assumed of devices. One
+// that was asked runs 33.
+// CHECK-LABEL: func.func @full_wave(
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, block_threads = 512, cluster_blocks = 4, fma = true>}
+// MORE-LABEL: func.func @full_wave(
+// MORE: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 8, fma = true>}
+func.func @full_wave(%dy: tensor<32x31x56x56xbf16>, %x: tensor<32x31x56x56xbf16>, %p: tensor<31xf32>) -> (tensor<32x31x56x56xbf16>, tensor<31xf32>) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x31x56x56xbf16>) input(%x : tensor<32x31x56x56xbf16>) mean(%p : tensor<31xf32>) variance(%p : tensor<31xf32>)
+      {feature_dims = array<i64: 1>} : tensor<32x31x56x56xbf16>, tensor<31xf32>, tensor<31xf32>
+  return %0#0, %0#1 : tensor<32x31x56x56xbf16>, tensor<31xf32>
+}
+
+// With room for one more, all of them run at once.
+// CHECK-LABEL: func.func @nearly_full_wave(
+// SM_90: bngrad.schedule = #bngrad.schedule<one_pass, cluster_blocks = 8, fma = true>}
+func.func @nearly_full_wave(%dy: tensor<32x30x56x56xbf16>, %x: tensor<32x30x56x56xbf16>, %p: tensor<30xf32>) -> (tensor<32x30x56x56xbf16>, tensor<30xf32>) {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<32x30x56x56xbf16>) input(%x : tensor<32x30x56x56xbf16>) mean(%p : tensor<30xf32>) variance(%p : tensor<30xf32>)
+      {feature_dims = array<i64: 1>} : tensor<32x30x56x56xbf16>, tensor<30xf32>, tensor<30xf32>
+  return %0#0, %0#1 : tensor<32x30x56x56xbf16>, tensor<30xf32>
+}
+
 // A block per channel, two of which fit on a multiprocessor.
 // CHECK-LABEL: func.func @rows_of_196(
 // SM_75: bngrad.schedule = #bngrad.schedule<two_pass, sum_blocks = 288, fma = true>}

@@ -123,8 +123,8 @@ int32_t bngradCudaGetCapability(void);
  * device, if `resident_blocks` blocks (1 to 32) fill a multiprocessor. 0: no
  * such cluster runs, as on devices without clusters and on parts of a device
  * that have too few multiprocessors in a processing cluster, or the driver does
- * not tell; also after an error. The driver is asked once in each context,
- * about a small kernel that is loaded for it. */
+ * not tell; also after an error. The driver is asked once for each device,
+ * about a small kernel that is loaded for it, also where it fails. */
 int32_t bngradCudaGetClusterSlots(int32_t cluster_blocks,
                                   int32_t resident_blocks);
 

@@ -44,8 +44,9 @@ static constexpr unsigned kThreads = 32;
 namespace {
 struct SlotTable {
   std::mutex mutex;
-  /// By context, blocks of a cluster and blocks of a multiprocessor.
-  std::map<std::tuple<const Context *, int, int>, int> slots;
+  /// By device, blocks of a cluster and blocks of a multiprocessor. 0 where the
+  /// driver failed.
+  std::map<std::tuple<CUdevice, int, int>, int> slots;
 };
 } // namespace
 
@@ -94,20 +95,18 @@ static std::optional<int> countSlots(const Context &context, int clusterBlocks,
   return slots;
 }
 
-/// countSlots, once for each context.
+/// countSlots, once for each device: a failure is reported once, too.
 static int getSlots(const Context &context, int clusterBlocks,
                     int residentBlocks) {
   static Immortal<SlotTable> immortal;
   SlotTable &table = *immortal;
-  std::tuple key(&context, clusterBlocks, residentBlocks);
+  std::tuple key(context.device, clusterBlocks, residentBlocks);
   std::lock_guard<std::mutex> lock(table.mutex);
-  auto found = table.slots.find(key);
-  if (found != table.slots.end())
-    return found->second;
-  std::optional<int> slots = countSlots(context, clusterBlocks, residentBlocks);
-  if (slots)
-    table.slots.emplace(key, *slots);
-  return slots.value_or(0);
+  auto [slots, isNew] = table.slots.try_emplace(key, 0);
+  if (isNew)
+    slots->second =
+        countSlots(context, clusterBlocks, residentBlocks).value_or(0);
+  return slots->second;
 }
 
 /// Whether `value`, called `what`, is in [1, most]; reports it if not.

@@ -230,17 +230,23 @@ static void evenWaves(const OnePassLayout &layout, const CudaChip &chip,
 }
 
 /// Larger clusters, if there are any, while two blocks share a multiprocessor
-/// at most: more threads, and smaller tiles, for the same barrier.
+/// at most: more threads, and smaller tiles, for the same barrier. Unless the
+/// device was asked, it may have room for one cluster less than is assumed, and
+/// that one would take as long as all others.
 static void enlargeCluster(const OnePassLayout &layout, const CudaChip &chip,
                            GpuSchedule &schedule) {
   if (schedule.clusterBlocks == 1)
     return;
   int64_t most = std::min(kPortableCluster, layout.rows);
   GpuSchedule larger = schedule;
-  while ((larger.clusterBlocks *= 2) <= most &&
-         countBlocks(layout, larger) <=
-             chip.countBlocksAtOnce(larger.clusterBlocks, /*resident=*/2))
+  while ((larger.clusterBlocks *= 2) <= most) {
+    int64_t spare =
+        chip.isAssumed(larger.clusterBlocks) ? larger.clusterBlocks : 0;
+    if (countBlocks(layout, larger) + spare >
+        chip.countBlocksAtOnce(larger.clusterBlocks, /*resident=*/2))
+      return;
     schedule = larger;
+  }
 }
 
 /// More threads where a multiprocessor has one block at most, and enough data

@@ -74,10 +74,15 @@ int64_t CudaChip::countBlocksAtOnce(int64_t clusterBlocks,
   const ActiveClusters &active = activeClusters[llvm::Log2_64(clusterBlocks)];
   int64_t clusters =
       resident / 2 * active.withTwo + resident % 2 * active.withOne;
-  if (active.blocks == 0)
+  if (isAssumed(clusterBlocks))
     for (int64_t count : processingClusters)
       clusters += count * resident / clusterBlocks;
   return clusters * clusterBlocks;
+}
+
+bool CudaChip::isAssumed(int64_t clusterBlocks) const {
+  return clusterBlocks > 1 &&
+         activeClusters[llvm::Log2_64(clusterBlocks)].blocks == 0;
 }
 
 /// Parses `SIZE:ONE:TWO`; nothing if it has another form.

@@ -13,9 +13,8 @@
 //
 //   error=CODE   this call fails
 //   sticky=CODE  this and all later calls of the process fail
-//   corrupt      a copy to the host has a wrong bit, a graph a memory node, and
-//   a
-//                kernel does nothing
+//   corrupt      a copy to the host has a wrong bit, a graph a memory node, a
+//                kernel does nothing, and an event is over
 //   sleep=N      takes N milliseconds longer
 //   hang, crash  as they say
 //

@@ -13,7 +13,9 @@
 //
 // Faults.h describes FAKE_FAULTS.
 //
-// FAKE_NAME is the name of the device. FAKE_VERSION is that of
+// FAKE_NAME is the name of the device, which has the multiprocessors, clocks
+// and cache of an H100 (SXM), and memory of FAKE_BUS_BITS (5120). A stream that
+// is held stays so until it is waited for. FAKE_VERSION is that of
 // cuDriverGetVersion (12040). Binaries are refused with FAKE_BINARY_ERROR
 // (200). PTX that is newer than the version is refused, too. With -DOLD_DRIVER,
 // the library has no cuLaunchKernelEx, as those before 11.8, and with
@@ -29,6 +31,7 @@
 #include "Kernels.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -63,6 +66,18 @@ constexpr Error kErrors[] = {
     {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
     {912, "CUDA_ERROR_INVALID_CLUSTER_SIZE", "cluster misconfiguration"},
 };
+
+// Attributes of a device that only the suite asks for (bench/gpu/cuda.py).
+enum {
+  kClockRate = 13,
+  kMultiprocessors = 16,
+  kMemoryClockRate = 36,
+  kBusWidth = 37,
+  kCacheBytes = 38
+};
+
+/// Whether a host function runs in a stream.
+static std::atomic<bool> isHeld{false};
 
 static const Error *findError(CUresult code) {
   for (const Error &error : kErrors)
@@ -214,6 +229,21 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice) {
     break;
   case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
     *value = 1;
+    break;
+  case kClockRate:
+    *value = 1980000;
+    break;
+  case kMultiprocessors:
+    *value = 132;
+    break;
+  case kMemoryClockRate:
+    *value = 2619000;
+    break;
+  case kBusWidth:
+    *value = toInt(getOption("FAKE_BUS_BITS", "5120"));
+    break;
+  case kCacheBytes:
+    *value = 1 << 10; // so small that few copies of the data exceed it
     break;
   default:
     *value = 4096;
@@ -437,10 +467,14 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned,
 CUresult cuLaunchHostFunc(CUstream, void (*function)(void *), void *data) {
   RETURN_IF_FAULTY("cuLaunchHostFunc");
   function(data);
+  isHeld = true;
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamSynchronize(CUstream) { return fault("cuStreamSynchronize"); }
+CUresult cuStreamSynchronize(CUstream) {
+  isHeld = false;
+  return fault("cuStreamSynchronize");
+}
 
 CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) {
   return fault("cuStreamWaitEvent");
@@ -452,6 +486,14 @@ CUresult cuEventCreate(CUevent *event, unsigned) {
 }
 
 CUresult cuEventRecord(CUevent, CUstream) { return fault("cuEventRecord"); }
+
+CUresult cuEventQuery(CUevent) {
+  bool corrupts = false;
+  CUresult faulty = fault("cuEventQuery", &corrupts);
+  if (faulty != CUDA_SUCCESS || corrupts)
+    return faulty;
+  return isHeld ? CUresult(600) : CUDA_SUCCESS;
+}
 
 CUresult cuEventSynchronize(CUevent) { return fault("cuEventSynchronize"); }
 

@@ -1,5 +1,5 @@
 // Prints the clusters that run at once, with one and two blocks of a
-// multiprocessor.
+// multiprocessor, and the first of these numbers again.
 
 #include "BNGrad/Runtime/Cuda.h"
 
@@ -12,5 +12,7 @@ int main(void) {
     printf("clusters of %d: %d, %d\n", cluster, one, two);
   }
   printf("status %d\n", bngradCudaTakeStatus());
+  int32_t again = bngradCudaGetClusterSlots(2, 1);
+  printf("again: %d, status %d\n", again, bngradCudaTakeStatus());
   return 0;
 }

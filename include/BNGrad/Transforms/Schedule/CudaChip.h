@@ -73,6 +73,10 @@ struct CudaChip {
   /// of them share a multiprocessor.
   int64_t countBlocksAtOnce(int64_t clusterBlocks, int64_t resident) const;
 
+  /// Whether `processingClusters` give that number, which no device was asked
+  /// for.
+  bool isAssumed(int64_t clusterBlocks) const;
+
   /// Replaces what `processingClusters` say by what a device says:
   /// `SIZE:ONE:TWO` for each size of clusters, comma-separated, with the fields
   /// of ActiveClusters.

@@ -5,15 +5,13 @@ import signal
 import time
 
 FAULTS = dict(each.split("=") for each in os.environ["PEER_FAULTS"].split(","))
+READY, SLOW = ("torch", "cudnn", "apex"), ("compile", "quack")
 
 
-def measure_item(library, item, functions, at, excluded=(), slow=False):
+def measure_item(library, item, functions, at, names):
     library.capability()
-    at("bngrad")
-    found = {"bngrad": {"us": 1.0}}
-    for name in ("compile", "quack") if slow else ("torch", "cudnn", "apex"):
-        if name in excluded:
-            continue
+    found = {name: {"us": 1.0} for name in functions}
+    for name in names:
         at(name)
         fault = FAULTS.get(name)
         if fault == "crash":

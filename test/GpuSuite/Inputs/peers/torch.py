@@ -1,6 +1,10 @@
-"""In the place of PyTorch, where only its presence matters."""
+"""In the place of PyTorch, where only its presence matters. Its import takes TORCH_SECONDS."""
 
+import os
+import time
 import types
+
+time.sleep(float(os.environ.get("TORCH_SECONDS", "0")))
 
 __version__ = "0"
 backends = types.SimpleNamespace(cudnn=types.SimpleNamespace(version=lambda: 0))
