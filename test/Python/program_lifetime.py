@@ -19,6 +19,9 @@ import bngrad
 import numpy as np
 import pytest
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir, "Inputs"))
+import deep_bytecode
+
 DOUBLE = """
 func.func @double(%x: tensor<?xf32>) -> tensor<?xf32> {
   %0 = arith.addf %x, %x : tensor<?xf32>
@@ -232,6 +235,14 @@ def test_deep_nesting(text):
         with pytest.raises(bngrad.CompileError, match="expected brackets, aliases and operators to be nested at most "
                                                       "256 deep, got more"):
             function(text)
+
+
+@pytest.mark.parametrize("kind", deep_bytecode.KINDS)
+def test_deep_bytecode(kind):
+    bytecode = deep_bytecode.make(kind, 30000)
+    for function in (bngrad.compile, lambda text: bngrad.opt(text, ["--canonicalize", "--allow-unregistered-dialect"])):
+        with pytest.raises(bngrad.CompileError, match="expected .* to be nested at most 256 deep, got more"):
+            function(bytecode)
 
 
 def test_words_that_are_no_operators():

@@ -1,2 +1,0 @@
-import bngrad
-bngrad.compile(open('/tmp/hr/deepa.mlirbc','rb').read())
