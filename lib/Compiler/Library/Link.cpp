@@ -165,7 +165,8 @@ FailureOr<std::string> mlir::bngrad::link(StringRef object, const char *library,
     arguments.push_back(library);
   std::string text;
   llvm::raw_string_ostream os(text);
-  static std::mutex mutex; // lld has global state
+  // lld has global state. fork() waits for the compilation.
+  static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
   lld::Result result =
       lld::lldMain(arguments, os, os, {{lld::Gnu, &lld::elf::link}});

@@ -10,7 +10,6 @@
 
 #include "../../Compiler/Library/CacheEntry.h"
 #include "../../Compiler/Library/CompilerLibrary.h"
-#include "../Immortal.h"
 #include "Loader.h"
 
 #include <algorithm>
@@ -101,8 +100,8 @@ public:
 static Table *table;
 
 [[gnu::constructor]] static void makeTable() {
-  static Immortal<Table> made;
-  table = &*made;
+  alignas(Table) static char memory[sizeof(Table)];
+  table = new (memory) Table;
   pthread_atfork([] { table->lock(); }, [] { table->unlock(); },
                  [] { table->reset(); });
 }
