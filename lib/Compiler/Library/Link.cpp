@@ -14,6 +14,8 @@
 
 #include "Link.h"
 
+#include "MemoryFile.h"
+
 #include "lld/Common/Driver.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -141,6 +143,10 @@ static bool writeObject(StringRef object, File &file) {
 
 FailureOr<std::string> mlir::bngrad::link(StringRef object, const char *library,
                                           std::string &error) {
+  if (const char *reason = ::bngrad::findNamesError()) {
+    error = std::string("cannot link: ") + reason;
+    return failure();
+  }
   File input;
   PipeReader output;
   if (!writeObject(object, input) || !output.start()) {

@@ -12,9 +12,6 @@
 #include "Error.h"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
-#include <cstring>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -33,11 +30,17 @@ static constexpr Operand kParameters[] = {
     Sums,       Mask,  GradInput, GradScale, GradOffset};
 
 /// Whether epsilon is a parameter of the kernel, which adds it to the variance
-/// before the op. The op has one type for all parameters of channels, so it
-/// widens a narrower variance itself; then epsilon is the op's attribute.
+/// before the op, in the type of arithmetic.
 static bool isEpsilonParameter(const Problem &problem) {
-  return problem.has[Statistic] && !problem.isInvStd &&
-         problem.tensors[Statistic].dtype == problem.accumulator;
+  return problem.has[Statistic] && !problem.isInvStd;
+}
+
+/// Whether the kernel widens an operand to the type of arithmetic before the
+/// op, which has one type for all inputs of channels.
+static bool isWidened(const Problem &problem, Operand operand) {
+  return isEpsilonParameter(problem) &&
+         (operand == Scale || operand == Mean || operand == Statistic) &&
+         problem.tensors[operand].dtype != problem.accumulator;
 }
 
 static Operand toOperand(int i) { return static_cast<Operand>(i); }
@@ -160,6 +163,8 @@ private:
     return std::string("%") + getName(operand);
   }
   std::string getType(Operand operand, bool isTensor) const;
+  /// That of a tensor as the op takes it.
+  std::string getWideType(Operand operand) const;
   std::string getAttributes(Part part, const bool *isFeature, int count) const;
   std::string getResultTypes(Part part) const;
 
@@ -189,6 +194,15 @@ std::string ModuleWriter::getType(Operand operand, bool isTensor) const {
     type += "]>";
   }
   return type + ">";
+}
+
+std::string ModuleWriter::getWideType(Operand operand) const {
+  if (!isWidened(problem, operand))
+    return getType(operand, true);
+  std::string type = "tensor<";
+  for (int i = 0; i < rank[1]; ++i)
+    type += "?x";
+  return type + getName(problem.accumulator) + ">";
 }
 
 /// The op without its operands, attributes and types.
@@ -228,13 +242,6 @@ std::string ModuleWriter::getAttributes(Part part, const bool *isFeature,
       separator = ", ";
     }
   text += ">";
-  if (part != Part::Reduce && !isEpsilonParameter(problem)) {
-    uint64_t bits;
-    std::memcpy(&bits, &problem.epsilon, sizeof(bits));
-    char epsilon[32];
-    std::snprintf(epsilon, sizeof(epsilon), "0x%016" PRIX64, bits);
-    append(text, {", epsilon = ", epsilon, " : f64"});
-  }
   if (part == Part::Whole)
     append(text, {", statistics = #bngrad.statistics<",
                   problem.isBatch ? "batch" : "global", ">"});
@@ -265,7 +272,7 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
     if (!problem.has[operand])
       continue;
     std::string value = getValue(operand), type = getType(operand, false);
-    std::string tensor = getType(operand, true);
+    std::string tensor = getType(operand, true), wide = getWideType(operand);
     append(text, {separator, value, ": ", type});
     separator = ", ";
     if (problem.isOutput(operand)) {
@@ -276,24 +283,27 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
     }
     append(body, {"  ", value, "_t = bufferization.to_tensor ", value,
                   " restrict : ", type, " to ", tensor, "\n"});
+    std::string given = value + "_t";
+    if (isWidened(problem, operand)) {
+      append(body, {"  ", value, "_w = arith.extf ", given, " : ", tensor,
+                    " to ", wide, "\n"});
+      given = value + "_w";
+    }
     if (operand == Statistic && isEpsilonParameter(problem)) {
       std::string element = getName(problem.accumulator);
       append(text, {", %epsilon: ", element});
       append(body,
-             {"  %sum = linalg.map ins(", value, "_t : ", tensor, ") outs(",
-              value, "_t : ", tensor, ") (%in: ", element, ", %out: ", element,
+             {"  %sum = linalg.map ins(", given, " : ", wide, ") outs(", given,
+              " : ", wide, ") (%in: ", element, ", %out: ", element,
               ") {\n    %in_sum = arith.addf %in, %epsilon : ", element,
               "\n    linalg.yield %in_sum : ", element, "\n  }\n"});
+      given = "%sum";
     }
     const char *name = operand != Statistic ? getName(operand)
                        : problem.isInvStd   ? "inv_std"
                                             : "variance";
     std::string clause;
-    append(clause,
-           {" ", name, "(",
-            operand == Statistic && isEpsilonParameter(problem) ? "%sum"
-                                                                : value + "_t",
-            " : ", tensor, ")"});
+    append(clause, {" ", name, "(", given, " : ", wide, ")"});
     operands += clause;
     if (operand != Scale && operand != Statistic)
       reduced += clause;

@@ -10,6 +10,7 @@
 
 #include "../../Compiler/Library/CacheEntry.h"
 #include "../../Compiler/Library/CompilerLibrary.h"
+#include "../../Compiler/Library/MemoryFile.h"
 #include "Loader.h"
 
 #include <algorithm>
@@ -229,6 +230,8 @@ static std::string takeLoaderError() {
 /// the entry if `isUnloaded`.
 static std::string loadKernel(const std::string &image, bool isUnloaded,
                               Entry &entry) {
+  if (const char *reason = findNamesError())
+    return std::string("cannot load a kernel: ") + reason;
   File file(memfd_create("bngrad", MFD_CLOEXEC));
   if (file.descriptor < 0)
     return "cannot create a file in memory";
