@@ -3,11 +3,13 @@
 Usage: deep_bytecode.py KIND DEPTH > FILE
 """
 
+from __future__ import annotations
+
 import sys
 
 STRING, DIALECT, ATTR_TYPE, ATTR_TYPE_OFFSET, IR, PROPERTIES = 0, 1, 2, 3, 4, 8
 # Components of an operation.
-HAS_ATTRS, HAS_RESULTS, HAS_OPERANDS, HAS_REGIONS = 1, 2, 4, 16
+HAS_ATTRS, HAS_RESULTS, HAS_REGIONS = 1, 2, 16
 VERSION = 6
 
 

@@ -12,6 +12,9 @@
 #include "Error.h"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -30,17 +33,12 @@ static constexpr Operand kParameters[] = {
     Sums,       Mask,  GradInput, GradScale, GradOffset};
 
 /// Whether epsilon is a parameter of the kernel, which adds it to the variance
-/// before the op, in the type of arithmetic.
-static bool isEpsilonParameter(const Problem &problem) {
-  return problem.has[Statistic] && !problem.isInvStd;
-}
-
-/// Whether the kernel widens an operand to the type of arithmetic before the
-/// op, which has one type for all inputs of channels.
-static bool isWidened(const Problem &problem, Operand operand) {
-  return isEpsilonParameter(problem) &&
-         (operand == Scale || operand == Mean || operand == Statistic) &&
-         problem.tensors[operand].dtype != problem.accumulator;
+/// before the op, in the type of arithmetic. The op has one type for all inputs
+/// of channels, so that the others are widened before it as well. On a GPU that
+/// would be code of the host: there, epsilon is the op's attribute.
+static bool isEpsilonParameter(const Problem &problem, bool isGpu) {
+  return problem.has[Statistic] && !problem.isInvStd &&
+         (!isGpu || problem.tensors[Statistic].dtype == problem.accumulator);
 }
 
 static Operand toOperand(int i) { return static_cast<Operand>(i); }
@@ -152,8 +150,8 @@ class ModuleWriter {
 public:
   /// `rank` and `isRowMajor` of data and of parameters.
   ModuleWriter(const Problem &problem, const int (&rank)[2],
-               const bool (&isRowMajor)[2])
-      : problem(problem), rank{rank[0], rank[1]},
+               const bool (&isRowMajor)[2], bool takesEpsilon)
+      : problem(problem), takesEpsilon(takesEpsilon), rank{rank[0], rank[1]},
         isRowMajor{isRowMajor[0], isRowMajor[1]} {}
 
   std::string write(const bool *isFeature, int count) const;
@@ -162,6 +160,12 @@ private:
   static std::string getValue(Operand operand) {
     return std::string("%") + getName(operand);
   }
+  /// Whether an operand is widened to the type of arithmetic before the op.
+  bool isWidened(Operand operand) const {
+    return takesEpsilon &&
+           (operand == Scale || operand == Mean || operand == Statistic) &&
+           problem.tensors[operand].dtype != problem.accumulator;
+  }
   std::string getType(Operand operand, bool isTensor) const;
   /// That of a tensor as the op takes it.
   std::string getWideType(Operand operand) const;
@@ -169,6 +173,7 @@ private:
   std::string getResultTypes(Part part) const;
 
   const Problem &problem;
+  bool takesEpsilon;
   int rank[2];
   bool isRowMajor[2];
 };
@@ -197,7 +202,7 @@ std::string ModuleWriter::getType(Operand operand, bool isTensor) const {
 }
 
 std::string ModuleWriter::getWideType(Operand operand) const {
-  if (!isWidened(problem, operand))
+  if (!isWidened(operand))
     return getType(operand, true);
   std::string type = "tensor<";
   for (int i = 0; i < rank[1]; ++i)
@@ -242,6 +247,13 @@ std::string ModuleWriter::getAttributes(Part part, const bool *isFeature,
       separator = ", ";
     }
   text += ">";
+  if (part != Part::Reduce && !takesEpsilon) {
+    uint64_t bits;
+    std::memcpy(&bits, &problem.epsilon, sizeof(bits));
+    char epsilon[32];
+    std::snprintf(epsilon, sizeof(epsilon), "0x%016" PRIX64, bits);
+    append(text, {", epsilon = ", epsilon, " : f64"});
+  }
   if (part == Part::Whole)
     append(text, {", statistics = #bngrad.statistics<",
                   problem.isBatch ? "batch" : "global", ">"});
@@ -284,12 +296,12 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
     append(body, {"  ", value, "_t = bufferization.to_tensor ", value,
                   " restrict : ", type, " to ", tensor, "\n"});
     std::string given = value + "_t";
-    if (isWidened(problem, operand)) {
+    if (isWidened(operand)) {
       append(body, {"  ", value, "_w = arith.extf ", given, " : ", tensor,
                     " to ", wide, "\n"});
       given = value + "_w";
     }
-    if (operand == Statistic && isEpsilonParameter(problem)) {
+    if (operand == Statistic && takesEpsilon) {
       std::string element = getName(problem.accumulator);
       append(text, {", %epsilon: ", element});
       append(body,
@@ -351,14 +363,14 @@ bngradStatus_t CompiledCall::create(const Problem &problem,
     }
     describe(toOperand(k), dims);
   }
-  takesEpsilon = isEpsilonParameter(problem);
+  takesEpsilon = isEpsilonParameter(problem, cuda != nullptr);
   if (problem.accumulator == BNGRAD_DTYPE_F64)
     epsilon.f64 = problem.epsilon;
   else
     epsilon.f32 = static_cast<float>(problem.epsilon);
   rank[1] = static_cast<int>(
       std::count(dims.isFeature, dims.isFeature + dims.count, true));
-  ModuleWriter writer(problem, rank, isRowMajor);
+  ModuleWriter writer(problem, rank, isRowMajor, takesEpsilon);
   bngradStatus_t status = BNGRAD_SUCCESS;
   CompiledTarget target = {handle.chip, cuda ? cuda->path : ""};
   // Sums that are written beside gradients are computed once.
