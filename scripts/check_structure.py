@@ -8,6 +8,9 @@
   exactly one `bngrad_add_library(BNGrad<folder>`.
 * A stage links only libraries of earlier stages.
 * ToLinalg, which other compilers embed, names no dialect of one target.
+* In libraries that the child of a fork may call, a file with a lock says what
+  becomes of it in the child, and no first call makes a static variable, which
+  has a lock as well.
 
 Usage: check_structure.py [SOURCE_ROOT]
 """
@@ -40,6 +43,17 @@ CONTAINER = re.compile(r"^(?:inline\s+)?namespace\b|^extern\s*$|\b(?:class|struc
 STAGES = ["Utils", "ToLinalg", "Partition", "Schedule", "Bufferize", "Apply", "Lower", "Pipelines"]
 TARGET_DIALECT = re.compile(r"\bMLIR\w*(?:NVVM|NVGPU|GPU|OpenMP|LLVM)\w*Dialect\b")
 LIBRARY = re.compile(r"\bbngrad_add_library\(\s*(\w+)")
+
+# Neither CUDA nor MPI can be used in the child of a fork. Each function of lib/Compiler/Library is a Compilation,
+# for whose end fork() waits.
+FORK_FOLDERS = ("lib/Runtime/", "python/src/")
+NO_FORK_FOLDERS = ("lib/Runtime/Cuda/", "lib/Runtime/Distributed/")
+LOCK = re.compile(r"\bstd::(?:\w*mutex|once_flag|call_once|condition_variable\w*)\b"
+                  r"|\bpthread_(?:mutex|rwlock|cond|once)\w*")
+FORK_HANDLER = re.compile(r"\bpthread_atfork\b|\bholdDuringFork<")
+MADE_BY_FIRST_CALL = re.compile(r"^[ \t]+static [^;{}()]*?(?:= \*new\b|\bImmortal<)", re.MULTILINE)
+# Files whose locks live no longer than a call.
+LOCKS_OF_CALLS = ("python/src/jax/Threads.cpp",)
 
 
 def check_sizes(root: Path, files: list[str]) -> list[str]:
@@ -89,6 +103,23 @@ def check_functions(root: Path, files: list[str]) -> list[str]:
     return errors
 
 
+def check_locks(root: Path, files: list[str]) -> list[str]:
+    errors = []
+    for file in files:
+        if (not file.startswith(FORK_FOLDERS) or file.startswith(NO_FORK_FOLDERS) or
+                not file.endswith((".cpp", ".h")) or file in LOCKS_OF_CALLS):
+            continue
+        text = NO_CODE.sub(lambda match: "\n" * match[0].count("\n"), (root / file).read_text())
+        lock, made = LOCK.search(text), MADE_BY_FIRST_CALL.search(text)
+        if lock and not FORK_HANDLER.search(text):
+            line = text.count("\n", 0, lock.start()) + 1
+            errors.append(f"{file}:{line}: expected holdDuringFork or pthread_atfork in a file with {lock[0]}, got none")
+        if made:
+            line = text.count("\n", 0, made.start()) + 1
+            errors.append(f"{file}:{line}: expected no static variable that the first call makes, got one")
+    return errors
+
+
 def check_stage(stage: str, text: str) -> list[str]:
     """Checks the CMakeLists.txt of a stage."""
     text = re.sub(r"#.*", "", text)
@@ -128,7 +159,8 @@ def main() -> int:
                         default=Path(__file__).resolve().parent.parent)
     root = parser.parse_args().root
     files = list_files(root)
-    errors = check_sizes(root, files) + check_functions(root, files) + check_stages(root, files)
+    errors = check_sizes(root, files) + check_functions(root, files) + check_locks(root, files)
+    errors += check_stages(root, files)
     for error in errors:
         print(error)
     print(f"structure: {len(files)} files, {len(errors)} errors")

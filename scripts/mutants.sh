@@ -75,9 +75,21 @@ tests_of() {
     tools/bngrad-compile/*) echo ':: Compile/' ;;
     tools/bngrad-runner/Shard* | tools/bngrad-runner/Processes.cpp) echo 'Distributed/.*mpich' ;;
     tools/bngrad-runner/*) echo ':: Runner/' ;;
+    python/*) echo ':: Python/' ;;
     tools/ptx-emulator/*) echo ':: PtxEmulator/|CUDA' ;;
     *) echo . ;;
   esac
+}
+
+# The Python package, for its mutants alone: its tests take long. Without the Python that scripts/test.sh --all
+# installs, they are skipped.
+original=$build
+build_package() {
+  (
+    root=$copy/source build=$BNGRAD_BUILD_DIR
+    ln -sfn "$original/python-venv" "$build/python-venv"
+    build_python
+  ) >>"$copy/build.log" 2>&1
 }
 
 # run_tests [OPTION...]: prints PASSED FAILED SKIPPED. The slowest tests are
@@ -121,17 +133,24 @@ for i in "${!mutants[@]}"; do
     printf 'not begun: %d of %d\n' $((${#mutants[@]} - total)) ${#mutants[@]}
     break
   fi
+  if [[ $line == python/* && ! -d $original/python-venv ]]; then
+    printf 'no %s: %s\n' "$original/python-venv" "$line"
+    continue
+  fi
   total=$((total + 1))
   least=$("$python" "$root/scripts/apply_mutant.py" "$copy/source" "$line") ||
     fail "test/mutants.txt: cannot apply '$line'"
   file=${line%% ## *}
   if cmake --build "$BNGRAD_BUILD_DIR" --target all check-bngrad-depends \
-    >"$copy/build.log" 2>&1; then
+    >"$copy/build.log" 2>&1 && { [[ $file != python/* ]] || build_package; }; then
     # The quickest tests first, then those of the file, then all: failures of any
     # test count. Each run stops after the required number of them.
     filters=(':: (Dialect|Transforms|Pipelines)/' "$(tests_of "$file")" .)
     # No other test reads them.
-    case $file in bench/gpu/*) filters=(':: GpuSuite/reports' "$(tests_of "$file")") ;; esac
+    case $file in
+      bench/gpu/*) filters=(':: GpuSuite/reports' "$(tests_of "$file")") ;;
+      python/*) filters=("$(tests_of "$file")") ;;
+    esac
     for filter in "${filters[@]}"; do
       read -r passed failed skipped < <(
         run_tests --filter "$filter" --max-failures "$least"
@@ -155,6 +174,7 @@ for i in "${!mutants[@]}"; do
   fi
   cp -p "$root/$file" "$copy/source/$file"
   touch "$copy/source/$file"
+  rm -rf "$BNGRAD_BUILD_DIR/python/site"
 done
 printf 'killed %d of %d\n' $killed $total
 [ $killed -eq $total ]

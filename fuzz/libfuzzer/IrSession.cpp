@@ -8,13 +8,13 @@
 
 #include "IrSession.h"
 
+#include "BNGrad/Dialect/Nesting.h"
 #include "BNGrad/InitAll.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/StringExtras.h"
@@ -176,8 +176,8 @@ void IrSession::renewContext() {
 
 OwningOpRef<ModuleOp> IrSession::parse(StringRef ir) {
   // The parser of text needs a zero at the end.
-  std::string copy = ir.str();
-  return parseSourceString<ModuleOp>(copy, state->context.get());
+  return mlir::bngrad::parseModule(llvm::MemoryBuffer::getMemBufferCopy(ir),
+                                   state->context.get());
 }
 
 PassManager *IrSession::getPipeline(StringRef text) {

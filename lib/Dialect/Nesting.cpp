@@ -1,4 +1,4 @@
-//===- Nesting.cpp - a limit of nesting in MLIR's text --------------------===//
+//===- Nesting.cpp - a limit of nesting in modules ------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,12 +8,15 @@
 
 #include "BNGrad/Dialect/Nesting.h"
 
+#include "BytecodeNesting.h"
+
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Location.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Support/MemoryBufferRef.h"
+#include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 
@@ -165,17 +168,61 @@ size_t NestingScanner::find() {
   return StringRef::npos;
 }
 
-LogicalResult mlir::bngrad::verifyNesting(StringRef text, StringRef file,
-                                          MLIRContext *context) {
-  if (isBytecode(llvm::MemoryBufferRef(text, file)))
-    return success();
+/// Checks the nesting of what can be seen in the bytes. That of encoded
+/// attributes and types is up to the reader, with limitNesting().
+static LogicalResult verifyNesting(llvm::MemoryBufferRef buffer,
+                                   MLIRContext *context) {
+  StringRef text = buffer.getBuffer();
+  auto fail = [&](StringRef what, size_t line, size_t column) {
+    return emitError(FileLineColLoc::get(context, buffer.getBufferIdentifier(),
+                                         line, column))
+           << "expected " << what << " to be nested at most " << kMostNesting
+           << " deep, got more";
+  };
+  constexpr StringLiteral textKinds = "brackets, aliases and operators";
+  if (isBytecode(buffer)) {
+    if (hasDeepRegions(text, kMostNesting))
+      return fail("regions", 0, 0);
+    bool isTooDeep = false;
+    forEachText(text, [&](StringRef entry) {
+      isTooDeep = isTooDeep || NestingScanner(entry).find() != StringRef::npos;
+    });
+    return isTooDeep ? fail(textKinds, 0, 0) : success();
+  }
   size_t place = NestingScanner(text).find();
   if (place == StringRef::npos)
     return success();
   StringRef before = text.take_front(place);
   size_t line = before.count('\n') + 1;
   size_t column = place - (before.rfind('\n') + 1) + 1;
-  return emitError(FileLineColLoc::get(context, file, line, column))
-         << "expected brackets, aliases and operators to be nested at most "
-         << kMostNesting << " deep, got more";
+  return fail(textKinds, line, column);
+}
+
+OwningOpRef<ModuleOp>
+mlir::bngrad::parseModule(std::unique_ptr<llvm::MemoryBuffer> buffer,
+                          MLIRContext *context) {
+  if (failed(::verifyNesting(*buffer, context)))
+    return {};
+  ParserConfig config(context);
+  limitNesting(config, kMostNesting);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  return parseSourceFile<ModuleOp>(sources, config);
+}
+
+LogicalResult mlir::bngrad::verifyNesting(llvm::MemoryBufferRef buffer,
+                                          MLIRContext *context) {
+  if (failed(::verifyNesting(buffer, context)))
+    return failure();
+  if (!isBytecode(buffer))
+    return success();
+  ParserConfig config(context, /*verifyAfterParse=*/false);
+  bool isTooDeep = false;
+  limitNesting(config, kMostNesting, &isTooDeep);
+  // Other errors are left to whoever reads the bytecode next.
+  ScopedDiagnosticHandler handler(
+      context, [&](Diagnostic &) { return success(!isTooDeep); });
+  Block block;
+  (void)readBytecodeFile(buffer, &block, config);
+  return failure(isTooDeep);
 }

@@ -86,8 +86,10 @@ static Library::Kind findKind(nb::handle type) {
 /// The libraries of the types that were seen and that are still there; never
 /// destroyed. Python's lock protects them.
 static std::vector<Library> &getLibraries() {
-  static auto &libraries = *new std::vector<Library>;
-  return libraries;
+  static std::vector<Library> *libraries;
+  if (!libraries)
+    libraries = new std::vector<Library>;
+  return *libraries;
 }
 
 static Library findLibrary(nb::handle object) {

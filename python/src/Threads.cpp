@@ -198,12 +198,14 @@ void python::runOnPool(int n, void (*body)(void *, int, int), void *data) {
 /// The handle for calls on getNumThreads() threads. Python's lock protects
 /// them.
 static SizedHandle &getSizedHandle() {
-  static auto &handles = *new std::map<int, SizedHandle>;
+  static std::map<int, SizedHandle> *handles; // never destroyed
+  if (!handles)
+    handles = new std::map<int, SizedHandle>;
   static SizedHandle *last = nullptr;
   int count = python::getNumThreads();
   if (last && last->count == count)
     return *last;
-  SizedHandle &sized = handles[count];
+  SizedHandle &sized = (*handles)[count];
   sized.count = count;
   sized.threads = {sizeof(bngrad_threads_t), &sized.count,
                    [](void *context) { return *static_cast<int *>(context); },

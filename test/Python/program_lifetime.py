@@ -19,6 +19,9 @@ import bngrad
 import numpy as np
 import pytest
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), os.pardir, "Inputs"))
+import deep_bytecode
+
 DOUBLE = """
 func.func @double(%x: tensor<?xf32>) -> tensor<?xf32> {
   %0 = arith.addf %x, %x : tensor<?xf32>
@@ -194,14 +197,32 @@ func.func @reverse(%from: memref<4xf32, strided<[?], offset: ?>> loc("from"),
 def test_written_memory_that_overlaps():
     program = bngrad.compile(COPY)
     memory = np.arange(8, dtype=np.float32)
-    with pytest.raises(bngrad.ParameterError, match="to: expected the memory of from or memory apart from it, got an "
-                                                    "overlap"):
-        program(memory[:4], memory[1:5])
+    # The same elements in the same or in another order, and the last one overlaps the first.
+    for start, other in [(memory[:4], memory[:4]), (memory[:4], memory[3::-1]), (memory[:4], memory[1:5]),
+                         (memory[:4], memory[3:7]), (memory[::2], memory[1:5])]:
+        with pytest.raises(bngrad.ParameterError, match="to: expected memory apart from that of from, got an overlap"):
+            program(start, other)
     assert np.array_equal(memory, np.arange(8))
     program(memory[:4], memory[4:])
     assert np.array_equal(memory[4:], [3, 2, 1, 0])
     program(memory[::2], memory[1::2])
     assert np.array_equal(memory[1::2], [1, 3, 2, 0])
+
+
+def test_a_program_that_works_in_place():
+    program = bngrad.compile("""
+func.func @negate(%x: memref<4xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      outs(%x : memref<4xf32>) {
+  ^bb0(%a: f32):
+    %b = arith.negf %a : f32
+    linalg.yield %b : f32
+  }
+  return
+}""")
+    memory = np.arange(4, dtype=np.float32)
+    program(memory)
+    assert np.array_equal(memory, -np.arange(4))
 
 
 def test_memory_that_is_only_read():
@@ -232,6 +253,14 @@ def test_deep_nesting(text):
         with pytest.raises(bngrad.CompileError, match="expected brackets, aliases and operators to be nested at most "
                                                       "256 deep, got more"):
             function(text)
+
+
+@pytest.mark.parametrize("kind", deep_bytecode.KINDS)
+def test_deep_bytecode(kind):
+    bytecode = deep_bytecode.make(kind, 30000)
+    for function in (bngrad.compile, lambda text: bngrad.opt(text, ["--canonicalize", "--allow-unregistered-dialect"])):
+        with pytest.raises(bngrad.CompileError, match="expected .* to be nested at most 256 deep, got more"):
+            function(bytecode)
 
 
 def test_words_that_are_no_operators():

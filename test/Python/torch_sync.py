@@ -4,6 +4,7 @@
 
 import copy
 import os
+import pickle
 import sys
 import time
 
@@ -201,7 +202,7 @@ def test_without_a_group_it_is_a_batch_norm():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match=r"expected a shape \(N, 3, ...\), got \(4, 2\)"):
+    with pytest.raises(RuntimeError, match=r"expected a shape \(N, 3, ...\), got \(4, 2\)"):
         SyncBatchNorm(3)(torch.zeros(4, 2))
     with pytest.raises(ValueError, match="LazyBatchNorm1d at the module itself"):
         convert_sync_batchnorm(nn.LazyBatchNorm1d())
@@ -247,6 +248,30 @@ class Strict(nn.BatchNorm2d):
         pass
 
 
+class Even(nn.BatchNorm2d):
+    """One whose check calls that of its base."""
+
+    def _check_input_dim(self, input):
+        super()._check_input_dim(input)
+        if input.size(0) % 2:
+            raise ValueError("expected an even batch")
+
+
+class Slotted(Even):
+    __slots__ = ("tag",)
+
+
+class Hiding(type(nn.Module)):
+    def __getattribute__(cls, name):
+        if name in ("__mro__", "__dict__"):
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+
+class Hidden(nn.BatchNorm2d, metaclass=Hiding):
+    momentum = 0.25
+
+
 class Derived(Leaky):
     pass
 
@@ -270,7 +295,10 @@ def test_other_overrides_are_errors():
     patched.forward = lambda x: x
     parametrized = nn.utils.parametrize.register_parametrization(nn.BatchNorm2d(3), "weight", nn.Softplus())
     called = type("Called", (nn.BatchNorm2d,), {"__call__": lambda self, x: x})(3)
-    for module, name in ((patched, "forward"), (parametrized, "weight"), (called, "__call__")):
+    get = type("Get", (nn.BatchNorm2d,), {"__getattr__": lambda self, name: nn.Module.__getattr__(self, name)})(3)
+    property_of = type("Property", (nn.BatchNorm2d,), {"momentum": property(lambda self: 0.5, lambda *_: None)})(3)
+    for module, name in ((patched, "forward"), (parametrized, "weight"), (called, "__call__"), (get, "__getattr__"),
+                         (property_of, "momentum")):
         with pytest.raises(ValueError, match=f"which has its own {name}"):
             convert_sync_batchnorm(module)
 
@@ -301,11 +329,57 @@ def test_conversion_keeps_what_the_module_has():
     module.register_forward_pre_hook(lambda *_: calls.append("before"))
     module.weight.requires_grad_(False)
     result = convert_sync_batchnorm(nn.Sequential(module))[0]
-    assert type(result) is SyncBatchNorm and type(result.child) is SyncBatchNorm and type(module.child) is nn.BatchNorm1d
+    assert isinstance(result, SyncBatchNorm) and type(result.child) is SyncBatchNorm and type(module.child) is nn.BatchNorm1d
     assert result.qconfig == "qconfig" and result.note is module.note and result.more is module.more
     assert "more" not in result.state_dict() and not result.weight.requires_grad
     result(torch.randn(2, 3, 4, 4))
     assert calls == ["before", "after"]
+
+
+def test_checks_of_inputs_are_kept():
+    """By copies and pickles as well, with the attributes that somebody has set."""
+    module = Even(3).double()
+    with torch.no_grad():
+        module.weight.copy_(torch.tensor([0.5, 1, 2]))
+    module.note = ["a note"]
+    expected = copy.deepcopy(module)
+    converted = convert_sync_batchnorm(nn.Sequential(module))
+    copies = [converted, copy.copy(converted), copy.deepcopy(converted), pickle.loads(pickle.dumps(converted))]
+    x = torch.randn(4, 3, 2, 2, dtype=torch.double)
+    y = expected(x)
+    for result, in copies:
+        assert isinstance(result, SyncBatchNorm) and isinstance(result, Even) and result.note == ["a note"]
+        assert torch.equal(result.train()(x), y) and repr(result).startswith("SyncBatchNorm(3, ")
+        with pytest.raises(ValueError, match="expected an even batch"):
+            result(x[1:])
+        with pytest.raises(ValueError, match="expected 4D input"):
+            result(x[0])
+        assert list(result.state_dict()) == list(expected.state_dict())
+        assert convert_sync_batchnorm(result) is result
+
+
+def test_attributes_outside_of_dict_are_kept():
+    module = Slotted(3)
+    module.tag = "a tag"
+    assert convert_sync_batchnorm(module).tag == "a tag"
+
+
+def test_a_metaclass_that_hides_attributes():
+    module = Hidden(3)
+    result = convert_sync_batchnorm(nn.Sequential(module))[0]
+    assert type(result) is SyncBatchNorm and result.momentum == 0.1 and result.weight is module.weight
+
+
+def test_an_object_that_hides_its_attributes():
+    class Proxy:
+        __slots__ = ()
+        __class__ = property(lambda self: nn.BatchNorm2d)
+
+        def named_modules(self):
+            return [("", self)]
+
+    with pytest.raises(ValueError, match="got Proxy at the module itself, which has its own __dict__"):
+        convert_sync_batchnorm(Proxy())
 
 
 if __name__ == "__main__":

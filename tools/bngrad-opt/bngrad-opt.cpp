@@ -13,6 +13,7 @@
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
+#include "mlir/Support/ToolUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -40,6 +41,21 @@ static LogicalResult setUpPipeline(const MlirOptMainConfig &config,
   return config.setupPassPipeline(pm);
 }
 
+/// Checks the nesting of each part of the input.
+static LogicalResult verifyNesting(llvm::MemoryBufferRef input,
+                                   StringRef splitMarker,
+                                   const DialectRegistry &registry) {
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.allowUnregisteredDialects();
+  OneLineDiagnostics diagnostics(&context);
+  auto verifyPart = [&](std::unique_ptr<llvm::MemoryBuffer> part,
+                        raw_ostream &) {
+    return verifyNesting(*part, &context);
+  };
+  return splitAndProcessBuffer(llvm::MemoryBuffer::getMemBuffer(input),
+                               verifyPart, llvm::nulls(), splitMarker);
+}
+
 int main(int argc, char **argv) {
   setToolName("bngrad-opt");
   reportOutOfMemory();
@@ -64,13 +80,9 @@ int main(int argc, char **argv) {
   std::unique_ptr<llvm::MemoryBuffer> input = openInputFile(inputName, &error);
   if (!input)
     return asMainReturnCode(reportError(error));
-  {
-    MLIRContext context(MLIRContext::Threading::DISABLED);
-    OneLineDiagnostics diagnostics(&context);
-    if (failed(verifyNesting(input->getBuffer(), input->getBufferIdentifier(),
-                             &context)))
-      return asMainReturnCode(failure());
-  }
+  setInputName(input->getBufferIdentifier());
+  if (failed(verifyNesting(*input, parsed.inputSplitMarker(), registry)))
+    return asMainReturnCode(failure());
   std::unique_ptr<llvm::ToolOutputFile> output =
       openOutputFile(outputName, &error);
   if (!output)

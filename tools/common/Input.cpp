@@ -11,11 +11,9 @@
 
 #include "BNGrad/Dialect/Nesting.h"
 
-#include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/SourceMgr.h"
 
 #include <unistd.h>
 
@@ -78,10 +76,5 @@ OwningOpRef<ModuleOp> mlir::bngrad::readModule(MLIRContext *context,
   }
   setInputName(buffer->getBufferIdentifier());
   OneLineDiagnostics diagnostics(context);
-  if (failed(verifyNesting(buffer->getBuffer(), buffer->getBufferIdentifier(),
-                           context)))
-    return {};
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  return parseSourceFile<ModuleOp>(sources, context);
+  return parseModule(std::move(buffer), context);
 }

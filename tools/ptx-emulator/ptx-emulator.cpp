@@ -79,6 +79,12 @@ struct Options {
   std::exit(2);
 }
 
+/// Writes what was printed, or fails: exit() would not report a full disk.
+static void flushOutput() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    fail(std::string("standard output: cannot write: ") + std::strerror(errno));
+}
+
 /// Allocates nothing.
 [[noreturn]] static void exitOutOfMemory() {
   constexpr char kText[] = "ptx-emulator: error: out of memory\n";
@@ -261,10 +267,12 @@ static Options parseOptions(int argc, char **argv) {
     std::string text = argv[i];
     if (text == "--help") {
       std::fputs(kUsage, stdout);
+      flushOutput();
       std::exit(0);
     }
     if (text == "--version") {
       std::puts("BNGrad version " BNGRAD_VERSION "\nbuilt without LLVM");
+      flushOutput();
       std::exit(0);
     }
     if (text.compare(0, 2, "--") != 0) {
@@ -376,6 +384,7 @@ int main(int argc, char **argv) {
     return 1;
   for (unsigned index : options.prints)
     print(fetch(options, index), index);
+  flushOutput();
   for (const auto &dump : options.dumps) {
     const Argument &argument = fetch(options, dump.first);
     if (!writeFile(dump.second.c_str(), argument.bytes))

@@ -1,4 +1,4 @@
-//===- Nesting.h - a limit of nesting in MLIR's text ------------*- C++ -*-===//
+//===- Nesting.h - a limit of nesting in modules ----------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,17 +9,26 @@
 #ifndef BNGRAD_DIALECT_NESTING_H
 #define BNGRAD_DIALECT_NESTING_H
 
-#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 namespace mlir::bngrad {
 
-/// Checks the nesting of a module's text, for which MLIR's parser has no limit
-/// but the stack: that of brackets, of aliases that name others, and of
-/// operators of an affine expression. Bytecode has none of these.
+/// Parses a module, which may be bytecode, and limits its nesting, for which
+/// MLIR has no limit but the stack: in text that of brackets, of aliases that
+/// name others, and of operators of an affine expression; in bytecode that of
+/// regions, attributes and types.
 ///
-/// Errors: a diagnostic at the place in `file`.
-LogicalResult verifyNesting(StringRef text, StringRef file,
-                            MLIRContext *context);
+/// Errors: a diagnostic at the place in the buffer, and null.
+OwningOpRef<ModuleOp> parseModule(std::unique_ptr<llvm::MemoryBuffer> buffer,
+                                  MLIRContext *context);
+
+/// Checks the nesting of a module that others are going to parse. Bytecode is
+/// read for that, with the dialects of `context`.
+///
+/// Errors: a diagnostic at the place in the buffer, for nesting only.
+LogicalResult verifyNesting(llvm::MemoryBufferRef buffer, MLIRContext *context);
 
 } // namespace mlir::bngrad
 

@@ -14,6 +14,8 @@
 
 #include "Link.h"
 
+#include "MemoryFile.h"
+
 #include "lld/Common/Driver.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -141,6 +143,10 @@ static bool writeObject(StringRef object, File &file) {
 
 FailureOr<std::string> mlir::bngrad::link(StringRef object, const char *library,
                                           std::string &error) {
+  if (const char *reason = ::bngrad::findNamesError()) {
+    error = std::string("cannot link: ") + reason;
+    return failure();
+  }
   File input;
   PipeReader output;
   if (!writeObject(object, input) || !output.start()) {
@@ -165,7 +171,8 @@ FailureOr<std::string> mlir::bngrad::link(StringRef object, const char *library,
     arguments.push_back(library);
   std::string text;
   llvm::raw_string_ostream os(text);
-  static std::mutex mutex; // lld has global state
+  // lld has global state. fork() waits for the compilation.
+  static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
   lld::Result result =
       lld::lldMain(arguments, os, os, {{lld::Gnu, &lld::elf::link}});

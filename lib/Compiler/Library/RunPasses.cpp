@@ -68,6 +68,7 @@ static LogicalResult addPipeline(OpPassManager &pm, StringRef pipeline,
 /// The module after passes on it.
 static FailureOr<std::string> run(StringRef text, const char *pipeline,
                                   ArrayRef<StringRef> flags, Source &source) {
+  // All compilations together: fork() waits for them.
   static std::once_flag isRegistered;
   std::call_once(isRegistered, [] { mlir::bngrad::registerAllPasses(); });
   PassManager pm(source.getContext(), ModuleOp::getOperationName(),

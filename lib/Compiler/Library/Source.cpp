@@ -14,9 +14,7 @@
 #include "BNGrad/Dialect/Nesting.h"
 #include "BNGrad/InitAll.h"
 
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -75,12 +73,8 @@ Source::Source(bool allowUnregisteredDialects) {
 }
 
 LogicalResult Source::parse(StringRef text) {
-  if (failed(verifyNesting(text, kSourceName, context.get())))
-    return failure();
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(
-      llvm::MemoryBuffer::getMemBufferCopy(text, kSourceName), llvm::SMLoc());
-  module = parseSourceFile<ModuleOp>(sources, context.get());
+  module = parseModule(llvm::MemoryBuffer::getMemBufferCopy(text, kSourceName),
+                       context.get());
   return success(static_cast<bool>(module));
 }
 

@@ -33,11 +33,12 @@ static constexpr Operand kParameters[] = {
     Sums,       Mask,  GradInput, GradScale, GradOffset};
 
 /// Whether epsilon is a parameter of the kernel, which adds it to the variance
-/// before the op. The op has one type for all parameters of channels, so it
-/// widens a narrower variance itself; then epsilon is the op's attribute.
-static bool isEpsilonParameter(const Problem &problem) {
+/// before the op, in the type of arithmetic. The op has one type for all inputs
+/// of channels, so that the others are widened before it as well. On a GPU that
+/// would be code of the host: there, epsilon is the op's attribute.
+static bool isEpsilonParameter(const Problem &problem, bool isGpu) {
   return problem.has[Statistic] && !problem.isInvStd &&
-         problem.tensors[Statistic].dtype == problem.accumulator;
+         (!isGpu || problem.tensors[Statistic].dtype == problem.accumulator);
 }
 
 static Operand toOperand(int i) { return static_cast<Operand>(i); }
@@ -149,8 +150,8 @@ class ModuleWriter {
 public:
   /// `rank` and `isRowMajor` of data and of parameters.
   ModuleWriter(const Problem &problem, const int (&rank)[2],
-               const bool (&isRowMajor)[2])
-      : problem(problem), rank{rank[0], rank[1]},
+               const bool (&isRowMajor)[2], bool takesEpsilon)
+      : problem(problem), takesEpsilon(takesEpsilon), rank{rank[0], rank[1]},
         isRowMajor{isRowMajor[0], isRowMajor[1]} {}
 
   std::string write(const bool *isFeature, int count) const;
@@ -159,11 +160,20 @@ private:
   static std::string getValue(Operand operand) {
     return std::string("%") + getName(operand);
   }
+  /// Whether an operand is widened to the type of arithmetic before the op.
+  bool isWidened(Operand operand) const {
+    return takesEpsilon &&
+           (operand == Scale || operand == Mean || operand == Statistic) &&
+           problem.tensors[operand].dtype != problem.accumulator;
+  }
   std::string getType(Operand operand, bool isTensor) const;
+  /// That of a tensor as the op takes it.
+  std::string getWideType(Operand operand) const;
   std::string getAttributes(Part part, const bool *isFeature, int count) const;
   std::string getResultTypes(Part part) const;
 
   const Problem &problem;
+  bool takesEpsilon;
   int rank[2];
   bool isRowMajor[2];
 };
@@ -189,6 +199,15 @@ std::string ModuleWriter::getType(Operand operand, bool isTensor) const {
     type += "]>";
   }
   return type + ">";
+}
+
+std::string ModuleWriter::getWideType(Operand operand) const {
+  if (!isWidened(operand))
+    return getType(operand, true);
+  std::string type = "tensor<";
+  for (int i = 0; i < rank[1]; ++i)
+    type += "?x";
+  return type + getName(problem.accumulator) + ">";
 }
 
 /// The op without its operands, attributes and types.
@@ -228,7 +247,7 @@ std::string ModuleWriter::getAttributes(Part part, const bool *isFeature,
       separator = ", ";
     }
   text += ">";
-  if (part != Part::Reduce && !isEpsilonParameter(problem)) {
+  if (part != Part::Reduce && !takesEpsilon) {
     uint64_t bits;
     std::memcpy(&bits, &problem.epsilon, sizeof(bits));
     char epsilon[32];
@@ -265,7 +284,7 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
     if (!problem.has[operand])
       continue;
     std::string value = getValue(operand), type = getType(operand, false);
-    std::string tensor = getType(operand, true);
+    std::string tensor = getType(operand, true), wide = getWideType(operand);
     append(text, {separator, value, ": ", type});
     separator = ", ";
     if (problem.isOutput(operand)) {
@@ -276,24 +295,27 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
     }
     append(body, {"  ", value, "_t = bufferization.to_tensor ", value,
                   " restrict : ", type, " to ", tensor, "\n"});
-    if (operand == Statistic && isEpsilonParameter(problem)) {
+    std::string given = value + "_t";
+    if (isWidened(operand)) {
+      append(body, {"  ", value, "_w = arith.extf ", given, " : ", tensor,
+                    " to ", wide, "\n"});
+      given = value + "_w";
+    }
+    if (operand == Statistic && takesEpsilon) {
       std::string element = getName(problem.accumulator);
       append(text, {", %epsilon: ", element});
       append(body,
-             {"  %sum = linalg.map ins(", value, "_t : ", tensor, ") outs(",
-              value, "_t : ", tensor, ") (%in: ", element, ", %out: ", element,
+             {"  %sum = linalg.map ins(", given, " : ", wide, ") outs(", given,
+              " : ", wide, ") (%in: ", element, ", %out: ", element,
               ") {\n    %in_sum = arith.addf %in, %epsilon : ", element,
               "\n    linalg.yield %in_sum : ", element, "\n  }\n"});
+      given = "%sum";
     }
     const char *name = operand != Statistic ? getName(operand)
                        : problem.isInvStd   ? "inv_std"
                                             : "variance";
     std::string clause;
-    append(clause,
-           {" ", name, "(",
-            operand == Statistic && isEpsilonParameter(problem) ? "%sum"
-                                                                : value + "_t",
-            " : ", tensor, ")"});
+    append(clause, {" ", name, "(", given, " : ", wide, ")"});
     operands += clause;
     if (operand != Scale && operand != Statistic)
       reduced += clause;
@@ -341,14 +363,14 @@ bngradStatus_t CompiledCall::create(const Problem &problem,
     }
     describe(toOperand(k), dims);
   }
-  takesEpsilon = isEpsilonParameter(problem);
+  takesEpsilon = isEpsilonParameter(problem, cuda != nullptr);
   if (problem.accumulator == BNGRAD_DTYPE_F64)
     epsilon.f64 = problem.epsilon;
   else
     epsilon.f32 = static_cast<float>(problem.epsilon);
   rank[1] = static_cast<int>(
       std::count(dims.isFeature, dims.isFeature + dims.count, true));
-  ModuleWriter writer(problem, rank, isRowMajor);
+  ModuleWriter writer(problem, rank, isRowMajor, takesEpsilon);
   bngradStatus_t status = BNGRAD_SUCCESS;
   CompiledTarget target = {handle.chip, cuda ? cuda->path : ""};
   // Sums that are written beside gradients are computed once.

@@ -22,7 +22,8 @@ namespace bngrad {
 /// Calls of a kernel that is compiled for the types and layouts of a problem,
 /// with dynamic sizes. Dims are in the order of memory, and those that are one
 /// in all tensors are joined, so that many shapes have one kernel. So have all
-/// epsilons, unless the variance has a narrower type than the arithmetic.
+/// epsilons, unless the variance has a narrower type than the arithmetic on a
+/// GPU.
 class CompiledCall {
 public:
   /// Errors: that of findCompiledKernel.

@@ -10,7 +10,7 @@
 
 #include "../../Compiler/Library/CacheEntry.h"
 #include "../../Compiler/Library/CompilerLibrary.h"
-#include "../Immortal.h"
+#include "../../Compiler/Library/MemoryFile.h"
 #include "Loader.h"
 
 #include <algorithm>
@@ -101,8 +101,8 @@ public:
 static Table *table;
 
 [[gnu::constructor]] static void makeTable() {
-  static Immortal<Table> made;
-  table = &*made;
+  alignas(Table) static char memory[sizeof(Table)];
+  table = new (memory) Table;
   pthread_atfork([] { table->lock(); }, [] { table->unlock(); },
                  [] { table->reset(); });
 }
@@ -230,6 +230,8 @@ static std::string takeLoaderError() {
 /// the entry if `isUnloaded`.
 static std::string loadKernel(const std::string &image, bool isUnloaded,
                               Entry &entry) {
+  if (const char *reason = findNamesError())
+    return std::string("cannot load a kernel: ") + reason;
   File file(memfd_create("bngrad", MFD_CLOEXEC));
   if (file.descriptor < 0)
     return "cannot create a file in memory";

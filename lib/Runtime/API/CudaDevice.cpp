@@ -8,7 +8,6 @@
 
 #include "CudaDevice.h"
 
-#include "../Immortal.h"
 #include "Loader.h"
 
 #include <cstdio>
@@ -54,14 +53,16 @@ const CudaLibrary *bngrad::loadCudaLibrary(bngradDevice_t kind,
     bool isLoaded = false;
   };
   LoaderLock lock;
-  static Immortal<Slot> emulator, cuda;
+  static Slot *slots[2]; // never destroyed
   bool isEmulator = kind == BNGRAD_DEVICE_CUDA_EMULATOR;
-  Slot &slot = isEmulator ? *emulator : *cuda;
-  if (!slot.isLoaded)
-    slot.isLoaded = loadLibrary(isEmulator ? BNGRAD_CUDA_EMULATOR_LIBRARY
-                                           : BNGRAD_CUDA_RUNTIME_LIBRARY,
-                                slot.library, error);
-  return slot.isLoaded ? &slot.library : nullptr;
+  Slot *&slot = slots[isEmulator];
+  if (!slot)
+    slot = new Slot;
+  if (!slot->isLoaded)
+    slot->isLoaded = loadLibrary(isEmulator ? BNGRAD_CUDA_EMULATOR_LIBRARY
+                                            : BNGRAD_CUDA_RUNTIME_LIBRARY,
+                                 slot->library, error);
+  return slot->isLoaded ? &slot->library : nullptr;
 }
 
 CudaScope::CudaScope(const CudaLibrary &library, int device, void *stream)

@@ -8,17 +8,16 @@
 
 #include "Loader.h"
 
+#include "../ForkLock.h"
+
 #include <mutex>
-#include <new>
-#include <pthread.h>
 
 using namespace bngrad;
 
 static std::mutex loaderMutex;
 
 [[gnu::constructor]] static void watchLoader() {
-  pthread_atfork([] { loaderMutex.lock(); }, [] { loaderMutex.unlock(); },
-                 [] { new (&loaderMutex) std::mutex; });
+  holdDuringFork<loaderMutex>();
 }
 
 LoaderLock::LoaderLock() { loaderMutex.lock(); }

@@ -1,6 +1,7 @@
 """Batch normalization over the processes of torch.distributed."""
 
 import copy
+import functools
 from collections.abc import Callable, Mapping
 
 import torch
@@ -128,10 +129,10 @@ class SyncBatchNorm(_Norm):
       bias: whether there is a bias, if there is a weight.
 
     Raises:
-      ValueError: an input of another shape, or not on the CPU where processes
+      ValueError: an input without channels, or not on the CPU where processes
         exchange statistics.
-      RuntimeError: a collective failed, such as a lost process after the
-        timeout of the group.
+      RuntimeError: an input with another number of channels; a collective
+        failed, such as a lost process after the timeout of the group.
     """
 
     def __init__(self, num_features: int, eps: float = 1e-5,
@@ -162,7 +163,7 @@ class SyncBatchNorm(_Norm):
         for vector in (self.weight, self.bias, self.running_mean,
                        self.running_var):
             if vector is not None and vector.numel() != input.size(1):
-                raise ValueError(
+                raise RuntimeError(
                     f"input: expected a shape (N, {vector.numel()}, ...), "
                     f"got {tuple(input.shape)}")
 
@@ -217,9 +218,9 @@ def convert_sync_batchnorm(
 ) -> torch.nn.Module:
     """Replaces every `torch.nn.BatchNorm*` and `torch.nn.SyncBatchNorm`.
 
-    Subclasses that compute what these compute are replaced, too. Those with
-    another `forward`, such as one with an activation, are an error without a
-    factory.
+    Subclasses that compute what these compute are replaced, too, and keep
+    their own check of inputs. Those with another `forward`, such as one with an
+    activation, are an error without a factory.
 
     Args:
       module: is changed, unless it is a batch norm itself.
@@ -248,8 +249,29 @@ def _is_replaced(module) -> bool:
     return isinstance(module, _Norm) and not isinstance(module, SyncBatchNorm)
 
 
+# As type and object have them, whatever a class or its metaclass says.
+_get_bases = type.__dict__["__mro__"].__get__
+_get_names = type.__dict__["__dict__"].__get__
+
+
+def _find(kind: type, name: str):
+    """The attribute of a class, unbound."""
+    for base in _get_bases(kind):
+        if name in _get_names(base):
+            return _get_names(base)[name]
+    return None
+
+
+def _get_state(module) -> dict | None:
+    """The attributes of an object; None: it hides them."""
+    try:
+        return object.__getattribute__(module, "__dict__")
+    except AttributeError:
+        return None
+
+
 def _find_factory(module, factories) -> Factory | None:
-    for each in type(module).__mro__:
+    for each in _get_bases(type(module)):
         if each in factories:
             return factories[each]
     return None
@@ -258,14 +280,23 @@ def _find_factory(module, factories) -> Factory | None:
 def _find_override(module) -> str | None:
     """An attribute by which a batch norm computes something else than
     PyTorch's."""
-    if "forward" in vars(module):
+    state = _get_state(module)
+    if state is None:
+        return "__dict__"
+    if "forward" in state:
         return "forward"
-    forwards = (_Norm.forward, torch.nn.SyncBatchNorm.forward)
-    for name in ("forward", "__call__", "weight", "bias", "running_mean",
-                 "running_var", "num_batches_tracked"):
-        own = getattr(type(module), name, None)
-        is_known = own is getattr(_Norm, name, None)
+    forwards = (_find(_Norm, "forward"),
+                _find(torch.nn.SyncBatchNorm, "forward"))
+    for name in ("forward", "__call__", "_call_impl", "_wrapped_call_impl",
+                 "__getattr__", "__getattribute__", "weight", "bias",
+                 "running_mean", "running_var", "num_batches_tracked"):
+        own = _find(type(module), name)
+        is_known = own is _find(_Norm, name)
         if not is_known and not (name == "forward" and own in forwards):
+            return name
+    # Another default is none; a property is.
+    for name in ("momentum", "eps", "training", "track_running_stats"):
+        if hasattr(_find(type(module), name), "__get__"):
             return name
     return None
 
@@ -285,17 +316,18 @@ def _check_module(module, name: str, factories) -> None:
 
 
 def _convert(module, process_group, factories, converted):
-    if module in converted:
-        return converted[module]
+    if id(module) in converted:
+        return converted[id(module)][1]
     result = module
     if _is_replaced(module):
         factory = _find_factory(module, factories)
         if factory is not None:
-            converted[module] = factory(module,
-                                        _make_sync(module, process_group))
-            return converted[module]
+            result = factory(module, _make_sync(module, process_group))
+            converted[id(module)] = module, result
+            return result
         result = _replace(module, process_group)
-    converted[module] = converted[result] = result
+    # The original stays alive: another module could have its id.
+    converted[id(module)] = converted[id(result)] = module, result
     for name, child in list(result._modules.items()):
         if child is None:
             continue
@@ -305,13 +337,57 @@ def _convert(module, process_group, factories, converted):
     return result
 
 
+def _has_own_check(kind: type) -> bool:
+    base = next(base for base in _get_bases(kind)
+                if "_check_input_dim" in _get_names(base))
+    return not base.__module__.startswith("torch.nn.")
+
+
+@functools.cache
+def _derive(kind: type) -> type:
+    """SyncBatchNorm with the check of inputs of another batch norm, of which it
+    is a subclass as well: the check may use super()."""
+
+    def check(self, input):
+        kind._check_input_dim(self, input)
+        SyncBatchNorm._check_input_dim(self, input)
+
+    def reduce(self, protocol):
+        state = object.__reduce_ex__(self, max(protocol, 2))[2]
+        return _make_derived, (kind,), state
+
+    # type() finds the metaclass.
+    return type("SyncBatchNorm", (SyncBatchNorm, kind), {
+        "_check_input_dim": check,
+        "__reduce_ex__": reduce,
+    })
+
+
+def _make_derived(kind: type) -> SyncBatchNorm:
+    """One without state, such as for pickles."""
+    derived = _derive(kind)
+    return derived.__new__(derived)
+
+
+def _copy_slots(module, result) -> None:
+    """The attributes that are not in __dict__."""
+    for base in _get_bases(type(module)):
+        slots = _get_names(base).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__") and hasattr(module,
+                                                                   name):
+                object.__setattr__(result, name, getattr(module, name))
+
+
 def _replace(module, process_group) -> SyncBatchNorm:
     """A module of another class with all that `module` has."""
-    result = SyncBatchNorm.__new__(SyncBatchNorm)
-    for name, value in vars(module).items():
+    result = (_make_derived(type(module)) if _has_own_check(type(module)) else
+              SyncBatchNorm.__new__(SyncBatchNorm))
+    for name, value in _get_state(module).items():
         # Of parameters, buffers, modules and hooks.
         vars(result)[name] = (copy.copy(value)
                               if isinstance(value, (dict, set)) else value)
+    _copy_slots(module, result)
     result.process_group = process_group
     return result
 

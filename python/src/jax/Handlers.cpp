@@ -501,8 +501,10 @@ BNGRAD_EXPORT XLA_FFI_Error *bngradJaxBackward(XLA_FFI_CallFrame *frame);
 BNGRAD_EXPORT XLA_FFI_Error *bngradJaxReduce(XLA_FFI_CallFrame *frame);
 BNGRAD_EXPORT XLA_FFI_Error *bngradJaxElemt(XLA_FFI_CallFrame *frame);
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    bngradJaxBackward, runBackward,
+// Made when the library is loaded: one that the first call makes, as XLA's
+// macro has it, has a lock that a fork might leave taken.
+
+static auto *const backwardHandler =
     ffi::Ffi::Bind()
         .Ctx<ffi::ThreadPool>()
         .RemainingArgs()
@@ -516,20 +518,30 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(
         .Attr<bool>("has_mask")
         .Attr<bool>("wants_grad_input")
         .Attr<bool>("wants_grad_scale")
-        .Attr<bool>("wants_grad_offset"));
+        .Attr<bool>("wants_grad_offset")
+        .To(runBackward)
+        .release();
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    bngradJaxReduce, runReduce,
+XLA_FFI_Error *bngradJaxBackward(XLA_FFI_CallFrame *frame) {
+  return backwardHandler->Call(frame);
+}
+
+static auto *const reduceHandler =
     ffi::Ffi::Bind()
         .Ctx<ffi::ThreadPool>()
         .RemainingArgs()
         .RemainingRets()
         .Attr<int64_t>("rank")
         .Attr<ffi::Span<const int64_t>>("feature_dims")
-        .Attr<bool>("has_mask"));
+        .Attr<bool>("has_mask")
+        .To(runReduce)
+        .release();
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(
-    bngradJaxElemt, runElemt,
+XLA_FFI_Error *bngradJaxReduce(XLA_FFI_CallFrame *frame) {
+  return reduceHandler->Call(frame);
+}
+
+static auto *const elemtHandler =
     ffi::Ffi::Bind()
         .Ctx<ffi::ThreadPool>()
         .RemainingArgs()
@@ -541,4 +553,10 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(
         .Attr<bool>("has_scale")
         .Attr<bool>("has_mask")
         .Attr<bool>("has_count")
-        .Attr<int64_t>("count"));
+        .Attr<int64_t>("count")
+        .To(runElemt)
+        .release();
+
+XLA_FFI_Error *bngradJaxElemt(XLA_FFI_CallFrame *frame) {
+  return elemtHandler->Call(frame);
+}

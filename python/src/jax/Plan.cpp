@@ -8,6 +8,7 @@
 
 #include "Plan.h"
 
+#include "../../../lib/Runtime/ForkLock.h"
 #include "../ProcessHandle.h"
 #include "Threads.h"
 
@@ -19,6 +20,8 @@
 #include <utility>
 
 using namespace bngrad::jax;
+
+static std::shared_mutex cacheMutex;
 
 namespace {
 /// A problem as numbers.
@@ -77,14 +80,14 @@ struct HashKey {
 /// The plans of earlier calls.
 class Cache {
 public:
-  std::shared_ptr<const Plan> find(const Key &key) {
-    std::shared_lock<std::shared_mutex> lock(mutex);
+  std::shared_ptr<const Plan> find(const Key &key) const {
+    std::shared_lock<std::shared_mutex> lock(cacheMutex);
     auto found = plans.find(key);
     return found == plans.end() ? nullptr : found->second;
   }
 
   void add(const Key &key, const std::shared_ptr<const Plan> &plan) {
-    std::unique_lock<std::shared_mutex> lock(mutex);
+    std::unique_lock<std::shared_mutex> lock(cacheMutex);
     if (plans.size() >= kMostPlans)
       plans.clear();
     plans.emplace(key, plan);
@@ -94,7 +97,6 @@ private:
   /// A plan has some 3 KB. Programs of more shapes make plans again.
   static constexpr size_t kMostPlans = 1024;
 
-  std::shared_mutex mutex;
   std::unordered_map<Key, std::shared_ptr<const Plan>, HashKey> plans;
 };
 
@@ -127,6 +129,15 @@ private:
   bngradTensorDescriptor_t tensors[kNumSlots] = {};
 };
 } // namespace
+
+/// Made when the library is loaded, and never destroyed: threads may call while
+/// the process ends.
+static Cache *cache;
+
+[[gnu::constructor]] static void makeCache() {
+  cache = new Cache;
+  bngrad::holdDuringFork<cacheMutex>();
+}
 
 Plan::~Plan() { bngradDestroyBatchNormBackwardDescriptor(descriptor); }
 
@@ -166,16 +177,15 @@ bngradStatus_t Plan::create(const Problem &problem) {
 
 bngradStatus_t Plan::find(const Problem &problem,
                           std::shared_ptr<const Plan> &plan) {
-  static Cache &cache = *new Cache;
   Key key(problem);
-  if (std::shared_ptr<const Plan> found = cache.find(key)) {
+  if (std::shared_ptr<const Plan> found = cache->find(key)) {
     plan = std::move(found);
     return BNGRAD_SUCCESS;
   }
   auto created = std::make_shared<Plan>(problem.function);
   if (bngradStatus_t status = created->create(problem))
     return status;
-  cache.add(key, created);
+  cache->add(key, created);
   plan = std::move(created);
   return BNGRAD_SUCCESS;
 }

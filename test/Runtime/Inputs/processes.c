@@ -5,6 +5,7 @@
  *   exit           the process may end while another thread compiles
  *   limit N        after N kernels, so many of them are loaded; one that is in use stays
  *   epsilon N      gradients with N epsilons are right, and have one kernel
+ *   narrow N       the same with parameters of bf16
  *   done           functions of an asynchronous call that fails may call the library */
 
 #include "BNGrad/Runtime/Runtime.h"
@@ -24,6 +25,7 @@
 typedef struct {
   bngradHandle_t handle;
   bngradBatchNormBackwardDescriptor_t gradient;
+  int has_bf16_parameters;
 } Plan;
 
 enum { NUM_TYPES = 4, NUM_KERNELS = NUM_TYPES * NUM_TYPES * NUM_TYPES * NUM_TYPES * NUM_TYPES };
@@ -40,6 +42,8 @@ static bngradStatus_t make(int number, double epsilon, Plan *plan) {
   bngradCreateHandle(&plan->handle, BNGRAD_DEVICE_CPU, 0);
   for (int i = 0; i < COUNT; ++i, number /= NUM_TYPES) {
     int is_data = i == DATA || i == GRAD_INPUT;
+    if (i == PARAMETERS)
+      plan->has_bf16_parameters = types[number % NUM_TYPES] == BNGRAD_DTYPE_BF16;
     bngradCreateTensorDescriptor(&t[i], types[number % NUM_TYPES], is_data ? 4 : 2, is_data ? shape : channels, NULL);
   }
   plan->gradient = NULL;
@@ -63,6 +67,12 @@ static bngradStatus_t run(const Plan *plan, Arrays *a, const bngradCompletion_t 
     a->grad_output[i] = a->input[i] = (float)i;
   for (int i = 0; i < 16; ++i)
     a->scale[i] = a->mean[i] = a->variance[i] = 1;
+  for (int i = 0; plan->has_bf16_parameters && i < 16; ++i) {
+    const unsigned short one = 0x3f80;
+    memcpy((char *)a->scale + 2 * i, &one, 2);
+    memcpy((char *)a->mean + 2 * i, &one, 2);
+    memcpy((char *)a->variance + 2 * i, &one, 2);
+  }
   bngradGetBatchNormBackwardWorkspaceSize(plan->gradient, &size);
   void *workspace = malloc(size);
   bngradStatus_t status =
@@ -169,13 +179,13 @@ static int test_limit(int number) {
   return 0;
 }
 
-static int test_epsilon(int number) {
+static int test_epsilon(int number, int types) {
   int loaded = 0, right = 0;
   for (int i = 0; i < number; ++i) {
     Plan plan;
     Arrays a;
     double epsilon = i == 0 ? 0 : 1e-5 * i * i * i;
-    if (!make(0, epsilon, &plan) && !run(&plan, &a, NULL)) {
+    if (!make(types, epsilon, &plan) && !run(&plan, &a, NULL)) {
       /* Of the first channel, whose elements are 4 apart. */
       double sum = 0;
       for (int k = 0; k < 60; k += 4)
@@ -215,7 +225,8 @@ int main(int argc, char **argv) {
          : strcmp(name, "fork") == 0  ? test_fork()
          : strcmp(name, "exit") == 0  ? test_exit(number)
          : strcmp(name, "limit") == 0 ? test_limit(number)
-         : strcmp(name, "epsilon") == 0 ? test_epsilon(number)
+         : strcmp(name, "epsilon") == 0 ? test_epsilon(number, 0)
+         : strcmp(name, "narrow") == 0  ? test_epsilon(number, 2 * NUM_TYPES * NUM_TYPES)
          : strcmp(name, "done") == 0  ? test_done()
                                       : 1;
 }

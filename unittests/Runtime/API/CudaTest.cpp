@@ -91,7 +91,11 @@ static std::vector<Spec> makeCudaSpecs() {
   Spec none = planes;
   none.wants[GradInput] = false;
   none.dataType = BNGRAD_DTYPE_BF16;
-  return {planes, rows, global, apart, none};
+  // epsilon is the op's attribute.
+  Spec narrow = apart;
+  narrow.parameterType = BNGRAD_DTYPE_BF16;
+  narrow.resultType = BNGRAD_DTYPE_F16;
+  return {planes, rows, global, apart, none, narrow};
 }
 
 TEST(Cuda, Emulator) {

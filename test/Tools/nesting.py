@@ -1,0 +1,38 @@
+"""Runs each tool on bytecode of every kind that is nested deeply.
+
+Usage: nesting.py FOLDER
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "Inputs"))
+from deep_bytecode import KINDS, make
+
+LIMIT = 256
+SUBJECTS = {"isolated": "regions", "regions": "regions", "text": "brackets, aliases and operators"}
+
+
+def run(tool: str, bytecode: bytes, *options: str) -> subprocess.CompletedProcess:
+    file = folder / "input.mlirbc"
+    file.write_bytes(bytecode)
+    return subprocess.run([tool, *options, str(file)], capture_output=True, text=True, timeout=60, check=False)
+
+
+folder = Path(sys.argv[1])
+folder.mkdir(parents=True, exist_ok=True)
+opt_options = ("--allow-unregistered-dialect", "-o", "/dev/null")
+for kind in KINDS:
+    subject = SUBJECTS.get(kind, "attributes and types")
+    for tool, options in [("bngrad-opt", opt_options), ("bngrad-opt", (*opt_options, "--split-input-file")),
+                          ("bngrad-runner", ()), ("bngrad-compile", ("-o", str(folder / "out.o")))]:
+        for depth in (LIMIT + 5, 30000) if tool == "bngrad-opt" else (30000,):
+            result = run(tool, make(kind, depth), *options)
+            lines = result.stderr.splitlines()
+            assert result.returncode == 1 and len(lines) == 1, (kind, depth, tool, result)
+            assert lines[0].startswith(f"{tool}: error: ") and lines[0].endswith(
+                f": expected {subject} to be nested at most {LIMIT} deep, got more"), lines
+    if kind != "cycle":
+        result = run("bngrad-opt", make(kind, LIMIT - 5), *opt_options)
+        assert result.returncode == 0 and not result.stderr, (kind, result)
