@@ -289,12 +289,12 @@ TEST(ChooseGpuScheduleTest, BlocksFillTheDevice) {
   EXPECT_EQ(choose(makeLayout(2, 100, 4096))->blockThreads, 512);
   EXPECT_EQ(choose(makeLayout(2, 100, 4092))->blockThreads, 256);
   EXPECT_EQ(choose(makeLayout(2, 133, 4096))->blockThreads, 256);
-  // Clusters of two, while 264 blocks are enough.
-  EXPECT_EQ(choose(makeLayout(407, 67, 32))->clusterBlocks, 2);
-  EXPECT_EQ(choose(makeLayout(407, 66, 32))->clusterBlocks, 4);
-  EXPECT_EQ(choose(makeLayout(407, 32, 32))->clusterBlocks, 4);
-  // 248 blocks in clusters of 8.
-  EXPECT_EQ(choose(makeLayout(407, 31, 32))->clusterBlocks, 8);
+  // Clusters of two, unless 264 blocks have room for one more of four.
+  EXPECT_EQ(choose(makeLayout(407, 66, 32))->clusterBlocks, 2);
+  EXPECT_EQ(choose(makeLayout(407, 65, 32))->clusterBlocks, 4);
+  EXPECT_EQ(choose(makeLayout(407, 31, 32))->clusterBlocks, 4);
+  // 248 blocks in clusters of 8, and one more of these.
+  EXPECT_EQ(choose(makeLayout(407, 30, 32))->clusterBlocks, 8);
 }
 
 TEST(ChooseGpuScheduleTest, JoinedChannelsStayFlat) {

@@ -9,8 +9,28 @@
 #include "CudaTest.h"
 
 namespace {
+/// Each test has a device of its own, since the answers of a device are kept.
 class ClusterSlotsTest : public CudaTest {
 protected:
+  void SetUp() override {
+    static int last = kDevice;
+    CudaTest::SetUp();
+    device = ++last;
+    useDevice({});
+  }
+
+  void useDevice(fake::DeviceInfo info) {
+    fake::setDevice(device, info);
+    fake::setCurrent(fake::createContext(device));
+    fake::takeCalls();
+  }
+
+  std::string onDevice() const {
+    return " on device " + std::to_string(device) + " (NVIDIA Fake): ";
+  }
+
+  int device = 0;
+
   /// The questions to the driver, as `cluster bytes`.
   static Calls takeQuestions() {
     Calls result;
@@ -34,9 +54,12 @@ TEST_F(ClusterSlotsTest, AskedOfTheDriverOnce) {
   }
   EXPECT_EQ(takeQuestions(), (Calls{"2 232448", "8 232448", "8 115712",
                                     "16 232448", "4 45568"}));
+  fake::setCurrent(fake::createContext(device));
+  EXPECT_EQ(bngradCudaGetClusterSlots(2, 1), 66);
+  EXPECT_EQ(takeQuestions(), Calls()) << "another context of the device";
   fake::setCurrent(fake::createContext(kDevice));
   EXPECT_EQ(bngradCudaGetClusterSlots(2, 1), 66);
-  EXPECT_EQ(takeQuestions(), Calls{"2 232448"}) << "a context of its own";
+  EXPECT_EQ(takeQuestions(), Calls{"2 232448"}) << "another device";
 }
 
 TEST_F(ClusterSlotsTest, NothingStaysLoaded) {
@@ -48,8 +71,7 @@ TEST_F(ClusterSlotsTest, NothingStaysLoaded) {
 }
 
 TEST_F(ClusterSlotsTest, DeviceWithoutClusters) {
-  fake::setDevice(kDevice, {8, 9});
-  fake::setCurrent(fake::createContext(kDevice));
+  useDevice({8, 9});
   EXPECT_EQ(bngradCudaGetClusterSlots(2, 1), 0);
   EXPECT_EQ(fake::takeCalls(), Calls());
 }
@@ -62,18 +84,18 @@ TEST_F(ClusterSlotsTest, ClustersThatCannotRun) {
   EXPECT_EQ(bngradCudaGetClusterSlots(16, 1), 0) << "known by now";
 }
 
-TEST_F(ClusterSlotsTest, ErrorsAreNotKept) {
+TEST_F(ClusterSlotsTest, ErrorsAreReportedOnce) {
   fake::fail("cuOccupancyMaxActiveClusters", 700);
   EXPECT_EQ(bngradCudaGetClusterSlots(2, 1), 0);
-  expectError(700, "cuOccupancyMaxActiveClusters on device 1 (NVIDIA Fake): "
-                   "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access "
-                   "was encountered");
+  expectError(700, "cuOccupancyMaxActiveClusters" + onDevice() +
+                       "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory "
+                       "access was encountered");
   fake::succeedAgain();
-  EXPECT_EQ(bngradCudaGetClusterSlots(2, 1), 66);
+  EXPECT_EQ(bngradCudaGetClusterSlots(2, 1), 0);
   fake::fail("cuModuleLoadDataEx", 2);
   EXPECT_EQ(bngradCudaGetClusterSlots(4, 1), 0);
-  expectError(2, "cuModuleLoadDataEx on device 1 (NVIDIA Fake): "
-                 "CUDA_ERROR_OUT_OF_MEMORY (2): out of memory");
+  expectError(2, "cuModuleLoadDataEx" + onDevice() +
+                     "CUDA_ERROR_OUT_OF_MEMORY (2): out of memory");
 }
 
 TEST_F(ClusterSlotsTest, NumbersOutOfRange) {
