@@ -248,6 +248,24 @@ bool mlir::bngrad::hasDeepRegions(StringRef bytecode, unsigned mostNesting) {
       .isDeeperThan(mostNesting);
 }
 
+bool mlir::bngrad::hasExcessEntries(StringRef bytecode) {
+  Bytes sizes(readSections(bytecode).bytes[Section::kAttrTypeOffset]);
+  std::array<uint64_t, 2> declared; // Attributes, and types.
+  for (uint64_t &number : declared)
+    number = sizes.readNumber();
+  for (uint64_t left : declared) {
+    while (left > 0 && !sizes.isExceeded()) {
+      (void)sizes.readNumber(); // The dialect.
+      uint64_t count = sizes.readNumber();
+      if (count > left)
+        return true;
+      sizes.skipNumbers(count);
+      left -= count;
+    }
+  }
+  return false;
+}
+
 void mlir::bngrad::forEachText(StringRef bytecode,
                                function_ref<void(StringRef)> function) {
   Sections sections = readSections(bytecode);

@@ -173,14 +173,20 @@ size_t NestingScanner::find() {
 static LogicalResult verifyNesting(llvm::MemoryBufferRef buffer,
                                    MLIRContext *context) {
   StringRef text = buffer.getBuffer();
-  auto fail = [&](StringRef what, size_t line, size_t column) {
+  auto report = [&](size_t line, size_t column) {
     return emitError(FileLineColLoc::get(context, buffer.getBufferIdentifier(),
-                                         line, column))
+                                         line, column));
+  };
+  auto fail = [&](StringRef what, size_t line, size_t column) {
+    return report(line, column)
            << "expected " << what << " to be nested at most " << kMostNesting
            << " deep, got more";
   };
   constexpr StringLiteral textKinds = "brackets, aliases and operators";
   if (isBytecode(buffer)) {
+    if (hasExcessEntries(text))
+      return report(0, 0) << "expected as many attributes and types in groups "
+                             "of the bytecode as it declares, got more";
     if (hasDeepRegions(text, kMostNesting))
       return fail("regions", 0, 0);
     bool isTooDeep = false;

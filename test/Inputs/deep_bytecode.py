@@ -88,15 +88,15 @@ def module(content: list[bytes], attributes: int | None = None, location: int = 
     return op(0, location, attributes, (), flagged(1, True) + section(IR, region))
 
 
-def write(ops: list[bytes], attributes: list, types: list) -> bytes:
-    """A file; an attribute or type that is a str is one that has only a text."""
+def write(ops: list[bytes], attributes: list, types: list, group_size: int = 1) -> bytes:
+    """A file; an attribute or type that is a str is one that has only a text. Other group sizes than 1 are false."""
     strings = ["builtin", "module", "t", "a", "t.a", "llvm"]
 
     def entries(items: list) -> tuple[bytes, bytes]:
         contents = [item.encode() + b"\0" if isinstance(item, str) else item for item in items]
         # One group of one entry for each: the dialect, the number of entries, and the size.
-        sizes = [number(2 * isinstance(item, OfLlvm)) + number(1) + flagged(len(content), not isinstance(item, str))
-                 for item, content in zip(items, contents)]
+        sizes = [number(2 * isinstance(item, OfLlvm)) + number(group_size) +
+                 flagged(len(content), not isinstance(item, str)) for item, content in zip(items, contents)]
         return b"".join(contents), b"".join(sizes)
 
     data, sizes = zip(entries(attributes), entries(types))
@@ -142,6 +142,8 @@ def make(kind: str, depth: int) -> bytes:
     if kind == "locations":
         attributes += [call_site(0, i) for i in range(depth - 1)]
         return write([module([], location=len(attributes) - 1)], attributes, types)
+    if kind == "excess":  # Not deep: a group of more attributes than there are.
+        return write([module([])], attributes, types, group_size=depth)
     assert kind == "text", kind
     attributes += [string(4), "[" * depth + "]" * depth, dictionary(1, 2)]
     return write([module([], 3)], attributes, types)

@@ -36,3 +36,13 @@ for kind in KINDS:
     if kind != "cycle":
         result = run("bngrad-opt", make(kind, LIMIT - 5), *opt_options)
         assert result.returncode == 0 and not result.stderr, (kind, result)
+
+# MLIR's reader would write beyond its table of attributes.
+for tool, options in [("bngrad-opt", opt_options), ("bngrad-runner", ())]:
+    for size in (2, 100000):
+        result = run(tool, make("excess", size), *options)
+        assert result.returncode == 1 and result.stderr == (
+            f"{tool}: error: {folder / 'input.mlirbc'}: expected as many attributes and types in groups of the bytecode "
+            "as it declares, got more\n"), result
+    result = run(tool, make("excess", 1), *options)
+    assert "groups" not in result.stderr, result
