@@ -19,6 +19,7 @@
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
+using namespace mlir::bngrad;
 
 /// More than programs have. Upstream crashes from some thousands on, with a
 /// stack of 8 MiB.
