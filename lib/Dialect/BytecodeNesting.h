@@ -19,8 +19,8 @@ namespace mlir::bngrad {
 /// the encoding counts, as MLIR's reader stops there as well.
 bool hasDeepRegions(StringRef bytecode, unsigned mostNesting);
 
-/// Whether the bytecode has groups of more attributes or types than it declares,
-/// beyond whose table MLIR's reader would write.
+/// Whether the bytecode has groups of more attributes or types than it
+/// declares, beyond whose table MLIR's reader would write.
 bool hasExcessEntries(StringRef bytecode);
 
 /// Calls the function with each attribute and type that the bytecode has as
