@@ -6,6 +6,7 @@ import statistics
 import time
 
 import data
+import judge
 import kernels
 import machine
 import native
@@ -278,15 +279,15 @@ def summarize(contender, case):
     return result
 
 
-def find_ratios(first, second):
-    """The ratios of warm times in the rounds that both have, or in all if these are few."""
+def find_ratios(first, second, key="warm"):
+    """The ratios of warm or cold times in the rounds that both have, or in all if these are few."""
     mine, other = first.samples, second.samples
     if len(mine.keys() & other.keys()) < FEW_ROUNDS:
         mine, other = mine | first.disturbed, other | second.disturbed
-    return [mine[i].warm / other[i].warm for i in sorted(mine.keys() & other.keys())]
+    return [getattr(mine[i], key) / getattr(other[i], key) for i in sorted(mine.keys() & other.keys())]
 
 
 def ratio(first, second):
-    """Median of the per-round ratios of warm times, or None."""
+    """The ratio of warm times that is printed, plotted and judged, or None without a common round."""
     found = find_ratios(first, second)
-    return statistics.median(found) if found else None
+    return judge.find_median(found) if found else None
