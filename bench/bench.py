@@ -11,6 +11,7 @@ import sys
 import cases
 import compilers.driver
 import data
+import instruction_sets
 import judge
 import kernels
 import limits
@@ -66,10 +67,17 @@ def parse_arguments():
         "--output",
         metavar="BASE",
         type=pathlib.Path,
-        help="where BASE.md, .json and .svg go (default bench/results/cpu; "
-        "build/bench/quick or build/bench/part where not everything is measured; "
-        "of --thresholds bench/results/thresholds, of --ready bench/results/ready, "
-        "of --compilers bench/results/compilers, or compilers-quick or compilers-part)",
+        help="where BASE.md, .json and .svg go (default bench/results/cpu-ISA; "
+        "build/bench/quick-ISA or build/bench/part-ISA where not everything is measured; "
+        "of --thresholds bench/results/thresholds-ISA, of --ready bench/results/ready-ISA, "
+        "of --compilers bench/results/compilers-ISA, or compilers-quick-ISA or compilers-part-ISA)",
+    )
+    parser.add_argument(
+        "--isa",
+        metavar="NAME",
+        default=os.environ.get("BNGRAD_ISA"),
+        help="hold BNGrad and all others to an instruction set, a value of BNGRAD_ISA "
+        "(default: BNGRAD_ISA, or all that the CPU has)",
     )
     parser.add_argument("--tools", required=True, help="folder of bngrad-compile")
     parser.add_argument("--work", required=True, type=pathlib.Path, help="scratch")
@@ -88,13 +96,18 @@ def parse_arguments():
         )
     if arguments.ready and (arguments.check or arguments.quick or arguments.peers or arguments.thresholds):
         parser.error("expected --ready without --assert, --quick, --peers and --thresholds")
+    if arguments.isa:
+        instruction_sets.force(arguments.isa)
+    arguments.described_isa = instruction_sets.describe(arguments.tools)
     if arguments.output is None:
-        arguments.output = choose_output(arguments)
+        stem = instruction_sets.find(arguments.described_isa["isa"]).stem
+        base = choose_output(arguments)
+        arguments.output = base.with_name(f"{base.name}-{stem}")
     return arguments
 
 
 def choose_output(arguments):
-    """Where results go if --output does not say so."""
+    """Where results go if --output does not say so, without the instruction set."""
     results = ROOT / "bench/results"
     if arguments.ready and not arguments.shapes:
         return results / "ready"
@@ -261,7 +274,7 @@ class Bench:
         """Runs all cases; returns the document that report.py writes."""
         arguments = self.arguments
         document = {
-            "machine": machine.describe(ROOT, self.threads),
+            "machine": machine.describe(ROOT, self.threads) | arguments.described_isa,
             "options": {"quick": arguments.quick, "rounds": self.rounds},
             "peers": [
                 {"title": p.title, "version": p.version, "absent": p.absent}

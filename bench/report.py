@@ -2,6 +2,7 @@
 
 import json
 
+import instruction_sets
 import judge
 import limits
 
@@ -55,6 +56,7 @@ def machine_lines(document):
         f" {machine['cpu_model']}, {machine['cores']} cores"
         + (f" under {machine['hypervisor']}" if machine["hypervisor"] else "")
         + f"; {caches}; {machine['os']}; huge pages: {machine['huge_pages']}",
+        f"* {instruction_sets.to_text(machine)}",
         f"* {machine['threads']} threads; {machine['date']}; commit"
         f" {machine['commit']}; load average at the start {machine['load']}",
         f"* bandwidth, two reads and one streaming write: median"
@@ -304,7 +306,7 @@ def finish_plot(figure, handles, document, path):
     figure.text(
         0.5,
         0.005,
-        f"{machine['cpu']}, {machine['threads']} threads, {machine['date']},"
+        f"{machine['cpu']}, {instruction_sets.to_text(machine)}, {machine['threads']} threads, {machine['date']},"
         f" commit {machine['commit']}",
         ha="center",
         fontsize=8,

@@ -376,7 +376,7 @@ def run(arguments, root):
     if not selected:
         raise RuntimeError("expected --shapes to match a case, got none")
     cores = machine.choose_cpus(int(os.environ["OMP_NUM_THREADS"]))
-    document = {"machine": machine.describe(root, len(cores)),
+    document = {"machine": machine.describe(root, len(cores)) | arguments.described_isa,
                 "options": {"quick": arguments.quick, "rounds": arguments.rounds}}
     memory = pathlib.Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="bngrad-", dir=memory if memory.is_dir() else arguments.work) as scratch:
