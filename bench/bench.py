@@ -153,6 +153,7 @@ class Bench:
             arguments.work / "kernels",
             self.threads,
         )
+        self.serial_compiler = kernels.Compiler(arguments.tools, arguments.work / "kernels", 1)
         self.peers = peers.load(arguments.work)
         self.harness = native.Harness(arguments.work, machine.last_level_cache())
         self.harness.initialize()
@@ -188,8 +189,15 @@ class Bench:
         """Summaries by name, ratios by (first, second), and verdicts on limits."""
         by_name = {c.name: c for c in contenders}
 
+        def find(name):
+            """A contender of that name, or None."""
+            if name != "floor":
+                return by_name.get(name)
+            walk, cached = by_name.get("walk"), by_name.get("bngrad-cached")
+            return measure.floor_of(walk, cached, case, self.threads) if walk and cached else None
+
         def find_ratios(limit):
-            first, second = by_name.get(limit.first), by_name.get(limit.second)
+            first, second = find(limit.first), find(limit.second)
             return measure.find_ratios(first, second) if first and second else []
 
         def find_verdicts():
@@ -205,13 +213,12 @@ class Bench:
                 1e-9 * (s.bandwidth_before + s.bandwidth_after) / 2
                 for s in contender.samples.values()
             ]
-        results = {c.name: measure.summarize(c, case) for c in contenders}
+        results = {c.name: measure.summarize(c, c.own_case or case) for c in contenders}
         ratios = {}
         for first, second in pairs:
-            if first in by_name and second in by_name:
-                value = measure.ratio(by_name[first], by_name[second])
-                if value is not None:
-                    ratios[first, second] = value
+            found = find(first), find(second)
+            if all(found) and (value := measure.ratio(*found)) is not None:
+                ratios[first, second] = value
         if case.is_large and (of_hand := find_ratios(limits.HAND_MEAN)):
             self.hand_ratios.append(of_hand)
         self.unmeasured += [f"{case.name}, {limit.name}" for limit in found_limits if not find_ratios(limit)]
@@ -230,10 +237,13 @@ class Bench:
             if re.search(self.arguments.peers, peer.name):
                 contenders += measure.peer_contenders(peer, problem, walk)
         self.verify(case, contenders)
+        if case.is_large:
+            contenders.append(measure.cached_contender(
+                self.harness, self.serial_compiler, self.store, case, contenders[0].schedule))
         pairs = [(name, "bngrad") for name in limits.PEERS + ("torch-default",)]
         pairs += [("bngrad", "hand"), ("bngrad", "hand-bare"), ("bngrad-dynamic", "bngrad")]
         pairs += [("bngrad-strided", "bngrad-dynamic")]
-        pairs += [("bngrad", "walk"), ("bngrad-twin", "bngrad")]
+        pairs += [("bngrad", "walk"), ("bngrad", "floor"), ("bngrad-twin", "bngrad")]
         results, ratios, verdicts = self.measure(
             case, contenders, pairs, limits.find(case) + limits.TWINS)
         destroy(contenders)

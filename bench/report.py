@@ -83,7 +83,7 @@ def _case_table(cases, tensors):
         "onednn-debian",
     ]
     head = ["shape"] + [TITLES[name] for name in names]
-    head += ["BNGrad / walked floor", "cold", "best peer / BNGrad", "by hand / BNGrad", "`?`", "strided", "limits"]
+    head += ["BNGrad / walked floor", "BNGrad / floor", "cold", "best peer / BNGrad", "by hand / BNGrad", "`?`", "strided", "limits"]
     rows = [head, ["---"] * len(head)]
     for case in cases:
         results, ratios = case["results"], case["ratios"]
@@ -98,6 +98,7 @@ def _case_table(cases, tensors):
             + [_cell(results.get(name), tensors) for name in names]
             + [
                 _times(ratios.get("bngrad/walk")),
+                _times(ratios.get("bngrad/floor")),
                 _times(own.get(f"cold_over_floor{tensors}")),
                 _times(min(factors, default=None)),
                 _times(find_ratio(case, "hand", "bngrad")),
@@ -276,8 +277,8 @@ def plot(document, path):
                     zorder=3 if name == "bngrad" else 2,
                 )
         for row, case in enumerate(part):
-            if floor := place(case, "walk", tensors):
-                limit = limits.WALK[case["type"]] * floor
+            if floor := place(case, "floor", tensors):
+                limit = limits.FLOOR[case["type"]] * floor
                 axis.plot([limit] * 2, [row - 0.4, row + 0.4], color="#2ca02c")
         axis.axvline(1, color="gray", linewidth=1)
         axis.set_xscale("log")
