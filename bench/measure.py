@@ -37,6 +37,9 @@ SHORT_WINDOW = 400e-6
 DEFAULT_L2 = 1 << 20
 # Bytes of a row of `tiles`, as in native/Walk.cpp.
 TILE_BYTES = 4096
+# Of NHWC in the cache: more than BNGrad keeps sums in registers for, and so few that there are several hundred rows, beside
+# which the work of the channels is little and from which on chains are longer (docs/numerics.md, section 4).
+MOST_CACHED_CHANNELS = 160
 
 
 class Contender:
@@ -101,10 +104,12 @@ def bngrad_contender(harness, compiler, store, case, variant, schedule=""):
 
 
 def shrink(case, cache_bytes):
-    """A case with the same rows or channels whose three tensors take half of a cache."""
+    """A case with the rows of `case`, or with its channels if they are not many, whose three tensors take half of a
+    cache."""
     most = cache_bytes // 2 // (3 * case.tensor_bytes // case.elements)
     if case.layout == "nhwc":
-        return cases.Case((min(case.sizes[0] * case.row, max(1, most // case.channels)), case.channels), "nhwc", case.type)
+        channels = min(case.channels, MOST_CACHED_CHANNELS)
+        return cases.Case((min(case.sizes[0] * case.row, most // channels), channels), "nhwc", case.type)
     row = min(case.row, most)
     # As many channels as a tile of short rows has.
     channels = min(case.channels, max(1, TILE_BYTES * case.elements // case.tensor_bytes // row))

@@ -100,7 +100,7 @@ template <bool kPrefetch> static void prefetch(const void *address) {
 /// Terms of a chain for channels of `count` elements, as in docs/numerics.md,
 /// section 4.
 inline int64_t chainLength(double count) {
-  return count >= 4096 ? 32 : count >= 1024 ? 16 : 8;
+  return count >= 4096 ? 32 : count >= 256 ? 16 : 8;
 }
 
 /// A sum of chains, with its rounding error.

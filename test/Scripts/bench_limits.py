@@ -109,4 +109,4 @@ print("floor", *(sample.warm for sample in measure.floor_of(walk, cached, CASE, 
 large = [case for case in cases.select("") if case.is_large]
 small = [measure.shrink(case, 1 << 20) for case in large]
 print("in cache", all(1 << 17 < 3 * case.tensor_bytes <= 1 << 19 for case in small), "channels and rows kept",
-      all(case.channels == of.channels if of.layout == "nhwc" else case.row in (of.row, case.elements) for case, of in zip(small, large)))
+      all(case.channels == min(of.channels, 160) if of.layout == "nhwc" else case.row in (of.row, case.elements) for case, of in zip(small, large)))
