@@ -11,6 +11,7 @@ import sys
 import cases
 import compilers.driver
 import data
+import instruction_sets
 import judge
 import kernels
 import limits
@@ -66,10 +67,17 @@ def parse_arguments():
         "--output",
         metavar="BASE",
         type=pathlib.Path,
-        help="where BASE.md, .json and .svg go (default bench/results/cpu; "
-        "build/bench/quick or build/bench/part where not everything is measured; "
-        "of --thresholds bench/results/thresholds, of --ready bench/results/ready, "
-        "of --compilers bench/results/compilers, or compilers-quick or compilers-part)",
+        help="where BASE.md, .json and .svg go (default bench/results/cpu-ISA; "
+        "build/bench/quick-ISA or build/bench/part-ISA where not everything is measured; "
+        "of --thresholds bench/results/thresholds-ISA, of --ready bench/results/ready-ISA, "
+        "of --compilers bench/results/compilers-ISA, or compilers-quick-ISA or compilers-part-ISA)",
+    )
+    parser.add_argument(
+        "--isa",
+        metavar="NAME",
+        default=os.environ.get("BNGRAD_ISA"),
+        help="hold BNGrad and all others to an instruction set, a value of BNGRAD_ISA "
+        "(default: BNGRAD_ISA, or all that the CPU has)",
     )
     parser.add_argument("--tools", required=True, help="folder of bngrad-compile")
     parser.add_argument("--work", required=True, type=pathlib.Path, help="scratch")
@@ -88,13 +96,18 @@ def parse_arguments():
         )
     if arguments.ready and (arguments.check or arguments.quick or arguments.peers or arguments.thresholds):
         parser.error("expected --ready without --assert, --quick, --peers and --thresholds")
+    if arguments.isa:
+        instruction_sets.force(arguments.isa)
+    arguments.described_isa = instruction_sets.describe(arguments.tools)
     if arguments.output is None:
-        arguments.output = choose_output(arguments)
+        stem = instruction_sets.find(arguments.described_isa["isa"]).stem
+        base = choose_output(arguments)
+        arguments.output = base.with_name(f"{base.name}-{stem}")
     return arguments
 
 
 def choose_output(arguments):
-    """Where results go if --output does not say so."""
+    """Where results go if --output does not say so, without the instruction set."""
     results = ROOT / "bench/results"
     if arguments.ready and not arguments.shapes:
         return results / "ready"
@@ -140,6 +153,7 @@ class Bench:
             arguments.work / "kernels",
             self.threads,
         )
+        self.serial_compiler = kernels.Compiler(arguments.tools, arguments.work / "kernels", 1)
         self.peers = peers.load(arguments.work)
         self.harness = native.Harness(arguments.work, machine.last_level_cache())
         self.harness.initialize()
@@ -175,8 +189,15 @@ class Bench:
         """Summaries by name, ratios by (first, second), and verdicts on limits."""
         by_name = {c.name: c for c in contenders}
 
+        def find(name):
+            """A contender of that name, or None."""
+            if name != "floor":
+                return by_name.get(name)
+            walk, cached = by_name.get("walk"), by_name.get("bngrad-cached")
+            return measure.floor_of(walk, cached, case, self.threads) if walk and cached else None
+
         def find_ratios(limit):
-            first, second = by_name.get(limit.first), by_name.get(limit.second)
+            first, second = find(limit.first), find(limit.second)
             return measure.find_ratios(first, second) if first and second else []
 
         def find_verdicts():
@@ -192,13 +213,12 @@ class Bench:
                 1e-9 * (s.bandwidth_before + s.bandwidth_after) / 2
                 for s in contender.samples.values()
             ]
-        results = {c.name: measure.summarize(c, case) for c in contenders}
+        results = {c.name: measure.summarize(c, c.own_case or case) for c in contenders}
         ratios = {}
         for first, second in pairs:
-            if first in by_name and second in by_name:
-                value = measure.ratio(by_name[first], by_name[second])
-                if value is not None:
-                    ratios[first, second] = value
+            found = find(first), find(second)
+            if all(found) and (value := measure.ratio(*found)) is not None:
+                ratios[first, second] = value
         if case.is_large and (of_hand := find_ratios(limits.HAND_MEAN)):
             self.hand_ratios.append(of_hand)
         self.unmeasured += [f"{case.name}, {limit.name}" for limit in found_limits if not find_ratios(limit)]
@@ -217,10 +237,13 @@ class Bench:
             if re.search(self.arguments.peers, peer.name):
                 contenders += measure.peer_contenders(peer, problem, walk)
         self.verify(case, contenders)
+        if case.is_large:
+            contenders.append(measure.cached_contender(
+                self.harness, self.serial_compiler, self.store, case, contenders[0].schedule))
         pairs = [(name, "bngrad") for name in limits.PEERS + ("torch-default",)]
         pairs += [("bngrad", "hand"), ("bngrad", "hand-bare"), ("bngrad-dynamic", "bngrad")]
         pairs += [("bngrad-strided", "bngrad-dynamic")]
-        pairs += [("bngrad", "walk"), ("bngrad-twin", "bngrad")]
+        pairs += [("bngrad", "walk"), ("bngrad", "floor"), ("bngrad-twin", "bngrad")]
         results, ratios, verdicts = self.measure(
             case, contenders, pairs, limits.find(case) + limits.TWINS)
         destroy(contenders)
@@ -261,7 +284,7 @@ class Bench:
         """Runs all cases; returns the document that report.py writes."""
         arguments = self.arguments
         document = {
-            "machine": machine.describe(ROOT, self.threads),
+            "machine": machine.describe(ROOT, self.threads) | arguments.described_isa,
             "options": {"quick": arguments.quick, "rounds": self.rounds},
             "peers": [
                 {"title": p.title, "version": p.version, "absent": p.absent}

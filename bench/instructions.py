@@ -22,38 +22,28 @@ import subprocess
 import sys
 import tempfile
 
+import instruction_sets
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LLVM = pathlib.Path("/usr/lib/llvm-22/bin")
 # Counts that grow by less are no failure: LLVM's releases differ.
 SLACK = 0.1
 
 
-@dataclasses.dataclass(frozen=True)
-class Isa:
-    """An instruction set: options of bngrad-compile and of LLVM's tools, and the CPU of llvm-mca."""
-
-    name: str
-    cpu: str
-    model: str
-    attributes: str = ""
-    triple: str = ""
-
-    def options(self, dashes):
-        options = [f"{dashes}mcpu={self.cpu}"]
-        if self.attributes:
-            options.append(f"{dashes}mattr={self.attributes}")
-        if self.triple:
-            options.append(f"{dashes}mtriple={self.triple}")
-        return options
+# Those of x86-64 from the oldest on, then those of other architectures.
+ISAS = sorted(reversed(instruction_sets.ALL), key=lambda isa: isa.triple)
 
 
-ISAS = (
-    Isa("v2", "x86-64-v2", "nehalem"),
-    Isa("v3", "x86-64-v3", "znver3"),
-    Isa("v4", "x86-64-v4", "skylake-avx512"),
-    Isa("v4+bf16", "x86-64-v4", "znver4", attributes="+avx512bf16"),
-    Isa("NEON", "generic", "neoverse-n1", triple="aarch64-linux-gnu"),
-)
+def list_options(isa, dashes):
+    """Options of bngrad-compile and of LLVM's tools."""
+    options = [f"{dashes}mcpu={isa.cpu}"]
+    if isa.attributes:
+        options.append(f"{dashes}mattr={isa.attributes}")
+    if isa.triple:
+        options.append(f"{dashes}mtriple={isa.triple}")
+    return options
+
+
 # The loops over data of each layout: sizes, channels, feature dim.
 LAYOUTS = {
     "channels": ("16x128x28x28", "128", 1),
@@ -335,9 +325,9 @@ def count(case, isa, tools, with_cycles):
         path = pathlib.Path(folder, "gradient")
         source, ir, named, assembly = map(path.with_suffix, (".mlir", ".ll", ".named.ll", ".s"))
         source.write_text(case.text())
-        run([tools / "bngrad-compile", source, "--packed", "--threads=1", *isa.options("--"), "-o", ir])
+        run([tools / "bngrad-compile", source, "--packed", "--threads=1", *list_options(isa, "--"), "-o", ir])
         run([LLVM / "opt", "-S", "-passes=instnamer", ir, "-o", named])
-        run([LLVM / "llc", "-O3", *isa.options("-"), named, "-o", assembly])
+        run([LLVM / "llc", "-O3", *list_options(isa, "-"), named, "-o", assembly])
         functions, loops = parse_functions(named.read_text()), parse_loops(assembly.read_text())
     function = functions["gradient_packed"].find_body(functions)
     found = {}
@@ -354,9 +344,9 @@ def count(case, isa, tools, with_cycles):
         elements, instructions = max(((elements, lines) for elements, lines in candidates if elements == most),
                                      key=lambda candidate: len(candidate[1]))
         cycles = calculate_cycles(isa, instructions) / elements if with_cycles else None
-        counts.append(Count(case.name, loop, isa.name, len(instructions) / elements, cycles))
+        counts.append(Count(case.name, loop, isa.title, len(instructions) / elements, cycles))
     if not counts:
-        sys.exit(f"instructions.py: error: {case.name}, {isa.name}: expected a loop that reads grad_output, got none")
+        sys.exit(f"instructions.py: error: {case.name}, {isa.title}: expected a loop that reads grad_output, got none")
     return counts
 
 
@@ -424,7 +414,7 @@ def main():
     parser.add_argument("--write", action="store_true", help="write --limits")
     options = parser.parse_args()
     counts = [each for case in CASES if re.search(options.case, case.name)
-              for isa in ISAS if re.search(options.isa, isa.name)
+              for isa in ISAS if re.search(options.isa, isa.title)
               for each in count(case, isa, options.tools, options.mca)]
     if options.limits and options.write:
         lines = [f"{each.case} | {each.loop} | {each.isa} | {each.instructions:.2f}\n" for each in counts]

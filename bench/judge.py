@@ -48,11 +48,17 @@ class Verdict:
                 f" limit {self.most:.2f}, {self.state}")
 
 
+def find_median(ratios, axis=None):
+    """The ratio of two contenders: the median of the ratios of the rounds. Of an even number, it is the geometric mean
+    of the middle two, so that the reciprocal is the ratio of the contenders the other way round."""
+    return numpy.exp(numpy.median(numpy.log(ratios), axis=axis))
+
+
 def _draw_medians(samples, generator):
     """Medians of `samples` drawn again with replacement, RESAMPLES times."""
     samples = numpy.asarray(samples, float)
     picked = generator.integers(0, len(samples), (RESAMPLES, len(samples)))
-    return numpy.median(samples[picked], axis=1)
+    return find_median(samples[picked], axis=1)
 
 
 def _find_bounds(drawn):
@@ -68,7 +74,7 @@ def _make_generator(key):
 
 def find_interval(samples, key=""):
     """The median of `samples`, and the bounds of its interval by the bootstrap."""
-    return float(numpy.median(samples)), *_find_bounds(_draw_medians(samples, _make_generator(key)))
+    return float(find_median(samples)), *_find_bounds(_draw_medians(samples, _make_generator(key)))
 
 
 def judge(limit, samples):
@@ -88,7 +94,7 @@ def judge_mean(limit, samples_of_cases):
     """The verdict on the geometric mean of the medians of several cases."""
     generator = _make_generator(limit.name)
     drawn = [numpy.log(_draw_medians(samples, generator)) for samples in samples_of_cases]
-    value = numpy.exp(numpy.mean([numpy.log(numpy.median(samples)) for samples in samples_of_cases]))
+    value = numpy.exp(numpy.mean([numpy.log(find_median(samples)) for samples in samples_of_cases]))
     return _decide(limit, float(value), *_find_bounds(numpy.exp(numpy.mean(drawn, axis=0))))
 
 

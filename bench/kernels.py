@@ -2,6 +2,7 @@
 
 import ctypes
 import hashlib
+import os
 import pathlib
 import re
 import subprocess
@@ -144,7 +145,8 @@ class Compiler:
         if not self.key:
             raise CompileError("no bngrad-compile in " + self.opt.parent.name)
         text = write(case, variant)
-        digest = hashlib.sha256(f"{self.key} {self.threads} {schedule}\n{text}".encode()).hexdigest()[:24]
+        isa = os.environ.get("BNGRAD_ISA", "")
+        digest = hashlib.sha256(f"{self.key} {isa} {self.threads} {schedule}\n{text}".encode()).hexdigest()[:24]
         base = self.folder / digest
         shared = base.with_suffix(".so")
         if not shared.exists():

@@ -2,10 +2,13 @@
 
 import ctypes
 import math
+import re
 import statistics
 import time
 
+import cases
 import data
+import judge
 import kernels
 import machine
 import native
@@ -30,6 +33,13 @@ FEW_ROUNDS = 5
 MOST_ROUNDS = 4
 # Duration of the repeated calls of the fastest contender, in seconds.
 SHORT_WINDOW = 400e-6
+# Of the second-level cache, if it is unknown.
+DEFAULT_L2 = 1 << 20
+# Bytes of a row of `tiles`, as in native/Walk.cpp.
+TILE_BYTES = 4096
+# Of NHWC in the cache: more than BNGrad keeps sums in registers for, and so few that there are several hundred rows, beside
+# which the work of the channels is little and from which on chains are longer (docs/numerics.md, section 4).
+MOST_CACHED_CHANNELS = 160
 
 
 class Contender:
@@ -44,6 +54,8 @@ class Contender:
         self.error = None
         self.schedule = ""
         self.calls = 1
+        # Of a contender with data of its own, whose time is not compared with that of others: its case.
+        self.own_case = None
         # Round number to native.Sample.
         self.samples = {}
         self.disturbed = {}
@@ -89,6 +101,42 @@ def bngrad_contender(harness, compiler, store, case, variant, schedule=""):
     contender.run = harness.address("harnessCallFunction")
     contender.state = ctypes.addressof(state)
     return contender
+
+
+def shrink(case, cache_bytes):
+    """A case with the rows of `case`, or with its channels if they are not many, whose three tensors take half of a
+    cache."""
+    most = cache_bytes // 2 // (3 * case.tensor_bytes // case.elements)
+    if case.layout == "nhwc":
+        channels = min(case.channels, MOST_CACHED_CHANNELS)
+        return cases.Case((min(case.sizes[0] * case.row, most // channels), channels), "nhwc", case.type)
+    row = min(case.row, most)
+    # As many channels as a tile of short rows has.
+    channels = min(case.channels, max(1, TILE_BYTES * case.elements // case.tensor_bytes // row))
+    return cases.Case((min(case.sizes[0], max(1, most // (channels * row))), channels, row), "nchw", case.type)
+
+
+def cached_contender(harness, compiler, store, case, schedule):
+    """`bngrad-cached`: the loops of BNGrad's `schedule` of a case over data in the second-level cache of a core. It is a
+    serial kernel, because in so short a time threads that start would count."""
+    small = shrink(case, machine.caches().get("L2", DEFAULT_L2))
+    serial = re.sub(r"threads = \d+", "threads = 1", f"#bngrad.schedule<{schedule}>")
+    contender = bngrad_contender(harness, compiler, store, small, "static", serial)
+    contender.name, contender.own_case = "bngrad-cached", small
+    return contender
+
+
+def floor_of(walk, cached, case, threads):
+    """A contender whose times are the larger ones of the walked floor and of `cached` for the elements of a thread, in the
+    rounds that both have."""
+    floor, scale = Contender("floor"), case.elements / threads / cached.own_case.elements
+    for kind in ("samples", "disturbed"):
+        ours, theirs = getattr(walk, kind), getattr(cached, kind)
+        for number in ours.keys() & theirs.keys():
+            sample = native.Sample.from_buffer_copy(ours[number])
+            sample.warm = max(sample.warm, theirs[number].warm * scale)
+            getattr(floor, kind)[number] = sample
+    return floor
 
 
 def problem_of(store, case, threads):
@@ -193,9 +241,9 @@ def run_rounds(harness, contenders, rounds, is_decided=lambda: True):
     requested = rounds
     active = [c for c in contenders if c.run and not c.error]
     # Calls warm the caches, so all contenders have the same number of calls.
-    calls = max(map(_calls, active), default=1)
+    calls = max((_calls(c) for c in active if not c.own_case), default=1)
     for contender in active:
-        contender.calls = calls
+        contender.calls = _calls(contender) if contender.own_case else calls
     number, wait, waited = 0, WAIT, 0
     while active and number < rounds * PATIENCE:
         # Every contender follows every other one equally often.
@@ -225,8 +273,8 @@ def run_rounds(harness, contenders, rounds, is_decided=lambda: True):
             waited += wait
             wait *= 2
         if number == SLOW_ROUNDS:
-            fastest = min(_median_warm(c) for c in active)
-            active = [c for c in active if _median_warm(c) < SLOW_FACTOR * fastest]
+            fastest = min(_median_warm(c) for c in active if not c.own_case)
+            active = [c for c in active if c.own_case or _median_warm(c) < SLOW_FACTOR * fastest]
         if all(len(c.samples) >= rounds for c in active):
             if is_decided() or rounds >= MOST_ROUNDS * requested:
                 break
@@ -278,15 +326,15 @@ def summarize(contender, case):
     return result
 
 
-def find_ratios(first, second):
-    """The ratios of warm times in the rounds that both have, or in all if these are few."""
+def find_ratios(first, second, key="warm"):
+    """The ratios of warm or cold times in the rounds that both have, or in all if these are few."""
     mine, other = first.samples, second.samples
     if len(mine.keys() & other.keys()) < FEW_ROUNDS:
         mine, other = mine | first.disturbed, other | second.disturbed
-    return [mine[i].warm / other[i].warm for i in sorted(mine.keys() & other.keys())]
+    return [getattr(mine[i], key) / getattr(other[i], key) for i in sorted(mine.keys() & other.keys())]
 
 
 def ratio(first, second):
-    """Median of the per-round ratios of warm times, or None."""
+    """The ratio of warm times that is printed, plotted and judged, or None without a common round."""
     found = find_ratios(first, second)
-    return statistics.median(found) if found else None
+    return judge.find_median(found) if found else None

@@ -6,6 +6,8 @@ import subprocess
 
 import numpy
 
+import instruction_sets
+
 HERE = pathlib.Path(__file__).resolve().parent / "native"
 
 
@@ -100,15 +102,21 @@ def describe(address, sizes, strides):
     return result
 
 
+def library_path(folder, name):
+    """Where a library for the instruction set in use is built."""
+    chosen = instruction_sets.forced()
+    return pathlib.Path(folder) / f"libbench_{name}{'-' + chosen.stem if chosen else ''}.so"
+
+
 def build(source, output, *flags):
-    """Compiles one file of native/ unless `output` is newer. Raises one-line errors."""
+    """Compiles one file of native/ unless `output` is newer; a one-line error, or None."""
     source = HERE / source
     newest = max(path.stat().st_mtime for path in (source, *HERE.glob("*.h")))
     output = pathlib.Path(output)
     if output.exists() and output.stat().st_mtime > newest:
         return None
     done = subprocess.run(
-        ["clang++-22", "-O3", "-march=native", "-fPIC", "-shared", source, "-o", output]
+        ["clang++-22", "-O3", *instruction_sets.clang_flags(), "-fPIC", "-shared", source, "-o", output]
         + list(flags),
         capture_output=True,
         text=True,
@@ -133,7 +141,7 @@ class Harness:
     """native/Harness.cpp; seconds and bytes per second."""
 
     def __init__(self, folder, cache_bytes):
-        path = pathlib.Path(folder) / "libbench_harness.so"
+        path = library_path(folder, "harness")
         error = build("Harness.cpp", path, "-std=c++17", "-fopenmp=libomp")
         if error:
             raise RuntimeError("Harness.cpp " + error)
@@ -175,7 +183,7 @@ class Turn:
     """native/Turn.cpp; bytes per second."""
 
     def __init__(self, folder):
-        self.path = pathlib.Path(folder) / "libbench_turn.so"
+        self.path = library_path(folder, "turn")
 
     def build(self):
         if error := build("Turn.cpp", self.path, "-std=c++17", "-pthread"):

@@ -47,7 +47,7 @@ class Peer:
 
 def _build(peer, folder, source, flags):
     # Peers may share a source file: one output each.
-    path = pathlib.Path(folder) / f"libbench_{peer.name}.so"
+    path = native.library_path(folder, peer.name)
     peer.absent = native.build(source, path, *flags)
     if not peer.absent:
         peer.load(path)

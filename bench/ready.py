@@ -9,6 +9,7 @@ import statistics
 
 import cases
 import data
+import instruction_sets
 import kernels
 import machine
 import measure
@@ -67,7 +68,7 @@ def text(ratio):
 
 def run(arguments, root):
     """Measures, and writes a table to the output that `arguments` name."""
-    described = machine.describe(root, os.environ["OMP_NUM_THREADS"])
+    described = machine.describe(root, os.environ["OMP_NUM_THREADS"]) | arguments.described_isa
     ready = Ready(arguments)
     rows = []
     for case in ready.selected:
@@ -84,8 +85,8 @@ def run(arguments, root):
         "",
         f"Warm calls of the C library beside a kernel compiled for the shape, medians of {ready.rounds}",
         "rounds in which they take turns, and medians of the rounds' ratios. The twin is the",
-        f"static kernel once more: noise. {described['cpu']}, {described['threads']} threads, commit",
-        f"`{described['commit']}`. `scripts/bench.sh --ready` repeats it.",
+        f"static kernel once more: noise. {described['cpu']}, {instruction_sets.to_text(described)},",
+        f"{described['threads']} threads, commit `{described['commit']}`. `scripts/bench.sh --ready` repeats it.",
         "",
         f"Geometric mean of ready / static: {statistics.geometric_mean(ratios):.3f}. "
         f"Greatest of a large shape: {max((row[4] for row in large), default=0):.2f}, of a twin: "

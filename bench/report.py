@@ -2,6 +2,7 @@
 
 import json
 
+import instruction_sets
 import judge
 import limits
 
@@ -55,6 +56,7 @@ def machine_lines(document):
         f" {machine['cpu_model']}, {machine['cores']} cores"
         + (f" under {machine['hypervisor']}" if machine["hypervisor"] else "")
         + f"; {caches}; {machine['os']}; huge pages: {machine['huge_pages']}",
+        f"* {instruction_sets.to_text(machine)}",
         f"* {machine['threads']} threads; {machine['date']}; commit"
         f" {machine['commit']}; load average at the start {machine['load']}",
         f"* bandwidth, two reads and one streaming write: median"
@@ -81,7 +83,7 @@ def _case_table(cases, tensors):
         "onednn-debian",
     ]
     head = ["shape"] + [TITLES[name] for name in names]
-    head += ["BNGrad / walked floor", "cold", "best peer / BNGrad", "by hand / BNGrad", "`?`", "strided", "limits"]
+    head += ["BNGrad / walked floor", "BNGrad / floor", "cold", "best peer / BNGrad", "by hand / BNGrad", "`?`", "strided", "limits"]
     rows = [head, ["---"] * len(head)]
     for case in cases:
         results, ratios = case["results"], case["ratios"]
@@ -91,15 +93,15 @@ def _case_table(cases, tensors):
             for peer in limits.PEERS
             if f"{peer}/bngrad" in ratios
         ]
-        hand = ratios.get("bngrad/hand")
         rows.append(
             [case["sizes"]]
             + [_cell(results.get(name), tensors) for name in names]
             + [
                 _times(ratios.get("bngrad/walk")),
+                _times(ratios.get("bngrad/floor")),
                 _times(own.get(f"cold_over_floor{tensors}")),
                 _times(min(factors, default=None)),
-                _times(1 / hand if hand else None),
+                _times(find_ratio(case, "hand", "bngrad")),
                 _times(ratios.get("bngrad-dynamic/bngrad")),
                 _times(ratios.get("bngrad-strided/bngrad-dynamic")),
                 _state_of(case),
@@ -213,6 +215,22 @@ def markdown(document):
     return "\n".join(lines) + "\n"
 
 
+def find_ratio(case, first, second):
+    """The ratio of two contenders, whichever way round it was kept, or None."""
+    ratios = case["ratios"]
+    if f"{first}/{second}" in ratios:
+        return ratios[f"{first}/{second}"]
+    return 1 / ratios[f"{second}/{first}"] if f"{second}/{first}" in ratios else None
+
+
+def place(case, name, tensors):
+    """Where a contender stands in the plot, or None: BNGrad at its time over the floor, and the others beside it by the
+    ratios of the table."""
+    own = case["results"].get("bngrad", {}).get(f"warm_over_floor{tensors}")
+    ratio = 1 if name == "bngrad" else find_ratio(case, name, "bngrad")
+    return own * ratio if own and ratio else None
+
+
 def plot(document, path):
     """A plot of times over the floor, with a row per shape and a colour per library."""
     import matplotlib
@@ -245,9 +263,9 @@ def plot(document, path):
     for axis, (title, tensors, part) in zip(axes.flat, panels):
         for name, color in COLORS.items():
             points = [
-                (case["results"][name][f"warm_over_floor{tensors}"], row)
+                (where, row)
                 for row, case in enumerate(part)
-                if "warm_us" in case["results"].get(name, {})
+                if (where := place(case, name, tensors))
             ]
             if points:
                 axis.plot(
@@ -259,9 +277,8 @@ def plot(document, path):
                     zorder=3 if name == "bngrad" else 2,
                 )
         for row, case in enumerate(part):
-            walk = case["results"].get("walk", {})
-            if "warm_us" in walk:
-                limit = limits.WALK[case["type"]] * walk[f"warm_over_floor{tensors}"]
+            if floor := place(case, "floor", tensors):
+                limit = limits.FLOOR[case["type"]] * floor
                 axis.plot([limit] * 2, [row - 0.4, row + 0.4], color="#2ca02c")
         axis.axvline(1, color="gray", linewidth=1)
         axis.set_xscale("log")
@@ -290,7 +307,7 @@ def finish_plot(figure, handles, document, path):
     figure.text(
         0.5,
         0.005,
-        f"{machine['cpu']}, {machine['threads']} threads, {machine['date']},"
+        f"{machine['cpu']}, {instruction_sets.to_text(machine)}, {machine['threads']} threads, {machine['date']},"
         f" commit {machine['commit']}",
         ha="center",
         fontsize=8,

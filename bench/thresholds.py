@@ -10,6 +10,7 @@ import re
 
 import cases
 import data
+import instruction_sets
 import kernels
 import machine
 import measure
@@ -157,13 +158,13 @@ class Thresholds:
 
 def run(arguments, root):
     """Measures, and writes the tables to the output that `arguments` name."""
-    described = machine.describe(root, os.environ["OMP_NUM_THREADS"])
+    described = machine.describe(root, os.environ["OMP_NUM_THREADS"]) | arguments.described_isa
     lines = [
         "# Limits of the CPU's schedules, measured",
         "",
         f"Warm times, medians of {ROUNDS} rounds in which the schedules take turns, and",
-        f"medians of the rounds' ratios. {described['cpu']}, {described['threads']} threads,",
-        f"commit `{described['commit']}`. `scripts/bench.sh --thresholds` repeats it. A limit is",
+        f"medians of the rounds' ratios. {described['cpu']}, {instruction_sets.to_text(described)},",
+        f"{described['threads']} threads, commit `{described['commit']}`. `scripts/bench.sh --thresholds` repeats it. A limit is",
         "right where its ratio crosses 1. Ratios within 10 % of 1 are noise.",
     ]
     thresholds = Thresholds(arguments)

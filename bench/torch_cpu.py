@@ -15,9 +15,11 @@ import argparse
 import os
 import pathlib
 import statistics
+import subprocess
 import sys
 import time
 
+import instruction_sets
 import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -36,8 +38,6 @@ SHAPES = {
                     (16, 960, 7, 7), (16, 1280, 7, 7)],
     "3-D": [(4, 32, 16, 56, 56), (2, 64, 8, 28, 28), (8, 128, 4, 14, 14)],
 }
-# The instruction sets of PyTorch's own kernels.
-CAPABILITIES = {"x86-64-v2": "default", "x86-64-v3": "avx2", "x86-64-v4": "avx512", "x86-64-v4+avx512bf16": "avx512"}
 # PyTorch's time over bngrad's, at least, of each shape whose three tensors fit into the last-level cache.
 LIMITS = {("f32", "channels first"): 1.0, ("f32", "channels last"): 1.0, ("bf16", "channels first"): 1.6,
           ("bf16", "channels last"): 2.0}
@@ -52,11 +52,18 @@ def restart(isa):
     """Runs this program again on one core, with the settings."""
     settings = dict(SETTINGS)
     if isa:
-        settings |= {"BNGRAD_ISA": isa, "ATEN_CPU_CAPABILITY": CAPABILITIES[isa]}
+        settings |= instruction_sets.find(isa).environment
     if all(os.environ.get(name) == value for name, value in settings.items()):
         return
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | settings)
+
+
+def find_cpu_isa():
+    """The best instruction set of this CPU, which a process finds that is held to none."""
+    program = "import bngrad; print(bngrad.explain((4, 3, 5), 'bf16', rounds=1).isa)"
+    free = {name: value for name, value in os.environ.items() if name != "BNGRAD_ISA"}
+    return subprocess.run([sys.executable, "-c", program], env=free, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def nothing():
@@ -242,13 +249,13 @@ def list_failures(tiny, rows):
     return failures
 
 
-def report(described, version, isa, tiny, rows, compiled, rounds):
+def report(described, version, tiny, rows, compiled, rounds):
     ratios = [pytorch / bngrad for *_, pytorch, bngrad, _ in rows]
     noise = max(max(pytorch / twin, twin / pytorch) for *_, pytorch, _, twin in rows)
     lines = [
         "# bngrad.torch beside PyTorch",
         "",
-        f"`bench/torch_cpu.py`: PyTorch {version}, {described['cpu']}, instruction set {isa}, one thread, commit",
+        f"`bench/torch_cpu.py`: PyTorch {version}, {described['cpu']}, {instruction_sets.to_text(described)}, one thread, commit",
         f"`{described['commit']}`, {described['date']}. CPU time, minima of {rounds} rounds in which the contenders take turns. Both",
         "allocate their outputs. The twin is PyTorch once more.",
         "",
@@ -291,7 +298,8 @@ def report(described, version, isa, tiny, rows, compiled, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--isa", choices=CAPABILITIES, help="a value of BNGRAD_ISA (default: all of the CPU)")
+    parser.add_argument("--isa", default=os.environ.get("BNGRAD_ISA"),
+                        help="a value of BNGRAD_ISA (default: BNGRAD_ISA, or all that the CPU has)")
     parser.add_argument("--output", type=pathlib.Path, help="default: bench/results/torch-<instruction set>.md")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--assert", dest="asserts", action="store_true", help="fail if a ratio is below its limit")
@@ -302,14 +310,16 @@ def main():
     import bngrad
 
     isa = bngrad.explain((4, 3, 5), "bf16", rounds=1).isa
+    described = machine.describe(ROOT, 1) | {"isa": isa, "cpu_isa": find_cpu_isa()}
+    instruction_sets.hold_inductor(torch)
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
     tiny = measure_tiny(arguments.rounds)
     compiled = measure_compiled(arguments.rounds)
     rows = measure_shapes(arguments.rounds)
-    lines = report(machine.describe(ROOT, 1), torch.__version__, isa, tiny, rows, compiled, arguments.rounds)
-    output = arguments.output or ROOT / "bench" / "results" / f"torch-{isa.replace('+', '-')}.md"
+    lines = report(described, torch.__version__, tiny, rows, compiled, arguments.rounds)
+    output = arguments.output or ROOT / "bench" / "results" / f"torch-{instruction_sets.find(isa).stem}.md"
     output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
     failures = list_failures(tiny, rows) if arguments.asserts else []

@@ -2,12 +2,13 @@
 # Sets up a fresh machine, builds, and compares the CPU code with oneDNN,
 # PyTorch, a hand-written kernel and the memory bandwidth.
 #
-#   scripts/bench.sh            everything, into bench/results/cpu.{md,json,svg}
-#   scripts/bench.sh --quick    few shapes and rounds, into build/bench/quick.*
+#   scripts/bench.sh            everything, into bench/results/cpu-<instruction set>.{md,json,svg}
+#   scripts/bench.sh --quick    few shapes and rounds, into build/bench/quick-<instruction set>.*
 #   scripts/bench.sh --assert   exit 1 and list every exceeded limit
 #   scripts/bench.sh --thresholds  measure the limits of the choice of a schedule
 #   scripts/bench.sh --ready    compare the C library with kernels for one shape
 #   scripts/bench.sh --compilers  compare with JAX, torch.compile, IREE and upstream MLIR
+#   scripts/bench.sh --isa=NAME hold BNGrad and all others to an older instruction set, a value of BNGRAD_ISA
 #   scripts/bench.sh --shapes=REGEX --peers=REGEX --rounds=N --output=BASE
 #
 # BNGRAD_TOOLS names a folder with finished bngrad-compile, bngrad-opt and bngrad-runner;

@@ -3,8 +3,9 @@
 Usage: check_readme.py README [LOG]
        check_readme.py --self-test
 
-* The performance table has the numbers of bench/results/cpu.json and compilers.json,
-  beside the README. The versions of the peers are those of these runs.
+* The first performance table has the numbers of bench/results/torch-*.md, a row for each class of CPU, and no numbers
+  where there is no such file; the second those of cpu-*.json and compilers-*.json of CPUs with AVX-512. The versions of
+  the peers are those of these runs.
 * With LOG, the output of scripts/demo.sh, the lines of the README's block of that output
   must be the last lines of LOG, but for the values that the README declares to be
   machine-dependent (scripts/documents.py).
@@ -17,6 +18,7 @@ import json
 import math
 import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import Dict, List, Optional
 
@@ -25,7 +27,11 @@ import documents
 COLUMNS = ["data", "PyTorch", "oneDNN", "torch.compile", "JAX/XLA", "IREE", "MLIR's own passes"]
 GROUPS = {"f32 NCHW": ("f32", "nchw"), "f32 NHWC": ("f32", "nhwc"),
           "bf16 NCHW": ("bf16", "nchw"), "bf16 NHWC": ("bf16", "nhwc")}
-# By column: in cpu.json, of which the fastest counts, and in compilers.json.
+# By row of the first table: the instruction set of its results.
+CPU_COLUMNS = ["CPU", *GROUPS]
+CPUS = {"AVX-512": "x86-64-v4-avx512bf16", "AVX2": "x86-64-v3"}
+LAYOUTS = {"channels first": "nchw", "channels last": "nhwc"}
+# By column: in cpu-*.json, of which the fastest counts, and in compilers-*.json.
 LIBRARIES = {"PyTorch": ["torch"], "oneDNN": ["onednn", "onednn-debian"]}
 COMPILERS = {"torch.compile": "inductor", "JAX/XLA": "xla", "IREE": "iree", "MLIR's own passes": "mlir"}
 GPU_ROW = re.compile(r"^\|.*\b[ABHL]\d{2,3}\b.*$", re.MULTILINE)
@@ -64,9 +70,42 @@ def make_row(group: str, cpu: Dict, compilers: Dict) -> List[str]:
     return row
 
 
+def split_rows(text: str) -> List[List[str]]:
+    """The cells of each line."""
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.split("\n")]
+
+
+def make_cpu_row(cpu: str, results: Optional[str]) -> List[str]:
+    """The README's row of a class of CPU from a file of bench/torch_cpu.py, or without numbers: geometric means."""
+    ratios: Dict = {group: [] for group in GROUPS.values()}
+    for row in split_rows(results or ""):
+        # shapes of, shape, type, layout, times of both, ratio, and others.
+        if len(row) > 6 and row[3] in LAYOUTS:
+            ratios[row[2], LAYOUTS[row[3]]].append(float(row[6]))
+    return [cpu] + [f"{math.exp(sum(map(math.log, found)) / len(found)):.1f}" if found else "-"
+                    for found in ratios.values()]
+
+
+def compare_cpus(readme: str, folder: Path) -> List[str]:
+    """The differences of the table of classes of CPUs, as lines."""
+    rows = split_rows(readme)
+    if CPU_COLUMNS not in rows:
+        return [f"expected a table with the columns {', '.join(CPU_COLUMNS)}"]
+    differences = []
+    for number, (cpu, isa) in enumerate(CPUS.items(), rows.index(CPU_COLUMNS) + 2):
+        path = folder / f"torch-{isa}.md"
+        made = make_cpu_row(cpu, path.read_text(encoding="utf-8") if path.exists() else None)
+        if rows[number:number + 1] != [made]:
+            found = " | ".join(rows[number]) if number < len(rows) else ""
+            differences.append(f"README: {found}\n   run: {' | '.join(made)}")
+        if path.exists() and f"(bench/results/{path.name})" not in readme:
+            differences.append(f"expected a link to bench/results/{path.name}")
+    return differences
+
+
 def compare_table(readme: str, cpu: Dict, compilers: Dict) -> List[str]:
-    """The differences of the performance table, as lines."""
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in readme.split("\n")]
+    """The differences of the table of libraries and compilers, as lines."""
+    lines = split_rows(readme)
     if COLUMNS not in lines:
         return [f"expected a table with the columns {', '.join(COLUMNS)}"]
     start = lines.index(COLUMNS) + 2
@@ -140,6 +179,20 @@ def self_test() -> None:
     assert len(compare_table("PyTorch 2.15", cpu, compilers)) == 1
     assert len(compare_table(table + rows.split("\n")[0] + "\n", cpu, compilers)) == 1
     assert len(compare_table(table.replace(rows.split("\n")[0] + "\n", ""), cpu, compilers)) == 1
+    results = ("| net | 1x1 | f32 | channels first | 2 | 1 | 2.00 | | 1.00 |\n| net | 1x2 | f32 | channels first | 2 | 1 | 8.00 | | 1.00 |\n"
+               "| net | 1x1 | bf16 | channels last | 2 | 1 | 3.00 | | 1.00 |\n| block | channels last | 1 | 2 | 3 | 4 | 5 | 6 |\n")
+    assert make_cpu_row("AVX2", results) == ["AVX2", "4.0", "-", "-", "3.0"]
+    assert make_cpu_row("AVX2", None) == ["AVX2", "-", "-", "-", "-"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        table = f"| {' | '.join(CPU_COLUMNS)} |\n|---|\n| AVX-512 | - | - | - | - |\n| AVX2 | 4.0 | - | - | 3.0 |\n"
+        linked = table + "[AVX2](bench/results/torch-x86-64-v3.md)"
+        # Numbers without results, and results without a link.
+        assert len(compare_cpus(linked, folder)) == 1
+        (folder / "torch-x86-64-v3.md").write_text(results, encoding="utf-8")
+        assert compare_cpus(linked, folder) == []
+        assert len(compare_cpus(table, folder)) == len(compare_cpus(linked.replace("3.0 |", "3.1 |"), folder)) == 1
+        assert len(compare_cpus("", folder)) == 1
     row = "| H100 | 1.2 | [measured](bench/results/h100-80gb.md) |"
     assert find_unmeasured(f"H100\n\n{row}\n| x100 | 1 |\n", ["h100-80gb"]) == []
     assert len(find_unmeasured(row, ["h200"])) == len(find_unmeasured("| a | H200: 3 |", ["h200"])) == 1
@@ -154,10 +207,11 @@ def main() -> int:
         return 0
     path = Path(sys.argv[1])
     readme = path.read_text(encoding="utf-8")
-    cpu, compilers = (json.loads((path.parent / "bench" / "results" / name).read_text(encoding="utf-8"))
-                      for name in ("cpu.json", "compilers.json"))
-    differences = compare_table(readme, cpu, compilers) + find_test_counts(readme) + documents.check_marks(readme)
-    differences += find_unmeasured(readme, find_measured(path.parent / "bench" / "results"))
+    folder = path.parent / "bench" / "results"
+    cpu, compilers = (json.loads((folder / f"{name}-{CPUS['AVX-512']}.json").read_text(encoding="utf-8"))
+                      for name in ("cpu", "compilers"))
+    differences = compare_cpus(readme, folder) + compare_table(readme, cpu, compilers) + find_test_counts(readme) + documents.check_marks(readme)
+    differences += find_unmeasured(readme, find_measured(folder))
     for log in sys.argv[2:3]:
         differences += compare_demo(readme, Path(log).read_text(encoding="utf-8"))
     print("\n".join(differences + [f"readme: {len(differences)} differences"]))

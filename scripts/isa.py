@@ -14,15 +14,30 @@ import platform
 import re
 import subprocess
 import sys
+from typing import NamedTuple
 
 DECLARED = pathlib.Path(__file__).resolve().parents[1] / "lib" / "Runtime" / "Kernels" / "InstructionSets.def"
 PREFIXES = {"x86_64": "x86-64", "aarch64": "armv8"}
 
 
+class Declared(NamedTuple):
+    """An instruction set: the value of BNGRAD_ISA, LLVM's name of the CPU, and a feature that it has beside, or none."""
+    name: str
+    cpu: str
+    feature: str
+
+
+def read_declared() -> list[Declared]:
+    """Those of all architectures, the best of each first."""
+    text = DECLARED.read_text(encoding="utf-8")
+    return [Declared(*found) for found in
+            re.findall(r'^BNGRAD_ISA(?:_WITH)?\("([^"]+)", "([^"]+)"(?:, "([^"]+)")?', text, re.MULTILINE)]
+
+
 def list_names() -> list[str]:
     """Those of this architecture."""
-    names = re.findall(r'^BNGRAD_ISA\w*\("([^"]+)"', DECLARED.read_text(encoding="utf-8"), re.MULTILINE)
-    return [name for name in names if name.startswith(PREFIXES.get(platform.machine(), "none"))]
+    prefix = PREFIXES.get(platform.machine(), "none")
+    return [each.name for each in read_declared() if each.name.startswith(prefix)]
 
 
 def is_runnable(name: str, bin_dir: pathlib.Path) -> bool:

@@ -71,7 +71,9 @@ tests_of() {
     lib/Transforms/*)
       echo ':: (Transforms|Pipelines|Compile)/|Integration/CPU' ;;
     bench/gpu/*) echo ':: GpuSuite/' ;;
-    bench/compilers/* | bench/machine.py | bench/report.py) echo ':: Scripts/compilers' ;;
+    bench/compilers/* | bench/machine.py) echo ':: Scripts/compilers' ;;
+    bench/native/*) echo ':: Scripts/bench-hand' ;;
+    bench/judge.py | bench/measure.py | bench/report.py) echo ':: Scripts/(bench|compilers)' ;;
     tools/bngrad-compile/*) echo ':: Compile/' ;;
     tools/bngrad-runner/Shard* | tools/bngrad-runner/Processes.cpp) echo 'Distributed/.*mpich' ;;
     tools/bngrad-runner/*) echo ':: Runner/' ;;

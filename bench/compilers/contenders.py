@@ -14,6 +14,7 @@ import time
 import numpy
 
 import cases
+import instruction_sets
 import kernels
 import native
 import peers
@@ -213,8 +214,7 @@ class IREE(Linalg):
         start = time.perf_counter()
         module = self.folder / "gradient.vmfb"
         run("iree-compile", self.tool, self.linalg, "-o", module, "--iree-hal-target-device=local",
-            "--iree-hal-local-target-device-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host",
-            "--iree-opt-level=O3")
+            "--iree-hal-local-target-device-backends=llvm-cpu", *instruction_sets.iree_flags(), "--iree-opt-level=O3")
         self.module = self.runtime.VmModule.copy_buffer(self.config.vm_instance, module.read_bytes())
         self.context = self.runtime.SystemContext(vm_modules=[self.module], config=self.config)
         self.function = self.module.lookup_function("gradient")
@@ -310,6 +310,7 @@ class Torch(Contender):
         import torch
 
         self.torch = torch
+        instruction_sets.hold_inductor(torch)
         torch.set_num_threads(self.threads)
         return version
 

@@ -187,7 +187,7 @@ def run_rounds(slots, contenders, rounds, is_decided):
     for contender in contenders:
         measure.use_disturbed(contender)
         if contender.error:
-            contender.samples = {}
+            contender.samples, contender.disturbed = {}, {}
 
 
 def prepare(slots, case, folder):
@@ -285,19 +285,13 @@ def judge_groups(entries, all_contenders, slots):
     for group, members in groups.items():
         for slot in slots:
             for key in ("warm", "cold"):
-                samples = [find_ratios(member, slot.name, key) for member in members]
+                samples = [measure.find_ratios(member["bngrad"], member[slot.name], key) for member in members]
                 samples = [found for found in samples if found]
                 if slot.name not in OWN and samples:
                     limit = judge.Limit(f"{group} {key} {slot.name}", "bngrad", slot.name, 1 + judge.TIE)
                     verdict = judge.judge_mean(limit, samples)
                     means.setdefault(group, {}).setdefault(key, {})[slot.name] = dataclasses.asdict(verdict)
     return means
-
-
-def find_ratios(member, peer, key):
-    """BNGrad's times over the peer's in the rounds that both have."""
-    first, second = (member[name].samples if name in member else {} for name in ("bngrad", peer))
-    return [getattr(first[i], key) / getattr(second[i], key) for i in sorted(first.keys() & second.keys())]
 
 
 def measure_compilation(launch, slots, folder, selected, rounds):
@@ -382,7 +376,7 @@ def run(arguments, root):
     if not selected:
         raise RuntimeError("expected --shapes to match a case, got none")
     cores = machine.choose_cpus(int(os.environ["OMP_NUM_THREADS"]))
-    document = {"machine": machine.describe(root, len(cores)),
+    document = {"machine": machine.describe(root, len(cores)) | arguments.described_isa,
                 "options": {"quick": arguments.quick, "rounds": arguments.rounds}}
     memory = pathlib.Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="bngrad-", dir=memory if memory.is_dir() else arguments.work) as scratch:

@@ -18,6 +18,8 @@ of the sums into the loop over channels of grad_input (`structured.fuse`, `fuse_
 computes the sums twice, because the function also returns them.
 """
 
+import instruction_sets
+
 OPT, TRANSLATE, CLANG = "mlir-opt-22", "mlir-translate-22", "clang-22"
 TOOLS = (OPT, TRANSLATE, CLANG)
 # Elements up to which one thread takes less time than several need to begin.
@@ -117,5 +119,5 @@ def build(run, case, threads, linalg, library):
     run("mlir-opt", OPT, linalg, f"--transform-preload-library=transform-library-paths={script}",
         *BUFFERIZE, *LOWER, "-o", lowered)
     run("mlir-translate", TRANSLATE, "--mlir-to-llvmir", lowered, "-o", ir)
-    run("clang", CLANG, "-O3", "-march=native", "-fopenmp=libomp", "-shared", "-fPIC", "-Wno-override-module", ir,
-        "-o", library)
+    run("clang", CLANG, "-O3", *instruction_sets.clang_flags(), "-fopenmp=libomp", "-shared", "-fPIC",
+        "-Wno-override-module", ir, "-o", library)

@@ -5,8 +5,7 @@ import report
 
 OUTPUTS = {"given": "written to existing arrays", "donated": "written to donated arrays",
            "allocated": "allocated by each call"}
-COLORS = {"bngrad": "#d62728", "mlir": "#000000", "iree": "#1f77b4", "xla": "#2ca02c", "inductor": "#ee8a1d",
-          "torch": "#f5c48a"}
+COLORS = {"mlir": "#000000", "iree": "#1f77b4", "xla": "#2ca02c", "inductor": "#ee8a1d", "torch": "#f5c48a"}
 TWIN = "twin"
 
 
@@ -25,13 +24,18 @@ def _ratio(verdict):
     return f"**{text}**" if verdict.state == judge.BROKEN else text
 
 
+def _verdict_on(case, name):
+    """The verdict on the ratio to a peer, or None. It has the ratio that is printed and plotted."""
+    return next((verdict_of(value) for value in case["verdicts"] if value["name"] == name), None)
+
+
 def _cell(case, name):
     result = case["results"].get(name, {})
     if "warm_us" not in result:
         return "wrong" if "wrong result" in result.get("error", "") else "failed" if "error" in result else "absent"
     text = _time(result["warm_us"]) + (" ~" if result.get("noisy") else "")
-    verdicts = [verdict_of(value) for value in case["verdicts"] if value["name"] == name]
-    return f"{text}, {_ratio(verdicts[0])}" if verdicts else text
+    verdict = _verdict_on(case, name)
+    return f"{text}, {_ratio(verdict)}" if verdict else text
 
 
 def _mean_row(title, verdicts, names):
@@ -130,7 +134,7 @@ def markdown(document):
 
 
 def plot(document, path):
-    """Times over BNGrad's as bars, a panel for each element type and layout."""
+    """The ratios of the table as bars, a panel for each element type and layout."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -152,9 +156,8 @@ def plot(document, path):
     for axis, (title, part) in zip(axes.flat, groups.items()):
         width = 0.85 / len(names)
         for place, name in enumerate(names):
-            bars = [(row + (place - (len(names) - 1) / 2) * width,
-                     case["results"][name]["warm_us"] / case["results"]["bngrad"]["warm_us"])
-                    for row, case in enumerate(part) if "warm_us" in case["results"].get(name, {})]
+            bars = [(row + (place - (len(names) - 1) / 2) * width, 1 / verdict.value)
+                    for row, case in enumerate(part) if (verdict := _verdict_on(case, name))]
             if bars:
                 axis.bar(*zip(*bars), width, color=COLORS[name], label=titles[name])
         axis.axhline(1, color="gray", linewidth=1)

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// AVX-512 and OpenMP, f32, bf16 and f16 data. The baseline for generated code:
-// three schedules, chosen by layout and row length.
+// AVX-512 or AVX2, and OpenMP; f32, bf16 and f16 data. The baseline for
+// generated code: three schedules, chosen by layout and row length.
 //
 //   long rows    a thread takes a channel: sums, then grad_input, while the
 //                channel is in cache. Fewer than 8 channels: all threads share

@@ -62,12 +62,12 @@ inline Coefficients finish(const State &s, int64_t c, const Sums &sums) {
 /// the formula as written, which docs/numerics.md, section 6, promises for
 /// infinities. The bare form has one operation less.
 template <bool kExact>
-static __m512 computeGradInput(__m512 d, __m512 centered, __m512 a, __m512 b,
-                               __m512 k) {
+static Vector computeGradInput(Vector d, Vector centered, Vector a, Vector b,
+                               Vector k) {
   if constexpr (kExact)
-    return _mm512_mul_ps(a, _mm512_fnmadd_ps(centered, b, _mm512_sub_ps(d, k)));
+    return a * multiplyAdd(-centered, b, d - k);
   else
-    return _mm512_fmadd_ps(d, a, _mm512_fmadd_ps(centered, b, k));
+    return multiplyAdd(d, a, multiplyAdd(centered, b, k));
 }
 
 inline void writeParameters(const State &s, int64_t c, const Sums &sums) {
@@ -100,25 +100,24 @@ template <bool kPrefetch> static void prefetch(const void *address) {
 /// Terms of a chain for channels of `count` elements, as in docs/numerics.md,
 /// section 4.
 inline int64_t chainLength(double count) {
-  return count >= 4096 ? 32 : count >= 1024 ? 16 : 8;
+  return count >= 4096 ? 32 : count >= 256 ? 16 : 8;
 }
 
 /// A sum of chains, with its rounding error.
 struct ExactSum {
-  __m512 sum = {}, error = {};
+  Vector sum = {}, error = {};
 
   /// Adds a chain by TwoSum. An infinite sum has no error.
-  void add(__m512 chain) {
-    __m512 a = _mm512_add_ps(chain, error);
-    __m512 s = _mm512_add_ps(sum, a);
-    __m512 z = _mm512_sub_ps(s, sum);
-    __m512 e = _mm512_add_ps(_mm512_sub_ps(sum, _mm512_sub_ps(s, z)),
-                             _mm512_sub_ps(a, z));
+  void add(Vector chain) {
+    Vector a = chain + error;
+    Vector s = sum + a;
+    Vector z = s - sum;
+    Vector e = (sum - (s - z)) + (a - z);
     sum = s;
-    error = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(e, e, _CMP_ORD_Q), e);
+    error = dropNaNs(e);
   }
 
-  __m512 total() const { return _mm512_add_ps(sum, error); }
+  Vector total() const { return sum + error; }
 };
 
 #endif // BNGRAD_BENCH_NATIVE_HAND_H

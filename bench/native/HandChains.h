@@ -58,29 +58,15 @@ public:
     }
   }
 
-  /// Adds contiguous runs of kVectors vectors, with the chains in registers.
+  /// Adds contiguous runs of n elements, with the chains of kVectors vectors in
+  /// registers. A chain ends before those of the next vectors begin.
   template <typename E, int kVectors>
   void addNarrow(const typename E::Type *dy, const typename E::Type *x,
-                 int64_t runs) {
-    constexpr int64_t kWidth = kVectors * kLanes;
-    __m512 mean[kVectors];
-    for (int j = 0; j < kVectors; ++j)
-      mean[j] = _mm512_load_ps(t.mean + j * kLanes);
-    for (int64_t first = 0; first < runs; first += length) {
-      __m512 chainDy[kVectors] = {}, chainDyXmu[kVectors] = {};
-      for (int64_t run = first; run < std::min(first + length, runs);
-           ++run, dy += kWidth, x += kWidth)
-        for (int j = 0; j < kVectors; ++j) {
-          __m512 d = E::load(dy + j * kLanes);
-          __m512 m = _mm512_sub_ps(E::load(x + j * kLanes), mean[j]);
-          chainDy[j] = _mm512_add_ps(chainDy[j], d);
-          chainDyXmu[j] = _mm512_fmadd_ps(d, m, chainDyXmu[j]);
-        }
-      // Otherwise the chains are in memory, not in registers.
-#pragma clang loop unroll(full)
-      for (int j = 0; j < kVectors; ++j)
-        end(j * kLanes, chainDy[j], chainDyXmu[j]);
-    }
+                 int64_t runs, int64_t n) {
+    for (int64_t first = 0; first < runs; first += length)
+      for (int64_t i = 0; i < n; i += kVectors * kLanes)
+        addChains<E, kVectors>(dy + first * n, x + first * n,
+                               std::min(length, runs - first), n, i);
   }
 
   /// Replaces the chains by the sums of all of them.
@@ -89,31 +75,51 @@ public:
       return;
     for (int64_t i = 0; i < n; i += kLanes) {
       if (count > 0)
-        end(i, _mm512_load_ps(t.sumDy + i), _mm512_load_ps(t.sumDyXmu + i));
-      _mm512_store_ps(t.sumDy + i, loadSum(sums + i, errors + i).total());
-      _mm512_store_ps(t.sumDyXmu + i,
-                      loadSum(sums + size + i, errors + size + i).total());
+        end(i, loadAligned(t.sumDy + i), loadAligned(t.sumDyXmu + i));
+      storeAligned(t.sumDy + i, loadSum(sums + i, errors + i).total());
+      storeAligned(t.sumDyXmu + i,
+                   loadSum(sums + size + i, errors + size + i).total());
     }
   }
 
 private:
-  /// An entry of the tables of sums.
-  static ExactSum loadSum(const float *sum, const float *error) {
-    return {_mm512_load_ps(sum), _mm512_load_ps(error)};
+  /// Adds a chain of elements [i, i + kVectors * kLanes) of runs.
+  template <typename E, int kVectors>
+  void addChains(const typename E::Type *dy, const typename E::Type *x,
+                 int64_t runs, int64_t n, int64_t i) {
+    Vector mean[kVectors], chainDy[kVectors] = {}, chainDyXmu[kVectors] = {};
+    for (int j = 0; j < kVectors; ++j)
+      mean[j] = loadAligned(t.mean + i + j * kLanes);
+    for (int64_t run = 0; run < runs; ++run)
+      for (int j = 0; j < kVectors; ++j) {
+        Vector d = E::load(dy + run * n + i + j * kLanes);
+        Vector m = E::load(x + run * n + i + j * kLanes) - mean[j];
+        chainDy[j] += d;
+        chainDyXmu[j] = multiplyAdd(d, m, chainDyXmu[j]);
+      }
+    // Otherwise the chains are in memory, not in registers.
+#pragma clang loop unroll(full)
+    for (int j = 0; j < kVectors; ++j)
+      end(i + j * kLanes, chainDy[j], chainDyXmu[j]);
   }
 
-  static void addToSum(float *sum, float *error, __m512 chain) {
+  /// An entry of the tables of sums.
+  static ExactSum loadSum(const float *sum, const float *error) {
+    return {loadAligned(sum), loadAligned(error)};
+  }
+
+  static void addToSum(float *sum, float *error, Vector chain) {
     ExactSum total = loadSum(sum, error);
     total.add(chain);
-    _mm512_store_ps(sum, total.sum);
-    _mm512_store_ps(error, total.error);
+    storeAligned(sum, total.sum);
+    storeAligned(error, total.error);
   }
 
   /// Ends the chains of a vector.
-  void end(int64_t i, __m512 chainDy, __m512 chainDyXmu) {
+  void end(int64_t i, Vector chainDy, Vector chainDyXmu) {
     if (isSingle) {
-      _mm512_store_ps(t.sumDy + i, chainDy);
-      _mm512_store_ps(t.sumDyXmu + i, chainDyXmu);
+      storeAligned(t.sumDy + i, chainDy);
+      storeAligned(t.sumDyXmu + i, chainDyXmu);
       return;
     }
     addToSum(sums + i, errors + i, chainDy);
@@ -129,24 +135,24 @@ private:
     float *sumDy = sums, *sumDyXmu = sums + size;
     float *errorDy = errors, *errorDyXmu = errors + size;
     auto addVector = [=](int64_t i, auto... mask) {
-      __m512 chainDy = {}, chainDyXmu = {};
+      Vector chainDy = {}, chainDyXmu = {};
       if constexpr (!kBegins) {
-        chainDy = _mm512_load_ps(tableDy + i);
-        chainDyXmu = _mm512_load_ps(tableDyXmu + i);
+        chainDy = loadAligned(tableDy + i);
+        chainDyXmu = loadAligned(tableDyXmu + i);
       }
-      __m512 mean = _mm512_load_ps(means + i);
+      Vector mean = loadAligned(means + i);
       for (int j = 0; j < kRuns; ++j) {
-        __m512 d = E::load(dy + i + j * stride, mask...);
-        __m512 m = _mm512_sub_ps(E::load(x + i + j * stride, mask...), mean);
-        chainDy = _mm512_add_ps(chainDy, d);
-        chainDyXmu = _mm512_fmadd_ps(d, m, chainDyXmu);
+        Vector d = E::load(dy + i + j * stride, mask...);
+        Vector m = E::load(x + i + j * stride, mask...) - mean;
+        chainDy += d;
+        chainDyXmu = multiplyAdd(d, m, chainDyXmu);
       }
       if constexpr (kEnds) {
         addToSum(sumDy + i, errorDy + i, chainDy);
         addToSum(sumDyXmu + i, errorDyXmu + i, chainDyXmu);
       } else {
-        _mm512_store_ps(tableDy + i, chainDy);
-        _mm512_store_ps(tableDyXmu + i, chainDyXmu);
+        storeAligned(tableDy + i, chainDy);
+        storeAligned(tableDyXmu + i, chainDyXmu);
       }
     };
     int64_t i = 0;
@@ -169,14 +175,13 @@ private:
 
 /// The sum in f64, so that its error does not grow with n.
 inline double sumExactlyOf(const float *values, int64_t n) {
-  __m512d sum = _mm512_setzero_pd();
-  for (int64_t i = 0; i < n; i += kLanes) {
-    __m512 v = F32::load(values + i, firstLanes(std::min(n - i, kLanes)));
-    __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(v));
-    __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1));
-    sum = _mm512_add_pd(sum, _mm512_add_pd(low, high));
-  }
-  return _mm512_reduce_add_pd(sum);
+  Doubles sum = {};
+  for (int64_t i = 0; i < n; i += kDoubles)
+    sum += loadDoubles(values + i, std::min(n - i, kDoubles));
+  double total = 0;
+  for (int64_t j = 0; j < kDoubles; ++j)
+    total += sum[j];
+  return total;
 }
 
 #endif // BNGRAD_BENCH_NATIVE_HANDCHAINS_H

@@ -44,23 +44,29 @@ private:
   }
 };
 
+/// Vectors of a run of n elements whose chains and means fit into the
+/// registers together; 0 for long runs.
+inline int64_t narrowVectors(int64_t n) {
+  return n > 128 ? 0 : kRegisters == 32 ? n / kLanes : 4;
+}
+
 /// Adds `runs` runs of n elements to the chains.
 template <typename E>
 static void addRowMajorExactly(const typename E::Type *dy,
                                const typename E::Type *x, int64_t runs,
                                int64_t n, Chains &chains) {
   int64_t run = 0;
-  switch (n / kLanes) {
+  switch (narrowVectors(n)) {
   case 4:
-    chains.addNarrow<E, 4>(dy, x, runs);
+    chains.addNarrow<E, 4>(dy, x, runs, n);
     run = runs;
     break;
   case 6:
-    chains.addNarrow<E, 6>(dy, x, runs);
+    chains.addNarrow<E, 6>(dy, x, runs, n);
     run = runs;
     break;
   case 8:
-    chains.addNarrow<E, 8>(dy, x, runs);
+    chains.addNarrow<E, 8>(dy, x, runs, n);
     run = runs;
     break;
   default:
@@ -87,30 +93,25 @@ inline void finishChannels(const State &s, const SharedTables &shared,
                            Range channels, int64_t parts, const Tables &t,
                            bool writes) {
   const Problem &p = s.p;
-  __m512d one = _mm512_set1_pd(1), count = _mm512_set1_pd(s.count);
-  for (int64_t c = channels.begin; c < channels.end; c += 8) {
-    __mmask8 mask = firstLanes(std::min<int64_t>(8, channels.end - c));
+  for (int64_t c = channels.begin; c < channels.end; c += kDoubles) {
+    int64_t lanes = std::min(kDoubles, channels.end - c);
     auto load = [&](const float *values) {
-      return _mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, values + c));
+      return loadDoubles(values + c, lanes);
     };
-    auto store = [&](float *values, __m512d v) {
-      _mm256_mask_storeu_ps(values + c, mask, _mm512_cvtpd_ps(v));
+    auto store = [&](float *values, Doubles v) {
+      storeAsFloats(values + c, v, lanes);
     };
-    __m512d dy = {}, dyXmu = {};
+    Doubles dy = {}, dyXmu = {};
     for (int64_t part = 0; part < parts; ++part) {
-      dy = _mm512_add_pd(dy, load(shared.dy(part)));
-      dyXmu = _mm512_add_pd(dyXmu, load(shared.dyXmu(part)));
+      dy += load(shared.dy(part));
+      dyXmu += load(shared.dyXmu(part));
     }
-    __m512d deviation = _mm512_sqrt_pd(
-        _mm512_add_pd(load(p.variance), _mm512_set1_pd(p.epsilon)));
-    __m512d r = _mm512_div_pd(one, deviation);
-    __m512d a = _mm512_mul_pd(load(p.scale), r);
-    __m512d slope = _mm512_mul_pd(_mm512_mul_pd(r, r), dyXmu);
-    store(t.a, a);
-    store(t.b, _mm512_div_pd(slope, count));
-    store(t.k, _mm512_div_pd(dy, count));
+    Doubles r = 1 / __builtin_elementwise_sqrt(load(p.variance) + p.epsilon);
+    store(t.a, load(p.scale) * r);
+    store(t.b, r * r * dyXmu / s.count);
+    store(t.k, dy / s.count);
     if (writes) {
-      store(p.gradScale, _mm512_mul_pd(dyXmu, r));
+      store(p.gradScale, dyXmu * r);
       store(p.gradOffset, dy);
     }
   }

@@ -17,21 +17,21 @@
 /// Adds one row to four accumulators of each sum.
 template <typename E>
 static void addRow(const typename E::Type *dy, const typename E::Type *x,
-                   int64_t n, __m512 mean, __m512 *sumDy, __m512 *sumDyXmu) {
+                   int64_t n, Vector mean, Vector *sumDy, Vector *sumDyXmu) {
   int64_t i = 0;
   for (; i + 4 * kLanes <= n; i += 4 * kLanes)
     for (int j = 0; j < 4; ++j) {
-      __m512 d = E::load(dy + i + j * kLanes);
-      __m512 m = _mm512_sub_ps(E::load(x + i + j * kLanes), mean);
-      sumDy[j] = _mm512_add_ps(sumDy[j], d);
-      sumDyXmu[j] = _mm512_fmadd_ps(d, m, sumDyXmu[j]);
+      Vector d = E::load(dy + i + j * kLanes);
+      Vector m = E::load(x + i + j * kLanes) - mean;
+      sumDy[j] += d;
+      sumDyXmu[j] = multiplyAdd(d, m, sumDyXmu[j]);
     }
   for (; i < n; i += kLanes) {
-    __mmask16 mask = firstLanes(std::min(n - i, kLanes));
-    __m512 d = E::load(dy + i, mask);
-    __m512 m = _mm512_sub_ps(E::load(x + i, mask), mean);
-    sumDy[0] = _mm512_add_ps(sumDy[0], d);
-    sumDyXmu[0] = _mm512_fmadd_ps(d, m, sumDyXmu[0]);
+    Mask mask = firstLanes(std::min(n - i, kLanes));
+    Vector d = E::load(dy + i, mask);
+    Vector m = E::load(x + i, mask) - mean;
+    sumDy[0] += d;
+    sumDyXmu[0] = multiplyAdd(d, m, sumDyXmu[0]);
   }
 }
 
@@ -41,8 +41,8 @@ static Sums sumRows(const State &s, int64_t c, int64_t firstImage,
   using T = typename E::Type;
   const Problem &p = s.p;
   int64_t n = p.spatial();
-  __m512 mean = _mm512_set1_ps(p.mean[c]);
-  __m512 sumDy[4] = {}, sumDyXmu[4] = {};
+  Vector mean = splat(p.mean[c]);
+  Vector sumDy[4] = {}, sumDyXmu[4] = {};
   for (int64_t image = firstImage; image < lastImage; ++image) {
     int64_t row = (image * p.channels + c) * n;
     addRow<E>(static_cast<const T *>(p.gradOutput) + row,
@@ -50,8 +50,8 @@ static Sums sumRows(const State &s, int64_t c, int64_t firstImage,
   }
   Sums sums;
   for (int j = 0; j < 4; ++j) {
-    sums.dy += _mm512_reduce_add_ps(sumDy[j]);
-    sums.dyXmu += _mm512_reduce_add_ps(sumDyXmu[j]);
+    sums.dy += sumLanes(sumDy[j]);
+    sums.dyXmu += sumLanes(sumDyXmu[j]);
   }
   return sums;
 }
@@ -64,14 +64,14 @@ static Sums sumRowsExactly(const State &s, int64_t c, int64_t firstImage,
   constexpr int64_t kStep = 4 * kLanes;
   const Problem &p = s.p;
   int64_t n = p.spatial(), left = s.chain;
-  __m512 mean = _mm512_set1_ps(p.mean[c]);
-  __m512 chainDy[4] = {}, chainDyXmu[4] = {};
+  Vector mean = splat(p.mean[c]);
+  Vector chainDy[4] = {}, chainDyXmu[4] = {};
   ExactSum sumDy[4], sumDyXmu[4];
   auto endChains = [&] {
     for (int j = 0; j < 4; ++j) {
       sumDy[j].add(chainDy[j]);
       sumDyXmu[j].add(chainDyXmu[j]);
-      chainDy[j] = chainDyXmu[j] = _mm512_setzero_ps();
+      chainDy[j] = chainDyXmu[j] = Vector{};
     }
     left = s.chain;
   };
@@ -84,10 +84,10 @@ static Sums sumRowsExactly(const State &s, int64_t c, int64_t firstImage,
       int64_t steps = std::min(left, (n - i) / kStep);
       for (int64_t end = i + steps * kStep; i < end; i += kStep)
         for (int j = 0; j < 4; ++j) {
-          __m512 d = E::load(dy + i + j * kLanes);
-          __m512 m = _mm512_sub_ps(E::load(x + i + j * kLanes), mean);
-          chainDy[j] = _mm512_add_ps(chainDy[j], d);
-          chainDyXmu[j] = _mm512_fmadd_ps(d, m, chainDyXmu[j]);
+          Vector d = E::load(dy + i + j * kLanes);
+          Vector m = E::load(x + i + j * kLanes) - mean;
+          chainDy[j] += d;
+          chainDyXmu[j] = multiplyAdd(d, m, chainDyXmu[j]);
         }
       if ((left -= steps) == 0)
         endChains();
@@ -97,11 +97,11 @@ static Sums sumRowsExactly(const State &s, int64_t c, int64_t firstImage,
     // At most one term more in each chain.
     for (int j = 0; j < 4; ++j)
       if (int64_t rest = n - i - j * kLanes; rest > 0) {
-        __mmask16 mask = firstLanes(std::min(rest, kLanes));
-        __m512 d = E::load(dy + i + j * kLanes, mask);
-        __m512 m = _mm512_sub_ps(E::load(x + i + j * kLanes, mask), mean);
-        chainDy[j] = _mm512_add_ps(chainDy[j], d);
-        chainDyXmu[j] = _mm512_mask3_fmadd_ps(d, m, chainDyXmu[j], mask);
+        Mask mask = firstLanes(std::min(rest, kLanes));
+        Vector d = E::load(dy + i + j * kLanes, mask);
+        Vector m = E::load(x + i + j * kLanes, mask) - mean;
+        chainDy[j] += d;
+        chainDyXmu[j] = multiplyAdd(d, m, chainDyXmu[j], mask);
       }
     if (--left == 0)
       endChains();
@@ -109,8 +109,8 @@ static Sums sumRowsExactly(const State &s, int64_t c, int64_t firstImage,
   endChains();
   Sums sums;
   for (int j = 0; j < 4; ++j) {
-    sums.dy += _mm512_reduce_add_ps(sumDy[j].total());
-    sums.dyXmu += _mm512_reduce_add_ps(sumDyXmu[j].total());
+    sums.dy += sumLanes(sumDy[j].total());
+    sums.dyXmu += sumLanes(sumDyXmu[j].total());
   }
   return sums;
 }
@@ -122,19 +122,17 @@ static void applyRow(const typename E::Type *dy, const typename E::Type *x,
                      typename E::Type *dx, int64_t n, const Coefficients &f,
                      bool streaming, int64_t ahead) {
   using T = typename E::Type;
-  constexpr int64_t kLine = 64 / sizeof(T), kVectors = kLine / kLanes;
-  __m512 a = _mm512_set1_ps(f.a), b = _mm512_set1_ps(f.b),
-         k = _mm512_set1_ps(f.k), mean = _mm512_set1_ps(f.mean);
-  SubnormalResults<E> subnormals;
-  auto compute = [&](__m512 d, __m512 v) {
-    __m512 result =
-        computeGradInput<kExact>(d, _mm512_sub_ps(v, mean), a, b, k);
-    subnormals.add(result);
+  constexpr int64_t kLine = 64 / sizeof(T), kVectors = kVectorsOfLine<T>;
+  Vector a = splat(f.a), b = splat(f.b), k = splat(f.k), mean = splat(f.mean);
+  RareResults<E> rare;
+  auto compute = [&](Vector d, Vector v) {
+    Vector result = computeGradInput<kExact>(d, v - mean, a, b, k);
+    rare.add(result);
     return result;
   };
   auto masked = [&](int64_t i, int64_t count) {
     for (; count > 0; count -= kLanes, i += kLanes) {
-      __mmask16 mask = firstLanes(std::min(count, kLanes));
+      Mask mask = firstLanes(std::min(count, kLanes));
       E::store(dx + i, compute(E::load(dy + i, mask), E::load(x + i, mask)),
                mask);
     }
@@ -145,7 +143,7 @@ static void applyRow(const typename E::Type *dy, const typename E::Type *x,
     i = std::min(head, n);
     masked(0, i);
     for (; i + kLine <= n; i += kLine) {
-      __m512 line[kVectors];
+      Vector line[kVectors];
       for (int j = 0; j < kVectors; ++j)
         line[j] =
             compute(E::load(dy + i + j * kLanes), E::load(x + i + j * kLanes));
@@ -160,8 +158,8 @@ static void applyRow(const typename E::Type *dy, const typename E::Type *x,
                                               E::load(x + i + j * kLanes)));
   }
   masked(i, n - i);
-  if constexpr (!std::is_empty_v<SubnormalResults<E>>)
-    if (subnormals.any())
+  if constexpr (!std::is_empty_v<RareResults<E>>)
+    if (rare.any())
       applyRow<typename E::Exact, kExact, false>(dy, x, dx, n, f, streaming, 0);
 }
 

@@ -28,28 +28,27 @@ static void addRuns(const typename E::Type *dy, const typename E::Type *x,
   for (; i + kLanes <= n; i += kLanes) {
     prefetch<kPrefetch>(dy + i + stride);
     prefetch<kPrefetch>(x + i + stride);
-    __m512 sumDy = _mm512_load_ps(t.sumDy + i);
-    __m512 sumDyXmu = _mm512_load_ps(t.sumDyXmu + i);
-    __m512 mean = _mm512_load_ps(t.mean + i);
+    Vector sumDy = loadAligned(t.sumDy + i);
+    Vector sumDyXmu = loadAligned(t.sumDyXmu + i);
+    Vector mean = loadAligned(t.mean + i);
     for (int j = 0; j < kRuns; ++j) {
-      __m512 d = E::load(dy + i + j * stride);
-      __m512 m = _mm512_sub_ps(E::load(x + i + j * stride), mean);
-      sumDy = _mm512_add_ps(sumDy, d);
-      sumDyXmu = _mm512_fmadd_ps(d, m, sumDyXmu);
+      Vector d = E::load(dy + i + j * stride);
+      Vector m = E::load(x + i + j * stride) - mean;
+      sumDy += d;
+      sumDyXmu = multiplyAdd(d, m, sumDyXmu);
     }
-    _mm512_store_ps(t.sumDy + i, sumDy);
-    _mm512_store_ps(t.sumDyXmu + i, sumDyXmu);
+    storeAligned(t.sumDy + i, sumDy);
+    storeAligned(t.sumDyXmu + i, sumDyXmu);
   }
   if (i == n)
     return;
-  __mmask16 mask = firstLanes(n - i);
+  Mask mask = firstLanes(n - i);
   for (int j = 0; j < kRuns; ++j) {
-    __m512 d = E::load(dy + i + j * stride, mask);
-    __m512 m = _mm512_sub_ps(E::load(x + i + j * stride, mask),
-                             _mm512_load_ps(t.mean + i));
-    _mm512_store_ps(t.sumDy + i, _mm512_add_ps(_mm512_load_ps(t.sumDy + i), d));
-    _mm512_store_ps(t.sumDyXmu + i,
-                    _mm512_fmadd_ps(d, m, _mm512_load_ps(t.sumDyXmu + i)));
+    Vector d = E::load(dy + i + j * stride, mask);
+    Vector m = E::load(x + i + j * stride, mask) - loadAligned(t.mean + i);
+    storeAligned(t.sumDy + i, loadAligned(t.sumDy + i) + d);
+    storeAligned(t.sumDyXmu + i,
+                 multiplyAdd(d, m, loadAligned(t.sumDyXmu + i)));
   }
 }
 
@@ -58,23 +57,23 @@ static void addRuns(const typename E::Type *dy, const typename E::Type *x,
 template <typename E, int kVectors>
 static void addNarrowRuns(const typename E::Type *dy, const typename E::Type *x,
                           int64_t runs, const Tables &t) {
-  __m512 sumDy[kVectors], sumDyXmu[kVectors], mean[kVectors];
+  Vector sumDy[kVectors], sumDyXmu[kVectors], mean[kVectors];
   for (int j = 0; j < kVectors; ++j) {
-    sumDy[j] = _mm512_load_ps(t.sumDy + j * kLanes);
-    sumDyXmu[j] = _mm512_load_ps(t.sumDyXmu + j * kLanes);
-    mean[j] = _mm512_load_ps(t.mean + j * kLanes);
+    sumDy[j] = loadAligned(t.sumDy + j * kLanes);
+    sumDyXmu[j] = loadAligned(t.sumDyXmu + j * kLanes);
+    mean[j] = loadAligned(t.mean + j * kLanes);
   }
   for (int64_t run = 0; run < runs;
        ++run, dy += kVectors * kLanes, x += kVectors * kLanes)
     for (int j = 0; j < kVectors; ++j) {
-      __m512 d = E::load(dy + j * kLanes);
-      __m512 m = _mm512_sub_ps(E::load(x + j * kLanes), mean[j]);
-      sumDy[j] = _mm512_add_ps(sumDy[j], d);
-      sumDyXmu[j] = _mm512_fmadd_ps(d, m, sumDyXmu[j]);
+      Vector d = E::load(dy + j * kLanes);
+      Vector m = E::load(x + j * kLanes) - mean[j];
+      sumDy[j] += d;
+      sumDyXmu[j] = multiplyAdd(d, m, sumDyXmu[j]);
     }
   for (int j = 0; j < kVectors; ++j) {
-    _mm512_store_ps(t.sumDy + j * kLanes, sumDy[j]);
-    _mm512_store_ps(t.sumDyXmu + j * kLanes, sumDyXmu[j]);
+    storeAligned(t.sumDy + j * kLanes, sumDy[j]);
+    storeAligned(t.sumDyXmu + j * kLanes, sumDyXmu[j]);
   }
 }
 
@@ -84,20 +83,19 @@ static void applyRun(const typename E::Type *dy, const typename E::Type *x,
                      typename E::Type *dx, int64_t n, const Tables &t,
                      bool streaming) {
   using T = typename E::Type;
-  constexpr int64_t kLine = 64 / sizeof(T), kVectors = kLine / kLanes;
-  SubnormalResults<E> subnormals;
-  auto compute = [&](int64_t i, __m512 d, __m512 v) {
-    __m512 m = _mm512_sub_ps(v, _mm512_load_ps(t.mean + i));
-    __m512 result = computeGradInput<kExact>(d, m, _mm512_load_ps(t.a + i),
-                                             _mm512_load_ps(t.b + i),
-                                             _mm512_load_ps(t.k + i));
-    subnormals.add(result);
+  constexpr int64_t kLine = 64 / sizeof(T), kVectors = kVectorsOfLine<T>;
+  RareResults<E> rare;
+  auto compute = [&](int64_t i, Vector d, Vector v) {
+    Vector m = v - loadAligned(t.mean + i);
+    Vector result = computeGradInput<kExact>(
+        d, m, loadAligned(t.a + i), loadAligned(t.b + i), loadAligned(t.k + i));
+    rare.add(result);
     return result;
   };
   int64_t i = 0;
   if (streaming && reinterpret_cast<uintptr_t>(dx) % 64 == 0)
     for (; i + kLine <= n; i += kLine) {
-      __m512 line[kVectors];
+      Vector line[kVectors];
       for (int j = 0; j < kVectors; ++j)
         line[j] = compute(i + j * kLanes, E::load(dy + i + j * kLanes),
                           E::load(x + i + j * kLanes));
@@ -108,12 +106,12 @@ static void applyRun(const typename E::Type *dy, const typename E::Type *x,
   for (; i + kLanes <= n; i += kLanes)
     E::store(dx + i, compute(i, E::load(dy + i), E::load(x + i)));
   if (i < n) {
-    __mmask16 mask = firstLanes(n - i);
+    Mask mask = firstLanes(n - i);
     E::store(dx + i, compute(i, E::load(dy + i, mask), E::load(x + i, mask)),
              mask);
   }
-  if constexpr (!std::is_empty_v<SubnormalResults<E>>)
-    if (subnormals.any())
+  if constexpr (!std::is_empty_v<RareResults<E>>)
+    if (rare.any())
       applyRun<typename E::Exact, kExact>(dy, x, dx, n, t, streaming);
 }
 
@@ -122,11 +120,10 @@ static void applyRun(const typename E::Type *dy, const typename E::Type *x,
 constexpr int64_t kRunElements = 1568;
 
 inline double sumOf(const float *values, int64_t n) {
-  __m512 sum = _mm512_setzero_ps();
+  Vector sum = {};
   for (int64_t i = 0; i < n; i += kLanes)
-    sum = _mm512_add_ps(
-        sum, F32::load(values + i, firstLanes(std::min(n - i, kLanes))));
-  return _mm512_reduce_add_ps(sum);
+    sum += F32::load(values + i, firstLanes(std::min(n - i, kLanes)));
+  return sumLanes(sum);
 }
 
 /// Both sums of channel c of a run of short rows of n elements.
@@ -218,7 +215,8 @@ template <typename E>
 [[gnu::always_inline]] static inline void
 addRowMajor(const typename E::Type *dy, const typename E::Type *x, int64_t runs,
             int64_t n, const Tables &t) {
-  switch (n / kLanes) {
+  // With fewer registers, no sums would stay in them.
+  switch (kRegisters == 32 ? n / kLanes : 0) {
   case 4:
     return addNarrowRuns<E, 4>(dy, x, runs, t);
   case 6:

@@ -9,11 +9,12 @@
 #ifndef BNGRAD_BENCH_MEMORY_H
 #define BNGRAD_BENCH_MEMORY_H
 
+#include "Vectors.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <immintrin.h>
 #include <sys/mman.h>
 
 namespace memory {
@@ -39,9 +40,8 @@ inline void *allocate(int64_t bytes) {
 inline void addShare(const float *a, const float *b, float *c, int64_t begin,
                      int64_t end) {
   for (int64_t i = begin; i < end; i += 64)
-    for (int64_t j = 0; j < 64; j += 16)
-      _mm512_stream_ps(c + i + j, _mm512_add_ps(_mm512_load_ps(a + i + j),
-                                                _mm512_load_ps(b + i + j)));
+    for (int64_t j = 0; j < 64; j += kLanes)
+      streamFloats(c + i + j, loadAligned(a + i + j) + loadAligned(b + i + j));
 }
 
 /// The base of the sizes of the arrays that measure bandwidth.

@@ -1,122 +1,121 @@
-//===- Vectors.h - vectors of 16 elements as f32 ----------------*- C++ -*-===//
+//===- Vectors.h - vectors of elements as f32 -------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The types of elements of the kernel written by hand. The operations on a
+// Vector are those of the instruction set for which this is compiled.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef BNGRAD_BENCH_NATIVE_VECTORS_H
 #define BNGRAD_BENCH_NATIVE_VECTORS_H
 
-#include <cstdint>
-#include <immintrin.h>
+#include <cstring>
 
-constexpr int64_t kLanes = 16;
+#if defined(__AVX512F__)
+#include "VectorsAVX512.h"
+#elif defined(__AVX2__)
+#include "VectorsAVX2.h"
+#else
+#error "expected AVX2 or AVX-512"
+#endif
+
+/// Elements as f64.
+constexpr int64_t kDoubles = 8;
+using Doubles = double __attribute__((ext_vector_type(kDoubles)));
+using Floats = float __attribute__((ext_vector_type(kDoubles)));
+
+/// The first `count` elements, and zeros.
+inline Doubles loadDoubles(const float *p, int64_t count) {
+  Floats v = {};
+  if (count == kDoubles)
+    std::memcpy(&v, p, sizeof v);
+  else
+    std::memcpy(&v, p, count * sizeof(float));
+  return __builtin_convertvector(v, Doubles);
+}
+
+/// Rounds, and stores the first `count` elements.
+inline void storeAsFloats(float *p, Doubles v, int64_t count) {
+  Floats rounded = __builtin_convertvector(v, Floats);
+  if (count == kDoubles)
+    std::memcpy(p, &rounded, sizeof rounded);
+  else
+    std::memcpy(p, &rounded, count * sizeof(float));
+}
+
+/// Vectors in a cache line of elements of type T.
+template <typename T>
+constexpr int64_t kVectorsOfLine = 64 / sizeof(T) / kLanes;
 
 struct F32 {
   using Type = float;
-  static __m512 load(const float *p) { return _mm512_loadu_ps(p); }
-  static __m512 load(const float *p, __mmask16 mask) {
-    return _mm512_maskz_loadu_ps(mask, p);
+  static Vector load(const float *p) { return loadFloats(p); }
+  static Vector load(const float *p, Mask mask) { return loadFloats(p, mask); }
+  static void store(float *p, Vector v) { storeFloats(p, v); }
+  static void store(float *p, Vector v, Mask mask) { storeFloats(p, v, mask); }
+  /// Writes a line.
+  static void stream(float *p, const Vector *v) {
+    for (int64_t j = 0; j < kVectorsOfLine<float>; ++j)
+      streamFloats(p + j * kLanes, v[j]);
   }
-  static void store(float *p, __m512 v) { _mm512_storeu_ps(p, v); }
-  static void store(float *p, __m512 v, __mmask16 mask) {
-    _mm512_mask_storeu_ps(p, mask, v);
-  }
-  static void stream(float *p, const __m512 *v) { _mm512_stream_ps(p, v[0]); }
 };
 
 /// Common code of the two 16-bit types; `Convert` converts to f32 and back.
 template <typename Convert> struct Half {
   using Type = uint16_t;
-  static __m512 load(const uint16_t *p) {
-    return Convert::extend(
-        _mm256_loadu_si256(reinterpret_cast<const __m256i *>(p)));
+  static Vector load(const uint16_t *p) {
+    return Convert::extend(loadHalves(p));
   }
-  static __m512 load(const uint16_t *p, __mmask16 mask) {
-    return Convert::extend(_mm256_maskz_loadu_epi16(mask, p));
+  static Vector load(const uint16_t *p, Mask mask) {
+    return Convert::extend(loadHalves(p, mask));
   }
-  static void store(uint16_t *p, __m512 v) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i *>(p), Convert::truncate(v));
+  static void store(uint16_t *p, Vector v) {
+    storeHalves(p, Convert::truncate(v));
   }
-  static void store(uint16_t *p, __m512 v, __mmask16 mask) {
-    _mm256_mask_storeu_epi16(p, mask, Convert::truncate(v));
+  static void store(uint16_t *p, Vector v, Mask mask) {
+    storeHalves(p, Convert::truncate(v), mask);
   }
-  static void stream(uint16_t *p, const __m512 *v) {
-    __m512i line =
-        _mm512_inserti64x4(_mm512_castsi256_si512(Convert::truncate(v[0])),
-                           Convert::truncate(v[1]), 1);
-    _mm512_stream_si512(reinterpret_cast<__m512i *>(p), line);
+  static void stream(uint16_t *p, const Vector *v) {
+    for (int64_t j = 0; j < kVectorsOfLine<uint16_t>; j += 2)
+      streamHalves(p + j * kLanes, Convert::truncate(v[j]),
+                   Convert::truncate(v[j + 1]));
   }
 };
 
 struct ConvertBF16 {
-  static __m512 extend(__m256i v) {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
-  }
-  static __m256i truncate(__m512 v) { return __m256i(_mm512_cvtneps_pbh(v)); }
+  static Vector extend(Halves v) { return extendBF16(v); }
+  static Halves truncate(Vector v) { return roundToBF16(v); }
 };
 
-inline __mmask16 findSubnormals(__m512 v) {
-  constexpr int kSubnormal = 0x20;
-  return _mm512_fpclass_ps_mask(v, kSubnormal);
-}
-
-/// The instruction flushes subnormal numbers to zero, so these are rounded
-/// here.
 struct ConvertExactBF16 : ConvertBF16 {
-  static __m256i truncate(__m512 v) {
-    __m512i bits = _mm512_castps_si512(v);
-    __m512i isOdd =
-        _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    bits = _mm512_add_epi32(bits,
-                            _mm512_add_epi32(_mm512_set1_epi32(0x7FFF), isOdd));
-    return _mm256_mask_mov_epi16(
-        ConvertBF16::truncate(v), findSubnormals(v),
-        _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16)));
-  }
+  static Halves truncate(Vector v) { return roundExactlyToBF16(v); }
 };
 
 struct ConvertF16 {
-  static __m512 extend(__m256i v) { return _mm512_cvtph_ps(v); }
-  static __m256i truncate(__m512 v) {
-    return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  }
+  static Vector extend(Halves v) { return extendF16(v); }
+  static Halves truncate(Vector v) { return roundToF16(v); }
 };
 
 using BF16 = Half<ConvertBF16>;
 using F16 = Half<ConvertF16>;
 
-/// Stores as BF16 does. Where a result is subnormal, the schedules repeat the
-/// stores with `Exact`.
+/// Stores as BF16 does. Where that is wrong for a result, the schedules repeat
+/// the stores with `Exact`.
 struct CheckedBF16 : BF16 {
   using Exact = Half<ConvertExactBF16>;
-
-  /// In assembly: beside the check, clang 22 makes an ordinary store of the
-  /// builtin.
-  static void stream(uint16_t *p, const __m512 *v) {
-    __m512i line =
-        _mm512_inserti64x4(_mm512_castsi256_si512(ConvertBF16::truncate(v[0])),
-                           ConvertBF16::truncate(v[1]), 1);
-    asm volatile("vmovntdq %1, %0"
-                 : "=m"(*reinterpret_cast<__m512i *>(p))
-                 : "v"(line));
-  }
 };
 
-/// Whether results of any type are subnormal numbers that must be stored again.
-template <typename E> struct SubnormalResults {
-  void add(__m512) {}
+/// Whether results of any type must be stored again.
+template <typename E> struct RareResults {
+  void add(Vector) {}
   static constexpr bool any() { return false; }
 };
 
-template <> struct SubnormalResults<CheckedBF16> {
-  __mmask16 found = 0;
-  void add(__m512 v) { found |= findSubnormals(v); }
-  bool any() const { return __builtin_expect(found != 0, false); }
-};
-
-inline __mmask16 firstLanes(int64_t count) { return (1u << count) - 1; }
+template <> struct RareResults<CheckedBF16> : RareLanes {};
 
 #endif // BNGRAD_BENCH_NATIVE_VECTORS_H

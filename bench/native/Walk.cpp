@@ -17,9 +17,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Peer.h"
+#include "Vectors.h"
 
 #include <algorithm>
-#include <immintrin.h>
 #include <omp.h>
 
 namespace {
@@ -32,6 +32,9 @@ enum class Walk : int32_t { Rows = 0, Channels = 1, Tiles = 2, Split = 3 };
 /// prefetches that of the next channel; elements of a segment of `split`.
 constexpr int64_t kLine = 64, kStepBytes = 3 << 20,
                   kMostPrefetchedBytes = 128 << 10, kSegment = 16384;
+
+/// A vector without numbers.
+using Bits = int64_t __attribute__((vector_size(sizeof(Vector))));
 
 struct State {
   Problem p;
@@ -57,12 +60,16 @@ template <bool kHasOther> struct Inputs {
       : dy(lineOf(s.p.gradOutput, begin)), x(lineOf(s.p.input, begin)),
         other(kHasOther ? lineOf(s.p.other, begin) : nullptr) {}
 
-  __m512i load(int64_t byte) const {
-    __m512i bits = _mm512_xor_si512(_mm512_loadu_si512(dy + byte),
-                                    _mm512_loadu_si512(x + byte));
+  Bits load(int64_t byte) const {
+    Bits bits = loadBits(dy + byte) ^ loadBits(x + byte);
     if constexpr (kHasOther)
-      bits = _mm512_xor_si512(bits, _mm512_loadu_si512(other + byte));
+      bits ^= loadBits(other + byte);
     return bits;
+  }
+
+private:
+  static Bits loadBits(const char *p) {
+    return Bits(loadFloats(reinterpret_cast<const float *>(p)));
   }
 };
 
@@ -70,18 +77,18 @@ template <bool kHasOther> struct Inputs {
 template <bool kHasOther>
 void readInputs(const State &s, int64_t begin, int64_t end) {
   Inputs<kHasOther> inputs(s, begin);
-  int64_t lines = countLines(begin, end);
-  __m512i bits[4] = {};
+  int64_t vectors = countLines(begin, end) * kLine / sizeof(Bits);
+  Bits bits[4] = {};
   int64_t i = 0;
-  auto add = [&](int64_t line, int j) {
-    bits[j] = _mm512_xor_si512(bits[j], inputs.load(line * kLine));
+  auto add = [&](int64_t vector, int j) {
+    bits[j] ^= inputs.load(vector * sizeof(Bits));
   };
-  for (; i + 4 <= lines; i += 4)
+  for (; i + 4 <= vectors; i += 4)
     for (int j = 0; j < 4; ++j)
       add(i + j, j);
-  for (; i < lines; ++i)
+  for (; i < vectors; ++i)
     add(i, 0);
-  for (__m512i &each : bits)
+  for (Bits &each : bits)
     asm volatile("" : : "v"(each));
 }
 
@@ -98,12 +105,13 @@ void writeResult(const State &s, int64_t begin, int64_t end) {
   Inputs<kHasOther> inputs(s, begin);
   auto *dx = const_cast<char *>(lineOf(s.p.gradInput, begin));
   int64_t bytes = countLines(begin, end) * kLine;
-  for (int64_t i = 0; i < bytes; i += kLine) {
-    __m512i bits = inputs.load(i);
+  for (int64_t i = 0; i < bytes; i += sizeof(Bits)) {
+    auto bits = Vector(inputs.load(i));
+    auto *to = reinterpret_cast<float *>(dx + i);
     if (s.streaming)
-      _mm512_stream_si512(reinterpret_cast<__m512i *>(dx + i), bits);
+      streamFloats(to, bits);
     else
-      _mm512_storeu_si512(dx + i, bits);
+      storeFloats(to, bits);
   }
 }
 

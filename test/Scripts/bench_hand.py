@@ -1,8 +1,8 @@
-"""bench_hand.py BENCH FOLDER: the promises of the exact form of the hand-written kernel.
+"""bench_hand.py BENCH FOLDER ISA: the promises of the exact form of the hand-written kernel, for an instruction set.
 
 Results must be within the bound of docs/numerics.md, also for sums of equal numbers, bitwise
-equal for any number of threads, and rounded to subnormal bf16 numbers. The bare form must fail
-the first and the last of these, or the data would prove nothing.
+equal for any number of threads, and rounded to subnormal bf16 numbers and to NaN. The bare form must fail
+the first of these, or the data would prove nothing, and where instructions round, the third, and otherwise the last.
 """
 
 import ctypes
@@ -12,6 +12,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 
 import data
+import instruction_sets
 import native
 import numpy
 import peers
@@ -96,7 +97,20 @@ def make_problems():
     yield "equal", Problem(shape, 0, "f32", *[numpy.full(2048 * 2048, v, numpy.float32) for v in (0.1, 0.7)], 1)
 
 
+def has_nans(library, variant):
+    """Whether a NaN of f32 whose last bits are set is one in bf16."""
+    found = []
+    for shape, is_last in CASES:
+        ones = numpy.ones(int(numpy.prod(shape)), numpy.float32)
+        problem = Problem(shape, is_last, "bf16", ones, ones, 1)
+        problem.mean[0] = numpy.array(0x7FFFFFFF, numpy.uint32).view(numpy.float32)
+        result = data.to_f32(problem.run(library, variant, 1)[0], "bf16").reshape(problem.rows)
+        found.append(numpy.isnan(result[:, 0]).all() and not numpy.isnan(result[:, 1:]).any())
+    return all(found)
+
+
 def main():
+    instruction_sets.force(sys.argv[3])
     hand = peers.hand(sys.argv[2])
     if hand.absent:
         sys.exit(hand.absent)
@@ -112,6 +126,8 @@ def main():
     for kind, error in worst.items():
         print(f"{kind}: exact {'within' if error <= 1 else f'{error:.3g} times'} the bound,"
               f" bare {'within' if of_bare[kind] <= 1 else 'not within'}")
+    print(*(f"NaN: {name} {'kept' if has_nans(hand, variant) else 'lost'}" for name, variant in
+            (("exact", exact), ("bare", bare))), sep=", ")
     print(f"{differing} differ by the number of threads")
 
 

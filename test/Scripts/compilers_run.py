@@ -102,7 +102,7 @@ arguments = argparse.Namespace(peers="", rounds=5, quick=False)
 document = driver.measure_all(arguments, FOLDER, SELECTED, launch)
 document |= {"options": {"quick": False}, "machine": {
     "cpu": "none", "cpu_family": "", "cpu_model": "", "cores": 1, "hypervisor": "", "caches": {}, "os": "none",
-    "huge_pages": "none", "threads": 1, "date": "today", "commit": "none", "load": 0}}
+    "huge_pages": "none", "isa": "x86-64-v3", "cpu_isa": "x86-64-v4", "threads": 1, "date": "today", "commit": "none", "load": 0}}
 print(table.markdown(document))
 print("kept" if table.summarize_limits(document)[1] else "not kept")
 launched = [driver.Slot(name, launch) for name in ("bngrad", "xla")]
