@@ -8,7 +8,7 @@ bngradCudaSetStream."""
 import torch
 
 import correctness
-import cuda
+import cuda_driver
 import device
 import items
 import peers
@@ -227,7 +227,7 @@ class TorchTimer:
         return begin.elapsed_time(end) * 1e3
 
     def hold(self, microseconds):
-        cuda.Driver().hold(torch.cuda.current_stream().cuda_stream, microseconds)
+        cuda_driver.Driver().hold(torch.cuda.current_stream().cuda_stream, microseconds)
 
     def replay(self, graph):
         return self.time(graph.graph.replay)

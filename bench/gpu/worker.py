@@ -15,7 +15,7 @@ import time
 import traceback
 
 import correctness
-import cuda
+import cuda_driver
 import device
 import journal
 import plain
@@ -123,7 +123,7 @@ def _torch_is_healthy():
 
 def probe(context, task):
     if task == "driver":
-        driver = cuda.Driver()
+        driver = cuda_driver.Driver()
         return {"version": driver.version(), **driver.describe()}
     if task == "smi":
         return {"smi": tools.query_smi()}
