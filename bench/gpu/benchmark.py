@@ -26,9 +26,6 @@ DEVICE = "cuda"
 CACHE_FACTOR = 3
 MOST_BYTES = 24e9
 COPIED_BYTES = 2 << 30
-# Implementations that are ready at once, and those that compile for each shape.
-READY = ("torch", "cudnn", "cudnn_graph", "apex")
-SLOW = ("compile", "triton", "quack", "flag_gems")
 
 
 class Data:
@@ -271,6 +268,8 @@ def _measure(library, item, functions, names, at):
             if timing.is_fatal(error):
                 raise
             found[name] = {"absent": timing.first_line(error)}
+            if isinstance(error, peers.NotOffered):
+                found[name]["not_offered"] = True
     times, absent = timing.measure(timer, contenders, at=at)
     for name in functions:
         if name in absent:

@@ -19,6 +19,10 @@ MODULES = {"apex": "syncbn", "quack": "quack", "cudnn_graph": "cudnn", "flag_gem
 SLACK = 256
 
 
+class NotOffered(device.Error):
+    """The implementation is not installed, or does not take the item."""
+
+
 def why_absent(name):
     """None if the implementation can be tried here."""
     module = MODULES.get(name)
@@ -57,7 +61,7 @@ def native(data):
 def cudnn(data):
     scale, mean, inv_std = _parameters(data)
     if len(data.item.sizes) == 2:
-        raise device.Error("PyTorch does not call cuDNN for 2-D data")
+        raise NotOffered("PyTorch does not call cuDNN for 2-D data")
     # The reserve space is that of the forward pass.
     x = data.logical(data.input[0])
     *_, reserve = torch.ops.aten.cudnn_batch_norm(
@@ -206,7 +210,7 @@ def quack(data):
 
     case = data.item.case
     if case.layout != "nhwc":
-        raise device.Error("quack has gradients of rows only")
+        raise NotOffered("quack has gradients of rows only")
     shape = (-1, case.channels)
     weight = data.scale.flatten()
 
@@ -238,7 +242,7 @@ def make(name, data):
     """The calls of an implementation, whose results are right; otherwise an error."""
     why = why_absent(name)
     if why:
-        raise device.Error(why)
+        raise NotOffered(why)
     calls = CALLS[name](data)
     results = calls[0]()
     if results is not None:

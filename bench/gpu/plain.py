@@ -12,8 +12,6 @@ MOST_COPIES = 16
 MOST_BYTES = 24e9
 COPIED_BYTES = 1 << 30
 BLOCK_BYTES = 1 << 20
-# Other implementations need PyTorch.
-READY = SLOW = ()
 
 
 class Arrays(device.Allocations):

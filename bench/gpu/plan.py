@@ -65,6 +65,16 @@ DRY_CALLS = {
 }
 # Parts that run in the process with PyTorch, if there is one.
 WITH_TORCH = ("benchmark", "alternatives", "compile")
+# The other implementations that a part measures: those that are ready at once, and those that compile for each shape.
+PEERS = {"benchmark": ("torch", "cudnn", "cudnn_graph", "apex"), "compile": ("compile", "triton", "quack", "flag_gems")}
+
+
+def is_complete(part, result):
+    """Whether nothing is to be expected of a task if it is repeated: it has all results, or what it lacks is not offered
+    here."""
+    found = result.get("results", {})
+    peers = [found.get(peer, {"absent": "no entry"}) for peer in PEERS.get(part, ())]
+    return not any("error" in each or ("absent" in each and not each.get("not_offered")) for each in [result, *peers])
 
 
 def make_item(entry):

@@ -158,7 +158,7 @@ class Suite:
         last = {record["task"]: record for record in journal.load(self.path) if "result" in record}
         stale = [task for task, record in last.items() if record.get("key") != self.key(task)]
         for task, record in last.items():
-            again = self.options.retry and ("error" in record["result"] or "absent" in record["result"])
+            again = self.options.retry and not plan.is_complete(task.split("/")[0], record["result"])
             if task not in stale and not again:
                 self.finished[task] = record["result"]
         self.log = journal.Journal(self.path)
@@ -422,7 +422,7 @@ def main():
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
     parser.add_argument("--shapes", default="", help="only items whose name matches")
     parser.add_argument("--seed", type=int, help="of the order of correctness tests")
-    parser.add_argument("--retry", action="store_true", help="repeat tasks that failed or were absent")
+    parser.add_argument("--retry", action="store_true", help="repeat tasks that failed, or lack results of other implementations")
     parser.add_argument("--limit", type=float, default=60, help="most seconds of a task (60)")
     parser.add_argument("--queue", type=int, default=64, help="most calls that are queued at once (64)")
     parser.add_argument("--library", default=HERE / "libBNGradCudaRuntime.so")

@@ -52,6 +52,11 @@ class Context:
         self._library = None
 
     @property
+    def peers(self):
+        """The other implementations that the part measures, which need PyTorch."""
+        return () if self.timer is plain else plan.PEERS.get(self.job["part"], ())
+
+    @property
     def library(self):
         if self._library is None:
             self._library = device.Library(self.job["library"])
@@ -200,7 +205,7 @@ def measure(context, task, peers, others=()):
 
 
 def benchmark(context, task):
-    return measure(context, task, context.timer.READY)
+    return measure(context, task, context.peers)
 
 
 def alternative(context, task):
@@ -209,7 +214,7 @@ def alternative(context, task):
 
 
 def compiled(context, task):
-    return measure(context, task, context.timer.SLOW)
+    return measure(context, task, context.peers)
 
 
 def sanitizer(context, task):

@@ -192,6 +192,18 @@ def check_order():
     check(failures.is_hopeless(["one f16"]) and not failures.is_hopeless(["one f16", "two f16"]), "the other kernel works")
 
 
+def check_complete():
+    """A task is repeated, on demand, for other implementations that are absent or have no entry."""
+    good = {name: {"us": 1.0} for name in plan.PEERS["compile"]}
+    for change, expected in (({}, True), ({"quack": {"absent": "rows only", "not_offered": True}}, True),
+                             ({"compile": {"absent": "a timeout"}}, False), ({"compile": None}, False)):
+        found = {name: result for name, result in {**good, **change}.items() if result}
+        check(plan.is_complete("compile", {"results": found}) == expected, f"{change}")
+    check(plan.is_complete("smoke", {"worst": 0.5}) and plan.is_complete("alternatives", {"results": {}}), "without others")
+    for result in ({"error": "wrong"}, {"absent": "no ncu"}):
+        check(not plan.is_complete("smoke", result), f"{result}")
+
+
 def check_journal(folder):
     path = folder / "journal.jsonl"
     log = journal.Journal(path)
@@ -381,6 +393,7 @@ check_in_stream()
 check_counted()
 check_best()
 check_order()
+check_complete()
 with tempfile.TemporaryDirectory() as folder:
     check_results(pathlib.Path(folder))
 print("passed")

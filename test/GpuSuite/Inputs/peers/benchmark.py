@@ -5,7 +5,6 @@ import signal
 import time
 
 FAULTS = dict(each.split("=") for each in os.environ["PEER_FAULTS"].split(","))
-READY, SLOW = ("torch", "cudnn", "apex"), ("compile", "quack")
 
 
 def measure_item(library, item, functions, at, names):
