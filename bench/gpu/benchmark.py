@@ -292,6 +292,20 @@ def _measure(library, item, functions, names, at):
 TIMER = TorchTimer
 
 
+def warm_up(names, at):
+    """Calls the implementations `names` once. What cannot be called is absent in each task, which tells why."""
+    data = Data(items.Item((4, 8, 8, 8), "nchw", "f32"), 1)
+    for name in names:
+        at(name)
+        try:
+            peers.make(name, data)
+            torch.cuda.synchronize()
+        except Exception as error:
+            if timing.is_fatal(error):
+                raise
+    at("")
+
+
 def measure_item(library, item, functions, at, names):
     """Times and ratios. `functions` are those of BNGrad by name, first the one of the chosen schedule; the results of
     each are compared with float64. `names` are the other implementations."""

@@ -57,7 +57,7 @@ def build(records):
     """The document of a journal, or of several."""
     document = {"machine": {}, "seeds": [], "plan": {}, "notes": [], "software": [], "clocks_mhz": []}
     document.update({"seconds": {}, "failed": {}, "absent": {}})
-    tasks, cases = {}, {}
+    cases = {}
     for record in records:
         if "machine" in record:
             document["machine"] = dict(record["machine"])
@@ -77,13 +77,8 @@ def build(records):
         elif "part" in record:
             kind = "failed" if "failed" in record else "absent"
             document[kind][record["part"]] = record[kind]
-        elif "stale" in record:
-            for task in record["stale"]:
-                tasks.pop(task, None)
-        elif "result" in record:
-            tasks[record["task"]] = record
     by_part = {}
-    for task, record in tasks.items():
+    for task, record in journal.find_results(records).items():
         part, name = task.split("/", 1)
         by_part.setdefault(part, {})[name] = record["result"]
         document["seconds"][part] = document["seconds"].get(part, 0) + record["seconds"]

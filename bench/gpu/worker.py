@@ -9,6 +9,7 @@ import ctypes
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import time
@@ -177,6 +178,8 @@ def prepare_torch(context):
         return
     context.timer = with_torch
     context.log.append({"software": f"PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}"})
+    names = [name for name in plan.WARMED.get(context.job["part"], ()) if name not in context.job["excluded"]]
+    with_torch.warm_up(names, lambda name: context.log.append({"at": name}))
 
 
 def measure(context, task, peers, others=()):
@@ -218,8 +221,7 @@ def compiled(context, task):
 
 
 def sanitizer(context, task):
-    tool, number = task.split()
-    names = context.catalogue.pieces()[int(number)]
+    tool, names = task.split()[0], context.catalogue.piece(task)
     return context.run_tool(lambda seconds: tools.sanitize(tool, names, seconds, context.cubins))
 
 
@@ -252,10 +254,11 @@ def run(job):
         prepare_torch(context)
     if "torch" in job["needs"] and context.timer is plain:
         return 0
-    longest = 0
+    times = []
     for task in job["tasks"]:
         begin = time.time()
-        if begin + longest > job["end"]:
+        # One that took long, such as the first that compiles, says little about the next.
+        if begin + statistics.median(times or [0]) > job["end"]:
             break
         name = f"{job['part']}/{task}"
         # For libraries in this process, such as those of profilers.
@@ -275,7 +278,7 @@ def run(job):
                 log.append({"fault": result["error"]})
                 return process.RESTART
         seconds = time.time() - begin
-        longest = max(longest, seconds)
+        times.append(seconds)
         log.finish(name, result, seconds, job["keys"][task])
         if failed and job["part"] != "probe" and not context.is_healthy():
             return process.RESTART

@@ -120,6 +120,13 @@ def check_absent(item):
     check("torch" not in found["results"], f"{found}")
 
 
+def check_warm_up():
+    """What is not installed costs nothing."""
+    seen = []
+    benchmark.warm_up(("torch", "cudnn_graph"), seen.append)
+    check(seen == ["torch", "cudnn_graph", ""], f"{seen}")
+
+
 def check_times(item):
     """Ratios are those of times of the same round, which drift."""
     found, seen = measure(item)
@@ -169,6 +176,7 @@ def main():
     shapes = [((4, 6, 5, 7), "nchw"), ((4, 6, 5, 7), "nhwc"), ((33, 5), "nhwc"), ((3, 4, 25), "nchw")]
     cases = [items.Item(shape, layout, kind) for shape, layout in shapes for kind in ("f32", "bf16", "f16")]
     check_absent(cases[0])
+    check_warm_up()
     sys.path.insert(0, str(HERE / "Inputs" / "modules"))
     for item in cases:
         check_times(item)

@@ -315,6 +315,18 @@ def faulty_peers(clean):
     check(longest < 5, f"{longest}")
 
 
+def slow_peer(clean):
+    """An implementation whose first call takes too long is not measured, the others are."""
+    run = with_peers("slow-peer", ["--only=compile"], PEER_FAULTS="triton=slow")
+    text = (run.bundle / "suite.py").read_text()
+    (run.bundle / "suite.py").write_text(text.replace("WARM_SECONDS = 150", "WARM_SECONDS = 2"))
+    run.finish(0)
+    check("* triton is not measured after its first call: not finished after 2 s" in run.report(), run.report())
+    for result in run.results().values():
+        check(result["results"]["compile"] == {"us": 2.0} and "absent" in result["results"]["triton"], f"{result}")
+    check(len(run.results()) == len(tasks(clean, "benchmark")), f"{run.results()}")
+
+
 def slow_torch(clean):
     """Where PyTorch does not load in time, BNGrad is measured without it."""
     run = with_peers("slow", ["--only=benchmark,compile"], TORCH_SECONDS="1000", PEER_FAULTS="torch=crash")
@@ -353,6 +365,30 @@ def another_bundle(clean):
     begun = [r["task"] for r in run.records()[before:] if "begin" in r]
     check(set(begun) == expected and len(begun) == len(expected), f"expected {sorted(expected)}, got {begun}")
     check(len(expected) > 4 and "commit another" in run.report(), run.report())
+
+
+def some_shapes(clean):
+    """A run of some shapes has pieces of its own for the sanitizer, and leaves those of all as they are. What was stale
+    in between is run again."""
+    run = with_tools("shapes", ["--only=sanitizer"])
+    run.finish(0)
+    all_pieces = set(tasks(run, "sanitizer"))
+    shapes = "^2x3x4x4 nchw f32$"
+    some = Run("", ["--only=sanitizer", f"--shapes={shapes}"], before=run, calls=run.calls)
+    some.environment = run.environment
+    some.finish(0)
+    expected = {f"sanitizer/{tool} 0 of {shapes}" for tool in ("memcheck", "racecheck", "synccheck")}
+    check(set(run.results()) == all_pieces | expected, f"{set(run.results())}")
+    for stale in ([], ["sanitizer/memcheck 0"]):
+        with open(run.folder / "journal.jsonl", "a") as file:
+            file.write(json.dumps({"stale": stale}) + "\n")
+        before = len(run.records())
+        again = Run("", ["--only=sanitizer"], before=run, calls=run.calls)
+        again.environment = run.environment
+        again.finish(0)
+        records = run.records()[before:]
+        check([r["task"] for r in records if "begin" in r] == stale, f"{records}")
+        check(not any("stale" in r for r in records), f"{records}")
 
 
 def kill(run, process, number=signal.SIGKILL):
@@ -527,7 +563,7 @@ def main():
     generator = random.Random(options.seed)
     longest = clean.seconds
     scenarios = [(all_kinds,), (hanging_task,), (no_device,), (orphans,), (layouts,), (outputs,), (faulty_kind,),
-                 (little_time,), (another_bundle,)]
+                 (little_time,), (another_bundle,), (some_shapes,), (slow_peer,)]
     if options.set == "all":
         scenarios += [(order,), (torn_journal,), (termination,), (without_tools,), (dying_device,), (dead_device,),
                       (tools,), (faulty_peers,), (slow_torch,), (shares,), (another_device,)]

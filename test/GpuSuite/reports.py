@@ -192,6 +192,13 @@ def check_order():
     check(failures.is_hopeless(["one f16"]) and not failures.is_hopeless(["one f16", "two f16"]), "the other kernel works")
 
 
+def check_turns():
+    """One of each shape comes before another of one, and types differ within a turn."""
+    tasks = ["a f32", "a bf16", "b f32", "b bf16", "c f32"]
+    order = plan.take_turns(tasks, lambda task: task.split()[0])
+    check(order == ["a f32", "b bf16", "c f32", "a bf16", "b f32"], f"{order}")
+
+
 def check_complete():
     """A task is repeated, on demand, for other implementations that are absent or have no entry."""
     good = {name: {"us": 1.0} for name in plan.PEERS["compile"]}
@@ -394,6 +401,7 @@ check_counted()
 check_best()
 check_order()
 check_complete()
+check_turns()
 with tempfile.TemporaryDirectory() as folder:
     check_results(pathlib.Path(folder))
 print("passed")

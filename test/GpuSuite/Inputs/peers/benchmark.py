@@ -7,6 +7,14 @@ import time
 FAULTS = dict(each.split("=") for each in os.environ["PEER_FAULTS"].split(","))
 
 
+def warm_up(names, at):
+    for name in names:
+        at(name)
+        if FAULTS.get(name) == "slow":
+            time.sleep(1000)
+    at("")
+
+
 def measure_item(library, item, functions, at, names):
     library.capability()
     found = {name: {"us": 1.0} for name in functions}
