@@ -68,10 +68,11 @@ if [ -n "$dry_run" ]; then
 fi
 status=0
 for call in "${calls[@]}"; do
-  "${suite[@]}" -B "$work/bngrad-gpu/suite.py" --call="$call" "${options[@]}" || status=$?
+  "${suite[@]}" -B "$work/bngrad-gpu/suite.py" --call="$call" "${options[@]}" | tee "$work/output" || status=$?
 done
-# The files have the name of the device.
+# The files have the name of the device, which the last line has. The folder may have those of others.
 if [ -z "$dry_run$output" ]; then
-  cp "$results"/*.{md,json,svg} "$root/bench/results"
+  written=$(sed -n 's/^written: \(.*\)\.md, \.json, \.svg$/\1/p' "$work/output")
+  [ -z "$written" ] || cp "$written".{md,json,svg} "$root/bench/results"
 fi
 exit $status

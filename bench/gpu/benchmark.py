@@ -227,6 +227,7 @@ class TorchTimer:
         cuda_driver.Driver().hold(torch.cuda.current_stream().cuda_stream, microseconds)
 
     def replay(self, graph):
+        self.hold(timing.REPLAY_HOLD_US)
         return self.time(graph.graph.replay)
 
 

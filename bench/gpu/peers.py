@@ -5,6 +5,7 @@ in the order of BNGrad's, in the shapes of memory, or None if it computes someth
 else. Memory of the results is that of the graph in which the calls are captured, so
 replays allocate nothing."""
 
+import functools
 import importlib.util
 
 import torch
@@ -76,6 +77,14 @@ def cudnn(data):
     return [bind(copy) for copy in range(len(data.input))]
 
 
+@functools.cache
+def _cudnn_handle():
+    """One for the process, as each has memory of the device."""
+    import cudnn
+
+    return cudnn.create_handle()
+
+
 def cudnn_graph(data):
     """cuDNN's graph API, through its own Python package."""
     import cudnn
@@ -86,7 +95,7 @@ def cudnn_graph(data):
         torch.float32: cudnn.data_type.FLOAT,
     }
     dtype = data.input[0].dtype
-    handle = cudnn.create_handle()
+    handle = _cudnn_handle()
     graph = cudnn.pygraph(
         io_data_type=types[dtype],
         intermediate_data_type=cudnn.data_type.FLOAT,

@@ -2,6 +2,7 @@
 
 import csv
 import functools
+import glob
 import io
 import os
 import pathlib
@@ -18,21 +19,20 @@ METRICS = {
 }
 # What compute-sanitizer and ncu say where they cannot observe the device, as on some shared ones. A result that is
 # `refused` says so for all tasks.
-NOT_SUPPORTED, NOT_ALLOWED = "Device not supported", "ERR_NVGPUCTRPERM"
+NOT_SUPPORTED = "Device not supported"
+NOT_ALLOWED = ("ERR_NVGPUCTRPERM", "not supported")
 NAMES = ("compute-sanitizer", "ncu")
-FOLDERS = ["/usr/local/cuda/bin", "/opt/nvidia/nsight-compute"]
+# Where they are, besides the PATH: of several versions, the newest is taken.
+FOLDERS = ["/usr/local/cuda*/bin", "/usr/local/cuda*/compute-sanitizer", "/usr/local/cuda*/nsight-compute-*",
+           "/opt/nvidia/nsight-compute/*"]
+CLOCK_SECONDS = 3
 
 
 @functools.cache
 def find(name):
     """The path of an NVIDIA tool, or None."""
-    found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *FOLDERS]))
-    if not found:
-        for folder in ("/opt/nvidia", "/usr/local"):
-            for path in sorted(pathlib.Path(folder).glob(f"*/**/{name}"), reverse=True):
-                if path.is_file() and os.access(path, os.X_OK):
-                    return str(path)
-    return found
+    folders = (folder for pattern in FOLDERS for folder in sorted(glob.glob(pattern), reverse=True))
+    return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *folders]))
 
 
 def _run(command, timeout):
@@ -51,9 +51,9 @@ def _child(names, cubins):
     return [sys.executable, "-B", HERE / "worker.py", "--cubins" if cubins else "--ptx", *names]
 
 
-def _query(fields):
+def _query(fields, timeout):
     """The values that nvidia-smi prints."""
-    done = _run(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"], 60)
+    done = _run(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"], timeout)
     lines = done.stdout.splitlines()
     if done.returncode or not lines:
         raise RuntimeError((lines or [done.stderr.strip() or "no output"])[0])
@@ -62,14 +62,14 @@ def _query(fields):
 
 def query_smi():
     """The driver, clocks and power as nvidia-smi prints them."""
-    driver, *rest = _query("driver_version,clocks.max.sm,clocks.max.mem,power.limit")
+    driver, *rest = _query("driver_version,clocks.max.sm,clocks.max.mem,power.limit", 60)
     return f"driver {driver}, at most {', '.join(rest)}"
 
 
 def query_clock():
-    """The clock of the multiprocessors in MHz, or None."""
+    """The clock of the multiprocessors in MHz, or None if nvidia-smi does not say it soon: the suite waits."""
     try:
-        return float(_query("clocks.sm")[0].split()[0])
+        return float(_query("clocks.sm", CLOCK_SECONDS)[0].split()[0])
     except (OSError, RuntimeError, ValueError, subprocess.TimeoutExpired):
         return None
 
@@ -99,10 +99,12 @@ def count_bytes(name, timeout, cubins=False):
     lines = done.stdout.splitlines()
     header = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if header is None:
-        errors = [line for line in (done.stdout + done.stderr).splitlines() if "==ERROR==" in line]
-        why = (errors or ["ncu gave no table"])[0][:300]
+        output = (done.stdout + done.stderr).splitlines()
+        refusals = [line for line in output if any(text in line for text in NOT_ALLOWED)]
+        errors = [line for line in output if "==ERROR==" in line]
+        why = (refusals + errors + ["ncu gave no table"])[0][:300]
         # It is not allowed for any function then.
-        return {"absent": why, **({"refused": why} if NOT_ALLOWED in why else {})}
+        return {"absent": why, **({"refused": why} if refusals else {})}
     found = {"kernels": []}
     for row in csv.DictReader(io.StringIO("\n".join(lines[header:]))):
         if not (row.get("ID") or "").strip():

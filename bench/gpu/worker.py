@@ -31,6 +31,7 @@ REFUSED = ("cuModuleLoadDataEx", "no image", "expected an image")
 NO_PTX = {"absent": "the driver refuses cubins, and there is no PTX"}
 # What a tool around a process has at least, in seconds, if the part ends before.
 LEAST_SECONDS = 10
+MOST_ABSENCES = 2
 
 
 class Late(Exception):
@@ -50,6 +51,8 @@ class Context:
         self.cubins = job["cubins"]
         # The module that measures times.
         self.timer = plain
+        # Of results of a tool, in a row.
+        self.absences = 0
         self._library = None
 
     @property
@@ -84,7 +87,10 @@ class Context:
         most = self.job["limit"] - 2
         seconds = min(most, max(self.job["end"] - time.time(), LEAST_SECONDS))
         try:
-            return run(seconds)
+            result = run(seconds)
+            # A tool that does not work twice in a row does not work at all, whatever it says.
+            self.absences = self.absences + 1 if "absent" in result else 0
+            return {"refused": result["absent"], **result} if self.absences == MOST_ABSENCES else result
         except subprocess.TimeoutExpired:
             if seconds < most:
                 raise Late from None
@@ -271,7 +277,9 @@ def run(job):
         except Late:
             return 0
         except Exception as error:
-            traceback.print_exc()  # into worker.log
+            # Into worker.log; an error of a call of BNGrad is told by its text.
+            if not isinstance(error, device.Error):
+                traceback.print_exc()
             result = {"error": timing.first_line(error)}
             if timing.is_fatal(error) and job["part"] in plan.WITH_TORCH:
                 # suite.py knows whose fault it is.

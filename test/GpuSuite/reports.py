@@ -11,6 +11,7 @@ sys.path[:0] = [sys.argv[1], str(pathlib.Path(sys.argv[1]).parent)]
 
 import journal
 import plan
+import plot
 import results
 import summary
 import timing
@@ -192,6 +193,14 @@ def check_order():
     check(failures.is_hopeless(["one f16"]) and not failures.is_hopeless(["one f16", "two f16"]), "the other kernel works")
 
 
+def check_fatal():
+    """Errors after which a process cannot go on, as the driver's and PyTorch's texts have them."""
+    for text in ("cuGraphLaunch: error 719", "CUDA error: hardware stack error", "CUDA error: invalid program counter",
+                 "CUDA error: operation not supported on global/shared address space"):
+        check(timing.is_fatal(RuntimeError(text)), text)
+    check(not timing.is_fatal(RuntimeError("CUDA error: operation not supported")), "an error of one call")
+
+
 def check_turns():
     """One of each shape comes before another of one, and types differ within a turn."""
     tasks = ["a f32", "a bf16", "b f32", "b bf16", "c f32"]
@@ -367,8 +376,9 @@ def check_results(folder):
     results.write(document, folder / "gpu")
     svg = xml.dom.minidom.parse(str(folder / "gpu.svg"))
     marks = len(svg.getElementsByTagName("path")), len(svg.getElementsByTagName("circle"))
-    # Of the legend and of two cases: BNGrad; seven others, twice PyTorch, torch.compile.
-    check(marks == (1 + 2, 7 + 3), f"{marks}")
+    # Of the legend and of two cases: BNGrad; eight others, twice PyTorch, torch.compile.
+    check(marks == (1 + 2, 8 + 3), f"{marks}")
+    check(set(plot.COLORS) == {"bngrad", *results.PEERS, *results.OTHERS}, f"{plot.COLORS}")
     # Without a layout of the model's there are no times of it.
     slots = {"task": "slots/clusters", "result": {"slots": [[8, 1, 104]]}, "seconds": 1}
     for other in (results.build(found + [slots]), results.build([r for r in found if "slots/clusters" != r.get("task")])):
@@ -402,6 +412,7 @@ check_best()
 check_order()
 check_complete()
 check_turns()
+check_fatal()
 with tempfile.TemporaryDirectory() as folder:
     check_results(pathlib.Path(folder))
 print("passed")
