@@ -47,8 +47,13 @@ def _run(command, timeout):
     )
 
 
-def _child(names, cubins):
-    return [sys.executable, "-B", HERE / "worker.py", "--cubins" if cubins else "--ptx", *names]
+def _child(names, *options):
+    """The command that calls items; worker.py has the options."""
+    return [sys.executable, "-B", HERE / "worker.py", *options, *names]
+
+
+def _form(cubins):
+    return "--cubins" if cubins else "--ptx"
 
 
 def _query(fields, timeout):
@@ -77,7 +82,7 @@ def query_clock():
 def sanitize(tool, names, timeout, cubins=False):
     """The report of compute-sanitizer's `tool` on the items `names`. Raises TimeoutExpired."""
     command = [find("compute-sanitizer"), "--target-processes", "all", "--tool", tool, "--error-exitcode", "9", "--print-limit", "20"]
-    done = _run(command + _child(names, cubins), timeout)
+    done = _run(command + _child(names, _form(cubins)), timeout)
     output = done.stdout + done.stderr
     if NOT_SUPPORTED in output:
         return {"absent": NOT_SUPPORTED, "refused": NOT_SUPPORTED}
@@ -91,10 +96,11 @@ def sanitize(tool, names, timeout, cubins=False):
 
 
 def count_bytes(name, timeout, cubins=False):
-    """DRAM bytes that one call of item `name` reads and writes. Raises TimeoutExpired."""
+    """DRAM bytes that one call of item `name` reads and writes, whose operands are not in the cache. Raises
+    TimeoutExpired."""
     command = [find("ncu"), "--target-processes", "all", "--clock-control", "none", "--cache-control", "none", "--csv", "--page", "raw"]
     command += ["--metrics", ",".join(METRICS), "--print-units", "base"]
-    command += _child([name], cubins)
+    command += _child([name], _form(cubins), "--flush")
     done = _run(command, timeout)
     lines = done.stdout.splitlines()
     header = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)

@@ -32,6 +32,8 @@ NO_PTX = {"absent": "the driver refuses cubins, and there is no PTX"}
 # What a tool around a process has at least, in seconds, if the part ends before.
 LEAST_SECONDS = 10
 MOST_ABSENCES = 2
+# Read and written before a call whose DRAM bytes are counted: several last-level caches.
+FLUSHED_BYTES = 256 << 20
 
 
 class Late(Exception):
@@ -295,8 +297,15 @@ def run(job):
     return 0
 
 
-def call_items(names, cubins):
-    """Calls items once, for a tool that observes this process."""
+def flush_cache(library):
+    """Copies within the device, after which its last-level cache holds nothing else."""
+    with device.Allocations(library) as memory:
+        source, target = (memory.allocate(FLUSHED_BYTES // 2) for _ in range(2))
+        library.copy(target, source, FLUSHED_BYTES // 2)
+
+
+def call_items(names, cubins, flushes):
+    """Calls items once, for a tool that observes this process, if `flushes` with a cache without their operands."""
     catalogue = plan.Catalogue()
     library = device.Library(plan.HERE / "libBNGradCudaRuntime.so")
     for name in names:
@@ -308,14 +317,18 @@ def call_items(names, cubins):
         # Random data of large items would take longer than all else.
         with (device.Buffers(library, item, correctness.make_arguments(item, 1)) if item.is_small
               else plain.Arrays(library, item, 1)) as buffers:
-            library.check(gradient.bind(buffers.pointers if item.is_small else buffers.pointers[0])())
+            call = gradient.bind(buffers.pointers if item.is_small else buffers.pointers[0])
+            if flushes:
+                flush_cache(library)
+            library.check(call())
     print("child: done")
 
 
 def main():
     if len(sys.argv) > 1:
         process.die_with_parent(os.getppid())
-        call_items(sys.argv[2:], sys.argv[1] == "--cubins")
+        names = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
+        call_items(names, "--cubins" in sys.argv, "--flush" in sys.argv)
         return 0
     return run(json.load(sys.stdin))
 

@@ -499,7 +499,7 @@ def layouts(clean):
     (bundle / "manifest.json").write_text(json.dumps(manifest))
     for layout, bus_bits, text, time in (
         ("18,18,18,16,16,16,16,14", "5120", "multiprocessors of the processing clusters by these: 18, 18, 18, 16,", "1.03e+03 µs"),
-        ("18,18,18,18,18,18,18,6", "5120", "multiprocessors of the processing clusters by these: none of the model's", ""),
+        ("18,18,18,18,18,18,18,6", "5120", "multiprocessors of the processing clusters by these: none of the model's; times with ~ are", "~1.03e+03 µs"),
         ("18,18,18,16,16,16,16,14", "6016", "the model does not know this device", ""),
     ):
         run = Run("layouts", ["--only=slots,benchmark", "--shapes=^2x3x4x4 nchw f32$"], calls=["times"],

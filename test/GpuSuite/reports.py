@@ -5,6 +5,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import types
 import xml.dom.minidom
 
 sys.path[:0] = [sys.argv[1], str(pathlib.Path(sys.argv[1]).parent)]
@@ -15,6 +16,8 @@ import plot
 import results
 import summary
 import timing
+import tools
+import worker
 
 
 def check(condition, message):
@@ -201,6 +204,20 @@ def check_fatal():
     check(not timing.is_fatal(RuntimeError("CUDA error: operation not supported")), "an error of one call")
 
 
+def check_refusals():
+    """Tools that may not observe the device say so anywhere in their output; others fail twice."""
+    tools.find = lambda name: name
+    for text, is_refused in (("==WARNING== x\n==ERROR== ERR_NVGPUCTRPERM", True), ("no ==ERROR==", False),
+                             ("==WARNING== this device is not supported", True)):
+        tools._run = lambda command, timeout: types.SimpleNamespace(stdout=text, stderr="", returncode=1)
+        check(("refused" in tools.count_bytes("x", 1)) == is_refused, text)
+    context = worker.Context.__new__(worker.Context)
+    context.job, context.absences = {"limit": 10, "end": 0}, 0
+    kinds = ({"absent": "why"}, {"read": 1}, {"absent": "why"}, {"absent": "why"})
+    found = [context.run_tool(lambda seconds: result) for result in kinds]
+    check([each.get("refused") for each in found] == [None, None, None, "why"], f"{found}")
+
+
 def check_turns():
     """One of each shape comes before another of one, and types differ within a turn."""
     tasks = ["a f32", "a bf16", "b f32", "b bf16", "c f32"]
@@ -379,11 +396,22 @@ def check_results(folder):
     # Of the legend and of two cases: BNGrad; eight others, twice PyTorch, torch.compile.
     check(marks == (1 + 2, 8 + 3), f"{marks}")
     check(set(plot.COLORS) == {"bngrad", *results.PEERS, *results.OTHERS}, f"{plot.COLORS}")
-    # Without a layout of the model's there are no times of it.
-    slots = {"task": "slots/clusters", "result": {"slots": [[8, 1, 104]]}, "seconds": 1}
-    for other in (results.build(found + [slots]), results.build([r for r in found if "slots/clusters" != r.get("task")])):
-        check(not any(case["calculated_us"] for case in other["benchmark"]), f"{other['benchmark']}")
-        check(results.find_misses(other) == {names[0]: 1.25, names[1]: 1.5}, f"{results.find_misses(other)}")
+    # Without slots there are no times of the model; with those of none of its layouts, they are marked, and of the closest.
+    other = results.build([r for r in found if "slots/clusters" != r.get("task")])
+    check(not any(case["calculated_us"] for case in other["benchmark"]), f"{other['benchmark']}")
+    check(results.find_misses(other) == {names[0]: 1.25, names[1]: 1.5}, f"{results.find_misses(other)}")
+    for slots, time, ratio in ((127, 50, "1.22"), (104, 122, "0.50")):
+        slots = {"task": "slots/clusters", "result": {"slots": [[8, 1, slots]]}, "seconds": 1}
+        other = results.build(found + [slots])
+        check(f"| ~{time} µs | ~{ratio} |" in results.markdown(other), results.markdown(other))
+        line = f"32x64x56x56 nchw f32    one/8     61 µs {'~' + ratio:>5}"
+        check(any(each.startswith(line) for each in summary.make(other, {"benchmark"}, "x")), f"{line}")
+    # A bundle without calculated times leaves those of the same schedules.
+    cases = {name: {**facts, "model_us": {}} for name, facts in found[0]["cases"].items()}
+    check(results.build(found + [{**found[0], "cases": cases}])["benchmark"] == document["benchmark"], "times of the model")
+    cases[names[0]]["schedule"] = "two_pass"
+    other = results.build(found + [{**found[0], "cases": cases}])["benchmark"]
+    check([case["calculated_us"] for case in other[:2]] == [None, 122.0], f"{other[:2]}")
     # What another bundle has otherwise is forgotten.
     stale = results.build(found + [{"stale": ["smoke/two", f"benchmark/{names[0]}"]}])
     check(list(stale["tasks"]["smoke"]) == ["one"] and names[0] not in stale["tasks"]["benchmark"], f"{stale['tasks']}")
@@ -412,6 +440,7 @@ check_best()
 check_order()
 check_complete()
 check_turns()
+check_refusals()
 check_fatal()
 with tempfile.TemporaryDirectory() as folder:
     check_results(pathlib.Path(folder))
