@@ -10,10 +10,12 @@ import xml.dom.minidom
 
 sys.path[:0] = [sys.argv[1], str(pathlib.Path(sys.argv[1]).parent)]
 
+import cuda_driver
 import journal
 import plan
 import plot
 import results
+import suite
 import summary
 import timing
 import tools
@@ -216,6 +218,25 @@ def check_refusals():
     kinds = ({"absent": "why"}, {"read": 1}, {"absent": "why"}, {"absent": "why"})
     found = [context.run_tool(lambda seconds: result) for result in kinds]
     check([each.get("refused") for each in found] == [None, None, None, "why"], f"{found}")
+
+
+def check_replay():
+    """A graph is launched while the stream is held, so that its time has nothing of the host."""
+    timer, order = cuda_driver.DriverTimer.__new__(cuda_driver.DriverTimer), []
+    timer.hold = lambda microseconds: order.append(microseconds)
+    timer.time = lambda function: order.append("time")
+    timer.replay(None)
+    check(order == [timing.REPLAY_HOLD_US, "time"], f"{order}")
+
+
+def check_clock():
+    """nvidia-smi that does not say the clock is not asked again."""
+    watched, asked = suite.Suite.__new__(suite.Suite), []
+    watched.log, watched.saved, watched.has_clock, watched.save = [1], 0, True, lambda: None
+    tools.query_clock = lambda: asked.append(1)
+    for _ in range(2):
+        watched.save_sometimes(plan.Part("benchmark", 1, 1))
+    check(len(asked) == 1, f"{asked}")
 
 
 def check_turns():
@@ -440,6 +461,8 @@ check_best()
 check_order()
 check_complete()
 check_turns()
+check_replay()
+check_clock()
 check_refusals()
 check_fatal()
 with tempfile.TemporaryDirectory() as folder:
