@@ -26,6 +26,8 @@ NAMES = ("compute-sanitizer", "ncu")
 FOLDERS = ["/usr/local/cuda*/bin", "/usr/local/cuda*/compute-sanitizer", "/usr/local/cuda*/nsight-compute-*",
            "/opt/nvidia/nsight-compute/*"]
 CLOCK_SECONDS = 3
+# The first kernel of each call begins with one of these.
+FIRST_KERNELS = ("one_pass", "reduce")
 
 
 @functools.cache
@@ -95,12 +97,12 @@ def sanitize(tool, names, timeout, cubins=False):
     return {"items": len(names), "summary": reports[-1] if reports else "clean"}
 
 
-def count_bytes(name, timeout, cubins=False):
-    """DRAM bytes that one call of item `name` reads and writes, whose operands are not in the cache. Raises
+def count_bytes(names, timeout, cubins=False):
+    """DRAM bytes that one call of each item reads and writes, whose operands are not in the cache, as `calls`. Raises
     TimeoutExpired."""
     command = [find("ncu"), "--target-processes", "all", "--clock-control", "none", "--cache-control", "none", "--csv", "--page", "raw"]
     command += ["--metrics", ",".join(METRICS), "--print-units", "base"]
-    command += _child([name], _form(cubins), "--flush")
+    command += _child(names, _form(cubins), "--flush")
     done = _run(command, timeout)
     lines = done.stdout.splitlines()
     header = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
@@ -111,14 +113,18 @@ def count_bytes(name, timeout, cubins=False):
         why = (refusals + errors + ["ncu gave no table"])[0][:300]
         # It is not allowed for any function then.
         return {"absent": why, **({"refused": why} if refusals else {})}
-    found = {"kernels": []}
+    calls = []
     for row in csv.DictReader(io.StringIO("\n".join(lines[header:]))):
         if not (row.get("ID") or "").strip():
             continue  # row of units
         kernel = {"name": row.get("Kernel Name", "?")}
         for metric, key in METRICS.items():
             kernel[key] = float((row.get(metric) or "0").replace(",", ""))
-        found["kernels"].append(kernel)
-    for key in METRICS.values():
-        found[key] = sum(kernel[key] for kernel in found["kernels"])
-    return found
+        if not calls or (len(names) > 1 and kernel["name"].startswith(FIRST_KERNELS)):
+            calls.append({"kernels": []})
+        calls[-1]["kernels"].append(kernel)
+    if len(calls) != len(names):
+        return {"absent": f"expected the kernels of {len(names)} calls, got {len(calls)}"}
+    for call in calls:
+        call.update({key: sum(kernel[key] for kernel in call["kernels"]) for key in METRICS.values()})
+    return {"calls": calls}

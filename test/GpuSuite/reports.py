@@ -212,7 +212,13 @@ def check_refusals():
     for text, is_refused in (("==WARNING== x\n==ERROR== ERR_NVGPUCTRPERM", True), ("no ==ERROR==", False),
                              ("==WARNING== this device is not supported", True)):
         tools._run = lambda command, timeout: types.SimpleNamespace(stdout=text, stderr="", returncode=1)
-        check(("refused" in tools.count_bytes("x", 1)) == is_refused, text)
+        check(("refused" in tools.count_bytes(["x"], 1)) == is_refused, text)
+    table = '"ID","Kernel Name","dram__bytes_read.sum","dram__bytes_write.sum"\n"0","one_pass","1,000","5"\n'
+    table += '"1","reduce_0","10","7"\n"2","apply","20","1"\n'
+    tools._run = lambda command, timeout: types.SimpleNamespace(stdout=table, stderr="", returncode=0)
+    calls = [(call["read"], call["written"]) for call in tools.count_bytes(["a", "b"], 1)["calls"]]
+    check(calls == [(1000, 5), (30, 8)] and tools.count_bytes(["a"], 1)["calls"][0]["read"] == 1030, f"{calls}")
+    check("got 2" in tools.count_bytes(["a", "b", "c"], 1)["absent"], "the kernels of two calls")
     context = worker.Context.__new__(worker.Context)
     context.job, context.absences = {"limit": 10, "end": 0}, 0
     kinds = ({"absent": "why"}, {"read": 1}, {"absent": "why"}, {"absent": "why"})
