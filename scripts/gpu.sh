@@ -67,11 +67,13 @@ if [ -n "$dry_run" ]; then
   options+=(--dry-run --library="$libraries/libBNGradCudaEmulator.so")
 fi
 status=0
+: >"$work/output"
 for call in "${calls[@]}"; do
-  "${suite[@]}" -B "$work/bngrad-gpu/suite.py" --call="$call" "${options[@]}" || status=$?
+  "${suite[@]}" -B "$work/bngrad-gpu/suite.py" --call="$call" "${options[@]}" | tee -a "$work/output" || status=$?
 done
-# The files have the name of the device.
+# The files have the name of the device, which the last line has. The folder may have those of others.
 if [ -z "$dry_run$output" ]; then
-  cp "$results"/*.{md,json,svg} "$root/bench/results"
+  written=$(sed -n 's/^written: \(.*\)\.md, \.json, \.svg$/\1/p' "$work/output" | tail -1)
+  [ -z "$written" ] || cp "$written".{md,json,svg} "$root/bench/results"
 fi
 exit $status

@@ -8,7 +8,7 @@ bngradCudaSetStream."""
 import torch
 
 import correctness
-import cuda
+import cuda_driver
 import device
 import items
 import peers
@@ -26,9 +26,6 @@ DEVICE = "cuda"
 CACHE_FACTOR = 3
 MOST_BYTES = 24e9
 COPIED_BYTES = 2 << 30
-# Implementations that are ready at once, and those that compile for each shape.
-READY = ("torch", "cudnn", "cudnn_graph", "apex")
-SLOW = ("compile", "triton", "quack", "flag_gems")
 
 
 class Data:
@@ -227,9 +224,10 @@ class TorchTimer:
         return begin.elapsed_time(end) * 1e3
 
     def hold(self, microseconds):
-        cuda.Driver().hold(torch.cuda.current_stream().cuda_stream, microseconds)
+        cuda_driver.Driver().hold(torch.cuda.current_stream().cuda_stream, microseconds)
 
     def replay(self, graph):
+        self.hold(timing.REPLAY_HOLD_US)
         return self.time(graph.graph.replay)
 
 
@@ -271,6 +269,8 @@ def _measure(library, item, functions, names, at):
             if timing.is_fatal(error):
                 raise
             found[name] = {"absent": timing.first_line(error)}
+            if isinstance(error, peers.NotOffered):
+                found[name]["not_offered"] = True
     times, absent = timing.measure(timer, contenders, at=at)
     for name in functions:
         if name in absent:
@@ -291,6 +291,20 @@ def _measure(library, item, functions, names, at):
 
 
 TIMER = TorchTimer
+
+
+def warm_up(names, at):
+    """Calls the implementations `names` once. What cannot be called is absent in each task, which tells why."""
+    data = Data(items.Item((4, 8, 8, 8), "nchw", "f32"), 1)
+    for name in names:
+        at(name)
+        try:
+            peers.make(name, data)
+            torch.cuda.synchronize()
+        except Exception as error:
+            if timing.is_fatal(error):
+                raise
+    at("")
 
 
 def measure_item(library, item, functions, at, names):

@@ -34,7 +34,7 @@ import objects
 SUITE = [
     "benchmark.py",
     "correctness.py",
-    "cuda.py",
+    "cuda_driver.py",
     "device.py",
     "devices.py",
     "items.py",

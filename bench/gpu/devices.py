@@ -24,7 +24,7 @@ class Device:
 
 
 # How 132 multiprocessors may be distributed over 8 processing clusters of up to 18. Both are assumed; the driver
-# tells how many clusters run at once (cuda.py, count_clusters), which differs between them.
+# tells how many clusters run at once (device.py, count_clusters), which differs between them.
 LAYOUTS = ((18, 18, 16, 16, 16, 16, 16, 16), (18, 18, 18, 16, 16, 16, 16, 14))
 # From data sheets; `l2` from published microbenchmarks. The H100 is that of 80 GB with HBM3 (SXM), the others of that name
 # have HBM2e (PCIe) or more of it (NVL).
@@ -42,7 +42,7 @@ BANDWIDTH_TOLERANCE = 0.05
 
 
 def find_device(machine):
-    """The device of a machine (cuda.Driver.describe), or None. Its name is a word of the machine's, such as "NVIDIA H100
+    """The device of a machine (cuda_driver.Driver.describe), or None. Its name is a word of the machine's, such as "NVIDIA H100
     80GB HBM3", with as many multiprocessors and the same memory: there are others of that name."""
     device = next((DEVICES[word] for word in machine.get("gpu", "").split() if word in DEVICES), None)
     if not device or machine["multiprocessors"] != device.multiprocessors:

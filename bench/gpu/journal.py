@@ -65,6 +65,17 @@ def load(path):
     return Reader(path).read()
 
 
+def find_results(records):
+    """The last result of each task, as its record, unless it was found to be stale since."""
+    found = {}
+    for record in records:
+        if "result" in record:
+            found[record["task"]] = record
+        for task in record.get("stale", ()):
+            found.pop(task, None)
+    return found
+
+
 def write_atomically(path, text):
     """Replaces a file, so that readers see the old text or the new one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")

@@ -5,6 +5,7 @@ in the order of BNGrad's, in the shapes of memory, or None if it computes someth
 else. Memory of the results is that of the graph in which the calls are captured, so
 replays allocate nothing."""
 
+import functools
 import importlib.util
 
 import torch
@@ -17,6 +18,10 @@ MODULES = {"apex": "syncbn", "quack": "quack", "cudnn_graph": "cudnn", "flag_gem
            "triton": "triton"}
 # A result of another implementation may err by as many bounds before it counts as wrong.
 SLACK = 256
+
+
+class NotOffered(device.Error):
+    """The implementation is not installed, or does not take the item."""
 
 
 def why_absent(name):
@@ -57,7 +62,7 @@ def native(data):
 def cudnn(data):
     scale, mean, inv_std = _parameters(data)
     if len(data.item.sizes) == 2:
-        raise device.Error("PyTorch does not call cuDNN for 2-D data")
+        raise NotOffered("PyTorch does not call cuDNN for 2-D data")
     # The reserve space is that of the forward pass.
     x = data.logical(data.input[0])
     *_, reserve = torch.ops.aten.cudnn_batch_norm(
@@ -72,6 +77,14 @@ def cudnn(data):
     return [bind(copy) for copy in range(len(data.input))]
 
 
+@functools.cache
+def _cudnn_handle():
+    """One for the process, as each has memory of the device."""
+    import cudnn
+
+    return cudnn.create_handle()
+
+
 def cudnn_graph(data):
     """cuDNN's graph API, through its own Python package."""
     import cudnn
@@ -82,7 +95,7 @@ def cudnn_graph(data):
         torch.float32: cudnn.data_type.FLOAT,
     }
     dtype = data.input[0].dtype
-    handle = cudnn.create_handle()
+    handle = _cudnn_handle()
     graph = cudnn.pygraph(
         io_data_type=types[dtype],
         intermediate_data_type=cudnn.data_type.FLOAT,
@@ -206,7 +219,7 @@ def quack(data):
 
     case = data.item.case
     if case.layout != "nhwc":
-        raise device.Error("quack has gradients of rows only")
+        raise NotOffered("quack has gradients of rows only")
     shape = (-1, case.channels)
     weight = data.scale.flatten()
 
@@ -238,7 +251,7 @@ def make(name, data):
     """The calls of an implementation, whose results are right; otherwise an error."""
     why = why_absent(name)
     if why:
-        raise device.Error(why)
+        raise NotOffered(why)
     calls = CALLS[name](data)
     results = calls[0]()
     if results is not None:

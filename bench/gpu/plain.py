@@ -2,7 +2,7 @@
 
 import numpy as np
 
-import cuda
+import cuda_driver
 import device
 import timing
 
@@ -12,8 +12,6 @@ MOST_COPIES = 16
 MOST_BYTES = 24e9
 COPIED_BYTES = 1 << 30
 BLOCK_BYTES = 1 << 20
-# Other implementations need PyTorch.
-READY = SLOW = ()
 
 
 class Arrays(device.Allocations):
@@ -59,7 +57,7 @@ def copied_bytes(item):
 
 def measure_item(library, item, functions, at, names):
     """Times of BNGrad with each of `functions` and of a copy, and the ratios."""
-    timer = cuda.DriverTimer(library)
+    timer = cuda_driver.DriverTimer(library)
     with Arrays(library, item, count_copies(item, timer.driver.describe()["l2_bytes"])) as arrays:
         return _measure(timer, arrays, item, functions)
 

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import hashlib
+import itertools
 import json
 import pathlib
 import random
@@ -65,6 +66,18 @@ DRY_CALLS = {
 }
 # Parts that run in the process with PyTorch, if there is one.
 WITH_TORCH = ("benchmark", "alternatives", "compile")
+# The other implementations that a part measures: those that are ready at once, and those that compile for each shape.
+PEERS = {"benchmark": ("torch", "cudnn", "cudnn_graph", "apex"), "compile": ("compile", "triton", "quack", "flag_gems")}
+# Those that are called once on a small tensor before the first task of a part, as their first call takes long.
+WARMED = {"benchmark": ("cudnn", "cudnn_graph"), "compile": ("compile", "triton")}
+
+
+def is_complete(part, result):
+    """Whether nothing is to be expected of a task if it is repeated: it has all results, or what it lacks is not offered
+    here."""
+    found = result.get("results", {})
+    peers = [found.get(peer, {"absent": "no entry"}) for peer in PEERS.get(part, ())]
+    return not any("error" in each or ("absent" in each and not each.get("not_offered")) for each in [result, *peers])
 
 
 def make_item(entry):
@@ -84,7 +97,7 @@ class Catalogue:
     """The items of a bundle with their functions."""
 
     def __init__(self, folder=HERE, shapes=""):
-        self.folder = folder
+        self.folder, self.shapes = folder, shapes
         self.manifest = json.loads((folder / "manifest.json").read_text())
         self.items, self.entries, self.errors, self.hashes = {}, {}, {}, {}
         for entry in self.manifest["items"]:
@@ -121,11 +134,13 @@ class Catalogue:
                 "a cubin" if is_binary else item.format]
 
     def key(self, part, task):
-        """A result of a task holds for all bundles in which it has this key: for the same functions and runtime."""
+        """A result of a task holds for all bundles in which it has this key: for the same functions and runtime. None for
+        pieces of another choice of shapes, of which nothing is known."""
         names = [task.removesuffix(AS_PTX)]
         if part == "sanitizer":
-            pieces, number = self.pieces(), int(task.split()[1])
-            names = pieces[number] if number < len(pieces) else []
+            if self.shapes != self.shapes_of(task):
+                return None
+            names = self.piece(task)
         elif part == "alternatives":
             names.append(self.original(task))
         text = " ".join([task, self.manifest.get("runtime", ""), *names, *(self.hashes.get(name, "") for name in names)])
@@ -184,6 +199,31 @@ class Catalogue:
         return [names[first::count] for first in range(count)]
 
 
+    def sanitizer_tasks(self):
+        """`TOOL NUMBER` of each tool and piece, and of which shapes the pieces are, if not of all."""
+        suffix = f" of {self.shapes}" if self.shapes else ""
+        return [f"{tool} {number}{suffix}" for number in range(len(self.pieces())) for tool in SANITIZERS]
+
+    @staticmethod
+    def shapes_of(task):
+        return task.split(" ", 3)[3] if " of " in task else ""
+
+    def piece(self, task):
+        """The items of a task of the sanitizer."""
+        pieces, number = self.pieces(), int(task.split()[1])
+        return pieces[number] if number < len(pieces) else []
+
+
+def take_turns(tasks, shape):
+    """`tasks` in an order that has one of each shape, then another one of each: not the first of all, so that the ones
+    of a turn differ in the rest, too."""
+    groups = {}
+    for task in tasks:
+        groups.setdefault(shape(task), []).append(task)
+    turned = [group[number % len(group) :] + group[: number % len(group)] for number, group in enumerate(groups.values())]
+    return [task for turn in itertools.zip_longest(*turned) for task in turn if task is not None]
+
+
 def spread(tasks, traits):
     """`tasks` in an order in which each has as little as possible in common with those before it."""
     found, left, counts = [], list(tasks), collections.Counter()
@@ -236,18 +276,21 @@ def make_parts(catalogue, call, seed, cubins=False, dry_run=False):
     whether the driver is as new as the toolkit that made binaries."""
     if not cubins:
         catalogue.drop_binaries()
+    def by_turns(names):
+        return take_turns(names, lambda name: catalogue.items[name].sizes)
+
     small = catalogue.small()
     random.Random(seed).shuffle(small)
     tasks = {
         "slots": ["clusters"],
         "smoke": catalogue.smoke(),
         "load": [name for name in catalogue.items if name not in set(small)],
-        "benchmark": catalogue.measured(),
-        "alternatives": catalogue.alternatives(),
-        "compile": catalogue.measured(),
+        "benchmark": by_turns(catalogue.measured()),
+        "alternatives": by_turns(catalogue.alternatives()),
+        "compile": by_turns(catalogue.measured()),
         "correctness": small,
         "queued": catalogue.queued(),
-        "sanitizer": [f"{tool} {n}" for n in range(len(catalogue.pieces())) for tool in SANITIZERS],
+        "sanitizer": catalogue.sanitizer_tasks(),
         "counters": choose_counted(catalogue, call, {}),
     }
     return [dataclasses.replace(part, tasks=tasks[part.name]) for part in (DRY_CALLS if dry_run else CALLS)[call]]

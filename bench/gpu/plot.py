@@ -13,6 +13,7 @@ COLORS = {
     "apex": "#2ca02c",
     "flag_gems": "#8c564b",
     "quack": "#9467bd",
+    "triton": "#e377c2",
 }
 # Of BNGrad, over the 3-pass time.
 LIMITS = {"one_pass": 1.3, "two_pass": 1.15 * 5 / 3}
@@ -98,13 +99,13 @@ def draw(document, titles, large_bytes):
     if not keys:
         out.append(_text(LEFT, y, "not measured"))
         y += TOP
-    head, x = [], LEFT
+    head, x = [], 10
     for name, color in COLORS.items():
         shape = _diamond(x, 14, color)
         if name != "bngrad":
             shape = f'<circle cx="{x}" cy="14" r="4" fill="{color}"/>'
         head += [shape, _text(x + 9, 18, titles[name])]
-        x += 130
+        x += 125
     machine = document["machine"]
     foot = (
         "time over that of 3 tensors at copy bandwidth, bar: limit of BNGrad;"

@@ -4,7 +4,7 @@ inputs: each must have the bits of a call on its own. Also of calls in place, of
 import numpy as np
 
 import correctness
-import cuda
+import cuda_driver
 import device
 
 # More than it takes to queue the calls; where it was not, the calls are queued again behind a longer one.
@@ -114,7 +114,7 @@ def check_mode(timer, queue, alone, in_place, is_graph):
 def check(library, item, function, count):
     """The largest ratio of error to bound of a call on its own; `count` queued calls have the same bits. `not_held` are
     the modes in which the stream did not wait until all calls were in it."""
-    timer = cuda.DriverTimer(library)
+    timer = cuda_driver.DriverTimer(library)
     arguments = correctness.make_arguments(item, 1)
     worst, not_held = 0.0, []
     for shift in (0, 1):

@@ -57,13 +57,18 @@ def build(records):
     """The document of a journal, or of several."""
     document = {"machine": {}, "seeds": [], "plan": {}, "notes": [], "software": [], "clocks_mhz": []}
     document.update({"seconds": {}, "failed": {}, "absent": {}})
-    tasks, cases = {}, {}
+    cases = {}
     for record in records:
         if "machine" in record:
             document["machine"] = dict(record["machine"])
             document["seeds"].append(record["seed"])
             document["plan"].update(record["plan"])
-            cases.update(record["cases"])
+            for name, facts in record["cases"].items():
+                old = cases.get(name, {})
+                # A bundle that was packed without nvdisasm has no calculated times; those of the same schedule hold.
+                if not facts.get("model_us") and old.get("schedule") == facts["schedule"]:
+                    facts = {**facts, "model_us": old.get("model_us", {})}
+                cases[name] = facts
             # Parts that failed are tried again by each run.
             for part in record["plan"]:
                 document["failed"].pop(part, None)
@@ -77,13 +82,8 @@ def build(records):
         elif "part" in record:
             kind = "failed" if "failed" in record else "absent"
             document[kind][record["part"]] = record[kind]
-        elif "stale" in record:
-            for task in record["stale"]:
-                tasks.pop(task, None)
-        elif "result" in record:
-            tasks[record["task"]] = record
     by_part = {}
-    for task, record in tasks.items():
+    for task, record in journal.find_results(records).items():
         part, name = task.split("/", 1)
         by_part.setdefault(part, {})[name] = record["result"]
         document["seconds"][part] = document["seconds"].get(part, 0) + record["seconds"]
@@ -106,16 +106,14 @@ def build(records):
 
 
 def find_layout(document):
-    """(device, number of the layout) of the model whose slots of clusters are those of the driver; None for what is not
-    known."""
-    device = devices.find_device(document["machine"])
-    if not device:
-        return None, None
-    slots = document["slots"]
-    for number, each in enumerate(devices.with_layouts(device) if slots else []):
-        if all(devices.count_slots(each, cluster, resident) == found for cluster, resident, found in slots):
-            return device, number
-    return device, None
+    """(device, number of the layout, whether it is that one) of the model whose slots of clusters are closest to those of
+    the driver; None for what is not known."""
+    device, slots = devices.find_device(document["machine"]), document["slots"]
+    if not device or not slots:
+        return device, None, False
+    misses = [sum(abs(devices.count_slots(each, cluster, resident) - found) for cluster, resident, found in slots)
+              for each in devices.with_layouts(device)]
+    return device, misses.index(min(misses)), min(misses) == 0
 
 
 def _case_results(by_part, name):
@@ -127,7 +125,7 @@ def _case_results(by_part, name):
 
 def _cases(cases, by_part, layout):
     found = []
-    device, number = layout
+    device, number, is_exact = layout
     for name, facts in cases.items():
         case = {"name": name, **facts, "results": {}, "ratios": {}, "intervals": {}}
         for result in _case_results(by_part, name):
@@ -141,6 +139,7 @@ def _cases(cases, by_part, layout):
             case["worst"] = result["worst"]
         times = facts.get("model_us", {}).get(device.name) if number is not None else None
         case["calculated_us"] = times[number] if times else None
+        case["is_nearest"] = bool(times) and not is_exact
         if times and "us" in case["results"].get("bngrad", {}):
             case["ratios"]["model"] = case["results"]["bngrad"]["us"] / case["calculated_us"]
         case["verdicts"] = _judge(case)
@@ -262,6 +261,11 @@ def ratio_text(ratios, key):
     return f"{ratios[key]:.2f}" if key in ratios else ""
 
 
+def nearest_mark(case):
+    """Before times of a layout of the model that is not that of the device."""
+    return "~" if case["is_nearest"] else ""
+
+
 def _find_columns(document):
     """The other implementations with a column: the main ones, and all that were measured. `Absent` has the others."""
     measured = {name for case in document["benchmark"] for name, result in case["results"].items() if "us" in result}
@@ -282,8 +286,8 @@ def _table(cases, others):
             case["name"].split()[0],
             case["schedule"].split(",")[0] + _cluster_text(case),
             time_text(own),
-            f"{case['calculated_us']:.3g} µs" if case["calculated_us"] else "",
-            ratio_text(ratios, "model"),
+            nearest_mark(case) + f"{case['calculated_us']:.3g} µs" if case["calculated_us"] else "",
+            nearest_mark(case) + ratio_text(ratios, "model") if "model" in ratios else "",
             ratio_text(ratios, "over3"),
             ratio_text(ratios, "over5"),
             *[_other(found, ratios, other) for other in others],
@@ -319,7 +323,7 @@ def describe_machine(machine, software=()):
 
 def slot_lines(document):
     """The slots of clusters beside those of each layout of the model, and which of these it is."""
-    device, number = find_layout(document)
+    device, number, is_exact = find_layout(document)
     assumed = devices.with_layouts(device) if device else []
     lines = []
     for cluster, resident, found in document["slots"]:
@@ -329,9 +333,9 @@ def slot_lines(document):
     if lines and not device:
         lines.append("* the model does not know this device, so that there are no calculated times")
     elif lines:
-        layout = "none of the model's, so that there are no calculated times"
-        if number is not None:
-            layout = ", ".join(map(str, assumed[number].processing_clusters))
+        layout = ", ".join(map(str, assumed[number].processing_clusters))
+        if not is_exact:
+            layout = f"none of the model's; times with ~ are calculated for {layout}"
         lines.append(f"* multiprocessors of the processing clusters by these: {layout}")
     return lines or [f"* {NOT_MEASURED}"]
 

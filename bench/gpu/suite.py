@@ -36,6 +36,8 @@ PARTS = list(dict.fromkeys(part.name for parts in plan.CALLS.values() for part i
 NOT_COMPILED = "compile-time"
 # A process may take as long to begin its first task, also one that imports PyTorch, which is slow the first time.
 START_SECONDS, TORCH_SECONDS = 60, 120
+# So may the first call of another implementation (plan.WARMED), which for torch.compile starts processes that compile.
+WARM_SECONDS = 150
 PROBE_SECONDS = 60
 # A device that works answers as soon, after the first time.
 ANSWER_SECONDS = 20
@@ -87,6 +89,8 @@ class Suite:
         self.path = options.output / "journal.jsonl"
         self.log = None
         self.saved = 0.0
+        # Until nvidia-smi fails to say it once.
+        self.has_clock = True
         self.machine = {}
         # Needs of parts that this machine lacks, with the reason.
         self.missing = {}
@@ -155,10 +159,11 @@ class Suite:
                 if any(old.get(key) != self.machine.get(key) for key in keys):
                     self.path.rename(self.path.with_suffix(f".{int(time.time())}.jsonl"))
                     break
-        last = {record["task"]: record for record in journal.load(self.path) if "result" in record}
-        stale = [task for task, record in last.items() if record.get("key") != self.key(task)]
+        last = journal.find_results(journal.load(self.path))
+        keys = {task: self.key(task) for task in last}
+        stale = [task for task, record in last.items() if keys[task] not in (None, record.get("key"))]
         for task, record in last.items():
-            again = self.options.retry and ("error" in record["result"] or "absent" in record["result"])
+            again = self.options.retry and not plan.is_complete(task.split("/")[0], record["result"])
             if task not in stale and not again:
                 self.finished[task] = record["result"]
         self.log = journal.Journal(self.path)
@@ -217,7 +222,9 @@ class Suite:
             if code is not None:
                 break
             now = time.time()
-            limit = job["limit"] if state["task"] else TORCH_SECONDS if job["torch"] else START_SECONDS
+            limit = TORCH_SECONDS if job["torch"] else START_SECONDS
+            if state["task"] or state["at"]:
+                limit = job["limit"] if state["task"] else WARM_SECONDS
             is_late = now > self.end
             if is_late or now > state["since"] + limit:
                 outcome = "failed" if child.kill() else "stuck"
@@ -249,7 +256,8 @@ class Suite:
                 self.finished[record["task"]] = record["result"]
                 state.update(task=None, since=time.time(), at="")
             elif "at" in record:
-                state["at"] = record["at"]
+                # Before the first task, it has the time for a first call.
+                state.update(at=record["at"], since=state["since"] if state["task"] else time.time())
             elif "fault" in record:
                 state["fault"] = record["fault"]
 
@@ -257,12 +265,12 @@ class Suite:
         """Gives the task in progress an error as its result. The fault of another implementation excludes that, and the
         task is run again without it."""
         task, at = state["task"], state["at"]
-        if not task:
-            return
-        name = task.split("/", 1)[1]
+        name = task.split("/", 1)[1] if task else "its first call"
         if at and at not in self.excluded:
             self.excluded[at] = f"{name}: {why}"
             log.append({"note": f"{at} is not measured after {name}: {why}"})
+            return
+        if not task:
             return
         log.finish(task, {"error": why}, time.time() - state["since"], self.key(task))
         self.finished[task] = {"error": why}
@@ -399,8 +407,11 @@ class Suite:
         if not self.log or time.time() < self.saved + SAVE_SECONDS:
             return
         self.save()
-        if part.name == "benchmark" and (clock := tools.query_clock()):
-            self.log.append({"clock_mhz": clock})
+        if part.name == "benchmark" and self.has_clock:
+            clock = tools.query_clock()
+            self.has_clock = clock is not None
+            if clock:
+                self.log.append({"clock_mhz": clock})
 
     def finish(self):
         self.save()
@@ -422,7 +433,7 @@ def main():
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
     parser.add_argument("--shapes", default="", help="only items whose name matches")
     parser.add_argument("--seed", type=int, help="of the order of correctness tests")
-    parser.add_argument("--retry", action="store_true", help="repeat tasks that failed or were absent")
+    parser.add_argument("--retry", action="store_true", help="repeat tasks that failed, or lack results of other implementations")
     parser.add_argument("--limit", type=float, default=60, help="most seconds of a task (60)")
     parser.add_argument("--queue", type=int, default=64, help="most calls that are queued at once (64)")
     parser.add_argument("--library", default=HERE / "libBNGradCudaRuntime.so")

@@ -27,10 +27,14 @@ def _case_lines(document):
         ratios["passes"] = ratios.get("over3" if is_one_pass else "over5", math.nan)
         cluster = re.search(r"cluster_blocks = (\d+)", case["schedule"])
         kernel = case["schedule"].split("_")[0] + (f"/{cluster[1]}" if cluster else "")
-        rows.append((f"{case['name']:24}{kernel:6}{results.time_text(own):>9}", ratios))
-    columns = [key for key in SHORT if any(key in ratios for _, ratios in rows)]
+        rows.append((f"{case['name']:24}{kernel:6}{results.time_text(own):>9}", ratios, results.nearest_mark(case)))
+    columns = [key for key in SHORT if any(key in ratios for _, ratios, _ in rows)]
     head = f"{'case':24}{'kernel':6}{'time':>9}" + "".join(f"{SHORT[key]:>6}" for key in columns)
-    lines = [text + "".join(f"{results.ratio_text(ratios, key) or '-':>6}" for key in columns) for text, ratios in rows]
+    lines = []
+    for text, ratios, mark in rows:
+        texts = [results.ratio_text(ratios, key) or "-" for key in columns]
+        texts = [mark + each if key == "model" and key in ratios else each for key, each in zip(columns, texts)]
+        lines.append(text + "".join(f"{each:>6}" for each in texts))
     return [head, *lines] if lines else []
 
 

@@ -17,6 +17,8 @@ MOST_CALLS = 50
 OWN, COPY = "bngrad", "copy"
 # Of a stream, until the host has queued its calls.
 FIRST_HOLD_US, MOST_HOLD_US = 2000, 50000
+# Of a stream, until the host has launched a graph, whose time would include that of the launch if the stream were idle.
+REPLAY_HOLD_US = 500
 
 
 class Contender:
@@ -142,6 +144,10 @@ FATAL = (
     "error 714",
     "error 717",
     "error 718",
+    # 714, 717 and 718 as PyTorch has them.
+    "hardware stack error",
+    "operation not supported on global/shared address space",
+    "invalid program counter",
 )
 
 

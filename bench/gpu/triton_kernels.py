@@ -1,4 +1,4 @@
-"""The gradient in two passes, as one writes it in Triton: sums of parts of the rows, then elements.
+"""The gradient in two passes, as one writes it in Triton: sums of parts of the rows, sums of these, then elements.
 
 Data are [rows / S, C, S] in memory: S is 1 where channels are innermost. A program has a tile of rows and channels."""
 
@@ -8,6 +8,8 @@ import triton.language as tl
 
 # Elements of a tile, channels of one where they are innermost, and programs of a kernel, at least if there are as many.
 TILE, TILE_CHANNELS, PROGRAMS = 2048, 64, 1024
+# Channels of a program that adds the sums of parts.
+ADDED_CHANNELS = 8
 
 
 @triton.jit
@@ -35,23 +37,29 @@ def _reduce(dy, x, mean, partial, rows, C: tl.constexpr, S: tl.constexpr, TILE_R
 
 
 @triton.jit
-def _apply(dy, x, mean, inv_std, scale, partial, grad_input, grad_scale, grad_offset, rows, C: tl.constexpr,
-           S: tl.constexpr, TILE_ROWS: tl.constexpr, TILE_C: tl.constexpr, PARTS: tl.constexpr):
-    channel = tl.program_id(1) * TILE_C + tl.arange(0, TILE_C)
+def _add(inv_std, partial, grad_scale, grad_offset, C: tl.constexpr, TILE_C: tl.constexpr, PARTS: tl.constexpr):
+    channel = tl.program_id(0) * TILE_C + tl.arange(0, TILE_C)
     inside = channel < C
     part = (tl.arange(0, PARTS) * C)[:, None] + channel[None, :]
     sum_dy = tl.sum(tl.load(partial + part, inside[None, :], 0.0), 0)
     sum_dy_xmu = tl.sum(tl.load(partial + PARTS * C + part, inside[None, :], 0.0), 0)
+    tl.store(grad_scale + channel, sum_dy_xmu * tl.load(inv_std + channel, inside, 0.0), inside)
+    tl.store(grad_offset + channel, sum_dy, inside)
+
+
+@triton.jit
+def _apply(dy, x, mean, inv_std, scale, grad_input, grad_scale, grad_offset, rows, C: tl.constexpr,
+           S: tl.constexpr, TILE_ROWS: tl.constexpr, TILE_C: tl.constexpr):
+    channel = tl.program_id(1) * TILE_C + tl.arange(0, TILE_C)
+    inside = channel < C
+    sum_dy, sum_dy_xhat = tl.load(grad_offset + channel, inside, 0.0), tl.load(grad_scale + channel, inside, 0.0)
     center, r = tl.load(mean + channel, inside, 0.0), tl.load(inv_std + channel, inside, 0.0)
     gain = (tl.load(scale + channel, inside, 0.0) * r)[None, :]
-    slope = (sum_dy_xmu * r * r / rows)[None, :]
+    slope = (sum_dy_xhat * r / rows)[None, :]
     address, mask = _addresses(tl.program_id(0) * TILE_ROWS, channel, rows, C, S, TILE_ROWS)
     g = tl.load(dy + address, mask, 0.0).to(tl.float32)
     centered = tl.load(x + address, mask, 0.0).to(tl.float32) - center[None, :]
     tl.store(grad_input + address, gain * (g - (sum_dy / rows)[None, :] - centered * slope), mask)
-    is_first = inside & (tl.program_id(0) == 0)
-    tl.store(grad_scale + channel, sum_dy_xmu * r, is_first)
-    tl.store(grad_offset + channel, sum_dy, is_first)
 
 
 def bind(dy, x, mean, inv_std, scale, rows, channels, length):
@@ -60,13 +68,15 @@ def bind(dy, x, mean, inv_std, scale, rows, channels, length):
     tile_rows = TILE // tile_channels
     tiles, blocks = triton.cdiv(rows, tile_rows), triton.cdiv(channels, tile_channels)
     parts = triton.next_power_of_2(min(triton.cdiv(PROGRAMS, blocks), tiles))
-    sizes = {"C": channels, "S": length, "TILE_ROWS": tile_rows, "TILE_C": tile_channels, "PARTS": parts}
+    sizes = {"C": channels, "S": length, "TILE_ROWS": tile_rows, "TILE_C": tile_channels}
+    added = min(tile_channels, ADDED_CHANNELS)
 
     def call():
         partial = torch.empty((2, parts, channels), dtype=torch.float32, device=x.device)
         grad_input, grad_scale, grad_offset = torch.empty_like(x), torch.empty_like(mean), torch.empty_like(mean)
-        _reduce[parts, blocks](dy, x, mean, partial, rows, **sizes)
-        _apply[tiles, blocks](dy, x, mean, inv_std, scale, partial, grad_input, grad_scale, grad_offset, rows, **sizes)
+        _reduce[parts, blocks](dy, x, mean, partial, rows, **sizes, PARTS=parts)
+        _add[(triton.cdiv(channels, added),)](inv_std, partial, grad_scale, grad_offset, channels, added, parts)
+        _apply[tiles, blocks](dy, x, mean, inv_std, scale, grad_input, grad_scale, grad_offset, rows, **sizes)
         return grad_input, grad_scale, grad_offset
 
     return call

@@ -9,13 +9,14 @@ import ctypes
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import time
 import traceback
 
 import correctness
-import cuda
+import cuda_driver
 import device
 import journal
 import plain
@@ -30,6 +31,10 @@ REFUSED = ("cuModuleLoadDataEx", "no image", "expected an image")
 NO_PTX = {"absent": "the driver refuses cubins, and there is no PTX"}
 # What a tool around a process has at least, in seconds, if the part ends before.
 LEAST_SECONDS = 10
+MOST_ABSENCES = 2
+MOST_COUNTED = 4
+# Read and written before a call whose DRAM bytes are counted: several last-level caches.
+FLUSHED_BYTES = 256 << 20
 
 
 class Late(Exception):
@@ -49,7 +54,16 @@ class Context:
         self.cubins = job["cubins"]
         # The module that measures times.
         self.timer = plain
+        # Of results of a tool, in a row.
+        self.absences = 0
+        # DRAM bytes by item, of those that one process of ncu called together, and how many the next one calls.
+        self.counted, self.most_counted = {}, MOST_COUNTED
         self._library = None
+
+    @property
+    def peers(self):
+        """The other implementations that the part measures, which need PyTorch."""
+        return () if self.timer is plain else plan.PEERS.get(self.job["part"], ())
 
     @property
     def library(self):
@@ -78,7 +92,10 @@ class Context:
         most = self.job["limit"] - 2
         seconds = min(most, max(self.job["end"] - time.time(), LEAST_SECONDS))
         try:
-            return run(seconds)
+            result = run(seconds)
+            # A tool that does not work twice in a row does not work at all, whatever it says.
+            self.absences = self.absences + 1 if "absent" in result else 0
+            return {"refused": result["absent"], **result} if self.absences == MOST_ABSENCES else result
         except subprocess.TimeoutExpired:
             if seconds < most:
                 raise Late from None
@@ -123,7 +140,7 @@ def _torch_is_healthy():
 
 def probe(context, task):
     if task == "driver":
-        driver = cuda.Driver()
+        driver = cuda_driver.Driver()
         return {"version": driver.version(), **driver.describe()}
     if task == "smi":
         return {"smi": tools.query_smi()}
@@ -172,6 +189,8 @@ def prepare_torch(context):
         return
     context.timer = with_torch
     context.log.append({"software": f"PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}"})
+    names = [name for name in plan.WARMED.get(context.job["part"], ()) if name not in context.job["excluded"]]
+    with_torch.warm_up(names, lambda name: context.log.append({"at": name}))
 
 
 def measure(context, task, peers, others=()):
@@ -200,7 +219,7 @@ def measure(context, task, peers, others=()):
 
 
 def benchmark(context, task):
-    return measure(context, task, context.timer.READY)
+    return measure(context, task, context.peers)
 
 
 def alternative(context, task):
@@ -209,18 +228,27 @@ def alternative(context, task):
 
 
 def compiled(context, task):
-    return measure(context, task, context.timer.SLOW)
+    return measure(context, task, context.peers)
 
 
 def sanitizer(context, task):
-    tool, number = task.split()
-    names = context.catalogue.pieces()[int(number)]
+    tool, names = task.split()[0], context.catalogue.piece(task)
     return context.run_tool(lambda seconds: tools.sanitize(tool, names, seconds, context.cubins))
 
 
 def counters(context, task):
-    found = context.run_tool(lambda seconds: tools.count_bytes(task, seconds, context.cubins))
-    return {"tensor_bytes": context.item(task).case.tensor_bytes, **found}
+    while task not in context.counted:
+        left = context.job["tasks"][context.job["tasks"].index(task) :]
+        names = left[: context.most_counted]
+        found = context.run_tool(lambda seconds: tools.count_bytes(names, seconds, context.cubins))
+        if "calls" in found:
+            context.counted.update(zip(names, found["calls"]))
+            continue
+        # One that fails must not cost the others.
+        context.most_counted = 1
+        if "refused" in found or "error" in found or len(names) == 1:
+            return found
+    return {"tensor_bytes": context.item(task).case.tensor_bytes, **context.counted[task]}
 
 
 PARTS = {
@@ -247,10 +275,11 @@ def run(job):
         prepare_torch(context)
     if "torch" in job["needs"] and context.timer is plain:
         return 0
-    longest = 0
+    times = []
     for task in job["tasks"]:
         begin = time.time()
-        if begin + longest > job["end"]:
+        # One that took long, such as the first that compiles, says little about the next.
+        if begin + statistics.median(times or [0]) > job["end"]:
             break
         name = f"{job['part']}/{task}"
         # For libraries in this process, such as those of profilers.
@@ -263,14 +292,16 @@ def run(job):
         except Late:
             return 0
         except Exception as error:
-            traceback.print_exc()  # into worker.log
+            # Into worker.log; an error of a call of BNGrad is told by its text.
+            if not isinstance(error, device.Error):
+                traceback.print_exc()
             result = {"error": timing.first_line(error)}
             if timing.is_fatal(error) and job["part"] in plan.WITH_TORCH:
                 # suite.py knows whose fault it is.
                 log.append({"fault": result["error"]})
                 return process.RESTART
         seconds = time.time() - begin
-        longest = max(longest, seconds)
+        times.append(seconds)
         log.finish(name, result, seconds, job["keys"][task])
         if failed and job["part"] != "probe" and not context.is_healthy():
             return process.RESTART
@@ -279,8 +310,15 @@ def run(job):
     return 0
 
 
-def call_items(names, cubins):
-    """Calls items once, for a tool that observes this process."""
+def flush_cache(library):
+    """Copies within the device, after which its last-level cache holds nothing else."""
+    with device.Allocations(library) as memory:
+        source, target = (memory.allocate(FLUSHED_BYTES // 2) for _ in range(2))
+        library.copy(target, source, FLUSHED_BYTES // 2)
+
+
+def call_items(names, cubins, flushes):
+    """Calls items once, for a tool that observes this process, if `flushes` with a cache without their operands."""
     catalogue = plan.Catalogue()
     library = device.Library(plan.HERE / "libBNGradCudaRuntime.so")
     for name in names:
@@ -292,14 +330,19 @@ def call_items(names, cubins):
         # Random data of large items would take longer than all else.
         with (device.Buffers(library, item, correctness.make_arguments(item, 1)) if item.is_small
               else plain.Arrays(library, item, 1)) as buffers:
-            library.check(gradient.bind(buffers.pointers if item.is_small else buffers.pointers[0])())
+            call = gradient.bind(buffers.pointers if item.is_small else buffers.pointers[0])
+            if flushes:
+                flush_cache(library)
+            library.check(call())
+        print(f"child: called {name}")
     print("child: done")
 
 
 def main():
     if len(sys.argv) > 1:
         process.die_with_parent(os.getppid())
-        call_items(sys.argv[2:], sys.argv[1] == "--cubins")
+        names = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
+        call_items(names, "--cubins" in sys.argv, "--flush" in sys.argv)
         return 0
     return run(json.load(sys.stdin))
 

@@ -4,6 +4,7 @@ glibc 2.34, Python 3.10 and a driver of CUDA 12.
 * It has at most 50 MB.
 * Its libraries need no newer version of a symbol, and no other library.
 * Its Python has the syntax of 3.10, and no newer name of the standard library.
+* No script has the name of a module that the suite or what it imports may import, as it would be found first.
 * Each function is a binary or PTX, and PTX are what a driver of CUDA 12.0 assembles. Binaries of a toolkit of CUDA
   13 are for newer drivers only, as the manifest says.
 
@@ -31,6 +32,10 @@ NEWEST_PTX = (8, 0)
 # Modules and attributes that are newer than Python 3.10.
 NEWER = {"tomllib", "TaskGroup", "ExceptionGroup", "StrEnum", "file_digest", "UTC", "batched",
          "walk", "Self", "override", "chdir", "assert_never", "reveal_type", "cbrt", "exp2"}
+# Packages that PyTorch, Triton and the other implementations import, besides the standard library.
+PACKAGES = {"apex", "cuda", "cudnn", "cupy", "cutlass", "einops", "filelock", "flag_gems", "fsspec", "jinja2", "mpmath",
+            "networkx", "numpy", "nvidia", "nvtx", "packaging", "psutil", "pynvml", "quack", "setuptools", "sympy",
+            "syncbn", "torch", "triton", "tvm_ffi", "typing_extensions", "yaml"}
 EM_CUDA = 190
 OBJDUMP = "objdump"
 
@@ -46,6 +51,8 @@ def check_elf(path, problems):
 
 
 def check_python(path, problems):
+    if path.stem in PACKAGES | sys.stdlib_module_names:
+        problems.append(f"{path.name}: hides the module {path.stem}")
     try:
         tree = ast.parse(path.read_text(), feature_version=(3, 10))
     except SyntaxError as error:
@@ -122,6 +129,8 @@ def mutate(folder, kind):
     elif kind == "name":
         with open(folder / "plan.py", "a") as file:
             file.write("\nfrom datetime import UTC\n")
+    elif kind == "module":
+        (folder / "tools.py").rename(folder / "cuda.py")
     elif kind == "glibc":
         library = folder / "libBNGradCudaRuntime.so"
         library.write_bytes(library.read_bytes().replace(b"GLIBC_2.34\0", b"GLIBC_2.99\0"))

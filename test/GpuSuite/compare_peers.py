@@ -19,6 +19,7 @@ import benchmark
 import device
 import items
 import peers
+import plan
 import timing
 
 torch.cuda.synchronize = torch.cuda.empty_cache = lambda: None
@@ -97,7 +98,7 @@ benchmark.TIMER = Timer
 benchmark.Own = Own
 
 
-def measure(item, names=benchmark.READY, functions=None):
+def measure(item, names=plan.PEERS["benchmark"], functions=None):
     seen = []
     found = benchmark.measure_item(None, item, functions or {"bngrad": ""}, seen.append, names)
     return found, seen
@@ -115,7 +116,15 @@ def check_absent(item):
         check("us" not in result and text in result["absent"], f"{name}: {result}")
     found, _ = measure(item, ["quack"])
     check("not installed" in found["results"]["quack"]["absent"], f"{found}")
+    check(found["results"]["quack"]["not_offered"], f"{found}")
     check("torch" not in found["results"], f"{found}")
+
+
+def check_warm_up():
+    """What is not installed costs nothing."""
+    seen = []
+    benchmark.warm_up(("torch", "cudnn_graph"), seen.append)
+    check(seen == ["torch", "cudnn_graph", ""], f"{seen}")
 
 
 def check_times(item):
@@ -167,6 +176,7 @@ def main():
     shapes = [((4, 6, 5, 7), "nchw"), ((4, 6, 5, 7), "nhwc"), ((33, 5), "nhwc"), ((3, 4, 25), "nchw")]
     cases = [items.Item(shape, layout, kind) for shape, layout in shapes for kind in ("f32", "bf16", "f16")]
     check_absent(cases[0])
+    check_warm_up()
     sys.path.insert(0, str(HERE / "Inputs" / "modules"))
     for item in cases:
         check_times(item)
@@ -181,6 +191,7 @@ def main():
     os.environ["SYNCBN_FAULT"] = "wrong"
     found, _ = measure(cases[0])
     check("expected" in found["results"]["apex"]["absent"], f"{found}")
+    check("not_offered" not in found["results"]["apex"], f"{found}")
     check("us" in found["results"]["torch"], f"{found}")
     os.environ["SYNCBN_FAULT"] = "error"
     try:

@@ -5,15 +5,21 @@ import os
 import pathlib
 import sys
 import tempfile
+import types
 import xml.dom.minidom
 
 sys.path[:0] = [sys.argv[1], str(pathlib.Path(sys.argv[1]).parent)]
 
+import cuda_driver
 import journal
 import plan
+import plot
 import results
+import suite
 import summary
 import timing
+import tools
+import worker
 
 
 def check(condition, message):
@@ -192,6 +198,72 @@ def check_order():
     check(failures.is_hopeless(["one f16"]) and not failures.is_hopeless(["one f16", "two f16"]), "the other kernel works")
 
 
+def check_fatal():
+    """Errors after which a process cannot go on, as the driver's and PyTorch's texts have them."""
+    for text in ("cuGraphLaunch: error 719", "CUDA error: hardware stack error", "CUDA error: invalid program counter",
+                 "CUDA error: operation not supported on global/shared address space"):
+        check(timing.is_fatal(RuntimeError(text)), text)
+    check(not timing.is_fatal(RuntimeError("CUDA error: operation not supported")), "an error of one call")
+
+
+def check_refusals():
+    """Tools that may not observe the device say so anywhere in their output; others fail twice."""
+    tools.find = lambda name: name
+    for text, is_refused in (("==WARNING== x\n==ERROR== ERR_NVGPUCTRPERM", True), ("no ==ERROR==", False),
+                             ("==WARNING== this device is not supported", True)):
+        tools._run = lambda command, timeout: types.SimpleNamespace(stdout=text, stderr="", returncode=1)
+        check(("refused" in tools.count_bytes(["x"], 1)) == is_refused, text)
+    table = '"ID","Kernel Name","dram__bytes_read.sum","dram__bytes_write.sum"\n"0","one_pass","1,000","5"\n'
+    table += '"1","reduce_0","10","7"\n"2","apply","20","1"\n'
+    tools._run = lambda command, timeout: types.SimpleNamespace(stdout=table, stderr="", returncode=0)
+    calls = [(call["read"], call["written"]) for call in tools.count_bytes(["a", "b"], 1)["calls"]]
+    check(calls == [(1000, 5), (30, 8)] and tools.count_bytes(["a"], 1)["calls"][0]["read"] == 1030, f"{calls}")
+    check("got 2" in tools.count_bytes(["a", "b", "c"], 1)["absent"], "the kernels of two calls")
+    context = worker.Context.__new__(worker.Context)
+    context.job, context.absences = {"limit": 10, "end": 0}, 0
+    kinds = ({"absent": "why"}, {"read": 1}, {"absent": "why"}, {"absent": "why"})
+    found = [context.run_tool(lambda seconds: result) for result in kinds]
+    check([each.get("refused") for each in found] == [None, None, None, "why"], f"{found}")
+
+
+def check_replay():
+    """A graph is launched while the stream is held, so that its time has nothing of the host."""
+    timer, order = cuda_driver.DriverTimer.__new__(cuda_driver.DriverTimer), []
+    timer.hold = lambda microseconds: order.append(microseconds)
+    timer.time = lambda function: order.append("time")
+    timer.replay(None)
+    check(order == [timing.REPLAY_HOLD_US, "time"], f"{order}")
+
+
+def check_clock():
+    """nvidia-smi that does not say the clock is not asked again."""
+    watched, asked = suite.Suite.__new__(suite.Suite), []
+    watched.log, watched.saved, watched.has_clock, watched.save = [1], 0, True, lambda: None
+    tools.query_clock = lambda: asked.append(1)
+    for _ in range(2):
+        watched.save_sometimes(plan.Part("benchmark", 1, 1))
+    check(len(asked) == 1, f"{asked}")
+
+
+def check_turns():
+    """One of each shape comes before another of one, and types differ within a turn."""
+    tasks = ["a f32", "a bf16", "b f32", "b bf16", "c f32"]
+    order = plan.take_turns(tasks, lambda task: task.split()[0])
+    check(order == ["a f32", "b bf16", "c f32", "a bf16", "b f32"], f"{order}")
+
+
+def check_complete():
+    """A task is repeated, on demand, for other implementations that are absent or have no entry."""
+    good = {name: {"us": 1.0} for name in plan.PEERS["compile"]}
+    for change, expected in (({}, True), ({"quack": {"absent": "rows only", "not_offered": True}}, True),
+                             ({"compile": {"absent": "a timeout"}}, False), ({"compile": None}, False)):
+        found = {name: result for name, result in {**good, **change}.items() if result}
+        check(plan.is_complete("compile", {"results": found}) == expected, f"{change}")
+    check(plan.is_complete("smoke", {"worst": 0.5}) and plan.is_complete("alternatives", {"results": {}}), "without others")
+    for result in ({"error": "wrong"}, {"absent": "no ncu"}):
+        check(not plan.is_complete("smoke", result), f"{result}")
+
+
 def check_journal(folder):
     path = folder / "journal.jsonl"
     log = journal.Journal(path)
@@ -348,13 +420,25 @@ def check_results(folder):
     results.write(document, folder / "gpu")
     svg = xml.dom.minidom.parse(str(folder / "gpu.svg"))
     marks = len(svg.getElementsByTagName("path")), len(svg.getElementsByTagName("circle"))
-    # Of the legend and of two cases: BNGrad; seven others, twice PyTorch, torch.compile.
-    check(marks == (1 + 2, 7 + 3), f"{marks}")
-    # Without a layout of the model's there are no times of it.
-    slots = {"task": "slots/clusters", "result": {"slots": [[8, 1, 104]]}, "seconds": 1}
-    for other in (results.build(found + [slots]), results.build([r for r in found if "slots/clusters" != r.get("task")])):
-        check(not any(case["calculated_us"] for case in other["benchmark"]), f"{other['benchmark']}")
-        check(results.find_misses(other) == {names[0]: 1.25, names[1]: 1.5}, f"{results.find_misses(other)}")
+    # Of the legend and of two cases: BNGrad; eight others, twice PyTorch, torch.compile.
+    check(marks == (1 + 2, 8 + 3), f"{marks}")
+    check(set(plot.COLORS) == {"bngrad", *results.PEERS, *results.OTHERS}, f"{plot.COLORS}")
+    # Without slots there are no times of the model; with those of none of its layouts, they are marked, and of the closest.
+    other = results.build([r for r in found if "slots/clusters" != r.get("task")])
+    check(not any(case["calculated_us"] for case in other["benchmark"]), f"{other['benchmark']}")
+    check(results.find_misses(other) == {names[0]: 1.25, names[1]: 1.5}, f"{results.find_misses(other)}")
+    for slots, time, ratio in ((127, 50, "1.22"), (104, 122, "0.50")):
+        slots = {"task": "slots/clusters", "result": {"slots": [[8, 1, slots]]}, "seconds": 1}
+        other = results.build(found + [slots])
+        check(f"| ~{time} µs | ~{ratio} |" in results.markdown(other), results.markdown(other))
+        line = f"32x64x56x56 nchw f32    one/8     61 µs {'~' + ratio:>5}"
+        check(any(each.startswith(line) for each in summary.make(other, {"benchmark"}, "x")), f"{line}")
+    # A bundle without calculated times leaves those of the same schedules.
+    cases = {name: {**facts, "model_us": {}} for name, facts in found[0]["cases"].items()}
+    check(results.build(found + [{**found[0], "cases": cases}])["benchmark"] == document["benchmark"], "times of the model")
+    cases[names[0]]["schedule"] = "two_pass"
+    other = results.build(found + [{**found[0], "cases": cases}])["benchmark"]
+    check([case["calculated_us"] for case in other[:2]] == [None, 122.0], f"{other[:2]}")
     # What another bundle has otherwise is forgotten.
     stale = results.build(found + [{"stale": ["smoke/two", f"benchmark/{names[0]}"]}])
     check(list(stale["tasks"]["smoke"]) == ["one"] and names[0] not in stale["tasks"]["benchmark"], f"{stale['tasks']}")
@@ -381,6 +465,12 @@ check_in_stream()
 check_counted()
 check_best()
 check_order()
+check_complete()
+check_turns()
+check_replay()
+check_clock()
+check_refusals()
+check_fatal()
 with tempfile.TemporaryDirectory() as folder:
     check_results(pathlib.Path(folder))
 print("passed")

@@ -67,7 +67,8 @@ constexpr Error kErrors[] = {
     {912, "CUDA_ERROR_INVALID_CLUSTER_SIZE", "cluster misconfiguration"},
 };
 
-// Attributes of a device that only the suite asks for (bench/gpu/cuda.py).
+// Attributes of a device that only the suite asks for
+// (bench/gpu/cuda_driver.py).
 enum {
   kClockRate = 13,
   kMultiprocessors = 16,

@@ -3,6 +3,8 @@
 import ctypes
 import os
 
+import timing
+
 CAPTURE_RELAXED = 2
 MEMORY_NODES = {10: "allocates", 11: "frees"}
 # Attributes of a device.
@@ -182,6 +184,7 @@ class DriverTimer:
         return code == NOT_READY
 
     def replay(self, graph):
+        self.hold(timing.REPLAY_HOLD_US)
         return self.time(lambda: graph.replay(self.stream))
 
     def synchronize(self):
