@@ -1,7 +1,6 @@
 // Rows of 16-bit elements that are no multiple of a vector, with sizes known at run time: without masks of 16 bits, the
-// rest of a row is a vector that overlaps the one before. Gradient.Rests of the C library's
-// tests has them in place. Rows shorter than a vector, whole vectors, and one more or
-// less; data of less than a vector in all.
+// rest of a row is a vector that overlaps the one before. Rows shorter than a vector, of whole vectors, and of one element
+// more or less. Gradient.Rests of the C library's tests writes grad_input over operands.
 
 // REQUIRES: x86-64-v3
 // DEFINE: %{data} =
