@@ -21,6 +21,8 @@ def run_rank(function, rank, size, folder, timeout, arguments):
     try:
         dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size,
                                 timeout=datetime.timedelta(seconds=timeout))
+        # A rank that has nothing to do would be gone before the others have connected to it.
+        dist.barrier()
         torch.save(function(rank, size, *arguments), f"{folder}/result{rank}")
     except BaseException:
         traceback.print_exc()
