@@ -15,6 +15,21 @@
 
 namespace bngrad {
 
+/// A shared mutex of static storage. Unlike one of every C++ library, it has no
+/// destructor, as threads may still call while the process ends.
+class StaticSharedMutex {
+public:
+  // NOLINTBEGIN(readability-identifier-naming): names of the standard library.
+  void lock() { pthread_rwlock_wrlock(&rwlock); }
+  void lock_shared() { pthread_rwlock_rdlock(&rwlock); }
+  void unlock() { pthread_rwlock_unlock(&rwlock); }
+  void unlock_shared() { unlock(); }
+  // NOLINTEND(readability-identifier-naming)
+
+private:
+  pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+};
+
 /// Makes fork() wait for the thread that holds a lock of static storage; the
 /// child finds it free. To be called once, when the library is loaded.
 template <auto &lock> void holdDuringFork() {

@@ -21,7 +21,7 @@
 
 using namespace bngrad::jax;
 
-static std::shared_mutex cacheMutex;
+static bngrad::StaticSharedMutex cacheMutex;
 
 namespace {
 /// A problem as numbers.
@@ -81,13 +81,13 @@ struct HashKey {
 class Cache {
 public:
   std::shared_ptr<const Plan> find(const Key &key) const {
-    std::shared_lock<std::shared_mutex> lock(cacheMutex);
+    std::shared_lock lock(cacheMutex);
     auto found = plans.find(key);
     return found == plans.end() ? nullptr : found->second;
   }
 
   void add(const Key &key, const std::shared_ptr<const Plan> &plan) {
-    std::unique_lock<std::shared_mutex> lock(cacheMutex);
+    std::unique_lock lock(cacheMutex);
     if (plans.size() >= kMostPlans)
       plans.clear();
     plans.emplace(key, plan);
