@@ -201,6 +201,19 @@ def test_without_a_group_it_is_a_batch_norm():
                        SyncBatchNorm(3, affine=False, track_running_stats=False)(input))
 
 
+def run_infinite(rank, size):
+    module = SyncBatchNorm(2)
+    module.running_mean.fill_(float("inf"))
+    module.running_var[0] = float("inf")
+    module(torch.randn(3, 2, 4))
+    return module.running_mean, module.running_var
+
+
+def test_infinite_running_statistics_stay():
+    for mean, variance in run_ranks(run_infinite, 2):
+        assert mean.isposinf().all() and variance[0].isposinf() and variance[1].isfinite()
+
+
 def test_errors():
     with pytest.raises(RuntimeError, match=r"expected a shape \(N, 3, ...\), got \(4, 2\)"):
         SyncBatchNorm(3)(torch.zeros(4, 2))

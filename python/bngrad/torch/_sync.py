@@ -58,8 +58,9 @@ class _SyncBatchNorm(torch.autograd.Function):
         # Without a single element in any process, they stay.
         if running_mean is not None and total > 0:
             unbiased = variance * (total / (total - 1).clamp(min=1))
-            running_mean.lerp_(mean.to(running_mean.dtype), factor)
-            running_var.lerp_(unbiased.to(running_var.dtype), factor)
+            # An infinity stays, which lerp_ would make NaN.
+            for running, new in ((running_mean, mean), (running_var, unbiased)):
+                running.mul_(1 - factor).add_(new.to(running.dtype), alpha=factor)
         inv_std = (variance + eps).rsqrt().to(dtype)
         mean = mean.to(dtype)
         scale = None if weight is None else weight.to(dtype)
