@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -42,13 +44,20 @@ class Parameter(NamedTuple):
         return f"{self.name}: {sizes}{self.dtype}"
 
 
+# Held while bngrad_compiler is imported, so that a fork does not copy the import's own lock while another thread has it.
+_import_lock = threading.RLock()
+os.register_at_fork(before=_import_lock.acquire, after_in_parent=_import_lock.release,
+                    after_in_child=_import_lock.release)
+
+
 def _find_compiler() -> Any:
     """Returns the module bngrad_compiler of the version of this package.
 
     Raises CompilerNotFoundError, or ParameterError for a value of BNGRAD_ISA that this CPU lacks.
     """
     try:
-        compiler = importlib.import_module("bngrad_compiler")
+        with _import_lock:
+            compiler = importlib.import_module("bngrad_compiler")
     except ModuleNotFoundError as error:
         if error.name != "bngrad_compiler":
             raise

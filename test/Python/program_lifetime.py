@@ -138,6 +138,34 @@ os._exit(0)
     assert (result.returncode, result.stdout, result.stderr) == (0, "10\n", "")
 
 
+def test_fork_while_another_thread_imports_the_compiler():
+    program = f"""
+import bngrad, os, signal, sys, threading, time
+
+begun = threading.Event()
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "bngrad_compiler" and not begun.is_set():
+            begun.set()
+            time.sleep(1)
+
+sys.meta_path.insert(0, Slow())
+thread = threading.Thread(target=bngrad.compile, args=({DOUBLE!r},))
+thread.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    bngrad.compile({DOUBLE!r})
+    os._exit(0)
+print(os.waitpid(child, 0)[1], flush=True)
+thread.join()
+"""
+    result = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=300)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "0\n", "")
+
+
 def test_the_process_ends_while_a_daemon_thread_compiles():
     program = f"""
 import bngrad, sys, threading, time
