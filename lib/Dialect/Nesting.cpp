@@ -169,8 +169,8 @@ size_t NestingScanner::find() {
   return StringRef::npos;
 }
 
-/// Checks the nesting of what can be seen in the bytes. That of encoded
-/// attributes and types is up to the reader, with limitNesting().
+/// Checks the nesting that is visible in the bytes. limitNesting() makes the
+/// reader check encoded attributes and types.
 static LogicalResult verifyNesting(llvm::MemoryBufferRef buffer,
                                    MLIRContext *context) {
   StringRef text = buffer.getBuffer();

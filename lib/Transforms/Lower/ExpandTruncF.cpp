@@ -57,10 +57,6 @@ static bool isHalfOfPairs(arith::TruncFOp op) {
   });
 }
 
-/// Vectors of bf16 stay integers where they are neither rounded nor computed
-/// with. LLVM compares bf16 where their extensions are compared, and selects
-/// bf16 where their bits are bf16 before or after; without AVX-NE-CONVERT, x86
-/// does both with a jump for each element.
 static bool isVectorOfBF16(Type type) {
   auto vector = dyn_cast<VectorType>(type);
   return vector && vector.getElementType().isBF16();
@@ -352,6 +348,9 @@ private:
   FloatInstructions instructions;
 };
 
+/// Extends vectors of bf16 in integer arithmetic. InstCombine turns a
+/// comparison of two extensions into one of bf16, which x86 without
+/// AVX-NE-CONVERT computes one element at a time.
 struct ExtendBF16OnBits : OpRewritePattern<arith::ExtFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -373,6 +372,7 @@ struct ExtendBF16OnBits : OpRewritePattern<arith::ExtFOp> {
   }
 };
 
+/// Selects between vectors of bf16 as integers, for the same reason.
 struct SelectBF16OnBits : OpRewritePattern<arith::SelectOp> {
   using OpRewritePattern::OpRewritePattern;
 

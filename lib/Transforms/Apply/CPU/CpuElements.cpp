@@ -179,8 +179,8 @@ void CpuLoops::emitPieces(OpBuilder &b, Interval elements, int64_t most,
 }
 
 bool CpuLoops::branchesOnMasks(linalg::GenericOp generic) const {
-  // AVX-512 masks all elements, AVX2 those of at least 32 bits, and others
-  // none.
+  // AVX-512 has masked accesses for every element type, AVX2 for elements of at
+  // least 32 bits, and older instruction sets have none.
   int64_t leastBits = schedule.vectorBits >= 512   ? 8
                       : schedule.vectorBits >= 256 ? 32
                                                    : 128;
@@ -346,7 +346,8 @@ void CpuLoops::emitElementPieces(OpBuilder &b, linalg::GenericOp generic,
     emitMasked(b, {elements.from, firstOfLine}, emitPiece);
     elements.from = firstOfLine;
   }
-  // Runs with tables have whole vectors, as far as that makes them no longer.
+  // Runs with tables keep the mask: rows are folded to whole vectors where
+  // possible.
   if (!isStreaming && !run.tables && branchesOnMasks(generic))
     emitOverlapping(b, generic, run, elements, emitPiece);
   else

@@ -336,8 +336,8 @@ private:
   SmallVector<Value> addRest(OpBuilder &b, const Run &run,
                              const ChainPlan &plan, ValueRange sums) const;
   /// `sums` with terms added in the lanes from `first` on, a register of them.
-  /// Where it `overlaps`, the last of them ends with the run, and what precedes
-  /// the rest in it is not added; otherwise it has a mask.
+  /// If it `overlaps`, the last register ends where the run ends, and its lanes
+  /// that were added before are not added again; otherwise a mask limits it.
   SmallVector<Value> addRestPiece(OpBuilder &b, const Run &run,
                                   const ChainPlan &plan, int64_t first,
                                   bool overlaps, ValueRange sums) const;
