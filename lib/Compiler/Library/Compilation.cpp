@@ -8,7 +8,10 @@
 
 #include "Compilation.h"
 
+#include "CompilerLibrary.h"
+
 #include <pthread.h>
+#include <utility>
 
 using namespace mlir::bngrad;
 
@@ -30,27 +33,35 @@ static pthread_rwlock_t lock = kUnlocked;
 /// Compilations of this thread, within which it may fork or call another one.
 static thread_local int numOwn = 0;
 
-static void beforeFork() {
+/// Whether this thread is in fork(), which may have the handlers of this
+/// library and of the one that opened it.
+static thread_local bool isForking = false;
+
+void bngradHoldCompilations() {
+  if (std::exchange(isForking, true))
+    return;
   if (numOwn == 0)
     pthread_rwlock_wrlock(&lock);
 }
 
-static void afterForkInParent() {
-  if (numOwn == 0)
-    pthread_rwlock_unlock(&lock);
-}
-
-/// The lock knows the thread that took it, which has another number here.
-static void afterForkInChild() {
+void bngradReleaseCompilations(int isChild) {
+  if (!std::exchange(isForking, false))
+    return;
+  if (!isChild) {
+    if (numOwn == 0)
+      pthread_rwlock_unlock(&lock);
+    return;
+  }
+  // The lock knows the thread that took it, which has another number here.
   lock = kUnlocked;
   if (numOwn > 0)
     pthread_rwlock_rdlock(&lock);
 }
 
-/// When the library is loaded. A fork that has begun before does not know the
-/// handlers; so who loads the library waits for its end before it compiles.
 [[gnu::constructor]] static void watchCompilations() {
-  pthread_atfork(beforeFork, afterForkInParent, afterForkInChild);
+  pthread_atfork(
+      bngradHoldCompilations, [] { bngradReleaseCompilations(false); },
+      [] { bngradReleaseCompilations(true); });
 }
 
 Compilation::Compilation() {

@@ -6,8 +6,8 @@
 |*
 \*===----------------------------------------------------------------------===*/
 /*
- * The only function of libBNGradCompiler.so. libBNGradRuntime.so, which has no
- * LLVM, opens the library when a gradient has no ready kernel.
+ * The functions of libBNGradCompiler.so for libBNGradRuntime.so, which has no
+ * LLVM and opens the library when a gradient has no ready kernel.
  */
 
 #ifndef BNGRAD_LIB_COMPILER_LIBRARY_COMPILERLIBRARY_H
@@ -51,6 +51,15 @@ typedef struct {
 int32_t bngradCompile(const bngradCompileRequest_t *request);
 typedef int32_t (*bngradCompileFunction_t)(
     const bngradCompileRequest_t *request);
+
+/* For who opens the library while another thread may be in fork(), which has
+ * then read the list of its handlers without this library's: the first waits
+ * for the compilations of all other threads, which wait for the second, called
+ * by the same thread in the parent and in the child. */
+void bngradHoldCompilations(void);
+void bngradReleaseCompilations(int is_child);
+typedef void (*bngradHoldCompilationsFunction_t)(void);
+typedef void (*bngradReleaseCompilationsFunction_t)(int is_child);
 
 /* NOLINTEND(readability-identifier-naming) */
 

@@ -306,8 +306,14 @@ static bngradCompileFunction_t findCompiler(std::string &error) {
   void *library =
       dlopen(given ? given : BNGRAD_COMPILER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   void *function = library ? dlsym(library, "bngradCompile") : nullptr;
-  if (!function)
+  if (!function) {
     error = takeLoaderError();
+    return nullptr;
+  }
+  lock.watch(reinterpret_cast<bngradHoldCompilationsFunction_t>(
+                 dlsym(library, "bngradHoldCompilations")),
+             reinterpret_cast<bngradReleaseCompilationsFunction_t>(
+                 dlsym(library, "bngradReleaseCompilations")));
   return reinterpret_cast<bngradCompileFunction_t>(function);
 }
 
@@ -321,10 +327,6 @@ static std::string compile(const std::string &folder, const std::string &key,
   bngradCompileFunction_t compiler = findCompiler(error);
   if (!compiler)
     return "";
-  // A fork that has begun before the compiler was loaded does not wait for it.
-  {
-    LoaderLock endOfFork;
-  }
   status = BNGRAD_INTERNAL_ERROR;
   struct Result {
     std::string image;

@@ -8,18 +8,45 @@
 
 #include "Loader.h"
 
-#include "../ForkLock.h"
-
 #include <mutex>
+#include <new>
+#include <pthread.h>
 
 using namespace bngrad;
 
 static std::mutex loaderMutex;
 
+/// Of the compiler, once it is loaded.
+static bngradHoldCompilationsFunction_t holdCompilations;
+static bngradReleaseCompilationsFunction_t releaseCompilations;
+
 [[gnu::constructor]] static void watchLoader() {
-  holdDuringFork<loaderMutex>();
+  pthread_atfork(
+      [] {
+        loaderMutex.lock();
+        if (holdCompilations)
+          holdCompilations();
+      },
+      [] {
+        if (releaseCompilations)
+          releaseCompilations(/*is_child=*/0);
+        loaderMutex.unlock();
+      },
+      [] {
+        // The lock knows the thread that took it, which has another number in
+        // the child.
+        new (&loaderMutex) std::mutex;
+        if (releaseCompilations)
+          releaseCompilations(/*is_child=*/1);
+      });
 }
 
 LoaderLock::LoaderLock() { loaderMutex.lock(); }
 
 LoaderLock::~LoaderLock() { loaderMutex.unlock(); }
+
+void LoaderLock::watch(bngradHoldCompilationsFunction_t hold,
+                       bngradReleaseCompilationsFunction_t release) {
+  holdCompilations = hold;
+  releaseCompilations = release;
+}

@@ -9,6 +9,8 @@
 #ifndef BNGRAD_LIB_RUNTIME_API_LOADER_H
 #define BNGRAD_LIB_RUNTIME_API_LOADER_H
 
+#include "../../Compiler/Library/CompilerLibrary.h"
+
 namespace bngrad {
 
 /// Held while this library uses dlopen, dlsym or dlclose, by one thread at a
@@ -20,6 +22,11 @@ public:
   ~LoaderLock();
   LoaderLock(const LoaderLock &) = delete;
   LoaderLock &operator=(const LoaderLock &) = delete;
+
+  /// Makes fork() wait for compilations of a library, too. A fork that had
+  /// begun when the library was loaded does not call the library's handlers.
+  void watch(bngradHoldCompilationsFunction_t hold,
+             bngradReleaseCompilationsFunction_t release);
 };
 
 } // namespace bngrad

@@ -2,6 +2,7 @@
  *
  *   signals        they leave the dispositions of all signals as they are
  *   fork           the child of a process in which another thread compiles can compile
+ *   late           a fork that begins before the compiler is loaded waits for the compilation
  *   exit           the process may end while another thread compiles
  *   limit N        after N kernels, so many of them are loaded; one that is in use stays
  *   epsilon N      gradients with N epsilons are right, and have one kernel
@@ -10,6 +11,7 @@
 
 #include "BNGrad/Runtime/Runtime.h"
 
+#include <dlfcn.h>
 #include <link.h>
 #include <math.h>
 #include <pthread.h>
@@ -151,6 +153,33 @@ static int test_fork(void) {
   _exit(0);
 }
 
+/* A variable of the compiler. */
+static int read_compiler(const char *name) {
+  void *compiler = dlopen(getenv("BNGRAD_COMPILER"), RTLD_NOW | RTLD_NOLOAD);
+  return compiler ? *(atomic_int *)dlsym(compiler, name) : 0;
+}
+
+/* Another thread loads the compiler once the fork has begun. */
+static void compile_in_fork(void) {
+  static pthread_t thread;
+  pthread_create(&thread, NULL, compute_on, NULL);
+  while (read_compiler("num_compilations") == 0)
+    wait_ms(1);
+}
+
+static int test_late(void) {
+  pthread_atfork(compile_in_fork, NULL, NULL);
+  pid_t child = fork();
+  if (child == 0)
+    _exit(read_compiler("num_compilations") + 10 * read_compiler("num_held"));
+  int status = 1;
+  waitpid(child, &status, 0);
+  printf("the child has %d, the parent holds %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+         read_compiler("num_held"));
+  fflush(stdout);
+  _exit(0);
+}
+
 static int test_exit(int ms) {
   pthread_t thread;
   pthread_create(&thread, NULL, compute_on, NULL);
@@ -223,6 +252,7 @@ int main(int argc, char **argv) {
   int number = argc > 2 ? atoi(argv[2]) : 0;
   return strcmp(name, "signals") == 0 ? test_signals()
          : strcmp(name, "fork") == 0  ? test_fork()
+         : strcmp(name, "late") == 0  ? test_late()
          : strcmp(name, "exit") == 0  ? test_exit(number)
          : strcmp(name, "limit") == 0 ? test_limit(number)
          : strcmp(name, "epsilon") == 0 ? test_epsilon(number, 0)
