@@ -43,6 +43,8 @@ import threading
 from pathlib import Path
 from typing import Iterator
 
+from schedule_kinds import Kind, check_names, read_kinds
+
 ROOT = Path(__file__).resolve().parent.parent
 SEPARATOR = "// -----"
 # Programs that one process compiles: most of a process' time is its start.
@@ -51,7 +53,6 @@ TIMEOUT = 600
 THREADS = 8
 CPUS = {512: "x86-64-v4", 256: "x86-64-v3", 128: "x86-64-v2"}
 REMARKS = ["--remark-policy=all", "--remark-format=emitRemark", "--remarks-filter=.*"]
-CPU_KINDS = {"nchw": ["channels", "split", "tiles", "sizes", "loops"], "nhwc": ["rows", "loops"]}
 CPU_PARAMETERS = [
     "threads = 8, vector_bits = 512, streaming_bytes = 1, columns = 1024, row_blocks = 32, fma = true",
     "threads = 1, vector_bits = 256, streaming_bytes = 0, columns = 64, row_blocks = 5, fma = false",
@@ -134,7 +135,7 @@ def bench_programs(cases, kernels) -> Iterator[Program]:
             yield cpu(name, text, bits=bits, threads=threads, is_bench=is_main)
 
 
-def forced_programs(cases, kernels) -> Iterator[Program]:
+def forced_programs(cases, kernels, kinds: list[Kind]) -> Iterator[Program]:
     shapes = [(shape, "nchw") for shape in cases.RESNET[:1] + cases.RESNET[-1:] + ODD_SHAPES]
     shapes += [(shape, "nhwc") for shape in cases.ROW_MAJOR + ODD_SHAPES + ODD_ROWS]
     for shape, layout in shapes:
@@ -142,21 +143,23 @@ def forced_programs(cases, kernels) -> Iterator[Program]:
             case = cases.Case(shape, layout, element_type)
             for variant in ("static", "dynamic"):
                 text = kernels.write(case, variant)
-                for kind in CPU_KINDS["nchw" if layout == "nchw" and case.row > 1 else "nhwc"]:
+                for kind in kinds:
+                    if kind.target == "gpu" or not kind.takes("nchw" if layout == "nchw" and case.row > 1 else "nhwc"):
+                        continue
                     for i, parameters in enumerate(CPU_PARAMETERS):
-                        name = f"forced {kind} {i} {case.name} {variant}"
+                        name = f"forced {kind.name} {i} {case.name} {variant}"
                         bits = int(re.search(r"vector_bits = (\d+)", parameters)[1])
-                        yield cpu(name, text, f"{kind}, {parameters}" if kind != "loops" else kind, bits)
+                        yield cpu(name, text, f"{kind.name}, {parameters}" if kind.parameters else kind.name, bits)
 
 
-def random_programs(count: int) -> Iterator[Program]:
+def random_programs(count: int, kinds: list[Kind]) -> Iterator[Program]:
     """Masks, types of results, unused results, consumers, leading feature dims."""
     import numpy
 
     schedules = load("test/Integration/CPU/schedules.py")
     random = numpy.random.default_rng(schedules.SEED)
     for number in range(count):
-        case = schedules.Case(number, random)
+        case = schedules.Case(number, random, kinds)
         schedule = re.fullmatch(r"#bngrad\.schedule<(.*)>", case.schedule(3))[1]
         yield cpu(f"random {case.kind} {number}", case.mlir(), schedule, case.bits)
 
@@ -171,20 +174,20 @@ def cuda_programs(cases, kernels) -> Iterator[Program]:
     ptxas, emulator = (load(f"test/Integration/CUDA/{name}.py") for name in ("ptxas", "emulator"))
     found = [*emulator.quick_cases(), *emulator.long_cases()]
     for chip in ("sm_80", "sm_90", "sm_120"):
-        found += ptxas.cases(chip)
+        found += ptxas.cases(chip, is_quick=False)
     for i, case in enumerate(found):
         yield cuda(f"cuda case {i} {case}", programs.Program(case).mlir, case.chip, case.schedule)
 
 
-def test_programs() -> Iterator[Program]:
+def test_programs(kinds: list[Kind]) -> Iterator[Program]:
     """Files that do not fit a pipeline give errors, which are compared as well."""
     for path in sorted((ROOT / "test").rglob("*.mlir")):
         name = str(path.relative_to(ROOT / "test"))
         text = path.read_text()
         yield cpu(f"tests cpu {name}", text)
-        for kind in ("channels", "rows", "split", "tiles"):
-            if name.startswith("Integration/"):
-                yield cpu(f"tests {kind} {name}", text, f"{kind}, {CPU_PARAMETERS[0]}")
+        for kind in kinds:
+            if kind.target == "cpu" and name.startswith("Integration/"):
+                yield cpu(f"tests {kind.name} {name}", text, f"{kind.name}, {CPU_PARAMETERS[0]}")
         yield cuda(f"tests cuda {name}", text, "sm_90")
         if "bngrad.schedule<" in text:
             yield Program(f"tests apply {name}", text, ("--bngrad-apply-schedule",))
@@ -192,10 +195,11 @@ def test_programs() -> Iterator[Program]:
             yield Program(f"tests device {name}", text, device)
 
 
-def corpus() -> list:
+def corpus(kinds: list[Kind]) -> list:
     cases, kernels = load("bench/cases.py"), load("bench/kernels.py")
-    found = [*bench_programs(cases, kernels), *forced_programs(cases, kernels), *random_programs(400)]
-    return found + [*cuda_programs(cases, kernels), *test_programs()]
+    check_names(kinds, "gpu", GPU_SCHEDULES, "GPU_SCHEDULES")
+    found = [*bench_programs(cases, kernels), *forced_programs(cases, kernels, kinds), *random_programs(400, kinds)]
+    return found + [*cuda_programs(cases, kernels), *test_programs(kinds)]
 
 
 def sort_constants(text: str) -> str:
@@ -325,7 +329,7 @@ class Planted(Tools):
 
 def self_test(build: Path) -> int:
     cases, kernels = load("bench/cases.py"), load("bench/kernels.py")
-    programs = [p for p in forced_programs(cases, kernels) if "5x3x7x2 nchw f32" in p.name and " 0 " in p.name]
+    programs = [p for p in forced_programs(cases, kernels, read_kinds(build / "bin" / "bngrad-opt")) if "5x3x7x2 nchw f32" in p.name and " 0 " in p.name]
     with tempfile.TemporaryDirectory() as folder:
         old, new = Tools(build, Path(folder, "old")), Planted(build, Path(folder, "new"))
         found = compare(old, new, Path(folder), programs, False, 2)
@@ -354,7 +358,7 @@ def main() -> int:
     if not arguments.new:
         parser.error("expected two build directories, got one")
     work = arguments.work or arguments.new / "compare-code"
-    programs = [program for program in corpus() if re.search(arguments.filter, program.name)]
+    programs = [program for program in corpus(read_kinds(arguments.new / "bin" / "bngrad-opt")) if re.search(arguments.filter, program.name)]
     if not programs:
         parser.error(f"expected --filter to match a program, got '{arguments.filter}'")
     old, new = Tools(arguments.old, work), Tools(arguments.new, work)

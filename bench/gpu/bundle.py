@@ -23,13 +23,14 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "scripts")]
 
 import devices
 import items
 import machine
 import model
 import objects
+import schedule_kinds
 
 SUITE = [
     "benchmark.py",
@@ -124,6 +125,8 @@ class Bundle:
     def add_items(self):
         """Adds the items of the benchmark, with their alternatives, and those of the tests. With --few, small ones of
         the model are measured."""
+        kinds = schedule_kinds.read_kinds(self.options.tools / "bngrad-opt")
+        schedule_kinds.check_names(kinds, "gpu", list(items.SCHEDULES.values()), "bench/gpu/items.py: SCHEDULES")
         small = self.select(items.small(self.options.few))
         measured = self.select(items.measured())
         if self.options.few:

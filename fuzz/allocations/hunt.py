@@ -22,6 +22,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from schedule_kinds import read_kinds  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SECONDS = 60
@@ -166,8 +170,9 @@ class Hunter:
             n, c, s = (n, s, c) if layout == "nhwc" else (n, c, s)
             feature = 2 if layout == "nhwc" else 1
             shape = {"n": n, "c": c, "s": s, "t": "f32", "feature": feature}
-            kinds = [f"{kind}, threads = 2" for kind in ("channels", "tiles", "rows", "split")]
-            for schedule in ["", "loops", *kinds]:
+            kinds = [f"{kind.name}, threads = 2" if kind.parameters else kind.name
+                     for kind in read_kinds(self.build / "bin" / "bngrad-opt") if kind.target != "gpu"]
+            for schedule in ["", *kinds]:
                 cases.append((f"{layout} {schedule or 'chosen'}", shape, schedule, "", "%dy"))
             # Sizes of `mean` are those of the feature dim.
             if layout != "nhwc":

@@ -8,6 +8,10 @@
 
 #include "IrMutator.h"
 
+#include "BNGrad/Dialect/Schedule.h"
+
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 #include <cctype>
 #include <cstring>
@@ -265,6 +269,14 @@ bool IrMutator::changeStatements(std::string &ir) {
   }
 }
 
+/// The beginnings of schedules of each kind.
+static Strings getKindWords() {
+  Strings words;
+  for (const mlir::bngrad::ScheduleInfo &info : mlir::bngrad::kSchedules)
+    words.push_back(std::string("<") + info.name);
+  return words;
+}
+
 bool IrMutator::changeOp(std::string &ir) {
   static const std::vector<Strings> kFamilies = {
       {"arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.maximumf",
@@ -282,8 +294,7 @@ bool IrMutator::changeOp(std::string &ir) {
        "bngrad.batch_norm_backward"},
       {"variance(", "inv_std("},
       {"grad_output(", "input(", "scale(", "mean(", "mask("},
-      {"<rows", "<loops", "<channels", "<tiles", "<split", "<sizes",
-       "<two_pass", "<one_pass"},
+      getKindWords(),
       {"memref.alloc", "memref.alloca"},
       {"scf.for", "scf.parallel", "scf.forall"}};
   const Strings &family = pick(random, kFamilies);
@@ -500,42 +511,43 @@ bool IrMutator::changeAttribute(std::string &ir) {
   return true;
 }
 
+/// Values of a parameter: legal ones, its limits, and values beyond them.
+static Strings listValues(const mlir::bngrad::ParameterRange &range) {
+  Strings values = {"1", "2", "3", "8", "32", "100", "1024"};
+  for (int64_t value : {range.least, range.most})
+    for (int64_t offset : {-1, 0, 1})
+      values.push_back(std::to_string(static_cast<int64_t>(
+          static_cast<uint64_t>(value) + static_cast<uint64_t>(offset))));
+  return values;
+}
+
 std::string IrMutator::makeSchedule(bool gpu) {
-  using Fields = std::vector<std::pair<std::string, Strings>>;
-  static const Strings kCpu = {"channels", "tiles", "rows", "split", "sizes"};
-  static const Strings kGpu = {"two_pass", "one_pass"};
-  static const Strings kThreads = {"1",   "2",    "3", "32", "128",
-                                   "256", "1024", "0", "33", "-1"};
-  static const Strings kSizes = {"1",  "2",      "8",          "16",
-                                 "32", "132",    "1024",       "0",
-                                 "7",  "100000", "1000000000", "-8"};
-  static const Fields kCpuFields = {
-      {"threads", kThreads},
-      {"vector_bits",
-       {"512", "256", "128", "64", "32", "0", "96", "8", "4096"}},
-      {"streaming_bytes", {"0", "1", "64", "1048576", "-1"}},
-      {"columns", kSizes},
-      {"row_blocks", kSizes}};
-  static const Fields kGpuFields = {
-      {"block_threads", kThreads},
-      {"access_bits", {"128", "64", "32", "0"}},
-      {"block_accesses", kSizes},
-      {"sum_blocks", kSizes},
-      {"block_channels", kSizes},
-      {"cluster_blocks", {"1", "2", "4", "8", "16", "3", "0"}}};
+  using namespace mlir::bngrad;
   if (below(random, 16) == 0)
     return "#bngrad.schedule<loops>";
-  std::string text = "#bngrad.schedule<" + pick(random, gpu ? kGpu : kCpu);
-  // Parameters of the other GPU kind are errors, but rare.
-  bool isOnePass = text.find("one_pass") != std::string::npos;
-  for (const auto &[name, values] : gpu ? kGpuFields : kCpuFields) {
-    bool isOfOther = isOnePass
-                         ? name == "block_accesses" || name == "sum_blocks"
-                         : name == "block_channels" || name == "cluster_blocks";
-    if (below(random, isOfOther ? 60 : 3) == 0)
-      text += ", " + name + " = " +
-              (below(random, 12) ? pick(random, values) : number());
-  }
+  std::vector<ScheduleKind> kinds;
+  for (const ScheduleInfo &info : kSchedules)
+    if (info.target == (gpu ? ScheduleTarget::Gpu : ScheduleTarget::Cpu))
+      kinds.push_back(info.kind);
+  ScheduleKind kind = pick(random, kinds);
+  std::string text = std::string("#bngrad.schedule<") + getInfo(kind).name;
+  auto addParameters = [&](auto all, auto own) {
+    for (const auto &parameter : all) {
+      // Parameters of another kind are errors, but rare.
+      bool isOwn = llvm::any_of(
+          own, [&](const auto &other) { return other.name == parameter.name; });
+      if (below(random, isOwn ? 3 : 60) == 0)
+        text += ", " + parameter.name.str() + " = " +
+                (below(random, 12) ? pick(random, listValues(parameter.range))
+                                   : number());
+    }
+  };
+  if (gpu)
+    addParameters(getScheduleParameters<GpuSchedule>(),
+                  getScheduleParameters<GpuSchedule>(kind));
+  else
+    addParameters(getScheduleParameters<CpuSchedule>(),
+                  getScheduleParameters<CpuSchedule>(kind));
   if (below(random, 3) == 0)
     text += below(random, 8) ? ", fma = true" : ", fma = 1";
   return text + ">";

@@ -29,7 +29,7 @@ import known
 from generate import PROGRAM_KINDS, generate
 from program import Program
 from reduce import reduce
-from schedules import ways_of
+from schedules import read_kinds, ways_of
 from ways import Case, Fault, Tools, differ, run_way, values_of
 from writer import write
 
@@ -152,6 +152,7 @@ class Report:
 
 def hunt(options, tools: Tools) -> int:
     report = Report(options, tools)
+    kinds = read_kinds(tools.binaries / "bngrad-opt")
     started = time.monotonic()
     next_seed, last = options.first, options.first + options.count if options.count else None
     pending = set()
@@ -162,7 +163,7 @@ def hunt(options, tools: Tools) -> int:
                     options.seconds is None or time.monotonic() - started < options.seconds):
                 end = min(next_seed + BATCH, last or next_seed + BATCH)
                 seeds = tuple(range(next_seed, end))
-                ways = (options.way,) if options.way else tuple(ways_of(next_seed))
+                ways = (options.way,) if options.way else tuple(ways_of(next_seed, kinds))
                 pending.add(pool.submit(work, Task(options.kind, seeds, ways, tools)))
                 next_seed = end
             if not pending:
@@ -185,7 +186,8 @@ def hunt(options, tools: Tools) -> int:
 def run_one(options, tools: Tools) -> int:
     """One seed, in all ways or in one."""
     case = Case(options.seed, generate(options.seed, options.kind))
-    ways = [options.way] if options.way else ways_of(options.seed, everything=True)
+    ways = [options.way] if options.way else ways_of(
+        options.seed, read_kinds(tools.binaries / "bngrad-opt"), everything=True)
     if options.keep:
         path = options.output / f"{options.kind}-{options.seed}.mlir"
         path.write_text(case_text(case, ways, "kept"))

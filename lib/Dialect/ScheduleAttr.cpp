@@ -14,79 +14,130 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-static constexpr int64_t kMost = 1 << 20;
+//===----------------------------------------------------------------------===//
+// Kinds
+//===----------------------------------------------------------------------===//
+
+StringRef mlir::bngrad::stringifyScheduleKind(ScheduleKind kind) {
+  return getInfo(kind).name;
+}
+
+std::optional<ScheduleKind>
+mlir::bngrad::symbolizeScheduleKind(StringRef name) {
+  for (const ScheduleInfo &info : kSchedules)
+    if (info.name == name)
+      return info.kind;
+  return std::nullopt;
+}
 
 //===----------------------------------------------------------------------===//
 // Parameters
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// A parameter by name. `oldName`: its name before CPU and GPU had their own.
-template <typename Schedule> struct Parameter {
-  StringLiteral name;
-  int64_t Schedule::*member;
-  StringLiteral oldName = "";
-};
-} // namespace
-
-static constexpr StringLiteral kFma = "fma";
-
-static ArrayRef<Parameter<CpuSchedule>> getCpuParameters(ScheduleKind kind) {
-  static constexpr Parameter<CpuSchedule> kAll[] = {
-      {"threads", &CpuSchedule::threads},
-      {"vector_bits", &CpuSchedule::vectorBits},
-      {"streaming_bytes", &CpuSchedule::streamingBytes},
-      {"columns", &CpuSchedule::columns},
-      {"row_blocks", &CpuSchedule::rowBlocks, "blocks"}};
-  switch (kind) {
-  case ScheduleKind::Channels:
-  case ScheduleKind::Tiles:
-  case ScheduleKind::Rows:
-  case ScheduleKind::Split:
-  case ScheduleKind::Sizes:
-    return kAll;
-  case ScheduleKind::Loops:
-  case ScheduleKind::TwoPass:
-  case ScheduleKind::OnePass:
-    return {};
+bool ParameterRange::contains(int64_t value) const {
+  if (value < least || value > most)
+    return false;
+  switch (form) {
+  case Form::Interval:
+    return true;
+  case Form::PowersOf2:
+    return llvm::isPowerOf2_64(value);
+  case Form::Multiples:
+    return value % least == 0;
   }
-  llvm_unreachable("unknown kind");
+  llvm_unreachable("unknown form");
 }
 
-static ArrayRef<Parameter<GpuSchedule>> getGpuParameters(ScheduleKind kind) {
-  static constexpr Parameter<GpuSchedule> kTwoPass[] = {
-      {"block_threads", &GpuSchedule::blockThreads, "threads"},
-      {"access_bits", &GpuSchedule::accessBits, "vector_bits"},
-      {"block_accesses", &GpuSchedule::blockAccesses, "columns"},
-      {"sum_blocks", &GpuSchedule::sumBlocks, "blocks"}};
-  static constexpr Parameter<GpuSchedule> kOnePass[] = {
-      {"block_threads", &GpuSchedule::blockThreads, "threads"},
-      {"access_bits", &GpuSchedule::accessBits, "vector_bits"},
-      {"block_channels", &GpuSchedule::blockChannels, "columns"},
-      {"cluster_blocks", &GpuSchedule::clusterBlocks, "cluster"}};
-  switch (kind) {
-  case ScheduleKind::TwoPass:
-    return kTwoPass;
-  case ScheduleKind::OnePass:
-    return kOnePass;
-  case ScheduleKind::Loops:
-  case ScheduleKind::Channels:
-  case ScheduleKind::Tiles:
-  case ScheduleKind::Rows:
-  case ScheduleKind::Split:
-  case ScheduleKind::Sizes:
-    return {};
+std::string ParameterRange::describe() const {
+  // So many powers are named one by one.
+  constexpr int64_t kMostNamed = 16;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (form == Form::PowersOf2 && most / least <= kMostNamed) {
+    for (int64_t value = least; value <= most; value *= 2)
+      os << (value == least ? "" : value == most ? " or " : ", ") << value;
+    return text;
   }
-  llvm_unreachable("unknown kind");
+  if (form == Form::PowersOf2)
+    os << "a power of 2 ";
+  if (form == Form::Multiples)
+    os << "a multiple of " << least << " ";
+  if (most == std::numeric_limits<int64_t>::max())
+    os << "at least " << least;
+  else
+    os << "in [" << least << ", " << most << "]";
+  return text;
 }
 
-/// True if all but `parameters` and fma have their defaults. Without
+static constexpr ParameterRange between(int64_t least, int64_t most) {
+  return {ParameterRange::Form::Interval, least, most};
+}
+static constexpr ParameterRange atLeast(int64_t least) {
+  return between(least, std::numeric_limits<int64_t>::max());
+}
+static constexpr ParameterRange powerOf2(int64_t least, int64_t most) {
+  return {ParameterRange::Form::PowersOf2, least, most};
+}
+static constexpr ParameterRange multipleOf(int64_t divisor, int64_t most) {
+  return {ParameterRange::Form::Multiples, divisor, most};
+}
+
+template <>
+ArrayRef<ScheduleParameter<CpuSchedule>> mlir::bngrad::getScheduleParameters() {
+  static constexpr ScheduleParameter<CpuSchedule> kAll[] = {
+#define BNGRAD_CPU_PARAMETER(member, name, oldName, value, range, unit,        \
+                             meaning)                                          \
+  {name, &CpuSchedule::member, oldName, range, unit, meaning},
+#include "BNGrad/Dialect/Schedules.def"
+  };
+  return kAll;
+}
+
+template <>
+ArrayRef<ScheduleParameter<GpuSchedule>> mlir::bngrad::getScheduleParameters() {
+  constexpr int64_t kWarpSize = GpuSchedule::kWarpSize;
+  constexpr int64_t kMostThreads = GpuSchedule::kMostThreads;
+  constexpr int64_t kMostClusterBlocks = GpuSchedule::kMostClusterBlocks;
+  static constexpr ScheduleParameter<GpuSchedule> kAll[] = {
+#define BNGRAD_GPU_PARAMETER(member, name, oldName, value, range, unit,        \
+                             meaning)                                          \
+  {name, &GpuSchedule::member, oldName, range, unit, meaning},
+#include "BNGrad/Dialect/Schedules.def"
+  };
+  return kAll;
+}
+
+/// The parameters of all kinds of a target whose bit in `mask` is set.
+template <typename Schedule>
+static SmallVector<ScheduleParameter<Schedule>>
+selectParameters(uint32_t mask) {
+  SmallVector<ScheduleParameter<Schedule>> selected;
+  for (auto [i, parameter] : llvm::enumerate(getScheduleParameters<Schedule>()))
+    if (mask >> i & 1)
+      selected.push_back(parameter);
+  return selected;
+}
+
+template <>
+SmallVector<ScheduleParameter<CpuSchedule>>
+mlir::bngrad::getScheduleParameters(ScheduleKind kind) {
+  return selectParameters<CpuSchedule>(getInfo(kind).parameters.cpu);
+}
+
+template <>
+SmallVector<ScheduleParameter<GpuSchedule>>
+mlir::bngrad::getScheduleParameters(ScheduleKind kind) {
+  return selectParameters<GpuSchedule>(getInfo(kind).parameters.gpu);
+}
+
+/// True if all but the parameters of `kind` have their defaults. Without
 /// parameters, a kind has no fma either.
 template <typename Schedule>
-static bool hasOnly(ArrayRef<Parameter<Schedule>> parameters,
-                    const Schedule &schedule) {
+static bool hasOnlyParametersOf(ScheduleKind kind, const Schedule &schedule) {
+  SmallVector<ScheduleParameter<Schedule>> parameters =
+      getScheduleParameters<Schedule>(kind);
   Schedule allowed;
-  for (const Parameter<Schedule> &parameter : parameters)
+  for (const ScheduleParameter<Schedule> &parameter : parameters)
     allowed.*parameter.member = schedule.*parameter.member;
   if (!parameters.empty())
     allowed.fma = schedule.fma;
@@ -95,11 +146,11 @@ static bool hasOnly(ArrayRef<Parameter<Schedule>> parameters,
 
 /// Fails with an error that lists the parameters of `kind`.
 template <typename Schedule>
-static ParseResult refuseParameter(AsmParser &parser, SMLoc loc, StringRef name,
-                                   ScheduleKind kind,
-                                   ArrayRef<Parameter<Schedule>> parameters) {
+static ParseResult
+refuseParameter(AsmParser &parser, SMLoc loc, StringRef name, ScheduleKind kind,
+                ArrayRef<ScheduleParameter<Schedule>> parameters) {
   InFlightDiagnostic error = parser.emitError(loc);
-  for (const Parameter<Schedule> &parameter : parameters)
+  for (const ScheduleParameter<Schedule> &parameter : parameters)
     if (!name.empty() && parameter.oldName == name)
       return error << "expected '" << parameter.name << "', as '" << name
                    << "' of '" << stringifyScheduleKind(kind)
@@ -108,9 +159,9 @@ static ParseResult refuseParameter(AsmParser &parser, SMLoc loc, StringRef name,
     return error << "expected no parameters of '" << stringifyScheduleKind(kind)
                  << "', got '" << name << "'";
   error << "expected a parameter of '" << stringifyScheduleKind(kind) << "' (";
-  for (const Parameter<Schedule> &parameter : parameters)
+  for (const ScheduleParameter<Schedule> &parameter : parameters)
     error << parameter.name << ", ";
-  return error << kFma << "), got '" << name << "'";
+  return error << kFmaParameter << "), got '" << name << "'";
 }
 
 /// Parses the value of parameter `name`. A bool is no integer here.
@@ -157,8 +208,9 @@ static ParseResult parseBool(AsmParser &parser, StringRef name, bool &value) {
 /// Parses `, name = value` until the end.
 template <typename Schedule>
 static ParseResult parseParameters(AsmParser &parser, ScheduleKind kind,
-                                   ArrayRef<Parameter<Schedule>> parameters,
                                    Schedule &schedule) {
+  SmallVector<ScheduleParameter<Schedule>> parameters =
+      getScheduleParameters<Schedule>(kind);
   SmallVector<StringRef> seen;
   while (succeeded(parser.parseOptionalComma())) {
     SMLoc loc = parser.getCurrentLocation();
@@ -169,13 +221,11 @@ static ParseResult parseParameters(AsmParser &parser, ScheduleKind kind,
       return parser.emitError(loc)
              << "expected parameter '" << name << "' once, got it twice";
     seen.push_back(name);
-    const auto *parameter =
-        llvm::find_if(parameters, [&](const Parameter<Schedule> &known) {
-          return known.name == name;
-        });
-    bool isFma = name == kFma && !parameters.empty();
+    const auto *parameter = llvm::find_if(
+        parameters, [&](const auto &known) { return known.name == name; });
+    bool isFma = name == kFmaParameter && !parameters.empty();
     if (!isFma && parameter == parameters.end())
-      return refuseParameter(parser, loc, name, kind, parameters);
+      return refuseParameter<Schedule>(parser, loc, name, kind, parameters);
     if (parser.parseEqual())
       return failure();
     if (isFma ? parseBool(parser, name, schedule.fma)
@@ -187,36 +237,31 @@ static ParseResult parseParameters(AsmParser &parser, ScheduleKind kind,
 
 /// Prints the parameters that differ from their defaults.
 template <typename Schedule>
-static void printParameters(AsmPrinter &printer,
-                            ArrayRef<Parameter<Schedule>> parameters,
-                            const Schedule &schedule) {
+static void printParameters(AsmPrinter &printer, const Schedule &schedule) {
   const Schedule defaults;
-  for (const Parameter<Schedule> &parameter : parameters)
+  for (const auto &parameter : getScheduleParameters<Schedule>())
     if (schedule.*parameter.member != defaults.*parameter.member)
       printer << ", " << parameter.name << " = " << schedule.*parameter.member;
   if (schedule.fma != defaults.fma)
-    printer << ", " << kFma << " = " << (schedule.fma ? "true" : "false");
+    printer << ", " << kFmaParameter << " = "
+            << (schedule.fma ? "true" : "false");
+}
+
+template <typename Schedule>
+static LogicalResult
+verifyParameters(function_ref<InFlightDiagnostic()> emitError,
+                 const Schedule &schedule) {
+  for (const auto &parameter : getScheduleParameters<Schedule>())
+    if (int64_t value = schedule.*parameter.member;
+        !parameter.range.contains(value))
+      return emitError() << "expected " << parameter.name << " to be "
+                         << parameter.range.describe() << ", got " << value;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
 // ScheduleAttr
 //===----------------------------------------------------------------------===//
-
-bool mlir::bngrad::isGpuKind(ScheduleKind kind) {
-  switch (kind) {
-  case ScheduleKind::TwoPass:
-  case ScheduleKind::OnePass:
-    return true;
-  case ScheduleKind::Loops:
-  case ScheduleKind::Channels:
-  case ScheduleKind::Tiles:
-  case ScheduleKind::Rows:
-  case ScheduleKind::Split:
-  case ScheduleKind::Sizes:
-    return false;
-  }
-  llvm_unreachable("unknown kind");
-}
 
 /// The kind at the parser's position.
 static ParseResult parseKind(AsmParser &parser, ScheduleKind &kind) {
@@ -230,11 +275,8 @@ static ParseResult parseKind(AsmParser &parser, ScheduleKind &kind) {
     return success();
   }
   InFlightDiagnostic error = parser.emitError(loc, "expected a kind (");
-  llvm::interleaveComma(
-      llvm::seq_inclusive<uint32_t>(0, getMaxEnumValForScheduleKind()), error,
-      [&](uint32_t value) {
-        error << stringifyScheduleKind(*symbolizeScheduleKind(value));
-      });
+  llvm::interleaveComma(kSchedules, error,
+                        [&](const ScheduleInfo &info) { error << info.name; });
   error << ")";
   if (!name.empty())
     error << ", got '" << name << "'";
@@ -248,10 +290,8 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   GpuSchedule gpu;
   if (parser.parseLess() || parseKind(parser, kind))
     return {};
-  ParseResult parameters =
-      isGpuKind(kind)
-          ? parseParameters(parser, kind, getGpuParameters(kind), gpu)
-          : parseParameters(parser, kind, getCpuParameters(kind), cpu);
+  ParseResult parameters = isGpuKind(kind) ? parseParameters(parser, kind, gpu)
+                                           : parseParameters(parser, kind, cpu);
   if (parameters || parser.parseGreater())
     return {};
   return parser.getChecked<ScheduleAttr>(loc, parser.getContext(), kind, cpu,
@@ -260,77 +300,20 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
   printer << "<" << stringifyScheduleKind(getKind());
-  if (isGpuKind(getKind()))
-    printParameters(printer, getGpuParameters(getKind()), getGpu());
-  else
-    printParameters(printer, getCpuParameters(getKind()), getCpu());
+  printParameters(printer, getCpu());
+  printParameters(printer, getGpu());
   printer << ">";
-}
-
-static LogicalResult verifyRange(function_ref<InFlightDiagnostic()> emitError,
-                                 StringRef name, int64_t value,
-                                 int64_t least = 1, int64_t most = kMost) {
-  if (value >= least && value <= most)
-    return success();
-  return emitError() << "expected " << name << " to be in [" << least << ", "
-                     << most << "], got " << value;
-}
-
-static LogicalResult
-verifyParameters(function_ref<InFlightDiagnostic()> emitError,
-                 const CpuSchedule &cpu) {
-  // The longest registers are those of SVE. Code grows with the length: each
-  // vector is cut into as many as the target needs.
-  constexpr int64_t kMostVectorBits = 2048;
-  if (failed(verifyRange(emitError, "threads", cpu.threads, 0, kMostThreads)) ||
-      failed(verifyRange(emitError, "columns", cpu.columns)) ||
-      failed(verifyRange(emitError, "row_blocks", cpu.rowBlocks)))
-    return failure();
-  if (cpu.vectorBits < 64 || cpu.vectorBits > kMostVectorBits ||
-      !llvm::isPowerOf2_64(cpu.vectorBits))
-    return emitError() << "expected vector_bits to be a power of 2 in [64, "
-                       << kMostVectorBits << "], got " << cpu.vectorBits;
-  if (cpu.streamingBytes < 0)
-    return emitError() << "expected streaming_bytes to be at least 0, got "
-                       << cpu.streamingBytes;
-  return success();
-}
-
-static LogicalResult
-verifyParameters(function_ref<InFlightDiagnostic()> emitError,
-                 const GpuSchedule &gpu) {
-  constexpr int64_t warpSize = GpuSchedule::kWarpSize;
-  if (gpu.blockThreads < warpSize ||
-      gpu.blockThreads > GpuSchedule::kMostThreads ||
-      gpu.blockThreads % warpSize != 0)
-    return emitError() << "expected block_threads to be a multiple of "
-                       << warpSize << " in [" << warpSize << ", "
-                       << GpuSchedule::kMostThreads << "], got "
-                       << gpu.blockThreads;
-  if (gpu.accessBits != 64 && gpu.accessBits != 128)
-    return emitError() << "expected access_bits to be 64 or 128, got "
-                       << gpu.accessBits;
-  if (gpu.clusterBlocks < 1 ||
-      gpu.clusterBlocks > GpuSchedule::kMostClusterBlocks ||
-      !llvm::isPowerOf2_64(gpu.clusterBlocks))
-    return emitError() << "expected cluster_blocks to be 1, 2, 4, 8 or 16, got "
-                       << gpu.clusterBlocks;
-  if (failed(verifyRange(emitError, "block_accesses", gpu.blockAccesses)) ||
-      failed(verifyRange(emitError, "sum_blocks", gpu.sumBlocks)))
-    return failure();
-  return verifyRange(emitError, "block_channels", gpu.blockChannels);
 }
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    ScheduleKind kind, CpuSchedule cpu,
                                    GpuSchedule gpu) {
   // The text has only those.
-  if (!hasOnly(getCpuParameters(kind), cpu) ||
-      !hasOnly(getGpuParameters(kind), gpu))
+  if (!hasOnlyParametersOf(kind, cpu) || !hasOnlyParametersOf(kind, gpu))
     return emitError() << "expected defaults for all but the parameters of '"
                        << stringifyScheduleKind(kind) << "'";
-  return isGpuKind(kind) ? verifyParameters(emitError, gpu)
-                         : verifyParameters(emitError, cpu);
+  return success(succeeded(verifyParameters(emitError, cpu)) &&
+                 succeeded(verifyParameters(emitError, gpu)));
 }
 
 LogicalResult BNGradDialect::verifyOperationAttribute(Operation *op,

@@ -115,12 +115,12 @@ func.func private @limits_of_a_gpu() attributes {
 // -----
 
 // Each kind has its own parameters.
-// expected-error @below {{expected a kind (loops, channels, tiles, rows, split, sizes, two_pass, one_pass), got 'fast'}}
+// expected-error-re @below {{expected a kind (loops, {{.*}}, one_pass), got 'fast'}}
 #schedule = #bngrad.schedule<fast>
 
 // -----
 
-// expected-error @below {{expected a kind (loops, channels, tiles, rows, split, sizes, two_pass, one_pass)}}
+// expected-error-re @below {{expected a kind (loops, {{.*}}, one_pass)}}
 #schedule = #bngrad.schedule<3>
 
 // -----

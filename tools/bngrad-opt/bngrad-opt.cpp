@@ -9,6 +9,7 @@
 #include "BNGrad/Dialect/ForeignDialects.h"
 #include "BNGrad/Dialect/Nesting.h"
 #include "BNGrad/InitAll.h"
+#include "Schedules.h"
 #include "common/Diagnostics.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -56,6 +57,13 @@ static LogicalResult verifyNesting(llvm::MemoryBufferRef input,
                                verifyPart, llvm::nulls(), splitMarker);
 }
 
+static llvm::cl::opt<SchedulesFormat> schedulesFormat(
+    "print-schedules",
+    llvm::cl::desc("Print the kinds of #bngrad.schedule, and exit"),
+    llvm::cl::values(clEnumValN(SchedulesFormat::Json, "json", "for scripts"),
+                     clEnumValN(SchedulesFormat::Markdown, "markdown",
+                                "the tables of docs/schedules.md")));
+
 int main(int argc, char **argv) {
   setToolName("bngrad-opt");
   reportOutOfMemory();
@@ -68,6 +76,11 @@ int main(int argc, char **argv) {
   auto [inputName, outputName] = registerAndParseCLIOptions(
       argc, argv, "BNGrad optimizer: gradients of batch normalization\n",
       registry);
+  if (schedulesFormat != SchedulesFormat::None) {
+    printSchedules(llvm::outs(), schedulesFormat);
+    llvm::outs().flush();
+    return asMainReturnCode(success());
+  }
   MlirOptMainConfig parsed = MlirOptMainConfig::createFromCLOptions();
   if (parsed.shouldListPasses() || parsed.shouldShowDialects())
     return asMainReturnCode(

@@ -73,9 +73,6 @@ namespace mlir::bngrad {
 /// `bngrad.element_cast` does not take.
 int64_t getStorageBytes(Type type);
 
-/// True for the kinds of a GPU.
-bool isGpuKind(ScheduleKind kind);
-
 } // namespace mlir::bngrad
 
 #endif // BNGRAD_DIALECT_BNGRAD_H

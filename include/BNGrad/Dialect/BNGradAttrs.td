@@ -33,21 +33,6 @@ def BNGrad_StatisticsAttr
   let assemblyFormat = "`<` $value `>`";
 }
 
-def BNGrad_ScheduleKind : I32EnumAttr<
-    "ScheduleKind", "Loop nest of a group", [
-      I32EnumAttrCase<"Loops", 0, "loops">,
-      I32EnumAttrCase<"Channels", 1, "channels">,
-      I32EnumAttrCase<"Tiles", 2, "tiles">,
-      I32EnumAttrCase<"Rows", 3, "rows">,
-      I32EnumAttrCase<"Split", 4, "split">,
-      I32EnumAttrCase<"Sizes", 5, "sizes">,
-      I32EnumAttrCase<"TwoPass", 6, "two_pass">,
-      I32EnumAttrCase<"OnePass", 7, "one_pass">
-    ]> {
-  let cppNamespace = "::mlir::bngrad";
-  let genSpecializedAttr = 0;
-}
-
 /// The parameters of a CPU's or a GPU's kinds; a kind of the other has none.
 def BNGrad_CpuSchedule
     : AttrParameter<"::mlir::bngrad::CpuSchedule", "parameters of a CPU's kind">;
@@ -62,45 +47,8 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
     `--bngrad-apply-schedule` applies it. It may also be set by hand, on such ops
     alone.
 
-    `loops`: channels in parallel; for each channel, scalar loops for the sums,
-    then scalar loops for the element-wise part. For any group.
-
-    The others use vectors, on dense data. Below are their loops after adjacent
-    loops of a kind are merged: N and S are reduced, C is the channel.
-
-    `channels`, on [N, C, S], [C, S] or more of them with S last: threads share
-    the channels; each channel is read for its sums and, while it is in cache,
-    read again and written. For long rows S.
-
-    `tiles`, on [N, C, S] or [C, S]: as `channels`, but the rows of several
-    channels are taken as one; tables hold per-channel values for each of its
-    elements. For short rows.
-
-    `rows`, on [N, C]: threads share blocks of rows; the sums of the blocks are
-    added in order; then all rows are read again and written. If C is small,
-    several rows are taken as one.
-
-    `split`, on [N, C, S] or [C, S]: as `channels`, but threads share segments
-    of the rows, and the sums of the segments are added in order. For fewer channels
-    than threads.
-
-    `sizes`: one of the above, chosen at run time by dynamic sizes.
-
-    On a GPU:
-
-    `two_pass`: one kernel sums slices of each channel, one adds the sums of the
-    slices and computes the per-channel values, and one computes the elements. For any
-    group.
-
-    `one_pass`, on [N, C, S], [C, S] or [N, C] of static size: one kernel. Its
-    blocks keep the operands that both the sums and the elements read in shared
-    memory. The blocks of a cluster divide the N of a tile of channels, and add
-    each other's sums in order. For data that fit into shared memory, on chips
-    with clusters.
-
-    Each kind has its own parameters, all optional: those of CpuSchedule or
-    GpuSchedule (BNGrad/Dialect/Schedule.h), `loops` none. docs/schedules.md
-    describes them.
+    The kinds and their parameters are declared in BNGrad/Dialect/Schedules.def,
+    and docs/schedules.md describes them. All parameters are optional.
   }];
   let parameters = (ins
     "ScheduleKind":$kind,

@@ -14,9 +14,15 @@
 #ifndef BNGRAD_DIALECT_SCHEDULE_H
 #define BNGRAD_DIALECT_SCHEDULE_H
 
-#include "llvm/ADT/Hashing.h"
+#include "BNGrad/Dialect/ScheduleKind.h"
 
-#include <cstdint>
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
+#include <string>
 #include <tuple>
 
 namespace mlir::bngrad {
@@ -27,28 +33,22 @@ inline constexpr int64_t kMostThreads = 4096;
 /// The most shares of a loop that has as many as there are threads.
 inline constexpr int64_t kMostPoolThreads = 64;
 
-/// Parameters of `channels`, `tiles`, `rows`, `split` and `sizes`. Each kind
-/// has all of them: where strides call for another kind, that one uses them.
+/// Parameters of the kinds of a CPU, which Schedules.def describes.
 struct CpuSchedule {
-  /// Shares of a parallel loop, at most kMostThreads; 0: as many as threads, of
-  /// which there are kMostPoolThreads at most. Results do not depend on it.
-  int64_t threads = 1;
-  /// Length of a vector register, in bits: a power of 2 in [64, 2048].
-  int64_t vectorBits = 512;
-  /// Size of the group's data, in bytes, above which streaming stores are used;
-  /// 0: they are not.
-  int64_t streamingBytes = 0;
-  /// Length of a table of per-channel values, in elements, in [1, 2^20]: a row
-  /// of a tile has as many (`tiles`); the folded rows of the second pass have
-  /// about half as many, and rows of more than four times as many are not
-  /// folded (`rows`).
-  int64_t columns = 1024;
-  /// Largest number of blocks of rows whose sums are added in order (`rows`),
-  /// in [1, 2^20]. Sums depend on it.
-  int64_t rowBlocks = 16;
+#define BNGRAD_CPU_PARAMETER(member, name, oldName, value, ...)                \
+  int64_t member = value;
+#include "BNGrad/Dialect/Schedules.def"
   /// Products that allow `contract` are fused with the sums that use them; the
   /// target must have the instruction.
   bool fma = false;
+
+  /// All members.
+  auto asTuple() const {
+    return std::tuple(
+#define BNGRAD_CPU_PARAMETER(member, ...) member,
+#include "BNGrad/Dialect/Schedules.def"
+        fma);
+  }
 
   bool operator==(const CpuSchedule &other) const {
     return asTuple() == other.asTuple();
@@ -56,38 +56,28 @@ struct CpuSchedule {
   friend llvm::hash_code hash_value(const CpuSchedule &schedule) {
     return llvm::hash_value(schedule.asTuple());
   }
-
-private:
-  std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, bool>
-  asTuple() const {
-    return {threads, vectorBits, streamingBytes, columns, rowBlocks, fma};
-  }
 };
 
-/// Parameters of `two_pass` and `one_pass`.
+/// Parameters of the kinds of a GPU. Each kind has some of them.
 struct GpuSchedule {
   // Limits of every GPU that PTX describes.
   static constexpr int64_t kWarpSize = 32;
   static constexpr int64_t kMostThreads = 1024; // of a block
   static constexpr int64_t kMostClusterBlocks = 16;
 
-  /// Threads of a block: whole warps, at most 1024. Sums depend on it.
-  int64_t blockThreads = 256;
-  /// Length of an access to memory, in bits: 64 or 128.
-  int64_t accessBits = 128;
-  /// `two_pass`: adjacent accesses of a block where channels are innermost, in
-  /// [1, 2^20]; at most blockThreads are used. Sums depend on it.
-  int64_t blockAccesses = 32;
-  /// `two_pass`: approximate number of blocks of the kernel that adds, in
-  /// [1, 2^20]. Sums depend on it.
-  int64_t sumBlocks = 1024;
-  /// `one_pass`: channels of a block, in [1, 2^20].
-  int64_t blockChannels = 1;
-  /// `one_pass`: blocks of a cluster, which divide the rows of its channels: a
-  /// power of 2, at most 16.
-  int64_t clusterBlocks = 1;
+#define BNGRAD_GPU_PARAMETER(member, name, oldName, value, ...)                \
+  int64_t member = value;
+#include "BNGrad/Dialect/Schedules.def"
   /// As in CpuSchedule.
   bool fma = false;
+
+  /// All members.
+  auto asTuple() const {
+    return std::tuple(
+#define BNGRAD_GPU_PARAMETER(member, ...) member,
+#include "BNGrad/Dialect/Schedules.def"
+        fma);
+  }
 
   bool operator==(const GpuSchedule &other) const {
     return asTuple() == other.asTuple();
@@ -95,14 +85,44 @@ struct GpuSchedule {
   friend llvm::hash_code hash_value(const GpuSchedule &schedule) {
     return llvm::hash_value(schedule.asTuple());
   }
-
-private:
-  std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool>
-  asTuple() const {
-    return {blockThreads,  accessBits, blockAccesses, sumBlocks, blockChannels,
-            clusterBlocks, fma};
-  }
 };
+
+/// The parameter `fma` of each kind that has parameters, in the text.
+inline constexpr llvm::StringLiteral kFmaParameter = "fma";
+
+/// The values that an integer parameter may have.
+struct ParameterRange {
+  enum class Form { Interval, PowersOf2, Multiples };
+
+  Form form;
+  int64_t least;
+  int64_t most;
+
+  bool contains(int64_t value) const;
+  /// Such as "a power of 2 in [64, 2048]", as in "expected columns to be ...".
+  std::string describe() const;
+};
+
+/// An integer parameter of CpuSchedule or GpuSchedule.
+template <typename Schedule> struct ScheduleParameter {
+  llvm::StringLiteral name;
+  int64_t Schedule::*member;
+  /// Its name before CPU and GPU had their own; or empty.
+  llvm::StringLiteral oldName;
+  ParameterRange range;
+  llvm::StringLiteral unit;
+  llvm::StringLiteral meaning;
+};
+
+/// The integer parameters of all kinds, and of one.
+template <typename Schedule>
+llvm::ArrayRef<ScheduleParameter<Schedule>> getScheduleParameters();
+template <typename Schedule>
+llvm::SmallVector<ScheduleParameter<Schedule>>
+getScheduleParameters(ScheduleKind kind);
+
+llvm::StringRef stringifyScheduleKind(ScheduleKind kind);
+std::optional<ScheduleKind> symbolizeScheduleKind(llvm::StringRef name);
 
 } // namespace mlir::bngrad
 

@@ -16,7 +16,8 @@
 #include <utility>
 
 using namespace bngrad;
-using mlir::bngrad::SizedKind;
+using mlir::bngrad::ScheduleKind;
+using mlir::bngrad::ScheduleReuse;
 namespace limits = mlir::bngrad::limits;
 
 namespace {
@@ -354,30 +355,20 @@ ReadyPlan::Passes ReadyPlan::countPasses() const {
   return passes;
 }
 
-static const char *getScheduleName(SizedKind kind) {
-  switch (kind) {
-  case SizedKind::Channels:
-    return "channels";
-  case SizedKind::Split:
-    return "split";
-  case SizedKind::Tiles:
-    return "tiles";
-  }
-  return "";
-}
-
 /// The schedule, and all that follows from it. The rules are those that the
 /// kernels evaluate.
 void ReadyPlan::describeLoops(const bngrad_threads_t *threads,
                               Description &description) const {
   int64_t plane = layout.outer * layout.inner;
   int64_t elements = plane * layout.channels;
-  bool isRows = layout.inner == 1;
-  SizedKind kind = mlir::bngrad::chooseBySizes(
-      {layout.channels, elements, layout.inner, layout.outer * layout.channels,
-       getBytes(type)},
-      [](SizedKind) { return true; });
-  description.add("schedule", isRows ? "rows" : getScheduleName(kind));
+  ScheduleKind kind = ScheduleKind::Rows;
+  if (layout.inner != 1)
+    kind = mlir::bngrad::chooseBySizes({layout.channels, elements, layout.inner,
+                                        layout.outer * layout.channels,
+                                        getBytes(type)},
+                                       [](ScheduleKind) { return true; });
+  const mlir::bngrad::ScheduleInfo &schedule = mlir::bngrad::getInfo(kind);
+  description.add("schedule", schedule.name);
   int64_t numThreads = 1;
   if (elements >= limits::kSerialElements && threads)
     numThreads = threads->count(threads->context);
@@ -408,9 +399,9 @@ void ReadyPlan::describeLoops(const bngrad_threads_t *threads,
   // Between the two reads of an element, a thread reads the rest of its
   // channel, its tile, or all data.
   int64_t reuse = readBytes;
-  if (!isRows && kind != SizedKind::Split && elements > 0) {
+  if (schedule.reuse != ScheduleReuse::All && elements > 0) {
     int64_t channels = numThreads;
-    if (kind == SizedKind::Tiles)
+    if (schedule.reuse == ScheduleReuse::Tile)
       channels *= std::max<int64_t>(
           mlir::bngrad::getTileColumns(limits::kL1Bytes, width) / layout.inner,
           1);

@@ -522,8 +522,7 @@ FailureOr<SmallVector<GroupMembers>>
 RegionVersioner::build(const GroupMembers &members) {
   auto schedule =
       members.front()->getAttrOfType<ScheduleAttr>(ScheduleAttr::kAttrName);
-  bool isVectorized = schedule && schedule.getKind() != ScheduleKind::Loops &&
-                      !isGpuKind(schedule.getKind());
+  bool isVectorized = schedule && isCpuKind(schedule.getKind());
   auto isCertain = [&](ArrayRef<int64_t> order) {
     return matchPattern(areDense(order), m_One());
   };

@@ -63,35 +63,28 @@ DataShape DataShape::get(const ScheduledGroup &group) {
 
 bool mlir::bngrad::hasLoopsOf(ScheduleKind kind, ArrayRef<bool> isFeature) {
   size_t count = isFeature.size();
-  switch (kind) {
-  case ScheduleKind::Loops:
+  switch (getInfo(kind).loops) {
+  case ScheduleLoops::Any:
     return true;
-  case ScheduleKind::Channels:
-  case ScheduleKind::Split:
-  case ScheduleKind::Sizes:
+  case ScheduleLoops::EndInReduced:
     return !isFeature.back();
-  case ScheduleKind::Tiles:
+  case ScheduleLoops::ChannelRows:
     return !isFeature.back() && count <= 3 &&
            llvm::count(isFeature, true) == 1 && isFeature[count - 2];
-  case ScheduleKind::Rows:
-    return isFeature.back() && count == 2;
-  case ScheduleKind::TwoPass:
-  case ScheduleKind::OnePass:
+  case ScheduleLoops::RowsOfChannels:
+    return count == 2 && isFeature.back();
+  case ScheduleLoops::OfKernels:
     return false;
   }
-  llvm_unreachable("unknown kind");
+  llvm_unreachable("unknown loops");
 }
 
-ScheduleKind mlir::bngrad::toScheduleKind(SizedKind kind) {
-  switch (kind) {
-  case SizedKind::Channels:
-    return ScheduleKind::Channels;
-  case SizedKind::Split:
-    return ScheduleKind::Split;
-  case SizedKind::Tiles:
-    return ScheduleKind::Tiles;
-  }
-  llvm_unreachable("unknown kind");
+std::optional<ScheduleKind>
+mlir::bngrad::chooseByLoops(function_ref<bool(ScheduleKind)> fits) {
+  for (const ScheduleInfo &info : kSchedules)
+    if (info.choice == ScheduleChoice::ByLoops && fits(info.kind))
+      return info.kind;
+  return std::nullopt;
 }
 
 ScheduleKind mlir::bngrad::chooseCpuKind(const DataShape &shape) {
@@ -100,12 +93,10 @@ ScheduleKind mlir::bngrad::chooseCpuKind(const DataShape &shape) {
   auto allows = [&](ScheduleKind kind) {
     return hasLoopsOf(kind, shape.isFeature);
   };
-  if (!allows(ScheduleKind::Channels))
-    return allows(ScheduleKind::Rows) ? ScheduleKind::Rows
-                                      : ScheduleKind::Loops;
+  ScheduleKind byLoops = chooseByLoops(allows).value_or(ScheduleKind::Loops);
   int64_t elements = multiply(shape.sizes), row = shape.sizes.back();
-  if (ShapedType::isDynamic(elements))
-    return ScheduleKind::Sizes;
+  if (byLoops != ScheduleKind::Sizes || ShapedType::isDynamic(elements))
+    return byLoops;
   SmallVector<int64_t> features;
   for (auto [size, isFeature] : llvm::zip_equal(shape.sizes, shape.isFeature))
     if (isFeature)
@@ -114,38 +105,26 @@ ScheduleKind mlir::bngrad::chooseCpuKind(const DataShape &shape) {
   int64_t rows = multiply(ArrayRef(shape.sizes).drop_back());
   LDBG() << channels << " channels, " << rows << " rows of " << row << " of "
          << elements << " elements";
-  return toScheduleKind(chooseBySizes(
-      {channels, elements, row, rows, shape.elementBytes},
-      [&](SizedKind kind) { return allows(toScheduleKind(kind)); }));
+  return chooseBySizes({channels, elements, row, rows, shape.elementBytes},
+                       allows);
 }
 
-/// Columns of the tables of `kind`. Those of `rows` take 48 bytes of the
-/// first-level cache each: those of the tables of a pass, which has up to four,
-/// and of the lines that pass through.
+/// Columns of the tables of `kind`. Those that cover whole rows take 48 bytes
+/// of the first-level cache each: those of the tables of a pass, which has up
+/// to four, and of the lines that pass through.
 static int64_t getColumns(ScheduleKind kind, int64_t elementBytes,
                           const Target &target) {
-  switch (kind) {
-  case ScheduleKind::Rows:
-    return llvm::bit_floor(
-        static_cast<uint64_t>(std::max<int64_t>(target.l1Bytes / 48, 64)));
-  case ScheduleKind::Channels:
-  case ScheduleKind::Tiles:
-  case ScheduleKind::Split:
-  case ScheduleKind::Sizes:
+  if (getInfo(kind).tables != ScheduleTables::AllLoops)
     return getTileColumns(target.l1Bytes, elementBytes);
-  case ScheduleKind::Loops:
-  case ScheduleKind::TwoPass:
-  case ScheduleKind::OnePass:
-    break;
-  }
-  llvm_unreachable("a kind without tables");
+  return llvm::bit_floor(
+      static_cast<uint64_t>(std::max<int64_t>(target.l1Bytes / 48, 64)));
 }
 
 CpuSchedule mlir::bngrad::chooseCpuSchedule(ScheduleKind kind,
                                             const DataShape &shape,
                                             const Target &target) {
   CpuSchedule schedule;
-  if (kind == ScheduleKind::Loops)
+  if (!isCpuKind(kind))
     return schedule;
   schedule.threads = target.threads;
   schedule.vectorBits = target.vectorBits;

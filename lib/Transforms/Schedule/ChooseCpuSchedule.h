@@ -17,9 +17,6 @@
 
 namespace mlir::bngrad {
 
-/// The schedule of the rules for sizes.
-ScheduleKind toScheduleKind(SizedKind kind);
-
 /// The loops over a group's data after adjacent ones of a kind are merged.
 struct DataShape {
   SmallVector<int64_t> sizes;  // by loop, outermost first; or kDynamic
@@ -33,9 +30,13 @@ struct DataShape {
 /// Bytes of the widest element of the data of `group`.
 int64_t getElementBytes(const ScheduledGroup &group);
 
-/// True if loops that are features or reduced, as given, are those of `kind`, a
-/// kind of a CPU.
+/// True if `kind` takes loops that are features or reduced, as given.
 bool hasLoopsOf(ScheduleKind kind, ArrayRef<bool> isFeature);
+
+/// The kind for loops of unknown sizes: the first of those that are chosen for
+/// their loops, of those that `fits` returns true for.
+std::optional<ScheduleKind>
+chooseByLoops(function_ref<bool(ScheduleKind)> fits);
 
 /// The kind of loops for data of this shape.
 ScheduleKind chooseCpuKind(const DataShape &shape);

@@ -142,11 +142,12 @@ LogicalResult CudaChip::setActiveClusters(StringRef text, std::string &reason) {
 
 LogicalResult CudaChip::verifySupport(ScheduleAttr schedule,
                                       std::string &reason) const {
-  if (schedule.getKind() != ScheduleKind::OnePass)
+  if (!usesClusters(schedule.getKind()))
     return success();
   llvm::raw_string_ostream os(reason);
   if (!hasClusters()) {
-    os << "expected schedule 'one_pass' on sm_90 or newer, got " << name;
+    os << "expected schedule '" << stringifyScheduleKind(schedule.getKind())
+       << "' on sm_90 or newer, got " << name;
     return failure();
   }
   if (int64_t blocks = schedule.getGpu().clusterBlocks;

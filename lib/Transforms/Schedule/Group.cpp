@@ -434,8 +434,7 @@ private:
       return emitError() << "expected the schedule of a CPU, as no chip is "
                             "given, got "
                          << attr;
-    if (!isGpuKind(attr.getKind()) && attr.getKind() != ScheduleKind::Loops &&
-        commonChip)
+    if (isCpuKind(attr.getKind()) && commonChip)
       return emitError() << "expected the schedule of a GPU, or loops, as a "
                             "chip is given, got "
                          << attr;

@@ -15,6 +15,8 @@
 #ifndef BNGRAD_LIB_TRANSFORMS_SCHEDULE_SIZERULES_H
 #define BNGRAD_LIB_TRANSFORMS_SCHEDULE_SIZERULES_H
 
+#include "BNGrad/Dialect/ScheduleKind.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -43,9 +45,6 @@ inline constexpr int64_t kManySamples = 32, kSomeSamples = 16;
 inline constexpr int64_t kL1Bytes = 48 << 10, kLastLevelBytes = 32 << 20;
 } // namespace limits
 
-/// The schedules that sizes choose between.
-enum class SizedKind { Channels, Split, Tiles };
-
 /// Data whose last loop is reduced, in the order [N, C, S].
 struct DataSizes {
   int64_t channels;     // C
@@ -59,7 +58,7 @@ struct DataSizes {
 struct SizeRule {
   static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
-  SizedKind kind;
+  ScheduleKind kind;
   int64_t channelsBelow = kAny;
   int64_t elementsFrom = 0;
   int64_t rowElementsBelow = kAny;
@@ -84,25 +83,26 @@ struct SizeRule {
   }
 };
 
-/// The first rule that applies is taken; `channels` if none does. Sizes that
-/// are known at compile time are compared there, others at run time.
+/// The rules for kinds that are chosen by sizes. The first one that applies is
+/// taken; `channels` if none does. Sizes that are known at compile time are
+/// compared there, others at run time.
 inline constexpr SizeRule kSizeRules[] = {
-    {SizedKind::Split, limits::kFewChannels, limits::kSerialElements},
-    {SizedKind::Tiles, SizeRule::kAny, 0, limits::kVeryShortRow,
+    {ScheduleKind::Split, limits::kFewChannels, limits::kSerialElements},
+    {ScheduleKind::Tiles, SizeRule::kAny, 0, limits::kVeryShortRow,
      limits::kManyVeryShortRows, limits::kSomeSamples},
-    {SizedKind::Tiles, SizeRule::kAny, 0, limits::kShortRow, limits::kManyRows,
-     limits::kManySamples},
-    {SizedKind::Tiles, SizeRule::kAny, 0, limits::kShortRow, limits::kManyRows,
-     limits::kSomeSamples, limits::kLastLevelBytes / 3},
+    {ScheduleKind::Tiles, SizeRule::kAny, 0, limits::kShortRow,
+     limits::kManyRows, limits::kManySamples},
+    {ScheduleKind::Tiles, SizeRule::kAny, 0, limits::kShortRow,
+     limits::kManyRows, limits::kSomeSamples, limits::kLastLevelBytes / 3},
 };
 
 /// The kind for `sizes`, of those that `allows` returns true for.
 template <typename Predicate>
-constexpr SizedKind chooseBySizes(const DataSizes &sizes, Predicate allows) {
+constexpr ScheduleKind chooseBySizes(const DataSizes &sizes, Predicate allows) {
   for (const SizeRule &rule : kSizeRules)
     if (allows(rule.kind) && rule.applies(sizes))
       return rule.kind;
-  return SizedKind::Channels;
+  return ScheduleKind::Channels;
 }
 
 /// Columns of the tables of `tiles`, whose widest element has so many bytes.

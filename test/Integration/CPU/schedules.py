@@ -12,26 +12,31 @@ import sys
 
 import numpy as np
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "scripts"))
+
+from schedule_kinds import read_kinds  # noqa: E402
+
 SEED = 20261120
-KINDS = ["channels", "tiles", "split", "rows", "sizes"]
 SIZES = [1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 31, 33, 49, 63, 64, 65, 127, 129, 196, 260]
 LONG = [784, 1000, 1024, 1031, 16384, 17000, 33000]
 
 
 class Case:
-    def __init__(self, number, random):
+    def __init__(self, number, random, kinds):
         def pick(values):
             return values[int(random.integers(len(values)))]
 
         self.number = number
-        self.kind = KINDS[number % len(KINDS)]
+        kinds = [kind for kind in kinds if kind.target == "cpu"]
+        kind = kinds[number % len(kinds)]
+        self.kind = kind.name
         self.data = pick(["f32", "f32", "bf16", "f16", "f64"])
         self.parameter = pick(["f32", self.data])
         self.results = pick([[self.data, self.parameter, self.parameter], ["f32", "f64", "f32"], ["bf16", "f32", "f16"]])
         channels, row = pick(SIZES), pick(SIZES + LONG)
         if channels * row > 70000:
             channels = pick([1, 2, 3])
-        if self.kind == "rows":
+        if kind.takes("nhwc"):
             self.shape, self.feature = pick([((row, channels), 1), ((2, row, channels), 2), ((3, 2, row, channels), 3)])
         else:
             batch = pick([1, 2, 3, 8, 9, 17]) if channels * row < 5000 else pick([1, 2])
@@ -109,9 +114,10 @@ def main():
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 40
     os.makedirs(directory, exist_ok=True)
     random = np.random.default_rng(SEED)
+    kinds = read_kinds(os.path.join(os.path.dirname(runner), "bngrad-opt"))
     failed = 0
     for number in range(count):
-        case = Case(number, random)
+        case = Case(number, random, kinds)
         path = os.path.join(directory, f"{number}.mlir")
         with open(path, "w") as file:
             file.write(case.mlir())

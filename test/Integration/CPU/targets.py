@@ -15,17 +15,20 @@ import sys
 
 import numpy as np
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "scripts"))
+
+from schedule_kinds import read_kinds  # noqa: E402
+
 # Vector bits, whether products are fused with sums, and required CPU features.
 X86 = {
     "x86-64-v4": (512, True, "avx512f"),
     "x86-64-v3": (256, True, "fma"),
     "x86-64": (128, False, "sse2"),
 }
-CASES = {  # shape, feature dim, schedule
-    "channels": ((3, 9, 1000), 1),
-    "tiles": ((5, 40, 49), 1),
-    "split": ((4, 3, 9000), 1),
-    "rows": ((333, 37), 1),
+CASES = {  # shape and feature dim, by the loops of the schedule
+    "[..., S]": ((4, 3, 9000), 1),
+    "[N, C, S], [C, S]": ((5, 40, 49), 1),
+    "[N, C]": ((333, 37), 1),
 }
 EPSILON = 1e-3
 
@@ -54,9 +57,9 @@ class Compiler:
         return done.stdout
 
     def assembly(self, kind, bits, fma, *target):
-        shape, feature = CASES[kind]
+        shape, feature = CASES[kind.loops]
         # Streamed, and in two shares.
-        schedule = f"#bngrad.schedule<{kind}, threads = 2, vector_bits = {bits}, streaming_bytes = 1, fma = {str(fma).lower()}>"
+        schedule = f"#bngrad.schedule<{kind.name}, threads = 2, vector_bits = {bits}, streaming_bytes = 1, fma = {str(fma).lower()}>"
         ir = self.run(f"{self.tools}/bngrad-opt", f"--bngrad-cpu-pipeline=schedule={{{schedule}}}",
                       stdin=mlir(shape, feature).encode())
         ir = self.run(f"{self.llvm}/bin/mlir-translate", "--mlir-to-llvmir", stdin=ir)
@@ -108,7 +111,9 @@ def main():
     with open("/proc/cpuinfo") as file:
         flags = set(re.search(r"^flags\s*: (.*)$", file.read(), re.M)[1].split())
     executed = compiled = failed = 0
-    for kind in CASES:
+    for kind in read_kinds(os.path.join(sys.argv[1], "bngrad-opt")):
+        if kind.target != "cpu":
+            continue
         for cpu, (bits, fma, needed) in X86.items():
             try:
                 assembly = compiler.assembly(kind, bits, fma, "-mtriple=x86_64-unknown-linux-gnu", f"-mcpu={cpu}")
@@ -118,13 +123,13 @@ def main():
                 assert bool(re.search(rb"\svfn?m(add|sub)\w+ps\s", assembly)) == fma, "products are not fused as the target says"
                 assert b"fmaf" not in assembly, "calls fmaf"
                 if needed in flags:
-                    check(compiler.load(f"{kind}-{cpu}", assembly), *CASES[kind])
+                    check(compiler.load(f"{kind.name}-{cpu}", assembly), *CASES[kind.loops])
                     executed += 1
                 else:
-                    print(f"not executed: {kind} for {cpu}, this CPU has no {needed}")
+                    print(f"not executed: {kind.name} for {cpu}, this CPU has no {needed}")
             except AssertionError as error:
                 failed += 1
-                print(f"FAILED {kind} for {cpu}: {error}")
+                print(f"FAILED {kind.name} for {cpu}: {error}")
         try:
             assembly = compiler.assembly(kind, 128, True, "-mtriple=aarch64-unknown-linux-gnu", "-mcpu=neoverse-n1").decode()
             compiled += 1
@@ -136,7 +141,7 @@ def main():
             assert called <= {"f", "dlopen", "dlsym", "getenv", "malloc", "free", "abort", "memset"}, f"calls {called}"
         except AssertionError as error:
             failed += 1
-            print(f"FAILED {kind} for AArch64: {error}")
+            print(f"FAILED {kind.name} for AArch64: {error}")
     print(f"{executed} kernels executed, {compiled} compiled, {failed} failed")
     return failed > 0
 

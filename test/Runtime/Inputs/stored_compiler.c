@@ -1,6 +1,8 @@
 /* A compiler without allocations: gives the kernel of the file STORED, of a cache. With SLOW, a compilation takes a while.
  */
 
+#define _POSIX_C_SOURCE 200809L
+
 #include "CompilerLibrary.h"
 
 #include <fcntl.h>

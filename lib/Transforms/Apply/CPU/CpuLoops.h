@@ -394,10 +394,14 @@ inline int64_t getElementBytes(Value memref) {
 void extendBeforeChoices(OpBuilder &b, linalg::GenericOp generic);
 
 /// Emit the loops of one schedule for the group of `shared`.
-void emitChannels(OpBuilder &b, const CpuLoops &shared);
-void emitSplit(OpBuilder &b, const CpuLoops &shared);
-void emitTiles(OpBuilder &b, const CpuLoops &shared);
-void emitRows(OpBuilder &b, const CpuLoops &shared);
+#define EMITTER_Any(kind)
+#define EMITTER_Cpu(kind) void emit##kind(OpBuilder &b, const CpuLoops &shared);
+#define EMITTER_Gpu(kind)
+#define BNGRAD_SCHEDULE(kind, name, target, ...) EMITTER_##target(kind)
+#include "BNGrad/Dialect/Schedules.def"
+#undef EMITTER_Any
+#undef EMITTER_Cpu
+#undef EMITTER_Gpu
 
 } // namespace mlir::bngrad
 

@@ -44,21 +44,30 @@ static bool fits(const ScheduledGroup &group, ScheduleKind kind) {
     isFeature.push_back(group.isFeature(loop));
   if (!hasLoopsOf(kind, isFeature))
     return false;
-  switch (kind) {
-  case ScheduleKind::Tiles:
-    return takesTables(group, group.numLoops - 2) && !hasDataWithStrides(group);
-  case ScheduleKind::Rows:
-    return takesTables(group, 0);
-  case ScheduleKind::Loops:
-  case ScheduleKind::Channels:
-  case ScheduleKind::Split:
-  case ScheduleKind::Sizes:
+  switch (getInfo(kind).tables) {
+  case ScheduleTables::None:
     return true;
-  case ScheduleKind::TwoPass:
-  case ScheduleKind::OnePass:
-    return false;
+  case ScheduleTables::LastTwoLoops:
+    return takesTables(group, group.numLoops - 2) && !hasDataWithStrides(group);
+  case ScheduleTables::AllLoops:
+    return takesTables(group, 0);
   }
-  llvm_unreachable("unknown kind");
+  llvm_unreachable("unknown tables");
+}
+
+/// Emits the loops of `kind`, which fits the group.
+static void emitKind(OpBuilder &b, ScheduleKind kind, const CpuLoops &shared) {
+#define EMITTER_Any(kind) nullptr
+#define EMITTER_Cpu(kind) emit##kind
+#define EMITTER_Gpu(kind) nullptr
+  static constexpr void (*kEmitters[])(OpBuilder &, const CpuLoops &) = {
+#define BNGRAD_SCHEDULE(kind, name, target, ...) EMITTER_##target(kind),
+#include "BNGrad/Dialect/Schedules.def"
+  };
+#undef EMITTER_Any
+#undef EMITTER_Cpu
+#undef EMITTER_Gpu
+  kEmitters[static_cast<uint32_t>(kind)](b, shared);
 }
 
 namespace {
@@ -104,35 +113,17 @@ Value Sizes::applies(OpBuilder &b, const SizeRule &rule) const {
   return result;
 }
 
-/// Emits the loops of `kind`, which fits the group.
-static void emitKind(OpBuilder &b, ScheduleKind kind, const CpuLoops &shared) {
-  switch (kind) {
-  case ScheduleKind::Channels:
-    return emitChannels(b, shared);
-  case ScheduleKind::Tiles:
-    return emitTiles(b, shared);
-  case ScheduleKind::Rows:
-    return emitRows(b, shared);
-  case ScheduleKind::Split:
-    return emitSplit(b, shared);
-  case ScheduleKind::Sizes:
-    return Sizes(shared).emit(b);
-  case ScheduleKind::Loops:
-  case ScheduleKind::TwoPass:
-  case ScheduleKind::OnePass:
-    break;
-  }
-  llvm_unreachable("not loops with vectors");
+void mlir::bngrad::emitSizes(OpBuilder &b, const CpuLoops &shared) {
+  Sizes(shared).emit(b);
 }
 
 void Sizes::emitFrom(OpBuilder &b, ArrayRef<SizeRule> rules) const {
   if (rules.empty())
     return emitChannels(b, *this);
-  SizedKind sizedKind = rules.front().kind;
-  ScheduleKind kind = toScheduleKind(sizedKind);
+  ScheduleKind kind = rules.front().kind;
   // Neighbours of one kind, so that its loops are emitted once.
-  ArrayRef<SizeRule> same = rules.take_while(
-      [&](const SizeRule &rule) { return rule.kind == sizedKind; });
+  ArrayRef<SizeRule> same =
+      rules.take_while([&](const SizeRule &rule) { return rule.kind == kind; });
   ArrayRef<SizeRule> rest = rules.drop_front(same.size());
   if (!fits(group, kind))
     return emitFrom(b, rest);
@@ -187,26 +178,25 @@ LogicalResult mlir::bngrad::emitVectorLoops(RewriterBase &rewriter,
   if (!reason.empty())
     return failure();
   // The layout may be another than the one the schedule was chosen for.
-  ScheduleKind kind = schedule.getKind();
-  if (!fits(group, kind)) {
-    kind = fits(group, ScheduleKind::Rows) ? ScheduleKind::Rows
-                                           : ScheduleKind::Sizes;
-    if (fits(group, kind))
-      emitMissed(group.getMembers().front(), "bngrad-apply-schedule",
-                 stringifyScheduleKind(kind) + " instead of " +
-                     stringifyScheduleKind(schedule.getKind()) +
-                     ", which has other loops");
-  }
-  if (!fits(group, kind)) {
-    reason = "expected loops [N, C, S], [C, S] or [N, C] over dense data";
-    return failure();
+  std::optional<ScheduleKind> kind = schedule.getKind();
+  auto fitsGroup = [&](ScheduleKind kind) { return fits(group, kind); };
+  if (!fitsGroup(*kind)) {
+    kind = chooseByLoops(fitsGroup);
+    if (!kind) {
+      reason = "expected loops [N, C, S], [C, S] or [N, C] over dense data";
+      return failure();
+    }
+    emitMissed(group.getMembers().front(), "bngrad-apply-schedule",
+               stringifyScheduleKind(*kind) + " instead of " +
+                   stringifyScheduleKind(schedule.getKind()) +
+                   ", which has other loops");
   }
   SmallVector<linalg::GenericOp> members = group.getMembers();
   for (linalg::GenericOp generic : group.getDataGenerics())
     extendBeforeChoices(rewriter, generic);
   rewriter.setInsertionPoint(members.back());
   CpuLoops shared(rewriter, group, schedule.getCpu());
-  emitKind(rewriter, kind, shared);
+  emitKind(rewriter, *kind, shared);
   for (linalg::GenericOp member : members)
     rewriter.eraseOp(member);
   return success();

@@ -8,52 +8,11 @@
 
 #include "EmitKernels.h"
 #include "Apply/MergeLoops.h"
-#include "OnePass.h"
-#include "Schedule/ChooseGpuSchedule.h"
+#include "GpuSchedules.h"
 #include "Schedule/OnePassLayout.h"
-#include "TwoPass.h"
-
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
-
-/// Emits `one_pass` for data that are aligned as its copies need, else
-/// `two_pass`; alignments not known yet are tested at run time.
-static void emitAlignedOnePass(OpBuilder &b, const ScheduledGroup &group,
-                               const OnePassLayout &layout,
-                               const GpuSchedule &schedule,
-                               const CudaChip &chip, DeviceBuffers &buffers) {
-  Location loc = group.getMembers().front().getLoc();
-  SmallVector<linalg::GenericOp> generics = group.getDataGenerics();
-  // Data with gaps are read element by element, wherever they start.
-  bool isDense = llvm::all_of(generics, [](linalg::GenericOp generic) {
-    return llvm::all_of(generic->getOpOperands(), [&](OpOperand &operand) {
-      auto type = dyn_cast<MemRefType>(operand.get().getType());
-      return !type || type.getLayout().isIdentity() ||
-             !isDataMap(generic.getMatchingIndexingMap(&operand));
-    });
-  });
-  Value isAligned;
-  if (isDense)
-    isAligned = buffers.testAlignment(b, generics, group.numLoops - 1);
-  if (!isAligned)
-    return emitOnePass(b, group, layout, schedule, buffers);
-  scf::IfOp::create(
-      b, loc, isAligned,
-      [&](OpBuilder &nested, Location) {
-        buffers.setAligned(true);
-        emitOnePass(nested, group, layout, schedule, buffers);
-        buffers.setAligned(false);
-        scf::YieldOp::create(nested, loc);
-      },
-      [&](OpBuilder &nested, Location) {
-        emitTwoPass(nested, group, chip,
-                    getTwoPassInstead(group, schedule, chip), buffers);
-        scf::YieldOp::create(nested, loc);
-      });
-}
 
 /// True if the integers in `generic` fill bytes, or are i1. Vectors of others
 /// are packed by some of the passes that lower kernels, and not by the rest.
@@ -77,43 +36,23 @@ static bool hasWholeBytes(linalg::GenericOp generic) {
 /// there are at most 32, exchange the sums in static shared memory.
 static constexpr int64_t kMostSumBytes = 1024;
 
-/// Emits the kernels of `schedule`, or of two passes if it does not allow the
-/// loops of `group`.
+/// Emits the kernels of `schedule`.
 static LogicalResult emitSchedule(RewriterBase &rewriter,
                                   const ScheduledGroup &group,
                                   ScheduleAttr schedule, const CudaChip &chip,
                                   DeviceBuffers &buffers) {
-  linalg::GenericOp first = group.getMembers().front();
-  const GpuSchedule &parameters = schedule.getGpu();
-  std::string reason;
-  switch (schedule.getKind()) {
-  case ScheduleKind::TwoPass:
-    emitTwoPass(rewriter, group, chip, parameters, buffers);
-    return success();
-  case ScheduleKind::OnePass: {
-    FailureOr<OnePassLayout> layout =
-        getOnePassLayout(group, parameters, reason);
-    if (failed(layout)) {
-      emitMissed(first, "bngrad-apply-schedule",
-                 "two passes instead of one: " + reason);
-      emitTwoPass(rewriter, group, chip,
-                  getTwoPassInstead(group, parameters, chip), buffers);
-      return success();
-    }
-    if (failed(layout->verifySharedMemory(parameters, chip, reason)))
-      return first.emitOpError() << reason;
-    emitAlignedOnePass(rewriter, group, *layout, parameters, chip, buffers);
-    return success();
-  }
-  case ScheduleKind::Loops:
-  case ScheduleKind::Channels:
-  case ScheduleKind::Split:
-  case ScheduleKind::Tiles:
-  case ScheduleKind::Rows:
-  case ScheduleKind::Sizes:
-    break;
-  }
-  llvm_unreachable("not kernels");
+#define EMITTER_Any(kind) nullptr
+#define EMITTER_Cpu(kind) nullptr
+#define EMITTER_Gpu(kind) emit##kind
+  static constexpr decltype(&emitTwoPass) kEmitters[] = {
+#define BNGRAD_SCHEDULE(kind, name, target, ...) EMITTER_##target(kind),
+#include "BNGrad/Dialect/Schedules.def"
+  };
+#undef EMITTER_Any
+#undef EMITTER_Cpu
+#undef EMITTER_Gpu
+  return kEmitters[static_cast<uint32_t>(schedule.getKind())](
+      rewriter, group, schedule.getGpu(), chip, buffers);
 }
 
 FailureOr<bool> mlir::bngrad::emitKernels(RewriterBase &rewriter,

@@ -13,8 +13,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "OnePass.h"
+#include "GpuSchedules.h"
 #include "OnePassKernel.h"
+#include "Schedule/ChooseGpuSchedule.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -437,9 +438,56 @@ void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
                 });
 }
 
-void mlir::bngrad::emitOnePass(OpBuilder &b, const ScheduledGroup &group,
-                               const OnePassLayout &layout,
-                               const GpuSchedule &schedule,
-                               DeviceBuffers &buffers) {
-  OnePass(b, group, layout, schedule, buffers).emit(b);
+/// Emits the kernel for data that are aligned as its copies need; alignments
+/// not known yet are tested at run time, and two passes run for others.
+static LogicalResult emitAligned(RewriterBase &rewriter,
+                                 const ScheduledGroup &group,
+                                 const OnePassLayout &layout,
+                                 const GpuSchedule &schedule,
+                                 const CudaChip &chip, DeviceBuffers &buffers) {
+  SmallVector<linalg::GenericOp> generics = group.getDataGenerics();
+  // Data with gaps are read element by element, wherever they start.
+  bool isDense = llvm::all_of(generics, [](linalg::GenericOp generic) {
+    return llvm::all_of(generic->getOpOperands(), [&](OpOperand &operand) {
+      auto type = dyn_cast<MemRefType>(operand.get().getType());
+      return !type || type.getLayout().isIdentity() ||
+             !isDataMap(generic.getMatchingIndexingMap(&operand));
+    });
+  });
+  Value isAligned;
+  if (isDense)
+    isAligned = buffers.testAlignment(rewriter, generics, group.numLoops - 1);
+  if (!isAligned) {
+    OnePass(rewriter, group, layout, schedule, buffers).emit(rewriter);
+    return success();
+  }
+  auto branch = scf::IfOp::create(rewriter, group.getMembers().front().getLoc(),
+                                  isAligned, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(branch.thenYield());
+  buffers.setAligned(true);
+  OnePass(rewriter, group, layout, schedule, buffers).emit(rewriter);
+  buffers.setAligned(false);
+  rewriter.setInsertionPoint(branch.elseYield());
+  return emitTwoPass(rewriter, group, getTwoPassInstead(group, schedule, chip),
+                     chip, buffers);
+}
+
+LogicalResult mlir::bngrad::emitOnePass(RewriterBase &rewriter,
+                                        const ScheduledGroup &group,
+                                        const GpuSchedule &schedule,
+                                        const CudaChip &chip,
+                                        DeviceBuffers &buffers) {
+  linalg::GenericOp first = group.getMembers().front();
+  std::string reason;
+  FailureOr<OnePassLayout> layout = getOnePassLayout(group, schedule, reason);
+  if (failed(layout)) {
+    emitMissed(first, "bngrad-apply-schedule",
+               "two passes instead of one: " + reason);
+    return emitTwoPass(rewriter, group,
+                       getTwoPassInstead(group, schedule, chip), chip, buffers);
+  }
+  if (failed(layout->verifySharedMemory(schedule, chip, reason)))
+    return first.emitOpError() << reason;
+  return emitAligned(rewriter, group, *layout, schedule, chip, buffers);
 }

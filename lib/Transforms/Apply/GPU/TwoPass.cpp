@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TwoPass.h"
 #include "Apply/Sums.h"
+#include "GpuSchedules.h"
 #include "Schedule/OnePassLayout.h"
 #include "TwoPassKernel.h"
 
@@ -413,9 +413,11 @@ void TwoPass::emit(OpBuilder &b) {
     buffers.free(b, memref);
 }
 
-void mlir::bngrad::emitTwoPass(OpBuilder &b, const ScheduledGroup &group,
-                               const CudaChip &chip,
-                               const GpuSchedule &schedule,
-                               DeviceBuffers &buffers) {
-  TwoPass(b, group, chip, schedule, buffers).emit(b);
+LogicalResult mlir::bngrad::emitTwoPass(RewriterBase &rewriter,
+                                        const ScheduledGroup &group,
+                                        const GpuSchedule &schedule,
+                                        const CudaChip &chip,
+                                        DeviceBuffers &buffers) {
+  TwoPass(rewriter, group, chip, schedule, buffers).emit(rewriter);
+  return success();
 }

@@ -1,0 +1,39 @@
+//===- GpuSchedules.h - the kernels of each schedule ------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_GPU_GPUSCHEDULES_H
+#define BNGRAD_LIB_TRANSFORMS_APPLY_GPU_GPUSCHEDULES_H
+
+#include "DeviceBuffers.h"
+#include "Schedule/ScheduledGroup.h"
+
+#include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Transforms/Schedule/CudaChip.h"
+
+namespace mlir::bngrad {
+
+/// Emit the kernels of one schedule for `group`, whose loops are merged, or of
+/// `two_pass` with a remark if the schedule does not allow these loops.
+///
+/// Errors: a diagnostic if the kernels need more than `chip` has.
+#define EMITTER_Any(kind)
+#define EMITTER_Cpu(kind)
+#define EMITTER_Gpu(kind)                                                      \
+  LogicalResult emit##kind(RewriterBase &rewriter,                             \
+                           const ScheduledGroup &group,                        \
+                           const GpuSchedule &schedule, const CudaChip &chip,  \
+                           DeviceBuffers &buffers);
+#define BNGRAD_SCHEDULE(kind, name, target, ...) EMITTER_##target(kind)
+#include "BNGrad/Dialect/Schedules.def"
+#undef EMITTER_Any
+#undef EMITTER_Cpu
+#undef EMITTER_Gpu
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_APPLY_GPU_GPUSCHEDULES_H
