@@ -11,6 +11,8 @@
 #include "BNGrad/Dialect/Schedule.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir::bngrad;
