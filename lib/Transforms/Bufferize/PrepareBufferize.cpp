@@ -447,26 +447,11 @@ static void fillEmptyPads(func::FuncOp function) {
   }
 }
 
-/// Refuses negative indices of dims: no verifier of upstream does, and the
-/// canonicalization of `memref.dim` reads before the shape.
-static LogicalResult verifyDims(func::FuncOp function) {
-  WalkResult walk = function.walk([](ShapedDimOpInterface dim) {
-    std::optional<int64_t> index = getConstantIntValue(dim.getDimension());
-    if (!index || *index >= 0)
-      return WalkResult::advance();
-    dim->emitOpError() << "expected the index of a dim to be at least 0, got "
-                       << *index;
-    return WalkResult::interrupt();
-  });
-  return failure(walk.wasInterrupted());
-}
-
 namespace {
 struct BNGradPrepareBufferizePass
     : bngrad::impl::BNGradPrepareBufferizePassBase<BNGradPrepareBufferizePass> {
   void runOnOperation() override {
-    if (failed(verifyReshapes(getOperation())) ||
-        failed(verifyDims(getOperation())) ||
+    if (failed(verifyDimIndices(getOperation())) ||
         failed(verifyBuffers(getOperation(), getAnalysis<DominanceInfo>())))
       return signalPassFailure();
     fillEmptyPads(getOperation());

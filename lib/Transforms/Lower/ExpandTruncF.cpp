@@ -409,7 +409,7 @@ struct BNGradExpandTruncFPass
     RewritePatternSet patterns(&getContext());
     populateExpandTruncFPatterns(
         patterns, {bf16Conversion, kernelBF16Conversion, f16Conversion});
-    if (failed(verifyReshapes(getOperation())))
+    if (failed(verifyDimIndices(getOperation())))
       return signalPassFailure();
     // The rewriting takes time even if it finds nothing.
     if (hasConversion &&

@@ -363,7 +363,7 @@ mlir::bngrad::makeShapeFunction(func::FuncOp function, EmitSizeError emitError,
     pm.addPass(std::move(pass));
     return pm.run(function);
   };
-  if (failed(verifyReshapes(function)) ||
+  if (failed(verifyDimIndices(function)) ||
       failed(runOn(createLowerAffinePass())) ||
       failed(runOn(createGenerateRuntimeVerificationPass())))
     return failure();

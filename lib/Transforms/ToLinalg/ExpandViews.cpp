@@ -190,7 +190,7 @@ struct BNGradExpandViewsPass
 
   void runOnOperation() override {
     // Each pipeline begins with this pass.
-    if (failed(verifyReshapes(getOperation())))
+    if (failed(verifyDimIndices(getOperation())))
       return signalPassFailure();
     WalkResult walk = getOperation()->walk([&](Operation *op) {
       if (auto slice = dyn_cast<memref::SubViewOp>(op)) {

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/ShapedOpInterfaces.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -41,7 +42,7 @@ Value mlir::bngrad::cloneInit(OpBuilder &b, Value init) {
 }
 
 /// Checks that the indices of `reshape` are 0, 1, ... over all groups.
-template <typename OpTy> static LogicalResult verifyIndices(OpTy reshape) {
+template <typename OpTy> static LogicalResult verifyReshape(OpTy reshape) {
   int64_t expected = 0;
   for (const ReassociationIndices &group : reshape.getReassociationIndices())
     for (int64_t index : group) {
@@ -55,12 +56,23 @@ template <typename OpTy> static LogicalResult verifyIndices(OpTy reshape) {
   return success();
 }
 
-LogicalResult mlir::bngrad::verifyReshapes(Operation *root) {
+static LogicalResult verifyDim(ShapedDimOpInterface dim) {
+  std::optional<int64_t> index = getConstantIntValue(dim.getDimension());
+  if (!index || *index >= 0)
+    return success();
+  return dim->emitOpError() << "expected the index of a dim to be at least 0, "
+                               "got "
+                            << *index;
+}
+
+LogicalResult mlir::bngrad::verifyDimIndices(Operation *root) {
   WalkResult walk = root->walk([](Operation *op) -> WalkResult {
     if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
-      return verifyIndices(expand);
+      return verifyReshape(expand);
     if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op))
-      return verifyIndices(collapse);
+      return verifyReshape(collapse);
+    if (auto dim = dyn_cast<ShapedDimOpInterface>(op))
+      return verifyDim(dim);
     return WalkResult::advance();
   });
   return failure(walk.wasInterrupted());
@@ -69,7 +81,7 @@ LogicalResult mlir::bngrad::verifyReshapes(Operation *root) {
 LogicalResult mlir::bngrad::applyToFixedPoint(Operation *op,
                                               RewritePatternSet patterns,
                                               StringRef work) {
-  if (failed(verifyReshapes(op)))
+  if (failed(verifyDimIndices(op)))
     return failure();
   // An op is rewritten a few times: generalized, its reshapes folded, fused
   // with its producers, its operands made fewer.

@@ -38,19 +38,22 @@ std::unique_ptr<Pass> createOpCanonicalizerPass();
 /// the insertion point of `b`; null if it is neither.
 Value cloneInit(OpBuilder &b, Value init);
 
-/// Checks the indices of each reshape of tensors in `root`. Upstream's verifier
-/// compares only their lower 32 bits, while its folders, and our passes, use
-/// all 64 as dims (docs/upstream.md, section 14). The indices of reshapes of
-/// memrefs are verified in 64 bits.
+/// Checks the indices of dims in `root` that upstream uses without a check.
+/// Its verifier compares only the lower 32 bits of those of reshapes of tensors,
+/// while its folders, and our passes, use all 64 (docs/upstream.md, section 14);
+/// reshapes of memrefs are verified in 64 bits. Nothing verifies that a
+/// `tensor.dim` or `memref.dim` has an index of at least 0, and folding
+/// `memref.dim` reads before the shape.
 ///
-/// Errors: a diagnostic at the first reshape whose indices are not consecutive.
-LogicalResult verifyReshapes(Operation *root);
+/// Errors: a diagnostic at the first reshape whose indices are not consecutive,
+/// or dim whose index is negative.
+LogicalResult verifyDimIndices(Operation *root);
 
 /// Applies `patterns` below `op` until none matches. The measures that rewrites
 /// lower promise an end; should one be broken, for an excess of rewrites, IR
 /// that is correct but not finished is left, with a warning that names `work`.
 ///
-/// Errors: those of `verifyReshapes`, as ops are also folded.
+/// Errors: those of `verifyDimIndices`, as ops are also folded.
 LogicalResult applyToFixedPoint(Operation *op, RewritePatternSet patterns,
                                 StringRef work);
 
