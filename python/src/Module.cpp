@@ -33,6 +33,8 @@ struct Request : Call {
       read(object, operand, name);
   }
   void readOutput(nb::handle object, Operand operand);
+  /// Computes the outputs, after all arguments are read.
+  void execute();
   void readFeatureDims(nb::handle object);
   void readStatistic(nb::handle variance, nb::handle invStd, nb::handle epsilon,
                      nb::handle statistics);
@@ -43,8 +45,9 @@ struct Request : Call {
   nb::object take(Operand operand);
 
   Keeper keepers[kNumOperands];
-  /// Of outputs: the caller's, or null.
+  /// The caller's objects and their names; null for allocated outputs.
   nb::handle given[kNumOperands];
+  const char *names[kNumOperands] = {};
   std::optional<Result> results[kNumOperands];
   /// The object of the library that results are for.
   nb::handle like;
@@ -55,11 +58,19 @@ void Request::read(nb::handle object, Operand operand, const char *name) {
   python::read(object, name, isOutput(operand), arrays[operand],
                keepers[operand]);
   has[operand] = true;
+  given[operand] = object;
+  names[operand] = name;
 }
 
 void Request::readOutput(nb::handle object, Operand operand) {
   read(object, operand, getName(operand));
-  given[operand] = object;
+}
+
+void Request::execute() {
+  for (int i = 0; i < kNumOperands; ++i)
+    if (given[i].is_valid())
+      verifyUnchanged(given[i], names[i], arrays[i], keepers[i]);
+  python::execute(*this);
 }
 
 /// An integer argument.
@@ -237,7 +248,7 @@ static nb::object backward(nb::handle gradOutput, nb::handle input,
       request.describeVector(operand, request.arrays[Mean].dtype, false);
     request.allocate(operand);
   }
-  execute(request);
+  request.execute();
   return nb::make_tuple(request.take(GradInput), request.take(GradScale),
                         request.take(GradOffset));
 }
@@ -261,7 +272,7 @@ static nb::object reduce(nb::handle gradOutput, nb::handle input,
         true);
     request.allocate(Sums);
   }
-  execute(request);
+  request.execute();
   return request.take(Sums);
 }
 
@@ -287,7 +298,7 @@ static nb::object elemt(nb::handle gradOutput, nb::handle input,
     request.describeGradInput();
     request.allocate(GradInput);
   }
-  execute(request);
+  request.execute();
   return request.take(GradInput);
 }
 

@@ -117,6 +117,22 @@ bool python::readNumpy(nb::handle object, const char *name, Array &array,
   return true;
 }
 
+void python::verifyNumpyUnchanged(nb::handle object, const char *name,
+                                  const Array &array) {
+  auto *now = reinterpret_cast<PyArrayObject *>(object.ptr());
+  bool isSame = PyArray_BYTES(now) == array.data &&
+                PyArray_NDIM(now) == array.rank &&
+                PyDataType_ELSIZE(PyArray_DESCR(now)) == getBytes(array.dtype);
+  for (int dim = 0; isSame && dim < array.rank; ++dim)
+    isSame = PyArray_DIM(now, dim) == array.shape[dim] &&
+             PyArray_STRIDE(now, dim) == array.strides[dim];
+  if (!isSame)
+    throwError(BNGRAD_BAD_PARAM,
+               std::string(name) +
+                   ": expected an array that no other argument changes, got "
+                   "one that was resized or reshaped");
+}
+
 static PyArray_Descr *makeDescr(Dtype dtype) {
   if (dtype == Dtype::BF16 && bfloat16 == -1) {
     PyArray_Descr *descr = nullptr;

@@ -174,16 +174,19 @@ static void verifyTorch(nb::handle tensor, const char *name) {
               "one with the negative bit; see Tensor.resolve_neg");
 }
 
-/// Keeps the storage of a tensor of PyTorch, and checks that it has the
-/// elements: the storage may have been resized since.
-static void keepStorage(nb::handle tensor, const char *name, const Array &array,
-                        Keeper &keeper) {
-  keeper.storage = tensor.attr("untyped_storage")();
-  auto size = nb::cast<int64_t>(keeper.storage.attr("nbytes")());
-  auto start = nb::cast<uintptr_t>(keeper.storage.attr("data_ptr")());
+static uintptr_t getStart(nb::handle storage) {
+  return nb::cast<uintptr_t>(storage.attr("data_ptr")());
+}
+
+/// Checks that the storage of a tensor of PyTorch has the elements, where they
+/// were when it was read: it may have been resized before or since.
+static void verifyStorage(const Keeper &keeper, const char *name,
+                          const Array &array) {
   if (getNumElements(array) == 0)
     return;
+  auto size = nb::cast<int64_t>(keeper.storage.attr("nbytes")());
   auto address = reinterpret_cast<uintptr_t>(array.data);
+  uintptr_t start = keeper.storageStart;
   int64_t end = getBytes(array.dtype);
   for (int dim = 0; dim < array.rank; ++dim)
     end += (array.shape[dim] - 1) * array.strides[dim];
@@ -192,6 +195,10 @@ static void keepStorage(nb::handle tensor, const char *name, const Array &array,
     throwError(BNGRAD_BAD_PARAM,
                std::string(name) + ": expected a storage of at least " +
                    std::to_string(end) + " bytes, got " + std::to_string(size));
+  if (getStart(keeper.storage) != start)
+    throwError(BNGRAD_BAD_PARAM,
+               std::string(name) + ": expected a tensor that no other argument "
+                                   "changes, got one that was resized");
 }
 
 /// Checks sizes and the address of an array that another library describes.
@@ -224,8 +231,10 @@ static void readOther(nb::handle object, const char *name, bool isOutput,
   keeper.tensor.take(object, library.exchange, name);
   readTensor(keeper.tensor.get(), name, array, expected);
   array.isReadOnly = keeper.tensor.isReadOnly();
-  if (library.kind == Library::Torch)
-    keepStorage(object, name, array, keeper);
+  if (library.kind == Library::Torch) {
+    keeper.storage = object.attr("untyped_storage")();
+    keeper.storageStart = getStart(keeper.storage);
+  }
 }
 
 void python::read(nb::handle object, const char *name, bool isOutput,
@@ -235,6 +244,14 @@ void python::read(nb::handle object, const char *name, bool isOutput,
   verifyMemory(array, name);
   if (isOutput && array.isReadOnly)
     throwReadOnly(name);
+}
+
+void python::verifyUnchanged(nb::handle object, const char *name,
+                             const Array &array, const Keeper &keeper) {
+  if (keeper.storage.is_valid())
+    verifyStorage(keeper, name, array);
+  else if (!keeper.tensor)
+    verifyNumpyUnchanged(object, name, array);
 }
 
 void python::markWritten(nb::handle object) {

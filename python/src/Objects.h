@@ -18,12 +18,13 @@
 namespace bngrad::python {
 
 /// Keeps the memory of an object's array during a call, whatever other threads
-/// do to the object.
+/// do to the object, unless they resize it.
 struct Keeper {
   /// Of another library than numpy.
   ExportedTensor tensor;
-  /// Of PyTorch.
+  /// Of PyTorch, with its address when it was read.
   nb::object storage;
+  uintptr_t storageStart = 0;
 };
 
 /// Whether `object` is an array of numpy.
@@ -43,6 +44,16 @@ nb::object makeNumpy(Array &array);
 /// then in texts; whether it is that type is not checked.
 void read(nb::handle object, const char *name, bool isOutput, Array &array,
           Keeper &keeper, const Dtype *expected = nullptr);
+
+/// Checks that the memory of an array is what was read. Code of Python that ran
+/// since, such as the `__dlpack__` of another argument, may have resized it;
+/// this runs none.
+void verifyUnchanged(nb::handle object, const char *name, const Array &array,
+                     const Keeper &keeper);
+
+/// The same for an array of numpy.
+void verifyNumpyUnchanged(nb::handle object, const char *name,
+                          const Array &array);
 
 /// Tells the library of an output that it was written: PyTorch then refuses to
 /// compute gradients from its former values.

@@ -89,6 +89,8 @@ public:
   }
   /// Checks that no array that is written shares memory with another one.
   void verifyMemory() const;
+  /// Checks that the arrays of `arguments` are those that were read.
+  void verifyUnchanged(const nb::args &arguments) const;
   /// Sets the descriptors of results up to their data; whether a size is still
   /// to be inferred.
   bool describeResults();
@@ -216,6 +218,13 @@ void Program::Frame::verifyMemory() const {
     }
 }
 
+void Program::Frame::verifyUnchanged(const nb::args &arguments) const {
+  for (size_t i = 0; i < program.numArguments; ++i)
+    if (!program.parameters[i].isScalar)
+      python::verifyUnchanged(arguments[i], program.parameters[i].name.c_str(),
+                              arrays[i], keepers[i]);
+}
+
 bool Program::Frame::describeResults() {
   bool hasDynamic = false;
   for (size_t i = program.numArguments; i < arrays.size(); ++i) {
@@ -306,11 +315,14 @@ nb::object Program::call(const nb::args &arguments) const {
       throwError(static_cast<bngradStatus_t>(status),
                  *text ? text : "expected memory for temporaries, got none");
   };
-  if (frame.describeResults())
+  if (frame.describeResults()) {
+    frame.verifyUnchanged(arguments);
     check(frame.call<int32_t>(infer, {&threads, &textStart, &textSize}));
+  }
   if (!like.is_valid() && numArguments < parameters.size())
     like = nb::module_::import_("numpy").attr("empty")(0);
   frame.allocateResults(like);
+  frame.verifyUnchanged(arguments);
   auto size = frame.call<size_t>(workspace, {});
   std::unique_ptr<char[]> memory(size > 0 ? new char[size] : nullptr);
   char *memoryStart = memory.get();

@@ -151,6 +151,33 @@ def test_storages_that_were_resized(name, part):
            **{name: operands[name]})
 
 
+@pytest.mark.parametrize("is_numpy, size", [(False, 0), (False, 1 << 24), (True, 2)])
+def test_operands_that_another_one_resizes(is_numpy, size):
+    """By code of Python that runs when that is read: after the others were."""
+    operands = [tensor.double() for tensor in make()]
+
+    class Resizing:
+        def __init__(self, tensor):
+            self.tensor = tensor
+
+        def __dlpack__(self, **options):
+            if is_numpy:
+                x.resize(size, refcheck=False)
+            else:
+                x.untyped_storage().resize_(size)
+            return self.tensor.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+    x = np.array(operands[1].numpy(), order="C") if is_numpy else operands[1]
+    message = ("an array that no other argument changes, got one that was resized or reshaped" if is_numpy else
+               "a tensor that no other argument changes, got one that was resized" if size > 0 else
+               f"a storage of at least {x.untyped_storage().nbytes()} bytes, got 0")
+    with pytest.raises(ValueError, match=f"input: expected {message}"):
+        bngrad.batch_norm_backward(operands[0], x, operands[2], inv_std=Resizing(operands[3]))
+
+
 def test_a_storage_that_was_resized_under_a_view():
     dy, x, mean, inv_std = make()
     view = x[1:]

@@ -415,6 +415,46 @@ func.func @f(%x: tensor<?xf32>, %i: index) -> tensor<1xf32> {
         program(x, Number())
 
 
+@pytest.mark.parametrize("type", ["index", "i32"])
+def test_poison_is_an_index_of_minus_one(type):
+    cast = "" if type == "index" else "%j = arith.index_cast %i : i32 to index"
+    program = bngrad.compile(f"""
+func.func @f(%x: tensor<?xf32>) -> tensor<1xf32> {{
+  %i = ub.poison : {type}
+  {cast}
+  %v = tensor.extract %x[{"%i" if type == "index" else "%j"}] : tensor<?xf32>
+  %r = tensor.from_elements %v : tensor<1xf32>
+  return %r : tensor<1xf32>
+}}""")
+    with pytest.raises(bngrad.ShapeError, match=r"^out-of-bounds access \(line 5\)$"):
+        program(np.ones(4, np.float32))
+
+
+@pytest.mark.parametrize("size", ["?", "1000000"])
+def test_arrays_that_another_argument_resizes(size):
+    """By its __dlpack__, after it was read."""
+    program = bngrad.compile(f"""
+func.func @f(%x: tensor<{size}xf32>, %y: tensor<{size}xf32>) -> tensor<{size}xf32> {{
+  %r = arith.addf %x, %y : tensor<{size}xf32>
+  return %r : tensor<{size}xf32>
+}}""")
+    x = np.ones(1000000, np.float32)
+
+    class Resizing:
+        def __dlpack__(self, **options):
+            x.resize(new, refcheck=False)
+            return np.ones(1000000, np.float32).__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+    for new in (4, (1000, 1000)):
+        with pytest.raises(ValueError, match="arg0: expected an array that no other argument changes, got one that was "
+                           "resized or reshaped"):
+            program(x, Resizing())
+        x = np.ones(1000000, np.float32)
+
+
 LOADS_IN_REGIONS = {
     "for": """
   %r = scf.for %i = %zero to %n step %one iter_args(%sum = %init) -> f32 {

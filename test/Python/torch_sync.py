@@ -7,6 +7,7 @@ import os
 import pickle
 import sys
 import time
+import types
 
 import pytest
 import torch
@@ -303,17 +304,115 @@ def test_subclasses_with_another_forward_are_errors(other):
     assert is_unchanged(model, classes)
 
 
-def test_other_overrides_are_errors():
+def subclass(**attributes):
+    return type("Own", (nn.BatchNorm2d,), attributes)
+
+
+def test_overrides_that_may_run_another_forward_are_errors():
     patched = nn.BatchNorm2d(3)
     patched.forward = lambda x: x
     parametrized = nn.utils.parametrize.register_parametrization(nn.BatchNorm2d(3), "weight", nn.Softplus())
-    called = type("Called", (nn.BatchNorm2d,), {"__call__": lambda self, x: x})(3)
-    get = type("Get", (nn.BatchNorm2d,), {"__getattr__": lambda self, name: nn.Module.__getattr__(self, name)})(3)
-    property_of = type("Property", (nn.BatchNorm2d,), {"momentum": property(lambda self: 0.5, lambda *_: None)})(3)
-    for module, name in ((patched, "forward"), (parametrized, "weight"), (called, "__call__"), (get, "__getattr__"),
-                         (property_of, "momentum")):
-        with pytest.raises(ValueError, match=f"which has its own {name}"):
+    compiled = nn.BatchNorm2d(3)
+    compiled.compile(backend="eager")
+    called = subclass(__call__=lambda self, x: x)(3)
+    get = subclass(__getattribute__=lambda self, name: nn.Module.__getattribute__(self, name))(3)
+    counting = subclass(_count_batch=lambda self: 0.5)(3)
+    pickled = subclass(__reduce__=lambda self: (nn.BatchNorm2d, (3,)))(3)
+    for module, name in ((patched, "forward"), (parametrized, "parametrizations"), (compiled, "_compiled_call_impl"),
+                         (called, "__call__"), (get, "__getattribute__"), (counting, "_count_batch"),
+                         (pickled, "__reduce__")):
+        with pytest.raises(ValueError, match=f"which has its own {name}; give a factory"):
             convert_sync_batchnorm(module)
+
+
+def test_classes_without_subclasses_are_errors():
+    def refuse(cls, **_):
+        raise TypeError("this class is final")
+
+    final = subclass()
+    final.__init_subclass__ = classmethod(refuse)
+    with pytest.raises(ValueError, match="expected batch norms of classes that may have subclasses, got Own at 0; "
+                       "give a factory"):
+        convert_sync_batchnorm(nn.Sequential(final(3)))
+
+
+class Overriding(nn.BatchNorm2d):
+    """One that is always in evaluation and in f32, as frozen ones are, and reads old checkpoints."""
+
+    def __init__(self, channels):
+        super().__init__(channels, momentum=0.5)
+        self.start = 7
+
+    def train(self, mode=True):
+        return super().train(mode and not getattr(self, "is_frozen", False))
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if name == "seen":
+            super().__setattr__("seen", value + 1)
+
+    def __getattr__(self, name):
+        return 5 if name == "missing" else super().__getattr__(name)
+
+    def _apply(self, fn, recurse=True):
+        return self
+
+    def reset_running_stats(self):
+        super().reset_running_stats()
+        self.running_var.fill_(getattr(self, "start", 1))
+
+    def reset_parameters(self):
+        super().reset_parameters()
+        self.weight.data.fill_(0.5)
+
+    def _load_from_state_dict(self, state, prefix, *arguments):
+        state[prefix + "weight"] = state.pop(prefix + "gamma")
+        super()._load_from_state_dict(state, prefix, *arguments)
+
+    momentum = property(lambda self: self.__dict__["factor"] / 2,
+                        lambda self, value: self.__dict__.update(factor=value))
+
+    def fuse(self):
+        return "fused"
+
+
+def check_overrides(module, x):
+    """What `module` does, which must not depend on whether it is converted."""
+    outcomes = [module(x).detach(), module.running_mean.clone(), module.running_var.clone(), module.missing]
+    module.is_frozen, module.seen = True, 3
+    module.train()
+    outcomes += [module.training, module.seen, module.momentum, module.fuse(), module(x).detach()]
+    module.half()
+    outcomes.append(module.weight.dtype)
+    module.load_state_dict({("gamma" if name == "weight" else name): value + 1
+                            for name, value in module.state_dict().items()})
+    outcomes += [module.weight.detach().clone(), module.running_mean.clone()]
+    module.reset_parameters()
+    return outcomes + [module.running_var.clone(), module.weight.detach().clone()]
+
+
+def test_other_overrides_are_kept():
+    """By copies and pickles as well."""
+    torch.manual_seed(0)
+    x = torch.randn(4, 3, 2, 2) + torch.arange(3).view(3, 1, 1)
+    expected = check_overrides(Overriding(3), x)
+    converted = convert_sync_batchnorm(nn.Sequential(Overriding(3)))[0]
+    copies = [copy.deepcopy(converted), pickle.loads(pickle.dumps(converted)), converted]
+    assert len(expected) == 14 and not expected[4] and expected[9] is torch.float32
+    for module in copies:
+        assert isinstance(module, SyncBatchNorm) and isinstance(module, Overriding)
+        for one, other in zip(check_overrides(module, x), expected, strict=True):
+            assert torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
+
+
+def test_subclasses_of_pytorchs_class():
+    """In evaluation and in one process, where PyTorch's own forward would need a GPU."""
+    module = type("Own", (nn.SyncBatchNorm,), {"fuse": lambda self: "fused"})(3)
+    x = torch.randn(4, 3, 2, 2)
+    expected = nn.BatchNorm2d(3)
+    result = convert_sync_batchnorm(module)
+    assert result.fuse() == "fused" and isinstance(result, SyncBatchNorm)
+    assert torch.equal(result(x), expected(x)) and torch.equal(result.eval()(x), expected.eval()(x))
 
 
 def test_factories_keep_activations():
@@ -349,6 +448,40 @@ def test_conversion_keeps_what_the_module_has():
     assert calls == ["before", "after"]
 
 
+def test_handles_of_hooks_act_on_the_converted_module():
+    module, calls = nn.BatchNorm2d(3), []
+    module.bound = types.MethodType(lambda self: self, module)
+
+    def note(name):
+        return lambda *_, **__: calls.append(name)
+
+    handles = [module.register_forward_pre_hook(note("before"), with_kwargs=True),
+               module.register_forward_hook(note("after"), always_call=True),
+               module.register_full_backward_pre_hook(note("backward before")),
+               module.register_full_backward_hook(note("backward")),
+               module.register_state_dict_pre_hook(note("save before")),
+               module.register_state_dict_post_hook(note("save")),
+               module.register_load_state_dict_pre_hook(lambda self, *_: calls.append(self)),
+               module.register_load_state_dict_post_hook(note("load"))]
+    result = convert_sync_batchnorm(nn.Sequential(module))[0]
+    del module
+    assert result.bound() is result
+
+    def use():
+        result(torch.randn(2, 3, 4, 4, requires_grad=True)).sum().backward()
+        result.load_state_dict(result.state_dict())
+
+    use()
+    expected = ["before", "after", "backward before", "backward", "save before", "save", result, "load"]
+    assert all(one is other for one, other in zip(calls, expected, strict=True))
+    result.register_forward_hook(note("new"))
+    for handle in handles:
+        handle.remove()
+    calls.clear()
+    use()
+    assert calls == ["new"]
+
+
 def test_checks_of_inputs_are_kept():
     """By copies and pickles as well, with the attributes that somebody has set."""
     module = Even(3).double()
@@ -380,7 +513,7 @@ def test_attributes_outside_of_dict_are_kept():
 def test_a_metaclass_that_hides_attributes():
     module = Hidden(3)
     result = convert_sync_batchnorm(nn.Sequential(module))[0]
-    assert type(result) is SyncBatchNorm and result.momentum == 0.1 and result.weight is module.weight
+    assert isinstance(result, SyncBatchNorm) and result.momentum == 0.1 and result.weight is module.weight
 
 
 def test_an_object_that_hides_its_attributes():

@@ -231,6 +231,22 @@ def num_batches_tracked_None(rank, size):
 
 
 @row
+def one_running_statistic(rank, size):
+    x = make_data()[0]
+    for missing, other in (("running_var", "running_mean"), ("running_mean", "running_var")):
+        modules = make_both(3, theirs=nn.BatchNorm2d)
+        for module in modules:
+            setattr(module, missing, None)
+        for is_training in (True, False):
+            message = f"^{missing}: expected a tensor, as {other} is one, got None$"
+            for module, expected in zip(modules, (message, "")):
+                with pytest.raises((ValueError, RuntimeError), match=expected):
+                    module.train(is_training)(x)
+        modules[0].track_running_stats = modules[1].track_running_stats = False
+        compare(rank, size, *(module.train() for module in modules))
+
+
+@row
 def weight_None(rank, size):
     ours, theirs = make_both(3)
     ours.weight = theirs.weight = None
@@ -609,6 +625,10 @@ def conversion(rank, size):
     fill(model)
     module, other = fill(nn.BatchNorm2d(3, dtype=torch.float64)), fill(nn.SyncBatchNorm(3, dtype=torch.float64))
     compare(rank, size, convert_sync_batchnorm(module), other)
+    # A subclass that never trains.
+    frozen = type("Frozen", (nn.BatchNorm2d,), {"train": lambda self, mode=True: nn.BatchNorm2d.train(self, False)})
+    module, other = (fill(frozen(3, dtype=torch.float64)).train() for _ in range(2))
+    compare(rank, size, convert_sync_batchnorm(module).train(), other)
 
 
 @row

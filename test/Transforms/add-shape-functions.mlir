@@ -121,3 +121,22 @@ func.func @sized(%n: index) -> tensor<?xf32> {
   } : tensor<?xf32>
   return %0 : tensor<?xf32>
 }
+
+// -----
+
+// Poison numbers are defined, so that their checks are.
+// CHECK-LABEL: func.func @poison(
+// CHECK-NEXT:    ub.poison : f32
+// CHECK-NEXT:    %[[ONES:.+]] = arith.constant -1 : index
+// CHECK-NEXT:    memref.load %{{.+}}[%[[ONES]]]
+// CHECK-LABEL: func.func private @poison.shapes(
+// CHECK-NOT:     ub.poison
+// CHECK:         call @bngrad.size_error(
+func.func @poison(%m: memref<?xf32>, %o: memref<f32>) {
+  %number = ub.poison : f32
+  %i = ub.poison : index
+  %v = memref.load %m[%i] : memref<?xf32>
+  %sum = arith.addf %v, %number : f32
+  memref.store %sum, %o[] : memref<f32>
+  return
+}

@@ -178,3 +178,14 @@ func.func @negative_dim(%t: tensor<8x8xf32>, %m: memref<8x8xf32>) -> (index, ind
   %1 = memref.dim %m, %n : memref<8x8xf32>
   return %0, %1 : index, index
 }
+
+// -----
+
+func.func @poison(%a: tensor<?xf32>) -> tensor<?xf32> {
+  %unused = ub.poison : tensor<4xf32>
+  %number = ub.poison : f32
+  // expected-error @below {{'ub.poison' op expected a tensor whose elements are defined, got poison of 'tensor<?xf32>'}}
+  %0 = ub.poison : tensor<?xf32>
+  %1 = arith.addf %a, %0 : tensor<?xf32>
+  return %1 : tensor<?xf32>
+}

@@ -19,6 +19,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
@@ -328,6 +329,18 @@ static LogicalResult verifyBuffers(func::FuncOp function,
   return failure(walk.wasInterrupted());
 }
 
+/// Emits an error at each tensor that is poison, which has no buffer.
+static LogicalResult verifyPoison(func::FuncOp function) {
+  WalkResult walk = function.walk([](ub::PoisonOp op) -> WalkResult {
+    if (op.use_empty() || !isa<TensorType>(op.getType()))
+      return WalkResult::advance();
+    return op.emitOpError()
+           << "expected a tensor whose elements are defined, got poison of "
+           << op.getType();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 static bool isEmpty(Value tensor) {
   return llvm::is_contained(cast<RankedTensorType>(tensor.getType()).getShape(),
                             0);
@@ -452,6 +465,7 @@ struct BNGradPrepareBufferizePass
     : bngrad::impl::BNGradPrepareBufferizePassBase<BNGradPrepareBufferizePass> {
   void runOnOperation() override {
     if (failed(verifyDimIndices(getOperation())) ||
+        failed(verifyPoison(getOperation())) ||
         failed(verifyBuffers(getOperation(), getAnalysis<DominanceInfo>())))
       return signalPassFailure();
     fillEmptyPads(getOperation());

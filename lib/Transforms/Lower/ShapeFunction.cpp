@@ -30,6 +30,7 @@
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "mlir/Pass/PassManager.h"
@@ -487,11 +488,29 @@ static LogicalResult describe(func::FuncOp function) {
   return success();
 }
 
+/// Defines poison numbers, which have all bits set then, as the quotients of
+/// divisions by zero have. Otherwise checks of them would be poison, too.
+static void definePoison(ModuleOp module) {
+  SmallVector<ub::PoisonOp> ops;
+  module.walk([&](ub::PoisonOp op) {
+    if (op.getType().isSignlessIntOrIndex())
+      ops.push_back(op);
+  });
+  for (ub::PoisonOp op : ops) {
+    OpBuilder b(op);
+    Value defined = arith::ConstantOp::create(
+        b, op.getLoc(), b.getIntegerAttr(op.getType(), -1));
+    op.replaceAllUsesWith(defined);
+    op.erase();
+  }
+}
+
 namespace {
 struct BNGradAddShapeFunctionsPass
     : bngrad::impl::BNGradAddShapeFunctionsPassBase<
           BNGradAddShapeFunctionsPass> {
   void runOnOperation() override {
+    definePoison(getOperation());
     SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function.isPublic() && !function.isExternal())

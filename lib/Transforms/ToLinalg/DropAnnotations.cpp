@@ -17,6 +17,7 @@
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
@@ -37,11 +38,33 @@ static std::string print(Attribute attribute) {
   return text;
 }
 
-/// The attributes of an op, which are its properties if it is unregistered.
-static std::string printAttributes(Operation *op) {
-  Attribute properties = op->getPropertiesAsAttribute();
-  return print(op->getDiscardableAttrDictionary()) +
-         (properties ? print(properties) : std::string());
+static StringRef getNamespace(Attribute attribute) {
+  if (auto opaque = dyn_cast<OpaqueAttr>(attribute))
+    return opaque.getDialectNamespace();
+  return attribute.getDialect().getNamespace();
+}
+
+/// Shardy's attributes of an op, also in properties if it is unregistered.
+/// Those that name a mesh are before those that only name axes.
+static SmallVector<Attribute> getShardings(Operation *op) {
+  SmallVector<Attribute> attributes;
+  for (NamedAttribute attribute : op->getDiscardableAttrs())
+    attributes.push_back(attribute.getValue());
+  if (auto properties =
+          dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute()))
+    for (NamedAttribute attribute : properties)
+      attributes.push_back(attribute.getValue());
+  llvm::erase_if(attributes, [](Attribute attribute) {
+    return getNamespace(attribute) != "sdy";
+  });
+  llvm::stable_sort(attributes, [](Attribute lhs, Attribute rhs) {
+    auto hasMesh = [](Attribute attribute) {
+      std::string text = print(attribute);
+      return StringRef(text).contains("@") || StringRef(text).contains("mesh<");
+    };
+    return hasMesh(lhs) && !hasMesh(rhs);
+  });
+  return attributes;
 }
 
 /// Whether `type` has bounds of its dynamic sizes as an encoding.
@@ -49,9 +72,7 @@ static bool hasBounds(RankedTensorType type) {
   Attribute encoding = type.getEncoding();
   if (!encoding)
     return false;
-  StringRef dialect = encoding.getDialect().getNamespace();
-  if (auto opaque = dyn_cast<OpaqueAttr>(encoding))
-    dialect = opaque.getDialectNamespace();
+  StringRef dialect = getNamespace(encoding);
   std::string printed = print(encoding);
   StringRef text = printed;
   return (dialect == "stablehlo" || dialect == "mhlo") &&
@@ -73,7 +94,7 @@ static void dropBounds(ModuleOp module) {
 /// The sizes of the axes of a mesh, by name.
 using Mesh = llvm::StringMap<int64_t>;
 
-/// The axes in `["x"=2, "y"=4]`, anywhere in `text`.
+/// The axes in `["x"=2, "y"=4]`, which are the first strings in `text`.
 static Mesh parseMesh(StringRef text) {
   Mesh mesh;
   while (true) {
@@ -96,9 +117,11 @@ struct BNGradDropAnnotationsPass
     meshes.clear();
     SmallVector<Operation *> ops;
     module.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (op->getName().getDialectNamespace() == "sdy")
+      StringRef name = op->getName().getStringRef();
+      // A return is dropped with the op that it belongs to.
+      if (name.starts_with("sdy.") && name != "sdy.return")
         ops.push_back(op);
-      if (op->getName().getStringRef() == "sdy.mesh")
+      if (name == "sdy.mesh")
         readMesh(op);
     });
     WalkResult walk = module.walk(
@@ -112,13 +135,22 @@ struct BNGradDropAnnotationsPass
 
 private:
   void readMesh(Operation *op) {
-    if (auto name = dyn_cast_or_null<StringAttr>(
-            getAttribute(op, SymbolTable::getSymbolAttrName())))
-      meshes[name.getValue()] = parseMesh(printAttributes(op));
+    auto name = dyn_cast_or_null<StringAttr>(
+        getAttribute(op, SymbolTable::getSymbolAttrName()));
+    Attribute mesh = getAttribute(op, "mesh");
+    if (name && mesh)
+      meshes[name.getValue()] = parseMesh(print(mesh));
   }
 
   /// Reports a sharding of `op` that uses an axis with several devices.
-  LogicalResult verifyReplicated(Operation *op, StringRef text);
+  /// Attributes without a mesh have that of the one before.
+  LogicalResult verifyReplicated(Operation *op, ArrayRef<Attribute> attributes);
+  /// Reads the mesh that `text` starts with, `@mesh` or `mesh<["x"=2]>`, if it
+  /// does.
+  ///
+  /// Errors: a diagnostic at `op`, if there is no such mesh.
+  LogicalResult consumeMesh(Operation *op, StringRef &text,
+                            std::optional<Mesh> &mesh);
   /// Reports a string of GSPMD such as `{devices=[2,1]0,1}`.
   static LogicalResult verifyGspmd(Operation *op, StringRef text);
   /// Drops what the attributes of `op` say of shardings.
@@ -128,54 +160,70 @@ private:
   LogicalResult dropShardings(Operation *op,
                               ArrayRef<NamedAttribute> attributes,
                               function_ref<void(StringAttr)> remove);
-  /// Erases an op of Shardy: a mesh, or one that returns its operand.
+  /// Erases an op of Shardy: a mesh, a group, one that returns its operand, or
+  /// one whose region computes its results.
   LogicalResult drop(Operation *op);
 
   llvm::StringMap<Mesh> meshes;
 };
 } // namespace
 
-LogicalResult BNGradDropAnnotationsPass::verifyReplicated(Operation *op,
-                                                          StringRef text) {
-  // Each sharding is `<@mesh, [{"x"}, {}], replicated={"y"}>`, or has a mesh of
-  // its own: `<mesh<["x"=2]>, ...>`.
-  StringRef rest = text;
-  const Mesh *mesh = nullptr;
-  Mesh own;
-  while (!rest.empty()) {
-    if (rest.consume_front("replicated={")) {
-      rest = rest.split('}').second;
-      continue;
+LogicalResult
+BNGradDropAnnotationsPass::consumeMesh(Operation *op, StringRef &text,
+                                       std::optional<Mesh> &mesh) {
+  if (text.consume_front("mesh<")) {
+    auto [axes, after] = text.split('>');
+    mesh = parseMesh(axes);
+    text = after;
+    return success();
+  }
+  if (!text.consume_front("@"))
+    return success();
+  StringRef name;
+  if (text.consume_front("\""))
+    std::tie(name, text) = text.split('"');
+  else
+    name = text.take_while([](char c) {
+      return llvm::isAlnum(c) || StringRef("_.$-").contains(c);
+    });
+  text.consume_front(name);
+  auto found = meshes.find(name);
+  if (found == meshes.end())
+    return op->emitError() << "expected a mesh @" << name
+                           << " of the sharding, got none";
+  mesh = found->second;
+  return success();
+}
+
+LogicalResult
+BNGradDropAnnotationsPass::verifyReplicated(Operation *op,
+                                            ArrayRef<Attribute> attributes) {
+  std::optional<Mesh> mesh;
+  for (Attribute attribute : attributes) {
+    std::string text = print(attribute);
+    // Each sharding is `<@mesh, [{"x"}, {}], replicated={"y"}>`, or has a mesh
+    // of its own: `<mesh<["x"=2]>, ...>`.
+    for (StringRef rest = text; !rest.empty();) {
+      if (failed(consumeMesh(op, rest, mesh)))
+        return failure();
+      if (rest.consume_front("replicated={")) {
+        rest = rest.split('}').second;
+        continue;
+      }
+      if (!rest.consume_front("\"")) {
+        rest = rest.drop_front();
+        continue;
+      }
+      StringRef axis;
+      std::tie(axis, rest) = rest.split('"');
+      if (!mesh || !mesh->contains(axis))
+        return op->emitError() << "expected axis '" << axis << "' of sharding "
+                               << attribute << " to be in its mesh";
+      if (int64_t size = mesh->lookup(axis); size != 1)
+        return op->emitError()
+               << "expected a module for one device, got sharding " << attribute
+               << " over the " << size << " devices of axis '" << axis << "'";
     }
-    if (rest.consume_front("mesh<")) {
-      auto [axes, after] = rest.split('>');
-      own = parseMesh(axes);
-      mesh = &own;
-      rest = after;
-      continue;
-    }
-    if (rest.consume_front("@")) {
-      StringRef name = rest.take_while(
-          [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; });
-      auto found = meshes.find(name);
-      if (found == meshes.end())
-        return op->emitError() << "expected a mesh @" << name << " of sharding "
-                               << text << ", got none";
-      mesh = &found->second;
-      rest = rest.drop_front(name.size());
-      continue;
-    }
-    if (!rest.consume_front("\"")) {
-      rest = rest.drop_front();
-      continue;
-    }
-    auto [axis, after] = rest.split('"');
-    rest = after;
-    int64_t size = mesh ? mesh->lookup(axis) : 0;
-    if (size != 1)
-      return op->emitError()
-             << "expected a module for one device, got sharding " << text
-             << " over the " << size << " devices of axis '" << axis << "'";
   }
   return success();
 }
@@ -214,7 +262,7 @@ LogicalResult BNGradDropAnnotationsPass::dropShardings(
     if (!isGspmd && !name.starts_with("sdy."))
       continue;
     if (failed(isGspmd ? verifyGspmd(op, text)
-                       : verifyReplicated(op, print(attribute.getValue()))))
+                       : verifyReplicated(op, attribute.getValue())))
       return failure();
     remove(attribute.getName());
   }
@@ -242,21 +290,50 @@ LogicalResult BNGradDropAnnotationsPass::dropShardings(Operation *op) {
   return success();
 }
 
+/// Whether the values of two ranges have the same types.
+static bool haveSameTypes(ValueRange values, ValueRange others) {
+  return values.getTypes() == others.getTypes();
+}
+
+/// The body of an op that computes its results from its operands as its region
+/// does, such as sdy.manual_computation, where all sizes are those of one
+/// device; otherwise null.
+static Block *getBody(Operation *op) {
+  if (op->getNumRegions() != 1 || !op->getRegion(0).hasOneBlock())
+    return nullptr;
+  Block &body = op->getRegion(0).front();
+  if (body.empty() || body.back().getName().getStringRef() != "sdy.return" ||
+      !haveSameTypes(body.getArguments(), op->getOperands()) ||
+      !haveSameTypes(body.back().getOperands(), op->getResults()))
+    return nullptr;
+  return &body;
+}
+
 LogicalResult BNGradDropAnnotationsPass::drop(Operation *op) {
-  if (op->getName().getStringRef() == "sdy.mesh") {
+  StringRef name = op->getName().getStringRef();
+  if (name == "sdy.mesh") {
     op->erase();
     return success();
   }
-  bool isIdentity = op->getNumOperands() == 1 && op->getNumResults() == 1 &&
-                    op->getNumRegions() == 0 &&
-                    op->getOperand(0).getType() == op->getResult(0).getType();
-  if (!isIdentity)
-    return op->emitError() << "expected an op of Shardy that returns its "
-                              "operand, got '"
-                           << op->getName() << "'";
-  if (failed(verifyReplicated(op, printAttributes(op))))
+  if (failed(verifyReplicated(op, getShardings(op))))
     return failure();
-  op->getResult(0).replaceAllUsesWith(op->getOperand(0));
-  op->erase();
+  IRRewriter rewriter(op->getContext());
+  if (Block *body = getBody(op)) {
+    Operation *terminator = &body->back();
+    rewriter.inlineBlockBefore(body, op, op->getOperands());
+    rewriter.replaceOp(op, terminator->getOperands());
+    rewriter.eraseOp(terminator);
+    return success();
+  }
+  bool isIdentity = op->getNumOperands() == 1 && op->getNumRegions() == 0 &&
+                    haveSameTypes(op->getOperands(), op->getResults());
+  if (!isIdentity && name != "sdy.sharding_group")
+    return op->emitError() << "expected an op of Shardy that returns its "
+                              "operand or what its region computes, got '"
+                           << op->getName() << "'";
+  if (isIdentity)
+    rewriter.replaceOp(op, op->getOperands());
+  else
+    rewriter.eraseOp(op);
   return success();
 }

@@ -2,6 +2,8 @@
 
 import copy
 import functools
+import types
+import weakref
 from collections.abc import Callable, Mapping
 
 import torch
@@ -168,6 +170,15 @@ class SyncBatchNorm(_Norm):
                     f"input: expected a shape (N, {vector.numel()}, ...), "
                     f"got {tuple(input.shape)}")
 
+    def _check_running_statistics(self) -> None:
+        names = ["running_mean", "running_var"]
+        missing = [name for name in names if getattr(self, name) is None]
+        is_used = self.track_running_stats or not self.training
+        if is_used and len(missing) == 1:
+            names.remove(*missing)
+            raise ValueError(f"{missing[0]}: expected a tensor, as {names[0]} "
+                             "is one, got None")
+
     def _is_synchronized(self) -> bool:
         return (self.training and dist.is_available() and dist.is_initialized()
                 and dist.get_world_size(self.process_group) > 1)
@@ -183,8 +194,10 @@ class SyncBatchNorm(_Norm):
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
+        self._check_running_statistics()
         if not self._is_synchronized():
-            return super().forward(input)
+            # Not that of super(), which may be torch.nn.SyncBatchNorm's.
+            return _Norm.forward(self, input)
         if input.device.type != "cpu":
             raise ValueError(
                 f"input: expected a tensor on the CPU, got {input.device}; "
@@ -219,9 +232,9 @@ def convert_sync_batchnorm(
 ) -> torch.nn.Module:
     """Replaces every `torch.nn.BatchNorm*` and `torch.nn.SyncBatchNorm`.
 
-    Subclasses that compute what these compute are replaced, too, and keep
-    their own check of inputs. Those with another `forward`, such as one with an
-    activation, are an error without a factory.
+    The replacement of a subclass is of that class, too, and keeps what it
+    overrides, such as `train`. Subclasses with another `forward`, such as one
+    with an activation, are an error without a factory.
 
     Args:
       module: is changed, unless it is a batch norm itself.
@@ -232,12 +245,13 @@ def convert_sync_batchnorm(
 
     Returns:
       `module`, or its replacement if it is a batch norm. Parameters and buffers
-      are the same objects as before, so optimizers stay valid; hooks and other
-      attributes stay; a module that occurs twice stays one.
+      are the same objects as before, so optimizers stay valid; hooks, their
+      handles and other attributes stay; a module that occurs twice stays one.
 
     Raises:
       ValueError: a lazy batch norm that has seen no input; a batch norm with
-        another `forward` and no factory. Then nothing is changed.
+        another `forward`, `__call__`, or other attribute that a SyncBatchNorm
+        replaces, and no factory. Then nothing is changed.
     """
     factories = factories or {}
     for name, each in module.named_modules():
@@ -278,27 +292,42 @@ def _find_factory(module, factories) -> Factory | None:
     return None
 
 
+# What may run another forward, or has to be that of the replacement. It keeps
+# all else that a subclass overrides.
+_CALLS = ("__call__", "_call_impl", "_compiled_call_impl", "_slow_forward",
+          "_wrapped_call_impl", "forward")
+_REPLACED = sorted({
+    *_CALLS, "__getattribute__", "__reduce__", "__reduce_ex__", "process_group",
+    *(name for name in vars(SyncBatchNorm) if not name.startswith("__"))
+} - {"_check_input_dim", "reset_parameters"})
+
+
+def _is_torchs(kind: type) -> bool:
+    return kind is object or kind.__module__.startswith("torch.nn.modules.")
+
+
+def _has_own(kind: type, name: str) -> bool:
+    """Whether a class has another attribute than PyTorch's classes."""
+    return not _is_torchs(
+        next((base for base in _get_bases(kind) if name in _get_names(base)),
+             object))
+
+
 def _find_override(module) -> str | None:
-    """An attribute by which a batch norm computes something else than
-    PyTorch's."""
+    """An attribute of a batch norm that its replacement would not have."""
     state = _get_state(module)
     if state is None:
         return "__dict__"
-    if "forward" in state:
-        return "forward"
-    forwards = (_find(_Norm, "forward"),
-                _find(torch.nn.SyncBatchNorm, "forward"))
-    for name in ("forward", "__call__", "_call_impl", "_wrapped_call_impl",
-                 "__getattr__", "__getattribute__", "weight", "bias",
-                 "running_mean", "running_var", "num_batches_tracked"):
-        own = _find(type(module), name)
-        is_known = own is _find(_Norm, name)
-        if not is_known and not (name == "forward" and own in forwards):
+    kind = type(module)
+    if _Norm not in _get_bases(kind):
+        return "__class__"
+    for name in _REPLACED:
+        if _has_own(kind, name) or (name in _CALLS and
+                                    state.get(name) is not None):
             return name
-    # Another default is none; a property is.
-    for name in ("momentum", "eps", "training", "track_running_stats"):
-        if hasattr(_find(type(module), name), "__get__"):
-            return name
+    # Their class cannot be a base: PyTorch removes them from the module's own.
+    if torch.nn.utils.parametrize.is_parametrized(module):
+        return "parametrizations"
     return None
 
 
@@ -308,12 +337,22 @@ def _check_module(module, name: str, factories) -> None:
         raise ValueError("expected modules whose parameters are initialized, "
                          f"got {type(module).__name__} at {name}; run the "
                          "model once")
+    if _find_factory(module, factories) is not None:
+        return
+    what = f"{type(module).__name__} at {name}"
     override = _find_override(module)
-    if override is not None and _find_factory(module, factories) is None:
+    if override is not None:
         raise ValueError(
             f"expected batch norms that compute what torch.nn.BatchNorm does, "
-            f"got {type(module).__name__} at {name}, which has its own "
-            f"{override}; give a factory for its class")
+            f"got {what}, which has its own {override}; give a factory for its "
+            "class")
+    if not _is_torchs(type(module)):
+        try:
+            _derive(type(module))
+        except Exception as error:
+            raise ValueError(f"expected batch norms of classes that may have "
+                             f"subclasses, got {what}; give a factory for its "
+                             "class") from error
 
 
 def _convert(module, process_group, factories, converted):
@@ -338,16 +377,10 @@ def _convert(module, process_group, factories, converted):
     return result
 
 
-def _has_own_check(kind: type) -> bool:
-    base = next(base for base in _get_bases(kind)
-                if "_check_input_dim" in _get_names(base))
-    return not base.__module__.startswith("torch.nn.")
-
-
 @functools.cache
 def _derive(kind: type) -> type:
-    """SyncBatchNorm with the check of inputs of another batch norm, of which it
-    is a subclass as well: the check may use super()."""
+    """SyncBatchNorm as a subclass of another batch norm as well: it has all that
+    this overrides, whose methods may use super()."""
 
     def check(self, input):
         kind._check_input_dim(self, input)
@@ -357,17 +390,18 @@ def _derive(kind: type) -> type:
         state = object.__reduce_ex__(self, max(protocol, 2))[2]
         return _make_derived, (kind,), state
 
+    names = {"__reduce_ex__": reduce}
+    if _has_own(kind, "_check_input_dim"):
+        names["_check_input_dim"] = check
+    if _has_own(kind, "reset_parameters"):
+        names["reset_parameters"] = _find(kind, "reset_parameters")
     # type() finds the metaclass.
-    return type("SyncBatchNorm", (SyncBatchNorm, kind), {
-        "_check_input_dim": check,
-        "__reduce_ex__": reduce,
-    })
+    return type("SyncBatchNorm", (SyncBatchNorm, kind), names)
 
 
 def _make_derived(kind: type) -> SyncBatchNorm:
     """One without state, such as for pickles."""
-    derived = _derive(kind)
-    return derived.__new__(derived)
+    return object.__new__(_derive(kind))
 
 
 def _copy_slots(module, result) -> None:
@@ -380,16 +414,27 @@ def _copy_slots(module, result) -> None:
                 object.__setattr__(result, name, getattr(module, name))
 
 
+# A replacement has its own. Handles of hooks refer to the others.
+_COPIED = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
+
+
 def _replace(module, process_group) -> SyncBatchNorm:
     """A module of another class with all that `module` has."""
-    result = (_make_derived(type(module)) if _has_own_check(type(module)) else
-              SyncBatchNorm.__new__(SyncBatchNorm))
+    kind = type(module)
+    result = (SyncBatchNorm.__new__(SyncBatchNorm)
+              if _is_torchs(kind) else _make_derived(kind))
     for name, value in _get_state(module).items():
-        # Of parameters, buffers, modules and hooks.
-        vars(result)[name] = (copy.copy(value)
-                              if isinstance(value, (dict, set)) else value)
+        if name in _COPIED:
+            value = copy.copy(value)
+        elif isinstance(value, types.MethodType) and value.__self__ is module:
+            value = types.MethodType(value.__func__, result)
+        vars(result)[name] = value
+    # Those that take the module have a weak reference to it.
+    for hook in vars(result).get("_load_state_dict_pre_hooks", {}).values():
+        if getattr(hook, "with_module", False) and hook.module() is module:
+            hook.module = weakref.ref(result)
     _copy_slots(module, result)
-    result.process_group = process_group
+    vars(result)["process_group"] = process_group
     return result
 
 

@@ -28,8 +28,8 @@ def BNGradPrepareBufferizePass
            `bufferization.to_tensor` and a reader of the tensor (error at the
            write, note at the tensor). Bufferization assumes that there is no such
            write; fusion and grouping may have moved the reader. Also if the index
-           of a `tensor.dim` or `memref.dim` is a negative constant, or the indices
-           of a reshape are not consecutive.
+           of a `tensor.dim` or `memref.dim` is a negative constant, the indices
+           of a reshape are not consecutive, or a tensor is poison.
 
     Before:
 

@@ -61,6 +61,8 @@ def BNGradAddShapeFunctionsPass
            the number of the error, the expected and the actual size at the
            pointer, and returns a status. NAME gets the names of its parameters
            and the texts of these errors as attributes, for `bngrad-export-c`.
+           Poison numbers of integer and index types become constants, in NAME
+           as well, so that checks of them are defined.
     Fails: if the indices of a reshape of tensors are not consecutive (error at the
            reshape).
   }];

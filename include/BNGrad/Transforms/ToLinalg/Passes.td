@@ -19,11 +19,12 @@ def BNGradDropAnnotationsPass
            shardings and ops of Shardy (`sdy`), shardings of GSPMD
            (`mhlo.sharding`), and `#stablehlo.bounds` as the encoding of types.
     Gives: the same module without these. Meshes may have any number of devices,
-           as long as all values are replicated on them.
-    Fails: if a value is sharded over several devices, or a value of Shardy is not
-           one of its operands, as in `sdy.manual_computation` (error at that
-           op). Programs for several processes are annotated with MLIR's own
-           dialect `shard` (docs/distributed.md).
+           as long as all values are replicated on them. The body of an
+           `sdy.manual_computation` over axes of one device takes its place.
+    Fails: if a value is sharded over several devices, or an op of Shardy has
+           results that are neither its operands nor computed by its region
+           (error at that op). Programs for several processes are annotated
+           with MLIR's own dialect `shard` (docs/distributed.md).
 
     Before:
 
